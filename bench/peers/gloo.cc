@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gloo over its TCP transport. Rank and size come from TRIB_RANK and TRIB_SIZE,
+// this rank's address from GLOO_ADDRESS; ranks find each other through files in
+// the folder GLOO_STORE. --algorithm: ring (default), bcube, ring_chunked,
+// halving_doubling.
+#include "peer.h"
+
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/allreduce_ring_chunked.h>
+#include <gloo/barrier.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+struct World {
+	std::shared_ptr<gloo::rendezvous::Context> context;
+	std::string algorithm;
+	// The older algorithms are objects bound to a buffer; made in the warm-up.
+	std::unique_ptr<gloo::Algorithm> bound;
+	uint32_t tag = 0;
+};
+
+void sum(void *to, const void *a, const void *b, size_t n)
+{
+	gloo::sum<float>(to, a, b, n);
+}
+
+void bound_run(World &world, float *data, size_t count)
+{
+	std::vector<float *> buffers = { data };
+
+	if (!world.bound && world.algorithm == "ring_chunked")
+		world.bound = std::make_unique<gloo::AllreduceRingChunked<float>>(
+			world.context, buffers, static_cast<int>(count));
+	else if (!world.bound && world.algorithm == "halving_doubling")
+		world.bound = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
+			world.context, buffers, static_cast<int>(count));
+	else if (!world.bound)
+		throw std::invalid_argument("no algorithm '" + world.algorithm + "'");
+	world.bound->run();
+}
+
+void allreduce_run(World &world, float *data, size_t count)
+{
+	using Algorithm = gloo::AllreduceOptions::Algorithm;
+	gloo::AllreduceOptions options(world.context);
+
+	if (world.algorithm != "ring" && world.algorithm != "bcube")
+		return bound_run(world, data, count);
+	options.setAlgorithm(world.algorithm == "ring" ? Algorithm::RING : Algorithm::BCUBE);
+	options.setOutput(data, count);
+	options.setReduceFunction(sum);
+	options.setTag(world.tag++);
+	gloo::allreduce(options);
+}
+
+// Exceptions must not cross peer_measure, which is C.
+template <typename F> int guarded(F &&body)
+{
+	try {
+		body();
+		return 0;
+	} catch (const std::exception &e) {
+		std::fprintf(stderr, "gloo: %s\n", e.what());
+		return -1;
+	}
+}
+
+int world_barrier(void *context)
+{
+	auto &world = *static_cast<World *>(context);
+
+	return guarded([&] {
+		gloo::BarrierOptions options(world.context);
+
+		options.setTag(world.tag++);
+		gloo::barrier(options);
+	});
+}
+
+int world_allreduce(void *context, float *data, size_t count)
+{
+	auto &world = *static_cast<World *>(context);
+
+	return guarded([&] { allreduce_run(world, data, count); });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const char *address = std::getenv("GLOO_ADDRESS"), *store = std::getenv("GLOO_STORE");
+	peer_options options;
+	peer self = {};
+	World world;
+
+	peer_parse(argc, argv, &options);
+	peer_rank_from_env(&self.rank, &self.size);
+	if (!address || !store) {
+		std::fprintf(stderr, "gloo: GLOO_ADDRESS and GLOO_STORE must be set\n");
+		return 2;
+	}
+	world.algorithm = options.algorithm ? options.algorithm : "ring";
+	self.context = &world;
+	self.barrier = world_barrier;
+	self.allreduce = world_allreduce;
+
+	std::vector<double> samples(options.iterations);
+	if (guarded([&] {
+		    gloo::rendezvous::FileStore files(store);
+		    auto device = gloo::transport::tcp::CreateDevice(address);
+
+		    world.context =
+			    std::make_shared<gloo::rendezvous::Context>(self.rank, self.size);
+		    world.context->connectFullMesh(files, device);
+	    }))
+		return 1;
+	if (peer_measure(&self, &options, samples.data()))
+		return 1;
+	peer_print(self.rank, samples.data(), options.iterations);
+	// A rank that leaves early would cut the others' last acknowledgements off.
+	return world_barrier(&world) ? 1 : 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MPI_Allreduce. Built once with each MPI that is installed. */
+#include "peer.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+
+static int world_barrier(void *context)
+{
+	(void)context;
+	return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS ? 0 : -1;
+}
+
+static int world_allreduce(void *context, float *data, size_t count)
+{
+	(void)context;
+	return MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) ==
+	                       MPI_SUCCESS
+	               ? 0
+	               : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_options options;
+	struct peer peer = { .barrier = world_barrier, .allreduce = world_allreduce };
+	double *samples, *all;
+
+	MPI_Init(&argc, &argv);
+	peer_parse(argc, argv, &options);
+	MPI_Comm_rank(MPI_COMM_WORLD, &peer.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &peer.size);
+	samples = peer_alloc(options.iterations * sizeof(*samples));
+	all = peer_alloc((size_t)peer.size * options.iterations * sizeof(*all));
+	if (peer_measure(&peer, &options, samples))
+		MPI_Abort(MPI_COMM_WORLD, 1);
+
+	/* One rank prints for all: mpirun may cut the lines of several into each other. */
+	MPI_Gather(samples, (int)options.iterations, MPI_DOUBLE, all, (int)options.iterations,
+	           MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	for (int r = 0; r < peer.size && peer.rank == 0; r++)
+		peer_print(r, all + (size_t)r * options.iterations, options.iterations);
+	free(samples);
+	free(all);
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plain ring over TCP: the best that hosts can do among themselves, moving
+ * 2 (N - 1) / N of the vector through every link each way.
+ *
+ * Rank and size come from TRIB_RANK and TRIB_SIZE, the listening addresses of
+ * all ranks from RING_HOSTS="10.84.1.1:7001,10.84.1.2:7001,..."; processes may
+ * start in any order.
+ */
+#include "peer.h"
+#include "ring_link.h"
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* What is received in one go and added while it is still in the cache. */
+#define SEGMENT (256u << 10)
+
+struct ring {
+	int rank, size;
+	struct ring_link link;
+	char *segment; /* received, not yet added */
+	size_t held;   /* bytes in it: less than an element between two calls */
+};
+
+/* Chunks are whole elements, and differ by one at most. */
+static size_t chunk_start(size_t count, int size, int chunk)
+{
+	return count * (size_t)chunk / (size_t)size * sizeof(float);
+}
+
+static void floats_add(float *restrict to, const float *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+static int link_wait(const struct ring *ring, bool want_send, bool want_receive)
+{
+	struct pollfd fds[2] = {
+		{ .fd = ring->link.next, .events = want_send ? POLLOUT : 0 },
+		{ .fd = ring->link.previous, .events = want_receive ? POLLIN : 0 },
+	};
+
+	if (!want_send)
+		fds[0].fd = -1;
+	if (!want_receive)
+		fds[1].fd = -1;
+	return poll(fds, 2, -1) < 0 && errno != EINTR ? -1 : 0;
+}
+
+/* Bytes moved, 0 where it would block, -1 on an error or a closed connection. */
+static ssize_t moved(ssize_t n, bool is_receive)
+{
+	if (n > 0 || (n == 0 && !is_receive))
+		return n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	warnx("ring: %s", n == 0 ? "the previous rank closed the connection" : strerror(errno));
+	return -1;
+}
+
+/* Takes up to `room` bytes that belong at `to`: added there, or put there. */
+static ssize_t ring_receive(struct ring *ring, char *to, size_t room, bool add)
+{
+	size_t want = room + (add ? ring->held : 0), whole;
+	ssize_t n;
+
+	if (!add)
+		return moved(recv(ring->link.previous, to, room, 0), true);
+	if (want > SEGMENT)
+		want = SEGMENT;
+	n = moved(recv(ring->link.previous, ring->segment + ring->held, want - ring->held, 0),
+	          true);
+	if (n <= 0)
+		return n;
+	ring->held += (size_t)n;
+	whole = ring->held / sizeof(float) * sizeof(float);
+	floats_add((float *)to, (const float *)ring->segment, whole / sizeof(float));
+	ring->held -= whole;
+	memmove(ring->segment, ring->segment + whole, ring->held);
+	return (ssize_t)whole;
+}
+
+/*
+ * In step s (of 2 (N - 1)) a rank sends chunk rank - s and receives chunk
+ * rank - s - 1: what it receives in one step it sends in the next. So both
+ * directions are byte streams, and the one sent is the rank's own chunk
+ * followed by the one received: a byte may go as soon as it has come, and
+ * no step ever waits for the end of the one before.
+ */
+static int ring_allreduce(void *context, float *data, size_t count)
+{
+	struct ring *ring = context;
+	int n = ring->size, steps = 2 * (n - 1), out_step = 0, in_step = 0;
+	size_t out_at = 0, in_at = 0; /* offsets in the chunks under way */
+	size_t ready = chunk_start(count, n, ring->rank + 1) - chunk_start(count, n, ring->rank);
+	char *base = (char *)data;
+
+	while (out_step < steps || in_step < steps) {
+		ssize_t sent = 0, taken = 0;
+		bool may_send = false, may_take = in_step < steps;
+
+		if (out_step < steps) {
+			int chunk = (ring->rank - out_step + 2 * n) % n;
+			size_t from = chunk_start(count, n, chunk);
+			size_t left = chunk_start(count, n, chunk + 1) - from - out_at;
+			size_t burst = left < ready ? left : ready;
+
+			may_send = burst > 0;
+			if (may_send) {
+				sent = moved(send(ring->link.next, base + from + out_at, burst,
+				                  MSG_NOSIGNAL),
+				             false);
+				if (sent < 0)
+					return -1;
+				out_at += (size_t)sent;
+				ready -= (size_t)sent;
+			}
+			if ((size_t)sent == left) {
+				out_step++;
+				out_at = 0;
+				if (left == 0)
+					continue;
+			}
+		}
+		if (in_step < steps) {
+			int chunk = (ring->rank - in_step - 1 + 2 * n) % n;
+			size_t to = chunk_start(count, n, chunk);
+			size_t left = chunk_start(count, n, chunk + 1) - to - in_at;
+
+			if (left) {
+				taken = ring_receive(ring, base + to + in_at, left,
+				                     in_step < n - 1);
+				if (taken < 0)
+					return -1;
+				in_at += (size_t)taken;
+				ready += (size_t)taken;
+			}
+			if ((size_t)taken == left) {
+				in_step++;
+				in_at = 0;
+				if (left == 0)
+					continue;
+			}
+		}
+		if (sent == 0 && taken == 0 && link_wait(ring, may_send, may_take) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A token goes round twice: the first says that all have come, the second lets all go. */
+static int ring_barrier(void *context)
+{
+	struct ring *ring = context;
+	char token = 1;
+
+	if (ring->size == 1)
+		return 0;
+	for (int lap = 0; lap < 2; lap++) {
+		for (int half = 0; half < 2; half++) {
+			bool is_send = (ring->rank == 0) == (half == 0);
+			ssize_t n;
+
+			do {
+				n = is_send ? send(ring->link.next, &token, 1, MSG_NOSIGNAL)
+				            : recv(ring->link.previous, &token, 1, 0);
+				n = moved(n, !is_send);
+				if (n == 0 && link_wait(ring, is_send, !is_send) < 0)
+					return -1;
+			} while (n == 0);
+			if (n < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_options options;
+	struct ring ring = { .segment = peer_alloc(SEGMENT) };
+	const char *hosts = getenv("RING_HOSTS");
+	double *samples;
+	int rc;
+
+	peer_parse(argc, argv, &options);
+	peer_rank_from_env(&ring.rank, &ring.size);
+	if (!hosts)
+		errx(2, "RING_HOSTS must name the address of every rank");
+	if (ring.size > 1 && ring_link_open(&ring.link, hosts, ring.rank, ring.size) < 0)
+		return 1;
+	samples = peer_alloc(options.iterations * sizeof(*samples));
+	rc = peer_measure(&(struct peer){ .rank = ring.rank,
+	                                  .size = ring.size,
+	                                  .context = &ring,
+	                                  .barrier = ring_barrier,
+	                                  .allreduce = ring_allreduce },
+	                  &options, samples);
+	if (rc == 0)
+		peer_print(ring.rank, samples, options.iterations);
+	free(samples);
+	free(ring.segment);
+	return rc ? 1 : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tributary itself, through its public header only. */
+#include "peer.h"
+
+#include <tributary.h>
+
+#include <err.h>
+#include <stdlib.h>
+
+static int comm_barrier(void *comm)
+{
+	if (trib_barrier(comm) == TRIB_OK)
+		return 0;
+	warnx("barrier: %s", trib_last_error());
+	return -1;
+}
+
+static int comm_allreduce(void *comm, float *data, size_t count)
+{
+	if (trib_allreduce(comm, TRIB_IN_PLACE, data, count, TRIB_F32, TRIB_SUM) == TRIB_OK)
+		return 0;
+	warnx("allreduce: %s", trib_last_error());
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_options options;
+	trib_comm *comm;
+	double *samples;
+	int rc;
+
+	peer_parse(argc, argv, &options);
+	samples = peer_alloc(options.iterations * sizeof(*samples));
+	if (trib_init(&comm, NULL) != TRIB_OK)
+		errx(1, "%s", trib_last_error());
+	rc = peer_measure(&(struct peer){ .rank = trib_rank(comm),
+	                                  .size = trib_size(comm),
+	                                  .context = comm,
+	                                  .barrier = comm_barrier,
+	                                  .allreduce = comm_allreduce },
+	                  &options, samples);
+	if (rc == 0)
+		peer_print(trib_rank(comm), samples, options.iterations);
+	if (trib_finalize(comm) != TRIB_OK) {
+		warnx("%s", trib_last_error());
+		rc = -1;
+	}
+	free(samples);
+	return rc ? 1 : 0;
+}

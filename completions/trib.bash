@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for trib. Commands and options are taken from its own --help,
+# so that this file does not fall behind.
+# shellcheck shell=bash
+
+# _trib_options WORDS...: the long options of a subcommand.
+_trib_options() {
+	"$@" --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+}
+
+_trib_clusters() {
+	ls /run/tributary/net 2>/dev/null
+}
+
+# _trib_hosts CLUSTER: h1, h2, ... of a cluster.
+_trib_hosts() {
+	sed -n 's/^host \([^ ]*\) .*/\1/p' "/run/tributary/net/$1" 2>/dev/null
+}
+
+_trib() {
+	local trib=$1 word=$2 before=$3 command=() cluster=trib i
+	COMPREPLY=()
+
+	# Behind "--" stands somebody else's command.
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- ]]; then
+			if declare -F _command_offset >/dev/null; then
+				_command_offset $((i + 1))
+			else
+				mapfile -t COMPREPLY < <(compgen -o plusdirs -cf -- "$word")
+			fi
+			return
+		fi
+		[[ ${COMP_WORDS[i]} == --name ]] && cluster=${COMP_WORDS[i + 1]}
+	done
+
+	case $before in
+	--net | --name)
+		mapfile -t COMPREPLY < <(compgen -W "$(_trib_clusters)" -- "$word")
+		return
+		;;
+	--plane)
+		mapfile -t COMPREPLY < <(compgen -W "udp" -- "$word")
+		return
+		;;
+	--against)
+		mapfile -t COMPREPLY < <(compgen -W "openmpi mpich gloo ring" -- "$word")
+		return
+		;;
+	--json | --plot)
+		if [[ ${COMP_WORDS[1]} == bench ]]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			return
+		fi
+		;;
+	esac
+
+	case ${COMP_WORDS[1]} in
+	net) command=(up down exec list) ;;
+	show) command=(config) ;;
+	bench) command=(allreduce) ;;
+	esac
+	if ((COMP_CWORD == 1)); then
+		mapfile -t COMPREPLY < <(compgen -W \
+			"--help --version $("$trib" --help 2>/dev/null | sed -n 's/^  \([a-z]\+\)  .*/\1/p')" \
+			-- "$word")
+	elif ((COMP_CWORD == 2 && ${#command[@]})); then
+		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
+	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")
+	else
+		command=("${COMP_WORDS[@]:1:1}" "${command[@]:+${COMP_WORDS[2]}}")
+		mapfile -t COMPREPLY < <(compgen -W \
+			"$(_trib_options "$trib" "${command[@]}")" -- "$word")
+	fi
+}
+
+complete -F _trib trib

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EXAMPLES_MATRIX_H
+#define EXAMPLES_MATRIX_H
+
+#include <stddef.h>
+
+/* Element (i, j) is at[i * row + j * column]: a transpose costs nothing. */
+struct matrix {
+	const float *at;
+	size_t row, column;
+};
+
+/*
+ * c = a * b, where a is rows x depth, b is depth x columns and c is
+ * rows x columns; b and c lie row by row without gaps.
+ */
+void matrix_multiply(float *c, struct matrix a, const float *b, size_t rows, size_t columns,
+                     size_t depth);
+
+/* The sum of x[i] * y[i]. */
+float vector_dot(const float *x, const float *y, size_t count);
+
+#endif

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""demo_summary.py TRAIN.json BENCH.json [CLUSTER]: the last words of make run, in a box."""
+import json
+import sys
+
+
+def median_ms(bench, system):
+    times = [row['median_s'] for row in bench['results'] if row['system'] == system]
+    return 1e3 * times[0] if times and times[0] else None
+
+
+def lines(train, bench, cluster):
+    yield 'test accuracy      %.2f %%  (%s)' % (100 * train['accuracy'], train['data'])
+    yield 'weights            ' + ('bitwise equal on all %d workers' % train['workers']
+                                   if train['weights_equal'] else 'DIFFER between workers')
+    yield 'step of training   %.1f ms, %.1f ms of it waiting for the network' % (
+        1e3 * train['step_s'], 1e3 * train['comm_s'] / train['steps'])
+    ours, ring = median_ms(bench, 'tributary'), median_ms(bench, 'ring')
+    if not ours:
+        return
+    yield ''
+    yield 'communication a step, %.2f MB of gradient, %s:' % (
+        train['gradient_bytes'] / 1e6, '1 Gb/s links' if cluster else 'loopback')
+    longest = max(ours or 0, ring or 0)
+    for name, time in (('Tributary', ours), ('ring', ring)):
+        if time:
+            bar = '#' * max(1, round(30 * time / longest))
+            yield '  %-10s %8.2f ms  %s' % (name, time, bar)
+    if ours and ring:
+        yield '  %-10s %8.2f times the speed of a ring' % ('gain', ring / ours)
+    if not cluster:
+        yield '  (loopback has no link rate: run as root for a network)'
+
+
+def main(train, bench, cluster=''):
+    with open(train) as t, open(bench) as b:
+        text = list(lines(json.load(t), json.load(b), cluster))
+    width = max(map(len, text))
+    print('\n+-' + '-' * width + '-+')
+    for line in text:
+        print('| ' + line.ljust(width) + ' |')
+    print('+-' + '-' * width + '-+')
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# deps.sh SET...: installs the Debian or Ubuntu packages that are missing for build, test or bench.
+#
+# Needs root or sudo to install; without either it says what is missing and what to type, and
+# fails only when the work cannot be done without it.
+. "$(dirname "$0")/common.sh"
+
+# An entry is package[|alternative...][@command]: it is there when one of the packages is
+# installed, or when the command is found however it came.
+needed_build="gcc@gcc libc6-dev meson@meson ninja-build@ninja pkg-config|pkgconf@pkg-config"
+optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
+	bpftool|linux-tools-generic@bpftool iproute2@ip"
+
+needed_test="libcmocka-dev"
+optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
+	iproute2@ip shellcheck@shellcheck"
+
+needed_bench=""
+optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++"
+
+is_installed() {
+	dpkg-query -W -f='${Status}\n' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+is_known() {
+	apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
+# The runtime of clang's sanitizers is a package of its own, named after clang's version.
+clang_runtime() {
+	local version
+	version=$(clang --version 2>/dev/null | sed -n 's/.*clang version \([0-9]*\).*/\1/p')
+	if [ -n "$version" ]; then
+		printf 'libclang-rt-%s-dev|libclang-common-%s-dev\n' "$version" "$version"
+	fi
+}
+
+# satisfied ENTRY
+satisfied() {
+	local packages=${1%@*} command=${1#*@} package
+	if [ "$command" != "$1" ] && have "$command"; then
+		return 0
+	fi
+	for package in ${packages//|/ }; do
+		if is_installed "$package"; then
+			return 0
+		fi
+	done
+	return 1
+}
+
+# missing ENTRIES: those that are not there, one a line.
+missing() {
+	local entry
+	for entry in $1; do
+		satisfied "$entry" || printf '%s\n' "$entry"
+	done
+}
+
+# choose ENTRIES: for each the first package that the archive has; else its first name.
+choose() {
+	local entry package chosen
+	for entry in $1; do
+		entry=${entry%@*}
+		chosen=${entry%%|*}
+		for package in ${entry//|/ }; do
+			if is_known "$package"; then
+				chosen=$package
+				break
+			fi
+		done
+		printf '%s ' "$chosen"
+	done
+}
+
+# sudo asks there for the password, whatever the output goes to.
+has_terminal() { { : </dev/tty; } 2>/dev/null; }
+
+as_root() {
+	if is_root; then
+		"$@"
+	elif have sudo && { sudo -n true 2>/dev/null || has_terminal; }; then
+		sudo "$@"
+	else
+		return 1
+	fi
+}
+
+install_packages() {
+	as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -q --no-install-recommends "$@"
+}
+
+# install NEEDED OPTIONAL: all at once; where that fails the optional ones one by one, because one
+# that the archive lacks must not keep the others out.
+install() {
+	local package
+	as_root true || return 0
+	as_root apt-get update -q || warn "deps: apt-get update failed; trying with the lists at hand"
+	# shellcheck disable=SC2046
+	if install_packages $(choose "$1 $2"); then
+		return 0
+	fi
+	for package in $(choose "$1 $2"); do
+		install_packages "$package" || true
+	done
+}
+
+collect() {
+	local set
+	for set in "$@"; do
+		case $set in
+		build) needed+=" $needed_build" optional+=" $optional_build" ;;
+		test) needed+=" $needed_test" optional+=" $optional_test $(clang_runtime)" ;;
+		bench) needed+=" $needed_bench" optional+=" $optional_bench" ;;
+		*) die "usage: deps.sh build|test|bench ..." ;;
+		esac
+	done
+}
+
+report() {
+	local hint
+	hint="apt-get install --no-install-recommends $(choose "$1 $2")"
+	if [ -n "$2" ]; then
+		warn "deps: not installed, and some things are left out: $(choose "$2")"
+	fi
+	if [ -n "$1" ]; then
+		warn "deps: missing, and needed: $(choose "$1")"
+	fi
+	warn "deps: as root, type: $hint"
+}
+
+main() {
+	local needed="" optional="" lack_needed lack_optional
+	[ $# -gt 0 ] || die "usage: deps.sh build|test|bench ..."
+	collect "$@"
+	if ! have dpkg-query; then
+		warn "deps: no Debian or Ubuntu here; not checked:" "$(choose "$needed $optional")"
+		return 0
+	fi
+	if [ -n "$(missing "$needed")$(missing "$optional")" ]; then
+		install "$(missing "$needed")" "$(missing "$optional")" >&2
+		# clang may be here only now, and its runtime is named after it.
+		needed="" optional=""
+		collect "$@"
+		if [ -n "$(missing "$optional")" ] && as_root true; then
+			# shellcheck disable=SC2046
+			install_packages $(choose "$(missing "$optional")") >&2 || true
+		fi
+	fi
+	lack_needed=$(missing "$needed")
+	lack_optional=$(missing "$optional")
+	if [ -n "$lack_needed$lack_optional" ]; then
+		report "$lack_needed" "$lack_optional"
+	fi
+	[ -z "$lack_needed" ]
+}
+
+main "$@"

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# soak.sh [SECONDS]: clusters with loss, duplicates, reordering and corruption, a new seed and a new
+# shape each time; every sum of every rank is looked at. Ends with the first that is wrong, and says
+# what to type to see it again.
+. "$(dirname "$0")/common.sh"
+
+trib=build/src/trib
+cluster=soak-$$
+
+clean() { "$trib" net down --name "$cluster" >/dev/null 2>&1 || true; }
+
+# pick SEED NTH WORD...: one of the words, the same for the same seed.
+pick() {
+	local at
+	at=$(printf '%s %s' "$1" "$2" | cksum | cut -d ' ' -f 1)
+	shift 2
+	printf '%s\n' "${@:at % $# + 1:1}"
+}
+
+# round SEED
+round() {
+	local seed=$1 hosts up run
+	hosts=$(pick "$seed" 1 2 3 4 4 6 8)
+	up=("$trib" net up --name "$cluster" --hosts "$hosts" --servers 1 --link 1gbit
+		--mtu "$(pick "$seed" 2 1500 1500 1400 9000)"
+		--loss "$(pick "$seed" 3 0 0.001 0.01 0.05 0.1)" --dup "$(pick "$seed" 4 0 0.01 0.05)"
+		--reorder "$(pick "$seed" 5 0 0.01 0.05)" --corrupt "$(pick "$seed" 6 0 0.001 0.01)"
+		--seed "$seed")
+	[ "$(pick "$seed" 7 yes no)" = no ] || up+=(--switch)
+	run=("$trib" run -n "$hosts" --net "$cluster" -- build/bench/peers/trib_allreduce --check
+		--bytes "$(pick "$seed" 8 0 4 1000 65536 1048576 16777216)" --iterations 50 --warmup 0)
+	clean
+	if ! "${up[@]}" >build/soak.log 2>&1 || ! timeout 300 "${run[@]}" >>build/soak.log 2>&1; then
+		grep -v SAMPLE build/soak.log | tail -n 50
+		say "soak: seed $seed FAILED; again with:" "  ${up[*]}" "  ${run[*]}"
+		return 1
+	fi
+	say "soak: seed $seed right: ${up[*]:5}, ${run[*]:9:2}"
+}
+
+main() {
+	local until=$(($(date +%s) + ${1:-3600})) seed=${TRIB_SEED:-$(date +%s)} rounds=0
+	is_root || die "soak: needs root, for network namespaces"
+	scripts/build.sh
+	trap clean EXIT
+	trap 'exit 130' INT TERM
+	while [ "$(date +%s)" -lt "$until" ]; do
+		round "$seed" || exit 1
+		seed=$((seed + 1))
+		rounds=$((rounds + 1))
+	done
+	say "soak: $rounds clusters, every sum right"
+}
+
+main "$@"

@@ -1,0 +1,272 @@
+#!/usr/bin/env bash
+# Every test there is. A line a test; the last line is "N passed, N failed, N skipped".
+#
+# A test is a command: exit code 0 passes, 77 skips with its last line of output as the reason,
+# anything else fails and its log is shown. Logs stay in build/test-logs/.
+. "$(dirname "$0")/common.sh"
+
+logs=build/test-logs
+passed=0 failed=0 skipped=0 verdict=0
+
+pass() {
+	passed=$((passed + 1))
+	say "PASS $1 ($2)"
+}
+
+skip() {
+	skipped=$((skipped + 1))
+	say "SKIP $1: $2"
+}
+
+# fail NAME LOG
+fail() {
+	failed=$((failed + 1))
+	say "FAIL $1"
+	tail -n 200 "$2" | sed 's/^/  | /'
+}
+
+log_of() { printf '%s/%s.log' "$logs" "${1//[^a-zA-Z0-9]/-}"; }
+
+# check NAME COMMAND...: runs one test, counts it and leaves the verdict in $verdict.
+# Never call it in a condition: the shell would ignore set -e inside the command.
+check() {
+	local name=$1 log start code
+	log=$(log_of "$name")
+	start=$(date +%s.%N)
+	shift
+	set +e
+	(set -e; "$@") >"$log" 2>&1 </dev/null
+	code=$?
+	set -e
+	case $code in
+	0) pass "$name" "$(seconds_since "$start")" ;;
+	77) skip "$name" "$(tail -n 1 "$log" | sed 's/^skipped: //')" ;;
+	124 | 137) fail "$name, which did not end in time" "$log" ;;
+	*) fail "$name" "$log" ;;
+	esac
+	verdict=$code
+}
+
+seconds_since() {
+	awk -v a="$1" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f s", b - a }'
+}
+
+# tool COMMAND: leaves the test that needs it, where it is missing.
+tool() {
+	have "$1" || {
+		say "$1 is not installed"
+		exit 77
+	}
+}
+
+build_test() {
+	case $1 in
+	clang | asan | tsan) tool clang ;;
+	esac
+	build_flavour "$1"
+}
+
+# meson_tests LABEL DIR [meson test options]: each test of a build folder counts as one.
+# The word list in $wrapper, where set, runs before meson.
+meson_tests() {
+	local label=$1 dir=$2 json=$2/meson-logs/testlog.json log name result note
+	shift 2
+	log=$(log_of "meson $label")
+	rm -f "$json"
+	${wrapper:-} meson test -C "$dir" --no-rebuild --num-processes "$(nproc)" "$@" >"$log" 2>&1 || true
+	if [ ! -s "$json" ]; then
+		if grep -q 'No suitable tests\|No tests defined' "$log"; then
+			skip "$label" "this build has no such tests"
+		else
+			fail "$label" "$log"
+		fi
+		return
+	fi
+	while IFS=$'\t' read -r result name note; do
+		case $result in
+		PASS) pass "$label $name" "$note" ;;
+		SKIP) skip "$label $name" "$note" ;;
+		*) fail "$label $name, $note" "$logs/$label-$name.log" ;;
+		esac
+	done < <(python3 scripts/testlog.py "$json" "$logs/$label-")
+}
+
+# Three workers and an aggregator without a cluster: the threads of the library and of the daemon,
+# every sum looked at, and a small network trained until the weights are compared.
+test_loopback() {
+	local dir=$1 start
+	read -ra start <<<"$(fixed_addresses) timeout -k 10 120 $dir/src/trib run -n 3 --timeout 60 --"
+	"${start[@]}" "$dir/bench/peers/trib_allreduce" --check --bytes 1000000 --iterations 20 \
+		--warmup 0 | sed '/SAMPLE/d'
+	"${start[@]}" "$dir/examples/train" --data drawn --samples 1000 --epochs 1 --hidden 32 --quiet
+}
+
+# sanitized_tests FLAVOUR [meson test options]: under a sanitizer the same lines run on less, which
+# TRIB_TEST_SHORT asks for.
+sanitized_tests() {
+	local flavour=$1 wrapper
+	wrapper=$(fixed_addresses)
+	shift
+	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TRIB_TEST_SHORT=1
+	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+	meson_tests "$flavour" "build-$flavour" "$@"
+	check "$flavour loopback" test_loopback "build-$flavour"
+	unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS TRIB_TEST_SHORT
+}
+
+c_files() {
+	find include src tests bench examples \( -name '*.[ch]' -o -name '*.cc' \) ! -name vmlinux.h
+}
+
+# Versions of clang-format disagree on details: another one than the style was made with can only
+# say that all is well.
+test_format() {
+	local format=clang-format
+	if have clang-format-14; then
+		format=clang-format-14
+	fi
+	tool "$format"
+	if c_files | xargs "$format" --dry-run -Werror 2>"$logs/format-details"; then
+		return 0
+	fi
+	sed -n 's/^\([^ :]*\):[0-9:]* error: .*/\1/p' "$logs/format-details" | sort | uniq -c
+	say "(places per file; $format -i FILE puts them right)"
+	"$format" --version | grep -q 'version 14\.' && return 1
+	say "$("$format" --version) formats unlike version 14, which the style is held to"
+	exit 77
+}
+
+# Not the BPF programs, nor the tests: cmocka's macros alone make more noise than sense.
+lint_files() { c_files | grep -vE '(\.bpf\.c|\.cc)$|^tests/'; }
+
+test_cppcheck() {
+	tool cppcheck
+	lint_files | cppcheck --file-list=- --quiet --inline-suppr --error-exitcode=1 -j "$(nproc)" \
+		--enable=warning,performance --std=c11 -I include -I src -D_GNU_SOURCE \
+		--suppressions-list=.cppcheck-suppressions
+}
+
+test_clang_tidy() {
+	tool clang-tidy
+	[ -f build-clang/compile_commands.json ] || {
+		say "there is no build with clang to take the options from"
+		exit 77
+	}
+	lint_files | grep '\.c$' | grep -Ff - build-clang/compile_commands.json |
+		sed -n 's/.*"file": "\.\.\/\(.*\)".*/\1/p' | sort -u |
+		xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build-clang
+}
+
+test_shellcheck() {
+	tool shellcheck
+	find scripts tests bench .ci \( -name '*.sh' -o -path .ci/run \) -exec shellcheck -S warning {} +
+}
+
+# A file that nears 800 lines wants to be two.
+test_sizes() {
+	local long
+	long=$(c_files | xargs wc -l | awk '$1 > 800 && $2 != "total"')
+	say "$long"
+	[ -z "$long" ]
+}
+
+# Only trib_* leaves the library; the rest are the names of the versions.
+test_symbols() {
+	local library strange
+	library=$(find build -maxdepth 2 -name 'libtributary.so*' -type f ! -name '*.p' | head -n 1)
+	[ -n "$library" ]
+	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_init'
+	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_/')
+	say "$strange"
+	[ -z "$strange" ]
+}
+
+test_install() {
+	local to name
+	to=$(mktemp -d)
+	DESTDIR=$to meson install -C build --no-rebuild
+	find "$to" ! -type d | tee "$logs/installed"
+	rm -rf "$to"
+	for name in bin/trib bin/tribd include/tributary.h libtributary.so tributary.pc man1/trib.1 \
+		completions/trib; do
+		grep -q "/$name" "$logs/installed" || {
+			say "$name was not installed"
+			return 1
+		}
+	done
+}
+
+kernel_log() { dmesg 2>/dev/null || return 1; }
+
+test_kernel_log() {
+	kernel_log >"$logs/kernel-after" || {
+		say "dmesg cannot be read here"
+		exit 77
+	}
+	if diff "$logs/kernel-before" "$logs/kernel-after" | grep '^>' |
+		grep -E 'BUG:|WARNING:|Oops|Call trace|Call Trace|general protection|soft lockup'; then
+		return 1
+	fi
+}
+
+network_tests() {
+	local script name trib=$PWD/build/src/trib
+	kernel_log >"$logs/kernel-before" || true
+	for script in tests/net/*.sh; do
+		case $script in
+		*'*'* | */lib.sh) continue ;;
+		esac
+		name=$(basename "$script" .sh)
+		check "net ${name#test_}" timeout -k 10 240 bash "$script" "$trib"
+	done
+	check "kernel log after the network tests" test_kernel_log
+}
+
+test_coverage() {
+	tool gcovr
+	scripts/coverage.sh
+}
+
+report() {
+	say "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ]
+}
+
+main() {
+	mkdir -p "$logs"
+	rm -f "$logs"/*
+	check dependencies scripts/deps.sh build test
+	if [ "$verdict" -ne 0 ]; then
+		report
+		return
+	fi
+	check "build with gcc" build_test gcc
+	if [ "$verdict" -eq 0 ]; then
+		meson_tests gcc build
+		check "gcc loopback" test_loopback build
+		check "symbols of the library" test_symbols
+		check install test_install
+		network_tests
+	fi
+	check "build with clang" build_test clang
+	check "build with ASan and UBSan" build_test asan
+	if [ "$verdict" -eq 0 ]; then
+		sanitized_tests asan --no-suite net
+	fi
+	check "build with TSan" build_test tsan
+	if [ "$verdict" -eq 0 ]; then
+		sanitized_tests tsan --suite threads
+	fi
+	check format test_format
+	check cppcheck test_cppcheck
+	check clang-tidy test_clang_tidy
+	check shellcheck test_shellcheck
+	check "file sizes" test_sizes
+	check coverage test_coverage
+	if [ "$verdict" -eq 0 ]; then
+		grep -E '^(lines|branches):' "$(log_of coverage)" | sed 's/^/  /'
+	fi
+	report
+}
+
+main

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/settings.h"
+#include "base/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONFIG_DEFAULT "/etc/tributary.conf"
+#define SECONDS_MAX 1e9 /* nanoseconds of it, and sums of a few, fit 64 bits */
+#define EXPECT_BYTES "bytes, such as 65536, 64M or 1.5G"
+#define EXPECT_RATE "bits a second, such as 1gbit, 500mbit or 2.5e9"
+#define EXPECT_SECONDS "seconds above 0, such as 30, 0.5 or 200ms"
+
+/*
+ * The n-th launcher's variable for the rank stands beside its variable for
+ * the size. torchrun comes first and srun last: where one starts the other,
+ * the inner one knows the rank.
+ */
+#define LAUNCHER_RANK "RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK SLURM_PROCID"
+#define LAUNCHER_SIZE "WORLD_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS SLURM_NTASKS"
+
+const struct setting settings[SETTINGS_N] = {
+	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
+	                         "host:port of the aggregator; the same on all ranks", NULL },
+	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
+	                   "this worker's number, from 0; also taken from mpirun, srun, torchrun",
+	                   LAUNCHER_RANK },
+	[SETTING_SIZE] = { "TRIB_SIZE", NULL, SETTING_COUNT,
+	                   "number of workers; also taken from mpirun, srun, torchrun",
+	                   LAUNCHER_SIZE },
+	[SETTING_JOB] = { "TRIB_JOB", "1", SETTING_COUNT,
+	                  "id of the job, 0 to 65535; jobs at one aggregator need different ones",
+	                  NULL },
+	[SETTING_COOKIE] = { "TRIB_COOKIE", "0", SETTING_TEXT,
+	                     "secret of the job, up to 16 hex digits, the same on all ranks; "
+	                     "set it wherever others can reach the network",
+	                     NULL },
+	[SETTING_TIMEOUT] = { "TRIB_TIMEOUT", "30", SETTING_SECONDS,
+	                      "the one deadline, in seconds; every other one is derived from it",
+	                      NULL },
+	[SETTING_POOL] = { "TRIB_POOL", "64M", SETTING_BYTES,
+	                   "memory asked for at the aggregator; where the gradient fits, "
+	                   "fast workers never wait for slow ones",
+	                   NULL },
+	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
+	                    "independent streams, 1 to 64, each with its own thread", NULL },
+	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
+	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
+	                         NULL },
+	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
+	                  "largest IP packet to send, in bytes; 0: found on the route", NULL },
+	[SETTING_MULTICAST] = { "TRIB_MULTICAST", "auto", SETTING_TEXT,
+	                        "results to all workers in one send: auto (where it works) or off",
+	                        NULL },
+	[SETTING_OFFLOAD] = { "TRIB_OFFLOAD", "on", SETTING_BOOL,
+	                      "UDP segmentation and receive offload, where there: on or off",
+	                      NULL },
+	[SETTING_BUSY_POLL] = { "TRIB_BUSY_POLL", "0", SETTING_COUNT,
+	                        "microseconds to spin on a socket before sleeping; costs a core",
+	                        NULL },
+	[SETTING_PIN] = { "TRIB_PIN", "off", SETTING_TEXT,
+	                  "cores for the lane threads, in order, e.g. 0,1; off: the kernel chooses",
+	                  NULL },
+	[SETTING_LOG] = { "TRIB_LOG", "warn", SETTING_TEXT,
+	                  "what is logged to stderr: error, warn, info or debug", NULL },
+};
+
+/* What the table's type does not say: limits, and the words a text may be. */
+static const struct {
+	uint64_t min, max;
+	const char *words; /* setting_count gives the place in the list */
+} limits[SETTINGS_N] = {
+	[SETTING_RANK] = { 0, INT_MAX - 1, NULL },
+	[SETTING_SIZE] = { 1, INT_MAX, NULL },
+	[SETTING_JOB] = { 0, UINT16_MAX, NULL },
+	[SETTING_POOL] = { 1, INT64_MAX, NULL },
+	[SETTING_LANES] = { 1, 64, NULL },
+	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
+	[SETTING_MTU] = { 0, 65535, NULL },
+	[SETTING_MULTICAST] = { 0, 1, "off auto" },
+	[SETTING_OFFLOAD] = { 0, 1, "off on" },
+	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
+	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn info debug" },
+};
+
+/* ---- the file ---- */
+
+/* Read once and kept until the end: values that were handed out point into it. */
+struct config_file {
+	struct config_file *next;
+	char *path;
+	char *values[SETTINGS_N];
+	char *origins[SETTINGS_N]; /* "path:line" */
+};
+
+static char *text_trim(char *text)
+{
+	while (isspace((unsigned char)*text))
+		text++;
+	for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--)
+		text[n - 1] = '\0';
+	return text;
+}
+
+static void config_take_line(struct config_file *file, char *line, unsigned number)
+{
+	char *name = text_trim(line), *value = strchr(name, '=');
+
+	if (*name == '#' || *name == '\0')
+		return;
+	if (!value) {
+		log_warn("%s:%u: \"%s\" is left out; expected NAME=value", file->path, number,
+		         name);
+		return;
+	}
+	*value++ = '\0';
+	for (char *p = value; *p; p++) {
+		if (*p == '#' && (p == value || isspace((unsigned char)p[-1])))
+			*p = '\0';
+	}
+	name = text_trim(name);
+	value = text_trim(value);
+	for (int i = 0; i < SETTINGS_N; i++) {
+		if (strcmp(name, settings[i].name) != 0)
+			continue;
+		/* The last line wins, as it would in a shell. */
+		free(file->values[i]);
+		free(file->origins[i]);
+		file->values[i] = strdup(value);
+		if (asprintf(&file->origins[i], "%s:%u", file->path, number) < 0)
+			file->origins[i] = NULL;
+		return;
+	}
+	log_warn("%s:%u: %s is not a setting; `trib show config` lists them", file->path, number,
+	         name);
+}
+
+static struct config_file *config_read(const char *path, bool must_exist)
+{
+	struct config_file *file = calloc(1, sizeof(*file));
+	char *line = NULL;
+	size_t room = 0;
+	FILE *in;
+
+	if (!file || !(file->path = strdup(path))) {
+		free(file);
+		return NULL;
+	}
+	in = fopen(path, "re");
+	if (!in) {
+		if (must_exist || errno != ENOENT)
+			log_warn("cannot read the settings in %s: %s", path, strerror(errno));
+		return file;
+	}
+	for (unsigned number = 1; getline(&line, &room, in) >= 0; number++)
+		config_take_line(file, line, number);
+	if (ferror(in))
+		log_warn("cannot read all settings in %s: %s", path, strerror(errno));
+	free(line);
+	fclose(in);
+	return file;
+}
+
+static const struct config_file *config_find(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct config_file *files;
+	const char *named = getenv("TRIB_CONFIG");
+	const char *path = named && *named ? named : CONFIG_DEFAULT;
+	struct config_file *file;
+
+	pthread_mutex_lock(&lock);
+	for (file = files; file && strcmp(file->path, path) != 0; file = file->next)
+		;
+	if (!file && (file = config_read(path, path == named))) {
+		file->next = files;
+		files = file;
+	}
+	pthread_mutex_unlock(&lock);
+	return file;
+}
+
+/* ---- looking up ---- */
+
+/* An empty variable counts as unset: `TRIB_RATE= cmd` is how a shell takes one back. */
+static const char *env_get(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static const char *setting_own(enum setting_id id, const char **origin)
+{
+	const char *value = env_get(settings[id].name);
+	const struct config_file *file;
+
+	*origin = "environment";
+	if (value)
+		return value;
+	file = config_find();
+	if (!file || !file->values[id] || !*file->values[id])
+		return NULL;
+	*origin = file->origins[id] ? file->origins[id] : file->path;
+	return file->values[id];
+}
+
+/* Takes the next word of a list; false at its end. */
+static bool list_next(const char **list, char *word, size_t room)
+{
+	size_t n;
+
+	*list += strspn(*list, " ");
+	n = strcspn(*list, " ");
+	snprintf(word, room, "%.*s", (int)n, *list);
+	*list += n;
+	return n > 0;
+}
+
+/* A rank of one launcher with the size of another would hang a job: both, or neither. */
+static const char *setting_launched(enum setting_id id, const char **origin)
+{
+	static _Thread_local char name[64];
+	enum setting_id mate = id == SETTING_RANK ? SETTING_SIZE : SETTING_RANK;
+	const char *list = settings[id].elsewhere, *mates = settings[mate].elsewhere, *value, *from;
+	bool mate_is_given = setting_own(mate, &from) != NULL;
+	char other[64];
+
+	while (list_next(&list, name, sizeof(name)) && list_next(&mates, other, sizeof(other))) {
+		value = env_get(name);
+		if (value && (mate_is_given || env_get(other))) {
+			*origin = name;
+			return value;
+		}
+	}
+	return NULL;
+}
+
+const char *setting_text(enum setting_id id, const char **origin)
+{
+	const char *where, *value = setting_own(id, &where);
+
+	if (!value && settings[id].elsewhere)
+		value = setting_launched(id, &where);
+	if (!value) {
+		value = settings[id].fallback;
+		where = value ? "default" : "not set";
+	}
+	if (origin)
+		*origin = where;
+	return value;
+}
+
+/* ---- numbers ---- */
+
+/*
+ * Reads a number as 12, 1.5 or 2.5e9 and returns what follows it, NULL where
+ * there is none. strtod would take the decimal point from the program's
+ * locale, and would take signs, hex and "nan" as well. A long double holds
+ * every 64-bit integer.
+ */
+static const char *number_scan(const char *text, long double *value)
+{
+	long double number = 0;
+	int exponent = 0, digits = 0;
+
+	if (strlen(text) > 64)
+		return NULL;
+	for (; isdigit((unsigned char)*text); text++, digits++)
+		number = number * 10 + (*text - '0');
+	if (*text == '.') {
+		for (text++; isdigit((unsigned char)*text); text++, digits++, exponent--)
+			number = number * 10 + (*text - '0');
+	}
+	if (!digits)
+		return NULL;
+	if (*text == 'e' || *text == 'E') {
+		const char *p = text + 1;
+		int sign = *p == '-' ? -1 : 1, written = 0;
+
+		p += *p == '-' || *p == '+';
+		if (!isdigit((unsigned char)*p))
+			return NULL;
+		for (; isdigit((unsigned char)*p); p++)
+			written = written < 100 ? written * 10 + (*p - '0') : written;
+		exponent += sign * written;
+		text = p;
+	}
+	for (; exponent > 0 && number > 0 && number < 1e30L; exponent--)
+		number *= 10;
+	/* One division, so that 1.1e6 is not a hair below 1100000. */
+	long double divisor = 1;
+	for (; exponent < 0; exponent++)
+		divisor *= 10;
+	*value = number / divisor;
+	return text;
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+	return strcasecmp(text, a) == 0 || strcasecmp(text, b) == 0 || strcasecmp(text, c) == 0;
+}
+
+/* A number with a prefix K, M, G or T, and one of two units or none. */
+static trib_status number_parse(const char *text, unsigned step, const char *unit,
+                                const char *other_unit, const char *expected, uint64_t *value)
+{
+	static const char prefixes[] = "KMGT";
+	long double number, scale = 1;
+	const char *rest = number_scan(text, &number), *prefix;
+
+	if (rest && *rest && (prefix = strchr(prefixes, toupper((unsigned char)*rest)))) {
+		for (; prefix >= prefixes; prefix--)
+			scale *= step;
+		rest++;
+	}
+	if (!rest || !is_one_of(rest, "", unit, other_unit))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not %s", text, expected);
+	number *= scale;
+	if (number > (long double)UINT64_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is more than 64 bits can hold", text);
+	if (number > 0 && number < 1)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is less than 1", text);
+	*value = (uint64_t)number;
+	return TRIB_OK;
+}
+
+trib_status parse_bytes(const char *text, uint64_t *value)
+{
+	return number_parse(text, 1024, "B", "iB", EXPECT_BYTES, value);
+}
+
+/* No "bps": to tc that is bytes, to everyone else bits. */
+trib_status parse_rate(const char *text, uint64_t *bits_per_second)
+{
+	return number_parse(text, 1000, "bit", "bit/s", EXPECT_RATE, bits_per_second);
+}
+
+/* ---- settings, parsed ---- */
+
+static bool digits_parse(const char *text, int base, uint64_t *value)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, base);
+	return *end == '\0' && errno == 0;
+}
+
+static bool word_parse(const char *text, const char *words, uint64_t *value)
+{
+	char word[32];
+
+	for (*value = 0; list_next(&words, word, sizeof(word)); ++*value) {
+		if (strcasecmp(text, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool bool_parse(const char *text, uint64_t *value)
+{
+	*value = is_one_of(text, "on", "yes", "true") || strcmp(text, "1") == 0;
+	return *value || is_one_of(text, "off", "no", "false") || strcmp(text, "0") == 0;
+}
+
+static bool setting_parse(enum setting_id id, const char *text, uint64_t *value)
+{
+	if (id == SETTING_COOKIE)
+		return digits_parse(text, 16, value);
+	switch (settings[id].type) {
+	case SETTING_COUNT:
+		return digits_parse(text, 10, value);
+	case SETTING_BYTES:
+		return parse_bytes(text, value) == TRIB_OK;
+	case SETTING_RATE:
+		return parse_rate(text, value) == TRIB_OK;
+	case SETTING_BOOL:
+		return bool_parse(text, value);
+	case SETTING_TEXT:
+		return limits[id].words && word_parse(text, limits[id].words, value);
+	case SETTING_SECONDS:
+		break;
+	}
+	return false;
+}
+
+static void setting_expected(enum setting_id id, char *out, size_t room)
+{
+	if (id == SETTING_COOKIE)
+		snprintf(out, room, "up to 16 hex digits");
+	else if (settings[id].type == SETTING_SECONDS)
+		snprintf(out, room, EXPECT_SECONDS);
+	else if (settings[id].type == SETTING_BYTES)
+		snprintf(out, room, EXPECT_BYTES);
+	else if (settings[id].type == SETTING_RATE)
+		snprintf(out, room, EXPECT_RATE);
+	else if (limits[id].words)
+		snprintf(out, room, "one of: %s", limits[id].words);
+	else if (settings[id].type == SETTING_COUNT)
+		snprintf(out, room, "a whole number from %llu to %llu",
+		         (unsigned long long)limits[id].min, (unsigned long long)limits[id].max);
+	else
+		snprintf(out, room, "%s", settings[id].help);
+}
+
+static trib_status setting_fail(enum setting_id id)
+{
+	const char *origin, *text = setting_text(id, &origin);
+	char expected[200];
+
+	setting_expected(id, expected, sizeof(expected));
+	if (!text)
+		return status_fail(TRIB_ERR_CONFIG, "%s is not set%s%s; expected %s",
+		                   settings[id].name,
+		                   settings[id].elsewhere ? ", nor by a launcher in one of " : "",
+		                   settings[id].elsewhere ? settings[id].elsewhere : "", expected);
+	/* A secret stays out of logs, also a mistyped one. */
+	return status_fail(TRIB_ERR_CONFIG, "%s is %s%s%s (from %s); expected %s",
+	                   settings[id].name, id == SETTING_COOKIE ? "" : "\"",
+	                   id == SETTING_COOKIE ? "malformed" : text,
+	                   id == SETTING_COOKIE ? "" : "\"", origin, expected);
+}
+
+trib_status setting_count(enum setting_id id, uint64_t *value)
+{
+	const char *text = setting_text(id, NULL);
+	uint64_t number;
+
+	if (!text || !setting_parse(id, text, &number))
+		return setting_fail(id);
+	if (limits[id].max && (number < limits[id].min || number > limits[id].max))
+		return setting_fail(id);
+	*value = number;
+	return TRIB_OK;
+}
+
+trib_status setting_seconds(enum setting_id id, double *value)
+{
+	const char *text = setting_text(id, NULL), *unit;
+	long double seconds;
+
+	unit = text ? number_scan(text, &seconds) : NULL;
+	if (!unit || !is_one_of(unit, "", "s", "ms"))
+		return setting_fail(id);
+	if (strcasecmp(unit, "ms") == 0)
+		seconds /= 1000;
+	if (!(seconds > 0 && seconds <= SECONDS_MAX))
+		return setting_fail(id);
+	*value = (double)seconds;
+	return TRIB_OK;
+}
+
+static bool pin_is_good(const char *text)
+{
+	bool digit = false;
+
+	if (strcmp(text, "off") == 0)
+		return true;
+	for (; *text; text++) {
+		if (*text == ',' && !digit)
+			return false;
+		digit = isdigit((unsigned char)*text);
+		if (!digit && *text != ',')
+			return false;
+	}
+	return digit;
+}
+
+trib_status setting_check(enum setting_id id)
+{
+	const char *text = setting_text(id, NULL), *colon;
+	uint64_t count;
+	double seconds;
+
+	if (!text)
+		return TRIB_OK;
+	if (id == SETTING_AGGREGATOR) {
+		colon = strrchr(text, ':');
+		return colon > text && colon[1] ? TRIB_OK : setting_fail(id);
+	}
+	if (id == SETTING_PIN)
+		return pin_is_good(text) ? TRIB_OK : setting_fail(id);
+	if (settings[id].type == SETTING_SECONDS)
+		return setting_seconds(id, &seconds);
+	return setting_count(id, &count);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings as one table: the environment, the file and `trib show config` all
+ * come from it. A value is looked up in the environment, then in the file
+ * named by TRIB_CONFIG (lines NAME=value, # comments; default
+ * /etc/tributary.conf), then in what launchers set (mpirun, srun, torchrun),
+ * then it is the default.
+ */
+#ifndef TRIB_BASE_SETTINGS_H
+#define TRIB_BASE_SETTINGS_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+enum setting_type {
+	SETTING_TEXT,
+	SETTING_COUNT,
+	SETTING_BYTES,
+	SETTING_RATE,
+	SETTING_SECONDS,
+	SETTING_BOOL
+};
+
+enum setting_id {
+	SETTING_AGGREGATOR,
+	SETTING_RANK,
+	SETTING_SIZE,
+	SETTING_JOB,
+	SETTING_COOKIE,
+	SETTING_TIMEOUT,
+	SETTING_POOL,
+	SETTING_LANES,
+	SETTING_RATE_LIMIT,
+	SETTING_MTU,
+	SETTING_MULTICAST,
+	SETTING_OFFLOAD,
+	SETTING_BUSY_POLL,
+	SETTING_PIN,
+	SETTING_LOG,
+	SETTINGS_N,
+};
+
+struct setting {
+	const char *name;     /* the environment variable */
+	const char *fallback; /* NULL: has none */
+	enum setting_type type;
+	const char *help;
+	const char *elsewhere; /* other variables that give it, separated by blanks */
+};
+
+extern const struct setting settings[SETTINGS_N];
+
+/* The text of a setting and, in *origin, where it came from; NULL where it has no value. */
+const char *setting_text(enum setting_id id, const char **origin);
+/* The same, parsed; an error names the variable and what is expected. */
+trib_status setting_count(enum setting_id id, uint64_t *value);
+trib_status setting_seconds(enum setting_id id, double *value);
+/* TRIB_OK where the value is well formed, and where there is none. */
+trib_status setting_check(enum setting_id id);
+
+/* "64M", "1gbit", "2.5e9", "10" and the like. Bytes and bits: K, M, G in steps of 1024 / 1000. */
+trib_status parse_bytes(const char *text, uint64_t *value);
+trib_status parse_rate(const char *text, uint64_t *bits_per_second);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/settings.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RATE_DEFAULT 1000000000ull
+#define RUNS_MAX 1000000 /* of iterations and the like: what is above is a slip */
+
+/* ---- arguments ---- */
+
+static trib_status sizes_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	char word[32];
+
+	for (o->n_sizes = 0; *text; text += *text == ',') {
+		size_t length = strcspn(text, ",");
+		uint64_t bytes;
+
+		snprintf(word, sizeof(word), "%.*s", (int)length, text);
+		if (parse_bytes(word, &bytes) != TRIB_OK)
+			return TRIB_ERR_ARGUMENT;
+		if (bytes < 4 || bytes % 4)
+			return status_fail(
+				TRIB_ERR_ARGUMENT,
+				"\"%s\" is no whole number of f32 elements, 4 bytes each", word);
+		if (o->n_sizes == BENCH_SIZES_MAX)
+			return status_fail(TRIB_ERR_ARGUMENT, "more than %d sizes",
+			                   BENCH_SIZES_MAX);
+		o->sizes[o->n_sizes++] = bytes;
+		text += length;
+	}
+	return TRIB_OK;
+}
+
+static trib_status probability_take(void *target, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0 && value <= 1))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a probability from 0 to 1",
+		                   text);
+	*(double *)target = value;
+	return TRIB_OK;
+}
+
+/* Splits "h2=WHAT"; what is before the = fits a host's name. NULL: there is none. */
+static const char *host_split(const char *text, char host[16])
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text || equals - text > 15)
+		return NULL;
+	snprintf(host, 16, "%.*s", (int)(equals - text), text);
+	return equals + 1;
+}
+
+/* "1gbit" is every link, "h2=500mbit" that of h2, "0" is not shaped. */
+static trib_status link_take(void *target, const char *text)
+{
+	struct cluster_options *net = target;
+	char host[16];
+	const char *rate = host_split(text, host);
+
+	if (!rate)
+		return parse_rate(text, &net->rate_bps);
+	if (net->n_unlike == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d links", CLUSTER_HOSTS_MAX);
+	memcpy(net->unlike[net->n_unlike].host, host, sizeof(host));
+	return parse_rate(rate, &net->unlike[net->n_unlike++].rate_bps);
+}
+
+static trib_status late_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	const char *seconds = host_split(text, o->late_host);
+	char *end = NULL;
+
+	o->late_s = seconds ? strtod(seconds, &end) : 0;
+	if (!seconds || end == seconds || *end || !(o->late_s > 0 && o->late_s < 3600))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not HOST=SECONDS, as in h2=0.5",
+		                   text);
+	return TRIB_OK;
+}
+
+static const char *options_wrong(const struct bench_options *o, bool is_switch)
+{
+	const struct cluster_options *net = &o->net;
+
+	if (o->n_sizes == 0)
+		return "--sizes names at least one";
+	if (o->iterations < 1 || o->repeats < 1)
+		return "--iterations and --repeats are at least 1";
+	if (o->iterations > RUNS_MAX || o->repeats > RUNS_MAX || o->warmup > RUNS_MAX)
+		return "--iterations, --repeats and --warmup are 1000000 at most";
+	if (o->hosts > CLUSTER_HOSTS_MAX)
+		return "--hosts is 128 at most";
+	if (o->mtu > 65535)
+		return "--mtu is 65535 at most";
+	if (is_switch && o->is_server)
+		return "--switch and --server exclude one another";
+	if (o->net_name &&
+	    (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 || net->dup > 0 ||
+	     net->reorder > 0 || net->corrupt > 0 || net->no_offload || o->mtu || o->is_server))
+		return "a cluster given with --net is taken as it is; links and faults are for one "
+		       "that is made";
+	return NULL;
+}
+
+/* Better now than after all has been measured. */
+static trib_status file_try(const char *path)
+{
+	FILE *file = path ? fopen(path, "a") : NULL;
+
+	if (path && (!file || fclose(file) != 0))
+		return status_fail_errno("cannot write %s", path);
+	return TRIB_OK;
+}
+
+/* ---- trib bench allreduce ---- */
+
+static trib_status report_make(struct bench_report *report, struct bench_place *place)
+{
+	const struct bench_options *o = report->options;
+	trib_status status, stopped;
+
+	if (file_try(o->json) != TRIB_OK || file_try(o->plot) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	status = bench_systems_choose(report);
+	if (status == TRIB_OK)
+		status = bench_place_open(o, place);
+	if (status != TRIB_OK)
+		return status;
+	stopped = bench_allreduce(report);
+	bench_table_print(report);
+	if (o->json)
+		status = bench_json_write(report, o->json);
+	if (o->plot && status == TRIB_OK)
+		status = bench_plot_write(report, o->plot);
+	if (status != TRIB_OK || stopped != TRIB_OK)
+		return status != TRIB_OK ? status : stopped;
+	/* A peer's failure is a result; ours is a failure. */
+	for (unsigned i = 0; i < report->n; i++) {
+		if (report->results[i].system == report->systems[0] && report->results[i].failed)
+			return status_fail(TRIB_ERR_PEER, "tributary failed: %s",
+			                   report->results[i].note);
+	}
+	return TRIB_OK;
+}
+
+static int bench_allreduce_run(int argc, char **argv)
+{
+	static struct bench_options o = { .net.rate_bps = RATE_DEFAULT,
+		                          .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
+		                          .n_sizes = 4,
+		                          .iterations = 10,
+		                          .warmup = 2,
+		                          .repeats = 3 };
+	static struct bench_place place;
+	static struct bench_report report = { .options = &o, .place = &place };
+	bool is_switch = false;
+	struct option_hook link = { link_take, &o.net }, sizes = { sizes_take, &o },
+			   late = { late_take, &o }, loss = { probability_take, &o.net.loss },
+			   dup = { probability_take, &o.net.dup },
+			   reorder = { probability_take, &o.net.reorder },
+			   corrupt = { probability_take, &o.net.corrupt };
+	const struct option_row rows[] = {
+		{ "hosts", 'n', OPTION_COUNT, &o.hosts, "N", "workers (4)", "8" },
+		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
+		  "rate of every link (1gbit; 0: not shaped), or of one; repeatable",
+		  "h2=500mbit" },
+		{ "switch", 0, OPTION_FLAG, &is_switch, NULL,
+		  "the aggregator has one port a worker (default)", NULL },
+		{ "server", 0, OPTION_FLAG, &o.is_server, NULL,
+		  "the aggregator is a server with one link", NULL },
+		{ "mtu", 0, OPTION_COUNT, &o.mtu, "BYTES", "of every link (1500)", "9000" },
+		{ "no-offload", 0, OPTION_FLAG, &o.net.no_offload, NULL,
+		  "packets cross one by one, as on a wire", NULL },
+		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
+		  "0.01" },
+		{ "dup", 0, OPTION_HOOK, &dup, "P", "... that it arrives twice", NULL },
+		{ "reorder", 0, OPTION_HOOK, &reorder, "P", "... that the next overtakes it",
+		  NULL },
+		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P", "... that bits of it flip", NULL },
+		{ "seed", 0, OPTION_COUNT, &o.net.seed, "S", "of the faults (0)", "7" },
+		{ "net", 0, OPTION_TEXT, &o.net_name, "NAME",
+		  "on this virtual cluster, instead of one made for it", "trib" },
+		{ "late", 0, OPTION_HOOK, &late, "HOST=S",
+		  "this worker comes to every allreduce S seconds late", "h2=0.1" },
+		{ "sizes", 0, OPTION_HOOK, &sizes, "LIST", "bytes (1M,4M,16M,64M)", "16M,64M" },
+		{ "iterations", 0, OPTION_COUNT, &o.iterations, "N", "timed, a run (10)", NULL },
+		{ "warmup", 0, OPTION_COUNT, &o.warmup, "N", "not timed, before them (2)", NULL },
+		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of every system, in turns (3)",
+		  NULL },
+		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
+		  "compare with openmpi, mpich, gloo, ring", "gloo,ring" },
+		{ "check", 0, OPTION_FLAG, &o.check, NULL,
+		  "look at every sum, not only at each run's first and last", NULL },
+		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "TRIB_POOL of the workers",
+		  "64M" },
+		{ "lanes", 0, OPTION_COUNT, &o.lanes, "N", "TRIB_LANES of all", "2" },
+		{ "timeout", 0, OPTION_SECONDS, &o.timeout_s, "S",
+		  "the longest a run may take; also TRIB_TIMEOUT", "60" },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there", NULL },
+		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib bench allreduce [OPTION]...",
+		"Times f32 sums over a virtual cluster that it makes and removes (root), or over\n"
+		"loopback. Others are measured on the same hosts, in turns, each with its best\n"
+		"algorithm.",
+		"trib bench allreduce --sizes 16M,64M --against openmpi,gloo,ring --plot bench.svg",
+		rows,
+	};
+	int code, first = options_parse(&options, argc, argv, &code);
+	const char *wrong;
+	trib_status status;
+
+	if (first < 0)
+		return code;
+	wrong = first < argc ? "there are only options" : options_wrong(&o, is_switch);
+	if (wrong)
+		return options_fail(&options, "%s", wrong);
+	status = report_make(&report, &place);
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench allreduce: %s\n", trib_last_error());
+	bench_place_close(&place);
+	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+}
+
+int cli_bench(int argc, char **argv)
+{
+	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+
+	if (argc > 1 && strcmp(argv[1], "allreduce") == 0)
+		return bench_allreduce_run(argc - 1, argv + 1);
+	if (argc > 1 && !help)
+		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
+	fprintf(help ? stdout : stderr,
+	        "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n"
+	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n\n"
+	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
+	return help ? 0 : EXIT_USAGE;
+}

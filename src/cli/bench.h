@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench: every system does the same allreduce, on the same hosts, in turns.
+ *
+ * bench.c reads the command line, bench_place.c brings the hosts,
+ * bench_systems.c and bench_mpi.c know how each system is started, bench_job.c
+ * runs it once, bench_allreduce.c decides what runs when, bench_stats.c
+ * condenses, and bench_table.c, bench_json.c and bench_plot.c show it.
+ */
+#ifndef TRIB_CLI_BENCH_H
+#define TRIB_CLI_BENCH_H
+
+#include "cli/bench_stats.h"
+#include "net/cluster.h"
+
+#define BENCH_SIZES_MAX 16
+#define BENCH_SYSTEMS_MAX 8
+
+struct bench_options {
+	struct cluster_options net; /* of the cluster to make */
+	const char *net_name;       /* of the one that is there already */
+	uint64_t hosts;             /* 0: as many as there are, or 4 */
+	uint64_t mtu;
+	bool is_server; /* the aggregator is one more host, not the switch */
+	uint64_t sizes[BENCH_SIZES_MAX];
+	unsigned n_sizes;
+	uint64_t iterations, warmup, repeats;
+	const char *against;
+	uint64_t pool_bytes, lanes;
+	double timeout_s; /* of one run; 0: chosen by its size */
+	char late_host[16];
+	double late_s; /* late_host comes to every allreduce so much later */
+	bool check;
+	const char *json, *plot;
+};
+
+/* Where the systems run. */
+struct bench_place {
+	struct cluster cluster; /* n is 0 on loopback */
+	bool made;              /* by us, so that we remove it */
+	unsigned workers;
+	uint64_t slowest_bps; /* among the workers' links; 0: not shaped */
+	uint64_t server_bps;  /* that all workers share; 0: not shaped, or a switch */
+};
+
+/* One way a system can do an allreduce. */
+struct bench_variant {
+	const char *name;
+	const char *words[8]; /* for mpirun, the program or the environment; NULL-ended */
+};
+
+struct bench_job;
+struct bench_run;
+
+struct bench_system {
+	const char *name, *plane;
+	const char *program;  /* below bench/peers */
+	const char *launcher; /* that has to be installed as well, or NULL */
+	bool aggregates;
+	bool tuned; /* all variants are tried, and at each size the best there is measured */
+	const struct bench_variant
+		*variants; /* the first is the default; one without a name ends them */
+	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
+};
+
+/* One row of the table. */
+struct bench_result {
+	const struct bench_system *system;
+	const struct bench_variant *variant;
+	uint64_t bytes;
+	double limit_s; /* what the links set; 0: they set none */
+	struct bench_stats stats;
+	double cpu_s, payload_bytes; /* of the aggregator */
+	unsigned runs, failed;
+	char note[320]; /* why a run failed */
+	/* While it is being measured: */
+	double *times; /* a row of `iterations` for every run that went well */
+};
+
+struct bench_report {
+	const struct bench_options *options;
+	const struct bench_place *place;
+	const struct bench_system *systems[BENCH_SYSTEMS_MAX]; /* the first is Tributary */
+	unsigned n_systems;
+	struct bench_result results[BENCH_SIZES_MAX * BENCH_SYSTEMS_MAX]; /* size by size */
+	unsigned n;
+	char left_out[512]; /* which systems, and why */
+};
+
+/* 0 where there is no result. */
+double bench_gbps(const struct bench_result *result);
+/* Of what the links allow; 0 where they set no limit. */
+double bench_share(const struct bench_result *result);
+/* How many times the speed of `peer` Tributary has at that size; 0 where one is missing. */
+double bench_gain(const struct bench_report *report, const struct bench_result *peer);
+
+trib_status bench_place_open(const struct bench_options *options, struct bench_place *place);
+void bench_place_close(struct bench_place *place);
+/* "4 hosts, 1 Gb/s links, the aggregator is the switch" */
+void bench_place_describe(const struct bench_place *place, char *out, size_t room);
+double bench_place_limit(const struct bench_place *place, const struct bench_options *options,
+                         bool aggregates, uint64_t bytes);
+
+/* Fills report->systems from options->against; what cannot run goes to left_out. */
+trib_status bench_systems_choose(struct bench_report *report);
+extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants[];
+
+/* Measures; what a peer fails at is noted in its row. */
+trib_status bench_allreduce(struct bench_report *report);
+
+/* "16M", "1000": the shortest exact form. */
+const char *bench_bytes_text(uint64_t bytes, char out[24]);
+void bench_name_text(const struct bench_result *result, char *out, size_t room);
+
+void bench_table_print(const struct bench_report *report);
+trib_status bench_json_write(const struct bench_report *report, const char *path);
+trib_status bench_plot_write(const struct bench_report *report, const char *path);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench_job.h"
+#include "cli/bench_strays.h"
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void words_add(struct bench_words *words, const char *format, ...)
+{
+	char **items = realloc(words->items, (words->n + 2) * sizeof(*items));
+	va_list args;
+
+	if (!items)
+		abort();
+	words->items = items;
+	va_start(args, format);
+	if (vasprintf(&items[words->n], format, args) < 0)
+		abort();
+	va_end(args);
+	items[++words->n] = NULL;
+}
+
+static void words_free(struct bench_words *words)
+{
+	for (unsigned i = 0; i < words->n; i++)
+		free(words->items[i]);
+	free(words->items);
+}
+
+/* ---- putting it together ---- */
+
+static const struct cluster_host *run_host(const struct bench_run *run, int rank)
+{
+	const struct cluster *cluster = &run->place->cluster;
+
+	if (cluster->n == 0)
+		return NULL;
+	if (rank >= 0)
+		return &cluster->hosts[rank];
+	for (unsigned i = 0; i < cluster->n; i++) {
+		if (cluster->hosts[i].is_server)
+			return &cluster->hosts[i];
+	}
+	return &cluster->hosts[0];
+}
+
+const char *run_address(const struct bench_run *run, int rank)
+{
+	const struct cluster_host *host = run_host(run, rank);
+
+	return host ? host->address : "127.0.0.1";
+}
+
+struct bench_task *job_task(struct bench_job *job, const struct bench_run *run, int rank)
+{
+	struct bench_task *task = &job->tasks[job->n++];
+
+	task->host = run_host(run, rank);
+	if (rank < 0)
+		snprintf(task->label, sizeof(task->label), "aggregator");
+	else
+		snprintf(task->label, sizeof(task->label), "rank %d", rank);
+	words_add(&task->env, "TRIB_SIZE=%u", run->place->workers);
+	if (rank >= 0)
+		words_add(&task->env, "TRIB_RANK=%d", rank);
+	return task;
+}
+
+void job_program_words(const struct bench_run *run, struct bench_words *argv)
+{
+	const struct bench_options *o = run->options;
+	char path[4096];
+
+	if (!bench_program_find(run->system->program, path, sizeof(path)))
+		snprintf(path, sizeof(path), "%s", run->system->program);
+	words_add(argv, "%s", path);
+	words_add(argv, "--bytes");
+	words_add(argv, "%llu", (unsigned long long)run->bytes);
+	words_add(argv, "--iterations");
+	words_add(argv, "%u", run->iterations);
+	words_add(argv, "--warmup");
+	words_add(argv, "%u", run->warmup);
+	if (o->check)
+		words_add(argv, "--check");
+	for (unsigned rank = 0; o->late_s > 0 && rank < run->place->workers; rank++) {
+		if (strcmp(run->place->cluster.hosts[rank].name, o->late_host) != 0)
+			continue;
+		words_add(argv, "--late");
+		words_add(argv, "%u=%.9g", rank, o->late_s);
+	}
+}
+
+trib_status job_folder(struct bench_job *job)
+{
+	snprintf(job->folder, sizeof(job->folder), "/tmp/trib-bench-XXXXXX");
+	if (mkdtemp(job->folder))
+		return TRIB_OK;
+	job->folder[0] = '\0';
+	return status_fail_errno("cannot make a folder in /tmp");
+}
+
+static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+	(void)info;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static void job_free(struct bench_job *job)
+{
+	for (unsigned i = 0; i < job->n; i++) {
+		words_free(&job->tasks[i].argv);
+		words_free(&job->tasks[i].env);
+	}
+	if (job->folder[0])
+		nftw(job->folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- running it ---- */
+
+struct collector {
+	const struct bench_run *run;
+	struct bench_outcome *outcome;
+	double *samples; /* NaN where none came */
+	char last[160];  /* the last line that was no sample, for what failed */
+	unsigned last_from;
+};
+
+static double number_after(const char *line, const char *key)
+{
+	const char *at = strstr(line, key);
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
+{
+	struct collector *c = context;
+	unsigned rank, iteration;
+	double seconds;
+
+	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
+		if (rank < c->run->place->workers && iteration < c->run->iterations)
+			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
+	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
+		c->outcome->cpu_s = number_after(line, "\"cpu_s\":");
+		c->outcome->payload_bytes = number_after(line, "\"payload_bytes\":");
+	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
+		/* The first to complain knows best; the others complain about it. */
+		snprintf(c->last, sizeof(c->last), "%s", line);
+		c->last_from = task;
+	}
+}
+
+static trib_status job_launch(const struct bench_run *run, struct bench_job *job,
+                              struct collector *collector)
+{
+	struct launch_task tasks[CLUSTER_HOSTS_MAX + 1] = { 0 };
+	struct launch_options options = { .line = line_take,
+		                          .context = collector,
+		                          .timeout_s = run->timeout_s,
+		                          .ready_word = job->ready_word };
+	struct launch_report report;
+	struct bench_outcome *outcome = collector->outcome;
+	char mark[64];
+	trib_status status;
+
+	strays_mark(mark, sizeof(mark), run->port);
+	for (unsigned i = 0; i < job->n; i++) {
+		words_add(&job->tasks[i].env, "%s", mark);
+		tasks[i] = (struct launch_task){ .label = job->tasks[i].label,
+			                         .host = job->tasks[i].host,
+			                         .argv = job->tasks[i].argv.items,
+			                         .env = job->tasks[i].env.items,
+			                         .service = job->tasks[i].service,
+			                         .cpu = -1 };
+	}
+	status = launch_all(tasks, job->n, &options, &report);
+	if (job->strays)
+		strays_end(mark);
+	if (status == TRIB_OK)
+		return TRIB_OK;
+	outcome->stopped = status == TRIB_ERR_CLOSED;
+	snprintf(outcome->why, sizeof(outcome->why), "%.150s%s%s", report.sentence,
+	         collector->last[0] && status != TRIB_ERR_TIMEOUT ? ": " : "",
+	         status != TRIB_ERR_TIMEOUT ? collector->last : "");
+	return status;
+}
+
+trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome)
+{
+	size_t n = (size_t)run->place->workers * run->iterations;
+	struct bench_job *job = calloc(1, sizeof(*job));
+	struct collector collector = { .run = run, .outcome = outcome };
+	trib_status status;
+
+	collector.samples = malloc(n * sizeof(double));
+	if (!job || !collector.samples)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		collector.samples[i] = NAN;
+	outcome->why[0] = '\0';
+	status = run->system->prepare(run, job);
+	if (status != TRIB_OK)
+		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
+	else
+		status = job_launch(run, job, &collector);
+	if (status == TRIB_OK && !stats_slowest(collector.samples, run->place->workers,
+	                                        run->iterations, outcome->times)) {
+		snprintf(outcome->why, sizeof(outcome->why),
+		         "it ended well, but not every rank has printed its times");
+		status = TRIB_ERR_PEER;
+	}
+	job_free(job);
+	free(job);
+	free(collector.samples);
+	return status;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hosts of a benchmark, and what their links allow. */
+#include "cli/bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOSTS_DEFAULT 4
+
+static trib_status cluster_make(const struct bench_options *options, struct bench_place *place)
+{
+	static char name[32];
+	struct cluster_options net = options->net;
+	trib_status status;
+
+	snprintf(name, sizeof(name), "bench%d", (int)getpid());
+	net.name = name;
+	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
+	net.servers = 1;
+	net.is_switch = !options->is_server;
+	net.mtu = (unsigned)options->mtu;
+	status = cluster_up(&net, &place->cluster);
+	place->made = status == TRIB_OK;
+	return status;
+}
+
+static unsigned workers_count(const struct cluster *cluster)
+{
+	unsigned n = 0;
+
+	while (n < cluster->n && !cluster->hosts[n].is_server)
+		n++;
+	return n;
+}
+
+static void rates_find(struct bench_place *place)
+{
+	const struct cluster *cluster = &place->cluster;
+
+	for (unsigned i = 0; i < place->workers && i < cluster->n; i++) {
+		uint64_t rate = cluster->hosts[i].rate_bps;
+
+		if (rate && (!place->slowest_bps || rate < place->slowest_bps))
+			place->slowest_bps = rate;
+	}
+	if (cluster->n > workers_count(cluster) && !cluster->is_switch)
+		place->server_bps = cluster->hosts[workers_count(cluster)].rate_bps;
+}
+
+trib_status bench_place_open(const struct bench_options *options, struct bench_place *place)
+{
+	trib_status status = TRIB_OK;
+	unsigned most;
+
+	*place = (struct bench_place){ 0 };
+	if (options->net_name)
+		status = cluster_load(options->net_name, &place->cluster);
+	else if (geteuid() == 0)
+		status = cluster_make(options, place);
+	if (status != TRIB_OK)
+		return status;
+	most = place->cluster.n ? workers_count(&place->cluster) : CLUSTER_HOSTS_MAX;
+	place->workers = options->hosts     ? (unsigned)options->hosts
+	                 : place->cluster.n ? most
+	                                    : HOSTS_DEFAULT;
+	if (options->hosts > most)
+		return status_fail(TRIB_ERR_ARGUMENT, "there are only %u workers, not %llu", most,
+		                   (unsigned long long)options->hosts);
+	if (options->late_s > 0 && !cluster_find(&place->cluster, options->late_host))
+		return status_fail(TRIB_ERR_ARGUMENT, "--late: there is no host %s",
+		                   options->late_host);
+	rates_find(place);
+	return TRIB_OK;
+}
+
+void bench_place_close(struct bench_place *place)
+{
+	if (place->made && cluster_down(place->cluster.name) != TRIB_OK)
+		fprintf(stderr, "trib bench: %s\n", trib_last_error());
+	place->made = false;
+}
+
+static void rate_text(uint64_t bps, char *out, size_t room)
+{
+	if (bps >= 1000000000)
+		snprintf(out, room, "%g Gb/s", (double)bps / 1e9);
+	else
+		snprintf(out, room, "%g Mb/s", (double)bps / 1e6);
+}
+
+void bench_place_describe(const struct bench_place *place, char *out, size_t room)
+{
+	const struct cluster *cluster = &place->cluster;
+	char rate[32] = "unshaped";
+	bool unlike = false;
+
+	if (cluster->n == 0) {
+		snprintf(out, room,
+		         "%u processes on loopback: without root there are no hosts and links, so "
+		         "this compares software, not networks",
+		         place->workers);
+		return;
+	}
+	for (unsigned i = 0; i < place->workers; i++)
+		unlike |= cluster->hosts[i].rate_bps != place->slowest_bps;
+	if (place->slowest_bps)
+		rate_text(place->slowest_bps, rate, sizeof(rate));
+	snprintf(out, room, "%u hosts, links of %s%s, MTU %u, the aggregator %s", place->workers,
+	         rate, unlike ? " (the slowest)" : "", cluster->mtu ? cluster->mtu : 1500,
+	         cluster->is_switch ? "has a port a host" : "is a server with one link");
+}
+
+/*
+ * The least time that the links leave for an allreduce, headers not counted.
+ * Aggregation: every host sends the vector and receives the sum, at once; the
+ * sum cannot start before the last host does. A server's one link carries all
+ * the vectors in. A ring: 2 (N - 1) / N of the vector through every link, half
+ * of which needs the last host.
+ */
+double bench_place_limit(const struct bench_place *place, const struct bench_options *options,
+                         bool aggregates, uint64_t bytes)
+{
+	double bits = (double)bytes * 8, n = place->workers, late = options->late_s;
+	double slowest = (double)place->slowest_bps, server = (double)place->server_bps;
+	double around, alone;
+
+	if (slowest == 0)
+		return 0;
+	if (!aggregates) {
+		around = 2 * (n - 1) / n * bits / slowest;
+		return fmax(around, late + around / 2);
+	}
+	alone = late + bits / (server > 0 ? fmin(slowest, server) : slowest);
+	return server > 0 ? fmax(alone, n * bits / server) : alone;
+}

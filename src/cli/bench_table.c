@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+double bench_gbps(const struct bench_result *result)
+{
+	return result->stats.median > 0 ? (double)result->bytes * 8 / result->stats.median / 1e9
+	                                : 0;
+}
+
+double bench_share(const struct bench_result *result)
+{
+	return result->stats.median > 0 ? result->limit_s / result->stats.median : 0;
+}
+
+double bench_gain(const struct bench_report *report, const struct bench_result *peer)
+{
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *ours = &report->results[i];
+
+		if (ours->system == report->systems[0] && ours->bytes == peer->bytes &&
+		    ours->stats.median > 0 && peer->stats.median > 0)
+			return peer->stats.median / ours->stats.median;
+	}
+	return 0;
+}
+
+const char *bench_bytes_text(uint64_t bytes, char out[24])
+{
+	static const char units[] = "\0KMGT";
+	unsigned unit = 0;
+
+	while (bytes && bytes % 1024 == 0 && unit < 4) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(out, 24, "%llu%.1s", (unsigned long long)bytes, units + unit);
+	return out;
+}
+
+void bench_name_text(const struct bench_result *result, char *out, size_t room)
+{
+	bool shown = result->system->tuned && result->variant->name[0];
+
+	snprintf(out, room, shown ? "%s (%s)" : "%s", result->system->name,
+	         shown ? result->variant->name : "");
+}
+
+static const char *time_text(double seconds, char out[16])
+{
+	if (seconds >= 1)
+		snprintf(out, 16, "%.3f s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(out, 16, "%.2f ms", seconds * 1e3);
+	else
+		snprintf(out, 16, "%.1f us", seconds * 1e6);
+	return out;
+}
+
+static void row_print(const struct bench_report *report, const struct bench_result *r, int width)
+{
+	char name[96], a[16], b[16], c[16];
+	double gain = bench_gain(report, r);
+
+	bench_name_text(r, name, sizeof(name));
+	printf("%-*s ", width, name);
+	if (r->stats.repeats == 0) {
+		printf("no result; see below\n");
+		return;
+	}
+	printf("%10s %10s %10s %8.3f", time_text(r->stats.min, a), time_text(r->stats.median, b),
+	       time_text(r->stats.p99, c), bench_gbps(r));
+	if (r->limit_s > 0)
+		printf(" %7.1f %%", bench_share(r) * 100);
+	else
+		printf(" %9s", "-");
+	if (r->stats.repeats > 1)
+		printf(" %6.1f %%", r->stats.spread * 100);
+	else
+		printf(" %8s", "-");
+	if (r->system != report->systems[0] && gain > 0)
+		printf(" %8.2f x", gain);
+	printf("%s\n", r->failed ? "  *" : "");
+}
+
+static int name_width(const struct bench_report *report)
+{
+	size_t width = strlen("system");
+	char name[96];
+
+	for (unsigned i = 0; i < report->n; i++) {
+		bench_name_text(&report->results[i], name, sizeof(name));
+		if (strlen(name) > width)
+			width = strlen(name);
+	}
+	return (int)width;
+}
+
+static void notes_print(const struct bench_report *report)
+{
+	bool peers = report->n_systems > 1;
+	char size[24], name[96];
+
+	if (report->results[0].limit_s > 0)
+		printf("\nlimit: what the links allow, headers not counted: for tributary that of "
+		       "aggregation%s.\n",
+		       peers ? ", for the others that of a ring" : "");
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (r->cpu_s > 0)
+			printf("aggregator at %s: %.1f Gb added a CPU-second\n",
+			       bench_bytes_text(r->bytes, size),
+			       r->payload_bytes * 8e-9 / r->cpu_s);
+	}
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		bench_name_text(r, name, sizeof(name));
+		if (r->failed)
+			printf("* %s at %s: %u of %u runs failed: %s\n", name,
+			       bench_bytes_text(r->bytes, size), r->failed, r->runs, r->note);
+	}
+	if (report->left_out[0])
+		printf("left out: %s\n", report->left_out);
+}
+
+void bench_table_print(const struct bench_report *report)
+{
+	int width = name_width(report);
+	uint64_t bytes = UINT64_MAX;
+	char text[256], size[24];
+
+	bench_place_describe(report->place, text, sizeof(text));
+	printf("allreduce, f32 sum: %s\n", text);
+	printf("median of %llu x %llu, the slowest rank counts\n\n",
+	       (unsigned long long)report->options->repeats,
+	       (unsigned long long)report->options->iterations);
+	printf("%8s  %-*s %10s %10s %10s %8s %9s %8s%s\n", "bytes", width, "system", "min",
+	       "median", "p99", "Gb/s", "of limit", "spread",
+	       report->n_systems > 1 ? "  tributary" : "");
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		printf("%8s  ", r->bytes != bytes ? bench_bytes_text(r->bytes, size) : "");
+		bytes = r->bytes;
+		row_print(report, r, width);
+	}
+	notes_print(report);
+}

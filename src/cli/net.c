@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib net: up, down, exec and list. */
+#include "cli/cli.h"
+
+#include "base/settings.h"
+#include "cli/net.h"
+#include "cli/options.h"
+#include "net/cluster.h"
+#include "net/names.h"
+#include "net/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_NOT_FOUND 127 /* as shells do */
+#define EXIT_NOT_RUN 126
+
+int net_fail(const char *command)
+{
+	fprintf(stderr, "trib net %s: %s\n", command, trib_last_error());
+	return 1;
+}
+
+static trib_status probability_take(void *target, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end != text && *end == '%') {
+		value /= 100;
+		end++;
+	}
+	if (end == text || *end || !(value >= 0 && value <= 1))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "\"%s\" is not a probability from 0 to 1 (or 0%% to 100%%)",
+		                   text);
+	*(double *)target = value;
+	return TRIB_OK;
+}
+
+/* "1gbit" is every link, "h2=500mbit" that of h2. */
+static trib_status link_take(void *target, const char *text)
+{
+	struct cluster_options *options = target;
+	const char *equals = strchr(text, '=');
+	char host[sizeof(options->unlike[0].host)];
+	uint64_t rate;
+	trib_status status = parse_rate(equals ? equals + 1 : text, &rate);
+
+	if (status != TRIB_OK)
+		return status;
+	if (rate < 8000)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\": a link has at least 8kbit", text);
+	if (!equals) {
+		options->rate_bps = rate;
+		return TRIB_OK;
+	}
+	if (equals == text || (size_t)(equals - text) >= sizeof(host))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "\"%s\": before the = stands a host, as in h2=500mbit", text);
+	if (options->n_unlike == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d links", CLUSTER_HOSTS_MAX);
+	snprintf(host, sizeof(host), "%.*s", (int)(equals - text), text);
+	memcpy(options->unlike[options->n_unlike].host, host, sizeof(host));
+	options->unlike[options->n_unlike++].rate_bps = rate;
+	return TRIB_OK;
+}
+
+static int net_up(int argc, char **argv)
+{
+	static struct cluster cluster;
+	struct cluster_options up = { 0 };
+	uint64_t hosts = 4, servers = 1, mtu = 1500;
+	struct option_hook link = { link_take, &up };
+	struct option_hook loss = { probability_take, &up.loss };
+	struct option_hook dup = { probability_take, &up.dup };
+	struct option_hook reorder = { probability_take, &up.reorder };
+	struct option_hook corrupt = { probability_take, &up.corrupt };
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &up.name, "NAME", "the cluster's name (trib)", "job2" },
+		{ "hosts", 0, OPTION_COUNT, &hosts, "N", "workers, h1 to hN (4)", "8" },
+		{ "servers", 0, OPTION_COUNT, &servers, "M", "servers, s1 to sM (1)", "2" },
+		{ "switch", 0, OPTION_FLAG, &up.is_switch, NULL,
+		  "s1 is a switch, with one port (p1 to pN) a worker", NULL },
+		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
+		  "rate of every link, or of one host's; repeatable", "h2=500mbit" },
+		{ "mtu", 0, OPTION_COUNT, &mtu, "BYTES", "of every link (1500)", "9000" },
+		{ "no-offload", 0, OPTION_FLAG, &up.no_offload, NULL,
+		  "packets cross one by one, as on a wire", NULL },
+		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
+		  "0.01" },
+		{ "dup", 0, OPTION_HOOK, &dup, "P", "... that it arrives twice", "0.1%" },
+		{ "reorder", 0, OPTION_HOOK, &reorder, "P", "... that the next overtakes it",
+		  "0.05" },
+		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P",
+		  "... that 1 to 3 bits of its payload flip", "0.001" },
+		{ "seed", 0, OPTION_COUNT, &up.seed, "S", "of the faults (0)", "7" },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib net up [OPTION]...",
+		"Makes a virtual cluster on this machine: namespaces as hosts, links between "
+		"them.\n"
+		"Faults happen on every link, each way; they imply --no-offload.",
+		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
+	};
+	int code;
+	int operand = options_parse(&options, argc, argv, &code);
+
+	if (operand < 0)
+		return code;
+	if (operand < argc)
+		return options_fail(&options, "%s is too much: there are only options",
+		                    argv[operand]);
+	up.workers = hosts > UINT32_MAX ? UINT32_MAX : (unsigned)hosts;
+	up.servers = servers > UINT32_MAX ? UINT32_MAX : (unsigned)servers;
+	up.mtu = mtu > UINT32_MAX ? UINT32_MAX : (unsigned)mtu;
+	trib_status status = cluster_up(&up, &cluster);
+
+	if (status == TRIB_ERR_ARGUMENT)
+		return options_fail(&options, "%s", trib_last_error());
+	if (status != TRIB_OK)
+		return net_fail("up");
+	for (unsigned i = 0; i < cluster.n; i++)
+		printf("%-4s %-14s %s\n", cluster.hosts[i].name, cluster.hosts[i].address,
+		       cluster.hosts[i].ns);
+	return 0;
+}
+
+static trib_status name_down(void *context, const char *name)
+{
+	trib_status status = cluster_down(name);
+
+	(void)context;
+	if (status == TRIB_OK)
+		printf("%s is gone\n", name);
+	return status;
+}
+
+static int net_down(int argc, char **argv)
+{
+	const char *name = NULL;
+	bool all = false;
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "the cluster's name (trib)", "job2" },
+		{ "all", 0, OPTION_FLAG, &all, NULL, "every cluster on this machine", NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib net down [OPTION]...",
+		"Removes a cluster, also one that a crash left half made. It is no error when\n"
+		"there is none.",
+		"trib net down --name job2", rows
+	};
+	int code;
+	int operand = options_parse(&options, argc, argv, &code);
+
+	if (operand < 0)
+		return code;
+	if (operand < argc)
+		return options_fail(&options, "%s is too much; a cluster is given as --name %s",
+		                    argv[operand], argv[operand]);
+	if (all && name)
+		return options_fail(&options, "--all and --name exclude one another");
+	if (!all && !state_exists(name ? name : NAMES_DEFAULT)) {
+		printf("there is no cluster named %s\n", name ? name : NAMES_DEFAULT);
+		return 0;
+	}
+	trib_status status = all ? state_each(name_down, NULL) : cluster_down(name);
+
+	return status == TRIB_OK ? 0 : net_fail("down");
+}
+
+static int net_exec(int argc, char **argv)
+{
+	static struct cluster cluster;
+	const char *name = NULL;
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "the cluster's name (trib)", "job2" },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib net exec [OPTION]... HOST [--] COMMAND [ARGUMENT]...",
+		"Runs a command on a host of a cluster: in its network, with this machine's files.",
+		"trib net exec h1 -- cat /proc/net/dev", rows
+	};
+	int code;
+	int operand = options_parse(&options, argc, argv, &code);
+
+	if (operand < 0)
+		return code;
+	int command = operand + 1;
+
+	if (command < argc && strcmp(argv[command], "--") == 0)
+		command++;
+	if (operand >= argc || command >= argc)
+		return options_fail(&options, "a host and a command are needed");
+	if (cluster_load(name, &cluster) != TRIB_OK)
+		return net_fail("exec");
+	const struct cluster_host *host = cluster_find(&cluster, argv[operand]);
+
+	if (!host) {
+		status_fail(TRIB_ERR_ARGUMENT, "the cluster %s has no host %s; it has %s to %s",
+		            cluster.name, argv[operand], cluster.hosts[0].name,
+		            cluster.hosts[cluster.n - 1].name);
+		return net_fail("exec");
+	}
+	if (cluster_enter(host) != TRIB_OK)
+		return net_fail("exec");
+	execvp(argv[command], &argv[command]);
+	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+	status_fail_errno("cannot run %s on %s", argv[command], host->name);
+	net_fail("exec");
+	return code;
+}
+
+int cli_net(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+		const char *help;
+	} commands[] = {
+		{ "up", net_up, "make a cluster" },
+		{ "down", net_down, "remove it" },
+		{ "exec", net_exec, "run a command on one of its hosts" },
+		{ "list", net_list, "show what is there" },
+	};
+	const unsigned n = sizeof(commands) / sizeof(commands[0]);
+	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+	FILE *out = help ? stdout : stderr;
+
+	if (argc < 2)
+		return net_list(argc, argv);
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (!help)
+		fprintf(out, "trib net: %s is not a command here\n", argv[1]);
+	fprintf(out, "Usage: trib net COMMAND [OPTION]...\n\n"
+	             "A virtual cluster on one machine. Commands:\n");
+	for (unsigned i = 0; i < n; i++)
+		fprintf(out, "  %-6s %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\nExample:\n  trib net up --hosts 4 --link 1gbit\n"
+	             "  trib net exec h1 -- bash\n  trib net down\n");
+	return help ? 0 : EXIT_USAGE;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/query.h"
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "wire/parse.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define DEFAULT_PORT 7700
+#define ASK_EVERY_MS 100
+
+static bool take_answer(int fd, const struct wire_header *query, char *out, size_t size)
+{
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	const struct wire_header *header = (const void *)packet;
+	ssize_t bytes = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
+
+	if (bytes < 0 || wire_parse(packet, (size_t)bytes) != WIRE_SOUND ||
+	    header->type != WIRE_ANSWER || header->cookie != query->cookie ||
+	    header->pos != query->pos)
+		return false;
+	snprintf(out, size, "%s", (const char *)wire_payload(header));
+	return true;
+}
+
+trib_status query_page(const char *aggregator, unsigned page, double timeout_s, char *out,
+                       size_t size)
+{
+	struct udp_options options = { .buffer_bytes = 65536 };
+	struct wire_header query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
+	struct udp_address peer;
+	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9);
+	bool gso;
+	int fd;
+	trib_status status;
+
+	if ((status = setting_count(SETTING_COOKIE, &query.cookie)) ||
+	    (status = udp_resolve(aggregator, DEFAULT_PORT, &peer)) ||
+	    (status = udp_open(NULL, &peer, &options, &fd, &gso)))
+		return status;
+	wire_seal(&query, sizeof(query));
+	while (clock_now() < until) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+		/* An error here is the last packet's: nobody listens there yet. */
+		if (send(fd, &query, sizeof(query), 0) < 0 || poll(&wait, 1, ASK_EVERY_MS) <= 0)
+			continue;
+		if (take_answer(fd, &query, out, size)) {
+			close(fd);
+			return TRIB_OK;
+		}
+	}
+	close(fd);
+	return status_fail(TRIB_ERR_AGGREGATOR,
+	                   "no answer from %s within %.1f s: is tribd running there, and is "
+	                   "TRIB_COOKIE the one it was started with?",
+	                   aggregator, timeout_s);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/settings.h"
+#include "cli/cli.h"
+#include "net/cluster.h"
+#include "net/state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	int (*function)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
+	{ "run", cli_run, "start workers, and an aggregator where none is given" },
+	{ "bench", cli_bench, "measure, also against others: allreduce" },
+	{ "check", cli_check, "try what this machine can do, and say what to fix" },
+	{ "show", cli_show, "show config: each setting and where its value comes from" },
+	{ "top", cli_top, "watch an aggregator at work" },
+};
+
+#define COMMANDS_N (sizeof(commands) / sizeof(*commands))
+
+static void help_print(FILE *out)
+{
+	fprintf(out, "Usage: trib [COMMAND [ARGUMENT]...]\n\n"
+	             "Vectors are summed while they travel. Without a command: what is here.\n\n"
+	             "Commands:\n");
+	for (size_t i = 0; i < COMMANDS_N; i++)
+		fprintf(out, "  %-7s %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
+	             "config`.\n\n"
+	             "Example:\n"
+	             "  trib net up --hosts 4 --link 1gbit\n"
+	             "  trib run -n 4 --net trib -- ./train\n");
+}
+
+/* ---- what a plain `trib` tells ---- */
+
+struct clusters {
+	unsigned complete;
+	char first[32]; /* the one to propose */
+	unsigned workers;
+};
+
+static trib_status cluster_print(void *context, const char *name)
+{
+	static struct cluster cluster;
+	struct clusters *clusters = context;
+	unsigned servers = 0;
+
+	if (cluster_load(name, &cluster) != TRIB_OK) {
+		printf("  cluster %s: %s\n", name, trib_last_error());
+		return TRIB_OK;
+	}
+	for (unsigned i = 0; i < cluster.n; i++)
+		servers += cluster.hosts[i].is_server;
+	printf("  cluster %s: workers %u, servers %u%s\n", name, cluster.n - servers, servers,
+	       cluster.is_switch ? " (s1 is the switch)" : "");
+	if (clusters->complete++ == 0) {
+		snprintf(clusters->first, sizeof(clusters->first), "%s", name);
+		clusters->workers = cluster.n - servers;
+	}
+	return TRIB_OK;
+}
+
+static int status_print(void)
+{
+	bool is_root = geteuid() == 0;
+	struct clusters clusters = { 0 };
+
+	printf("trib " TRIB_VERSION ", %s\n",
+	       is_root ? "as root" : "not as root: virtual clusters need it, jobs do not");
+	if (state_each(cluster_print, &clusters) != TRIB_OK)
+		printf("  clusters: %s\n", trib_last_error());
+	if (!clusters.complete)
+		printf("  no virtual clusters\n");
+	printf("\nNext:\n");
+	if (clusters.complete)
+		printf("  trib run -n %u --net %s -- COMMAND\n"
+		       "                             run a job on the cluster\n",
+		       clusters.workers, clusters.first);
+	else if (is_root)
+		printf("  trib net up --hosts 4      make a cluster of four hosts\n");
+	printf("  trib run -n 4 -- COMMAND   run a job on this machine alone\n"
+	       "  trib check                 try what this machine can do\n"
+	       "  trib --help                all commands\n");
+	return 0;
+}
+
+/* ---- an unknown command ---- */
+
+static unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters to insert, delete or change to make one word the other. */
+static unsigned word_distance(const char *a, const char *b)
+{
+	unsigned row[32], n = (unsigned)strlen(b);
+
+	if (strlen(a) > 30 || n > 30)
+		return 99;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = min(change, min(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[n];
+}
+
+static int command_unknown(const char *name)
+{
+	const char *nearest = NULL;
+	unsigned best = 3; /* further than two letters is no suggestion */
+
+	for (size_t i = 0; i < COMMANDS_N; i++) {
+		unsigned distance = word_distance(name, commands[i].name);
+
+		if (*name && strncmp(commands[i].name, name, strlen(name)) == 0)
+			distance = 0;
+		if (distance < best && distance < strlen(commands[i].name)) {
+			best = distance;
+			nearest = commands[i].name;
+		}
+	}
+	fprintf(stderr, "trib: there is no command \"%s\"", name);
+	fprintf(stderr, nearest ? "; did you mean \"%s\"?\n" : "\n", nearest);
+	fprintf(stderr, "Try: trib --help\n");
+	return EXIT_USAGE;
+}
+
+static void log_prepare(void)
+{
+	uint64_t level;
+
+	log_set_prefix("trib");
+	if (setting_count(SETTING_LOG, &level) == TRIB_OK)
+		log_set_level((enum log_level)level);
+	else
+		log_warn("%s", trib_last_error());
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	log_prepare();
+	if (!name)
+		return status_print();
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		help_print(stdout);
+		return 0;
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("trib " TRIB_VERSION "\n");
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS_N; i++) {
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].function(argc - 1, argv + 1);
+	}
+	return command_unknown(name);
+}

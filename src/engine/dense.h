@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine: what is summed, as pure functions from (state, packet) to (state,
+ * verdict). No I/O, no clock, no allocation, no globals; header only, so that
+ * user space, BPF, tests and fuzzers run the same lines. An engine does not
+ * know sockets: planes do.
+ *
+ * dense: bulk vectors. A lane is a stream of fragments, numbered from 0 over
+ * all rounds. Fragment p lives in cell p mod cells.
+ *
+ * Invariants:
+ * 1. A child's contribution to a fragment is in the sum at most once (its bit
+ *    in `arrived`), and only at the cell's scale.
+ * 2. A cell is complete when every expected child's bit is set; then its sum
+ *    never changes until the cell is reused.
+ * 3. A cell is reused only for a fragment in [low, low + cells), where low is
+ *    the smallest acknowledgement of all members: every member has said that
+ *    it needs nothing more of the old fragment.
+ * 4. The highest scale wins: a packet of a higher scale empties the cell, one
+ *    of a lower scale is dropped. Each child sends at its own scale or higher
+ *    and learns the highest one, so a cell completes at the highest only, in
+ *    whatever order packets come: the sum is the same bits on every run.
+ */
+#ifndef TRIB_ENGINE_DENSE_H
+#define TRIB_ENGINE_DENSE_H
+
+#include "engine/combine.h"
+
+#define DENSE_EMPTY (~0ull)
+
+enum dense_verdict {
+	DENSE_ADDED,     /* in the sum, which still waits for others */
+	DENSE_COMPLETE,  /* in the sum, and it was the last: the result may leave */
+	DENSE_DUPLICATE, /* was in already */
+	DENSE_FINISHED,  /* the fragment is complete: its sender may miss the result */
+	DENSE_STALE,     /* below the window: every child is done with it */
+	DENSE_AHEAD,     /* above the window: its cell is still in use */
+	DENSE_LOWER,     /* of a lower scale than another child's */
+	DENSE_MISMATCH,  /* children disagree on what this fragment is */
+	DENSE_STRANGER,  /* not from a member */
+	DENSE_VERDICTS_END,
+};
+
+struct dense_cell {
+	uint64_t position; /* of the fragment in it, or DENSE_EMPTY */
+	uint64_t arrived;  /* children that are in the sum */
+	uint32_t sent_at;  /* for the plane: when the result last left */
+	uint16_t scale;
+	uint16_t bytes;
+	uint8_t op;
+	uint8_t from;
+	uint8_t to;
+	uint8_t complete;
+};
+
+struct dense_lane {
+	uint64_t members; /* children, as bits; all of them are expected, always */
+	uint64_t left;    /* members that have left: they need no result any more */
+	uint64_t low;     /* the smallest of ack[] over the members that have not left */
+	uint32_t cells;
+	uint32_t payload;                /* the largest a fragment may have */
+	uint64_t ack[WIRE_CHILDREN_MAX]; /* below, the child needs nothing more */
+};
+
+static inline uint64_t dense_bit(unsigned child)
+{
+	return 1ull << (child & 63);
+}
+
+static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t from)
+{
+	return from == WIRE_ALL ? lane->members : dense_bit(from);
+}
+
+/* After a change of members or of acknowledgements. */
+static inline void dense_update_low(struct dense_lane *lane)
+{
+	uint64_t low = ~0ull;
+
+	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++)
+		if (lane->members & ~lane->left & dense_bit(child) && lane->ack[child] < low)
+			low = lane->ack[child];
+	if (low != ~0ull && low > lane->low)
+		lane->low = low;
+}
+
+/*
+ * Takes a child's acknowledgement; an old one changes nothing. One beyond the
+ * window is right: a child may skip fragments that nobody will ever send.
+ */
+static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t half)
+{
+	uint64_t old, ack;
+
+	if (child >= WIRE_CHILDREN_MAX)
+		return;
+	old = lane->ack[child];
+	ack = wire_widen(half, old);
+	if ((int64_t)(ack - old) <= 0)
+		return;
+	lane->ack[child] = ack;
+	if (old == lane->low)
+		dense_update_low(lane);
+}
+
+static inline uint32_t dense_index(const struct dense_lane *lane, uint64_t position)
+{
+	return (uint32_t)(position % lane->cells);
+}
+
+/*
+ * Takes one DATA packet that wire_parse found sound. `cell` and `sum` are
+ * those at dense_index() of its position.
+ */
+static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dense_cell *cell,
+                                            void *sum, const struct wire_header *packet,
+                                            const void *payload, uint32_t bytes)
+{
+	uint64_t position = wire_position(packet);
+	uint64_t bit = dense_bit(packet->child);
+	int fresh = 0;
+
+	if (packet->child >= WIRE_CHILDREN_MAX || !(lane->members & bit))
+		return DENSE_STRANGER;
+	if (bytes > lane->payload || !(dense_expected(lane, packet->from) & bit))
+		return DENSE_MISMATCH;
+	dense_ack(lane, packet->child, packet->ack);
+	if (position < lane->low)
+		return DENSE_STALE;
+	if (position >= lane->low + lane->cells)
+		return DENSE_AHEAD;
+
+	if (cell->position != position) {
+		cell->position = position;
+		cell->op = packet->op;
+		cell->from = packet->from;
+		cell->to = packet->to;
+		cell->bytes = (uint16_t)bytes;
+		cell->complete = 0;
+		fresh = 1;
+	} else if (cell->op != packet->op || cell->from != packet->from || cell->to != packet->to ||
+	           cell->bytes != bytes) {
+		return DENSE_MISMATCH;
+	} else if (cell->complete) {
+		return DENSE_FINISHED;
+	} else if (packet->scale < cell->scale) {
+		return DENSE_LOWER;
+	} else if (packet->scale > cell->scale) {
+		fresh = 1;
+	} else if (cell->arrived & bit) {
+		return DENSE_DUPLICATE;
+	}
+
+	if (fresh) {
+		cell->scale = packet->scale;
+		cell->arrived = 0;
+		__builtin_memcpy(sum, payload, bytes);
+	} else {
+		combine(packet->op, sum, payload, bytes);
+	}
+	cell->arrived |= bit;
+	if (~cell->arrived & dense_expected(lane, cell->from))
+		return DENSE_ADDED;
+	cell->complete = 1;
+	return DENSE_COMPLETE;
+}
+
+/* Does the aggregator still need this fragment from the child? */
+static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_cell *cells,
+                                   unsigned child, uint64_t position)
+{
+	const struct dense_cell *cell = &cells[dense_index(lane, position)];
+
+	if (position < lane->low || position < lane->ack[child])
+		return 0;
+	return cell->position != position || !(cell->complete || cell->arrived & dense_bit(child));
+}
+
+/* Children that still owe this fragment. */
+static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct dense_cell *cells,
+                                     uint64_t position)
+{
+	const struct dense_cell *cell = &cells[dense_index(lane, position)];
+
+	if (cell->position != position)
+		return lane->members;
+	return cell->complete ? 0 : dense_expected(lane, cell->from) & ~cell->arrived;
+}
+
+/*
+ * Answers a child's REPORT: `status` says which of its fragments are missing,
+ * and a bit in `repeat` each result that the child asked for, that is
+ * complete, and that did not leave within the last `young` microseconds.
+ */
+static inline void dense_answer(const struct dense_lane *lane, const struct dense_cell *cells,
+                                unsigned child, const struct wire_report *report, uint32_t now_us,
+                                uint32_t young, struct wire_status *status,
+                                uint64_t repeat[WIRE_GROUP / 64])
+{
+	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
+
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+		status->missing[i] = repeat[i] = 0;
+	status->low = lane->low;
+	status->waiting = dense_waiting(lane, cells, lane->ack[child]);
+	status->base = report->base;
+	status->stamp = report->stamp;
+	status->bits = bits;
+	for (uint32_t i = 0; i < bits; i++) {
+		uint64_t position = (report->base + i) & WIRE_POSITION_MASK;
+		const struct dense_cell *cell = &cells[dense_index(lane, position)];
+		uint64_t bit = 1ull << (i % 64);
+
+		if (dense_is_missing(lane, cells, child, position))
+			status->missing[i / 64] |= bit;
+		else if (report->missing[i / 64] & bit && cell->position == position &&
+		         cell->complete && now_us - cell->sent_at >= young)
+			repeat[i / 64] |= bit;
+	}
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For builds that could not compile the fault program. */
+#include "net/fault.h"
+
+bool fault_available(void)
+{
+	return false;
+}
+
+trib_status fault_attach(const struct link_end *end, const struct fault_rates *rates,
+                         uint64_t stream)
+{
+	(void)end, (void)rates, (void)stream;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "this build has no fault injection; it needs clang, bpftool and libbpf");
+}
+
+bool fault_read(const char *namespace, const char *link, struct fault_counts *out)
+{
+	(void)namespace, (void)link, (void)out;
+	return false;
+}

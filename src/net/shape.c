@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/shape.h"
+
+#include "net/netlink.h"
+
+#include <linux/pkt_sched.h>
+
+#define SHAPE_BURST (256u * 1024) /* more than one 64 KB batch, or tbf would have to split it */
+#define SHAPE_QUEUE_S 0.020       /* a shallow switch buffer: drops, not seconds of queue */
+#define SHAPE_TICK_NS 64          /* the kernel's unit of time in tc messages */
+
+trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second)
+{
+	struct nl_request request;
+	uint64_t bytes = bits_per_second / 8;
+	double limit = (double)bytes * SHAPE_QUEUE_S + SHAPE_BURST;
+	double burst_ticks = SHAPE_BURST * 1e9 / (double)bytes / SHAPE_TICK_NS;
+	struct tcmsg message = { .tcm_ifindex = (int)link_index(end->ns, end->name),
+		                 .tcm_parent = TC_H_ROOT };
+	/*
+	 * TC_LINKLAYER_ETHERNET and TCA_TBF_BURST make the kernel compute from
+	 * the rate; without them it wants the rate tables of kernels before 3.13.
+	 */
+	struct tc_tbf_qopt tbf = {
+		.rate = { .linklayer = TC_LINKLAYER_ETHERNET,
+		          .rate = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes },
+		.limit = limit > UINT32_MAX ? UINT32_MAX : (uint32_t)limit,
+		.buffer = burst_ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)burst_ticks,
+	};
+
+	if (!message.tcm_ifindex)
+		return TRIB_ERR_SYSTEM;
+	nl_start(&request, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &message, sizeof(message));
+	nl_put_text(&request, TCA_KIND, "tbf");
+	struct rtattr *options = nl_nest(&request, TCA_OPTIONS);
+
+	nl_put(&request, TCA_TBF_PARMS, &tbf, sizeof(tbf));
+	nl_put_u32(&request, TCA_TBF_BURST, SHAPE_BURST);
+	if (bytes > UINT32_MAX)
+		nl_put(&request, TCA_TBF_RATE64, &bytes, sizeof(bytes));
+	nl_nest_end(&request, options);
+	if (nl_talk(end->ns->nl, &request) < 0)
+		return status_fail_errno("cannot shape %s in %s to %.0f Mbit/s (tbf)", end->name,
+		                         end->ns->name, (double)bits_per_second / 1e6);
+	return TRIB_OK;
+}

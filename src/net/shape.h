@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What makes a veth behave like a wire: a rate, and packets that cross one by one. */
+#ifndef TRIB_NET_SHAPE_H
+#define TRIB_NET_SHAPE_H
+
+#include "net/link.h"
+
+/* Limits what leaves through `end`. */
+trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second);
+/* Segments batches before they leave through `end`, and merges none that arrive. */
+trib_status shape_no_offload(const struct link_end *end);
+
+#endif

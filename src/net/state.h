@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of a cluster between two commands, one small text file each.
+ * A file that only says "building" is written before the first namespace and
+ * stays behind when `up` is killed half way.
+ */
+#ifndef TRIB_NET_STATE_H
+#define TRIB_NET_STATE_H
+
+#include "net/cluster.h"
+
+/* Held while clusters are made and removed; goes with the process. -1: see *status. */
+int state_lock(trib_status *status);
+void state_unlock(int lock);
+
+/* Whether anything has the name: a file or, after a crash, only a namespace. */
+bool state_exists(const char *name);
+trib_status state_begin(const char *name, unsigned subnet);
+trib_status state_write(const struct cluster *cluster, unsigned subnet);
+trib_status state_remove(const char *name);
+
+/* A third byte of 10.84.x.0/24 that no other cluster has. */
+unsigned state_free_subnet(const char *name);
+
+/* Calls `visit` for every cluster, complete or not, until one returns an error. */
+trib_status state_each(trib_status (*visit)(void *context, const char *name), void *context);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/wiring.h"
+
+#include "net/fault.h"
+#include "net/plan.h"
+#include "net/shape.h"
+
+#include <arpa/inet.h>
+
+struct wiring {
+	const struct cluster_options *options;
+	const struct cluster *cluster;
+	struct netns ns[CLUSTER_HOSTS_MAX]; /* as the cluster's hosts */
+	struct netns hub;                   /* the bridge, where no server is the switch */
+	struct link_end bridge;
+};
+
+static bool host_is_switch(const struct wiring *wiring, unsigned i)
+{
+	return wiring->cluster->is_switch && i == wiring->options->workers;
+}
+
+static trib_status wiring_namespace(const char *name, struct netns *out)
+{
+	trib_status status = netns_create(name, out);
+
+	return status == TRIB_OK ? link_set_up(out, "lo") : status;
+}
+
+static trib_status wiring_namespaces(struct wiring *wiring)
+{
+	const struct cluster *cluster = wiring->cluster;
+	trib_status status = TRIB_OK;
+	char hub[64];
+
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
+		status = wiring_namespace(cluster->hosts[i].ns, &wiring->ns[i]);
+	if (status != TRIB_OK || cluster->is_switch)
+		return status;
+	plan_bridge_namespace(cluster, hub);
+	return wiring_namespace(hub, &wiring->hub);
+}
+
+static trib_status wiring_bridge(struct wiring *wiring)
+{
+	unsigned s1 = wiring->options->workers;
+
+	if (wiring->cluster->is_switch) {
+		plan_host_end(wiring->cluster, s1, &wiring->bridge);
+		wiring->bridge.ns = &wiring->ns[s1];
+	} else {
+		wiring->bridge = (struct link_end){ .ns = &wiring->hub,
+			                            .name = "br0",
+			                            .mac = { 0x02, 0x54, 0x52 } };
+	}
+	return link_add_bridge(&wiring->bridge, wiring->cluster->mtu);
+}
+
+static trib_status wiring_wire(const struct wiring *wiring, const struct link_end *end,
+                               uint64_t rate, uint64_t stream)
+{
+	const struct cluster_options *options = wiring->options;
+	struct fault_rates faults = { .loss = options->loss,
+		                      .dup = options->dup,
+		                      .reorder = options->reorder,
+		                      .corrupt = options->corrupt,
+		                      .seed = options->seed };
+	bool has_faults = plan_has_faults(options);
+	trib_status status = TRIB_OK;
+
+	if (rate)
+		status = shape_rate(end, rate);
+	if (status == TRIB_OK && (options->no_offload || has_faults))
+		status = shape_no_offload(end);
+	if (status == TRIB_OK && has_faults)
+		status = fault_attach(end, &faults, stream);
+	return status;
+}
+
+static trib_status wiring_link(const struct wiring *wiring, unsigned i)
+{
+	const struct cluster *cluster = wiring->cluster;
+	struct link_end host = { .ns = &wiring->ns[i] };
+	struct link_end port = { .ns = wiring->bridge.ns };
+	uint64_t rate = cluster->hosts[i].rate_bps;
+	trib_status status;
+
+	plan_host_end(cluster, i, &host);
+	plan_port_end(cluster, i, &port);
+	status = link_add_pair(&port, &host, &wiring->bridge, cluster->mtu);
+	if (status == TRIB_OK)
+		status = link_add_forward(&port, host.mac);
+	if (status == TRIB_OK)
+		status = wiring_wire(wiring, &host, rate, 2 * i);
+	if (status == TRIB_OK)
+		status = wiring_wire(wiring, &port, rate, 2 * i + 1);
+	return status;
+}
+
+static trib_status wiring_address(const struct wiring *wiring, unsigned i)
+{
+	const struct cluster *cluster = wiring->cluster;
+	struct link_end own = { .ns = &wiring->ns[i] };
+	trib_status status;
+
+	plan_host_end(cluster, i, &own);
+	status = link_add_address(&own, inet_addr(cluster->hosts[i].address));
+	for (unsigned j = 0; status == TRIB_OK && j < cluster->n; j++) {
+		struct link_end other;
+
+		if (j == i)
+			continue;
+		plan_host_end(cluster, j, &other);
+		status = link_add_neighbour(&own, inet_addr(cluster->hosts[j].address), other.mac);
+	}
+	return status;
+}
+
+static trib_status wiring_all(struct wiring *wiring)
+{
+	const struct cluster *cluster = wiring->cluster;
+	trib_status status = wiring_namespaces(wiring);
+
+	if (status == TRIB_OK)
+		status = wiring_bridge(wiring);
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
+		if (!host_is_switch(wiring, i))
+			status = wiring_link(wiring, i);
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
+		status = wiring_address(wiring, i);
+	return status;
+}
+
+trib_status wiring_make(const struct cluster_options *options, const struct cluster *cluster)
+{
+	struct wiring wiring = { .options = options, .cluster = cluster };
+
+	wiring.hub.fd = wiring.hub.nl = -1;
+	for (unsigned i = 0; i < cluster->n; i++)
+		wiring.ns[i].fd = wiring.ns[i].nl = -1;
+	trib_status status = wiring_all(&wiring);
+
+	for (unsigned i = 0; i < cluster->n; i++)
+		netns_close(&wiring.ns[i]);
+	netns_close(&wiring.hub);
+	return status;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Floats to fixed point and back.
+ *
+ * Scaling by a power of two is exact, so the one rounding is the one that is
+ * written out here. Denormals are the exception on machines that flush them:
+ * where a scale is so small that a denormal can matter, `tiny` loops take
+ * over, in which no floating-point operation meets one.
+ */
+#include "number/format.h"
+
+#include <math.h>
+
+/* In tiny loops elements are lifted by this much, well into the normal range. */
+#define F32_LIFT 96
+#define F64_LIFT 600
+
+#define F64_MANTISSA ((1ull << 52) - 1)
+
+/*
+ * The f32 bits of an element that is no f64. Those that are not below `ceiling`
+ * become 0: NaN, infinities, and what the caller's class should have covered.
+ */
+ALWAYS_INLINE uint32_t widen(trib_type type, uint32_t bits, uint32_t ceiling)
+{
+	uint32_t magnitude = bits & (uint32_t)(format_of(type).sign - 1);
+	uint32_t normal, denormal;
+
+	if (type != TRIB_F16) {
+		bits = magnitude < ceiling ? bits : 0;
+		return type == TRIB_BF16 ? bits << 16 : bits;
+	}
+	magnitude &= below32(magnitude, ceiling);
+	normal = (magnitude << 13) + ((127 - 15) << 23);
+	denormal = f32_bits((float)(int32_t)(magnitude & 0x3ff) * 0x1p-24f);
+	return (bits & 0x8000) << 16 | choose32(below32(magnitude, 0x400), denormal, normal);
+}
+
+ALWAYS_INLINE float f32_lift(uint32_t bits)
+{
+	uint32_t magnitude = bits & 0x7fffffff;
+	float normal = f32_from(magnitude) * f32_power(F32_LIFT);
+	float denormal = (float)(int32_t)(magnitude & 0x7fffff) * f32_power(F32_LIFT - 149);
+	uint32_t lifted =
+		choose32(below32(magnitude, 1 << 23), f32_bits(denormal), f32_bits(normal));
+
+	return f32_from((bits & 1u << 31) | lifted);
+}
+
+ALWAYS_INLINE double f64_lift(uint64_t bits)
+{
+	uint64_t magnitude = bits & INT64_MAX;
+	double normal = f64_from(magnitude) * f64_power(F64_LIFT);
+	double denormal = (double)(int64_t)(magnitude & F64_MANTISSA) * f64_power(F64_LIFT - 1074);
+	uint64_t lifted =
+		choose64(below64(magnitude, 1ull << 52), f64_bits(denormal), f64_bits(normal));
+
+	return f64_from((bits & 1ull << 63) | lifted);
+}
+
+ALWAYS_INLINE void encode32(trib_type type, bool tiny, const void *restrict elements, size_t n,
+                            uint32_t ceiling, int unit, void *restrict out)
+{
+	loose_i32 *restrict integers = out;
+	const float scale = f32_power(tiny ? -unit - F32_LIFT : -unit);
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t element = widen(type, load32(type, elements, i), ceiling);
+		float value = tiny ? f32_lift(element) : f32_from(element);
+
+		integers[i] = (int32_t)rintf(value * scale);
+	}
+}
+
+ALWAYS_INLINE void encode64(bool tiny, const void *restrict elements, size_t n, uint64_t ceiling,
+                            int unit, void *restrict out)
+{
+	const loose_u64 *restrict in = elements;
+	loose_i64 *restrict integers = out;
+	const double scale = f64_power(tiny ? -unit - F64_LIFT : -unit);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t element = (in[i] & INT64_MAX) < ceiling ? in[i] : 0;
+		double value = tiny ? f64_lift(element) : f64_from(element);
+
+		integers[i] = (int64_t)rint(value * scale);
+	}
+}
+
+/* With fewer bits than an element has, rounding may reach 2^bits, one too many. */
+static void clamp32(loose_i32 *integers, size_t n, int32_t limit)
+{
+	for (size_t i = 0; i < n; i++) {
+		int32_t high = integers[i] < limit ? integers[i] : limit;
+
+		integers[i] = high > -limit ? high : -limit;
+	}
+}
+
+static void clamp64(loose_i64 *integers, size_t n, int64_t limit)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t high = integers[i] < limit ? integers[i] : limit;
+
+		integers[i] = high > -limit ? high : -limit;
+	}
+}
+
+void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
+                   void *out)
+{
+	const struct format format = format_of(type);
+	int unit = number_unit_exponent(type, klass, workers);
+	int bits = format.sum_bits - ceil_log2(workers);
+	uint64_t ceiling = format_power(type, class_top(type, klass));
+	/* From a unit of 2^-125 (f64: 2^-1021) on, a denormal is 0, flushed or not. */
+	bool tiny = unit < 2 - format.bias;
+
+	switch (type) {
+	case TRIB_F16: /* never tiny: as f32 these are all normal */
+		encode32(TRIB_F16, false, elements, n, (uint32_t)ceiling, unit, out);
+		break;
+	case TRIB_BF16:
+		if (tiny)
+			encode32(TRIB_BF16, true, elements, n, (uint32_t)ceiling, unit, out);
+		else
+			encode32(TRIB_BF16, false, elements, n, (uint32_t)ceiling, unit, out);
+		break;
+	case TRIB_F32:
+		if (tiny)
+			encode32(TRIB_F32, true, elements, n, (uint32_t)ceiling, unit, out);
+		else
+			encode32(TRIB_F32, false, elements, n, (uint32_t)ceiling, unit, out);
+		if (bits <= format.mantissa)
+			clamp32(out, n, (1 << bits) - 1);
+		break;
+	case TRIB_F64:
+		if (tiny)
+			encode64(true, elements, n, ceiling, unit, out);
+		else
+			encode64(false, elements, n, ceiling, unit, out);
+		if (bits <= format.mantissa)
+			clamp64(out, n, (1ll << bits) - 1);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * sum * scale, where scale is 2^unit or the double nearest to 2^unit / workers,
+ * such that rounding it to f32, f16 or bf16 is rounding the exact quotient.
+ *
+ * The product is off by less than 2^-51 of itself. The exact quotient either is
+ * a number of 25 bits (a tie between two f32, or one of them), or is away from
+ * all of those by 2^-42 of itself at least, since workers <= 2^16. So rounding
+ * the product to 47 bits restores the former and leaves the latter on its side.
+ */
+ALWAYS_INLINE double quotient(int32_t sum, double scale)
+{
+	return f64_from((f64_bits(sum * scale) + 0x20) & ~0x3full);
+}
+
+/*
+ * The bits in `type` of a value that is given in units of the type's smallest
+ * denormal. Rounds to nearest, ties to even.
+ */
+ALWAYS_INLINE uint64_t narrow(trib_type type, double units)
+{
+	const struct format format = format_of(type);
+	const int drop = 52 - format.mantissa;
+	const uint64_t smallest_normal = (uint64_t)(1023 + format.mantissa) << 52;
+	uint64_t magnitude = f64_bits(units) & INT64_MAX;
+	uint64_t sign = (f64_bits(units) & 1ull << 63) >> (63 - __builtin_ctzll(format.sign));
+	/* Adding 2^52 rounds to an integer and leaves it in the low bits. */
+	uint64_t denormal = f64_bits(f64_from(magnitude) + 0x1p52) & F64_MANTISSA;
+	uint64_t normal = magnitude - smallest_normal + (1ull << 52);
+
+	if (drop)
+		normal += (1ull << drop >> 1) - 1 + (magnitude >> drop & 1);
+	normal >>= drop;
+	normal = choose64(below64(normal, format.infinity), normal, format.infinity);
+	return sign | choose64(below64(magnitude, smallest_normal), denormal, normal);
+}
+
+ALWAYS_INLINE void decode_narrow(trib_type type, const void *restrict sums, size_t n, double scale,
+                                 void *restrict elements)
+{
+	const loose_i32 *restrict in = sums;
+
+	scale *= f64_power(-format_smallest(type));
+	for (size_t i = 0; i < n; i++)
+		store32(type, elements, i, (uint32_t)narrow(type, quotient(in[i], scale)));
+}
+
+/*
+ * The fast way for f32 and bf16, where the scale is a power of two, and large
+ * enough that no result is a denormal. The f32 has 24 bits of the sum, rounded;
+ * where that is rounded again to bf16, the last bit is set instead if any of the
+ * lost ones is ("round to odd"), so that the two roundings act as one.
+ */
+ALWAYS_INLINE void decode_power(trib_type type, const void *restrict sums, size_t n, float scale,
+                                void *restrict elements)
+{
+	const loose_i32 *restrict in = sums;
+
+	for (size_t i = 0; i < n; i++) {
+		int32_t sum = in[i];
+		uint32_t bits;
+
+		if (type == TRIB_BF16) {
+			bool fits = (uint32_t)sum + (1 << 24) < 1 << 25;
+			int32_t lost = fits ? 0 : 0x7f;
+
+			sum = (sum & ~lost) | (((sum & lost) + lost) & 0x80);
+		}
+		bits = f32_bits((float)sum * scale);
+		if (type == TRIB_BF16)
+			bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+		store32(type, elements, i, bits);
+	}
+}
+
+ALWAYS_INLINE void decode_f64(bool tiny, bool average, const void *restrict sums, size_t n,
+                              int unit, unsigned workers, void *restrict elements)
+{
+	const loose_i64 *restrict in = sums;
+	loose_u64 *restrict out = elements;
+	const double scale = f64_power(tiny ? unit - format_smallest(TRIB_F64) : unit);
+	const double divisor = workers;
+
+	for (size_t i = 0; i < n; i++) {
+		double value = (average ? (double)in[i] / divisor : (double)in[i]) * scale;
+
+		out[i] = tiny ? narrow(TRIB_F64, value) : f64_bits(value);
+	}
+}
+
+ALWAYS_INLINE void decode32(trib_type type, const void *restrict sums, size_t n, double scale,
+                            void *restrict elements)
+{
+	const loose_i32 *restrict in = sums;
+	bool denormals = scale < 0x1p-126; /* the scale is the smallest result there can be */
+
+	if (!denormals && (f64_bits(scale) & F64_MANTISSA) == 0)
+		decode_power(type, sums, n, (float)scale, elements);
+	else if (!denormals && type == TRIB_F32)
+		for (size_t i = 0; i < n; i++)
+			store32(type, elements, i, f32_bits((float)quotient(in[i], scale)));
+	else
+		decode_narrow(type, sums, n, scale, elements);
+}
+
+void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
+                   bool average, void *elements)
+{
+	int unit = number_unit_exponent(type, klass, workers);
+	double scale = f64_power(type == TRIB_F64 ? 0 : unit) / (average ? workers : 1);
+
+	switch (type) {
+	case TRIB_F16:
+		decode_narrow(TRIB_F16, sums, n, scale, elements);
+		break;
+	case TRIB_BF16:
+		decode32(TRIB_BF16, sums, n, scale, elements);
+		break;
+	case TRIB_F32:
+		decode32(TRIB_F32, sums, n, scale, elements);
+		break;
+	case TRIB_F64:
+		if (unit < -1022 + ceil_log2(workers))
+			decode_f64(true, average, sums, n, unit, workers, elements);
+		else if (average)
+			decode_f64(false, true, sums, n, unit, workers, elements);
+		else
+			decode_f64(false, false, sums, n, unit, workers, elements);
+		break;
+	default:
+		break;
+	}
+}

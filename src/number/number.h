@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * number: floats to and from what the network adds. Pure: no I/O, no state.
+ *
+ * The network adds integers. f32, f16 and bf16 become int32, f64 becomes
+ * int64, scaled by a power of two that all workers share for a block of
+ * elements. The scale is named by a *class*: the block's largest finite
+ * magnitude, rounded up to the next 2^(NUMBER_CLASS_STEP * k). Workers take
+ * the maximum of their classes, so no element exceeds the scale and N workers
+ * cannot overflow: with B = 31 - ceil(log2 N) bits (63 for f64) every scaled
+ * element is below 2^B in magnitude.
+ *
+ * Error bound, for a sum over N workers of a block whose class has the top
+ * 2^t: |result - exact sum| <= N * 2^(t - B) / 2, plus one rounding to the
+ * result type. (Twice that before the rounding where B is less than an
+ * element's own bits: f32 from 129 workers, f64 from 1025. There a magnitude
+ * within half a unit of 2^t becomes the largest integer below 2^B.)
+ *
+ * Classes are coarse on purpose: a worker that must send before it knows
+ * everyone's class guesses its own, and is right most of the time.
+ *
+ * NaN and infinities are sent as two bits an element beside the sum, which
+ * the network ORs: 01 +inf, 10 -inf, 11 NaN. Or-ing these is IEEE addition.
+ *
+ * MIN and MAX need no scale: floats become integers of the same order.
+ *
+ * The floating-point environment is taken to round to nearest, as a process
+ * starts. Whether it flushes denormals makes no difference. Buffers need no
+ * alignment, and an input must not overlap an output.
+ */
+#ifndef TRIB_NUMBER_NUMBER_H
+#define TRIB_NUMBER_NUMBER_H
+
+#include "tributary.h"
+
+#include <stdbool.h>
+
+#define NUMBER_CLASS_STEP 4
+#define NUMBER_WORKERS_MAX 65536
+
+static inline bool number_is_float(trib_type type)
+{
+	return type >= TRIB_F16;
+}
+
+/* Bytes that one element of `type` takes on the wire: 1, 4 or 8. */
+static inline size_t number_wire_size(trib_type type)
+{
+	switch (type) {
+	case TRIB_I8:
+	case TRIB_U8:
+		return 1;
+	case TRIB_I64:
+	case TRIB_U64:
+	case TRIB_F64:
+		return 8;
+	default:
+		return 4;
+	}
+}
+
+/*
+ * The class of n float elements. NaN and infinities are left out of it and
+ * reported in *special. Class 0 holds zeros, and what is so small that it is
+ * exact. Monotonic: a larger largest magnitude never has a lower class.
+ */
+uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *special);
+
+/*
+ * The scale of a class for a sum over `workers`: an encoded unit is worth
+ * 2^number_unit_exponent(). Documented so that tests can hold the bound.
+ */
+int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers);
+
+/*
+ * Floats to int32 (f64: int64), little-endian, at the scale of `klass`, which
+ * must not be below the elements' own: what is too large for it becomes 0, as
+ * NaN and infinities do. Rounds to nearest, ties to even.
+ */
+void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
+                   void *out);
+
+/*
+ * Sums back to floats; `average` divides by `workers`. Rounds once, and an f64
+ * average twice. A zero sum is +0.
+ */
+void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
+                   bool average, void *elements);
+
+/*
+ * Two bits an element, as above, ORed into `mask` from bit 2 * first on. Bit b
+ * is bit b % 8 of byte b / 8.
+ */
+void number_mask(trib_type type, const void *elements, size_t n, void *mask, size_t first);
+
+/* Puts NaN and infinities where `mask` has them; leaves the rest. */
+void number_unmask(trib_type type, const void *mask, size_t first, size_t n, void *elements);
+
+/*
+ * MIN and MAX: floats to int32/int64 keys whose signed order is the floats'
+ * order, -0 below +0, and NaN the largest (for_max) or smallest key.
+ * The way back gives the same float (any NaN comes back as one quiet NaN).
+ */
+void number_to_keys(trib_type type, const void *elements, size_t n, bool for_max, void *keys);
+void number_from_keys(trib_type type, const void *keys, size_t n, bool for_max, void *elements);
+
+/* Integer average after the sum: divides in place, towards zero. */
+void number_divide(trib_type type, void *elements, size_t n, unsigned workers);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "path/udp.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define CONTROL_BYTES CMSG_SPACE(sizeof(int))
+#define SEND_AT_ONCE 64u
+
+struct udp_rx {
+	unsigned n;
+	struct udp_message *messages;
+	struct mmsghdr *headers;
+	struct iovec *vectors;
+	uint8_t *control;
+	uint8_t *buffer;
+};
+
+struct udp_rx *udp_rx_new(unsigned messages)
+{
+	struct udp_rx *rx = calloc(1, sizeof(*rx));
+
+	if (!rx)
+		return NULL;
+	rx->n = messages;
+	rx->messages = calloc(messages, sizeof(*rx->messages));
+	rx->headers = calloc(messages, sizeof(*rx->headers));
+	rx->vectors = calloc(messages, sizeof(*rx->vectors));
+	rx->control = calloc(messages, CONTROL_BYTES);
+	rx->buffer = aligned_alloc(64, (size_t)messages * UDP_MESSAGE_MAX);
+	if (!rx->messages || !rx->headers || !rx->vectors || !rx->control || !rx->buffer) {
+		udp_rx_free(rx);
+		return NULL;
+	}
+	for (unsigned i = 0; i < messages; i++) {
+		struct msghdr *header = &rx->headers[i].msg_hdr;
+
+		rx->messages[i].data = rx->buffer + (size_t)i * UDP_MESSAGE_MAX;
+		rx->vectors[i] = (struct iovec){ rx->messages[i].data, UDP_MESSAGE_MAX };
+		header->msg_iov = &rx->vectors[i];
+		header->msg_iovlen = 1;
+		header->msg_name = &rx->messages[i].from.storage;
+		header->msg_control = rx->control + i * CONTROL_BYTES;
+	}
+	return rx;
+}
+
+void udp_rx_free(struct udp_rx *rx)
+{
+	if (!rx)
+		return;
+	free(rx->messages);
+	free(rx->headers);
+	free(rx->vectors);
+	free(rx->control);
+	free(rx->buffer);
+	free(rx);
+}
+
+static uint32_t segment_of(struct msghdr *header, uint32_t bytes)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			int segment;
+
+			memcpy(&segment, CMSG_DATA(c), sizeof(segment));
+			if (segment > 0)
+				return (uint32_t)segment;
+		}
+	}
+	return bytes;
+}
+
+int udp_receive(struct udp_rx *rx, int fd)
+{
+	int n;
+
+	for (unsigned i = 0; i < rx->n; i++) {
+		rx->headers[i].msg_hdr.msg_namelen = sizeof(rx->messages[i].from.storage);
+		rx->headers[i].msg_hdr.msg_controllen = CONTROL_BYTES;
+	}
+	do
+		n = recvmmsg(fd, rx->headers, rx->n, MSG_DONTWAIT, NULL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		struct udp_message *message = &rx->messages[i];
+
+		message->bytes = rx->headers[i].msg_len;
+		message->segment = segment_of(&rx->headers[i].msg_hdr, message->bytes);
+		message->from.length = rx->headers[i].msg_hdr.msg_namelen;
+	}
+	return n;
+}
+
+const struct udp_message *udp_message(const struct udp_rx *rx, int index)
+{
+	return &rx->messages[index];
+}
+
+struct tx_entry {
+	const uint8_t *data;
+	uint32_t bytes, segment;
+	struct udp_address to;
+};
+
+struct udp_tx {
+	bool gso;
+	unsigned room, first, n; /* entries[first..n) wait */
+	struct tx_entry *entries;
+};
+
+struct udp_tx *udp_tx_new(unsigned messages, bool gso)
+{
+	struct udp_tx *tx = calloc(1, sizeof(*tx));
+
+	if (!tx)
+		return NULL;
+	tx->gso = gso;
+	tx->room = messages;
+	tx->entries = calloc(messages, sizeof(*tx->entries));
+	if (!tx->entries) {
+		free(tx);
+		return NULL;
+	}
+	return tx;
+}
+
+void udp_tx_free(struct udp_tx *tx)
+{
+	if (!tx)
+		return;
+	free(tx->entries);
+	free(tx);
+}
+
+unsigned udp_tx_room(const struct udp_tx *tx)
+{
+	return tx->room - tx->n;
+}
+
+bool udp_tx_is_empty(const struct udp_tx *tx)
+{
+	return tx->first == tx->n;
+}
+
+void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
+                const struct udp_address *to)
+{
+	struct tx_entry *entry = &tx->entries[tx->n++];
+
+	entry->data = data;
+	entry->bytes = bytes;
+	entry->segment = segment;
+	entry->to.length = 0;
+	if (to)
+		entry->to = *to;
+}
+
+/* What one sendmmsg takes: whole entries with GSO, single packets without. */
+struct tx_batch {
+	struct mmsghdr headers[SEND_AT_ONCE];
+	struct iovec vectors[SEND_AT_ONCE];
+	_Alignas(8) uint8_t control[SEND_AT_ONCE][CMSG_SPACE(sizeof(uint16_t))];
+	unsigned n;
+};
+
+static void batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint8_t *data,
+                      uint32_t bytes)
+{
+	unsigned i = batch->n++;
+	struct msghdr *header = &batch->headers[i].msg_hdr;
+
+	batch->vectors[i] = (struct iovec){ (void *)(uintptr_t)data, bytes };
+	*header = (struct msghdr){ .msg_iov = &batch->vectors[i], .msg_iovlen = 1 };
+	if (entry->to.length) {
+		header->msg_name = &entry->to.storage;
+		header->msg_namelen = entry->to.length;
+	}
+	if (bytes > entry->segment) {
+		struct cmsghdr *c;
+		uint16_t segment = (uint16_t)entry->segment;
+
+		header->msg_control = batch->control[i];
+		header->msg_controllen = sizeof(batch->control[i]);
+		c = CMSG_FIRSTHDR(header);
+		c->cmsg_level = SOL_UDP;
+		c->cmsg_type = UDP_SEGMENT;
+		c->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+	}
+}
+
+static void batch_fill(struct tx_batch *batch, struct udp_tx *tx)
+{
+	batch->n = 0;
+	for (unsigned e = tx->first; e < tx->n && batch->n < SEND_AT_ONCE; e++) {
+		struct tx_entry *entry = &tx->entries[e];
+
+		if (tx->gso) {
+			batch_add(batch, entry, entry->data, entry->bytes);
+			continue;
+		}
+		for (uint32_t at = 0; at < entry->bytes && batch->n < SEND_AT_ONCE;
+		     at += entry->segment) {
+			uint32_t left = entry->bytes - at;
+
+			batch_add(batch, entry, entry->data + at,
+			          left < entry->segment ? left : entry->segment);
+		}
+	}
+}
+
+/* Takes the bytes of the batch's first `sent` messages off the queue. */
+static void tx_consume(struct udp_tx *tx, const struct tx_batch *batch, unsigned sent)
+{
+	for (unsigned i = 0; i < sent; i++) {
+		struct tx_entry *entry = &tx->entries[tx->first];
+		uint32_t bytes = (uint32_t)batch->vectors[i].iov_len;
+
+		entry->data += bytes;
+		entry->bytes -= bytes;
+		if (!entry->bytes)
+			tx->first++;
+	}
+	if (tx->first == tx->n)
+		tx->first = tx->n = 0;
+}
+
+int udp_send(struct udp_tx *tx, int fd)
+{
+	struct tx_batch batch;
+
+	while (tx->first < tx->n) {
+		int sent;
+
+		batch_fill(&batch, tx);
+		do
+			sent = sendmmsg(fd, batch.headers, batch.n, MSG_DONTWAIT);
+		while (sent < 0 && errno == EINTR);
+		if (sent > 0) {
+			tx_consume(tx, &batch, (unsigned)sent);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
+			return -EAGAIN;
+		if (errno == EIO && tx->gso) { /* the device cannot: one by one from now on */
+			tx->gso = false;
+			continue;
+		}
+		int error = errno;
+		tx_consume(tx, &batch, 1);
+		return -error;
+	}
+	return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "path/udp.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+static void set_option(int fd, int level, int name, int value)
+{
+	/* What the kernel does not have, it does without. */
+	if (setsockopt(fd, level, name, &value, sizeof(value)))
+		log_debug("setsockopt %d/%d: %s", level, name, strerror(errno));
+}
+
+/* As root the limits of the system do not bind; otherwise the kernel cuts to them. */
+static void set_buffers(int fd, int bytes)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		set_option(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes);
+}
+
+static bool set_common(int fd, const struct udp_options *options)
+{
+	int zero = 0;
+
+	set_buffers(fd, options->buffer_bytes);
+	if (options->busy_poll)
+		set_option(fd, SOL_SOCKET, SO_BUSY_POLL, (int)options->busy_poll);
+	if (!options->offload)
+		return false;
+	set_option(fd, SOL_UDP, UDP_GRO, 1);
+	return setsockopt(fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
+}
+
+trib_status udp_open(const struct udp_address *bind_to, const struct udp_address *peer,
+                     const struct udp_options *options, int *fd, bool *gso)
+{
+	int family = (bind_to ? bind_to : peer)->storage.ss_family;
+	char text[64];
+	int s = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return status_fail_errno("cannot open a UDP socket");
+	*gso = set_common(s, options);
+	/* Never fragment: a packet that is too long is an error to be seen. */
+	if (family == AF_INET)
+		set_option(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	else
+		set_option(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
+		trib_status status = status_fail_errno("cannot listen on %s",
+		                                       udp_text(bind_to, text, sizeof(text)));
+		close(s);
+		return status;
+	}
+	if (peer && connect(s, (const void *)&peer->storage, peer->length)) {
+		trib_status status =
+			status_fail_errno("no route to %s", udp_text(peer, text, sizeof(text)));
+		close(s);
+		return status;
+	}
+	*fd = s;
+	return TRIB_OK;
+}
+
+trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr local,
+                           const struct udp_options *options, int *fd)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_port = htons(port),
+		                       .sin_addr = group };
+	struct ip_mreq member = { .imr_multiaddr = group, .imr_interface = local };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return status_fail_errno("cannot open a UDP socket");
+	set_common(s, options);
+	/* Several workers of one host listen to the same group and port. */
+	set_option(s, SOL_SOCKET, SO_REUSEADDR, 1);
+	set_option(s, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	if (bind(s, (const void *)&address, sizeof(address)) ||
+	    setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &member, sizeof(member))) {
+		trib_status status = status_fail_errno("cannot join the multicast group");
+		close(s);
+		return status;
+	}
+	*fd = s;
+	return TRIB_OK;
+}
+
+unsigned udp_mtu(int fd)
+{
+	int mtu = 0;
+	socklen_t length = sizeof(mtu);
+
+	if (getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &length) &&
+	    getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &length))
+		return 0;
+	return mtu > 0 ? (unsigned)mtu : 0;
+}

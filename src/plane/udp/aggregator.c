@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/udp/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RX_MESSAGES 16u
+#define TX_MESSAGES 512u
+
+static trib_status open_thread(struct aggregator *aggregator, unsigned index)
+{
+	struct thread *thread = &aggregator->threads[index];
+	struct udp_address address = aggregator->options.listen;
+	bool gso;
+	int one = 1;
+	trib_status status;
+
+	if (index)
+		udp_set_port(&address, (uint16_t)(aggregator->port + index));
+	status = udp_open(&address, NULL, &aggregator->options.socket, &thread->fd, &gso);
+	if (status != TRIB_OK)
+		return status;
+	if (index == 0) {
+		struct udp_address bound = { .length = sizeof(bound.storage) };
+
+		if (getsockname(thread->fd, (void *)&bound.storage, &bound.length))
+			return status_fail_errno("cannot read back the port");
+		aggregator->port = udp_port(&bound);
+	}
+	/* Errors of single peers are told apart, see drain_errors(). */
+	setsockopt(thread->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
+	setsockopt(thread->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
+	thread->aggregator = aggregator;
+	thread->index = index;
+	thread->rx = udp_rx_new(RX_MESSAGES);
+	thread->tx = udp_tx_new(TX_MESSAGES, gso);
+	pthread_mutex_init(&thread->lock, NULL);
+	if (!thread->rx || !thread->tx)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+	return TRIB_OK;
+}
+
+/* The index-th core of a list like "0,1,2". */
+static void pin_thread(pthread_t id, const char *list, unsigned index)
+{
+	char *end;
+	cpu_set_t set;
+
+	for (;;) {
+		unsigned long core = strtoul(list, &end, 10);
+
+		if (end == list)
+			return;
+		if (index-- == 0) {
+			CPU_ZERO(&set);
+			CPU_SET(core, &set);
+			if (pthread_setaffinity_np(id, sizeof(set), &set))
+				log_warn("cannot pin a thread to core %lu", core);
+			return;
+		}
+		if (*end != ',')
+			return;
+		list = end + 1;
+	}
+}
+
+trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)
+{
+	struct aggregator *aggregator = calloc(1, sizeof(*aggregator));
+	trib_status status;
+
+	if (!aggregator)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
+	aggregator->options = *options;
+	aggregator->started_at = clock_now();
+	for (unsigned i = 0; i < THREADS_MAX; i++)
+		aggregator->threads[i].fd = -1;
+	for (unsigned i = 0; i < options->threads; i++) {
+		status = open_thread(aggregator, i);
+		if (status != TRIB_OK) {
+			aggregator_free(aggregator);
+			return status;
+		}
+	}
+	aggregator->n_threads = options->threads;
+	for (unsigned i = 0; i < options->threads; i++) {
+		struct thread *thread = &aggregator->threads[i];
+
+		if (pthread_create(&thread->id, NULL, thread_main, thread)) {
+			aggregator_stop(aggregator);
+			aggregator_free(aggregator);
+			return status_fail(TRIB_ERR_SYSTEM, "cannot start thread %u", i);
+		}
+		thread->started = true;
+		if (options->pin)
+			pin_thread(thread->id, options->pin, i);
+	}
+	*out = aggregator;
+	return TRIB_OK;
+}
+
+void aggregator_stop(struct aggregator *aggregator)
+{
+	atomic_store(&aggregator->stop, true);
+	for (unsigned i = 0; i < THREADS_MAX; i++) {
+		struct thread *thread = &aggregator->threads[i];
+
+		if (thread->started)
+			pthread_join(thread->id, NULL);
+		thread->started = false;
+	}
+}
+
+void aggregator_free(struct aggregator *aggregator)
+{
+	if (!aggregator)
+		return;
+	for (unsigned i = 0; i < THREADS_MAX; i++) {
+		struct thread *thread = &aggregator->threads[i];
+
+		for (unsigned id = 0; id < COMMS_MAX; id++)
+			lane_free(thread->inbox[id]);
+		if (thread->fd >= 0)
+			close(thread->fd);
+		udp_rx_free(thread->rx);
+		udp_tx_free(thread->tx);
+	}
+	registry_free(aggregator);
+	free(aggregator);
+}
+
+uint16_t aggregator_port(const struct aggregator *aggregator)
+{
+	return aggregator->port;
+}

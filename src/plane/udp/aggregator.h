@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plane/udp: the aggregator in user space, without privilege: UDP sockets
+ * around engine/dense.h. It owns sockets, threads and pools; it never decides
+ * what a sum is.
+ *
+ * Thread t listens on port + t and owns lane t of every communicator, so that
+ * no lock is on the way of a packet. Thread 0 also lets workers in and out
+ * (registry.c), which takes a lock.
+ */
+#ifndef TRIB_PLANE_UDP_AGGREGATOR_H
+#define TRIB_PLANE_UDP_AGGREGATOR_H
+
+#include "path/udp.h"
+
+struct aggregator_options {
+	struct udp_address listen;
+	uint64_t cookie;     /* what a worker must show to be let in */
+	unsigned threads;    /* at least as many as a job has lanes */
+	uint64_t pool_bytes; /* the most that all pools may take; 0: no limit */
+	bool multicast;
+	const char *pin; /* cores for the threads, "0,1"; NULL: none */
+	struct udp_options socket;
+};
+
+struct aggregator;
+
+trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out);
+/* Ends the threads. */
+void aggregator_stop(struct aggregator *aggregator);
+void aggregator_free(struct aggregator *aggregator);
+/* The port that was bound, where 0 was asked for. */
+uint16_t aggregator_port(const struct aggregator *aggregator);
+/* One line of JSON with all counters; after aggregator_stop. Gives the length. */
+int aggregator_describe(struct aggregator *aggregator, char *out, size_t size);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters as JSON, for `trib top`, for tests and for the last line of tribd. */
+#include "plane/udp/internal.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const char *const drop_names[DROPS_END] = {
+	[WIRE_FAULT_LENGTH] = "length",
+	[WIRE_FAULT_MAGIC] = "magic",
+	[WIRE_FAULT_TYPE] = "type",
+	[WIRE_FAULT_CRC] = "crc",
+	[WIRE_FAULT_CONTENT] = "content",
+	[DROP_UNKNOWN] = "unknown",
+	[DROP_COOKIE] = "cookie",
+	[DROP_EPOCH] = "epoch",
+	[DROP_LANE] = "lane",
+	[DROP_STRANGER] = "stranger",
+	[DROP_UNEXPECTED] = "unexpected",
+};
+
+static const char *const verdict_names[DENSE_VERDICTS_END] = {
+	[DENSE_ADDED] = "added",         [DENSE_COMPLETE] = "completed",
+	[DENSE_DUPLICATE] = "duplicate", [DENSE_FINISHED] = "finished",
+	[DENSE_STALE] = "stale",         [DENSE_AHEAD] = "ahead",
+	[DENSE_LOWER] = "lower",         [DENSE_MISMATCH] = "mismatch",
+	[DENSE_STRANGER] = "stranger",
+};
+
+struct text {
+	char *out;
+	size_t size, used;
+};
+
+static void put(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text->out + text->used, text->size - text->used, format, args);
+	va_end(args);
+	if (n > 0)
+		text->used += (size_t)n;
+	if (text->used >= text->size)
+		text->used = text->size - 1;
+}
+
+static void put_counts(struct text *text, const char *name, const char *const *names,
+                       const uint64_t *counts, unsigned n)
+{
+	const char *comma = "";
+
+	put(text, ",\"%s\":{", name);
+	for (unsigned i = 0; i < n; i++) {
+		if (!names[i])
+			continue;
+		put(text, "%s\"%s\":%llu", comma, names[i], (unsigned long long)counts[i]);
+		comma = ",";
+	}
+	put(text, "}");
+}
+
+static void add_counters(struct counters *sum, const struct counters *one)
+{
+	const uint64_t *from = (const uint64_t *)one;
+	uint64_t *to = (uint64_t *)sum;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(uint64_t); i++)
+		to[i] += from[i];
+}
+
+static void put_totals(struct text *text, struct aggregator *aggregator)
+{
+	struct counters sum = { 0 };
+	double cpu_s = 0;
+
+	for (unsigned i = 0; i < aggregator->n_threads; i++) {
+		struct thread *thread = &aggregator->threads[i];
+
+		pthread_mutex_lock(&thread->lock);
+		add_counters(&sum, &thread->published);
+		cpu_s += thread->cpu_s;
+		pthread_mutex_unlock(&thread->lock);
+	}
+	put(text, "\"plane\":\"udp\",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
+	    aggregator->n_threads, (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
+	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
+	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
+	    (unsigned long long)sum.payload);
+	put(text, ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"reports\":%llu",
+	    (unsigned long long)sum.results, (unsigned long long)sum.repeats,
+	    (unsigned long long)sum.sends, (unsigned long long)sum.reports);
+	put_counts(text, "verdicts", verdict_names, sum.verdicts, DENSE_VERDICTS_END);
+	put_counts(text, "drops", drop_names, sum.drops, DROPS_END);
+}
+
+int aggregator_describe(struct aggregator *aggregator, char *out, size_t size)
+{
+	struct text text = { out, size, 0 };
+
+	put(&text, "{\"tribd\":{");
+	put_totals(&text, aggregator);
+	put(&text, "}}");
+	return (int)text.used;
+}
+
+static const struct comm *nth_comm(const struct aggregator *aggregator, unsigned n)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		const struct comm *comm = aggregator->comms[id];
+
+		if (comm && !comm->retired && n-- == 0)
+			return comm;
+	}
+	return NULL;
+}
+
+/* Page 0 is the aggregator, page n the n-th communicator; an empty object ends the book. */
+int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size)
+{
+	struct text text = { out, size, 0 };
+	const struct comm *comm = page ? nth_comm(aggregator, page - 1) : NULL;
+	const struct lane *lane = comm ? aggregator->threads[0].lanes[comm->id] : NULL;
+	const char *comma = "";
+
+	put(&text, "{");
+	if (!page)
+		put_totals(&text, aggregator);
+	if (comm) {
+		put(&text, "\"job\":%u,\"comm\":%u,\"size\":%u,\"state\":\"%s\",\"present\":%llu",
+		    comm->job, comm->id, comm->size,
+		    atomic_load(&comm->failed) ? "failed"
+		    : comm->running            ? "running"
+		                               : "forming",
+		    (unsigned long long)comm->present);
+		put(&text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u", comm->lanes, comm->cells,
+		    comm->payload);
+	}
+	if (lane && lane->comm == comm) {
+		put(&text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
+		    (unsigned long long)lane->dense.low, __builtin_popcountll(lane->hears));
+		for (unsigned i = 0; i < comm->size && text.used + 96 < size; i++) {
+			put(&text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}",
+			    comma, i, comm->children[i].join.host,
+			    (unsigned long long)lane->dense.ack[i],
+			    (unsigned long long)lane->last[i]);
+			comma = ",";
+		}
+		put(&text, "]");
+	}
+	put(&text, "}");
+	return (int)text.used;
+}

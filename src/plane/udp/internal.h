@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share, and nobody else sees. */
+#ifndef TRIB_PLANE_UDP_INTERNAL_H
+#define TRIB_PLANE_UDP_INTERNAL_H
+
+#include "engine/dense.h"
+#include "plane/udp/aggregator.h"
+#include "wire/parse.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define COMMS_MAX 1024u
+#define THREADS_MAX WIRE_LANES_MAX
+#define TICK_NS 50000000ull
+
+/* Packets that were dropped, by the first reason found; wire_fault's come first. */
+enum drop {
+	DROP_UNKNOWN = WIRE_FAULTS_END, /* no such job or communicator */
+	DROP_COOKIE,
+	DROP_EPOCH,
+	DROP_LANE,
+	DROP_STRANGER,
+	DROP_UNEXPECTED, /* a type that is not for an aggregator */
+	DROPS_END,
+};
+
+struct counters {
+	uint64_t packets, bytes; /* taken in, all kinds */
+	uint64_t payload;        /* bytes of payload that were added to sums */
+	uint64_t results, repeats, reports, sends;
+	uint64_t verdicts[DENSE_VERDICTS_END];
+	uint64_t drops[DROPS_END];
+};
+
+struct child {
+	struct wire_join join;      /* as it asked to be let in */
+	struct udp_address address; /* of its lane 0 */
+};
+
+/* A communicator: shared by all threads, constant once it runs, but for `failed`. */
+struct comm {
+	uint64_t key, cookie;
+	uint16_t job, id, epoch;
+	uint32_t size, payload, lanes, cells;
+	uint32_t dead_after_ms;
+	uint64_t present;      /* ranks that have joined, as bits */
+	_Atomic uint64_t gone; /* ranks that have left */
+	struct child children[WIRE_CHILDREN_MAX];
+	struct udp_address group; /* lane 0's; lane l's port is l higher */
+	bool running;             /* all ranks are in */
+	bool retired;             /* over; freed when no lane holds it any more */
+	uint64_t created_at, failed_at, pool_bytes;
+	_Atomic bool failed;
+	struct wire_abort abort; /* written before `failed` is set */
+	_Atomic unsigned users;  /* lanes that hold it */
+};
+
+struct result_entry {
+	uint64_t position;
+	uint8_t child; /* WIRE_ALL: whoever wants it; else a repeat for one */
+};
+
+/* One lane of one communicator, owned by one thread. */
+struct lane {
+	struct dense_lane dense;
+	struct dense_cell *cells;
+	uint8_t *pool; /* cells as packets: header and sum, so that results leave from here */
+	size_t pool_bytes;
+	uint32_t stride;
+	unsigned index;
+	struct comm *comm;
+	struct udp_address addresses[WIRE_CHILDREN_MAX];
+	uint64_t known;                   /* children whose address is known */
+	uint64_t hears;                   /* children that hear multicast */
+	uint64_t probe_at;                /* when the group was last tried */
+	uint64_t last[WIRE_CHILDREN_MAX]; /* fragments that each child was the last to bring */
+	uint64_t heard_at[WIRE_CHILDREN_MAX];
+	struct result_entry *queue; /* a ring of 2 * cells entries */
+	uint64_t head, tail;
+	struct udp_address group;
+};
+
+struct thread {
+	struct aggregator *aggregator;
+	unsigned index;
+	int fd;
+	pthread_t id;
+	bool started;
+	struct udp_rx *rx;
+	struct udp_tx *tx;
+	uint64_t now;
+	struct lane *lanes[COMMS_MAX]; /* by the communicator's id */
+	uint64_t scratch[64][512 / 8]; /* small packets until they are sent */
+	unsigned scratch_used;
+	unsigned ids; /* above every id in use */
+	struct counters counters;
+	/* What others see: */
+	pthread_mutex_t lock;
+	struct counters published;
+	double cpu_s;
+	/* Lanes to take up or give up, from thread 0. */
+	_Atomic bool mail;
+	struct lane *inbox[COMMS_MAX];
+	bool outbox[COMMS_MAX];
+};
+
+struct aggregator {
+	struct aggregator_options options;
+	uint16_t port;
+	_Atomic bool stop;
+	unsigned n_threads;
+	struct thread threads[THREADS_MAX];
+	/* Thread 0's alone. */
+	struct comm *comms[COMMS_MAX];
+	uint64_t pools;
+	uint64_t started_at;
+};
+
+/* registry.c: who is let in, thread 0 only. */
+void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+                   const struct udp_address *from);
+void registry_bye(struct aggregator *aggregator, struct lane *lane,
+                  const struct wire_header *header, const struct udp_address *from);
+void registry_tick(struct aggregator *aggregator, uint64_t gap);
+void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
+void registry_free(struct aggregator *aggregator);
+
+/* failure.c: a communicator fails once, and every rank hears why. */
+void registry_fail(struct comm *comm, trib_status status, unsigned rank, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
+/* "rank 2 (host h3, 10.0.0.3:4711, pid 99)" */
+const char *comm_describe_rank(const struct comm *comm, unsigned rank, char *out, size_t size);
+
+/* lane.c: the way of a packet. */
+struct lane *lane_new(struct comm *comm, unsigned index);
+void lane_free(struct lane *lane);
+void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                    uint32_t bytes);
+void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                      const struct udp_address *from);
+/* results.c: fills thread->tx from the lane's queue; false: tx is full. */
+bool lane_send_results(struct thread *thread, struct lane *lane);
+bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
+
+/* thread.c */
+void *thread_main(void *thread);
+/* A small packet from the scratch space, sealed and queued; dropped if there is no room. */
+void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
+                 const struct udp_address *to);
+void thread_post(struct thread *thread, unsigned id, struct lane *lane);
+
+/* describe.c */
+int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size);
+
+static inline struct wire_header wire_answer(const struct comm *comm, const struct lane *lane,
+                                             uint8_t type, uint8_t child)
+{
+	return (struct wire_header){ .magic = WIRE_MAGIC,
+		                     .type = type,
+		                     .cookie = comm->cookie,
+		                     .job = comm->job,
+		                     .comm = comm->id,
+		                     .epoch = comm->epoch,
+		                     .child = child,
+		                     .pos = wire_pos(lane ? lane->index : 0, 0),
+		                     .ack = lane ? (uint32_t)lane->dense.low : 0 };
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/udp/internal.h"
+
+#include "base/bitmap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define REPEAT_YOUNG_US 2000u /* a result that left so recently may still be on its way */
+#define PROBE_NS 20000000ull
+
+struct lane *lane_new(struct comm *comm, unsigned index)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->comm = comm;
+	lane->index = index;
+	lane->stride = WIRE_HEADER + comm->payload;
+	lane->pool_bytes = (size_t)comm->cells * lane->stride;
+	lane->cells = calloc(comm->cells, sizeof(*lane->cells));
+	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
+	/* Memory is taken by the kernel only where fragments come to lie. */
+	lane->pool = mmap(NULL, lane->pool_bytes, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (lane->pool == MAP_FAILED)
+		lane->pool = NULL;
+	if (!lane->cells || !lane->queue || !lane->pool) {
+		lane_free(lane);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < comm->cells; i++)
+		lane->cells[i].position = DENSE_EMPTY;
+	lane->dense.cells = comm->cells;
+	lane->dense.payload = comm->payload;
+	lane->dense.members = comm->size == 64 ? ~0ull : (1ull << comm->size) - 1;
+	lane->group = comm->group;
+	if (lane->group.length)
+		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
+	for (unsigned child = 0; child < comm->size; child++)
+		lane->heard_at[child] = comm->created_at;
+	return lane;
+}
+
+void lane_free(struct lane *lane)
+{
+	if (!lane)
+		return;
+	free(lane->cells);
+	free(lane->queue);
+	if (lane->pool)
+		munmap(lane->pool, lane->pool_bytes);
+	free(lane);
+}
+
+bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child)
+{
+	uint64_t used = lane->tail - lane->head;
+
+	/* Half of the room is for first results, which are at most one a cell. */
+	if (child != WIRE_ALL && used >= lane->dense.cells)
+		return false;
+	lane->queue[lane->tail++ % (2 * (uint64_t)lane->dense.cells)] =
+		(struct result_entry){ position, child };
+	return true;
+}
+
+static const char *op_name(uint8_t op)
+{
+	if (op <= WIRE_ADD64)
+		return "a sum";
+	if (op <= WIRE_MIN_U64)
+		return "a minimum";
+	if (op <= WIRE_MAX_U64)
+		return "a maximum";
+	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
+}
+
+static void fail_mismatch(struct lane *lane, const struct dense_cell *cell,
+                          const struct wire_header *header, uint32_t bytes)
+{
+	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
+	char one[160], two[160];
+
+	registry_fail(lane->comm, TRIB_ERR_MISMATCH, header->child,
+	              "ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
+	              "sent %u bytes of %s (op %u), at fragment %llu of lane %u",
+	              comm_describe_rank(lane->comm, header->child, one, sizeof(one)), bytes,
+	              op_name(header->op), header->op,
+	              comm_describe_rank(lane->comm, other, two, sizeof(two)), cell->bytes,
+	              op_name(cell->op), cell->op, (unsigned long long)wire_position(header),
+	              lane->index);
+}
+
+void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                    uint32_t bytes)
+{
+	uint64_t position = wire_position(header);
+	uint32_t index = dense_index(&lane->dense, position);
+	struct dense_cell *cell = &lane->cells[index];
+	enum dense_verdict verdict = dense_take(
+		&lane->dense, cell, lane->pool + (size_t)index * lane->stride + WIRE_HEADER, header,
+		wire_payload(header), bytes);
+
+	thread->counters.verdicts[verdict]++;
+	lane->heard_at[header->child & 63] = thread->now;
+	switch (verdict) {
+	case DENSE_COMPLETE:
+		lane_queue_result(lane, position, WIRE_ALL);
+		lane->last[header->child]++;
+		thread->counters.payload += bytes;
+		break;
+	case DENSE_ADDED:
+		thread->counters.payload += bytes;
+		break;
+	case DENSE_MISMATCH:
+		fail_mismatch(lane, cell, header, bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Tries whether multicast reaches a child: it says so in its next report. */
+static void probe_group(struct thread *thread, struct lane *lane)
+{
+	struct {
+		struct wire_header header;
+		struct wire_status status;
+	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
+
+	if (!lane->group.length || thread->now < lane->probe_at + PROBE_NS)
+		return;
+	lane->probe_at = thread->now;
+	packet.status.low = lane->dense.low;
+	thread_send(thread, &packet, sizeof(packet), &lane->group);
+}
+
+/* Someone waits for a rank that has left: it will never come. */
+static void check_left(struct lane *lane, uint64_t waiting)
+{
+	uint64_t left = waiting & lane->dense.left;
+	char text[160];
+
+	if (!left)
+		return;
+	unsigned rank = (unsigned)__builtin_ctzll(left);
+	registry_fail(lane->comm, TRIB_ERR_PEER, rank,
+	              "%s has called trib_finalize while others still wait for it in a collective",
+	              comm_describe_rank(lane->comm, rank, text, sizeof(text)));
+}
+
+void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                      const struct udp_address *from)
+{
+	const struct wire_report *report = wire_payload(header);
+	uint64_t bit = dense_bit(header->child), repeat[WIRE_GROUP / 64];
+	struct {
+		struct wire_header header;
+		struct wire_status status;
+	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, header->child) };
+
+	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense.members & bit)) {
+		thread->counters.drops[DROP_STRANGER]++;
+		return;
+	}
+	thread->counters.reports++;
+	lane->heard_at[header->child] = thread->now;
+	lane->addresses[header->child] = *from;
+	lane->known |= bit;
+	if (header->flags & WIRE_HEARS_MULTICAST)
+		lane->hears |= bit;
+	else
+		probe_group(thread, lane);
+	dense_ack(&lane->dense, header->child, header->ack);
+	dense_answer(&lane->dense, lane->cells, header->child, report,
+	             (uint32_t)(thread->now / 1000), REPEAT_YOUNG_US, &packet.status, repeat);
+	check_left(lane, packet.status.bits ? packet.status.waiting : 0);
+	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
+		lane_send_abort(thread, lane, header->child);
+		return;
+	}
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+		for (uint64_t word = repeat[i]; word; word &= word - 1)
+			lane_queue_result(lane,
+			                  report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
+			                  header->child);
+	packet.header.pos = wire_pos(lane->index, lane->dense.ack[header->child]);
+	if (report->stamp)
+		thread_send(thread, &packet, sizeof(packet), from);
+}

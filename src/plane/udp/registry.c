@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is let in, who has left, who is dead. Thread 0 only: the slow path. */
+#include "plane/udp/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define SECOND NSEC_PER_SEC
+#define CELLS_MIN 16u
+#define CELLS_MAX (1u << 24)
+#define FORMING_MAX (600 * SECOND)
+#define PING_AFTER SECOND
+#define ABORT_FOR SECOND
+
+struct welcome_packet {
+	struct wire_header header;
+	struct wire_welcome welcome;
+	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_welcome)];
+};
+
+/* As long as the JOIN was, so that a path too narrow for it lets neither through. */
+static void send_welcome(struct aggregator *aggregator, struct welcome_packet *packet,
+                         uint32_t bytes, const struct udp_address *to)
+{
+	uint32_t least = WIRE_HEADER + sizeof(struct wire_welcome);
+
+	packet->header.magic = WIRE_MAGIC;
+	packet->header.type = WIRE_WELCOME;
+	if (bytes < least)
+		bytes = least;
+	wire_seal(packet, bytes);
+	if (sendto(aggregator->threads[0].fd, packet, bytes, 0, (const void *)&to->storage,
+	           to->length) < 0)
+		log_debug("cannot answer a join with %u bytes", bytes);
+}
+
+static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+                   const struct udp_address *to, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+                   const struct udp_address *to, const char *format, ...)
+{
+	struct welcome_packet packet = {
+		.header = { .cookie = header->cookie, .job = header->job, .child = header->child }
+	};
+	va_list args;
+
+	packet.welcome.verdict = WIRE_REFUSED;
+	va_start(args, format);
+	vsnprintf(packet.welcome.text, sizeof(packet.welcome.text), format, args);
+	va_end(args);
+	log_warn("a worker is refused: %s", packet.welcome.text);
+	send_welcome(aggregator, &packet, bytes, to);
+}
+
+static void answer_join(struct aggregator *aggregator, const struct comm *comm, unsigned rank,
+                        uint32_t bytes)
+{
+	struct welcome_packet packet = { .header = { .cookie = aggregator->options.cookie,
+		                                     .job = comm->job,
+		                                     .child = (uint8_t)rank } };
+	struct wire_welcome *welcome = &packet.welcome;
+
+	welcome->present = comm->present;
+	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
+	if (comm->running) {
+		welcome->cookie = comm->cookie;
+		welcome->cells = comm->cells;
+		welcome->payload = comm->payload;
+		welcome->lanes = comm->lanes;
+		welcome->comm = comm->id;
+		welcome->epoch = comm->epoch;
+		welcome->port = aggregator->port;
+		welcome->dead_after_ms = comm->dead_after_ms;
+		if (comm->group.length) {
+			const struct sockaddr_in *group = (const void *)&comm->group.storage;
+
+			welcome->multicast_group = group->sin_addr.s_addr;
+			welcome->multicast_port = udp_port(&comm->group);
+		}
+	}
+	send_welcome(aggregator, &packet, bytes, &comm->children[rank].address);
+}
+
+static struct comm *find_comm(struct aggregator *aggregator, uint16_t job, uint64_t key)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+
+		if (comm && !comm->retired && comm->job == job && comm->key == key)
+			return comm;
+	}
+	return NULL;
+}
+
+static struct comm *new_comm(struct aggregator *aggregator, uint16_t job,
+                             const struct wire_join *join)
+{
+	struct comm *comm;
+	unsigned id = 1;
+
+	while (id < COMMS_MAX && aggregator->comms[id])
+		id++;
+	if (id == COMMS_MAX)
+		return NULL;
+	comm = calloc(1, sizeof(*comm));
+	if (!comm)
+		return NULL;
+	if (getrandom(&comm->cookie, sizeof(comm->cookie), 0) != sizeof(comm->cookie)) {
+		free(comm);
+		return NULL;
+	}
+	comm->job = job;
+	comm->key = join->key;
+	comm->id = (uint16_t)id;
+	comm->epoch = 1;
+	comm->size = join->size;
+	comm->created_at = aggregator->threads[0].now;
+	aggregator->comms[id] = comm;
+	return comm;
+}
+
+static void retire(struct aggregator *aggregator, struct comm *comm)
+{
+	comm->retired = true;
+	if (!comm->running)
+		return;
+	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * (WIRE_HEADER + comm->payload);
+	for (unsigned lane = 0; lane < comm->lanes; lane++)
+		thread_post(&aggregator->threads[lane], comm->id, NULL);
+}
+
+/* A group address of the communicator's own, from its random cookie. */
+static void choose_group(struct aggregator *aggregator, struct comm *comm)
+{
+	struct sockaddr_in *group = (void *)&comm->group.storage;
+	struct udp_address local;
+	char interface[64];
+
+	if (!aggregator->options.multicast || comm->size < 2 ||
+	    comm->children[0].address.storage.ss_family != AF_INET ||
+	    udp_route(&comm->children[0].address, &local, interface, sizeof(interface)) != TRIB_OK)
+		return;
+	group->sin_family = AF_INET;
+	group->sin_addr.s_addr =
+		htonl(0xef000000u | (uint32_t)(comm->cookie & 0x7fffff) | 0x400000u);
+	group->sin_port = htons((uint16_t)(20000 + comm->cookie % 40000));
+	comm->group.length = sizeof(*group);
+	for (unsigned i = 0; i < aggregator->n_threads; i++)
+		setsockopt(aggregator->threads[i].fd, IPPROTO_IP, IP_MULTICAST_IF,
+		           &((const struct sockaddr_in *)&local.storage)->sin_addr,
+		           sizeof(struct in_addr));
+	log_info("communicator %u: results by multicast on %s where it is heard", comm->id,
+	         interface);
+}
+
+/* What every rank can bear is what all get. */
+static void settle_wishes(struct comm *comm)
+{
+	comm->payload = WIRE_PAYLOAD_MAX;
+	comm->lanes = THREADS_MAX;
+	comm->pool_bytes = UINT64_MAX;
+	comm->dead_after_ms = UINT32_MAX;
+	for (unsigned rank = 0; rank < comm->size; rank++) {
+		const struct wire_join *join = &comm->children[rank].join;
+		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
+
+		if (join->payload < comm->payload)
+			comm->payload = join->payload & ~7u;
+		if (join->lanes < comm->lanes)
+			comm->lanes = join->lanes;
+		if (join->pool_bytes < comm->pool_bytes)
+			comm->pool_bytes = join->pool_bytes;
+		if (dead_after_ms < comm->dead_after_ms)
+			comm->dead_after_ms = dead_after_ms;
+	}
+}
+
+/* All ranks are here: sizes are settled, lanes go to their threads. */
+static bool start_comm(struct aggregator *aggregator, struct comm *comm)
+{
+	struct lane *lanes[THREADS_MAX] = { NULL };
+	uint64_t cells, limit = aggregator->options.pool_bytes;
+	uint32_t stride;
+
+	settle_wishes(comm);
+	stride = WIRE_HEADER + comm->payload;
+	cells = comm->pool_bytes / comm->lanes / stride;
+	if (limit && cells > (limit - aggregator->pools) / comm->lanes / stride)
+		cells = (limit - aggregator->pools) / comm->lanes / stride;
+	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
+	              : cells > CELLS_MAX ? CELLS_MAX
+	                                  : (uint32_t)cells;
+	comm->created_at = aggregator->threads[0].now;
+	choose_group(aggregator, comm);
+	for (unsigned i = 0; i < comm->lanes; i++) {
+		lanes[i] = lane_new(comm, i);
+		if (!lanes[i]) {
+			while (i--)
+				lane_free(lanes[i]);
+			return false;
+		}
+		/* The first address of lane 0 is known already; it may be refused. */
+		for (unsigned rank = 0; i == 0 && rank < comm->size; rank++) {
+			lanes[0]->addresses[rank] = comm->children[rank].address;
+			lanes[0]->known |= dense_bit(rank);
+		}
+	}
+	atomic_store(&comm->users, comm->lanes);
+	for (unsigned i = 0; i < comm->lanes; i++)
+		thread_post(&aggregator->threads[i], comm->id, lanes[i]);
+	comm->running = true;
+	aggregator->pools += (uint64_t)comm->cells * comm->lanes * stride;
+	log_info(
+		"job %u: communicator %u of %u ranks runs: %u lanes, %u fragments of %u bytes each",
+		comm->job, comm->id, comm->size, comm->lanes, comm->cells, comm->payload);
+	return true;
+}
+
+/* A name from the network goes into logs and JSON. */
+static void clean_name(char *name)
+{
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
+			*name = '_';
+}
+
+static bool same_process(const struct child *child, const struct wire_join *join)
+{
+	char host[WIRE_NAME_MAX];
+
+	memcpy(host, join->host, sizeof(host));
+	clean_name(host);
+	return child->join.pid == join->pid && strcmp(child->join.host, host) == 0;
+}
+
+void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+                   const struct udp_address *from)
+{
+	const struct wire_join *join = wire_payload(header);
+	struct comm *comm = find_comm(aggregator, header->job, join->key);
+	uint64_t bit = dense_bit(join->rank);
+	char text[160];
+
+	if (join->size < 1 || join->size > WIRE_CHILDREN_MAX || join->rank >= join->size) {
+		refuse(aggregator, header, bytes, from,
+		       "rank %u of %u: an aggregator takes 1 to %u ranks", join->rank, join->size,
+		       WIRE_CHILDREN_MAX);
+		return;
+	}
+	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 ||
+	    join->lanes > aggregator->n_threads) {
+		refuse(aggregator, header, bytes, from,
+		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator has %u "
+		       "threads (tribd --threads) and takes %u bytes or more",
+		       join->rank, join->lanes, join->payload, aggregator->n_threads,
+		       WIRE_PAYLOAD_MIN);
+		return;
+	}
+	if (comm && comm->running && !same_process(&comm->children[join->rank], join) &&
+	    (atomic_load(&comm->failed) || comm->gone)) {
+		retire(aggregator, comm); /* the run before this one */
+		comm = NULL;
+	}
+	if (comm && comm->present & bit && !same_process(&comm->children[join->rank], join)) {
+		refuse(aggregator, header, bytes, from, "%s is in already; job %u is not free",
+		       comm_describe_rank(comm, join->rank, text, sizeof(text)), header->job);
+		return;
+	}
+	if (comm && comm->size != join->size) {
+		refuse(aggregator, header, bytes, from,
+		       "rank %u says that the job has %u ranks, others said %u", join->rank,
+		       join->size, comm->size);
+		return;
+	}
+	if (!comm && !(comm = new_comm(aggregator, header->job, join))) {
+		refuse(aggregator, header, bytes, from,
+		       "the aggregator holds %u communicators, "
+		       "no more fit",
+		       COMMS_MAX - 1);
+		return;
+	}
+	if (!comm->running) {
+		comm->children[join->rank].join = *join;
+		clean_name(comm->children[join->rank].join.host);
+		comm->children[join->rank].address = *from;
+		comm->present |= bit;
+		if ((unsigned)__builtin_popcountll(comm->present) == comm->size) {
+			if (!start_comm(aggregator, comm)) {
+				refuse(aggregator, header, bytes, from,
+				       "no memory for a pool of %llu bytes",
+				       (unsigned long long)comm->pool_bytes);
+				comm->retired = true;
+				return;
+			}
+			for (unsigned rank = 0; rank < comm->size; rank++)
+				answer_join(aggregator, comm, rank, bytes);
+			return;
+		}
+	}
+	answer_join(aggregator, comm, join->rank, bytes);
+}
+
+void registry_bye(struct aggregator *aggregator, struct lane *lane,
+                  const struct wire_header *header, const struct udp_address *from)
+{
+	struct comm *comm = lane->comm;
+	struct wire_header echo = wire_answer(comm, lane, WIRE_BYE, header->child);
+
+	if (!(lane->dense.members & dense_bit(header->child)))
+		return;
+	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
+	comm->gone |= dense_bit(header->child);
+	/* Only lane 0 is ours; the others see it by the mark in the communicator. */
+	lane->dense.left |= dense_bit(header->child);
+	dense_update_low(&lane->dense);
+}
+
+static void fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns)
+{
+	char text[160];
+
+	registry_fail(comm, TRIB_ERR_PEER, rank,
+	              "%s is lost: %s, last heard of %.1f s ago; restart the job, or look at that "
+	              "host's log for why the process ended",
+	              comm_describe_rank(comm, rank, text, sizeof(text)), why,
+	              (double)silent_ns / 1e9);
+}
+
+static void check_children(struct thread *thread, struct lane *lane, uint64_t gap)
+{
+	struct comm *comm = lane->comm;
+	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
+
+	for (unsigned rank = 0; rank < comm->size; rank++) {
+		uint64_t silent;
+
+		if (comm->gone & dense_bit(rank))
+			continue;
+		lane->heard_at[rank] += gap; /* we were stopped, not they */
+		silent =
+			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
+		if (silent > dead_after) {
+			fail_silent(comm, rank, "nothing has come from it", silent);
+		} else if (silent > PING_AFTER) {
+			/* If its process is gone, the kernel there will say so. */
+			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
+
+			thread_send(thread, &ping, sizeof(ping), &lane->addresses[rank]);
+		}
+	}
+}
+
+static void tick_failed(struct thread *thread, struct lane *lane)
+{
+	struct comm *comm = lane->comm;
+
+	if (!comm->failed_at)
+		comm->failed_at = thread->now;
+	if (thread->now > comm->failed_at + ABORT_FOR)
+		return;
+	for (unsigned rank = 0; rank < comm->size; rank++)
+		if (!(comm->gone & dense_bit(rank)))
+			lane_send_abort(thread, lane, rank);
+}
+
+void registry_tick(struct aggregator *aggregator, uint64_t gap)
+{
+	struct thread *thread = &aggregator->threads[0];
+
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+		struct lane *lane = thread->lanes[id];
+		uint64_t linger;
+
+		if (!comm)
+			continue;
+		if (comm->retired) {
+			if (atomic_load(&comm->users) == 0) {
+				free(comm);
+				aggregator->comms[id] = NULL;
+			}
+			continue;
+		}
+		if (!comm->running) {
+			if (thread->now > comm->created_at + FORMING_MAX)
+				comm->retired = true;
+			continue;
+		}
+		if (!lane || lane->comm != comm)
+			continue;
+		linger = (uint64_t)comm->dead_after_ms * 1000000 + ABORT_FOR;
+		if (atomic_load(&comm->failed))
+			tick_failed(thread, lane);
+		else
+			check_children(thread, lane, gap);
+		if ((unsigned)__builtin_popcountll(comm->gone) == comm->size ||
+		    (comm->failed_at && thread->now > comm->failed_at + linger))
+			retire(aggregator, comm);
+	}
+}
+
+void registry_refused(struct aggregator *aggregator, const struct udp_address *address)
+{
+	struct thread *thread = &aggregator->threads[0];
+
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		if (!lane || atomic_load(&lane->comm->failed))
+			continue;
+		for (unsigned rank = 0; rank < lane->comm->size; rank++)
+			if (!(lane->comm->gone & dense_bit(rank)) &&
+			    udp_same(&lane->addresses[rank], address))
+				fail_silent(lane->comm, rank,
+				            "its port is closed, so its process has ended",
+				            thread->now - lane->heard_at[rank]);
+	}
+}
+
+void registry_free(struct aggregator *aggregator)
+{
+	for (unsigned id = 0; id < COMMS_MAX; id++)
+		free(aggregator->comms[id]);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results leave straight from the pool: its cells are laid out as packets, so
+ * a run of neighbouring fragments is one message for the kernel to cut up.
+ */
+#include "plane/udp/internal.h"
+
+struct run {
+	uint8_t *data;
+	uint32_t bytes, segments;
+	uint64_t next; /* the position that would go on with it */
+	uint8_t child, to;
+};
+
+/* The header in front of the sum. */
+static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *packet, bool again)
+{
+	struct wire_header *header = (struct wire_header *)(void *)packet;
+
+	*header = wire_answer(lane->comm, lane, WIRE_RESULT, WIRE_ALL);
+	header->flags = again ? WIRE_RESENT : 0;
+	header->pos = wire_pos(lane->index, cell->position);
+	header->op = cell->op;
+	header->scale = cell->scale;
+	header->from = cell->from;
+	header->to = cell->to;
+	wire_seal(packet, WIRE_HEADER + cell->bytes);
+}
+
+/* May the packet of this entry join the run? Full packets lie side by side; the last may be short.
+ */
+static bool run_takes(const struct run *run, const struct lane *lane,
+                      const struct result_entry *entry, const struct dense_cell *cell,
+                      const uint8_t *packet)
+{
+	return run->segments && entry->position == run->next && entry->child == run->child &&
+	       cell->to == run->to && packet == run->data + run->bytes &&
+	       run->bytes % lane->stride == 0 && run->segments < UDP_GSO_SEGMENTS &&
+	       run->bytes + WIRE_HEADER + cell->bytes <= UDP_GSO_BYTES;
+}
+
+/* Children that an entry is for. */
+static uint64_t targets(const struct lane *lane, const struct run *run)
+{
+	uint64_t wanted = run->child != WIRE_ALL ? dense_bit(run->child)
+	                  : run->to != WIRE_ALL  ? dense_bit(run->to)
+	                                         : lane->dense.members;
+
+	return wanted & lane->known & ~lane->dense.left;
+}
+
+static void run_send(struct thread *thread, struct lane *lane, const struct run *run)
+{
+	uint64_t to = targets(lane, run);
+	uint32_t segment = run->segments > 1 ? lane->stride : run->bytes;
+
+	/* One send for all that hear it, where that is more than one. */
+	if (run->child == WIRE_ALL && __builtin_popcountll(to & lane->hears) > 1) {
+		udp_tx_add(thread->tx, run->data, run->bytes, segment, &lane->group);
+		thread->counters.sends += run->segments;
+		to &= ~lane->hears;
+	}
+	for (; to; to &= to - 1) {
+		udp_tx_add(thread->tx, run->data, run->bytes, segment,
+		           &lane->addresses[__builtin_ctzll(to)]);
+		thread->counters.sends += run->segments;
+	}
+}
+
+bool lane_send_results(struct thread *thread, struct lane *lane)
+{
+	uint64_t ring = 2 * (uint64_t)lane->dense.cells;
+	struct run run = { 0 };
+
+	while (lane->head != lane->tail) {
+		struct result_entry *entry = &lane->queue[lane->head % ring];
+		uint32_t index = dense_index(&lane->dense, entry->position);
+		struct dense_cell *cell = &lane->cells[index];
+		uint8_t *packet = lane->pool + (size_t)index * lane->stride;
+
+		if (cell->position != entry->position || !cell->complete) {
+			lane->head++; /* a repeat that nobody needs any more */
+			continue;
+		}
+		if (!run_takes(&run, lane, entry, cell, packet)) {
+			if (run.segments)
+				run_send(thread, lane, &run);
+			run.segments = 0;
+			if (udp_tx_room(thread->tx) <= lane->comm->size)
+				return false;
+			run = (struct run){ .data = packet, .child = entry->child, .to = cell->to };
+		}
+		seal_result(lane, cell, packet, entry->child != WIRE_ALL);
+		cell->sent_at = (uint32_t)(thread->now / 1000);
+		run.bytes += WIRE_HEADER + cell->bytes;
+		run.segments++;
+		run.next = entry->position + 1;
+		if (entry->child == WIRE_ALL)
+			thread->counters.results++;
+		else
+			thread->counters.repeats++;
+		lane->head++;
+	}
+	if (run.segments)
+		run_send(thread, lane, &run);
+	return true;
+}

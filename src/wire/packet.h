@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire: what is on the wire, and nothing else. docs/wire.md describes it byte
+ * by byte and a test holds this file to it. Shared by user space and BPF: no
+ * libc beyond stdint.h, no functions that need it.
+ *
+ * Everything is little-endian and every datagram is a multiple of 8 bytes, so
+ * that packets which the kernel joined in one buffer stay aligned.
+ */
+#ifndef TRIB_WIRE_PACKET_H
+#define TRIB_WIRE_PACKET_H
+
+#include <stdint.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Tributary needs a little-endian machine"
+#endif
+
+#define WIRE_MAGIC 0x3154u /* "T1": the name and the version */
+#define WIRE_HEADER 40u
+#define WIRE_PAYLOAD_MIN 256u
+#define WIRE_PAYLOAD_MAX 8928u /* fits a 9000-byte MTU */
+#define WIRE_ALL 0xffu         /* in `from`, `to`, `child`: everyone */
+#define WIRE_CHILDREN_MAX 64u
+#define WIRE_GROUP 1024u /* fragments in a group */
+#define WIRE_LANES_MAX 16u
+#define WIRE_LANE_SHIFT 56
+#define WIRE_POSITION_MASK ((1ull << WIRE_LANE_SHIFT) - 1)
+
+enum wire_type {
+	WIRE_DATA = 1, /* child: a fragment */
+	WIRE_RESULT,   /* aggregator: the fragment's sum */
+	WIRE_REPORT,   /* child: what it has sent, which results it misses; also the heartbeat */
+	WIRE_STATUS,   /* aggregator: which fragments it misses from this child */
+	WIRE_JOIN,     /* child: wants in */
+	WIRE_WELCOME,  /* aggregator: in, wait, or refused */
+	WIRE_ABORT,    /* aggregator: the communicator has failed, and why */
+	WIRE_BYE,      /* child: leaves; echoed by the aggregator */
+	WIRE_QUERY,    /* anyone with the job's cookie: how are you? */
+	WIRE_ANSWER,   /* aggregator: a line of JSON */
+	WIRE_TYPES_END,
+};
+
+enum wire_flag {
+	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
+	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
+};
+
+/* How two payloads become one. The unit is the element on the wire. */
+enum wire_op {
+	WIRE_ADD8,
+	WIRE_ADD32,
+	WIRE_ADD64,
+	WIRE_MIN_I8,
+	WIRE_MIN_U8,
+	WIRE_MIN_I32,
+	WIRE_MIN_U32,
+	WIRE_MIN_I64,
+	WIRE_MIN_U64,
+	WIRE_MAX_I8,
+	WIRE_MAX_U8,
+	WIRE_MAX_I32,
+	WIRE_MAX_U32,
+	WIRE_MAX_I64,
+	WIRE_MAX_U64,
+	WIRE_MAX_U16, /* block exponents */
+	WIRE_OR64,    /* special values, and bytes that are only copied */
+	WIRE_OPS_END,
+};
+
+struct wire_header {
+	uint16_t magic;
+	uint8_t type;
+	uint8_t flags;
+	uint32_t crc; /* over the datagram with this field 0; see wire/crc.h */
+	uint64_t cookie;
+	uint16_t job;
+	uint16_t comm;
+	uint16_t epoch;
+	uint8_t child; /* the sender's index, or the addressee's */
+	uint8_t op;
+	uint64_t pos;   /* lane << 56 | position in the lane's stream */
+	uint32_t ack;   /* child: low half of the position below which it needs nothing more;
+	                   aggregator: low half of the position below which no child does */
+	uint16_t scale; /* block exponent class; the highest wins a cell */
+	uint8_t from;   /* the one child that contributes, or WIRE_ALL */
+	uint8_t to;     /* the one child that wants the result, or WIRE_ALL */
+};
+
+struct wire_report {
+	uint64_t base;  /* the position that the report is about, and the bitmap's first bit */
+	uint32_t stamp; /* the child's clock in microseconds, echoed by STATUS; 0: no answer wanted */
+	uint32_t bits;  /* length of the bitmap, at most WIRE_GROUP */
+	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
+};
+
+struct wire_status {
+	uint64_t low;     /* no child needs anything below; cells reach to low + pool */
+	uint64_t waiting; /* children that owe the first fragment that this child still needs */
+	uint64_t base;    /* as in the report that is answered */
+	uint32_t stamp;
+	uint32_t bits;
+	uint64_t missing[WIRE_GROUP / 64]; /* 1: this fragment of the child is not here */
+};
+
+#define WIRE_NAME_MAX 64
+
+struct wire_join {
+	uint64_t key;        /* names the communicator within the job */
+	uint64_t pool_bytes; /* asked for */
+	uint32_t rank;
+	uint32_t size;
+	uint32_t payload; /* the largest that fits this child's path */
+	uint32_t lanes;
+	uint32_t timeout_ms;
+	uint32_t pid;
+	char host[WIRE_NAME_MAX];
+	/* zero padding up to the path's MTU, which is so tried */
+};
+
+enum wire_verdict { WIRE_JOINED, WIRE_WAIT, WIRE_REFUSED };
+
+#define WIRE_TEXT_MAX 400
+
+struct wire_welcome {
+	uint64_t cookie;  /* of this communicator, from now on */
+	uint64_t present; /* WIRE_WAIT: ranks that have joined */
+	uint32_t verdict;
+	uint32_t cells; /* pool of a lane, in fragments */
+	uint32_t payload;
+	uint32_t lanes;
+	uint16_t comm;
+	uint16_t epoch;
+	uint16_t port;            /* of lane 0; lane l listens at port + l */
+	uint16_t multicast_port;  /* of lane 0; 0: no multicast */
+	uint32_t multicast_group; /* IPv4, network order */
+	uint32_t dead_after_ms;
+	char text[WIRE_TEXT_MAX]; /* WIRE_REFUSED: why */
+};
+
+struct wire_abort {
+	int32_t status; /* a trib_status */
+	uint32_t rank;
+	char text[WIRE_TEXT_MAX];
+};
+
+_Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
+_Static_assert(sizeof(struct wire_report) == 144, "report");
+_Static_assert(sizeof(struct wire_status) == 160, "status");
+_Static_assert(sizeof(struct wire_join) == 104, "join");
+_Static_assert(sizeof(struct wire_welcome) == 448, "welcome");
+_Static_assert(sizeof(struct wire_abort) == 408, "abort");
+
+static inline uint64_t wire_pos(unsigned lane, uint64_t position)
+{
+	return (uint64_t)lane << WIRE_LANE_SHIFT | position;
+}
+
+static inline unsigned wire_lane(const struct wire_header *header)
+{
+	return (unsigned)(header->pos >> WIRE_LANE_SHIFT);
+}
+
+static inline uint64_t wire_position(const struct wire_header *header)
+{
+	return header->pos & WIRE_POSITION_MASK;
+}
+
+/* The 64-bit position whose low half is `half` and that is nearest to `near`. */
+static inline uint64_t wire_widen(uint32_t half, uint64_t near)
+{
+	return near + (uint64_t)(int64_t)(int32_t)(half - (uint32_t)near);
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/parse.h"
+
+#include "wire/crc.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_child(uint8_t index)
+{
+	return index < WIRE_CHILDREN_MAX || index == WIRE_ALL;
+}
+
+static bool is_text(const char *text, size_t size)
+{
+	return memchr(text, 0, size) != NULL;
+}
+
+static bool fragment_ok(const struct wire_header *header, size_t payload)
+{
+	return payload <= WIRE_PAYLOAD_MAX && header->op < WIRE_OPS_END && is_child(header->from) &&
+	       is_child(header->to) && wire_lane(header) < WIRE_LANES_MAX;
+}
+
+/* Does the payload have the form that the type demands? */
+static bool content_ok(const struct wire_header *header, size_t payload)
+{
+	const void *body = wire_payload(header);
+
+	if (!is_child(header->child) || wire_lane(header) >= WIRE_LANES_MAX)
+		return false;
+	switch (header->type) {
+	case WIRE_DATA:
+		return fragment_ok(header, payload) && header->child != WIRE_ALL;
+	case WIRE_RESULT:
+		return fragment_ok(header, payload);
+	case WIRE_REPORT: {
+		const struct wire_report *report = body;
+		return payload == sizeof(*report) && report->bits <= WIRE_GROUP &&
+		       header->child != WIRE_ALL;
+	}
+	case WIRE_STATUS: {
+		const struct wire_status *status = body;
+		return payload == sizeof(*status) && status->bits <= WIRE_GROUP;
+	}
+	case WIRE_JOIN: {
+		const struct wire_join *join = body;
+		return payload >= sizeof(*join) && is_text(join->host, sizeof(join->host));
+	}
+	case WIRE_WELCOME: {
+		const struct wire_welcome *welcome = body;
+		return payload >= sizeof(*welcome) && is_text(welcome->text, sizeof(welcome->text));
+	}
+	case WIRE_ABORT: {
+		const struct wire_abort *abort = body;
+		return payload == sizeof(*abort) && is_text(abort->text, sizeof(abort->text));
+	}
+	case WIRE_ANSWER:
+		return payload > 0 && is_text(body, payload);
+	default: /* BYE, QUERY */
+		return payload == 0;
+	}
+}
+
+enum wire_fault wire_parse(const void *data, size_t bytes)
+{
+	const struct wire_header *header = data;
+
+	if (bytes < WIRE_HEADER || bytes > WIRE_HEADER + WIRE_PAYLOAD_MAX || bytes % 8)
+		return WIRE_FAULT_LENGTH;
+	if (header->magic != WIRE_MAGIC)
+		return WIRE_FAULT_MAGIC;
+	if (header->type == 0 || header->type >= WIRE_TYPES_END)
+		return WIRE_FAULT_TYPE;
+	if (header->crc != wire_crc(data, bytes))
+		return WIRE_FAULT_CRC;
+	return content_ok(header, bytes - WIRE_HEADER) ? WIRE_SOUND : WIRE_FAULT_CONTENT;
+}
+
+void wire_seal(void *data, size_t bytes)
+{
+	struct wire_header *header = data;
+
+	header->magic = WIRE_MAGIC;
+	header->crc = wire_crc(data, bytes);
+}
+
+const char *wire_fault_name(enum wire_fault fault)
+{
+	static const char *const names[] = { "sound", "length", "magic", "type", "crc", "content" };
+
+	return fault < WIRE_FAULTS_END ? names[fault] : "unknown";
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input from the network is hostile until it has passed wire_parse: length,
+ * magic, type, checksum, and the form of each type's payload. What the values
+ * mean for a job (cookie, epoch, child, position) is for the receiver to check.
+ */
+#ifndef TRIB_WIRE_PARSE_H
+#define TRIB_WIRE_PARSE_H
+
+#include "wire/packet.h"
+
+#include <stddef.h>
+
+enum wire_fault {
+	WIRE_SOUND,
+	WIRE_FAULT_LENGTH,  /* too short, too long, or not a multiple of 8 */
+	WIRE_FAULT_MAGIC,   /* not ours, or another version */
+	WIRE_FAULT_TYPE,    /* unknown type */
+	WIRE_FAULT_CRC,     /* corrupted */
+	WIRE_FAULT_CONTENT, /* a field that no sender sets so */
+	WIRE_FAULTS_END,
+};
+
+/* `data` is aligned to 8 bytes. */
+enum wire_fault wire_parse(const void *data, size_t bytes);
+
+/* Fills magic and crc, the last thing before a datagram leaves. */
+void wire_seal(void *data, size_t bytes);
+
+const char *wire_fault_name(enum wire_fault fault);
+
+static inline const void *wire_payload(const struct wire_header *header)
+{
+	return header + 1;
+}
+
+#endif

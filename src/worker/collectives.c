@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every collective is one or more rounds: who contributes (`from`) and who
+ * wants the result (`to`). A reduce-scatter is a reduce to each rank in turn,
+ * an allgather a broadcast from each.
+ */
+#include "worker/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct call {
+	const char *what;
+	trib_comm *comm;
+	const void *send;
+	void *recv;
+	size_t count;
+	trib_type type;
+	trib_op op;
+	int root;
+};
+
+static trib_status check_call(const struct call *call, size_t parts, trib_request **request)
+{
+	size_t size = trib_type_size(call->type);
+
+	if (!call->comm || !request)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: no communicator", call->what);
+	*request = NULL;
+	if (!size || (unsigned)call->op > TRIB_AVG)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: unknown type %d or operation %d",
+		                   call->what, (int)call->type, (int)call->op);
+	if (call->root < 0 || call->root >= call->comm->config.size)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: root %d is not in 0..%d", call->what,
+		                   call->root, call->comm->config.size - 1);
+	if (call->count > SIZE_MAX / 2 / size / parts)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: %zu elements do not fit in memory",
+		                   call->what, call->count);
+	if (call->count && (!call->send || (call->send == TRIB_IN_PLACE && !call->recv)))
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: no input buffer", call->what);
+	return TRIB_OK;
+}
+
+static bool is_in_place(const struct call *call)
+{
+	return call->send == TRIB_IN_PLACE || call->send == call->recv;
+}
+
+static const uint8_t *input(const struct call *call)
+{
+	return call->send == TRIB_IN_PLACE ? call->recv : call->send;
+}
+
+/* A spec over the lanes: large ones in equal shares of whole fragments, small ones in turn. */
+static unsigned spread(const trib_comm *comm, const struct round_spec *spec, uint64_t turn,
+                       struct round_spec out[WIRE_LANES_MAX], unsigned lanes[WIRE_LANES_MAX])
+{
+	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
+	size_t per = comm->welcome.payload / (spec->copy ? 1 : number_wire_size(spec->type));
+	size_t fragments = (spec->count + per - 1) / per, share, done = 0;
+	unsigned n = 0;
+
+	if (fragments < 2 * comm->n_lanes) {
+		out[0] = *spec;
+		lanes[0] = (unsigned)(turn % comm->n_lanes);
+		return 1;
+	}
+	share = (fragments + comm->n_lanes - 1) / comm->n_lanes * per;
+	for (; done < spec->count; done += out[n++].count) {
+		out[n] = *spec;
+		out[n].count = spec->count - done < share ? spec->count - done : share;
+		out[n].source = (const uint8_t *)spec->source + done * size;
+		out[n].target = spec->target ? (uint8_t *)spec->target + done * size : NULL;
+		lanes[n] = n;
+	}
+	return n;
+}
+
+/* One rank alone: the result is the input. */
+static trib_status finish_alone(struct trib_request *request, const struct round_spec *specs,
+                                size_t n, trib_request **out)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t bytes = specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
+
+		if (bytes && specs[i].target && specs[i].target != specs[i].source)
+			memmove(specs[i].target, specs[i].source, bytes);
+	}
+	request->comm->rounds++;
+	request->done = true;
+	*out = request;
+	return TRIB_OK;
+}
+
+struct posting {
+	struct round *round;
+	unsigned lane;
+};
+
+/* Posts rounds as one request, all lanes in one order. Takes over the request. */
+static trib_status post(struct trib_request *request, const struct round_spec *specs, size_t n,
+                        trib_request **out)
+{
+	trib_comm *comm = request->comm;
+	struct posting *postings;
+	size_t made = 0;
+	trib_status status;
+
+	if (comm->config.size == 1)
+		return finish_alone(request, specs, n, out);
+	postings = calloc(n * comm->n_lanes, sizeof(*postings));
+	if (!postings)
+		goto no_memory;
+	for (size_t i = 0; i < n; i++) {
+		struct round_spec parts[WIRE_LANES_MAX];
+		unsigned lanes[WIRE_LANES_MAX];
+		unsigned k = spread(comm, &specs[i], i, parts, lanes);
+
+		for (unsigned part = 0; part < k; part++) {
+			parts[part].owner = request;
+			postings[made].lane = lanes[part];
+			postings[made].round = round_new(&parts[part], (unsigned)comm->config.rank,
+			                                 comm->welcome.payload);
+			if (!postings[made].round)
+				goto no_memory;
+			made++;
+		}
+	}
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed != TRIB_OK) {
+		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
+		                     request->what, comm->failure);
+		pthread_mutex_unlock(&comm->lock);
+		goto fail;
+	}
+	request->number = comm->posts++;
+	atomic_store(&request->rounds_left, (unsigned)made);
+	comm->in_flight++;
+	for (size_t i = 0; i < made; i++)
+		lane_post(&comm->lanes[postings[i].lane], postings[i].round);
+	pthread_mutex_unlock(&comm->lock);
+	free(postings);
+	*out = request;
+	return TRIB_OK;
+no_memory:
+	status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements", request->what,
+	                     request->count);
+fail:
+	for (size_t i = 0; i < made; i++)
+		round_free(postings[i].round);
+	free(postings);
+	free(request->spare);
+	free(request);
+	return status;
+}
+
+static trib_status start(const struct call *call, const struct round_spec *specs, size_t n,
+                         trib_request **out)
+{
+	struct trib_request *request = request_new(call->comm, call->what, call->count, call->type);
+
+	if (!request)
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
+	return post(request, specs, n, out);
+}
+
+trib_status trib_iallreduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                            trib_type type, trib_op op, trib_request **request)
+{
+	struct call call = { "allreduce", comm, send, recv, count, type, op, 0 };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = {
+		.count = count, .type = type, .op = op, .from = WIRE_ALL, .to = WIRE_ALL
+	};
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "allreduce: no output buffer");
+	spec.source = input(&call);
+	spec.target = recv;
+	return start(&call, &spec, 1, request);
+}
+
+trib_status trib_ireduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                         trib_type type, trib_op op, int root, trib_request **request)
+{
+	struct call call = { "reduce", comm, send, recv, count, type, op, root };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = {
+		.count = count, .type = type, .op = op, .from = WIRE_ALL, .to = (uint8_t)root
+	};
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && comm->config.rank == root && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "reduce: no output buffer on the root");
+	spec.source = input(&call);
+	spec.target = comm->config.rank == root ? recv : NULL;
+	return start(&call, &spec, 1, request);
+}
+
+trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root,
+                            trib_request **request)
+{
+	struct call call = { "broadcast", comm, buffer, buffer, count, type, TRIB_SUM, root };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = { .copy = true, .from = (uint8_t)root, .to = WIRE_ALL };
+
+	if (status != TRIB_OK)
+		return status;
+	spec.count = count * trib_type_size(type);
+	spec.source = buffer;
+	spec.target = comm->config.rank == root ? NULL : buffer;
+	return start(&call, &spec, 1, request);
+}
+
+trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                            trib_type type, trib_request **request)
+{
+	struct call call = { "allgather", comm, send, recv, count, type, TRIB_SUM, 0 };
+	trib_status status = check_call(&call, comm ? (size_t)comm->config.size : 1, request);
+	size_t bytes = count * trib_type_size(type);
+	struct round_spec specs[WIRE_CHILDREN_MAX];
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "allgather: no output buffer");
+	for (int r = 0; r < comm->config.size; r++) {
+		uint8_t *part = recv ? (uint8_t *)recv + (size_t)r * bytes : NULL;
+
+		specs[r] = (struct round_spec){ .copy = true,
+			                        .count = bytes,
+			                        .source = part,
+			                        .target = part,
+			                        .from = (uint8_t)r,
+			                        .to = WIRE_ALL };
+		if (r == comm->config.rank && !is_in_place(&call))
+			specs[r].source = send;
+	}
+	return start(&call, specs, (size_t)comm->config.size, request);
+}
+
+trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
+                                 trib_type type, trib_op op, trib_request **request)
+{
+	struct call call = { "reduce-scatter", comm, send, recv, count, type, op, 0 };
+	trib_status status = check_call(&call, comm ? (size_t)comm->config.size : 1, request);
+	size_t bytes = count * trib_type_size(type);
+	struct round_spec specs[WIRE_CHILDREN_MAX];
+	struct trib_request *made;
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "reduce-scatter: no output buffer");
+	made = request_new(comm, call.what, count, type);
+	if (!made)
+		return status_fail(TRIB_ERR_NO_MEMORY, "reduce-scatter: no memory");
+	/* In place, the result would fall on input that may have to be sent again. */
+	if (is_in_place(&call) && comm->config.rank > 0 && bytes) {
+		made->spare = malloc(bytes);
+		made->copy_to = recv;
+		made->copy_bytes = bytes;
+		if (!made->spare) {
+			free(made);
+			return status_fail(TRIB_ERR_NO_MEMORY, "reduce-scatter: no memory");
+		}
+	}
+	for (int r = 0; r < comm->config.size; r++) {
+		specs[r] = (struct round_spec){ .count = count,
+			                        .type = type,
+			                        .op = op,
+			                        .source = input(&call) + (size_t)r * bytes,
+			                        .from = WIRE_ALL,
+			                        .to = (uint8_t)r };
+		if (r == comm->config.rank)
+			specs[r].target = made->spare ? made->spare : recv;
+	}
+	return post(made, specs, (size_t)comm->config.size, request);
+}
+
+trib_status trib_ibarrier(trib_comm *comm, trib_request **request)
+{
+	struct call call = { "barrier", comm, NULL, NULL, 0, TRIB_U8, TRIB_SUM, 0 };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = { .type = TRIB_U8, .from = WIRE_ALL, .to = WIRE_ALL };
+
+	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
+}
+
+/* The blocking form: started, and finished whatever comes. */
+#define FINISH(started)                                                      \
+	do {                                                                 \
+		trib_request *request = NULL;                                \
+		trib_status status = (started);                              \
+		return status == TRIB_OK ? request_finish(request) : status; \
+	} while (0)
+
+trib_status trib_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                           trib_type type, trib_op op)
+{
+	FINISH(trib_iallreduce(comm, send, recv, count, type, op, &request));
+}
+
+trib_status trib_reduce(trib_comm *comm, const void *send, void *recv, size_t count, trib_type type,
+                        trib_op op, int root)
+{
+	FINISH(trib_ireduce(comm, send, recv, count, type, op, root, &request));
+}
+
+trib_status trib_broadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root)
+{
+	FINISH(trib_ibroadcast(comm, buffer, count, type, root, &request));
+}
+
+trib_status trib_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                           trib_type type)
+{
+	FINISH(trib_iallgather(comm, send, recv, count, type, &request));
+}
+
+trib_status trib_reduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
+                                trib_type type, trib_op op)
+{
+	FINISH(trib_ireduce_scatter(comm, send, recv, count, type, op, &request));
+}
+
+trib_status trib_barrier(trib_comm *comm)
+{
+	FINISH(trib_ibarrier(comm, &request));
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define BYE_TRIES 10
+
+void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+{
+	va_list args;
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed == TRIB_OK) {
+		va_start(args, format);
+		vsnprintf(comm->failure, sizeof(comm->failure), format, args);
+		va_end(args);
+		comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
+		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
+		pthread_cond_broadcast(&comm->changed);
+	}
+	pthread_mutex_unlock(&comm->lock);
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		lane_wake(&comm->lanes[i]);
+}
+
+static void comm_free(struct trib_comm *comm)
+{
+	for (unsigned i = 0; i < WIRE_LANES_MAX; i++)
+		lane_close(&comm->lanes[i]);
+	pthread_cond_destroy(&comm->changed);
+	pthread_mutex_destroy(&comm->lock);
+	free(comm);
+}
+
+static trib_status open_lanes(struct trib_comm *comm)
+{
+	trib_status status;
+
+	comm->lanes[0].comm = comm;
+	status = lane_open(&comm->lanes[0]);
+	if (status == TRIB_OK)
+		status = comm_join(comm, clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
+	if (status != TRIB_OK)
+		return status;
+	comm->n_lanes = comm->welcome.lanes;
+	for (unsigned i = 1; i < comm->n_lanes; i++) {
+		comm->lanes[i].comm = comm;
+		comm->lanes[i].index = i;
+		status = lane_open(&comm->lanes[i]);
+		if (status != TRIB_OK)
+			return status;
+	}
+	for (unsigned i = 0; i < comm->n_lanes; i++) {
+		status = lane_start(&comm->lanes[i]);
+		if (status != TRIB_OK) {
+			atomic_store(&comm->closing, true);
+			for (unsigned k = 0; k < i; k++)
+				lane_stop(&comm->lanes[k]);
+			return status;
+		}
+	}
+	return TRIB_OK;
+}
+
+trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
+{
+	struct trib_comm *comm = calloc(1, sizeof(*comm));
+	pthread_condattr_t attributes;
+	trib_status status;
+
+	*out = NULL;
+	if (!comm)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+	comm->config = *config;
+	pthread_mutex_init(&comm->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&comm->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	if (config->size > 1) {
+		status = open_lanes(comm);
+		if (status != TRIB_OK) {
+			comm_free(comm);
+			return status;
+		}
+	}
+	*out = comm;
+	return TRIB_OK;
+}
+
+trib_status trib_init(trib_comm **comm, const trib_options *options)
+{
+	struct comm_config config;
+	trib_status status;
+	char prefix[32];
+
+	if (!comm)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_init: comm is NULL");
+	*comm = NULL;
+	status = comm_config_read(options, &config);
+	if (status != TRIB_OK)
+		return status;
+	snprintf(prefix, sizeof(prefix), "tributary: rank %d", config.rank);
+	log_set_prefix(prefix);
+	return comm_open(&config, comm);
+}
+
+/* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
+static void say_bye(struct trib_comm *comm)
+{
+	struct wire_header bye = { .type = WIRE_BYE,
+		                   .cookie = comm->welcome.cookie,
+		                   .job = comm->config.job,
+		                   .comm = comm->welcome.comm,
+		                   .epoch = comm->welcome.epoch,
+		                   .child = (uint8_t)comm->config.rank };
+	struct lane *lane = &comm->lanes[0];
+
+	wire_seal(&bye, sizeof(bye));
+	for (int i = 0; i < BYE_TRIES; i++) {
+		uint64_t until = clock_now() + (20000000ull << i / 3);
+		int n;
+
+		if (send(lane->fd, &bye, sizeof(bye), 0) < 0)
+			return; /* nobody is there */
+		while (clock_now() < until) {
+			struct timespec nap = clock_span(200000);
+
+			n = udp_receive(lane->rx, lane->fd);
+			if (n < 0)
+				return;
+			for (int k = 0; k < n; k++) {
+				const struct udp_message *m = udp_message(lane->rx, k);
+				const struct wire_header *header = (const void *)m->data;
+
+				if (wire_parse(m->data, m->segment) == WIRE_SOUND &&
+				    header->type == WIRE_BYE && header->cookie == bye.cookie &&
+				    header->child == bye.child)
+					return;
+			}
+			if (n == 0)
+				nanosleep(&nap, NULL);
+		}
+	}
+}
+
+trib_status trib_finalize(trib_comm *comm)
+{
+	trib_status status = TRIB_OK;
+
+	if (!comm)
+		return TRIB_OK;
+	pthread_mutex_lock(&comm->lock);
+	while (comm->in_flight && comm->failed == TRIB_OK)
+		pthread_cond_wait(&comm->changed, &comm->lock);
+	if (comm->failed != TRIB_OK)
+		status = status_fail(comm->failed, "%s", comm->failure);
+	pthread_mutex_unlock(&comm->lock);
+	atomic_store(&comm->closing, true);
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		lane_stop(&comm->lanes[i]);
+	if (comm->n_lanes)
+		say_bye(comm);
+	comm_free(comm);
+	return status;
+}
+
+int trib_rank(const trib_comm *comm)
+{
+	return comm->config.rank;
+}
+
+int trib_size(const trib_comm *comm)
+{
+	return comm->config.size;
+}
+
+trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
+{
+	trib_stats all = { .struct_size = sizeof(all) };
+
+	if (!comm || !stats || stats->struct_size < sizeof(size_t))
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
+	for (unsigned i = 0; i < comm->n_lanes; i++) {
+		struct lane *lane = &comm->lanes[i];
+
+		all.sent_packets += atomic_load(&lane->sent);
+		all.resent_packets += atomic_load(&lane->resent);
+		all.results += atomic_load(&lane->results);
+		all.duplicates += atomic_load(&lane->duplicates);
+		all.dropped_packets += atomic_load(&lane->drops);
+	}
+	pthread_mutex_lock(&comm->lock);
+	all.rounds = comm->rounds;
+	all.wait_s = comm->wait_s;
+	pthread_mutex_unlock(&comm->lock);
+	all.struct_size = stats->struct_size;
+	memcpy(stats, &all, stats->struct_size < sizeof(all) ? stats->struct_size : sizeof(all));
+	return TRIB_OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker: the library in a training process: communicators, collectives, and
+ * the lanes that carry them. A lane has a thread, a socket and a stream; user
+ * threads only post rounds and wait.
+ */
+#ifndef TRIB_WORKER_COMM_H
+#define TRIB_WORKER_COMM_H
+
+#include "path/pacer.h"
+#include "path/udp.h"
+#include "worker/stream.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct comm_config {
+	struct udp_address aggregator;
+	bool has_aggregator;
+	int rank, size;
+	uint16_t job;
+	uint64_t cookie;
+	uint64_t key; /* names the communicator within the job */
+	double timeout_s;
+	uint64_t pool_bytes, rate_bps;
+	unsigned lanes, mtu;
+	bool multicast;
+	const char *pin;
+	struct udp_options socket;
+};
+
+struct lane {
+	struct trib_comm *comm;
+	unsigned index;
+	int fd, group_fd, wake_fd;
+	bool gso;
+	bool hears_multicast;
+	pthread_t thread;
+	bool started;
+	struct udp_rx *rx;
+	struct udp_tx *tx;
+	uint8_t *buffer; /* packets until they are sent */
+	struct stream stream;
+	struct pacer pacer;
+	uint64_t heard_at, spoke_at;
+	uint64_t dropped;
+	unsigned refused; /* times in a row that the aggregator's port was closed */
+
+	pthread_mutex_t lock; /* for what is below */
+	struct round *posted, **posted_end;
+	_Atomic bool mail;
+
+	/* For error sentences and statistics; written by the lane's thread. */
+	_Atomic uint64_t waiting, done, next_base;
+	_Atomic uint64_t sent, resent, results, duplicates, drops;
+};
+
+struct trib_comm {
+	struct comm_config config;
+	struct wire_welcome welcome;
+	unsigned n_lanes;
+	struct lane lanes[WIRE_LANES_MAX];
+	_Atomic bool closing;
+	bool bye_heard;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Under the lock: */
+	trib_status failed; /* TRIB_OK: not */
+	char failure[512];
+	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
+	unsigned quiet_lanes;    /* that have done so */
+	unsigned in_flight;
+	uint64_t rounds, posts, splits;
+	double wait_s;
+};
+
+struct trib_request {
+	struct trib_comm *comm;
+	_Atomic unsigned rounds_left;
+	bool done; /* under the communicator's lock */
+	const char *what;
+	uint64_t number;
+	size_t count;
+	trib_type type;
+	/* To be copied at the end: the result of an in-place reduce-scatter. */
+	void *spare;
+	void *copy_to;
+	size_t copy_bytes;
+};
+
+/* config.c */
+trib_status comm_config_read(const trib_options *options, struct comm_config *config);
+
+/* join.c: opens lane 0's socket and waits for all ranks. */
+trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
+
+/* comm.c */
+trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
+/* Fails the communicator, once; later calls change nothing. */
+void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* lane.c */
+trib_status lane_open(struct lane *lane);
+trib_status lane_start(struct lane *lane);
+void lane_stop(struct lane *lane);
+void lane_close(struct lane *lane);
+void lane_post(struct lane *lane, struct round *round);
+void lane_wake(struct lane *lane);
+
+/* request.c */
+struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count,
+                                 trib_type type);
+void request_round_finished(struct trib_request *request);
+/* Waits for it and frees it, whatever comes: for the blocking calls. */
+trib_status request_finish(struct trib_request *request);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/comm.h"
+
+#include "base/log.h"
+#include "base/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_BYTES (4 << 20)
+#define DEFAULT_PORT 7700
+
+static trib_status read_cookie(uint64_t *cookie)
+{
+	const char *text = setting_text(SETTING_COOKIE, NULL);
+	char *end;
+
+	errno = 0;
+	*cookie = text ? strtoull(text, &end, 16) : 0;
+	if (text && (errno || end == text || *end))
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "TRIB_COOKIE=\"%s\": expected up to 16 hex digits", text);
+	return TRIB_OK;
+}
+
+static trib_status read_place(const trib_options *options, struct comm_config *config)
+{
+	uint64_t rank = 0, size = 1;
+	trib_status status;
+
+	if (options && options->has_rank) {
+		if (options->rank < 0 || options->size < 1 || options->rank >= options->size)
+			return status_fail(TRIB_ERR_ARGUMENT, "rank %d of %d is no rank",
+			                   options->rank, options->size);
+		config->rank = options->rank;
+		config->size = options->size;
+		return TRIB_OK;
+	}
+	if (setting_text(SETTING_RANK, NULL) && (status = setting_count(SETTING_RANK, &rank)))
+		return status;
+	if (setting_text(SETTING_SIZE, NULL) && (status = setting_count(SETTING_SIZE, &size)))
+		return status;
+	if (rank >= size || size > INT32_MAX)
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "rank %llu of %llu is no rank; set TRIB_RANK and TRIB_SIZE, or "
+		                   "start with trib run, mpirun, srun or torchrun",
+		                   (unsigned long long)rank, (unsigned long long)size);
+	config->rank = (int)rank;
+	config->size = (int)size;
+	return TRIB_OK;
+}
+
+static trib_status read_aggregator(const trib_options *options, struct comm_config *config)
+{
+	const char *text = options && options->aggregator ? options->aggregator
+	                                                  : setting_text(SETTING_AGGREGATOR, NULL);
+
+	if (!text) {
+		if (config->size == 1)
+			return TRIB_OK; /* alone: nothing to send */
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to "
+		                   "where tribd listens, or start with trib run",
+		                   config->size);
+	}
+	config->has_aggregator = true;
+	return udp_resolve(text, DEFAULT_PORT, &config->aggregator);
+}
+
+/* A number that an option gives, or else a setting. */
+static trib_status number(uint64_t option, enum setting_id id, uint64_t *value)
+{
+	if (!option)
+		return setting_count(id, value);
+	*value = option;
+	return TRIB_OK;
+}
+
+static bool is_off(const char *text)
+{
+	return !text || !strcmp(text, "off") || !strcmp(text, "0") || !strcmp(text, "no");
+}
+
+trib_status comm_config_read(const trib_options *given, struct comm_config *config)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	uint64_t job, lanes, mtu, busy_poll;
+	trib_status status;
+
+	memset(config, 0, sizeof(*config));
+	if (given) { /* of an older or newer library: what both know */
+		if (given->struct_size < sizeof(size_t))
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "trib_options.struct_size is not set");
+		memcpy(&options, given,
+		       given->struct_size < sizeof(options) ? given->struct_size : sizeof(options));
+	}
+	if (setting_text(SETTING_LOG, NULL) && log_set_level_name(setting_text(SETTING_LOG, NULL)))
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "TRIB_LOG=\"%s\": expected error, warn, info or debug",
+		                   setting_text(SETTING_LOG, NULL));
+	config->timeout_s = options.timeout_s;
+	if ((status = read_place(&options, config)) ||
+	    (status = read_aggregator(&options, config)) ||
+	    (status = read_cookie(&config->cookie)) ||
+	    (status = setting_count(SETTING_JOB, &job)) ||
+	    (status = number(options.pool_bytes, SETTING_POOL, &config->pool_bytes)) ||
+	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||
+	    (status = number((uint64_t)options.lanes, SETTING_LANES, &lanes)) ||
+	    (status = setting_count(SETTING_MTU, &mtu)) ||
+	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
+		return status;
+	if (config->timeout_s <= 0 &&
+	    (status = setting_seconds(SETTING_TIMEOUT, &config->timeout_s)))
+		return status;
+	if (config->timeout_s < 0.1)
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "a deadline of %g s is too short: 0.1 s at least",
+		                   config->timeout_s);
+	if (job > UINT16_MAX)
+		return status_fail(TRIB_ERR_CONFIG, "TRIB_JOB=%llu: at most 65535",
+		                   (unsigned long long)job);
+	if (lanes < 1 || lanes > WIRE_LANES_MAX)
+		return status_fail(TRIB_ERR_CONFIG, "%llu lanes: 1 to %u are possible",
+		                   (unsigned long long)lanes, WIRE_LANES_MAX);
+	if (config->size > (int)WIRE_CHILDREN_MAX)
+		return status_fail(TRIB_ERR_CONFIG, "%d ranks: one aggregator takes at most %u",
+		                   config->size, WIRE_CHILDREN_MAX);
+	config->job = (uint16_t)job;
+	config->lanes = (unsigned)lanes;
+	config->mtu = (unsigned)mtu;
+	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));
+	config->pin =
+		is_off(setting_text(SETTING_PIN, NULL)) ? NULL : setting_text(SETTING_PIN, NULL);
+	config->socket.offload = !is_off(setting_text(SETTING_OFFLOAD, NULL));
+	config->socket.busy_poll = (unsigned)busy_poll;
+	config->socket.buffer_bytes = BUFFER_BYTES;
+	return TRIB_OK;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane's thread: packets in, packets out, sleep. No lock and no allocation per packet. */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define RX_MESSAGES 8u
+#define TX_MESSAGES 64u
+#define BUFFER_PACKETS 128u
+#define BATCH_BYTES UDP_GSO_BYTES
+#define HEARTBEAT_MAX (NSEC_PER_SEC / 2)
+#define REFUSED_MAX 5u
+#define STOPPED_FOR (NSEC_PER_SEC / 2)
+
+trib_status lane_open(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+	struct udp_address peer = comm->config.aggregator;
+	trib_status status;
+
+	lane->fd = lane->group_fd = -1;
+	lane->posted_end = &lane->posted;
+	pthread_mutex_init(&lane->lock, NULL);
+	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (lane->wake_fd < 0)
+		return status_fail_errno("cannot open an eventfd");
+	lane->rx = udp_rx_new(RX_MESSAGES);
+	lane->buffer = aligned_alloc(64, BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
+	if (!lane->rx || !lane->buffer)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+	udp_set_port(&peer, (uint16_t)(udp_port(&peer) + lane->index));
+	status = udp_open(NULL, &peer, &comm->config.socket, &lane->fd, &lane->gso);
+	if (status != TRIB_OK)
+		return status;
+	lane->tx = udp_tx_new(TX_MESSAGES, lane->gso);
+	return lane->tx ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+}
+
+static void open_group(struct lane *lane)
+{
+	const struct wire_welcome *welcome = &lane->comm->welcome;
+	struct in_addr group = { welcome->multicast_group };
+	struct udp_address local;
+	char interface[64];
+
+	if (!welcome->multicast_port || !lane->comm->config.multicast)
+		return;
+	if (udp_route(&lane->comm->config.aggregator, &local, interface, sizeof(interface)) ||
+	    udp_open_group(group, (uint16_t)(welcome->multicast_port + lane->index),
+	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
+	                   &lane->comm->config.socket, &lane->group_fd))
+		log_info("no multicast: %s", trib_last_error());
+}
+
+void lane_wake(struct lane *lane)
+{
+	uint64_t one = 1;
+
+	if (write(lane->wake_fd, &one, sizeof(one)) < 0)
+		log_debug("eventfd: %s", strerror(errno)); /* full: it is awake */
+}
+
+void lane_post(struct lane *lane, struct round *round)
+{
+	pthread_mutex_lock(&lane->lock);
+	round->next = NULL;
+	*lane->posted_end = round;
+	lane->posted_end = &round->next;
+	atomic_store_explicit(&lane->mail, true, memory_order_release);
+	pthread_mutex_unlock(&lane->lock);
+	lane_wake(lane);
+}
+
+static void take_posts(struct lane *lane, uint64_t now)
+{
+	struct round *round;
+
+	if (!atomic_load_explicit(&lane->mail, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&lane->lock);
+	round = lane->posted;
+	lane->posted = NULL;
+	lane->posted_end = &lane->posted;
+	atomic_store_explicit(&lane->mail, false, memory_order_release);
+	pthread_mutex_unlock(&lane->lock);
+	if (round && stream_is_idle(&lane->stream))
+		lane->heard_at = now; /* silence counts from when an answer is due */
+	while (round) {
+		struct round *next = round->next;
+
+		stream_post(&lane->stream, round, now);
+		round = next;
+	}
+}
+
+static void on_finished(void *context, struct round *round)
+{
+	(void)context;
+	request_round_finished(round->owner);
+}
+
+static bool is_ours(const struct lane *lane, const struct wire_header *header)
+{
+	const struct trib_comm *comm = lane->comm;
+
+	return header->cookie == comm->welcome.cookie && header->job == comm->config.job &&
+	       header->comm == comm->welcome.comm && header->epoch == comm->welcome.epoch &&
+	       wire_lane(header) == lane->index &&
+	       (header->child == comm->config.rank || header->child == WIRE_ALL);
+}
+
+static void take_packet(struct lane *lane, const void *data, uint32_t bytes, uint64_t now,
+                        bool by_group)
+{
+	const struct wire_header *header = data;
+
+	if (wire_parse(data, bytes) != WIRE_SOUND || !is_ours(lane, header)) {
+		lane->dropped++;
+		return;
+	}
+	lane->heard_at = now;
+	lane->refused = 0;
+	if (by_group && !lane->hears_multicast) {
+		lane->hears_multicast = true;
+		lane->spoke_at = 0; /* say so at once */
+	}
+	switch (header->type) {
+	case WIRE_RESULT:
+		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
+			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY,
+			          "no memory for NaN and infinities");
+		break;
+	case WIRE_STATUS: {
+		const struct wire_status *status = wire_payload(header);
+
+		if (header->child == WIRE_ALL)
+			break; /* a try of the group */
+		uint32_t missing = stream_on_status(&lane->stream, header, now);
+		if (status->bits >= WIRE_GROUP / 4)
+			pacer_feedback(&lane->pacer, now, status->bits, missing);
+		break;
+	}
+	case WIRE_ABORT: {
+		const struct wire_abort *abort = wire_payload(header);
+
+		comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
+		break;
+	}
+	case WIRE_BYE:
+		if (header->child == lane->comm->config.rank)
+			lane->comm->bye_heard = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void note_error(struct lane *lane, int error)
+{
+	char address[64];
+
+	if (error == -EMSGSIZE)
+		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
+		          "the path's MTU has shrunk below %u bytes since the job began",
+		          lane->comm->welcome.payload + WIRE_HEADER);
+	if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
+		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		          "the aggregator at %s has ended: its port is closed",
+		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)));
+}
+
+static int receive(struct lane *lane, int fd, uint64_t now)
+{
+	int n = udp_receive(lane->rx, fd);
+
+	if (n < 0)
+		note_error(lane, n);
+	for (int i = 0; i < n; i++) {
+		const struct udp_message *message = udp_message(lane->rx, i);
+
+		if (message->segment % 8) {
+			lane->dropped++;
+			continue;
+		}
+		for (uint32_t at = 0; at < message->bytes; at += message->segment) {
+			uint32_t left = message->bytes - at;
+
+			take_packet(lane, message->data + at,
+			            left < message->segment ? left : message->segment, now,
+			            fd == lane->group_fd);
+		}
+	}
+	return n;
+}
+
+/* The fields that the stream does not know. */
+static void seal(struct lane *lane, void *packet, uint32_t bytes)
+{
+	struct wire_header *header = packet;
+	const struct wire_welcome *welcome = &lane->comm->welcome;
+
+	header->cookie = welcome->cookie;
+	header->job = lane->comm->config.job;
+	header->comm = welcome->comm;
+	header->epoch = welcome->epoch;
+	if (header->type == WIRE_REPORT && lane->hears_multicast)
+		header->flags |= WIRE_HEARS_MULTICAST;
+	wire_seal(packet, bytes);
+}
+
+static uint64_t heartbeat_every(const struct lane *lane)
+{
+	uint64_t every = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000 / 10;
+
+	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
+}
+
+/* Reports and heartbeats, each a message of its own; gives the bytes used of the buffer. */
+static uint32_t fill_reports(struct lane *lane, uint64_t now)
+{
+	uint32_t used = 0, bytes;
+
+	while (udp_tx_room(lane->tx) > TX_MESSAGES / 2 &&
+	       (bytes = stream_next_report(&lane->stream, now, lane->buffer + used))) {
+		seal(lane, lane->buffer + used, bytes);
+		udp_tx_add(lane->tx, lane->buffer + used, bytes, bytes, NULL);
+		used += bytes;
+		lane->spoke_at = now;
+	}
+	if (now >= lane->spoke_at + heartbeat_every(lane)) {
+		bytes = stream_heartbeat(&lane->stream, now, lane->buffer + used);
+		seal(lane, lane->buffer + used, bytes);
+		udp_tx_add(lane->tx, lane->buffer + used, bytes, bytes, NULL);
+		used += bytes;
+		lane->spoke_at = now;
+	}
+	return used;
+}
+
+/* Packets of one length are one message; a shorter one may end it. */
+static uint32_t fill_data(struct lane *lane, uint64_t now, uint32_t used)
+{
+	uint32_t start = used, segment = 0, bytes = 0, data = 0;
+
+	while (data < BATCH_BYTES && pacer_free_at(&lane->pacer) <= now) {
+		bytes = stream_next(&lane->stream, now, lane->buffer + used);
+		if (!bytes)
+			break;
+		seal(lane, lane->buffer + used, bytes);
+		pacer_sent(&lane->pacer, now, bytes);
+		if (segment &&
+		    (bytes > segment || used - start + bytes > UDP_GSO_BYTES ||
+		     (used - start) / segment >= UDP_GSO_SEGMENTS || (used - start) % segment)) {
+			udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
+			start = used;
+			segment = 0;
+		}
+		if (!segment)
+			segment = bytes;
+		used += bytes;
+		data += bytes;
+		if (udp_tx_room(lane->tx) < 2)
+			break;
+	}
+	if (used > start)
+		udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
+	return data;
+}
+
+/* Sends what there is; true: the socket is full. *sent: whether anything left. */
+static bool send_some(struct lane *lane, uint64_t now, bool *sent)
+{
+	int error = udp_send(lane->tx, lane->fd);
+	uint32_t used;
+
+	*sent = false;
+	if (error == -EAGAIN)
+		return true;
+	if (error)
+		note_error(lane, error);
+	if (!udp_tx_is_empty(lane->tx))
+		return false; /* an error gave up one message; the rest comes next time */
+	used = fill_reports(lane, now);
+	used += fill_data(lane, now, used);
+	if (!used)
+		return false;
+	*sent = true;
+	error = udp_send(lane->tx, lane->fd);
+	if (error && error != -EAGAIN)
+		note_error(lane, error);
+	return error == -EAGAIN;
+}
+
+static void publish(struct lane *lane)
+{
+	const struct stream *stream = &lane->stream;
+
+	atomic_store_explicit(&lane->waiting, stream->waiting, memory_order_relaxed);
+	atomic_store_explicit(&lane->done, stream->done, memory_order_relaxed);
+	atomic_store_explicit(&lane->next_base, stream->next_base, memory_order_relaxed);
+	atomic_store_explicit(&lane->sent, stream->stats.sent, memory_order_relaxed);
+	atomic_store_explicit(&lane->resent, stream->stats.resent, memory_order_relaxed);
+	atomic_store_explicit(&lane->results, stream->stats.results, memory_order_relaxed);
+	atomic_store_explicit(&lane->duplicates, stream->stats.duplicates, memory_order_relaxed);
+	atomic_store_explicit(&lane->drops, lane->dropped, memory_order_relaxed);
+}
+
+static void check_silence(struct lane *lane, uint64_t now)
+{
+	uint64_t limit = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000;
+	char address[64];
+
+	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
+		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		          "the aggregator at %s has not been heard of for %.1f s",
+		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)),
+		          (double)(now - lane->heard_at) / 1e9);
+}
+
+static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
+{
+	struct pollfd fds[3] = { { .fd = lane->wake_fd, .events = POLLIN },
+		                 { .fd = lane->fd,
+		                   .events = (short)(POLLIN | (blocked ? POLLOUT : 0)) },
+		                 { .fd = lane->group_fd, .events = POLLIN } };
+	uint64_t wake = lane->spoke_at + heartbeat_every(lane);
+	uint64_t stream = stream_wake(&lane->stream, now), paced = pacer_free_at(&lane->pacer);
+	struct timespec span;
+	uint64_t count;
+
+	if (stream < wake)
+		wake = stream;
+	if (paced > now && paced < wake && !stream_is_idle(&lane->stream))
+		wake = paced;
+	span = clock_span(wake > now ? wake - now : 0);
+	if (ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL) > 0 && fds[0].revents)
+		if (read(lane->wake_fd, &count, sizeof(count)) < 0)
+			log_debug("eventfd: %s", strerror(errno));
+}
+
+/* Failed: users' buffers are let go, and whoever waits for that is told. */
+static void go_quiet(struct lane *lane)
+{
+	take_posts(lane, clock_now());
+	stream_clear(&lane->stream);
+	pthread_mutex_lock(&lane->comm->lock);
+	lane->comm->quiet_lanes++;
+	pthread_cond_broadcast(&lane->comm->changed);
+	pthread_mutex_unlock(&lane->comm->lock);
+}
+
+static void *lane_main(void *argument)
+{
+	struct lane *lane = argument;
+	struct trib_comm *comm = lane->comm;
+	uint64_t last = clock_now();
+	unsigned idle = 0;
+
+	lane->heard_at = last;
+	while (!atomic_load_explicit(&comm->closing, memory_order_relaxed)) {
+		uint64_t now = clock_now();
+		bool blocked, sent;
+		int got;
+
+		if (now - last > STOPPED_FOR)
+			lane->heard_at += now - last; /* it may be us who were stopped */
+		last = now;
+		take_posts(lane, now);
+		got = receive(lane, lane->fd, now);
+		if (lane->group_fd >= 0 && receive(lane, lane->group_fd, now) > 0)
+			got = 1;
+		blocked = send_some(lane, now, &sent);
+		publish(lane);
+		check_silence(lane, now);
+		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
+			break;
+		idle = got > 0 || (sent && !blocked) ? 0 : idle + 1;
+		if (idle && !comm->config.socket.busy_poll)
+			sleep_until_needed(lane, now, blocked);
+	}
+	go_quiet(lane);
+	return NULL;
+}
+
+static void pin(const struct lane *lane)
+{
+	const char *list = lane->comm->config.pin;
+	unsigned index = lane->index;
+	char *end;
+	cpu_set_t set;
+
+	for (; list && *list; list = *end ? end + 1 : end) {
+		unsigned long core = strtoul(list, &end, 10);
+
+		if (end == list)
+			return;
+		if (index-- > 0)
+			continue;
+		CPU_ZERO(&set);
+		CPU_SET(core, &set);
+		if (pthread_setaffinity_np(lane->thread, sizeof(set), &set))
+			log_warn("cannot pin lane %u to core %lu", lane->index, core);
+		return;
+	}
+}
+
+trib_status lane_start(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+
+	open_group(lane);
+	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
+	            (unsigned)comm->config.size, comm->welcome.cells, comm->welcome.payload);
+	lane->stream.on_finished = on_finished;
+	lane->stream.context = lane;
+	pacer_init(&lane->pacer, comm->config.rate_bps / comm->n_lanes);
+	if (pthread_create(&lane->thread, NULL, lane_main, lane))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
+		                   lane->index);
+	lane->started = true;
+	pin(lane);
+	return TRIB_OK;
+}
+
+void lane_stop(struct lane *lane)
+{
+	if (!lane->started)
+		return;
+	lane_wake(lane);
+	pthread_join(lane->thread, NULL);
+	lane->started = false;
+}
+
+void lane_close(struct lane *lane)
+{
+	if (!lane->comm)
+		return; /* never opened */
+	if (lane->fd >= 0)
+		close(lane->fd);
+	if (lane->group_fd >= 0)
+		close(lane->group_fd);
+	if (lane->wake_fd >= 0)
+		close(lane->wake_fd);
+	udp_rx_free(lane->rx);
+	udp_tx_free(lane->tx);
+	free(lane->buffer);
+	pthread_mutex_destroy(&lane->lock);
+}

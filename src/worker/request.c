@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count,
+                                 trib_type type)
+{
+	struct trib_request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->comm = comm;
+	request->what = what;
+	request->count = count;
+	request->type = type;
+	return request;
+}
+
+void request_round_finished(struct trib_request *request)
+{
+	struct trib_comm *comm = request->comm;
+
+	if (atomic_fetch_sub_explicit(&request->rounds_left, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_lock(&comm->lock);
+	request->done = true;
+	comm->in_flight--;
+	comm->rounds++;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+/* Failed: true once no lane touches the user's buffers any more. */
+static bool is_quiet(const struct trib_comm *comm)
+{
+	return comm->failed != TRIB_OK && comm->quiet_lanes == comm->n_lanes;
+}
+
+static trib_status end_request(struct trib_request *request)
+{
+	struct trib_comm *comm = request->comm;
+	trib_status status = TRIB_OK;
+
+	if (!request->done)
+		status = status_fail(comm->failed, "%s #%llu: %s", request->what,
+		                     (unsigned long long)request->number, comm->failure);
+	else if (request->spare)
+		memcpy(request->copy_to, request->spare, request->copy_bytes);
+	free(request->spare);
+	free(request);
+	return status;
+}
+
+trib_status trib_test(trib_request **request)
+{
+	struct trib_comm *comm;
+	bool ended;
+
+	if (!request || !*request)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_test: no request");
+	comm = (*request)->comm;
+	pthread_mutex_lock(&comm->lock);
+	ended = (*request)->done || is_quiet(comm);
+	pthread_mutex_unlock(&comm->lock);
+	if (!ended)
+		return TRIB_IN_PROGRESS;
+	trib_status status = end_request(*request);
+	*request = NULL;
+	return status;
+}
+
+/* "rank 1, 3", or what else is known. */
+static void describe_missing(struct trib_comm *comm, char *out, size_t size)
+{
+	size_t used = 0;
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		mask |= atomic_load(&comm->lanes[i].waiting);
+	if (!mask) {
+		snprintf(out, size,
+		         "no rank is known to be missing: the network is slow or broken");
+		return;
+	}
+	used = (size_t)snprintf(out, size, "waiting for rank ");
+	for (unsigned rank = 0, n = 0; rank < 64 && used + 8 < size; rank++)
+		if (mask >> rank & 1)
+			used += (size_t)snprintf(out + used, size - used, n++ ? ", %u" : "%u",
+			                         rank);
+}
+
+static trib_status fail_timeout(struct trib_request *request, double seconds)
+{
+	struct trib_comm *comm = request->comm;
+	char missing[320];
+
+	describe_missing(comm, missing, sizeof(missing));
+	return status_fail(TRIB_ERR_TIMEOUT,
+	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s "
+	                   "(fragments %llu to %llu of lane 0)",
+	                   request->what, (unsigned long long)request->number, request->count,
+	                   seconds, comm->config.rank, missing,
+	                   (unsigned long long)atomic_load(&comm->lanes[0].done),
+	                   (unsigned long long)atomic_load(&comm->lanes[0].next_base));
+}
+
+/* False: the deadline passed first. */
+static bool wait_ended(struct trib_request *request, double seconds)
+{
+	struct trib_comm *comm = request->comm;
+	uint64_t start = clock_now();
+	struct timespec until = clock_span(start + (uint64_t)(seconds * 1e9));
+	bool ended;
+	int error = 0;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!(ended = request->done || is_quiet(comm)) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	comm->wait_s += (double)(clock_now() - start) / 1e9;
+	pthread_mutex_unlock(&comm->lock);
+	return ended;
+}
+
+trib_status trib_wait(trib_request **request, double seconds)
+{
+	trib_status status;
+
+	if (!request || !*request)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_wait: no request");
+	if (seconds < 0)
+		seconds = (*request)->comm->config.timeout_s;
+	if (!wait_ended(*request, seconds))
+		return fail_timeout(*request, seconds);
+	status = end_request(*request);
+	*request = NULL;
+	return status;
+}
+
+trib_status request_finish(struct trib_request *request)
+{
+	struct trib_comm *comm = request->comm;
+	double seconds = comm->config.timeout_s;
+
+	if (!wait_ended(request, seconds)) {
+		/* The caller's buffers must be free when it gets its error. */
+		fail_timeout(request, seconds);
+		comm_fail(comm, TRIB_ERR_TIMEOUT, "%s", trib_last_error());
+		while (!wait_ended(request, 1))
+			;
+	}
+	return end_request(request);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/round.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t div_up(size_t n, size_t per)
+{
+	return (uint32_t)((n + per - 1) / per);
+}
+
+static uint32_t pad8(size_t bytes)
+{
+	return (uint32_t)((bytes + 7) & ~(size_t)7);
+}
+
+static uint8_t wire_op(trib_type type, trib_op op)
+{
+	/* rows: 1-, 4- and 8-byte elements on the wire; columns: signed, unsigned */
+	static const uint8_t min[3][2] = { { WIRE_MIN_I8, WIRE_MIN_U8 },
+		                           { WIRE_MIN_I32, WIRE_MIN_U32 },
+		                           { WIRE_MIN_I64, WIRE_MIN_U64 } };
+	static const uint8_t max[3][2] = { { WIRE_MAX_I8, WIRE_MAX_U8 },
+		                           { WIRE_MAX_I32, WIRE_MAX_U32 },
+		                           { WIRE_MAX_I64, WIRE_MAX_U64 } };
+	static const uint8_t add[3] = { WIRE_ADD8, WIRE_ADD32, WIRE_ADD64 };
+	size_t size = number_wire_size(type);
+	unsigned row = size == 1 ? 0 : size == 4 ? 1 : 2;
+	bool is_unsigned = type == TRIB_U8 || type == TRIB_U32 || type == TRIB_U64;
+
+	if (op == TRIB_MIN)
+		return min[row][is_unsigned];
+	if (op == TRIB_MAX)
+		return max[row][is_unsigned];
+	return add[row];
+}
+
+/* All arrays of a round lie in one piece of memory. */
+static bool round_allocate(struct round *round)
+{
+	uint32_t n = round_fragments(round);
+	size_t bits = bitmap_words(n) * 8, groups = n / WIRE_GROUP + 2;
+	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
+	size_t block_bits = bitmap_words(blocks) * 8;
+	uint8_t *at = calloc(1, 2 * bits + 2 * block_bits + groups * 4 + blocks * 6 + 8);
+
+	if (!at)
+		return false;
+	round->have = (uint64_t *)(void *)at;
+	round->again = (uint64_t *)(void *)(at += bits);
+	round->own_special = (uint64_t *)(void *)(at += bits);
+	round->any_special = (uint64_t *)(void *)(at += block_bits);
+	round->sent_at = (uint32_t *)(void *)(at += block_bits);
+	round->own_class = (uint16_t *)(void *)(at += groups * 4);
+	round->sent_class = round->own_class + blocks;
+	round->top_class = round->sent_class + blocks;
+	memset(round->sent_class, 0xff, blocks * 2);
+	memset(round->top_class, 0xff, blocks * 2);
+	return true;
+}
+
+struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
+{
+	struct round *round = calloc(1, sizeof(*round));
+	size_t size = spec->copy ? 1 : number_wire_size(spec->type);
+	bool is_float = !spec->copy && number_is_float(spec->type);
+	bool is_sum = spec->op == TRIB_SUM || spec->op == TRIB_AVG;
+
+	if (!round)
+		return NULL;
+	round->owner = spec->owner;
+	round->source = spec->source;
+	round->target = spec->target;
+	round->count = spec->count;
+	round->type = spec->copy ? TRIB_U8 : spec->type;
+	round->coding = !is_float ? ROUND_RAW : is_sum ? ROUND_SCALED : ROUND_KEYS;
+	round->average = spec->op == TRIB_AVG && !spec->copy;
+	round->for_max = spec->op == TRIB_MAX;
+	round->op = spec->copy ? WIRE_OR64 : wire_op(spec->type, spec->op);
+	round->from = spec->from;
+	round->to = spec->to;
+	round->contributes = spec->from == WIRE_ALL || spec->from == child;
+	round->receives = spec->to == WIRE_ALL || spec->to == child;
+
+	round->per_fragment = (uint32_t)(payload / size);
+	/* A round of nothing, such as a barrier, still has a fragment to meet in. */
+	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
+	if (round->coding == ROUND_SCALED && round->count) {
+		round->per_exponents = payload / 4;
+		round->per_specials = payload * 4 / round->per_fragment;
+		round->exponents = div_up(round->data, round->per_exponents);
+		round->specials = div_up(round->data, round->per_specials);
+	}
+	if (!round_allocate(round)) {
+		free(round);
+		return NULL;
+	}
+	return round;
+}
+
+void round_free(struct round *round)
+{
+	if (!round)
+		return;
+	free(round->masks);
+	free(round->have);
+	free(round);
+}
+
+/* Blocks, and the first of them, that an exponents or specials fragment covers. */
+static uint32_t covered(const struct round *round, uint32_t index, uint32_t per, uint32_t *first)
+{
+	*first = index * per;
+	return round->data - *first < per ? round->data - *first : per;
+}
+
+static const uint8_t *block_source(const struct round *round, size_t first)
+{
+	return round->source + first * trib_type_size(round->type);
+}
+
+static uint32_t build_exponents(struct round *round, uint32_t index, uint16_t *out)
+{
+	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t block = first + i;
+
+		/* Scanned once: in place, the source may be overwritten later. */
+		if (index >= round->next_exponents) {
+			size_t at, elements = round_block(round, block, &at);
+			bool special = false;
+
+			round->own_class[block] = number_classify(
+				round->type, block_source(round, at), elements, &special);
+			if (special)
+				bitmap_set(round->own_special, block);
+		}
+		out[2 * i] = round->own_class[block];
+		out[2 * i + 1] = bitmap_get(round->own_special, block);
+	}
+	return n * 4;
+}
+
+static uint32_t build_specials(const struct round *round, uint32_t index, uint8_t *out)
+{
+	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	uint32_t bytes = pad8(((size_t)n * round->per_fragment + 3) / 4);
+
+	memset(out, 0, bytes);
+	for (uint32_t i = 0; i < n; i++) {
+		size_t at, elements = round_block(round, first + i, &at);
+
+		/* Only these are still as the user gave them, see round_may_send(). */
+		if (bitmap_get(round->own_special, first + i))
+			number_mask(round->type, block_source(round, at), elements, out,
+			            (size_t)i * round->per_fragment);
+	}
+	return bytes;
+}
+
+static uint32_t build_data(struct round *round, uint32_t block, unsigned workers, uint16_t *scale,
+                           void *out)
+{
+	size_t first, n = round_block(round, block, &first);
+	uint32_t size = (uint32_t)number_wire_size(round->type);
+	const uint8_t *source = block_source(round, first);
+
+	switch (round->coding) {
+	case ROUND_RAW:
+		memcpy(out, source, n * size);
+		break;
+	case ROUND_KEYS:
+		number_to_keys(round->type, source, n, round->for_max, out);
+		break;
+	case ROUND_SCALED:
+		if (round->count == 0)
+			break;
+		*scale = round->top_class[block] != ROUND_UNKNOWN ? round->top_class[block]
+		                                                  : round->own_class[block];
+		round->sent_class[block] = *scale;
+		number_encode(round->type, source, n, *scale, workers, out);
+		break;
+	}
+	return (uint32_t)(n * size);
+}
+
+uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
+                     struct wire_header *header, void *payload)
+{
+	uint32_t bytes;
+
+	header->from = round->from;
+	header->to = round->to;
+	header->scale = 0;
+	if (index < round->exponents) {
+		header->op = WIRE_MAX_U16;
+		header->to = WIRE_ALL;
+		bytes = build_exponents(round, index, payload);
+	} else if (index < round->exponents + round->specials) {
+		header->op = WIRE_OR64;
+		bytes = build_specials(round, index - round->exponents, payload);
+	} else {
+		header->op = round->op;
+		bytes = build_data(round, index - round->exponents - round->specials, workers,
+		                   &header->scale, payload);
+	}
+	memset((uint8_t *)payload + bytes, 0, pad8(bytes) - bytes);
+	return pad8(bytes);
+}
+
+uint32_t round_bytes(const struct round *round, uint32_t index)
+{
+	uint32_t first;
+	size_t at;
+
+	if (index < round->exponents)
+		return pad8(4 * (size_t)covered(round, index, round->per_exponents, &first));
+	index -= round->exponents;
+	if (index < round->specials)
+		return pad8(((size_t)covered(round, index, round->per_specials, &first) *
+		                     round->per_fragment +
+		             3) /
+		            4);
+	return pad8(round_block(round, index - round->specials, &at) *
+	            number_wire_size(round->type));
+}
+
+static void overlay_specials(struct round *round, uint32_t block)
+{
+	uint32_t index = block / round->per_specials;
+	uint32_t width = round->per_specials * round->per_fragment / 4 + 8;
+	size_t at, elements = round_block(round, block, &at);
+
+	number_unmask(round->type, round->masks + (size_t)index * width,
+	              (size_t)(block % round->per_specials) * round->per_fragment, elements,
+	              round->target + at * trib_type_size(round->type));
+}
+
+static bool specials_arrived(const struct round *round, uint32_t block)
+{
+	return round->masks &&
+	       bitmap_get(round->have, round->exponents + block / round->per_specials);
+}
+
+enum need { NEED_UNKNOWN, NEED_NOT, NEEDED };
+
+/* Whether a specials fragment is needed is known once all its blocks' exponents are. */
+static enum need specials_need(const struct round *round, uint32_t index)
+{
+	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	enum need need = NEED_NOT;
+
+	for (uint32_t block = first; block < first + n; block++) {
+		if (round->top_class[block] == ROUND_UNKNOWN)
+			return NEED_UNKNOWN;
+		if (bitmap_get(round->any_special, block))
+			need = NEEDED;
+	}
+	return need;
+}
+
+static void settle_specials(struct round *round, uint32_t index)
+{
+	switch (specials_need(round, index)) {
+	case NEED_UNKNOWN:
+		break;
+	case NEED_NOT:
+		round_finish(round, round->exponents + index);
+		break;
+	case NEEDED:
+		round_repeat(round, round->exponents + index);
+		break;
+	}
+}
+
+bool round_may_send(const struct round *round, uint32_t index, uint64_t now)
+{
+	uint32_t data = round->exponents + round->specials, block = index - data;
+
+	if (index < data || !round->exponents)
+		return true;
+	if (block / round->per_exponents >= round->next_exponents)
+		return false;
+	if (round->top_class[block] == ROUND_UNKNOWN && now < round->gate)
+		return false;
+	/*
+	 * A block with NaN or infinities waits for the specials' result: in
+	 * place, its own result would overwrite what a repeat of the specials
+	 * fragment has to read.
+	 */
+	return !bitmap_get(round->own_special, block) || !round->receives ||
+	       bitmap_get(round->have, round->exponents + block / round->per_specials);
+}
+
+bool round_was_sent(const struct round *round, uint32_t index)
+{
+	if (!round->contributes)
+		return false;
+	if (index < round->exponents)
+		return index < round->next_exponents;
+	index -= round->exponents;
+	if (index < round->specials)
+		return specials_need(round, index) == NEEDED;
+	index -= round->specials;
+	if (index >= round->next_data)
+		return false;
+	return !round->exponents || round->sent_class[index] != ROUND_UNKNOWN;
+}
+
+/* The class that everyone has agreed on; for what has no exponent, one that always is. */
+static uint16_t agreed_class(const struct round *round, uint32_t index)
+{
+	uint32_t data = round->exponents + round->specials;
+
+	return index < data || !round->exponents ? 0 : round->top_class[index - data];
+}
+
+bool round_is_settled(const struct round *round, uint32_t index)
+{
+	return agreed_class(round, index) != ROUND_UNKNOWN;
+}
+
+bool round_is_final(const struct round *round, uint32_t index)
+{
+	uint32_t data = round->exponents + round->specials;
+
+	return index < data || !round->exponents ||
+	       round->sent_class[index - data] == agreed_class(round, index);
+}
+
+static bool take_exponents(struct round *round, uint32_t index, const uint16_t *in)
+{
+	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t block = first + i;
+
+		round->top_class[block] = in[2 * i];
+		if (in[2 * i + 1])
+			bitmap_set(round->any_special, block);
+		if (round->sent_class[block] != ROUND_UNKNOWN &&
+		    round->sent_class[block] < in[2 * i])
+			round_repeat(round, round->exponents + round->specials + block);
+	}
+	for (uint32_t k = first / round->per_specials; k <= (first + n - 1) / round->per_specials;
+	     k++)
+		settle_specials(round, k);
+	return true;
+}
+
+static bool take_specials(struct round *round, uint32_t index, const uint8_t *in)
+{
+	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	uint32_t width = round->per_specials * round->per_fragment / 4 + 8;
+	uint32_t data = round->exponents + round->specials;
+
+	if (!round->masks) /* out of line: only rounds with NaN or infinities come here */
+		round->masks = calloc(round->specials, width);
+	if (!round->masks)
+		return false;
+	memcpy(round->masks + (size_t)index * width, in,
+	       round_bytes(round, round->exponents + index));
+	for (uint32_t block = first; block < first + n; block++) {
+		if (bitmap_get(round->have, data + block) && round->target)
+			overlay_specials(round, block);
+		else if (bitmap_get(round->own_special, block) && block < round->next_data)
+			round_repeat(round, data + block);
+	}
+	return true;
+}
+
+static void take_data(struct round *round, uint32_t block, unsigned workers, uint16_t scale,
+                      const void *in)
+{
+	size_t at, n = round_block(round, block, &at);
+	uint8_t *out;
+
+	if (!round->target || n == 0)
+		return;
+	out = round->target + at * trib_type_size(round->type);
+	switch (round->coding) {
+	case ROUND_RAW:
+		memcpy(out, in, n * trib_type_size(round->type));
+		if (round->average)
+			number_divide(round->type, out, n, workers);
+		break;
+	case ROUND_KEYS:
+		number_from_keys(round->type, in, n, round->for_max, out);
+		break;
+	case ROUND_SCALED:
+		number_decode(round->type, in, n, scale, workers, round->average, out);
+		if (specials_arrived(round, block))
+			overlay_specials(round, block);
+		break;
+	}
+}
+
+bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
+                const void *payload)
+{
+	bool ok = true;
+
+	if (index < round->exponents)
+		ok = take_exponents(round, index, payload);
+	else if (index < round->exponents + round->specials)
+		ok = take_specials(round, index - round->exponents, payload);
+	else
+		take_data(round, index - round->exponents - round->specials, workers, scale,
+		          payload);
+	if (ok)
+		round_finish(round, index);
+	return ok;
+}

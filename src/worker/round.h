@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A round: one vector on its way through one lane, as a range of the lane's
+ * fragments. Sums of floats come in three parts:
+ *
+ *   exponents | specials | data
+ *
+ * Exponent fragments carry a class and a flag for each block (a block is the
+ * elements of one data fragment) and travel ahead. A specials fragment
+ * carries NaN and infinities of several blocks, and is sent only where a flag
+ * says that somebody has any; else everyone skips it. All else is data only.
+ */
+#ifndef TRIB_WORKER_ROUND_H
+#define TRIB_WORKER_ROUND_H
+
+#include "base/bitmap.h"
+#include "number/number.h"
+#include "wire/packet.h"
+
+#define ROUND_UNKNOWN 0xffffu
+
+enum round_coding {
+	ROUND_RAW,    /* bytes as they are */
+	ROUND_SCALED, /* fixed point: exponents and specials go with it */
+	ROUND_KEYS,   /* floats in the order of integers */
+};
+
+struct round {
+	struct round *next;
+	void *owner; /* for whoever posted it */
+
+	const uint8_t *source;
+	uint8_t *target; /* NULL: the result is not wanted here */
+	size_t count;
+	trib_type type;
+	enum round_coding coding;
+	bool average, for_max;
+	bool contributes, receives;
+	uint8_t op, from, to;
+
+	uint64_t base; /* position of its first fragment */
+	uint32_t exponents, specials, data;
+	uint32_t per_fragment;                /* elements in a data fragment: a block */
+	uint32_t per_exponents, per_specials; /* blocks in such a fragment */
+
+	uint32_t finished;                  /* fragments that need nothing more */
+	uint32_t next_exponents, next_data; /* not yet sent for the first time */
+	uint32_t todo;                      /* bits set in again[] */
+	uint64_t gate;     /* send data without everyone's exponents from then on */
+	uint64_t *have;    /* fragments that need nothing more */
+	uint64_t *again;   /* fragments to send again */
+	uint32_t *sent_at; /* per group, in microseconds: when something last left */
+	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
+	uint64_t *own_special, *any_special;
+	uint8_t *masks; /* results of the specials fragments, once there are any */
+};
+
+struct round_spec {
+	const void *source;
+	void *target;
+	size_t count;
+	trib_type type;
+	trib_op op;
+	bool copy; /* no arithmetic: one child's bytes */
+	uint8_t from, to;
+	void *owner;
+};
+
+/* NULL when out of memory. */
+struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload);
+void round_free(struct round *round);
+
+static inline uint32_t round_fragments(const struct round *round)
+{
+	return round->exponents + round->specials + round->data;
+}
+
+/* Elements, and where they start, of block `block`. */
+static inline size_t round_block(const struct round *round, uint32_t block, size_t *first)
+{
+	*first = (size_t)block * round->per_fragment;
+	return round->count - *first < round->per_fragment ? round->count - *first
+	                                                   : round->per_fragment;
+}
+
+/* Writes fragment `index`'s payload and the header's op, from, to and scale; gives the bytes. */
+uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
+                     struct wire_header *header, void *payload);
+
+/* The bytes that fragment `index` has on the wire. */
+uint32_t round_bytes(const struct round *round, uint32_t index);
+
+/*
+ * Takes the result of a fragment that was not there yet. Other fragments may
+ * become finished or be marked to be sent (again) by it. False: no memory.
+ */
+bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
+                const void *payload);
+
+/* May a fragment leave now? Data waits for exponents, up to the gate, and for specials. */
+bool round_may_send(const struct round *round, uint32_t index, uint64_t now);
+
+/* Has the fragment left before, so that it can be lost? */
+bool round_was_sent(const struct round *round, uint32_t index);
+
+/* Is everyone's exponent known, so that a fragment sent with it needs no other one? */
+bool round_is_settled(const struct round *round, uint32_t index);
+bool round_is_final(const struct round *round, uint32_t index);
+
+/* Exponents have to come back to everyone, whoever wants the sum. */
+static inline bool round_wants(const struct round *round, uint32_t index)
+{
+	return round->receives || index < round->exponents;
+}
+
+static inline void round_finish(struct round *round, uint32_t index)
+{
+	if (!bitmap_get(round->have, index)) {
+		bitmap_set(round->have, index);
+		round->finished++;
+	}
+	if (bitmap_get(round->again, index)) {
+		bitmap_clear(round->again, index);
+		round->todo--;
+	}
+}
+
+static inline void round_repeat(struct round *round, uint32_t index)
+{
+	if (round->contributes && !bitmap_get(round->have, index) &&
+	    !bitmap_get(round->again, index)) {
+		bitmap_set(round->again, index);
+		round->todo++;
+	}
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/comm.h"
+
+#include <stdlib.h>
+
+struct vote {
+	int32_t color, key;
+};
+
+/* A name for the group that all its members derive alike, and no other group does. */
+static uint64_t group_key(uint64_t parent, uint64_t split, int32_t color)
+{
+	uint64_t key =
+		parent ^ (split + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uint32_t)color << 20;
+
+	key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
+	key = (key ^ key >> 27) * 0x94d049bb133111ebull;
+	return key ^ key >> 31;
+}
+
+trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
+{
+	struct vote mine = { color, key }, *votes;
+	struct comm_config config;
+	trib_status status;
+
+	if (!comm || !out)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_split: no communicator");
+	*out = NULL;
+	votes = calloc((size_t)comm->config.size, sizeof(*votes));
+	if (!votes)
+		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
+	status = trib_allgather(comm, &mine, votes, 2, TRIB_I32);
+	config = comm->config;
+	pthread_mutex_lock(&comm->lock);
+	config.key = group_key(config.key, comm->splits++, color);
+	pthread_mutex_unlock(&comm->lock);
+	config.rank = config.size = 0;
+	for (int r = 0; status == TRIB_OK && r < comm->config.size; r++) {
+		if (votes[r].color != color)
+			continue;
+		config.size++;
+		if (votes[r].key < key || (votes[r].key == key && r < comm->config.rank))
+			config.rank++;
+	}
+	free(votes);
+	if (status != TRIB_OK || color < 0)
+		return status;
+	return comm_open(&config, out);
+}

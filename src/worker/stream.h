@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker's end of a lane: which fragment to send next, what a result, a
+ * status or silence means. Pure but for memory: no I/O, no clock; `now` comes
+ * from the caller, in nanoseconds. The aggregator's end is engine/dense.h.
+ *
+ * A fragment leaves only inside the window [done, low + cells). Losses are
+ * found by the receiver (XAgg §IV-D): after each group of 1024 fragments, at
+ * a tail, and when nothing has come for a while, the worker sends a REPORT of
+ * the results it misses, and the aggregator answers with the results and a
+ * STATUS of the fragments that it misses. A lost REPORT or STATUS is covered
+ * by the next one: every report repeats the oldest unfinished group.
+ */
+#ifndef TRIB_WORKER_STREAM_H
+#define TRIB_WORKER_STREAM_H
+
+#include "worker/round.h"
+
+struct stream_stats {
+	uint64_t sent, resent, results, duplicates, reports;
+};
+
+struct stream {
+	unsigned lane, child, workers;
+	uint32_t cells, payload;
+
+	uint64_t done;      /* every fragment below is finished here */
+	uint64_t low;       /* every fragment below is finished everywhere, as far as we know */
+	uint64_t next_base; /* where the next round starts */
+	uint64_t top;       /* the highest result so far */
+	uint64_t waiting;   /* who owes the first unfinished fragment, by the last STATUS */
+
+	struct round *first, *last; /* rounds not finished up to `done`, in order */
+	struct round *fresh;        /* the first that has fragments never sent */
+	struct round *near;         /* where the last result belonged */
+	uint32_t todo;              /* fragments to send again, in all rounds */
+
+	uint64_t unreported;  /* positions from here on are in no report yet */
+	uint32_t since_ack;   /* results since an acknowledgement last left */
+	uint64_t progress_at; /* when something last moved */
+	uint64_t patience;    /* how long silence is borne; doubles with each report */
+	uint64_t probe_at;    /* the group that the next report of silence is about */
+	uint64_t rtt;         /* smoothed, ns */
+	uint64_t reports[4];  /* groups to report now */
+	unsigned n_reports;
+	bool urgent; /* reports of silence: ask for every result, however young */
+
+	/* Called when all fragments of a round are finished; the round stays the stream's. */
+	void (*on_finished)(void *context, struct round *round);
+	void *context;
+	struct stream_stats stats;
+};
+
+void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
+                 uint32_t cells, uint32_t payload);
+/* Frees the rounds that are left. */
+void stream_clear(struct stream *stream);
+
+/* Takes the round over. */
+void stream_post(struct stream *stream, struct round *round, uint64_t now);
+
+/*
+ * Builds the next DATA packet (all header fields but cookie, job, comm, epoch
+ * and crc) and gives its bytes; 0: nothing may be sent now.
+ */
+uint32_t stream_next(struct stream *stream, uint64_t now, void *packet);
+
+/* The same for a REPORT that is due; 0: none is. */
+uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet);
+/* A REPORT that says "I am here". */
+uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet);
+
+/* Takes a packet that wire_parse found sound and that is for this lane. False: no memory. */
+bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
+                      uint64_t now);
+/* Gives the number of fragments that the aggregator misses of those the status speaks of. */
+uint32_t stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now);
+
+/* When to call stream_next or stream_next_report again if nothing comes; UINT64_MAX: never. */
+uint64_t stream_wake(const struct stream *stream, uint64_t now);
+
+static inline bool stream_is_idle(const struct stream *stream)
+{
+	return stream->first == NULL;
+}
+
+#endif

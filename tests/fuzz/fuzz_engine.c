@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dense engine under children that lie: any sequence of sound packets,
+ * in any order, with any position, scale and acknowledgement. Beside it runs
+ * a ledger that only knows which contributions were taken; the engine must
+ * keep its invariants and every sum must be what the ledger adds up.
+ */
+#include "engine/dense.h"
+#include "fuzz.h"
+
+#include <string.h>
+
+#define CELLS_MAX 16
+#define WORDS_MAX 4
+
+struct ledger_entry {
+	uint64_t position, taken;
+	uint16_t scale;
+	uint64_t words[WORDS_MAX];
+};
+
+struct bench {
+	struct dense_lane lane;
+	struct dense_cell cells[CELLS_MAX];
+	uint64_t sums[CELLS_MAX][WORDS_MAX];
+	struct ledger_entry ledger[CELLS_MAX];
+	struct fuzz_input input;
+};
+
+static const uint8_t ops[] = { WIRE_ADD32, WIRE_ADD64, WIRE_OR64, WIRE_MAX_U64 };
+
+static uint64_t word_combine(uint8_t op, uint64_t a, uint64_t b)
+{
+	switch (op) {
+	case WIRE_ADD32:
+		return ((a + b) & UINT32_MAX) | ((a >> 32) + (b >> 32)) << 32;
+	case WIRE_ADD64:
+		return a + b;
+	case WIRE_OR64:
+		return a | b;
+	default:
+		return a > b ? a : b;
+	}
+}
+
+static void bench_init(struct bench *bench)
+{
+	uint8_t workers = (uint8_t)(1 + fuzz_byte(&bench->input) % 64);
+
+	bench->lane.members = ~0ull >> (64 - workers);
+	bench->lane.cells = 1 + fuzz_byte(&bench->input) % CELLS_MAX;
+	bench->lane.payload = 8u * (1 + fuzz_byte(&bench->input) % WORDS_MAX);
+	for (unsigned i = 0; i < CELLS_MAX; i++)
+		bench->cells[i].position = bench->ledger[i].position = DENSE_EMPTY;
+}
+
+/* Small differences around the window are what matters; a high bit goes far away. */
+static uint64_t near_low(struct bench *bench)
+{
+	uint8_t step = fuzz_byte(&bench->input);
+	uint64_t position = bench->lane.low + (step & 0x3f) - 16;
+
+	return (step & 0x80 ? position << 20 : position) & WIRE_POSITION_MASK;
+}
+
+static void ledger_take(struct ledger_entry *entry, const struct wire_header *packet,
+                        const uint64_t *words, uint32_t bytes)
+{
+	uint64_t position = wire_position(packet);
+
+	if (entry->position != position || packet->scale > entry->scale) {
+		*entry = (struct ledger_entry){ .position = position, .scale = packet->scale };
+		memcpy(entry->words, words, bytes);
+	} else {
+		demand(packet->scale == entry->scale);
+		for (uint32_t i = 0; i < bytes / 8; i++)
+			entry->words[i] = word_combine(packet->op, entry->words[i], words[i]);
+	}
+	demand(!(entry->taken & dense_bit(packet->child)));
+	entry->taken |= dense_bit(packet->child);
+}
+
+static void packet_give(struct bench *bench)
+{
+	struct wire_header packet = { .type = WIRE_DATA };
+	uint64_t words[WORDS_MAX], position = near_low(bench), old_low = bench->lane.low;
+	uint32_t at = dense_index(&bench->lane, position);
+	uint32_t bytes = 8u * (fuzz_byte(&bench->input) % (WORDS_MAX + 1));
+	uint8_t form = fuzz_byte(&bench->input);
+	enum dense_verdict verdict;
+
+	packet.pos = wire_pos(0, position);
+	packet.child = fuzz_byte(&bench->input) % WIRE_CHILDREN_MAX;
+	packet.op = ops[form % 4];
+	packet.from = form & 0x10 ? packet.child : form & 0x20 ? form % 64 : WIRE_ALL;
+	packet.to = form & 0x40 ? form % 64 : WIRE_ALL;
+	packet.scale = fuzz_byte(&bench->input) % 4;
+	packet.ack = (uint32_t)near_low(bench);
+	memset(words, fuzz_byte(&bench->input), sizeof(words));
+
+	verdict =
+		dense_take(&bench->lane, &bench->cells[at], bench->sums[at], &packet, words, bytes);
+	demand(verdict < DENSE_VERDICTS_END);
+	demand(bench->lane.low >= old_low);
+	if (verdict != DENSE_ADDED && verdict != DENSE_COMPLETE)
+		return;
+	demand(position >= bench->lane.low && position < bench->lane.low + bench->lane.cells);
+	demand(bytes <= bench->lane.payload && bench->lane.members & dense_bit(packet.child));
+	ledger_take(&bench->ledger[at], &packet, words, bytes);
+	demand(memcmp(bench->ledger[at].words, bench->sums[at], bytes) == 0);
+	demand(bench->ledger[at].taken == bench->cells[at].arrived);
+	demand((verdict == DENSE_COMPLETE) ==
+	       !(dense_expected(&bench->lane, packet.from) & ~bench->ledger[at].taken));
+}
+
+static void report_give(struct bench *bench)
+{
+	struct wire_report report = { .base = near_low(bench) };
+	struct wire_status status;
+	uint64_t repeat[WIRE_GROUP / 64];
+	unsigned child = fuzz_byte(&bench->input) % WIRE_CHILDREN_MAX;
+
+	report.bits = fuzz_byte(&bench->input) * 4u;
+	memset(report.missing, fuzz_byte(&bench->input), sizeof(report.missing));
+	dense_answer(&bench->lane, bench->cells, child, &report, 1000, 10, &status, repeat);
+	demand(status.bits == report.bits && status.low == bench->lane.low);
+	for (uint32_t i = 0; i < WIRE_GROUP; i++) {
+		uint64_t position = (report.base + i) & WIRE_POSITION_MASK;
+		const struct dense_cell *cell = &bench->cells[dense_index(&bench->lane, position)];
+
+		if (repeat[i / 64] >> i % 64 & 1)
+			demand(i < report.bits && cell->position == position && cell->complete);
+		if (status.missing[i / 64] >> i % 64 & 1)
+			demand(i < report.bits && position >= bench->lane.ack[child]);
+	}
+}
+
+static void invariants_check(const struct bench *bench)
+{
+	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
+		if (bench->lane.members & ~bench->lane.left & dense_bit(child))
+			demand(bench->lane.ack[child] >= bench->lane.low);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct bench bench;
+
+	memset(&bench, 0, sizeof(bench));
+	bench.input = (struct fuzz_input){ data, data + size };
+	bench_init(&bench);
+	while (bench.input.at < bench.input.end) {
+		uint8_t what = fuzz_byte(&bench.input) % 8;
+
+		if (what == 0)
+			report_give(&bench);
+		else
+			packet_give(&bench);
+		invariants_check(&bench);
+	}
+	return 0;
+}

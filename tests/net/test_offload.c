@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch handed to the kernel at once (UDP_SEGMENT) crosses a link packet by
+ * packet when a cluster is made without offloads. Exit 77: skipped.
+ */
+#include "net/cluster.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCHES 10
+#define BATCH 20
+#define SEGMENT 1400
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+static int batches_send(const char *address)
+{
+	static char data[BATCH * SEGMENT];
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		                  .sin_port = htons(9),
+		                  .sin_addr.s_addr = inet_addr(address) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int segment = SEGMENT;
+	int result = 0;
+
+	if (fd < 0 || setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)) < 0)
+		return -1;
+	for (int i = 0; i < BATCHES && result == 0; i++)
+		if (sendto(fd, data, sizeof(data), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+			result = -1;
+	close(fd);
+	return result;
+}
+
+static unsigned long packets_arrived(void)
+{
+	char line[512];
+	unsigned long packets = 0;
+	FILE *file = fopen("/proc/thread-self/net/dev", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, " eth0: %*u %lu", &packets);
+	if (file)
+		fclose(file);
+	return packets;
+}
+
+/* How many packets arrive at s1; -1: an error was printed, -2: there is no UDP_SEGMENT. */
+static long packets_cross(bool no_offload)
+{
+	static struct cluster cluster;
+	char name[32];
+	struct cluster_options options = {
+		.name = name, .workers = 1, .servers = 1, .no_offload = no_offload
+	};
+	long packets = -1;
+
+	snprintf(name, sizeof(name), "toff%d", (int)getpid());
+	if (cluster_up(&options, &cluster) != TRIB_OK) {
+		printf("cluster_up: %s\n", trib_last_error());
+		return -1;
+	}
+	if (cluster_enter(cluster_find(&cluster, "h1")) != TRIB_OK) {
+		printf("cluster_enter: %s\n", trib_last_error());
+	} else if (batches_send(cluster_find(&cluster, "s1")->address) < 0) {
+		printf("sending: %s\n", strerror(errno));
+		packets = -2;
+	} else if (cluster_enter(cluster_find(&cluster, "s1")) != TRIB_OK) {
+		printf("cluster_enter: %s\n", trib_last_error());
+	} else {
+		for (int i = 0; i < 50 && packets < BATCHES * BATCH; i++) {
+			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+			packets = (long)packets_arrived();
+		}
+	}
+	if (cluster_down(name) != TRIB_OK) {
+		printf("cluster_down: %s\n", trib_last_error());
+		return -1;
+	}
+	return packets;
+}
+
+int main(void)
+{
+	if (geteuid() != 0) {
+		printf("skipped: namespaces need root\n");
+		return 77;
+	}
+	printf("%d packets in %d batches\n", BATCHES * BATCH, BATCHES);
+	printf("with offloads: %ld packets crossed\n", packets_cross(false));
+	long packets = packets_cross(true);
+
+	if (packets == -2) {
+		printf("skipped: this kernel cannot segment UDP\n");
+		return 77;
+	}
+	printf("without offloads: %ld packets crossed\n", packets);
+	return packets == BATCHES * BATCH ? 0 : 1;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A network in memory, with a clock of its own: streams of workers on one
+ * side, a dense lane on the other, and packets that are lost, doubled,
+ * delayed and so reordered in between, all from one seed.
+ */
+#ifndef TRIB_TESTS_SIMNET_H
+#define TRIB_TESTS_SIMNET_H
+
+#include "engine/dense.h"
+#include "worker/stream.h"
+
+#define SIM_WORKERS_MAX 64
+
+struct sim_options {
+	unsigned workers;
+	uint32_t cells, payload;
+	double loss, dup, delayed; /* probabilities, each way */
+	uint64_t seed;
+	uint64_t start_ns[SIM_WORKERS_MAX]; /* when each begins to send */
+};
+
+struct sim;
+
+struct sim *sim_new(const struct sim_options *options);
+void sim_free(struct sim *sim);
+struct stream *sim_stream(struct sim *sim, unsigned worker);
+/* Posts a round on a worker; the sim counts what is unfinished. */
+void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec);
+/* Runs until all rounds are finished. False: stuck for `limit_ns` of its own time. */
+bool sim_run(struct sim *sim, uint64_t limit_ns);
+uint64_t sim_packets(const struct sim *sim);
+uint64_t sim_now(const struct sim *sim);
+uint64_t sim_verdicts(const struct sim *sim, enum dense_verdict verdict);
+uint64_t sim_random(struct sim *sim);
+
+#endif

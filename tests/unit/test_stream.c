@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engine and stream together against a plain sum, over a network that loses,
+ * doubles and reorders: integers exactly, floats bitwise equal on all workers
+ * and over different seeds of the network.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "simnet.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ull
+
+static uint64_t packets_total;
+
+struct job {
+	unsigned workers;
+	unsigned who; /* the only sender or receiver, where there is one */
+	size_t count;
+	uint32_t *in[SIM_WORKERS_MAX], *out[SIM_WORKERS_MAX];
+};
+
+static void job_make(struct job *job, struct sim *sim, unsigned workers, size_t count, bool floats)
+{
+	job->workers = workers;
+	job->count = count;
+	for (unsigned w = 0; w < workers; w++) {
+		job->in[w] = malloc(count * 4 + 4);
+		job->out[w] = malloc(count * 4 + 4);
+		assert_true(job->in[w] && job->out[w]);
+		for (size_t i = 0; i < count; i++) {
+			if (floats) {
+				float f = (float)((double)(int64_t)sim_random(sim) * 1e-19);
+
+				/* Blocks of unlike size, so that exponents differ between workers.
+				 */
+				if (i / 500 % 3 == w % 3)
+					f *= 1e6f;
+				memcpy(&job->in[w][i], &f, 4);
+			} else {
+				job->in[w][i] = (uint32_t)sim_random(sim);
+			}
+		}
+	}
+}
+
+static void job_free(struct job *job)
+{
+	for (unsigned w = 0; w < job->workers; w++) {
+		free(job->in[w]);
+		free(job->out[w]);
+	}
+}
+
+static void job_post(struct job *job, struct sim *sim, trib_type type, trib_op op, uint8_t from,
+                     uint8_t to)
+{
+	for (unsigned w = 0; w < job->workers; w++) {
+		bool wants = to == WIRE_ALL || to == w;
+		struct round_spec spec = { .source = job->in[w],
+			                   .target = wants ? job->out[w] : NULL,
+			                   .count = from == WIRE_ALL ? job->count : job->count * 4,
+			                   .type = type,
+			                   .op = op,
+			                   .copy = from != WIRE_ALL,
+			                   .from = from,
+			                   .to = to };
+
+		sim_post(sim, w, &spec);
+	}
+}
+
+static void run(struct sim *sim)
+{
+	assert_true(sim_run(sim, 600 * SECOND));
+	assert_int_equal(sim_verdicts(sim, DENSE_MISMATCH), 0);
+	assert_int_equal(sim_verdicts(sim, DENSE_STRANGER), 0);
+	packets_total += sim_packets(sim);
+}
+
+/* Many rounds in flight, of every kind, with every fault, on pools from tiny to large. */
+static void test_integers_exact(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned workers;
+		uint32_t cells;
+		double loss, dup, delayed;
+	} cases[] = {
+		{ 1, 8, 0.1, 0.1, 0.1 },      { 2, 4, 0, 0, 0 },
+		{ 2, 4, 0.2, 0.2, 0.2 },      { 3, 64, 0.1, 0.05, 0.05 },
+		{ 4, 256, 0.01, 0.01, 0.3 },  { 4, 4096, 0.1, 0.05, 0.05 },
+		{ 8, 1000, 0.05, 0.5, 0.02 }, { 64, 100, 0.02, 0.02, 0.02 },
+		{ 5, 2048, 0.5, 0.1, 0.1 },
+	};
+
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct sim_options options = { .workers = cases[c].workers,
+			                       .cells = cases[c].cells,
+			                       .payload = 256,
+			                       .loss = cases[c].loss,
+			                       .dup = cases[c].dup,
+			                       .delayed = cases[c].delayed,
+			                       .seed = 42 + c };
+		struct sim *sim = sim_new(&options);
+		struct job jobs[12];
+		unsigned n = sizeof(jobs) / sizeof(jobs[0]);
+
+		for (unsigned k = 0; k < n; k++) {
+			unsigned who = (unsigned)(sim_random(sim) % options.workers);
+
+			job_make(&jobs[k], sim, options.workers,
+			         k == 5 ? 0 : (size_t)(sim_random(sim) % 40000), false);
+			job_post(&jobs[k], sim, TRIB_U32, TRIB_SUM, k % 4 == 1 ? who : WIRE_ALL,
+			         k % 4 == 2 ? who : WIRE_ALL);
+			jobs[k].who = who;
+		}
+		run(sim);
+		for (unsigned k = 0; k < n; k++) {
+			unsigned who = jobs[k].who;
+
+			for (size_t i = 0; i < jobs[k].count; i++) {
+				uint32_t sum = 0;
+
+				for (unsigned w = 0; w < options.workers; w++)
+					sum += jobs[k].in[w][i];
+				if (k % 4 == 1)
+					sum = jobs[k].in[who][i];
+				for (unsigned w = 0; w < options.workers; w++)
+					if (k % 4 != 2 || w == who)
+						assert_int_equal(jobs[k].out[w][i], sum);
+			}
+			job_free(&jobs[k]);
+		}
+		sim_free(sim);
+	}
+}
+
+/* The bits of a float sum depend on the inputs alone. */
+static void float_run(uint64_t seed, double loss, uint32_t cells, bool late, bool specials,
+                      bool in_place, uint32_t *bits, size_t count)
+{
+	struct sim_options options = { .workers = 4,
+		                       .cells = cells,
+		                       .payload = 256,
+		                       .loss = loss,
+		                       .dup = loss,
+		                       .delayed = loss,
+		                       .seed = 7 };
+	struct job job;
+	struct sim *sim;
+
+	if (late)
+		options.start_ns[2] = 20000000;
+	sim = sim_new(&options);
+	job_make(&job, sim, 4, count, true);
+	if (specials) {
+		float inf = INFINITY, ninf = -INFINITY, nan = NAN;
+
+		memcpy(&job.in[0][3], &inf, 4);
+		memcpy(&job.in[1][3], &inf, 4);
+		memcpy(&job.in[2][77], &inf, 4);
+		memcpy(&job.in[3][77], &ninf, 4);
+		memcpy(&job.in[1][count - 1], &nan, 4);
+		memcpy(&job.in[2][count / 2], &ninf, 4);
+	}
+	if (in_place)
+		for (unsigned w = 0; w < 4; w++)
+			memcpy(job.out[w], job.in[w], count * 4);
+	/* The network's luck is another each time, the inputs are not. */
+	for (uint64_t i = 0; i < seed; i++)
+		sim_random(sim);
+	for (unsigned w = 0; w < 4; w++) {
+		struct round_spec spec = { .source = in_place ? job.out[w] : job.in[w],
+			                   .target = job.out[w],
+			                   .count = count,
+			                   .type = TRIB_F32,
+			                   .op = TRIB_SUM,
+			                   .from = WIRE_ALL,
+			                   .to = WIRE_ALL };
+		sim_post(sim, w, &spec);
+	}
+	run(sim);
+	for (unsigned w = 1; w < 4; w++)
+		assert_memory_equal(job.out[w], job.out[0], count * 4);
+	for (size_t i = 0; i < count; i++) {
+		double sum = 0, size = 0;
+		float got;
+
+		for (unsigned w = 0; w < 4; w++) {
+			float f;
+
+			memcpy(&f, &job.in[w][i], 4);
+			sum += (double)f;
+			size += fabs((double)f);
+		}
+		memcpy(&got, &job.out[0][i], 4);
+		if (isnan(sum))
+			assert_true(isnan(got));
+		else if (isinf(sum))
+			assert_true((double)got == sum);
+		else
+			assert_true(fabs((double)got - sum) <= 1e-6 * (size + 1e6));
+	}
+	memcpy(bits, job.out[0], count * 4);
+	job_free(&job);
+	sim_free(sim);
+}
+
+static void test_floats_same_bits(void **state)
+{
+	(void)state;
+	size_t count = 30011;
+	uint32_t *first = malloc(count * 4), *again = malloc(count * 4);
+
+	assert_true(first && again);
+	for (int specials = 0; specials < 2; specials++) {
+		float_run(0, 0, 4096, false, specials, false, first, count);
+		for (uint64_t seed = 1; seed < 13; seed++) {
+			float_run(seed, 0.01 * (double)(seed % 4) * 4, seed % 3 ? 4096 : 32,
+			          seed & 1, specials, seed & 2, again, count);
+			assert_memory_equal(first, again, count * 4);
+		}
+	}
+	free(first);
+	free(again);
+}
+
+/* Without faults a fragment is sent once, and nothing is asked for twice. */
+static void test_no_waste(void **state)
+{
+	(void)state;
+	struct sim_options options = { .workers = 4, .cells = 8192, .payload = 1432, .seed = 1 };
+	struct sim *sim = sim_new(&options);
+	struct job job;
+
+	job_make(&job, sim, 4, 2000000, false);
+	job_post(&job, sim, TRIB_I32, TRIB_SUM, WIRE_ALL, WIRE_ALL);
+	run(sim);
+	for (unsigned w = 0; w < 4; w++) {
+		const struct stream_stats *stats = &sim_stream(sim, w)->stats;
+
+		assert_int_equal(stats->sent, (2000000 + 357) / 358);
+		assert_int_equal(stats->resent, 0);
+		assert_int_equal(stats->duplicates, 0);
+		assert_true(stats->reports < stats->sent / 200);
+	}
+	job_free(&job);
+	sim_free(sim);
+}
+
+/* With a pool as large as the vector nobody waits for a late worker; with a small one all do. */
+static void test_pool_is_a_dial(void **state)
+{
+	(void)state;
+	for (int small = 0; small < 2; small++) {
+		struct sim_options options = {
+			.workers = 4, .cells = small ? 128 : 4096, .payload = 1432, .seed = 1
+		};
+		struct sim *sim;
+		struct job job;
+
+		options.start_ns[2] = SECOND;
+		sim = sim_new(&options);
+		job_make(&job, sim, 4, 1000000, true);
+		job_post(&job, sim, TRIB_F32, TRIB_SUM, WIRE_ALL, WIRE_ALL);
+		assert_false(sim_run(sim, SECOND - 1000000)); /* the late one is missing */
+		if (small)
+			assert_true(sim_stream(sim, 0)->stats.sent <= 128);
+		else
+			assert_true(sim_stream(sim, 0)->stats.sent >= (1000000 + 357) / 358);
+		assert_true(sim_stream(sim, 0)->waiting == 4);
+		run(sim);
+		job_free(&job);
+		sim_free(sim);
+	}
+}
+
+static void test_millions(void **state)
+{
+	(void)state;
+	struct sim_options options = { .workers = 8,
+		                       .cells = 4096,
+		                       .payload = 256,
+		                       .loss = 0.02,
+		                       .dup = 0.05,
+		                       .delayed = 0.05,
+		                       .seed = 99 };
+	struct sim *sim = sim_new(&options);
+	struct job job;
+
+	job_make(&job, sim, 8, 6000000, false);
+	job_post(&job, sim, TRIB_I32, TRIB_SUM, WIRE_ALL, WIRE_ALL);
+	run(sim);
+	for (size_t i = 0; i < job.count; i++) {
+		uint32_t sum = 0;
+
+		for (unsigned w = 0; w < 8; w++)
+			sum += job.in[w][i];
+		for (unsigned w = 0; w < 8; w++)
+			assert_int_equal(job.out[w][i], sum);
+	}
+	job_free(&job);
+	sim_free(sim);
+	print_message("%llu packets in all\n", (unsigned long long)packets_total);
+	assert_true(packets_total > 1000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_integers_exact), cmocka_unit_test(test_floats_same_bits),
+		cmocka_unit_test(test_no_waste),       cmocka_unit_test(test_pool_is_a_dial),
+		cmocka_unit_test(test_millions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
