@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TUNE_ITERATIONS 3
+#define TUNE_ITERATIONS 5
 #define TUNE_WARMUP 1
+#define PATIENCE_S 20 /* for starting and ending a run */
 /* Below the kernel's own choices for outgoing connections, a block for every run. */
 #define PORT_FIRST 20000
 #define PORT_SPAN 12000
@@ -77,7 +78,8 @@ static double timeout_choose(const struct bench_report *report, uint64_t bytes, 
 
 	if (place->server_bps)
 		one *= place->workers;
-	return report->options->timeout_s > 0 ? report->options->timeout_s : 30 + 10 * rounds * one;
+	return report->options->timeout_s > 0 ? report->options->timeout_s
+	                                      : PATIENCE_S + 10 * rounds * one;
 }
 
 static trib_status run_once(struct bench_report *report, const struct bench_result *result,
@@ -109,10 +111,10 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 {
 	const struct bench_variant *variant = result->system->variants;
 	double times[TUNE_ITERATIONS], best = INFINITY;
+	struct bench_outcome outcome = { .times = times };
 	char what[96];
 
 	for (; variant->name && !stopped; variant++, progress->done++) {
-		struct bench_outcome outcome = { .times = times };
 		double median;
 
 		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
@@ -126,6 +128,11 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 			result->variant = variant;
 		}
 	}
+	if (isfinite(best) || stopped)
+		return;
+	/* It would only use up the others' time. */
+	result->runs = result->failed = (unsigned)report->options->repeats;
+	snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 }
 
 /* ---- all of them ---- */
@@ -135,9 +142,12 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 	unsigned iterations = (unsigned)report->options->iterations;
 	unsigned good = result->runs - result->failed;
 	struct bench_outcome outcome = { .times = result->times + (size_t)good * iterations };
-	trib_status status = run_once(report, result, result->variant, iterations,
-	                              (unsigned)report->options->warmup, &outcome);
+	trib_status status;
 
+	if (result->runs == report->options->repeats)
+		return;
+	status = run_once(report, result, result->variant, iterations,
+	                  (unsigned)report->options->warmup, &outcome);
 	if (stopped)
 		return;
 	result->runs++;

@@ -190,8 +190,7 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 		return TRIB_OK;
 	outcome->stopped = status == TRIB_ERR_CLOSED;
 	snprintf(outcome->why, sizeof(outcome->why), "%.150s%s%s", report.sentence,
-	         collector->last[0] && status != TRIB_ERR_TIMEOUT ? ": " : "",
-	         status != TRIB_ERR_TIMEOUT ? collector->last : "");
+	         collector->last[0] ? ": " : "", collector->last);
 	return status;
 }
 

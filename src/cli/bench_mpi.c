@@ -34,7 +34,7 @@ const struct bench_variant bench_mpich_variants[] = {
 	{ 0 },
 };
 
-/* FOLDER/agent ADDRESS COMMAND...: runs the command on the host with that address. */
+/* FOLDER/agent [-x] ADDRESS COMMAND...: runs the command there; options are for ssh. */
 static trib_status agent_write(const struct bench_run *run, const struct bench_job *job)
 {
 	const struct cluster *cluster = &run->place->cluster;
@@ -47,7 +47,9 @@ static trib_status agent_write(const struct bench_run *run, const struct bench_j
 	if (n <= 0 || !out)
 		return status_fail_errno("cannot write %s", path);
 	self[n] = '\0';
-	fprintf(out, "#!/bin/sh\naddress=$1\nshift\ncase $address in\n");
+	fprintf(out, "#!/bin/sh\n"
+	             "while case $1 in -*) ;; *) false ;; esac; do shift; done\n"
+	             "address=$1\nshift\ncase $address in\n");
 	for (unsigned i = 0; i < run->place->workers; i++)
 		fprintf(out, "%s) host=%s ;;\n", cluster->hosts[i].address, cluster->hosts[i].name);
 	fprintf(out,

@@ -29,7 +29,7 @@ static bool take_answer(int fd, const struct wire_header *query, char *out, size
 trib_status query_page(const char *aggregator, unsigned page, double timeout_s, char *out,
                        size_t size)
 {
-	struct udp_options options = { .buffer_bytes = 65536 };
+	struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
 	struct wire_header query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
 	struct udp_address peer;
 	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9);

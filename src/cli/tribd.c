@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define DEFAULT_PORT 7700
-#define BUFFER_BYTES (32 << 20)
+#define RECEIVE_BYTES (32 << 20)
+#define SEND_BYTES (1 << 20)
 
 static int fail(void)
 {
@@ -42,7 +43,8 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 	options->pin = pin && strcmp(pin, "off") ? pin : NULL;
 	options->socket = (struct udp_options){ .offload = offload,
 		                                .busy_poll = (unsigned)busy_poll,
-		                                .buffer_bytes = BUFFER_BYTES };
+		                                .receive_bytes = RECEIVE_BYTES,
+		                                .send_bytes = SEND_BYTES };
 	return TRIB_OK;
 }
 

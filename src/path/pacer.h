@@ -11,17 +11,21 @@
 
 #include <stdint.h>
 
-#define PACER_BURST_NS 1000000ull /* what may be sent at once after a pause */
+#define PACER_BURST_NS 1000000ull  /* what may be sent at once after a pause */
+#define PACER_PAUSE_NS 5000000ull  /* longer gaps are no sending time */
+#define PACER_AGAIN_NS 50000000ull /* after a cut, old losses are still reported for so long */
 #define PACER_HEAVY_LOSS 0.15
-#define PACER_GROWTH 1.03
-#define PACER_RATE_MIN 1e6
+#define PACER_GROWTH 1.1
+#define PACER_RATE_MIN 1e7
 
 struct pacer {
 	double limit;     /* bits a second, the user's; 0: none */
 	double rate;      /* bits a second, in force; 0: none */
 	uint64_t free_at; /* when the next packet may leave */
-	uint64_t since;   /* start of the period that loss is measured over */
-	uint64_t bytes;   /* sent in it */
+	uint64_t last;    /* when one last left */
+	uint64_t busy;    /* ns spent sending since the last cut, and bytes sent in it */
+	uint64_t bytes;
+	uint64_t cut_at;
 };
 
 static inline void pacer_init(struct pacer *pacer, uint64_t limit_bps)
@@ -37,8 +41,9 @@ static inline uint64_t pacer_free_at(const struct pacer *pacer)
 
 static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
 {
-	if (!pacer->bytes)
-		pacer->since = now;
+	if (now - pacer->last < PACER_PAUSE_NS)
+		pacer->busy += now - pacer->last;
+	pacer->last = now;
 	pacer->bytes += bytes;
 	if (pacer->rate <= 0)
 		return;
@@ -52,15 +57,18 @@ static inline void pacer_feedback(struct pacer *pacer, uint64_t now, uint32_t se
 {
 	double share = sent ? (double)lost / sent : 0;
 
-	if (share > PACER_HEAVY_LOSS && now > pacer->since && pacer->bytes) {
-		double measured = (double)pacer->bytes * 8e9 / (double)(now - pacer->since);
+	if (now < pacer->cut_at + PACER_AGAIN_NS)
+		return;
+	if (share > PACER_HEAVY_LOSS && pacer->busy) {
+		double measured = (double)pacer->bytes * 8e9 / (double)pacer->busy;
 
 		if (pacer->rate > 0 && pacer->rate < measured)
 			measured = pacer->rate;
 		pacer->rate = measured * (1 - share);
 		if (pacer->rate < PACER_RATE_MIN)
 			pacer->rate = PACER_RATE_MIN;
-		pacer->bytes = 0;
+		pacer->bytes = pacer->busy = 0;
+		pacer->cut_at = now;
 	} else if (pacer->rate > 0) {
 		pacer->rate *= PACER_GROWTH;
 	}

@@ -36,7 +36,8 @@ const char *udp_text(const struct udp_address *address, char *out, size_t size);
 struct udp_options {
 	bool offload;       /* ask for GSO and GRO */
 	unsigned busy_poll; /* microseconds */
-	int buffer_bytes;   /* wanted for sending and receiving; the kernel may give less */
+	int receive_bytes;  /* buffers wanted; the kernel may give less */
+	int send_bytes;     /* smaller than the queue of the link, or that one drops */
 };
 
 /* A non-blocking socket, bound if `bind_to`, connected if `peer`. Says in *gso if it may join. */

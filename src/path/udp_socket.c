@@ -23,19 +23,21 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* As root the limits of the system do not bind; otherwise the kernel cuts to them. */
-static void set_buffers(int fd, int bytes)
+static void set_buffers(int fd, const struct udp_options *options)
 {
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
-		set_option(fd, SOL_SOCKET, SO_RCVBUF, bytes);
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-		set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes);
+	int in = options->receive_bytes, out = options->send_bytes;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &in, sizeof(in)))
+		set_option(fd, SOL_SOCKET, SO_RCVBUF, in);
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &out, sizeof(out)))
+		set_option(fd, SOL_SOCKET, SO_SNDBUF, out);
 }
 
 static bool set_common(int fd, const struct udp_options *options)
 {
 	int zero = 0;
 
-	set_buffers(fd, options->buffer_bytes);
+	set_buffers(fd, options);
 	if (options->busy_poll)
 		set_option(fd, SOL_SOCKET, SO_BUSY_POLL, (int)options->busy_poll);
 	if (!options->offload)

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_BYTES (4 << 20)
+#define RECEIVE_BYTES (8 << 20)
+#define SEND_BYTES (256 << 10)
 #define DEFAULT_PORT 7700
 
 static trib_status read_cookie(uint64_t *cookie)
@@ -135,6 +136,7 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 		is_off(setting_text(SETTING_PIN, NULL)) ? NULL : setting_text(SETTING_PIN, NULL);
 	config->socket.offload = !is_off(setting_text(SETTING_OFFLOAD, NULL));
 	config->socket.busy_poll = (unsigned)busy_poll;
-	config->socket.buffer_bytes = BUFFER_BYTES;
+	config->socket.receive_bytes = RECEIVE_BYTES;
+	config->socket.send_bytes = SEND_BYTES;
 	return TRIB_OK;
 }
