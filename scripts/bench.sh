@@ -16,7 +16,7 @@ measure() {
 		return 0
 	fi
 	say "" "== $name: trib bench allreduce $*"
-	build/src/trib bench allreduce --no-offload "$@" --json "$out/$name.json" \
+	build/src/cli/trib bench allreduce --no-offload "$@" --json "$out/$name.json" \
 		--plot "$out/$name.svg" | tee "$out/$name.txt"
 }
 

@@ -6,7 +6,7 @@
 # Arguments go to the training program, e.g. scripts/run.sh --epochs 1 --hidden 1024.
 . "$(dirname "$0")/common.sh"
 
-trib=build/src/trib
+trib=build/src/cli/trib
 cluster=demo-$$
 net=()
 scratch=
@@ -43,7 +43,9 @@ main() {
 	cluster_start
 
 	say "" "Four workers train through one aggregator:" ""
-	"$trib" run -n 4 "${net[@]}" -- build/examples/train --json "$scratch/train.json" "$@"
+	# The aggregator's counters, a line of JSON at its end, are for programs.
+	"$trib" run -n 4 "${net[@]}" -- build/examples/train --json "$scratch/train.json" "$@" |
+		sed -u '/^\[aggregator\] {/d'
 
 	say "" "The same gradient, through the aggregator and around a ring, in turns:" ""
 	"$trib" bench allreduce -n 4 "${net[@]}" --sizes "$(gradient_bytes "$scratch/train.json")" \

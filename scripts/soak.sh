@@ -4,7 +4,7 @@
 # what to type to see it again.
 . "$(dirname "$0")/common.sh"
 
-trib=build/src/trib
+trib=build/src/cli/trib
 cluster=soak-$$
 
 clean() { "$trib" net down --name "$cluster" >/dev/null 2>&1 || true; }

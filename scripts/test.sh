@@ -95,7 +95,7 @@ meson_tests() {
 # every sum looked at, and a small network trained until the weights are compared.
 test_loopback() {
 	local dir=$1 start
-	read -ra start <<<"$(fixed_addresses) timeout -k 10 120 $dir/src/trib run -n 3 --timeout 60 --"
+	read -ra start <<<"$(fixed_addresses) timeout -k 10 120 $dir/src/cli/trib run -n 3 --timeout 60 --"
 	"${start[@]}" "$dir/bench/peers/trib_allreduce" --check --bytes 1000000 --iterations 20 \
 		--warmup 0 | sed '/SAMPLE/d'
 	"${start[@]}" "$dir/examples/train" --data drawn --samples 1000 --epochs 1 --hidden 32 --quiet
@@ -210,7 +210,7 @@ test_kernel_log() {
 }
 
 network_tests() {
-	local script name trib=$PWD/build/src/trib
+	local script name trib=$PWD/build/src/cli/trib
 	kernel_log >"$logs/kernel-before" || true
 	for script in tests/net/*.sh; do
 		case $script in

@@ -72,7 +72,7 @@ struct bench_result {
 	struct bench_stats stats;
 	double cpu_s, payload_bytes; /* of the aggregator */
 	unsigned runs, failed;
-	char note[320]; /* why a run failed */
+	char note[320]; /* what went wrong in a run; "": nothing */
 	/* While it is being measured: */
 	double *times; /* a row of `iterations` for every run that went well */
 };

@@ -79,7 +79,7 @@ static double timeout_choose(const struct bench_report *report, uint64_t bytes, 
 	if (place->server_bps)
 		one *= place->workers;
 	return report->options->timeout_s > 0 ? report->options->timeout_s
-	                                      : PATIENCE_S + 10 * rounds * one;
+	                                      : PATIENCE_S + ceil(10 * rounds * one);
 }
 
 static trib_status run_once(struct bench_report *report, const struct bench_result *result,
@@ -151,9 +151,10 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 	if (stopped)
 		return;
 	result->runs++;
+	if (outcome.why[0])
+		snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 	if (status != TRIB_OK) {
 		result->failed++;
-		snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 		return;
 	}
 	result->cpu_s += outcome.cpu_s;

@@ -39,8 +39,8 @@ struct bench_job {
 struct bench_outcome {
 	double *times; /* a time for each iteration */
 	double cpu_s, payload_bytes;
-	bool stopped; /* by a signal: the whole benchmark ends */
-	char why[320];
+	bool stopped;  /* by a signal: the whole benchmark ends */
+	char why[320]; /* also set where all went well but the end */
 };
 
 void words_add(struct bench_words *words, const char *format, ...)

@@ -190,12 +190,11 @@ static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct
 /*
  * Answers a child's REPORT: `status` says which of its fragments are missing,
  * and a bit in `repeat` each result that the child asked for, that is
- * complete, and that did not leave within the last `young` microseconds.
+ * complete, and that is not too young.
  */
 static inline void dense_answer(const struct dense_lane *lane, const struct dense_cell *cells,
                                 unsigned child, const struct wire_report *report, uint32_t now_us,
-                                uint32_t young, struct wire_status *status,
-                                uint64_t repeat[WIRE_GROUP / 64])
+                                struct wire_status *status, uint64_t repeat[WIRE_GROUP / 64])
 {
 	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
 
@@ -214,7 +213,7 @@ static inline void dense_answer(const struct dense_lane *lane, const struct dens
 		if (dense_is_missing(lane, cells, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&
-		         cell->complete && now_us - cell->sent_at >= young)
+		         cell->complete && now_us - cell->sent_at >= report->young)
 			repeat[i / 64] |= bit;
 	}
 }

@@ -15,7 +15,7 @@
 #define PACER_PAUSE_NS 5000000ull  /* longer gaps are no sending time */
 #define PACER_AGAIN_NS 50000000ull /* after a cut, old losses are still reported for so long */
 #define PACER_HEAVY_LOSS 0.15
-#define PACER_GROWTH 1.1
+#define PACER_DOUBLING_NS 3e8
 #define PACER_RATE_MIN 1e7
 
 struct pacer {
@@ -41,12 +41,17 @@ static inline uint64_t pacer_free_at(const struct pacer *pacer)
 
 static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
 {
-	if (now - pacer->last < PACER_PAUSE_NS)
-		pacer->busy += now - pacer->last;
+	uint64_t gap = now - pacer->last < PACER_PAUSE_NS ? now - pacer->last : 0;
+
+	pacer->busy += gap;
 	pacer->last = now;
 	pacer->bytes += bytes;
 	if (pacer->rate <= 0)
 		return;
+	if (pacer->rate != pacer->limit)
+		pacer->rate += pacer->rate * (double)gap / PACER_DOUBLING_NS;
+	if (pacer->limit > 0 && pacer->rate > pacer->limit)
+		pacer->rate = pacer->limit;
 	if (pacer->free_at + PACER_BURST_NS < now)
 		pacer->free_at = now - PACER_BURST_NS;
 	pacer->free_at += (uint64_t)(bytes * 8e9 / pacer->rate);
@@ -69,11 +74,7 @@ static inline void pacer_feedback(struct pacer *pacer, uint64_t now, uint32_t se
 			pacer->rate = PACER_RATE_MIN;
 		pacer->bytes = pacer->busy = 0;
 		pacer->cut_at = now;
-	} else if (pacer->rate > 0) {
-		pacer->rate *= PACER_GROWTH;
 	}
-	if (pacer->limit > 0 && pacer->rate > pacer->limit)
-		pacer->rate = pacer->limit;
 }
 
 #endif

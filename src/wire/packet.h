@@ -89,8 +89,11 @@ struct wire_header {
 
 struct wire_report {
 	uint64_t base;  /* the position that the report is about, and the bitmap's first bit */
-	uint32_t stamp; /* the child's clock in microseconds, echoed by STATUS; 0: no answer wanted */
+	uint32_t stamp; /* the child's clock in microseconds, echoed by STATUS; 0: no answer wanted
+	                 */
 	uint32_t bits;  /* length of the bitmap, at most WIRE_GROUP */
+	uint32_t young; /* microseconds: a result that left within these may still be on its way */
+	uint32_t reserved;
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -145,7 +148,7 @@ struct wire_abort {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 144, "report");
+_Static_assert(sizeof(struct wire_report) == 152, "report");
 _Static_assert(sizeof(struct wire_status) == 160, "status");
 _Static_assert(sizeof(struct wire_join) == 104, "join");
 _Static_assert(sizeof(struct wire_welcome) == 448, "welcome");

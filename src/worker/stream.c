@@ -4,14 +4,16 @@
 #include <string.h>
 
 #define MS 1000000ull
-#define PATIENCE_MIN (2 * MS)
+#define PATIENCE_MIN (4 * MS)
 #define PATIENCE_MAX (100 * MS)
+#define YOUNG_MIN (MS / 2)
 #define ACK_DELAY MS
 #define GATE_MIN (MS / 5)
 #define GATE_MAX (5 * MS)
 #define SMALL_ROUND 32u /* data fragments: no use in waiting for exponents */
 #define TAIL_MIN 64u    /* fragments that make a report at a tail worth its packet */
 #define REORDER 64u     /* results may overtake one another by this much */
+#define ASK_MIN 64u     /* results to ask for at the first silence: they may only be late */
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -58,6 +60,7 @@ static void mark_progress(struct stream *stream, uint64_t now)
 	stream->progress_at = now;
 	stream->patience = clamp(2 * stream->rtt + MS, PATIENCE_MIN, PATIENCE_MAX);
 	stream->probe_at = stream->done;
+	stream->silences = 0;
 }
 
 static void raise_low(struct stream *stream, uint64_t low)
@@ -386,7 +389,7 @@ uint32_t stream_on_status(struct stream *stream, const struct wire_header *heade
 				continue;
 			round_repeat(round, index);
 			stream->todo += round->todo - todo;
-			missing++;
+			missing += round->todo - todo; /* those already marked are no new loss */
 		} else if (!round_wants(round, index) && round_is_final(round, index)) {
 			round_finish(round, index);
 			stream->todo += round->todo - todo;
@@ -403,24 +406,28 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	struct wire_header *header = packet;
 	struct wire_report *report = (void *)(header + 1);
 	struct round *round = NULL;
+	uint32_t asked = 0;
 
 	fill_header(stream, header, WIRE_REPORT, stream->done);
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp(now);
+	report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
 	report->bits = (uint32_t)(stream->next_base - base < WIRE_GROUP ? stream->next_base - base
 	                                                                : WIRE_GROUP);
 	for (uint32_t i = 0; i < report->bits; i++) {
 		uint64_t position = base + i;
 
-		if (!stream->urgent && position + REORDER >= stream->top)
+		if (stream->ask ? asked == stream->ask : position + REORDER >= stream->top)
 			break;
 		if (position < stream->done)
 			continue;
 		if (!round || position >= round->base + round_fragments(round))
 			round = find_round(stream, position);
-		if (round && !bitmap_get(round->have, position - round->base))
+		if (round && !bitmap_get(round->have, position - round->base)) {
 			bitmap_set(report->missing, i);
+			asked++;
+		}
 	}
 	stream->since_ack = 0;
 	stream->stats.reports++;
@@ -440,7 +447,10 @@ static void report_silence(struct stream *stream, uint64_t now)
 		queue_report(stream, stream->probe_at);
 		stream->probe_at += WIRE_GROUP;
 	}
-	stream->urgent = true;
+	if (stream->silences < 8)
+		stream->silences++;
+	stream->ask =
+		(uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - 1), ASK_MIN, WIRE_GROUP);
 	stream->progress_at = now;
 	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, PATIENCE_MAX);
 }
@@ -461,7 +471,7 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
 		report_silence(stream, now);
 	if (!stream->n_reports) {
-		stream->urgent = false;
+		stream->ask = 0;
 		return 0;
 	}
 	return build_report(stream, stream->reports[--stream->n_reports], now, packet);

@@ -43,7 +43,8 @@ struct stream {
 	uint64_t rtt;         /* smoothed, ns */
 	uint64_t reports[4];  /* groups to report now */
 	unsigned n_reports;
-	bool urgent; /* reports of silence: ask for every result, however young */
+	unsigned silences; /* reports of silence in a row */
+	uint32_t ask;      /* in a report of silence: for so many results, however new; else 0 */
 
 	/* Called when all fragments of a round are finished; the round stays the stream's. */
 	void (*on_finished)(void *context, struct round *round);

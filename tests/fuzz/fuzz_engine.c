@@ -115,14 +115,14 @@ static void packet_give(struct bench *bench)
 
 static void report_give(struct bench *bench)
 {
-	struct wire_report report = { .base = near_low(bench) };
+	struct wire_report report = { .base = near_low(bench), .young = 10 };
 	struct wire_status status;
 	uint64_t repeat[WIRE_GROUP / 64];
 	unsigned child = fuzz_byte(&bench->input) % WIRE_CHILDREN_MAX;
 
 	report.bits = fuzz_byte(&bench->input) * 4u;
 	memset(report.missing, fuzz_byte(&bench->input), sizeof(report.missing));
-	dense_answer(&bench->lane, bench->cells, child, &report, 1000, 10, &status, repeat);
+	dense_answer(&bench->lane, bench->cells, child, &report, 1000, &status, repeat);
 	demand(status.bits == report.bits && status.low == bench->lane.low);
 	for (uint32_t i = 0; i < WIRE_GROUP; i++) {
 		uint64_t position = (report.base + i) & WIRE_POSITION_MASK;

@@ -204,7 +204,7 @@ static void aggregator_take(struct sim *sim, const struct wire_header *header, u
 
 		dense_ack(&sim->lane, header->child, header->ack);
 		dense_answer(&sim->lane, sim->cells, header->child, report,
-		             (uint32_t)(sim->now / 1000), 500, status, repeat);
+		             (uint32_t)(sim->now / 1000), status, repeat);
 		for (uint32_t i = 0; i < status->bits; i++)
 			if (bitmap_get(repeat, i))
 				send_result(sim, report->base + i, 1ull << header->child);

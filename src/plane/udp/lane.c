@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define REPEAT_YOUNG_US 2000u /* a result that left so recently may still be on its way */
 #define PROBE_NS 20000000ull
 
 struct lane *lane_new(struct comm *comm, unsigned index)
@@ -176,7 +175,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		probe_group(thread, lane);
 	dense_ack(&lane->dense, header->child, header->ack);
 	dense_answer(&lane->dense, lane->cells, header->child, report,
-	             (uint32_t)(thread->now / 1000), REPEAT_YOUNG_US, &packet.status, repeat);
+	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
 	check_left(lane, packet.status.bits ? packet.status.waiting : 0);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
 		lane_send_abort(thread, lane, header->child);

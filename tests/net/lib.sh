@@ -1,0 +1,151 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the network tests share. Sourced first: . lib.sh, then start "$@".
+set -u
+export LC_ALL=C
+failures=0
+clusters=()
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+# start PATH_TO_TRIB: finds the programs, makes a folder; all is undone at the end.
+start() {
+	local up
+	trib=$(realpath "${1:?usage: ${0##*/} PATH_TO_TRIB}")
+	[ -x "$trib" ] || { echo "there is no program $trib"; exit 1; }
+	tribd=$(dirname "$trib")/tribd
+	for up in . .. ../.. ../../..; do
+		build=$(realpath "$(dirname "$trib")/$up")
+		[ -x "$build/tests/net/worker_check" ] && break
+	done
+	worker=$build/tests/net/worker_check
+	[ -x "$worker" ] || skip "this build has no $worker"
+	work=$(mktemp -d)
+	trap finish EXIT
+	trap 'exit 130' INT TERM
+}
+
+finish() {
+	local name pid
+	for pid in $(jobs -p); do
+		kill -CONT "$pid"
+		kill -KILL "$pid"
+	done 2>/dev/null
+	wait
+	for name in "${clusters[@]}"; do
+		"$trib" net down --name "$name" >/dev/null
+	done
+	rm -rf "$work"
+}
+
+# need_clusters "$@": namespaces need root, or a user namespace of our own.
+need_clusters() {
+	[ "$(id -u)" != 0 ] || return 0
+	unshare -Urmn mount -t tmpfs none /run 2>/dev/null ||
+		skip "namespaces need root, and user namespaces are not allowed here"
+	echo "not root: running inside a user namespace"
+	exec unshare -Urmn bash -c 'mount -t tmpfs none /run && exec "$@"' - bash "$0" "$@"
+}
+
+# check WHAT CONDITION...: CONDITION is a command.
+check() {
+	local what=$1
+	shift
+	if "$@"; then
+		echo "ok: $what"
+	else
+		echo "FAILED: $what ($*)"
+		failures=$((failures + 1))
+		return 1
+	fi
+}
+
+# done_checking: the last line of a test.
+done_checking() { [ $failures = 0 ]; }
+
+# wait_for SECONDS CONDITION...
+wait_for() {
+	local tries=$(($1 * 20))
+	shift
+	while ! "$@"; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+# up NAME OPTION...: makes the cluster in place of one of that name, and makes it the current one.
+up() {
+	cluster=$1
+	shift
+	"$trib" net down --name "$cluster" >/dev/null
+	clusters+=("$cluster")
+	"$trib" net up --name "$cluster" "$@" >"$work/up" 2>&1
+}
+
+down() { "$trib" net down --name "$cluster" >/dev/null; }
+
+on() { "$trib" net exec --name "$cluster" "$@"; } # HOST COMMAND...
+address() { "$trib" net list | awk -v ns="$cluster-$1" '$4 == ns { print $2 }'; }
+
+# go ARGS...: trib run with them, output to $out.
+go() {
+	out=$work/out
+	timeout -k 5 "${limit:-60}" "$trib" run "$@" >"$out" 2>&1
+}
+
+# right N: did N workers find all results right, with one digest of what they share?
+right() {
+	if [ "$(grep -c ': right, ' "$out")" = "$1" ] &&
+		[ "$(grep -o 'common [0-9a-f]*' "$out" | sort -u | wc -l)" = 1 ]; then
+		return 0
+	fi
+	cut -c 1-800 "$out"
+	return 1
+}
+
+# go_right WHAT N WORKER_ARG...: N workers on the current cluster, exact on all ranks.
+go_right() {
+	local what=$1 n=$2
+	shift 2
+	# shellcheck disable=SC2086  # options of trib run, if any
+	go -n "$n" --net "$cluster" ${run_options:-} --timeout 30 -- "$worker" "$@"
+	check "$what: exact on all ranks" right "$n"
+}
+
+# Bits of all results, rank by rank.
+digests() { grep -o 'rank [0-9]* of [0-9]*: right.*digest [0-9a-f]*' "$1" | sort; }
+
+# counter NAME: from the last line of tribd, in $out unless named.
+counter() {
+	grep '"tribd":' "${2:-$out}" | tail -n 1 | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+# A worker's counter, summed over the ranks.
+worker_sum() { grep ': right, ' "$out" | grep -o "$1 [0-9]*" | awk '{ n += $2 } END { print n + 0 }'; }
+
+# faults COUNTER: of the current cluster, all links, both ways.
+faults() {
+	"$trib" net list --json | grep -o "\"name\":\"$cluster\",\"complete\".*" | sed 's/\]}.*//' |
+		grep -o "\"$1\":[0-9]*" | awk -F: '{ n += $2 } END { print n + 0 }'
+}
+
+# aggregator HOST [COMMAND]...: a tribd on a host, or on this machine where HOST is empty; leaves
+# its pid in $aggregator and its address in $at. Its output goes to $work/tribd.
+aggregator() {
+	local host=$1 prefix=() port=${port:-7700}
+	shift
+	if [ -n "$host" ]; then
+		prefix=("$trib" net exec --name "$cluster" "$host" --)
+		at=$(address "$host"):$port
+	else
+		at=127.0.0.1:$port
+	fi
+	: >"$work/tribd"
+	"${prefix[@]}" "$tribd" --listen "$at" "$@" >"$work/tribd" 2>&1 &
+	aggregator=$!
+}
+
+aggregator_ready() { wait_for 10 grep -q 'ready on' "$work/tribd"; }

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Exact results on links that lose, double, reorder and corrupt: test_faults.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+need_clusters "$@"
+start "$@"
+name=tf$$
+
+happened() { # COUNTER AT_LEAST
+	local n
+	n=$(faults "$1")
+	check "$n packets $1" test "$n" -ge "$2"
+}
+
+# --- a run without faults: what the bits have to be
+up $name --hosts 4 --servers 1 --switch --link 200mbit || skip "no cluster: $(cat "$work/up")"
+go_right "no faults" 4 --rounds 100 --seed 7 --max 30000 --split
+digests "$out" >"$work/expected"
+check "no packet is corrupt" test "$(counter crc)" = 0
+down
+
+# --- all at once
+all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
+up $name --hosts 4 --servers 1 --switch --link 200mbit "${all[@]}" --seed 1 ||
+	skip "no faults here: $(cat "$work/up")"
+go_right "all faults, 100 rounds" 4 --rounds 100 --seed 7 --max 30000 --split
+check "... bitwise as without faults" cmp "$work/expected" <(digests "$out")
+happened lost 300
+happened duplicated 150
+happened reordered 50
+happened corrupted 30
+check "the aggregator counted $(counter crc) corrupt packets" test "$(counter crc)" -gt 5
+check "the workers dropped $(worker_sum dropped) packets" test "$(worker_sum dropped)" -gt 5
+check "the workers sent $(worker_sum resent) packets again" test "$(worker_sum resent)" -gt 100
+down
+
+# --- one by one, other seeds
+seed=10
+for fault in "loss 0.1 lost" "dup 0.2 duplicated" "reorder 0.2 reordered" "corrupt 0.05 corrupted"; do
+	read -r option rate counter <<<"$fault"
+	seed=$((seed + 1))
+	up $name --hosts 4 --servers 1 --switch --link 200mbit "--$option" "$rate" --seed $seed
+	go_right "$option $rate" 4 --rounds 40 --seed $seed --max 30000
+	happened "$counter" 50
+	down
+done
+
+# --- on a bridge with one link for the aggregator, several lanes, a small pool
+up $name --hosts 3 --servers 1 --link 200mbit "${all[@]}" --seed 21
+run_options='--lanes 2 --pool 256K' go_right "all faults, 2 lanes, a small pool" 3 \
+	--rounds 30 --seed 22 --max 60000
+happened lost 100
+down
+done_checking

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker that knows every answer: mixed collectives of mixed types, sizes
+ * and inputs drawn from a seed, and each result compared, all bits of it,
+ * with one that is worked out here. Sums of floats are compared where they
+ * are exact (small whole numbers), and go into a digest where they are not:
+ * runs with and without faults must print the same one.
+ *
+ * Exit codes: 0 all right, 1 a wrong result, 2 wrong usage, 3 an error of the
+ * library, whose sentence is printed.
+ */
+#include <tributary.h>
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker_values.h"
+
+#define IN_FLIGHT 3
+#define DIGEST_START 0xcbf29ce484222325
+
+enum kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, KINDS };
+
+static const char *const kind_names[KINDS] = { "allreduce", "reduce",         "broadcast",
+	                                       "allgather", "reduce_scatter", "barrier" };
+
+static struct {
+	long rounds;
+	uint64_t seed;
+	size_t max; /* elements in the largest vector */
+	int only;   /* a kind, or -1 */
+	const char *mark;
+	long mark_round;
+	int absent; /* the rank that stops calling at the marked round */
+	bool split;
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false };
+
+/* Of all results here, and of those that are the same on all ranks. */
+static uint64_t digest = DIGEST_START, common = DIGEST_START;
+static struct timespec round_start;
+
+/* One collective: what all ranks know about it, and this rank's buffers. */
+struct call {
+	struct values values;
+	enum kind kind;
+	size_t parts; /* vectors of `count` elements that a rank gives */
+	int root;
+	bool in_place;
+	void *send, *recv;
+	trib_request *request;
+};
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void die(trib_comm *comm, const char *what, trib_status status)
+{
+	printf("rank %d: %s: error %s after %.2f s: %s\n", comm ? trib_rank(comm) : -1, what,
+	       trib_status_name(status), seconds_since(&round_start), trib_last_error());
+	fflush(stdout);
+	_exit(3);
+}
+
+static void digest_add(uint64_t *to, const void *data, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		*to = (*to ^ ((const uint8_t *)data)[i]) * 0x100000001b3;
+}
+
+static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
+{
+	static const size_t small[] = { 0, 1, 2, 3, 17, 255, 1000, 4096 };
+	uint64_t r = mix(options.seed * 1000003 + number);
+	int size = trib_size(comm);
+
+	*call = (struct call){ .kind = options.only >= 0 ? (enum kind)options.only
+		                                         : (enum kind)(r % KINDS) };
+	r = mix(r);
+	call->root = (int)(r % (unsigned)size);
+	call->in_place = r >> 32 & 1;
+	r = mix(r);
+	call->values = (struct values){ .type = (trib_type)(r % N_TYPES),
+		                        .op = (trib_op)(r / N_TYPES % N_OPS),
+		                        .seed = r,
+		                        .ranks = size };
+	r = mix(r);
+	call->values.count = r % 3 ? r / 3 % (options.max + 1) : small[r / 3 % 8];
+	call->values.wild = r >> 40 & 1;
+	if (call->kind == BARRIER)
+		call->values.count = 0;
+	if (call->kind == BROADCAST || call->kind == ALLGATHER)
+		call->values.wild = true; /* any bits are copied as they are */
+	call->parts = call->kind == REDUCE_SCATTER ? (size_t)size : 1;
+	if (call->kind == REDUCE_SCATTER || call->kind == ALLGATHER)
+		call->values.count /= (size_t)size;
+}
+
+static size_t bytes_of(const struct call *call, size_t vectors)
+{
+	return vectors * call->values.count * trib_type_size(call->values.type);
+}
+
+static void call_start(struct call *call, trib_comm *comm)
+{
+	size_t n = (size_t)trib_size(comm), count = call->values.count;
+	size_t own = bytes_of(call, call->parts);
+	trib_type type = call->values.type;
+	trib_op op = call->values.op;
+	int rank = trib_rank(comm);
+	const void *send;
+	trib_status status;
+
+	call->send = malloc(own + 1);
+	call->recv = malloc(bytes_of(call, n) + 1);
+	if (!call->send || !call->recv)
+		exit(2);
+	memset(call->recv, 0xa5, bytes_of(call, n) + 1);
+	for (size_t part = 0; part < call->parts; part++)
+		values_draw(&call->values, rank, part,
+		            (char *)call->send + bytes_of(call, 1) * part);
+	send = call->send;
+	if (call->kind == BROADCAST && rank == call->root)
+		memcpy(call->recv, send, own);
+	if (call->in_place && call->kind == ALLGATHER)
+		memcpy((char *)call->recv + own * (size_t)rank, send, own);
+	else if (call->in_place)
+		memcpy(call->recv, send, own);
+	if (call->kind == BROADCAST && call->in_place && rank != call->root)
+		memset(call->recv, 0xa5, own);
+	if (call->in_place)
+		send = TRIB_IN_PLACE;
+	switch (call->kind) {
+	case ALLREDUCE:
+		status = trib_iallreduce(comm, send, call->recv, count, type, op, &call->request);
+		break;
+	case REDUCE:
+		status = trib_ireduce(comm, send, call->recv, count, type, op, call->root,
+		                      &call->request);
+		break;
+	case BROADCAST:
+		status = trib_ibroadcast(comm, call->recv, count, type, call->root, &call->request);
+		break;
+	case ALLGATHER:
+		status = trib_iallgather(comm, send, call->recv, count, type, &call->request);
+		break;
+	case REDUCE_SCATTER:
+		status = trib_ireduce_scatter(comm, send, call->recv, count, type, op,
+		                              &call->request);
+		break;
+	default:
+		status = trib_ibarrier(comm, &call->request);
+	}
+	if (status != TRIB_OK)
+		die(comm, kind_names[call->kind], status);
+}
+
+static bool vector_check(const struct call *call, size_t part, const void *got, const void *expected)
+{
+	size_t bytes = bytes_of(call, 1), at = 0;
+
+	if (!memcmp(got, expected, bytes))
+		return true;
+	while (((const char *)got)[at] == ((const char *)expected)[at])
+		at++;
+	printf("%s, type %d, op %d, root %d, count %zu%s: part %zu is wrong from byte %zu on\n",
+	       kind_names[call->kind], call->values.type, call->values.op, call->root,
+	       call->values.count, call->in_place ? ", in place" : "", part, at);
+	return false;
+}
+
+/* Is the result here, every bit of it? */
+static bool call_check(struct call *call, trib_comm *comm)
+{
+	int rank = trib_rank(comm);
+	size_t vectors = call->kind == ALLGATHER ? (size_t)trib_size(comm) : 1;
+	bool exact = values_exact(&call->values), good = true;
+	void *expected = malloc(bytes_of(call, 1) + 1);
+
+	if (!expected)
+		exit(2);
+	if (call->kind == REDUCE && rank != call->root)
+		vectors = 0;
+	for (size_t part = 0; part < vectors && good; part++) {
+		const char *got = (const char *)call->recv + bytes_of(call, part);
+
+		if (call->kind == ALLGATHER || call->kind == BROADCAST)
+			values_draw(&call->values,
+			            call->kind == BROADCAST ? call->root : (int)part, 0, expected);
+		else if (exact)
+			values_reduce(&call->values,
+			              call->kind == REDUCE_SCATTER ? (size_t)rank : 0, expected);
+		else
+			continue;
+		good = vector_check(call, part, got, expected);
+	}
+	digest_add(&digest, call->recv, bytes_of(call, vectors));
+	if (call->kind != REDUCE && call->kind != REDUCE_SCATTER)
+		digest_add(&common, call->recv, bytes_of(call, vectors));
+	free(expected);
+	free(call->send);
+	free(call->recv);
+	return good;
+}
+
+/* A file tells the script that this rank is in the middle of things. */
+static void mark_reached(int rank)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s.%d", options.mark, rank);
+	file = fopen(path, "w");
+	if (file)
+		fclose(file);
+}
+
+static bool run(trib_comm *comm, long rounds, uint64_t first)
+{
+	struct call calls[IN_FLIGHT];
+
+	for (long done = 0; done < rounds;) {
+		int n = (int)(mix(options.seed + first + (uint64_t)done) % IN_FLIGHT) + 1;
+
+		if (n > rounds - done)
+			n = (int)(rounds - done);
+		if (options.mark && done >= options.mark_round) {
+			mark_reached(trib_rank(comm));
+			if (trib_rank(comm) == options.absent)
+				sleep(3600);
+			options.mark = NULL;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &round_start);
+		for (int i = 0; i < n; i++) {
+			call_draw(&calls[i], first + (uint64_t)(done + i), comm);
+			call_start(&calls[i], comm);
+		}
+		for (int i = n - 1; i >= 0; i--) {
+			trib_status status = trib_wait(&calls[i].request, -1);
+
+			if (status != TRIB_OK)
+				die(comm, kind_names[calls[i].kind], status);
+		}
+		for (int i = 0; i < n; i++)
+			if (!call_check(&calls[i], comm))
+				return false;
+		done += n;
+	}
+	return true;
+}
+
+/* The same once more between the even and between the odd ranks, in turned order. */
+static bool run_split(trib_comm *comm)
+{
+	int rank = trib_rank(comm), size = trib_size(comm), color = rank % 2;
+	uint64_t common_of_all = common;
+	trib_comm *half;
+	trib_status status = trib_split(comm, color, -rank, &half);
+	bool good;
+
+	if (status != TRIB_OK)
+		die(comm, "split", status);
+	if (trib_size(half) != (size + 1 - color) / 2 ||
+	    trib_rank(half) != trib_size(half) - 1 - rank / 2) {
+		printf("rank %d of %d became rank %d of %d\n", rank, size, trib_rank(half),
+		       trib_size(half));
+		return false;
+	}
+	good = run(half, 10, 1000000 + (uint64_t)color * 1000);
+	common = common_of_all;
+	status = trib_finalize(half);
+	if (status != TRIB_OK)
+		die(comm, "finalize of a half", status);
+	return good;
+}
+
+static int kind_find(const char *name)
+{
+	for (int i = 0; i < KINDS; i++)
+		if (!strcmp(name, kind_names[i]))
+			return i;
+	fprintf(stderr, "%s is no collective\n", name);
+	exit(2);
+}
+
+static void options_read(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' }, { "max", 1, NULL, 'm' },
+		{ "only", 1, NULL, 'o' },   { "mark", 1, NULL, 'k' }, { "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' }, { 0 },
+	};
+
+	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+		switch (c) {
+		case 'r':
+			options.rounds = atol(optarg);
+			break;
+		case 's':
+			options.seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'm':
+			options.max = strtoull(optarg, NULL, 10);
+			break;
+		case 'o':
+			options.only = kind_find(optarg);
+			break;
+		case 'k':
+			options.mark = optarg;
+			break;
+		case 'K':
+			options.mark_round = atol(optarg);
+			break;
+		case 'a':
+			options.absent = atoi(optarg);
+			break;
+		case 'p':
+			options.split = true;
+			break;
+		default:
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	trib_stats stats = { .struct_size = sizeof(stats) };
+	trib_comm *comm = NULL;
+	trib_status status;
+	int rank, size;
+
+	options_read(argc, argv);
+	clock_gettime(CLOCK_MONOTONIC, &round_start);
+	status = trib_init(&comm, NULL);
+	if (status != TRIB_OK)
+		die(NULL, "init", status);
+	rank = trib_rank(comm);
+	size = trib_size(comm);
+	if (!run(comm, options.rounds, 0) || (options.split && !run_split(comm))) {
+		printf("rank %d: WRONG\n", rank);
+		return 1;
+	}
+	trib_get_stats(comm, &stats);
+	status = trib_finalize(comm);
+	if (status != TRIB_OK)
+		die(NULL, "finalize", status);
+	printf("rank %d of %d: right, %ld rounds, digest %016llx, common %016llx, sent %llu, resent %llu, "
+	       "duplicates %llu, dropped %llu\n",
+	       rank, size, options.rounds, (unsigned long long)digest, (unsigned long long)common,
+	       (unsigned long long)stats.sent_packets, (unsigned long long)stats.resent_packets,
+	       (unsigned long long)stats.duplicates, (unsigned long long)stats.dropped_packets);
+	return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	unsigned bits;
+	bool is_signed;
+	unsigned mantissa; /* 0: an integer */
+} types[N_TYPES] = {
+	[TRIB_I8] = { 8, true, 0 },     [TRIB_I32] = { 32, true, 0 },
+	[TRIB_I64] = { 64, true, 0 },   [TRIB_U8] = { 8, false, 0 },
+	[TRIB_U32] = { 32, false, 0 },  [TRIB_U64] = { 64, false, 0 },
+	[TRIB_F16] = { 16, true, 10 },  [TRIB_BF16] = { 16, true, 7 },
+	[TRIB_F32] = { 32, true, 23 },  [TRIB_F64] = { 64, true, 52 },
+};
+
+static uint64_t load(const void *from, size_t i, unsigned bits)
+{
+	switch (bits) {
+	case 8:
+		return ((const uint8_t *)from)[i];
+	case 16:
+		return ((const uint16_t *)from)[i];
+	case 32:
+		return ((const uint32_t *)from)[i];
+	default:
+		return ((const uint64_t *)from)[i];
+	}
+}
+
+static void store(void *to, size_t i, unsigned bits, uint64_t value)
+{
+	switch (bits) {
+	case 8:
+		((uint8_t *)to)[i] = (uint8_t)value;
+		break;
+	case 16:
+		((uint16_t *)to)[i] = (uint16_t)value;
+		break;
+	case 32:
+		((uint32_t *)to)[i] = (uint32_t)value;
+		break;
+	default:
+		((uint64_t *)to)[i] = value;
+	}
+}
+
+/* The bits of sign * n / 2^shift in a float of the type, for an n that fits its mantissa. */
+static uint64_t float_bits(unsigned type, bool negative, uint64_t n, unsigned shift)
+{
+	unsigned mantissa = types[type].mantissa, exponent_bits = types[type].bits - 1 - mantissa;
+	unsigned top;
+	uint64_t bias = (1ull << (exponent_bits - 1)) - 1;
+
+	if (!n)
+		return 0; /* sums of zeros are +0 */
+	top = 63 - (unsigned)__builtin_clzll(n);
+	return (uint64_t)negative << (types[type].bits - 1) | (bias + top - shift) << mantissa |
+	       (n << (mantissa - top) & ((1ull << mantissa) - 1));
+}
+
+/* Mostly in the range that gradients have; some tiny, some huge, and NaN and infinities. */
+static uint64_t float_wild(unsigned type, bool specials, uint64_t r)
+{
+	unsigned mantissa = types[type].mantissa, bits = types[type].bits;
+	uint64_t exponents = (1ull << (bits - 1 - mantissa)) - 1;
+	uint64_t exponent = exponents / 2 - 4 + (r >> 12) % 8;
+
+	if (specials && (r & 0xfff) == 0)
+		return (exponents << mantissa) | (r >> 20 & 1) << (bits - 1) |
+		       (r >> 21 & 1) << (mantissa - 1);
+	if ((r & 7) == 0)
+		exponent = (r >> 12) % exponents;
+	return (mix(r) & ((1ull << mantissa) - 1)) | exponent << mantissa |
+	       (r >> 60 & 1) << (bits - 1);
+}
+
+static int small_whole(uint64_t r)
+{
+	return (int)(r % 9) - 4;
+}
+
+void values_draw(const struct values *values, int rank, size_t part, void *out)
+{
+	unsigned type = values->type, bits = types[type].bits;
+	uint64_t stream = mix(mix(values->seed ^ (uint64_t)rank << 40) + part);
+	bool specials = values->op == TRIB_SUM || values->op == TRIB_AVG;
+
+	for (size_t i = 0; i < values->count; i++) {
+		uint64_t r = mix(stream + i);
+
+		if (!types[type].mantissa)
+			store(out, i, bits, r);
+		else if (values->wild)
+			store(out, i, bits, float_wild(type, specials, r));
+		else
+			store(out, i, bits,
+			      float_bits(type, small_whole(r) < 0,
+			                 (uint64_t)abs(small_whole(r)), 0));
+	}
+}
+
+bool values_exact(const struct values *values)
+{
+	if (!types[values->type].mantissa || values->op == TRIB_MIN || values->op == TRIB_MAX)
+		return true;
+	/* A quotient has to be exact, too. */
+	return !values->wild &&
+	       (values->op != TRIB_AVG || (values->ranks & (values->ranks - 1)) == 0);
+}
+
+/* A number in the order of signed integers: what MIN and MAX go by. */
+static int64_t key_of(unsigned type, uint64_t value)
+{
+	unsigned unused = 64 - types[type].bits;
+	int64_t key = (int64_t)(value << unused) >> unused;
+
+	if (types[type].mantissa)
+		return key < 0 ? (int64_t)((uint64_t)key ^ INT64_MAX) : key;
+	return types[type].is_signed ? key : (int64_t)(value ^ 1ull << 63);
+}
+
+static int64_t whole_of(unsigned type, uint64_t value)
+{
+	unsigned mantissa = types[type].mantissa, bits = types[type].bits;
+	uint64_t bias = (1ull << (bits - 2 - mantissa)) - 1;
+	uint64_t magnitude = value & ((1ull << (bits - 1)) - 1);
+	int64_t whole;
+
+	if (!magnitude)
+		return 0;
+	whole = (int64_t)(((magnitude & ((1ull << mantissa) - 1)) | 1ull << mantissa) >>
+	                  (mantissa - ((magnitude >> mantissa) - bias)));
+	return value >> (bits - 1) ? -whole : whole;
+}
+
+static uint64_t float_sum(const struct values *values, void *const *inputs, size_t i)
+{
+	unsigned shift = 0;
+	int64_t sum = 0;
+
+	for (int rank = 0; rank < values->ranks; rank++)
+		sum += whole_of(values->type, load(inputs[rank], i, types[values->type].bits));
+	if (values->op == TRIB_AVG)
+		shift = (unsigned)__builtin_ctz((unsigned)values->ranks);
+	return float_bits(values->type, sum < 0, (uint64_t)llabs(sum), shift);
+}
+
+static uint64_t integer_sum(const struct values *values, void *const *inputs, size_t i)
+{
+	unsigned bits = types[values->type].bits, unused = 64 - bits;
+	uint64_t sum = 0;
+
+	for (int rank = 0; rank < values->ranks; rank++)
+		sum += load(inputs[rank], i, bits);
+	if (values->op != TRIB_AVG)
+		return sum;
+	if (types[values->type].is_signed)
+		return (uint64_t)(((int64_t)(sum << unused) >> unused) / values->ranks);
+	return (sum << unused >> unused) / (unsigned)values->ranks;
+}
+
+static uint64_t extreme(const struct values *values, void *const *inputs, size_t i)
+{
+	unsigned bits = types[values->type].bits;
+	uint64_t best = load(inputs[0], i, bits);
+
+	for (int rank = 1; rank < values->ranks; rank++) {
+		uint64_t next = load(inputs[rank], i, bits);
+		int64_t a = key_of(values->type, next), b = key_of(values->type, best);
+
+		if (values->op == TRIB_MIN ? a < b : a > b)
+			best = next;
+	}
+	return best;
+}
+
+void values_reduce(const struct values *values, size_t part, void *out)
+{
+	unsigned bits = types[values->type].bits;
+	void **inputs = calloc((size_t)values->ranks, sizeof(*inputs));
+
+	for (int rank = 0; inputs && rank < values->ranks; rank++) {
+		inputs[rank] = malloc(values->count * 8 + 1);
+		if (!inputs[rank])
+			exit(2);
+		values_draw(values, rank, part, inputs[rank]);
+	}
+	for (size_t i = 0; inputs && i < values->count; i++) {
+		if (values->op == TRIB_MIN || values->op == TRIB_MAX)
+			store(out, i, bits, extreme(values, inputs, i));
+		else if (types[values->type].mantissa)
+			store(out, i, bits, float_sum(values, inputs, i));
+		else
+			store(out, i, bits, integer_sum(values, inputs, i));
+	}
+	for (int rank = 0; inputs && rank < values->ranks; rank++)
+		free(inputs[rank]);
+	free(inputs);
+}

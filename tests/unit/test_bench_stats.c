@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+/* The command line's parts are in no library: this one is pure, and is taken as it stands. */
+#include "cli/bench_stats.c"
+
+static void near(double value, double expected)
+{
+	assert_true(fabs(value - expected) < 1e-12);
+}
+
+static void median_is_the_middle(void **state)
+{
+	double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 }, one[] = { 7 };
+
+	(void)state;
+	near(stats_median(odd, 3), 2);
+	near(stats_median(even, 4), 2.5);
+	near(stats_median(one, 1), 7);
+}
+
+static void percentile_is_a_value_that_was_seen(void **state)
+{
+	double values[200];
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++)
+		values[i] = i + 1;
+	near(stats_percentile(values, 100, 99), 99);
+	near(stats_percentile(values, 200, 99), 198);
+	near(stats_percentile(values, 10, 99), 10);
+	near(stats_percentile(values, 10, 50), 5);
+	near(stats_percentile(values, 10, 0), 1);
+	near(stats_percentile(values, 1, 99), 1);
+}
+
+static void slowest_rank_counts(void **state)
+{
+	const double samples[] = { 1, 5, 3, 2, 4, 6 }; /* three ranks, two iterations */
+	double times[2];
+
+	(void)state;
+	assert_true(stats_slowest(samples, 3, 2, times));
+	near(times[0], 4);
+	near(times[1], 6);
+}
+
+static void a_missing_sample_is_found(void **state)
+{
+	double samples[] = { 1, 5, 3, NAN }, times[2];
+
+	(void)state;
+	assert_false(stats_slowest(samples, 2, 2, times));
+	samples[3] = 1;
+	assert_true(stats_slowest(samples, 2, 2, times));
+	assert_false(stats_slowest(samples, 0, 2, times));
+}
+
+static void runs_are_condensed(void **state)
+{
+	/* Medians of the runs: 2, 3 and 4; of all: 3. */
+	const double times[] = { 1, 2, 3, 2, 3, 4, 3, 4, 10 };
+	struct bench_stats stats;
+
+	(void)state;
+	stats_compute(times, 3, 3, &stats);
+	assert_int_equal(stats.repeats, 3);
+	near(stats.min, 1);
+	near(stats.median, 3);
+	near(stats.p99, 10);
+	near(stats.spread, 2.0 / 3);
+}
+
+static void one_run_has_no_spread(void **state)
+{
+	const double times[] = { 2, 1 };
+	struct bench_stats stats;
+
+	(void)state;
+	stats_compute(times, 1, 2, &stats);
+	near(stats.median, 1.5);
+	near(stats.spread, 0);
+}
+
+static void no_runs_give_nothing(void **state)
+{
+	struct bench_stats stats = { .repeats = 5 };
+
+	(void)state;
+	stats_compute(NULL, 0, 10, &stats);
+	assert_int_equal(stats.repeats, 0);
+	near(stats.median, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(median_is_the_middle),
+		cmocka_unit_test(percentile_is_a_value_that_was_seen),
+		cmocka_unit_test(slowest_rank_counts),
+		cmocka_unit_test(a_missing_sample_is_found),
+		cmocka_unit_test(runs_are_condensed),
+		cmocka_unit_test(one_run_has_no_spread),
+		cmocka_unit_test(no_runs_give_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
