@@ -8,7 +8,6 @@
 #define TRIB_CLI_CHECK_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 enum check_level { CHECK_OK, CHECK_WARN, CHECK_FAIL };
 
@@ -24,7 +23,5 @@ void check_tell(struct check *check, enum check_level level, const char *name, c
 void check_machine(struct check *check);
 /* `text` is "host:port". */
 void check_route(struct check *check, const char *text);
-/* Asks the aggregator over the wire. */
-void check_peer(struct check *check, const struct sockaddr *address, socklen_t length);
 
 #endif

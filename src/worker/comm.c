@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "wire/parse.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,14 +156,21 @@ static void say_bye(struct trib_comm *comm)
 trib_status trib_finalize(trib_comm *comm)
 {
 	trib_status status = TRIB_OK;
+	struct timespec until;
+	int error = 0;
 
 	if (!comm)
 		return TRIB_OK;
+	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
 	pthread_mutex_lock(&comm->lock);
-	while (comm->in_flight && comm->failed == TRIB_OK)
-		pthread_cond_wait(&comm->changed, &comm->lock);
+	while (comm->in_flight && comm->failed == TRIB_OK && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
 	if (comm->failed != TRIB_OK)
 		status = status_fail(comm->failed, "%s", comm->failure);
+	else if (comm->in_flight)
+		status = status_fail(TRIB_ERR_TIMEOUT,
+		                     "trib_finalize: %u requests have not ended after %.1f s",
+		                     comm->in_flight, comm->config.timeout_s);
 	pthread_mutex_unlock(&comm->lock);
 	atomic_store(&comm->closing, true);
 	for (unsigned i = 0; i < comm->n_lanes; i++)

@@ -61,7 +61,6 @@ struct trib_comm {
 	unsigned n_lanes;
 	struct lane lanes[WIRE_LANES_MAX];
 	_Atomic bool closing;
-	bool bye_heard;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

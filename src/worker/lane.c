@@ -156,11 +156,7 @@ static void take_packet(struct lane *lane, const void *data, uint32_t bytes, uin
 		comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
 		break;
 	}
-	case WIRE_BYE:
-		if (header->child == lane->comm->config.rank)
-			lane->comm->bye_heard = true;
-		break;
-	default:
+	default: /* a BYE that is none: the aggregator looks whether we are still here */
 		break;
 	}
 }

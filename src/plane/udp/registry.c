@@ -90,6 +90,26 @@ static void answer_join(struct aggregator *aggregator, const struct comm *comm, 
 	send_welcome(aggregator, &packet, bytes, &comm->children[rank].address);
 }
 
+/* The run before this one may be dead and not known to be: that takes a moment. */
+static bool is_silent(const struct aggregator *aggregator, const struct comm *comm, unsigned rank)
+{
+	const struct thread *thread = &aggregator->threads[0];
+	const struct lane *lane = thread->lanes[comm->id];
+
+	return comm->running && lane && thread->now > lane->heard_at[rank] + PING_AFTER;
+}
+
+static void answer_wait(struct aggregator *aggregator, const struct wire_header *header,
+                        uint32_t bytes, const struct udp_address *to)
+{
+	struct welcome_packet packet = {
+		.header = { .cookie = header->cookie, .job = header->job, .child = header->child },
+		.welcome = { .verdict = WIRE_WAIT }
+	};
+
+	send_welcome(aggregator, &packet, bytes, to);
+}
+
 static struct comm *find_comm(struct aggregator *aggregator, uint16_t job, uint64_t key)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
@@ -271,6 +291,10 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 		comm = NULL;
 	}
 	if (comm && comm->present & bit && !same_process(&comm->children[join->rank], join)) {
+		if (is_silent(aggregator, comm, join->rank)) {
+			answer_wait(aggregator, header, bytes, from);
+			return;
+		}
 		refuse(aggregator, header, bytes, from, "%s is in already; job %u is not free",
 		       comm_describe_rank(comm, join->rank, text, sizeof(text)), header->job);
 		return;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define TRIES 50
+
+bool cluster_is_short(void)
+{
+	return getenv("TRIB_TEST_SHORT") != NULL;
+}
+
+void cluster_environment(void)
+{
+	static const char *const names[] = {
+		"TRIB_AGGREGATOR", "TRIB_RANK",         "TRIB_SIZE",           "TRIB_JOB",
+		"TRIB_TIMEOUT",    "TRIB_POOL",         "TRIB_LANES",          "TRIB_RATE",
+		"TRIB_MTU",        "TRIB_CONFIG",       "RANK",                "WORLD_SIZE",
+		"PMI_RANK",        "PMI_SIZE",          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+		"PMIX_RANK",       "SLURM_PROCID",      "SLURM_NTASKS",
+	};
+
+	for (unsigned i = 0; i < countof(names); i++)
+		unsetenv(names[i]);
+	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
+	setenv("TRIB_LOG", "error", 1); /* failures are what is tested: no need to warn of them */
+}
+
+void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes)
+{
+	struct aggregator_options options = {
+		.cookie = CLUSTER_COOKIE,
+		.threads = threads,
+		.pool_bytes = pool_bytes,
+		.socket = { .offload = true, .receive_bytes = 8 << 20, .send_bytes = 1 << 20 },
+	};
+	trib_status status = TRIB_ERR_SYSTEM;
+
+	demand(udp_resolve("127.0.0.1:0", 0, &options.listen) == TRIB_OK);
+	/* The ports behind the one that the kernel chose may be taken. */
+	for (int i = 0; i < TRIES && status != TRIB_OK; i++)
+		status = aggregator_start(&options, &cluster->aggregator);
+	demand(status == TRIB_OK);
+	snprintf(cluster->address, sizeof(cluster->address), "127.0.0.1:%u",
+	         aggregator_port(cluster->aggregator));
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+	aggregator_stop(cluster->aggregator);
+	aggregator_free(cluster->aggregator);
+	cluster->aggregator = NULL;
+}
+
+uint64_t cluster_count(const struct cluster *cluster, const char *section, const char *name)
+{
+	char text[4096], key[64];
+	const char *at, *end;
+
+	aggregator_describe(cluster->aggregator, text, sizeof(text));
+	snprintf(key, sizeof(key), "\"%s\":", section);
+	at = strstr(text, key);
+	demand(at);
+	end = strchr(at, '}');
+	if (name) {
+		snprintf(key, sizeof(key), "\"%s\":", name);
+		at = strstr(at, key);
+		demand(at && at < end);
+	}
+	return strtoull(strchr(at, ':') + 1, NULL, 10);
+}
+
+struct thread_start {
+	struct rank rank;
+	void (*body)(struct rank *rank);
+	bool bare;
+};
+
+static void *rank_main(void *argument)
+{
+	struct thread_start *start = argument;
+	struct rank *rank = &start->rank;
+
+	if (!start->bare)
+		demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+	start->body(rank);
+	if (!start->bare && rank->comm)
+		trib_finalize(rank->comm);
+	return NULL;
+}
+
+static void run(const struct cluster *cluster, int size, const trib_options *options,
+                void (*body)(struct rank *rank), void *job, bool bare)
+{
+	struct thread_start starts[CLUSTER_RANKS_MAX];
+	pthread_t threads[CLUSTER_RANKS_MAX];
+
+	for (int r = 0; r < size; r++) {
+		trib_options own = TRIB_OPTIONS_INIT;
+
+		if (options)
+			own = *options;
+		own.aggregator = cluster->address;
+		own.has_rank = 1;
+		own.rank = r;
+		own.size = size;
+		if (own.timeout_s == 0)
+			own.timeout_s = 60;
+		starts[r] = (struct thread_start){ .rank = { .cluster = cluster,
+			                                     .rank = r,
+			                                     .size = size,
+			                                     .options = own,
+			                                     .job = job },
+			                           .body = body,
+			                           .bare = bare };
+		demand(pthread_create(&threads[r], NULL, rank_main, &starts[r]) == 0);
+	}
+	for (int r = 0; r < size; r++)
+		demand(pthread_join(threads[r], NULL) == 0);
+}
+
+void cluster_run(const struct cluster *cluster, int size, const trib_options *options,
+                 void (*body)(struct rank *rank), void *job)
+{
+	run(cluster, size, options, body, job, false);
+}
+
+void cluster_run_bare(const struct cluster *cluster, int size, const trib_options *options,
+                      void (*body)(struct rank *rank), void *job)
+{
+	run(cluster, size, options, body, job, true);
+}
+
+bool error_has(const char *text)
+{
+	return strstr(trib_last_error(), text) != NULL;
+}
+
+uint64_t mix(uint64_t seed)
+{
+	uint64_t z = seed * 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void nap_ms(unsigned ms)
+{
+	struct timespec span = clock_span(ms * 1000000ull);
+
+	nanosleep(&span, NULL);
+}
