@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 static const char *const names[] = { "error", "warn", "info", "debug" };
 static atomic_int current = LOG_WARN;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char prefix[64] = "tributary";
 
 void log_set_level(enum log_level level)
@@ -28,7 +30,9 @@ int log_set_level_name(const char *name)
 
 void log_set_prefix(const char *word)
 {
+	pthread_mutex_lock(&lock);
 	snprintf(prefix, sizeof(prefix), "%s", word);
+	pthread_mutex_unlock(&lock);
 }
 
 void log_line(enum log_level level, const char *format, ...)
@@ -41,6 +45,7 @@ void log_line(enum log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	/* One call, so that lines of several threads do not mix. */
+	pthread_mutex_lock(&lock);
 	fprintf(stderr, "%s: %s: %s\n", prefix, names[level], line);
+	pthread_mutex_unlock(&lock);
 }

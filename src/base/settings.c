@@ -81,7 +81,7 @@ static const struct {
 	[SETTING_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_JOB] = { 0, UINT16_MAX, NULL },
 	[SETTING_POOL] = { 1, INT64_MAX, NULL },
-	[SETTING_LANES] = { 1, 64, NULL },
+	[SETTING_LANES] = { 1, 16, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TUNE_ITERATIONS 5
+#define TUNE_ITERATIONS 7
 #define TUNE_WARMUP 1
 #define PATIENCE_S 20 /* for starting and ending a run */
 /* Below the kernel's own choices for outgoing connections, a block for every run. */

@@ -52,10 +52,16 @@ static trib_status agent_write(const struct bench_run *run, const struct bench_j
 	             "address=$1\nshift\ncase $address in\n");
 	for (unsigned i = 0; i < run->place->workers; i++)
 		fprintf(out, "%s) host=%s ;;\n", cluster->hosts[i].address, cluster->hosts[i].name);
+	/*
+	 * A folder each: all hosts have this machine's name, and Open MPI's daemons, started
+	 * at once, would trip over each other in the one that they take to be their own.
+	 * Every tenth run or so never began for that.
+	 */
 	fprintf(out,
 	        "*) echo \"no host has the address $address\" >&2; exit 1 ;;\nesac\n"
+	        "mkdir -p %s/$host\nexport TMPDIR=%s/$host\n"
 	        "exec '%s' net exec --name '%s' \"$host\" -- sh -c \"$*\"\n",
-	        self, cluster->name);
+	        job->folder, job->folder, self, cluster->name);
 	if (fchmod(fileno(out), 0700) < 0 || fclose(out) != 0)
 		return status_fail_errno("cannot write %s", path);
 	return TRIB_OK;
@@ -98,12 +104,14 @@ static void mca_add(struct bench_words *argv, const char *name, const char *valu
 static trib_status mpirun_task(const struct bench_run *run, struct bench_job *job,
                                struct bench_task **task)
 {
-	if (job_folder(job) != TRIB_OK || agent_write(run, job) != TRIB_OK)
+	if (job_folder(job) != TRIB_OK ||
+	    (run->place->cluster.n && agent_write(run, job) != TRIB_OK))
 		return TRIB_ERR_SYSTEM;
 	job->strays = true;
 	*task = job_task(job, run, 0);
 	snprintf((*task)->label, sizeof((*task)->label), "mpirun");
 	words_add(&(*task)->argv, "%s", run->system->launcher);
+	words_add(&(*task)->env, "TMPDIR=%s", job->folder);
 	return TRIB_OK;
 }
 
@@ -125,7 +133,6 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		mca_add(argv, "oob_tcp_if_include", subnet);
 		option_add(argv, "--host", hosts);
 	}
-	mca_add(argv, "orte_tmpdir_base", job->folder);
 	/* TCP alone: hosts share this machine's memory, and it would be used. */
 	mca_add(argv, "pml", "ob1");
 	mca_add(argv, "btl", "tcp,self");

@@ -67,7 +67,7 @@ static void row_print(const struct bench_report *report, const struct bench_resu
 	bench_name_text(r, name, sizeof(name));
 	printf("%-*s ", width, name);
 	if (r->stats.repeats == 0) {
-		printf("no result; see below\n");
+		printf(r->runs ? "no result; see below\n" : "not measured\n");
 		return;
 	}
 	printf("%10s %10s %10s %8.3f", time_text(r->stats.min, a), time_text(r->stats.median, b),

@@ -50,7 +50,9 @@ struct dense_cell {
 	uint8_t op;
 	uint8_t from;
 	uint8_t to;
+	uint8_t shape; /* the packet's flags but for WIRE_RESENT */
 	uint8_t complete;
+	uint8_t unused[3];
 };
 
 struct dense_lane {
@@ -118,6 +120,7 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 {
 	uint64_t position = wire_position(packet);
 	uint64_t bit = dense_bit(packet->child);
+	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
 	int fresh = 0;
 
 	if (packet->child >= WIRE_CHILDREN_MAX || !(lane->members & bit))
@@ -135,11 +138,12 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 		cell->op = packet->op;
 		cell->from = packet->from;
 		cell->to = packet->to;
+		cell->shape = shape;
 		cell->bytes = (uint16_t)bytes;
 		cell->complete = 0;
 		fresh = 1;
 	} else if (cell->op != packet->op || cell->from != packet->from || cell->to != packet->to ||
-	           cell->bytes != bytes) {
+	           cell->shape != shape || cell->bytes != bytes) {
 		return DENSE_MISMATCH;
 	} else if (cell->complete) {
 		return DENSE_FINISHED;

@@ -41,9 +41,16 @@ enum wire_type {
 	WIRE_TYPES_END,
 };
 
+/*
+ * In DATA and RESULT all bits but WIRE_RESENT are the shape of the round, on
+ * which all children must agree: what op and length of a fragment do not show.
+ */
 enum wire_flag {
 	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
+	WIRE_AVERAGE = 1,         /* DATA: the sum will be divided */
 	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
+	WIRE_PADDING_SHIFT = 2,   /* three bits: bytes of padding behind the last element */
+	WIRE_TYPE_SHIFT = 5,      /* three bits: the element type modulo 8 */
 };
 
 /* How two payloads become one. The unit is the element on the wire. */
@@ -111,6 +118,7 @@ struct wire_status {
 struct wire_join {
 	uint64_t key;        /* names the communicator within the job */
 	uint64_t pool_bytes; /* asked for */
+	uint64_t nonce;      /* another one each time a process asks anew */
 	uint32_t rank;
 	uint32_t size;
 	uint32_t payload; /* the largest that fits this child's path */
@@ -150,7 +158,7 @@ struct wire_abort {
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_report) == 152, "report");
 _Static_assert(sizeof(struct wire_status) == 160, "status");
-_Static_assert(sizeof(struct wire_join) == 104, "join");
+_Static_assert(sizeof(struct wire_join) == 112, "join");
 _Static_assert(sizeof(struct wire_welcome) == 448, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
 

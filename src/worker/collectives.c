@@ -86,7 +86,9 @@ static trib_status finish_alone(struct trib_request *request, const struct round
 		if (bytes && specs[i].target && specs[i].target != specs[i].source)
 			memmove(specs[i].target, specs[i].source, bytes);
 	}
+	pthread_mutex_lock(&request->comm->lock);
 	request->comm->rounds++;
+	pthread_mutex_unlock(&request->comm->lock);
 	request->done = true;
 	*out = request;
 	return TRIB_OK;

@@ -11,6 +11,7 @@
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (256 << 10)
 #define DEFAULT_PORT 7700
+#define TIMEOUT_MAX 4e6 /* in milliseconds it goes over the wire in 32 bits */
 
 static trib_status read_cookie(uint64_t *cookie)
 {
@@ -115,10 +116,9 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 	if (config->timeout_s <= 0 &&
 	    (status = setting_seconds(SETTING_TIMEOUT, &config->timeout_s)))
 		return status;
-	if (config->timeout_s < 0.1)
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "a deadline of %g s is too short: 0.1 s at least",
-		                   config->timeout_s);
+	if (!(config->timeout_s >= 0.1 && config->timeout_s <= TIMEOUT_MAX))
+		return status_fail(TRIB_ERR_CONFIG, "a deadline of %g s: 0.1 to %g s are possible",
+		                   config->timeout_s, TIMEOUT_MAX);
 	if (job > UINT16_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "TRIB_JOB=%llu: at most 65535",
 		                   (unsigned long long)job);

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define ASK_EVERY_MS 50
@@ -34,7 +35,7 @@ static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
 	return payload > WIRE_PAYLOAD_MAX ? WIRE_PAYLOAD_MAX : payload;
 }
 
-static void ask(struct trib_comm *comm, uint32_t payload)
+static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 {
 	const struct comm_config *config = &comm->config;
 	struct join_packet packet = {
@@ -44,6 +45,7 @@ static void ask(struct trib_comm *comm, uint32_t payload)
 		            .child = (uint8_t)config->rank },
 		.join = { .key = config->key,
 		          .pool_bytes = config->pool_bytes,
+		          .nonce = nonce,
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
@@ -135,8 +137,11 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 	uint32_t full = payload_for(mtu ? mtu : 1500, peer), settled = 0, bytes;
 	struct wire_welcome welcome = { 0 };
 	bool heard = false;
+	uint64_t nonce;
 	char interface[64], one[64], two[64];
 
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return status_fail_errno("no random numbers");
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
 	if (full < WIRE_PAYLOAD_MIN)
@@ -153,7 +158,7 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			payload = shorter[k / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
 		if (payload > full)
 			continue;
-		ask(comm, payload);
+		ask(comm, payload, nonce);
 		if (!hear(comm, ASK_EVERY_MS, &welcome, &bytes))
 			continue;
 		heard = true;

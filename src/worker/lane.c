@@ -184,7 +184,7 @@ static int receive(struct lane *lane, int fd, uint64_t now)
 	for (int i = 0; i < n; i++) {
 		const struct udp_message *message = udp_message(lane->rx, i);
 
-		if (message->segment % 8) {
+		if (message->segment == 0 || message->segment % 8) {
 			lane->dropped++;
 			continue;
 		}

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAIT_MAX 1e9 /* seconds */
+
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count,
                                  trib_type type)
 {
@@ -133,8 +135,10 @@ trib_status trib_wait(trib_request **request, double seconds)
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_wait: no request");
-	if (seconds < 0)
+	if (!(seconds >= 0))
 		seconds = (*request)->comm->config.timeout_s;
+	if (seconds > WAIT_MAX)
+		seconds = WAIT_MAX;
 	if (!wait_ended(*request, seconds))
 		return fail_timeout(*request, seconds);
 	status = end_request(*request);

@@ -91,6 +91,9 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 		round->exponents = div_up(round->data, round->per_exponents);
 		round->specials = div_up(round->data, round->per_specials);
 	}
+	round->shape = (uint8_t)((round->average ? WIRE_AVERAGE : 0) |
+	                         (-(round->count * size) & 7) << WIRE_PADDING_SHIFT |
+	                         ((unsigned)round->type & 7) << WIRE_TYPE_SHIFT);
 	if (!round_allocate(round)) {
 		free(round);
 		return NULL;
@@ -190,6 +193,7 @@ uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
 {
 	uint32_t bytes;
 
+	header->flags = round->shape;
 	header->from = round->from;
 	header->to = round->to;
 	header->scale = 0;

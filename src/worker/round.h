@@ -36,7 +36,7 @@ struct round {
 	enum round_coding coding;
 	bool average, for_max;
 	bool contributes, receives;
-	uint8_t op, from, to;
+	uint8_t op, from, to, shape;
 
 	uint64_t base; /* position of its first fragment */
 	uint32_t exponents, specials, data;

@@ -6,7 +6,7 @@
 #define MS 1000000ull
 #define PATIENCE_MIN (4 * MS)
 #define PATIENCE_MAX (100 * MS)
-#define YOUNG_MIN (MS / 2)
+#define YOUNG_MIN (2 * MS)
 #define ACK_DELAY MS
 #define GATE_MIN (MS / 5)
 #define GATE_MAX (5 * MS)
@@ -195,7 +195,7 @@ static uint32_t next_repeat(struct stream *stream, uint64_t now, void *packet)
 		stream->todo--;
 		stream->stats.resent++;
 		uint32_t bytes = send_fragment(stream, round, index, now, packet);
-		((struct wire_header *)packet)->flags = WIRE_RESENT;
+		((struct wire_header *)packet)->flags |= WIRE_RESENT;
 		return bytes;
 	}
 	return 0;
@@ -228,8 +228,9 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t n
 			round->next_data++;
 			return send_fragment(stream, round, index, now, packet);
 		}
-		/* Own specials are sent later, when their fragment's result is in; others wait. */
-		if (round->next_data / round->per_exponents >= round->next_exponents ||
+		/* Own specials go later, when the result of their fragment is in; others wait. */
+		if (!round->receives ||
+		    round->next_data / round->per_exponents >= round->next_exponents ||
 		    !bitmap_get(round->own_special, round->next_data))
 			return 0;
 	}

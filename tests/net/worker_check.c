@@ -38,7 +38,8 @@ static struct {
 	long mark_round;
 	int absent; /* the rank that stops calling at the marked round */
 	bool split;
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false };
+	unsigned linger; /* seconds to stay after an error, so that others find their own */
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0 };
 
 /* Of all results here, and of those that are the same on all ranks. */
 static uint64_t digest = DIGEST_START, common = DIGEST_START;
@@ -68,6 +69,7 @@ static void die(trib_comm *comm, const char *what, trib_status status)
 	printf("rank %d: %s: error %s after %.2f s: %s\n", comm ? trib_rank(comm) : -1, what,
 	       trib_status_name(status), seconds_since(&round_start), trib_last_error());
 	fflush(stdout);
+	sleep(options.linger);
 	_exit(3);
 }
 
@@ -297,7 +299,8 @@ static void options_read(int argc, char **argv)
 	static const struct option table[] = {
 		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' }, { "max", 1, NULL, 'm' },
 		{ "only", 1, NULL, 'o' },   { "mark", 1, NULL, 'k' }, { "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' }, { 0 },
+		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' }, { "linger", 1, NULL, 'l' },
+		{ 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -322,6 +325,9 @@ static void options_read(int argc, char **argv)
 			break;
 		case 'a':
 			options.absent = atoi(optarg);
+			break;
+		case 'l':
+			options.linger = (unsigned)atoi(optarg);
 			break;
 		case 'p':
 			options.split = true;

@@ -7,8 +7,9 @@
 #include <cmocka.h>
 /* clang-format on */
 
-/* The command line's parts are in no library: this one is pure, and is taken as it stands. */
-#include "cli/bench_stats.c"
+#include "cli/bench_stats.h"
+
+#include <math.h>
 
 static void near(double value, double expected)
 {

@@ -71,9 +71,13 @@ static void pin_thread(pthread_t id, const char *list, unsigned index)
 
 trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)
 {
-	struct aggregator *aggregator = calloc(1, sizeof(*aggregator));
+	struct aggregator *aggregator;
 	trib_status status;
 
+	if (options->threads < 1 || options->threads > THREADS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "%u threads: 1 to %u are possible",
+		                   options->threads, THREADS_MAX);
+	aggregator = calloc(1, sizeof(*aggregator));
 	if (!aggregator)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
 	aggregator->options = *options;

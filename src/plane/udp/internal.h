@@ -36,6 +36,7 @@ struct counters {
 struct child {
 	struct wire_join join;      /* as it asked to be let in */
 	struct udp_address address; /* of its lane 0 */
+	uint64_t asked_at;          /* when it last asked */
 };
 
 /* A communicator: shared by all threads, constant once it runs, but for `failed`. */
@@ -117,9 +118,17 @@ struct aggregator {
 	uint64_t started_at;
 };
 
-/* registry.c: who is let in, thread 0 only. */
+/* admission.c */
 void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
                    const struct udp_address *from);
+
+/* registry.c: the communicators, thread 0 only. */
+struct comm *registry_find(struct aggregator *aggregator, uint16_t job, uint64_t key);
+struct comm *registry_new(struct aggregator *aggregator, uint16_t job,
+                          const struct wire_join *join);
+/* All ranks are here: sizes are settled, lanes go to their threads. False: no memory. */
+bool registry_start(struct aggregator *aggregator, struct comm *comm);
+void registry_retire(struct aggregator *aggregator, struct comm *comm);
 void registry_bye(struct aggregator *aggregator, struct lane *lane,
                   const struct wire_header *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);

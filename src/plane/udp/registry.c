@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in, who has left, who is dead. Thread 0 only: the slow path. */
+/* The communicators there are, who has left, who is dead. Thread 0 only: the slow path. */
 #include "plane/udp/internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
-#include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,98 +16,7 @@
 #define PING_AFTER SECOND
 #define ABORT_FOR SECOND
 
-struct welcome_packet {
-	struct wire_header header;
-	struct wire_welcome welcome;
-	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_welcome)];
-};
-
-/* As long as the JOIN was, so that a path too narrow for it lets neither through. */
-static void send_welcome(struct aggregator *aggregator, struct welcome_packet *packet,
-                         uint32_t bytes, const struct udp_address *to)
-{
-	uint32_t least = WIRE_HEADER + sizeof(struct wire_welcome);
-
-	packet->header.magic = WIRE_MAGIC;
-	packet->header.type = WIRE_WELCOME;
-	if (bytes < least)
-		bytes = least;
-	wire_seal(packet, bytes);
-	if (sendto(aggregator->threads[0].fd, packet, bytes, 0, (const void *)&to->storage,
-	           to->length) < 0)
-		log_debug("cannot answer a join with %u bytes", bytes);
-}
-
-static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
-                   const struct udp_address *to, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
-
-static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
-                   const struct udp_address *to, const char *format, ...)
-{
-	struct welcome_packet packet = {
-		.header = { .cookie = header->cookie, .job = header->job, .child = header->child }
-	};
-	va_list args;
-
-	packet.welcome.verdict = WIRE_REFUSED;
-	va_start(args, format);
-	vsnprintf(packet.welcome.text, sizeof(packet.welcome.text), format, args);
-	va_end(args);
-	log_warn("a worker is refused: %s", packet.welcome.text);
-	send_welcome(aggregator, &packet, bytes, to);
-}
-
-static void answer_join(struct aggregator *aggregator, const struct comm *comm, unsigned rank,
-                        uint32_t bytes)
-{
-	struct welcome_packet packet = { .header = { .cookie = aggregator->options.cookie,
-		                                     .job = comm->job,
-		                                     .child = (uint8_t)rank } };
-	struct wire_welcome *welcome = &packet.welcome;
-
-	welcome->present = comm->present;
-	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
-	if (comm->running) {
-		welcome->cookie = comm->cookie;
-		welcome->cells = comm->cells;
-		welcome->payload = comm->payload;
-		welcome->lanes = comm->lanes;
-		welcome->comm = comm->id;
-		welcome->epoch = comm->epoch;
-		welcome->port = aggregator->port;
-		welcome->dead_after_ms = comm->dead_after_ms;
-		if (comm->group.length) {
-			const struct sockaddr_in *group = (const void *)&comm->group.storage;
-
-			welcome->multicast_group = group->sin_addr.s_addr;
-			welcome->multicast_port = udp_port(&comm->group);
-		}
-	}
-	send_welcome(aggregator, &packet, bytes, &comm->children[rank].address);
-}
-
-/* The run before this one may be dead and not known to be: that takes a moment. */
-static bool is_silent(const struct aggregator *aggregator, const struct comm *comm, unsigned rank)
-{
-	const struct thread *thread = &aggregator->threads[0];
-	const struct lane *lane = thread->lanes[comm->id];
-
-	return comm->running && lane && thread->now > lane->heard_at[rank] + PING_AFTER;
-}
-
-static void answer_wait(struct aggregator *aggregator, const struct wire_header *header,
-                        uint32_t bytes, const struct udp_address *to)
-{
-	struct welcome_packet packet = {
-		.header = { .cookie = header->cookie, .job = header->job, .child = header->child },
-		.welcome = { .verdict = WIRE_WAIT }
-	};
-
-	send_welcome(aggregator, &packet, bytes, to);
-}
-
-static struct comm *find_comm(struct aggregator *aggregator, uint16_t job, uint64_t key)
+struct comm *registry_find(struct aggregator *aggregator, uint16_t job, uint64_t key)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
@@ -121,8 +27,7 @@ static struct comm *find_comm(struct aggregator *aggregator, uint16_t job, uint6
 	return NULL;
 }
 
-static struct comm *new_comm(struct aggregator *aggregator, uint16_t job,
-                             const struct wire_join *join)
+struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const struct wire_join *join)
 {
 	struct comm *comm;
 	unsigned id = 1;
@@ -148,7 +53,7 @@ static struct comm *new_comm(struct aggregator *aggregator, uint16_t job,
 	return comm;
 }
 
-static void retire(struct aggregator *aggregator, struct comm *comm)
+void registry_retire(struct aggregator *aggregator, struct comm *comm)
 {
 	comm->retired = true;
 	if (!comm->running)
@@ -205,17 +110,18 @@ static void settle_wishes(struct comm *comm)
 }
 
 /* All ranks are here: sizes are settled, lanes go to their threads. */
-static bool start_comm(struct aggregator *aggregator, struct comm *comm)
+bool registry_start(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lanes[THREADS_MAX] = { NULL };
-	uint64_t cells, limit = aggregator->options.pool_bytes;
+	uint64_t cells, limit = aggregator->options.pool_bytes, left;
 	uint32_t stride;
 
 	settle_wishes(comm);
 	stride = WIRE_HEADER + comm->payload;
 	cells = comm->pool_bytes / comm->lanes / stride;
-	if (limit && cells > (limit - aggregator->pools) / comm->lanes / stride)
-		cells = (limit - aggregator->pools) / comm->lanes / stride;
+	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+	if (limit && cells > left / comm->lanes / stride)
+		cells = left / comm->lanes / stride;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
@@ -243,94 +149,6 @@ static bool start_comm(struct aggregator *aggregator, struct comm *comm)
 		"job %u: communicator %u of %u ranks runs: %u lanes, %u fragments of %u bytes each",
 		comm->job, comm->id, comm->size, comm->lanes, comm->cells, comm->payload);
 	return true;
-}
-
-/* A name from the network goes into logs and JSON. */
-static void clean_name(char *name)
-{
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
-			*name = '_';
-}
-
-static bool same_process(const struct child *child, const struct wire_join *join)
-{
-	char host[WIRE_NAME_MAX];
-
-	memcpy(host, join->host, sizeof(host));
-	clean_name(host);
-	return child->join.pid == join->pid && strcmp(child->join.host, host) == 0;
-}
-
-void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
-                   const struct udp_address *from)
-{
-	const struct wire_join *join = wire_payload(header);
-	struct comm *comm = find_comm(aggregator, header->job, join->key);
-	uint64_t bit = dense_bit(join->rank);
-	char text[160];
-
-	if (join->size < 1 || join->size > WIRE_CHILDREN_MAX || join->rank >= join->size) {
-		refuse(aggregator, header, bytes, from,
-		       "rank %u of %u: an aggregator takes 1 to %u ranks", join->rank, join->size,
-		       WIRE_CHILDREN_MAX);
-		return;
-	}
-	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 ||
-	    join->lanes > aggregator->n_threads) {
-		refuse(aggregator, header, bytes, from,
-		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator has %u "
-		       "threads (tribd --threads) and takes %u bytes or more",
-		       join->rank, join->lanes, join->payload, aggregator->n_threads,
-		       WIRE_PAYLOAD_MIN);
-		return;
-	}
-	if (comm && comm->running && !same_process(&comm->children[join->rank], join) &&
-	    (atomic_load(&comm->failed) || comm->gone)) {
-		retire(aggregator, comm); /* the run before this one */
-		comm = NULL;
-	}
-	if (comm && comm->present & bit && !same_process(&comm->children[join->rank], join)) {
-		if (is_silent(aggregator, comm, join->rank)) {
-			answer_wait(aggregator, header, bytes, from);
-			return;
-		}
-		refuse(aggregator, header, bytes, from, "%s is in already; job %u is not free",
-		       comm_describe_rank(comm, join->rank, text, sizeof(text)), header->job);
-		return;
-	}
-	if (comm && comm->size != join->size) {
-		refuse(aggregator, header, bytes, from,
-		       "rank %u says that the job has %u ranks, others said %u", join->rank,
-		       join->size, comm->size);
-		return;
-	}
-	if (!comm && !(comm = new_comm(aggregator, header->job, join))) {
-		refuse(aggregator, header, bytes, from,
-		       "the aggregator holds %u communicators, "
-		       "no more fit",
-		       COMMS_MAX - 1);
-		return;
-	}
-	if (!comm->running) {
-		comm->children[join->rank].join = *join;
-		clean_name(comm->children[join->rank].join.host);
-		comm->children[join->rank].address = *from;
-		comm->present |= bit;
-		if ((unsigned)__builtin_popcountll(comm->present) == comm->size) {
-			if (!start_comm(aggregator, comm)) {
-				refuse(aggregator, header, bytes, from,
-				       "no memory for a pool of %llu bytes",
-				       (unsigned long long)comm->pool_bytes);
-				comm->retired = true;
-				return;
-			}
-			for (unsigned rank = 0; rank < comm->size; rank++)
-				answer_join(aggregator, comm, rank, bytes);
-			return;
-		}
-	}
-	answer_join(aggregator, comm, join->rank, bytes);
 }
 
 void registry_bye(struct aggregator *aggregator, struct lane *lane,
@@ -428,7 +246,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 			check_children(thread, lane, gap);
 		if ((unsigned)__builtin_popcountll(comm->gone) == comm->size ||
 		    (comm->failed_at && thread->now > comm->failed_at + linger))
-			retire(aggregator, comm);
+			registry_retire(aggregator, comm);
 	}
 }
 

@@ -18,7 +18,7 @@ static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *pac
 	struct wire_header *header = (struct wire_header *)(void *)packet;
 
 	*header = wire_answer(lane->comm, lane, WIRE_RESULT, WIRE_ALL);
-	header->flags = again ? WIRE_RESENT : 0;
+	header->flags = cell->shape | (again ? WIRE_RESENT : 0);
 	header->pos = wire_pos(lane->index, cell->position);
 	header->op = cell->op;
 	header->scale = cell->scale;

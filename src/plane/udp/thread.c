@@ -32,6 +32,10 @@ void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
 void thread_post(struct thread *thread, unsigned id, struct lane *lane)
 {
 	pthread_mutex_lock(&thread->lock);
+	if (thread->inbox[id]) { /* given up before it was taken up */
+		atomic_fetch_sub(&thread->inbox[id]->comm->users, 1);
+		lane_free(thread->inbox[id]);
+	}
 	thread->inbox[id] = lane;
 	thread->outbox[id] = lane == NULL;
 	atomic_store_explicit(&thread->mail, true, memory_order_release);
@@ -162,8 +166,12 @@ static void take_packet(struct thread *thread, const void *data, uint32_t bytes,
 
 static void take_message(struct thread *thread, const struct udp_message *message)
 {
-	if (message->segment % 8) { /* packets behind the first would not be aligned */
-		thread->counters.drops[WIRE_FAULT_LENGTH]++;
+	if (message->segment == 0 || message->segment % 8) {
+		/* Packets behind the first would not be aligned. */
+		uint64_t n = message->segment ? message->bytes / message->segment : 1;
+
+		thread->counters.packets += n;
+		thread->counters.drops[WIRE_FAULT_LENGTH] += n;
 		return;
 	}
 	for (uint32_t at = 0; at < message->bytes; at += message->segment) {

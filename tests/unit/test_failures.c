@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes wrong is said with the right code, on the right ranks, by name,
+ * and in time: late ranks, ranks that leave, ranks that call something else,
+ * an aggregator that refuses, ends or never was.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster.h"
+
+#include <string.h>
+
+static double seconds(void)
+{
+	return (double)clock_now() / 1e9;
+}
+
+static trib_options within(double timeout_s)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+
+	options.timeout_s = timeout_s;
+	return options;
+}
+
+static void in_cluster(int ranks, double timeout_s, void (*body)(struct rank *rank))
+{
+	trib_options options = within(timeout_s);
+	struct cluster cluster;
+
+	cluster_start(&cluster, 2, 0);
+	cluster_run(&cluster, ranks, &options, body, &cluster);
+	cluster_stop(&cluster);
+}
+
+/* A deadline passes, names who is late, and the request goes on. */
+static void late_body(struct rank *rank)
+{
+	uint32_t vector[5000];
+	trib_request *request;
+	double start = seconds();
+
+	for (unsigned i = 0; i < 5000; i++)
+		vector[i] = i;
+	if (rank->rank == 1)
+		nap_ms(700);
+	demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vector, 5000, TRIB_U32, TRIB_SUM,
+	                       &request) == TRIB_OK);
+	if (rank->rank != 1) {
+		demand(trib_test(&request) == TRIB_IN_PROGRESS && request);
+		demand(trib_wait(&request, 0.3) == TRIB_ERR_TIMEOUT && request);
+		demand(seconds() - start > 0.29 && seconds() - start < 0.65);
+		demand(error_has("rank 1") && !error_has("rank 0,") && error_has("allreduce"));
+		demand(trib_wait(&request, 0) == TRIB_ERR_TIMEOUT && request);
+	}
+	demand(trib_wait(&request, -1) == TRIB_OK && !request);
+	for (unsigned i = 0; i < 5000; i++)
+		demand(vector[i] == 3 * i);
+}
+
+static void test_late_rank(void **state)
+{
+	(void)state;
+	in_cluster(3, 20, late_body);
+}
+
+/* The communicator's own deadline ends a blocking call, and the communicator with it. */
+static void never_body(struct rank *rank)
+{
+	float vector[100] = { 0 };
+	trib_request *request;
+	double start = seconds();
+
+	if (rank->rank == 1) {
+		nap_ms(1800);
+		return;
+	}
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM) ==
+	       TRIB_ERR_TIMEOUT);
+	demand(seconds() - start > 0.9 && seconds() - start < 1.7);
+	demand(error_has("rank 1"));
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM) < 0);
+	demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM,
+	                       &request) < 0 &&
+	       !request);
+}
+
+static void test_deadline(void **state)
+{
+	(void)state;
+	in_cluster(2, 1, never_body);
+}
+
+/* A request that nobody waits for again, and a failure while several are in flight. */
+static void leaver_body(struct rank *rank)
+{
+	uint64_t vectors[4][3000] = { { 0 } };
+	trib_request *requests[4];
+	double start = seconds();
+
+	demand(trib_barrier(rank->comm) == TRIB_OK);
+	if (rank->rank == 2)
+		return; /* cluster_run finalizes */
+	for (unsigned k = 0; k < 4; k++)
+		demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vectors[k], 3000, TRIB_U64,
+		                       TRIB_SUM, &requests[k]) == TRIB_OK ||
+		       (k > 0 && error_has("rank 2")));
+	for (unsigned k = 0; k < 4; k++) {
+		if (!requests[k])
+			continue;
+		demand(trib_wait(&requests[k], -1) == TRIB_ERR_PEER && !requests[k]);
+		demand(error_has("rank 2"));
+	}
+	demand(seconds() - start < 5);
+	demand(trib_finalize(rank->comm) == TRIB_ERR_PEER);
+	rank->comm = NULL;
+}
+
+static void test_early_leaver(void **state)
+{
+	(void)state;
+	in_cluster(3, 20, leaver_body);
+}
+
+struct mismatch {
+	size_t count[2];
+	trib_type type[2];
+	trib_op op[2];
+};
+
+static void mismatch_body(struct rank *rank)
+{
+	const struct mismatch *m = rank->job;
+	void *vector = calloc(20000, 8);
+	double start = seconds();
+	int odd = rank->rank == 1;
+
+	demand(vector);
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, m->count[odd], m->type[odd],
+	                      m->op[odd]) == TRIB_ERR_MISMATCH);
+	demand(error_has("rank 1") && (error_has("rank 0") || error_has("rank 2")));
+	demand(seconds() - start < 5);
+	free(vector);
+}
+
+static void test_mismatch(void **state)
+{
+	static const struct mismatch cases[] = {
+		{ { 1000, 2000 }, { TRIB_F32, TRIB_F32 }, { TRIB_SUM, TRIB_SUM } },
+		{ { 1000, 1002 }, { TRIB_I32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM } },
+		{ { 10000, 20000 }, { TRIB_I64, TRIB_I64 }, { TRIB_MAX, TRIB_MAX } },
+		{ { 1000, 1000 }, { TRIB_I32, TRIB_I64 }, { TRIB_SUM, TRIB_SUM } },
+		{ { 1000, 1000 }, { TRIB_F32, TRIB_F64 }, { TRIB_SUM, TRIB_SUM } },
+		{ { 1000, 1000 }, { TRIB_F32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM } },
+		{ { 1000, 1000 }, { TRIB_U8, TRIB_U8 }, { TRIB_MIN, TRIB_MAX } },
+		{ { 0, 5 }, { TRIB_U8, TRIB_U8 }, { TRIB_SUM, TRIB_SUM } },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < countof(cases); i++) {
+		trib_options options = within(20);
+		struct cluster cluster;
+
+		cluster_start(&cluster, 2, 0);
+		cluster_run(&cluster, 3, &options, mismatch_body, (void *)(uintptr_t)&cases[i]);
+		cluster_stop(&cluster);
+	}
+}
+
+/* Two ranks think that they are the root. */
+static void roots_body(struct rank *rank)
+{
+	uint8_t bytes[100] = { 0 };
+
+	demand(trib_broadcast(rank->comm, bytes, 100, TRIB_U8, rank->rank) == TRIB_ERR_MISMATCH);
+	demand(error_has("rank 0") && error_has("rank 1"));
+}
+
+static void test_two_roots(void **state)
+{
+	(void)state;
+	in_cluster(2, 20, roots_body);
+}
+
+/* The aggregator ends in the middle. */
+static void orphan_body(struct rank *rank)
+{
+	struct cluster *cluster = rank->job;
+	float vector[1000] = { 0 };
+	double start;
+	trib_status status;
+
+	demand(trib_barrier(rank->comm) == TRIB_OK);
+	if (rank->rank == 0) {
+		nap_ms(100);
+		cluster_stop(cluster);
+	} else {
+		nap_ms(300);
+	}
+	start = seconds();
+	status = trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, 1000, TRIB_F32, TRIB_SUM);
+	demand(status == TRIB_ERR_AGGREGATOR);
+	demand(error_has(cluster->address) && seconds() - start < 3);
+}
+
+static void test_aggregator_ends(void **state)
+{
+	trib_options options = within(4);
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 2, 0);
+	cluster_run(&cluster, 2, &options, orphan_body, &cluster);
+}
+
+static trib_status try_init(const char *address, int rank, int size, int lanes, double timeout_s)
+{
+	trib_options options = within(timeout_s);
+	trib_comm *comm = (trib_comm *)&options;
+	trib_status status;
+
+	options.aggregator = address;
+	options.has_rank = 1;
+	options.rank = rank;
+	options.size = size;
+	options.lanes = lanes;
+	status = trib_init(&comm, &options);
+	demand((status == TRIB_OK) == (comm != NULL));
+	trib_finalize(comm);
+	return status;
+}
+
+static void test_no_start(void **state)
+{
+	struct cluster cluster;
+	double start = seconds();
+
+	(void)state;
+	assert_int_equal(try_init("127.0.0.1:1", 0, 2, 1, 0.5), TRIB_ERR_AGGREGATOR);
+	demand(error_has("127.0.0.1:1"));
+	cluster_start(&cluster, 2, 0);
+	setenv("TRIB_COOKIE", "bad", 1);
+	assert_int_equal(try_init(cluster.address, 0, 2, 1, 0.5), TRIB_ERR_AGGREGATOR);
+	demand(error_has("TRIB_COOKIE"));
+	setenv("TRIB_COOKIE", "no hex", 1);
+	assert_int_equal(try_init(cluster.address, 0, 2, 1, 0.5), TRIB_ERR_CONFIG);
+	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
+	assert_int_equal(try_init(cluster.address, 0, 3, 1, 0.5), TRIB_ERR_TIMEOUT);
+	demand(error_has("rank 1, 2"));
+	assert_int_equal(try_init(cluster.address, 1, 4, 1, 0.5), TRIB_ERR_REFUSED);
+	demand(error_has("rank 1") && error_has("4") && error_has("3"));
+	assert_int_equal(try_init(cluster.address, 0, 3, 3, 0.5), TRIB_ERR_REFUSED);
+	demand(error_has("3 lanes"));
+	demand(seconds() - start < 4);
+	aggregator_stop(cluster.aggregator);
+	assert_true(cluster_count(&cluster, "drops", "cookie") > 0);
+	aggregator_free(cluster.aggregator);
+}
+
+static void test_init_arguments(void **state)
+{
+	trib_options options = within(0.5);
+	trib_comm *comm = NULL;
+
+	(void)state;
+	assert_int_equal(trib_init(NULL, &options), TRIB_ERR_ARGUMENT);
+	assert_int_equal(try_init("127.0.0.1:1", 2, 2, 1, 0.5), TRIB_ERR_ARGUMENT);
+	assert_int_equal(try_init("127.0.0.1:1", -1, 2, 1, 0.5), TRIB_ERR_ARGUMENT);
+	assert_int_equal(try_init("127.0.0.1:1", 0, 0, 1, 0.5), TRIB_ERR_ARGUMENT);
+	assert_int_equal(try_init("127.0.0.1:1", 0, 65, 1, 0.5), TRIB_ERR_CONFIG);
+	assert_int_equal(try_init("127.0.0.1:1", 0, 2, 17, 0.5), TRIB_ERR_CONFIG);
+	assert_int_equal(try_init("127.0.0.1:1", 0, 2, -1, 0.5), TRIB_ERR_CONFIG);
+	assert_int_equal(try_init("127.0.0.1:1", 0, 2, 1, 0.01), TRIB_ERR_CONFIG);
+	assert_true(try_init("127.0.0.1:99999", 0, 2, 1, 0.5) < 0);
+	options.struct_size = 0;
+	assert_int_equal(trib_init(&comm, &options), TRIB_ERR_ARGUMENT);
+	options.struct_size = sizeof(options);
+	options.has_rank = 1;
+	options.size = 2;
+	assert_int_equal(trib_init(&comm, &options), TRIB_ERR_CONFIG); /* no aggregator */
+	assert_null(comm);
+	assert_int_equal(trib_finalize(NULL), TRIB_OK);
+}
+
+static void arguments_body(struct rank *rank)
+{
+	trib_comm *comm = rank->comm, *other;
+	trib_request *request = (trib_request *)&comm, *none = NULL;
+	trib_stats stats = { 0 };
+	uint32_t x = 1, y = 0;
+
+	demand(trib_allreduce(NULL, &x, &y, 1, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, NULL, &y, 1, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, NULL, 1, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, TRIB_IN_PLACE, NULL, 1, TRIB_U32, TRIB_SUM) ==
+	       TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, &y, 1, (trib_type)10, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, &y, 1, (trib_type)-1, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, &y, 1, TRIB_U32, (trib_op)4) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, &y, SIZE_MAX / 2, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allgather(comm, &x, &y, SIZE_MAX / 8, TRIB_U32) == TRIB_ERR_ARGUMENT);
+	demand(trib_broadcast(comm, &x, 1, TRIB_U32, 2) == TRIB_ERR_ARGUMENT);
+	demand(trib_broadcast(comm, &x, 1, TRIB_U32, -1) == TRIB_ERR_ARGUMENT);
+	demand(trib_reduce(comm, &x, NULL, 1, TRIB_U32, TRIB_SUM, rank->rank) == TRIB_ERR_ARGUMENT);
+	demand(trib_iallreduce(comm, NULL, &y, 1, TRIB_U32, TRIB_SUM, &request) ==
+	               TRIB_ERR_ARGUMENT &&
+	       !request);
+	demand(trib_iallreduce(comm, &x, &y, 1, TRIB_U32, TRIB_SUM, NULL) == TRIB_ERR_ARGUMENT);
+	demand(trib_test(NULL) == TRIB_ERR_ARGUMENT && trib_test(&none) == TRIB_ERR_ARGUMENT);
+	demand(trib_wait(NULL, 1) == TRIB_ERR_ARGUMENT && trib_wait(&none, 1) == TRIB_ERR_ARGUMENT);
+	demand(trib_split(NULL, 0, 0, &other) == TRIB_ERR_ARGUMENT);
+	demand(trib_split(comm, 0, 0, NULL) == TRIB_ERR_ARGUMENT);
+	demand(trib_get_stats(comm, NULL) == TRIB_ERR_ARGUMENT);
+	demand(trib_get_stats(comm, &stats) == TRIB_ERR_ARGUMENT);
+	demand(trib_type_size((trib_type)99) == 0 && trib_type_size(TRIB_BF16) == 2);
+	/* Nothing was sent by all of these: the next ones meet. */
+	demand(trib_allreduce(comm, &x, &y, 1, TRIB_U32, TRIB_SUM) == TRIB_OK && y == 2);
+	demand(trib_allreduce(comm, NULL, NULL, 0, TRIB_U32, TRIB_SUM) == TRIB_OK);
+	demand(trib_reduce_scatter(comm, NULL, NULL, 0, TRIB_F32, TRIB_SUM) == TRIB_OK);
+	demand(trib_allgather(comm, NULL, NULL, 0, TRIB_F64) == TRIB_OK);
+	demand(trib_broadcast(comm, NULL, 0, TRIB_I8, 1) == TRIB_OK);
+	demand(trib_reduce(comm, NULL, NULL, 0, TRIB_BF16, TRIB_AVG, 1) == TRIB_OK);
+	/* A long wait is a wait, not a negative one. */
+	demand(trib_ibarrier(comm, &request) == TRIB_OK && trib_wait(&request, 1e300) == TRIB_OK);
+}
+
+static void test_arguments(void **state)
+{
+	(void)state;
+	in_cluster(2, 10, arguments_body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_init_arguments), cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_no_start),       cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_two_roots),      cmocka_unit_test(test_early_leaver),
+		cmocka_unit_test(test_late_rank),      cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_aggregator_ends),
+	};
+
+	cluster_environment();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
