@@ -17,9 +17,12 @@ pick() {
 	printf '%s\n' "${@:at % $# + 1:1}"
 }
 
-# round SEED
+# try COMMAND...: its output goes to the log of the round.
+try() { timeout 300 "$@" >>build/soak.log 2>&1; }
+
+# round SEED: mixed collectives, then allreduces of one size.
 round() {
-	local seed=$1 hosts up run
+	local seed=$1 hosts up run mixed same
 	hosts=$(pick "$seed" 1 2 3 4 4 6 8)
 	up=("$trib" net up --name "$cluster" --hosts "$hosts" --servers 1 --link 1gbit
 		--mtu "$(pick "$seed" 2 1500 1500 1400 9000)"
@@ -27,15 +30,18 @@ round() {
 		--reorder "$(pick "$seed" 5 0 0.01 0.05)" --corrupt "$(pick "$seed" 6 0 0.001 0.01)"
 		--seed "$seed")
 	[ "$(pick "$seed" 7 yes no)" = no ] || up+=(--switch)
-	run=("$trib" run -n "$hosts" --net "$cluster" -- build/bench/peers/trib_allreduce --check
-		--bytes "$(pick "$seed" 8 0 4 1000 65536 1048576 16777216)" --iterations 50 --warmup 0)
+	run=("$trib" run -n "$hosts" --net "$cluster" --)
+	mixed=("${run[@]}" build/tests/net/worker_check --seed "$seed" --rounds 100)
+	same=("${run[@]}" build/bench/peers/trib_allreduce --check --iterations 50 --warmup 0
+		--bytes "$(pick "$seed" 8 0 4 1000 65536 1048576 16777216)")
 	clean
-	if ! "${up[@]}" >build/soak.log 2>&1 || ! timeout 300 "${run[@]}" >>build/soak.log 2>&1; then
+	: >build/soak.log
+	if ! try "${up[@]}" || ! try "${mixed[@]}" || ! try "${same[@]}"; then
 		grep -v SAMPLE build/soak.log | tail -n 50
-		say "soak: seed $seed FAILED; again with:" "  ${up[*]}" "  ${run[*]}"
+		say "soak: seed $seed FAILED; again with:" "  ${up[*]}" "  ${mixed[*]}" "  ${same[*]}"
 		return 1
 	fi
-	say "soak: seed $seed right: ${up[*]:5}, ${run[*]:9:2}"
+	say "soak: right: ${up[*]:5}; ${same[*]: -2}"
 }
 
 main() {

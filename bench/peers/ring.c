@@ -67,13 +67,12 @@ static ssize_t moved(ssize_t n, bool is_receive)
 /* Takes up to `room` bytes that belong at `to`: added there, or put there. */
 static ssize_t ring_receive(struct ring *ring, char *to, size_t room, bool add)
 {
-	size_t want = room + (add ? ring->held : 0), whole;
+	/* What is held belongs to the room: no byte of the next chunk may come with it. */
+	size_t want = room < SEGMENT ? room : SEGMENT, whole;
 	ssize_t n;
 
 	if (!add)
 		return moved(recv(ring->link.previous, to, room, 0), true);
-	if (want > SEGMENT)
-		want = SEGMENT;
 	n = moved(recv(ring->link.previous, ring->segment + ring->held, want - ring->held, 0),
 	          true);
 	if (n <= 0)

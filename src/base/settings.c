@@ -434,7 +434,7 @@ static trib_status setting_fail(enum setting_id id)
 trib_status setting_count(enum setting_id id, uint64_t *value)
 {
 	const char *text = setting_text(id, NULL);
-	uint64_t number;
+	uint64_t number = 0;
 
 	if (!text || !setting_parse(id, text, &number))
 		return setting_fail(id);

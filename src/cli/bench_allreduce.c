@@ -151,10 +151,9 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 	if (stopped)
 		return;
 	result->runs++;
-	if (outcome.why[0])
-		snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 	if (status != TRIB_OK) {
 		result->failed++;
+		snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 		return;
 	}
 	result->cpu_s += outcome.cpu_s;

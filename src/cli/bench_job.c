@@ -200,7 +200,6 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	struct bench_job *job = calloc(1, sizeof(*job));
 	struct collector collector = { .run = run, .outcome = outcome };
 	trib_status status;
-	bool complete;
 
 	collector.samples = malloc(n * sizeof(double));
 	if (!job || !collector.samples)
@@ -213,18 +212,11 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
 	else
 		status = job_launch(run, job, &collector);
-	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
-	                         outcome->times);
-	if (status == TRIB_OK && !complete) {
+	if (status == TRIB_OK && !stats_slowest(collector.samples, run->place->workers,
+	                                        run->iterations, outcome->times)) {
 		snprintf(outcome->why, sizeof(outcome->why),
 		         "it ended well, but not every rank has printed its times");
 		status = TRIB_ERR_PEER;
-	}
-	/* MPI's programs print after the last sum was checked; some then hang in MPI_Finalize. */
-	if (status == TRIB_ERR_TIMEOUT && complete && run->system->launcher) {
-		snprintf(outcome->why, sizeof(outcome->why),
-		         "it gave its times and then did not end");
-		status = TRIB_OK;
 	}
 	job_free(job);
 	free(job);

@@ -73,7 +73,7 @@ static void result_print(FILE *out, const struct bench_report *report, const str
 		             true);
 	}
 	fprintf(out, ", \"repeats\": %u, \"failed\": %u", r->stats.repeats, r->failed);
-	if (r->note[0]) {
+	if (r->failed) {
 		fprintf(out, ", \"note\": ");
 		json_print_text(out, r->note);
 	}

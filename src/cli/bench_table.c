@@ -82,7 +82,7 @@ static void row_print(const struct bench_report *report, const struct bench_resu
 		printf(" %8s", "-");
 	if (r->system != report->systems[0] && gain > 0)
 		printf(" %8.2f x", gain);
-	printf("%s\n", r->note[0] ? "  *" : "");
+	printf("%s\n", r->failed ? "  *" : "");
 }
 
 static int name_width(const struct bench_report *report)
@@ -118,13 +118,10 @@ static void notes_print(const struct bench_report *report)
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
-		if (!r->note[0])
-			continue;
 		bench_name_text(r, name, sizeof(name));
-		printf("* %s at %s: ", name, bench_bytes_text(r->bytes, size));
 		if (r->failed)
-			printf("%u of %u runs failed: ", r->failed, r->runs);
-		printf("%s\n", r->note);
+			printf("* %s at %s: %u of %u runs failed: %s\n", name,
+			       bench_bytes_text(r->bytes, size), r->failed, r->runs, r->note);
 	}
 	if (report->left_out[0])
 		printf("left out: %s\n", report->left_out);

@@ -34,12 +34,14 @@ static bool feature_merges(const char *name)
 
 static unsigned feature_count(const struct link_end *end)
 {
-	struct {
+	/* The header, and behind it the one number that is asked for. */
+	union {
 		struct ethtool_sset_info head;
-		uint32_t count;
+		uint32_t words[sizeof(struct ethtool_sset_info) / 4 + 1];
 	} info = { .head = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1u << ETH_SS_FEATURES } };
+	unsigned count = sizeof(struct ethtool_sset_info) / 4;
 
-	return ethtool_call(end, &info) < 0 || !info.head.sset_mask ? 0 : info.count;
+	return ethtool_call(end, &info) < 0 || !info.head.sset_mask ? 0 : info.words[count];
 }
 
 trib_status shape_no_offload(const struct link_end *end)

@@ -38,6 +38,19 @@ static inline uint32_t crc_word_portable(uint32_t crc, uint64_t word)
 	return crc;
 }
 
+/*
+ * CRCs are linear: joined as they are, the same error in two streams would
+ * cancel out, such as two floats that have changed places. This has an
+ * inverse, so an error in one stream alone still shows for certain.
+ */
+static inline uint32_t scatter(uint32_t crc, uint32_t stream)
+{
+	crc += (stream + 1) * 0x9e3779b9u;
+	crc = (crc ^ crc >> 16) * 0x7feb352du;
+	crc = (crc ^ crc >> 15) * 0x846ca68bu;
+	return crc ^ crc >> 16;
+}
+
 /* Written once, for both ways of taking in a word. */
 #define DEFINE_CRC(name, word_function)                                           \
 	uint32_t name(const void *data, size_t bytes)                             \
@@ -58,6 +71,8 @@ static inline uint32_t crc_word_portable(uint32_t crc, uint64_t word)
 		}                                                                 \
 		for (; i < n; i++)                                                \
 			s[i % STREAMS] = word_function(s[i % STREAMS], words[i]); \
+		for (uint32_t k = 0; k < STREAMS; k++)                            \
+			s[k] = scatter(s[k], k);                                  \
 		uint32_t crc = word_function(~0u, (uint64_t)s[1] << 32 | s[0]);   \
 		return ~word_function(crc, (uint64_t)s[3] << 32 | s[2]);          \
 	}

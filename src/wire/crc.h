@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The checksum of a datagram: four CRC-32C over its 64-bit words, word i in
- * stream i mod 4, and one CRC-32C over the four. Four streams keep four
- * instructions in flight where a plain CRC waits for each; a burst of up to
- * 32 bits is found with certainty all the same.
+ * stream i mod 4, and one CRC-32C over the four, each scattered by a function
+ * of its own. Four streams keep four instructions in flight where a plain CRC
+ * waits for each. An error burst of up to 32 bits within a word is found with
+ * certainty, any other error but for one in 2^32.
  */
 #ifndef TRIB_WIRE_CRC_H
 #define TRIB_WIRE_CRC_H

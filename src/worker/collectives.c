@@ -274,7 +274,8 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
 		specs[r] = (struct round_spec){ .count = count,
 			                        .type = type,
 			                        .op = op,
-			                        .source = input(&call) + (size_t)r * bytes,
+			                        .source = bytes ? input(&call) + (size_t)r * bytes
+			                                        : NULL,
 			                        .from = WIRE_ALL,
 			                        .to = (uint8_t)r };
 		if (r == comm->config.rank)

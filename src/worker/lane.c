@@ -143,11 +143,10 @@ static void take_packet(struct lane *lane, const void *data, uint32_t bytes, uin
 	case WIRE_STATUS: {
 		const struct wire_status *status = wire_payload(header);
 
-		if (header->child == WIRE_ALL)
-			break; /* a try of the group */
-		uint32_t missing = stream_on_status(&lane->stream, header, now);
-		if (status->bits >= WIRE_GROUP / 4)
-			pacer_feedback(&lane->pacer, now, status->bits, missing);
+		if (header->child == WIRE_ALL) /* to everyone: only the window */
+			stream_on_low(&lane->stream, status->low);
+		else
+			stream_on_status(&lane->stream, header, now);
 		break;
 	}
 	case WIRE_ABORT: {
@@ -419,7 +418,7 @@ trib_status lane_start(struct lane *lane)
 	            (unsigned)comm->config.size, comm->welcome.cells, comm->welcome.payload);
 	lane->stream.on_finished = on_finished;
 	lane->stream.context = lane;
-	pacer_init(&lane->pacer, comm->config.rate_bps / comm->n_lanes);
+	lane->pacer.rate = comm->config.rate_bps / comm->n_lanes;
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->index);

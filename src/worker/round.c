@@ -119,7 +119,7 @@ static uint32_t covered(const struct round *round, uint32_t index, uint32_t per,
 
 static const uint8_t *block_source(const struct round *round, size_t first)
 {
-	return round->source + first * trib_type_size(round->type);
+	return round->source ? round->source + first * trib_type_size(round->type) : NULL;
 }
 
 static uint32_t build_exponents(struct round *round, uint32_t index, uint16_t *out)
@@ -167,18 +167,20 @@ static uint32_t build_data(struct round *round, uint32_t block, unsigned workers
 {
 	size_t first, n = round_block(round, block, &first);
 	uint32_t size = (uint32_t)number_wire_size(round->type);
-	const uint8_t *source = block_source(round, first);
+	const uint8_t *source;
 
+	if (n == 0)
+		return 0; /* a round of nothing has no buffers */
+	source = block_source(round, first);
 	switch (round->coding) {
 	case ROUND_RAW:
-		memcpy(out, source, n * size);
+		if (n)
+			memcpy(out, source, n * size);
 		break;
 	case ROUND_KEYS:
 		number_to_keys(round->type, source, n, round->for_max, out);
 		break;
 	case ROUND_SCALED:
-		if (round->count == 0)
-			break;
 		*scale = round->top_class[block] != ROUND_UNKNOWN ? round->top_class[block]
 		                                                  : round->own_class[block];
 		round->sent_class[block] = *scale;
@@ -228,6 +230,18 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 		            4);
 	return pad8(round_block(round, index - round->specials, &at) *
 	            number_wire_size(round->type));
+}
+
+bool round_fits(const struct round *round, uint32_t index, const struct wire_header *header,
+                uint32_t bytes)
+{
+	uint8_t op = index < round->exponents                     ? WIRE_MAX_U16
+	             : index < round->exponents + round->specials ? WIRE_OR64
+	                                                          : round->op;
+	uint8_t to = index < round->exponents ? WIRE_ALL : round->to;
+
+	return header->op == op && header->from == round->from && header->to == to &&
+	       bytes == round_bytes(round, index);
 }
 
 static void overlay_specials(struct round *round, uint32_t block)

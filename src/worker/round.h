@@ -89,6 +89,9 @@ uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
 
 /* The bytes that fragment `index` has on the wire. */
 uint32_t round_bytes(const struct round *round, uint32_t index);
+/* Is this a result of what was called here? Else ranks have called different collectives. */
+bool round_fits(const struct round *round, uint32_t index, const struct wire_header *header,
+                uint32_t bytes);
 
 /*
  * Takes the result of a fragment that was not there yet. Other fragments may

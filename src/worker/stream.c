@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/stream.h"
+#include "worker/stream_internal.h"
 
 #include <string.h>
 
-#define MS 1000000ull
-#define PATIENCE_MIN (4 * MS)
-#define PATIENCE_MAX (100 * MS)
-#define YOUNG_MIN (2 * MS)
-#define ACK_DELAY MS
 #define GATE_MIN (MS / 5)
 #define GATE_MAX (5 * MS)
 #define SMALL_ROUND 32u /* data fragments: no use in waiting for exponents */
 #define TAIL_MIN 64u    /* fragments that make a report at a tail worth its packet */
-#define REORDER 64u     /* results may overtake one another by this much */
-#define ASK_MIN 64u     /* results to ask for at the first silence: they may only be late */
-
-static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
-{
-	return value < low ? low : value > high ? high : value;
-}
-
-static uint32_t stamp(uint64_t now)
-{
-	return (uint32_t)(now / 1000) | 1; /* 0 means: none */
-}
-
-static bool stamp_before(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
 
 void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
                  uint32_t cells, uint32_t payload)
@@ -41,6 +19,7 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->payload = payload;
 	stream->patience = PATIENCE_MIN;
 	stream->rtt = MS / 2;
+	flight_init(&stream->flight);
 }
 
 void stream_clear(struct stream *stream)
@@ -54,8 +33,7 @@ void stream_clear(struct stream *stream)
 	stream->last = stream->fresh = stream->near = NULL;
 }
 
-/* Something moved: silence is counted from now. */
-static void mark_progress(struct stream *stream, uint64_t now)
+void stream_progress(struct stream *stream, uint64_t now)
 {
 	stream->progress_at = now;
 	stream->patience = clamp(2 * stream->rtt + MS, PATIENCE_MIN, PATIENCE_MAX);
@@ -63,7 +41,7 @@ static void mark_progress(struct stream *stream, uint64_t now)
 	stream->silences = 0;
 }
 
-static void raise_low(struct stream *stream, uint64_t low)
+void stream_on_low(struct stream *stream, uint64_t low)
 {
 	/* Nobody's low can be above what we ourselves have acknowledged. */
 	if (low > stream->low && low <= stream->done)
@@ -87,7 +65,7 @@ void stream_post(struct stream *stream, struct round *round, uint64_t now)
 		round->next_data = round->data;
 	}
 	if (stream->first == round)
-		mark_progress(stream, now);
+		stream_progress(stream, now);
 }
 
 static bool all_sent(const struct round *round)
@@ -107,7 +85,7 @@ static void advance(struct stream *stream, uint64_t now)
 
 		if (round->base + index > stream->done) {
 			stream->done = round->base + index;
-			mark_progress(stream, now);
+			stream_progress(stream, now);
 		}
 		if (index < n)
 			return;
@@ -122,8 +100,7 @@ static void advance(struct stream *stream, uint64_t now)
 	}
 }
 
-/* After anything that may have finished fragments of a round. */
-static void settle(struct stream *stream, struct round *round, uint32_t finished_before,
+void stream_settle(struct stream *stream, struct round *round, uint32_t finished_before,
                    uint64_t now)
 {
 	if (round->finished == finished_before)
@@ -133,7 +110,7 @@ static void settle(struct stream *stream, struct round *round, uint32_t finished
 	advance(stream, now);
 }
 
-static void fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
+void stream_fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
                         uint64_t position)
 {
 	memset(header, 0, sizeof(*header));
@@ -150,39 +127,41 @@ static uint32_t send_fragment(struct stream *stream, struct round *round, uint32
 	struct wire_header *header = packet;
 	uint64_t position = round->base + index;
 
-	fill_header(stream, header, WIRE_DATA, position);
-	round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP] = stamp(now);
+	stream_fill_header(stream, header, WIRE_DATA, position);
+	round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP] = stamp_of(now);
 	stream->stats.sent++;
 	stream->since_ack = 0;
+	stream->shut_at = 0;
+	stream->flight.launched++;
+	if (position >= stream->sent)
+		stream->sent = position + 1;
 	return WIRE_HEADER + round_build(round, index, stream->workers, header, header + 1);
 }
 
 /*
- * What everyone has acknowledged leaves its cell free. And without knowing
- * that: the result of `position - cells / 2` is here, so everyone had sent
- * it, so everyone had the result of `position - cells`.
+ * What everyone has acknowledged leaves its cell free: that is the window. It
+ * may be wider than we know. If it stays shut for a while we try: the result
+ * of `position - cells / 2` is here, so everyone had sent that, and most
+ * likely had the result of `position - cells`. If not, the aggregator drops it.
  */
-static uint64_t window_end(const struct stream *stream)
+uint64_t stream_window_end(const struct stream *stream, uint64_t now)
 {
-	uint64_t surely = stream->low + stream->cells, by_turn = stream->done + stream->cells / 2;
+	uint64_t surely = stream->low + stream->cells, likely = stream->done + stream->cells / 2;
 
-	return surely > by_turn ? surely : by_turn;
+	if (!stream->shut_at || now < stream->shut_at + SHUT_PATIENCE || surely > likely)
+		return surely;
+	return likely;
 }
 
-static bool in_window(const struct stream *stream, uint64_t position)
-{
-	return position < window_end(stream);
-}
-
-static uint32_t next_repeat(struct stream *stream, uint64_t now, void *packet)
+static uint32_t next_repeat(struct stream *stream, uint64_t end, uint64_t now, void *packet)
 {
 	for (struct round *round = stream->first; round; round = round->next) {
-		uint32_t n = round_fragments(round), index = 0;
+		uint32_t n = round_fragments(round), index = 0, bytes;
 
 		if (!round->todo)
 			continue;
 		while ((index = (uint32_t)bitmap_find(round->again, n, index, true)) < n) {
-			if (!in_window(stream, round->base + index))
+			if (round->base + index >= end)
 				return 0;
 			if (round_may_send(round, index, now))
 				break;
@@ -194,19 +173,19 @@ static uint32_t next_repeat(struct stream *stream, uint64_t now, void *packet)
 		round->todo--;
 		stream->todo--;
 		stream->stats.resent++;
-		uint32_t bytes = send_fragment(stream, round, index, now, packet);
+		bytes = send_fragment(stream, round, index, now, packet);
 		((struct wire_header *)packet)->flags |= WIRE_RESENT;
 		return bytes;
 	}
 	return 0;
 }
 
-static uint32_t next_exponents(struct stream *stream, struct round *round, uint64_t now,
-                               void *packet)
+static uint32_t next_exponents(struct stream *stream, struct round *round, uint64_t end,
+                               uint64_t now, void *packet)
 {
 	uint32_t index = round->next_exponents, bytes;
 
-	if (index == round->exponents || !in_window(stream, round->base + index))
+	if (index == round->exponents || round->base + index >= end)
 		return 0;
 	bytes = send_fragment(stream, round, index, now, packet);
 	if (index == 0 && round->data > SMALL_ROUND)
@@ -215,14 +194,15 @@ static uint32_t next_exponents(struct stream *stream, struct round *round, uint6
 	return bytes;
 }
 
-static uint32_t next_data(struct stream *stream, struct round *round, uint64_t now, void *packet)
+static uint32_t next_data(struct stream *stream, struct round *round, uint64_t end, uint64_t now,
+                          void *packet)
 {
 	uint32_t data = round->exponents + round->specials;
 
 	for (; round->next_data < round->data; round->next_data++) {
 		uint32_t index = data + round->next_data;
 
-		if (!in_window(stream, round->base + index))
+		if (round->base + index >= end)
 			return 0;
 		if (round_may_send(round, index, now)) {
 			round->next_data++;
@@ -238,82 +218,54 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t n
 }
 
 /* Exponents keep a fragment's worth of blocks ahead of the data, and more if that waits. */
-static uint32_t next_of_round(struct stream *stream, struct round *round, uint64_t now,
-                              void *packet)
+static uint32_t next_of_round(struct stream *stream, struct round *round, uint64_t end,
+                              uint64_t now, void *packet)
 {
 	bool lead = round->exponents &&
 	            round->next_exponents < round->next_data / round->per_exponents + 2;
-	uint32_t bytes = lead ? next_exponents(stream, round, now, packet) : 0;
+	uint32_t bytes = lead ? next_exponents(stream, round, end, now, packet) : 0;
 
 	if (!bytes)
-		bytes = next_data(stream, round, now, packet);
-	return bytes ? bytes : next_exponents(stream, round, now, packet);
+		bytes = next_data(stream, round, end, now, packet);
+	return bytes ? bytes : next_exponents(stream, round, end, now, packet);
 }
 
-static void queue_report(struct stream *stream, uint64_t base)
+static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 {
-	for (unsigned i = 0; i < stream->n_reports; i++)
-		if (stream->reports[i] == base)
-			return;
-	if (stream->n_reports < sizeof(stream->reports) / sizeof(stream->reports[0]))
-		stream->reports[stream->n_reports++] = base;
-}
+	uint64_t end = stream_window_end(stream, now);
+	uint32_t bytes;
 
-static uint64_t group_of(uint64_t position)
-{
-	return position - position % WIRE_GROUP;
-}
-
-/* A report on the group that has just been sent, and on the oldest one that is not finished. */
-static void report_group(struct stream *stream, uint64_t sent)
-{
-	uint64_t base = group_of(sent - 1);
-
-	if (group_of(stream->done) < base)
-		queue_report(stream, stream->done);
-	if (base > stream->unreported) /* a tail of the group before */
-		queue_report(stream, group_of(stream->unreported));
-	queue_report(stream, base);
-	stream->unreported = sent;
+	if (stream->todo && (bytes = next_repeat(stream, end, now, packet)))
+		return bytes;
+	while (stream->fresh && all_sent(stream->fresh))
+		stream->fresh = stream->fresh->next;
+	for (struct round *round = stream->fresh; round && round->base < end; round = round->next)
+		if ((bytes = next_of_round(stream, round, end, now, packet)))
+			return bytes;
+	if (!stream->shut_at && (stream->fresh || stream->todo))
+		stream->shut_at = now;
+	return 0;
 }
 
 uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 {
 	uint32_t bytes;
 
-	if (stream->todo && (bytes = next_repeat(stream, now, packet)))
-		return bytes;
-	while (stream->fresh && all_sent(stream->fresh))
-		stream->fresh = stream->fresh->next;
-	for (struct round *round = stream->fresh; round; round = round->next) {
-		uint64_t sent;
-
-		if (!in_window(stream, round->base))
-			break;
-		bytes = next_of_round(stream, round, now, packet);
-		if (!bytes)
-			continue;
-		sent = wire_position(packet) + 1;
-		if (sent > stream->unreported && sent % WIRE_GROUP == 0)
-			report_group(stream, sent);
-		return bytes;
+	if (flight_is_full(&stream->flight))
+		return 0;
+	bytes = next_fragment(stream, now, packet);
+	if (bytes) {
+		if (flight_wants_report(&stream->flight))
+			stream_report_sent(stream);
+	} else if (stream->last) {
+		/* A tail. Who gets no result learns from the answer that its part has arrived. */
+		if (stream->sent >= stream->reported + (stream->last->receives ? TAIL_MIN : 1))
+			stream_report_sent(stream);
 	}
-	/* Nothing to send: a tail, be it of a round or of the window. */
-	if (stream->fresh || stream->last) {
-		struct round *round = stream->fresh ? stream->fresh : stream->last;
-		uint64_t sent =
-			round->base +
-			(round->next_data ? round->exponents + round->specials + round->next_data
-		                          : round->next_exponents);
-
-		/* Who gets no result learns from the answer that its part has arrived. */
-		if (sent >= stream->unreported + (round->receives ? TAIL_MIN : 1))
-			report_group(stream, sent);
-	}
-	return 0;
+	return bytes;
 }
 
-static struct round *find_round(struct stream *stream, uint64_t position)
+struct round *stream_find(struct stream *stream, uint64_t position)
 {
 	struct round *round =
 		stream->near && stream->near->base <= position ? stream->near : stream->first;
@@ -329,11 +281,11 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
                       uint64_t now)
 {
 	uint64_t position = wire_position(header);
-	struct round *round = find_round(stream, position);
+	struct round *round = stream_find(stream, position);
 	uint32_t before, todo, index;
 
 	stream->stats.results++;
-	raise_low(stream, wire_widen(header->ack, stream->low));
+	stream_on_low(stream, wire_widen(header->ack, stream->low));
 	if (!round) {
 		stream->stats.duplicates++;
 		return true;
@@ -353,134 +305,8 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	if (!round_take(round, index, stream->workers, header->scale, header + 1))
 		return false;
 	stream->todo += round->todo - todo;
-	settle(stream, round, before, now);
+	stream_settle(stream, round, before, now);
 	return true;
-}
-
-uint32_t stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)
-{
-	const struct wire_status *status = (const void *)(header + 1);
-	uint32_t missing = 0;
-
-	raise_low(stream, status->low);
-	stream->waiting = status->waiting;
-	if (status->stamp) {
-		uint64_t rtt = (uint64_t)(stamp(now) - status->stamp) * 1000;
-
-		if (rtt < 1000 * MS)
-			stream->rtt = (7 * stream->rtt + rtt) / 8;
-	}
-	for (uint32_t i = 0; i < status->bits; i++) {
-		uint64_t position = status->base + i;
-		struct round *round = find_round(stream, position);
-		uint32_t index, before, todo;
-
-		if (!round)
-			continue;
-		index = (uint32_t)(position - round->base);
-		if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
-		    stamp_before(status->stamp,
-		                 round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP]))
-			continue;
-		before = round->finished;
-		todo = round->todo;
-		if (bitmap_get(status->missing, i)) {
-			/* Sent on a guess: it may be there, below another's exponent. */
-			if (!round_is_settled(round, index))
-				continue;
-			round_repeat(round, index);
-			stream->todo += round->todo - todo;
-			missing += round->todo - todo; /* those already marked are no new loss */
-		} else if (!round_wants(round, index) && round_is_final(round, index)) {
-			round_finish(round, index);
-			stream->todo += round->todo - todo;
-			settle(stream, round, before, now);
-		}
-	}
-	if (missing)
-		stream->progress_at = now;
-	return missing;
-}
-
-static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now, void *packet)
-{
-	struct wire_header *header = packet;
-	struct wire_report *report = (void *)(header + 1);
-	struct round *round = NULL;
-	uint32_t asked = 0;
-
-	fill_header(stream, header, WIRE_REPORT, stream->done);
-	memset(report, 0, sizeof(*report));
-	report->base = base;
-	report->stamp = stamp(now);
-	report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
-	report->bits = (uint32_t)(stream->next_base - base < WIRE_GROUP ? stream->next_base - base
-	                                                                : WIRE_GROUP);
-	for (uint32_t i = 0; i < report->bits; i++) {
-		uint64_t position = base + i;
-
-		if (stream->ask ? asked == stream->ask : position + REORDER >= stream->top)
-			break;
-		if (position < stream->done)
-			continue;
-		if (!round || position >= round->base + round_fragments(round))
-			round = find_round(stream, position);
-		if (round && !bitmap_get(round->have, position - round->base)) {
-			bitmap_set(report->missing, i);
-			asked++;
-		}
-	}
-	stream->since_ack = 0;
-	stream->stats.reports++;
-	return WIRE_HEADER + sizeof(*report);
-}
-
-/* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
-static void report_silence(struct stream *stream, uint64_t now)
-{
-	uint64_t end = window_end(stream);
-
-	if (end > stream->next_base)
-		end = stream->next_base;
-	if (stream->probe_at < stream->done || stream->probe_at >= end)
-		stream->probe_at = stream->done;
-	for (int i = 0; i < 3 && stream->probe_at < end; i++) {
-		queue_report(stream, stream->probe_at);
-		stream->probe_at += WIRE_GROUP;
-	}
-	if (stream->silences < 8)
-		stream->silences++;
-	stream->ask =
-		(uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - 1), ASK_MIN, WIRE_GROUP);
-	stream->progress_at = now;
-	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, PATIENCE_MAX);
-}
-
-/* Results have come and no packet has said so: the window of others may hang on it. */
-static bool ack_is_due(const struct stream *stream, uint64_t now)
-{
-	uint32_t limit = stream->cells / 4 < WIRE_GROUP / 4 ? stream->cells / 4 : WIRE_GROUP / 4;
-
-	return stream->since_ack > limit ||
-	       (stream->since_ack && !stream->first && now >= stream->progress_at + ACK_DELAY);
-}
-
-uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
-{
-	if (!stream->n_reports && ack_is_due(stream, now))
-		queue_report(stream, stream->done);
-	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
-		report_silence(stream, now);
-	if (!stream->n_reports) {
-		stream->ask = 0;
-		return 0;
-	}
-	return build_report(stream, stream->reports[--stream->n_reports], now, packet);
-}
-
-uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet)
-{
-	return build_report(stream, stream->done, now, packet);
 }
 
 uint64_t stream_wake(const struct stream *stream, uint64_t now)
@@ -490,6 +316,10 @@ uint64_t stream_wake(const struct stream *stream, uint64_t now)
 	if (!stream->first)
 		return stream->since_ack ? stream->progress_at + ACK_DELAY : UINT64_MAX;
 	wake = stream->progress_at + stream->patience;
+	if (stream->shut_at && stream->since_ack && now < stream->shut_at + SHUT_PATIENCE / 2)
+		wake = stream->shut_at + SHUT_PATIENCE / 2;
+	else if (stream->shut_at && now < stream->shut_at + SHUT_PATIENCE)
+		wake = stream->shut_at + SHUT_PATIENCE;
 	for (const struct round *round = stream->fresh; round; round = round->next)
 		if (round->gate > now && round->gate < wake)
 			wake = round->gate;

@@ -4,17 +4,21 @@
  * status or silence means. Pure but for memory: no I/O, no clock; `now` comes
  * from the caller, in nanoseconds. The aggregator's end is engine/dense.h.
  *
- * A fragment leaves only inside the window [done, low + cells). Losses are
- * found by the receiver (XAgg §IV-D): after each group of 1024 fragments, at
- * a tail, and when nothing has come for a while, the worker sends a REPORT of
- * the results it misses, and the aggregator answers with the results and a
- * STATUS of the fragments that it misses. A lost REPORT or STATUS is covered
- * by the next one: every report repeats the oldest unfinished group.
+ * A fragment leaves only inside the window, which ends at low + cells, and
+ * only while not too many are under way (path/flight.h). Losses are found by
+ * the receiver (XAgg §IV-D): after each group of fragments, at a tail, and
+ * when nothing has come for a while, the worker sends a REPORT of the results
+ * it misses, and the aggregator answers with the results and a STATUS of the
+ * fragments that it misses. A lost REPORT or STATUS is covered by the next
+ * one: every report comes with one on the oldest unfinished group.
  */
 #ifndef TRIB_WORKER_STREAM_H
 #define TRIB_WORKER_STREAM_H
 
+#include "path/flight.h"
 #include "worker/round.h"
+
+#define STREAM_REPORTS 4
 
 struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
@@ -27,6 +31,7 @@ struct stream {
 	uint64_t done;      /* every fragment below is finished here */
 	uint64_t low;       /* every fragment below is finished everywhere, as far as we know */
 	uint64_t next_base; /* where the next round starts */
+	uint64_t sent;      /* above every fragment that has left */
 	uint64_t top;       /* the highest result so far */
 	uint64_t waiting;   /* who owes the first unfinished fragment, by the last STATUS */
 
@@ -35,16 +40,18 @@ struct stream {
 	struct round *near;         /* where the last result belonged */
 	uint32_t todo;              /* fragments to send again, in all rounds */
 
-	uint64_t unreported;  /* positions from here on are in no report yet */
+	struct flight flight;
+	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */
+	uint64_t reported;    /* every fragment below is in a report */
 	uint32_t since_ack;   /* results since an acknowledgement last left */
 	uint64_t progress_at; /* when something last moved */
-	uint64_t patience;    /* how long silence is borne; doubles with each report */
+	uint64_t patience;    /* how long silence is borne; doubles with each report of it */
+	unsigned silences;    /* reports of silence in a row */
 	uint64_t probe_at;    /* the group that the next report of silence is about */
 	uint64_t rtt;         /* smoothed, ns */
-	uint64_t reports[4];  /* groups to report now */
+	uint64_t reports[STREAM_REPORTS]; /* groups to report now */
 	unsigned n_reports;
-	unsigned silences; /* reports of silence in a row */
-	uint32_t ask;      /* in a report of silence: for so many results, however new; else 0 */
+	uint32_t ask; /* in a report of silence: for so many results, however new; else 0 */
 
 	/* Called when all fragments of a round are finished; the round stays the stream's. */
 	void (*on_finished)(void *context, struct round *round);
@@ -74,8 +81,9 @@ uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet);
 /* Takes a packet that wire_parse found sound and that is for this lane. False: no memory. */
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now);
-/* Gives the number of fragments that the aggregator misses of those the status speaks of. */
-uint32_t stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now);
+void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now);
+/* The aggregator says how far everyone is. */
+void stream_on_low(struct stream *stream, uint64_t low);
 
 /* When to call stream_next or stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);

@@ -23,6 +23,7 @@ start() {
 	done
 	worker=$build/tests/net/worker_check
 	[ -x "$worker" ] || skip "this build has no $worker"
+	TRIB_RANK=0 TRIB_SIZE=1 "$worker" --rounds 1 || exit 1
 	work=$(mktemp -d)
 	trap finish EXIT
 	trap 'exit 130' INT TERM
@@ -31,7 +32,6 @@ start() {
 finish() {
 	local name pid
 	for pid in $(jobs -p); do
-		kill -CONT "$pid"
 		kill -KILL "$pid"
 	done 2>/dev/null
 	wait
@@ -118,6 +118,9 @@ go_right() {
 # Bits of all results, rank by rank.
 digests() { grep -o 'rank [0-9]* of [0-9]*: right.*digest [0-9a-f]*' "$1" | sort; }
 
+# same_digests FILE: are they in $out as in a file that is not empty?
+same_digests() { [ -s "$1" ] && cmp "$1" <(digests "$out"); }
+
 # counter NAME: from the last line of tribd, in $out unless named.
 counter() {
 	grep '"tribd":' "${2:-$out}" | tail -n 1 | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
@@ -145,6 +148,7 @@ aggregator() {
 	fi
 	: >"$work/tribd"
 	"${prefix[@]}" "$tribd" --listen "$at" "$@" >"$work/tribd" 2>&1 &
+	# shellcheck disable=SC2034
 	aggregator=$!
 }
 

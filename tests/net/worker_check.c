@@ -96,6 +96,10 @@ static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 		                        .seed = r,
 		                        .ranks = size };
 	r = mix(r);
+	if (r >> 50 & 1) { /* every second one is what this is for: a sum of floats */
+		call->values.type = (trib_type)(TRIB_F16 + (r >> 51 & 3));
+		call->values.op = r >> 53 & 3 ? TRIB_SUM : TRIB_AVG;
+	}
 	call->values.count = r % 3 ? r / 3 % (options.max + 1) : small[r / 3 % 8];
 	call->values.wild = r >> 40 & 1;
 	if (call->kind == BARRIER)
@@ -166,7 +170,8 @@ static void call_start(struct call *call, trib_comm *comm)
 		die(comm, kind_names[call->kind], status);
 }
 
-static bool vector_check(const struct call *call, size_t part, const void *got, const void *expected)
+static bool vector_check(const struct call *call, size_t part, const void *got,
+                         const void *expected)
 {
 	size_t bytes = bytes_of(call, 1), at = 0;
 
@@ -196,8 +201,8 @@ static bool call_check(struct call *call, trib_comm *comm)
 		const char *got = (const char *)call->recv + bytes_of(call, part);
 
 		if (call->kind == ALLGATHER || call->kind == BROADCAST)
-			values_draw(&call->values,
-			            call->kind == BROADCAST ? call->root : (int)part, 0, expected);
+			values_draw(&call->values, call->kind == BROADCAST ? call->root : (int)part,
+			            0, expected);
 		else if (exact)
 			values_reduce(&call->values,
 			              call->kind == REDUCE_SCATTER ? (size_t)rank : 0, expected);
@@ -297,10 +302,11 @@ static int kind_find(const char *name)
 static void options_read(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' }, { "max", 1, NULL, 'm' },
-		{ "only", 1, NULL, 'o' },   { "mark", 1, NULL, 'k' }, { "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' }, { "linger", 1, NULL, 'l' },
-		{ 0 },
+		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
+		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
+		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
+		{ "linger", 1, NULL, 'l' }, { 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -360,7 +366,8 @@ int main(int argc, char **argv)
 	status = trib_finalize(comm);
 	if (status != TRIB_OK)
 		die(NULL, "finalize", status);
-	printf("rank %d of %d: right, %ld rounds, digest %016llx, common %016llx, sent %llu, resent %llu, "
+	printf("rank %d of %d: right, %ld rounds, digest %016llx, common %016llx, sent %llu, "
+	       "resent %llu, "
 	       "duplicates %llu, dropped %llu\n",
 	       rank, size, options.rounds, (unsigned long long)digest, (unsigned long long)common,
 	       (unsigned long long)stats.sent_packets, (unsigned long long)stats.resent_packets,

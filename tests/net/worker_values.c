@@ -2,18 +2,18 @@
 #include "worker_values.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#define RIDGE 300 /* elements of like magnitude in a row */
 
 static const struct {
 	unsigned bits;
 	bool is_signed;
 	unsigned mantissa; /* 0: an integer */
 } types[N_TYPES] = {
-	[TRIB_I8] = { 8, true, 0 },     [TRIB_I32] = { 32, true, 0 },
-	[TRIB_I64] = { 64, true, 0 },   [TRIB_U8] = { 8, false, 0 },
-	[TRIB_U32] = { 32, false, 0 },  [TRIB_U64] = { 64, false, 0 },
-	[TRIB_F16] = { 16, true, 10 },  [TRIB_BF16] = { 16, true, 7 },
-	[TRIB_F32] = { 32, true, 23 },  [TRIB_F64] = { 64, true, 52 },
+	[TRIB_I8] = { 8, true, 0 },    [TRIB_I32] = { 32, true, 0 },  [TRIB_I64] = { 64, true, 0 },
+	[TRIB_U8] = { 8, false, 0 },   [TRIB_U32] = { 32, false, 0 }, [TRIB_U64] = { 64, false, 0 },
+	[TRIB_F16] = { 16, true, 10 }, [TRIB_BF16] = { 16, true, 7 }, [TRIB_F32] = { 32, true, 23 },
+	[TRIB_F64] = { 64, true, 52 },
 };
 
 static uint64_t load(const void *from, size_t i, unsigned bits)
@@ -61,17 +61,20 @@ static uint64_t float_bits(unsigned type, bool negative, uint64_t n, unsigned sh
 	       (n << (mantissa - top) & ((1ull << mantissa) - 1));
 }
 
-/* Mostly in the range that gradients have; some tiny, some huge, and NaN and infinities. */
-static uint64_t float_wild(unsigned type, bool specials, uint64_t r)
+/*
+ * Magnitudes that change along the vector and from rank to rank, so that blocks differ; a few of
+ * any size; a few NaN and infinities.
+ */
+static uint64_t float_wild(unsigned type, bool specials, uint64_t ridge, uint64_t r)
 {
 	unsigned mantissa = types[type].mantissa, bits = types[type].bits;
 	uint64_t exponents = (1ull << (bits - 1 - mantissa)) - 1;
-	uint64_t exponent = exponents / 2 - 4 + (r >> 12) % 8;
+	uint64_t exponent = exponents / 4 + mix(ridge) % (exponents / 2) - (r >> 12) % 4;
 
 	if (specials && (r & 0xfff) == 0)
 		return (exponents << mantissa) | (r >> 20 & 1) << (bits - 1) |
 		       (r >> 21 & 1) << (mantissa - 1);
-	if ((r & 7) == 0)
+	if ((r & 0xfff) == 1)
 		exponent = (r >> 12) % exponents;
 	return (mix(r) & ((1ull << mantissa) - 1)) | exponent << mantissa |
 	       (r >> 60 & 1) << (bits - 1);
@@ -94,11 +97,13 @@ void values_draw(const struct values *values, int rank, size_t part, void *out)
 		if (!types[type].mantissa)
 			store(out, i, bits, r);
 		else if (values->wild)
-			store(out, i, bits, float_wild(type, specials, r));
+			store(out, i, bits,
+			      float_wild(type, specials,
+			                 values->seed + i / RIDGE + (uint64_t)rank / 2, r));
 		else
 			store(out, i, bits,
-			      float_bits(type, small_whole(r) < 0,
-			                 (uint64_t)abs(small_whole(r)), 0));
+			      float_bits(type, small_whole(r) < 0, (uint64_t)abs(small_whole(r)),
+			                 0));
 	}
 }
 

@@ -16,11 +16,25 @@ bool cluster_is_short(void)
 void cluster_environment(void)
 {
 	static const char *const names[] = {
-		"TRIB_AGGREGATOR", "TRIB_RANK",         "TRIB_SIZE",           "TRIB_JOB",
-		"TRIB_TIMEOUT",    "TRIB_POOL",         "TRIB_LANES",          "TRIB_RATE",
-		"TRIB_MTU",        "TRIB_CONFIG",       "RANK",                "WORLD_SIZE",
-		"PMI_RANK",        "PMI_SIZE",          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-		"PMIX_RANK",       "SLURM_PROCID",      "SLURM_NTASKS",
+		"TRIB_AGGREGATOR",
+		"TRIB_RANK",
+		"TRIB_SIZE",
+		"TRIB_JOB",
+		"TRIB_TIMEOUT",
+		"TRIB_POOL",
+		"TRIB_LANES",
+		"TRIB_RATE",
+		"TRIB_MTU",
+		"TRIB_CONFIG",
+		"RANK",
+		"WORLD_SIZE",
+		"PMI_RANK",
+		"PMI_SIZE",
+		"OMPI_COMM_WORLD_RANK",
+		"OMPI_COMM_WORLD_SIZE",
+		"PMIX_RANK",
+		"SLURM_PROCID",
+		"SLURM_NTASKS",
 	};
 
 	for (unsigned i = 0; i < countof(names); i++)

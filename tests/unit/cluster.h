@@ -20,13 +20,13 @@
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 
-#define demand(condition)                                                                       \
-	do {                                                                                    \
-		if (!(condition)) {                                                             \
-			fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__,       \
-			        __LINE__, #condition, trib_last_error());                       \
-			abort();                                                                \
-		}                                                                               \
+#define demand(condition)                                                                 \
+	do {                                                                              \
+		if (!(condition)) {                                                       \
+			fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__, \
+			        __LINE__, #condition, trib_last_error());                 \
+			abort();                                                          \
+		}                                                                         \
 	} while (0)
 
 struct cluster {

@@ -46,6 +46,7 @@ static void refuse(struct aggregator *aggregator, const struct wire_header *head
 	};
 	va_list args;
 
+	aggregator->threads[0].counters.drops[DROP_REFUSED]++;
 	packet.welcome.verdict = WIRE_REFUSED;
 	va_start(args, format);
 	vsnprintf(packet.welcome.text, sizeof(packet.welcome.text), format, args);
@@ -105,6 +106,21 @@ static void clean_name(char *name)
 /* What another process has made of the name that this one asks for. */
 enum conflict { CONFLICT_NONE, CONFLICT_OVER, CONFLICT_WAIT, CONFLICT_HELD };
 
+/* When those whom a join would drive out last asked: its own rank, or all where sizes differ. */
+static uint64_t last_asked(const struct comm *comm, const struct wire_join *join)
+{
+	uint64_t last = 0;
+
+	if (comm->size == join->size)
+		return comm->children[join->rank & 63].asked_at;
+	for (uint64_t ranks = comm->present; ranks; ranks &= ranks - 1) {
+		uint64_t at = comm->children[__builtin_ctzll(ranks)].asked_at;
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
 static enum conflict find_conflict(const struct aggregator *aggregator, const struct comm *comm,
                                    const struct wire_join *join)
 {
@@ -119,7 +135,8 @@ static enum conflict find_conflict(const struct aggregator *aggregator, const st
 		if (comm->size == join->size && !(comm->present & dense_bit(join->rank)))
 			return CONFLICT_NONE;
 		/* Who waits asks again and again. Who does not ask any more is gone. */
-		return thread->now > child->asked_at + SILENT_NS ? CONFLICT_OVER : CONFLICT_HELD;
+		return thread->now > last_asked(comm, join) + SILENT_NS ? CONFLICT_OVER
+		                                                        : CONFLICT_HELD;
 	}
 	if (atomic_load(&comm->failed) || (unsigned)__builtin_popcountll(comm->gone) == comm->size)
 		return CONFLICT_OVER;

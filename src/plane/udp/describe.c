@@ -19,6 +19,7 @@ static const char *const drop_names[DROPS_END] = {
 	[DROP_LANE] = "lane",
 	[DROP_STRANGER] = "stranger",
 	[DROP_UNEXPECTED] = "unexpected",
+	[DROP_REFUSED] = "refused",
 };
 
 static const char *const verdict_names[DENSE_VERDICTS_END] = {

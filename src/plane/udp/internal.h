@@ -22,6 +22,7 @@ enum drop {
 	DROP_LANE,
 	DROP_STRANGER,
 	DROP_UNEXPECTED, /* a type that is not for an aggregator */
+	DROP_REFUSED,    /* a JOIN that asks for what cannot be */
 	DROPS_END,
 };
 
@@ -79,6 +80,7 @@ struct lane {
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
+	uint64_t told_low; /* the children know of this `low` at least */
 	struct udp_address group;
 };
 

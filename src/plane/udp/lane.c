@@ -122,19 +122,39 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	}
 }
 
-/* Tries whether multicast reaches a child: it says so in its next report. */
-static void probe_group(struct thread *thread, struct lane *lane)
+/* A STATUS for everyone: where the window is. */
+static void tell_low(struct thread *thread, struct lane *lane, const struct udp_address *to)
 {
 	struct {
 		struct wire_header header;
 		struct wire_status status;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
 
+	packet.status.low = lane->dense.low;
+	thread_send(thread, &packet, sizeof(packet), to);
+}
+
+/* Tries whether multicast reaches a child: it says so in its next report. */
+static void probe_group(struct thread *thread, struct lane *lane)
+{
 	if (!lane->group.length || thread->now < lane->probe_at + PROBE_NS)
 		return;
 	lane->probe_at = thread->now;
-	packet.status.low = lane->dense.low;
-	thread_send(thread, &packet, sizeof(packet), &lane->group);
+	tell_low(thread, lane, &lane->group);
+}
+
+/* The window has moved on and no result is about to say so. */
+static void announce_low(struct thread *thread, struct lane *lane)
+{
+	uint64_t to = lane->known & ~lane->dense.left;
+
+	if (lane->head != lane->tail || lane->dense.low < lane->told_low + lane->dense.cells / 8)
+		return;
+	lane->told_low = lane->dense.low;
+	if (to & lane->hears)
+		tell_low(thread, lane, &lane->group);
+	for (to &= ~lane->hears; to; to &= to - 1)
+		tell_low(thread, lane, &lane->addresses[__builtin_ctzll(to)]);
 }
 
 /* Someone waits for a rank that has left: it will never come. */
@@ -186,6 +206,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 			lane_queue_result(lane,
 			                  report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
 			                  header->child);
+	announce_low(thread, lane);
 	packet.header.pos = wire_pos(lane->index, lane->dense.ack[header->child]);
 	if (report->stamp)
 		thread_send(thread, &packet, sizeof(packet), from);

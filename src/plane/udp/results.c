@@ -103,5 +103,6 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 	}
 	if (run.segments)
 		run_send(thread, lane, &run);
+	lane->told_low = lane->dense.low;
 	return true;
 }

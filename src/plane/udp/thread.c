@@ -168,7 +168,7 @@ static void take_message(struct thread *thread, const struct udp_message *messag
 {
 	if (message->segment == 0 || message->segment % 8) {
 		/* Packets behind the first would not be aligned. */
-		uint64_t n = message->segment ? message->bytes / message->segment : 1;
+		uint64_t n = message->segment ? (message->bytes - 1) / message->segment + 1 : 1;
 
 		thread->counters.packets += n;
 		thread->counters.drops[WIRE_FAULT_LENGTH] += n;

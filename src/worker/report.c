@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How losses are found: what a worker reports, when, and what the answers mean. */
+#include "worker/stream_internal.h"
+
+#include <string.h>
+
+#define YOUNG_MIN (2 * MS)
+#define REORDER 64u /* results may overtake one another by this much */
+#define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
+
+static bool is_after(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) > 0;
+}
+
+static void queue_report(struct stream *stream, uint64_t base)
+{
+	for (unsigned i = 0; i < stream->n_reports; i++)
+		if (stream->reports[i] == base)
+			return;
+	if (stream->n_reports < STREAM_REPORTS)
+		stream->reports[stream->n_reports++] = base;
+}
+
+void stream_report_sent(struct stream *stream)
+{
+	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
+
+	queue_report(stream, stream->done);
+	for (; base < stream->sent; base += WIRE_GROUP)
+		queue_report(stream, base);
+	stream->reported = stream->sent;
+}
+
+static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now, void *packet)
+{
+	struct wire_header *header = packet;
+	struct wire_report *report = (void *)(header + 1);
+	uint64_t left = stream->next_base - base;
+	uint32_t asked = 0;
+
+	stream_fill_header(stream, header, WIRE_REPORT, stream->done);
+	memset(report, 0, sizeof(*report));
+	report->base = base;
+	report->stamp = stamp_of(now);
+	report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
+	report->bits = (uint32_t)(left < WIRE_GROUP ? left : WIRE_GROUP);
+	for (uint32_t i = 0; i < report->bits; i++) {
+		uint64_t position = base + i;
+		struct round *round;
+
+		if (stream->ask ? asked == stream->ask : position + REORDER >= stream->top)
+			break;
+		if (position < stream->done)
+			continue;
+		round = stream_find(stream, position);
+		if (round && !bitmap_get(round->have, position - round->base)) {
+			bitmap_set(report->missing, i);
+			asked++;
+		}
+	}
+	stream->since_ack = 0;
+	stream->stats.reports++;
+	flight_mark(&stream->flight, report->stamp);
+	return WIRE_HEADER + sizeof(*report);
+}
+
+/* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
+static void report_silence(struct stream *stream, uint64_t now)
+{
+	uint64_t end = stream_window_end(stream, now);
+
+	if (end > stream->next_base)
+		end = stream->next_base;
+	if (stream->probe_at < stream->done || stream->probe_at >= end)
+		stream->probe_at = stream->done;
+	queue_report(stream, stream->done);
+	for (int i = 0; i < 3 && stream->probe_at < end; i++) {
+		queue_report(stream, stream->probe_at);
+		stream->probe_at += WIRE_GROUP;
+	}
+	if (stream->silences < 8)
+		stream->silences++;
+	stream->ask =
+		(uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - 1), ASK_MIN, WIRE_GROUP);
+	stream->progress_at = now;
+	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, PATIENCE_MAX);
+}
+
+/* Results have come and no packet has said so: the window of others may hang on it. */
+static bool ack_is_due(const struct stream *stream, uint64_t now)
+{
+	uint32_t limit = stream->cells / 4 < WIRE_GROUP / 4 ? stream->cells / 4 : WIRE_GROUP / 4;
+
+	if (!stream->since_ack || stream->since_ack > limit)
+		return stream->since_ack;
+	return stream->first ? stream->shut_at && now >= stream->shut_at + SHUT_PATIENCE / 2
+	                     : now >= stream->progress_at + ACK_DELAY;
+}
+
+uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
+{
+	if (!stream->n_reports && ack_is_due(stream, now))
+		queue_report(stream, stream->done);
+	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
+		report_silence(stream, now);
+	if (!stream->n_reports) {
+		stream->ask = 0;
+		return 0;
+	}
+	return build_report(stream, stream->reports[--stream->n_reports], now, packet);
+}
+
+uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet)
+{
+	return build_report(stream, stream->done, now, packet);
+}
+
+/* One fragment that the status speaks of; gives how many it turned out to have lost. */
+static uint32_t take_word(struct stream *stream, struct round *round, uint64_t position,
+                          uint32_t stamp, bool missing, uint64_t now)
+{
+	uint32_t index = (uint32_t)(position - round->base);
+	uint32_t before = round->finished, todo = round->todo, lost = 0;
+
+	/* Only what was asked after all of the group had left says anything about it. */
+	if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
+	    !is_after(stamp, round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP]))
+		return 0;
+	if (!missing) {
+		if (!round_wants(round, index) && round_is_final(round, index))
+			round_finish(round, index);
+	} else if (round_is_settled(round, index)) {
+		round_repeat(round, index);
+		lost = round->todo - todo; /* one already marked is no new loss */
+	} /* else sent on a guess: it may be there, below another's exponent */
+	stream->todo += round->todo - todo;
+	stream_settle(stream, round, before, now);
+	return lost;
+}
+
+void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)
+{
+	const struct wire_status *status = (const void *)(header + 1);
+	uint64_t rtt = (uint64_t)(stamp_of(now) - status->stamp) * 1000;
+	uint32_t lost = 0;
+
+	stream_on_low(stream, status->low);
+	stream->waiting = status->waiting;
+	if (status->stamp && rtt < 1000 * MS)
+		stream->rtt = (7 * stream->rtt + rtt) / 8;
+	for (uint32_t i = 0; i < status->bits; i++) {
+		struct round *round = stream_find(stream, status->base + i);
+
+		if (round)
+			lost += take_word(stream, round, status->base + i, status->stamp,
+			                  bitmap_get(status->missing, i), now);
+	}
+	flight_confirm(&stream->flight, status->stamp, lost);
+	if (lost)
+		stream->progress_at = now;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stream.c (fragments out, results in) and report.c (losses) share. */
+#ifndef TRIB_WORKER_STREAM_INTERNAL_H
+#define TRIB_WORKER_STREAM_INTERNAL_H
+
+#include "worker/stream.h"
+
+#define MS 1000000ull
+#define PATIENCE_MIN (4 * MS)
+#define PATIENCE_MAX (100 * MS)
+#define SHUT_PATIENCE (MS / 2)
+#define ACK_DELAY MS
+
+static inline uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+static inline uint32_t stamp_of(uint64_t now)
+{
+	return (uint32_t)(now / 1000) | 1; /* 0 means: none */
+}
+
+void stream_fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
+                        uint64_t position);
+struct round *stream_find(struct stream *stream, uint64_t position);
+/* Something moved: silence is counted from now. */
+void stream_progress(struct stream *stream, uint64_t now);
+/* After anything that may have finished fragments of a round. */
+void stream_settle(struct stream *stream, struct round *round, uint32_t finished_before,
+                   uint64_t now);
+uint64_t stream_window_end(const struct stream *stream, uint64_t now);
+
+/* report.c: a report on all that was sent since the last one, and on the oldest gap. */
+void stream_report_sent(struct stream *stream);
+
+#endif

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Packets are as large as the way allows, and no larger: test_mtu.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+need_clusters "$@"
+start "$@"
+name=tm$$
+export TRIB_LOG=info
+
+payload() { grep -o 'fragments of [0-9]*' "$out" | head -n 1 | grep -o '[0-9]*'; }
+full() { echo $((($1 - 20 - 8 - 40) / 8 * 8)); } # of an MTU: without IP, UDP and our headers
+mean() { echo $(($(counter payload_bytes) / ($(counter added) + $(counter completed)))); }
+fragmented() { # by IP, on any host
+	local host n=0
+	for host in h1 h2 h3 h4 s1; do
+		n=$((n + $(on $host awk '$1 == "Ip:" && $2 + 0 > 0 { print $15 + $20 }' /proc/net/snmp)))
+	done
+	[ $n != 0 ]
+}
+
+# sizes WHAT PAYLOAD: results are right, fragments have this payload, and mostly are full.
+sizes() {
+	go_right "$1" 4 --only allreduce --rounds 20 --max 200000
+	check "$1: fragments of $2 bytes" test "$(payload)" = "$2"
+	check "... of which they use $(mean)" test "$(mean)" -gt $(($2 * 85 / 100)) -a "$(mean)" -le "$2"
+	check "... and IP cuts nothing up" eval '! fragmented'
+}
+
+for mtu in 1500 9000 1400; do
+	up $name --hosts 4 --servers 1 --switch --link 1gbit --mtu $mtu ||
+		skip "no cluster: $(cat "$work/up")"
+	sizes "MTU $mtu" "$(full $mtu)"
+	down
+done
+
+up $name --hosts 4 --servers 1 --link 1gbit
+TRIB_MTU=1000 sizes "MTU 1000, as the user says" "$(full 1000)"
+
+command -v ip >/dev/null || { echo "no ip here: unlike MTUs are not tried"; done_checking; exit; }
+
+# --- one host has a smaller MTU than the others, and knows it
+on h2 ip link set eth0 mtu 1400
+sizes "MTU 1400 on h2" "$(full 1400)"
+on h2 ip link set eth0 mtu 1500
+
+# --- the way drops what is large, and says nothing: both ways, then one way only
+net() { ip netns exec $name-net ip link set "$@"; }
+lower() { [ "$(payload)" -le "$(full 1400)" ] && [ "$(payload)" -ge 1024 ]; }
+net p2 mtu 1400
+go_right "large packets vanish between h2 and the bridge" 4 --only allreduce --rounds 20 --max 100000
+check "... fragments of $(payload) bytes pass" lower
+check "... and it is said which do not" grep -q "do not reach" "$out"
+net p2 mtu 1500
+net ps1 mtu 1400
+go_right "large packets vanish at the aggregator's link" 4 --rounds 20 --max 100000
+check "... fragments of $(payload) bytes pass" lower
+down
+
+# --- jumbo hosts behind a bridge that is not
+up $name --hosts 4 --servers 1 --link 1gbit --mtu 9000
+for port in p1 p2 p3 p4 ps1; do
+	net $port mtu 1500
+done
+go_right "hosts at 9000, the bridge at 1500" 4 --only allreduce --rounds 20 --max 100000
+check "... fragments of $(payload) bytes pass" test "$(payload)" -le "$(full 1500)" -a "$(payload)" -ge 1024
+down
+
+# --- hosts and their links differ in the other direction, too: what h3 sends is small
+up $name --hosts 4 --servers 1 --switch --link 1gbit --mtu 9000
+on h3 ip link set eth0 mtu 1500
+sizes "MTU 9000, but 1500 on h3" "$(full 1500)"
+done_checking

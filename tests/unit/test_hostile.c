@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bad input: every kind of it is dropped and counted by its kind, and a flood
+ * of all kinds on the port changes no sum. Outsiders do not know the
+ * communicator's cookie; an insider is a member that replays and lies.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "cluster.h"
+#include "wire/parse.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define JOB 1
+
+union packet {
+	struct wire_header header;
+	uint64_t words[(WIRE_HEADER + WIRE_PAYLOAD_MAX + 64) / 8];
+};
+
+static void *body_of(union packet *packet)
+{
+	return &packet->header + 1;
+}
+
+/* A packet as a worker would send it, but for the cookie of a communicator. */
+static uint32_t make(union packet *packet, uint8_t type, uint32_t payload)
+{
+	memset(packet, 0, WIRE_HEADER + payload);
+	packet->header = (struct wire_header){ .type = type,
+		                               .cookie = CLUSTER_COOKIE,
+		                               .job = JOB,
+		                               .comm = 1,
+		                               .epoch = 1,
+		                               .from = WIRE_ALL,
+		                               .to = WIRE_ALL };
+	return WIRE_HEADER + payload;
+}
+
+static uint32_t sealed(union packet *packet, uint32_t bytes)
+{
+	wire_seal(packet, bytes);
+	return bytes;
+}
+
+static uint32_t make_join(union packet *packet)
+{
+	uint32_t bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join));
+	struct wire_join *join = body_of(packet);
+
+	*join = (struct wire_join){ .key = 4711,
+		                    .size = 2,
+		                    .payload = 1024,
+		                    .lanes = 1,
+		                    .pool_bytes = 1 << 20,
+		                    .timeout_ms = 20000,
+		                    .host = "raw" };
+	return bytes;
+}
+
+static uint32_t bad_empty(union packet *packet, uint64_t random)
+{
+	(void)packet;
+	(void)random;
+	return 0;
+}
+
+static uint32_t bad_short(union packet *packet, uint64_t random)
+{
+	sealed(packet, make(packet, WIRE_DATA, 64));
+	return (uint32_t)(1 + random % (WIRE_HEADER - 1));
+}
+
+static uint32_t bad_odd(union packet *packet, uint64_t random)
+{
+	return sealed(packet, make(packet, WIRE_DATA, 64)) + (uint32_t)(1 + random % 7);
+}
+
+static uint32_t bad_long(union packet *packet, uint64_t random)
+{
+	(void)random;
+	return sealed(packet, make(packet, WIRE_DATA, WIRE_PAYLOAD_MAX + 8));
+}
+
+static uint32_t bad_magic(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = sealed(packet, make(packet, WIRE_DATA, 64));
+
+	packet->header.magic ^= (uint16_t)(1 + random % 0xffff);
+	return bytes;
+}
+
+static uint32_t bad_type(union packet *packet, uint64_t random)
+{
+	uint8_t type = random % 2 ? 0 : (uint8_t)(WIRE_TYPES_END + random % 200);
+
+	return sealed(packet, make(packet, type, 64));
+}
+
+static uint32_t bad_crc(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = sealed(packet, make_join(packet));
+
+	packet->words[1 + random % (bytes / 8 - 1)] ^= 1ull << (random >> 32) % 64;
+	return bytes;
+}
+
+static uint32_t bad_cut(union packet *packet, uint64_t random)
+{
+	return sealed(packet, make_join(packet)) - 8 * (uint32_t)(1 + random % 12);
+}
+
+static uint32_t bad_content(union packet *packet, uint64_t random)
+{
+	static const uint8_t wrong_child[] = { 64, 100, 254 };
+	uint32_t bytes = make(packet, WIRE_DATA, 64);
+
+	switch (random % 10) {
+	case 0:
+		packet->header.child = wrong_child[random / 10 % 3];
+		break;
+	case 1:
+		packet->header.pos = wire_pos(16 + random / 10 % 240, 0);
+		break;
+	case 2:
+		packet->header.op = (uint8_t)(WIRE_OPS_END + random / 10 % 200);
+		break;
+	case 3:
+		packet->header.from = wrong_child[random / 10 % 3];
+		break;
+	case 4:
+		packet->header.to = wrong_child[random / 10 % 3];
+		break;
+	case 5:
+		packet->header.child = WIRE_ALL;
+		break;
+	case 6:
+		bytes = make(packet, WIRE_REPORT, sizeof(struct wire_report));
+		((struct wire_report *)body_of(packet))->bits = WIRE_GROUP + 1 + (random >> 40);
+		break;
+	case 7:
+		bytes = make_join(packet);
+		memset(((struct wire_join *)body_of(packet))->host, 'x', WIRE_NAME_MAX);
+		break;
+	case 8:
+		bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join) - 8);
+		break;
+	default:
+		bytes = make(packet, random / 10 % 2 ? WIRE_BYE : WIRE_QUERY, 8);
+	}
+	return sealed(packet, bytes);
+}
+
+static uint32_t bad_unexpected(union packet *packet, uint64_t random)
+{
+	static const struct {
+		uint8_t type;
+		uint32_t payload;
+	} theirs[] = { { WIRE_RESULT, 64 },
+		       { WIRE_STATUS, sizeof(struct wire_status) },
+		       { WIRE_WELCOME, sizeof(struct wire_welcome) },
+		       { WIRE_ABORT, sizeof(struct wire_abort) },
+		       { WIRE_ANSWER, 8 } };
+	unsigned i = random % countof(theirs);
+
+	return sealed(packet, make(packet, theirs[i].type, theirs[i].payload));
+}
+
+static uint32_t session_packet(union packet *packet, uint64_t random)
+{
+	if (random % 3 == 0)
+		return make(packet, WIRE_REPORT, sizeof(struct wire_report));
+	return random % 3 == 1 ? make(packet, WIRE_DATA, 64) : make(packet, WIRE_BYE, 0);
+}
+
+static uint32_t bad_unknown(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = session_packet(packet, random);
+
+	if (random >> 8 & 1)
+		packet->header.job = JOB + 1;
+	else
+		packet->header.comm = random >> 9 & 1 ? 900 : 60000;
+	return sealed(packet, bytes);
+}
+
+static uint32_t bad_cookie(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = session_packet(packet, random);
+
+	if (random >> 8 & 1)
+		bytes = random >> 9 & 1 ? make_join(packet) : make(packet, WIRE_QUERY, 0);
+	packet->header.cookie = random | 1ull << 63;
+	return sealed(packet, bytes);
+}
+
+static uint32_t bad_wishes(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = make_join(packet);
+	struct wire_join *join = body_of(packet);
+
+	switch (random % 6) {
+	case 0:
+		join->rank = join->size;
+		break;
+	case 1:
+		join->rank = UINT32_MAX;
+		break;
+	case 2:
+		join->size = WIRE_CHILDREN_MAX + 1;
+		break;
+	case 3:
+		join->size = 0;
+		break;
+	case 4:
+		join->lanes = random >> 8 & 1 ? 0 : UINT32_MAX;
+		break;
+	default:
+		join->payload = random >> 8 & 1 ? 0 : WIRE_PAYLOAD_MIN - 8;
+		break;
+	}
+	return sealed(packet, bytes);
+}
+
+/* Each kind, and the counter that it belongs to. */
+static const struct kind {
+	uint32_t (*make)(union packet *packet, uint64_t random);
+	const char *drop;
+} kinds[] = {
+	{ bad_empty, "length" },    { bad_short, "length" },
+	{ bad_odd, "length" },      { bad_long, "length" },
+	{ bad_magic, "magic" },     { bad_type, "type" },
+	{ bad_crc, "crc" },         { bad_cut, "crc" },
+	{ bad_content, "content" }, { bad_unexpected, "unexpected" },
+	{ bad_unknown, "unknown" }, { bad_cookie, "cookie" },
+	{ bad_wishes, "refused" },
+};
+
+static int attacker_open(const struct cluster *cluster)
+{
+	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
+	struct udp_address to;
+	bool gso;
+	int fd;
+
+	demand(udp_resolve(cluster->address, 0, &to) == TRIB_OK);
+	demand(udp_open(NULL, &to, &options, &fd, &gso) == TRIB_OK);
+	return fd;
+}
+
+static void attack(int fd, const union packet *packet, uint32_t bytes)
+{
+	demand(send(fd, packet, bytes, 0) == (ssize_t)bytes);
+}
+
+/* ---- outsiders ---- */
+
+struct siege {
+	const struct cluster *cluster;
+	_Atomic bool over;
+	_Atomic uint64_t sent;
+};
+
+static void *flood(void *argument)
+{
+	struct siege *siege = argument;
+	int fd = attacker_open(siege->cluster);
+	union packet packet;
+	uint8_t sink[64];
+
+	for (uint64_t n = 1; !atomic_load(&siege->over); n++) {
+		uint64_t random = mix(n);
+		uint32_t bytes;
+
+		if (random % 8 == 0) { /* noise, for which there is no kind */
+			bytes = 8 * (uint32_t)(random >> 32 & 255);
+			for (uint32_t i = 0; i < bytes / 8; i++)
+				packet.words[i] = mix(random + i);
+			if (random >> 50 & 1)
+				packet.header.magic = WIRE_MAGIC;
+		} else {
+			bytes = kinds[random % countof(kinds)].make(&packet, mix(random));
+		}
+		attack(fd, &packet, bytes);
+		atomic_fetch_add(&siege->sent, 1);
+		/* Refusals are answered; and not all of the machine is ours. */
+		while (recv(fd, sink, sizeof(sink), MSG_DONTWAIT) >= 0)
+			;
+		if (n % 16 == 0)
+			usleep(200);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void besieged_body(struct rank *rank)
+{
+	struct siege *siege = rank->job;
+	uint32_t *vector = malloc(50000 * 4);
+	int rounds = cluster_is_short() ? 30 : 100;
+
+	demand(vector);
+	for (int round = 0; round < rounds; round++) {
+		unsigned count = round % 2 ? 50000 : 77;
+
+		for (unsigned i = 0; i < count; i++)
+			vector[i] = (uint32_t)mix(i * 3u + (unsigned)rank->rank);
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, count, TRIB_U32,
+		                      TRIB_SUM) == TRIB_OK);
+		for (unsigned i = 0; i < count; i++)
+			demand(vector[i] == (uint32_t)mix(i * 3u) + (uint32_t)mix(i * 3u + 1) +
+			                            (uint32_t)mix(i * 3u + 2));
+		/* There is enough of an attack for each round. */
+		while (rank->rank == 0 && atomic_load(&siege->sent) < (uint64_t)round * 100)
+			usleep(200);
+	}
+	free(vector);
+}
+
+static void test_flood(void **state)
+{
+	struct cluster cluster;
+	struct siege siege = { .cluster = &cluster };
+	pthread_t thread;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	demand(pthread_create(&thread, NULL, flood, &siege) == 0);
+	cluster_run(&cluster, 3, NULL, besieged_body, &siege);
+	atomic_store(&siege.over, true);
+	pthread_join(thread, NULL);
+	aggregator_stop(cluster.aggregator);
+	for (unsigned i = 0; i < countof(kinds); i++)
+		assert_true(cluster_count(&cluster, "drops", kinds[i].drop) > 0);
+	assert_int_equal(cluster_count(&cluster, "verdicts", "mismatch"), 0);
+	aggregator_free(cluster.aggregator);
+}
+
+/* With nothing else on the port, each kind is counted to the last packet. */
+#define EACH 50u
+
+static void counted_body(struct rank *rank)
+{
+	uint64_t value = 1;
+
+	if (rank->rank == 0) {
+		int fd = attacker_open(rank->cluster);
+
+		for (unsigned i = 0; i < countof(kinds); i++) {
+			for (unsigned k = 0; k < EACH; k++) {
+				union packet packet;
+				uint32_t bytes = kinds[i].make(&packet, mix(i * 1000 + k) >> 1);
+
+				attack(fd, &packet, bytes);
+			}
+			nap_ms(5);
+		}
+		close(fd);
+	}
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, &value, 1, TRIB_U64, TRIB_SUM) == TRIB_OK);
+	demand(value == 2);
+}
+
+static void test_counted(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run(&cluster, 2, NULL, counted_body, NULL);
+	aggregator_stop(cluster.aggregator);
+	for (unsigned i = 0; i < countof(kinds); i++) {
+		uint64_t expect = 0, count = cluster_count(&cluster, "drops", kinds[i].drop);
+
+		for (unsigned k = 0; k < countof(kinds); k++)
+			expect += strcmp(kinds[k].drop, kinds[i].drop) == 0 ? EACH : 0;
+		if (count != expect)
+			print_error("%s: %llu of %llu\n", kinds[i].drop, (unsigned long long)count,
+			            (unsigned long long)expect);
+		assert_int_equal(count, expect);
+	}
+	aggregator_free(cluster.aggregator);
+}
+
+/* ---- an insider: rank 1 of 2 by hand, beside a rank of the library ---- */
+
+#define WORDS 250u /* elements of a round: a fragment */
+#define REPLAYS 5u
+
+struct insider {
+	int fd;
+	struct wire_welcome welcome;
+	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
+};
+
+static uint32_t insider_receive(struct insider *insider, union packet *packet, uint8_t type,
+                                int wait_ms)
+{
+	struct pollfd wait = { .fd = insider->fd, .events = POLLIN };
+
+	while (poll(&wait, 1, wait_ms) > 0) {
+		ssize_t bytes = recv(insider->fd, packet, sizeof(*packet), 0);
+
+		demand(bytes < 0 || wire_parse(packet, (size_t)bytes) == WIRE_SOUND);
+		if (bytes > 0 && packet->header.type == type)
+			return (uint32_t)bytes;
+	}
+	return 0;
+}
+
+static void insider_join(struct insider *insider, const struct cluster *cluster)
+{
+	union packet packet;
+
+	insider->fd = attacker_open(cluster);
+	do {
+		uint32_t bytes = make_join(&packet);
+		struct wire_join *join = body_of(&packet);
+
+		join->key = 0;
+		join->rank = 1;
+		packet.header.child = 1;
+		attack(insider->fd, &packet, sealed(&packet, bytes));
+		if (insider_receive(insider, &packet, WIRE_WELCOME, 20))
+			insider->welcome = *(struct wire_welcome *)body_of(&packet);
+	} while (insider->welcome.verdict != WIRE_JOINED || !insider->welcome.cookie);
+}
+
+static uint32_t insider_packet(const struct insider *insider, union packet *packet, uint8_t type,
+                               uint32_t payload, uint64_t done)
+{
+	uint32_t bytes = make(packet, type, payload);
+
+	packet->header.cookie = insider->welcome.cookie;
+	packet->header.comm = insider->welcome.comm;
+	packet->header.epoch = insider->welcome.epoch;
+	packet->header.child = 1;
+	packet->header.ack = (uint32_t)done;
+	return bytes;
+}
+
+static uint32_t insider_data(const struct insider *insider, union packet *packet, uint64_t position)
+{
+	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
+	uint32_t *words = body_of(packet);
+
+	packet->header.pos = wire_pos(0, position);
+	packet->header.op = WIRE_ADD32;
+	packet->header.flags = TRIB_U32 << WIRE_TYPE_SHIFT;
+	for (uint32_t i = 0; i < WORDS; i++)
+		words[i] = (uint32_t)position + i;
+	return sealed(packet, bytes);
+}
+
+/* Variations on a packet that was right. */
+static void insider_lies(struct insider *insider, union packet *packet, uint32_t bytes)
+{
+	struct wire_header right = packet->header;
+
+	packet->header.epoch++;
+	attack(insider->fd, packet, sealed(packet, bytes));
+	insider->epoch++;
+	packet->header = right;
+	packet->header.cookie ^= 1;
+	attack(insider->fd, packet, sealed(packet, bytes));
+	insider->cookie++;
+	packet->header = right;
+	packet->header.pos = wire_pos(1, wire_position(&right));
+	attack(insider->fd, packet, sealed(packet, bytes));
+	insider->lane++;
+	packet->header = right;
+	packet->header.child = 2;
+	attack(insider->fd, packet, sealed(packet, bytes));
+	insider->strangers_data++;
+	packet->header = right;
+	sealed(packet, bytes);
+}
+
+/* Reports of what cannot be, and a stranger's. */
+static void insider_reports(struct insider *insider, uint64_t done, uint64_t random)
+{
+	union packet packet;
+	uint32_t bytes =
+		insider_packet(insider, &packet, WIRE_REPORT, sizeof(struct wire_report), done);
+	struct wire_report *report = body_of(&packet);
+
+	report->base = random;
+	report->bits = WIRE_GROUP;
+	report->stamp = (uint32_t)random;
+	memset(report->missing, 0xff, sizeof(report->missing));
+	attack(insider->fd, &packet, sealed(&packet, bytes));
+	packet.header.child = (uint8_t)(2 + random % 62);
+	attack(insider->fd, &packet, sealed(&packet, bytes));
+	insider->stranger++;
+	bytes = insider_packet(insider, &packet, WIRE_BYE, 0, done);
+	packet.header.child = random % 2 ? WIRE_ALL : 63;
+	attack(insider->fd, &packet, sealed(&packet, bytes));
+	insider->stranger++;
+}
+
+static void insider_round(struct insider *insider, uint64_t position)
+{
+	union packet packet, result, old;
+	uint32_t bytes = insider_data(insider, &packet, position);
+	const uint32_t *words = body_of(&result);
+
+	insider_lies(insider, &packet, bytes);
+	insider_reports(insider, position, mix(position));
+	attack(insider->fd, &packet, bytes);
+	for (unsigned i = 0; i < REPLAYS; i++) /* duplicates, or it is finished by now */
+		attack(insider->fd, &packet, bytes);
+	insider->duplicates += REPLAYS;
+	if (position >= 3) { /* everyone has acknowledged it by sending the one after it */
+		attack(insider->fd, &old, insider_data(insider, &old, position - 3));
+		insider->stale++;
+	}
+	do
+		demand(insider_receive(insider, &result, WIRE_RESULT, 5000));
+	while (wire_position(&result.header) != position);
+	for (uint32_t i = 0; i < WORDS; i++)
+		demand(words[i] == 2 * ((uint32_t)position + i));
+	attack(insider->fd, &packet, bytes);
+	insider->finished++;
+}
+
+struct inside_job {
+	struct insider insider;
+	uint64_t rounds;
+};
+
+static void inside_body(struct rank *rank)
+{
+	struct inside_job *job = rank->job;
+
+	if (rank->rank == 1) {
+		union packet packet;
+		struct insider *insider = &job->insider;
+
+		insider_join(insider, rank->cluster);
+		for (uint64_t round = 0; round < job->rounds; round++)
+			insider_round(insider, round);
+		attack(insider->fd, &packet,
+		       sealed(&packet, insider_packet(insider, &packet, WIRE_BYE, 0, job->rounds)));
+		nap_ms(50);
+		close(insider->fd);
+		return;
+	}
+	demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+	for (uint32_t round = 0; round < job->rounds; round++) {
+		uint32_t words[WORDS];
+
+		for (uint32_t i = 0; i < WORDS; i++)
+			words[i] = round + i;
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, words, WORDS, TRIB_U32,
+		                      TRIB_SUM) == TRIB_OK);
+		for (uint32_t i = 0; i < WORDS; i++)
+			demand(words[i] == 2 * (round + i));
+	}
+	demand(trib_finalize(rank->comm) == TRIB_OK);
+}
+
+static void test_insider(void **state)
+{
+	struct inside_job job = { .rounds = cluster_is_short() ? 100 : 500 };
+	const struct insider *insider = &job.insider;
+	struct cluster cluster;
+	uint64_t seen;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run_bare(&cluster, 2, NULL, inside_body, &job);
+	aggregator_stop(cluster.aggregator);
+	assert_int_equal(cluster_count(&cluster, "drops", "epoch"), insider->epoch);
+	assert_int_equal(cluster_count(&cluster, "drops", "cookie"), insider->cookie);
+	assert_int_equal(cluster_count(&cluster, "drops", "lane"), insider->lane);
+	assert_int_equal(cluster_count(&cluster, "drops", "stranger"), insider->stranger);
+	assert_int_equal(cluster_count(&cluster, "verdicts", "stranger"), insider->strangers_data);
+	assert_int_equal(cluster_count(&cluster, "verdicts", "completed"), job.rounds);
+	assert_int_equal(cluster_count(&cluster, "verdicts", "mismatch"), 0);
+	/* A replay is a duplicate, finished or stale: that depends on when the other rank comes. */
+	seen = cluster_count(&cluster, "verdicts", "duplicate") +
+	       cluster_count(&cluster, "verdicts", "finished") +
+	       cluster_count(&cluster, "verdicts", "stale");
+	assert_true(seen >= insider->duplicates + insider->finished + insider->stale);
+	assert_true(cluster_count(&cluster, "verdicts", "stale") >= insider->stale);
+	aggregator_free(cluster.aggregator);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_insider),
+		cmocka_unit_test(test_flood),
+	};
+
+	cluster_environment();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
