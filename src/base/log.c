@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = { "error", "warn", "info", "debug" };
-static atomic_int current = LOG_WARN;
+static const char *const names[] = { "error", "warn", "notice", "info", "debug" };
+static atomic_int current = LOG_NOTICE;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char prefix[64] = "tributary";
 

@@ -68,8 +68,8 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_PIN] = { "TRIB_PIN", "off", SETTING_TEXT,
 	                  "cores for the lane threads, in order, e.g. 0,1; off: the kernel chooses",
 	                  NULL },
-	[SETTING_LOG] = { "TRIB_LOG", "warn", SETTING_TEXT,
-	                  "what is logged to stderr: error, warn, info or debug", NULL },
+	[SETTING_LOG] = { "TRIB_LOG", "notice", SETTING_TEXT,
+	                  "what is logged to stderr: error, warn, notice, info or debug", NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -87,7 +87,7 @@ static const struct {
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
-	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn info debug" },
+	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 };
 
 /* ---- the file ---- */

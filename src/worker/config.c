@@ -100,7 +100,7 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 	}
 	if (setting_text(SETTING_LOG, NULL) && log_set_level_name(setting_text(SETTING_LOG, NULL)))
 		return status_fail(TRIB_ERR_CONFIG,
-		                   "TRIB_LOG=\"%s\": expected error, warn, info or debug",
+		                   "TRIB_LOG=\"%s\": expected error, warn, notice, info or debug",
 		                   setting_text(SETTING_LOG, NULL));
 	config->timeout_s = options.timeout_s;
 	if ((status = read_place(&options, config)) ||

@@ -109,11 +109,14 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 
 	udp_text(&comm->config.aggregator, address, sizeof(address));
 	if (!heard)
-		return status_fail(TRIB_ERR_AGGREGATOR,
-		                   "no answer from the aggregator at %s within %.1f s: is tribd "
-		                   "running there, with the same TRIB_COOKIE? (trib check "
-		                   "--aggregator %s)",
-		                   address, comm->config.timeout_s, address);
+		return status_fail(
+			TRIB_ERR_AGGREGATOR,
+			"no answer from the aggregator at %s within %.1f s: is tribd "
+			"running there, with the same TRIB_COOKIE?%s (trib check "
+			"--aggregator %s)",
+			address, comm->config.timeout_s,
+			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
+			address);
 	list_ranks(all & ~present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
@@ -146,7 +149,9 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 		return TRIB_ERR_SYSTEM;
 	if (full < WIRE_PAYLOAD_MIN)
 		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", mtu);
-	log_info("rank %d: to the aggregator %s by %s, address %s, MTU %u", comm->config.rank,
+	/* Which way it goes is the first question when something is slow: once a job, say it. */
+	log_line(comm->config.rank == 0 && !comm->config.key ? LOG_NOTICE : LOG_INFO,
+	         "to the aggregator %s by interface %s, address %s, MTU %u",
 	         udp_text(peer, one, sizeof(one)), interface, udp_text(&local, two, sizeof(two)),
 	         mtu);
 	for (unsigned asks = 0; clock_now() < deadline; asks++) {

@@ -82,7 +82,7 @@ static void defaults_are_valid(void **state)
 	assert_int_equal(setting_count(SETTING_POOL, &count), TRIB_OK);
 	assert_int_equal(count, 64 << 20);
 	assert_int_equal(setting_count(SETTING_LOG, &count), TRIB_OK);
-	assert_int_equal(count, LOG_WARN);
+	assert_int_equal(count, LOG_NOTICE);
 }
 
 static void environment_goes_before_file(void **state)
@@ -99,7 +99,7 @@ static void environment_goes_before_file(void **state)
 	snprintf(expected, sizeof(expected), "%s:5", config_path);
 	assert_string_equal(origin, expected);
 	/* An empty value is none, here and there. */
-	assert_string_equal(setting_text(SETTING_LOG, &origin), "warn");
+	assert_string_equal(setting_text(SETTING_LOG, &origin), "notice");
 	setenv("TRIB_LANES", "", 1);
 	assert_string_equal(setting_text(SETTING_LANES, NULL), "2");
 	unlink(config_path);
@@ -118,7 +118,7 @@ static void file_with_nonsense_is_survived(void **state)
 	setenv("TRIB_CONFIG", "/nonexistent/tributary.conf", 1);
 	assert_int_equal(setting_count(SETTING_JOB, &job), TRIB_OK);
 	assert_int_equal(job, 1);
-	log_set_level(LOG_WARN);
+	log_set_level(LOG_NOTICE);
 }
 
 static void launchers_give_rank_and_size(void **state)
