@@ -17,7 +17,8 @@
  *     trib_finalize(comm);
  *
  * Results are bitwise equal on all ranks, and from run to run: sums of floats
- * are taken in fixed point with a scale per block, so order never matters.
+ * are taken in fixed point with a scale per block, so order never matters. A
+ * block is what fits a packet; TRIB_MTU gives the same bits on unlike networks.
  * See docs/numbers.md for the error bound.
  *
  * Threads: any thread may call any function, also on one communicator, as

@@ -72,7 +72,7 @@ struct bench_result {
 	struct bench_stats stats;
 	double cpu_s, payload_bytes; /* of the aggregator */
 	unsigned runs, failed;
-	char note[320]; /* why the last of the failed did */
+	char note[400]; /* why the last of the failed did */
 	/* While it is being measured: */
 	double *times; /* a row of `iterations` for every run that went well */
 };

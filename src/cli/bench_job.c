@@ -130,7 +130,7 @@ struct collector {
 	const struct bench_run *run;
 	struct bench_outcome *outcome;
 	double *samples; /* NaN where none came */
-	char last[160];  /* the last line that was no sample, for what failed */
+	char last[240];  /* the last line that was no sample, for what failed */
 	unsigned last_from;
 };
 

@@ -40,7 +40,7 @@ struct bench_outcome {
 	double *times; /* a time for each iteration */
 	double cpu_s, payload_bytes;
 	bool stopped;  /* by a signal: the whole benchmark ends */
-	char why[320]; /* it failed */
+	char why[400]; /* it failed */
 };
 
 void words_add(struct bench_words *words, const char *format, ...)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -13,6 +14,18 @@
 #endif
 
 /* ---- programs ---- */
+
+/* Puts the path without its "..", for those who read it; false where nothing can be run. */
+static bool program_at(char *path, size_t room)
+{
+	char *plain = access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
+
+	if (!plain)
+		return false;
+	snprintf(path, room, "%s", plain);
+	free(plain);
+	return true;
+}
 
 bool bench_program_find(const char *name, char *out, size_t room)
 {
@@ -27,11 +40,11 @@ bool bench_program_find(const char *name, char *out, size_t room)
 	slash = strrchr(self, '/');
 	for (unsigned i = 0; slash && i < sizeof(folders) / sizeof(*folders); i++) {
 		snprintf(out, room, "%.*s/%s%s", (int)(slash - self), self, folders[i], name);
-		if (access(out, X_OK) == 0)
+		if (program_at(out, room))
 			return true;
 	}
 	snprintf(out, room, TRIB_LIBEXECDIR "/%s", name);
-	return access(out, X_OK) == 0;
+	return program_at(out, room);
 }
 
 static bool launcher_find(const char *name)

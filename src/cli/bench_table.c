@@ -100,6 +100,7 @@ static int name_width(const struct bench_report *report)
 
 static void notes_print(const struct bench_report *report)
 {
+	const struct cluster_options *net = &report->options->net;
 	bool peers = report->n_systems > 1;
 	char size[24], name[96];
 
@@ -107,6 +108,8 @@ static void notes_print(const struct bench_report *report)
 		printf("\nlimit: what the links allow, headers not counted: for tributary that of "
 		       "aggregation%s.\n",
 		       peers ? ", for the others that of a ring" : "");
+	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
+		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 

@@ -186,7 +186,7 @@ static void errors_name_variable_value_and_expectation(void **state)
 		{ SETTING_RATE_LIMIT, "fast", "1gbit" },
 		{ SETTING_MULTICAST, "on", "off auto" },
 		{ SETTING_OFFLOAD, "maybe", "off on" },
-		{ SETTING_LOG, "loud", "error warn info debug" },
+		{ SETTING_LOG, "loud", "error warn notice info debug" },
 	};
 	uint64_t value = 77;
 
