@@ -54,7 +54,7 @@ void job_program_words(const struct bench_run *run, struct bench_words *argv);
 trib_status job_folder(struct bench_job *job);
 
 const char *run_address(const struct bench_run *run, int rank);
-/* Where a program of ours is: beside trib, in the build folder or in libexec. False: nowhere. */
+/* Where a program of bench/peers is: in the build folder, or installed. False: nowhere. */
 bool bench_program_find(const char *name, char *out, size_t room);
 
 trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome);

@@ -15,14 +15,22 @@
 
 /* ---- programs ---- */
 
-/* Puts the path without its "..", for those who read it; false where nothing can be run. */
-static bool program_at(char *path, size_t room)
+/* `name` in a folder given from the one that trib is in; `out` gets its path without any "..". */
+static bool beside_find(const char *folder, const char *name, char *out, size_t room)
 {
-	char *plain = access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
+	char self[2048], path[4096], *slash, *plain;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	snprintf(path, sizeof(path), "%s/%s%s", self, folder, name);
+	plain = access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
 	if (!plain)
 		return false;
-	snprintf(path, room, "%s", plain);
+	snprintf(out, room, "%s", plain);
 	free(plain);
 	return true;
 }
@@ -30,21 +38,15 @@ static bool program_at(char *path, size_t room)
 bool bench_program_find(const char *name, char *out, size_t room)
 {
 	/* trib is in build/src or build/src/cli, or installed in bin. */
-	static const char *const folders[] = { "", "../bench/peers/", "../../bench/peers/", "../",
+	static const char *const folders[] = { "../bench/peers/", "../../bench/peers/",
 		                               "../libexec/tributary/" };
-	char self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
-	self[n > 0 ? n : 0] = '\0';
-	slash = strrchr(self, '/');
-	for (unsigned i = 0; slash && i < sizeof(folders) / sizeof(*folders); i++) {
-		snprintf(out, room, "%.*s/%s%s", (int)(slash - self), self, folders[i], name);
-		if (program_at(out, room))
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		if (beside_find(folders[i], name, out, room))
 			return true;
 	}
 	snprintf(out, room, TRIB_LIBEXECDIR "/%s", name);
-	return program_at(out, room);
+	return access(out, X_OK) == 0;
 }
 
 static bool launcher_find(const char *name)
@@ -84,7 +86,7 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 
 	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
 		return status_fail_errno("cannot draw a random cookie");
-	if (!bench_program_find("tribd", daemon, sizeof(daemon)))
+	if (!beside_find("", "tribd", daemon, sizeof(daemon)))
 		snprintf(daemon, sizeof(daemon), "tribd");
 	task->service = true;
 	job->ready_word = "ready on";

@@ -203,7 +203,7 @@ static inline void dense_answer(const struct dense_lane *lane, const struct dens
 	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
 
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
-		status->missing[i] = repeat[i] = 0;
+		status->missing[i] = status->complete[i] = repeat[i] = 0;
 	status->low = lane->low;
 	status->waiting = dense_waiting(lane, cells, lane->ack[child]);
 	status->base = report->base;
@@ -214,6 +214,8 @@ static inline void dense_answer(const struct dense_lane *lane, const struct dens
 		const struct dense_cell *cell = &cells[dense_index(lane, position)];
 		uint64_t bit = 1ull << (i % 64);
 
+		if (position < lane->low || (cell->position == position && cell->complete))
+			status->complete[i / 64] |= bit;
 		if (dense_is_missing(lane, cells, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&

@@ -110,7 +110,8 @@ struct wire_status {
 	uint64_t base;    /* as in the report that is answered */
 	uint32_t stamp;
 	uint32_t bits;
-	uint64_t missing[WIRE_GROUP / 64]; /* 1: this fragment of the child is not here */
+	uint64_t missing[WIRE_GROUP / 64];  /* 1: this fragment of the child is not here */
+	uint64_t complete[WIRE_GROUP / 64]; /* 1: everyone's are */
 };
 
 #define WIRE_NAME_MAX 64
@@ -157,7 +158,7 @@ struct wire_abort {
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_report) == 152, "report");
-_Static_assert(sizeof(struct wire_status) == 160, "status");
+_Static_assert(sizeof(struct wire_status) == 288, "status");
 _Static_assert(sizeof(struct wire_join) == 112, "join");
 _Static_assert(sizeof(struct wire_welcome) == 448, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");

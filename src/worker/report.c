@@ -116,24 +116,40 @@ uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet)
 	return build_report(stream, stream->done, now, packet);
 }
 
-/* One fragment that the status speaks of; gives how many it turned out to have lost. */
-static uint32_t take_word(struct stream *stream, struct round *round, uint64_t position,
-                          uint32_t stamp, bool missing, uint64_t now)
+/*
+ * Who does not get a result is done with a fragment when it is at the
+ * aggregator, in its final form; after a guess, that it was there is not
+ * enough, as a higher exponent may have thrown it out: then it must be complete.
+ */
+static bool is_delivered(const struct round *round, uint32_t index, bool missing, bool complete)
 {
-	uint32_t index = (uint32_t)(position - round->base);
-	uint32_t before = round->finished, todo = round->todo, lost = 0;
+	if (round_wants(round, index))
+		return false;
+	return complete || (!missing && !round->guessed && round_is_final(round, index));
+}
 
+/* One fragment that the status speaks of; gives how many it turned out to have lost. */
+static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t stamp, bool missing,
+                          bool complete, uint64_t now)
+{
+	struct round *round = stream_find(stream, position);
+	uint32_t index, before, todo, lost = 0;
+
+	if (!round)
+		return 0;
+	index = (uint32_t)(position - round->base);
+	before = round->finished;
+	todo = round->todo;
 	/* Only what was asked after all of the group had left says anything about it. */
 	if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
 	    !is_after(stamp, round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP]))
 		return 0;
-	if (!missing) {
-		if (!round_wants(round, index) && round_is_final(round, index))
-			round_finish(round, index);
-	} else if (round_is_settled(round, index)) {
+	if (is_delivered(round, index, missing, complete)) {
+		round_finish(round, index);
+	} else if (missing && round_is_settled(round, index)) {
 		round_repeat(round, index);
 		lost = round->todo - todo; /* one already marked is no new loss */
-	} /* else sent on a guess: it may be there, below another's exponent */
+	} /* sent on a guess, it may be there, below another's exponent */
 	stream->todo += round->todo - todo;
 	stream_settle(stream, round, before, now);
 	return lost;
@@ -149,13 +165,10 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 	stream->waiting = status->waiting;
 	if (status->stamp && rtt < 1000 * MS)
 		stream->rtt = (7 * stream->rtt + rtt) / 8;
-	for (uint32_t i = 0; i < status->bits; i++) {
-		struct round *round = stream_find(stream, status->base + i);
-
-		if (round)
-			lost += take_word(stream, round, status->base + i, status->stamp,
-			                  bitmap_get(status->missing, i), now);
-	}
+	for (uint32_t i = 0; i < status->bits; i++)
+		lost += take_word(stream, status->base + i, status->stamp,
+		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
+		                  now);
 	flight_confirm(&stream->flight, status->stamp, lost);
 	if (lost)
 		stream->progress_at = now;

@@ -184,6 +184,7 @@ static uint32_t build_data(struct round *round, uint32_t block, unsigned workers
 		*scale = round->top_class[block] != ROUND_UNKNOWN ? round->top_class[block]
 		                                                  : round->own_class[block];
 		round->sent_class[block] = *scale;
+		round->guessed |= round->top_class[block] == ROUND_UNKNOWN;
 		number_encode(round->type, source, n, *scale, workers, out);
 		break;
 	}
@@ -300,7 +301,11 @@ bool round_may_send(const struct round *round, uint32_t index, uint64_t now)
 		return true;
 	if (block / round->per_exponents >= round->next_exponents)
 		return false;
-	if (round->top_class[block] == ROUND_UNKNOWN && now < round->gate)
+	/*
+	 * Who gets no result never guesses: the aggregator would say "arrived" of a guess that
+	 * another's higher exponent throws out later.
+	 */
+	if (round->top_class[block] == ROUND_UNKNOWN && (now < round->gate || !round->receives))
 		return false;
 	/*
 	 * A block with NaN or infinities waits for the specials' result: in

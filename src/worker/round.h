@@ -36,6 +36,7 @@ struct round {
 	enum round_coding coding;
 	bool average, for_max;
 	bool contributes, receives;
+	bool guessed; /* data left before everyone's exponents were known */
 	uint8_t op, from, to, shape;
 
 	uint64_t base; /* position of its first fragment */

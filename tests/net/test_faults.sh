@@ -45,6 +45,15 @@ for fault in "loss 0.1 lost" "dup 0.2 duplicated" "reorder 0.2 reordered" "corru
 	down
 done
 
+# --- reduces of floats: a rank that gets no result has only the aggregator's word that its part,
+# at the highest exponent of all, is there
+up $name --hosts 4 --servers 1 --switch --link 200mbit "${all[@]}" --seed 112
+for only in reduce reduce_scatter; do
+	run_options='--pool 100K' go_right "all faults, $only, a small pool" 4 \
+		--only $only --rounds 60 --seed 112 --max 30000
+done
+down
+
 # --- on a bridge with one link for the aggregator, several lanes, a small pool
 up $name --hosts 3 --servers 1 --link 200mbit "${all[@]}" --seed 21
 run_options='--lanes 2 --pool 256K' go_right "all faults, 2 lanes, a small pool" 3 \

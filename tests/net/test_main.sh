@@ -3,6 +3,7 @@
 # The main job, made very small: a network is trained, and all workers end with the same weights.
 # Usage: test_main.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
+need_clusters "$@"
 start "$@"
 train=$build/examples/train
 [ -x "$train" ] || skip "this build has no $train"
@@ -19,7 +20,6 @@ trained() { # WHAT
 check "on loopback, the run ends well" go -n 4 --timeout 30 -- "${job[@]}"
 trained "on loopback"
 
-need_clusters "$@"
 up ti$$ --hosts 4 --servers 1 --switch --link 1gbit || skip "no cluster: $(cat "$work/up")"
 check "on a cluster, the run ends well" go -n 4 --net $cluster --timeout 30 -- "${job[@]}"
 trained "on a cluster"

@@ -233,6 +233,34 @@ static void test_floats_same_bits(void **state)
 	free(again);
 }
 
+/*
+ * A reduce whose other ranks get no result: they are done when their part is
+ * there for good, which a guess that was too low is not, although it was there.
+ */
+static void test_reduce_after_guess(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct sim_options options = { .workers = 2,
+			                       .cells = seed % 2 ? 64 : 1024,
+			                       .payload = 256,
+			                       .loss = 0.3,
+			                       .dup = 0.05,
+			                       .delayed = 0.1,
+			                       .seed = 1000 + seed };
+		struct sim *sim;
+		struct job job;
+
+		options.start_ns[seed % 2] = 8000000; /* so that the others guess */
+		sim = sim_new(&options);
+		job_make(&job, sim, 2, 9000, true);
+		job_post(&job, sim, TRIB_F32, TRIB_SUM, WIRE_ALL, (uint8_t)(seed / 2 % 2));
+		run(sim);
+		job_free(&job);
+		sim_free(sim);
+	}
+}
+
 /* Without faults a fragment is sent once, and nothing is asked for twice. */
 static void test_no_waste(void **state)
 {
@@ -316,9 +344,9 @@ static void test_millions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_integers_exact), cmocka_unit_test(test_floats_same_bits),
-		cmocka_unit_test(test_no_waste),       cmocka_unit_test(test_pool_is_a_dial),
-		cmocka_unit_test(test_millions),
+		cmocka_unit_test(test_integers_exact),     cmocka_unit_test(test_floats_same_bits),
+		cmocka_unit_test(test_reduce_after_guess), cmocka_unit_test(test_no_waste),
+		cmocka_unit_test(test_pool_is_a_dial),     cmocka_unit_test(test_millions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wire: docs/wire.md is read, and every struct, value and the packet in
+ * it must be what the code has, no more and no less. Then the checksum and
+ * the parser by themselves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "wire/crc.h"
+#include "wire/parse.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- the code, as tables ---- */
+
+struct field {
+	const char *owner, *name;
+	size_t offset, size;
+};
+
+#define FIELD(type, name)                                                                   \
+	{                                                                                   \
+#type, #name, offsetof(struct type, name), sizeof(((struct type *)0)->name) \
+	}
+
+static const struct field fields[] = {
+	FIELD(wire_header, magic),
+	FIELD(wire_header, type),
+	FIELD(wire_header, flags),
+	FIELD(wire_header, crc),
+	FIELD(wire_header, cookie),
+	FIELD(wire_header, job),
+	FIELD(wire_header, comm),
+	FIELD(wire_header, epoch),
+	FIELD(wire_header, child),
+	FIELD(wire_header, op),
+	FIELD(wire_header, pos),
+	FIELD(wire_header, ack),
+	FIELD(wire_header, scale),
+	FIELD(wire_header, from),
+	FIELD(wire_header, to),
+	FIELD(wire_report, base),
+	FIELD(wire_report, stamp),
+	FIELD(wire_report, bits),
+	FIELD(wire_report, young),
+	FIELD(wire_report, reserved),
+	FIELD(wire_report, missing),
+	FIELD(wire_status, low),
+	FIELD(wire_status, waiting),
+	FIELD(wire_status, base),
+	FIELD(wire_status, stamp),
+	FIELD(wire_status, bits),
+	FIELD(wire_status, missing),
+	FIELD(wire_status, complete),
+	FIELD(wire_join, key),
+	FIELD(wire_join, pool_bytes),
+	FIELD(wire_join, nonce),
+	FIELD(wire_join, rank),
+	FIELD(wire_join, size),
+	FIELD(wire_join, payload),
+	FIELD(wire_join, lanes),
+	FIELD(wire_join, timeout_ms),
+	FIELD(wire_join, pid),
+	FIELD(wire_join, host),
+	FIELD(wire_welcome, cookie),
+	FIELD(wire_welcome, present),
+	FIELD(wire_welcome, verdict),
+	FIELD(wire_welcome, cells),
+	FIELD(wire_welcome, payload),
+	FIELD(wire_welcome, lanes),
+	FIELD(wire_welcome, comm),
+	FIELD(wire_welcome, epoch),
+	FIELD(wire_welcome, port),
+	FIELD(wire_welcome, multicast_port),
+	FIELD(wire_welcome, multicast_group),
+	FIELD(wire_welcome, dead_after_ms),
+	FIELD(wire_welcome, text),
+	FIELD(wire_abort, status),
+	FIELD(wire_abort, rank),
+	FIELD(wire_abort, text),
+};
+
+struct value {
+	const char *owner, *name;
+	uint64_t value;
+};
+
+#define VALUE(owner, name)         \
+	{                          \
+		owner, #name, name \
+	}
+
+static const struct value values[] = {
+	VALUE("constants", WIRE_MAGIC),
+	VALUE("constants", WIRE_HEADER),
+	VALUE("constants", WIRE_PAYLOAD_MIN),
+	VALUE("constants", WIRE_PAYLOAD_MAX),
+	VALUE("constants", WIRE_ALL),
+	VALUE("constants", WIRE_CHILDREN_MAX),
+	VALUE("constants", WIRE_GROUP),
+	VALUE("constants", WIRE_LANES_MAX),
+	VALUE("constants", WIRE_LANE_SHIFT),
+	VALUE("constants", WIRE_NAME_MAX),
+	VALUE("constants", WIRE_TEXT_MAX),
+	VALUE("wire_type", WIRE_DATA),
+	VALUE("wire_type", WIRE_RESULT),
+	VALUE("wire_type", WIRE_REPORT),
+	VALUE("wire_type", WIRE_STATUS),
+	VALUE("wire_type", WIRE_JOIN),
+	VALUE("wire_type", WIRE_WELCOME),
+	VALUE("wire_type", WIRE_ABORT),
+	VALUE("wire_type", WIRE_BYE),
+	VALUE("wire_type", WIRE_QUERY),
+	VALUE("wire_type", WIRE_ANSWER),
+	VALUE("wire_flag", WIRE_HEARS_MULTICAST),
+	VALUE("wire_flag", WIRE_AVERAGE),
+	VALUE("wire_flag", WIRE_RESENT),
+	VALUE("wire_flag", WIRE_PADDING_SHIFT),
+	VALUE("wire_flag", WIRE_TYPE_SHIFT),
+	VALUE("wire_op", WIRE_ADD8),
+	VALUE("wire_op", WIRE_ADD32),
+	VALUE("wire_op", WIRE_ADD64),
+	VALUE("wire_op", WIRE_MIN_I8),
+	VALUE("wire_op", WIRE_MIN_U8),
+	VALUE("wire_op", WIRE_MIN_I32),
+	VALUE("wire_op", WIRE_MIN_U32),
+	VALUE("wire_op", WIRE_MIN_I64),
+	VALUE("wire_op", WIRE_MIN_U64),
+	VALUE("wire_op", WIRE_MAX_I8),
+	VALUE("wire_op", WIRE_MAX_U8),
+	VALUE("wire_op", WIRE_MAX_I32),
+	VALUE("wire_op", WIRE_MAX_U32),
+	VALUE("wire_op", WIRE_MAX_I64),
+	VALUE("wire_op", WIRE_MAX_U64),
+	VALUE("wire_op", WIRE_MAX_U16),
+	VALUE("wire_op", WIRE_OR64),
+	VALUE("wire_verdict", WIRE_JOINED),
+	VALUE("wire_verdict", WIRE_WAIT),
+	VALUE("wire_verdict", WIRE_REFUSED),
+};
+
+static const struct {
+	const char *name;
+	size_t size;
+} structs[] = {
+	{ "wire_header", sizeof(struct wire_header) },
+	{ "wire_report", sizeof(struct wire_report) },
+	{ "wire_status", sizeof(struct wire_status) },
+	{ "wire_join", sizeof(struct wire_join) },
+	{ "wire_welcome", sizeof(struct wire_welcome) },
+	{ "wire_abort", sizeof(struct wire_abort) },
+};
+
+/* ---- the document ---- */
+
+struct document {
+	bool struct_seen[countof(structs)], field_seen[countof(fields)],
+		value_seen[countof(values)];
+	char owner[64]; /* of the table that we are in */
+	size_t end;     /* of the field before: fields leave no gap */
+	uint8_t packet[256];
+	size_t packet_bytes;
+};
+
+static void check_field(struct document *document, const char *name, size_t offset, size_t size)
+{
+	for (size_t i = 0; i < countof(fields); i++) {
+		if (strcmp(fields[i].owner, document->owner) || strcmp(fields[i].name, name))
+			continue;
+		assert_false(document->field_seen[i]);
+		document->field_seen[i] = true;
+		assert_int_equal(fields[i].offset, offset);
+		assert_int_equal(fields[i].size, size);
+		assert_int_equal(offset, document->end);
+		document->end = offset + size;
+		return;
+	}
+	fail_msg("docs/wire.md: %s has no field %s", document->owner, name);
+}
+
+static void check_value(struct document *document, const char *name, uint64_t value)
+{
+	for (size_t i = 0; i < countof(values); i++) {
+		if (strcmp(values[i].owner, document->owner) || strcmp(values[i].name, name))
+			continue;
+		assert_false(document->value_seen[i]);
+		document->value_seen[i] = true;
+		if (values[i].value != value)
+			fail_msg("docs/wire.md: %s is not %llu", name, (unsigned long long)value);
+		return;
+	}
+	fail_msg("docs/wire.md: %s has no %s", document->owner, name);
+}
+
+static void check_struct(struct document *document, size_t size)
+{
+	for (size_t i = 0; i < countof(structs); i++) {
+		if (strcmp(structs[i].name, document->owner))
+			continue;
+		assert_int_equal(structs[i].size, size);
+		document->struct_seen[i] = true;
+		document->end = 0;
+		return;
+	}
+	fail_msg("docs/wire.md: no struct %s", document->owner);
+}
+
+static void take_line(struct document *document, const char *line)
+{
+	char name[64];
+	unsigned long long a, b;
+	long long c;
+
+	if (sscanf(line, "### struct %63[a-z_], %llu bytes", document->owner, &a) == 2)
+		check_struct(document, a);
+	else if (sscanf(line, "### enum %63[a-z_]", document->owner) == 1 ||
+	         sscanf(line, "### %63[a-z]", document->owner) == 1)
+		return;
+	else if (strncmp(line, "## ", 3) == 0)
+		document->owner[0] = 0;
+	else if (!document->owner[0])
+		return;
+	else if (sscanf(line, "| %llu | %llu | `%63[a-z_]` |", &a, &b, name) == 3)
+		check_field(document, name, a, b);
+	else if (sscanf(line, "| %lli | `%63[A-Z0-9_]` |", &c, name) == 2 ||
+	         sscanf(line, "| `%63[A-Z0-9_]` | %lli |", name, &c) == 2)
+		check_value(document, name, (uint64_t)c);
+	else if (line[0] == '|')
+		assert_true(strstr(line, "|---") || strstr(line, "| offset |") ||
+		            strstr(line, "| value |"));
+}
+
+static void take_packet_line(struct document *document, const char *line)
+{
+	int used;
+	unsigned byte;
+
+	for (; sscanf(line, " %2x%n", &byte, &used) == 1; line += used)
+		document->packet[document->packet_bytes++] = (uint8_t)byte;
+}
+
+static struct document *read_document(void)
+{
+	struct document *document = calloc(1, sizeof(*document));
+	FILE *file = fopen(WIRE_DOCUMENT, "r");
+	char line[1024];
+	bool in_packet = false;
+
+	assert_non_null(document);
+	if (!file)
+		fail_msg("%s cannot be opened", WIRE_DOCUMENT);
+	while (fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "```", 3) == 0)
+			in_packet = strncmp(line, "```packet", 9) == 0;
+		else if (in_packet)
+			take_packet_line(document, line);
+		else
+			take_line(document, line);
+	}
+	fclose(file);
+	return document;
+}
+
+static void test_document(void **state)
+{
+	struct document *document = read_document();
+
+	(void)state;
+	for (size_t i = 0; i < countof(structs); i++)
+		if (!document->struct_seen[i])
+			fail_msg("docs/wire.md: struct %s is missing", structs[i].name);
+	for (size_t i = 0; i < countof(fields); i++)
+		if (!document->field_seen[i])
+			fail_msg("docs/wire.md: %s.%s is missing", fields[i].owner, fields[i].name);
+	for (size_t i = 0; i < countof(values); i++)
+		if (!document->value_seen[i])
+			fail_msg("docs/wire.md: %s is missing", values[i].name);
+	/* Whoever adds to an enum has to come by here. */
+	assert_int_equal(WIRE_TYPES_END, WIRE_ANSWER + 1);
+	assert_int_equal(WIRE_OPS_END, WIRE_OR64 + 1);
+	free(document);
+}
+
+static void test_document_packet(void **state)
+{
+	struct document *document = read_document();
+	uint64_t built[7] = { 0 }, given[7];
+	struct wire_header *header = (void *)built;
+	const int32_t elements[] = { 1, -2, 1000 };
+
+	(void)state;
+	assert_int_equal(document->packet_bytes, sizeof(given));
+	memcpy(given, document->packet, sizeof(given));
+	assert_int_equal(wire_parse(given, sizeof(given)), WIRE_SOUND);
+	header->type = WIRE_DATA;
+	header->flags = WIRE_RESENT | 4 << WIRE_PADDING_SHIFT | (8 & 7) << WIRE_TYPE_SHIFT;
+	header->cookie = 0x1122334455667788;
+	header->job = 7;
+	header->comm = 3;
+	header->epoch = 1;
+	header->child = 2;
+	header->op = WIRE_ADD32;
+	header->pos = wire_pos(1, 0x102);
+	header->ack = 0x100;
+	header->scale = 0x21;
+	header->from = header->to = WIRE_ALL;
+	memcpy(header + 1, elements, sizeof(elements));
+	wire_seal(built, sizeof(built));
+	assert_memory_equal(built, given, sizeof(given));
+	assert_int_equal(wire_lane(header), 1);
+	assert_int_equal(wire_position(header), 0x102);
+	free(document);
+}
+
+/* ---- the checksum ---- */
+
+#define WORDS_MAX ((WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8)
+
+static uint64_t random_state = 1;
+
+static uint64_t next_random(void)
+{
+	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static void randomize(uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		words[i] = next_random();
+}
+
+static void test_crc_portable(void **state)
+{
+	static uint64_t words[WORDS_MAX];
+
+	(void)state;
+	for (size_t n = 5; n <= WORDS_MAX; n++) {
+		uint32_t crc;
+
+		randomize(words, n);
+		crc = wire_crc(words, n * 8);
+		assert_int_equal(crc, wire_crc_portable(words, n * 8));
+		words[0] ^= 0xffffffff00000000ull; /* the field itself is not in it */
+		assert_int_equal(crc, wire_crc(words, n * 8));
+	}
+}
+
+/* By bits, from the polynomial: what docs/wire.md says and nothing else. */
+static uint32_t crc_by_bits(uint32_t state, uint64_t word)
+{
+	for (int bit = 0; bit < 64; bit++) {
+		uint32_t out = (state ^ (uint32_t)(word >> bit)) & 1;
+
+		state = state >> 1 ^ (out ? 0x82f63b78 : 0); /* 0x1edc6f41, reflected */
+	}
+	return state;
+}
+
+static void test_crc_as_documented(void **state)
+{
+	uint64_t words[23];
+	uint32_t s[4] = { ~0u, ~0u, ~0u, ~0u };
+	size_t n = countof(words);
+
+	(void)state;
+	randomize(words, n);
+	for (size_t i = 0; i < n; i++)
+		s[i % 4] = crc_by_bits(s[i % 4], i ? words[i] : (uint32_t)words[i]);
+	for (uint32_t k = 0; k < 4; k++) {
+		s[k] += (k + 1) * 0x9e3779b9u;
+		s[k] = (s[k] ^ s[k] >> 16) * 0x7feb352du;
+		s[k] = (s[k] ^ s[k] >> 15) * 0x846ca68bu;
+		s[k] ^= s[k] >> 16;
+	}
+	s[0] = crc_by_bits(~0u, (uint64_t)s[1] << 32 | s[0]);
+	assert_int_equal(wire_crc(words, sizeof(words)),
+	                 (uint32_t)~crc_by_bits(s[0], (uint64_t)s[3] << 32 | s[2]));
+}
+
+/* A burst of `length` bits from bit `at` on: its ends are wrong, and any bits between. */
+static void burst(uint64_t *words, size_t at, unsigned length)
+{
+	uint64_t pattern =
+		length > 1 ? (next_random() & ((1ull << length) - 1)) | 1ull << (length - 1) | 1
+			   : 1;
+
+	words[at / 64] ^= pattern << at % 64;
+	if (at % 64 && at % 64 + length > 64)
+		words[at / 64 + 1] ^= pattern >> (64 - at % 64);
+}
+
+static void test_crc_finds(void **state)
+{
+	uint64_t words[190], right[190];
+	size_t bytes = sizeof(words);
+	uint32_t crc, *halves = (void *)words;
+
+	(void)state;
+	randomize(right, countof(right));
+	memcpy(words, right, bytes);
+	crc = wire_crc(right, bytes);
+	for (size_t at = 64; at < 64 * countof(words); at++) { /* from the cookie on */
+		for (unsigned length = 1; length <= 32; length++) {
+			if (at + length > 64 * countof(words))
+				continue;
+			burst(words, at, length);
+			assert_int_not_equal(wire_crc(words, bytes), crc);
+			memcpy(&words[at / 64], &right[at / 64],
+			       at / 64 + 1 < countof(words) ? 16 : 8);
+		}
+	}
+	for (size_t at = 0; at < 32; at++) { /* magic, type, flags */
+		words[0] ^= 1ull << at;
+		assert_int_not_equal(wire_crc(words, bytes), crc);
+		words[0] ^= 1ull << at;
+	}
+	/* The same error in two places, and elements that have changed places. */
+	for (size_t distance = 1; distance < 40; distance++) {
+		for (size_t i = 2; i + distance < 2 * countof(words); i++) {
+			uint32_t error = (uint32_t)next_random() | 1;
+
+			halves[i] ^= error;
+			halves[i + distance] ^= error;
+			assert_int_not_equal(wire_crc(words, bytes), crc);
+			memcpy(words, right, bytes);
+			uint32_t kept = halves[i];
+			halves[i] = halves[i + distance];
+			halves[i + distance] = kept;
+			assert_int_not_equal(wire_crc(words, bytes), crc);
+			memcpy(words, right, bytes);
+		}
+	}
+	/* A word more or less, of zeros too. */
+	words[countof(words) - 1] = right[countof(words) - 1] = 0;
+	crc = wire_crc(words, bytes);
+	for (size_t n = 5; n < countof(words); n++)
+		assert_int_not_equal(wire_crc(words, n * 8), crc);
+}
+
+/* ---- the parser ---- */
+
+static const struct form {
+	uint8_t type;
+	uint32_t payload;
+	bool longer; /* may be */
+} forms[] = {
+	{ WIRE_DATA, 0, true },
+	{ WIRE_RESULT, 0, true },
+	{ WIRE_REPORT, sizeof(struct wire_report), false },
+	{ WIRE_STATUS, sizeof(struct wire_status), false },
+	{ WIRE_JOIN, sizeof(struct wire_join), true },
+	{ WIRE_WELCOME, sizeof(struct wire_welcome), true },
+	{ WIRE_ABORT, sizeof(struct wire_abort), false },
+	{ WIRE_BYE, 0, false },
+	{ WIRE_QUERY, 0, false },
+	{ WIRE_ANSWER, 8, true },
+};
+
+static uint64_t buffer[WORDS_MAX + 8];
+
+static struct wire_header *make(uint8_t type)
+{
+	struct wire_header *header = (void *)buffer;
+
+	memset(buffer, 0, sizeof(buffer));
+	header->type = type;
+	header->from = header->to = WIRE_ALL;
+	return header;
+}
+
+static enum wire_fault parse_sealed(uint32_t payload)
+{
+	wire_seal(buffer, WIRE_HEADER + payload);
+	return wire_parse(buffer, WIRE_HEADER + payload);
+}
+
+static void test_parse_lengths(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < countof(forms); f++) {
+		make(forms[f].type);
+		for (uint32_t payload = 0; payload <= WIRE_PAYLOAD_MAX + 16; payload += 8) {
+			bool right = payload == forms[f].payload ||
+			             (forms[f].longer && payload > forms[f].payload);
+
+			assert_int_equal(parse_sealed(payload), payload > WIRE_PAYLOAD_MAX
+			                                                ? WIRE_FAULT_LENGTH
+			                                        : right ? WIRE_SOUND
+			                                                : WIRE_FAULT_CONTENT);
+		}
+		/* Cut off anywhere, with the checksum of the whole. */
+		wire_seal(buffer, WIRE_HEADER + forms[f].payload);
+		for (size_t bytes = 0; bytes < WIRE_HEADER + forms[f].payload; bytes++)
+			assert_int_equal(wire_parse(buffer, bytes), bytes < WIRE_HEADER || bytes % 8
+			                                                    ? WIRE_FAULT_LENGTH
+			                                                    : WIRE_FAULT_CRC);
+		for (unsigned odd = 1; odd < 8; odd++)
+			assert_int_equal(wire_parse(buffer, WIRE_HEADER + forms[f].payload + odd),
+			                 WIRE_FAULT_LENGTH);
+	}
+}
+
+static void test_parse_header(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < countof(forms); f++) {
+		struct wire_header *header = make(forms[f].type);
+		uint8_t type = header->type;
+
+		assert_int_equal(parse_sealed(forms[f].payload), WIRE_SOUND);
+		header->magic ^= 0x0100; /* a version that is to come */
+		assert_int_equal(wire_parse(buffer, WIRE_HEADER + forms[f].payload),
+		                 WIRE_FAULT_MAGIC);
+		for (unsigned other = 0; other < 256; other++) {
+			header->type = (uint8_t)other;
+			if (other == 0 || other >= WIRE_TYPES_END)
+				assert_int_equal(parse_sealed(forms[f].payload), WIRE_FAULT_TYPE);
+		}
+		header->type = type;
+		for (unsigned child = 0; child < 256; child++) {
+			bool from_child = type == WIRE_DATA || type == WIRE_REPORT;
+			bool right =
+				child < WIRE_CHILDREN_MAX || (child == WIRE_ALL && !from_child);
+
+			header->child = (uint8_t)child;
+			assert_int_equal(parse_sealed(forms[f].payload),
+			                 right ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+		}
+		header->child = 0;
+		for (unsigned lane = 0; lane < 256; lane++) {
+			header->pos = wire_pos(lane, WIRE_POSITION_MASK);
+			assert_int_equal(parse_sealed(forms[f].payload),
+			                 lane < WIRE_LANES_MAX ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+		}
+		header->pos = 0;
+		for (unsigned value = 0; value < 256; value++) {
+			bool fragment = type == WIRE_DATA || type == WIRE_RESULT;
+			bool index = value < WIRE_CHILDREN_MAX || value == WIRE_ALL;
+
+			header->op = (uint8_t)value;
+			assert_int_equal(parse_sealed(forms[f].payload),
+			                 !fragment || value < WIRE_OPS_END ? WIRE_SOUND
+			                                                   : WIRE_FAULT_CONTENT);
+			header->op = 0;
+			header->from = (uint8_t)value;
+			assert_int_equal(parse_sealed(forms[f].payload),
+			                 !fragment || index ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+			header->from = WIRE_ALL;
+			header->to = (uint8_t)value;
+			assert_int_equal(parse_sealed(forms[f].payload),
+			                 !fragment || index ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+			header->to = WIRE_ALL;
+		}
+	}
+}
+
+static void test_parse_payload(void **state)
+{
+	static const uint32_t too_many[] = { WIRE_GROUP + 1, 1u << 31, UINT32_MAX };
+	static const struct {
+		uint8_t type;
+		size_t text, size, payload;
+	} texts[] = {
+		{ WIRE_JOIN, offsetof(struct wire_join, host), WIRE_NAME_MAX,
+		  sizeof(struct wire_join) },
+		{ WIRE_WELCOME, offsetof(struct wire_welcome, text), WIRE_TEXT_MAX,
+		  sizeof(struct wire_welcome) },
+		{ WIRE_ABORT, offsetof(struct wire_abort, text), WIRE_TEXT_MAX,
+		  sizeof(struct wire_abort) },
+		{ WIRE_ANSWER, 0, 64, 64 },
+	};
+	uint8_t *payload = (uint8_t *)(buffer + WIRE_HEADER / 8);
+
+	(void)state;
+	make(WIRE_REPORT);
+	for (size_t i = 0; i < countof(too_many); i++) {
+		((struct wire_report *)(void *)payload)->bits = too_many[i];
+		assert_int_equal(parse_sealed(sizeof(struct wire_report)), WIRE_FAULT_CONTENT);
+	}
+	((struct wire_report *)(void *)payload)->bits = WIRE_GROUP;
+	assert_int_equal(parse_sealed(sizeof(struct wire_report)), WIRE_SOUND);
+	make(WIRE_STATUS);
+	for (size_t i = 0; i < countof(too_many); i++) {
+		((struct wire_status *)(void *)payload)->bits = too_many[i];
+		assert_int_equal(parse_sealed(sizeof(struct wire_status)), WIRE_FAULT_CONTENT);
+	}
+	for (size_t i = 0; i < countof(texts); i++) {
+		make(texts[i].type);
+		memset(payload + texts[i].text, 'x', texts[i].size);
+		assert_int_equal(parse_sealed((uint32_t)texts[i].payload), WIRE_FAULT_CONTENT);
+		payload[texts[i].text + texts[i].size - 1] = 0;
+		assert_int_equal(parse_sealed((uint32_t)texts[i].payload), WIRE_SOUND);
+	}
+	for (int fault = WIRE_SOUND; fault <= WIRE_FAULTS_END; fault++)
+		assert_true(strlen(wire_fault_name((enum wire_fault)fault)) > 2);
+}
+
+/* Every single wrong bit of every type of packet is found. */
+static void test_parse_flips(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < countof(forms); f++) {
+		size_t bytes = WIRE_HEADER + forms[f].payload;
+
+		make(forms[f].type);
+		assert_int_equal(parse_sealed(forms[f].payload), WIRE_SOUND);
+		for (size_t bit = 0; bit < bytes * 8; bit++) {
+			buffer[bit / 64] ^= 1ull << bit % 64;
+			assert_int_not_equal(wire_parse(buffer, bytes), WIRE_SOUND);
+			buffer[bit / 64] ^= 1ull << bit % 64;
+		}
+	}
+}
+
+static void test_widen(void **state)
+{
+	static const uint64_t nears[] = { 0,          1,          1ull << 31, (1ull << 32) - 1,
+		                          1ull << 32, 5ull << 32, 1ull << 40, WIRE_POSITION_MASK };
+	static const int64_t steps[] = { 0, 1, -1, 1000, -1000, INT32_MAX, INT32_MIN };
+
+	(void)state;
+	for (size_t i = 0; i < countof(nears); i++) {
+		for (size_t k = 0; k < countof(steps); k++) {
+			uint64_t position = nears[i] + (uint64_t)steps[k];
+
+			assert_true(wire_widen((uint32_t)position, nears[i]) == position);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_document),     cmocka_unit_test(test_document_packet),
+		cmocka_unit_test(test_crc_portable), cmocka_unit_test(test_crc_as_documented),
+		cmocka_unit_test(test_crc_finds),    cmocka_unit_test(test_parse_lengths),
+		cmocka_unit_test(test_parse_header), cmocka_unit_test(test_parse_payload),
+		cmocka_unit_test(test_parse_flips),  cmocka_unit_test(test_widen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
