@@ -301,11 +301,7 @@ bool round_may_send(const struct round *round, uint32_t index, uint64_t now)
 		return true;
 	if (block / round->per_exponents >= round->next_exponents)
 		return false;
-	/*
-	 * Who gets no result never guesses: the aggregator would say "arrived" of a guess that
-	 * another's higher exponent throws out later.
-	 */
-	if (round->top_class[block] == ROUND_UNKNOWN && (now < round->gate || !round->receives))
+	if (round->top_class[block] == ROUND_UNKNOWN && now < round->gate)
 		return false;
 	/*
 	 * A block with NaN or infinities waits for the specials' result: in
