@@ -36,6 +36,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		{ "iterations", required_argument, NULL, 'i' },
 		{ "warmup", required_argument, NULL, 'w' },
 		{ "check", no_argument, NULL, 'c' },
+		{ "to-one", no_argument, NULL, '1' },
 		{ "late", required_argument, NULL, 'l' },
 		{ "algorithm", required_argument, NULL, 'a' },
 		{ 0 },
@@ -59,6 +60,9 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 			break;
 		case 'c':
 			options->check = true;
+			break;
+		case '1':
+			options->to_one = true;
 			break;
 		case 'l':
 			if (sscanf(optarg, "%d=%lf", &options->late_rank, &options->late_s) != 2)
@@ -170,6 +174,8 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 			break;
 		if (k >= options->warmup)
 			samples[k - options->warmup] = now_s() - start;
+		if (options->to_one && peer->rank)
+			continue;
 		if (options->check || k == 0 || k + 1 == rounds)
 			rc = sum_check(data, n, peer, k);
 	}

@@ -3,7 +3,7 @@
  * peers: one small program a system, all with the same command line and the
  * same output, so that `trib bench` compares like with like:
  *
- *     PROGRAM --bytes B --iterations I --warmup W [--check] [--late RANK=SECONDS]
+ *     PROGRAM --bytes B --iterations I --warmup W [--check] [--late RANK=SECONDS] [--to-one]
  *
  * prints a line `SAMPLE <rank> <iteration> <seconds>` for every timed f32 sum
  * allreduce of B bytes, and exits with 1 when a sum is wrong. A program has
@@ -23,7 +23,8 @@ extern "C" {
 struct peer_options {
 	size_t bytes;
 	unsigned iterations, warmup;
-	bool check; /* every sum; otherwise the first and the last */
+	bool check;  /* every sum; otherwise the first and the last */
+	bool to_one; /* the sum is wanted on rank 0 only; not every system has that */
 	int late_rank;
 	double late_s; /* this rank comes to every allreduce so much later */
 	const char *algorithm;

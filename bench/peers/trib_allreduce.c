@@ -23,6 +23,14 @@ static int comm_allreduce(void *comm, float *data, size_t count)
 	return -1;
 }
 
+static int comm_reduce(void *comm, float *data, size_t count)
+{
+	if (trib_reduce(comm, TRIB_IN_PLACE, data, count, TRIB_F32, TRIB_SUM, 0) == TRIB_OK)
+		return 0;
+	warnx("reduce: %s", trib_last_error());
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
 	struct peer_options options;
@@ -34,12 +42,13 @@ int main(int argc, char **argv)
 	samples = peer_alloc(options.iterations * sizeof(*samples));
 	if (trib_init(&comm, NULL) != TRIB_OK)
 		errx(1, "%s", trib_last_error());
-	rc = peer_measure(&(struct peer){ .rank = trib_rank(comm),
-	                                  .size = trib_size(comm),
-	                                  .context = comm,
-	                                  .barrier = comm_barrier,
-	                                  .allreduce = comm_allreduce },
-	                  &options, samples);
+	rc = peer_measure(
+		&(struct peer){ .rank = trib_rank(comm),
+	                        .size = trib_size(comm),
+	                        .context = comm,
+	                        .barrier = comm_barrier,
+	                        .allreduce = options.to_one ? comm_reduce : comm_allreduce },
+		&options, samples);
 	if (rc == 0)
 		peer_print(trib_rank(comm), samples, options.iterations);
 	if (trib_finalize(comm) != TRIB_OK) {

@@ -104,6 +104,8 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--hosts is 128 at most";
 	if (o->mtu > 65535)
 		return "--mtu is 65535 at most";
+	if (o->to_one && o->against)
+		return "--to-one is for Tributary alone";
 	if (is_switch && o->is_server)
 		return "--switch and --server exclude one another";
 	if (o->net_name &&
@@ -194,6 +196,8 @@ static int bench_allreduce_run(int argc, char **argv)
 		  "on this virtual cluster, instead of one made for it", "trib" },
 		{ "late", 0, OPTION_HOOK, &late, "HOST=S",
 		  "this worker comes to every allreduce S seconds late", "h2=0.1" },
+		{ "to-one", 0, OPTION_FLAG, &o.to_one, NULL,
+		  "the sum is wanted on h1 only: a reduce", NULL },
 		{ "sizes", 0, OPTION_HOOK, &sizes, "LIST", "bytes (1M,4M,16M,64M)", "16M,64M" },
 		{ "iterations", 0, OPTION_COUNT, &o.iterations, "N", "timed, a run (10)", NULL },
 		{ "warmup", 0, OPTION_COUNT, &o.warmup, "N", "not timed, before them (2)", NULL },

@@ -30,6 +30,7 @@ struct bench_options {
 	double timeout_s; /* of one run; 0: chosen by its size */
 	char late_host[16];
 	double late_s; /* late_host comes to every allreduce so much later */
+	bool to_one;   /* a reduce to the first host instead of an allreduce */
 	bool check;
 	const char *json, *plot;
 };

@@ -89,6 +89,8 @@ void job_program_words(const struct bench_run *run, struct bench_words *argv)
 	words_add(argv, "%u", run->warmup);
 	if (o->check)
 		words_add(argv, "--check");
+	if (o->to_one)
+		words_add(argv, "--to-one");
 	for (unsigned rank = 0; o->late_s > 0 && rank < run->place->workers; rank++) {
 		if (strcmp(run->place->cluster.hosts[rank].name, o->late_host) != 0)
 			continue;

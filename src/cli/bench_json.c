@@ -31,6 +31,7 @@ static void settings_print(FILE *out, const struct bench_report *report)
 		json_print_text(out, o->net_name);
 		fprintf(out, ",\n");
 	}
+	fprintf(out, "    \"collective\": \"%s\",\n", o->to_one ? "reduce" : "allreduce");
 	if (o->late_s > 0)
 		fprintf(out, "    \"late\": { \"host\": \"%s\", \"seconds\": %g },\n", o->late_host,
 		        o->late_s);

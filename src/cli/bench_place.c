@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hosts of a benchmark, and what their links allow. */
 #include "cli/bench.h"
+#include "wire/packet.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -112,26 +113,51 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 	         cluster->is_switch ? "has a port a host" : "is a server with one link");
 }
 
+/* What of a link's rate is left for payload: Ethernet, IP and the protocol above take theirs. */
+static double payload_share(const struct bench_place *place, bool aggregates)
+{
+	double mtu = place->cluster.mtu ? place->cluster.mtu : 1500;
+	double headers = aggregates ? 28 + WIRE_HEADER : 52; /* UDP; TCP with timestamps */
+
+	return (mtu - headers) / (mtu + 14);
+}
+
 /*
- * The least time that the links leave for an allreduce, headers not counted.
- * Aggregation: every host sends the vector and receives the sum, at once; the
- * sum cannot start before the last host does. A server's one link carries all
- * the vectors in. A ring: 2 (N - 1) / N of the vector through every link, half
- * of which needs the last host.
+ * A fragment's sum is there when every host has sent it, and the sums go on
+ * at the rate of the receiver: so the last host to start and the slower of
+ * its link and the receiver's set the time.
  */
+static double aggregation_limit(const struct bench_place *place,
+                                const struct bench_options *options, double bits)
+{
+	const struct cluster_host *hosts = place->cluster.hosts;
+	unsigned receivers = options->to_one ? 1 : place->workers;
+	double limit = 0;
+
+	for (unsigned i = 0; i < place->workers; i++) {
+		double start = strcmp(hosts[i].name, options->late_host) ? 0 : options->late_s;
+
+		for (unsigned j = 0; j < receivers; j++)
+			limit = fmax(limit, start + bits / fmin((double)hosts[i].rate_bps,
+			                                        (double)hosts[j].rate_bps));
+	}
+	/* A server's one link carries all the vectors in. */
+	return place->server_bps ? fmax(limit, place->workers * bits / (double)place->server_bps)
+	                         : limit;
+}
+
+/* The least time that the links leave for it. A ring: 2 (N - 1) / N of the vector through every
+   link, half of which needs the last host. */
 double bench_place_limit(const struct bench_place *place, const struct bench_options *options,
                          bool aggregates, uint64_t bytes)
 {
-	double bits = (double)bytes * 8, n = place->workers, late = options->late_s;
-	double slowest = (double)place->slowest_bps, server = (double)place->server_bps;
-	double around, alone;
+	double bits = (double)bytes * 8 / payload_share(place, aggregates), n = place->workers;
+	double around;
 
-	if (slowest == 0)
+	if (place->slowest_bps == 0)
 		return 0;
-	if (!aggregates) {
-		around = 2 * (n - 1) / n * bits / slowest;
-		return fmax(around, late + around / 2);
-	}
-	alone = late + bits / (server > 0 ? fmin(slowest, server) : slowest);
-	return server > 0 ? fmax(alone, n * bits / server) : alone;
+	if (aggregates)
+		return aggregation_limit(place, options, bits);
+	around = 2 * (n - 1) / n * bits / (double)place->slowest_bps;
+	return fmax(around, options->late_s + around / 2);
 }

@@ -105,7 +105,7 @@ static void notes_print(const struct bench_report *report)
 	char size[24], name[96];
 
 	if (report->results[0].limit_s > 0)
-		printf("\nlimit: what the links allow, headers not counted: for tributary that of "
+		printf("\nlimit: what the links allow after headers: for tributary that of "
 		       "aggregation%s.\n",
 		       peers ? ", for the others that of a ring" : "");
 	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
@@ -137,7 +137,7 @@ void bench_table_print(const struct bench_report *report)
 	char text[256], size[24];
 
 	bench_place_describe(report->place, text, sizeof(text));
-	printf("allreduce, f32 sum: %s\n", text);
+	printf("%s, f32 sum: %s\n", report->options->to_one ? "reduce" : "allreduce", text);
 	printf("median of %llu x %llu, the slowest rank counts\n\n",
 	       (unsigned long long)report->options->repeats,
 	       (unsigned long long)report->options->iterations);

@@ -14,7 +14,7 @@
 
 #define DEFAULT_PORT 7700
 #define RECEIVE_BYTES (32 << 20)
-#define SEND_BYTES (1 << 20)
+#define SEND_BYTES (512 << 10)
 
 static int fail(void)
 {

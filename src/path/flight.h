@@ -75,7 +75,9 @@ static inline void flight_confirm(struct flight *flight, uint32_t stamp, uint32_
 		return;
 	news = launched - flight->confirmed;
 	flight->confirmed = launched;
-	if ((double)flight->lost > FLIGHT_HEAVY_LOSS * (double)news) {
+	if (news < FLIGHT_MIN) {
+		; /* too few to judge by */
+	} else if ((double)flight->lost > FLIGHT_HEAVY_LOSS * (double)news) {
 		if (launched > flight->cut_until) {
 			double share = (double)flight->lost / (double)news;
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define YOUNG_MIN (2 * MS)
-#define REORDER 64u /* results may overtake one another by this much */
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
 static bool is_after(uint32_t a, uint32_t b)
@@ -25,11 +24,36 @@ static void queue_report(struct stream *stream, uint64_t base)
 void stream_report_sent(struct stream *stream)
 {
 	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
+	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
 
 	queue_report(stream, stream->done);
+	/* Where results were last looked for; mostly one report covers both. */
+	if (checked < base && base - checked < WIRE_GROUP / 2)
+		base = checked;
+	else
+		queue_report(stream, checked);
 	for (; base < stream->sent; base += WIRE_GROUP)
 		queue_report(stream, base);
 	stream->reported = stream->sent;
+}
+
+/* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */
+static uint32_t fill_missing(struct stream *stream, struct wire_report *report, bool lost)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; i < report->bits && (lost || asked < stream->ask); i++) {
+		struct round *round = stream_find(stream, report->base + i);
+		uint32_t index = round ? (uint32_t)(report->base + i - round->base) : 0;
+
+		if (!round || bitmap_get(round->have, index) || !round_wants(round, index) ||
+		    (lost && !bitmap_get(round->wanted, index)))
+			continue;
+		bitmap_clear(round->wanted, index);
+		bitmap_set(report->missing, i);
+		asked++;
+	}
+	return asked;
 }
 
 static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now, void *packet)
@@ -37,27 +61,17 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	struct wire_header *header = packet;
 	struct wire_report *report = (void *)(header + 1);
 	uint64_t left = stream->next_base - base;
-	uint32_t asked = 0;
 
 	stream_fill_header(stream, header, WIRE_REPORT, stream->done);
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
-	report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
 	report->bits = (uint32_t)(left < WIRE_GROUP ? left : WIRE_GROUP);
-	for (uint32_t i = 0; i < report->bits; i++) {
-		uint64_t position = base + i;
-		struct round *round;
-
-		if (stream->ask ? asked == stream->ask : position + REORDER >= stream->top)
-			break;
-		if (position < stream->done)
-			continue;
-		round = stream_find(stream, position);
-		if (round && !bitmap_get(round->have, position - round->base)) {
-			bitmap_set(report->missing, i);
-			asked++;
-		}
+	if (fill_missing(stream, report, true)) {
+		stream->asked_at = report->stamp;
+	} else if (stream->ask) {
+		report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
+		fill_missing(stream, report, false);
 	}
 	stream->since_ack = 0;
 	stream->stats.reports++;
@@ -155,6 +169,36 @@ static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t sta
 	return lost;
 }
 
+/* Results that left before this STATUS did and are not here are lost. */
+static void find_lost_results(struct stream *stream, const struct wire_status *status)
+{
+	uint64_t checked = stream->checked;
+	bool lost = false;
+
+	/* Asked before what was asked for last could come: it says nothing new. */
+	if (stream->asked_at && is_after(stream->asked_at, status->stamp))
+		return;
+	for (uint32_t i = 0; i < status->bits; i++) {
+		uint64_t position = status->base + i;
+		struct round *round;
+		uint32_t index;
+
+		if (!bitmap_get(status->complete, i))
+			continue;
+		if (position == checked)
+			checked++;
+		round = stream_find(stream, position);
+		index = round ? (uint32_t)(position - round->base) : 0;
+		if (!round || bitmap_get(round->have, index) || !round_wants(round, index))
+			continue;
+		bitmap_set(round->wanted, index);
+		lost = true;
+	}
+	stream->checked = checked > stream->done ? checked : stream->done;
+	if (lost)
+		queue_report(stream, status->base);
+}
+
 void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)
 {
 	const struct wire_status *status = (const void *)(header + 1);
@@ -169,6 +213,7 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 		lost += take_word(stream, status->base + i, status->stamp,
 		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
 		                  now);
+	find_lost_results(stream, status);
 	flight_confirm(&stream->flight, status->stamp, lost);
 	if (lost)
 		stream->progress_at = now;

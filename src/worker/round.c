@@ -42,12 +42,13 @@ static bool round_allocate(struct round *round)
 	size_t bits = bitmap_words(n) * 8, groups = n / WIRE_GROUP + 2;
 	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
 	size_t block_bits = bitmap_words(blocks) * 8;
-	uint8_t *at = calloc(1, 2 * bits + 2 * block_bits + groups * 4 + blocks * 6 + 8);
+	uint8_t *at = calloc(1, 3 * bits + 2 * block_bits + groups * 4 + blocks * 6 + 8);
 
 	if (!at)
 		return false;
 	round->have = (uint64_t *)(void *)at;
 	round->again = (uint64_t *)(void *)(at += bits);
+	round->wanted = (uint64_t *)(void *)(at += bits);
 	round->own_special = (uint64_t *)(void *)(at += bits);
 	round->any_special = (uint64_t *)(void *)(at += block_bits);
 	round->sent_at = (uint32_t *)(void *)(at += block_bits);
@@ -293,15 +294,13 @@ static void settle_specials(struct round *round, uint32_t index)
 	}
 }
 
-bool round_may_send(const struct round *round, uint32_t index, uint64_t now)
+bool round_may_send(const struct round *round, uint32_t index)
 {
 	uint32_t data = round->exponents + round->specials, block = index - data;
 
 	if (index < data || !round->exponents)
 		return true;
 	if (block / round->per_exponents >= round->next_exponents)
-		return false;
-	if (round->top_class[block] == ROUND_UNKNOWN && now < round->gate)
 		return false;
 	/*
 	 * A block with NaN or infinities waits for the specials' result: in

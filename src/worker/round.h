@@ -6,7 +6,9 @@
  *   exponents | specials | data
  *
  * Exponent fragments carry a class and a flag for each block (a block is the
- * elements of one data fragment) and travel ahead. A specials fragment
+ * elements of one data fragment) and travel ahead. Data that leaves before
+ * everyone's exponents are known is sent on the guess of one's own: if that
+ * was too low it is sent again, which costs no more than waiting would. A specials fragment
  * carries NaN and infinities of several blocks, and is sent only where a flag
  * says that somebody has any; else everyone skips it. All else is data only.
  */
@@ -47,9 +49,9 @@ struct round {
 	uint32_t finished;                  /* fragments that need nothing more */
 	uint32_t next_exponents, next_data; /* not yet sent for the first time */
 	uint32_t todo;                      /* bits set in again[] */
-	uint64_t gate;     /* send data without everyone's exponents from then on */
-	uint64_t *have;    /* fragments that need nothing more */
-	uint64_t *again;   /* fragments to send again */
+	uint64_t *have;                     /* fragments that need nothing more */
+	uint64_t *again;                    /* fragments to send again */
+	uint64_t *wanted;                   /* results that were lost, to be asked for */
 	uint32_t *sent_at; /* per group, in microseconds: when something last left */
 	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
 	uint64_t *own_special, *any_special;
@@ -101,8 +103,8 @@ bool round_fits(const struct round *round, uint32_t index, const struct wire_hea
 bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
                 const void *payload);
 
-/* May a fragment leave now? Data waits for exponents, up to the gate, and for specials. */
-bool round_may_send(const struct round *round, uint32_t index, uint64_t now);
+/* May a fragment leave now? Data waits for its own exponents to be out, and for specials. */
+bool round_may_send(const struct round *round, uint32_t index);
 
 /* Has the fragment left before, so that it can be lost? */
 bool round_was_sent(const struct round *round, uint32_t index);

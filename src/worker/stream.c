@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-#define GATE_MIN (MS / 5)
-#define GATE_MAX (5 * MS)
-#define SMALL_ROUND 32u /* data fragments: no use in waiting for exponents */
-#define TAIL_MIN 64u    /* fragments that make a report at a tail worth its packet */
+#define TAIL_MIN 64u /* fragments that make a report at a tail worth its packet */
 
 void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
                  uint32_t cells, uint32_t payload)
@@ -163,7 +160,7 @@ static uint32_t next_repeat(struct stream *stream, uint64_t end, uint64_t now, v
 		while ((index = (uint32_t)bitmap_find(round->again, n, index, true)) < n) {
 			if (round->base + index >= end)
 				return 0;
-			if (round_may_send(round, index, now))
+			if (round_may_send(round, index))
 				break;
 			index++;
 		}
@@ -188,8 +185,6 @@ static uint32_t next_exponents(struct stream *stream, struct round *round, uint6
 	if (index == round->exponents || round->base + index >= end)
 		return 0;
 	bytes = send_fragment(stream, round, index, now, packet);
-	if (index == 0 && round->data > SMALL_ROUND)
-		round->gate = now + clamp(2 * stream->rtt, GATE_MIN, GATE_MAX);
 	round->next_exponents++;
 	return bytes;
 }
@@ -204,14 +199,12 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t e
 
 		if (round->base + index >= end)
 			return 0;
-		if (round_may_send(round, index, now)) {
+		if (round_may_send(round, index)) {
 			round->next_data++;
 			return send_fragment(stream, round, index, now, packet);
 		}
-		/* Own specials go later, when the result of their fragment is in; others wait. */
-		if (!round->receives ||
-		    round->next_data / round->per_exponents >= round->next_exponents ||
-		    !bitmap_get(round->own_special, round->next_data))
+		/* Own specials go later, when the result of their fragment is in. */
+		if (round->next_data / round->per_exponents >= round->next_exponents)
 			return 0;
 	}
 	return 0;
@@ -296,8 +289,6 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 		stream->stats.duplicates++;
 		return true;
 	}
-	if (position > stream->top)
-		stream->top = position;
 	stream->since_ack++;
 	stream->progress_at = now;
 	before = round->finished;
@@ -320,8 +311,5 @@ uint64_t stream_wake(const struct stream *stream, uint64_t now)
 		wake = stream->shut_at + SHUT_PATIENCE / 2;
 	else if (stream->shut_at && now < stream->shut_at + SHUT_PATIENCE)
 		wake = stream->shut_at + SHUT_PATIENCE;
-	for (const struct round *round = stream->fresh; round; round = round->next)
-		if (round->gate > now && round->gate < wake)
-			wake = round->gate;
 	return wake;
 }

@@ -7,10 +7,11 @@
  * A fragment leaves only inside the window, which ends at low + cells, and
  * only while not too many are under way (path/flight.h). Losses are found by
  * the receiver (XAgg §IV-D): after each group of fragments, at a tail, and
- * when nothing has come for a while, the worker sends a REPORT of the results
- * it misses, and the aggregator answers with the results and a STATUS of the
- * fragments that it misses. A lost REPORT or STATUS is covered by the next
- * one: every report comes with one on the oldest unfinished group.
+ * when nothing has come for a while, the worker sends a REPORT, and the
+ * aggregator answers with a STATUS: which fragments it misses, and which are
+ * complete. A result that left before the STATUS and is not here was lost;
+ * the next REPORT asks for it. A lost REPORT or STATUS is covered by later
+ * ones: every report comes with one on the oldest unfinished group.
  */
 #ifndef TRIB_WORKER_STREAM_H
 #define TRIB_WORKER_STREAM_H
@@ -18,7 +19,7 @@
 #include "path/flight.h"
 #include "worker/round.h"
 
-#define STREAM_REPORTS 4
+#define STREAM_REPORTS 6
 
 struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
@@ -32,7 +33,6 @@ struct stream {
 	uint64_t low;       /* every fragment below is finished everywhere, as far as we know */
 	uint64_t next_base; /* where the next round starts */
 	uint64_t sent;      /* above every fragment that has left */
-	uint64_t top;       /* the highest result so far */
 	uint64_t waiting;   /* who owes the first unfinished fragment, by the last STATUS */
 
 	struct round *first, *last; /* rounds not finished up to `done`, in order */
@@ -43,6 +43,8 @@ struct stream {
 	struct flight flight;
 	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */
 	uint64_t reported;    /* every fragment below is in a report */
+	uint64_t checked;     /* every result below has been looked for, and asked for if lost */
+	uint32_t asked_at;    /* when lost results were last asked for, as a stamp */
 	uint32_t since_ack;   /* results since an acknowledgement last left */
 	uint64_t progress_at; /* when something last moved */
 	uint64_t patience;    /* how long silence is borne; doubles with each report of it */
@@ -51,7 +53,7 @@ struct stream {
 	uint64_t rtt;         /* smoothed, ns */
 	uint64_t reports[STREAM_REPORTS]; /* groups to report now */
 	unsigned n_reports;
-	uint32_t ask; /* in a report of silence: for so many results, however new; else 0 */
+	uint32_t ask; /* in a report of silence: for so many results that may be late; else 0 */
 
 	/* Called when all fragments of a round are finished; the round stays the stream's. */
 	void (*on_finished)(void *context, struct round *round);

@@ -146,9 +146,8 @@ static void try_reduce_scatter(struct rank *rank, const struct test_case *c)
 
 	if (c->in_place)
 		memcpy(out, matrix->in[rank->rank], all);
-	demand(trib_reduce_scatter(rank->comm,
-	                           c->in_place ? TRIB_IN_PLACE : matrix->in[rank->rank], out,
-	                           c->count, c->type, c->op) == TRIB_OK);
+	demand(trib_reduce_scatter(rank->comm, c->in_place ? TRIB_IN_PLACE : matrix->in[rank->rank],
+	                           out, c->count, c->type, c->op) == TRIB_OK);
 	demand(memcmp(out, (const uint8_t *)matrix->expect + at, c->bytes) == 0);
 	guard_check(out, c->in_place ? all : c->bytes);
 	free(out);
@@ -259,7 +258,9 @@ static void test_lanes_and_pools(void **state)
 	static const struct {
 		int ranks, lanes;
 		uint64_t pool;
-	} cases[] = { { 2, 1, 1 }, { 3, 2, 0 }, { 2, 4, 300000 }, { 4, 4, 1 }, { 2, 2, 1ull << 31 } };
+	} cases[] = {
+		{ 2, 1, 1 }, { 3, 2, 0 }, { 2, 4, 300000 }, { 4, 4, 1 }, { 2, 2, 1ull << 31 }
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < countof(cases); i++) {
@@ -478,9 +479,9 @@ static void test_many_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alone),          cmocka_unit_test(test_in_flight),
-		cmocka_unit_test(test_split),          cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_many_ranks),     cmocka_unit_test(test_specials),
+		cmocka_unit_test(test_alone),           cmocka_unit_test(test_in_flight),
+		cmocka_unit_test(test_split),           cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_many_ranks),      cmocka_unit_test(test_specials),
 		cmocka_unit_test(test_lanes_and_pools), cmocka_unit_test(test_every_case),
 	};
 

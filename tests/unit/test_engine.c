@@ -308,6 +308,7 @@ static void test_answer(void **state)
 	answer(0, 0, 5, 1500, 500, &status, repeat);
 	assert_int_equal(status.missing[0], 1 << 2 | 1 << 3 | 1 << 4);
 	assert_int_equal(repeat[0], 1);
+	assert_int_equal(status.complete[0], 1);
 	assert_int_equal(status.bits, 5);
 	assert_int_equal(status.waiting, 0); /* its first fragment is complete */
 	answer(1, 0, 5, 1499, 500, &status, repeat);
@@ -474,6 +475,7 @@ static uint64_t walk(struct model *model, uint64_t seed)
 			               lane.low + i >= model->ack[packet.child];
 
 			assert_int_equal(status.missing[i / 64] >> i % 64 & 1, missing);
+			assert_int_equal(status.complete[i / 64] >> i % 64 & 1, f->complete);
 			assert_int_equal(repeat[i / 64] >> i % 64 & 1, f->complete);
 			if (f->complete) /* still there, until all have it */
 				assert_true(sum_at(lane.low + i) == f->sum);

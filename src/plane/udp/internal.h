@@ -80,7 +80,10 @@ struct lane {
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
-	uint64_t told_low; /* the children know of this `low` at least */
+	/* Results, and repeats among them, of late: many mean that a child's link is too slow. */
+	uint32_t recent_results, recent_repeats;
+	uint64_t single_until; /* no multicast until then: sends wait for the slowest link */
+	uint64_t told_low;     /* the children know of this `low` at least */
 	struct udp_address group;
 };
 

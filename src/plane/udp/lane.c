@@ -196,7 +196,9 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	dense_ack(&lane->dense, header->child, header->ack);
 	dense_answer(&lane->dense, lane->cells, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
-	check_left(lane, packet.status.bits ? packet.status.waiting : 0);
+	/* A report that ends where the child is done is about nothing that it waits for. */
+	if (lane->dense.ack[header->child] < report->base + report->bits)
+		check_left(lane, packet.status.waiting);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
 		lane_send_abort(thread, lane, header->child);
 		return;

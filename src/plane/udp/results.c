@@ -5,6 +5,9 @@
  */
 #include "plane/udp/internal.h"
 
+#define RECENT 512u /* results that are looked back at */
+#define SINGLE_NS 10000000000ull
+
 struct run {
 	uint8_t *data;
 	uint32_t bytes, segments;
@@ -55,7 +58,8 @@ static void run_send(struct thread *thread, struct lane *lane, const struct run 
 	uint32_t segment = run->segments > 1 ? lane->stride : run->bytes;
 
 	/* One send for all that hear it, where that is more than one. */
-	if (run->child == WIRE_ALL && __builtin_popcountll(to & lane->hears) > 1) {
+	if (run->child == WIRE_ALL && thread->now >= lane->single_until &&
+	    __builtin_popcountll(to & lane->hears) > 1) {
 		udp_tx_add(thread->tx, run->data, run->bytes, segment, &lane->group);
 		thread->counters.sends += run->segments;
 		to &= ~lane->hears;
@@ -65,6 +69,22 @@ static void run_send(struct thread *thread, struct lane *lane, const struct run 
 		           &lane->addresses[__builtin_ctzll(to)]);
 		thread->counters.sends += run->segments;
 	}
+}
+
+/*
+ * The kernel holds a sender back when its packets pile up before a link, but
+ * for copies of a multicast it does not: they overflow. When many results
+ * have to be repeated, they are sent one by one for a while.
+ */
+static void watch_repeats(struct thread *thread, struct lane *lane, bool again)
+{
+	lane->recent_results++;
+	lane->recent_repeats += again;
+	if (lane->recent_results < RECENT)
+		return;
+	if (lane->recent_repeats > RECENT / 8)
+		lane->single_until = thread->now + SINGLE_NS;
+	lane->recent_results = lane->recent_repeats = 0;
 }
 
 bool lane_send_results(struct thread *thread, struct lane *lane)
@@ -99,6 +119,7 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 			thread->counters.results++;
 		else
 			thread->counters.repeats++;
+		watch_repeats(thread, lane, entry->child != WIRE_ALL);
 		lane->head++;
 	}
 	if (run.segments)
