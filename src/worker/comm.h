@@ -37,7 +37,7 @@ struct lane {
 	bool hears_multicast;
 	pthread_t thread;
 	bool started;
-	struct udp_rx *rx;
+	struct udp_rx *rx, *group_rx;
 	struct udp_tx *tx;
 	uint8_t *buffer; /* packets until they are sent */
 	struct stream stream;

@@ -35,8 +35,9 @@ trib_status lane_open(struct lane *lane)
 	if (lane->wake_fd < 0)
 		return status_fail_errno("cannot open an eventfd");
 	lane->rx = udp_rx_new(RX_MESSAGES);
+	lane->group_rx = udp_rx_new(RX_MESSAGES);
 	lane->buffer = aligned_alloc(64, BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
-	if (!lane->rx || !lane->buffer)
+	if (!lane->rx || !lane->group_rx || !lane->buffer)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
 	udp_set_port(&peer, (uint16_t)(udp_port(&peer) + lane->index));
 	status = udp_open(NULL, &peer, &comm->config.socket, &lane->fd, &lane->gso);
@@ -174,14 +175,10 @@ static void note_error(struct lane *lane, int error)
 		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)));
 }
 
-static int receive(struct lane *lane, int fd, uint64_t now)
+static void take_messages(struct lane *lane, const struct udp_rx *rx, int n, uint64_t now)
 {
-	int n = udp_receive(lane->rx, fd);
-
-	if (n < 0)
-		note_error(lane, n);
 	for (int i = 0; i < n; i++) {
-		const struct udp_message *message = udp_message(lane->rx, i);
+		const struct udp_message *message = udp_message(rx, i);
 
 		if (message->segment == 0 || message->segment % 8) {
 			lane->dropped++;
@@ -192,10 +189,31 @@ static int receive(struct lane *lane, int fd, uint64_t now)
 
 			take_packet(lane, message->data + at,
 			            left < message->segment ? left : message->segment, now,
-			            fd == lane->group_fd);
+			            rx == lane->group_rx);
 		}
 	}
-	return n;
+}
+
+/*
+ * A STATUS tells what left before it, so it must not overtake results that
+ * came to the group's socket: what is there goes first.
+ */
+static bool receive(struct lane *lane, uint64_t now)
+{
+	int n = udp_receive(lane->rx, lane->fd), of_group = 0;
+	bool any = n > 0;
+
+	if (n < 0)
+		note_error(lane, n);
+	while (lane->group_fd >= 0 &&
+	       (of_group = udp_receive(lane->group_rx, lane->group_fd)) > 0) {
+		take_messages(lane, lane->group_rx, of_group, now);
+		any = true;
+		if (of_group < (int)RX_MESSAGES)
+			break;
+	}
+	take_messages(lane, lane->rx, n, now);
+	return any;
 }
 
 /* The fields that the stream does not know. */
@@ -364,22 +382,19 @@ static void *lane_main(void *argument)
 	lane->heard_at = last;
 	while (!atomic_load_explicit(&comm->closing, memory_order_relaxed)) {
 		uint64_t now = clock_now();
-		bool blocked, sent;
-		int got;
+		bool blocked, sent, got;
 
 		if (now - last > STOPPED_FOR)
 			lane->heard_at += now - last; /* it may be us who were stopped */
 		last = now;
 		take_posts(lane, now);
-		got = receive(lane, lane->fd, now);
-		if (lane->group_fd >= 0 && receive(lane, lane->group_fd, now) > 0)
-			got = 1;
+		got = receive(lane, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
 		check_silence(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;
-		idle = got > 0 || (sent && !blocked) ? 0 : idle + 1;
+		idle = got || (sent && !blocked) ? 0 : idle + 1;
 		if (idle && !comm->config.socket.busy_poll)
 			sleep_until_needed(lane, now, blocked);
 	}
@@ -447,6 +462,7 @@ void lane_close(struct lane *lane)
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
 	udp_rx_free(lane->rx);
+	udp_rx_free(lane->group_rx);
 	udp_tx_free(lane->tx);
 	free(lane->buffer);
 	pthread_mutex_destroy(&lane->lock);

@@ -176,6 +176,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 {
 	const struct wire_report *report = wire_payload(header);
 	uint64_t bit = dense_bit(header->child), repeat[WIRE_GROUP / 64];
+	bool sent;
 	struct {
 		struct wire_header header;
 		struct wire_status status;
@@ -194,8 +195,12 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	else
 		probe_group(thread, lane);
 	dense_ack(&lane->dense, header->child, header->ack);
+	/* What the answer calls complete must be on its way before it. */
+	sent = lane_send_results(thread, lane);
 	dense_answer(&lane->dense, lane->cells, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
+	if (!sent)
+		memset(packet.status.complete, 0, sizeof(packet.status.complete));
 	/* A report that ends where the child is done is about nothing that it waits for. */
 	if (lane->dense.ack[header->child] < report->base + report->bits)
 		check_left(lane, packet.status.waiting);
