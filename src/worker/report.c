@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define YOUNG_MIN (2 * MS)
-#define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
+#define LATE_MAX 32u /* results to ask for when they may have come before us */
+#define ASK_MIN 64u  /* results to ask for at the first silence: they may only be late */
 
 static bool is_after(uint32_t a, uint32_t b)
 {
@@ -15,8 +16,8 @@ static bool is_after(uint32_t a, uint32_t b)
 static void queue_report(struct stream *stream, uint64_t base)
 {
 	for (unsigned i = 0; i < stream->n_reports; i++)
-		if (stream->reports[i] == base)
-			return;
+		if (base - stream->reports[i] < WIRE_GROUP / 2)
+			return; /* that one speaks of it too */
 	if (stream->n_reports < STREAM_REPORTS)
 		stream->reports[stream->n_reports++] = base;
 }
@@ -35,6 +36,15 @@ void stream_report_sent(struct stream *stream)
 	for (; base < stream->sent; base += WIRE_GROUP)
 		queue_report(stream, base);
 	stream->reported = stream->sent;
+}
+
+void stream_report_late(struct stream *stream, struct round *round)
+{
+	uint32_t n = round_fragments(round) < LATE_MAX ? round_fragments(round) : LATE_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		bitmap_set(round->wanted, i);
+	queue_report(stream, round->base);
 }
 
 /* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SMALL_RESULT 8u /* fragments */
+
 static uint32_t div_up(size_t n, size_t per)
 {
 	return (uint32_t)((n + per - 1) / per);
@@ -81,7 +83,6 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->from = spec->from;
 	round->to = spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;
-	round->receives = spec->to == WIRE_ALL || spec->to == child;
 
 	round->per_fragment = (uint32_t)(payload / size);
 	/* A round of nothing, such as a barrier, still has a fragment to meet in. */
@@ -95,6 +96,10 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->shape = (uint8_t)((round->average ? WIRE_AVERAGE : 0) |
 	                         (-(round->count * size) & 7) << WIRE_PADDING_SHIFT |
 	                         ((unsigned)round->type & 7) << WIRE_TYPE_SHIFT);
+	/* Of a small result it is cheaper to tell everyone than to tell who has it. */
+	if (round->data <= SMALL_RESULT)
+		round->to = WIRE_ALL;
+	round->receives = round->to == WIRE_ALL || round->to == child;
 	if (!round_allocate(round)) {
 		free(round);
 		return NULL;

@@ -60,7 +60,9 @@ void stream_post(struct stream *stream, struct round *round, uint64_t now)
 	if (!round->contributes) { /* nothing to send: as good as sent */
 		round->next_exponents = round->exponents;
 		round->next_data = round->data;
+		stream_report_late(stream, round);
 	}
+	stream->deaf += !round->receives;
 	if (stream->first == round)
 		stream_progress(stream, now);
 }
@@ -102,8 +104,10 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
 {
 	if (round->finished == finished_before)
 		return;
-	if (round->finished == round_fragments(round))
+	if (round->finished == round_fragments(round)) {
+		stream->deaf -= !round->receives;
 		stream->on_finished(stream->context, round);
+	}
 	advance(stream, now);
 }
 
@@ -252,7 +256,7 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 			stream_report_sent(stream);
 	} else if (stream->last) {
 		/* A tail. Who gets no result learns from the answer that its part has arrived. */
-		if (stream->sent >= stream->reported + (stream->last->receives ? TAIL_MIN : 1))
+		if (stream->sent >= stream->reported + (stream->deaf ? 1 : TAIL_MIN))
 			stream_report_sent(stream);
 	}
 	return bytes;

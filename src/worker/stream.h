@@ -39,6 +39,7 @@ struct stream {
 	struct round *fresh;        /* the first that has fragments never sent */
 	struct round *near;         /* where the last result belonged */
 	uint32_t todo;              /* fragments to send again, in all rounds */
+	uint32_t deaf;              /* rounds that get no result here and are not finished */
 
 	struct flight flight;
 	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */

@@ -33,5 +33,7 @@ uint64_t stream_window_end(const struct stream *stream, uint64_t now);
 
 /* report.c: a report on all that was sent since the last one, and on the oldest gap. */
 void stream_report_sent(struct stream *stream);
+/* Results of a round that others make alone may have come, and gone, before it was posted. */
+void stream_report_late(struct stream *stream, struct round *round);
 
 #endif
