@@ -79,7 +79,8 @@ int main(int argc, char **argv)
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
 	if (level && log_set_level_name(level)) {
-		fprintf(stderr, "tribd: TRIB_LOG=\"%s\": expected error, warn, notice, info or debug\n",
+		fprintf(stderr,
+		        "tribd: TRIB_LOG=\"%s\": expected error, warn, notice, info or debug\n",
 		        level);
 		return EXIT_USAGE;
 	}

@@ -221,11 +221,12 @@ trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_
                             trib_type type, trib_request **request)
 {
 	struct call call = { "allgather", comm, send, recv, count, type, TRIB_SUM, 0 };
-	trib_status status = check_call(&call, comm ? (size_t)comm->config.size : 1, request);
+	size_t ranks = comm ? (size_t)comm->config.size : 0;
+	trib_status status = check_call(&call, ranks, request);
 	size_t bytes = count * trib_type_size(type);
 	struct round_spec specs[WIRE_CHILDREN_MAX];
 
-	if (status != TRIB_OK)
+	if (status != TRIB_OK || !ranks)
 		return status;
 	if (count && !recv)
 		return status_fail(TRIB_ERR_ARGUMENT, "allgather: no output buffer");
@@ -248,12 +249,13 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
                                  trib_type type, trib_op op, trib_request **request)
 {
 	struct call call = { "reduce-scatter", comm, send, recv, count, type, op, 0 };
-	trib_status status = check_call(&call, comm ? (size_t)comm->config.size : 1, request);
+	size_t ranks = comm ? (size_t)comm->config.size : 0;
+	trib_status status = check_call(&call, ranks, request);
 	size_t bytes = count * trib_type_size(type);
 	struct round_spec specs[WIRE_CHILDREN_MAX];
 	struct trib_request *made;
 
-	if (status != TRIB_OK)
+	if (status != TRIB_OK || !ranks)
 		return status;
 	if (count && !recv)
 		return status_fail(TRIB_ERR_ARGUMENT, "reduce-scatter: no output buffer");

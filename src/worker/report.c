@@ -5,15 +5,14 @@
 #include <string.h>
 
 #define YOUNG_MIN (2 * MS)
-#define LATE_MAX 32u /* results to ask for when they may have come before us */
-#define ASK_MIN 64u  /* results to ask for at the first silence: they may only be late */
+#define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
 static bool is_after(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;
 }
 
-static void queue_report(struct stream *stream, uint64_t base)
+void stream_report(struct stream *stream, uint64_t base)
 {
 	for (unsigned i = 0; i < stream->n_reports; i++)
 		if (base - stream->reports[i] < WIRE_GROUP / 2)
@@ -27,24 +26,15 @@ void stream_report_sent(struct stream *stream)
 	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
 	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
 
-	queue_report(stream, stream->done);
+	stream_report(stream, stream->done);
 	/* Where results were last looked for; mostly one report covers both. */
 	if (checked < base && base - checked < WIRE_GROUP / 2)
 		base = checked;
 	else
-		queue_report(stream, checked);
+		stream_report(stream, checked);
 	for (; base < stream->sent; base += WIRE_GROUP)
-		queue_report(stream, base);
+		stream_report(stream, base);
 	stream->reported = stream->sent;
-}
-
-void stream_report_late(struct stream *stream, struct round *round)
-{
-	uint32_t n = round_fragments(round) < LATE_MAX ? round_fragments(round) : LATE_MAX;
-
-	for (uint32_t i = 0; i < n; i++)
-		bitmap_set(round->wanted, i);
-	queue_report(stream, round->base);
 }
 
 /* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */
@@ -98,9 +88,9 @@ static void report_silence(struct stream *stream, uint64_t now)
 		end = stream->next_base;
 	if (stream->probe_at < stream->done || stream->probe_at >= end)
 		stream->probe_at = stream->done;
-	queue_report(stream, stream->done);
+	stream_report(stream, stream->done);
 	for (int i = 0; i < 3 && stream->probe_at < end; i++) {
-		queue_report(stream, stream->probe_at);
+		stream_report(stream, stream->probe_at);
 		stream->probe_at += WIRE_GROUP;
 	}
 	if (stream->silences < 8)
@@ -125,7 +115,7 @@ static bool ack_is_due(const struct stream *stream, uint64_t now)
 uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 {
 	if (!stream->n_reports && ack_is_due(stream, now))
-		queue_report(stream, stream->done);
+		stream_report(stream, stream->done);
 	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
 		report_silence(stream, now);
 	if (!stream->n_reports) {
@@ -206,7 +196,7 @@ static void find_lost_results(struct stream *stream, const struct wire_status *s
 	}
 	stream->checked = checked > stream->done ? checked : stream->done;
 	if (lost)
-		queue_report(stream, status->base);
+		stream_report(stream, status->base);
 }
 
 void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)

@@ -57,10 +57,11 @@ void stream_post(struct stream *stream, struct round *round, uint64_t now)
 	stream->last = round;
 	if (!stream->fresh)
 		stream->fresh = round;
-	if (!round->contributes) { /* nothing to send: as good as sent */
+	if (!round->contributes) {
+		/* Nothing to send is as good as sent. But results may have come before this. */
 		round->next_exponents = round->exponents;
 		round->next_data = round->data;
-		stream_report_late(stream, round);
+		stream_report(stream, round->base);
 	}
 	stream->deaf += !round->receives;
 	if (stream->first == round)

@@ -31,9 +31,9 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
                    uint64_t now);
 uint64_t stream_window_end(const struct stream *stream, uint64_t now);
 
-/* report.c: a report on all that was sent since the last one, and on the oldest gap. */
+/* report.c: a report on the group from `base` on is due. */
+void stream_report(struct stream *stream, uint64_t base);
+/* Reports on all that was sent since the last ones, and on the oldest gap. */
 void stream_report_sent(struct stream *stream);
-/* Results of a round that others make alone may have come, and gone, before it was posted. */
-void stream_report_late(struct stream *stream, struct round *round);
 
 #endif
