@@ -44,7 +44,7 @@ _trib() {
 		return
 		;;
 	--against)
-		mapfile -t COMPREPLY < <(compgen -W "openmpi mpich gloo ring" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "openmpi openmpi-default mpich gloo ring" -- "$word")
 		return
 		;;
 	--json | --plot)

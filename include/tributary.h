@@ -50,7 +50,7 @@ typedef enum {
 	TRIB_ERR_AGGREGATOR = -7, /* the aggregator cannot be reached, or died */
 	TRIB_ERR_MISMATCH = -8,   /* ranks called different collectives; the sentence names them */
 	TRIB_ERR_REFUSED = -9,    /* the aggregator refused this worker, and said why */
-	TRIB_ERR_CLOSED = -10,    /* the communicator has failed before, or is being closed */
+	TRIB_ERR_CLOSED = -10,    /* stopped from outside, e.g. by a signal */
 } trib_status;
 
 typedef enum {
@@ -113,7 +113,10 @@ typedef struct {
  */
 trib_status trib_init(trib_comm **comm, const trib_options *options);
 
-/* Waits for requests in flight, leaves, and frees. NULL is allowed. */
+/*
+ * Waits for requests in flight, up to the deadline, leaves, and frees, requests
+ * that were never waited for as well. NULL is allowed.
+ */
 trib_status trib_finalize(trib_comm *comm);
 
 /*

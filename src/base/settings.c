@@ -50,7 +50,7 @@ const struct setting settings[SETTINGS_N] = {
 	                   "fast workers never wait for slow ones",
 	                   NULL },
 	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
-	                    "independent streams, 1 to 64, each with its own thread", NULL },
+	                    "independent streams, 1 to 16, each with its own thread", NULL },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
@@ -63,7 +63,8 @@ const struct setting settings[SETTINGS_N] = {
 	                      "UDP segmentation and receive offload, where there: on or off",
 	                      NULL },
 	[SETTING_BUSY_POLL] = { "TRIB_BUSY_POLL", "0", SETTING_COUNT,
-	                        "microseconds to spin on a socket before sleeping; costs a core",
+	                        "microseconds the kernel polls the device; lane threads then never "
+	                        "sleep",
 	                        NULL },
 	[SETTING_PIN] = { "TRIB_PIN", "off", SETTING_TEXT,
 	                  "cores for the lane threads, in order, e.g. 0,1; off: the kernel chooses",

@@ -49,7 +49,7 @@ int cli_check(int argc, char **argv)
 	struct check check = { 0 };
 	const struct option_row rows[] = {
 		{ "aggregator", 0, OPTION_TEXT, &aggregator, "HOST:PORT",
-		  "try the way to this one too (default: TRIB_AGGREGATOR)", "10.0.0.9:4840" },
+		  "try the way to this one too (default: TRIB_AGGREGATOR)", "10.0.0.9:7700" },
 		{ "json", 0, OPTION_FLAG, &check.json, NULL, "for programs", NULL },
 		{ 0 },
 	};
@@ -58,7 +58,7 @@ int cli_check(int argc, char **argv)
 		"Tries what Tributary needs, and says what to fix. The exit code is 1 where "
 		"something\n"
 		"fails; a warning only says what will be slower or left out.",
-		"trib check --aggregator 10.0.0.9:4840",
+		"trib check --aggregator 10.0.0.9:7700",
 		rows,
 	};
 	int code, first = options_parse(&options, argc, argv, &code);

@@ -32,12 +32,11 @@ static void check_kernel(struct check *check)
 
 	uname(&name);
 	sscanf(name.release, "%u.%u", &major, &minor);
-	/* 5.3 brought pidfd_open, which trib run needs; 5.0 UDP GRO. */
-	if (major > 5 || (major == 5 && minor >= 3))
+	if (major > 6 || (major == 6 && minor >= 1))
 		check_tell(check, CHECK_OK, "kernel", NULL, "%s %s on %s", name.sysname,
 		           name.release, name.machine);
 	else
-		check_tell(check, CHECK_FAIL, "kernel", "use Linux 5.3 or newer; 5.15 is tested",
+		check_tell(check, CHECK_FAIL, "kernel", "use Linux 6.1 or newer",
 		           "%s %s is too old", name.sysname, name.release);
 }
 

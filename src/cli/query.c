@@ -46,12 +46,12 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 		/* An error here is the last packet's: nobody listens there yet. */
-		if (send(fd, &query, sizeof(query), 0) < 0 || poll(&wait, 1, ASK_EVERY_MS) <= 0)
-			continue;
-		if (take_answer(fd, &query, out, size)) {
+		if (send(fd, &query, sizeof(query), 0) == sizeof(query) &&
+		    poll(&wait, 1, ASK_EVERY_MS) > 0 && take_answer(fd, &query, out, size)) {
 			close(fd);
 			return TRIB_OK;
 		}
+		poll(NULL, 0, ASK_EVERY_MS / 10);
 	}
 	close(fd);
 	return status_fail(TRIB_ERR_AGGREGATOR,

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/options.h"
+#include "wire/packet.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define WORKERS_MAX 1024
+#define WORKERS_MAX WIRE_CHILDREN_MAX
 #define ENV_MAX 10
 #define ENV_BYTES 320
 
@@ -41,7 +42,7 @@ struct run {
 	struct cluster cluster;
 	char address[272]; /* the aggregator's, host:port */
 	char daemon[512];
-	char *daemon_argv[4];
+	char *daemon_argv[6], threads[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
 	unsigned n;
@@ -177,6 +178,9 @@ static trib_status aggregator_add(struct run *run)
 	run->daemon_argv[0] = run->daemon;
 	run->daemon_argv[1] = "--listen";
 	run->daemon_argv[2] = run->address;
+	run->daemon_argv[3] = "--threads";
+	run->daemon_argv[4] = run->threads;
+	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
 	env_add_common(run, slot);
 	snprintf(slot->label, sizeof(slot->label), "aggregator");
 	run->tasks[run->n++] = (struct launch_task){ .label = slot->label,
@@ -258,13 +262,13 @@ static const char *options_wrong(const struct run_options *o)
 	if (!o->workers)
 		return "say how many workers with -n";
 	if (o->workers > WORKERS_MAX)
-		return "-n is 1024 at most";
+		return "-n is 64 at most: one aggregator takes no more";
 	if (strcmp(o->plane, "udp") != 0)
 		return "--plane can only be udp so far";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator has to be HOST:PORT";
-	if (o->lanes > 64)
-		return "--lanes is 64 at most";
+	if (o->lanes > WIRE_LANES_MAX)
+		return "--lanes is 16 at most";
 	if (!o->command[0])
 		return "there is no command to run";
 	return NULL;
@@ -280,7 +284,7 @@ int cli_run(int argc, char **argv)
 		{ "net", 0, OPTION_TEXT, &o->net, "NAME",
 		  "on the hosts of this virtual cluster, in turn; else here", "trib" },
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
-		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:4840" },
+		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
 		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "where sums are made: udp (default)",
 		  NULL },
 		{ "timeout", 0, OPTION_SECONDS, &o->timeout_s, "S", "TRIB_TIMEOUT of the workers",

@@ -54,13 +54,16 @@ static void show_comm(const char *page)
 	char state[16], host[32];
 
 	text_field(page, "state", state, sizeof(state));
-	printf("\njob %.0f, communicator %.0f: %s, %.0f ranks, %.0f lanes, pool %.1f MB, %.0f hear "
-	       "multicast\n",
-	       field(page, "job"), field(page, "comm"), state, field(page, "size"),
-	       field(page, "lanes"),
-	       field(page, "lanes") * field(page, "cells") * field(page, "payload") / 1e6,
-	       field(page, "multicast"));
-	printf("  %4s  %-20s  %12s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST");
+	if (field(page, "first") == 0) { /* else it goes on with the ranks of the page before */
+		printf("\njob %.0f, communicator %.0f: %s, %.0f ranks, %.0f lanes, pool %.1f MB, "
+		       "%.0f "
+		       "hear multicast\n",
+		       field(page, "job"), field(page, "comm"), state, field(page, "size"),
+		       field(page, "lanes"),
+		       field(page, "lanes") * field(page, "cells") * field(page, "payload") / 1e6,
+		       field(page, "multicast"));
+		printf("  %4s  %-20s  %12s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST");
+	}
 	for (const char *child = strstr(page, "{\"rank\""); child;
 	     child = strstr(child + 1, "{\"rank\"")) {
 		double done = field(child, "done");

@@ -74,5 +74,11 @@ static inline void combine(uint8_t op, void *restrict sum, const void *restrict 
 	}
 }
 
+/* The first payload of a cell. A loop, as BPF has no memcpy of a length it does not know. */
+static inline void combine_copy(void *restrict sum, const void *restrict in, uint32_t bytes)
+{
+	COMBINE_LOOP(uint64_t, x[i]);
+}
+
 #undef COMBINE_LOOP
 #endif

@@ -158,7 +158,7 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 	if (fresh) {
 		cell->scale = packet->scale;
 		cell->arrived = 0;
-		__builtin_memcpy(sum, payload, bytes);
+		combine_copy(sum, payload, bytes);
 	} else {
 		combine(packet->op, sum, payload, bytes);
 	}

@@ -77,6 +77,8 @@ struct udp_tx *udp_tx_new(unsigned messages, bool gso);
 void udp_tx_free(struct udp_tx *tx);
 unsigned udp_tx_room(const struct udp_tx *tx);
 bool udp_tx_is_empty(const struct udp_tx *tx);
+/* Forgets what waits. */
+void udp_tx_clear(struct udp_tx *tx);
 /* `to` NULL: the socket's peer. Only into a tx that has room. */
 void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                 const struct udp_address *to);

@@ -70,9 +70,9 @@ static const void *raw_address(const struct udp_address *address, size_t *size)
 static bool same_host(const struct udp_address *a, const struct udp_address *b)
 {
 	size_t size;
+	const void *one = raw_address(a, &size), *two = raw_address(b, &size);
 
-	return a->storage.ss_family == b->storage.ss_family &&
-	       memcmp(raw_address(a, &size), raw_address(b, &size), size) == 0;
+	return a->storage.ss_family == b->storage.ss_family && memcmp(one, two, size) == 0;
 }
 
 bool udp_same(const struct udp_address *a, const struct udp_address *b)

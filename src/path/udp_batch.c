@@ -154,6 +154,11 @@ bool udp_tx_is_empty(const struct udp_tx *tx)
 	return tx->first == tx->n;
 }
 
+void udp_tx_clear(struct udp_tx *tx)
+{
+	tx->first = tx->n = 0;
+}
+
 void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                 const struct udp_address *to)
 {
@@ -254,7 +259,8 @@ int udp_send(struct udp_tx *tx, int fd)
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
 			return -EAGAIN;
-		if (errno == EIO && tx->gso) { /* the device cannot: one by one from now on */
+		/* The device or the path cannot: one by one from now on. */
+		if ((errno == EIO || errno == EINVAL) && tx->gso) {
 			tx->gso = false;
 			continue;
 		}

@@ -34,7 +34,7 @@ enum wire_type {
 	WIRE_STATUS,   /* aggregator: which fragments it misses from this child */
 	WIRE_JOIN,     /* child: wants in */
 	WIRE_WELCOME,  /* aggregator: in, wait, or refused */
-	WIRE_ABORT,    /* aggregator: the communicator has failed, and why */
+	WIRE_ABORT,    /* either: the communicator has failed, and why */
 	WIRE_BYE,      /* child: leaves; echoed by the aggregator */
 	WIRE_QUERY,    /* anyone with the job's cookie: how are you? */
 	WIRE_ANSWER,   /* aggregator: a line of JSON */

@@ -151,15 +151,14 @@ fail:
 	for (size_t i = 0; i < made; i++)
 		round_free(postings[i].round);
 	free(postings);
-	free(request->spare);
-	free(request);
+	request_free(request);
 	return status;
 }
 
 static trib_status start(const struct call *call, const struct round_spec *specs, size_t n,
                          trib_request **out)
 {
-	struct trib_request *request = request_new(call->comm, call->what, call->count, call->type);
+	struct trib_request *request = request_new(call->comm, call->what, call->count);
 
 	if (!request)
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
@@ -259,7 +258,7 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
 		return status;
 	if (count && !recv)
 		return status_fail(TRIB_ERR_ARGUMENT, "reduce-scatter: no output buffer");
-	made = request_new(comm, call.what, count, type);
+	made = request_new(comm, call.what, count);
 	if (!made)
 		return status_fail(TRIB_ERR_NO_MEMORY, "reduce-scatter: no memory");
 	/* In place, the result would fall on input that may have to be sent again. */
@@ -268,7 +267,7 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
 		made->copy_to = recv;
 		made->copy_bytes = bytes;
 		if (!made->spare) {
-			free(made);
+			request_free(made);
 			return status_fail(TRIB_ERR_NO_MEMORY, "reduce-scatter: no memory");
 		}
 	}

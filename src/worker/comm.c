@@ -32,6 +32,30 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 		lane_wake(&comm->lanes[i]);
 }
 
+void comm_tell_failure(struct trib_comm *comm)
+{
+	struct {
+		struct wire_header header;
+		struct wire_abort abort;
+	} packet = { .header = { .type = WIRE_ABORT,
+		                 .cookie = comm->welcome.cookie,
+		                 .job = comm->config.job,
+		                 .comm = comm->welcome.comm,
+		                 .epoch = comm->welcome.epoch,
+		                 .child = (uint8_t)comm->config.rank },
+		     .abort = { .rank = (uint32_t)comm->config.rank } };
+
+	pthread_mutex_lock(&comm->lock);
+	packet.abort.status = comm->failed;
+	snprintf(packet.abort.text, sizeof(packet.abort.text), "%.*s",
+	         (int)sizeof(packet.abort.text) - 1, comm->failure);
+	pthread_mutex_unlock(&comm->lock);
+	wire_seal(&packet, sizeof(packet));
+	/* If it is lost, the others come to their own deadlines. */
+	if (send(comm->lanes[0].fd, &packet, sizeof(packet), 0) < 0)
+		log_debug("cannot tell of a failure: %s", strerror(errno));
+}
+
 static void comm_free(struct trib_comm *comm)
 {
 	for (unsigned i = 0; i < WIRE_LANES_MAX; i++)
@@ -131,7 +155,8 @@ static void say_bye(struct trib_comm *comm)
 		int n;
 
 		if (send(lane->fd, &bye, sizeof(bye), 0) < 0)
-			return; /* nobody is there */
+			if (errno != EAGAIN)
+				return; /* nobody is there */
 		while (clock_now() < until) {
 			struct timespec nap = clock_span(200000);
 
@@ -153,30 +178,41 @@ static void say_bye(struct trib_comm *comm)
 	}
 }
 
+/* False: the deadline passed first. */
+static bool wait_in_flight(struct trib_comm *comm)
+{
+	struct timespec until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
+	int error = 0;
+	bool ended;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!(ended = !comm->in_flight || comm->failed != TRIB_OK) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+	return ended;
+}
+
 trib_status trib_finalize(trib_comm *comm)
 {
 	trib_status status = TRIB_OK;
-	struct timespec until;
-	int error = 0;
+	unsigned left;
 
 	if (!comm)
 		return TRIB_OK;
-	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
-	pthread_mutex_lock(&comm->lock);
-	while (comm->in_flight && comm->failed == TRIB_OK && error != ETIMEDOUT)
-		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
-	if (comm->failed != TRIB_OK)
-		status = status_fail(comm->failed, "%s", comm->failure);
-	else if (comm->in_flight)
-		status = status_fail(TRIB_ERR_TIMEOUT,
-		                     "trib_finalize: %u requests have not ended after %.1f s",
-		                     comm->in_flight, comm->config.timeout_s);
-	pthread_mutex_unlock(&comm->lock);
+	left = wait_in_flight(comm) ? 0 : comm->in_flight;
 	atomic_store(&comm->closing, true);
 	for (unsigned i = 0; i < comm->n_lanes; i++)
 		lane_stop(&comm->lanes[i]);
 	if (comm->n_lanes)
 		say_bye(comm);
+	while (comm->requests)
+		request_end(comm->requests);
+	if (comm->failed != TRIB_OK)
+		status = status_fail(comm->failed, "%s", comm->failure);
+	else if (left)
+		status = status_fail(TRIB_ERR_TIMEOUT,
+		                     "trib_finalize: %u requests have not ended after %.1f s", left,
+		                     comm->config.timeout_s);
 	comm_free(comm);
 	return status;
 }

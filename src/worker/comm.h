@@ -16,7 +16,6 @@
 
 struct comm_config {
 	struct udp_address aggregator;
-	bool has_aggregator;
 	int rank, size;
 	uint16_t job;
 	uint64_t cookie;
@@ -70,18 +69,19 @@ struct trib_comm {
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
 	unsigned in_flight;
+	struct trib_request *requests;
 	uint64_t rounds, posts, splits;
 	double wait_s;
 };
 
 struct trib_request {
+	struct trib_request *next, **link; /* among its communicator's */
 	struct trib_comm *comm;
 	_Atomic unsigned rounds_left;
 	bool done; /* under the communicator's lock */
 	const char *what;
 	uint64_t number;
 	size_t count;
-	trib_type type;
 	/* To be copied at the end: the result of an in-place reduce-scatter. */
 	void *spare;
 	void *copy_to;
@@ -100,6 +100,9 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Tells the aggregator, and by it the others, why this rank has given up. */
+void comm_tell_failure(struct trib_comm *comm);
+
 /* lane.c */
 trib_status lane_open(struct lane *lane);
 trib_status lane_start(struct lane *lane);
@@ -109,8 +112,10 @@ void lane_post(struct lane *lane, struct round *round);
 void lane_wake(struct lane *lane);
 
 /* request.c */
-struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count,
-                                 trib_type type);
+struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count);
+/* Takes the result over, if there is one, and frees it. */
+trib_status request_end(struct trib_request *request);
+void request_free(struct trib_request *request);
 void request_round_finished(struct trib_request *request);
 /* Waits for it and frees it, whatever comes: for the blocking calls. */
 trib_status request_finish(struct trib_request *request);

@@ -66,7 +66,6 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 		                   "where tribd listens, or start with trib run",
 		                   config->size);
 	}
-	config->has_aggregator = true;
 	return udp_resolve(text, DEFAULT_PORT, &config->aggregator);
 }
 

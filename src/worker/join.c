@@ -171,6 +171,9 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			return status_fail(TRIB_ERR_REFUSED,
 			                   "the aggregator at %s refused rank %d: %s", one,
 			                   comm->config.rank, welcome.text);
+		/* As long as both were: an answer may be to an earlier, shorter question. */
+		if (bytes - WIRE_HEADER < payload)
+			payload = (bytes - WIRE_HEADER) & ~7u;
 		if (payload > settled)
 			settled = payload;
 		if (welcome.verdict == WIRE_JOINED && welcome_ok(comm, &welcome)) {

@@ -89,7 +89,7 @@ static void report_silence(struct stream *stream, uint64_t now)
 	if (stream->probe_at < stream->done || stream->probe_at >= end)
 		stream->probe_at = stream->done;
 	stream_report(stream, stream->done);
-	for (int i = 0; i < 3 && stream->probe_at < end; i++) {
+	for (int i = 1; i < STREAM_REPORTS && stream->probe_at < end; i++) {
 		stream_report(stream, stream->probe_at);
 		stream->probe_at += WIRE_GROUP;
 	}
@@ -154,9 +154,9 @@ static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t sta
 	index = (uint32_t)(position - round->base);
 	before = round->finished;
 	todo = round->todo;
-	/* Only what was asked after all of the group had left says anything about it. */
+	/* Only what was asked after it had left says anything about it. */
 	if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
-	    !is_after(stamp, round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP]))
+	    !is_after(stamp, round->sent_at[index]))
 		return 0;
 	if (is_delivered(round, index, missing, complete)) {
 		round_finish(round, index);
@@ -170,14 +170,14 @@ static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t sta
 }
 
 /* Results that left before this STATUS did and are not here are lost. */
-static void find_lost_results(struct stream *stream, const struct wire_status *status)
+static bool find_lost_results(struct stream *stream, const struct wire_status *status)
 {
 	uint64_t checked = stream->checked;
 	bool lost = false;
 
 	/* Asked before what was asked for last could come: it says nothing new. */
 	if (stream->asked_at && is_after(stream->asked_at, status->stamp))
-		return;
+		return false;
 	for (uint32_t i = 0; i < status->bits; i++) {
 		uint64_t position = status->base + i;
 		struct round *round;
@@ -197,6 +197,7 @@ static void find_lost_results(struct stream *stream, const struct wire_status *s
 	stream->checked = checked > stream->done ? checked : stream->done;
 	if (lost)
 		stream_report(stream, status->base);
+	return lost;
 }
 
 void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)
@@ -207,14 +208,16 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 
 	stream_on_low(stream, status->low);
 	stream->waiting = status->waiting;
-	if (status->stamp && rtt < 1000 * MS)
-		stream->rtt = (7 * stream->rtt + rtt) / 8;
+	if (stream->first && stream->first->from != WIRE_ALL) /* nobody else owes anything */
+		stream->waiting &= 1ull << stream->first->from;
+	if (status->stamp && rtt < 1000 * MS) /* quick to fall, as when a queue has drained */
+		stream->rtt =
+			rtt < stream->rtt ? (stream->rtt + rtt) / 2 : (7 * stream->rtt + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits; i++)
 		lost += take_word(stream, status->base + i, status->stamp,
 		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
 		                  now);
-	find_lost_results(stream, status);
 	flight_confirm(&stream->flight, status->stamp, lost);
-	if (lost)
-		stream->progress_at = now;
+	if (find_lost_results(stream, status) || lost)
+		stream_progress(stream, now); /* what comes of it should be here soon */
 }

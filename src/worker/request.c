@@ -10,17 +10,22 @@
 
 #define WAIT_MAX 1e9 /* seconds */
 
-struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count,
-                                 trib_type type)
+struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count)
 {
 	struct trib_request *request = calloc(1, sizeof(*request));
 
 	if (!request)
 		return NULL;
 	request->comm = comm;
+	pthread_mutex_lock(&comm->lock);
+	request->next = comm->requests;
+	request->link = &comm->requests;
+	if (request->next)
+		request->next->link = &request->next;
+	comm->requests = request;
+	pthread_mutex_unlock(&comm->lock);
 	request->what = what;
 	request->count = count;
-	request->type = type;
 	return request;
 }
 
@@ -44,7 +49,18 @@ static bool is_quiet(const struct trib_comm *comm)
 	return comm->failed != TRIB_OK && comm->quiet_lanes == comm->n_lanes;
 }
 
-static trib_status end_request(struct trib_request *request)
+void request_free(struct trib_request *request)
+{
+	pthread_mutex_lock(&request->comm->lock);
+	*request->link = request->next;
+	if (request->next)
+		request->next->link = request->link;
+	pthread_mutex_unlock(&request->comm->lock);
+	free(request->spare);
+	free(request);
+}
+
+trib_status request_end(struct trib_request *request)
 {
 	struct trib_comm *comm = request->comm;
 	trib_status status = TRIB_OK;
@@ -54,8 +70,7 @@ static trib_status end_request(struct trib_request *request)
 		                     (unsigned long long)request->number, comm->failure);
 	else if (request->spare)
 		memcpy(request->copy_to, request->spare, request->copy_bytes);
-	free(request->spare);
-	free(request);
+	request_free(request);
 	return status;
 }
 
@@ -72,7 +87,7 @@ trib_status trib_test(trib_request **request)
 	pthread_mutex_unlock(&comm->lock);
 	if (!ended)
 		return TRIB_IN_PROGRESS;
-	trib_status status = end_request(*request);
+	trib_status status = request_end(*request);
 	*request = NULL;
 	return status;
 }
@@ -141,7 +156,7 @@ trib_status trib_wait(trib_request **request, double seconds)
 		seconds = WAIT_MAX;
 	if (!wait_ended(*request, seconds))
 		return fail_timeout(*request, seconds);
-	status = end_request(*request);
+	status = request_end(*request);
 	*request = NULL;
 	return status;
 }
@@ -155,8 +170,9 @@ trib_status request_finish(struct trib_request *request)
 		/* The caller's buffers must be free when it gets its error. */
 		fail_timeout(request, seconds);
 		comm_fail(comm, TRIB_ERR_TIMEOUT, "%s", trib_last_error());
+		comm_tell_failure(comm);
 		while (!wait_ended(request, 1))
 			;
 	}
-	return end_request(request);
+	return request_end(request);
 }

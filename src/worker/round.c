@@ -41,10 +41,10 @@ static uint8_t wire_op(trib_type type, trib_op op)
 static bool round_allocate(struct round *round)
 {
 	uint32_t n = round_fragments(round);
-	size_t bits = bitmap_words(n) * 8, groups = n / WIRE_GROUP + 2;
+	size_t bits = bitmap_words(n) * 8;
 	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
 	size_t block_bits = bitmap_words(blocks) * 8;
-	uint8_t *at = calloc(1, 3 * bits + 2 * block_bits + groups * 4 + blocks * 6 + 8);
+	uint8_t *at = calloc(1, 3 * bits + 2 * block_bits + (size_t)n * 4 + blocks * 6 + 8);
 
 	if (!at)
 		return false;
@@ -54,7 +54,7 @@ static bool round_allocate(struct round *round)
 	round->own_special = (uint64_t *)(void *)(at += bits);
 	round->any_special = (uint64_t *)(void *)(at += block_bits);
 	round->sent_at = (uint32_t *)(void *)(at += block_bits);
-	round->own_class = (uint16_t *)(void *)(at += groups * 4);
+	round->own_class = (uint16_t *)(void *)(at += (size_t)n * 4);
 	round->sent_class = round->own_class + blocks;
 	round->top_class = round->sent_class + blocks;
 	memset(round->sent_class, 0xff, blocks * 2);
@@ -352,7 +352,7 @@ bool round_is_final(const struct round *round, uint32_t index)
 	       round->sent_class[index - data] == agreed_class(round, index);
 }
 
-static bool take_exponents(struct round *round, uint32_t index, const uint16_t *in)
+static void take_exponents(struct round *round, uint32_t index, const uint16_t *in)
 {
 	uint32_t first, n = covered(round, index, round->per_exponents, &first);
 
@@ -369,7 +369,6 @@ static bool take_exponents(struct round *round, uint32_t index, const uint16_t *
 	for (uint32_t k = first / round->per_specials; k <= (first + n - 1) / round->per_specials;
 	     k++)
 		settle_specials(round, k);
-	return true;
 }
 
 static bool take_specials(struct round *round, uint32_t index, const uint8_t *in)
@@ -425,7 +424,7 @@ bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t 
 	bool ok = true;
 
 	if (index < round->exponents)
-		ok = take_exponents(round, index, payload);
+		take_exponents(round, index, payload);
 	else if (index < round->exponents + round->specials)
 		ok = take_specials(round, index - round->exponents, payload);
 	else

@@ -52,7 +52,7 @@ struct round {
 	uint64_t *have;                     /* fragments that need nothing more */
 	uint64_t *again;                    /* fragments to send again */
 	uint64_t *wanted;                   /* results that were lost, to be asked for */
-	uint32_t *sent_at; /* per group, in microseconds: when something last left */
+	uint32_t *sent_at;                  /* per fragment, as a stamp: when it last left */
 	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
 	uint64_t *own_special, *any_special;
 	uint8_t *masks; /* results of the specials fragments, once there are any */

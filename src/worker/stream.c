@@ -130,7 +130,7 @@ static uint32_t send_fragment(struct stream *stream, struct round *round, uint32
 	uint64_t position = round->base + index;
 
 	stream_fill_header(stream, header, WIRE_DATA, position);
-	round->sent_at[position / WIRE_GROUP - round->base / WIRE_GROUP] = stamp_of(now);
+	round->sent_at[index] = stamp_of(now);
 	stream->stats.sent++;
 	stream->since_ack = 0;
 	stream->shut_at = 0;

@@ -25,10 +25,10 @@ workers() {
 
 all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = "${1:-4}" ]; }
 in_mid_round() { check "$1: all ranks are in mid-round" wait_for 20 all_marked || { tail "$work"/rank.*; exit 1; }; }
-all_said() { # RANKS: has each written its line?
+all_said() { # RANKS: has each written its error?
 	local rank
 	for rank in $1; do
-		[ -s "$work/rank.$rank" ] || return 1
+		grep -q ' error ' "$work/rank.$rank" || return 1
 	done
 }
 

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SECOND 1000000000ull
 
@@ -284,6 +285,40 @@ static void test_no_waste(void **state)
 	sim_free(sim);
 }
 
+/* Counts beyond 2^31: the far end of a vector that only pretends to be in memory. */
+static void test_huge_count(void **state)
+{
+	(void)state;
+	size_t count = (1ull << 31) + 12345;
+	uint8_t *memory = mmap(NULL, count, PROT_READ | PROT_WRITE,
+	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct round_spec spec = { .source = memory,
+		                   .target = memory,
+		                   .count = count,
+		                   .type = TRIB_U8,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct wire_header header = { 0 };
+	uint8_t payload[1432] __attribute__((aligned(8)));
+	struct round *round;
+	uint32_t last;
+
+	assert_true(memory != MAP_FAILED);
+	round = round_new(&spec, 0, sizeof(payload));
+	assert_non_null(round);
+	last = round_fragments(round) - 1;
+	assert_int_equal(round_fragments(round), (count + 1431) / 1432);
+	memory[count - 1] = 77;
+	assert_int_equal(round_build(round, last, 2, &header, payload), (count % 1432 + 7) / 8 * 8);
+	assert_int_equal(payload[count % 1432 - 1], 77);
+	payload[count % 1432 - 1] = 99;
+	assert_true(round_take(round, last, 2, 0, payload));
+	assert_int_equal(memory[count - 1], 99);
+	round_free(round);
+	munmap(memory, count);
+}
+
 /* With a pool as large as the vector nobody waits for a late worker; with a small one all do. */
 static void test_pool_is_a_dial(void **state)
 {
@@ -345,8 +380,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_integers_exact),     cmocka_unit_test(test_floats_same_bits),
-		cmocka_unit_test(test_reduce_after_guess), cmocka_unit_test(test_no_waste),
-		cmocka_unit_test(test_pool_is_a_dial),     cmocka_unit_test(test_millions),
+		cmocka_unit_test(test_reduce_after_guess), cmocka_unit_test(test_huge_count),
+		cmocka_unit_test(test_no_waste),           cmocka_unit_test(test_pool_is_a_dial),
+		cmocka_unit_test(test_millions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

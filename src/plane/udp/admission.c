@@ -121,7 +121,7 @@ static uint64_t last_asked(const struct comm *comm, const struct wire_join *join
 	return last;
 }
 
-static enum conflict find_conflict(const struct aggregator *aggregator, const struct comm *comm,
+static enum conflict find_conflict(const struct aggregator *aggregator, struct comm *comm,
                                    const struct wire_join *join)
 {
 	const struct thread *thread = &aggregator->threads[0];
@@ -140,9 +140,15 @@ static enum conflict find_conflict(const struct aggregator *aggregator, const st
 	}
 	if (atomic_load(&comm->failed) || (unsigned)__builtin_popcountll(comm->gone) == comm->size)
 		return CONFLICT_OVER;
-	/* Others may still need results; or it is dead, which is known in a moment. */
-	if (comm->gone || !lane || join->rank >= comm->size ||
-	    thread->now > lane->heard_at[join->rank] + SILENT_NS)
+	/* Others may still need results. */
+	if (comm->gone || !lane || join->rank >= comm->size)
+		return CONFLICT_WAIT;
+	/* Or it is dead, which will show. Who lives is heard of again soon. */
+	if (comm->rival_nonce != join->nonce) {
+		comm->rival_nonce = join->nonce;
+		comm->rival_since = thread->now;
+	}
+	if (lane->heard_at[join->rank] <= comm->rival_since)
 		return CONFLICT_WAIT;
 	return CONFLICT_HELD;
 }
@@ -229,8 +235,14 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 		return;
 	}
 	if (!registry_start(aggregator, comm)) {
-		refuse(aggregator, header, bytes, from, "no memory for a pool of %llu bytes",
-		       (unsigned long long)comm->pool_bytes);
+		for (unsigned rank = 0; rank < comm->size; rank++) {
+			struct wire_header to = *header;
+
+			to.child = (uint8_t)rank;
+			refuse(aggregator, &to, bytes, &comm->children[rank].address,
+			       "no memory for a pool of %llu bytes",
+			       (unsigned long long)comm->pool_bytes);
+		}
 		comm->retired = true;
 		return;
 	}

@@ -18,6 +18,7 @@ static const char *const drop_names[DROPS_END] = {
 	[DROP_EPOCH] = "epoch",
 	[DROP_LANE] = "lane",
 	[DROP_STRANGER] = "stranger",
+	[DROP_REPLAYED] = "replayed",
 	[DROP_UNEXPECTED] = "unexpected",
 	[DROP_REFUSED] = "refused",
 };
@@ -110,24 +111,50 @@ int aggregator_describe(struct aggregator *aggregator, char *out, size_t size)
 	return (int)text.used;
 }
 
-static const struct comm *nth_comm(const struct aggregator *aggregator, unsigned n)
+#define CHILDREN_A_PAGE 12u
+
+/* Communicators take as many pages as their children need; *first is the page's first child. */
+static const struct comm *comm_of_page(const struct aggregator *aggregator, unsigned page,
+                                       unsigned *first)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		const struct comm *comm = aggregator->comms[id];
+		unsigned pages = comm ? (comm->size + CHILDREN_A_PAGE - 1) / CHILDREN_A_PAGE : 0;
 
-		if (comm && !comm->retired && n-- == 0)
+		if (!comm || comm->retired)
+			continue;
+		if (page < pages) {
+			*first = page * CHILDREN_A_PAGE;
 			return comm;
+		}
+		page -= pages;
 	}
 	return NULL;
 }
 
-/* Page 0 is the aggregator, page n the n-th communicator; an empty object ends the book. */
+static void put_children(struct text *text, const struct comm *comm, const struct lane *lane,
+                         unsigned first)
+{
+	const char *comma = "";
+
+	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
+	    (unsigned long long)lane->dense.low, __builtin_popcountll(lane->hears));
+	for (unsigned i = first; i < comm->size && i < first + CHILDREN_A_PAGE; i++) {
+		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}", comma,
+		    i, comm->children[i].join.host, (unsigned long long)lane->dense.ack[i],
+		    (unsigned long long)lane->last[i]);
+		comma = ",";
+	}
+	put(text, "]");
+}
+
+/* Page 0 is the aggregator, then come the communicators; an empty object ends the book. */
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size)
 {
 	struct text text = { out, size, 0 };
-	const struct comm *comm = page ? nth_comm(aggregator, page - 1) : NULL;
+	unsigned first = 0;
+	const struct comm *comm = page ? comm_of_page(aggregator, page - 1, &first) : NULL;
 	const struct lane *lane = comm ? aggregator->threads[0].lanes[comm->id] : NULL;
-	const char *comma = "";
 
 	put(&text, "{");
 	if (!page)
@@ -139,21 +166,11 @@ int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_
 		    : comm->running            ? "running"
 		                               : "forming",
 		    (unsigned long long)comm->present);
-		put(&text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u", comm->lanes, comm->cells,
-		    comm->payload);
+		put(&text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u", comm->lanes,
+		    comm->cells, comm->payload, first);
 	}
-	if (lane && lane->comm == comm) {
-		put(&text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
-		    (unsigned long long)lane->dense.low, __builtin_popcountll(lane->hears));
-		for (unsigned i = 0; i < comm->size && text.used + 96 < size; i++) {
-			put(&text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}",
-			    comma, i, comm->children[i].join.host,
-			    (unsigned long long)lane->dense.ack[i],
-			    (unsigned long long)lane->last[i]);
-			comma = ",";
-		}
-		put(&text, "]");
-	}
+	if (lane && lane->comm == comm)
+		put_children(&text, comm, lane, first);
 	put(&text, "}");
 	return (int)text.used;
 }

@@ -21,6 +21,7 @@ enum drop {
 	DROP_EPOCH,
 	DROP_LANE,
 	DROP_STRANGER,
+	DROP_REPLAYED,   /* a report older than one that has come */
 	DROP_UNEXPECTED, /* a type that is not for an aggregator */
 	DROP_REFUSED,    /* a JOIN that asks for what cannot be */
 	DROPS_END,
@@ -49,9 +50,10 @@ struct comm {
 	uint64_t present;      /* ranks that have joined, as bits */
 	_Atomic uint64_t gone; /* ranks that have left */
 	struct child children[WIRE_CHILDREN_MAX];
-	struct udp_address group; /* lane 0's; lane l's port is l higher */
-	bool running;             /* all ranks are in */
-	bool retired;             /* over; freed when no lane holds it any more */
+	struct udp_address group;          /* lane 0's; lane l's port is l higher */
+	bool running;                      /* all ranks are in */
+	uint64_t rival_nonce, rival_since; /* who asks for a rank that is taken, and since when */
+	bool retired;                      /* over; freed when no lane holds it any more */
 	uint64_t created_at, failed_at, pool_bytes;
 	_Atomic bool failed;
 	struct wire_abort abort; /* written before `failed` is set */
@@ -73,15 +75,16 @@ struct lane {
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint64_t known;                   /* children whose address is known */
-	uint64_t hears;                   /* children that hear multicast */
-	uint64_t probe_at;                /* when the group was last tried */
-	uint64_t last[WIRE_CHILDREN_MAX]; /* fragments that each child was the last to bring */
+	uint32_t stamps[WIRE_CHILDREN_MAX]; /* of each child's newest report */
+	uint64_t known;                     /* children whose address is known */
+	uint64_t hears;                     /* children that hear multicast */
+	uint64_t probe_at;                  /* when the group was last tried */
+	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
-	/* Results, and repeats among them, of late: many mean that a child's link is too slow. */
-	uint32_t recent_results, recent_repeats;
+	/* Results of late, and how many were lost: many mean that a child's link is too slow. */
+	uint32_t recent_results, recent_losses;
 	uint64_t single_until; /* no multicast until then: sends wait for the slowest link */
 	uint64_t told_low;     /* the children know of this `low` at least */
 	struct udp_address group;
@@ -121,6 +124,7 @@ struct aggregator {
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
 	uint64_t started_at;
+	struct udp_address group_local; /* the one interface that has multicast */
 };
 
 /* admission.c */
@@ -154,6 +158,7 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
                     uint32_t bytes);
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from);
+void lane_take_abort(struct lane *lane, const struct wire_header *header);
 /* results.c: fills thread->tx from the lane's queue; false: tx is full. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);

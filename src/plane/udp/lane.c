@@ -171,36 +171,62 @@ static void check_left(struct lane *lane, uint64_t waiting)
 	              comm_describe_rank(lane->comm, rank, text, sizeof(text)));
 }
 
+/* A child gave up, and says for whom it waited: the others shall know that too. */
+void lane_take_abort(struct lane *lane, const struct wire_header *header)
+{
+	const struct wire_abort *abort = wire_payload(header);
+
+	if (abort->status < 0 && abort->status >= TRIB_ERR_CLOSED)
+		registry_fail(lane->comm, (trib_status)abort->status, abort->rank, "%s",
+		              abort->text);
+}
+
+/* Where a child is, is what its newest report says; a replayed one does not move it. */
+static bool note_reporter(struct thread *thread, struct lane *lane,
+                          const struct wire_header *header, const struct udp_address *from)
+{
+	const struct wire_report *report = wire_payload(header);
+	uint64_t bit = dense_bit(header->child);
+	int32_t newer;
+
+	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense.members & bit)) {
+		thread->counters.drops[DROP_STRANGER]++;
+		return false;
+	}
+	newer = (int32_t)(report->stamp - lane->stamps[header->child]);
+	if (lane->stamps[header->child] && newer < 0) {
+		thread->counters.drops[DROP_REPLAYED]++;
+		return false;
+	}
+	if (!lane->stamps[header->child] || newer > 0) {
+		lane->stamps[header->child] = report->stamp;
+		lane->addresses[header->child] = *from;
+		lane->known |= bit;
+	}
+	lane->heard_at[header->child] = thread->now;
+	thread->counters.reports++;
+	return true;
+}
+
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from)
 {
 	const struct wire_report *report = wire_payload(header);
-	uint64_t bit = dense_bit(header->child), repeat[WIRE_GROUP / 64];
-	bool sent;
+	uint64_t repeat[WIRE_GROUP / 64];
 	struct {
 		struct wire_header header;
 		struct wire_status status;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, header->child) };
 
-	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense.members & bit)) {
-		thread->counters.drops[DROP_STRANGER]++;
+	if (!note_reporter(thread, lane, header, from))
 		return;
-	}
-	thread->counters.reports++;
-	lane->heard_at[header->child] = thread->now;
-	lane->addresses[header->child] = *from;
-	lane->known |= bit;
 	if (header->flags & WIRE_HEARS_MULTICAST)
-		lane->hears |= bit;
+		lane->hears |= dense_bit(header->child);
 	else
 		probe_group(thread, lane);
 	dense_ack(&lane->dense, header->child, header->ack);
-	/* What the answer calls complete must be on its way before it. */
-	sent = lane_send_results(thread, lane);
 	dense_answer(&lane->dense, lane->cells, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
-	if (!sent)
-		memset(packet.status.complete, 0, sizeof(packet.status.complete));
 	/* A report that ends where the child is done is about nothing that it waits for. */
 	if (lane->dense.ack[header->child] < report->base + report->bits)
 		check_left(lane, packet.status.waiting);
@@ -208,13 +234,20 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		lane_send_abort(thread, lane, header->child);
 		return;
 	}
-	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
+		if (!report->young) /* the child knows that they are lost */
+			lane->recent_losses += (uint32_t)__builtin_popcountll(repeat[i]);
 		for (uint64_t word = repeat[i]; word; word &= word - 1)
 			lane_queue_result(lane,
 			                  report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
 			                  header->child);
+	}
 	announce_low(thread, lane);
+	/* What the answer calls complete has to be on its way before it. */
+	if (!lane_send_results(thread, lane))
+		memset(packet.status.complete, 0, sizeof(packet.status.complete));
 	packet.header.pos = wire_pos(lane->index, lane->dense.ack[header->child]);
+	packet.header.ack = (uint32_t)lane->dense.low;
 	if (report->stamp)
-		thread_send(thread, &packet, sizeof(packet), from);
+		thread_send(thread, &packet, sizeof(packet), &lane->addresses[header->child]);
 }

@@ -74,6 +74,11 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	    comm->children[0].address.storage.ss_family != AF_INET ||
 	    udp_route(&comm->children[0].address, &local, interface, sizeof(interface)) != TRIB_OK)
 		return;
+	udp_set_port(&local, 0);
+	if (!aggregator->group_local.length)
+		aggregator->group_local = local;
+	else if (!udp_same(&aggregator->group_local, &local))
+		return; /* sockets are shared, and are set to another interface */
 	group->sin_family = AF_INET;
 	group->sin_addr.s_addr =
 		htonl(0xef000000u | (uint32_t)(comm->cookie & 0x7fffff) | 0x400000u);

@@ -74,17 +74,15 @@ static void run_send(struct thread *thread, struct lane *lane, const struct run 
 /*
  * The kernel holds a sender back when its packets pile up before a link, but
  * for copies of a multicast it does not: they overflow. When many results
- * have to be repeated, they are sent one by one for a while.
+ * turn out to be lost, they are sent one by one for a while.
  */
-static void watch_repeats(struct thread *thread, struct lane *lane, bool again)
+static void watch_losses(struct thread *thread, struct lane *lane)
 {
-	lane->recent_results++;
-	lane->recent_repeats += again;
-	if (lane->recent_results < RECENT)
+	if (++lane->recent_results < RECENT)
 		return;
-	if (lane->recent_repeats > RECENT / 8)
+	if (lane->recent_losses > RECENT / 4)
 		lane->single_until = thread->now + SINGLE_NS;
-	lane->recent_results = lane->recent_repeats = 0;
+	lane->recent_results = lane->recent_losses = 0;
 }
 
 bool lane_send_results(struct thread *thread, struct lane *lane)
@@ -119,7 +117,7 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 			thread->counters.results++;
 		else
 			thread->counters.repeats++;
-		watch_repeats(thread, lane, entry->child != WIRE_ALL);
+		watch_losses(thread, lane);
 		lane->head++;
 	}
 	if (run.segments)

@@ -49,6 +49,7 @@ static void drop_lane(struct thread *thread, unsigned id)
 	if (!lane)
 		return;
 	thread->lanes[id] = NULL;
+	udp_tx_clear(thread->tx); /* it may point into the pool; what is lost is asked for again */
 	atomic_fetch_sub(&lane->comm->users, 1);
 	lane_free(lane);
 }
@@ -153,6 +154,11 @@ static void take_packet(struct thread *thread, const void *data, uint32_t bytes,
 	case WIRE_JOIN:
 	case WIRE_QUERY:
 		take_visitor(thread, header, bytes, from);
+		break;
+	case WIRE_ABORT:
+		lane = admit(thread, header);
+		if (lane)
+			lane_take_abort(lane, header);
 		break;
 	case WIRE_BYE:
 		lane = admit(thread, header);
@@ -296,7 +302,8 @@ void *thread_main(void *argument)
 				               .events =
 				                       (short)(POLLIN | (blocked ? POLLOUT : 0)) };
 
-			poll(&wait, 1, (int)(TICK_NS / 1000000));
+			if (poll(&wait, 1, (int)(TICK_NS / 1000000)) > 0 && wait.revents & POLLERR)
+				drain_errors(thread);
 		}
 	}
 	for (unsigned id = 0; id < COMMS_MAX; id++)
