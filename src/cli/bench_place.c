@@ -94,7 +94,7 @@ static void rate_text(uint64_t bps, char *out, size_t room)
 void bench_place_describe(const struct bench_place *place, char *out, size_t room)
 {
 	const struct cluster *cluster = &place->cluster;
-	char rate[32] = "unshaped";
+	char rate[32] = "not shaped";
 	bool unlike = false;
 
 	if (cluster->n == 0) {
@@ -108,8 +108,9 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 		unlike |= cluster->hosts[i].rate_bps != place->slowest_bps;
 	if (place->slowest_bps)
 		rate_text(place->slowest_bps, rate, sizeof(rate));
-	snprintf(out, room, "%u hosts, links of %s%s, MTU %u, the aggregator %s", place->workers,
-	         rate, unlike ? " (the slowest)" : "", cluster->mtu ? cluster->mtu : 1500,
+	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, the aggregator %s", place->workers,
+	         place->slowest_bps ? "of " : "", rate, unlike ? " (the slowest)" : "",
+	         cluster->mtu ? cluster->mtu : 1500,
 	         cluster->is_switch ? "has a port a host" : "is a server with one link");
 }
 

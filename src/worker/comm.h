@@ -37,6 +37,7 @@ struct lane {
 	pthread_t thread;
 	bool started;
 	struct udp_rx *rx, *group_rx;
+	int held; /* messages in rx that are not taken yet */
 	struct udp_tx *tx;
 	uint8_t *buffer; /* packets until they are sent */
 	struct stream stream;

@@ -197,22 +197,28 @@ static void take_messages(struct lane *lane, const struct udp_rx *rx, int n, uin
 
 /*
  * A STATUS tells what left before it, so it must not overtake results that
- * came to the group's socket: what is there goes first.
+ * came to the group's socket: what our own socket gave is held until all that
+ * was at the group's by then has been taken, in several calls if it is much.
  */
 static bool receive(struct lane *lane, uint64_t now)
 {
-	int n = udp_receive(lane->rx, lane->fd), of_group = (int)RX_MESSAGES;
-	bool any = n > 0;
+	int of_group = (int)RX_MESSAGES;
+	bool any;
 
-	if (n < 0)
-		note_error(lane, n);
-	/* A full batch may not be all; but a flood must not keep us from sending. */
+	if (lane->held <= 0)
+		lane->held = udp_receive(lane->rx, lane->fd);
+	if (lane->held < 0)
+		note_error(lane, lane->held);
+	any = lane->held > 0;
 	for (unsigned i = 0; i < GROUP_BATCHES && of_group == (int)RX_MESSAGES; i++) {
 		of_group = lane->group_fd < 0 ? 0 : udp_receive(lane->group_rx, lane->group_fd);
 		take_messages(lane, lane->group_rx, of_group, now);
 		any |= of_group > 0;
 	}
-	take_messages(lane, lane->rx, n, now);
+	if (of_group < (int)RX_MESSAGES) {
+		take_messages(lane, lane->rx, lane->held, now);
+		lane->held = 0;
+	}
 	return any;
 }
 

@@ -83,8 +83,8 @@ struct lane {
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
-	/* Results of late, and how many were lost: many mean that a child's link is too slow. */
-	uint32_t recent_results, recent_losses;
+	uint32_t recent_results; /* of late, and how many of them each child has lost */
+	uint32_t recent_losses[WIRE_CHILDREN_MAX];
 	uint64_t single_until; /* no multicast until then: sends wait for the slowest link */
 	uint64_t told_low;     /* the children know of this `low` at least */
 	struct udp_address group;

@@ -236,7 +236,8 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	}
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
 		if (!report->young) /* the child knows that they are lost */
-			lane->recent_losses += (uint32_t)__builtin_popcountll(repeat[i]);
+			lane->recent_losses[header->child] +=
+				(uint32_t)__builtin_popcountll(repeat[i]);
 		for (uint64_t word = repeat[i]; word; word &= word - 1)
 			lane_queue_result(lane,
 			                  report->base + 64 * i + (uint64_t)__builtin_ctzll(word),

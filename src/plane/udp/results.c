@@ -5,6 +5,8 @@
  */
 #include "plane/udp/internal.h"
 
+#include <string.h>
+
 #define RECENT 512u /* results that are looked back at */
 #define SINGLE_NS 10000000000ull
 
@@ -73,16 +75,25 @@ static void run_send(struct thread *thread, struct lane *lane, const struct run 
 
 /*
  * The kernel holds a sender back when its packets pile up before a link, but
- * for copies of a multicast it does not: they overflow. When many results
- * turn out to be lost, they are sent one by one for a while.
+ * for copies of a multicast it does not: they overflow. When one child loses
+ * many results and the others do not, its link is too slow for this, and
+ * results are sent one by one for a while.
  */
 static void watch_losses(struct thread *thread, struct lane *lane)
 {
+	uint32_t most = 0, all = 0;
+
 	if (++lane->recent_results < RECENT)
 		return;
-	if (lane->recent_losses > RECENT / 4)
+	for (unsigned child = 0; child < lane->comm->size; child++) {
+		all += lane->recent_losses[child];
+		if (lane->recent_losses[child] > most)
+			most = lane->recent_losses[child];
+	}
+	if (most > RECENT / 4 && all - most < most / 2)
 		lane->single_until = thread->now + SINGLE_NS;
-	lane->recent_results = lane->recent_losses = 0;
+	memset(lane->recent_losses, 0, sizeof(lane->recent_losses));
+	lane->recent_results = 0;
 }
 
 bool lane_send_results(struct thread *thread, struct lane *lane)
