@@ -28,8 +28,9 @@ main() {
 	# shellcheck disable=SC2086
 	{
 		measure four-hosts $four --sizes 1M,4M,16M,64M --against "$peers"
-		measure four-hosts-wire $four --no-offload --sizes 16M --against gloo,ring
-		measure eight-hosts --hosts 8 --link 500mbit --sizes 16M,64M --against gloo,ring,openmpi
+		measure four-hosts-wire $four --no-offload --sizes 16M --against ring
+		measure eight-hosts --hosts 8 --link 500mbit --sizes 16M,64M \
+			--against gloo,ring,openmpi,openmpi-default
 		measure unlike-reduce-large-pool $unlike --to-one --sizes 16M --pool 64M
 		measure unlike-reduce-small-pool $unlike --to-one --sizes 16M --pool 256K
 		measure unlike-large-pool $unlike --sizes 16M --pool 64M
