@@ -2,6 +2,7 @@
 #include "base/settings.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/net.h"
 #include "cli/options.h"
 
 #include <stdio.h>
@@ -39,18 +40,6 @@ static trib_status sizes_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
-static trib_status probability_take(void *target, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0 && value <= 1))
-		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a probability from 0 to 1",
-		                   text);
-	*(double *)target = value;
-	return TRIB_OK;
-}
-
 /* Splits "h2=WHAT"; what is before the = fits a host's name. NULL: there is none. */
 static const char *host_split(const char *text, char host[16])
 {
@@ -60,21 +49,6 @@ static const char *host_split(const char *text, char host[16])
 		return NULL;
 	snprintf(host, 16, "%.*s", (int)(equals - text), text);
 	return equals + 1;
-}
-
-/* "1gbit" is every link, "h2=500mbit" that of h2, "0" is not shaped. */
-static trib_status link_take(void *target, const char *text)
-{
-	struct cluster_options *net = target;
-	char host[16];
-	const char *rate = host_split(text, host);
-
-	if (!rate)
-		return parse_rate(text, &net->rate_bps);
-	if (net->n_unlike == CLUSTER_HOSTS_MAX)
-		return status_fail(TRIB_ERR_ARGUMENT, "more than %d links", CLUSTER_HOSTS_MAX);
-	memcpy(net->unlike[net->n_unlike].host, host, sizeof(host));
-	return parse_rate(rate, &net->unlike[net->n_unlike++].rate_bps);
 }
 
 static trib_status late_take(void *target, const char *text)
@@ -168,11 +142,11 @@ static int bench_allreduce_run(int argc, char **argv)
 	static struct bench_place place;
 	static struct bench_report report = { .options = &o, .place = &place };
 	bool is_switch = false;
-	struct option_hook link = { link_take, &o.net }, sizes = { sizes_take, &o },
-			   late = { late_take, &o }, loss = { probability_take, &o.net.loss },
-			   dup = { probability_take, &o.net.dup },
-			   reorder = { probability_take, &o.net.reorder },
-			   corrupt = { probability_take, &o.net.corrupt };
+	struct option_hook link = { net_link_take, &o.net }, sizes = { sizes_take, &o },
+			   late = { late_take, &o }, loss = { net_probability_take, &o.net.loss },
+			   dup = { net_probability_take, &o.net.dup },
+			   reorder = { net_probability_take, &o.net.reorder },
+			   corrupt = { net_probability_take, &o.net.corrupt };
 	const struct option_row rows[] = {
 		{ "hosts", 'n', OPTION_COUNT, &o.hosts, "N", "workers (4)", "8" },
 		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",

@@ -15,13 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 /* 3 ms at 10 Gb/s: as long as the scheduler may leave a thread waiting. */
 #define RCVBUF_WANTED (4 << 20)
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_PORT 7700
 #define MTU_SMALL 1280 /* what every IPv6 link carries; below, headers eat the gain */
 
 static void check_mtu(struct check *check, const struct udp_address *peer)
@@ -54,7 +53,7 @@ void check_route(struct check *check, const char *text)
 	struct udp_address peer, local;
 	char to[64], from[64], interface[64];
 
-	if (udp_resolve(text, DEFAULT_PORT, &peer) != TRIB_OK) {
+	if (udp_resolve(text, UDP_DEFAULT_PORT, &peer) != TRIB_OK) {
 		check_tell(check, CHECK_FAIL, "name",
 		           "correct the name, or DNS or /etc/hosts, or give an address", "%s",
 		           trib_last_error());

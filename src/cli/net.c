@@ -24,61 +24,16 @@ int net_fail(const char *command)
 	return 1;
 }
 
-static trib_status probability_take(void *target, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end != text && *end == '%') {
-		value /= 100;
-		end++;
-	}
-	if (end == text || *end || !(value >= 0 && value <= 1))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "\"%s\" is not a probability from 0 to 1 (or 0%% to 100%%)",
-		                   text);
-	*(double *)target = value;
-	return TRIB_OK;
-}
-
-/* "1gbit" is every link, "h2=500mbit" that of h2. */
-static trib_status link_take(void *target, const char *text)
-{
-	struct cluster_options *options = target;
-	const char *equals = strchr(text, '=');
-	char host[sizeof(options->unlike[0].host)];
-	uint64_t rate;
-	trib_status status = parse_rate(equals ? equals + 1 : text, &rate);
-
-	if (status != TRIB_OK)
-		return status;
-	if (rate < 8000)
-		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\": a link has at least 8kbit", text);
-	if (!equals) {
-		options->rate_bps = rate;
-		return TRIB_OK;
-	}
-	if (equals == text || (size_t)(equals - text) >= sizeof(host))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "\"%s\": before the = stands a host, as in h2=500mbit", text);
-	if (options->n_unlike == CLUSTER_HOSTS_MAX)
-		return status_fail(TRIB_ERR_ARGUMENT, "more than %d links", CLUSTER_HOSTS_MAX);
-	snprintf(host, sizeof(host), "%.*s", (int)(equals - text), text);
-	memcpy(options->unlike[options->n_unlike].host, host, sizeof(host));
-	options->unlike[options->n_unlike++].rate_bps = rate;
-	return TRIB_OK;
-}
-
 static int net_up(int argc, char **argv)
 {
 	static struct cluster cluster;
 	struct cluster_options up = { 0 };
 	uint64_t hosts = 4, servers = 1, mtu = 1500;
-	struct option_hook link = { link_take, &up };
-	struct option_hook loss = { probability_take, &up.loss };
-	struct option_hook dup = { probability_take, &up.dup };
-	struct option_hook reorder = { probability_take, &up.reorder };
-	struct option_hook corrupt = { probability_take, &up.corrupt };
+	struct option_hook link = { net_link_take, &up };
+	struct option_hook loss = { net_probability_take, &up.loss };
+	struct option_hook dup = { net_probability_take, &up.dup };
+	struct option_hook reorder = { net_probability_take, &up.reorder };
+	struct option_hook corrupt = { net_probability_take, &up.corrupt };
 	const struct option_row rows[] = {
 		{ "name", 0, OPTION_TEXT, &up.name, "NAME", "the cluster's name (trib)", "job2" },
 		{ "hosts", 0, OPTION_COUNT, &hosts, "N", "workers, h1 to hN (4)", "8" },

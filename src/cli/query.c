@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEFAULT_PORT 7700
 #define ASK_EVERY_MS 100
 
 static bool take_answer(int fd, const struct wire_header *query, char *out, size_t size)
@@ -38,7 +37,7 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 	trib_status status;
 
 	if ((status = setting_count(SETTING_COOKIE, &query.cookie)) ||
-	    (status = udp_resolve(aggregator, DEFAULT_PORT, &peer)) ||
+	    (status = udp_resolve(aggregator, UDP_DEFAULT_PORT, &peer)) ||
 	    (status = udp_open(NULL, &peer, &options, &fd, &gso)))
 		return status;
 	wire_seal(&query, sizeof(query));

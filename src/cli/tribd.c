@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_PORT 7700
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
 
@@ -29,7 +28,7 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 	const char *pin = setting_text(SETTING_PIN, NULL);
 	trib_status status;
 
-	if ((status = udp_resolve(listen, DEFAULT_PORT, &options->listen)) ||
+	if ((status = udp_resolve(listen, UDP_DEFAULT_PORT, &options->listen)) ||
 	    (status = setting_count(SETTING_COOKIE, &options->cookie)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)) ||
 	    (status = setting_count(SETTING_OFFLOAD, &offload)) ||

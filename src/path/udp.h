@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#define UDP_DEFAULT_PORT 7700  /* of an aggregator */
 #define UDP_MESSAGE_MAX 65536u /* a receive buffer */
 #define UDP_GSO_BYTES 65000u   /* one send, below the 65,507 that fit */
 #define UDP_GSO_SEGMENTS 64u

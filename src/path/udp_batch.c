@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int))
 #define SEND_AT_ONCE 64u
 

@@ -8,13 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 static void set_option(int fd, int level, int name, int value)
 {
 	/* What the kernel does not have, it does without. */

@@ -32,6 +32,17 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 		lane_wake(&comm->lanes[i]);
 }
 
+void comm_list_ranks(uint64_t mask, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = 0;
+	for (unsigned rank = 0; mask && used + 8 < size; rank++, mask >>= 1)
+		if (mask & 1)
+			used += (size_t)snprintf(out + used, size - used, used ? ", %u" : "%u",
+			                         rank);
+}
+
 void comm_tell_failure(struct trib_comm *comm)
 {
 	struct {

@@ -101,6 +101,8 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* "1, 3" */
+void comm_list_ranks(uint64_t mask, char *out, size_t size);
 /* Tells the aggregator, and by it the others, why this rank has given up. */
 void comm_tell_failure(struct trib_comm *comm);
 

@@ -10,7 +10,6 @@
 
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (256 << 10)
-#define DEFAULT_PORT 7700
 #define TIMEOUT_MAX 4e6 /* in milliseconds it goes over the wire in 32 bits */
 
 static trib_status read_cookie(uint64_t *cookie)
@@ -66,7 +65,7 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 		                   "where tribd listens, or start with trib run",
 		                   config->size);
 	}
-	return udp_resolve(text, DEFAULT_PORT, &config->aggregator);
+	return udp_resolve(text, UDP_DEFAULT_PORT, &config->aggregator);
 }
 
 /* A number that an option gives, or else a setting. */

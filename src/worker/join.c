@@ -91,17 +91,6 @@ static bool hear(struct trib_comm *comm, int wait_ms, struct wire_welcome *welco
 	}
 }
 
-static void list_ranks(uint64_t mask, char *out, size_t size)
-{
-	size_t used = 0;
-
-	out[0] = 0;
-	for (unsigned rank = 0; mask && used + 8 < size; rank++, mask >>= 1)
-		if (mask & 1)
-			used += (size_t)snprintf(out + used, size - used, used ? ", %u" : "%u",
-			                         rank);
-}
-
 static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t present)
 {
 	uint64_t all = comm->config.size == 64 ? ~0ull : (1ull << comm->config.size) - 1;
@@ -117,7 +106,7 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 			address, comm->config.timeout_s,
 			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
 			address);
-	list_ranks(all & ~present, ranks, sizeof(ranks));
+	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
 	                   ranks, comm->config.size, comm->config.timeout_s, address,

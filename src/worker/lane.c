@@ -3,12 +3,12 @@
 #include "worker/comm.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/log.h"
 #include "wire/parse.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -324,7 +324,8 @@ static void publish(struct lane *lane)
 {
 	const struct stream *stream = &lane->stream;
 
-	atomic_store_explicit(&lane->waiting, stream->waiting, memory_order_relaxed);
+	atomic_store_explicit(&lane->waiting, stream_is_idle(stream) ? 0 : stream->waiting,
+	                      memory_order_relaxed);
 	atomic_store_explicit(&lane->done, stream->done, memory_order_relaxed);
 	atomic_store_explicit(&lane->next_base, stream->next_base, memory_order_relaxed);
 	atomic_store_explicit(&lane->sent, stream->stats.sent, memory_order_relaxed);
@@ -408,28 +409,6 @@ static void *lane_main(void *argument)
 	return NULL;
 }
 
-static void pin(const struct lane *lane)
-{
-	const char *list = lane->comm->config.pin;
-	unsigned index = lane->index;
-	char *end;
-	cpu_set_t set;
-
-	for (; list && *list; list = *end ? end + 1 : end) {
-		unsigned long core = strtoul(list, &end, 10);
-
-		if (end == list)
-			return;
-		if (index-- > 0)
-			continue;
-		CPU_ZERO(&set);
-		CPU_SET(core, &set);
-		if (pthread_setaffinity_np(lane->thread, sizeof(set), &set))
-			log_warn("cannot pin lane %u to core %lu", lane->index, core);
-		return;
-	}
-}
-
 trib_status lane_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
@@ -444,7 +423,7 @@ trib_status lane_start(struct lane *lane)
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->index);
 	lane->started = true;
-	pin(lane);
+	cores_pin(lane->thread, comm->config.pin, lane->index);
 	return TRIB_OK;
 }
 

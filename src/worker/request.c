@@ -95,8 +95,8 @@ trib_status trib_test(trib_request **request)
 /* "rank 1, 3", or what else is known. */
 static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 {
-	size_t used = 0;
 	uint64_t mask = 0;
+	char ranks[260];
 
 	for (unsigned i = 0; i < comm->n_lanes; i++)
 		mask |= atomic_load(&comm->lanes[i].waiting);
@@ -105,26 +105,28 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 		         "no rank is known to be missing: the network is slow or broken");
 		return;
 	}
-	used = (size_t)snprintf(out, size, "waiting for rank ");
-	for (unsigned rank = 0, n = 0; rank < 64 && used + 8 < size; rank++)
-		if (mask >> rank & 1)
-			used += (size_t)snprintf(out + used, size - used, n++ ? ", %u" : "%u",
-			                         rank);
+	comm_list_ranks(mask, ranks, sizeof(ranks));
+	snprintf(out, size, "waiting for rank %s", ranks);
 }
 
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
+	const struct lane *lane = comm->lanes;
 	char missing[320];
 
 	describe_missing(comm, missing, sizeof(missing));
+	/* The first lane that has not ended. */
+	while (lane + 1 < comm->lanes + comm->n_lanes &&
+	       atomic_load(&lane->done) == atomic_load(&lane->next_base))
+		lane++;
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s "
-	                   "(fragments %llu to %llu of lane 0)",
+	                   "(fragments %llu to %llu of lane %u)",
 	                   request->what, (unsigned long long)request->number, request->count,
 	                   seconds, comm->config.rank, missing,
-	                   (unsigned long long)atomic_load(&comm->lanes[0].done),
-	                   (unsigned long long)atomic_load(&comm->lanes[0].next_base));
+	                   (unsigned long long)atomic_load(&lane->done),
+	                   (unsigned long long)atomic_load(&lane->next_base), lane->index);
 }
 
 /* False: the deadline passed first. */

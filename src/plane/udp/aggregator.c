@@ -2,9 +2,8 @@
 #include "plane/udp/internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/cores.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,30 +44,6 @@ static trib_status open_thread(struct aggregator *aggregator, unsigned index)
 	return TRIB_OK;
 }
 
-/* The index-th core of a list like "0,1,2". */
-static void pin_thread(pthread_t id, const char *list, unsigned index)
-{
-	char *end;
-	cpu_set_t set;
-
-	for (;;) {
-		unsigned long core = strtoul(list, &end, 10);
-
-		if (end == list)
-			return;
-		if (index-- == 0) {
-			CPU_ZERO(&set);
-			CPU_SET(core, &set);
-			if (pthread_setaffinity_np(id, sizeof(set), &set))
-				log_warn("cannot pin a thread to core %lu", core);
-			return;
-		}
-		if (*end != ',')
-			return;
-		list = end + 1;
-	}
-}
-
 trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)
 {
 	struct aggregator *aggregator;
@@ -101,8 +76,7 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 			return status_fail(TRIB_ERR_SYSTEM, "cannot start thread %u", i);
 		}
 		thread->started = true;
-		if (options->pin)
-			pin_thread(thread->id, options->pin, i);
+		cores_pin(thread->id, options->pin, i);
 	}
 	*out = aggregator;
 	return TRIB_OK;
