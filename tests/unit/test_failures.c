@@ -69,6 +69,92 @@ static void test_late_rank(void **state)
 	in_cluster(3, 20, late_body);
 }
 
+/* In a broadcast only the root can be missing. */
+static void absent_root_body(struct rank *rank)
+{
+	uint8_t bytes[3000] = { 0 };
+	trib_request *request;
+
+	if (rank->rank == 1)
+		nap_ms(700);
+	demand(trib_ibroadcast(rank->comm, bytes, sizeof(bytes), TRIB_U8, 1, &request) == TRIB_OK);
+	if (rank->rank != 1) {
+		demand(trib_wait(&request, 0.3) == TRIB_ERR_TIMEOUT);
+		demand(error_has("waiting for rank 1 "));
+	}
+	demand(trib_wait(&request, -1) == TRIB_OK);
+}
+
+static void test_absent_root(void **state)
+{
+	(void)state;
+	in_cluster(3, 20, absent_root_body);
+}
+
+/* Who gives up at its deadline tells the others for whom it waited, and is not blamed itself. */
+static void gave_up_body(struct rank *rank)
+{
+	float vector[100] = { 0 };
+	trib_request *request;
+	trib_status status;
+
+	if (rank->rank == 2) {
+		nap_ms(1500);
+		return;
+	}
+	if (rank->rank == 0) {
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM) ==
+		       TRIB_ERR_TIMEOUT);
+		return; /* and leaves */
+	}
+	demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM,
+	                       &request) == TRIB_OK);
+	while ((status = trib_wait(&request, 3)) == TRIB_ERR_TIMEOUT && request)
+		;
+	demand(status == TRIB_ERR_TIMEOUT && error_has("waiting for rank 2"));
+}
+
+static void test_gave_up(void **state)
+{
+	(void)state;
+	in_cluster(3, 1, gave_up_body);
+}
+
+/* Requests that nobody waited for end with the communicator, results and all. */
+static void unwaited_body(struct rank *rank)
+{
+	uint32_t scattered[3 * 500], sum[100];
+	trib_comm *comm;
+	trib_request *one, *two;
+	trib_options options = rank->options;
+
+	demand(trib_init(&comm, &options) == TRIB_OK);
+	for (unsigned i = 0; i < 1500; i++)
+		scattered[i] = i;
+	for (unsigned i = 0; i < 100; i++)
+		sum[i] = i;
+	demand(trib_ireduce_scatter(comm, TRIB_IN_PLACE, scattered, 500, TRIB_U32, TRIB_SUM,
+	                            &one) == TRIB_OK);
+	demand(trib_iallreduce(comm, TRIB_IN_PLACE, sum, 100, TRIB_U32, TRIB_SUM, &two) == TRIB_OK);
+	demand(trib_finalize(comm) == TRIB_OK);
+	for (unsigned i = 0; i < 500; i++)
+		demand(scattered[i] == 3 * (500 * (unsigned)rank->rank + i));
+	for (unsigned i = 0; i < 100; i++)
+		demand(sum[i] == 3 * i);
+}
+
+static void test_unwaited(void **state)
+{
+	struct cluster cluster;
+	trib_options options = TRIB_OPTIONS_INIT;
+
+	(void)state;
+	options.timeout_s = 10;
+	cluster_start(&cluster, 2, 0);
+	cluster_run_bare(&cluster, 3, &options, unwaited_body, NULL);
+	cluster_stop(&cluster);
+}
+
 /* The communicator's own deadline ends a blocking call, and the communicator with it. */
 static void never_body(struct rank *rank)
 {
@@ -341,11 +427,12 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_arguments),  cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_no_start),        cmocka_unit_test(test_mismatch),
-		cmocka_unit_test(test_two_roots),       cmocka_unit_test(test_early_leaver),
-		cmocka_unit_test(test_late_rank),       cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_aggregator_ends),
+		cmocka_unit_test(test_init_arguments), cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_no_start),       cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_two_roots),      cmocka_unit_test(test_early_leaver),
+		cmocka_unit_test(test_late_rank),      cmocka_unit_test(test_absent_root),
+		cmocka_unit_test(test_gave_up),        cmocka_unit_test(test_unwaited),
+		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_aggregator_ends),
 	};
 
 	cluster_environment();
