@@ -397,8 +397,10 @@ static void test_counted(void **state)
 
 struct insider {
 	int fd;
+	int thief; /* another place, from which its reports are replayed */
 	struct wire_welcome welcome;
 	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
+	uint64_t replayed;
 };
 
 static uint32_t insider_receive(struct insider *insider, union packet *packet, uint8_t type,
@@ -421,6 +423,7 @@ static void insider_join(struct insider *insider, const struct cluster *cluster)
 	union packet packet;
 
 	insider->fd = attacker_open(cluster);
+	insider->thief = attacker_open(cluster);
 	do {
 		uint32_t bytes = make_join(&packet);
 		struct wire_join *join = body_of(&packet);
@@ -494,9 +497,13 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 
 	report->base = random;
 	report->bits = WIRE_GROUP;
-	report->stamp = (uint32_t)random;
+	report->stamp = (uint32_t)(done + 1) * 16;
 	memset(report->missing, 0xff, sizeof(report->missing));
 	attack(insider->fd, &packet, sealed(&packet, bytes));
+	/* An old one from elsewhere must not draw the results away. */
+	report->stamp -= 8;
+	attack(insider->thief, &packet, sealed(&packet, bytes));
+	insider->replayed++;
 	packet.header.child = (uint8_t)(2 + random % 62);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
 	insider->stranger++;
@@ -551,6 +558,7 @@ static void inside_body(struct rank *rank)
 		       sealed(&packet, insider_packet(insider, &packet, WIRE_BYE, 0, job->rounds)));
 		nap_ms(50);
 		close(insider->fd);
+		close(insider->thief);
 		return;
 	}
 	demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
@@ -581,6 +589,7 @@ static void test_insider(void **state)
 	assert_int_equal(cluster_count(&cluster, "drops", "epoch"), insider->epoch);
 	assert_int_equal(cluster_count(&cluster, "drops", "cookie"), insider->cookie);
 	assert_int_equal(cluster_count(&cluster, "drops", "lane"), insider->lane);
+	assert_int_equal(cluster_count(&cluster, "drops", "replayed"), insider->replayed);
 	assert_int_equal(cluster_count(&cluster, "drops", "stranger"), insider->stranger);
 	assert_int_equal(cluster_count(&cluster, "verdicts", "stranger"), insider->strangers_data);
 	assert_int_equal(cluster_count(&cluster, "verdicts", "completed"), job.rounds);
