@@ -47,7 +47,7 @@ need_clusters() {
 	unshare -Urmn mount -t tmpfs none /run 2>/dev/null ||
 		skip "namespaces need root, and user namespaces are not allowed here"
 	echo "not root: running inside a user namespace"
-	exec unshare -Urmn bash -c 'mount -t tmpfs none /run && exec "$@"' - bash "$0" "$@"
+	exec unshare -Urmn bash -c 'mount -t tmpfs none /run && ip link set lo up && exec "$@"' - bash "$0" "$@"
 }
 
 # check WHAT CONDITION...: CONDITION is a command.
