@@ -121,12 +121,24 @@ static uint64_t last_asked(const struct comm *comm, const struct wire_join *join
 	return last;
 }
 
+/* Has whoever is there been heard of since this one first came? Who lives is, soon. */
+static bool spoke_since(struct comm *comm, const struct wire_join *join, uint64_t spoke_at,
+                        uint64_t now)
+{
+	if (comm->rival_nonce != join->nonce) {
+		comm->rival_nonce = join->nonce;
+		comm->rival_since = now;
+	}
+	return spoke_at > comm->rival_since;
+}
+
 static enum conflict find_conflict(const struct aggregator *aggregator, struct comm *comm,
                                    const struct wire_join *join)
 {
 	const struct thread *thread = &aggregator->threads[0];
 	const struct lane *lane = thread->lanes[comm->id];
 	const struct child *child = &comm->children[join->rank & 63];
+	uint64_t spoke_at;
 
 	if (comm->size == join->size && comm->present & dense_bit(join->rank) &&
 	    child->join.nonce == join->nonce)
@@ -135,22 +147,21 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 		if (comm->size == join->size && !(comm->present & dense_bit(join->rank)))
 			return CONFLICT_NONE;
 		/* Who waits asks again and again. Who does not ask any more is gone. */
-		return thread->now > last_asked(comm, join) + SILENT_NS ? CONFLICT_OVER
-		                                                        : CONFLICT_HELD;
+		spoke_at = last_asked(comm, join);
+		if (thread->now > spoke_at + SILENT_NS)
+			return CONFLICT_OVER;
+		if (comm->size != join->size)
+			return CONFLICT_HELD; /* that is no chance */
+	} else {
+		if (atomic_load(&comm->failed) ||
+		    (unsigned)__builtin_popcountll(comm->gone) == comm->size)
+			return CONFLICT_OVER;
+		/* Others may still need results. */
+		if (comm->gone || !lane || join->rank >= comm->size)
+			return CONFLICT_WAIT;
+		spoke_at = lane->heard_at[join->rank];
 	}
-	if (atomic_load(&comm->failed) || (unsigned)__builtin_popcountll(comm->gone) == comm->size)
-		return CONFLICT_OVER;
-	/* Others may still need results. */
-	if (comm->gone || !lane || join->rank >= comm->size)
-		return CONFLICT_WAIT;
-	/* Or it is dead, which will show. Who lives is heard of again soon. */
-	if (comm->rival_nonce != join->nonce) {
-		comm->rival_nonce = join->nonce;
-		comm->rival_since = thread->now;
-	}
-	if (lane->heard_at[join->rank] <= comm->rival_since)
-		return CONFLICT_WAIT;
-	return CONFLICT_HELD;
+	return spoke_since(comm, join, spoke_at, thread->now) ? CONFLICT_HELD : CONFLICT_WAIT;
 }
 
 /* NULL: it cannot be let in now, and has been told. */
