@@ -46,7 +46,7 @@ static void show_totals(const char *page, const char *before, double seconds)
 	printf("up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats %.0f   "
 	       "corrupted %.0f   wrong cookie %.0f\n",
 	       field(page, "uptime_s"), rate / 1e9, packets, cpu, field(page, "repeats"),
-	       field(page, "crc"), field(page, "cookie"));
+	       field(page, "checksum"), field(page, "cookie"));
 }
 
 static void show_comm(const char *page)

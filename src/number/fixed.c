@@ -147,6 +147,26 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
 	}
 }
 
+/* A negative low half borrows one from the high half. */
+void number_pair(void *integers, size_t n)
+{
+	loose_u64 *pairs = integers;
+
+	for (size_t i = 0; i < n / 2; i++)
+		pairs[i] -= (pairs[i] & 1ull << 31) << 1;
+}
+
+void number_unpair(const void *restrict pairs, size_t n, void *restrict integers)
+{
+	const loose_u64 *restrict in = pairs;
+	loose_u64 *restrict out = integers;
+
+	for (size_t i = 0; i < n / 2; i++)
+		out[i] = in[i] + ((in[i] & 1ull << 31) << 1);
+	if (n % 2)
+		((loose_i32 *)integers)[n - 1] = ((const loose_i32 *)pairs)[n - 1];
+}
+
 /*
  * sum * scale, where scale is 2^unit or the double nearest to 2^unit / workers,
  * such that rounding it to f32, f16 or bf16 is rounding the exact quotient.

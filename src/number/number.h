@@ -81,6 +81,14 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
                    void *out);
 
 /*
+ * Two int32 in one int64, high * 2^32 + low, in place: sums of such pairs are
+ * pairs of sums as long as neither overflows, which scaled floats never do. So
+ * one 64-bit addition does the work of two. Of an odd n the last stays alone.
+ */
+void number_pair(void *integers, size_t n);
+void number_unpair(const void *pairs, size_t n, void *integers);
+
+/*
  * Sums back to floats; `average` divides by `workers`. Rounds once, and an f64
  * average twice. A zero sum is +0.
  */

@@ -79,7 +79,7 @@ struct wire_header {
 	uint16_t magic;
 	uint8_t type;
 	uint8_t flags;
-	uint32_t crc; /* over the datagram with this field 0; see wire/crc.h */
+	uint32_t check; /* over the datagram with this field 0; see wire/check.h */
 	uint64_t cookie;
 	uint16_t job;
 	uint16_t comm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/parse.h"
 
-#include "wire/crc.h"
+#include "wire/check.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -72,8 +72,8 @@ enum wire_fault wire_parse(const void *data, size_t bytes)
 		return WIRE_FAULT_MAGIC;
 	if (header->type == 0 || header->type >= WIRE_TYPES_END)
 		return WIRE_FAULT_TYPE;
-	if (header->crc != wire_crc(data, bytes))
-		return WIRE_FAULT_CRC;
+	if (header->check != wire_check(data, bytes))
+		return WIRE_FAULT_CHECK;
 	return content_ok(header, bytes - WIRE_HEADER) ? WIRE_SOUND : WIRE_FAULT_CONTENT;
 }
 
@@ -82,12 +82,12 @@ void wire_seal(void *data, size_t bytes)
 	struct wire_header *header = data;
 
 	header->magic = WIRE_MAGIC;
-	header->crc = wire_crc(data, bytes);
+	header->check = wire_check(data, bytes);
 }
 
 const char *wire_fault_name(enum wire_fault fault)
 {
-	static const char *const names[] = { "sound", "length", "magic", "type", "crc", "content" };
+	static const char *const names[] = { "sound", "length", "magic", "type", "checksum", "content" };
 
 	return fault < WIRE_FAULTS_END ? names[fault] : "unknown";
 }

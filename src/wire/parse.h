@@ -16,7 +16,7 @@ enum wire_fault {
 	WIRE_FAULT_LENGTH,  /* too short, too long, or not a multiple of 8 */
 	WIRE_FAULT_MAGIC,   /* not ours, or another version */
 	WIRE_FAULT_TYPE,    /* unknown type */
-	WIRE_FAULT_CRC,     /* corrupted */
+	WIRE_FAULT_CHECK,     /* corrupted */
 	WIRE_FAULT_CONTENT, /* a field that no sender sets so */
 	WIRE_FAULTS_END,
 };
@@ -24,7 +24,7 @@ enum wire_fault {
 /* `data` is aligned to 8 bytes. */
 enum wire_fault wire_parse(const void *data, size_t bytes);
 
-/* Fills magic and crc, the last thing before a datagram leaves. */
+/* Fills magic and check, the last thing before a datagram leaves. */
 void wire_seal(void *data, size_t bytes);
 
 const char *wire_fault_name(enum wire_fault fault);

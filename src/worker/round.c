@@ -79,7 +79,10 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->coding = !is_float ? ROUND_RAW : is_sum ? ROUND_SCALED : ROUND_KEYS;
 	round->average = spec->op == TRIB_AVG && !spec->copy;
 	round->for_max = spec->op == TRIB_MAX;
-	round->op = spec->copy ? WIRE_OR64 : wire_op(spec->type, spec->op);
+	/* Scaled floats are added as pairs where they have 4 bytes. */
+	round->op = spec->copy                        ? WIRE_OR64
+	            : round->coding == ROUND_SCALED ? WIRE_ADD64
+	                                              : wire_op(spec->type, spec->op);
 	round->from = spec->from;
 	round->to = spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;
@@ -192,6 +195,8 @@ static uint32_t build_data(struct round *round, uint32_t block, unsigned workers
 		round->sent_class[block] = *scale;
 		round->guessed |= round->top_class[block] == ROUND_UNKNOWN;
 		number_encode(round->type, source, n, *scale, workers, out);
+		if (size == 4)
+			number_pair(out, n);
 		break;
 	}
 	return (uint32_t)(n * size);
@@ -396,6 +401,7 @@ static void take_data(struct round *round, uint32_t block, unsigned workers, uin
                       const void *in)
 {
 	size_t at, n = round_block(round, block, &at);
+	uint64_t sums[WIRE_PAYLOAD_MAX / 8];
 	uint8_t *out;
 
 	if (!round->target || n == 0)
@@ -411,6 +417,10 @@ static void take_data(struct round *round, uint32_t block, unsigned workers, uin
 		number_from_keys(round->type, in, n, round->for_max, out);
 		break;
 	case ROUND_SCALED:
+		if (number_wire_size(round->type) == 4) {
+			number_unpair(in, n, sums);
+			in = sums;
+		}
 		number_decode(round->type, in, n, scale, workers, round->average, out);
 		if (specials_arrived(round, block))
 			overlay_specials(round, block);

@@ -72,7 +72,7 @@ void stream_post(struct stream *stream, struct round *round, uint64_t now);
 
 /*
  * Builds the next DATA packet (all header fields but cookie, job, comm, epoch
- * and crc) and gives its bytes; 0: nothing may be sent now.
+ * and check) and gives its bytes; 0: nothing may be sent now.
  */
 uint32_t stream_next(struct stream *stream, uint64_t now, void *packet);
 

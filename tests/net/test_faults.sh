@@ -16,7 +16,7 @@ happened() { # COUNTER AT_LEAST
 up $name --hosts 4 --servers 1 --switch --link 200mbit || skip "no cluster: $(cat "$work/up")"
 go_right "no faults" 4 --rounds 100 --seed 7 --max 30000 --split
 digests "$out" >"$work/expected"
-check "no packet is corrupt" test "$(counter crc)" = 0
+check "no packet is corrupt" test "$(counter checksum)" = 0
 down
 
 # --- all at once
@@ -29,7 +29,7 @@ happened lost 300
 happened duplicated 150
 happened reordered 50
 happened corrupted 30
-check "the aggregator counted $(counter crc) corrupt packets" test "$(counter crc)" -gt 5
+check "the aggregator counted $(counter checksum) corrupt packets" test "$(counter checksum)" -gt 5
 check "the workers dropped $(worker_sum dropped) packets" test "$(worker_sum dropped)" -gt 5
 check "the workers sent $(worker_sum resent) packets again" test "$(worker_sum resent)" -gt 100
 down

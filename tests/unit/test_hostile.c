@@ -106,7 +106,7 @@ static uint32_t bad_type(union packet *packet, uint64_t random)
 	return sealed(packet, make(packet, type, 64));
 }
 
-static uint32_t bad_crc(union packet *packet, uint64_t random)
+static uint32_t bad_check(union packet *packet, uint64_t random)
 {
 	uint32_t bytes = sealed(packet, make_join(packet));
 
@@ -238,7 +238,7 @@ static const struct kind {
 	{ bad_empty, "length" },    { bad_short, "length" },
 	{ bad_odd, "length" },      { bad_long, "length" },
 	{ bad_magic, "magic" },     { bad_type, "type" },
-	{ bad_crc, "crc" },         { bad_cut, "crc" },
+	{ bad_check, "checksum" },         { bad_cut, "checksum" },
 	{ bad_content, "content" }, { bad_unexpected, "unexpected" },
 	{ bad_unknown, "unknown" }, { bad_cookie, "cookie" },
 	{ bad_wishes, "refused" },

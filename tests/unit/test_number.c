@@ -554,9 +554,37 @@ static void test_same_everywhere(void **state)
 	assert_int_equal(digest(true), digest(false));
 }
 
+/* Sums of pairs are pairs of sums, up to what two's complement holds. */
+static void test_pairs(void **state)
+{
+	static const int32_t edges[] = { 0, 1, -1, INT32_MAX, INT32_MIN, 77, -1000000 };
+	const size_t n = countof(edges);
+
+	(void)state;
+	for (size_t i = 0; i < n * n * n * n; i++) {
+		int32_t one[3] = { edges[i % n] / 2, edges[i / n % n] / 2, 5 };
+		int32_t two[3] = { edges[i / n / n % n] / 2, edges[i / n / n / n] / 2, -7 };
+		int32_t sum[3], back[3] = { 0 };
+		uint64_t a, b;
+
+		for (int k = 0; k < 3; k++)
+			sum[k] = one[k] + two[k];
+		number_pair(one, 3);
+		number_pair(two, 3);
+		memcpy(&a, one, 8);
+		memcpy(&b, two, 8);
+		a += b;
+		memcpy(one, &a, 8);
+		one[2] += two[2];
+		number_unpair(one, 3, back);
+		assert_memory_equal(back, sum, sizeof(sum));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_classes),     cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_no_overflow), cmocka_unit_test(test_every_half),
 		cmocka_unit_test(test_specials),    cmocka_unit_test(test_decode_rounds_once),

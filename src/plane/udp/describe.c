@@ -11,7 +11,7 @@ static const char *const drop_names[DROPS_END] = {
 	[WIRE_FAULT_LENGTH] = "length",
 	[WIRE_FAULT_MAGIC] = "magic",
 	[WIRE_FAULT_TYPE] = "type",
-	[WIRE_FAULT_CRC] = "crc",
+	[WIRE_FAULT_CHECK] = "checksum",
 	[WIRE_FAULT_CONTENT] = "content",
 	[DROP_UNKNOWN] = "unknown",
 	[DROP_COOKIE] = "cookie",
@@ -138,10 +138,10 @@ static void put_children(struct text *text, const struct comm *comm, const struc
 	const char *comma = "";
 
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
-	    (unsigned long long)lane->dense.low, __builtin_popcountll(lane->hears));
+	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
 	for (unsigned i = first; i < comm->size && i < first + CHILDREN_A_PAGE; i++) {
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}", comma,
-		    i, comm->children[i].join.host, (unsigned long long)lane->dense.ack[i],
+		    i, comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
 		    (unsigned long long)lane->last[i]);
 		comma = ",";
 	}

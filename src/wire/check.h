@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checksum of a datagram, cheap enough to be computed where packets are
+ * summed in the kernel: no tables, no multiplication per word, no instruction
+ * that BPF lacks. Shared by user space and BPF.
+ *
+ * Two streams over the 64-bit words, word i in stream i mod 2. A stream has
+ * `a`, the sum of its words, and `b`, the sum of all values that `a` had, so
+ * that the order counts (Fletcher's idea). A sum alone would be weak in its
+ * high bits, where two errors cancel by carrying out: before every other word
+ * of a stream the bytes of `a` change places, high to low.
+ */
+#ifndef TRIB_WIRE_CHECK_H
+#define TRIB_WIRE_CHECK_H
+
+#include "wire/packet.h"
+
+/* Any packet, as words. */
+typedef uint64_t __attribute__((may_alias)) wire_word;
+
+struct wire_check {
+	uint64_t a0, b0, a1, b1;
+};
+
+#define WIRE_CHECK_START                                                                         \
+	(struct wire_check)                                                                      \
+	{                                                                                        \
+		0x243f6a8885a308d3ull, 0x13198a2e03707344ull, 0xa4093822299f31d0ull,             \
+			0x082efa98ec4e6c89ull                                                    \
+	}
+/* magic, type, flags are in the low half of word 0, the field itself in the high half */
+#define WIRE_CHECK_WORD0 0xffffffffull
+
+/*
+ * Words that follow each other: AB takes words 0 and 1 modulo 4, CD words 2
+ * and 3. BPF has few registers, and its compiler would use them up by adding
+ * in another order.
+ */
+#ifdef __bpf__
+#define WIRE_CHECK_PLUS(sum, x) __asm__("%0 += %1" : "+r"(sum) : "r"(x))
+#else
+#define WIRE_CHECK_PLUS(sum, x) ((sum) += (x))
+#endif
+#define WIRE_CHECK_AB(a, b, word)         \
+	do {                              \
+		WIRE_CHECK_PLUS(a, word); \
+		WIRE_CHECK_PLUS(b, a);    \
+	} while (0)
+#define WIRE_CHECK_CD(a, b, word)            \
+	do {                                 \
+		(a) = __builtin_bswap64(a);  \
+		WIRE_CHECK_AB(a, b, word);   \
+	} while (0)
+
+/* The five words of a header; what follows is word 5, in stream 1. */
+static inline void wire_check_header(struct wire_check *check, const wire_word *words)
+{
+	WIRE_CHECK_AB(check->a0, check->b0, words[0] & WIRE_CHECK_WORD0);
+	WIRE_CHECK_AB(check->a1, check->b1, words[1]);
+	WIRE_CHECK_CD(check->a0, check->b0, words[2]);
+	WIRE_CHECK_CD(check->a1, check->b1, words[3]);
+	WIRE_CHECK_AB(check->a0, check->b0, words[4]);
+}
+
+/* Each step can be undone, so no state is lost before the last one. */
+static inline uint32_t wire_check_end(const struct wire_check *check, uint64_t bytes)
+{
+	uint64_t h = check->a0 ^ bytes;
+
+	h *= 0x9e3779b97f4a7c15ull;
+	h ^= h >> 32;
+	h += check->b0;
+	h *= 0xbf58476d1ce4e5b9ull;
+	h ^= h >> 29;
+	h += check->a1;
+	h *= 0x94d049bb133111ebull;
+	h ^= h >> 32;
+	h += check->b1;
+	h *= 0x9e3779b97f4a7c15ull;
+	h ^= h >> 29;
+	h *= 0xbf58476d1ce4e5b9ull;
+	return (uint32_t)(h >> 32);
+}
+
+/* Over `bytes`, a multiple of 8 and a header at least, with the header's check field taken as 0. */
+static inline uint32_t wire_check(const void *data, uint64_t bytes)
+{
+	const wire_word *words = (const wire_word *)data;
+	struct wire_check check = WIRE_CHECK_START;
+	uint64_t n = bytes / 8, i = 5;
+
+	wire_check_header(&check, words);
+	for (; i + 4 <= n; i += 4) {
+		WIRE_CHECK_AB(check.a1, check.b1, words[i]);
+		WIRE_CHECK_CD(check.a0, check.b0, words[i + 1]);
+		WIRE_CHECK_CD(check.a1, check.b1, words[i + 2]);
+		WIRE_CHECK_AB(check.a0, check.b0, words[i + 3]);
+	}
+	if (i < n)
+		WIRE_CHECK_AB(check.a1, check.b1, words[i]);
+	if (i + 1 < n)
+		WIRE_CHECK_CD(check.a0, check.b0, words[i + 1]);
+	if (i + 2 < n)
+		WIRE_CHECK_CD(check.a1, check.b1, words[i + 2]);
+	return wire_check_end(&check, bytes);
+}
+
+#endif
