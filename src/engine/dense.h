@@ -26,6 +26,8 @@
 
 #include "engine/combine.h"
 
+#include <stddef.h>
+
 #define DENSE_EMPTY (~0ull)
 
 enum dense_verdict {
@@ -38,6 +40,8 @@ enum dense_verdict {
 	DENSE_LOWER,     /* of a lower scale than another child's */
 	DENSE_MISMATCH,  /* children disagree on what this fragment is */
 	DENSE_STRANGER,  /* not from a member */
+	DENSE_FRESH,     /* dense_judge: the first of its fragment */
+	DENSE_HIGHER,    /* dense_judge: of a higher scale than what is in the cell */
 	DENSE_VERDICTS_END,
 };
 
@@ -53,6 +57,15 @@ struct dense_cell {
 	uint8_t shape; /* the packet's flags but for WIRE_RESENT */
 	uint8_t complete;
 	uint8_t unused[3];
+	uint32_t lock; /* for planes where several cores sum: 1 while one of them is at it */
+	uint32_t padding;
+};
+
+/* Where cells and their sums lie. A sum lies behind room for a header, as a packet that can leave.
+ */
+struct dense_pool {
+	uint8_t *cells, *packets;
+	size_t cell_step, packet_step;
 };
 
 struct dense_lane {
@@ -74,14 +87,21 @@ static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t fro
 	return from == WIRE_ALL ? lane->members : dense_bit(from);
 }
 
-/* After a change of members or of acknowledgements. */
+/*
+ * Where the window begins, from the acknowledgements. Not done with each of
+ * them: when a cell completes, when one seems to be ahead, and when a report
+ * is answered is soon enough. Members are children 0 to n - 1.
+ */
 static inline void dense_update_low(struct dense_lane *lane)
 {
 	uint64_t low = ~0ull;
 
-	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++)
-		if (lane->members & ~lane->left & dense_bit(child) && lane->ack[child] < low)
+	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
+		if (!(lane->members >> child))
+			break;
+		if (!(lane->left & dense_bit(child)) && lane->ack[child] < low)
 			low = lane->ack[child];
+	}
 	if (low != ~0ull && low > lane->low)
 		lane->low = low;
 }
@@ -98,16 +118,82 @@ static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t h
 		return;
 	old = lane->ack[child];
 	ack = wire_widen(half, old);
-	if ((int64_t)(ack - old) <= 0)
-		return;
-	lane->ack[child] = ack;
-	if (old == lane->low)
-		dense_update_low(lane);
+	if ((int64_t)(ack - old) > 0)
+		lane->ack[child] = ack;
 }
 
 static inline uint32_t dense_index(const struct dense_lane *lane, uint64_t position)
 {
 	return (uint32_t)(position % lane->cells);
+}
+
+static inline struct dense_cell *dense_cell(const struct dense_pool *pool, uint32_t index)
+{
+	return (struct dense_cell *)(void *)(pool->cells + index * pool->cell_step);
+}
+
+static inline uint8_t *dense_packet(const struct dense_pool *pool, uint32_t index)
+{
+	return pool->packets + index * pool->packet_step;
+}
+
+/*
+ * What is to be done with a DATA packet: DENSE_FRESH or DENSE_HIGHER, copy it
+ * into the cell; DENSE_ADDED, combine it with the cell; else, leave it. Nothing
+ * is changed.
+ */
+static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
+                                             const struct dense_cell *cell,
+                                             const struct wire_header *packet, uint32_t bytes)
+{
+	uint64_t position = wire_position(packet);
+	uint64_t bit = dense_bit(packet->child);
+	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
+
+	if (packet->child >= WIRE_CHILDREN_MAX || !(lane->members & bit))
+		return DENSE_STRANGER;
+	if (bytes > lane->payload || !(dense_expected(lane, packet->from) & bit))
+		return DENSE_MISMATCH;
+	if (position < lane->low)
+		return DENSE_STALE;
+	if (position >= lane->low + lane->cells)
+		return DENSE_AHEAD;
+	if (cell->position != position)
+		return DENSE_FRESH;
+	if (cell->op != packet->op || cell->from != packet->from || cell->to != packet->to ||
+	    cell->shape != shape || cell->bytes != bytes)
+		return DENSE_MISMATCH;
+	if (cell->complete)
+		return DENSE_FINISHED;
+	if (packet->scale != cell->scale)
+		return packet->scale < cell->scale ? DENSE_LOWER : DENSE_HIGHER;
+	return cell->arrived & bit ? DENSE_DUPLICATE : DENSE_ADDED;
+}
+
+/* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
+static inline enum dense_verdict dense_enter(struct dense_lane *lane, struct dense_cell *cell,
+                                             const struct wire_header *packet, uint32_t bytes,
+                                             enum dense_verdict how)
+{
+	if (how == DENSE_FRESH) {
+		cell->position = wire_position(packet);
+		cell->op = packet->op;
+		cell->from = packet->from;
+		cell->to = packet->to;
+		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
+		cell->bytes = (uint16_t)bytes;
+		cell->complete = 0;
+	}
+	if (how != DENSE_ADDED) {
+		cell->scale = packet->scale;
+		cell->arrived = 0;
+	}
+	cell->arrived |= dense_bit(packet->child);
+	if (~cell->arrived & dense_expected(lane, cell->from))
+		return DENSE_ADDED;
+	cell->complete = 1;
+	dense_update_low(lane);
+	return DENSE_COMPLETE;
 }
 
 /*
@@ -118,62 +204,29 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
                                             void *sum, const struct wire_header *packet,
                                             const void *payload, uint32_t bytes)
 {
-	uint64_t position = wire_position(packet);
-	uint64_t bit = dense_bit(packet->child);
-	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
-	int fresh = 0;
+	enum dense_verdict how = dense_judge(lane, cell, packet, bytes);
 
-	if (packet->child >= WIRE_CHILDREN_MAX || !(lane->members & bit))
-		return DENSE_STRANGER;
-	if (bytes > lane->payload || !(dense_expected(lane, packet->from) & bit))
-		return DENSE_MISMATCH;
+	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
+		return how;
 	dense_ack(lane, packet->child, packet->ack);
-	if (position < lane->low)
-		return DENSE_STALE;
-	if (position >= lane->low + lane->cells)
-		return DENSE_AHEAD;
-
-	if (cell->position != position) {
-		cell->position = position;
-		cell->op = packet->op;
-		cell->from = packet->from;
-		cell->to = packet->to;
-		cell->shape = shape;
-		cell->bytes = (uint16_t)bytes;
-		cell->complete = 0;
-		fresh = 1;
-	} else if (cell->op != packet->op || cell->from != packet->from || cell->to != packet->to ||
-	           cell->shape != shape || cell->bytes != bytes) {
-		return DENSE_MISMATCH;
-	} else if (cell->complete) {
-		return DENSE_FINISHED;
-	} else if (packet->scale < cell->scale) {
-		return DENSE_LOWER;
-	} else if (packet->scale > cell->scale) {
-		fresh = 1;
-	} else if (cell->arrived & bit) {
-		return DENSE_DUPLICATE;
+	if (how == DENSE_AHEAD) {
+		dense_update_low(lane);
+		how = dense_judge(lane, cell, packet, bytes);
 	}
-
-	if (fresh) {
-		cell->scale = packet->scale;
-		cell->arrived = 0;
+	if (how == DENSE_FRESH || how == DENSE_HIGHER)
 		combine_copy(sum, payload, bytes);
-	} else {
+	else if (how == DENSE_ADDED)
 		combine(packet->op, sum, payload, bytes);
-	}
-	cell->arrived |= bit;
-	if (~cell->arrived & dense_expected(lane, cell->from))
-		return DENSE_ADDED;
-	cell->complete = 1;
-	return DENSE_COMPLETE;
+	else
+		return how;
+	return dense_enter(lane, cell, packet, bytes, how);
 }
 
 /* Does the aggregator still need this fragment from the child? */
-static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_cell *cells,
+static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_pool *pool,
                                    unsigned child, uint64_t position)
 {
-	const struct dense_cell *cell = &cells[dense_index(lane, position)];
+	const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
 
 	if (position < lane->low || position < lane->ack[child])
 		return 0;
@@ -181,10 +234,10 @@ static inline int dense_is_missing(const struct dense_lane *lane, const struct d
 }
 
 /* Children that still owe this fragment. */
-static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct dense_cell *cells,
+static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct dense_pool *pool,
                                      uint64_t position)
 {
-	const struct dense_cell *cell = &cells[dense_index(lane, position)];
+	const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
 
 	if (cell->position != position)
 		return lane->members;
@@ -196,27 +249,28 @@ static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct
  * and a bit in `repeat` each result that the child asked for, that is
  * complete, and that is not too young.
  */
-static inline void dense_answer(const struct dense_lane *lane, const struct dense_cell *cells,
+static inline void dense_answer(struct dense_lane *lane, const struct dense_pool *pool,
                                 unsigned child, const struct wire_report *report, uint32_t now_us,
                                 struct wire_status *status, uint64_t repeat[WIRE_GROUP / 64])
 {
 	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
 
+	dense_update_low(lane);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
 		status->missing[i] = status->complete[i] = repeat[i] = 0;
 	status->low = lane->low;
-	status->waiting = dense_waiting(lane, cells, lane->ack[child]);
+	status->waiting = dense_waiting(lane, pool, lane->ack[child]);
 	status->base = report->base;
 	status->stamp = report->stamp;
 	status->bits = bits;
 	for (uint32_t i = 0; i < bits; i++) {
 		uint64_t position = (report->base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell = &cells[dense_index(lane, position)];
+		const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
 		uint64_t bit = 1ull << (i % 64);
 
 		if (position < lane->low || (cell->position == position && cell->complete))
 			status->complete[i / 64] |= bit;
-		if (dense_is_missing(lane, cells, child, position))
+		if (dense_is_missing(lane, pool, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&
 		         cell->complete && now_us - cell->sent_at >= report->young)

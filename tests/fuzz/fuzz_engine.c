@@ -119,10 +119,12 @@ static void report_give(struct bench *bench)
 	struct wire_status status;
 	uint64_t repeat[WIRE_GROUP / 64];
 	unsigned child = fuzz_byte(&bench->input) % WIRE_CHILDREN_MAX;
+	const struct dense_pool pool = { .cells = (uint8_t *)bench->cells,
+		                         .cell_step = sizeof(bench->cells[0]) };
 
 	report.bits = fuzz_byte(&bench->input) * 4u;
 	memset(report.missing, fuzz_byte(&bench->input), sizeof(report.missing));
-	dense_answer(&bench->lane, bench->cells, child, &report, 1000, &status, repeat);
+	dense_answer(&bench->lane, &pool, child, &report, 1000, &status, repeat);
 	demand(status.bits == report.bits && status.low == bench->lane.low);
 	for (uint32_t i = 0; i < WIRE_GROUP; i++) {
 		uint64_t position = (report.base + i) & WIRE_POSITION_MASK;

@@ -201,9 +201,11 @@ static void aggregator_take(struct sim *sim, const struct wire_header *header, u
 		struct wire_header *answer = (void *)packet;
 		struct wire_status *status = (void *)(answer + 1);
 		uint64_t repeat[WIRE_GROUP / 64];
+		struct dense_pool pool = { .cells = (uint8_t *)sim->cells,
+			                   .cell_step = sizeof(*sim->cells) };
 
 		dense_ack(&sim->lane, header->child, header->ack);
-		dense_answer(&sim->lane, sim->cells, header->child, report,
+		dense_answer(&sim->lane, &pool, header->child, report,
 		             (uint32_t)(sim->now / 1000), status, repeat);
 		for (uint32_t i = 0; i < status->bits; i++)
 			if (bitmap_get(repeat, i))

@@ -67,11 +67,9 @@ struct result_entry {
 
 /* One lane of one communicator, owned by one thread. */
 struct lane {
-	struct dense_lane dense;
-	struct dense_cell *cells;
-	uint8_t *pool; /* cells as packets: header and sum, so that results leave from here */
-	size_t pool_bytes;
-	uint32_t stride;
+	struct dense_lane *dense;
+	struct dense_pool pool;
+	uint32_t stride; /* of packets that lie side by side, so that many leave as one */
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
@@ -184,7 +182,7 @@ static inline struct wire_header wire_answer(const struct comm *comm, const stru
 		                     .epoch = comm->epoch,
 		                     .child = child,
 		                     .pos = wire_pos(lane ? lane->index : 0, 0),
-		                     .ack = lane ? (uint32_t)lane->dense.low : 0 };
+		                     .ack = lane ? (uint32_t)lane->dense->low : 0 };
 }
 
 #endif

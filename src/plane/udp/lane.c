@@ -9,6 +9,32 @@
 
 #define PROBE_NS 20000000ull
 
+/* Cells here, sums there: packets lie side by side. */
+static bool pool_new(struct lane *lane)
+{
+	struct dense_pool *pool = &lane->pool;
+	uint32_t cells = lane->comm->cells;
+
+	lane->dense = calloc(1, sizeof(*lane->dense));
+	pool->cell_step = sizeof(struct dense_cell);
+	pool->cells = calloc(cells, pool->cell_step);
+	pool->packet_step = lane->stride;
+	/* Memory is taken by the kernel only where fragments come to lie. */
+	pool->packets = mmap(NULL, cells * pool->packet_step, PROT_READ | PROT_WRITE,
+	                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (pool->packets == MAP_FAILED)
+		pool->packets = NULL;
+	return lane->dense && pool->cells && pool->packets;
+}
+
+static void pool_free(struct lane *lane)
+{
+	free(lane->dense);
+	free(lane->pool.cells);
+	if (lane->pool.packets)
+		munmap(lane->pool.packets, lane->comm->cells * lane->pool.packet_step);
+}
+
 struct lane *lane_new(struct comm *comm, unsigned index)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
@@ -18,23 +44,16 @@ struct lane *lane_new(struct comm *comm, unsigned index)
 	lane->comm = comm;
 	lane->index = index;
 	lane->stride = WIRE_HEADER + comm->payload;
-	lane->pool_bytes = (size_t)comm->cells * lane->stride;
-	lane->cells = calloc(comm->cells, sizeof(*lane->cells));
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
-	/* Memory is taken by the kernel only where fragments come to lie. */
-	lane->pool = mmap(NULL, lane->pool_bytes, PROT_READ | PROT_WRITE,
-	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (lane->pool == MAP_FAILED)
-		lane->pool = NULL;
-	if (!lane->cells || !lane->queue || !lane->pool) {
+	if (!pool_new(lane) || !lane->queue) {
 		lane_free(lane);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < comm->cells; i++)
-		lane->cells[i].position = DENSE_EMPTY;
-	lane->dense.cells = comm->cells;
-	lane->dense.payload = comm->payload;
-	lane->dense.members = comm->size == 64 ? ~0ull : (1ull << comm->size) - 1;
+		dense_cell(&lane->pool, i)->position = DENSE_EMPTY;
+	lane->dense->cells = comm->cells;
+	lane->dense->payload = comm->payload;
+	lane->dense->members = comm->size == 64 ? ~0ull : (1ull << comm->size) - 1;
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
@@ -47,10 +66,8 @@ void lane_free(struct lane *lane)
 {
 	if (!lane)
 		return;
-	free(lane->cells);
+	pool_free(lane);
 	free(lane->queue);
-	if (lane->pool)
-		munmap(lane->pool, lane->pool_bytes);
 	free(lane);
 }
 
@@ -59,9 +76,9 @@ bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child)
 	uint64_t used = lane->tail - lane->head;
 
 	/* Half of the room is for first results, which are at most one a cell. */
-	if (child != WIRE_ALL && used >= lane->dense.cells)
+	if (child != WIRE_ALL && used >= lane->dense->cells)
 		return false;
-	lane->queue[lane->tail++ % (2 * (uint64_t)lane->dense.cells)] =
+	lane->queue[lane->tail++ % (2 * (uint64_t)lane->dense->cells)] =
 		(struct result_entry){ position, child };
 	return true;
 }
@@ -97,10 +114,10 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
                     uint32_t bytes)
 {
 	uint64_t position = wire_position(header);
-	uint32_t index = dense_index(&lane->dense, position);
-	struct dense_cell *cell = &lane->cells[index];
+	uint32_t index = dense_index(lane->dense, position);
+	struct dense_cell *cell = dense_cell(&lane->pool, index);
 	enum dense_verdict verdict = dense_take(
-		&lane->dense, cell, lane->pool + (size_t)index * lane->stride + WIRE_HEADER, header,
+		lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER, header,
 		wire_payload(header), bytes);
 
 	thread->counters.verdicts[verdict]++;
@@ -130,7 +147,7 @@ static void tell_low(struct thread *thread, struct lane *lane, const struct udp_
 		struct wire_status status;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
 
-	packet.status.low = lane->dense.low;
+	packet.status.low = lane->dense->low;
 	thread_send(thread, &packet, sizeof(packet), to);
 }
 
@@ -146,11 +163,11 @@ static void probe_group(struct thread *thread, struct lane *lane)
 /* The window has moved on and no result is about to say so. */
 static void announce_low(struct thread *thread, struct lane *lane)
 {
-	uint64_t to = lane->known & ~lane->dense.left;
+	uint64_t to = lane->known & ~lane->dense->left;
 
-	if (lane->head != lane->tail || lane->dense.low < lane->told_low + lane->dense.cells / 8)
+	if (lane->head != lane->tail || lane->dense->low < lane->told_low + lane->dense->cells / 8)
 		return;
-	lane->told_low = lane->dense.low;
+	lane->told_low = lane->dense->low;
 	if (to & lane->hears)
 		tell_low(thread, lane, &lane->group);
 	for (to &= ~lane->hears; to; to &= to - 1)
@@ -160,7 +177,7 @@ static void announce_low(struct thread *thread, struct lane *lane)
 /* Someone waits for a rank that has left: it will never come. */
 static void check_left(struct lane *lane, uint64_t waiting)
 {
-	uint64_t left = waiting & lane->dense.left;
+	uint64_t left = waiting & lane->dense->left;
 	char text[160];
 
 	if (!left)
@@ -189,7 +206,7 @@ static bool note_reporter(struct thread *thread, struct lane *lane,
 	uint64_t bit = dense_bit(header->child);
 	int32_t newer;
 
-	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense.members & bit)) {
+	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense->members & bit)) {
 		thread->counters.drops[DROP_STRANGER]++;
 		return false;
 	}
@@ -224,11 +241,11 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		lane->hears |= dense_bit(header->child);
 	else
 		probe_group(thread, lane);
-	dense_ack(&lane->dense, header->child, header->ack);
-	dense_answer(&lane->dense, lane->cells, header->child, report,
+	dense_ack(lane->dense, header->child, header->ack);
+	dense_answer(lane->dense, &lane->pool, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
 	/* A report that ends where the child is done is about nothing that it waits for. */
-	if (lane->dense.ack[header->child] < report->base + report->bits)
+	if (lane->dense->ack[header->child] < report->base + report->bits)
 		check_left(lane, packet.status.waiting);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
 		lane_send_abort(thread, lane, header->child);
@@ -247,8 +264,8 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	/* What the answer calls complete has to be on its way before it. */
 	if (!lane_send_results(thread, lane))
 		memset(packet.status.complete, 0, sizeof(packet.status.complete));
-	packet.header.pos = wire_pos(lane->index, lane->dense.ack[header->child]);
-	packet.header.ack = (uint32_t)lane->dense.low;
+	packet.header.pos = wire_pos(lane->index, lane->dense->ack[header->child]);
+	packet.header.ack = (uint32_t)lane->dense->low;
 	if (report->stamp)
 		thread_send(thread, &packet, sizeof(packet), &lane->addresses[header->child]);
 }

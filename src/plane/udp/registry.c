@@ -163,15 +163,15 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 	struct wire_header echo = wire_answer(comm, lane, WIRE_BYE, header->child);
 
 	if (header->child >= WIRE_CHILDREN_MAX ||
-	    !(lane->dense.members & dense_bit(header->child))) {
+	    !(lane->dense->members & dense_bit(header->child))) {
 		aggregator->threads[0].counters.drops[DROP_STRANGER]++;
 		return;
 	}
 	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
 	comm->gone |= dense_bit(header->child);
 	/* Only lane 0 is ours; the others see it by the mark in the communicator. */
-	lane->dense.left |= dense_bit(header->child);
-	dense_update_low(&lane->dense);
+	lane->dense->left |= dense_bit(header->child);
+	dense_update_low(lane->dense);
 }
 
 static void fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns)

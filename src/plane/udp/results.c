@@ -49,9 +49,9 @@ static uint64_t targets(const struct lane *lane, const struct run *run)
 {
 	uint64_t wanted = run->child != WIRE_ALL ? dense_bit(run->child)
 	                  : run->to != WIRE_ALL  ? dense_bit(run->to)
-	                                         : lane->dense.members;
+	                                         : lane->dense->members;
 
-	return wanted & lane->known & ~lane->dense.left;
+	return wanted & lane->known & ~lane->dense->left;
 }
 
 static void run_send(struct thread *thread, struct lane *lane, const struct run *run)
@@ -98,14 +98,14 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 
 bool lane_send_results(struct thread *thread, struct lane *lane)
 {
-	uint64_t ring = 2 * (uint64_t)lane->dense.cells;
+	uint64_t ring = 2 * (uint64_t)lane->dense->cells;
 	struct run run = { 0 };
 
 	while (lane->head != lane->tail) {
 		struct result_entry *entry = &lane->queue[lane->head % ring];
-		uint32_t index = dense_index(&lane->dense, entry->position);
-		struct dense_cell *cell = &lane->cells[index];
-		uint8_t *packet = lane->pool + (size_t)index * lane->stride;
+		uint32_t index = dense_index(lane->dense, entry->position);
+		struct dense_cell *cell = dense_cell(&lane->pool, index);
+		uint8_t *packet = dense_packet(&lane->pool, index);
 
 		if (cell->position != entry->position || !cell->complete) {
 			lane->head++; /* a repeat that nobody needs any more */
@@ -133,6 +133,6 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 	}
 	if (run.segments)
 		run_send(thread, lane, &run);
-	lane->told_low = lane->dense.low;
+	lane->told_low = lane->dense->low;
 	return true;
 }

@@ -248,9 +248,9 @@ static void see_leavers(struct thread *thread)
 	for (unsigned id = 1; id < thread->ids; id++) {
 		struct lane *lane = thread->lanes[id];
 
-		if (lane && lane->dense.left != lane->comm->gone) {
-			lane->dense.left = lane->comm->gone;
-			dense_update_low(&lane->dense);
+		if (lane && lane->dense->left != lane->comm->gone) {
+			lane->dense->left = lane->comm->gone;
+			dense_update_low(lane->dense);
 		}
 	}
 }
