@@ -42,7 +42,7 @@ struct run {
 	struct cluster cluster;
 	char address[272]; /* the aggregator's, host:port */
 	char daemon[512];
-	char *daemon_argv[6], threads[8];
+	char *daemon_argv[8], threads[8], plane[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
 	unsigned n;
@@ -181,6 +181,9 @@ static trib_status aggregator_add(struct run *run)
 	run->daemon_argv[3] = "--threads";
 	run->daemon_argv[4] = run->threads;
 	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
+	run->daemon_argv[5] = "--plane";
+	run->daemon_argv[6] = run->plane;
+	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane);
 	env_add_common(run, slot);
 	snprintf(slot->label, sizeof(slot->label), "aggregator");
 	run->tasks[run->n++] = (struct launch_task){ .label = slot->label,
@@ -263,8 +266,8 @@ static const char *options_wrong(const struct run_options *o)
 		return "say how many workers with -n";
 	if (o->workers > WORKERS_MAX)
 		return "-n is 64 at most: one aggregator takes no more";
-	if (strcmp(o->plane, "udp") != 0)
-		return "--plane can only be udp so far";
+	if (strcmp(o->plane, "udp") != 0 && strcmp(o->plane, "xdp") != 0)
+		return "--plane can be udp or xdp";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator has to be HOST:PORT";
 	if (o->lanes > WIRE_LANES_MAX)
@@ -285,8 +288,8 @@ int cli_run(int argc, char **argv)
 		  "on the hosts of this virtual cluster, in turn; else here", "trib" },
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
 		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
-		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "where sums are made: udp (default)",
-		  NULL },
+		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "where sums are made: udp (default) or xdp",
+		  "xdp" },
 		{ "timeout", 0, OPTION_SECONDS, &o->timeout_s, "S", "TRIB_TIMEOUT of the workers",
 		  "30" },
 		{ "pool", 0, OPTION_BYTES, &o->pool_bytes, "SIZE", "TRIB_POOL of the workers",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tribd: the daemon. Today it aggregates, on the UDP plane, for whoever shows the cookie. */
+/* tribd: the daemon. Today it aggregates, for whoever shows the cookie. */
 #include "base/log.h"
 #include "base/settings.h"
 #include "cli/cli.h"
@@ -49,9 +49,10 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 
 int main(int argc, char **argv)
 {
-	const char *listen = ":7700", *level = setting_text(SETTING_LOG, NULL);
+	const char *listen = ":7700", *plane = "udp", *level = setting_text(SETTING_LOG, NULL);
 	struct aggregator_options options = { 0 };
 	struct aggregator *aggregator;
+	bool generic = false;
 	uint64_t threads = 4;
 	char text[4096], address[64];
 	sigset_t signals;
@@ -63,6 +64,15 @@ int main(int argc, char **argv)
 		  "how many lanes a job may have, each with a thread (default 4)", "8" },
 		{ "memory", 'm', OPTION_BYTES, &options.pool_bytes, "SIZE",
 		  "the most that all jobs' pools may take (default: no limit)", "8G" },
+		{ "plane", 'p', OPTION_TEXT, &plane, "PLANE",
+		  "where sums are made: udp (in user space, the default), or xdp (in the kernel, "
+		  "where it lets us, else udp)",
+		  "xdp" },
+		{ "interface", 'i', OPTION_TEXT, &options.interfaces, "NAME,...",
+		  "xdp: the interfaces that lead to workers (default: those with the address)",
+		  "eth0" },
+		{ "generic", 0, OPTION_FLAG, &generic, NULL,
+		  "xdp: not in the driver, though it could", NULL },
 		{ 0 }
 	};
 	const struct options usage = {
@@ -83,6 +93,10 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
+	if (strcmp(plane, "udp") != 0 && strcmp(plane, "xdp") != 0)
+		return options_fail(&usage, "--plane can be udp or xdp");
+	options.xdp = strcmp(plane, "xdp") == 0;
+	options.native = !generic;
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -94,7 +108,8 @@ int main(int argc, char **argv)
 	if (!options.cookie)
 		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may join");
 	udp_set_port(&options.listen, aggregator_port(aggregator));
-	printf("tribd: ready on %s\n", udp_text(&options.listen, address, sizeof(address)));
+	printf("tribd: ready on %s, plane %s\n",
+	       udp_text(&options.listen, address, sizeof(address)), aggregator_plane(aggregator));
 	fflush(stdout);
 	sigwait(&signals, &caught);
 	aggregator_stop(aggregator);

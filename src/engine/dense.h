@@ -94,15 +94,19 @@ static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t fro
  */
 static inline void dense_update_low(struct dense_lane *lane)
 {
-	uint64_t low = ~0ull;
+	const uint64_t never = 1ull << 62; /* positions end at 2^56 */
+	uint64_t low = never;
 
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
 			break;
-		if (!(lane->left & dense_bit(child)) && lane->ack[child] < low)
-			low = lane->ack[child];
+		/* The smaller one without a branch: the verifier would walk both ways, each time. */
+		uint64_t ack = lane->ack[child] + (lane->left >> child & 1) * never;
+		int64_t less = (int64_t)(ack - low);
+
+		low += (uint64_t)(less & less >> 63);
 	}
-	if (low != ~0ull && low > lane->low)
+	if (low < never && low > lane->low)
 		lane->low = low;
 }
 

@@ -3,13 +3,16 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define RX_MESSAGES 16u
 #define TX_MESSAGES 512u
+#define HEADERS (20u + 8u + WIRE_HEADER) /* of IPv4 and UDP and ours */
 
 static trib_status open_thread(struct aggregator *aggregator, unsigned index)
 {
@@ -44,6 +47,61 @@ static trib_status open_thread(struct aggregator *aggregator, unsigned index)
 	return TRIB_OK;
 }
 
+/* Loads the program and puts it on the interfaces that lead to workers. */
+static trib_status open_xdp(struct aggregator *aggregator)
+{
+	const struct aggregator_options *options = &aggregator->options;
+	struct xdp_port ports[XDP_INTERFACES_MAX];
+	struct xdp_options load = { .port = aggregator->port, .lanes = options->threads };
+	trib_status status;
+	unsigned n;
+
+	status = xdp_ports(&options->listen, options->interfaces, ports, &n);
+	for (unsigned i = 0; status == TRIB_OK && i < n; i++) {
+		uint32_t payload = ports[i].mtu > WIRE_PAYLOAD_MIN + HEADERS
+		                           ? (ports[i].mtu - HEADERS) & ~7u
+		                           : WIRE_PAYLOAD_MIN;
+
+		load.payload = payload > load.payload ? payload : load.payload;
+	}
+	if (status == TRIB_OK)
+		status = xdp_load(&load, &aggregator->xdp);
+	for (unsigned i = 0; status == TRIB_OK && i < n; i++) {
+		enum xdp_mode mode;
+
+		status = xdp_attach(aggregator->xdp, ports[i].ifindex, options->native, &mode);
+	}
+	return status;
+}
+
+/* Which plane it is to be. Only a program of somebody else's is an error. */
+static trib_status choose_plane(struct aggregator *aggregator)
+{
+	trib_status status = aggregator->options.xdp ? open_xdp(aggregator) : TRIB_OK;
+
+	if (status == TRIB_ERR_CONFIG)
+		return status;
+	if (status != TRIB_OK) {
+		xdp_close(aggregator->xdp);
+		aggregator->xdp = NULL;
+		snprintf(aggregator->plane, sizeof(aggregator->plane),
+		         "udp: XDP was asked for, but %s", trib_last_error());
+		log_warn("plane %s", aggregator->plane);
+	} else if (aggregator->xdp) {
+		snprintf(aggregator->plane, sizeof(aggregator->plane), "xdp: on %s",
+		         xdp_describe(aggregator->xdp));
+		log_notice("plane %s", aggregator->plane);
+	} else {
+		snprintf(aggregator->plane, sizeof(aggregator->plane), "udp");
+	}
+	return TRIB_OK;
+}
+
+const char *aggregator_plane(const struct aggregator *aggregator)
+{
+	return aggregator->plane;
+}
+
 trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)
 {
 	struct aggregator *aggregator;
@@ -67,6 +125,11 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 		}
 	}
 	aggregator->n_threads = options->threads;
+	status = choose_plane(aggregator);
+	if (status != TRIB_OK) {
+		aggregator_free(aggregator);
+		return status;
+	}
 	for (unsigned i = 0; i < options->threads; i++) {
 		struct thread *thread = &aggregator->threads[i];
 
@@ -109,6 +172,7 @@ void aggregator_free(struct aggregator *aggregator)
 		udp_tx_free(thread->tx);
 	}
 	registry_free(aggregator);
+	xdp_close(aggregator->xdp);
 	free(aggregator);
 }
 

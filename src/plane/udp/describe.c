@@ -76,6 +76,22 @@ static void add_counters(struct counters *sum, const struct counters *one)
 		to[i] += from[i];
 }
 
+/* What the program counted on all cores. */
+static void add_kernel(struct counters *sum, struct xdp_plane *plane)
+{
+	struct xdp_counts counts;
+
+	xdp_count(plane, &counts);
+	sum->packets += counts.packets;
+	sum->bytes += counts.bytes;
+	sum->payload += counts.payload;
+	sum->results += counts.results;
+	sum->sends += counts.sends;
+	sum->drops[WIRE_FAULT_CHECK] += counts.corrupted;
+	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++)
+		sum->verdicts[i] += counts.verdicts[i];
+}
+
 static void put_totals(struct text *text, struct aggregator *aggregator)
 {
 	struct counters sum = { 0 };
@@ -89,7 +105,11 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 		cpu_s += thread->cpu_s;
 		pthread_mutex_unlock(&thread->lock);
 	}
-	put(text, "\"plane\":\"udp\",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
+	if (aggregator->xdp)
+		add_kernel(&sum, aggregator->xdp);
+	put(text, "\"plane\":\"%s\",\"why\":\"%s\",", aggregator->xdp ? "xdp" : "udp",
+	    aggregator->plane);
+	put(text, "\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
 	    aggregator->n_threads, (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,

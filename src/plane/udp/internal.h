@@ -5,6 +5,7 @@
 
 #include "engine/dense.h"
 #include "plane/udp/aggregator.h"
+#include "plane/xdp/xdp.h"
 #include "wire/parse.h"
 
 #include <pthread.h>
@@ -69,6 +70,7 @@ struct result_entry {
 struct lane {
 	struct dense_lane *dense;
 	struct dense_pool pool;
+	struct xdp_slot *xdp; /* the kernel sums too, in the same cells; NULL: it does not */
 	uint32_t stride; /* of packets that lie side by side, so that many leave as one */
 	unsigned index;
 	struct comm *comm;
@@ -123,6 +125,8 @@ struct aggregator {
 	uint64_t pools;
 	uint64_t started_at;
 	struct udp_address group_local; /* the one interface that has multicast */
+	struct xdp_plane *xdp;
+	char plane[400]; /* which plane it is, and why */
 };
 
 /* admission.c */
@@ -150,7 +154,7 @@ void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
 const char *comm_describe_rank(const struct comm *comm, unsigned rank, char *out, size_t size);
 
 /* lane.c: the way of a packet. */
-struct lane *lane_new(struct comm *comm, unsigned index);
+struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index);
 void lane_free(struct lane *lane);
 void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
                     uint32_t bytes);

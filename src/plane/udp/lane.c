@@ -2,12 +2,14 @@
 #include "plane/udp/internal.h"
 
 #include "base/bitmap.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define PROBE_NS 20000000ull
+#define YOUNG_US 200u
 
 /* Cells here, sums there: packets lie side by side. */
 static bool pool_new(struct lane *lane)
@@ -27,15 +29,41 @@ static bool pool_new(struct lane *lane)
 	return lane->dense && pool->cells && pool->packets;
 }
 
+/* Where the kernel can sum too, in memory that it shares with us. */
+static bool pool_share(struct xdp_plane *plane, struct lane *lane)
+{
+	const struct comm *comm = lane->comm;
+	const struct xdp_lane_options options = { .comm = comm->id,
+		                                  .lane = lane->index,
+		                                  .cookie = comm->cookie,
+		                                  .job = comm->job,
+		                                  .epoch = comm->epoch,
+		                                  .cells = comm->cells,
+		                                  .payload = comm->payload,
+		                                  .children = comm->size };
+
+	if (!plane)
+		return false;
+	lane->xdp = xdp_slot_open(plane, &options, &lane->dense, &lane->pool);
+	if (!lane->xdp)
+		log_warn("communicator %u, lane %u is summed in user space: %s", comm->id,
+		         lane->index, trib_last_error());
+	return lane->xdp != NULL;
+}
+
 static void pool_free(struct lane *lane)
 {
+	if (lane->xdp) {
+		xdp_slot_close(lane->xdp);
+		return;
+	}
 	free(lane->dense);
 	free(lane->pool.cells);
 	if (lane->pool.packets)
 		munmap(lane->pool.packets, lane->comm->cells * lane->pool.packet_step);
 }
 
-struct lane *lane_new(struct comm *comm, unsigned index)
+struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
 
@@ -45,7 +73,7 @@ struct lane *lane_new(struct comm *comm, unsigned index)
 	lane->index = index;
 	lane->stride = WIRE_HEADER + comm->payload;
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
-	if (!pool_new(lane) || !lane->queue) {
+	if ((!pool_share(aggregator->xdp, lane) && !pool_new(lane)) || !lane->queue) {
 		lane_free(lane);
 		return NULL;
 	}
@@ -59,6 +87,8 @@ struct lane *lane_new(struct comm *comm, unsigned index)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
 	for (unsigned child = 0; child < comm->size; child++)
 		lane->heard_at[child] = comm->created_at;
+	if (lane->xdp)
+		xdp_slot_start(lane->xdp);
 	return lane;
 }
 
@@ -116,10 +146,14 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	uint64_t position = wire_position(header);
 	uint32_t index = dense_index(lane->dense, position);
 	struct dense_cell *cell = dense_cell(&lane->pool, index);
-	enum dense_verdict verdict = dense_take(
-		lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER, header,
-		wire_payload(header), bytes);
+	enum dense_verdict verdict;
 
+	if (lane->xdp)
+		xdp_cell_lock(cell);
+	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
+	                     header, wire_payload(header), bytes);
+	if (lane->xdp)
+		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
 	switch (verdict) {
@@ -220,9 +254,24 @@ static bool note_reporter(struct thread *thread, struct lane *lane,
 		lane->addresses[header->child] = *from;
 		lane->known |= bit;
 	}
+	if (lane->xdp)
+		xdp_slot_route(lane->xdp, header->child, from);
 	lane->heard_at[header->child] = thread->now;
 	thread->counters.reports++;
 	return true;
+}
+
+/* What the kernel sent a moment ago may still be in a queue: the answer must not overtake it. */
+static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_status *status)
+{
+	for (uint32_t i = 0; i < status->bits; i++) {
+		uint64_t position = (status->base + i) & WIRE_POSITION_MASK;
+		const struct dense_cell *cell =
+			dense_cell(&lane->pool, dense_index(lane->dense, position));
+
+		if (cell->position == position && now_us - cell->sent_at < YOUNG_US)
+			status->complete[i / 64] &= ~(1ull << (i % 64));
+	}
 }
 
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
@@ -241,9 +290,13 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		lane->hears |= dense_bit(header->child);
 	else
 		probe_group(thread, lane);
+	if (lane->xdp)
+		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
 	dense_ack(lane->dense, header->child, header->ack);
 	dense_answer(lane->dense, &lane->pool, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
+	if (lane->xdp)
+		spare_young(lane, (uint32_t)(thread->now / 1000), &packet.status);
 	/* A report that ends where the child is done is about nothing that it waits for. */
 	if (lane->dense->ack[header->child] < report->base + report->bits)
 		check_left(lane, packet.status.waiting);

@@ -133,7 +133,7 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	comm->created_at = aggregator->threads[0].now;
 	choose_group(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++) {
-		lanes[i] = lane_new(comm, i);
+		lanes[i] = lane_new(aggregator, comm, i);
 		if (!lanes[i]) {
 			while (i--)
 				lane_free(lanes[i]);

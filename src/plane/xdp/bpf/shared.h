@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
+/* What the program in the kernel and the daemon beside it both see, in memory that both map. */
+#ifndef TRIB_PLANE_XDP_SHARED_H
+#define TRIB_PLANE_XDP_SHARED_H
+
+#include "engine/dense.h"
+
+#define XDP_COMMS 32u /* communicators with a higher id are summed in user space */
+#define XDP_LANES (XDP_COMMS * WIRE_LANES_MAX)
+#define XDP_HEAD_MAX 72u /* Ethernet, two VLAN tags, IPv6, UDP: 70, and room */
+#define XDP_GROUP WIRE_CHILDREN_MAX
+#define XDP_ROUTES (WIRE_CHILDREN_MAX + 1)
+#define XDP_BLOCK 128u /* bytes that the program's loops take at once */
+
+/*
+ * What goes in front of a result: Ethernet to UDP, ready but for lengths and
+ * the IPv4 checksum, of which `ip_sum` has the part that never changes.
+ */
+struct xdp_route {
+	uint32_t ifindex; /* 0: not known */
+	uint32_t ip_sum;
+	uint8_t l2, l3; /* bytes of Ethernet with tags, of IP */
+	uint8_t unused[6];
+	uint8_t head[XDP_HEAD_MAX];
+};
+
+/* The front of a child's last report, as it came. */
+struct xdp_seen {
+	uint32_t ifindex;
+	uint8_t l2, l3;
+	uint8_t unused[2];
+	uint8_t head[XDP_HEAD_MAX];
+};
+
+/* Where a sum goes that is complete here but not yet everywhere. */
+struct xdp_parent {
+	uint64_t cookie;
+	uint16_t job, comm, epoch;
+	uint8_t child, active;
+	struct xdp_route route;
+};
+
+struct xdp_lane {
+	uint64_t cookie;
+	uint16_t job, epoch;
+	uint8_t active;
+	uint8_t entries;      /* frames that a result becomes: slots of the lane's fan */
+	uint8_t shared_ports; /* two of them leave through one interface */
+	uint8_t unused;
+	struct dense_lane dense;
+	uint64_t last[WIRE_CHILDREN_MAX]; /* fragments that each child was the last to bring */
+	uint8_t entry[XDP_ROUTES + 7];    /* the route of each slot */
+	struct xdp_route routes[XDP_ROUTES]; /* by child; the last is the multicast group's */
+	struct xdp_parent parent;
+	struct xdp_seen seen[WIRE_CHILDREN_MAX];
+};
+
+/* A cell with its sum behind it; the room for a header is for user space. */
+struct xdp_cell {
+	struct dense_cell state;
+	uint8_t header[WIRE_HEADER];
+	uint64_t sum[];
+};
+
+struct xdp_counts {
+	uint64_t packets, bytes; /* DATA that was ours */
+	uint64_t payload;        /* bytes that were added to sums */
+	uint64_t results, sends, corrupted, busy;
+	uint64_t verdicts[DENSE_VERDICTS_END];
+};
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of xdp.c, where clang, bpftool or libbpf were missing when this was built. */
+#include "plane/xdp/xdp.h"
+
+bool xdp_is_built(void)
+{
+	return false;
+}
+
+trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out)
+{
+	(void)options;
+	(void)out;
+	return status_fail(TRIB_ERR_SYSTEM,
+	                   "this build has no XDP plane (clang, bpftool or libbpf were missing)");
+}
+
+void xdp_close(struct xdp_plane *plane)
+{
+	(void)plane;
+}
+
+trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native, enum xdp_mode *mode)
+{
+	(void)plane;
+	(void)ifindex;
+	(void)native;
+	(void)mode;
+	return TRIB_ERR_SYSTEM;
+}
+
+const char *xdp_describe(const struct xdp_plane *plane)
+{
+	(void)plane;
+	return "";
+}
+
+struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
+                               struct dense_lane **dense, struct dense_pool *pool)
+{
+	(void)plane;
+	(void)options;
+	(void)dense;
+	(void)pool;
+	return NULL;
+}
+
+void xdp_slot_start(struct xdp_slot *slot)
+{
+	(void)slot;
+}
+
+void xdp_slot_close(struct xdp_slot *slot)
+{
+	(void)slot;
+}
+
+struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot)
+{
+	(void)slot;
+	return NULL;
+}
+
+void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from)
+{
+	(void)slot;
+	(void)child;
+	(void)from;
+}
+
+void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group)
+{
+	(void)slot;
+	(void)hears;
+	(void)group;
+}
+
+void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
+{
+	(void)plane;
+	*sum = (struct xdp_counts){ 0 };
+}
+
+trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
+{
+	(void)plane;
+	(void)run;
+	return TRIB_ERR_SYSTEM;
+}

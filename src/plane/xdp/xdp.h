@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plane/xdp: the aggregator in the kernel. A program on every interface that
+ * leads to workers sums DATA before the network stack sees it, and sends the
+ * results (bpf/plane.bpf.c). Here is what the daemon does for it: load and
+ * attach it, give it lanes with pools, tell it where children are. The pools
+ * are mapped, so that reports are answered and results repeated without a
+ * system call to read them.
+ *
+ * It never decides what a sum is, nor who is let in.
+ */
+#ifndef TRIB_PLANE_XDP_XDP_H
+#define TRIB_PLANE_XDP_XDP_H
+
+#include "path/udp.h"
+#include "plane/xdp/bpf/shared.h"
+
+/* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
+#define XDP_PAYLOAD_MAX 1952u
+#define XDP_INTERFACES_MAX 128u
+
+struct xdp_plane;
+
+struct xdp_options {
+	uint16_t port;  /* of lane 0 */
+	unsigned lanes; /* how many ports from there on are ours */
+	uint32_t payload;
+};
+
+/* Is this build able to? If not, why. */
+bool xdp_is_built(void);
+
+/* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM where the kernel does not let us. */
+trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);
+/* Everything goes: lanes, links, programs. The kernel does the same when the process is killed. */
+void xdp_close(struct xdp_plane *plane);
+
+enum xdp_mode { XDP_NATIVE, XDP_GENERIC };
+
+/*
+ * In driver mode, or in generic mode where the device has no other. Another
+ * program on the interface is TRIB_ERR_CONFIG: it is not ours to take away.
+ */
+trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native, enum xdp_mode *mode);
+/* "native on p1 p2", for people. */
+const char *xdp_describe(const struct xdp_plane *plane);
+
+/* A lane: its state and its pool are in memory that the kernel shares. */
+struct xdp_slot;
+
+struct xdp_lane_options {
+	unsigned comm, lane;
+	uint64_t cookie;
+	uint16_t job, epoch;
+	uint32_t cells, payload, children;
+};
+
+/* NULL: it has to be summed in user space, trib_last_error() says why. */
+struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
+                               struct dense_lane **dense, struct dense_pool *pool);
+/* From now on the program takes its packets. */
+void xdp_slot_start(struct xdp_slot *slot);
+void xdp_slot_close(struct xdp_slot *slot);
+struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
+
+/* A report from there was taken: results for the child leave as its frame came. */
+void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from);
+/* Children that hear the group, where two and more of them share an interface, get one frame. */
+void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group);
+
+/* Sums up to 2^31 ns. Held while a cell is judged and added to, by the kernel as well. */
+static inline void xdp_cell_lock(struct dense_cell *cell)
+{
+	uint32_t free = 0;
+
+	while (!__atomic_compare_exchange_n(&cell->lock, &free, 1, false, __ATOMIC_ACQ_REL,
+	                                    __ATOMIC_RELAXED))
+		free = 0;
+}
+
+static inline void xdp_cell_unlock(struct dense_cell *cell)
+{
+	__atomic_store_n(&cell->lock, 0, __ATOMIC_RELEASE);
+}
+
+void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
+
+/* Runs the program on a frame without a network: what it did, what the frame became, how long. */
+struct xdp_run {
+	const void *in;
+	void *out; /* as long as `in` and XDP_HEAD_MAX */
+	uint32_t bytes, out_bytes;
+	uint32_t ifindex; /* that it came in by; 0: any */
+	uint32_t repeat;
+	bool again; /* as if the packet were new each time */
+	uint32_t action, ns;
+};
+trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run);
+
+/* ports.c: the interfaces that lead to workers of an aggregator that listens there. */
+struct xdp_port {
+	unsigned ifindex, mtu;
+	char name[16];
+};
+trib_status xdp_ports(const struct udp_address *listen, const char *names, struct xdp_port *ports,
+                      unsigned *n);
+
+#endif

@@ -1,0 +1,202 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs a program in a virtual machine with Debian's kernel 6.1 (see kernel.sh), emulated, as root.
+# Its output comes out here, and its exit status is the script's; the kernel's log goes to stderr if
+# the program fails. 77: something is missing here; 124: out of time; 125: the machine broke down.
+#
+# Usage: run.sh [--file PATH]... [--module NAME]... [--limit SECONDS] PROGRAM [ARGUMENT]...
+#   --file     a file or folder that the program needs; libraries are found without
+#   --module   a kernel module, loaded before, besides those in $modules below
+#   --limit    how long the machine may live; 300
+# Files have the same paths inside, and the working directory is the same too. A shell script is a
+# program as well: the commands inside are busybox's and those that --file brings.
+set -euo pipefail
+umask 022
+export LC_ALL=C
+here=$(dirname "$(realpath "$0")")
+
+modules=(veth sch_ingress cls_bpf)
+files=()
+limit=300
+mark=vm-$$-$RANDOM
+load=''
+machine=''
+
+skip() {
+	echo "skipped: $*" >&2
+	exit 77
+}
+die() {
+	echo "${0##*/}: $*" >&2
+	exit 125
+}
+have() { command -v "$1" >/dev/null; }
+
+usage() {
+	sed -n 's/^# Usage: /usage: /p' "$0" >&2
+	exit 125
+}
+
+# The slower -cpu max of aarch64 adds nothing that is needed; x86_64 programs want x86-64-v2.
+case $(uname -m) in
+aarch64)
+	qemu=(qemu-system-aarch64 -M 'virt,gic-version=3' -cpu cortex-a72)
+	console=ttyAMA0 package=qemu-system-arm
+	;;
+x86_64)
+	qemu=(qemu-system-x86_64 -M q35 -cpu Nehalem)
+	console=ttyS0 package=qemu-system-x86
+	;;
+*) skip "there is no virtual machine for $(uname -m)" ;;
+esac
+have "${qemu[0]}" || skip "${qemu[0]} is not installed (package $package)"
+have busybox || skip "busybox is not installed (package busybox-static)"
+have cpio || skip "cpio is not installed"
+
+# add PATH: copies a file with its libraries, or a folder, to the same place inside.
+add() {
+	local path library
+	path=$(realpath -ms "$1")
+	[ -e "$path" ] || die "there is no $1"
+	mkdir -p "$root${path%/*}"
+	cp -rL "$path" "$root${path%/*}/"
+	[ -f "$path" ] || return 0
+	# ldd fails for what is not a dynamic program.
+	for library in $(ldd "$path" 2>/dev/null | grep -o '/[^ ]*' || true); do
+		library=$(realpath -ms "$library")
+		[ -e "$root$library" ] || {
+			mkdir -p "$root${library%/*}"
+			cp -L "$library" "$root$library"
+		}
+	done
+}
+
+# add_module NAME: the modules that it depends on first. $load is their order.
+add_module() {
+	local pattern=${1//[-_]/[-_]}.ko path other
+	[[ " $load " != *" $1 "* ]] || return 0
+	path=$(find "$module_folder" -name "$pattern")
+	if [ -z "$path" ]; then
+		grep -q "/$pattern\$" "$module_folder/modules.builtin" || die "the kernel has no module $1"
+		return 0
+	fi
+	for other in $(grep -azo '^depends=.*' "$path" | tr -d '\0' | sed 's/^depends=//' | tr , ' '); do
+		add_module "$other"
+	done
+	cp "$path" "$root/modules/$1.ko"
+	load+=" $1"
+}
+
+# The first process. The lines with $mark tell the program's output from the rest.
+write_init() { # PROGRAM ARGUMENT...
+	cat <<-END
+		#!/busybox/busybox sh
+		/busybox/busybox --install -s /busybox
+		export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/busybox HOME=/root TERM=dumb
+		mount -t proc proc /proc
+		mount -t sysfs sys /sys
+		mount -t devtmpfs dev /dev
+		mount -t bpf bpf /sys/fs/bpf
+		mount -t debugfs debug /sys/kernel/debug
+		stty -onlcr
+		ip link set lo up
+		dmesg -c >/dev/null
+		echo "$mark begin"
+		for module in $load; do
+			insmod /modules/\$module.ko
+		done
+		cd ${PWD@Q}
+		${*@Q} </dev/null 2>&1
+		status=\$?
+		printf '\n$mark end %d\n' \$status
+		[ \$status = 0 ] || dmesg
+		echo "$mark off"
+		poweroff -f
+	END
+}
+
+make_initrd() {
+	local folder
+	for folder in bin sbin lib lib64; do
+		mkdir -p "$root/usr/$folder"
+		ln -s "usr/$folder" "$root/$folder"
+	done
+	mkdir -p "$root"/{busybox,dev,modules,proc,root,run,sys,tmp,"$PWD"}
+	add "$(command -v busybox)"
+	ln -s "$(command -v busybox)" "$root/busybox/busybox"
+	add /bin/sh # that of busybox prefers its own commands to those in the path
+	for module in "${modules[@]}"; do
+		add_module "$module"
+	done
+	for file in "${files[@]}"; do
+		add "$file"
+	done
+	add "$1"
+	write_init "$@" >"$root/init"
+	chmod +x "$root/init"
+	(cd "$root" && find . -print0 | cpio --null --quiet --create --format=newc --owner=0:0) >"$work/initrd"
+}
+
+# boot: leaves what the machine says in $work/serial, and how qemu ended in $ended.
+boot() {
+	timeout --foreground -k 5 "$limit" "${qemu[@]}" -accel tcg,thread=multi -smp 2 -m 1G \
+		-nodefaults -display none -no-reboot -serial "file:$work/serial" \
+		-kernel "$vmlinuz" -initrd "$work/initrd" \
+		-append "console=$console quiet loglevel=1 panic=-1 oops=panic panic_on_warn=1 panic_print=0x20" \
+		</dev/null >"$work/qemu" 2>&1 &
+	machine=$!
+	ended=0
+	wait "$machine" || ended=$?
+	machine=''
+}
+
+# The program's output; the newline before the mark is the script's own.
+program_output() { sed "0,/^$mark begin/d; /^$mark end/,\$d" "$work/serial" | sed '${/^$/d}'; }
+
+# report: the output, and the exit status.
+report() {
+	local status
+	if ! grep -aq "^$mark begin" "$work/serial"; then
+		cat "$work/qemu" "$work/serial" >&2
+		die "the kernel did not start, or not within $limit s"
+	fi
+	program_output
+	status=$(sed -n "s/^$mark end //p" "$work/serial")
+	if [ -n "$status" ]; then
+		[ "$status" = 0 ] || [ "$status" = 77 ] || sed "0,/^$mark end/d; /^$mark off/,\$d" "$work/serial" >&2
+		exit "$status"
+	elif [ "$ended" = 124 ] || [ "$ended" = 137 ]; then
+		echo "${0##*/}: the program did not end within $limit s" >&2
+		exit 124
+	fi
+	die "the virtual machine broke down"
+}
+
+main() {
+	local program kernel
+	while [[ ${1:-} == --* ]]; do
+		[ $# -ge 2 ] || usage
+		case $1 in
+		--file) files+=("$2") ;;
+		--module) modules+=("$2") ;;
+		--limit) limit=$2 ;;
+		*) usage ;;
+		esac
+		shift 2
+	done
+	[ $# -gt 0 ] || usage
+	program=$(type -P "$1") || die "there is no program $1"
+	shift
+	kernel=$("$here/kernel.sh")
+	vmlinuz=${kernel%%$'\n'*}
+	module_folder=${kernel#*$'\n'}
+	work=$(mktemp -d)
+	root=$work/root
+	trap '[ -z "$machine" ] || kill "$machine" || true; rm -rf "$work"' EXIT
+	trap 'exit 130' INT TERM
+	make_initrd "$program" "$@"
+	boot
+	report
+}
+
+main "$@"
