@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/options.h"
+#include "net/accept.h"
 #include "wire/packet.h"
 
 #include <arpa/inet.h>
@@ -244,6 +245,9 @@ static int run_all(struct run *run)
 		snprintf(run->address, sizeof(run->address), "%s", run->options.aggregator);
 	else if (aggregator_add(run) != TRIB_OK)
 		goto failed;
+	if (run->cluster.n && !strcmp(run->options.plane, "xdp") &&
+	    accept_frames(&run->cluster) != TRIB_OK)
+		fprintf(stderr, "trib run: %s\n", trib_last_error());
 	workers_add(run);
 	if (run->options.pin)
 		tasks_pin(run);

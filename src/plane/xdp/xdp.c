@@ -80,6 +80,7 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 
 	plane->payload = options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u
 	                                                     : XDP_PAYLOAD_MAX;
+	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
 	bpf->rodata->first_port = options->port;
 	bpf->rodata->ports = options->lanes;
 	bpf->rodata->payload_max = plane->payload;

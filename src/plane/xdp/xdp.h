@@ -25,6 +25,7 @@ struct xdp_options {
 	uint16_t port;  /* of lane 0 */
 	unsigned lanes; /* how many ports from there on are ours */
 	uint32_t payload;
+	bool again; /* xdp_run is to take the same packet again and again */
 };
 
 /* Is this build able to? If not, why. */

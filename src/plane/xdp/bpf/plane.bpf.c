@@ -620,12 +620,4 @@ int aggregate_again(struct xdp_md *ctx)
 	return aggregate_frame(ctx, 1);
 }
 
-/* Passes everything: a veth takes redirected frames only if its other end has a program. */
-SEC("xdp")
-int pass(struct xdp_md *ctx)
-{
-	(void)ctx;
-	return XDP_PASS;
-}
-
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/accept.h"
+
+#include "net/link.h"
+#include "net/plan.h"
+#include "pass.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+
+/* The link lives as long as the file descriptor, which nobody closes. */
+static trib_status accept_at(const char *namespace, const char *link, int program)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
+	struct netns ns;
+	trib_status status = netns_open(namespace, &ns);
+	int back, fd = -1, error = 0;
+
+	if (status != TRIB_OK)
+		return status;
+	status = netns_enter(ns.name, ns.fd, &back);
+	if (status == TRIB_OK) {
+		fd = bpf_link_create(program, (int)link_index(&ns, link), BPF_XDP, &options);
+		error = errno;
+		status = netns_return(back);
+	}
+	netns_close(&ns);
+	if (status != TRIB_OK || fd >= 0 || error == EBUSY) /* another program is as good */
+		return status;
+	errno = error;
+	return status_fail_errno("%s in %s takes no XDP program", link, namespace);
+}
+
+trib_status accept_frames(const struct cluster *cluster)
+{
+	struct pass_bpf *skeleton = pass_bpf__open_and_load();
+	trib_status status = TRIB_OK;
+	struct link_end end;
+	char hub[64];
+
+	if (!skeleton)
+		return status_fail_errno("cannot load an XDP program");
+	plan_bridge_namespace(cluster, hub);
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
+		if (cluster->hosts[i].is_server && cluster->is_switch)
+			continue;
+		plan_host_end(cluster, i, &end);
+		if (!cluster->hosts[i].is_server)
+			status = accept_at(cluster->hosts[i].ns, end.name,
+			                   bpf_program__fd(skeleton->progs.pass));
+		else {
+			plan_port_end(cluster, i, &end);
+			status = accept_at(hub, end.name, bpf_program__fd(skeleton->progs.pass));
+		}
+	}
+	pass_bpf__destroy(skeleton);
+	return status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames that an XDP program sends into a veth arrive only where the other
+ * end has a program too. A real NIC asks for nothing of the kind: this is for
+ * the virtual cluster alone.
+ */
+#ifndef TRIB_NET_ACCEPT_H
+#define TRIB_NET_ACCEPT_H
+
+#include "net/cluster.h"
+
+/*
+ * From now on, until this process ends, all links of the cluster's workers
+ * take such frames (and where s1 is no switch, the bridge's port to it).
+ */
+trib_status accept_frames(const struct cluster *cluster);
+
+#endif
