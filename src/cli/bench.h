@@ -117,4 +117,7 @@ void bench_table_print(const struct bench_report *report);
 trib_status bench_json_write(const struct bench_report *report, const char *path);
 trib_status bench_plot_write(const struct bench_report *report, const char *path);
 
+/* bench_engine.c */
+int bench_engine_run(int argc, char **argv);
+
 #endif

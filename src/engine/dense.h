@@ -102,9 +102,10 @@ static inline void dense_update_low(struct dense_lane *lane)
 			break;
 		/* The smaller one without a branch: the verifier would walk both ways, each time. */
 		uint64_t ack = lane->ack[child] + (lane->left >> child & 1) * never;
-		int64_t less = (int64_t)(ack - low);
+		int64_t less = (int64_t)(ack - low), mask = less >> 63;
 
-		low += (uint64_t)(less & less >> 63);
+		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
+		low += (uint64_t)(less & mask);
 	}
 	if (low < never && low > lane->low)
 		lane->low = low;
@@ -175,7 +176,8 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 }
 
 /* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
-static inline enum dense_verdict dense_enter(struct dense_lane *lane, struct dense_cell *cell,
+static inline enum dense_verdict dense_enter(const struct dense_lane *lane,
+                                             struct dense_cell *cell,
                                              const struct wire_header *packet, uint32_t bytes,
                                              enum dense_verdict how)
 {
@@ -196,7 +198,6 @@ static inline enum dense_verdict dense_enter(struct dense_lane *lane, struct den
 	if (~cell->arrived & dense_expected(lane, cell->from))
 		return DENSE_ADDED;
 	cell->complete = 1;
-	dense_update_low(lane);
 	return DENSE_COMPLETE;
 }
 
@@ -223,7 +224,10 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 		combine(packet->op, sum, payload, bytes);
 	else
 		return how;
-	return dense_enter(lane, cell, packet, bytes, how);
+	how = dense_enter(lane, cell, packet, bytes, how);
+	if (how == DENSE_COMPLETE)
+		dense_update_low(lane);
+	return how;
 }
 
 /* Does the aggregator still need this fragment from the child? */

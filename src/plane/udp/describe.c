@@ -82,14 +82,19 @@ static void add_kernel(struct counters *sum, struct xdp_plane *plane)
 	struct xdp_counts counts;
 
 	xdp_count(plane, &counts);
-	sum->packets += counts.packets;
-	sum->bytes += counts.bytes;
-	sum->payload += counts.payload;
+	for (unsigned i = 0; i <= XDP_CORRUPTED; i++) {
+		uint64_t packets = counts.verdicts[i].packets;
+
+		sum->packets += packets;
+		sum->bytes += packets * WIRE_HEADER + counts.verdicts[i].payload;
+		if (i < DENSE_VERDICTS_END)
+			sum->verdicts[i] += packets;
+	}
+	sum->payload += counts.verdicts[DENSE_ADDED].payload +
+	                counts.verdicts[DENSE_COMPLETE].payload;
+	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED].packets;
 	sum->results += counts.results;
 	sum->sends += counts.sends;
-	sum->drops[WIRE_FAULT_CHECK] += counts.corrupted;
-	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++)
-		sum->verdicts[i] += counts.verdicts[i];
 }
 
 static void put_totals(struct text *text, struct aggregator *aggregator)
