@@ -95,7 +95,7 @@ static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t fro
 static inline void dense_update_low(struct dense_lane *lane)
 {
 	const uint64_t never = 1ull << 62; /* positions end at 2^56 */
-	uint64_t low = never;
+	uint64_t low = never, old = lane->low;
 
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
@@ -107,8 +107,9 @@ static inline void dense_update_low(struct dense_lane *lane)
 		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
 		low += (uint64_t)(less & mask);
 	}
-	if (low < never && low > lane->low)
-		lane->low = low;
+	/* Several cores may be at it: it never goes back. Who is overtaken has nothing to add. */
+	if (low < never && low > old)
+		__sync_val_compare_and_swap(&lane->low, old, low);
 }
 
 /*

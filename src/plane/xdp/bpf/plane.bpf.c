@@ -184,7 +184,8 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 	frame->at = at + sizeof(*udp);
 	frame->port = bpf_ntohs(udp->dest);
 	frame->bytes = bpf_ntohs(udp->len);
-	if (frame->bytes < sizeof(*udp) + WIRE_HEADER || frame->bytes % 8)
+	if (frame->bytes < sizeof(*udp) + WIRE_HEADER || frame->bytes % 8 ||
+	    at + frame->bytes > ctx->data_end - ctx->data)
 		return 0;
 	frame->bytes -= sizeof(*udp) + WIRE_HEADER;
 	return ((struct wire_header *)(udp + 1))->magic == WIRE_MAGIC;
@@ -615,7 +616,8 @@ __noinline int send_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, _
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (count) {
 		count->results++;
-		count->sends += lane->entries;
+		count->sends += lane->parent.active || cell->state.to != WIRE_ALL ? 1
+		                                                                  : lane->entries;
 	}
 	if (lane->parent.active)
 		return send_to(ctx, &lane->parent.route, at, bytes);
