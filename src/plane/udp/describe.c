@@ -82,17 +82,16 @@ static void add_kernel(struct counters *sum, struct xdp_plane *plane)
 	struct xdp_counts counts;
 
 	xdp_count(plane, &counts);
+	counts.verdicts[DENSE_ADDED] += counts.added;
 	for (unsigned i = 0; i <= XDP_CORRUPTED; i++) {
-		uint64_t packets = counts.verdicts[i].packets;
-
-		sum->packets += packets;
-		sum->bytes += packets * WIRE_HEADER + counts.verdicts[i].payload;
+		sum->packets += counts.verdicts[i];
 		if (i < DENSE_VERDICTS_END)
-			sum->verdicts[i] += packets;
+			sum->verdicts[i] += counts.verdicts[i];
 	}
-	sum->payload += counts.verdicts[DENSE_ADDED].payload +
-	                counts.verdicts[DENSE_COMPLETE].payload;
-	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED].packets;
+	sum->bytes += (counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER +
+	              counts.payload;
+	sum->payload += counts.payload;
+	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED];
 	sum->results += counts.results;
 	sum->sends += counts.sends;
 }

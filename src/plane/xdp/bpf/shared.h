@@ -67,14 +67,14 @@ struct xdp_cell {
 	uint64_t sum[];
 };
 
-/* By what became of them; corrupted packets are behind the engine's verdicts. */
+/* Corrupted packets are counted behind the engine's verdicts. */
 #define XDP_CORRUPTED DENSE_VERDICTS_END
 
+/* Packets that only add to a sum are counted when it is complete, which spares each of them. */
 struct xdp_counts {
-	struct {
-		uint64_t packets, payload;
-	} verdicts[XDP_VERDICTS];
-	uint64_t results, sends, busy;
+	uint64_t verdicts[XDP_VERDICTS];
+	uint64_t added, payload;
+	uint64_t results, sends;
 };
 
 #endif
