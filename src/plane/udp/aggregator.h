@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plane/udp: the aggregator in user space, without privilege: UDP sockets
- * around engine/dense.h. It owns sockets, threads and pools; it never decides
- * what a sum is.
+ * plane/udp: the aggregator in user space, without privilege: sockets around
+ * engine/dense.h. It owns sockets, threads and pools; it never decides what a
+ * sum is. Datagrams are here, connections in plane/tcp; what is between them
+ * and the sums serves both (struct carrier).
  *
  * Thread t listens on port + t and owns lane t of every communicator, so that
  * no lock is on the way of a packet. Thread 0 also lets workers in and out
@@ -14,6 +15,7 @@
 #include "path/udp.h"
 
 struct aggregator_options {
+	const char *plane; /* how packets travel: "udp" or "tcp"; NULL: udp */
 	struct udp_address listen;
 	uint64_t cookie;     /* what a worker must show to be let in */
 	unsigned threads;    /* at least as many as a job has lanes */

@@ -89,8 +89,9 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 		cpu_s += thread->cpu_s;
 		pthread_mutex_unlock(&thread->lock);
 	}
-	put(text, "\"plane\":\"udp\",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
-	    aggregator->n_threads, (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
+	put(text, "\"plane\":\"%s\",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
+	    aggregator->carrier->plane, aggregator->n_threads,
+	    (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
 	    (unsigned long long)sum.payload);
