@@ -178,7 +178,7 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of every system, in turns (3)",
 		  NULL },
 		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
-		  "compare with openmpi, mpich, gloo, ring", "gloo,ring" },
+		  "compare with trib-tcp, openmpi, mpich, gloo, ring", "gloo,ring" },
 		{ "check", 0, OPTION_FLAG, &o.check, NULL,
 		  "look at every sum, not only at each run's first and last", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "TRIB_POOL of the workers",

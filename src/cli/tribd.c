@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tribd: the daemon. Today it aggregates, on the UDP plane, for whoever shows the cookie. */
+/* tribd: the daemon. Today it aggregates, in user space, for whoever shows the cookie. */
 #include "base/log.h"
 #include "base/settings.h"
 #include "cli/cli.h"
@@ -49,7 +49,8 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 
 int main(int argc, char **argv)
 {
-	const char *listen = ":7700", *level = setting_text(SETTING_LOG, NULL);
+	const char *listen = ":7700", *plane = setting_text(SETTING_PLANE, NULL);
+	const char *level = setting_text(SETTING_LOG, NULL);
 	struct aggregator_options options = { 0 };
 	struct aggregator *aggregator;
 	uint64_t threads = 4;
@@ -59,6 +60,9 @@ int main(int argc, char **argv)
 	const struct option_row rows[] = {
 		{ "listen", 'l', OPTION_TEXT, &listen, "HOST:PORT",
 		  "where workers find it; lane n is at PORT + n (default :7700)", "10.0.0.1:7700" },
+		{ "plane", 0, OPTION_TEXT, &plane, "PLANE",
+		  "how packets travel: udp, or tcp to compare with (default: TRIB_PLANE, udp)",
+		  "tcp" },
 		{ "threads", 't', OPTION_COUNT, &threads, "N",
 		  "how many lanes a job may have, each with a thread (default 4)", "8" },
 		{ "memory", 'm', OPTION_BYTES, &options.pool_bytes, "SIZE",
@@ -88,6 +92,7 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	options.plane = plane;
 	if (configure(&options, listen, threads) != TRIB_OK ||
 	    aggregator_start(&options, &aggregator) != TRIB_OK)
 		return fail();

@@ -26,6 +26,8 @@ void stream_report_sent(struct stream *stream)
 	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
 	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
 
+	if (stream->reliable)
+		checked = stream->done;
 	stream_report(stream, stream->done);
 	/* Where results were last looked for; mostly one report covers both. */
 	if (checked < base && base - checked < WIRE_GROUP / 2)
@@ -67,7 +69,9 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	report->base = base;
 	report->stamp = stamp_of(now);
 	report->bits = (uint32_t)(left < WIRE_GROUP ? left : WIRE_GROUP);
-	if (fill_missing(stream, report, true)) {
+	if (stream->reliable) {
+		; /* what is not here is on its way */
+	} else if (fill_missing(stream, report, true)) {
 		stream->asked_at = report->stamp;
 	} else if (stream->ask) {
 		report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
@@ -90,6 +94,8 @@ static void report_silence(struct stream *stream, uint64_t now)
 		stream->probe_at = stream->done;
 	stream_report(stream, stream->done);
 	for (int i = 1; i < STREAM_REPORTS && stream->probe_at < end; i++) {
+		if (stream->reliable && !stream->deaf)
+			break; /* only the window is of interest */
 		stream_report(stream, stream->probe_at);
 		stream->probe_at += WIRE_GROUP;
 	}
@@ -218,6 +224,6 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
 		                  now);
 	flight_confirm(&stream->flight, status->stamp, lost);
-	if (find_lost_results(stream, status) || lost)
+	if ((!stream->reliable && find_lost_results(stream, status)) || lost)
 		stream_progress(stream, now); /* what comes of it should be here soon */
 }

@@ -110,9 +110,15 @@ static bool take_frame(struct thread *thread, struct connection *connection,
 		thread->streams->unproven--;
 	}
 	connection->heard_at = thread->now;
-	lane = header->type == WIRE_REPORT ? thread->lanes[header->comm] : NULL;
-	if (lane && lane->addresses[header->child].link == connection->link)
-		connection_bind(thread, lane, header->child);
+	if (header->type != WIRE_REPORT || connection->comm)
+		return true;
+	/* Only who reports has joined in full, and is ready for results. */
+	lane = thread->lanes[header->comm];
+	if (lane->addresses[header->child].link == connection->link) {
+		connection->comm = header->comm;
+		connection->child = header->child;
+		connection_mark(thread, connection);
+	}
 	return true;
 }
 

@@ -70,8 +70,6 @@ void connection_watch(struct thread *thread, struct connection *connection, bool
 void connection_mark(struct thread *thread, struct connection *connection);
 /* Queues a packet that is not a result, sealed. False: no room. */
 bool connection_add(struct connection *connection, const void *packet, uint32_t bytes);
-/* From now on a child's connection gets the results of its lane. */
-void connection_bind(struct thread *thread, struct lane *lane, unsigned child);
 /* The child leaves: the rest of the result under way is copied. False: that cannot be. */
 bool connection_detach(struct thread *thread, struct connection *connection);
 /* Sends what its socket takes; may close it. */

@@ -114,22 +114,16 @@ static void seal_results(struct thread *thread, struct lane *lane)
 	lane->told_low = lane->dense->low;
 }
 
-void connection_bind(struct thread *thread, struct lane *lane, unsigned child)
-{
-	struct connection *connection = connection_find(thread, lane->addresses[child].link);
-
-	if (!connection)
-		return;
-	connection->comm = lane->comm->id;
-	connection->child = child;
-	connection_mark(thread, connection);
-}
-
 static void spread_results(struct thread *thread, struct lane *lane)
 {
 	seal_results(thread, lane);
-	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1)
-		connection_bind(thread, lane, (unsigned)__builtin_ctzll(to));
+	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
+		uint64_t link = lane->addresses[__builtin_ctzll(to)].link;
+		struct connection *connection = connection_find(thread, link);
+
+		if (connection && connection->comm == lane->comm->id)
+			connection_mark(thread, connection);
+	}
 }
 
 struct batch {
