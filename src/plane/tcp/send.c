@@ -86,6 +86,7 @@ bool connection_detach(struct thread *thread, struct connection *connection)
 
 /*
  * Puts headers before the sums, once: what leaves in parts must not change.
+ * Below lane->head all are sealed, and may leave.
  * The ring never overflows: a child that has not got the result of position q
  * has not acknowledged it, so only positions in (q - cells, q + cells) can have
  * been completed since. Nothing is repeated; who asks for that is not ours.
@@ -145,7 +146,7 @@ static void batch_add(struct batch *batch, uint8_t *data, uint32_t bytes)
 
 static void batch_fill(struct batch *batch, struct connection *connection, const struct lane *lane)
 {
-	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->tail : 0;
+	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->head : 0;
 
 	batch->n = batch->bytes = 0;
 	if (connection->under_way) {
@@ -189,7 +190,7 @@ static void consume(struct thread *thread, struct connection *connection, struct
 	sent -= small;
 	if (connection->small_at == connection->small_end)
 		connection->small_at = connection->small_end = 0;
-	for (; head && *head != lane->tail; ++*head) {
+	for (; head && *head != lane->head; ++*head) {
 		const struct result_entry *entry = entry_at(lane, *head);
 
 		if (!is_for(entry, connection->child))
