@@ -157,14 +157,18 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
 	struct udp_address *peer = &comm->config.aggregator, local;
 	struct lane *lane = &comm->lanes[0];
-	unsigned mtu = comm->config.mtu ? comm->config.mtu : route_mtu(peer);
-	uint32_t full = payload_for(mtu ? mtu : 1500, peer), settled = comm->config.tcp ? full : 0;
+	unsigned route = route_mtu(peer), mtu = comm->config.mtu ? comm->config.mtu : route;
+	uint32_t full, settled;
 	struct hearing hearing = { 0 };
 	const struct wire_welcome *welcome = &hearing.welcome;
 	bool heard = false;
 	uint64_t nonce;
 	char interface[64], one[64], two[64];
 
+	if (comm->config.tcp && route && route < mtu)
+		mtu = route; /* datagrams would find out by trying */
+	full = payload_for(mtu ? mtu : 1500, peer);
+	settled = comm->config.tcp ? full : 0;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return status_fail_errno("no random numbers");
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
