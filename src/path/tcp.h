@@ -11,7 +11,7 @@
 
 #include <sys/uio.h>
 
-#define TCP_RECEIVE_BYTES (256u << 10)
+#define TCP_RECEIVE_BYTES (512u << 10)
 #define TCP_TAIL_MAX 9000u
 
 /* Bytes of one connection, from the start of a packet on; 64-byte aligned. */

@@ -62,13 +62,15 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 {
 	struct wire_header *header = packet;
 	struct wire_report *report = (void *)(header + 1);
-	uint64_t left = stream->next_base - base;
+	uint64_t left = stream->next_base - base, most = WIRE_GROUP;
 
+	if (stream->reliable && !stream->deaf)
+		most = 1; /* who owes it is all that there is to learn */
 	stream_fill_header(stream, header, WIRE_REPORT, stream->done);
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
-	report->bits = (uint32_t)(left < WIRE_GROUP ? left : WIRE_GROUP);
+	report->bits = (uint32_t)(left < most ? left : most);
 	if (stream->reliable) {
 		; /* what is not here is on its way */
 	} else if (fill_missing(stream, report, true)) {
@@ -110,8 +112,10 @@ static void report_silence(struct stream *stream, uint64_t now)
 /* Results have come and no packet has said so: the window of others may hang on it. */
 static bool ack_is_due(const struct stream *stream, uint64_t now)
 {
-	uint32_t limit = stream->cells / 4 < WIRE_GROUP / 4 ? stream->cells / 4 : WIRE_GROUP / 4;
+	uint32_t limit = stream->cells / 4;
 
+	if (limit > WIRE_GROUP / 4 && !stream->reliable)
+		limit = WIRE_GROUP / 4;
 	if (!stream->since_ack || stream->since_ack > limit)
 		return stream->since_ack;
 	return stream->first ? stream->shut_at && now >= stream->shut_at + SHUT_PATIENCE / 2

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
+options=''
 mixed=(--rounds 60 --max 30000)
 large=(--rounds 4 --max 4000000 --only allreduce)
 
