@@ -78,8 +78,6 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--hosts is 128 at most";
 	if (o->mtu > 65535)
 		return "--mtu is 65535 at most";
-	if (o->to_one && o->against)
-		return "--to-one is for Tributary alone";
 	if (is_switch && o->is_server)
 		return "--switch and --server exclude one another";
 	if (o->net_name &&

@@ -226,6 +226,8 @@ trib_status bench_systems_choose(struct bench_report *report)
 				"--against: \"%.*s\" is none of trib-tcp, openmpi, mpich, "
 				"gloo, ring",
 				(int)length, name);
+		if (report->options->to_one && !system->aggregates)
+			return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
 		system_add(report, system);
 		/* What its users get when they change nothing is worth a row. */
 		if (strcmp(system->name, "openmpi") == 0)

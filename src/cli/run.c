@@ -131,6 +131,7 @@ static void daemon_find(char *out, size_t room)
 struct port_search {
 	const struct cluster_host *host;
 	const char *address;
+	bool tcp;
 	unsigned port; /* 0: none found */
 };
 
@@ -178,16 +179,16 @@ static void *port_search(void *context)
 		if (fd < 0)
 			return NULL;
 		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
-		    ports_are_free(search->address, ntohs(at.sin_port)))
+		    (!search->tcp || ports_are_free(search->address, ntohs(at.sin_port))))
 			search->port = ntohs(at.sin_port);
 		close(fd);
 	}
 	return NULL;
 }
 
-static unsigned port_find(const struct cluster_host *host, const char *address)
+static unsigned port_find(const struct cluster_host *host, const char *address, bool tcp)
 {
-	struct port_search search = { host, address, 0 };
+	struct port_search search = { host, address, tcp, 0 };
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, port_search, &search) != 0)
@@ -211,7 +212,8 @@ static trib_status aggregator_add(struct run *run)
 	struct run_slot *slot = &run->slots[run->n];
 	const struct cluster_host *host = aggregator_host(run);
 	const char *address = host ? host->address : "127.0.0.1";
-	unsigned port = port_find(host, address);
+	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
+	unsigned port = port_find(host, address, tcp);
 
 	if (!port)
 		return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", address);

@@ -45,7 +45,8 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 {
 	struct connections *streams = thread->streams;
 	unsigned rank;
-	struct lane *lane = why ? lane_of(thread, connection->link, &rank) : NULL;
+	struct lane *lane =
+		why && connection->proven ? lane_of(thread, connection->link, &rank) : NULL;
 
 	if (lane && !(lane->comm->gone & dense_bit(rank)) && !atomic_load(&lane->comm->failed))
 		registry_fail_silent(lane->comm, rank, why, thread->now - lane->heard_at[rank]);

@@ -18,7 +18,6 @@ trib_status datagrams_open(struct thread *thread, const struct udp_address *list
 {
 	struct aggregator *aggregator = thread->aggregator;
 	bool gso;
-	int one = 1;
 	trib_status status = udp_open(listen, NULL, &aggregator->options.socket, &thread->fd, &gso);
 
 	if (status != TRIB_OK)
@@ -30,13 +29,23 @@ trib_status datagrams_open(struct thread *thread, const struct udp_address *list
 			return status_fail_errno("cannot read back the port");
 		aggregator->port = udp_port(&bound);
 	}
-	/* Errors of single peers are told apart, see drain_errors(). */
-	setsockopt(thread->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
-	setsockopt(thread->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
 	thread->rx = udp_rx_new(RX_MESSAGES);
 	thread->tx = udp_tx_new(TX_MESSAGES, gso);
 	if (!thread->rx || !thread->tx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+	return TRIB_OK;
+}
+
+static trib_status open_socket(struct thread *thread, const struct udp_address *listen)
+{
+	trib_status status = datagrams_open(thread, listen);
+	int one = 1;
+
+	if (status != TRIB_OK)
+		return status;
+	/* Errors of single peers are told apart, see drain_errors(). */
+	setsockopt(thread->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
+	setsockopt(thread->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
 	return TRIB_OK;
 }
 
@@ -185,7 +194,7 @@ static void no_tick(struct thread *thread)
 
 const struct carrier carrier_udp = {
 	.plane = "udp",
-	.open = datagrams_open,
+	.open = open_socket,
 	.close = datagrams_close,
 	.fetch = fetch,
 	.take = take,
