@@ -252,9 +252,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bench.now = 1000000000;
 	workers = 1 + fuzz_byte(&bench.input) % 64;
 	lane = fuzz_byte(&bench.input);
-	stream_init(&bench.stream, lane % WIRE_LANES_MAX,
-	            fuzz_byte(&bench.input) % workers, workers, 2 + fuzz_byte(&bench.input) * 8u,
-	            PAYLOAD);
+	stream_init(&bench.stream, lane % WIRE_LANES_MAX, fuzz_byte(&bench.input) % workers,
+	            workers, 2 + fuzz_byte(&bench.input) * 8u, PAYLOAD);
 	bench.stream.reliable = lane & 0x80;
 	bench.stream.on_finished = on_finished;
 	bench.stream.context = &bench;

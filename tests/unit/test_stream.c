@@ -428,10 +428,14 @@ static void test_millions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_integers_exact),     cmocka_unit_test(test_floats_same_bits),
-		cmocka_unit_test(test_reduce_after_guess), cmocka_unit_test(test_huge_count),
-		cmocka_unit_test(test_no_waste),           cmocka_unit_test(test_pool_is_a_dial),
-		cmocka_unit_test(test_early),              cmocka_unit_test(test_millions),
+		cmocka_unit_test(test_integers_exact),
+		cmocka_unit_test(test_floats_same_bits),
+		cmocka_unit_test(test_reduce_after_guess),
+		cmocka_unit_test(test_huge_count),
+		cmocka_unit_test(test_no_waste),
+		cmocka_unit_test(test_pool_is_a_dial),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_millions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

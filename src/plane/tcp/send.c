@@ -18,6 +18,7 @@ void connection_mark(struct thread *thread, struct connection *connection)
 
 bool connection_add(struct connection *connection, const void *packet, uint32_t bytes)
 {
+	struct wire_header header;
 	uint8_t *to;
 
 	if (connection->small_at) {
@@ -28,9 +29,12 @@ bool connection_add(struct connection *connection, const void *packet, uint32_t 
 	}
 	if (bytes > SMALL_BYTES - connection->small_end)
 		return false;
+	/* What has left in part may end anywhere, so that this need not be aligned. */
 	to = connection->small + connection->small_end;
-	memcpy(to, packet, bytes);
-	wire_seal_frame(to, bytes);
+	memcpy(&header, packet, WIRE_HEADER);
+	wire_seal_frame(&header, bytes);
+	memcpy(to, &header, WIRE_HEADER);
+	memcpy(to + WIRE_HEADER, (const uint8_t *)packet + WIRE_HEADER, bytes - WIRE_HEADER);
 	connection->small_end += bytes;
 	return true;
 }
