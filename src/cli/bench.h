@@ -14,7 +14,7 @@
 #include "net/cluster.h"
 
 #define BENCH_SIZES_MAX 16
-#define BENCH_SYSTEMS_MAX 8
+#define BENCH_SYSTEMS_MAX 10
 
 struct bench_options {
 	struct cluster_options net; /* of the cluster to make */

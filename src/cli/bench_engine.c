@@ -29,9 +29,9 @@
 #define COOKIE 0x7472696275746172ull
 #define BATCH 200000u
 
-enum engine_plane { PLANE_XDP, PLANE_UDP, PLANE_TCP, PLANES };
+enum engine_plane { ENGINE_XDP, ENGINE_UDP, ENGINE_TCP, ENGINES };
 
-static const char *const plane_names[PLANES] = { "xdp", "udp", "tcp" };
+static const char *const plane_names[ENGINES] = { "xdp", "udp", "tcp" };
 
 struct engine_options {
 	uint64_t repeats;
@@ -120,8 +120,8 @@ static double time_user(struct bed *bed, unsigned elements, bool parse)
 static double time_one(struct bed *bed, enum engine_plane plane, unsigned elements, uint8_t op)
 {
 	packet_make(bed, elements, op);
-	return plane == PLANE_XDP ? time_kernel(bed, elements)
-	                          : time_user(bed, elements, plane == PLANE_UDP);
+	return plane == ENGINE_XDP ? time_kernel(bed, elements)
+	                          : time_user(bed, elements, plane == ENGINE_UDP);
 }
 
 static void bed_open(struct bed *bed)
@@ -159,12 +159,12 @@ static void bed_close(struct bed *bed)
 }
 
 /* All planes and sizes in turns, so that what changes on the machine meets all alike. */
-static void rows_measure(struct bed *bed, struct engine_row rows[PLANES][SIZES], unsigned repeats)
+static void rows_measure(struct bed *bed, struct engine_row rows[ENGINES][SIZES], unsigned repeats)
 {
-	double *times = calloc(2 * (size_t)repeats * PLANES * SIZES, sizeof(*times));
+	double *times = calloc(2 * (size_t)repeats * ENGINES * SIZES, sizeof(*times));
 
 	for (unsigned r = 0; times && r < repeats; r++)
-		for (unsigned plane = bed->kernel ? 0 : PLANE_UDP; plane < PLANES; plane++)
+		for (unsigned plane = bed->kernel ? 0 : ENGINE_UDP; plane < ENGINES; plane++)
 			for (unsigned s = 0; s < SIZES; s++) {
 				double *at = times + 2 * ((plane * SIZES + s) * (size_t)repeats);
 
@@ -172,7 +172,7 @@ static void rows_measure(struct bed *bed, struct engine_row rows[PLANES][SIZES],
 				at[repeats + r] =
 					time_one(bed, plane, FIRST + s * STEP, WIRE_ADD32);
 			}
-	for (unsigned i = 0; times && i < PLANES * SIZES; i++) {
+	for (unsigned i = 0; times && i < ENGINES * SIZES; i++) {
 		double *at = times + 2 * i * (size_t)repeats;
 		struct engine_row *row = &rows[i / SIZES][i % SIZES];
 
@@ -184,12 +184,12 @@ static void rows_measure(struct bed *bed, struct engine_row rows[PLANES][SIZES],
 	free(times);
 }
 
-static void table_print(struct engine_row rows[PLANES][SIZES])
+static void table_print(struct engine_row rows[ENGINES][SIZES])
 {
 	printf("ns a packet, f32 (i32 behind the slash); the f32 spread below\n\nelements");
 	for (unsigned s = 0; s < SIZES; s++)
 		printf("%10u", FIRST + s * STEP);
-	for (unsigned plane = 0; plane < PLANES; plane++) {
+	for (unsigned plane = 0; plane < ENGINES; plane++) {
 		if (!(rows[plane][0].floats > 0))
 			continue;
 		printf("\n%-8s", plane_names[plane]);
@@ -202,7 +202,7 @@ static void table_print(struct engine_row rows[PLANES][SIZES])
 	printf("\n");
 }
 
-static bool json_write(const char *path, struct engine_row rows[PLANES][SIZES],
+static bool json_write(const char *path, struct engine_row rows[ENGINES][SIZES],
                        const struct engine_options *o)
 {
 	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
@@ -212,7 +212,7 @@ static bool json_write(const char *path, struct engine_row rows[PLANES][SIZES],
 		return false;
 	fprintf(out, "{\n  \"benchmark\": \"engine\", \"repeats\": %" PRIu64 ", \"rows\": [",
 	        o->repeats);
-	for (unsigned plane = 0; plane < PLANES; plane++)
+	for (unsigned plane = 0; plane < ENGINES; plane++)
 		for (unsigned s = 0; s < SIZES; s++) {
 			const struct engine_row *row = &rows[plane][s];
 			unsigned elements = FIRST + s * STEP;
@@ -247,7 +247,7 @@ int bench_engine_run(int argc, char **argv)
 		"trib bench engine --json engine.json",
 		rows,
 	};
-	static struct engine_row figures[PLANES][SIZES];
+	static struct engine_row figures[ENGINES][SIZES];
 	struct bed *bed;
 	int code;
 	char *given[16];

@@ -42,10 +42,13 @@ static void show_totals(const char *page, const char *before, double seconds)
 	double rate = (field(page, "payload_bytes") - field(before, "payload_bytes")) * 8 / seconds;
 	double packets = (field(page, "packets") - field(before, "packets")) / seconds;
 	double cpu = (field(page, "cpu_s") - field(before, "cpu_s")) / seconds * 100;
+	char plane[16];
 
-	printf("up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats %.0f   "
+	text_field(page, "plane", plane, sizeof(plane));
+	printf("plane %s   up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats "
+	       "%.0f   "
 	       "corrupted %.0f   wrong cookie %.0f\n",
-	       field(page, "uptime_s"), rate / 1e9, packets, cpu, field(page, "repeats"),
+	       plane, field(page, "uptime_s"), rate / 1e9, packets, cpu, field(page, "repeats"),
 	       field(page, "checksum"), field(page, "cookie"));
 }
 

@@ -111,10 +111,10 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	}
 	if (aggregator->xdp)
 		add_kernel(&sum, aggregator->xdp);
-	put(text, "\"plane\":\"%s\",\"why\":\"%s\",", aggregator->xdp ? "xdp" : "udp",
-	    aggregator->plane);
-	put(text, "\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f",
-	    aggregator->n_threads, (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
+	put(text, "\"plane\":\"%s\",\"why\":\"%s\",",
+	    aggregator->xdp ? "xdp" : aggregator->carrier->plane, aggregator->plane);
+	put(text, "\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f", aggregator->n_threads,
+	    (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
 	    (unsigned long long)sum.payload);

@@ -17,8 +17,8 @@ struct run {
 	uint8_t child, to;
 };
 
-/* The header in front of the sum. */
-static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *packet, bool again)
+void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
+                 bool again)
 {
 	struct wire_header *header = (struct wire_header *)(void *)packet;
 
@@ -29,7 +29,6 @@ static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *pac
 	header->scale = cell->scale;
 	header->from = cell->from;
 	header->to = cell->to;
-	wire_seal(packet, WIRE_HEADER + cell->bytes);
 }
 
 /* May the packet of this entry join the run? Full packets lie side by side; the last may be short.
@@ -96,7 +95,7 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 	lane->recent_results = 0;
 }
 
-bool lane_send_results(struct thread *thread, struct lane *lane)
+bool results_send_udp(struct thread *thread, struct lane *lane)
 {
 	uint64_t ring = 2 * (uint64_t)lane->dense->cells;
 	struct run run = { 0 };
@@ -119,7 +118,8 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 				return false;
 			run = (struct run){ .data = packet, .child = entry->child, .to = cell->to };
 		}
-		seal_result(lane, cell, packet, entry->child != WIRE_ALL);
+		result_head(lane, cell, packet, entry->child != WIRE_ALL);
+		wire_seal(packet, WIRE_HEADER + cell->bytes);
 		cell->sent_at = (uint32_t)(thread->now / 1000);
 		run.bytes += WIRE_HEADER + cell->bytes;
 		run.segments++;
