@@ -156,6 +156,7 @@ static const struct bench_variant plain[] = { { "", { NULL } }, { 0 } };
 
 static const struct bench_system systems[] = {
 	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
+	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
 	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
 	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare },
 	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare },
@@ -223,7 +224,7 @@ trib_status bench_systems_choose(struct bench_report *report)
 		if (!system || system == &systems[0])
 			return status_fail(
 				TRIB_ERR_ARGUMENT,
-				"--against: \"%.*s\" is none of trib-tcp, openmpi, mpich, "
+				"--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, mpich, "
 				"gloo, ring",
 				(int)length, name);
 		if (report->options->to_one && !system->aggregates)

@@ -57,6 +57,7 @@ struct run {
 	char *daemon_argv[8], threads[8], plane[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
+	struct accepted accepted; /* until we end */
 	unsigned n;
 	uint64_t cookie, job;
 };
@@ -291,7 +292,7 @@ static int run_all(struct run *run)
 	else if (aggregator_add(run) != TRIB_OK)
 		goto failed;
 	if (run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
-	    accept_frames(&run->cluster) != TRIB_OK)
+	    accept_frames(&run->cluster, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
 	workers_add(run);
 	if (run->options.pin)

@@ -115,6 +115,8 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	    aggregator->xdp ? "xdp" : aggregator->carrier->plane, aggregator->plane);
 	put(text, "\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f", aggregator->n_threads,
 	    (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
+	if (aggregator->xdp)
+		put(text, ",\"kernel_s\":%.6f", xdp_run_time(aggregator->xdp));
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
 	    (unsigned long long)sum.payload);

@@ -294,6 +294,22 @@ void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
 	free(each);
 }
 
+double xdp_run_time(struct xdp_plane *plane)
+{
+	const struct bpf_program *programs[] = { plane->bpf->progs.aggregate,
+		                                 plane->bpf->progs.fan_out };
+	double seconds = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t length = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(programs[i]), &info, &length) == 0)
+			seconds += (double)info.run_time_ns / 1e9;
+	}
+	return seconds;
+}
+
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 {
 	const struct plane_bpf *bpf = plane->bpf;
