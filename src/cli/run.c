@@ -175,7 +175,7 @@ static void *port_search(void *context)
 	if (search->host && cluster_enter(search->host) != TRIB_OK)
 		return NULL;
 	for (unsigned i = 0; i < PORT_TRIES && !search->port; i++) {
-		struct sockaddr_in at;
+		struct sockaddr_in at = { 0 };
 		socklen_t length = sizeof(at);
 		int fd = port_take(search->address, SOCK_DGRAM, 0);
 

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A cell's. */
 struct early {
-	uint32_t bytes; /* of the payload */
-	uint32_t padding;
-	struct wire_header header; /* the payload lies behind it */
+	struct wire_header *packet; /* NULL: none; the payload lies behind it */
+	uint32_t bytes;             /* of the payload */
 };
 
-static struct early **place_of(struct stream *stream, uint64_t position)
+static struct early *early_of(struct stream *stream, uint64_t position)
 {
 	return &stream->early[position % stream->cells];
 }
@@ -25,14 +25,15 @@ bool early_keep(struct stream *stream, const struct wire_header *header, uint32_
 		return true;
 	if (!stream->early && !(stream->early = calloc(stream->cells, sizeof(*stream->early))))
 		return false;
-	if (*place_of(stream, position))
+	early = early_of(stream, position);
+	if (early->packet && wire_position(early->packet) >= stream->next_base)
 		return true;
-	early = malloc(sizeof(*early) + bytes);
-	if (!early)
+	free(early->packet); /* of a round that was another one here */
+	early->packet = malloc(WIRE_HEADER + bytes);
+	if (!early->packet)
 		return false;
 	early->bytes = bytes;
-	memcpy(&early->header, header, WIRE_HEADER + bytes);
-	*place_of(stream, position) = early;
+	memcpy(early->packet, header, WIRE_HEADER + bytes);
 	return true;
 }
 
@@ -45,13 +46,14 @@ bool early_take(struct stream *stream, const struct round *round, uint64_t now)
 		return true;
 	/* With the last of them the round may be over and gone. */
 	for (uint64_t i = 0; i < n && i < stream->cells; i++) {
-		struct early *early = *place_of(stream, base + i);
+		struct early *early = early_of(stream, base + i);
+		struct wire_header *packet = early->packet;
 
-		if (!early || wire_position(&early->header) != base + i)
+		if (!packet || wire_position(packet) != base + i)
 			continue;
-		*place_of(stream, base + i) = NULL;
-		ok &= stream_on_result(stream, &early->header, early->bytes, now);
-		free(early);
+		early->packet = NULL;
+		ok &= stream_on_result(stream, packet, early->bytes, now);
+		free(packet);
 	}
 	return ok;
 }
@@ -59,7 +61,7 @@ bool early_take(struct stream *stream, const struct round *round, uint64_t now)
 void early_free(struct stream *stream)
 {
 	for (uint32_t i = 0; stream->early && i < stream->cells; i++)
-		free(stream->early[i]);
+		free(stream->early[i].packet);
 	free(stream->early);
 	stream->early = NULL;
 }

@@ -32,8 +32,8 @@ struct stream_stats {
 struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
-	bool reliable; /* the path loses nothing and keeps the order; set after stream_init */
-	struct early **early; /* reliable: results of rounds that are not posted yet, by cell */
+	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
+	struct early *early; /* reliable: results of rounds that are not posted yet, by cell */
 
 	uint64_t done;      /* every fragment below is finished here */
 	uint64_t low;       /* every fragment below is finished everywhere, as far as we know */

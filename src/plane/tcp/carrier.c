@@ -9,14 +9,15 @@
 #define LISTENER 0 /* links are above */
 #define DATAGRAMS UINT64_MAX
 
-/* A connection is a descriptor: as many as the system lets us have. */
+/* A connection is a descriptor: as many as we may need, if the system lets us have them. */
 static void raise_limit(void)
 {
+	const rlim_t wanted = THREADS_MAX * CONNECTIONS_MAX + 1024;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = limit.rlim_max;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 

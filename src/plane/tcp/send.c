@@ -153,7 +153,7 @@ static void batch_fill(struct batch *batch, struct connection *connection, const
 	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->head : 0;
 
 	batch->n = batch->bytes = 0;
-	if (connection->under_way) {
+	if (connection->under_way && lane) {
 		const struct result_entry *entry = entry_at(lane, at++);
 
 		batch_add(batch, entry_packet(lane, entry) + connection->under_way,
@@ -177,7 +177,7 @@ static void consume(struct thread *thread, struct connection *connection, struct
 	uint32_t small = connection->small_end - connection->small_at;
 	uint64_t *head = lane ? &lane->heads[connection->child] : NULL;
 
-	if (connection->under_way) {
+	if (connection->under_way && lane) {
 		uint32_t rest = entry_at(lane, *head)->bytes - connection->under_way;
 
 		if (sent < rest) {
