@@ -40,7 +40,7 @@ _trib() {
 		return
 		;;
 	--plane)
-		mapfile -t COMPREPLY < <(compgen -W "udp" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "udp xdp" -- "$word")
 		return
 		;;
 	--against)
