@@ -40,7 +40,7 @@ _trib() {
 		return
 		;;
 	--plane)
-		mapfile -t COMPREPLY < <(compgen -W "udp tcp" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
 		return
 		;;
 	--against)

@@ -73,6 +73,7 @@ int cli_check(int argc, char **argv)
 	if (check.json)
 		printf("{\"version\":\"" TRIB_VERSION "\",\"findings\":[");
 	check_machine(&check);
+	check_xdp(&check);
 	if (aggregator)
 		check_route(&check, aggregator);
 	if (check.json)

@@ -7,6 +7,8 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ASK_EVERY_MS 100
@@ -57,4 +59,30 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 	                   "no answer from %s within %.1f s: is tribd running there, and is "
 	                   "TRIB_COOKIE the one it was started with?",
 	                   aggregator, timeout_s);
+}
+
+double page_number(const char *page, const char *name)
+{
+	char key[40];
+	const char *at;
+
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	at = strstr(page, key);
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+void page_text(const char *page, const char *name, char *out, size_t size)
+{
+	char key[40];
+	const char *at;
+	size_t used = 0;
+
+	snprintf(key, sizeof(key), "\"%s\":\"", name);
+	at = strstr(page, key);
+	for (at = at ? at + strlen(key) : ""; *at && *at != '"' && used + 1 < size; at++) {
+		if (*at == '\\' && at[1])
+			at++;
+		out[used++] = *at;
+	}
+	out[used] = '\0';
 }

@@ -5,8 +5,16 @@
 
 #include "path/udp.h"
 
+#define QUERY_PAGE 4096     /* bytes that hold a page */
+#define QUERY_PAGES_MAX 64u /* of one kind */
+
 /* Page 0 is the aggregator, page n its n-th communicator; "{}" is past the last. */
 trib_status query_page(const char *aggregator, unsigned page, double timeout_s, char *out,
                        size_t size);
+
+/* The number behind "name": in a page that our own aggregator wrote; 0 where it is not. */
+double page_number(const char *page, const char *name);
+/* The same for a string; empty where it is not. */
+void page_text(const char *page, const char *name, char *out, size_t size);
 
 #endif

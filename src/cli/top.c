@@ -11,69 +11,47 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096
-#define PAGES_MAX 64
-
-/* The number behind "name": in a page that our own aggregator wrote; 0 where it is not. */
-static double field(const char *page, const char *name)
-{
-	char key[40];
-	const char *at;
-
-	snprintf(key, sizeof(key), "\"%s\":", name);
-	at = strstr(page, key);
-	return at ? strtod(at + strlen(key), NULL) : 0;
-}
-
-static void text_field(const char *page, const char *name, char *out, size_t size)
-{
-	char key[40];
-	const char *at, *end;
-
-	out[0] = 0;
-	snprintf(key, sizeof(key), "\"%s\":\"", name);
-	at = strstr(page, key);
-	if (at && (end = strchr(at + strlen(key), '"')))
-		snprintf(out, size, "%.*s", (int)(end - at - (long)strlen(key)), at + strlen(key));
-}
-
 static void show_totals(const char *page, const char *before, double seconds)
 {
-	double rate = (field(page, "payload_bytes") - field(before, "payload_bytes")) * 8 / seconds;
-	double packets = (field(page, "packets") - field(before, "packets")) / seconds;
-	double cpu = (field(page, "cpu_s") - field(before, "cpu_s")) / seconds * 100;
+	double rate = (page_number(page, "payload_bytes") - page_number(before, "payload_bytes")) *
+	              8 / seconds;
+	double packets = (page_number(page, "packets") - page_number(before, "packets")) / seconds;
+	double cpu = (page_number(page, "cpu_s") - page_number(before, "cpu_s")) / seconds * 100;
 	char plane[16];
 
-	text_field(page, "plane", plane, sizeof(plane));
+	page_text(page, "plane", plane, sizeof(plane));
 	printf("plane %s   up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats "
 	       "%.0f   "
 	       "corrupted %.0f   wrong cookie %.0f\n",
-	       plane, field(page, "uptime_s"), rate / 1e9, packets, cpu, field(page, "repeats"),
-	       field(page, "checksum"), field(page, "cookie"));
+	       plane, page_number(page, "uptime_s"), rate / 1e9, packets, cpu,
+	       page_number(page, "repeats"), page_number(page, "checksum"),
+	       page_number(page, "cookie"));
 }
 
 static void show_comm(const char *page)
 {
 	char state[16], host[32];
 
-	text_field(page, "state", state, sizeof(state));
-	if (field(page, "first") == 0) { /* else it goes on with the ranks of the page before */
+	page_text(page, "state", state, sizeof(state));
+	if (page_number(page, "first") ==
+	    0) { /* else it goes on with the ranks of the page before */
 		printf("\njob %.0f, communicator %.0f: %s, %.0f ranks, %.0f lanes, pool %.1f MB, "
 		       "%.0f "
 		       "hear multicast\n",
-		       field(page, "job"), field(page, "comm"), state, field(page, "size"),
-		       field(page, "lanes"),
-		       field(page, "lanes") * field(page, "cells") * field(page, "payload") / 1e6,
-		       field(page, "multicast"));
+		       page_number(page, "job"), page_number(page, "comm"), state,
+		       page_number(page, "size"), page_number(page, "lanes"),
+		       page_number(page, "lanes") * page_number(page, "cells") *
+		               page_number(page, "payload") / 1e6,
+		       page_number(page, "multicast"));
 		printf("  %4s  %-20s  %12s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST");
 	}
 	for (const char *child = strstr(page, "{\"rank\""); child;
 	     child = strstr(child + 1, "{\"rank\"")) {
-		double done = field(child, "done");
+		double done = page_number(child, "done");
 
-		text_field(child, "host", host, sizeof(host));
-		printf("  %4.0f  %-20s  %12.0f  %4.0f %%\n", field(child, "rank"), host, done,
-		       done > 0 ? field(child, "last") / done * 100 : 0);
+		page_text(child, "host", host, sizeof(host));
+		printf("  %4.0f  %-20s  %12.0f  %4.0f %%\n", page_number(child, "rank"), host, done,
+		       done > 0 ? page_number(child, "last") / done * 100 : 0);
 	}
 }
 
@@ -86,9 +64,9 @@ static int fail(void)
 /* Pages as they are, one a line. */
 static int print_json(const char *aggregator)
 {
-	char page[PAGE_BYTES];
+	char page[QUERY_PAGE];
 
-	for (unsigned i = 0; i < PAGES_MAX; i++) {
+	for (unsigned i = 0; i < QUERY_PAGES_MAX; i++) {
 		if (query_page(aggregator, i, 3, page, sizeof(page)) != TRIB_OK)
 			return fail();
 		if (!strcmp(page, "{}"))
@@ -120,7 +98,7 @@ int cli_top(int argc, char **argv)
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
-	char before[PAGE_BYTES] = "{}", page[PAGE_BYTES];
+	char before[QUERY_PAGE] = "{}", page[QUERY_PAGE];
 	uint64_t then = clock_now();
 
 	if (options_parse(&usage, argc, argv, &code) < 0)
@@ -137,14 +115,14 @@ int cli_top(int argc, char **argv)
 		if (query_page(aggregator, 0, 3, page, sizeof(page)) != TRIB_OK)
 			return fail();
 		now = clock_now();
-		seconds = !strcmp(before, "{}") ? field(page, "uptime_s")
+		seconds = !strcmp(before, "{}") ? page_number(page, "uptime_s")
 		                                : (double)(now - then) / 1e9;
 		if (isatty(STDOUT_FILENO) && !once)
 			printf("\033[H\033[J");
 		show_totals(page, before, seconds > 0 ? seconds : 1);
 		then = now;
 		memcpy(before, page, sizeof(before));
-		for (unsigned i = 1; i < PAGES_MAX; i++) {
+		for (unsigned i = 1; i < QUERY_PAGES_MAX; i++) {
 			if (query_page(aggregator, i, 3, page, sizeof(page)) != TRIB_OK)
 				return fail();
 			if (!strcmp(page, "{}"))

@@ -18,6 +18,7 @@ static const struct {
 	{ "run", cli_run, "start workers, and an aggregator where none is given" },
 	{ "bench", cli_bench, "measure, also against others: allreduce, engine" },
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
+	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
 	{ "top", cli_top, "watch an aggregator at work" },
 };
@@ -30,7 +31,7 @@ static void help_print(FILE *out)
 	             "Vectors are summed while they travel. Without a command: what is here.\n\n"
 	             "Commands:\n");
 	for (size_t i = 0; i < COMMANDS_N; i++)
-		fprintf(out, "  %-7s %s\n", commands[i].name, commands[i].help);
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fprintf(out, "\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
 	             "config`.\n\n"
 	             "Example:\n"

@@ -50,10 +50,13 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 		return status_fail_errno("cannot open a UDP socket");
 	*gso = set_common(s, options);
 	/* Never fragment: a packet that is too long is an error to be seen. */
-	if (family == AF_INET)
+	if (family == AF_INET) {
 		set_option(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-	else
+	} else {
 		set_option(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+		/* What the XDP plane sends has no UDP checksum; ours is in every packet. */
+		set_option(s, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+	}
 	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
 		trib_status status = status_fail_errno("cannot listen on %s",
 		                                       udp_text(bind_to, text, sizeof(text)));

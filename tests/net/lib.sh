@@ -5,6 +5,7 @@ set -u
 export LC_ALL=C
 failures=0
 clusters=()
+holder=''
 
 skip() {
 	echo "skipped: $*"
@@ -85,7 +86,11 @@ up() {
 	"$trib" net up --name "$cluster" "$@" >"$work/up" 2>&1
 }
 
-down() { "$trib" net down --name "$cluster" >/dev/null; }
+down() {
+	[ -z "$holder" ] || { kill "$holder" && wait "$holder"; } 2>/dev/null
+	holder=''
+	"$trib" net down --name "$cluster" >/dev/null
+}
 
 on() { "$trib" net exec --name "$cluster" "$@"; } # HOST COMMAND...
 address() { "$trib" net list | awk -v ns="$cluster-$1" '$4 == ns { print $2 }'; }
@@ -136,9 +141,9 @@ faults() {
 }
 
 # aggregator HOST [COMMAND]...: a tribd on a host, or on this machine where HOST is empty; leaves
-# its pid in $aggregator and its address in $at. Its output goes to $work/tribd.
+# its pid in $aggregator and its address in $at, which is $listen where set. Its output goes to $work/tribd.
 aggregator() {
-	local host=$1 prefix=() port=${port:-7700}
+	local host=$1 prefix=() port=${port:-7700} listen=${listen:-}
 	shift
 	if [ -n "$host" ]; then
 		prefix=("$trib" net exec --name "$cluster" "$host" --)
@@ -146,6 +151,7 @@ aggregator() {
 	else
 		at=127.0.0.1:$port
 	fi
+	at=${listen:-$at}
 	: >"$work/tribd"
 	"${prefix[@]}" "$tribd" --listen "$at" "$@" >"$work/tribd" 2>&1 &
 	# shellcheck disable=SC2034
@@ -153,3 +159,30 @@ aggregator() {
 }
 
 aggregator_ready() { wait_for 10 grep -q 'ready on' "$work/tribd"; }
+
+# end_aggregator: its counters are the last line of $work/tribd.
+end_aggregator() {
+	kill -TERM "$aggregator"
+	wait "$aggregator"
+}
+
+# need_xdp: root that may load BPF programs, and a build that has them.
+need_xdp() {
+	[ "$(id -u)" = 0 ] || skip "XDP needs root"
+	"$trib" check | grep -q '^ok *xdp:' || skip "no XDP: $("$trib" check | grep ' xdp:')"
+}
+
+# in_kernel PERCENT [FILE]: of what was added, so much at least was added in the kernel.
+in_kernel() {
+	local kernel all
+	kernel=$(counter kernel_payload_bytes "${2:-$out}") all=$(counter payload_bytes "${2:-$out}")
+	check "... $((${kernel:-0} / 1000)) of $((${all:-0} / 1000)) KB were added in the kernel" \
+		test "${kernel:-0}" -gt 0 -a $((${kernel:-0} * 100)) -ge $((${all:-1} * $1))
+}
+
+# hold_frames: links of the current cluster take what XDP sends, until it goes down; for `trib run`
+# does that itself only as long as it runs.
+hold_frames() {
+	"$trib" run -n 1 --net "$cluster" --plane xdp --aggregator 127.0.0.1:9 -- sleep 600 &>/dev/null &
+	holder=$!
+}

@@ -60,11 +60,8 @@ static trib_status open_xdp(struct aggregator *aggregator)
 	}
 	if (status == TRIB_OK)
 		status = xdp_load(&load, &aggregator->xdp);
-	for (unsigned i = 0; status == TRIB_OK && i < n; i++) {
-		enum xdp_mode mode;
-
-		status = xdp_attach(aggregator->xdp, ports[i].ifindex, options->native, &mode);
-	}
+	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
+		status = xdp_attach(aggregator->xdp, ports[i].ifindex, options->native);
 	return status;
 }
 
@@ -72,6 +69,7 @@ static trib_status open_xdp(struct aggregator *aggregator)
 static trib_status choose_plane(struct aggregator *aggregator)
 {
 	trib_status status = is_xdp(aggregator->options.plane) ? open_xdp(aggregator) : TRIB_OK;
+	char text[360];
 
 	if (status == TRIB_ERR_CONFIG)
 		return status;
@@ -83,7 +81,7 @@ static trib_status choose_plane(struct aggregator *aggregator)
 		log_warn("plane %s", aggregator->plane);
 	} else if (aggregator->xdp) {
 		snprintf(aggregator->plane, sizeof(aggregator->plane), "xdp: on %s",
-		         xdp_describe(aggregator->xdp));
+		         xdp_describe(aggregator->xdp, text, sizeof(text)));
 		log_notice("plane %s", aggregator->plane);
 	} else {
 		snprintf(aggregator->plane, sizeof(aggregator->plane), "%s",

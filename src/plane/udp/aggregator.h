@@ -21,9 +21,9 @@ struct aggregator_options {
 	unsigned threads;    /* at least as many as a job has lanes */
 	uint64_t pool_bytes; /* the most that all pools may take; 0: no limit */
 	bool multicast;
-	bool native;             /* xdp: in the driver where that can be */
-	const char *interfaces;  /* xdp: which, "eth0,eth1"; NULL: those with the address */
-	const char *pin; /* cores for the threads, "0,1"; NULL: none */
+	bool native;            /* xdp: in the driver where that can be */
+	const char *interfaces; /* xdp: which, "eth0,eth1"; NULL: those with the address */
+	const char *pin;        /* cores for the threads, "0,1"; NULL: none */
 	struct udp_options socket;
 };
 
@@ -37,6 +37,8 @@ void aggregator_free(struct aggregator *aggregator);
 uint16_t aggregator_port(const struct aggregator *aggregator);
 /* "xdp: eth0 (driver mode)", or "udp: XDP was asked for, but ...". */
 const char *aggregator_plane(const struct aggregator *aggregator);
+/* The first of the pages that tell of the plane; see describe.c. */
+#define DESCRIBE_PLANE 65536u
 /* One line of JSON with all counters; after aggregator_stop. Gives the length. */
 int aggregator_describe(struct aggregator *aggregator, char *out, size_t size);
 

@@ -31,6 +31,10 @@ static const char *const verdict_names[DENSE_VERDICTS_END] = {
 	[DENSE_STRANGER] = "stranger",
 };
 
+#define WHY_MAX 200 /* in the page that has the counters as well */
+#define CHILDREN_A_PAGE 12u
+#define INTERFACES_A_PAGE 4u
+
 struct text {
 	char *out;
 	size_t size, used;
@@ -50,6 +54,16 @@ static void put(struct text *text, const char *format, ...)
 		text->used += (size_t)n;
 	if (text->used >= text->size)
 		text->used = text->size - 1;
+}
+
+/* A string; what has come from outside may be in it. */
+static void put_text(struct text *text, const char *name, const char *value)
+{
+	put(text, "\"%s\":\"", name);
+	for (; *value; value++)
+		put(text, *value == '"' || *value == '\\' ? "\\%c" : "%c",
+		    (unsigned char)*value < 0x20 ? ' ' : *value);
+	put(text, "\"");
 }
 
 static void put_counts(struct text *text, const char *name, const char *const *names,
@@ -76,24 +90,40 @@ static void add_counters(struct counters *sum, const struct counters *one)
 		to[i] += from[i];
 }
 
-/* What the program counted on all cores. */
-static void add_kernel(struct counters *sum, struct xdp_plane *plane)
+/* What the program counted on all cores; a part of the totals. */
+static void put_kernel(struct text *text, struct counters *sum, struct xdp_plane *plane)
 {
 	struct xdp_counts counts;
+	uint64_t packets = 0;
 
 	xdp_count(plane, &counts);
 	counts.verdicts[DENSE_ADDED] += counts.added;
 	for (unsigned i = 0; i <= XDP_CORRUPTED; i++) {
-		sum->packets += counts.verdicts[i];
+		packets += counts.verdicts[i];
 		if (i < DENSE_VERDICTS_END)
 			sum->verdicts[i] += counts.verdicts[i];
 	}
+	put(text, ",\"kernel_s\":%.6f,\"kernel_packets\":%llu,\"kernel_payload_bytes\":%llu",
+	    xdp_run_time(plane), (unsigned long long)packets, (unsigned long long)counts.payload);
+	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
+	    (unsigned long long)counts.results, (unsigned long long)counts.busy, xdp_pools(plane));
+	sum->packets += packets;
 	sum->bytes += (counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER +
 	              counts.payload;
 	sum->payload += counts.payload;
 	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED];
 	sum->results += counts.results;
 	sum->sends += counts.sends;
+}
+
+static void put_plane(struct text *text, const struct aggregator *aggregator, size_t most)
+{
+	char why[sizeof(aggregator->plane)];
+
+	snprintf(why, sizeof(why), "%.*s", (int)most, aggregator->plane);
+	put_text(text, "plane", aggregator->xdp ? "xdp" : aggregator->carrier->plane);
+	put(text, ",");
+	put_text(text, "why", why);
 }
 
 static void put_totals(struct text *text, struct aggregator *aggregator)
@@ -109,14 +139,11 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 		cpu_s += thread->cpu_s;
 		pthread_mutex_unlock(&thread->lock);
 	}
-	if (aggregator->xdp)
-		add_kernel(&sum, aggregator->xdp);
-	put(text, "\"plane\":\"%s\",\"why\":\"%s\",",
-	    aggregator->xdp ? "xdp" : aggregator->carrier->plane, aggregator->plane);
-	put(text, "\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f", aggregator->n_threads,
+	put_plane(text, aggregator, WHY_MAX);
+	put(text, ",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f", aggregator->n_threads,
 	    (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
 	if (aggregator->xdp)
-		put(text, ",\"kernel_s\":%.6f", xdp_run_time(aggregator->xdp));
+		put_kernel(text, &sum, aggregator->xdp);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
 	    (unsigned long long)sum.payload);
@@ -136,8 +163,6 @@ int aggregator_describe(struct aggregator *aggregator, char *out, size_t size)
 	put(&text, "}}");
 	return (int)text.used;
 }
-
-#define CHILDREN_A_PAGE 12u
 
 /* Communicators take as many pages as their children need; *first is the page's first child. */
 static const struct comm *comm_of_page(const struct aggregator *aggregator, unsigned page,
@@ -161,6 +186,7 @@ static const struct comm *comm_of_page(const struct aggregator *aggregator, unsi
 static void put_children(struct text *text, const struct comm *comm, const struct lane *lane,
                          unsigned first)
 {
+	const struct xdp_lane *shared = lane->xdp ? xdp_slot_lane(lane->xdp) : NULL;
 	const char *comma = "";
 
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
@@ -168,33 +194,71 @@ static void put_children(struct text *text, const struct comm *comm, const struc
 	for (unsigned i = first; i < comm->size && i < first + CHILDREN_A_PAGE; i++) {
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}", comma,
 		    i, comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
-		    (unsigned long long)lane->last[i]);
+		    (unsigned long long)(lane->last[i] + (shared ? shared->last[i] : 0)));
 		comma = ",";
 	}
 	put(text, "]");
 }
 
-/* Page 0 is the aggregator, then come the communicators; an empty object ends the book. */
+/* The plane, why it is that one, and the interfaces that it is on. */
+static void put_interfaces(struct text *text, const struct aggregator *aggregator, unsigned page)
+{
+	const struct xdp_interface *interface;
+	unsigned i = page * INTERFACES_A_PAGE, end = i + INTERFACES_A_PAGE;
+
+	if (!aggregator->xdp ? page : page && !xdp_interface(aggregator->xdp, i))
+		return;
+	put_plane(text, aggregator, sizeof(aggregator->plane));
+	put(text, ",\"interfaces\":[");
+	for (; aggregator->xdp && i < end && (interface = xdp_interface(aggregator->xdp, i)); i++) {
+		put(text, i + INTERFACES_A_PAGE == end ? "{" : ",{");
+		put_text(text, "name", interface->name);
+		put(text, ",\"mode\":\"%s\",",
+		    interface->lost                 ? "lost"
+		    : interface->mode == XDP_NATIVE ? "driver"
+		                                    : "generic");
+		put_text(text, "why", interface->why);
+		put(text, "}");
+	}
+	put(text, "]");
+}
+
+static void put_comm(struct text *text, const struct comm *comm, unsigned first)
+{
+	char why[sizeof(comm->kernel_why)];
+	unsigned lanes = comm_in_kernel(comm, why, sizeof(why));
+
+	put(text, "\"job\":%u,\"comm\":%u,\"size\":%u,\"state\":\"%s\",\"present\":%llu", comm->job,
+	    comm->id, comm->size,
+	    atomic_load(&comm->failed) ? "failed"
+	    : comm->running            ? "running"
+	                               : "forming",
+	    (unsigned long long)comm->present);
+	put(text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u,\"kernel_lanes\":%u",
+	    comm->lanes, comm->cells, comm->payload, first, lanes);
+	if (*why && !first) {
+		put(text, ",");
+		put_text(text, "why", why);
+	}
+}
+
+/* Page 0 is the aggregator, then come the communicators; an empty object ends the book.
+ * From DESCRIBE_PLANE on it is the plane. */
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size)
 {
 	struct text text = { out, size, 0 };
 	unsigned first = 0;
-	const struct comm *comm = page ? comm_of_page(aggregator, page - 1, &first) : NULL;
+	const struct comm *comm =
+		page && page < DESCRIBE_PLANE ? comm_of_page(aggregator, page - 1, &first) : NULL;
 	const struct lane *lane = comm ? aggregator->threads[0].lanes[comm->id] : NULL;
 
 	put(&text, "{");
 	if (!page)
 		put_totals(&text, aggregator);
-	if (comm) {
-		put(&text, "\"job\":%u,\"comm\":%u,\"size\":%u,\"state\":\"%s\",\"present\":%llu",
-		    comm->job, comm->id, comm->size,
-		    atomic_load(&comm->failed) ? "failed"
-		    : comm->running            ? "running"
-		                               : "forming",
-		    (unsigned long long)comm->present);
-		put(&text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u", comm->lanes,
-		    comm->cells, comm->payload, first);
-	}
+	if (page >= DESCRIBE_PLANE)
+		put_interfaces(&text, aggregator, page - DESCRIBE_PLANE);
+	if (comm)
+		put_comm(&text, comm, first);
 	if (lane && lane->comm == comm)
 		put_children(&text, comm, lane, first);
 	put(&text, "}");

@@ -59,6 +59,8 @@ struct comm {
 	_Atomic bool failed;
 	struct wire_abort abort; /* written before `failed` is set */
 	_Atomic unsigned users;  /* lanes that hold it */
+	uint32_t kernel_lanes;   /* those that the kernel sums, as bits; with the lock of watch.c */
+	char kernel_why[256];    /* the others: why not */
 };
 
 struct result_entry {
@@ -68,12 +70,19 @@ struct result_entry {
 	uint16_t bytes; /* ... header included */
 };
 
+/* Whether a child gets what the kernel sends. */
+struct watch {
+	uint64_t next;         /* the first fragment to look at */
+	uint32_t asked, heard; /* of late, results that it had to ask for, and others */
+};
+
 /* One lane of one communicator, owned by one thread. */
 struct lane {
 	struct dense_lane *dense;
 	struct dense_pool pool;
-	struct xdp_slot *xdp; /* the kernel sums too, in the same cells; NULL: it does not */
-	uint32_t stride; /* of packets that lie side by side, so that many leave as one */
+	struct xdp_slot *xdp; /* the kernel shares the cells; NULL: it does not */
+	bool in_kernel;       /* and it sums in them */
+	uint32_t stride;      /* of packets that lie side by side, so that many leave as one */
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
@@ -89,7 +98,9 @@ struct lane {
 	uint32_t recent_results;           /* of late, and how many of them each child has lost */
 	uint32_t recent_losses[WIRE_CHILDREN_MAX];
 	uint64_t single_until; /* no multicast until then: sends wait for the slowest link */
-	uint64_t told_low;     /* the children know of this `low` at least */
+	struct watch watches[WIRE_CHILDREN_MAX];
+	uint64_t *asked;   /* by cell: children that its result was repeated for */
+	uint64_t told_low; /* the children know of this `low` at least */
 	struct udp_address group;
 };
 
@@ -164,7 +175,8 @@ struct aggregator {
 	uint64_t started_at;
 	struct udp_address group_local; /* the one interface that has multicast */
 	struct xdp_plane *xdp;
-	char plane[400]; /* which plane it is, and why */
+	uint64_t look_at; /* when to look at its interfaces again */
+	char plane[400];  /* which plane it is, and why */
 };
 
 /* admission.c */
@@ -191,6 +203,17 @@ void registry_fail(struct comm *comm, trib_status status, unsigned rank, const c
 void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
 /* "rank 2 (host h3, 10.0.0.3:4711, pid 99)" */
 const char *comm_describe_rank(const struct comm *comm, unsigned rank, char *out, size_t size);
+
+/* watch.c: what the kernel sums, and whether what it sends arrives. */
+void comm_enter_kernel(struct comm *comm, unsigned lane);
+/* `hint` is for the log only. */
+void comm_leave_kernel(struct comm *comm, unsigned lane, const char *hint, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* How many lanes the kernel sums; *why, the others not. */
+unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size);
+/* The child reported; `repeat` has the results that it asks for. */
+void lane_watch(struct lane *lane, unsigned child, const struct wire_report *report,
+                const uint64_t *repeat);
 
 /* lane.c: the way of a packet. */
 struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index);

@@ -46,8 +46,7 @@ static bool pool_share(struct xdp_plane *plane, struct lane *lane)
 		return false;
 	lane->xdp = xdp_slot_open(plane, &options, &lane->dense, &lane->pool);
 	if (!lane->xdp)
-		log_warn("communicator %u, lane %u is summed in user space: %s", comm->id,
-		         lane->index, trib_last_error());
+		comm_leave_kernel(lane->comm, lane->index, "", "%s", trib_last_error());
 	return lane->xdp != NULL;
 }
 
@@ -73,7 +72,9 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 	lane->index = index;
 	lane->stride = WIRE_HEADER + comm->payload;
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
-	if ((!pool_share(aggregator->xdp, lane) && !pool_new(lane)) || !lane->queue) {
+	lane->asked = aggregator->xdp ? calloc(comm->cells, sizeof(*lane->asked)) : NULL;
+	if ((!pool_share(aggregator->xdp, lane) && !pool_new(lane)) || !lane->queue ||
+	    (lane->xdp && !lane->asked)) {
 		lane_free(lane);
 		return NULL;
 	}
@@ -87,8 +88,11 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
 	for (unsigned child = 0; child < comm->size; child++)
 		lane->heard_at[child] = comm->created_at;
-	if (lane->xdp)
+	if (lane->xdp) {
 		xdp_slot_start(lane->xdp);
+		lane->in_kernel = true;
+		comm_enter_kernel(comm, index);
+	}
 	return lane;
 }
 
@@ -98,6 +102,7 @@ void lane_free(struct lane *lane)
 		return;
 	pool_free(lane);
 	free(lane->queue);
+	free(lane->asked);
 	free(lane);
 }
 
@@ -295,6 +300,8 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	dense_ack(lane->dense, header->child, header->ack);
 	dense_answer(lane->dense, &lane->pool, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
+	if (lane->in_kernel)
+		lane_watch(lane, header->child, report, repeat);
 	if (lane->xdp)
 		spare_young(lane, (uint32_t)(thread->now / 1000), &packet.status);
 	/* A report that ends where the child is done is about nothing that it waits for. */

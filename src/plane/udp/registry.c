@@ -15,6 +15,7 @@
 #define FORMING_MAX (600 * SECOND)
 #define PING_AFTER SECOND
 #define ABORT_FOR SECOND
+#define LOOK_EVERY SECOND
 
 struct comm *registry_find(struct aggregator *aggregator, uint16_t job, uint64_t key)
 {
@@ -226,6 +227,10 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 {
 	struct thread *thread = &aggregator->threads[0];
 
+	if (aggregator->xdp && thread->now >= aggregator->look_at) {
+		aggregator->look_at = thread->now + LOOK_EVERY;
+		xdp_look(aggregator->xdp);
+	}
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
 		struct lane *lane = thread->lanes[id];

@@ -93,7 +93,7 @@ static void answer_query(struct thread *thread, const struct wire_header *header
 {
 	struct {
 		struct wire_header header;
-		char text[1280];
+		char text[1392]; /* with all headers below 1500 */
 	} packet = { .header = { .magic = WIRE_MAGIC,
 		                 .type = WIRE_ANSWER,
 		                 .cookie = header->cookie,

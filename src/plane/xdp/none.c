@@ -20,19 +20,38 @@ void xdp_close(struct xdp_plane *plane)
 	(void)plane;
 }
 
-trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native, enum xdp_mode *mode)
+trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
 {
 	(void)plane;
 	(void)ifindex;
 	(void)native;
-	(void)mode;
 	return TRIB_ERR_SYSTEM;
 }
 
-const char *xdp_describe(const struct xdp_plane *plane)
+const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i)
 {
 	(void)plane;
+	(void)i;
+	return NULL;
+}
+
+const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size)
+{
+	(void)plane;
+	(void)out;
+	(void)size;
 	return "";
+}
+
+void xdp_look(struct xdp_plane *plane)
+{
+	(void)plane;
+}
+
+void xdp_probe(unsigned ifindex, struct xdp_probe *out)
+{
+	(void)ifindex;
+	*out = (struct xdp_probe){ .driver = XDP_UNKNOWN };
 }
 
 struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
@@ -48,6 +67,17 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 void xdp_slot_start(struct xdp_slot *slot)
 {
 	(void)slot;
+}
+
+void xdp_slot_stop(struct xdp_slot *slot)
+{
+	(void)slot;
+}
+
+unsigned xdp_pools(const struct xdp_plane *plane)
+{
+	(void)plane;
+	return 0;
 }
 
 void xdp_slot_close(struct xdp_slot *slot)

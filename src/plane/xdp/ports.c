@@ -86,8 +86,8 @@ static bool address_matches(const struct sockaddr *has, const struct udp_address
 	if (has->sa_family == AF_INET)
 		return ((const struct sockaddr_in *)(const void *)has)->sin_addr.s_addr ==
 		       four->sin_addr.s_addr;
-	return memcmp(&((const struct sockaddr_in6 *)(const void *)has)->sin6_addr,
-	              &six->sin6_addr, sizeof(six->sin6_addr)) == 0;
+	return memcmp(&((const struct sockaddr_in6 *)(const void *)has)->sin6_addr, &six->sin6_addr,
+	              sizeof(six->sin6_addr)) == 0;
 }
 
 static bool is_wildcard(const struct udp_address *listen)
@@ -130,37 +130,83 @@ static void add(struct xdp_port *ports, unsigned *n, const struct link *link)
 	}
 }
 
+/* The first of the names that no interface has, up to its comma; NULL: all are there. */
+static const char *find_missing(const char *names, const struct link *links, int count)
+{
+	for (const char *at = names; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		size_t length = strcspn(at, ",");
+		int i = 0;
+
+		while (i < count &&
+		       (strlen(links[i].name) != length || strncmp(at, links[i].name, length) != 0))
+			i++;
+		if (i == count)
+			return at;
+	}
+	return NULL;
+}
+
+/* Adds the interface, or the ports of a bridge that leads to workers. */
+static void add_link(const struct link *links, int count, int i, bool is_named_so,
+                     struct xdp_port *ports, unsigned *n)
+{
+	bool is_bridge = false;
+
+	for (int j = 0; j < count && !is_named_so; j++)
+		if (links[j].master == links[i].index) {
+			add(ports, n, &links[j]);
+			is_bridge = true;
+		}
+	if (!is_bridge)
+		add(ports, n, &links[i]);
+}
+
+static trib_status choose(const struct udp_address *listen, const char *names,
+                          const struct link *links, int count, const struct ifaddrs *addresses,
+                          struct xdp_port *ports, unsigned *n)
+{
+	const char *missing = find_missing(names, links, count);
+	char text[64];
+	bool loopback = false;
+
+	if (missing)
+		return status_fail(TRIB_ERR_CONFIG, "there is no interface %.*s",
+		                   (int)strcspn(missing, ","), missing);
+	for (int i = 0; i < count; i++) {
+		if (names ? !is_named(names, links[i].name)
+		          : !carries(&links[i], listen, addresses))
+			continue;
+		/* No wire, and no Ethernet address to answer to. */
+		if (links[i].flags & IFF_LOOPBACK)
+			loopback = true;
+		else
+			add_link(links, count, i, names != NULL, ports, n);
+	}
+	if (*n)
+		return TRIB_OK;
+	if (loopback)
+		return status_fail(TRIB_ERR_SYSTEM,
+		                   "%s is on the loopback interface, where XDP cannot send",
+		                   udp_text(listen, text, sizeof(text)));
+	return status_fail(TRIB_ERR_SYSTEM, "no interface has the address %s",
+	                   udp_text(listen, text, sizeof(text)));
+}
+
 trib_status xdp_ports(const struct udp_address *listen, const char *names, struct xdp_port *ports,
                       unsigned *n)
 {
 	struct link *links = calloc(LINKS_MAX, sizeof(*links));
 	struct ifaddrs *addresses = NULL;
 	int count = links ? links_list(links) : -1;
+	trib_status status;
 
 	*n = 0;
 	if (count < 0 || getifaddrs(&addresses)) {
 		free(links);
 		return status_fail_errno("cannot list the network interfaces");
 	}
-	for (int i = 0; i < count; i++) {
-		bool is_bridge = false;
-
-		if (names ? !is_named(names, links[i].name)
-		          : !carries(&links[i], listen, addresses))
-			continue;
-		for (int j = 0; j < count && !names; j++)
-			if (links[j].master == links[i].index) {
-				add(ports, n, &links[j]);
-				is_bridge = true;
-			}
-		if (!is_bridge)
-			add(ports, n, &links[i]);
-	}
+	status = choose(listen, names, links, count, addresses, ports, n);
 	freeifaddrs(addresses);
 	free(links);
-	if (!*n)
-		return status_fail(TRIB_ERR_CONFIG, names ? "there is no interface %s"
-		                                          : "no interface has the address%s",
-		                   names ? names : "");
-	return TRIB_OK;
+	return status;
 }

@@ -20,8 +20,9 @@ struct xdp_plane {
 	struct xdp_lane *lanes; /* all of them, mapped */
 	uint32_t payload;
 	int links[XDP_INTERFACES_MAX];
+	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* of the links */
 	unsigned n_links;
-	char text[256];
+	_Atomic unsigned pools;
 };
 
 struct xdp_slot {
@@ -79,8 +80,8 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 	struct plane_bpf *bpf = plane->bpf;
 	int error;
 
-	plane->payload = options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u
-	                                                     : XDP_PAYLOAD_MAX;
+	plane->payload =
+		options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u : XDP_PAYLOAD_MAX;
 	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
 	bpf->rodata->settings = (struct xdp_settings){ .first_port = options->port,
 		                                       .ports = options->lanes,
@@ -131,61 +132,103 @@ void xdp_close(struct xdp_plane *plane)
 
 /* ---- interfaces ---- */
 
-/* Is another program there? Its name, or NULL. */
-static const char *other_program(unsigned ifindex, char *out, size_t size)
+static trib_status fail_occupied(const char *name, const char *other)
 {
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	struct bpf_prog_info info = { 0 };
-	uint32_t length = sizeof(info);
-	int fd;
-
-	if (bpf_xdp_query((int)ifindex, 0, &query) || !query.prog_id)
-		return NULL;
-	fd = bpf_prog_get_fd_by_id(query.prog_id);
-	if (fd >= 0) {
-		bpf_obj_get_info_by_fd(fd, &info, &length);
-		close(fd);
-	}
-	snprintf(out, size, "%s (id %u)", info.name[0] ? info.name : "a program", query.prog_id);
-	return out;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "interface %s already runs another XDP program, %s: take it off "
+	                   "(ip link set dev %s xdp off), name other interfaces (--interface), or "
+	                   "use --plane udp",
+	                   name, other, name);
 }
 
-trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native, enum xdp_mode *mode)
+/* What attaching failed with, in the driver's words where errno has none of its own. */
+static const char *attach_reason(int error)
 {
-	int program = bpf_program__fd(plane->bpf->progs.aggregate), fd = -1;
-	char name[IF_NAMESIZE] = "?", other[64];
-	size_t used = strlen(plane->text);
+	return error == ERANGE       ? "the MTU is too large for its driver's XDP"
+	       : error == EOPNOTSUPP ? "its driver has no XDP"
+	                             : strerror(error);
+}
 
-	if_indextoname(ifindex, name);
-	if (other_program(ifindex, other, sizeof(other)))
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "interface %s already runs another XDP program, %s: take it off "
-		                   "(ip link set dev %s xdp off), name other interfaces "
-		                   "(--interface), or use --plane udp",
-		                   name, other, name);
+trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
+{
+	struct xdp_interface *interface = &plane->interfaces[plane->n_links];
+	int program = bpf_program__fd(plane->bpf->progs.aggregate), fd = -1, error = 0;
+	struct xdp_probe probe;
+
 	if (plane->n_links == XDP_INTERFACES_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "more than %u interfaces", XDP_INTERFACES_MAX);
-	for (*mode = native ? XDP_NATIVE : XDP_GENERIC; fd < 0 && *mode <= XDP_GENERIC; ++*mode) {
+	*interface = (struct xdp_interface){ .name = "?", .ifindex = ifindex };
+	if_indextoname(ifindex, interface->name);
+	xdp_probe(ifindex, &probe);
+	if (*probe.other)
+		return fail_occupied(interface->name, probe.other);
+	if (!native)
+		snprintf(interface->why, sizeof(interface->why), "--generic was given");
+	for (unsigned mode = native ? XDP_NATIVE : XDP_GENERIC; mode <= XDP_GENERIC; mode++) {
 		LIBBPF_OPTS(bpf_link_create_opts, options,
-		            .flags = *mode == XDP_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+		            .flags = mode == XDP_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
 
+		interface->mode = (enum xdp_mode)mode;
 		fd = bpf_link_create(program, (int)ifindex, BPF_XDP, &options);
 		if (fd >= 0)
 			break;
-		log_info("%s does not take the program in %s mode: %s", name,
-		         *mode == XDP_NATIVE ? "driver" : "generic", strerror(errno));
+		error = errno;
+		if (error == EBUSY || error == EEXIST)
+			return fail_occupied(interface->name, "which has come just now");
+		snprintf(interface->why, sizeof(interface->why), "%s", attach_reason(error));
+		log_info("%s does not take the program in %s mode: %s", interface->name,
+		         mode == XDP_NATIVE ? "driver" : "generic", strerror(error));
 	}
 	if (fd < 0)
-		return status_fail_errno("interface %s takes no XDP program", name);
+		return status_fail(TRIB_ERR_SYSTEM, "interface %s takes no XDP program: %s",
+		                   interface->name, strerror(error));
 	plane->links[plane->n_links++] = fd;
-	snprintf(plane->text + used, sizeof(plane->text) - used, "%s%s (%s)", used ? ", " : "",
-	         name, *mode == XDP_NATIVE ? "driver mode" : "generic mode");
 	return TRIB_OK;
 }
 
-const char *xdp_describe(const struct xdp_plane *plane)
+const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i)
 {
-	return plane->text;
+	return i < plane->n_links ? &plane->interfaces[i] : NULL;
+}
+
+const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size)
+{
+	const unsigned shown = 8;
+	size_t used = 0;
+
+	*out = '\0';
+	for (unsigned i = 0; i < plane->n_links && i < shown && used < size; i++) {
+		const struct xdp_interface *interface = &plane->interfaces[i];
+		bool native = interface->mode == XDP_NATIVE;
+		int n = snprintf(out + used, size - used, "%s%s (%s%s%s)", i ? ", " : "",
+		                 interface->name, native ? "driver mode" : "generic mode",
+		                 native ? "" : ": ", native ? "" : interface->why);
+
+		used += n > 0 ? (size_t)n : 0;
+	}
+	if (plane->n_links > shown && used < size)
+		snprintf(out + used, size - used, " and %u more", plane->n_links - shown);
+	return out;
+}
+
+void xdp_look(struct xdp_plane *plane)
+{
+	for (unsigned i = 0; i < plane->n_links; i++) {
+		struct xdp_interface *interface = &plane->interfaces[i];
+		struct bpf_link_info info = { 0 };
+		uint32_t length = sizeof(info);
+		char name[IF_NAMESIZE];
+
+		if (interface->lost || bpf_obj_get_info_by_fd(plane->links[i], &info, &length) ||
+		    info.xdp.ifindex)
+			continue;
+		interface->lost = true;
+		snprintf(interface->why, sizeof(interface->why), "%s",
+		         if_indextoname(interface->ifindex, name) ? "somebody took the program off"
+		                                                  : "the interface is gone");
+		log_warn("interface %s: %s; what comes in there is summed in user space",
+		         interface->name, interface->why);
+	}
 }
 
 /* ---- lanes ---- */
@@ -200,6 +243,7 @@ static trib_status slot_maps(struct xdp_slot *slot, uint32_t cells)
 	                            &options);
 	if (slot->pool < 0)
 		return status_fail_errno("no pool of %u fragments in the kernel", cells);
+	slot->plane->pools++;
 	slot->bytes = page_up((size_t)value * cells);
 	slot->cells = mmap(NULL, slot->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, slot->pool, 0);
 	if (slot->cells == MAP_FAILED) {
@@ -256,6 +300,16 @@ void xdp_slot_start(struct xdp_slot *slot)
 	__atomic_store_n(&slot->lane->active, 1, __ATOMIC_RELEASE);
 }
 
+void xdp_slot_stop(struct xdp_slot *slot)
+{
+	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
+}
+
+unsigned xdp_pools(const struct xdp_plane *plane)
+{
+	return plane->pools;
+}
+
 void xdp_slot_close(struct xdp_slot *slot)
 {
 	struct plane_bpf *bpf = slot->plane->bpf;
@@ -266,8 +320,10 @@ void xdp_slot_close(struct xdp_slot *slot)
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);
 	if (slot->cells)
 		munmap(slot->cells, slot->bytes);
-	if (slot->pool >= 0)
+	if (slot->pool >= 0) {
 		close(slot->pool);
+		slot->plane->pools--;
+	}
 	if (slot->fan >= 0)
 		close(slot->fan);
 	free(slot);
@@ -322,9 +378,9 @@ trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 		options.ctx_in = &context;
 		options.ctx_size_in = sizeof(context);
 	}
-	if (bpf_prog_test_run_opts(bpf_program__fd(run->again ? bpf->progs.aggregate_again
-	                                                      : bpf->progs.aggregate),
-	                           &options))
+	if (bpf_prog_test_run_opts(
+		    bpf_program__fd(run->again ? bpf->progs.aggregate_again : bpf->progs.aggregate),
+		    &options))
 		return status_fail_errno("the kernel does not run the program on a frame");
 	run->action = options.retval;
 	run->ns = options.duration;
@@ -524,8 +580,7 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 
 	/* Written by the program at any moment: twice the same is whole. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (child >= slot->children ||
-	    memcmp(&seen, &slot->lane->seen[child], sizeof(seen)) != 0 ||
+	if (child >= slot->children || memcmp(&seen, &slot->lane->seen[child], sizeof(seen)) != 0 ||
 	    !seen_is_from(&seen, from) || !route_reverse(&route, &seen))
 		return;
 	if (!memcmp(&route, &slot->lane->routes[child], sizeof(route)))

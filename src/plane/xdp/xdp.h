@@ -38,13 +38,34 @@ void xdp_close(struct xdp_plane *plane);
 
 enum xdp_mode { XDP_NATIVE, XDP_GENERIC };
 
+/* An interface that the program is on. */
+struct xdp_interface {
+	char name[16];
+	unsigned ifindex;
+	enum xdp_mode mode;
+	bool lost;     /* somebody took the program off, or the interface is gone */
+	char why[128]; /* it is not in the driver, or lost */
+};
+
 /*
  * In driver mode, or in generic mode where the device has no other. Another
  * program on the interface is TRIB_ERR_CONFIG: it is not ours to take away.
  */
-trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native, enum xdp_mode *mode);
-/* "native on p1 p2", for people. */
-const char *xdp_describe(const struct xdp_plane *plane);
+trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native);
+/* NULL beyond the last. */
+const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i);
+/* "p1, p2 (driver mode), p3 (generic mode)", for people. */
+const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size);
+/* Looks whether the program is still where it was put, and logs where it is not. */
+void xdp_look(struct xdp_plane *plane);
+
+/* probe.c: what an interface could do. */
+enum xdp_ability { XDP_UNKNOWN, XDP_UNABLE, XDP_PARTLY, XDP_ABLE };
+struct xdp_probe {
+	enum xdp_ability driver;
+	char other[64]; /* the program that is there, or empty */
+};
+void xdp_probe(unsigned ifindex, struct xdp_probe *out);
 
 /* A lane: its state and its pool are in memory that the kernel shares. */
 struct xdp_slot;
@@ -61,6 +82,8 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
                                struct dense_lane **dense, struct dense_pool *pool);
 /* From now on the program takes its packets. */
 void xdp_slot_start(struct xdp_slot *slot);
+/* From now on it passes them on: the daemon goes on with the same cells. */
+void xdp_slot_stop(struct xdp_slot *slot);
 void xdp_slot_close(struct xdp_slot *slot);
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
 
@@ -87,6 +110,8 @@ static inline void xdp_cell_unlock(struct dense_cell *cell)
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
 /* Seconds that the programs ran, on all cores; 0 while the kernel's BPF statistics are off. */
 double xdp_run_time(struct xdp_plane *plane);
+/* How many lanes have a pool in the kernel. */
+unsigned xdp_pools(const struct xdp_plane *plane);
 
 /* Runs the program on a frame without a network: what it did, what the frame became, how long. */
 struct xdp_run {

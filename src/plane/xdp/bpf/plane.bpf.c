@@ -703,8 +703,12 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	cell = bpf_map_lookup_elem(pool, &index);
 	if (!cell)
 		return XDP_PASS;
-	if (!cell_lock(cell))
+	if (!cell_lock(cell)) {
+		count = bpf_map_lookup_elem(&counts, &key);
+		if (count)
+			count->busy++;
 		return XDP_PASS; /* the daemon can wait */
+	}
 	if (again) /* for measuring: the same packet as if it were new */
 		cell->state.arrived = 0;
 	place.lane = lane;

@@ -74,7 +74,7 @@ struct xdp_cell {
 struct xdp_counts {
 	uint64_t verdicts[XDP_VERDICTS];
 	uint64_t added, payload;
-	uint64_t results, sends;
+	uint64_t results, sends, busy;
 };
 
 #endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib explain: where an aggregator sums, in the kernel or in user space, and why there. */
+#include "base/settings.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/query.h"
+#include "plane/udp/aggregator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_S 3
+
+static int fail(void)
+{
+	fprintf(stderr, "trib explain: %s\n", trib_last_error());
+	return EXIT_FAILURE;
+}
+
+/* Calls `tell` with each page from `first` on, until one is empty. */
+static trib_status each_page(const char *aggregator, unsigned first,
+                             void (*tell)(const char *page, unsigned index))
+{
+	char page[QUERY_PAGE];
+
+	for (unsigned i = 0; i < QUERY_PAGES_MAX; i++) {
+		trib_status status =
+			query_page(aggregator, first + i, TIMEOUT_S, page, sizeof(page));
+
+		if (status != TRIB_OK || !strcmp(page, "{}"))
+			return status;
+		tell(page, i);
+	}
+	return TRIB_OK;
+}
+
+/* ---- for people ---- */
+
+static void tell_interface(const char *page)
+{
+	char name[32], mode[16], why[256];
+
+	page_text(page, "name", name, sizeof(name));
+	page_text(page, "mode", mode, sizeof(mode));
+	page_text(page, "why", why, sizeof(why));
+	if (!strcmp(mode, "driver"))
+		printf("  %s: in the driver, before the network stack.\n", name);
+	else if (!strcmp(mode, "generic"))
+		printf("  %s: in generic mode, which is slower: %s.\n", name, why);
+	else
+		printf("  %s: not any more: %s. What comes in there is summed in user space.\n",
+		       name, why);
+}
+
+static void tell_plane(const char *page, unsigned index)
+{
+	char plane[16], why[512];
+	bool xdp;
+
+	page_text(page, "plane", plane, sizeof(plane));
+	page_text(page, "why", why, sizeof(why));
+	xdp = !strcmp(plane, "xdp");
+	if (!index && xdp)
+		printf("It sums in the kernel, with XDP, on these interfaces:\n");
+	else if (!index && !strcmp(plane, why))
+		printf("It sums in user space (%s), as it was told; --plane xdp would have it "
+		       "sum in the kernel.\n",
+		       plane);
+	else if (!index)
+		printf("It sums in user space (%s).\n", why);
+	for (const char *at = strstr(page, "{\"name\""); at; at = strstr(at + 1, "{\"name\""))
+		tell_interface(at);
+}
+
+static void tell_job(const char *page, unsigned index)
+{
+	double lanes = page_number(page, "lanes"), kernel = page_number(page, "kernel_lanes");
+	char why[512], state[16];
+
+	(void)index;
+	if (page_number(page, "first") > 0)
+		return; /* more ranks of the one before */
+	page_text(page, "state", state, sizeof(state));
+	page_text(page, "why", why, sizeof(why));
+	printf("Job %.0f, communicator %.0f, %.0f ranks, %s: ", page_number(page, "job"),
+	       page_number(page, "comm"), page_number(page, "size"), state);
+	if (!strcmp(state, "forming"))
+		printf("it waits for its ranks.\n");
+	else if (kernel == lanes)
+		printf("the kernel sums all of its %.0f lanes.\n", lanes);
+	else if (kernel > 0)
+		printf("the kernel sums %.0f of its %.0f lanes, the others are summed in user "
+		       "space: %s.\n",
+		       kernel, lanes, why);
+	else
+		printf("summed in user space%s%s.\n", *why ? ": " : "", why);
+}
+
+static int explain(const char *aggregator)
+{
+	char page[QUERY_PAGE];
+	double all, kernel;
+
+	if (query_page(aggregator, 0, TIMEOUT_S, page, sizeof(page)) != TRIB_OK)
+		return fail();
+	printf("tribd at %s, up %.0f s.\n", aggregator, page_number(page, "uptime_s"));
+	if (each_page(aggregator, DESCRIBE_PLANE, tell_plane) != TRIB_OK)
+		return fail();
+	all = page_number(page, "payload_bytes");
+	kernel = page_number(page, "kernel_payload_bytes");
+	if (strstr(page, "\"kernel_payload_bytes\"") && all > 0)
+		printf("Of %.1f MB that were added so far, the kernel added %.1f MB (%.0f %%).\n",
+		       all / 1e6, kernel / 1e6, kernel / all * 100);
+	if (each_page(aggregator, 1, tell_job) != TRIB_OK)
+		return fail();
+	return EXIT_SUCCESS;
+}
+
+/* ---- for programs ---- */
+
+static void print_page(const char *page, unsigned index)
+{
+	printf("%s%s", index ? ",\n" : "", page);
+}
+
+static int explain_json(const char *aggregator)
+{
+	char page[QUERY_PAGE];
+
+	if (query_page(aggregator, 0, TIMEOUT_S, page, sizeof(page)) != TRIB_OK)
+		return fail();
+	printf("{\"tribd\":%s,\n\"planes\":[", page);
+	if (each_page(aggregator, DESCRIBE_PLANE, print_page) != TRIB_OK)
+		return fail();
+	printf("],\n\"jobs\":[");
+	if (each_page(aggregator, 1, print_page) != TRIB_OK)
+		return fail();
+	printf("]}\n");
+	return EXIT_SUCCESS;
+}
+
+int cli_explain(int argc, char **argv)
+{
+	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL);
+	bool json = false;
+	int code, first;
+	const struct option_row rows[] = {
+		{ "aggregator", 'a', OPTION_TEXT, &aggregator, "HOST:PORT",
+		  "the aggregator to ask (default: TRIB_AGGREGATOR)", "10.0.0.1:7700" },
+		{ "json", 'j', OPTION_FLAG, &json, NULL, "for programs", NULL },
+		{ 0 }
+	};
+	const struct options usage = {
+		.usage = "trib explain [OPTION]...",
+		.about = "Says where an aggregator sums, and why there: in the kernel, on which "
+			 "interfaces and\nin which mode, or in user space; and the same of each "
+			 "job that it has.",
+		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700",
+		.rows = rows,
+	};
+
+	first = options_parse(&usage, argc, argv, &code);
+	if (first < 0)
+		return code;
+	if (first < argc)
+		return options_fail(&usage, "%s is too much: there are only options", argv[first]);
+	if (!aggregator)
+		return options_fail(&usage, "no aggregator: give --aggregator, or set "
+		                            "TRIB_AGGREGATOR");
+	return json ? explain_json(aggregator) : explain(aggregator);
+}

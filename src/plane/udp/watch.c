@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which lanes the kernel sums, and whether what it sends arrives. A frame
+ * that XDP sends may be dropped without a word: a veth drops it if the other
+ * end has no program, a card may lack the queues. The child then asks for
+ * every result, one by one. That is exact, and slow: the lane is better off
+ * in user space.
+ */
+#include "plane/udp/internal.h"
+
+#include "base/log.h"
+
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ENOUGH 256u /* results to judge by */
+#define MANY 4096u  /* and how many are remembered */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void comm_enter_kernel(struct comm *comm, unsigned lane)
+{
+	pthread_mutex_lock(&lock);
+	comm->kernel_lanes |= 1u << lane;
+	pthread_mutex_unlock(&lock);
+}
+
+void comm_leave_kernel(struct comm *comm, unsigned lane, const char *hint, const char *format, ...)
+{
+	char why[sizeof(comm->kernel_why)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	log_warn("job %u, communicator %u: lane %u is summed in user space: %s%s", comm->job,
+	         comm->id, lane, why, hint);
+	pthread_mutex_lock(&lock);
+	comm->kernel_lanes &= ~(1u << lane);
+	memcpy(comm->kernel_why, why, sizeof(why));
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size)
+{
+	unsigned lanes;
+
+	pthread_mutex_lock(&lock);
+	lanes = (unsigned)__builtin_popcount(comm->kernel_lanes);
+	snprintf(why, size, "%s", comm->kernel_why);
+	pthread_mutex_unlock(&lock);
+	return lanes;
+}
+
+/* Has user space repeated the fragment in this cell? */
+static bool was_repeated(const struct lane *lane, uint32_t index, uint64_t position)
+{
+	const struct wire_header *header = (const void *)dense_packet(&lane->pool, index);
+
+	return header->pos == wire_pos(lane->index, position) && header->flags & WIRE_RESENT;
+}
+
+/* Notes who asked. */
+static void note_asked(struct lane *lane, unsigned child, const struct wire_report *report,
+                       const uint64_t *repeat)
+{
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+		for (uint64_t word = repeat[i]; word; word &= word - 1) {
+			uint64_t position = report->base + 64 * i + (uint64_t)__builtin_ctzll(word);
+			uint32_t index = dense_index(lane->dense, position);
+
+			if (!was_repeated(lane, index, position))
+				lane->asked[index] = 0;
+			lane->asked[index] |= dense_bit(child);
+		}
+}
+
+/* Of the results that the child has taken since it last reported: which had it to ask for? */
+static void count_taken(const struct lane *lane, struct watch *watch, unsigned child)
+{
+	uint64_t position = watch->next, end = lane->dense->ack[child];
+
+	if (position < lane->dense->low && end - position > lane->dense->cells)
+		position = end - lane->dense->cells; /* the cells of those before are others' */
+	for (; position < end; position++) {
+		uint32_t index = dense_index(lane->dense, position);
+		const struct dense_cell *cell = dense_cell(&lane->pool, index);
+
+		if (cell->position != position || !cell->complete ||
+		    (cell->to != WIRE_ALL && cell->to != child))
+			continue;
+		if (was_repeated(lane, index, position) && lane->asked[index] & dense_bit(child))
+			watch->asked++;
+		else
+			watch->heard++;
+	}
+	watch->next = end;
+}
+
+static void give_up(struct lane *lane, unsigned child, const struct watch *watch)
+{
+	char interface[IF_NAMESIZE] = "?", rank[160];
+
+	if_indextoname(xdp_slot_lane(lane->xdp)->routes[child].ifindex, interface);
+	xdp_slot_stop(lane->xdp);
+	lane->in_kernel = false;
+	comm_leave_kernel(lane->comm, lane->index,
+	                  " (as when the other end of a veth has no XDP program, a driver has no "
+	                  "queues for it, or a card takes VLAN tags off)",
+	                  "%s had to ask for %u of %u results: what XDP sends through interface %s "
+	                  "does not reach it",
+	                  comm_describe_rank(lane->comm, child, rank, sizeof(rank)), watch->asked,
+	                  watch->asked + watch->heard, interface);
+}
+
+void lane_watch(struct lane *lane, unsigned child, const struct wire_report *report,
+                const uint64_t *repeat)
+{
+	struct watch *watch = &lane->watches[child];
+
+	if (!xdp_slot_lane(lane->xdp)->routes[child].ifindex)
+		return;
+	if (!watch->next) /* what is complete by now left before the kernel knew the way */
+		watch->next = report->base + report->bits;
+	note_asked(lane, child, report, repeat);
+	if (lane->dense->ack[child] <= watch->next)
+		return;
+	count_taken(lane, watch, child);
+	if (watch->asked >= ENOUGH && watch->heard < watch->asked / 16) {
+		give_up(lane, child, watch);
+	} else if (watch->asked + watch->heard > MANY) {
+		watch->asked /= 2;
+		watch->heard /= 2;
+	}
+}
