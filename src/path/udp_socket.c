@@ -54,6 +54,9 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 		set_option(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
 	else
 		set_option(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	/* Results that the kernel sums have none of UDP's, only a checksum of our own. */
+	if (family == AF_INET6)
+		set_option(s, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
 		trib_status status = status_fail_errno("cannot listen on %s",
 		                                       udp_text(bind_to, text, sizeof(text)));
