@@ -24,7 +24,8 @@
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Ends the program, from whatever thread. */
+/* Ends the program, from whatever thread. Fuzz targets have their own. */
+#ifndef demand
 #define demand(condition)                                                                 \
 	do {                                                                              \
 		if (!(condition)) {                                                       \
@@ -33,6 +34,7 @@
 			abort();                                                          \
 		}                                                                         \
 	} while (0)
+#endif
 
 struct rig {
 	struct xdp_plane *plane;
