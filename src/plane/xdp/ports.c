@@ -63,7 +63,7 @@ static int links_list(struct link *links)
 			n = -1;
 			break;
 		}
-		for (int left = (int)got; NLMSG_OK(message, left);
+		for (uint32_t left = (uint32_t)got; NLMSG_OK(message, left);
 		     message = NLMSG_NEXT(message, left)) {
 			if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR)
 				more = false;
@@ -86,8 +86,8 @@ static bool address_matches(const struct sockaddr *has, const struct udp_address
 	if (has->sa_family == AF_INET)
 		return ((const struct sockaddr_in *)(const void *)has)->sin_addr.s_addr ==
 		       four->sin_addr.s_addr;
-	return memcmp(&((const struct sockaddr_in6 *)(const void *)has)->sin6_addr,
-	              &six->sin6_addr, sizeof(six->sin6_addr)) == 0;
+	return memcmp(&((const struct sockaddr_in6 *)(const void *)has)->sin6_addr, &six->sin6_addr,
+	              sizeof(six->sin6_addr)) == 0;
 }
 
 static bool is_wildcard(const struct udp_address *listen)
@@ -159,8 +159,9 @@ trib_status xdp_ports(const struct udp_address *listen, const char *names, struc
 	freeifaddrs(addresses);
 	free(links);
 	if (!*n)
-		return status_fail(TRIB_ERR_CONFIG, names ? "there is no interface %s"
-		                                          : "no interface has the address%s",
+		return status_fail(TRIB_ERR_CONFIG,
+		                   names ? "there is no interface %s"
+		                         : "no interface has the address%s",
 		                   names ? names : "");
 	return TRIB_OK;
 }
