@@ -37,6 +37,12 @@ static void good_frame(const struct shape *shape)
 	frame_data(&frame, shape, &DATA(0, 0));
 }
 
+/* Under a sanitizer and in an emulated machine one in so many. */
+static unsigned stride(void)
+{
+	return rig_is_short() ? 4 : 1;
+}
+
 /* ---- frames ---- */
 
 static void test_shapes(void **state)
@@ -69,7 +75,7 @@ static void test_truncated_pass(void **state)
 
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
-	for (unsigned i = 0; i < SHAPES; i++) {
+	for (unsigned i = 0; i < SHAPES; i += stride()) {
 		frame_data(&whole, &shapes[i], &DATA(0, 0, .bytes = 136));
 		for (uint32_t bytes = 14; bytes < whole.bytes; bytes++) {
 			frame = whole;
@@ -129,8 +135,9 @@ static void test_udp_length(void **state)
 {
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
-	for (unsigned i = 0; i < SHAPES; i++)
-		for (uint32_t length = 0; length < 0x10000; length += length < 200 ? 1 : 997) {
+	for (unsigned i = 0; i < SHAPES; i += stride())
+		for (uint32_t length = 0; length < 0x10000;
+		     length += length < 200 ? 1 : 997 * stride()) {
 			uint8_t *udp;
 
 			good_frame(&shapes[i]);
@@ -158,7 +165,7 @@ static void test_other_traffic_passes(void **state)
 {
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
-	for (unsigned i = 0; i < SHAPES; i++) {
+	for (unsigned i = 0; i < SHAPES; i += stride()) {
 		const struct shape *shape = &shapes[i];
 		uint32_t l2;
 
@@ -172,13 +179,13 @@ static void test_other_traffic_passes(void **state)
 		passes(&frame);
 		set16(l2 - 2, shape->six ? 0x0800 : 0x86dd);
 		passes(&frame);
-		for (unsigned protocol = 0; protocol < 256; protocol++) {
+		for (unsigned protocol = 0; protocol < 256; protocol += stride()) {
 			good_frame(shape);
 			frame.data[l2 + (shape->six ? 6 : 9)] = (uint8_t)protocol;
 			if (protocol != 17)
 				passes(&frame);
 		}
-		for (unsigned port = 0; port < 0x10000; port += 7) {
+		for (unsigned port = 0; port < 0x10000; port += 7 * stride()) {
 			good_frame(shape);
 			set16(frame.at - 6, port);
 			if (port != RIG_PORT + RIG_LANE)
@@ -206,7 +213,7 @@ static void test_fragments_and_options_pass(void **state)
 			frame_fix(&frame);
 			passes(&frame);
 		}
-		for (unsigned first = 0; first < 256; first++) {
+		for (unsigned first = 0; first < 256; first += stride()) {
 			good_frame(&shapes[tag]);
 			frame.data[frame.l2] = (uint8_t)first;
 			if (first != 0x45)
@@ -311,7 +318,7 @@ static void test_others_pass(void **state)
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
 	for (unsigned i = 0; i < countof(wrong); i++) {
-		uint64_t step = (wrong[i].last - wrong[i].first) / 512 + 1;
+		uint64_t step = (wrong[i].last - wrong[i].first) / (512 / stride()) + 1;
 
 		for (uint64_t value = wrong[i].first; value <= wrong[i].last; value += step) {
 			frame_with(wrong[i].field, value);
@@ -362,7 +369,7 @@ static void test_payload_too_long_passes(void **state)
 static void test_reports_are_seen_and_pass(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < SHAPES; i++) {
+	for (unsigned i = 0; i < SHAPES; i += stride()) {
 		rig_lane(&rig, 64, 8, MTU_PAYLOAD);
 		for (uint8_t child = 0; child < 64; child += 9) {
 			const struct xdp_seen *seen = &rig.lane->seen[child];
@@ -601,7 +608,7 @@ static void corrupt_each_byte(struct rig_data data)
 
 	frame_data(&good, &shapes[data.position % SHAPES], &data);
 	for (uint32_t at = good.at; at < good.bytes; at++)
-		for (unsigned bit = at % 3; bit < 8; bit += 3) {
+		for (unsigned bit = at % 3; bit < 8; bit += 3 * stride()) {
 			uint64_t corrupted = rig.counts.verdicts[TAKEN_CORRUPTED].packets;
 			uint32_t field = at - good.at;
 
@@ -624,7 +631,7 @@ static void test_corrupted(void **state)
 
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
-	for (unsigned i = 0; i < countof(ops) * countof(lengths); i++) {
+	for (unsigned i = 0; i < countof(ops) * countof(lengths); i += stride()) {
 		uint8_t op = ops[i % countof(ops)];
 		uint32_t bytes = lengths[i / countof(ops)];
 
@@ -654,7 +661,7 @@ static void test_corrupted_long(void **state)
 	rig_lane(&rig, 2, 8, XDP_PAYLOAD_MAX);
 	rig_give(&rig, DATA(0, 0, .bytes = XDP_PAYLOAD_MAX));
 	frame_data(&good, &shape_plain, &DATA(0, 1, .bytes = XDP_PAYLOAD_MAX));
-	for (uint32_t at = good.at + WIRE_HEADER; at < good.bytes; at += 7) {
+	for (uint32_t at = good.at + WIRE_HEADER; at < good.bytes; at += 7 * stride()) {
 		frame = good;
 		frame.data[at] ^= 0x10;
 		assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED);

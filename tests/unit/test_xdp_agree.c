@@ -18,7 +18,7 @@ static uint8_t byte(void *source)
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : clock_now();
-	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : rig_is_short() ? 30000 : 300000;
+	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : rig_is_short() ? 20000 : 300000;
 	static uint64_t taken[XDP_VERDICTS], passed;
 	static struct script script;
 	static struct rig rig;
