@@ -8,8 +8,7 @@
  * words, and `b`, the sum of all values that `a` had, so that the order counts
  * (Fletcher's idea). The high bits of such sums are weak, as errors there
  * cancel by carrying out. So before every other word of a stream the bytes of
- * `a` change places, high to low, and every eight words each stream takes in
- * the other's `b`.
+ * `a` change places, high to low.
  */
 #ifndef TRIB_WIRE_CHECK_H
 #define TRIB_WIRE_CHECK_H
@@ -41,7 +40,7 @@ struct wire_check {
 #else
 #define WIRE_CHECK_PLUS(sum, x) ((sum) += (x))
 #endif
-/* Words 0, 1, 4 and 5 of eight; words 2, 3, 6 and 7; and behind the eighth. */
+/* Words 0 and 1 of four; words 2 and 3. */
 #define WIRE_CHECK_FIRST(a, b, word)      \
 	do {                              \
 		WIRE_CHECK_PLUS(a, word); \
@@ -52,12 +51,6 @@ struct wire_check {
 		(a) = __builtin_bswap64(a);   \
 		WIRE_CHECK_FIRST(a, b, word); \
 	} while (0)
-#define WIRE_CHECK_CROSS(check)                          \
-	do {                                             \
-		WIRE_CHECK_PLUS((check).a0, (check).b1); \
-		WIRE_CHECK_PLUS((check).a1, (check).b0); \
-	} while (0)
-
 /* The five words of a header; the payload begins anew with its word 0. */
 static inline void wire_check_header(struct wire_check *check, const wire_word *words)
 {
@@ -66,19 +59,20 @@ static inline void wire_check_header(struct wire_check *check, const wire_word *
 	WIRE_CHECK_SECOND(check->a0, check->b0, words[2]);
 	WIRE_CHECK_SECOND(check->a1, check->b1, words[3]);
 	WIRE_CHECK_FIRST(check->a0, check->b0, words[4]);
-	WIRE_CHECK_CROSS(*check);
 }
 
-/* Side by side, as a packet is not taken before this is known. */
+/* What is left of each stream, and then of both. */
 static inline uint32_t wire_check_end(const struct wire_check *check, uint64_t bytes)
 {
-	uint64_t a0 = check->a0 ^ bytes, b0 = check->b0, a1 = check->a1, b1 = check->b1;
+	uint64_t u = (check->a0 ^ bytes) * 0x9e3779b97f4a7c15ull;
+	uint64_t v = check->a1 * 0xbf58476d1ce4e5b9ull;
 
-	return (uint32_t)(((a0 ^ a0 >> 32) * 0x9e3779b97f4a7c15ull +
-	                   (b0 ^ b0 >> 29) * 0xbf58476d1ce4e5b9ull +
-	                   (a1 ^ a1 >> 32) * 0x94d049bb133111ebull +
-	                   (b1 ^ b1 >> 29) * 0xd6e8feb86659fd93ull) >>
-	                  32);
+	u = (u ^ u >> 32) + check->b0;
+	v = (v ^ v >> 32) + check->b1;
+	u *= 0x94d049bb133111ebull;
+	u = (u ^ u >> 29) + v;
+	u *= 0xbf58476d1ce4e5b9ull;
+	return (uint32_t)(u >> 32);
 }
 
 static inline void wire_check_four(struct wire_check *check, const wire_word *words)
@@ -97,15 +91,8 @@ static inline uint32_t wire_check(const void *data, uint64_t bytes)
 	uint64_t n = bytes / 8, i = 5;
 
 	wire_check_header(&check, words);
-	for (; i + 8 <= n; i += 8) {
+	for (; i + 4 <= n; i += 4)
 		wire_check_four(&check, words + i);
-		wire_check_four(&check, words + i + 4);
-		WIRE_CHECK_CROSS(check);
-	}
-	if (i + 4 <= n) {
-		wire_check_four(&check, words + i);
-		i += 4;
-	}
 	if (i < n)
 		WIRE_CHECK_FIRST(check.a0, check.b0, words[i]);
 	if (i + 1 < n)
