@@ -40,11 +40,11 @@ _trib() {
 		return
 		;;
 	--plane)
-		mapfile -t COMPREPLY < <(compgen -W "udp xdp" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
 		return
 		;;
 	--against)
-		mapfile -t COMPREPLY < <(compgen -W "openmpi openmpi-default mpich gloo ring" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-tcp openmpi openmpi-default mpich gloo ring" -- "$word")
 		return
 		;;
 	--json | --plot)

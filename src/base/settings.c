@@ -56,6 +56,10 @@ const struct setting settings[SETTINGS_N] = {
 	                         NULL },
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: found on the route", NULL },
+	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
+	                    "where sums are made, as tribd --plane has it: udp, xdp, or tcp to "
+	                    "compare with",
+	                    NULL },
 	[SETTING_MULTICAST] = { "TRIB_MULTICAST", "auto", SETTING_TEXT,
 	                        "results to all workers in one send: auto (where it works) or off",
 	                        NULL },
@@ -85,6 +89,7 @@ static const struct {
 	[SETTING_LANES] = { 1, 16, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_MTU] = { 0, 65535, NULL },
+	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },

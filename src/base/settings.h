@@ -22,6 +22,9 @@ enum setting_type {
 	SETTING_BOOL
 };
 
+/* What setting_count gives for SETTING_PLANE. */
+enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP };
+
 enum setting_id {
 	SETTING_AGGREGATOR,
 	SETTING_RANK,
@@ -33,6 +36,7 @@ enum setting_id {
 	SETTING_LANES,
 	SETTING_RATE_LIMIT,
 	SETTING_MTU,
+	SETTING_PLANE,
 	SETTING_MULTICAST,
 	SETTING_OFFLOAD,
 	SETTING_BUSY_POLL,

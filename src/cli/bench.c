@@ -78,8 +78,6 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--hosts is 128 at most";
 	if (o->mtu > 65535)
 		return "--mtu is 65535 at most";
-	if (o->to_one && o->against)
-		return "--to-one is for Tributary alone";
 	if (is_switch && o->is_server)
 		return "--switch and --server exclude one another";
 	if (o->net_name &&
@@ -178,7 +176,7 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of every system, in turns (3)",
 		  NULL },
 		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
-		  "compare with openmpi, mpich, gloo, ring", "gloo,ring" },
+		  "compare with trib-tcp, openmpi, mpich, gloo, ring", "gloo,ring" },
 		{ "check", 0, OPTION_FLAG, &o.check, NULL,
 		  "look at every sum, not only at each run's first and last", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "TRIB_POOL of the workers",
@@ -220,11 +218,14 @@ int cli_bench(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "allreduce") == 0)
 		return bench_allreduce_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "engine") == 0)
+		return bench_engine_run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(help ? stdout : stderr,
 	        "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n"
-	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n\n"
+	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n"
+	        "  engine     what one packet costs where it is summed\n\n"
 	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

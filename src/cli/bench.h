@@ -14,7 +14,7 @@
 #include "net/cluster.h"
 
 #define BENCH_SIZES_MAX 16
-#define BENCH_SYSTEMS_MAX 8
+#define BENCH_SYSTEMS_MAX 10
 
 struct bench_options {
 	struct cluster_options net; /* of the cluster to make */
@@ -116,5 +116,8 @@ void bench_name_text(const struct bench_result *result, char *out, size_t room);
 void bench_table_print(const struct bench_report *report);
 trib_status bench_json_write(const struct bench_report *report, const char *path);
 trib_status bench_plot_write(const struct bench_report *report, const char *path);
+
+/* bench_engine.c */
+int bench_engine_run(int argc, char **argv);
 
 #endif

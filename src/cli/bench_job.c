@@ -2,6 +2,7 @@
 #include "cli/bench_job.h"
 #include "cli/bench_strays.h"
 #include "cli/launch.h"
+#include "net/accept.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -153,7 +154,8 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
-		c->outcome->cpu_s = number_after(line, "\"cpu_s\":");
+		c->outcome->cpu_s = number_after(line, "\"cpu_s\":") +
+		                    number_after(line, "\"kernel_s\":");
 		c->outcome->payload_bytes = number_after(line, "\"payload_bytes\":");
 	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
 		/* The first to complain knows best; the others complain about it. */
@@ -201,6 +203,7 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	size_t n = (size_t)run->place->workers * run->iterations;
 	struct bench_job *job = calloc(1, sizeof(*job));
 	struct collector collector = { .run = run, .outcome = outcome };
+	struct accepted accepted = { .n = 0 };
 	trib_status status;
 	bool complete;
 
@@ -211,10 +214,13 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		collector.samples[i] = NAN;
 	outcome->why[0] = '\0';
 	status = run->system->prepare(run, job);
+	if (status == TRIB_OK && run->place->cluster.n && strcmp(run->system->plane, "xdp") == 0)
+		status = accept_frames(&run->place->cluster, &accepted);
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
 	else
 		status = job_launch(run, job, &collector);
+	accept_end(&accepted);
 	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
 	                         outcome->times);
 	if (status == TRIB_OK && !complete) {

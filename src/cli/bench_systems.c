@@ -70,6 +70,7 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, struct b
 
 	words_add(env, "TRIB_AGGREGATOR=%s:%u", run_address(run, -1), run->port);
 	words_add(env, "TRIB_COOKIE=%016" PRIx64, cookie);
+	words_add(env, "TRIB_PLANE=%s", run->system->plane);
 	if (o->pool_bytes)
 		words_add(env, "TRIB_POOL=%" PRIu64, o->pool_bytes);
 	if (o->lanes)
@@ -93,6 +94,8 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 	words_add(&task->argv, "%s", daemon);
 	words_add(&task->argv, "--listen");
 	words_add(&task->argv, "%s:%u", run_address(run, -1), run->port);
+	words_add(&task->argv, "--plane");
+	words_add(&task->argv, "%s", run->system->plane);
 	tributary_env(run, cookie, &task->env);
 	for (unsigned rank = 0; rank < run->place->workers; rank++) {
 		task = job_task(job, run, (int)rank);
@@ -153,6 +156,8 @@ static const struct bench_variant plain[] = { { "", { NULL } }, { 0 } };
 
 static const struct bench_system systems[] = {
 	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
+	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
+	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
 	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare },
 	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare },
 	{ "openmpi", "tcp", "openmpi", "mpirun.openmpi", false, true, bench_openmpi_variants,
@@ -217,10 +222,13 @@ trib_status bench_systems_choose(struct bench_report *report)
 		const struct bench_system *system = system_find(name, length);
 
 		if (!system || system == &systems[0])
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "--against: \"%.*s\" is none of openmpi, mpich, gloo, "
-			                   "ring",
-			                   (int)length, name);
+			return status_fail(
+				TRIB_ERR_ARGUMENT,
+				"--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, mpich, "
+				"gloo, ring",
+				(int)length, name);
+		if (report->options->to_one && !system->aggregates)
+			return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
 		system_add(report, system);
 		/* What its users get when they change nothing is worth a row. */
 		if (strcmp(system->name, "openmpi") == 0)

@@ -105,8 +105,9 @@ static void notes_print(const struct bench_report *report)
 	char size[24], name[96];
 
 	if (report->results[0].limit_s > 0)
-		printf("\nlimit: what the links allow after headers: for tributary that of "
+		printf("\nlimit: what the links allow after headers: for tributary%s that of "
 		       "aggregation%s.\n",
+		       peers ? " on every plane" : "",
 		       peers ? ", for the others that of a ring" : "");
 	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
 		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
@@ -114,8 +115,8 @@ static void notes_print(const struct bench_report *report)
 		const struct bench_result *r = &report->results[i];
 
 		if (r->cpu_s > 0)
-			printf("aggregator at %s: %.1f Gb added a CPU-second\n",
-			       bench_bytes_text(r->bytes, size),
+			printf("aggregator of %s at %s: %.1f Gb added a CPU-second\n",
+			       r->system->name, bench_bytes_text(r->bytes, size),
 			       r->payload_bytes * 8e-9 / r->cpu_s);
 	}
 	for (unsigned i = 0; i < report->n; i++) {

@@ -18,12 +18,23 @@
 #include <unistd.h>
 
 #define WORKERS_MAX WIRE_CHILDREN_MAX
-#define ENV_MAX 10
+#define ENV_MAX 11
 #define ENV_BYTES 320
+#define PORT_TRIES 50
+
+/* What tribd is told, and what the workers are. */
+static const struct plane_row {
+	const char *name, *workers;
+} planes[] = {
+	{ "udp", "udp" },
+	{ "xdp", "udp" },
+	{ "tcp", "tcp" },
+};
 
 struct run_options {
 	uint64_t workers;
-	const char *net, *aggregator, *plane;
+	const char *net, *aggregator, *plane_name;
+	const struct plane_row *plane;
 	double timeout_s;
 	uint64_t pool_bytes, lanes;
 	bool pin;
@@ -46,6 +57,7 @@ struct run {
 	char *daemon_argv[8], threads[8], plane[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
+	struct accepted accepted; /* until we end */
 	unsigned n;
 	uint64_t cookie, job;
 };
@@ -71,6 +83,7 @@ static void env_add_common(const struct run *run, struct run_slot *slot)
 	env_add(slot, "TRIB_SIZE=%" PRIu64, o->workers);
 	env_add(slot, "TRIB_JOB=%" PRIu64, run->job);
 	env_add(slot, "TRIB_COOKIE=%016" PRIx64, run->cookie);
+	env_add(slot, "TRIB_PLANE=%s", o->plane->workers);
 	if (o->timeout_s > 0)
 		env_add(slot, "TRIB_TIMEOUT=%.9g", o->timeout_s);
 	if (o->pool_bytes)
@@ -121,32 +134,64 @@ static void daemon_find(char *out, size_t room)
 struct port_search {
 	const struct cluster_host *host;
 	const char *address;
+	bool tcp;
 	unsigned port; /* 0: none found */
 };
+
+/* A socket on the port, or on any with 0; -1: it is taken. */
+static int port_take(const char *address, int type, unsigned port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	int one = 1, fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	inet_pton(AF_INET, address, &at.sin_addr);
+	if (fd >= 0 && type == SOCK_STREAM) /* as tribd does */
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Are the ports of all lanes free for connections too? */
+static bool ports_are_free(const char *address, unsigned port)
+{
+	for (unsigned i = 0; i < WIRE_LANES_MAX; i++) {
+		int fd = port_take(address, SOCK_STREAM, port + i);
+
+		if (fd < 0)
+			return false;
+		close(fd);
+	}
+	return true;
+}
 
 /* In a thread, since a namespace, once entered, is not left again. */
 static void *port_search(void *context)
 {
 	struct port_search *search = context;
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t length = sizeof(at);
-	int fd;
 
 	if (search->host && cluster_enter(search->host) != TRIB_OK)
 		return NULL;
-	inet_pton(AF_INET, search->address, &at.sin_addr);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&at, &length) == 0)
-		search->port = ntohs(at.sin_port);
-	if (fd >= 0)
+	for (unsigned i = 0; i < PORT_TRIES && !search->port; i++) {
+		struct sockaddr_in at = { 0 };
+		socklen_t length = sizeof(at);
+		int fd = port_take(search->address, SOCK_DGRAM, 0);
+
+		if (fd < 0)
+			return NULL;
+		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
+		    (!search->tcp || ports_are_free(search->address, ntohs(at.sin_port))))
+			search->port = ntohs(at.sin_port);
 		close(fd);
+	}
 	return NULL;
 }
 
-static unsigned port_find(const struct cluster_host *host, const char *address)
+static unsigned port_find(const struct cluster_host *host, const char *address, bool tcp)
 {
-	struct port_search search = { host, address, 0 };
+	struct port_search search = { host, address, tcp, 0 };
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, port_search, &search) != 0)
@@ -170,10 +215,11 @@ static trib_status aggregator_add(struct run *run)
 	struct run_slot *slot = &run->slots[run->n];
 	const struct cluster_host *host = aggregator_host(run);
 	const char *address = host ? host->address : "127.0.0.1";
-	unsigned port = port_find(host, address);
+	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
+	unsigned port = port_find(host, address, tcp);
 
 	if (!port)
-		return status_fail(TRIB_ERR_SYSTEM, "there is no free UDP port on %s", address);
+		return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", address);
 	snprintf(run->address, sizeof(run->address), "%s:%u", address, port);
 	daemon_find(run->daemon, sizeof(run->daemon));
 	run->daemon_argv[0] = run->daemon;
@@ -181,10 +227,10 @@ static trib_status aggregator_add(struct run *run)
 	run->daemon_argv[2] = run->address;
 	run->daemon_argv[3] = "--threads";
 	run->daemon_argv[4] = run->threads;
-	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
 	run->daemon_argv[5] = "--plane";
 	run->daemon_argv[6] = run->plane;
-	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane);
+	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
+	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane->name);
 	env_add_common(run, slot);
 	snprintf(slot->label, sizeof(slot->label), "aggregator");
 	run->tasks[run->n++] = (struct launch_task){ .label = slot->label,
@@ -245,8 +291,8 @@ static int run_all(struct run *run)
 		snprintf(run->address, sizeof(run->address), "%s", run->options.aggregator);
 	else if (aggregator_add(run) != TRIB_OK)
 		goto failed;
-	if (run->cluster.n && !strcmp(run->options.plane, "xdp") &&
-	    accept_frames(&run->cluster) != TRIB_OK)
+	if (run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
+	    accept_frames(&run->cluster, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
 	workers_add(run);
 	if (run->options.pin)
@@ -264,14 +310,23 @@ failed:
 
 /* ---- the command line ---- */
 
+static const struct plane_row *plane_find(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(planes) / sizeof(*planes); i++) {
+		if (strcmp(planes[i].name, name) == 0)
+			return &planes[i];
+	}
+	return NULL;
+}
+
 static const char *options_wrong(const struct run_options *o)
 {
 	if (!o->workers)
 		return "say how many workers with -n";
 	if (o->workers > WORKERS_MAX)
 		return "-n is 64 at most: one aggregator takes no more";
-	if (strcmp(o->plane, "udp") != 0 && strcmp(o->plane, "xdp") != 0)
-		return "--plane can be udp or xdp";
+	if (!o->plane)
+		return "--plane is udp, xdp or tcp";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator has to be HOST:PORT";
 	if (o->lanes > WIRE_LANES_MAX)
@@ -292,7 +347,9 @@ int cli_run(int argc, char **argv)
 		  "on the hosts of this virtual cluster, in turn; else here", "trib" },
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
 		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
-		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "where sums are made: udp (default) or xdp",
+		{ "plane", 0, OPTION_TEXT, &o->plane_name, "PLANE",
+		  "where sums are made: udp, xdp (in the kernel), or tcp to compare with (default: "
+		  "TRIB_PLANE, udp)",
 		  "xdp" },
 		{ "timeout", 0, OPTION_SECONDS, &o->timeout_s, "S", "TRIB_TIMEOUT of the workers",
 		  "30" },
@@ -316,7 +373,7 @@ int cli_run(int argc, char **argv)
 	if (first < 0)
 		return code;
 	o->command = argv + first;
-	o->plane = o->plane ? o->plane : "udp";
+	o->plane = plane_find(o->plane_name ? o->plane_name : setting_text(SETTING_PLANE, NULL));
 	wrong = options_wrong(o);
 	if (wrong)
 		return options_fail(&options, "%s", wrong);

@@ -17,10 +17,13 @@ static void show_totals(const char *page, const char *before, double seconds)
 	              8 / seconds;
 	double packets = (page_number(page, "packets") - page_number(before, "packets")) / seconds;
 	double cpu = (page_number(page, "cpu_s") - page_number(before, "cpu_s")) / seconds * 100;
+	char plane[16];
 
-	printf("up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats %.0f   "
+	page_text(page, "plane", plane, sizeof(plane));
+	printf("plane %s   up %.0f s   added %.3f Gb/s   %.0f packets/s   CPU %.0f %%   repeats "
+	       "%.0f   "
 	       "corrupted %.0f   wrong cookie %.0f\n",
-	       page_number(page, "uptime_s"), rate / 1e9, packets, cpu,
+	       plane, page_number(page, "uptime_s"), rate / 1e9, packets, cpu,
 	       page_number(page, "repeats"), page_number(page, "checksum"),
 	       page_number(page, "cookie"));
 }

@@ -49,7 +49,8 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 
 int main(int argc, char **argv)
 {
-	const char *listen = ":7700", *plane = "udp", *level = setting_text(SETTING_LOG, NULL);
+	const char *listen = ":7700", *plane = setting_text(SETTING_PLANE, NULL);
+	const char *level = setting_text(SETTING_LOG, NULL);
 	struct aggregator_options options = { 0 };
 	struct aggregator *aggregator;
 	bool generic = false;
@@ -65,8 +66,8 @@ int main(int argc, char **argv)
 		{ "memory", 'm', OPTION_BYTES, &options.pool_bytes, "SIZE",
 		  "the most that all jobs' pools may take (default: no limit)", "8G" },
 		{ "plane", 'p', OPTION_TEXT, &plane, "PLANE",
-		  "where sums are made: udp (in user space, the default), or xdp (in the kernel, "
-		  "where it lets us, else udp)",
+		  "where sums are made: udp (in user space), xdp (in the kernel, where it lets us, "
+		  "else udp), or tcp to compare with (default: TRIB_PLANE, udp)",
 		  "xdp" },
 		{ "interface", 'i', OPTION_TEXT, &options.interfaces, "NAME,...",
 		  "xdp: the interfaces that lead to workers (default: those with the address)",
@@ -93,9 +94,7 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
-	if (strcmp(plane, "udp") != 0 && strcmp(plane, "xdp") != 0)
-		return options_fail(&usage, "--plane can be udp or xdp");
-	options.xdp = strcmp(plane, "xdp") == 0;
+	options.plane = plane;
 	options.native = !generic;
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);

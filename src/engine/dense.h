@@ -95,19 +95,21 @@ static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t fro
 static inline void dense_update_low(struct dense_lane *lane)
 {
 	const uint64_t never = 1ull << 62; /* positions end at 2^56 */
-	uint64_t low = never;
+	uint64_t low = never, old = lane->low;
 
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
 			break;
 		/* The smaller one without a branch: the verifier would walk both ways, each time. */
 		uint64_t ack = lane->ack[child] + (lane->left >> child & 1) * never;
-		int64_t less = (int64_t)(ack - low);
+		int64_t less = (int64_t)(ack - low), mask = less >> 63;
 
-		low += (uint64_t)(less & less >> 63);
+		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
+		low += (uint64_t)(less & mask);
 	}
-	if (low < never && low > lane->low)
-		lane->low = low;
+	/* Several cores may be at it: it never goes back. Who is overtaken has nothing to add. */
+	if (low < never && low > old)
+		__sync_val_compare_and_swap(&lane->low, old, low);
 }
 
 /*
@@ -175,7 +177,8 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 }
 
 /* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
-static inline enum dense_verdict dense_enter(struct dense_lane *lane, struct dense_cell *cell,
+static inline enum dense_verdict dense_enter(const struct dense_lane *lane,
+                                             struct dense_cell *cell,
                                              const struct wire_header *packet, uint32_t bytes,
                                              enum dense_verdict how)
 {
@@ -196,7 +199,6 @@ static inline enum dense_verdict dense_enter(struct dense_lane *lane, struct den
 	if (~cell->arrived & dense_expected(lane, cell->from))
 		return DENSE_ADDED;
 	cell->complete = 1;
-	dense_update_low(lane);
 	return DENSE_COMPLETE;
 }
 
@@ -223,7 +225,10 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 		combine(packet->op, sum, payload, bytes);
 	else
 		return how;
-	return dense_enter(lane, cell, packet, bytes, how);
+	how = dense_enter(lane, cell, packet, bytes, how);
+	if (how == DENSE_COMPLETE)
+		dense_update_low(lane);
+	return how;
 }
 
 /* Does the aggregator still need this fragment from the child? */

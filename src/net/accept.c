@@ -8,9 +8,11 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <unistd.h>
 
-/* The link lives as long as the file descriptor, which nobody closes. */
-static trib_status accept_at(const char *namespace, const char *link, int program)
+/* The link lives as long as its file descriptor. */
+static trib_status accept_at(const char *namespace, const char *link, int program,
+                             struct accepted *out)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
 	struct netns ns;
@@ -26,34 +28,44 @@ static trib_status accept_at(const char *namespace, const char *link, int progra
 		status = netns_return(back);
 	}
 	netns_close(&ns);
+	if (fd >= 0)
+		out->links[out->n++] = fd;
 	if (status != TRIB_OK || fd >= 0 || error == EBUSY) /* another program is as good */
 		return status;
 	errno = error;
 	return status_fail_errno("%s in %s takes no XDP program", link, namespace);
 }
 
-trib_status accept_frames(const struct cluster *cluster)
+trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 {
 	struct pass_bpf *skeleton = pass_bpf__open_and_load();
 	trib_status status = TRIB_OK;
 	struct link_end end;
 	char hub[64];
+	int program;
 
+	out->n = 0;
 	if (!skeleton)
 		return status_fail_errno("cannot load an XDP program");
+	program = bpf_program__fd(skeleton->progs.pass);
 	plan_bridge_namespace(cluster, hub);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
-		if (cluster->hosts[i].is_server && cluster->is_switch)
-			continue;
+		const struct cluster_host *host = &cluster->hosts[i];
+
 		plan_host_end(cluster, i, &end);
-		if (!cluster->hosts[i].is_server)
-			status = accept_at(cluster->hosts[i].ns, end.name,
-			                   bpf_program__fd(skeleton->progs.pass));
-		else {
+		if (!host->is_server) {
+			status = accept_at(host->ns, end.name, program, out);
+		} else if (!cluster->is_switch) {
 			plan_port_end(cluster, i, &end);
-			status = accept_at(hub, end.name, bpf_program__fd(skeleton->progs.pass));
+			status = accept_at(hub, end.name, program, out);
 		}
 	}
 	pass_bpf__destroy(skeleton);
 	return status;
+}
+
+void accept_end(struct accepted *accepted)
+{
+	while (accepted->n)
+		close(accepted->links[--accepted->n]);
 }

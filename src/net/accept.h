@@ -9,10 +9,16 @@
 
 #include "net/cluster.h"
 
+struct accepted {
+	int links[CLUSTER_HOSTS_MAX + 1];
+	unsigned n;
+};
+
 /*
- * From now on, until this process ends, all links of the cluster's workers
- * take such frames (and where s1 is no switch, the bridge's port to it).
+ * Until accept_end, or until this process ends, all links of the cluster's
+ * workers take such frames (and where s1 is no switch, the bridge's port to it).
  */
-trib_status accept_frames(const struct cluster *cluster);
+trib_status accept_frames(const struct cluster *cluster, struct accepted *out);
+void accept_end(struct accepted *accepted);
 
 #endif

@@ -2,9 +2,15 @@
 /* For builds that could not compile a BPF program. */
 #include "net/accept.h"
 
-trib_status accept_frames(const struct cluster *cluster)
+trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 {
 	(void)cluster;
+	out->n = 0;
 	return status_fail(TRIB_ERR_CONFIG,
 	                   "this build has no XDP; it needs clang, bpftool and libbpf");
+}
+
+void accept_end(struct accepted *accepted)
+{
+	(void)accepted;
 }

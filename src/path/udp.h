@@ -24,6 +24,7 @@
 struct udp_address {
 	struct sockaddr_storage storage;
 	socklen_t length;
+	uint64_t link; /* the connection that has it at its other end; 0: none, a datagram */
 };
 
 /* "host:port", "[v6]:port", ":port" (any address) or "host" with the default port. */

@@ -4,11 +4,12 @@
  * summed in the kernel: no tables, no multiplication per word, no instruction
  * that BPF lacks. Shared by user space and BPF.
  *
- * Two streams over the 64-bit words, word i in stream i mod 2. A stream has
- * `a`, the sum of its words, and `b`, the sum of all values that `a` had, so
- * that the order counts (Fletcher's idea). A sum alone would be weak in its
- * high bits, where two errors cancel by carrying out: before every other word
- * of a stream the bytes of `a` change places, high to low.
+ * Two streams over the 64-bit words, in turns. A stream has `a`, the sum of its
+ * words, and `b`, the sum of all values that `a` had, so that the order counts
+ * (Fletcher's idea). The high bits of such sums are weak, as errors there
+ * cancel by carrying out. So before every other word of a stream the bytes of
+ * `a` change places, high to low, and every eight words each stream takes in
+ * the other's `b`.
  */
 #ifndef TRIB_WIRE_CHECK_H
 #define TRIB_WIRE_CHECK_H
@@ -32,54 +33,60 @@ struct wire_check {
 #define WIRE_CHECK_WORD0 0xffffffffull
 
 /*
- * Words that follow each other: AB takes words 0 and 1 modulo 4, CD words 2
- * and 3. BPF has few registers, and its compiler would use them up by adding
- * in another order.
+ * BPF has few registers, and its compiler would use them up by adding in
+ * another order.
  */
 #ifdef __bpf__
 #define WIRE_CHECK_PLUS(sum, x) __asm__("%0 += %1" : "+r"(sum) : "r"(x))
 #else
 #define WIRE_CHECK_PLUS(sum, x) ((sum) += (x))
 #endif
-#define WIRE_CHECK_AB(a, b, word)         \
+/* Words 0, 1, 4 and 5 of eight; words 2, 3, 6 and 7; and behind the eighth. */
+#define WIRE_CHECK_FIRST(a, b, word)      \
 	do {                              \
 		WIRE_CHECK_PLUS(a, word); \
 		WIRE_CHECK_PLUS(b, a);    \
 	} while (0)
-#define WIRE_CHECK_CD(a, b, word)            \
-	do {                                 \
-		(a) = __builtin_bswap64(a);  \
-		WIRE_CHECK_AB(a, b, word);   \
+#define WIRE_CHECK_SECOND(a, b, word)         \
+	do {                                  \
+		(a) = __builtin_bswap64(a);   \
+		WIRE_CHECK_FIRST(a, b, word); \
+	} while (0)
+#define WIRE_CHECK_CROSS(check)                          \
+	do {                                             \
+		WIRE_CHECK_PLUS((check).a0, (check).b1); \
+		WIRE_CHECK_PLUS((check).a1, (check).b0); \
 	} while (0)
 
-/* The five words of a header; what follows is word 5, in stream 1. */
+/* The five words of a header; the payload begins anew with its word 0. */
 static inline void wire_check_header(struct wire_check *check, const wire_word *words)
 {
-	WIRE_CHECK_AB(check->a0, check->b0, words[0] & WIRE_CHECK_WORD0);
-	WIRE_CHECK_AB(check->a1, check->b1, words[1]);
-	WIRE_CHECK_CD(check->a0, check->b0, words[2]);
-	WIRE_CHECK_CD(check->a1, check->b1, words[3]);
-	WIRE_CHECK_AB(check->a0, check->b0, words[4]);
+	WIRE_CHECK_FIRST(check->a0, check->b0, words[0] & WIRE_CHECK_WORD0);
+	WIRE_CHECK_FIRST(check->a1, check->b1, words[1]);
+	WIRE_CHECK_SECOND(check->a0, check->b0, words[2]);
+	WIRE_CHECK_SECOND(check->a1, check->b1, words[3]);
+	WIRE_CHECK_FIRST(check->a0, check->b0, words[4]);
+	WIRE_CHECK_CROSS(*check);
 }
 
-/* Each step can be undone, so no state is lost before the last one. */
+/* Side by side, as a packet is not taken before this is known. */
 static inline uint32_t wire_check_end(const struct wire_check *check, uint64_t bytes)
 {
-	uint64_t h = check->a0 ^ bytes;
+	uint64_t a0 = check->a0 ^ bytes, b0 = check->b0, a1 = check->a1, b1 = check->b1;
 
-	h *= 0x9e3779b97f4a7c15ull;
-	h ^= h >> 32;
-	h += check->b0;
-	h *= 0xbf58476d1ce4e5b9ull;
-	h ^= h >> 29;
-	h += check->a1;
-	h *= 0x94d049bb133111ebull;
-	h ^= h >> 32;
-	h += check->b1;
-	h *= 0x9e3779b97f4a7c15ull;
-	h ^= h >> 29;
-	h *= 0xbf58476d1ce4e5b9ull;
-	return (uint32_t)(h >> 32);
+	return (uint32_t)(((a0 ^ a0 >> 32) * 0x9e3779b97f4a7c15ull +
+	                   (b0 ^ b0 >> 29) * 0xbf58476d1ce4e5b9ull +
+	                   (a1 ^ a1 >> 32) * 0x94d049bb133111ebull +
+	                   (b1 ^ b1 >> 29) * 0xd6e8feb86659fd93ull) >>
+	                  32);
+}
+
+static inline void wire_check_four(struct wire_check *check, const wire_word *words)
+{
+	WIRE_CHECK_FIRST(check->a0, check->b0, words[0]);
+	WIRE_CHECK_FIRST(check->a1, check->b1, words[1]);
+	WIRE_CHECK_SECOND(check->a0, check->b0, words[2]);
+	WIRE_CHECK_SECOND(check->a1, check->b1, words[3]);
 }
 
 /* Over `bytes`, a multiple of 8 and a header at least, with the header's check field taken as 0. */
@@ -90,18 +97,21 @@ static inline uint32_t wire_check(const void *data, uint64_t bytes)
 	uint64_t n = bytes / 8, i = 5;
 
 	wire_check_header(&check, words);
-	for (; i + 4 <= n; i += 4) {
-		WIRE_CHECK_AB(check.a1, check.b1, words[i]);
-		WIRE_CHECK_CD(check.a0, check.b0, words[i + 1]);
-		WIRE_CHECK_CD(check.a1, check.b1, words[i + 2]);
-		WIRE_CHECK_AB(check.a0, check.b0, words[i + 3]);
+	for (; i + 8 <= n; i += 8) {
+		wire_check_four(&check, words + i);
+		wire_check_four(&check, words + i + 4);
+		WIRE_CHECK_CROSS(check);
+	}
+	if (i + 4 <= n) {
+		wire_check_four(&check, words + i);
+		i += 4;
 	}
 	if (i < n)
-		WIRE_CHECK_AB(check.a1, check.b1, words[i]);
+		WIRE_CHECK_FIRST(check.a0, check.b0, words[i]);
 	if (i + 1 < n)
-		WIRE_CHECK_CD(check.a0, check.b0, words[i + 1]);
+		WIRE_CHECK_FIRST(check.a1, check.b1, words[i + 1]);
 	if (i + 2 < n)
-		WIRE_CHECK_CD(check.a1, check.b1, words[i + 2]);
+		WIRE_CHECK_SECOND(check.a0, check.b0, words[i + 2]);
 	return wire_check_end(&check, bytes);
 }
 

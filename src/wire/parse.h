@@ -23,6 +23,8 @@ enum wire_fault {
 
 /* `data` is aligned to 8 bytes. */
 enum wire_fault wire_parse(const void *data, size_t bytes);
+/* The same for what wire_frame cut out of a stream: there is no checksum. */
+enum wire_fault wire_parse_frame(const void *data, size_t bytes);
 
 /* Fills magic and check, the last thing before a datagram leaves. */
 void wire_seal(void *data, size_t bytes);

@@ -3,16 +3,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "wire/parse.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define BYE_TRIES 10
+#define REACH_MS 50
 
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 {
@@ -55,16 +54,22 @@ void comm_tell_failure(struct trib_comm *comm)
 		                 .epoch = comm->welcome.epoch,
 		                 .child = (uint8_t)comm->config.rank },
 		     .abort = { .rank = (uint32_t)comm->config.rank } };
+	bool told;
+	int error;
 
 	pthread_mutex_lock(&comm->lock);
+	told = comm->told;
+	comm->told = true;
 	packet.abort.status = comm->failed;
 	snprintf(packet.abort.text, sizeof(packet.abort.text), "%.*s",
 	         (int)sizeof(packet.abort.text) - 1, comm->failure);
 	pthread_mutex_unlock(&comm->lock);
-	wire_seal(&packet, sizeof(packet));
+	if (told)
+		return;
 	/* If it is lost, the others come to their own deadlines. */
-	if (send(comm->lanes[0].fd, &packet, sizeof(packet), 0) < 0)
-		log_debug("cannot tell of a failure: %s", strerror(errno));
+	error = comm->lanes[0].way->send_one(&comm->lanes[0], &packet, sizeof(packet));
+	if (error)
+		log_debug("cannot tell of a failure: %s", strerror(-error));
 }
 
 static void comm_free(struct trib_comm *comm)
@@ -76,14 +81,29 @@ static void comm_free(struct trib_comm *comm)
 	free(comm);
 }
 
+static trib_status reach(struct lane *lane, uint64_t deadline)
+{
+	char address[64];
+
+	while (!lane->way->reach(lane, REACH_MS))
+		if (clock_now() > deadline)
+			return status_fail(TRIB_ERR_AGGREGATOR,
+			                   "no connection to lane %u of the aggregator, at %s: %s",
+			                   lane->index,
+			                   udp_text(&lane->peer, address, sizeof(address)),
+			                   strerror(lane->unreached));
+	return TRIB_OK;
+}
+
 static trib_status open_lanes(struct trib_comm *comm)
 {
+	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
 	trib_status status;
 
 	comm->lanes[0].comm = comm;
 	status = lane_open(&comm->lanes[0]);
 	if (status == TRIB_OK)
-		status = comm_join(comm, clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
+		status = comm_join(comm, deadline);
 	if (status != TRIB_OK)
 		return status;
 	comm->n_lanes = comm->welcome.lanes;
@@ -91,6 +111,8 @@ static trib_status open_lanes(struct trib_comm *comm)
 		comm->lanes[i].comm = comm;
 		comm->lanes[i].index = i;
 		status = lane_open(&comm->lanes[i]);
+		if (status == TRIB_OK)
+			status = reach(&comm->lanes[i], deadline);
 		if (status != TRIB_OK)
 			return status;
 	}
@@ -149,6 +171,17 @@ trib_status trib_init(trib_comm **comm, const trib_options *options)
 	return comm_open(&config, comm);
 }
 
+static void take_echo(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                      bool by_group, void *context)
+{
+	bool *heard = context;
+
+	(void)bytes;
+	(void)by_group;
+	*heard |= header->type == WIRE_BYE && header->cookie == lane->comm->welcome.cookie &&
+	          header->child == lane->comm->config.rank;
+}
+
 /* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
 static void say_bye(struct trib_comm *comm)
 {
@@ -159,30 +192,20 @@ static void say_bye(struct trib_comm *comm)
 		                   .epoch = comm->welcome.epoch,
 		                   .child = (uint8_t)comm->config.rank };
 	struct lane *lane = &comm->lanes[0];
+	bool heard = false;
 
-	wire_seal(&bye, sizeof(bye));
 	for (int i = 0; i < BYE_TRIES; i++) {
 		uint64_t until = clock_now() + (20000000ull << i / 3);
-		int n;
+		int n = lane->way->send_one(lane, &bye, sizeof(bye));
 
-		if (send(lane->fd, &bye, sizeof(bye), 0) < 0)
-			if (errno != EAGAIN)
-				return; /* nobody is there */
+		if (n && n != -EAGAIN)
+			return; /* nobody is there */
 		while (clock_now() < until) {
 			struct timespec nap = clock_span(200000);
 
-			n = udp_receive(lane->rx, lane->fd);
-			if (n < 0)
+			n = lane->way->receive(lane, take_echo, &heard);
+			if (n < 0 || heard)
 				return;
-			for (int k = 0; k < n; k++) {
-				const struct udp_message *m = udp_message(lane->rx, k);
-				const struct wire_header *header = (const void *)m->data;
-
-				if (wire_parse(m->data, m->segment) == WIRE_SOUND &&
-				    header->type == WIRE_BYE && header->cookie == bye.cookie &&
-				    header->child == bye.child)
-					return;
-			}
 			if (n == 0)
 				nanosleep(&nap, NULL);
 		}

@@ -2,13 +2,14 @@
 /*
  * worker: the library in a training process: communicators, collectives, and
  * the lanes that carry them. A lane has a thread, a socket and a stream; user
- * threads only post rounds and wait.
+ * threads only post rounds and wait. How its packets travel is a table of
+ * functions: datagrams or a connection.
  */
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
 #include "path/pacer.h"
-#include "path/udp.h"
+#include "path/tcp.h"
 #include "worker/stream.h"
 
 #include <pthread.h>
@@ -23,23 +24,58 @@ struct comm_config {
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes, mtu;
+	bool tcp; /* the plane; else udp */
 	bool multicast;
 	const char *pin;
 	struct udp_options socket;
 };
 
+struct lane;
+
+/* Gets each packet that has come and is sound. `by_group`: it was sent to many. */
+typedef void lane_taker(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                        bool by_group, void *context);
+
+/* How packets travel: lane_udp.c, lane_tcp.c. Errors are -errno. */
+struct lane_way {
+	trib_status (*open)(struct lane *lane);
+	void (*close)(struct lane *lane);
+	/* Is there an aggregator to speak to? Tries for up to so long to have one. */
+	bool (*reach)(struct lane *lane, int wait_ms);
+	/* The communicator runs: what the aggregator has offered can be used. */
+	void (*start)(struct lane *lane);
+	/* Above 0: something has come. */
+	int (*receive)(struct lane *lane, lane_taker *take, void *context);
+	/* One packet, by whoever has the lane for himself; it is sealed. */
+	int (*send_one)(struct lane *lane, void *packet, uint32_t bytes);
+	/* What the stream has to send, as far as the socket takes it; -EAGAIN: that is full. */
+	int (*send_some)(struct lane *lane, uint64_t now, bool *sent);
+	void (*seal)(void *packet, uint32_t bytes);
+};
+
+extern const struct lane_way lane_way_udp, lane_way_tcp;
+
 struct lane {
 	struct trib_comm *comm;
+	const struct lane_way *way;
 	unsigned index;
 	int fd, group_fd, wake_fd;
-	bool gso;
-	bool hears_multicast;
+	struct udp_address peer;
 	pthread_t thread;
 	bool started;
+	uint8_t *buffer; /* packets until they are sent */
+	/* udp: */
+	bool gso;
+	bool hears_multicast;
 	struct udp_rx *rx, *group_rx;
 	int held; /* messages in rx that are not taken yet */
 	struct udp_tx *tx;
-	uint8_t *buffer; /* packets until they are sent */
+	/* tcp: */
+	struct tcp_rx bytes;
+	struct tcp_tail tail;
+	uint32_t sent_to, filled_to; /* of the buffer */
+	int unreached;               /* why there was no connection; 0: there was one */
+
 	struct stream stream;
 	struct pacer pacer;
 	uint64_t heard_at, spoke_at;
@@ -67,6 +103,7 @@ struct trib_comm {
 	/* Under the lock: */
 	trib_status failed; /* TRIB_OK: not */
 	char failure[512];
+	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
 	unsigned in_flight;
@@ -103,8 +140,10 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 
 /* "1, 3" */
 void comm_list_ranks(uint64_t mask, char *out, size_t size);
-/* Tells the aggregator, and by it the others, why this rank has given up. */
+/* Tells the aggregator, and by it the others, why this rank has given up. Lanes are quiet. */
 void comm_tell_failure(struct trib_comm *comm);
+
+#define LANE_BUFFER_PACKETS 128u
 
 /* lane.c */
 trib_status lane_open(struct lane *lane);
@@ -113,6 +152,9 @@ void lane_stop(struct lane *lane);
 void lane_close(struct lane *lane);
 void lane_post(struct lane *lane, struct round *round);
 void lane_wake(struct lane *lane);
+/* The next packet to send, sealed: a report or heartbeat that is due, or data; 0: none. */
+uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet);
+uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet);
 
 /* request.c */
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count);

@@ -85,7 +85,7 @@ static bool is_off(const char *text)
 trib_status comm_config_read(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, mtu, busy_poll;
+	uint64_t job, lanes, mtu, busy_poll, plane;
 	trib_status status;
 
 	memset(config, 0, sizeof(*config));
@@ -109,6 +109,7 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||
 	    (status = number((uint64_t)options.lanes, SETTING_LANES, &lanes)) ||
 	    (status = setting_count(SETTING_MTU, &mtu)) ||
+	    (status = setting_count(SETTING_PLANE, &plane)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
 		return status;
 	if (config->timeout_s <= 0 &&
@@ -129,6 +130,7 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 	config->job = (uint16_t)job;
 	config->lanes = (unsigned)lanes;
 	config->mtu = (unsigned)mtu;
+	config->tcp = plane == PLANE_TCP;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));
 	config->pin =
 		is_off(setting_text(SETTING_PIN, NULL)) ? NULL : setting_text(SETTING_PIN, NULL);

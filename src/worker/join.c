@@ -3,7 +3,8 @@
  * Joining: ask, in any order of processes, until the aggregator has all ranks
  * or the deadline is there. A JOIN is padded to the path's MTU and so is its
  * answer: what gets through fits. Where nothing so long does, shorter ones
- * are tried.
+ * are tried. On a connection that is the kernel's business; fragments are as
+ * long as datagrams would be, so that results have the same bits.
  */
 #include "worker/comm.h"
 
@@ -11,7 +12,6 @@
 #include "base/log.h"
 #include "wire/parse.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +38,8 @@ static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
 static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 {
 	const struct comm_config *config = &comm->config;
+	struct lane *lane = &comm->lanes[0];
+	int error;
 	struct join_packet packet = {
 		.header = { .type = WIRE_JOIN,
 		            .cookie = config->cookie,
@@ -55,39 +57,47 @@ static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 	};
 
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	wire_seal(&packet, WIRE_HEADER + payload);
-	if (send(comm->lanes[0].fd, &packet, WIRE_HEADER + payload, 0) < 0)
-		log_debug("join of %u bytes: %s", payload, strerror(errno));
+	error = lane->way->send_one(lane, &packet,
+	                            config->tcp ? WIRE_HEADER + (uint32_t)sizeof(packet.join)
+	                                        : WIRE_HEADER + payload);
+	if (error)
+		log_debug("join of %u bytes: %s", payload, strerror(-error));
+}
+
+struct hearing {
+	struct wire_welcome welcome;
+	uint32_t bytes; /* of the packet; 0: none has come */
+};
+
+static void take_welcome(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                         bool by_group, void *context)
+{
+	const struct comm_config *config = &lane->comm->config;
+	struct hearing *hearing = context;
+
+	(void)by_group;
+	if (hearing->bytes || header->type != WIRE_WELCOME || header->cookie != config->cookie ||
+	    header->job != config->job || header->child != config->rank)
+		return;
+	hearing->welcome = *(const struct wire_welcome *)wire_payload(header);
+	hearing->bytes = bytes;
 }
 
 /* The answer to us, if one comes within the wait. */
-static bool hear(struct trib_comm *comm, int wait_ms, struct wire_welcome *welcome, uint32_t *bytes)
+static bool hear(struct trib_comm *comm, int wait_ms, struct hearing *hearing)
 {
-	struct pollfd wait = { .fd = comm->lanes[0].fd, .events = POLLIN };
+	struct lane *lane = &comm->lanes[0];
 	uint64_t until = clock_now() + (uint64_t)wait_ms * 1000000;
 
-	for (;;) {
+	for (hearing->bytes = 0;;) {
+		struct pollfd wait = { .fd = lane->fd, .events = POLLIN };
 		uint64_t now = clock_now();
-		int n;
 
 		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
 			return false;
-		while ((n = udp_receive(comm->lanes[0].rx, comm->lanes[0].fd)) > 0) {
-			for (int i = 0; i < n; i++) {
-				const struct udp_message *m = udp_message(comm->lanes[0].rx, i);
-				const struct wire_header *header = (const void *)m->data;
-
-				if (wire_parse(m->data, m->segment) != WIRE_SOUND ||
-				    header->type != WIRE_WELCOME ||
-				    header->cookie != comm->config.cookie ||
-				    header->job != comm->config.job ||
-				    header->child != comm->config.rank)
-					continue;
-				*welcome = *(const struct wire_welcome *)wire_payload(header);
-				*bytes = m->segment;
+		while (lane->way->receive(lane, take_welcome, hearing) > 0)
+			if (hearing->bytes)
 				return true;
-			}
-		}
 	}
 }
 
@@ -97,6 +107,12 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 	char ranks[200], address[64];
 
 	udp_text(&comm->config.aggregator, address, sizeof(address));
+	if (comm->lanes[0].unreached)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no connection to the aggregator at %s within %.1f s: %s; is "
+		                   "tribd running there, with --plane tcp?",
+		                   address, comm->config.timeout_s,
+		                   strerror(comm->lanes[0].unreached));
 	if (!heard)
 		return status_fail(
 			TRIB_ERR_AGGREGATOR,
@@ -121,17 +137,38 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 	       welcome->lanes >= 1 && welcome->lanes <= comm->config.lanes;
 }
 
+/* Of the route, as a socket for datagrams sees it; 0: unknown. */
+static unsigned route_mtu(const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	unsigned mtu;
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
+		return 0;
+	mtu = udp_mtu(fd);
+	close(fd);
+	return mtu;
+}
+
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 {
 	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
 	struct udp_address *peer = &comm->config.aggregator, local;
-	unsigned mtu = comm->config.mtu ? comm->config.mtu : udp_mtu(comm->lanes[0].fd);
-	uint32_t full = payload_for(mtu ? mtu : 1500, peer), settled = 0, bytes;
-	struct wire_welcome welcome = { 0 };
+	struct lane *lane = &comm->lanes[0];
+	unsigned route = route_mtu(peer), mtu = comm->config.mtu ? comm->config.mtu : route;
+	uint32_t full, settled;
+	struct hearing hearing = { 0 };
+	const struct wire_welcome *welcome = &hearing.welcome;
 	bool heard = false;
 	uint64_t nonce;
 	char interface[64], one[64], two[64];
 
+	if (comm->config.tcp && route && route < mtu)
+		mtu = route; /* datagrams would find out by trying */
+	full = payload_for(mtu ? mtu : 1500, peer);
+	settled = comm->config.tcp ? full : 0;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return status_fail_errno("no random numbers");
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
@@ -152,27 +189,29 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			payload = shorter[k / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
 		if (payload > full)
 			continue;
+		if (!lane->way->reach(lane, ASK_EVERY_MS))
+			continue;
 		ask(comm, payload, nonce);
-		if (!hear(comm, ASK_EVERY_MS, &welcome, &bytes))
+		if (!hear(comm, ASK_EVERY_MS, &hearing))
 			continue;
 		heard = true;
-		if (welcome.verdict == WIRE_REFUSED)
+		if (welcome->verdict == WIRE_REFUSED)
 			return status_fail(TRIB_ERR_REFUSED,
 			                   "the aggregator at %s refused rank %d: %s", one,
-			                   comm->config.rank, welcome.text);
+			                   comm->config.rank, welcome->text);
 		/* As long as both were: an answer may be to an earlier, shorter question. */
-		if (bytes - WIRE_HEADER < payload)
-			payload = (bytes - WIRE_HEADER) & ~7u;
+		if (hearing.bytes - WIRE_HEADER < payload && !comm->config.tcp)
+			payload = (hearing.bytes - WIRE_HEADER) & ~7u;
 		if (payload > settled)
 			settled = payload;
-		if (welcome.verdict == WIRE_JOINED && welcome_ok(comm, &welcome)) {
+		if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
 			if (settled < full)
 				log_warn("packets of %u bytes do not reach %s although the MTU is "
 				         "%u: %u are used",
 				         full, one, mtu, settled);
-			comm->welcome = welcome;
+			comm->welcome = *welcome;
 			return TRIB_OK;
 		}
 	}
-	return give_up(comm, heard, welcome.present);
+	return give_up(comm, heard, welcome->present);
 }

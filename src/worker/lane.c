@@ -14,54 +14,29 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define RX_MESSAGES 8u
-#define GROUP_BATCHES 8u
-#define TX_MESSAGES 64u
-#define BUFFER_PACKETS 128u
-#define BATCH_BYTES UDP_GSO_BYTES
 #define HEARTBEAT_MAX (NSEC_PER_SEC / 2)
 #define REFUSED_MAX 5u
+#define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
 
 trib_status lane_open(struct lane *lane)
 {
-	struct trib_comm *comm = lane->comm;
-	struct udp_address peer = comm->config.aggregator;
-	trib_status status;
+	const struct comm_config *config = &lane->comm->config;
 
 	lane->fd = lane->group_fd = -1;
+	lane->way = config->tcp ? &lane_way_tcp : &lane_way_udp;
 	lane->posted_end = &lane->posted;
 	pthread_mutex_init(&lane->lock, NULL);
 	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (lane->wake_fd < 0)
 		return status_fail_errno("cannot open an eventfd");
-	lane->rx = udp_rx_new(RX_MESSAGES);
-	lane->group_rx = udp_rx_new(RX_MESSAGES);
-	lane->buffer = aligned_alloc(64, BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
-	if (!lane->rx || !lane->group_rx || !lane->buffer)
+	lane->buffer =
+		aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
+	if (!lane->buffer)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	udp_set_port(&peer, (uint16_t)(udp_port(&peer) + lane->index));
-	status = udp_open(NULL, &peer, &comm->config.socket, &lane->fd, &lane->gso);
-	if (status != TRIB_OK)
-		return status;
-	lane->tx = udp_tx_new(TX_MESSAGES, lane->gso);
-	return lane->tx ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-}
-
-static void open_group(struct lane *lane)
-{
-	const struct wire_welcome *welcome = &lane->comm->welcome;
-	struct in_addr group = { welcome->multicast_group };
-	struct udp_address local;
-	char interface[64];
-
-	if (!welcome->multicast_port || !lane->comm->config.multicast)
-		return;
-	if (udp_route(&lane->comm->config.aggregator, &local, interface, sizeof(interface)) ||
-	    udp_open_group(group, (uint16_t)(welcome->multicast_port + lane->index),
-	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
-	                   &lane->comm->config.socket, &lane->group_fd))
-		log_info("no multicast: %s", trib_last_error());
+	lane->peer = config->aggregator;
+	udp_set_port(&lane->peer, (uint16_t)(udp_port(&lane->peer) + lane->index));
+	return lane->way->open(lane);
 }
 
 void lane_wake(struct lane *lane)
@@ -100,7 +75,8 @@ static void take_posts(struct lane *lane, uint64_t now)
 	while (round) {
 		struct round *next = round->next;
 
-		stream_post(&lane->stream, round, now);
+		if (!stream_post(&lane->stream, round, now))
+			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
 		round = next;
 	}
 }
@@ -121,12 +97,12 @@ static bool is_ours(const struct lane *lane, const struct wire_header *header)
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
 }
 
-static void take_packet(struct lane *lane, const void *data, uint32_t bytes, uint64_t now,
-                        bool by_group)
+static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                        bool by_group, void *context)
 {
-	const struct wire_header *header = data;
+	uint64_t now = *(const uint64_t *)context;
 
-	if (wire_parse(data, bytes) != WIRE_SOUND || !is_ours(lane, header)) {
+	if (!is_ours(lane, header)) {
 		lane->dropped++;
 		return;
 	}
@@ -139,8 +115,7 @@ static void take_packet(struct lane *lane, const void *data, uint32_t bytes, uin
 	switch (header->type) {
 	case WIRE_RESULT:
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
-			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY,
-			          "no memory for NaN and infinities");
+			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
 		break;
 	case WIRE_STATUS: {
 		const struct wire_status *status = wire_payload(header);
@@ -166,60 +141,26 @@ static void note_error(struct lane *lane, int error)
 {
 	char address[64];
 
-	if (error == -EMSGSIZE)
+	udp_text(&lane->comm->config.aggregator, address, sizeof(address));
+	if (lane->comm->config.tcp)
+		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		          "the aggregator at %s has ended: its connection is closed", address);
+	else if (error == -EMSGSIZE)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
 		          "the path's MTU has shrunk below %u bytes since the job began",
 		          lane->comm->welcome.payload + WIRE_HEADER);
-	if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
+	else if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
-		          "the aggregator at %s has ended: its port is closed",
-		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)));
+		          "the aggregator at %s has ended: its port is closed", address);
 }
 
-static void take_messages(struct lane *lane, const struct udp_rx *rx, int n, uint64_t now)
-{
-	for (int i = 0; i < n; i++) {
-		const struct udp_message *message = udp_message(rx, i);
-
-		if (message->segment == 0 || message->segment % 8) {
-			lane->dropped++;
-			continue;
-		}
-		for (uint32_t at = 0; at < message->bytes; at += message->segment) {
-			uint32_t left = message->bytes - at;
-
-			take_packet(lane, message->data + at,
-			            left < message->segment ? left : message->segment, now,
-			            rx == lane->group_rx);
-		}
-	}
-}
-
-/*
- * A STATUS tells what left before it, so it must not overtake results that
- * came to the group's socket: what our own socket gave is held until all that
- * was at the group's by then has been taken, in several calls if it is much.
- */
 static bool receive(struct lane *lane, uint64_t now)
 {
-	int of_group = (int)RX_MESSAGES;
-	bool any;
+	int n = lane->way->receive(lane, take_packet, &now);
 
-	if (lane->held <= 0)
-		lane->held = udp_receive(lane->rx, lane->fd);
-	if (lane->held < 0)
-		note_error(lane, lane->held);
-	any = lane->held > 0;
-	for (unsigned i = 0; i < GROUP_BATCHES && of_group == (int)RX_MESSAGES; i++) {
-		of_group = lane->group_fd < 0 ? 0 : udp_receive(lane->group_rx, lane->group_fd);
-		take_messages(lane, lane->group_rx, of_group, now);
-		any |= of_group > 0;
-	}
-	if (of_group < (int)RX_MESSAGES) {
-		take_messages(lane, lane->rx, lane->held, now);
-		lane->held = 0;
-	}
-	return any;
+	if (n < 0)
+		note_error(lane, n);
+	return n > 0;
 }
 
 /* The fields that the stream does not know. */
@@ -234,7 +175,7 @@ static void seal(struct lane *lane, void *packet, uint32_t bytes)
 	header->epoch = welcome->epoch;
 	if (header->type == WIRE_REPORT && lane->hears_multicast)
 		header->flags |= WIRE_HEARS_MULTICAST;
-	wire_seal(packet, bytes);
+	lane->way->seal(packet, bytes);
 }
 
 static uint64_t heartbeat_every(const struct lane *lane)
@@ -244,77 +185,38 @@ static uint64_t heartbeat_every(const struct lane *lane)
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
 
-/* Reports and heartbeats, each a message of its own; gives the bytes used of the buffer. */
-static uint32_t fill_reports(struct lane *lane, uint64_t now)
+uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet)
 {
-	uint32_t used = 0, bytes;
+	uint32_t bytes = stream_next_report(&lane->stream, now, packet);
 
-	while (udp_tx_room(lane->tx) > TX_MESSAGES / 2 &&
-	       (bytes = stream_next_report(&lane->stream, now, lane->buffer + used))) {
-		seal(lane, lane->buffer + used, bytes);
-		udp_tx_add(lane->tx, lane->buffer + used, bytes, bytes, NULL);
-		used += bytes;
-		lane->spoke_at = now;
-	}
-	if (now >= lane->spoke_at + heartbeat_every(lane)) {
-		bytes = stream_heartbeat(&lane->stream, now, lane->buffer + used);
-		seal(lane, lane->buffer + used, bytes);
-		udp_tx_add(lane->tx, lane->buffer + used, bytes, bytes, NULL);
-		used += bytes;
-		lane->spoke_at = now;
-	}
-	return used;
+	if (!bytes && now >= lane->spoke_at + heartbeat_every(lane))
+		bytes = stream_heartbeat(&lane->stream, now, packet);
+	if (!bytes)
+		return 0;
+	seal(lane, packet, bytes);
+	lane->spoke_at = now;
+	return bytes;
 }
 
-/* Packets of one length are one message; a shorter one may end it. */
-static uint32_t fill_data(struct lane *lane, uint64_t now, uint32_t used)
+uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet)
 {
-	uint32_t start = used, segment = 0, bytes = 0, data = 0;
+	uint32_t bytes =
+		pacer_free_at(&lane->pacer) <= now ? stream_next(&lane->stream, now, packet) : 0;
 
-	while (data < BATCH_BYTES && pacer_free_at(&lane->pacer) <= now) {
-		bytes = stream_next(&lane->stream, now, lane->buffer + used);
-		if (!bytes)
-			break;
-		seal(lane, lane->buffer + used, bytes);
-		pacer_sent(&lane->pacer, now, bytes);
-		if (segment &&
-		    (bytes > segment || used - start + bytes > UDP_GSO_BYTES ||
-		     (used - start) / segment >= UDP_GSO_SEGMENTS || (used - start) % segment)) {
-			udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
-			start = used;
-			segment = 0;
-		}
-		if (!segment)
-			segment = bytes;
-		used += bytes;
-		data += bytes;
-		if (udp_tx_room(lane->tx) < 2)
-			break;
-	}
-	if (used > start)
-		udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
-	return data;
+	if (!bytes)
+		return 0;
+	seal(lane, packet, bytes);
+	pacer_sent(&lane->pacer, now, bytes);
+	return bytes;
 }
 
 /* Sends what there is; true: the socket is full. *sent: whether anything left. */
 static bool send_some(struct lane *lane, uint64_t now, bool *sent)
 {
-	int error = udp_send(lane->tx, lane->fd);
-	uint32_t used;
+	int error;
 
 	*sent = false;
-	if (error == -EAGAIN)
-		return true;
-	if (error)
-		note_error(lane, error);
-	if (!udp_tx_is_empty(lane->tx))
-		return false; /* an error gave up one message; the rest comes next time */
-	used = fill_reports(lane, now);
-	used += fill_data(lane, now, used);
-	if (!used)
-		return false;
-	*sent = true;
-	error = udp_send(lane->tx, lane->fd);
+	error = lane->way->send_some(lane, now, sent);
 	if (error && error != -EAGAIN)
 		note_error(lane, error);
 	return error == -EAGAIN;
@@ -413,9 +315,10 @@ trib_status lane_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
 
-	open_group(lane);
+	lane->way->start(lane);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, comm->welcome.cells, comm->welcome.payload);
+	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
 	lane->stream.context = lane;
 	lane->pacer.rate = comm->config.rate_bps / comm->n_lanes;
@@ -442,13 +345,10 @@ void lane_close(struct lane *lane)
 		return; /* never opened */
 	if (lane->fd >= 0)
 		close(lane->fd);
-	if (lane->group_fd >= 0)
-		close(lane->group_fd);
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
-	udp_rx_free(lane->rx);
-	udp_rx_free(lane->group_rx);
-	udp_tx_free(lane->tx);
+	if (lane->way)
+		lane->way->close(lane);
 	free(lane->buffer);
 	pthread_mutex_destroy(&lane->lock);
 }

@@ -26,6 +26,8 @@ void stream_report_sent(struct stream *stream)
 	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
 	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
 
+	if (stream->reliable)
+		checked = stream->done;
 	stream_report(stream, stream->done);
 	/* Where results were last looked for; mostly one report covers both. */
 	if (checked < base && base - checked < WIRE_GROUP / 2)
@@ -60,14 +62,18 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 {
 	struct wire_header *header = packet;
 	struct wire_report *report = (void *)(header + 1);
-	uint64_t left = stream->next_base - base;
+	uint64_t left = stream->next_base - base, most = WIRE_GROUP;
 
+	if (stream->reliable && !stream->deaf)
+		most = 1; /* who owes it is all that there is to learn */
 	stream_fill_header(stream, header, WIRE_REPORT, stream->done);
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
-	report->bits = (uint32_t)(left < WIRE_GROUP ? left : WIRE_GROUP);
-	if (fill_missing(stream, report, true)) {
+	report->bits = (uint32_t)(left < most ? left : most);
+	if (stream->reliable) {
+		; /* what is not here is on its way */
+	} else if (fill_missing(stream, report, true)) {
 		stream->asked_at = report->stamp;
 	} else if (stream->ask) {
 		report->young = (uint32_t)(clamp(stream->rtt, YOUNG_MIN, PATIENCE_MAX) / 1000);
@@ -90,6 +96,8 @@ static void report_silence(struct stream *stream, uint64_t now)
 		stream->probe_at = stream->done;
 	stream_report(stream, stream->done);
 	for (int i = 1; i < STREAM_REPORTS && stream->probe_at < end; i++) {
+		if (stream->reliable && !stream->deaf)
+			break; /* only the window is of interest */
 		stream_report(stream, stream->probe_at);
 		stream->probe_at += WIRE_GROUP;
 	}
@@ -104,8 +112,10 @@ static void report_silence(struct stream *stream, uint64_t now)
 /* Results have come and no packet has said so: the window of others may hang on it. */
 static bool ack_is_due(const struct stream *stream, uint64_t now)
 {
-	uint32_t limit = stream->cells / 4 < WIRE_GROUP / 4 ? stream->cells / 4 : WIRE_GROUP / 4;
+	uint32_t limit = stream->cells / 4;
 
+	if (limit > WIRE_GROUP / 4 && !stream->reliable)
+		limit = WIRE_GROUP / 4;
 	if (!stream->since_ack || stream->since_ack > limit)
 		return stream->since_ack;
 	return stream->first ? stream->shut_at && now >= stream->shut_at + SHUT_PATIENCE / 2
@@ -218,6 +228,6 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
 		                  now);
 	flight_confirm(&stream->flight, status->stamp, lost);
-	if (find_lost_results(stream, status) || lost)
+	if ((!stream->reliable && find_lost_results(stream, status)) || lost)
 		stream_progress(stream, now); /* what comes of it should be here soon */
 }

@@ -163,6 +163,14 @@ trib_status trib_wait(trib_request **request, double seconds)
 	return status;
 }
 
+static void wait_quiet(struct trib_comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (!is_quiet(comm))
+		pthread_cond_wait(&comm->changed, &comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 trib_status request_finish(struct trib_request *request)
 {
 	struct trib_comm *comm = request->comm;
@@ -172,9 +180,8 @@ trib_status request_finish(struct trib_request *request)
 		/* The caller's buffers must be free when it gets its error. */
 		fail_timeout(request, seconds);
 		comm_fail(comm, TRIB_ERR_TIMEOUT, "%s", trib_last_error());
+		wait_quiet(comm);
 		comm_tell_failure(comm);
-		while (!wait_ended(request, 1))
-			;
 	}
 	return request_end(request);
 }

@@ -28,6 +28,7 @@ void stream_clear(struct stream *stream)
 		round_free(round);
 	}
 	stream->last = stream->fresh = stream->near = NULL;
+	early_free(stream);
 }
 
 void stream_progress(struct stream *stream, uint64_t now)
@@ -45,7 +46,7 @@ void stream_on_low(struct stream *stream, uint64_t low)
 		stream->low = low;
 }
 
-void stream_post(struct stream *stream, struct round *round, uint64_t now)
+bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 {
 	round->base = stream->next_base;
 	round->next = NULL;
@@ -61,11 +62,13 @@ void stream_post(struct stream *stream, struct round *round, uint64_t now)
 		/* Nothing to send is as good as sent. But results may have come before this. */
 		round->next_exponents = round->exponents;
 		round->next_data = round->data;
-		stream_report(stream, round->base);
+		if (!stream->reliable)
+			stream_report(stream, round->base);
 	}
 	stream->deaf += !round->receives;
 	if (stream->first == round)
 		stream_progress(stream, now);
+	return round->contributes || early_take(stream, round, now);
 }
 
 static bool all_sent(const struct round *round)
@@ -144,13 +147,15 @@ static uint32_t send_fragment(struct stream *stream, struct round *round, uint32
  * What everyone has acknowledged leaves its cell free: that is the window. It
  * may be wider than we know. If it stays shut for a while we try: the result
  * of `position - cells / 2` is here, so everyone had sent that, and most
- * likely had the result of `position - cells`. If not, the aggregator drops it.
+ * likely had the result of `position - cells`. If not, the aggregator drops it,
+ * so on a reliable path, where nothing is sent again, we wait.
  */
 uint64_t stream_window_end(const struct stream *stream, uint64_t now)
 {
 	uint64_t surely = stream->low + stream->cells, likely = stream->done + stream->cells / 2;
 
-	if (!stream->shut_at || now < stream->shut_at + SHUT_PATIENCE || surely > likely)
+	if (!stream->shut_at || now < stream->shut_at + SHUT_PATIENCE || surely > likely ||
+	    stream->reliable)
 		return surely;
 	return likely;
 }
@@ -249,9 +254,11 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 {
 	uint32_t bytes;
 
-	if (flight_is_full(&stream->flight))
+	if (!stream->reliable && flight_is_full(&stream->flight))
 		return 0;
 	bytes = next_fragment(stream, now, packet);
+	if (stream->reliable && !stream->deaf)
+		return bytes;
 	if (bytes) {
 		if (flight_wants_report(&stream->flight))
 			stream_report_sent(stream);
@@ -284,6 +291,8 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 
 	stream->stats.results++;
 	stream_on_low(stream, wire_widen(header->ack, stream->low));
+	if (!round && stream->reliable && position >= stream->next_base)
+		return early_keep(stream, header, bytes);
 	if (!round) {
 		stream->stats.duplicates++;
 		return true;
@@ -314,7 +323,7 @@ uint64_t stream_wake(const struct stream *stream, uint64_t now)
 	wake = stream->progress_at + stream->patience;
 	if (stream->shut_at && stream->since_ack && now < stream->shut_at + SHUT_PATIENCE / 2)
 		wake = stream->shut_at + SHUT_PATIENCE / 2;
-	else if (stream->shut_at && now < stream->shut_at + SHUT_PATIENCE)
+	else if (stream->shut_at && now < stream->shut_at + SHUT_PATIENCE && !stream->reliable)
 		wake = stream->shut_at + SHUT_PATIENCE;
 	return wake;
 }

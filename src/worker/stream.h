@@ -12,6 +12,10 @@
  * complete. A result that left before the STATUS and is not here was lost;
  * the next REPORT asks for it. A lost REPORT or STATUS is covered by later
  * ones: every report comes with one on the oldest unfinished group.
+ *
+ * On a path that is reliable and keeps the order nothing is looked for: the
+ * path itself holds a sender back, and REPORTs only acknowledge, ask for the
+ * window, and learn what has become of rounds without a result.
  */
 #ifndef TRIB_WORKER_STREAM_H
 #define TRIB_WORKER_STREAM_H
@@ -28,6 +32,8 @@ struct stream_stats {
 struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
+	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
+	struct early *early; /* reliable: results of rounds that are not posted yet, by cell */
 
 	uint64_t done;      /* every fragment below is finished here */
 	uint64_t low;       /* every fragment below is finished everywhere, as far as we know */
@@ -67,8 +73,8 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 /* Frees the rounds that are left. */
 void stream_clear(struct stream *stream);
 
-/* Takes the round over. */
-void stream_post(struct stream *stream, struct round *round, uint64_t now);
+/* Takes the round over. False: no memory for results that had come before. */
+bool stream_post(struct stream *stream, struct round *round, uint64_t now);
 
 /*
  * Builds the next DATA packet (all header fields but cookie, job, comm, epoch

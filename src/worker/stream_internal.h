@@ -31,6 +31,16 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
                    uint64_t now);
 uint64_t stream_window_end(const struct stream *stream, uint64_t now);
 
+/*
+ * early.c: a result may come before its round is posted here, where this rank
+ * gives nothing to it. If it will not be sent again it has to be kept. False:
+ * no memory.
+ */
+bool early_keep(struct stream *stream, const struct wire_header *header, uint32_t bytes);
+/* The round is posted: its results, if there are any, are taken. False: no memory. */
+bool early_take(struct stream *stream, const struct round *round, uint64_t now);
+void early_free(struct stream *stream);
+
 /* report.c: a report on the group from `base` on is due. */
 void stream_report(struct stream *stream, uint64_t base);
 /* Reports on all that was sent since the last ones, and on the oldest gap. */

@@ -245,15 +245,16 @@ static void invariants_check(struct bench *bench, uint64_t done_before)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct bench bench;
-	unsigned workers;
+	unsigned workers, lane;
 
 	memset(&bench, 0, sizeof(bench));
 	bench.input = (struct fuzz_input){ data, data + size };
 	bench.now = 1000000000;
 	workers = 1 + fuzz_byte(&bench.input) % 64;
-	stream_init(&bench.stream, fuzz_byte(&bench.input) % WIRE_LANES_MAX,
-	            fuzz_byte(&bench.input) % workers, workers, 2 + fuzz_byte(&bench.input) * 8u,
-	            PAYLOAD);
+	lane = fuzz_byte(&bench.input);
+	stream_init(&bench.stream, lane % WIRE_LANES_MAX, fuzz_byte(&bench.input) % workers,
+	            workers, 2 + fuzz_byte(&bench.input) * 8u, PAYLOAD);
+	bench.stream.reliable = lane & 0x80;
 	bench.stream.on_finished = on_finished;
 	bench.stream.context = &bench;
 	while (bench.input.at < bench.input.end) {

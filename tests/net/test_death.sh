@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Workers and aggregators that die, hang, come late or never: test_death.sh PATH_TO_TRIB
-# Every rank that lives has an error that names who does not, within the deadline.
+# Every rank that lives has an error that names who does not, within the deadline. On the plane that
+# TRIB_PLANE names; test_tcp.sh starts it with tcp.
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
@@ -138,7 +139,8 @@ end_all
 asked() {
 	local host
 	for host in h1 h2 h3 h4; do
-		[ "$(on $host awk '$1 == "Udp:" && $5 + 0 > 0 { print $5 }' /proc/net/snmp)" ] || return 1
+		[ "$(on $host awk '$1 == "Udp:" && $5 + 0 > 0 || $1 == "Tcp:" && $6 + 0 > 0' /proc/net/snmp)" ] ||
+			return 1
 	done
 }
 down

@@ -46,6 +46,7 @@ void cluster_environment(void)
 void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes)
 {
 	struct aggregator_options options = {
+		.plane = getenv("TRIB_PLANE"),
 		.cookie = CLUSTER_COOKIE,
 		.threads = threads,
 		.pool_bytes = pool_bytes,

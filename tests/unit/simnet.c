@@ -19,7 +19,7 @@ struct sim_packet {
 
 struct sim {
 	struct sim_options options;
-	uint64_t now, random, packets, verdicts[DENSE_VERDICTS_END];
+	uint64_t now, last_at, random, packets, verdicts[DENSE_VERDICTS_END];
 	unsigned unfinished;
 	struct stream streams[SIM_WORKERS_MAX];
 	struct dense_lane lane;
@@ -89,6 +89,9 @@ static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t by
 		if (chance(sim, sim->options.loss))
 			continue;
 		packet.at = sim->now + LATENCY + sim_random(sim) % 1000;
+		if (sim->options.reliable && packet.at <= sim->last_at)
+			packet.at = sim->last_at + 1;
+		sim->last_at = packet.at;
 		if (chance(sim, sim->options.delayed))
 			packet.at += sim_random(sim) % 3000000;
 		packet.data = malloc(bytes);
@@ -124,6 +127,7 @@ struct sim *sim_new(const struct sim_options *options)
 	for (unsigned w = 0; w < options->workers; w++) {
 		stream_init(&sim->streams[w], 0, w, options->workers, options->cells,
 		            options->payload);
+		sim->streams[w].reliable = options->reliable;
 		sim->streams[w].on_finished = on_finished;
 		sim->streams[w].context = sim;
 	}
@@ -205,8 +209,8 @@ static void aggregator_take(struct sim *sim, const struct wire_header *header, u
 			                   .cell_step = sizeof(*sim->cells) };
 
 		dense_ack(&sim->lane, header->child, header->ack);
-		dense_answer(&sim->lane, &pool, header->child, report,
-		             (uint32_t)(sim->now / 1000), status, repeat);
+		dense_answer(&sim->lane, &pool, header->child, report, (uint32_t)(sim->now / 1000),
+		             status, repeat);
 		for (uint32_t i = 0; i < status->bits; i++)
 			if (bitmap_get(repeat, i))
 				send_result(sim, report->base + i, 1ull << header->child);

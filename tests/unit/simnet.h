@@ -16,6 +16,7 @@ struct sim_options {
 	unsigned workers;
 	uint32_t cells, payload;
 	double loss, dup, delayed; /* probabilities, each way */
+	bool reliable;             /* none of that, and the order is kept */
 	uint64_t seed;
 	uint64_t start_ns[SIM_WORKERS_MAX]; /* when each begins to send */
 };

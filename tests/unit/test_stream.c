@@ -86,6 +86,15 @@ static void run(struct sim *sim)
 	packets_total += sim_packets(sim);
 }
 
+/* On a reliable path every packet is sent once, and is taken. */
+static void check_nothing_wasted(const struct sim *sim)
+{
+	assert_int_equal(sim_verdicts(sim, DENSE_AHEAD), 0);
+	assert_int_equal(sim_verdicts(sim, DENSE_STALE), 0);
+	assert_int_equal(sim_verdicts(sim, DENSE_DUPLICATE), 0);
+	assert_int_equal(sim_verdicts(sim, DENSE_FINISHED), 0);
+}
+
 /* Many rounds in flight, of every kind, with every fault, on pools from tiny to large. */
 static void test_integers_exact(void **state)
 {
@@ -94,12 +103,15 @@ static void test_integers_exact(void **state)
 		unsigned workers;
 		uint32_t cells;
 		double loss, dup, delayed;
+		bool reliable;
 	} cases[] = {
-		{ 1, 8, 0.1, 0.1, 0.1 },      { 2, 4, 0, 0, 0 },
-		{ 2, 4, 0.2, 0.2, 0.2 },      { 3, 64, 0.1, 0.05, 0.05 },
-		{ 4, 256, 0.01, 0.01, 0.3 },  { 4, 4096, 0.1, 0.05, 0.05 },
-		{ 8, 1000, 0.05, 0.5, 0.02 }, { 64, 100, 0.02, 0.02, 0.02 },
-		{ 5, 2048, 0.5, 0.1, 0.1 },
+		{ 1, 8, 0.1, 0.1, 0.1, false },      { 2, 4, 0, 0, 0, false },
+		{ 2, 4, 0.2, 0.2, 0.2, false },      { 3, 64, 0.1, 0.05, 0.05, false },
+		{ 4, 256, 0.01, 0.01, 0.3, false },  { 4, 4096, 0.1, 0.05, 0.05, false },
+		{ 8, 1000, 0.05, 0.5, 0.02, false }, { 64, 100, 0.02, 0.02, 0.02, false },
+		{ 5, 2048, 0.5, 0.1, 0.1, false },   { 2, 4, 0, 0, 0, true },
+		{ 4, 256, 0, 0, 0, true },           { 8, 4096, 0, 0, 0, true },
+		{ 64, 100, 0, 0, 0, true },
 	};
 
 	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
@@ -109,6 +121,7 @@ static void test_integers_exact(void **state)
 			                       .loss = cases[c].loss,
 			                       .dup = cases[c].dup,
 			                       .delayed = cases[c].delayed,
+			                       .reliable = cases[c].reliable,
 			                       .seed = 42 + c };
 		struct sim *sim = sim_new(&options);
 		struct job jobs[12];
@@ -124,6 +137,8 @@ static void test_integers_exact(void **state)
 			jobs[k].who = who;
 		}
 		run(sim);
+		if (options.reliable)
+			check_nothing_wasted(sim);
 		for (unsigned k = 0; k < n; k++) {
 			unsigned who = jobs[k].who;
 
@@ -346,6 +361,40 @@ static void test_pool_is_a_dial(void **state)
 	}
 }
 
+/* Results that come before their round is posted are kept where they will not be sent again. */
+static void test_early(void **state)
+{
+	(void)state;
+	for (uint32_t cells = 16; cells <= 4096; cells *= 16) {
+		struct sim_options options = {
+			.workers = 3, .cells = cells, .payload = 256, .seed = 7, .reliable = true
+		};
+		struct sim *sim = sim_new(&options);
+		struct job job;
+
+		job_make(&job, sim, 3, 5000, false);
+		for (unsigned w = 0; w < 3; w++) {
+			struct round_spec spec = { .source = job.in[w],
+				                   .target = job.out[w],
+				                   .count = job.count * 4,
+				                   .type = TRIB_U32,
+				                   .op = TRIB_SUM,
+				                   .copy = true,
+				                   .from = 0,
+				                   .to = WIRE_ALL };
+
+			sim_post(sim, w, &spec);
+			sim_run(sim, SECOND); /* the others have not called yet */
+		}
+		run(sim);
+		check_nothing_wasted(sim);
+		for (unsigned w = 0; w < 3; w++)
+			assert_memory_equal(job.out[w], job.in[0], job.count * 4);
+		job_free(&job);
+		sim_free(sim);
+	}
+}
+
 static void test_millions(void **state)
 {
 	(void)state;
@@ -379,9 +428,13 @@ static void test_millions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_integers_exact),     cmocka_unit_test(test_floats_same_bits),
-		cmocka_unit_test(test_reduce_after_guess), cmocka_unit_test(test_huge_count),
-		cmocka_unit_test(test_no_waste),           cmocka_unit_test(test_pool_is_a_dial),
+		cmocka_unit_test(test_integers_exact),
+		cmocka_unit_test(test_floats_same_bits),
+		cmocka_unit_test(test_reduce_after_guess),
+		cmocka_unit_test(test_huge_count),
+		cmocka_unit_test(test_no_waste),
+		cmocka_unit_test(test_pool_is_a_dial),
+		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_millions),
 	};
 

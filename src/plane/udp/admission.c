@@ -28,10 +28,7 @@ static void send_welcome(struct aggregator *aggregator, struct welcome_packet *p
 	packet->header.type = WIRE_WELCOME;
 	if (bytes < least)
 		bytes = least;
-	wire_seal(packet, bytes);
-	if (sendto(aggregator->threads[0].fd, packet, bytes, 0, (const void *)&to->storage,
-	           to->length) < 0)
-		log_debug("cannot answer a join with %u bytes", bytes);
+	thread_answer(&aggregator->threads[0], packet, bytes, to);
 }
 
 static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
@@ -203,6 +200,12 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 {
 	const struct wire_join *join = wire_payload(header);
 
+	if (aggregator->carrier == &carrier_tcp && !from->link) {
+		refuse(aggregator, header, bytes, from,
+		       "this aggregator is on the TCP plane (tribd --plane tcp): its workers need "
+		       "TRIB_PLANE=tcp");
+		return false;
+	}
 	if (join->size < 1 || join->size > WIRE_CHILDREN_MAX || join->rank >= join->size) {
 		refuse(aggregator, header, bytes, from,
 		       "rank %u of %u: an aggregator takes 1 to %u ranks", join->rank, join->size,

@@ -8,43 +8,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define RX_MESSAGES 16u
-#define TX_MESSAGES 512u
 #define HEADERS (20u + 8u + WIRE_HEADER) /* of IPv4 and UDP and ours */
+
+static const struct carrier *const carriers[] = { &carrier_udp, &carrier_tcp };
+
+static bool is_xdp(const char *plane)
+{
+	return plane && strcmp(plane, "xdp") == 0;
+}
+
+static const struct carrier *carrier_find(const char *plane)
+{
+	if (is_xdp(plane))
+		return &carrier_udp;
+	for (unsigned i = 0; i < sizeof(carriers) / sizeof(*carriers); i++)
+		if (!plane || strcmp(carriers[i]->plane, plane) == 0)
+			return carriers[i];
+	return NULL;
+}
 
 static trib_status open_thread(struct aggregator *aggregator, unsigned index)
 {
 	struct thread *thread = &aggregator->threads[index];
 	struct udp_address address = aggregator->options.listen;
-	bool gso;
-	int one = 1;
-	trib_status status;
 
-	if (index)
-		udp_set_port(&address, (uint16_t)(aggregator->port + index));
-	status = udp_open(&address, NULL, &aggregator->options.socket, &thread->fd, &gso);
-	if (status != TRIB_OK)
-		return status;
-	if (index == 0) {
-		struct udp_address bound = { .length = sizeof(bound.storage) };
-
-		if (getsockname(thread->fd, (void *)&bound.storage, &bound.length))
-			return status_fail_errno("cannot read back the port");
-		aggregator->port = udp_port(&bound);
-	}
-	/* Errors of single peers are told apart, see drain_errors(). */
-	setsockopt(thread->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
-	setsockopt(thread->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
 	thread->aggregator = aggregator;
 	thread->index = index;
-	thread->rx = udp_rx_new(RX_MESSAGES);
-	thread->tx = udp_tx_new(TX_MESSAGES, gso);
 	pthread_mutex_init(&thread->lock, NULL);
-	if (!thread->rx || !thread->tx)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	return TRIB_OK;
+	if (index)
+		udp_set_port(&address, (uint16_t)(aggregator->port + index));
+	return aggregator->carrier->open(thread, &address);
 }
 
 /* Loads the program and puts it on the interfaces that lead to workers. */
@@ -74,7 +68,7 @@ static trib_status open_xdp(struct aggregator *aggregator)
 /* Which plane it is to be. Only a program of somebody else's is an error. */
 static trib_status choose_plane(struct aggregator *aggregator)
 {
-	trib_status status = aggregator->options.xdp ? open_xdp(aggregator) : TRIB_OK;
+	trib_status status = is_xdp(aggregator->options.plane) ? open_xdp(aggregator) : TRIB_OK;
 	char text[360];
 
 	if (status == TRIB_ERR_CONFIG)
@@ -90,7 +84,8 @@ static trib_status choose_plane(struct aggregator *aggregator)
 		         xdp_describe(aggregator->xdp, text, sizeof(text)));
 		log_notice("plane %s", aggregator->plane);
 	} else {
-		snprintf(aggregator->plane, sizeof(aggregator->plane), "udp");
+		snprintf(aggregator->plane, sizeof(aggregator->plane), "%s",
+		         aggregator->carrier->plane);
 	}
 	return TRIB_OK;
 }
@@ -102,9 +97,12 @@ const char *aggregator_plane(const struct aggregator *aggregator)
 
 trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)
 {
+	const struct carrier *carrier = carrier_find(options->plane);
 	struct aggregator *aggregator;
 	trib_status status;
 
+	if (!carrier)
+		return status_fail(TRIB_ERR_ARGUMENT, "there is no plane \"%s\"", options->plane);
 	if (options->threads < 1 || options->threads > THREADS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "%u threads: 1 to %u are possible",
 		                   options->threads, THREADS_MAX);
@@ -112,6 +110,7 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	if (!aggregator)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
 	aggregator->options = *options;
+	aggregator->carrier = carrier;
 	aggregator->started_at = clock_now();
 	for (unsigned i = 0; i < THREADS_MAX; i++)
 		aggregator->threads[i].fd = -1;
@@ -164,10 +163,8 @@ void aggregator_free(struct aggregator *aggregator)
 
 		for (unsigned id = 0; id < COMMS_MAX; id++)
 			lane_free(thread->inbox[id]);
-		if (thread->fd >= 0)
-			close(thread->fd);
-		udp_rx_free(thread->rx);
-		udp_tx_free(thread->tx);
+		if (thread->aggregator)
+			aggregator->carrier->close(thread);
 	}
 	registry_free(aggregator);
 	xdp_close(aggregator->xdp);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plane/udp: the aggregator in user space, without privilege: UDP sockets
- * around engine/dense.h. It owns sockets, threads and pools; it never decides
- * what a sum is.
+ * plane/udp: the aggregator in user space, without privilege: sockets around
+ * engine/dense.h. It owns sockets, threads and pools; it never decides what a
+ * sum is. Datagrams are here, connections in plane/tcp; what is between them
+ * and the sums serves both (struct carrier).
  *
  * Thread t listens on port + t and owns lane t of every communicator, so that
  * no lock is on the way of a packet. Thread 0 also lets workers in and out
@@ -14,14 +15,14 @@
 #include "path/udp.h"
 
 struct aggregator_options {
+	const char *plane; /* "udp", "tcp", or "xdp": udp, and the kernel sums; NULL: udp */
 	struct udp_address listen;
 	uint64_t cookie;     /* what a worker must show to be let in */
 	unsigned threads;    /* at least as many as a job has lanes */
 	uint64_t pool_bytes; /* the most that all pools may take; 0: no limit */
 	bool multicast;
-	bool xdp;               /* sum in the kernel where that can be */
-	bool native;            /* there: in the driver where that can be */
-	const char *interfaces; /* there: which, "eth0,eth1"; NULL: those with the address */
+	bool native;            /* xdp: in the driver where that can be */
+	const char *interfaces; /* xdp: which, "eth0,eth1"; NULL: those with the address */
 	const char *pin;        /* cores for the threads, "0,1"; NULL: none */
 	struct udp_options socket;
 };

@@ -94,20 +94,26 @@ static void add_counters(struct counters *sum, const struct counters *one)
 static void put_kernel(struct text *text, struct counters *sum, struct xdp_plane *plane)
 {
 	struct xdp_counts counts;
+	uint64_t packets = 0;
 
 	xdp_count(plane, &counts);
-	put(text, ",\"kernel_packets\":%llu,\"kernel_payload_bytes\":%llu",
-	    (unsigned long long)counts.packets, (unsigned long long)counts.payload);
+	counts.verdicts[DENSE_ADDED] += counts.added;
+	for (unsigned i = 0; i <= XDP_CORRUPTED; i++) {
+		packets += counts.verdicts[i];
+		if (i < DENSE_VERDICTS_END)
+			sum->verdicts[i] += counts.verdicts[i];
+	}
+	put(text, ",\"kernel_s\":%.6f,\"kernel_packets\":%llu,\"kernel_payload_bytes\":%llu",
+	    xdp_run_time(plane), (unsigned long long)packets, (unsigned long long)counts.payload);
 	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
 	    (unsigned long long)counts.results, (unsigned long long)counts.busy, xdp_pools(plane));
-	sum->packets += counts.packets;
-	sum->bytes += counts.bytes;
+	sum->packets += packets;
+	sum->bytes += (counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER +
+	              counts.payload;
 	sum->payload += counts.payload;
+	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED];
 	sum->results += counts.results;
 	sum->sends += counts.sends;
-	sum->drops[WIRE_FAULT_CHECK] += counts.corrupted;
-	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++)
-		sum->verdicts[i] += counts.verdicts[i];
 }
 
 static void put_plane(struct text *text, const struct aggregator *aggregator, size_t most)
@@ -115,7 +121,7 @@ static void put_plane(struct text *text, const struct aggregator *aggregator, si
 	char why[sizeof(aggregator->plane)];
 
 	snprintf(why, sizeof(why), "%.*s", (int)most, aggregator->plane);
-	put_text(text, "plane", aggregator->xdp ? "xdp" : "udp");
+	put_text(text, "plane", aggregator->xdp ? "xdp" : aggregator->carrier->plane);
 	put(text, ",");
 	put_text(text, "why", why);
 }

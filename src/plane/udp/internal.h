@@ -65,7 +65,9 @@ struct comm {
 
 struct result_entry {
 	uint64_t position;
-	uint8_t child; /* WIRE_ALL: whoever wants it; else a repeat for one */
+	uint8_t child;  /* WIRE_ALL: whoever wants it; else a repeat for one */
+	uint8_t to;     /* tcp: what the cell says, so that sending need not look there */
+	uint16_t bytes; /* ... header included */
 };
 
 /* Whether a child gets what the kernel sends. */
@@ -92,7 +94,8 @@ struct lane {
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
-	uint32_t recent_results; /* of late, and how many of them each child has lost */
+	uint64_t heads[WIRE_CHILDREN_MAX]; /* tcp: each child's own */
+	uint32_t recent_results;           /* of late, and how many of them each child has lost */
 	uint32_t recent_losses[WIRE_CHILDREN_MAX];
 	uint64_t single_until; /* no multicast until then: sends wait for the slowest link */
 	struct watch watches[WIRE_CHILDREN_MAX];
@@ -104,11 +107,13 @@ struct lane {
 struct thread {
 	struct aggregator *aggregator;
 	unsigned index;
-	int fd;
+	int fd; /* for datagrams */
 	pthread_t id;
 	bool started;
 	struct udp_rx *rx;
 	struct udp_tx *tx;
+	bool blocked;                /* the socket takes no more for now */
+	struct connections *streams; /* tcp */
 	uint64_t now;
 	struct lane *lanes[COMMS_MAX]; /* by the communicator's id */
 	uint64_t scratch[64][512 / 8]; /* small packets until they are sent */
@@ -125,8 +130,41 @@ struct thread {
 	bool outbox[COMMS_MAX];
 };
 
+/*
+ * What carries packets to and from children. All that is above it (lanes, the
+ * registry, admission) is the same for every plane. An address names a child;
+ * where there are connections, its `link` says which.
+ */
+struct carrier {
+	const char *plane;
+	/* Sockets and buffers of a thread; thread 0 finds the port. */
+	trib_status (*open)(struct thread *thread, const struct udp_address *listen);
+	void (*close)(struct thread *thread);
+	/* Gets what has come; may sleep up to TICK_NS. Then thread->now is set, and it is taken. */
+	int (*fetch)(struct thread *thread);
+	void (*take)(struct thread *thread, int n);
+	/* Sends what is queued, as far as the sockets take it. */
+	void (*flush)(struct thread *thread);
+	/* Nothing had come and all is sent: sleeps until something comes, up to TICK_NS. */
+	void (*rest)(struct thread *thread);
+	/* A small packet, which is sealed; dropped if there is no room. */
+	void (*send)(struct thread *thread, const void *packet, uint32_t bytes,
+	             const struct udp_address *to);
+	/* The same at once, up to the longest packet: to those who are not in yet. */
+	void (*answer)(struct thread *thread, void *packet, uint32_t bytes,
+	               const struct udp_address *to);
+	/* False: not all of the lane's queue could be handed over. */
+	bool (*send_results)(struct thread *thread, struct lane *lane);
+	/* The lane's memory goes away. */
+	void (*forget)(struct thread *thread, struct lane *lane);
+	void (*tick)(struct thread *thread);
+};
+
+extern const struct carrier carrier_udp, carrier_tcp;
+
 struct aggregator {
 	struct aggregator_options options;
+	const struct carrier *carrier;
 	uint16_t port;
 	_Atomic bool stop;
 	unsigned n_threads;
@@ -156,6 +194,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
                   const struct wire_header *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);
 void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
+void registry_fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns);
 void registry_free(struct aggregator *aggregator);
 
 /* failure.c: a communicator fails once, and every rank hears why. */
@@ -184,16 +223,34 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from);
 void lane_take_abort(struct lane *lane, const struct wire_header *header);
-/* results.c: fills thread->tx from the lane's queue; false: tx is full. */
+/* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
+/* results.c: the header in front of the sum, to be sealed. */
+void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
+                 bool again);
+/* Fills thread->tx from the lane's queue; false: tx is full. */
+bool results_send_udp(struct thread *thread, struct lane *lane);
 
 /* thread.c */
 void *thread_main(void *thread);
-/* A small packet from the scratch space, sealed and queued; dropped if there is no room. */
+/* A small packet, sealed and queued; dropped if there is no room. */
 void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
                  const struct udp_address *to);
+void thread_answer(struct thread *thread, void *packet, uint32_t bytes,
+                   const struct udp_address *to);
 void thread_post(struct thread *thread, unsigned id, struct lane *lane);
+/* Takes up lanes that thread 0 has made, and gives up those that are over. */
+void thread_read_mail(struct thread *thread);
+/* A packet in which the parser found this fault, or none. False: dropped, and counted. */
+bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                 enum wire_fault fault, const struct udp_address *from);
+
+/* datagrams.c: also how a plane without datagrams answers queries. */
+trib_status datagrams_open(struct thread *thread, const struct udp_address *listen);
+void datagrams_close(struct thread *thread);
+void datagrams_answer(struct thread *thread, void *packet, uint32_t bytes,
+                      const struct udp_address *to);
 
 /* describe.c */
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size);

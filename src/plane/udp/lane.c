@@ -114,7 +114,7 @@ bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child)
 	if (child != WIRE_ALL && used >= lane->dense->cells)
 		return false;
 	lane->queue[lane->tail++ % (2 * (uint64_t)lane->dense->cells)] =
-		(struct result_entry){ position, child };
+		(struct result_entry){ .position = position, .child = child };
 	return true;
 }
 

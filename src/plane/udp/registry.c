@@ -175,7 +175,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 	dense_update_low(lane->dense);
 }
 
-static void fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns)
+void registry_fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns)
 {
 	char text[160];
 
@@ -200,7 +200,7 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 		silent =
 			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
 		if (silent > dead_after) {
-			fail_silent(comm, rank, "nothing has come from it", silent);
+			registry_fail_silent(comm, rank, "nothing has come from it", silent);
 		} else if (silent > PING_AFTER) {
 			/* If its process is gone, the kernel there will say so. */
 			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
@@ -275,9 +275,9 @@ void registry_refused(struct aggregator *aggregator, const struct udp_address *a
 		for (unsigned rank = 0; rank < lane->comm->size; rank++)
 			if (!(lane->comm->gone & dense_bit(rank)) &&
 			    udp_same(&lane->addresses[rank], address))
-				fail_silent(lane->comm, rank,
-				            "its port is closed, so its process has ended",
-				            thread->now - lane->heard_at[rank]);
+				registry_fail_silent(lane->comm, rank,
+				                     "its port is closed, so its process has ended",
+				                     thread->now - lane->heard_at[rank]);
 	}
 }
 

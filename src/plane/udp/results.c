@@ -17,8 +17,8 @@ struct run {
 	uint8_t child, to;
 };
 
-/* The header in front of the sum. */
-static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *packet, bool again)
+void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
+                 bool again)
 {
 	struct wire_header *header = (struct wire_header *)(void *)packet;
 
@@ -29,7 +29,6 @@ static void seal_result(struct lane *lane, struct dense_cell *cell, uint8_t *pac
 	header->scale = cell->scale;
 	header->from = cell->from;
 	header->to = cell->to;
-	wire_seal(packet, WIRE_HEADER + cell->bytes);
 }
 
 /* May the packet of this entry join the run? Full packets lie side by side; the last may be short.
@@ -96,7 +95,30 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 	lane->recent_results = 0;
 }
 
-bool lane_send_results(struct thread *thread, struct lane *lane)
+/*
+ * Puts the header in front of a result that is still there. The kernel may be
+ * about to use the cell for the next fragment: without its lock, this one's
+ * `complete` might be taken for that one's.
+ */
+static bool take_result(struct thread *thread, struct lane *lane, const struct result_entry *entry,
+                        struct dense_cell *cell, uint8_t *packet)
+{
+	bool is_there;
+
+	if (lane->xdp)
+		xdp_cell_lock(cell);
+	is_there = cell->position == entry->position && cell->complete;
+	if (is_there) {
+		result_head(lane, cell, packet, entry->child != WIRE_ALL);
+		wire_seal(packet, WIRE_HEADER + cell->bytes);
+		cell->sent_at = (uint32_t)(thread->now / 1000);
+	}
+	if (lane->xdp)
+		xdp_cell_unlock(cell);
+	return is_there;
+}
+
+bool results_send_udp(struct thread *thread, struct lane *lane)
 {
 	uint64_t ring = 2 * (uint64_t)lane->dense->cells;
 	struct run run = { 0 };
@@ -107,7 +129,7 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 		struct dense_cell *cell = dense_cell(&lane->pool, index);
 		uint8_t *packet = dense_packet(&lane->pool, index);
 
-		if (cell->position != entry->position || !cell->complete) {
+		if (!take_result(thread, lane, entry, cell, packet)) {
 			lane->head++; /* a repeat that nobody needs any more */
 			continue;
 		}
@@ -119,8 +141,6 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 				return false;
 			run = (struct run){ .data = packet, .child = entry->child, .to = cell->to };
 		}
-		seal_result(lane, cell, packet, entry->child != WIRE_ALL);
-		cell->sent_at = (uint32_t)(thread->now / 1000);
 		run.bytes += WIRE_HEADER + cell->bytes;
 		run.segments++;
 		run.next = entry->position + 1;

@@ -2,13 +2,7 @@
 #include "plane/udp/internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 
-#include <errno.h>
-#include <linux/errqueue.h>
-#include <netinet/ip_icmp.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #define STOPPED_FOR (NSEC_PER_SEC / 2) /* a longer gap means that we were not running */
@@ -16,17 +10,18 @@
 void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
                  const struct udp_address *to)
 {
-	uint64_t *copy;
+	thread->aggregator->carrier->send(thread, packet, bytes, to);
+}
 
-	if (udp_tx_is_empty(thread->tx))
-		thread->scratch_used = 0;
-	if (thread->scratch_used == sizeof(thread->scratch) / sizeof(thread->scratch[0]) ||
-	    !udp_tx_room(thread->tx) || bytes > sizeof(thread->scratch[0]))
-		return; /* it counts as lost */
-	copy = thread->scratch[thread->scratch_used++];
-	memcpy(copy, packet, bytes);
-	wire_seal(copy, bytes);
-	udp_tx_add(thread->tx, copy, bytes, bytes, to);
+void thread_answer(struct thread *thread, void *packet, uint32_t bytes,
+                   const struct udp_address *to)
+{
+	thread->aggregator->carrier->answer(thread, packet, bytes, to);
+}
+
+bool lane_send_results(struct thread *thread, struct lane *lane)
+{
+	return thread->aggregator->carrier->send_results(thread, lane);
 }
 
 void thread_post(struct thread *thread, unsigned id, struct lane *lane)
@@ -49,12 +44,12 @@ static void drop_lane(struct thread *thread, unsigned id)
 	if (!lane)
 		return;
 	thread->lanes[id] = NULL;
-	udp_tx_clear(thread->tx); /* it may point into the pool; what is lost is asked for again */
+	thread->aggregator->carrier->forget(thread, lane);
 	atomic_fetch_sub(&lane->comm->users, 1);
 	lane_free(lane);
 }
 
-static void read_mail(struct thread *thread)
+void thread_read_mail(struct thread *thread)
 {
 	if (!atomic_load_explicit(&thread->mail, memory_order_acquire))
 		return;
@@ -108,137 +103,66 @@ static void answer_query(struct thread *thread, const struct wire_header *header
 	                           sizeof(packet.text));
 	uint32_t bytes = WIRE_HEADER + (((uint32_t)length + 8) & ~7u);
 
-	wire_seal(&packet, bytes);
-	if (sendto(thread->fd, &packet, bytes, 0, (const void *)&from->storage, from->length) < 0)
-		log_debug("cannot answer a query: %s", strerror(errno));
+	thread_answer(thread, &packet, bytes, from);
 }
 
 /* JOIN and QUERY show the job's cookie, as nobody has been given another one yet. */
-static void take_visitor(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+static bool take_visitor(struct thread *thread, const struct wire_header *header, uint32_t bytes,
                          const struct udp_address *from)
 {
-	if (thread->index != 0)
+	if (thread->index != 0) {
 		thread->counters.drops[DROP_LANE]++;
-	else if (header->cookie != thread->aggregator->options.cookie)
+		return false;
+	}
+	if (header->cookie != thread->aggregator->options.cookie) {
 		thread->counters.drops[DROP_COOKIE]++;
-	else if (header->type == WIRE_JOIN)
+		return false;
+	}
+	if (header->type == WIRE_JOIN)
 		registry_join(thread->aggregator, header, bytes, from);
 	else
 		answer_query(thread, header, from);
+	return true;
 }
 
-static void take_packet(struct thread *thread, const void *data, uint32_t bytes,
-                        const struct udp_address *from)
+bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                 enum wire_fault fault, const struct udp_address *from)
 {
-	const struct wire_header *header = data;
-	enum wire_fault fault = wire_parse(data, bytes);
 	struct lane *lane;
 
 	thread->counters.packets++;
 	thread->counters.bytes += bytes;
 	if (fault != WIRE_SOUND) {
 		thread->counters.drops[fault]++;
-		return;
+		return false;
 	}
 	switch (header->type) {
+	case WIRE_JOIN:
+	case WIRE_QUERY:
+		return take_visitor(thread, header, bytes, from);
 	case WIRE_DATA:
 		lane = admit(thread, header);
 		if (lane)
 			lane_take_data(thread, lane, header, bytes - WIRE_HEADER);
-		break;
+		return lane != NULL;
 	case WIRE_REPORT:
 		lane = admit(thread, header);
 		if (lane)
 			lane_take_report(thread, lane, header, from);
-		break;
-	case WIRE_JOIN:
-	case WIRE_QUERY:
-		take_visitor(thread, header, bytes, from);
-		break;
+		return lane != NULL;
 	case WIRE_ABORT:
 		lane = admit(thread, header);
 		if (lane)
 			lane_take_abort(lane, header);
-		break;
+		return lane != NULL;
 	case WIRE_BYE:
 		lane = admit(thread, header);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
-		break;
+		return lane != NULL;
 	default:
 		thread->counters.drops[DROP_UNEXPECTED]++;
-	}
-}
-
-static void take_message(struct thread *thread, const struct udp_message *message)
-{
-	if (message->segment == 0 || message->segment % 8) {
-		/* Packets behind the first would not be aligned. */
-		uint64_t n = message->segment ? (message->bytes - 1) / message->segment + 1 : 1;
-
-		thread->counters.packets += n;
-		thread->counters.drops[WIRE_FAULT_LENGTH] += n;
-		return;
-	}
-	for (uint32_t at = 0; at < message->bytes; at += message->segment) {
-		uint32_t left = message->bytes - at;
-
-		take_packet(thread, message->data + at,
-		            left < message->segment ? left : message->segment, &message->from);
-	}
-}
-
-/* The kernel tells of ports that are closed: processes that have ended. */
-static void drain_errors(struct thread *thread)
-{
-	for (;;) {
-		uint8_t control[512], data[64];
-		struct udp_address peer = { .length = sizeof(peer.storage) };
-		struct iovec vector = { data, sizeof(data) };
-		struct msghdr message = { .msg_name = &peer.storage,
-			                  .msg_namelen = peer.length,
-			                  .msg_iov = &vector,
-			                  .msg_iovlen = 1,
-			                  .msg_control = control,
-			                  .msg_controllen = sizeof(control) };
-
-		if (recvmsg(thread->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
-			return;
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-			struct sock_extended_err error;
-
-			if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
-			    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
-				continue;
-			memcpy(&error, CMSG_DATA(c), sizeof(error));
-			peer.length = message.msg_namelen;
-			if (error.ee_errno == ECONNREFUSED && thread->index == 0)
-				registry_refused(thread->aggregator, &peer);
-		}
-	}
-}
-
-/* Moves what is queued; true: something still waits for room in the socket. */
-static bool send_all(struct thread *thread)
-{
-	for (;;) {
-		bool more = false;
-		int error = udp_send(thread->tx, thread->fd);
-
-		if (error == -EAGAIN)
-			return true;
-		if (error) {
-			drain_errors(thread);
-			continue;
-		}
-		for (unsigned id = 0; id < thread->ids && !more; id++) {
-			struct lane *lane = thread->lanes[id];
-
-			if (lane && lane->head != lane->tail)
-				more = !lane_send_results(thread, lane);
-		}
-		if (udp_tx_is_empty(thread->tx) && !more)
-			return false;
+		return false;
 	}
 }
 
@@ -267,44 +191,41 @@ static void publish(struct thread *thread)
 	pthread_mutex_unlock(&thread->lock);
 }
 
+static void tick(struct thread *thread, uint64_t gap)
+{
+	publish(thread);
+	if (thread->index == 0)
+		registry_tick(thread->aggregator, gap);
+	else
+		see_leavers(thread);
+	thread->aggregator->carrier->tick(thread);
+}
+
 void *thread_main(void *argument)
 {
 	struct thread *thread = argument;
 	struct aggregator *aggregator = thread->aggregator;
-	uint64_t last = clock_now(), tick = last;
-	bool blocked = false;
+	const struct carrier *carrier = aggregator->carrier;
+	uint64_t last = clock_now(), tick_at = last;
 
 	while (!atomic_load_explicit(&aggregator->stop, memory_order_relaxed)) {
-		int n = udp_receive(thread->rx, thread->fd);
+		int n = carrier->fetch(thread);
 		uint64_t gap;
 
 		thread->now = clock_now();
 		gap = thread->now - last > STOPPED_FOR ? thread->now - last : 0;
 		last = thread->now;
-		read_mail(thread);
-		if (n < 0)
-			drain_errors(thread);
-		for (int i = 0; i < n; i++)
-			take_message(thread, udp_message(thread->rx, i));
-		read_mail(thread); /* a join may have made a lane that comes next */
-		blocked = send_all(thread);
-		if (gap || thread->now >= tick) {
-			tick = thread->now + TICK_NS;
-			publish(thread);
-			if (thread->index == 0)
-				registry_tick(aggregator, gap);
-			else
-				see_leavers(thread);
-			blocked = send_all(thread);
+		thread_read_mail(thread);
+		carrier->take(thread, n);
+		thread_read_mail(thread); /* a join may have made a lane that comes next */
+		carrier->flush(thread);
+		if (gap || thread->now >= tick_at) {
+			tick_at = thread->now + TICK_NS;
+			tick(thread, gap);
+			carrier->flush(thread);
 		}
-		if (n <= 0 && !aggregator->options.socket.busy_poll) {
-			struct pollfd wait = { .fd = thread->fd,
-				               .events =
-				                       (short)(POLLIN | (blocked ? POLLOUT : 0)) };
-
-			if (poll(&wait, 1, (int)(TICK_NS / 1000000)) > 0 && wait.revents & POLLERR)
-				drain_errors(thread);
-		}
+		if (n <= 0 && !aggregator->options.socket.busy_poll)
+			carrier->rest(thread);
 	}
 	for (unsigned id = 0; id < COMMS_MAX; id++)
 		drop_lane(thread, id);

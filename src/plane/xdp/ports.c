@@ -63,7 +63,7 @@ static int links_list(struct link *links)
 			n = -1;
 			break;
 		}
-		for (unsigned left = (unsigned)got; NLMSG_OK(message, left);
+		for (uint32_t left = (uint32_t)got; NLMSG_OK(message, left);
 		     message = NLMSG_NEXT(message, left)) {
 			if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR)
 				more = false;

@@ -2,10 +2,11 @@
 #include "plane/xdp/xdp.h"
 
 #include "base/log.h"
-#include "plane.skel.h"
+#include "plane.skel.h" /* after the structs that it has in it */
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -82,9 +83,9 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 	plane->payload =
 		options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u : XDP_PAYLOAD_MAX;
 	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
-	bpf->rodata->first_port = options->port;
-	bpf->rodata->ports = options->lanes;
-	bpf->rodata->payload_max = plane->payload;
+	bpf->rodata->settings = (struct xdp_settings){ .first_port = options->port,
+		                                       .ports = options->lanes,
+		                                       .payload = plane->payload };
 	error = bpf_map__set_value_size(bpf_map__inner_map(bpf->maps.pools),
 	                                (uint32_t)sizeof(struct xdp_cell) + plane->payload);
 	return error ? error : plane_bpf__load(bpf);
@@ -355,6 +356,22 @@ void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
 	free(each);
 }
 
+double xdp_run_time(struct xdp_plane *plane)
+{
+	const struct bpf_program *programs[] = { plane->bpf->progs.aggregate,
+		                                 plane->bpf->progs.fan_out };
+	double seconds = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t length = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(programs[i]), &info, &length) == 0)
+			seconds += (double)info.run_time_ns / 1e9;
+	}
+	return seconds;
+}
+
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 {
 	const struct plane_bpf *bpf = plane->bpf;
@@ -419,18 +436,32 @@ static void route_settle(struct xdp_route *route)
 	}
 }
 
+/* Bytes of Ethernet with its tags, 0: not as we know it. */
+static uint8_t seen_l2(const struct xdp_seen *seen)
+{
+	uint8_t l2 = 14;
+
+	while (l2 <= 22) {
+		unsigned type = (unsigned)seen->head[l2 - 2] << 8 | seen->head[l2 - 1];
+
+		if (type == ETH_P_IP || type == ETH_P_IPV6)
+			return l2;
+		l2 += 4;
+	}
+	return 0;
+}
+
 /* The way back: what came from there goes there. */
 static bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen)
 {
 	uint8_t *ip;
 
-	if ((seen->l2 != 14 && seen->l2 != 18 && seen->l2 != 22) ||
-	    (seen->l3 != 20 && seen->l3 != 40))
-		return false;
 	memset(route, 0, sizeof(*route));
 	route->ifindex = seen->ifindex;
-	route->l2 = seen->l2;
-	route->l3 = seen->l3;
+	route->l2 = seen_l2(seen);
+	route->l3 = (uint8_t)(seen->at - 8 - route->l2);
+	if (!route->l2 || (route->l3 != 20 && route->l3 != 40))
+		return false;
 	memcpy(route->head, seen->head, sizeof(route->head));
 	ip = route->head + route->l2;
 	swap(route->head, route->head + 6, 6);
@@ -448,20 +479,21 @@ static bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *
 {
 	const struct sockaddr_in6 *six = (const void *)&from->storage;
 	const struct sockaddr_in *four = (const void *)&from->storage;
-	const uint8_t *ip = seen->head + seen->l2;
+	unsigned l2 = seen_l2(seen), l3 = seen->at - 8 - l2;
+	const uint8_t *ip = seen->head + l2;
 
-	if (seen->l2 + seen->l3 + 8u > XDP_HEAD_MAX)
+	if (!l2 || seen->at > XDP_HEAD_MAX || (l3 != 20 && l3 != 40))
 		return false;
 	if (from->storage.ss_family == AF_INET6) {
 		const uint8_t *address = six->sin6_addr.s6_addr;
 
-		if (seen->l3 == 20) /* a socket for both takes IPv4 as ::ffff:a.b.c.d */
+		if (l3 == 20) /* a socket for both takes IPv4 as ::ffff:a.b.c.d */
 			return IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) &&
 			       !memcmp(ip + 12, address + 12, 4) &&
 			       !memcmp(ip + 20, &six->sin6_port, 2);
 		return !memcmp(ip + 8, address, 16) && !memcmp(ip + 40, &six->sin6_port, 2);
 	}
-	return seen->l3 == 20 && !memcmp(ip + 12, &four->sin_addr, 4) &&
+	return l3 == 20 && !memcmp(ip + 12, &four->sin_addr, 4) &&
 	       !memcmp(ip + 20, &four->sin_port, 2);
 }
 

@@ -108,6 +108,8 @@ static inline void xdp_cell_unlock(struct dense_cell *cell)
 }
 
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
+/* Seconds that the programs ran, on all cores; 0 while the kernel's BPF statistics are off. */
+double xdp_run_time(struct xdp_plane *plane);
 /* How many lanes have a pool in the kernel. */
 unsigned xdp_pools(const struct xdp_plane *plane);
 

@@ -9,9 +9,10 @@
  * cell has a lock, held while one packet is judged and added. The daemon
  * takes the same lock for what comes by way of its sockets.
  *
- * The verifier walks every loop; two things keep that walk short. Loops have
- * constant ends, and lengths that a loop compares with are made unknown again
- * behind it (`hide`), so that what follows is not walked once for each.
+ * The verifier walks every loop, and what follows it once for each way out. So
+ * the ways part where loops do: functions that are not static are walked by
+ * themselves, once. They are given numbers and find the rest anew. And `hide`
+ * makes known numbers unknown again.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -31,8 +32,11 @@
 #define VLAN_TAGS 2
 #define ALWAYS static __always_inline
 
+/* Beside the engine's verdicts. */
+enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE };
+
 /* Set by the daemon before the program is loaded. */
-const volatile __u32 first_port = 0, ports = 0, payload_max = 0;
+const volatile struct xdp_settings settings = { 0 };
 
 /* Never written, but only we know that. */
 __u64 hidden_zero;
@@ -96,7 +100,25 @@ struct {
 
 ALWAYS __u32 hide(__u32 number)
 {
-	return number + (__u32)hidden_zero;
+	number += (__u32)hidden_zero;
+	__asm__ volatile("" : "+r"(number)); /* from the compiler too */
+	return number;
+}
+
+/* An index within bounds that the verifier sees: the compiler knows them and would leave it out. */
+ALWAYS __u32 bound(__u32 number, __u32 mask)
+{
+	__asm__("" : "+r"(number));
+	return number & mask;
+}
+
+/* Without a loop, and without an instruction that BPF has not. */
+ALWAYS __u32 popcount(__u64 bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555ull;
+	bits = (bits & 0x3333333333333333ull) + (bits >> 2 & 0x3333333333333333ull);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return bits * 0x0101010101010101ull >> 56;
 }
 
 /* ---- frames ---- */
@@ -105,7 +127,6 @@ struct frame {
 	__u32 at;    /* where our packet begins in the frame */
 	__u32 bytes; /* of payload */
 	__u32 port;
-	__u8 l2, l3;
 };
 
 /*
@@ -144,7 +165,6 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		proto = vlan[1];
 		at += 4;
 	}
-	frame->l2 = hide(at);
 	if (proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = data + at;
 
@@ -165,7 +185,6 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 	}
 	if (next != IPPROTO_UDP)
 		return 0;
-	frame->l3 = hide(l3);
 	/* One way on for all kinds of frame. */
 	at = hide(at + l3) & 127;
 	udp = data + at;
@@ -174,7 +193,8 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 	frame->at = at + sizeof(*udp);
 	frame->port = bpf_ntohs(udp->dest);
 	frame->bytes = bpf_ntohs(udp->len);
-	if (frame->bytes < sizeof(*udp) + WIRE_HEADER || frame->bytes % 8)
+	if (frame->bytes < sizeof(*udp) + WIRE_HEADER || frame->bytes % 8 ||
+	    at + frame->bytes > ctx->data_end - ctx->data)
 		return 0;
 	frame->bytes -= sizeof(*udp) + WIRE_HEADER;
 	return ((struct wire_header *)(udp + 1))->magic == WIRE_MAGIC;
@@ -183,9 +203,9 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 /* ---- passes over a payload ---- */
 
 /*
- * DO(i, v) with each word v of the packet's payload at index i, and the
- * checksum of header and words on the way. All of `n` words, or as many as
- * packet and cell have: the checksum is wrong then.
+ * DO(i, v) with each word v of the packet's payload, and the checksum of
+ * header and words on the way. Where packet or cell end early it stops: the
+ * checksum is wrong then.
  */
 #define WORD(DO, i, kind, a, b)             \
 	do {                                \
@@ -193,86 +213,82 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		DO(i, v);                   \
 		WIRE_CHECK_##kind(a, b, v); \
 	} while (0)
-#define FOUR(DO, i)                                        \
-	do {                                               \
-		WORD(DO, i, AB, check.a1, check.b1);       \
-		WORD(DO, (i) + 1, CD, check.a0, check.b0); \
-		WORD(DO, (i) + 2, CD, check.a1, check.b1); \
-		WORD(DO, (i) + 3, AB, check.a0, check.b0); \
+#define FOUR(DO, i)                                            \
+	do {                                                   \
+		WORD(DO, i, FIRST, check.a0, check.b0);        \
+		WORD(DO, (i) + 1, FIRST, check.a1, check.b1);  \
+		WORD(DO, (i) + 2, SECOND, check.a0, check.b0); \
+		WORD(DO, (i) + 3, SECOND, check.a1, check.b1); \
 	} while (0)
-/* May `many` words from i on be touched? */
-#define HAVE(i, many)                                                  \
-	((i) + (many) <= n && (void *)(words + (i) + (many)) <= end && \
-	 ((i) + (many)) * 8 <= payload_max)
-#define DEFINE_PASS(name, DO)                                                              \
-	ALWAYS __u32 name(struct xdp_md *ctx, const struct frame *frame, wire_word *sums)  \
-	{                                                                                  \
-		struct wire_header *header = frame_header(ctx, frame);                     \
-		wire_word *words = (wire_word *)(header + 1);                              \
-		void *end = (void *)(long)ctx->data_end;                                   \
-		struct wire_check check = WIRE_CHECK_START;                                \
-		__u32 i = 0, n = hide(frame->bytes / 8);                                   \
-                                                                                           \
-		(void)sums;                                                                \
-		if (!header)                                                               \
-			return 0;                                                          \
-		wire_check_header(&check, (wire_word *)header);                            \
-		for (; i < WIRE_PAYLOAD_MAX / 8; i += 16) {                                \
-			if (!HAVE(i, 16))                                                  \
-				break;                                                     \
-			FOUR(DO, i);                                                       \
-			FOUR(DO, i + 4);                                                   \
-			FOUR(DO, i + 8);                                                   \
-			FOUR(DO, i + 12);                                                  \
-		}                                                                          \
-		for (int k = 0; k < 3 && HAVE(i, 4); k++, i += 4)                          \
-			FOUR(DO, i);                                                       \
-		if (HAVE(i, 1)) {                                                          \
-			WORD(DO, i, AB, check.a1, check.b1);                               \
-			if (HAVE(i + 1, 1)) {                                              \
-				WORD(DO, i + 1, CD, check.a0, check.b0);                   \
-				if (HAVE(i + 2, 1))                                        \
-					WORD(DO, i + 2, CD, check.a1, check.b1);           \
-			}                                                                  \
-		}                                                                          \
-		return wire_check_end(&check, WIRE_HEADER + (__u64)n * 8);                 \
+#define EIGHT(DO, i)                     \
+	do {                             \
+		FOUR(DO, i);             \
+		FOUR(DO, (i) + 4);       \
+		WIRE_CHECK_CROSS(check); \
+	} while (0)
+/* Is there as much, in what is left and in the frame? */
+#define HAVE(many) (left >= (many) && (void *)(words + (many)) <= end)
+#define NEXT(many) (words += (many), sums += (many), left -= (many))
+#define DEFINE_PASS(name, DO)                                                             \
+	static __noinline __u32 name(struct xdp_md *ctx, wire_word *sums, __u32 at,       \
+	                             __u32 bytes)                                         \
+	{                                                                                 \
+		const struct frame frame = { .at = at };                                  \
+		struct wire_header *header = frame_header(ctx, &frame);                   \
+		wire_word *words = (wire_word *)(header + 1);                             \
+		void *end = (void *)(long)ctx->data_end;                                  \
+		struct wire_check check = WIRE_CHECK_START;                               \
+		__u32 left = hide(bytes / 8);                                             \
+                                                                                          \
+		if (!header || left > settings.payload / 8)                                    \
+			return 0;                                                         \
+		wire_check_header(&check, (wire_word *)header);                           \
+		while (HAVE(32)) {                                                        \
+			EIGHT(DO, 0);                                                     \
+			EIGHT(DO, 8);                                                     \
+			EIGHT(DO, 16);                                                    \
+			EIGHT(DO, 24);                                                    \
+			NEXT(32);                                                         \
+		}                                                                         \
+		while (HAVE(8)) {                                                         \
+			EIGHT(DO, 0);                                                     \
+			NEXT(8);                                                          \
+		}                                                                         \
+		if (HAVE(4)) {                                                            \
+			FOUR(DO, 0);                                                      \
+			NEXT(4);                                                          \
+		}                                                                         \
+		if (HAVE(1))                                                              \
+			WORD(DO, 0, FIRST, check.a0, check.b0);                           \
+		if (HAVE(2))                                                              \
+			WORD(DO, 1, FIRST, check.a1, check.b1);                           \
+		if (HAVE(3))                                                              \
+			WORD(DO, 2, SECOND, check.a0, check.b0);                          \
+		return wire_check_end(&check, WIRE_HEADER + (__u64)bytes);                \
 	}
 
 #define DO_NOTHING(i, v)
 #define DO_ADD64(i, v) sums[i] += v
 #define DO_COPY(i, v) sums[i] = v
 #define DO_FILL(i, v) words[i] = v = sums[i]
-DEFINE_PASS(pass_check, DO_NOTHING)
+DEFINE_PASS(pass_check, DO_NOTHING) /* `sums` may be anything */
 DEFINE_PASS(pass_add64, DO_ADD64)
 DEFINE_PASS(pass_copy, DO_COPY)
 DEFINE_PASS(pass_fill, DO_FILL) /* the other way: the sum into the packet */
 
 #define COMBINE_CASE(op, type, expression)                                                 \
 	case op:                                                                           \
-		for (__u32 i = 0; i < WIRE_PAYLOAD_MAX / 8 && HAVE(i, 1); i++) {           \
+		while (HAVE(1)) {                                                          \
 			_Pragma("clang loop unroll(full)") for (__u32 k = 0;               \
 			                                        k < 8 / sizeof(type); k++) \
 			{                                                                  \
-				type *at = (type *)(sums + i) + k;                         \
-				type s = *at, x = ((const type *)(words + i))[k];          \
-				*at = (expression);                                        \
+				type s = ((type *)sums)[k];                                \
+				type x = ((const type *)words)[k];                         \
+				((type *)sums)[k] = (expression);                          \
 			}                                                                  \
+			NEXT(1);                                                           \
 		}                                                                          \
 		break;
-
-ALWAYS void combine_words(struct xdp_md *ctx, const struct frame *frame, wire_word *sums)
-{
-	const struct wire_header *header = frame_header(ctx, frame);
-	const wire_word *words = (const wire_word *)(header + 1);
-	void *end = (void *)(long)ctx->data_end;
-	__u32 n = hide(frame->bytes / 8);
-
-	if (!header)
-		return;
-	switch (header->op) {
-		COMBINE_OPS(COMBINE_CASE)
-	}
-}
 
 /* Takes out what pass_add64 put in before the checksum was known. */
 ALWAYS void undo_add64(struct xdp_md *ctx, const struct frame *frame, wire_word *sums)
@@ -280,12 +296,14 @@ ALWAYS void undo_add64(struct xdp_md *ctx, const struct frame *frame, wire_word 
 	const struct wire_header *header = frame_header(ctx, frame);
 	const wire_word *words = (const wire_word *)(header + 1);
 	void *end = (void *)(long)ctx->data_end;
-	__u32 n = hide(frame->bytes / 8);
+	__u32 left = hide(frame->bytes / 8);
 
-	if (!header)
+	if (!header || left > settings.payload / 8)
 		return;
-	for (__u32 i = 0; i < WIRE_PAYLOAD_MAX / 8 && HAVE(i, 1); i++)
-		sums[i] -= words[i];
+	while (HAVE(1)) {
+		sums[0] -= words[0];
+		NEXT(1);
+	}
 }
 
 /* ---- sending ---- */
@@ -354,65 +372,16 @@ ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 	return ifindex == ctx->ingress_ifindex ? XDP_TX : (int)bpf_redirect(ifindex, 0);
 }
 
-/* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
-ALWAYS int send_sum(struct xdp_md *ctx, struct frame *frame, struct xdp_lane *lane,
-                    struct xdp_cell *cell, __u32 slot)
-{
-	struct wire_header *header = frame_header(ctx, frame);
-	__u32 bytes = WIRE_HEADER + frame->bytes, key = 0, route, check;
-	struct xdp_counts *count = bpf_map_lookup_elem(&counts, &key);
-	void *fan;
-
-	if (!header)
-		return XDP_DROP;
-	header->flags = cell->state.shape;
-	header->scale = cell->state.scale;
-	header->ack = (__u32)lane->dense.low;
-	if (lane->parent.active) {
-		header->cookie = lane->parent.cookie;
-		header->job = lane->parent.job;
-		header->comm = lane->parent.comm;
-		header->epoch = lane->parent.epoch;
-		header->child = lane->parent.child;
-	} else {
-		header->type = WIRE_RESULT;
-		header->child = WIRE_ALL;
-	}
-	check = pass_fill(ctx, frame, cell->sum);
-	header = frame_header(ctx, frame);
-	if (!header)
-		return XDP_DROP;
-	header->check = check;
-	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
-	if (count) {
-		count->results++;
-		count->sends += lane->entries;
-	}
-	if (lane->parent.active)
-		return send_to(ctx, &lane->parent.route, frame->at, bytes);
-	if (cell->state.to != WIRE_ALL)
-		return send_to(ctx, &lane->routes[cell->state.to & 63], frame->at, bytes);
-	if (lane->entries == 1) {
-		route = lane->entry[0];
-		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at, bytes)
-		                          : XDP_DROP;
-	}
-	fan = bpf_map_lookup_elem(&fans, &slot);
-	if (!lane->entries || !fan)
-		return XDP_DROP;
-	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
-}
-
 /* The slot of the lane's fan that a copy going out through this interface is for. */
-ALWAYS int fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
+ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
 {
-	__u32 key = 0, first = 0;
+	__u32 key = 0, first = 0, found = XDP_ROUTES;
 	struct copies *copies = NULL;
 
 	if (lane->shared_ports) {
 		copies = bpf_map_lookup_elem(&copying, &key);
 		if (!copies)
-			return -1;
+			return XDP_ROUTES;
 		if (copies->slot == slot && copies->pos == pos)
 			first = copies->next;
 		copies->slot = slot;
@@ -430,9 +399,10 @@ ALWAYS int fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
 			continue;
 		if (copies)
 			copies->next = i + 1;
-		return (int)route;
+		found = route;
+		break;
 	}
-	return -1;
+	return hide(found);
 }
 
 /* Each copy of a result, just before it leaves. */
@@ -442,8 +412,7 @@ int fan_out(struct xdp_md *ctx)
 	struct wire_header *header;
 	struct frame frame;
 	struct xdp_lane *lane;
-	__u32 slot;
-	int route;
+	__u32 slot, route;
 
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_DROP;
@@ -452,7 +421,7 @@ int fan_out(struct xdp_md *ctx)
 	if (!lane)
 		return XDP_DROP;
 	route = fan_slot(lane, slot, header->pos, ctx->egress_ifindex);
-	if (route < 0 || route >= (int)XDP_ROUTES ||
+	if (route >= XDP_ROUTES ||
 	    address(ctx, &lane->routes[route], frame.at, WIRE_HEADER + frame.bytes))
 		return XDP_DROP;
 	return XDP_PASS;
@@ -474,59 +443,215 @@ ALWAYS void cell_unlock(struct xdp_cell *cell)
 	__sync_lock_test_and_set(&cell->state.lock, 0);
 }
 
+/* The cell of a fragment, with the lane that it belongs to. */
+struct place {
+	struct xdp_lane *lane;
+	struct xdp_cell *cell;
+};
+
+ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
+{
+	void *pool = bpf_map_lookup_elem(&pools, &slot);
+
+	place->lane = bpf_map_lookup_elem(&lanes, &slot);
+	place->cell = pool ? bpf_map_lookup_elem(pool, &index) : NULL;
+	return place->lane && place->cell;
+}
+
 /*
- * Judges, checks and adds, in one pass where that is safe: a sum of 64-bit
+ * Judges, checks and adds in one pass, where that is safe: a sum of 64-bit
  * words can be undone, and a cell that nobody needs any more may be written.
- * A verdict, or DENSE_VERDICTS_END for a packet whose checksum is wrong.
+ * A verdict; NOT_HERE: it takes a longer way; CORRUPTED.
  */
-ALWAYS __u32 take(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
-                  const struct frame *frame)
+ALWAYS __u32 take(struct xdp_md *ctx, const struct frame *frame, const struct place *place)
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	__u32 how, check;
 
 	if (!header)
-		return DENSE_VERDICTS_END;
-	how = dense_judge(&lane->dense, &cell->state, header, frame->bytes);
+		return CORRUPTED;
+	how = dense_judge(&place->lane->dense, &place->cell->state, header, frame->bytes);
 	if (how == DENSE_ADDED && header->op == WIRE_ADD64)
-		check = pass_add64(ctx, frame, cell->sum);
+		check = pass_add64(ctx, place->cell->sum, frame->at, frame->bytes);
 	else if (how == DENSE_FRESH)
-		check = pass_copy(ctx, frame, cell->sum);
+		check = pass_copy(ctx, place->cell->sum, frame->at, frame->bytes);
 	else
-		check = pass_check(ctx, frame, NULL);
-	header = frame_header(ctx, frame);
-	if (!header || check != header->check) {
-		if (header && how == DENSE_ADDED && header->op == WIRE_ADD64)
-			undo_add64(ctx, frame, cell->sum);
-		return DENSE_VERDICTS_END;
+		return NOT_HERE;
+	if (check != header->check) {
+		if (how == DENSE_ADDED)
+			undo_add64(ctx, frame, place->cell->sum);
+		return CORRUPTED;
 	}
-	if (how == DENSE_MISMATCH)
-		return how;
-	dense_ack(&lane->dense, header->child, header->ack);
-	if (how == DENSE_AHEAD) {
+	dense_ack(&place->lane->dense, header->child, header->ack);
+	return dense_enter(&place->lane->dense, &place->cell->state, header, frame->bytes, how);
+}
+
+/* ---- the longer way: each loop a function of its own ---- */
+
+__noinline int is_intact(struct xdp_md *ctx, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	struct wire_header *header;
+	wire_word nowhere = 0;
+	__u32 check = pass_check(ctx, &nowhere, at, bytes);
+
+	header = frame_header(ctx, &frame);
+	return header && check == header->check;
+}
+
+__noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	struct place place;
+
+	if (find_place(&place, slot, index))
+		pass_copy(ctx, place.cell->sum, at, bytes);
+	return 0;
+}
+
+__noinline int combine_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	const struct wire_header *header = frame_header(ctx, &frame);
+	const wire_word *words = (const wire_word *)(header + 1);
+	void *end = (void *)(long)ctx->data_end;
+	__u32 left = hide(bytes / 8);
+	struct place place;
+	wire_word *sums;
+
+	if (!header || left > settings.payload / 8 || !find_place(&place, slot, index))
+		return 0;
+	sums = place.cell->sum;
+	switch (header->op) {
+		COMBINE_OPS(COMBINE_CASE)
+	}
+	return 0;
+}
+
+__noinline int update_low(__u32 slot)
+{
+	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
+
+	if (lane)
 		dense_update_low(&lane->dense);
-		how = dense_judge(&lane->dense, &cell->state, header, frame->bytes);
-		if (how == DENSE_FRESH)
-			pass_copy(ctx, frame, cell->sum);
+	return 0;
+}
+
+/* First checked, then judged by what it tells us, then combined. */
+ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
+                          __u32 slot, __u32 index)
+{
+	struct dense_lane *dense = &place->lane->dense;
+	struct wire_header *header;
+	__u32 how;
+
+	if (!is_intact(ctx, frame->at, frame->bytes) || !(header = frame_header(ctx, frame)))
+		return CORRUPTED;
+	how = dense_judge(dense, &place->cell->state, header, frame->bytes);
+	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
+		return how;
+	dense_ack(dense, header->child, header->ack);
+	if (how == DENSE_AHEAD) {
+		update_low(slot);
+		header = frame_header(ctx, frame);
+		if (!header)
+			return CORRUPTED;
+		how = dense_judge(dense, &place->cell->state, header, frame->bytes);
 	}
-	if (how == DENSE_HIGHER)
-		pass_copy(ctx, frame, cell->sum);
-	else if (how == DENSE_ADDED && header->op != WIRE_ADD64)
-		combine_words(ctx, frame, cell->sum);
-	else if (how != DENSE_ADDED && how != DENSE_FRESH)
+	if (how == DENSE_FRESH || how == DENSE_HIGHER)
+		copy_words(ctx, slot, index, frame->at, frame->bytes);
+	else if (how == DENSE_ADDED)
+		combine_words(ctx, slot, index, frame->at, frame->bytes);
+	else
 		return how;
 	header = frame_header(ctx, frame);
+	return header ? dense_enter(dense, &place->cell->state, header, frame->bytes, how)
+	              : CORRUPTED;
+}
+
+/* The sum into the packet, with the checksum of the header that is there already. */
+__noinline int fill_packet(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	struct wire_header *header;
+	struct place place;
+	__u32 check;
+
+	if (!find_place(&place, slot, index))
+		return 0;
+	check = pass_fill(ctx, place.cell->sum, at, bytes);
+	header = frame_header(ctx, &frame);
 	if (!header)
-		return DENSE_VERDICTS_END;
-	return dense_enter(&lane->dense, &cell->state, header, frame->bytes, how);
+		return 0;
+	header->check = check;
+	return 1;
+}
+
+/* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
+__noinline int send_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	struct wire_header *header = frame_header(ctx, &frame);
+	struct xdp_counts *count;
+	struct xdp_lane *lane;
+	struct xdp_cell *cell;
+	struct place place;
+	__u32 key = 0, route;
+	void *fan;
+
+	if (!header || !find_place(&place, slot, index))
+		return XDP_DROP;
+	lane = place.lane;
+	cell = place.cell;
+	update_low(slot);
+	header = frame_header(ctx, &frame);
+	if (!header)
+		return XDP_DROP;
+	header->flags = cell->state.shape;
+	header->scale = cell->state.scale;
+	header->ack = (__u32)lane->dense.low;
+	if (lane->parent.active) {
+		header->cookie = lane->parent.cookie;
+		header->job = lane->parent.job;
+		header->comm = lane->parent.comm;
+		header->epoch = lane->parent.epoch;
+		header->child = lane->parent.child;
+	} else {
+		header->type = WIRE_RESULT;
+		header->child = WIRE_ALL;
+	}
+	if (!fill_packet(ctx, slot, index, at, bytes))
+		return XDP_DROP;
+	bytes += WIRE_HEADER;
+	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	count = bpf_map_lookup_elem(&counts, &key);
+	if (count) {
+		count->results++;
+		count->sends += lane->parent.active || cell->state.to != WIRE_ALL ? 1
+		                                                                  : lane->entries;
+	}
+	if (lane->parent.active)
+		return send_to(ctx, &lane->parent.route, at, bytes);
+	if (cell->state.to != WIRE_ALL)
+		return send_to(ctx, &lane->routes[cell->state.to & 63], at, bytes);
+	if (lane->entries == 1) {
+		route = lane->entry[0];
+		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], at, bytes)
+		                          : XDP_DROP;
+	}
+	fan = bpf_map_lookup_elem(&fans, &slot);
+	if (!lane->entries || !fan)
+		return XDP_DROP;
+	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
 }
 
 /* What a parser in user space finds wrong in a fragment's header. */
 ALWAYS int is_sound(const struct wire_header *header)
 {
+	/* One more than a child's index; WIRE_ALL becomes 0. */
+	__u8 from = header->from + 1, to = header->to + 1;
+
 	return header->op < WIRE_OPS_END && header->child < WIRE_CHILDREN_MAX &&
-	       (header->from < WIRE_CHILDREN_MAX || header->from == WIRE_ALL) &&
-	       (header->to < WIRE_CHILDREN_MAX || header->to == WIRE_ALL);
+	       from <= WIRE_CHILDREN_MAX && to <= WIRE_CHILDREN_MAX;
 }
 
 /* Where a report came from; the daemon, which the report goes on to, decides if that is right. */
@@ -539,8 +664,7 @@ ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_lane *lane, const struct fr
 	if (data + XDP_HEAD_MAX > (void *)(long)ctx->data_end)
 		return;
 	seen->ifindex = ctx->ingress_ifindex;
-	seen->l2 = frame->l2;
-	seen->l3 = frame->l3;
+	seen->at = frame->at;
 	__builtin_memcpy(seen->head, data, XDP_HEAD_MAX);
 }
 
@@ -551,60 +675,63 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	struct xdp_lane *lane;
 	struct xdp_cell *cell;
 	struct xdp_counts *count;
-	__u32 slot, index, verdict, key = 0;
+	__u32 slot, index, verdict, contributors, key = 0;
+	struct place place;
 	void *pool;
 	__u8 child;
 
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_PASS;
-	slot = frame.port - first_port;
-	if (slot >= ports || header->comm >= XDP_COMMS || wire_lane(header) != slot)
+	slot = frame.port - settings.first_port;
+	if (slot >= settings.ports || header->comm >= XDP_COMMS || wire_lane(header) != slot)
 		return XDP_PASS;
 	slot += header->comm * WIRE_LANES_MAX;
 	lane = bpf_map_lookup_elem(&lanes, &slot);
-	if (!lane || !lane->active || lane->cookie != header->cookie ||
-	    lane->job != header->job || lane->epoch != header->epoch)
+	if (!lane || lane->cookie != header->cookie || lane->job != header->job ||
+	    lane->epoch != header->epoch || !lane->active)
 		return XDP_PASS;
 	child = header->child;
 	if (header->type == WIRE_REPORT)
 		note_seen(ctx, lane, &frame, child);
-	if (header->type != WIRE_DATA || !is_sound(header) || frame.bytes > payload_max ||
-	    frame.bytes > lane->dense.payload || !(lane->dense.members & dense_bit(child)) ||
-	    !lane->dense.cells)
+	if (header->type != WIRE_DATA || !is_sound(header) || frame.bytes > settings.payload)
 		return XDP_PASS;
 
 	index = dense_index(&lane->dense, wire_position(header));
-	count = bpf_map_lookup_elem(&counts, &key);
 	pool = bpf_map_lookup_elem(&pools, &slot);
-	if (!pool || !count)
+	if (!pool)
 		return XDP_PASS;
 	cell = bpf_map_lookup_elem(pool, &index);
 	if (!cell)
 		return XDP_PASS;
 	if (!cell_lock(cell)) {
-		count->busy++;
-		return XDP_PASS;
+		count = bpf_map_lookup_elem(&counts, &key);
+		if (count)
+			count->busy++;
+		return XDP_PASS; /* the daemon can wait */
 	}
 	if (again) /* for measuring: the same packet as if it were new */
 		cell->state.arrived = 0;
-	verdict = take(ctx, lane, cell, &frame);
+	place.lane = lane;
+	place.cell = cell;
+	verdict = take(ctx, &frame, &place);
+	if (verdict == NOT_HERE)
+		verdict = take_checked(ctx, &frame, &place, slot, index);
 	cell_unlock(cell);
-	if (verdict == DENSE_MISMATCH)
+	if (verdict == DENSE_ADDED)
+		return XDP_DROP; /* counted with the sum that it is part of */
+	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
 		return XDP_PASS; /* the daemon finds the words for it */
-
-	count->packets++;
-	count->bytes += WIRE_HEADER + frame.bytes;
-	if (verdict >= DENSE_VERDICTS_END) {
-		count->corrupted++;
+	count = bpf_map_lookup_elem(&counts, &key);
+	if (!count)
 		return XDP_DROP;
-	}
-	count->verdicts[verdict]++;
-	if (verdict == DENSE_ADDED || verdict == DENSE_COMPLETE)
-		count->payload += frame.bytes;
+	count->verdicts[bound(verdict, XDP_VERDICTS - 1)]++;
 	if (verdict != DENSE_COMPLETE)
 		return XDP_DROP;
+	contributors = popcount(dense_expected(&lane->dense, header->from));
+	count->added += contributors - 1;
+	count->payload += (__u64)contributors * frame.bytes;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	return send_sum(ctx, &frame, lane, cell, slot);
+	return send_sum(ctx, slot, index, frame.at, frame.bytes);
 }
 
 SEC("xdp")

@@ -10,7 +10,13 @@
 #define XDP_HEAD_MAX 72u /* Ethernet, two VLAN tags, IPv6, UDP: 70, and room */
 #define XDP_GROUP WIRE_CHILDREN_MAX
 #define XDP_ROUTES (WIRE_CHILDREN_MAX + 1)
-#define XDP_BLOCK 128u /* bytes that the program's loops take at once */
+#define XDP_VERDICTS 16u /* the engine's, and room, so that four bits are in bounds */
+
+/* Constant while the program is loaded. */
+struct xdp_settings {
+	uint32_t first_port, ports; /* of lane 0, and how many from there on are ours */
+	uint32_t payload;           /* that a cell has room for */
+};
 
 /*
  * What goes in front of a result: Ethernet to UDP, ready but for lengths and
@@ -27,8 +33,7 @@ struct xdp_route {
 /* The front of a child's last report, as it came. */
 struct xdp_seen {
 	uint32_t ifindex;
-	uint8_t l2, l3;
-	uint8_t unused[2];
+	uint32_t at; /* where our packet began */
 	uint8_t head[XDP_HEAD_MAX];
 };
 
@@ -62,11 +67,14 @@ struct xdp_cell {
 	uint64_t sum[];
 };
 
+/* Corrupted packets are counted behind the engine's verdicts. */
+#define XDP_CORRUPTED DENSE_VERDICTS_END
+
+/* Packets that only add to a sum are counted when it is complete, which spares each of them. */
 struct xdp_counts {
-	uint64_t packets, bytes; /* DATA that was ours */
-	uint64_t payload;        /* bytes that were added to sums */
-	uint64_t results, sends, corrupted, busy;
-	uint64_t verdicts[DENSE_VERDICTS_END];
+	uint64_t verdicts[XDP_VERDICTS];
+	uint64_t added, payload;
+	uint64_t results, sends, busy;
 };
 
 #endif

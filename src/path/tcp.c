@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "path/tcp.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+bool tcp_rx_init(struct tcp_rx *rx)
+{
+	rx->bytes = 0;
+	rx->data = aligned_alloc(64, (TCP_TAIL_MAX + TCP_RECEIVE_BYTES + 63) & ~63u);
+	return rx->data != NULL;
+}
+
+void tcp_rx_free(struct tcp_rx *rx)
+{
+	free(rx->data);
+	rx->data = NULL;
+}
+
+int tcp_receive(struct tcp_rx *rx, const struct tcp_tail *tail, int fd)
+{
+	ssize_t n;
+
+	do
+		n = recv(fd, rx->data + tail->bytes, TCP_RECEIVE_BYTES, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	memcpy(rx->data, tail->data, tail->bytes);
+	rx->bytes = tail->bytes + (uint32_t)n;
+	return (int)n;
+}
+
+void tcp_keep(const struct tcp_rx *rx, struct tcp_tail *tail, uint32_t at)
+{
+	tail->bytes = rx->bytes - at;
+	memcpy(tail->data, rx->data + at, tail->bytes);
+}
+
+int64_t tcp_send(int fd, struct iovec *vectors, unsigned n)
+{
+	struct msghdr message = { .msg_iov = vectors, .msg_iovlen = n };
+	ssize_t sent;
+
+	do
+		sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
+	return sent;
+}
+
+/* Pieces are large, and what is small is urgent. Buffers are left to the kernel, which fits them to
+ * the path. */
+static void set_common(int fd)
+{
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+trib_status tcp_listen(const struct udp_address *address, int *fd)
+{
+	int one = 1,
+	    s = socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	char text[64];
+
+	if (s < 0)
+		return status_fail_errno("cannot open a TCP socket");
+	/* Connections of one that has ended do not keep its ports. */
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(s, (const void *)&address->storage, address->length) || listen(s, BACKLOG)) {
+		trib_status status = status_fail_errno("cannot listen on %s by TCP",
+		                                       udp_text(address, text, sizeof(text)));
+		close(s);
+		return status;
+	}
+	*fd = s;
+	return TRIB_OK;
+}
+
+int tcp_accept(int fd, struct udp_address *peer)
+{
+	int s;
+
+	memset(peer, 0, sizeof(*peer));
+	peer->length = sizeof(peer->storage);
+	s = accept4(fd, (void *)&peer->storage, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (s < 0)
+		return -errno;
+	set_common(s);
+	return s;
+}
+
+static int wait_connected(int fd, int wait_ms)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLOUT };
+	socklen_t length = sizeof(int);
+	int error = 0;
+
+	if (poll(&wait, 1, wait_ms) <= 0)
+		return ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length))
+		return errno;
+	return error;
+}
+
+int tcp_connect(const struct udp_address *peer, int wait_ms)
+{
+	int one = 1, error = 0,
+	    s = socket(peer->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return -errno;
+	set_common(s);
+	/* A tribd that starts here may be given a port next to ours. */
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (connect(s, (const void *)&peer->storage, peer->length))
+		error = errno == EINPROGRESS ? wait_connected(s, wait_ms) : errno;
+	if (!error)
+		return s;
+	close(s);
+	return -error;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The carrier that has a connection a child and lane. Queries still come as datagrams. */
+#include "plane/tcp/connections.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LISTENER 0 /* links are above */
+#define DATAGRAMS UINT64_MAX
+
+/* A connection is a descriptor: as many as we may need, if the system lets us have them. */
+static void raise_limit(void)
+{
+	const rlim_t wanted = THREADS_MAX * CONNECTIONS_MAX + 1024;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static bool watch(int epoll, int fd, uint64_t name)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = name };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static trib_status streams_open(struct thread *thread, const struct udp_address *listen)
+{
+	struct connections *streams = calloc(1, sizeof(*streams));
+	struct udp_address address = *listen;
+	trib_status status;
+
+	if (!streams)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for connections");
+	thread->streams = streams;
+	streams->listener = -1;
+	streams->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!tcp_rx_init(&streams->rx))
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for connections");
+	if (streams->epoll < 0)
+		return status_fail_errno("cannot open an epoll descriptor");
+	if (thread->index == 0) {
+		thread->aggregator->options.multicast = false;
+		raise_limit();
+		status = datagrams_open(thread, listen);
+		if (status != TRIB_OK)
+			return status;
+		udp_set_port(&address, thread->aggregator->port);
+	}
+	status = tcp_listen(&address, &streams->listener);
+	if (status != TRIB_OK)
+		return status;
+	if (!watch(streams->epoll, streams->listener, LISTENER) ||
+	    (thread->index == 0 && !watch(streams->epoll, thread->fd, DATAGRAMS)))
+		return status_fail_errno("cannot wait for connections");
+	return TRIB_OK;
+}
+
+static void streams_close(struct thread *thread)
+{
+	struct connections *streams = thread->streams;
+
+	datagrams_close(thread);
+	if (!streams)
+		return;
+	for (unsigned i = 0; i < CONNECTIONS_MAX; i++)
+		if (streams->table[i])
+			connection_close(thread, streams->table[i], NULL);
+	if (streams->listener >= 0)
+		close(streams->listener);
+	if (streams->epoll >= 0)
+		close(streams->epoll);
+	tcp_rx_free(&streams->rx);
+	free(streams);
+}
+
+/* Queries; and workers of the other plane, who are told so. */
+static void take_datagrams(struct thread *thread)
+{
+	int n = udp_receive(thread->rx, thread->fd);
+
+	for (int i = 0; i < n; i++) {
+		const struct udp_message *message = udp_message(thread->rx, i);
+		const struct wire_header *header = (const void *)message->data;
+		enum wire_fault fault = wire_parse(message->data, message->bytes);
+
+		if (fault == WIRE_SOUND && header->type != WIRE_QUERY && header->type != WIRE_JOIN)
+			thread->counters.drops[DROP_UNEXPECTED]++;
+		else
+			thread_take(thread, header, message->bytes, fault, &message->from);
+	}
+}
+
+/* False: the connection is no good. */
+static bool take_frame(struct thread *thread, struct connection *connection,
+                       const struct wire_header *header, uint32_t bytes)
+{
+	struct lane *lane;
+
+	/* Its cells may be used again from now on. */
+	if (header->type == WIRE_BYE && !connection_detach(thread, connection))
+		return false;
+	if (!thread_take(thread, header, bytes, wire_parse_frame(header, bytes), &connection->peer))
+		return false;
+	if (!connection->proven) {
+		connection->proven = true;
+		thread->streams->unproven--;
+	}
+	connection->heard_at = thread->now;
+	if (header->type != WIRE_REPORT || connection->comm)
+		return true;
+	/* Only who reports has joined in full, and is ready for results. */
+	lane = thread->lanes[header->comm];
+	if (lane->addresses[header->child].link == connection->link) {
+		connection->comm = header->comm;
+		connection->child = header->child;
+		connection_mark(thread, connection);
+	}
+	return true;
+}
+
+static void take_bytes(struct thread *thread, uint64_t link)
+{
+	struct connection *connection = connection_find(thread, link);
+	struct tcp_rx *rx = &thread->streams->rx;
+	int n = connection ? tcp_receive(rx, &connection->tail, connection->fd) : 0;
+	enum wire_fault fault = WIRE_SOUND;
+	uint32_t at = 0, bytes;
+
+	if (n < 0)
+		connection_close(thread, connection, CONNECTION_CLOSED);
+	if (n <= 0)
+		return;
+	thread_read_mail(thread); /* it may speak to a lane that has been made meanwhile */
+	connection = connection_find(thread, link);
+	if (!connection)
+		return;
+	for (;; at += bytes) {
+		fault = wire_frame(rx->data + at, rx->bytes - at, &bytes);
+		if (fault != WIRE_SOUND || !bytes)
+			break;
+		if (!take_frame(thread, connection, (const void *)(rx->data + at), bytes)) {
+			connection_close(thread, connection, CONNECTION_BAD);
+			return;
+		}
+	}
+	if (fault != WIRE_SOUND) {
+		thread_take(thread, (const void *)(rx->data + at), 0, fault, &connection->peer);
+		connection_close(thread, connection, CONNECTION_BAD);
+		return;
+	}
+	tcp_keep(rx, &connection->tail, at);
+}
+
+static int fetch(struct thread *thread)
+{
+	bool sleeps = !thread->aggregator->options.socket.busy_poll;
+
+	return epoll_wait(thread->streams->epoll, thread->streams->events, EVENTS_MAX,
+	                  sleeps ? (int)(TICK_NS / 1000000) : 0);
+}
+
+static void take(struct thread *thread, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const struct epoll_event *event = &thread->streams->events[i];
+		struct connection *connection;
+
+		if (event->data.u64 == LISTENER) {
+			connections_accept(thread);
+			continue;
+		}
+		if (event->data.u64 == DATAGRAMS) {
+			take_datagrams(thread);
+			continue;
+		}
+		connection = connection_find(thread, event->data.u64);
+		if (connection && event->events & EPOLLOUT)
+			connection_flush(thread, connection);
+		if (event->events & ~(uint32_t)EPOLLOUT)
+			take_bytes(thread, event->data.u64);
+	}
+}
+
+static void rest(struct thread *thread)
+{
+	(void)thread; /* fetch has slept */
+}
+
+static void send_small(struct thread *thread, const void *packet, uint32_t bytes,
+                       const struct udp_address *to)
+{
+	struct connection *connection = connection_find(thread, to->link);
+
+	if (connection && connection_add(connection, packet, bytes))
+		connection_mark(thread, connection);
+}
+
+static void answer(struct thread *thread, void *packet, uint32_t bytes,
+                   const struct udp_address *to)
+{
+	if (to->link)
+		send_small(thread, packet, bytes, to);
+	else
+		datagrams_answer(thread, packet, bytes, to);
+}
+
+/* All leave together, at the end of what has come. */
+static bool send_results(struct thread *thread, struct lane *lane)
+{
+	(void)thread;
+	(void)lane;
+	return true;
+}
+
+static void forget(struct thread *thread, struct lane *lane)
+{
+	for (unsigned child = 0; child < lane->comm->size; child++) {
+		struct connection *connection =
+			connection_find(thread, lane->addresses[child].link);
+
+		if (connection && connection->comm == lane->comm->id) {
+			connection->comm = 0;
+			if (connection->under_way)
+				connection_close(thread, connection, NULL);
+		}
+	}
+}
+
+const struct carrier carrier_tcp = {
+	.plane = "tcp",
+	.open = streams_open,
+	.close = streams_close,
+	.fetch = fetch,
+	.take = take,
+	.flush = connections_flush,
+	.rest = rest,
+	.send = send_small,
+	.answer = answer,
+	.send_results = send_results,
+	.forget = forget,
+	.tick = connections_tick,
+};

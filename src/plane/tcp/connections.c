@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who has a connection. One that shows no cookie costs a place among few, for a short time. */
+#include "plane/tcp/connections.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UNPROVEN_MAX 256u
+#define SILENT_NS (5 * NSEC_PER_SEC)
+
+_Static_assert(TCP_TAIL_MAX >= WIRE_FRAME_MAX, "a frame's start has to fit");
+_Static_assert(SMALL_BYTES >= WIRE_FRAME_MAX + 4096, "a result's rest has to fit");
+
+static unsigned place_of(uint64_t link)
+{
+	return (unsigned)(link % CONNECTIONS_MAX);
+}
+
+struct connection *connection_find(const struct thread *thread, uint64_t link)
+{
+	struct connection *connection = thread->streams->table[place_of(link)];
+
+	return link && connection && connection->link == link ? connection : NULL;
+}
+
+/* The lane that this connection is a member's of, or NULL. */
+static struct lane *lane_of(const struct thread *thread, uint64_t link, unsigned *rank)
+{
+	for (unsigned id = 1; id < thread->ids; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		for (*rank = 0; lane && *rank < lane->comm->size; ++*rank)
+			if (lane->known & dense_bit(*rank) && lane->addresses[*rank].link == link)
+				return lane;
+	}
+	return NULL;
+}
+
+void connection_close(struct thread *thread, struct connection *connection, const char *why)
+{
+	struct connections *streams = thread->streams;
+	unsigned rank;
+	struct lane *lane =
+		why && connection->proven ? lane_of(thread, connection->link, &rank) : NULL;
+
+	if (lane && !(lane->comm->gone & dense_bit(rank)) && !atomic_load(&lane->comm->failed))
+		registry_fail_silent(lane->comm, rank, why, thread->now - lane->heard_at[rank]);
+	for (struct connection **at = &streams->dirty; *at; at = &(*at)->next_dirty) {
+		if (*at == connection) {
+			*at = connection->next_dirty;
+			break;
+		}
+	}
+	streams->table[place_of(connection->link)] = NULL;
+	streams->n--;
+	streams->unproven -= !connection->proven;
+	close(connection->fd);
+	free(connection);
+}
+
+/* Of those that have shown nothing yet, the one that has had the most time to. */
+static bool close_unproven(struct thread *thread)
+{
+	struct connections *streams = thread->streams;
+	struct connection *oldest = NULL;
+
+	for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
+		struct connection *one = streams->table[i];
+
+		if (one && !one->proven && (!oldest || one->heard_at < oldest->heard_at))
+			oldest = one;
+	}
+	if (oldest)
+		connection_close(thread, oldest, NULL);
+	return oldest != NULL;
+}
+
+static void add(struct thread *thread, int fd, const struct udp_address *peer)
+{
+	struct connections *streams = thread->streams;
+	struct connection *connection = calloc(1, sizeof(*connection));
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!connection) {
+		close(fd);
+		return;
+	}
+	do /* there is a free place */
+		connection->link = ++streams->serial;
+	while (streams->table[place_of(connection->link)]);
+	connection->fd = fd;
+	connection->peer = *peer;
+	connection->peer.link = connection->link;
+	connection->heard_at = thread->now;
+	event.data.u64 = connection->link;
+	if (epoll_ctl(streams->epoll, EPOLL_CTL_ADD, fd, &event)) {
+		close(fd);
+		free(connection);
+		return;
+	}
+	streams->table[place_of(connection->link)] = connection;
+	streams->n++;
+	streams->unproven++;
+}
+
+static void listen_again(struct connections *streams, bool listens)
+{
+	struct epoll_event event = { .events = listens ? EPOLLIN : 0 };
+
+	streams->deaf = !listens;
+	epoll_ctl(streams->epoll, EPOLL_CTL_MOD, streams->listener, &event);
+}
+
+void connections_accept(struct thread *thread)
+{
+	struct connections *streams = thread->streams;
+	struct udp_address peer;
+
+	for (unsigned i = 0; i < UNPROVEN_MAX; i++) {
+		int fd = tcp_accept(streams->listener, &peer);
+
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+			if (close_unproven(thread))
+				continue;
+			log_warn("no connection can be taken: %s", strerror(-fd));
+			listen_again(streams, false);
+			return;
+		}
+		if (fd < 0)
+			return;
+		if ((streams->unproven >= UNPROVEN_MAX || streams->n == CONNECTIONS_MAX) &&
+		    !close_unproven(thread))
+			close(fd);
+		else
+			add(thread, fd, &peer);
+	}
+}
+
+void connections_tick(struct thread *thread)
+{
+	struct connections *streams = thread->streams;
+	unsigned rank;
+
+	if (streams->deaf)
+		listen_again(streams, true);
+	for (unsigned i = 0, left = streams->n; left && i < CONNECTIONS_MAX; i++) {
+		struct connection *one = streams->table[i];
+
+		left -= one != NULL;
+		/* How long a member may be silent is for the registry to say. */
+		if (one && thread->now > one->heard_at + SILENT_NS &&
+		    !lane_of(thread, one->link, &rank))
+			connection_close(thread, one, NULL);
+	}
+}
+
+void connection_watch(struct thread *thread, struct connection *connection, bool blocked)
+{
+	struct epoll_event event = { .events = EPOLLIN | (blocked ? EPOLLOUT : 0),
+		                     .data.u64 = connection->link };
+
+	if (connection->blocked == blocked)
+		return;
+	connection->blocked = blocked;
+	epoll_ctl(thread->streams->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What leaves a connection: the rest of a result, small packets, results; in one call. */
+#include "plane/tcp/connections.h"
+
+#include <string.h>
+
+#define VECTORS 64u
+#define SEND_BYTES (1u << 20) /* in one call */
+
+void connection_mark(struct thread *thread, struct connection *connection)
+{
+	if (connection->dirty || connection->blocked)
+		return;
+	connection->dirty = true;
+	connection->next_dirty = thread->streams->dirty;
+	thread->streams->dirty = connection;
+}
+
+bool connection_add(struct connection *connection, const void *packet, uint32_t bytes)
+{
+	struct wire_header header;
+	uint8_t *to;
+
+	if (connection->small_at) {
+		connection->small_end -= connection->small_at;
+		memmove(connection->small, connection->small + connection->small_at,
+		        connection->small_end);
+		connection->small_at = 0;
+	}
+	if (bytes > SMALL_BYTES - connection->small_end)
+		return false;
+	/* What has left in part may end anywhere, so that this need not be aligned. */
+	to = connection->small + connection->small_end;
+	memcpy(&header, packet, WIRE_HEADER);
+	wire_seal_frame(&header, bytes);
+	memcpy(to, &header, WIRE_HEADER);
+	memcpy(to + WIRE_HEADER, (const uint8_t *)packet + WIRE_HEADER, bytes - WIRE_HEADER);
+	connection->small_end += bytes;
+	return true;
+}
+
+/* The lane whose results it carries; NULL: there is none, or the child has left it. */
+static struct lane *lane_of(const struct thread *thread, const struct connection *connection)
+{
+	struct lane *lane = connection->comm ? thread->lanes[connection->comm] : NULL;
+
+	if (!lane || lane->addresses[connection->child].link != connection->link ||
+	    lane->dense->left & dense_bit(connection->child))
+		return NULL;
+	return lane;
+}
+
+static const struct result_entry *entry_at(const struct lane *lane, uint64_t at)
+{
+	return &lane->queue[at % (2 * (uint64_t)lane->dense->cells)];
+}
+
+static uint8_t *entry_packet(const struct lane *lane, const struct result_entry *entry)
+{
+	return dense_packet(&lane->pool, dense_index(lane->dense, entry->position));
+}
+
+static bool is_for(const struct result_entry *entry, unsigned child)
+{
+	return entry->to == WIRE_ALL || entry->to == child;
+}
+
+/* Small packets leave between results only, so none of them has begun to leave. */
+bool connection_detach(struct thread *thread, struct connection *connection)
+{
+	struct lane *lane = lane_of(thread, connection);
+	const struct result_entry *entry;
+	uint32_t rest;
+
+	if (!connection->under_way)
+		return true;
+	if (!lane)
+		return false;
+	entry = entry_at(lane, lane->heads[connection->child]);
+	rest = entry->bytes - connection->under_way;
+	if (connection->small_end + rest > SMALL_BYTES)
+		return false;
+	memmove(connection->small + rest, connection->small, connection->small_end);
+	memcpy(connection->small, entry_packet(lane, entry) + connection->under_way, rest);
+	connection->small_end += rest;
+	connection->under_way = 0;
+	lane->heads[connection->child]++;
+	return true;
+}
+
+/*
+ * Puts headers before the sums, once: what leaves in parts must not change.
+ * Below lane->head all are sealed, and may leave.
+ * The ring never overflows: a child that has not got the result of position q
+ * has not acknowledged it, so only positions in (q - cells, q + cells) can have
+ * been completed since. Nothing is repeated; who asks for that is not ours.
+ */
+static void seal_results(struct thread *thread, struct lane *lane)
+{
+	uint64_t ring = 2 * (uint64_t)lane->dense->cells, kept = lane->head;
+
+	for (uint64_t at = lane->head; at != lane->tail; at++) {
+		struct result_entry entry = lane->queue[at % ring];
+		uint32_t index = dense_index(lane->dense, entry.position);
+		struct dense_cell *cell = dense_cell(&lane->pool, index);
+		uint8_t *packet = dense_packet(&lane->pool, index);
+
+		if (entry.child != WIRE_ALL || cell->position != entry.position || !cell->complete)
+			continue;
+		entry.to = cell->to;
+		entry.bytes = (uint16_t)(WIRE_HEADER + cell->bytes);
+		result_head(lane, cell, packet, false);
+		wire_seal_frame(packet, entry.bytes);
+		cell->sent_at = (uint32_t)(thread->now / 1000);
+		lane->queue[kept++ % ring] = entry;
+		thread->counters.results++;
+	}
+	lane->head = lane->tail = kept;
+	lane->told_low = lane->dense->low;
+}
+
+static void spread_results(struct thread *thread, struct lane *lane)
+{
+	seal_results(thread, lane);
+	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
+		uint64_t link = lane->addresses[__builtin_ctzll(to)].link;
+		struct connection *connection = connection_find(thread, link);
+
+		if (connection && connection->comm == lane->comm->id)
+			connection_mark(thread, connection);
+	}
+}
+
+struct batch {
+	struct iovec vectors[VECTORS];
+	unsigned n;
+	uint32_t bytes;
+};
+
+static void batch_add(struct batch *batch, uint8_t *data, uint32_t bytes)
+{
+	struct iovec *last = batch->n ? &batch->vectors[batch->n - 1] : NULL;
+
+	if (last && (uint8_t *)last->iov_base + last->iov_len == data)
+		last->iov_len += bytes;
+	else
+		batch->vectors[batch->n++] = (struct iovec){ data, bytes };
+	batch->bytes += bytes;
+}
+
+static void batch_fill(struct batch *batch, struct connection *connection, const struct lane *lane)
+{
+	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->head : 0;
+
+	batch->n = batch->bytes = 0;
+	if (connection->under_way && lane) {
+		const struct result_entry *entry = entry_at(lane, at++);
+
+		batch_add(batch, entry_packet(lane, entry) + connection->under_way,
+		          entry->bytes - connection->under_way);
+	}
+	if (connection->small_end > connection->small_at)
+		batch_add(batch, connection->small + connection->small_at,
+		          connection->small_end - connection->small_at);
+	for (; at != end && batch->n < VECTORS && batch->bytes < SEND_BYTES; at++) {
+		const struct result_entry *entry = entry_at(lane, at);
+
+		if (is_for(entry, connection->child))
+			batch_add(batch, entry_packet(lane, entry), entry->bytes);
+	}
+}
+
+/* Takes what has left off the queues, in the order of batch_fill. */
+static void consume(struct thread *thread, struct connection *connection, struct lane *lane,
+                    uint32_t sent)
+{
+	uint32_t small = connection->small_end - connection->small_at;
+	uint64_t *head = lane ? &lane->heads[connection->child] : NULL;
+
+	if (connection->under_way && lane) {
+		uint32_t rest = entry_at(lane, *head)->bytes - connection->under_way;
+
+		if (sent < rest) {
+			connection->under_way += sent;
+			return;
+		}
+		sent -= rest;
+		connection->under_way = 0;
+		++*head;
+		thread->counters.sends++;
+	}
+	small = sent < small ? sent : small;
+	connection->small_at += small;
+	sent -= small;
+	if (connection->small_at == connection->small_end)
+		connection->small_at = connection->small_end = 0;
+	for (; head && *head != lane->head; ++*head) {
+		const struct result_entry *entry = entry_at(lane, *head);
+
+		if (!is_for(entry, connection->child))
+			continue;
+		if (sent < entry->bytes)
+			break;
+		sent -= entry->bytes;
+		thread->counters.sends++;
+	}
+	connection->under_way = sent;
+}
+
+void connection_flush(struct thread *thread, struct connection *connection)
+{
+	struct lane *lane = lane_of(thread, connection);
+	struct batch batch;
+
+	if (connection->under_way && !lane) {
+		/* Its other end has left the lane, or another connection has taken its place. */
+		connection_close(thread, connection, NULL);
+		return;
+	}
+	for (;;) {
+		int64_t sent;
+
+		batch_fill(&batch, connection, lane);
+		if (!batch.bytes) {
+			consume(thread, connection, lane, 0); /* past what is for others */
+			break;
+		}
+		sent = tcp_send(connection->fd, batch.vectors, batch.n);
+		if (sent < 0) {
+			connection_close(thread, connection, CONNECTION_CLOSED);
+			return;
+		}
+		consume(thread, connection, lane, (uint32_t)sent);
+		if (sent < batch.bytes) {
+			connection_watch(thread, connection, true);
+			return;
+		}
+	}
+	connection_watch(thread, connection, false);
+}
+
+void connections_flush(struct thread *thread)
+{
+	struct connections *streams = thread->streams;
+
+	for (unsigned id = 0; id < thread->ids; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		if (lane && lane->head != lane->tail)
+			spread_results(thread, lane);
+	}
+	while (streams->dirty) {
+		struct connection *connection = streams->dirty;
+
+		streams->dirty = connection->next_dirty;
+		connection->dirty = false;
+		connection_flush(thread, connection);
+	}
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The carrier that has a socket a thread, for datagrams. */
+#include "plane/udp/internal.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/ip_icmp.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RX_MESSAGES 16u
+#define TX_MESSAGES 512u
+
+trib_status datagrams_open(struct thread *thread, const struct udp_address *listen)
+{
+	struct aggregator *aggregator = thread->aggregator;
+	bool gso;
+	trib_status status = udp_open(listen, NULL, &aggregator->options.socket, &thread->fd, &gso);
+
+	if (status != TRIB_OK)
+		return status;
+	if (thread->index == 0) {
+		struct udp_address bound = { .length = sizeof(bound.storage) };
+
+		if (getsockname(thread->fd, (void *)&bound.storage, &bound.length))
+			return status_fail_errno("cannot read back the port");
+		aggregator->port = udp_port(&bound);
+	}
+	thread->rx = udp_rx_new(RX_MESSAGES);
+	thread->tx = udp_tx_new(TX_MESSAGES, gso);
+	if (!thread->rx || !thread->tx)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+	return TRIB_OK;
+}
+
+static trib_status open_socket(struct thread *thread, const struct udp_address *listen)
+{
+	trib_status status = datagrams_open(thread, listen);
+	int one = 1;
+
+	if (status != TRIB_OK)
+		return status;
+	/* Errors of single peers are told apart, see drain_errors(). */
+	setsockopt(thread->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
+	setsockopt(thread->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
+	return TRIB_OK;
+}
+
+void datagrams_close(struct thread *thread)
+{
+	if (thread->fd >= 0)
+		close(thread->fd);
+	udp_rx_free(thread->rx);
+	udp_tx_free(thread->tx);
+}
+
+static void send_small(struct thread *thread, const void *packet, uint32_t bytes,
+                       const struct udp_address *to)
+{
+	uint64_t *copy;
+
+	if (udp_tx_is_empty(thread->tx))
+		thread->scratch_used = 0;
+	if (thread->scratch_used == sizeof(thread->scratch) / sizeof(thread->scratch[0]) ||
+	    !udp_tx_room(thread->tx) || bytes > sizeof(thread->scratch[0]))
+		return; /* it counts as lost */
+	copy = thread->scratch[thread->scratch_used++];
+	memcpy(copy, packet, bytes);
+	wire_seal(copy, bytes);
+	udp_tx_add(thread->tx, copy, bytes, bytes, to);
+}
+
+void datagrams_answer(struct thread *thread, void *packet, uint32_t bytes,
+                      const struct udp_address *to)
+{
+	wire_seal(packet, bytes);
+	if (sendto(thread->fd, packet, bytes, 0, (const void *)&to->storage, to->length) < 0)
+		log_debug("cannot answer with %u bytes: %s", bytes, strerror(errno));
+}
+
+static void take_packet(struct thread *thread, const void *data, uint32_t bytes,
+                        const struct udp_address *from)
+{
+	thread_take(thread, data, bytes, wire_parse(data, bytes), from);
+}
+
+static void take_message(struct thread *thread, const struct udp_message *message)
+{
+	if (message->segment == 0 || message->segment % 8) {
+		/* Packets behind the first would not be aligned. */
+		uint64_t n = message->segment ? (message->bytes - 1) / message->segment + 1 : 1;
+
+		thread->counters.packets += n;
+		thread->counters.drops[WIRE_FAULT_LENGTH] += n;
+		return;
+	}
+	for (uint32_t at = 0; at < message->bytes; at += message->segment) {
+		uint32_t left = message->bytes - at;
+
+		take_packet(thread, message->data + at,
+		            left < message->segment ? left : message->segment, &message->from);
+	}
+}
+
+/* The kernel tells of ports that are closed: processes that have ended. */
+static void drain_errors(struct thread *thread)
+{
+	for (;;) {
+		uint8_t control[512], data[64];
+		struct udp_address peer = { .length = sizeof(peer.storage) };
+		struct iovec vector = { data, sizeof(data) };
+		struct msghdr message = { .msg_name = &peer.storage,
+			                  .msg_namelen = peer.length,
+			                  .msg_iov = &vector,
+			                  .msg_iovlen = 1,
+			                  .msg_control = control,
+			                  .msg_controllen = sizeof(control) };
+
+		if (recvmsg(thread->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			return;
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+			struct sock_extended_err error;
+
+			if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+			    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+				continue;
+			memcpy(&error, CMSG_DATA(c), sizeof(error));
+			peer.length = message.msg_namelen;
+			if (error.ee_errno == ECONNREFUSED && thread->index == 0)
+				registry_refused(thread->aggregator, &peer);
+		}
+	}
+}
+
+static int fetch(struct thread *thread)
+{
+	return udp_receive(thread->rx, thread->fd);
+}
+
+static void take(struct thread *thread, int n)
+{
+	if (n < 0)
+		drain_errors(thread);
+	for (int i = 0; i < n; i++)
+		take_message(thread, udp_message(thread->rx, i));
+}
+
+static void flush(struct thread *thread)
+{
+	for (;;) {
+		bool more = false;
+		int error = udp_send(thread->tx, thread->fd);
+
+		thread->blocked = error == -EAGAIN;
+		if (thread->blocked)
+			return;
+		if (error) {
+			drain_errors(thread);
+			continue;
+		}
+		for (unsigned id = 0; id < thread->ids && !more; id++) {
+			struct lane *lane = thread->lanes[id];
+
+			if (lane && lane->head != lane->tail)
+				more = !lane_send_results(thread, lane);
+		}
+		if (udp_tx_is_empty(thread->tx) && !more)
+			return;
+	}
+}
+
+static void rest(struct thread *thread)
+{
+	struct pollfd wait = { .fd = thread->fd,
+		               .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) };
+
+	if (poll(&wait, 1, (int)(TICK_NS / 1000000)) > 0 && wait.revents & POLLERR)
+		drain_errors(thread);
+}
+
+static void forget(struct thread *thread, struct lane *lane)
+{
+	(void)lane;
+	udp_tx_clear(thread->tx); /* it may point into the pool; what is lost is asked for again */
+}
+
+static void no_tick(struct thread *thread)
+{
+	(void)thread;
+}
+
+const struct carrier carrier_udp = {
+	.plane = "udp",
+	.open = open_socket,
+	.close = datagrams_close,
+	.fetch = fetch,
+	.take = take,
+	.flush = flush,
+	.rest = rest,
+	.send = send_small,
+	.answer = datagrams_answer,
+	.send_results = results_send_udp,
+	.forget = forget,
+	.tick = no_tick,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The XDP program beside user space: an input is a datagram in a frame, and
+ * then a script of packets that are nearly right. They must agree on each.
+ * Exit 77 where there is no right to load the program.
+ */
+#include "fuzz.h"
+#include "xdp_script.h"
+
+#define STEPS_MAX 64
+
+static uint8_t byte(void *source)
+{
+	return fuzz_byte(source);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, data + size };
+	static struct script script;
+	static struct rig rig;
+
+	if (!rig.plane) {
+		rig_load(&rig, SCRIPT_PAYLOAD);
+		script_lane(&rig);
+	}
+	rig_clear(&rig);
+	script_datagram(&rig, data, size < UINT16_MAX ? (uint32_t)size : UINT16_MAX);
+	script = (struct script){ .rig = &rig, .byte = byte, .source = &input };
+	for (unsigned i = 0; i < STEPS_MAX && input.at < input.end; i++)
+		script_step(&script);
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's verifier takes the programs whatever the size of a cell, and
+ * says how many instructions it walked: a million is its limit. Exit 77 where
+ * there is no right to load them.
+ */
+#include "base/clock.h"
+#include "xdp_rig.h"
+
+#include <bpf/bpf.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WALK_MAX 1000000u
+
+/* Prints what the verifier says of programs with a higher id than `before`; the highest now. */
+static uint32_t programs_show(uint32_t before)
+{
+	uint32_t id = before, bytes;
+
+	while (bpf_prog_get_next_id(id, &id) == 0) {
+		struct bpf_prog_info info = { 0 };
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		before = id;
+		if (fd < 0)
+			continue;
+		bytes = sizeof(info);
+		demand(bpf_obj_get_info_by_fd(fd, &info, &bytes) == 0);
+		printf("  %s: %u instructions walked, %u bytes\n", info.name, info.verified_insns,
+		       info.xlated_prog_len);
+		demand(info.verified_insns < WALK_MAX);
+		close(fd);
+	}
+	return before;
+}
+
+int main(void)
+{
+	static const uint32_t payloads[] = { WIRE_PAYLOAD_MIN, 1432, XDP_PAYLOAD_MAX };
+	uint32_t last = 0;
+
+	while (bpf_prog_get_next_id(last, &last) == 0)
+		;
+	/* Under a sanitizer it is the same kernel: once is enough. */
+	for (unsigned i = rig_is_short() ? 2 : 0; i < countof(payloads); i++) {
+		struct xdp_options options = { .port = RIG_PORT,
+			                       .lanes = RIG_LANES,
+			                       .payload = payloads[i],
+			                       .again = payloads[i] == XDP_PAYLOAD_MAX };
+		uint64_t start = clock_now();
+		struct xdp_plane *plane;
+
+		if (xdp_load(&options, &plane) != TRIB_OK) {
+			printf("payload %u: %s\n", payloads[i], trib_last_error());
+			return strstr(trib_last_error(), "no right") ? 77 : 1;
+		}
+		printf("payload %u: %.2f s\n", payloads[i], (double)(clock_now() - start) / 1e9);
+		last = programs_show(last);
+		xdp_close(plane);
+	}
+	return 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "xdp_rig.h"
+
+#include "wire/parse.h"
+
+#include <string.h>
+#include <unistd.h>
+
+bool rig_is_short(void)
+{
+	return getenv("TRIB_TEST_SHORT") != NULL;
+}
+
+uint64_t rig_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* ---- the program and its lane ---- */
+
+void rig_load(struct rig *rig, uint32_t payload)
+{
+	const struct xdp_options options = { .port = RIG_PORT,
+		                             .lanes = RIG_LANES,
+		                             .payload = payload };
+
+	memset(rig, 0, sizeof(*rig));
+	rig->room = payload;
+	if (xdp_load(&options, &rig->plane) == TRIB_OK)
+		return;
+	printf("skipped: %s\n", trib_last_error());
+	fflush(stdout);
+	/* A program that the verifier does not take is no reason to skip. libFuzzer minds exit(). */
+	_exit(strstr(trib_last_error(), "no right") ? 77 : 1);
+}
+
+static void slot_close(struct rig *rig)
+{
+	if (!rig->slot)
+		return;
+	xdp_slot_close(rig->slot);
+	free(rig->twin_pool.cells);
+	rig->slot = NULL;
+}
+
+void rig_clear(struct rig *rig)
+{
+	memset(rig->dense, 0, sizeof(*rig->dense));
+	memset(rig->lane->last, 0, sizeof(rig->lane->last));
+	memset(rig->pool.cells, 0, rig->cells * rig->pool.cell_step);
+	rig->dense->cells = rig->cells;
+	rig->dense->payload = rig->payload;
+	rig->dense->members = ~0ull >> (64 - rig->children);
+	for (uint32_t i = 0; i < rig->cells; i++)
+		dense_cell(&rig->pool, i)->position = DENSE_EMPTY;
+	rig_copy(rig);
+}
+
+void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t payload)
+{
+	const struct xdp_lane_options options = { .comm = RIG_COMM,
+		                                  .lane = RIG_LANE,
+		                                  .cookie = RIG_COOKIE,
+		                                  .job = RIG_JOB,
+		                                  .epoch = RIG_EPOCH,
+		                                  .cells = cells,
+		                                  .payload = payload,
+		                                  .children = children };
+
+	slot_close(rig);
+	rig->slot = xdp_slot_open(rig->plane, &options, &rig->dense, &rig->pool);
+	demand(rig->slot);
+	rig->lane = xdp_slot_lane(rig->slot);
+	rig->children = children;
+	rig->cells = cells;
+	rig->payload = payload;
+	rig->twin_pool = rig->pool;
+	rig->twin_pool.cells = malloc(cells * rig->pool.cell_step);
+	demand(rig->twin_pool.cells);
+	rig->twin_pool.packets = rig->twin_pool.cells + (rig->pool.packets - rig->pool.cells);
+	rig_clear(rig);
+	xdp_slot_start(rig->slot);
+}
+
+void rig_unload(struct rig *rig)
+{
+	slot_close(rig);
+	xdp_close(rig->plane);
+}
+
+void rig_copy(struct rig *rig)
+{
+	rig->twin = *rig->dense;
+	memcpy(rig->twin_pool.cells, rig->pool.cells, rig->cells * rig->pool.cell_step);
+	memcpy(rig->twin_last, rig->lane->last, sizeof(rig->twin_last));
+	xdp_count(rig->plane, &rig->counts);
+}
+
+uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uint32_t ifindex)
+{
+	static struct frame unused;
+	struct xdp_run run = { .in = in->data, .bytes = in->bytes, .ifindex = ifindex };
+
+	out = out ? out : &unused;
+	run.out = out->data;
+	demand(xdp_run(rig->plane, &run) == TRIB_OK);
+	out->bytes = run.out_bytes;
+	out->l2 = in->l2;
+	out->l3 = in->l3;
+	out->at = in->at;
+	return run.action;
+}
+
+/* ---- kernel and twin ---- */
+
+static bool is_admitted(const struct rig *rig, const struct wire_header *header, uint32_t bytes)
+{
+	return header->comm == RIG_COMM && header->cookie == RIG_COOKIE && header->job == RIG_JOB &&
+	       header->epoch == RIG_EPOCH && wire_lane(header) == RIG_LANE &&
+	       header->type == WIRE_DATA && bytes <= rig->room;
+}
+
+/* The datagram that UDP would hand to the lane's socket: its bytes, or 0. */
+static uint32_t datagram(const struct frame *frame, struct packet *packet)
+{
+	const uint8_t *ip = frame->data + frame->l2, *udp = ip + frame->l3;
+	uint32_t bytes;
+
+	if (frame->bytes < frame->at || (frame->l3 == 20 && (ip[0] != 0x45 || ip[9] != 17)) ||
+	    (frame->l3 == 40 && ip[6] != 17) || (frame->l3 != 20 && frame->l3 != 40))
+		return 0;
+	bytes = (uint32_t)udp[4] << 8 | udp[5];
+	if ((udp[2] << 8 | udp[3]) != (int)(RIG_PORT + RIG_LANE) || bytes < 8 ||
+	    bytes > frame->bytes - frame->at + 8 || bytes - 8 > sizeof(*packet))
+		return 0;
+	memcpy(packet, frame->data + frame->at, bytes - 8);
+	return bytes - 8;
+}
+
+static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes)
+{
+	uint32_t payload = bytes - WIRE_HEADER, check = packet->header.check;
+	uint32_t index = dense_index(&rig->twin, wire_position(&packet->header));
+	enum dense_verdict verdict;
+	bool is_right;
+
+	if (bytes < WIRE_HEADER || bytes % 8 || packet->header.magic != WIRE_MAGIC)
+		return TAKEN_NOT;
+	/* What is wrong besides the checksum is for the daemon to tell. */
+	wire_seal(packet, bytes);
+	is_right = packet->header.check == check;
+	if (wire_parse(packet, bytes) != WIRE_SOUND || !is_admitted(rig, &packet->header, payload))
+		return TAKEN_NOT;
+	if (!is_right)
+		return TAKEN_CORRUPTED;
+	verdict = dense_take(&rig->twin, dense_cell(&rig->twin_pool, index),
+	                     dense_packet(&rig->twin_pool, index) + WIRE_HEADER, &packet->header,
+	                     packet->words, payload);
+	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
+		return TAKEN_NOT;
+	if (verdict == DENSE_COMPLETE) {
+		unsigned contributors = (unsigned)__builtin_popcountll(
+			dense_expected(&rig->twin, packet->header.from));
+
+		rig->counts.results++;
+		rig->counts.sends += rig->lane->parent.active || packet->header.to != WIRE_ALL
+		                             ? 1
+		                             : rig->lane->entries;
+		rig->twin_last[packet->header.child]++;
+		rig->counts.added += contributors - 1;
+		rig->counts.payload += (uint64_t)contributors * payload;
+	}
+	return (int)verdict;
+}
+
+int twin_take(struct rig *rig, const struct frame *frame)
+{
+	static _Thread_local struct packet packet;
+	uint32_t bytes = datagram(frame, &packet);
+	int taken = bytes ? packet_take(rig, &packet, bytes) : TAKEN_NOT;
+
+	/* What only adds is counted when the sum is complete. */
+	if (taken != TAKEN_NOT && taken != DENSE_ADDED)
+		rig->counts.verdicts[taken]++;
+	return taken;
+}
+
+/* A copy that turned out to be corrupted may be in a cell that nobody needs any more. */
+static bool is_unused(const struct dense_lane *lane, const struct dense_cell *cell)
+{
+	return cell->position == DENSE_EMPTY || cell->position < lane->low;
+}
+
+static void cells_compare(struct rig *rig, bool corrupted)
+{
+	for (uint32_t i = 0; i < rig->cells; i++) {
+		struct dense_cell *cell = dense_cell(&rig->pool, i);
+		struct dense_cell *twin = dense_cell(&rig->twin_pool, i);
+		uint8_t *sum = dense_packet(&rig->pool, i) + WIRE_HEADER;
+		uint8_t *twin_sum = dense_packet(&rig->twin_pool, i) + WIRE_HEADER;
+		size_t room = rig->pool.cell_step - sizeof(struct xdp_cell);
+
+		twin->sent_at = cell->sent_at; /* the twin sends nothing */
+		demand(!memcmp(cell, twin, sizeof(*cell)));
+		if (corrupted && is_unused(rig->dense, cell))
+			memcpy(twin_sum, sum, room);
+		demand(!memcmp(sum, twin_sum, room));
+	}
+}
+
+static void compare(struct rig *rig, bool corrupted)
+{
+	struct xdp_counts counts;
+
+	xdp_count(rig->plane, &counts);
+	demand(!memcmp(&counts, &rig->counts, sizeof(counts)));
+	demand(!memcmp(rig->dense, &rig->twin, sizeof(rig->twin)));
+	demand(!memcmp(rig->lane->last, rig->twin_last, sizeof(rig->twin_last)));
+	cells_compare(rig, corrupted);
+}
+
+void rig_compare(struct rig *rig)
+{
+	compare(rig, false);
+}
+
+int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)
+{
+	static struct frame own;
+	uint32_t action;
+	int taken;
+
+	out = out ? out : &own;
+	action = rig_run(rig, frame, out, 0);
+	taken = twin_take(rig, frame);
+	if (taken == TAKEN_NOT) {
+		demand(action == XDP_PASS);
+		demand(out->bytes == frame->bytes);
+		demand(!memcmp(out->data, frame->data, frame->bytes));
+	} else if (taken == DENSE_COMPLETE) {
+		demand(action == XDP_TX || action == XDP_REDIRECT || action == XDP_DROP);
+	} else {
+		demand(action == XDP_DROP);
+	}
+	compare(rig, taken == TAKEN_CORRUPTED);
+	return taken;
+}
+
+int rig_give(struct rig *rig, struct rig_data data)
+{
+	static struct frame frame;
+
+	frame_data(&frame, &shape_plain, &data);
+	return rig_agree(rig, &frame, NULL);
+}
