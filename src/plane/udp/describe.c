@@ -107,8 +107,8 @@ static void put_kernel(struct text *text, struct counters *sum, struct xdp_plane
 	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
 	    (unsigned long long)counts.results, (unsigned long long)counts.busy, xdp_pools(plane));
 	sum->packets += packets;
-	sum->bytes += (counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER +
-	              counts.payload;
+	sum->bytes +=
+		(counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER + counts.payload;
 	sum->payload += counts.payload;
 	sum->results += counts.results;
 	sum->sends += counts.sends;
