@@ -126,7 +126,12 @@ end_aggregator
 check "... and it ends as it should" says '"tribd":'
 down
 
-# --- generic mode, by wish
+# --- generic mode, by wish: there the program also sees several packets that were joined as one
+up $a --hosts 3 --servers 1
+aggregator s1 --plane xdp --generic && aggregator_ready
+works "--generic, with offloads" 3
+end_aggregator
+down
 up $a --hosts 3 --servers 1 --no-offload
 aggregator s1 --plane xdp --generic && aggregator_ready
 check "--generic: the mode is told" says 'ready on .*eth0 (generic mode: --generic was given)'

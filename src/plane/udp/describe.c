@@ -98,20 +98,18 @@ static void put_kernel(struct text *text, struct counters *sum, struct xdp_plane
 
 	xdp_count(plane, &counts);
 	counts.verdicts[DENSE_ADDED] += counts.added;
-	for (unsigned i = 0; i <= XDP_CORRUPTED; i++) {
+	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++) {
 		packets += counts.verdicts[i];
-		if (i < DENSE_VERDICTS_END)
-			sum->verdicts[i] += counts.verdicts[i];
+		sum->verdicts[i] += counts.verdicts[i];
 	}
 	put(text, ",\"kernel_s\":%.6f,\"kernel_packets\":%llu,\"kernel_payload_bytes\":%llu",
 	    xdp_run_time(plane), (unsigned long long)packets, (unsigned long long)counts.payload);
 	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
 	    (unsigned long long)counts.results, (unsigned long long)counts.busy, xdp_pools(plane));
 	sum->packets += packets;
-	sum->bytes += (counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER +
-	              counts.payload;
+	sum->bytes +=
+		(counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER + counts.payload;
 	sum->payload += counts.payload;
-	sum->drops[WIRE_FAULT_CHECK] += counts.verdicts[XDP_CORRUPTED];
 	sum->results += counts.results;
 	sum->sends += counts.sends;
 }

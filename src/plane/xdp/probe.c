@@ -14,7 +14,8 @@
 #define NETDEV_DEV_GET 1
 #define NETDEV_IFINDEX 1
 #define NETDEV_XDP_FEATURES 3
-#define ACT_NEEDED 3u /* basic actions and redirecting; that it can send shows once a program is on */
+#define ACT_NEEDED \
+	3u /* basic actions and redirecting; that it can send shows once a program is on */
 
 struct message {
 	struct nlmsghdr head;

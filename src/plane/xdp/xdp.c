@@ -149,6 +149,15 @@ static const char *attach_reason(int error)
 	                             : strerror(error);
 }
 
+/* The link; it ends with the file descriptor. -1 with errno. */
+static int attach(int program, unsigned ifindex, enum xdp_mode mode)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options);
+
+	options.flags = mode == XDP_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+	return bpf_link_create(program, (int)ifindex, BPF_XDP, &options);
+}
+
 trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
 {
 	struct xdp_interface *interface = &plane->interfaces[plane->n_links];
@@ -165,11 +174,8 @@ trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
 	if (!native)
 		snprintf(interface->why, sizeof(interface->why), "--generic was given");
 	for (unsigned mode = native ? XDP_NATIVE : XDP_GENERIC; mode <= XDP_GENERIC; mode++) {
-		LIBBPF_OPTS(bpf_link_create_opts, options,
-		            .flags = mode == XDP_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
-
 		interface->mode = (enum xdp_mode)mode;
-		fd = bpf_link_create(program, (int)ifindex, BPF_XDP, &options);
+		fd = attach(program, ifindex, interface->mode);
 		if (fd >= 0)
 			break;
 		error = errno;

@@ -721,6 +721,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (!count)
 		return XDP_DROP;
 	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
+	if (verdict == CORRUPTED)
+		return XDP_PASS; /* or several that were joined (GSO, GRO): the daemon can tell */
 	if (verdict != DENSE_COMPLETE)
 		return XDP_DROP;
 	contributors = popcount(dense_expected(&lane->dense, header->from));

@@ -67,7 +67,7 @@ struct xdp_cell {
 	uint64_t sum[];
 };
 
-/* Corrupted packets are counted behind the engine's verdicts. */
+/* Corrupted packets, which are passed on, are counted behind the engine's verdicts. */
 #define XDP_CORRUPTED DENSE_VERDICTS_END
 
 /* Packets that only add to a sum are counted when it is complete, which spares each of them. */
