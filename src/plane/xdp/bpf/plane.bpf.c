@@ -226,9 +226,19 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		FOUR(DO, (i) + 4);       \
 		WIRE_CHECK_CROSS(check); \
 	} while (0)
-/* Is there as much, in what is left and in the frame? */
-#define HAVE(many) (left >= (many) && (void *)(words + (many)) <= end)
-#define NEXT(many) (words += (many), sums += (many), left -= (many))
+/*
+ * Is there as much, in what is left and in the frame? With a sign: the compiler
+ * would make 1 <= left into left != 0, from which old verifiers learn nothing.
+ */
+#define HAVE(many) ((int)left >= (many) && (void *)(words + (many)) <= end)
+/* The compiler is to compare `left` itself, and not a number that it knows to go with it. */
+#define NEXT(many)                                 \
+	do {                                       \
+		words += (many);                   \
+		sums += (many);                    \
+		left -= (many);                    \
+		__asm__ volatile("" : "+r"(left)); \
+	} while (0)
 #define DEFINE_PASS(name, DO)                                                             \
 	static __noinline __u32 name(struct xdp_md *ctx, wire_word *sums, __u32 at,       \
 	                             __u32 bytes)                                         \
