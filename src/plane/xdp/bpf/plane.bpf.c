@@ -89,6 +89,7 @@ struct {
 struct copies {
 	__u64 pos;
 	__u32 slot, next;
+	__u32 ifindex, unused;
 };
 
 struct {
@@ -392,9 +393,11 @@ ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifinde
 		copies = bpf_map_lookup_elem(&copying, &key);
 		if (!copies)
 			return XDP_ROUTES;
-		if (copies->slot == slot && copies->pos == pos)
+		/* Interfaces are served one after the other, in whatever order. */
+		if (copies->slot == slot && copies->pos == pos && copies->ifindex == ifindex)
 			first = copies->next;
 		copies->slot = slot;
+		copies->ifindex = ifindex;
 		copies->pos = pos;
 	}
 	for (__u32 i = 0; i < XDP_ROUTES; i++) {
