@@ -182,6 +182,27 @@ static void test_parent(void **state)
 	}
 }
 
+/* One's complement sums whose carry carries again. */
+static void test_ip_checksum_carries(void **state)
+{
+	const uint32_t length = htons(20 + 8 + WIRE_HEADER + 64);
+
+	(void)state;
+	start(2);
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t sum = 0x2fffau + i;
+		uint16_t check;
+
+		rig_clear(&rig);
+		rig.lane->routes[1].ip_sum = sum - length;
+		assert_int_equal(complete(DATA(0, 0, .to = 1), &shape_plain), XDP_TX);
+		while (sum >> 16)
+			sum = (sum & 0xffff) + (sum >> 16);
+		memcpy(&check, out.data + 14 + 10, sizeof(check));
+		assert_int_equal(check, (uint16_t)~sum);
+	}
+}
+
 /* Many times over the same cells; and nothing leaves twice. */
 static void test_repeatedly(void **state)
 {
@@ -404,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_other_interface),
 		cmocka_unit_test(test_no_way),
 		cmocka_unit_test(test_parent),
+		cmocka_unit_test(test_ip_checksum_carries),
 		cmocka_unit_test(test_repeatedly),
 		cmocka_unit_test(test_sent_at),
 		cmocka_unit_test(test_way_from_report),
