@@ -33,8 +33,8 @@ static bool check_program(struct check *check)
 static void check_port(struct check *check, const struct xdp_port *port)
 {
 	static const char *const driver[] = {
-		[XDP_UNKNOWN] = "driver mode if its driver has XDP (this kernel does not tell), "
-				"else generic mode",
+		[XDP_UNKNOWN] = ("driver mode if its driver has XDP (this kernel does not tell), "
+		                 "else generic mode"),
 		[XDP_UNABLE] = "generic mode only, which is slower: its driver has no XDP",
 		[XDP_PARTLY] = "driver mode; its driver may not send frames to other interfaces",
 		[XDP_ABLE] = "driver mode",
