@@ -13,7 +13,7 @@ optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
 
 needed_test="libcmocka-dev"
 optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
-	iproute2@ip shellcheck@shellcheck"
+	iproute2@ip shellcheck@shellcheck cpio@cpio busybox-static@busybox"
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++"
@@ -33,6 +33,14 @@ clang_runtime() {
 	if [ -n "$version" ]; then
 		printf 'libclang-rt-%s-dev|libclang-common-%s-dev\n' "$version" "$version"
 	fi
+}
+
+# For the tests on an older kernel.
+qemu() {
+	case $(uname -m) in
+	aarch64) printf 'qemu-system-arm@qemu-system-aarch64\n' ;;
+	x86_64) printf 'qemu-system-x86@qemu-system-x86_64\n' ;;
+	esac
 }
 
 # satisfied ENTRY
@@ -111,7 +119,7 @@ collect() {
 	for set in "$@"; do
 		case $set in
 		build) needed+=" $needed_build" optional+=" $optional_build" ;;
-		test) needed+=" $needed_test" optional+=" $optional_test $(clang_runtime)" ;;
+		test) needed+=" $needed_test" optional+=" $optional_test $(clang_runtime) $(qemu)" ;;
 		bench) needed+=" $needed_bench" optional+=" $optional_bench" ;;
 		*) die "usage: deps.sh build|test|bench ..." ;;
 		esac

@@ -206,8 +206,7 @@ static void run(uint32_t cells, uint64_t n)
 		after.verdicts[i] -= before.verdicts[i];
 	printf("%u cells: %llu fragments; completed %llu by the kernel, %llu by the daemon; "
 	       "%llu times busy, %llu duplicates, %llu lower\n",
-	       cells, (unsigned long long)n,
-	       (unsigned long long)after.verdicts[DENSE_COMPLETE],
+	       cells, (unsigned long long)n, (unsigned long long)after.verdicts[DENSE_COMPLETE],
 	       (unsigned long long)daemon_completed, (unsigned long long)(after.busy - before.busy),
 	       (unsigned long long)after.verdicts[DENSE_DUPLICATE],
 	       (unsigned long long)after.verdicts[DENSE_LOWER]);
@@ -218,7 +217,7 @@ static void run(uint32_t cells, uint64_t n)
 
 int main(void)
 {
-	uint64_t n = rig_is_short() ? 500 : 4000;
+	uint64_t n = rig_is_short() ? 500 : 2500;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) || !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set)) {

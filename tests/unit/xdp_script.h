@@ -11,7 +11,7 @@
 
 #define SCRIPT_CHILDREN 3u
 #define SCRIPT_CELLS 4u
-#define SCRIPT_PAYLOAD 1432u
+#define SCRIPT_PAYLOAD 512u
 
 struct script {
 	struct rig *rig;

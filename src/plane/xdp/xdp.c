@@ -50,23 +50,27 @@ static size_t page_up(size_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* libbpf's own words go to our log. */
+/* libbpf's own words go to our log, with all that the verifier has to say. */
 static int print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	char text[1024];
+	char *text, *rest;
 
-	vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = '\0';
-	if (level == LIBBPF_WARN)
-		log_info("%s", text);
-	else
-		log_debug("%s", text);
+	if (vasprintf(&text, format, args) < 0)
+		return 0;
+	rest = text;
+	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+		if (*line && level == LIBBPF_WARN)
+			log_info("%s", line);
+		else if (*line)
+			log_debug("%s", line);
+	}
+	free(text);
 	return 0;
 }
 
 static trib_status fail_load(int error)
 {
-	if (error == -EPERM || error == -EACCES)
+	if (error == -EPERM) /* EACCES is the verifier's */
 		return status_fail(TRIB_ERR_SYSTEM,
 		                   "no right to load BPF programs: CAP_BPF, CAP_NET_ADMIN and "
 		                   "CAP_PERFMON are needed (as root, or setcap "

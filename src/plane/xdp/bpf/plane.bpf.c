@@ -89,6 +89,7 @@ struct {
 struct copies {
 	__u64 pos;
 	__u32 slot, next;
+	__u32 ifindex, unused;
 };
 
 struct {
@@ -224,9 +225,19 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		FOUR(DO, i);       \
 		FOUR(DO, (i) + 4); \
 	} while (0)
-/* Is there as much, in what is left and in the frame? */
-#define HAVE(many) (left >= (many) && (void *)(words + (many)) <= end)
-#define NEXT(many) (words += (many), sums += (many), left -= (many))
+/*
+ * Is there as much, in what is left and in the frame? With a sign: the compiler
+ * would make 1 <= left into left != 0, from which old verifiers learn nothing.
+ */
+#define HAVE(many) ((int)left >= (many) && (void *)(words + (many)) <= end)
+/* The compiler is to compare `left` itself, and not a number that it knows to go with it. */
+#define NEXT(many)                                 \
+	do {                                       \
+		words += (many);                   \
+		sums += (many);                    \
+		left -= (many);                    \
+		__asm__ volatile("" : "+r"(left)); \
+	} while (0)
 #define DEFINE_PASS(name, DO)                                                             \
 	static __noinline __u32 name(struct wire_header *header, void *end,               \
 	                             wire_word *sums, __u32 bytes)                        \
@@ -378,9 +389,11 @@ ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifinde
 		copies = bpf_map_lookup_elem(&copying, &key);
 		if (!copies)
 			return XDP_ROUTES;
-		if (copies->slot == slot && copies->pos == pos)
+		/* Interfaces are served one after the other, in whatever order. */
+		if (copies->slot == slot && copies->pos == pos && copies->ifindex == ifindex)
 			first = copies->next;
 		copies->slot = slot;
+		copies->ifindex = ifindex;
 		copies->pos = pos;
 	}
 	for (__u32 i = 0; i < XDP_ROUTES; i++) {
