@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run test bench soak fuzz install clean help
+.PHONY: build run test bench soak fuzz static install clean help
 
 build: ## build the library, trib and tribd into build/
 	@scripts/build.sh
@@ -22,6 +22,9 @@ soak: ## lossy clusters with new seeds, SECONDS=3600 (root)
 
 fuzz: ## every fuzz target in turn, SECONDS=600 in all
 	@scripts/fuzz.sh $(SECONDS)
+
+static: ## programs for machines without packages, ARCH=x86_64 or aarch64, as a tar.gz
+	@scripts/static.sh $(ARCH)
 
 install: build ## install to PREFIX=/usr/local, below DESTDIR= where it is given
 	@meson configure build --prefix='$(abspath $(PREFIX))'

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # deps.sh SET...: installs the Debian or Ubuntu packages that are missing for build, test or bench.
+# The sets static-x86_64 and static-aarch64 are for static programs of that architecture; where it
+# is not this machine's, dpkg is told of it as a foreign one.
 #
 # Needs root or sudo to install; without either it says what is missing and what to type, and
 # fails only when the work cannot be done without it.
@@ -17,6 +19,21 @@ optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppch
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++"
+
+# How the two architectures are called in the names of packages.
+declare -A debian_names=([x86_64]=amd64 [aarch64]=arm64)
+
+# static_packages ARCH: libraries and, where it is a foreign one, their headers and a compiler.
+static_packages() {
+	local name=${debian_names[$1]} package
+	if [ "$1" != "$(uname -m)" ]; then
+		printf '%s ' "gcc-${1/_/-}-linux-gnu@$1-linux-gnu-gcc"
+	fi
+	for package in libc6-dev libbpf-dev libelf-dev zlib1g-dev; do
+		printf '%s ' "$package:$name"
+	done
+	printf '%s ' clang@clang 'bpftool|linux-tools-generic@bpftool'
+}
 
 is_installed() {
 	dpkg-query -W -f='${Status}\n' "$1" 2>/dev/null | grep -q 'ok installed'
@@ -99,11 +116,19 @@ install_packages() {
 		apt-get install -y -q --no-install-recommends "$@"
 }
 
+# accept_foreign: for the sets that have packages of another architecture.
+accept_foreign() {
+	if [ -n "$foreign" ] && ! dpkg --print-foreign-architectures | grep -qx "$foreign"; then
+		as_root dpkg --add-architecture "$foreign"
+	fi
+}
+
 # install NEEDED OPTIONAL: all at once; where that fails the optional ones one by one, because one
 # that the archive lacks must not keep the others out.
 install() {
 	local package
 	as_root true || return 0
+	accept_foreign
 	as_root apt-get update -q || warn "deps: apt-get update failed; trying with the lists at hand"
 	# shellcheck disable=SC2046
 	if install_packages $(choose "$1 $2"); then
@@ -114,6 +139,8 @@ install() {
 	done
 }
 
+usage() { die "usage: deps.sh build|test|bench|static-x86_64|static-aarch64 ..."; }
+
 collect() {
 	local set
 	for set in "$@"; do
@@ -121,7 +148,11 @@ collect() {
 		build) needed+=" $needed_build" optional+=" $optional_build" ;;
 		test) needed+=" $needed_test" optional+=" $optional_test $(clang_runtime) $(qemu)" ;;
 		bench) needed+=" $needed_bench" optional+=" $optional_bench" ;;
-		*) die "usage: deps.sh build|test|bench ..." ;;
+		static-x86_64 | static-aarch64)
+			needed+=" $(static_packages "${set#static-}")"
+			[ "${set#static-}" = "$(uname -m)" ] || foreign=${debian_names[${set#static-}]}
+			;;
+		*) usage ;;
 		esac
 	done
 }
@@ -139,8 +170,8 @@ report() {
 }
 
 main() {
-	local needed="" optional="" lack_needed lack_optional
-	[ $# -gt 0 ] || die "usage: deps.sh build|test|bench ..."
+	local needed="" optional="" foreign="" lack_needed lack_optional
+	[ $# -gt 0 ] || usage
 	collect "$@"
 	if ! have dpkg-query; then
 		warn "deps: no Debian or Ubuntu here; not checked:" "$(choose "$needed $optional")"
