@@ -5,24 +5,46 @@
 
 #include "wire/packet.h"
 
+/*
+ * The smaller and the larger one. In BPF without a branch where 64 bits have
+ * room for the difference: the verifier walks both ways of every branch.
+ */
+#ifdef __bpf__
+static inline int64_t combine_below_0(int64_t difference)
+{
+	int64_t mask = difference >> 63;
+
+	__asm__("" : "+r"(mask)); /* or the compiler makes a branch of it */
+	return difference & mask;
+}
+
+#define COMBINE_MIN(type, s, x) \
+	(sizeof(type) < 8 ? (type)(s + combine_below_0((int64_t)x - s)) : x < s ? x : s)
+#define COMBINE_MAX(type, s, x) \
+	(sizeof(type) < 8 ? (type)(s - combine_below_0((int64_t)s - x)) : x > s ? x : s)
+#else
+#define COMBINE_MIN(type, s, x) (x < s ? x : s)
+#define COMBINE_MAX(type, s, x) (x > s ? x : s)
+#endif
+
 /* Every operation: its name, its elements, and what becomes of s in the sum and x in the packet. */
-#define COMBINE_OPS(OP)                               \
-	OP(WIRE_ADD8, uint8_t, s + x)                 \
-	OP(WIRE_ADD32, uint32_t, s + x)               \
-	OP(WIRE_ADD64, uint64_t, s + x)               \
-	OP(WIRE_MIN_I8, int8_t, x < s ? x : s)        \
-	OP(WIRE_MIN_U8, uint8_t, x < s ? x : s)       \
-	OP(WIRE_MIN_I32, int32_t, x < s ? x : s)      \
-	OP(WIRE_MIN_U32, uint32_t, x < s ? x : s)     \
-	OP(WIRE_MIN_I64, int64_t, x < s ? x : s)      \
-	OP(WIRE_MIN_U64, uint64_t, x < s ? x : s)     \
-	OP(WIRE_MAX_I8, int8_t, x > s ? x : s)        \
-	OP(WIRE_MAX_U8, uint8_t, x > s ? x : s)       \
-	OP(WIRE_MAX_I32, int32_t, x > s ? x : s)      \
-	OP(WIRE_MAX_U32, uint32_t, x > s ? x : s)     \
-	OP(WIRE_MAX_I64, int64_t, x > s ? x : s)      \
-	OP(WIRE_MAX_U64, uint64_t, x > s ? x : s)     \
-	OP(WIRE_MAX_U16, uint16_t, x > s ? x : s)     \
+#define COMBINE_OPS(OP)                                         \
+	OP(WIRE_ADD8, uint8_t, s + x)                           \
+	OP(WIRE_ADD32, uint32_t, s + x)                         \
+	OP(WIRE_ADD64, uint64_t, s + x)                         \
+	OP(WIRE_MIN_I8, int8_t, COMBINE_MIN(int8_t, s, x))      \
+	OP(WIRE_MIN_U8, uint8_t, COMBINE_MIN(uint8_t, s, x))    \
+	OP(WIRE_MIN_I32, int32_t, COMBINE_MIN(int32_t, s, x))   \
+	OP(WIRE_MIN_U32, uint32_t, COMBINE_MIN(uint32_t, s, x)) \
+	OP(WIRE_MIN_I64, int64_t, COMBINE_MIN(int64_t, s, x))   \
+	OP(WIRE_MIN_U64, uint64_t, COMBINE_MIN(uint64_t, s, x)) \
+	OP(WIRE_MAX_I8, int8_t, COMBINE_MAX(int8_t, s, x))      \
+	OP(WIRE_MAX_U8, uint8_t, COMBINE_MAX(uint8_t, s, x))    \
+	OP(WIRE_MAX_I32, int32_t, COMBINE_MAX(int32_t, s, x))   \
+	OP(WIRE_MAX_U32, uint32_t, COMBINE_MAX(uint32_t, s, x)) \
+	OP(WIRE_MAX_I64, int64_t, COMBINE_MAX(int64_t, s, x))   \
+	OP(WIRE_MAX_U64, uint64_t, COMBINE_MAX(uint64_t, s, x)) \
+	OP(WIRE_MAX_U16, uint16_t, COMBINE_MAX(uint16_t, s, x)) \
 	OP(WIRE_OR64, uint64_t, s | x)
 
 /*

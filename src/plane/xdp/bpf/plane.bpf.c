@@ -220,10 +220,12 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		WORD(DO, (i) + 2, SECOND, check.a0, check.b0); \
 		WORD(DO, (i) + 3, SECOND, check.a1, check.b1); \
 	} while (0)
-#define EIGHT(DO, i)               \
-	do {                       \
-		FOUR(DO, i);       \
-		FOUR(DO, (i) + 4); \
+#define SIXTEEN(DO, i)              \
+	do {                        \
+		FOUR(DO, i);        \
+		FOUR(DO, (i) + 4);  \
+		FOUR(DO, (i) + 8);  \
+		FOUR(DO, (i) + 12); \
 	} while (0)
 /*
  * Is there as much, in what is left and in the frame? With a sign: the compiler
@@ -249,16 +251,15 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		if (left > settings.payload / 8)                                          \
 			return 0;                                                         \
 		wire_check_header(&check, (wire_word *)header);                           \
-		while (HAVE(32)) {                                                        \
-			EIGHT(DO, 0);                                                     \
-			EIGHT(DO, 8);                                                     \
-			EIGHT(DO, 16);                                                    \
-			EIGHT(DO, 24);                                                    \
-			NEXT(32);                                                         \
+		while (HAVE(64)) {                                                        \
+			SIXTEEN(DO, 0);                                                   \
+			SIXTEEN(DO, 16);                                                  \
+			SIXTEEN(DO, 32);                                                  \
+			SIXTEEN(DO, 48);                                                  \
+			NEXT(64);                                                         \
 		}                                                                         \
-		if (HAVE(16)) {                                                           \
-			EIGHT(DO, 0);                                                     \
-			EIGHT(DO, 8);                                                     \
+		while (HAVE(16)) {                                                        \
+			SIXTEEN(DO, 0);                                                   \
 			NEXT(16);                                                         \
 		}                                                                         \
 		while (HAVE(4)) {                                                         \
@@ -298,14 +299,13 @@ DEFINE_PASS(pass_fill, DO_FILL) /* the other way: the sum into the packet */
 		break;
 
 /* Takes out what pass_add64 put in before the checksum was known. */
-ALWAYS void undo_add64(struct xdp_md *ctx, const struct frame *frame, wire_word *sums)
+static __noinline void undo_add64(struct wire_header *header, void *end, wire_word *sums,
+                                  __u32 bytes)
 {
-	const struct wire_header *header = frame_header(ctx, frame);
 	const wire_word *words = (const wire_word *)(header + 1);
-	void *end = (void *)(long)ctx->data_end;
-	__u32 left = opaque(frame->bytes / 8);
+	__u32 left = opaque(bytes / 8);
 
-	if (!header || left > settings.payload / 8)
+	if (left > settings.payload / 8)
 		return;
 	while (HAVE(1)) {
 		sums[0] -= words[0];
@@ -472,28 +472,25 @@ ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
  * words can be undone, and a cell that nobody needs any more may be written.
  * A verdict; NOT_HERE: it takes a longer way; CORRUPTED.
  */
-ALWAYS __u32 take(struct xdp_md *ctx, const struct frame *frame, const struct place *place)
+static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
+                             struct xdp_cell *cell, __u32 bytes)
 {
-	struct wire_header *header = frame_header(ctx, frame);
-	void *end = (void *)(long)ctx->data_end;
-	__u32 how, check;
+	__u32 how = dense_judge(&lane->dense, &cell->state, header, bytes);
+	__u32 check;
 
-	if (!header)
-		return CORRUPTED;
-	how = dense_judge(&place->lane->dense, &place->cell->state, header, frame->bytes);
 	if (how == DENSE_ADDED && header->op == WIRE_ADD64)
-		check = pass_add64(header, end, place->cell->sum, frame->bytes);
+		check = pass_add64(header, end, cell->sum, bytes);
 	else if (how == DENSE_FRESH)
-		check = pass_copy(header, end, place->cell->sum, frame->bytes);
+		check = pass_copy(header, end, cell->sum, bytes);
 	else
 		return NOT_HERE;
 	if (check != header->check) {
 		if (how == DENSE_ADDED)
-			undo_add64(ctx, frame, place->cell->sum);
+			undo_add64(header, end, cell->sum, bytes);
 		return CORRUPTED;
 	}
-	dense_ack(&place->lane->dense, header->child, header->ack);
-	return dense_enter(&place->lane->dense, &place->cell->state, header, frame->bytes, how);
+	dense_ack(&lane->dense, header->child, header->ack);
+	return dense_enter(&lane->dense, &cell->state, header, bytes, how);
 }
 
 /* ---- the longer way: each loop a function of its own ---- */
@@ -722,7 +719,11 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		cell->state.arrived = 0;
 	place.lane = lane;
 	place.cell = cell;
-	verdict = take(ctx, &frame, &place);
+	header = frame_header(ctx, &frame);
+	if (!header)
+		verdict = CORRUPTED;
+	else
+		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
 	if (verdict == NOT_HERE)
 		verdict = take_checked(ctx, &frame, &place, slot, index);
 	cell_unlock(cell);
