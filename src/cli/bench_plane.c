@@ -152,6 +152,8 @@ int bench_plane_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of each, in turns (3)", "5" },
 		{ "check", 0, OPTION_FLAG, &o.check, NULL,
 		  "look at every word of every sum, not at one", NULL },
+		{ "hurry", 0, OPTION_FLAG, &o.hurry, NULL,
+		  "do not wait for a moment when nobody else uses the machine", NULL },
 		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)", NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },
 		{ 0 },

@@ -26,7 +26,7 @@ struct plane_options {
 	uint64_t children, elements, window, pool_bytes, repeats;
 	double seconds;
 	double most; /* load: fragments a second that are 100 %; 0: found out for each plane */
-	bool one_port, to_all, offload, gro, singly, check;
+	bool one_port, to_all, offload, gro, singly, check, hurry;
 	const char *json, *plot;
 };
 

@@ -15,6 +15,8 @@
 
 #define TRIES 4       /* of a run that others disturb */
 #define OTHERS_MAX .04 /* cores that they may use */
+#define FORKS_MAX 20   /* processes that they may start */
+#define QUIET_WAIT_S 15
 #define LOAD_STEPS 10
 
 static volatile sig_atomic_t stopped;
@@ -82,17 +84,19 @@ static struct bed_options bed_options_of(const struct plane_options *o, unsigned
 
 /* ---- one run ---- */
 
-static trib_status row_measure(struct bed *bed, struct plane_row *row, double seconds)
+static trib_status row_measure(struct bed *bed, struct plane_row *row, double seconds, bool quiet)
 {
 	double rate = row->share < 0 ? LOAD_UNLIMITED : row->offered > 0 ? row->offered : LOAD_SILENT;
 	struct bed_figures figures;
 	trib_status status = TRIB_OK;
 
-	for (unsigned try = 0; try < TRIES && !stopped; try++) {
+	for (unsigned try = 0; try < (quiet ? TRIES : 1) && !stopped; try++) {
+		if (quiet)
+			cpu_wait_quiet(QUIET_WAIT_S);
 		status = bed_measure(bed, rate, seconds, &figures);
 		if (status != TRIB_OK)
 			return status;
-		row->disturbed = figures.others > OTHERS_MAX;
+		row->disturbed = figures.others > OTHERS_MAX || figures.forks > FORKS_MAX;
 		if (!row->disturbed)
 			break;
 	}
@@ -121,7 +125,7 @@ static void rows_measure(const struct plane_options *o, struct bed *bed, struct 
 			if (row->share > 0)
 				row->offered = row->share * (o->most > 0 ? o->most
 				                                         : rows[0].offered);
-			status = row_measure(bed, row, o->seconds);
+			status = row_measure(bed, row, o->seconds, !o->hurry);
 			if (status != TRIB_OK)
 				snprintf(kept, sizeof(kept), "%s", trib_last_error());
 			if (row->share < 0 && n > 1 && row->n)

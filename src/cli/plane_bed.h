@@ -40,6 +40,7 @@ struct bed_figures {
 	bool in_threads;           /* all of its work is in threads: busy_s can be checked */
 	double program_ns;         /* that the XDP program takes for a packet, by the kernel; 0: none */
 	double others;             /* cores that others have used meanwhile */
+	unsigned long long forks;  /* ... and processes that they have started */
 	double latency_50, latency_99;
 	double lost;               /* fragments without a result, of those sent */
 	double retransmitted;      /* segments, of those sent */

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define QUIET 0.15 /* of a core */
+
 unsigned cpu_count(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -69,6 +71,7 @@ void cpu_look(struct cpu_sample *sample)
 		           &steal) >= 3 &&
 		    core < CPU_CORES_MAX)
 			sample->idle[core] = (double)(idle + wait + steal) / tick;
+		sscanf(line, "processes %llu", &sample->forks);
 	}
 	if (file)
 		fclose(file);
@@ -79,6 +82,27 @@ double cpu_busy(const struct cpu_sample *before, const struct cpu_sample *after,
 	double busy = after->at - before->at - (after->idle[core] - before->idle[core]);
 
 	return busy > 0 ? busy : 0;
+}
+
+bool cpu_wait_quiet(double seconds)
+{
+	double until = (double)clock_now() * 1e-9 + seconds;
+
+	for (;;) {
+		const struct timespec nap = { .tv_nsec = 200000000 };
+		static struct cpu_sample a, b;
+		double busy = 0;
+
+		cpu_look(&a);
+		nanosleep(&nap, NULL);
+		cpu_look(&b);
+		for (unsigned core = 0; core < cpu_count(); core++)
+			busy += cpu_busy(&a, &b, core);
+		if (busy < QUIET * (b.at - a.at))
+			return true;
+		if (b.at > until)
+			return false;
+	}
 }
 
 double cpu_thread(int id)
