@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const known[] = { "xdp", "udp", "tcp" };
+static const char *const known[] = { "xdp", PLANE_NIC, "udp", "tcp" };
 
 /* One word after the other of a list with commas; false: it is over. */
 static bool word_next(const char **text, char *word, size_t size)
@@ -35,7 +35,7 @@ static trib_status planes_take(void *target, const char *text)
 		while (i < PLANES_MAX && strcmp(known[i], word) != 0)
 			i++;
 		if (i == PLANES_MAX || o->n_planes == PLANES_MAX)
-			return status_fail(TRIB_ERR_ARGUMENT, "planes are xdp, udp and tcp");
+			return status_fail(TRIB_ERR_ARGUMENT, "planes are xdp, xdp-nic, udp and tcp");
 		o->planes[o->n_planes++] = known[i];
 	}
 	return o->n_planes ? TRIB_OK : status_fail(TRIB_ERR_ARGUMENT, "which planes?");
@@ -70,6 +70,9 @@ static const char *options_wrong(const struct plane_options *o)
 		return "--window is 1 to 16384";
 	if (o->offload && o->gro)
 		return "--offload and --gro exclude one another";
+	for (unsigned i = 0; i < o->n_planes; i++)
+		if (o->mode == PLANE_LOAD && strcmp(o->planes[i], PLANE_NIC) == 0)
+			return "xdp-nic has no rate: it is for throughput and cores";
 	for (unsigned i = 0; i < o->n_cores; i++) {
 		if (o->cores[i] > cpu_count())
 			return "--cores: there are not so many";
@@ -82,7 +85,9 @@ static const char *options_wrong(const struct plane_options *o)
 static void defaults_set(struct plane_options *o)
 {
 	if (!o->n_planes)
-		planes_take(o, o->mode == PLANE_CORES ? "xdp" : "xdp,udp,tcp");
+		planes_take(o, o->mode == PLANE_CORES  ? "xdp"
+		               : o->mode == PLANE_LOAD ? "xdp,udp,tcp"
+		                                       : "xdp,xdp-nic,udp,tcp");
 	if (!o->n_cores) {
 		unsigned most = cpu_count() / 2;
 
@@ -127,7 +132,7 @@ int bench_plane_run(int argc, char **argv)
 		                          .seconds = 1 };
 	struct option_hook planes = { planes_take, &o }, cores = { cores_take, &o };
 	const struct option_row rows[] = {
-		{ "plane", 0, OPTION_HOOK, &planes, "LIST", "which (xdp,udp,tcp; cores: xdp)",
+		{ "plane", 0, OPTION_HOOK, &planes, "LIST", "of xdp, xdp-nic (frames as in a NIC's driver), udp, tcp (all; cores: xdp)",
 		  "xdp,tcp" },
 		{ "cores", 0, OPTION_HOOK, &cores, "LIST",
 		  "of the aggregator, each with a lane and a load of its own (1; cores: 1,2,4 ...)",

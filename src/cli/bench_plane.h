@@ -10,7 +10,8 @@
 
 #include "cli/plane_bed.h"
 
-#define PLANES_MAX 3u
+#define PLANES_MAX 4u
+#define PLANE_NIC "xdp-nic" /* xdp, with frames as in a NIC's driver (plane_frames.h) */
 #define PLANE_CORES_MAX 8u
 #define PLANE_ROWS_MAX 64u
 #define PLANE_REPEATS_MAX 99u

@@ -63,15 +63,18 @@ static bool cores_choose(struct bed_options *o)
 	return o->lanes <= n;
 }
 
-static struct bed_options bed_options_of(const struct plane_options *o, unsigned lanes)
+static struct bed_options bed_options_of(const struct plane_options *o, const char *plane,
+                                         unsigned lanes)
 {
+	bool frames = strcmp(plane, PLANE_NIC) == 0;
 	struct bed_options bed = { .children = (unsigned)o->children,
 		                   .lanes = lanes,
 		                   .elements = (unsigned)o->elements,
 		                   .window = (unsigned)o->window,
 		                   .pool_bytes = o->pool_bytes,
-		                   .one_port = o->one_port,
-		                   .to_all = o->to_all,
+		                   .one_port = o->one_port || frames,
+		                   .to_all = o->to_all && !frames,
+		                   .frames = frames,
 		                   .check = o->check,
 		                   .gso = !o->singly,
 		                   .offload = o->offload ? PLANE_WHOLE
@@ -111,7 +114,7 @@ static trib_status row_measure(struct bed *bed, struct plane_row *row, double se
 static void rows_measure(const struct plane_options *o, struct bed *bed, struct plane_row *rows,
                          unsigned n, unsigned *done, unsigned all)
 {
-	trib_status status = rows->failed[0] ? TRIB_ERR_CLOSED : bed_start(bed, rows->plane);
+	trib_status status = rows->failed[0] ? TRIB_ERR_CLOSED : bed_start(bed, strcmp(rows->plane, PLANE_NIC) ? rows->plane : "xdp");
 	const char *why = rows->failed[0] ? rows->failed : trib_last_error();
 	char kept[200];
 
@@ -230,15 +233,18 @@ static trib_status cores_measure(struct plane_report *report, unsigned first, un
 {
 	const struct plane_options *o = report->options;
 	unsigned steps = o->mode == PLANE_LOAD ? LOAD_STEPS + 2 : 1;
-	struct bed_options bed_options = bed_options_of(o, report->rows[first].cores);
-	struct bed *bed;
-	trib_status status = bed_open(&bed_options, &bed);
 
-	if (status != TRIB_OK)
-		return status;
-	for (unsigned p = 0; p < o->n_planes && !stopped; p++)
-		rows_measure(o, bed, &report->rows[first + p * steps], steps, done, all);
-	bed_close(bed);
+	for (unsigned p = 0; p < o->n_planes && !stopped; p++) {
+		struct plane_row *rows = &report->rows[first + p * steps];
+		struct bed_options options = bed_options_of(o, rows->plane, rows->cores);
+		struct bed *bed;
+		trib_status status = bed_open(&options, &bed);
+
+		if (status != TRIB_OK)
+			return status;
+		rows_measure(o, bed, rows, steps, done, all);
+		bed_close(bed);
+	}
 	return TRIB_OK;
 }
 

@@ -33,7 +33,7 @@ static void saturated_print(const struct plane_report *report)
 	const struct plane_options *o = report->options;
 	bool shared = false;
 
-	printf("%5s  %-5s %8s %8s %7s %7s %9s %7s %8s %8s %7s %7s\n", "cores", "plane", "Gb/s",
+	printf("%5s  %-8s %8s %8s %7s %7s %9s %7s %8s %8s %7s %7s\n", "cores", "plane", "Gb/s",
 	       "kpkt/s", "spread", "busy", "Gb/CPU-s", "spread", "ns/pkt", "threads", "lost",
 	       o->mode == PLANE_CORES ? "scaling" : "to tcp");
 	for (unsigned i = 0; i < report->n; i++) {
@@ -41,7 +41,7 @@ static void saturated_print(const struct plane_report *report)
 		const struct plane_row *tcp = bench_plane_find(report, "tcp", row->cores, -1);
 		const struct plane_row *one = bench_plane_find(report, row->plane, 1, -1);
 
-		printf("%5u  %-5s ", row->cores, row->plane);
+		printf("%5u  %-8s ", row->cores, row->plane);
 		if (!row->n) {
 			printf("failed: %s\n", row->failed);
 			continue;
@@ -93,12 +93,12 @@ static void program_print(const struct plane_report *report)
 
 static void load_print(const struct plane_report *report)
 {
-	printf("%-5s %8s %8s %8s %7s %11s %11s %8s %8s\n", "plane", "of most", "kpkt/s", "Gb/s",
+	printf("%-8s %8s %8s %8s %7s %11s %11s %8s %8s\n", "plane", "of most", "kpkt/s", "Gb/s",
 	       "busy", "median", "p99", "lost", "resent");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct plane_row *row = &report->rows[i];
 
-		printf("%-5s ", row->plane);
+		printf("%-8s ", row->plane);
 		if (!row->n) {
 			printf("failed: %s\n", row->failed);
 			continue;

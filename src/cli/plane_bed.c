@@ -24,6 +24,8 @@
 #define PROGRAM_S 0.25 /* how long the program's own time is taken, apart from the rest */
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
+#define FRAMES_WINDOW 192u          /* packets: a veth's ring has 256 */
+#define FRAMES_PACKETS (5ull << 20) /* of which checksums are made before: two seconds and more */
 #define THREADS_MAX (LOAD_LANES_MAX * (LOAD_CHILDREN_MAX + 2))
 
 struct bed {
@@ -36,6 +38,7 @@ struct bed {
 	struct accepted accepted;
 	struct aggregator *aggregator;
 	struct load *load;
+	struct frames *frames[LOAD_LANES_MAX];
 	int threads[THREADS_MAX]; /* of the aggregator, and of what receives for it */
 	unsigned n_threads;
 	bool in_threads;
@@ -223,11 +226,38 @@ static trib_status load_begin(struct bed *bed)
 
 	for (unsigned lane = 0; lane < o->lanes; lane++) {
 		options.cores[lane] = o->load_cores[lane];
+		options.frames[lane] = bed->frames[lane];
 		for (unsigned child = 0; child < o->children; child++)
 			options.hosts[lane][child] =
 				&bed->cluster.hosts[lane * bed->hosts + child % bed->hosts];
 	}
 	return load_open(&options, &bed->load);
+}
+
+static trib_status frames_begin(struct bed *bed)
+{
+	const struct bed_options *o = &bed->options;
+	trib_status status = TRIB_OK;
+
+	for (unsigned lane = 0; lane < o->lanes && status == TRIB_OK; lane++) {
+		const struct cluster_host *host = &bed->cluster.hosts[lane];
+		struct frames_options options = { .host = host->address,
+			                          .server = server(bed)->address,
+			                          .namespace = host->ns,
+			                          .link = "eth0",
+			                          .port = (uint16_t)(PORT + lane),
+			                          .children = o->children,
+			                          .window = FRAMES_WINDOW,
+			                          .packets = FRAMES_PACKETS };
+		struct link_end end;
+
+		plan_host_end(&bed->cluster, lane, &end);
+		memcpy(options.host_mac, end.mac, sizeof(options.host_mac));
+		plan_port_end(&bed->cluster, lane, &end);
+		memcpy(options.server_mac, end.mac, sizeof(options.server_mac));
+		status = frames_open(&options, &bed->frames[lane]);
+	}
+	return status;
 }
 
 trib_status bed_start(struct bed *bed, const char *plane)
@@ -236,7 +266,9 @@ trib_status bed_start(struct bed *bed, const char *plane)
 
 	bed->plane = plane;
 	bed->n_threads = 0;
-	if (strcmp(plane, "xdp") == 0)
+	if (bed->options.frames)
+		status = frames_begin(bed);
+	if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
 		status = accept_frames(&bed->cluster, &bed->accepted);
 	if (status == TRIB_OK)
 		status = aggregator_open(bed);
@@ -257,6 +289,10 @@ void bed_stop(struct bed *bed)
 	}
 	load_close(bed->load);
 	accept_end(&bed->accepted);
+	for (unsigned lane = 0; lane < LOAD_LANES_MAX; lane++) {
+		frames_close(bed->frames[lane]);
+		bed->frames[lane] = NULL;
+	}
 	bed->aggregator = NULL;
 	bed->load = NULL;
 }
@@ -336,12 +372,13 @@ static void figures_fill(const struct bed *bed, const struct look *a, const stru
 trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed_figures *out)
 {
 	bool is_xdp = strcmp(bed->plane, "xdp") == 0;
-	struct load_counts first, last;
+	struct load_counts first = { 0 }, last;
 	static struct look before, after;
 	trib_status status;
 
 	memset(out, 0, sizeof(*out));
-	load_count(bed->load, &first);
+	if (!bed->options.frames) /* which begin anew each time */
+		load_count(bed->load, &first);
 	status = load_start(bed->load, rate, WARM_UP_S + seconds + PROGRAM_S);
 	if (status != TRIB_OK)
 		return status;

@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,6 +136,16 @@ static void checks_prepare(struct load_lane *lane)
 	}
 	lane->checks_from = lane->next;
 	lane->n_checks = n;
+}
+
+/* For frames all children send the same: whose page it was before does not matter then. */
+static uint32_t frame_packet(void *context, unsigned child, uint64_t position, void *packet)
+{
+	const struct load_lane *lane = context;
+
+	packet_of(lane, 0, packet);
+	packet_check(lane, child, position, packet);
+	return lane->load->stride;
 }
 
 static void header_seal(const struct load_lane *lane, unsigned child, uint64_t position,
@@ -516,19 +527,46 @@ static void drain(struct load_lane *lane)
 	}
 }
 
+static void no_signal(int signal)
+{
+	(void)signal;
+}
+
+static void run_frames(struct load_lane *lane, struct frames *frames)
+{
+	const struct frames_state *state = frames_state(frames);
+	const struct timespec nap = { .tv_nsec = DRAIN_NS };
+	unsigned block = FRAMES_BLOCK * lane->load->options.children;
+
+	if (frames_run(frames) != TRIB_OK)
+		lane->wrong++;
+	nanosleep(&nap, NULL);
+	lane->next += (state->sent + block - 1) / block * FRAMES_BLOCK;
+	lane->done = lane->next;
+	for (unsigned child = 0; child < lane->load->options.children; child++)
+		lane->sent[child] = lane->next;
+}
+
 static void *lane_main(void *argument)
 {
 	struct load_lane *lane = argument;
 	struct load *load = lane->load;
+	struct frames *frames = load->options.frames[lane->index];
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(load->options.cores[lane->index], &set);
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
-	checks_prepare(lane);
+	if (!frames)
+		checks_prepare(lane);
+	else if (frames_prepare(frames, lane->next, load->welcome.cells / 2,
+	                        load->options.children * WORD, frame_packet, lane) != TRIB_OK)
+		lane->wrong++;
 	memset(lane->latencies, 0, BUCKETS * sizeof(*lane->latencies));
 	pthread_barrier_wait(&load->ready);
-	if (load->rate < 0)
+	if (frames)
+		run_frames(lane, frames);
+	else if (load->rate < 0)
 		run_silent(lane);
 	else if (load->rate > 0)
 		run_paced(lane);
@@ -624,7 +662,9 @@ uint32_t load_cells(const struct load *load)
 trib_status load_start(struct load *load, double rate, double seconds)
 {
 	unsigned lanes = load->options.lanes;
+	struct sigaction ignore = { .sa_handler = no_signal };
 
+	sigaction(SIGUSR1, &ignore, NULL);
 	load->rate = rate;
 	load->seconds = seconds;
 	load->stop = load->note = false;
@@ -647,6 +687,12 @@ void load_stop(struct load *load)
 {
 	load->stop = true;
 	for (unsigned i = 0; i < LOAD_LANES_MAX; i++) {
+		if (load->lanes[i].started && load->options.frames[i]) {
+			frames_end(load->options.frames[i]);
+			pthread_kill(load->lanes[i].thread, SIGUSR1);
+		}
+	}
+	for (unsigned i = 0; i < LOAD_LANES_MAX; i++) {
 		if (load->lanes[i].started)
 			pthread_join(load->lanes[i].thread, NULL);
 		load->lanes[i].started = false;
@@ -667,12 +713,27 @@ static void count_tcp(const struct load_lane *lane, struct load_counts *sum)
 	}
 }
 
+/* Since the last start. */
+static void count_frames(const struct frames_state *state, unsigned children,
+                         struct load_counts *sum)
+{
+	const volatile struct frames_state *now = state;
+
+	sum->packets += now->sent;
+	sum->fragments += now->sent / children;
+	sum->results += now->results;
+	sum->wrong += now->wrong;
+}
+
 void load_count(const struct load *load, struct load_counts *sum)
 {
 	*sum = (struct load_counts){ 0 };
 	for (unsigned i = 0; i < load->options.lanes; i++) {
 		const struct load_lane *lane = &load->lanes[i];
 
+		if (load->options.frames[i])
+			count_frames(frames_state(load->options.frames[i]),
+			             load->options.children, sum);
 		sum->packets += lane->packets;
 		sum->fragments += lane->fragments;
 		sum->results += lane->results;

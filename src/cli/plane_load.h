@@ -11,6 +11,7 @@
 #ifndef TRIB_CLI_PLANE_LOAD_H
 #define TRIB_CLI_PLANE_LOAD_H
 
+#include "cli/plane_frames.h"
 #include "net/cluster.h"
 #include "path/udp.h"
 
@@ -34,6 +35,7 @@ struct load_options {
 	const char *address; /* of the aggregator */
 	const struct cluster_host *hosts[LOAD_LANES_MAX][LOAD_CHILDREN_MAX]; /* who is where */
 	unsigned cores[LOAD_LANES_MAX];                                      /* of the threads */
+	struct frames *frames[LOAD_LANES_MAX]; /* that send instead of sockets; or NULL */
 	int fds[LOAD_LANES_MAX][LOAD_CHILDREN_MAX]; /* theirs, opened by load_open */
 };
 
