@@ -66,6 +66,10 @@ static void saturated_print(const struct plane_report *report)
 		       row->failed[0] ? " failed later" : "");
 		shared |= row->shared;
 	}
+	if (bench_plane_find(report, PLANE_NIC, report->rows[0].cores, -1))
+		printf("\nxdp: every packet is first copied from the sender's socket buffer into a "
+		       "page, by veth.\nxdp-nic: frames that are in pages already, as in a NIC's "
+		       "driver: without veth's copies.\n");
 	if (shared)
 		printf("\nThe load ran on the aggregator's cores as well: only threads' own time "
 		       "tells what was whose.\n");
@@ -81,13 +85,13 @@ static void program_print(const struct plane_report *report)
 
 		if (!row->n || !(row->program.median > 0))
 			continue;
-		printf("xdp on %u core%s: of %.0f ns a packet, %.0f are the program's (by the "
-		       "kernel's own count): %.1f Gb a CPU-second",
-		       row->cores, row->cores > 1 ? "s" : "", row->ns.median, row->program.median,
-		       bits / row->program.median);
+		printf("%s, %u core%s: of %.0f ns a packet %.0f are the program's (by the kernel's "
+		       "count): alone %.1f Gb a CPU-second",
+		       row->plane, row->cores, row->cores > 1 ? "s" : "", row->ns.median,
+		       row->program.median, bits / row->program.median);
 		if (tcp && tcp->ns.median > 0)
-			printf(", %.1f x tcp's", tcp->ns.median / row->program.median);
-		printf(" without any of veth's and NAPI's share\n");
+			printf(", %.2f x tcp", tcp->ns.median / row->program.median);
+		printf("\n");
 	}
 }
 
@@ -189,8 +193,9 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 		value_write(out, "retransmitted", &row->retransmitted);
 		fprintf(out,
 		        ", \"fragments\": %" PRIu64 ", \"results\": %" PRIu64 ", \"wrong\": %" PRIu64
-		        ", \"switches\": %llu, \"disturbed\": %s, \"shared_cores\": %s }",
-		        sent, results, wrong, switches, row->disturbed ? "true" : "false",
+		        ", \"switches\": %llu, \"others\": %.3f, \"disturbed\": %s, "
+		        "\"shared_cores\": %s }",
+		        sent, results, wrong, switches, row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
 		        row->shared ? "true" : "false");
 		comma = ",\n";
 	}
@@ -198,10 +203,4 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 	if (out != stdout && fclose(out) != 0)
 		return status_fail_errno("cannot write %s", path);
 	return TRIB_OK;
-}
-
-trib_status bench_plane_plot(const struct plane_report *report, const char *path)
-{
-	(void)report;
-	return status_fail(TRIB_ERR_ARGUMENT, "cannot draw %s yet", path);
 }

@@ -23,7 +23,8 @@
 #define REPORT_NS 200000000ull   /* heartbeats */
 #define CHECKS_MAX (12u << 20)   /* packets of which the checksum is made before */
 #define RATE_GUESS 2500000.0     /* packets a second, where the rate is not limited */
-#define TCP_WINDOW 1024u         /* fragments under way: TCP has a window of its own */
+#define WINDOW 96u               /* fragments under way; a veth's ring has 256 packets */
+#define WINDOW_TCP 256u          /* nothing is lost: as many as it likes best */
 #define WORD 0x100000001ull      /* the same in both halves */
 
 /* Latencies in steps of 1/32 of their size, from 64 ns to 2 minutes. */
@@ -608,8 +609,8 @@ trib_status load_open(const struct load_options *options, struct load **out)
 	if (!load)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a load");
 	load->options = *options;
-	if (options->tcp && load->options.window < TCP_WINDOW)
-		load->options.window = TCP_WINDOW;
+	if (!options->window)
+		load->options.window = options->tcp ? WINDOW_TCP : WINDOW;
 	load->bytes = options->elements * 4;
 	load->stride = WIRE_HEADER + load->bytes;
 	for (unsigned i = 0; i < LOAD_LANES_MAX; i++) {

@@ -29,7 +29,7 @@ struct load_options {
 	bool to_all; /* every child wants the result; otherwise child 0 alone */
 	unsigned children, lanes;
 	unsigned elements;   /* of 4 bytes in a fragment */
-	unsigned window;     /* fragments under way, where the rate is not limited */
+	unsigned window;     /* fragments under way, where the rate is not limited; 0: what is best */
 	uint64_t pool_bytes; /* of a lane */
 	uint16_t port;       /* of the aggregator's lane 0 */
 	const char *address; /* of the aggregator */
