@@ -71,8 +71,11 @@ static const char *options_wrong(const struct plane_options *o)
 	if (o->offload && o->gro)
 		return "--offload and --gro exclude one another";
 	for (unsigned i = 0; i < o->n_planes; i++)
-		if (o->mode == PLANE_LOAD && strcmp(o->planes[i], PLANE_NIC) == 0)
-			return "xdp-nic has no rate: it is for throughput and cores";
+		if ((o->mode == PLANE_LOAD || o->rate != PLANE_NO_RATE) &&
+		    strcmp(o->planes[i], PLANE_NIC) == 0)
+			return "xdp-nic has no rate; name other planes with --plane";
+	if (o->mode == PLANE_LOAD && o->rate != PLANE_NO_RATE)
+		return "load finds its rates by itself";
 	for (unsigned i = 0; i < o->n_cores; i++) {
 		if (o->cores[i] > cpu_count())
 			return "--cores: there are not so many";
@@ -128,6 +131,7 @@ int bench_plane_run(int argc, char **argv)
 		                          .elements = 358,
 		                          .pool_bytes = 64 << 20,
 		                          .repeats = 3,
+		                          .rate = PLANE_NO_RATE,
 		                          .seconds = 1 };
 	struct option_hook planes = { planes_take, &o }, cores = { cores_take, &o };
 	const struct option_row rows[] = {
@@ -149,6 +153,8 @@ int bench_plane_run(int argc, char **argv)
 		  "packets cross singly, and the receiver joins them, as behind a NIC", NULL },
 		{ "singly", 0, OPTION_FLAG, &o.singly, NULL,
 		  "the load hands over each packet by itself, instead of 44 to be cut", NULL },
+		{ "rate", 0, OPTION_COUNT, &o.rate, "N",
+		  "packets a second of a lane's children together (as many as it takes)", "100000" },
 		{ "window", 0, OPTION_COUNT, &o.window, "N",
 		  "fragments under way where the rate is not limited (96; tcp: 256)", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "of a lane (64M)", "256K" },

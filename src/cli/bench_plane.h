@@ -13,6 +13,7 @@
 #define PLANES_MAX 4u
 #define PLANE_NIC "xdp-nic" /* xdp, with frames as in a NIC's driver (plane_frames.h) */
 #define PLANE_CORES_MAX 8u
+#define PLANE_NO_RATE UINT64_MAX
 #define PLANE_ROWS_MAX 64u
 #define PLANE_REPEATS_MAX 99u
 
@@ -26,7 +27,7 @@ struct plane_options {
 	unsigned n_cores;
 	uint64_t children, elements, window, pool_bytes, repeats;
 	double seconds;
-	double most; /* load: fragments a second that are 100 %; 0: found out for each plane */
+	uint64_t rate; /* packets a second that a lane's children send; PLANE_NO_RATE: all it takes */
 	bool one_port, to_all, offload, gro, singly, check, hurry;
 	const char *json, *plot;
 };

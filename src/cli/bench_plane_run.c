@@ -87,16 +87,28 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
 
 /* ---- one run ---- */
 
-static trib_status row_measure(struct bed *bed, struct plane_row *row, double seconds, bool quiet)
+/* Fragments a second. */
+static double rate_of(const struct plane_options *o, const struct plane_row *row)
 {
-	double rate = row->share < 0 ? LOAD_UNLIMITED : row->offered > 0 ? row->offered : LOAD_SILENT;
+	if (o->rate != PLANE_NO_RATE)
+		return o->rate ? (double)o->rate / (double)o->children : LOAD_SILENT;
+	if (row->share < 0)
+		return LOAD_UNLIMITED;
+	return row->offered > 0 ? row->offered : LOAD_SILENT;
+}
+
+static trib_status row_measure(const struct plane_options *o, struct bed *bed,
+                               struct plane_row *row)
+{
+	double rate = rate_of(o, row);
+	bool quiet = !o->hurry;
 	struct bed_figures figures;
 	trib_status status = TRIB_OK;
 
 	for (unsigned try = 0; try < (quiet ? TRIES : 1) && !stopped; try++) {
 		if (quiet)
 			cpu_wait_quiet(QUIET_WAIT_S);
-		status = bed_measure(bed, rate, seconds, &figures);
+		status = bed_measure(bed, rate, o->seconds, &figures);
 		if (status != TRIB_OK)
 			return status;
 		row->disturbed = figures.others > OTHERS_MAX || figures.forks > FORKS_MAX;
@@ -126,9 +138,8 @@ static void rows_measure(const struct plane_options *o, struct bed *bed, struct 
 		if (status == TRIB_OK && !stopped) {
 			/* The most that it takes is what the shares are of. */
 			if (row->share > 0)
-				row->offered = row->share * (o->most > 0 ? o->most
-				                                         : rows[0].offered);
-			status = row_measure(bed, row, o->seconds, !o->hurry);
+				row->offered = row->share * rows[0].offered;
+			status = row_measure(o, bed, row);
 			if (status != TRIB_OK)
 				snprintf(kept, sizeof(kept), "%s", trib_last_error());
 			if (row->share < 0 && n > 1 && row->n)

@@ -164,13 +164,16 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 	        o->one_port ? "true" : "false", o->to_all ? "true" : "false");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct plane_row *row = &report->rows[i];
-		uint64_t sent = 0, results = 0, wrong = 0;
+		uint64_t sent = 0, taken = 0, results = 0, wrong = 0;
 		unsigned long long switches = 0;
+		double threads_s = 0;
 
 		if (!row->n)
 			continue;
 		for (unsigned r = 0; r < row->n; r++) {
-			sent += row->runs[r].counts.fragments;
+			sent += row->runs[r].sent;
+			taken += row->runs[r].taken;
+			threads_s += row->runs[r].threads_s;
 			results += row->runs[r].counts.results;
 			wrong += row->runs[r].wrong;
 			switches += row->runs[r].switches;
@@ -192,10 +195,11 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 		value_write(out, "lost", &row->lost);
 		value_write(out, "retransmitted", &row->retransmitted);
 		fprintf(out,
-		        ", \"fragments\": %" PRIu64 ", \"results\": %" PRIu64 ", \"wrong\": %" PRIu64
-		        ", \"switches\": %llu, \"others\": %.3f, \"disturbed\": %s, "
+		        ", \"packets_sent\": %" PRIu64 ", \"packets_in_sums\": %" PRIu64
+		        ", \"results\": %" PRIu64 ", \"wrong\": %" PRIu64
+		        ", \"threads_s\": %.6f, \"switches\": %llu, \"others\": %.3f, \"disturbed\": %s, "
 		        "\"shared_cores\": %s }",
-		        sent, results, wrong, switches, row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
+		        sent, taken, results, wrong, threads_s, switches, row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
 		        row->shared ? "true" : "false");
 		comma = ",\n";
 	}

@@ -22,6 +22,7 @@
 #define PORT 7700
 #define WARM_UP_S 0.2
 #define PROGRAM_S 0.25 /* how long the program's own time is taken, apart from the rest */
+#define TOLD_S 0.12    /* how old an aggregator's counters may be, and more */
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
 #define FRAMES_WINDOW 192u          /* packets: a veth's ring has 256 */
@@ -318,14 +319,25 @@ static void look(const struct bed *bed, struct look *look)
 	cpu_look(&look->cpu);
 }
 
-static double program_time(struct bed *bed)
+/* A number that the aggregator tells of itself. */
+static double told(struct bed *bed, const char *key)
 {
 	char text[4096];
 	const char *at;
 
 	aggregator_describe(bed->aggregator, text, sizeof(text));
-	at = strstr(text, "\"kernel_s\":");
-	return at ? strtod(at + strlen("\"kernel_s\":"), NULL) : 0;
+	at = strstr(text, key);
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+static double program_time(struct bed *bed)
+{
+	return told(bed, "\"kernel_s\":");
+}
+
+static uint64_t packets_taken(struct bed *bed)
+{
+	return (uint64_t)(told(bed, "\"added\":") + told(bed, "\"completed\":"));
 }
 
 /* Apart from the rest, as it makes each packet a little slower. */
@@ -377,6 +389,7 @@ trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed
 	trib_status status;
 
 	memset(out, 0, sizeof(*out));
+	out->taken = packets_taken(bed);
 	if (!bed->options.frames) /* which begin anew each time */
 		load_count(bed->load, &first);
 	status = load_start(bed->load, rate, WARM_UP_S + seconds + PROGRAM_S);
@@ -402,5 +415,8 @@ trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed
 		out->retransmitted = (double)(last.retransmitted - first.retransmitted) /
 		                     (double)(last.segments - first.segments);
 	out->wrong = last.wrong - first.wrong;
+	out->sent = last.packets - first.packets;
+	sleep_s(TOLD_S);
+	out->taken = packets_taken(bed) - out->taken;
 	return TRIB_OK;
 }

@@ -46,6 +46,7 @@ struct bed_figures {
 	double lost;               /* fragments without a result, of those sent */
 	double retransmitted;      /* segments, of those sent */
 	unsigned long long switches; /* of the aggregator's threads */
+	uint64_t sent, taken;        /* packets of the whole run, and those that are in sums */
 	uint64_t wrong;
 };
 
