@@ -35,7 +35,8 @@ static trib_status planes_take(void *target, const char *text)
 		while (i < PLANES_MAX && strcmp(known[i], word) != 0)
 			i++;
 		if (i == PLANES_MAX || o->n_planes == PLANES_MAX)
-			return status_fail(TRIB_ERR_ARGUMENT, "planes are xdp, xdp-nic, udp and tcp");
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "planes are xdp, xdp-nic, udp and tcp");
 		o->planes[o->n_planes++] = known[i];
 	}
 	return o->n_planes ? TRIB_OK : status_fail(TRIB_ERR_ARGUMENT, "which planes?");
@@ -135,7 +136,8 @@ int bench_plane_run(int argc, char **argv)
 		                          .seconds = 1 };
 	struct option_hook planes = { planes_take, &o }, cores = { cores_take, &o };
 	const struct option_row rows[] = {
-		{ "plane", 0, OPTION_HOOK, &planes, "LIST", "of xdp, xdp-nic (frames as in a NIC's driver), udp, tcp (all; cores: xdp)",
+		{ "plane", 0, OPTION_HOOK, &planes, "LIST",
+		  "of xdp, xdp-nic (frames as in a NIC's driver), udp, tcp (all; cores: xdp)",
 		  "xdp,tcp" },
 		{ "cores", 0, OPTION_HOOK, &cores, "LIST",
 		  "of the aggregator, each with a lane and a load of its own (1; cores: 1,2,4 ...)",
@@ -154,7 +156,8 @@ int bench_plane_run(int argc, char **argv)
 		{ "singly", 0, OPTION_FLAG, &o.singly, NULL,
 		  "the load hands over each packet by itself, instead of 44 to be cut", NULL },
 		{ "rate", 0, OPTION_COUNT, &o.rate, "N",
-		  "packets a second of a lane's children together (as many as it takes)", "100000" },
+		  "packets a second of a lane's children together (as many as it takes)",
+		  "100000" },
 		{ "window", 0, OPTION_COUNT, &o.window, "N",
 		  "fragments under way where the rate is not limited (96; tcp: 256)", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "of a lane (64M)", "256K" },
@@ -164,7 +167,8 @@ int bench_plane_run(int argc, char **argv)
 		  "look at every word of every sum, not at one", NULL },
 		{ "hurry", 0, OPTION_FLAG, &o.hurry, NULL,
 		  "do not wait for a moment when nobody else uses the machine", NULL },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)", NULL },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
+		  NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },
 		{ 0 },
 	};

@@ -27,7 +27,8 @@ struct plane_options {
 	unsigned n_cores;
 	uint64_t children, elements, window, pool_bytes, repeats;
 	double seconds;
-	uint64_t rate; /* packets a second that a lane's children send; PLANE_NO_RATE: all it takes */
+	uint64_t rate; /* packets a second that a lane's children send; PLANE_NO_RATE: all it takes
+	                */
 	bool one_port, to_all, offload, gro, singly, check, hurry;
 	const char *json, *plot;
 };
@@ -50,8 +51,9 @@ struct plane_row {
 	struct plane_value cost;          /* Gb a CPU-second */
 	struct plane_value ns;            /* CPU time of a packet */
 	struct plane_value busy;          /* of the aggregator's cores, 1 is all */
-	struct plane_value threads;       /* ns of a packet, by the threads' own time; 0: not all is in threads */
-	struct plane_value program;       /* ns of a packet in the XDP program alone */
+	struct plane_value
+		threads; /* ns of a packet, by the threads' own time; 0: not all is in threads */
+	struct plane_value program; /* ns of a packet in the XDP program alone */
 	struct plane_value latency_50, latency_99, lost, retransmitted;
 	bool disturbed; /* others used the cores in each try of a run */
 	bool shared;    /* the load ran on the same cores */

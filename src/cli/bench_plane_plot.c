@@ -24,16 +24,15 @@ static const struct picture load_pictures[] = {
 	  VALUE(latency_99), 1e6, true },
 	{ "-loss", "Fragments that got no sum", "%", "%.3f", VALUE(lost), 100, false },
 };
-static const struct picture cores_picture = { "",     "What an aggregator takes",
-	                                      "Gb/s", "%.1f",
-	                                      VALUE(gbps), 1,
-	                                      false };
-static const struct picture cost_picture = { "",     "What a CPU-second adds",
-	                                     "Gb a CPU-second", "%.1f",
-	                                     VALUE(cost), 1,
-	                                     false };
+static const struct picture cores_picture = {
+	"", "What an aggregator takes", "Gb/s", "%.1f", VALUE(gbps), 1, false
+};
+static const struct picture cost_picture = {
+	"", "What a CPU-second adds", "Gb a CPU-second", "%.1f", VALUE(cost), 1, false
+};
 
-static const struct plane_value *value_at(const struct plane_row *row, const struct picture *picture)
+static const struct plane_value *value_at(const struct plane_row *row,
+                                          const struct picture *picture)
 {
 	return (const void *)((const char *)row + picture->value);
 }
@@ -59,9 +58,10 @@ static void ideal_add(struct chart *chart)
 		return;
 	*ideal = (struct chart_line){ .name = "linear", .dashed = true };
 	for (unsigned i = 0; i < one->n; i++)
-		ideal->points[ideal->n++] = (struct chart_point){
-			.x = one->points[i].x, .y = one->points[0].y * one->points[i].x / one->points[0].x
-		};
+		ideal->points[ideal->n++] =
+			(struct chart_point){ .x = one->points[i].x,
+			                      .y = one->points[0].y * one->points[i].x /
+			                           one->points[0].x };
 	chart->n++;
 }
 
@@ -73,14 +73,15 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 	static struct chart chart;
 	char about[200];
 
-	snprintf(about, sizeof(about), "%u children, %u f32 a packet, %s",
-	         (unsigned)o->children, (unsigned)o->elements,
+	snprintf(about, sizeof(about), "%u children, %u f32 a packet, %s", (unsigned)o->children,
+	         (unsigned)o->elements,
 	         o->offload ? "offloads on"
 	         : o->gro   ? "packets cross singly, receiver joins them"
 	                    : "packets cross singly");
 	chart = (struct chart){ .title = picture->title,
 		                .subtitle = about,
-		                .x_title = is_load ? "payload offered, Gb/s" : "cores of the aggregator",
+		                .x_title = is_load ? "payload offered, Gb/s"
+		                                   : "cores of the aggregator",
 		                .y_title = picture->y_title,
 		                .y_format = picture->y_format,
 		                .x_log = !is_load,
@@ -97,7 +98,8 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 				continue;
 			if (!is_load)
 				point_add(line, picture, row, row->cores);
-			else if (row->share > 0 || (row->share == 0 && picture->value == VALUE(busy)))
+			else if (row->share > 0 ||
+			         (row->share == 0 && picture->value == VALUE(busy)))
 				point_add(line, picture, row, row->share > 0 ? gbps : 0);
 		}
 	}

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES 4       /* of a run that others disturb */
+#define TRIES 4        /* of a run that others disturb */
 #define OTHERS_MAX .04 /* cores that they may use */
 #define FORKS_MAX 20   /* processes that they may start */
 #define QUIET_WAIT_S 15
@@ -126,7 +126,10 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 static void rows_measure(const struct plane_options *o, struct bed *bed, struct plane_row *rows,
                          unsigned n, unsigned *done, unsigned all)
 {
-	trib_status status = rows->failed[0] ? TRIB_ERR_CLOSED : bed_start(bed, strcmp(rows->plane, PLANE_NIC) ? rows->plane : "xdp");
+	trib_status status =
+		rows->failed[0]
+			? TRIB_ERR_CLOSED
+			: bed_start(bed, strcmp(rows->plane, PLANE_NIC) ? rows->plane : "xdp");
 	const char *why = rows->failed[0] ? rows->failed : trib_last_error();
 	char kept[200];
 
@@ -164,7 +167,19 @@ static double packets_of(const struct plane_options *o, const struct bed_figures
 	return (double)run->counts.results * (double)o->children;
 }
 
-enum value { GBPS, PACKETS, COST, NS, BUSY, THREADS, PROGRAM, LATENCY_50, LATENCY_99, LOST, RESENT };
+enum value {
+	GBPS,
+	PACKETS,
+	COST,
+	NS,
+	BUSY,
+	THREADS,
+	PROGRAM,
+	LATENCY_50,
+	LATENCY_99,
+	LOST,
+	RESENT
+};
 
 static double value_of(const struct plane_options *o, const struct plane_row *row,
                        const struct bed_figures *run, enum value what)
@@ -201,11 +216,16 @@ static double value_of(const struct plane_options *o, const struct plane_row *ro
 static void row_condense(const struct plane_options *o, struct plane_row *row)
 {
 	struct plane_value *const values[] = {
-		[GBPS] = &row->gbps,       [PACKETS] = &row->packets,
-		[COST] = &row->cost,       [NS] = &row->ns,
-		[BUSY] = &row->busy,       [THREADS] = &row->threads,
-		[PROGRAM] = &row->program, [LATENCY_50] = &row->latency_50,
-		[LATENCY_99] = &row->latency_99, [LOST] = &row->lost,
+		[GBPS] = &row->gbps,
+		[PACKETS] = &row->packets,
+		[COST] = &row->cost,
+		[NS] = &row->ns,
+		[BUSY] = &row->busy,
+		[THREADS] = &row->threads,
+		[PROGRAM] = &row->program,
+		[LATENCY_50] = &row->latency_50,
+		[LATENCY_99] = &row->latency_99,
+		[LOST] = &row->lost,
 		[RESENT] = &row->retransmitted,
 	};
 	double of[PLANE_REPEATS_MAX];
@@ -273,7 +293,8 @@ trib_status bench_plane_measure(struct plane_report *report)
 	for (unsigned r = 0; r < o->repeats; r++)
 		for (unsigned first = 0; first < report->n && status == TRIB_OK && !stopped;
 		     first += step)
-			status = cores_measure(report, first, &done, report->n * (unsigned)o->repeats);
+			status = cores_measure(report, first, &done,
+			                       report->n * (unsigned)o->repeats);
 	progress(0, 0, NULL);
 	for (unsigned i = 0; i < report->n; i++)
 		row_condense(o, &report->rows[i]);

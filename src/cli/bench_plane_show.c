@@ -57,11 +57,13 @@ static void saturated_print(const struct plane_report *report)
 		number_print(8, 0, row->threads.median);
 		printf(" %6.2f%% ", 100 * row->lost.median);
 		if (o->mode == PLANE_CORES)
-			number_print(7, 3, one ? row->gbps.median / one->gbps.median / row->cores : 0);
+			number_print(7, 3,
+			             one ? row->gbps.median / one->gbps.median / row->cores : 0);
 		else
-			number_print(6, 2, tcp && tcp->cost.median > 0 && row->cost.median > 0
-			                           ? row->cost.median / tcp->cost.median
-			                           : 0);
+			number_print(6, 2,
+			             tcp && tcp->cost.median > 0 && row->cost.median > 0
+			                     ? row->cost.median / tcp->cost.median
+			                     : 0);
 		printf("%s%s%s\n", o->mode == PLANE_CORES ? "" : "x", row->disturbed ? " *" : "",
 		       row->failed[0] ? " failed later" : "");
 		shared |= row->shared;
@@ -154,8 +156,9 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 	if (!out)
 		return status_fail_errno("cannot write %s", path);
 	fprintf(out,
-	        "{\n  \"benchmark\": \"plane %s\", \"children\": %" PRIu64 ", \"elements\": %" PRIu64
-	        ", \"repeats\": %" PRIu64 ", \"seconds\": %g, \"offload\": \"%s\", \"one_port\": %s, "
+	        "{\n  \"benchmark\": \"plane %s\", \"children\": %" PRIu64
+	        ", \"elements\": %" PRIu64 ", \"repeats\": %" PRIu64
+	        ", \"seconds\": %g, \"offload\": \"%s\", \"one_port\": %s, "
 	        "\"to_all\": %s, \"rows\": [",
 	        mode_names[o->mode], o->children, o->elements, o->repeats, o->seconds,
 	        o->offload ? "on"
@@ -197,9 +200,11 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 		fprintf(out,
 		        ", \"packets_sent\": %" PRIu64 ", \"packets_in_sums\": %" PRIu64
 		        ", \"results\": %" PRIu64 ", \"wrong\": %" PRIu64
-		        ", \"threads_s\": %.6f, \"switches\": %llu, \"others\": %.3f, \"disturbed\": %s, "
+		        ", \"threads_s\": %.6f, \"switches\": %llu, \"others\": %.3f, "
+		        "\"disturbed\": %s, "
 		        "\"shared_cores\": %s }",
-		        sent, taken, results, wrong, threads_s, switches, row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
+		        sent, taken, results, wrong, threads_s, switches,
+		        row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
 		        row->shared ? "true" : "false");
 		comma = ",\n";
 	}

@@ -22,7 +22,7 @@ static const char *const colours[CHART_LINES_MAX] = { "#0072b2", "#d55e00", "#00
 struct plot {
 	FILE *out;
 	const struct chart *chart;
-	double first, last;  /* of the x axis, or their logarithms */
+	double first, last;       /* of the x axis, or their logarithms */
 	double bottom, top, step; /* of the y axis; bottom and top logarithms where it has such */
 };
 
@@ -132,7 +132,8 @@ static void frame_draw(const struct plot *plot)
 	fprintf(plot->out,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
 	        "height=\"%d\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" "
-	        "font-size=\"14\" fill=\"#222\">\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n"
+	        "font-size=\"14\" fill=\"#222\">\n<rect width=\"%d\" height=\"%d\" "
+	        "fill=\"#fff\"/>\n"
 	        "<text x=\"%d\" y=\"36\" font-size=\"20\" font-weight=\"600\">%s</text>\n"
 	        "<text x=\"%d\" y=\"60\" fill=\"#555\">%s</text>\n",
 	        WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, chart->title, LEFT,
@@ -143,7 +144,8 @@ static void frame_draw(const struct plot *plot)
 	        "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%s</text>\n"
 	        "<text transform=\"translate(24 %d) rotate(-90)\" text-anchor=\"middle\" "
 	        "fill=\"#555\">%s</text>\n",
-	        (LEFT + RIGHT) / 2, BOTTOM + 48, chart->x_title, (TOP + BOTTOM) / 2, chart->y_title);
+	        (LEFT + RIGHT) / 2, BOTTOM + 48, chart->x_title, (TOP + BOTTOM) / 2,
+	        chart->y_title);
 }
 
 static void line_draw(const struct plot *plot, const struct chart_line *line, const char *colour)

@@ -17,7 +17,7 @@ struct chart_point {
 
 struct chart_line {
 	const char *name;
-	bool dashed; /* a limit, or what would be ideal */
+	bool dashed;                                 /* a limit, or what would be ideal */
 	struct chart_point points[CHART_POINTS_MAX]; /* from left to right */
 	unsigned n;
 };

@@ -355,8 +355,9 @@ static double program_measure(struct bed *bed)
 	time = program_time(bed) - time;
 	load_count(bed->load, &after);
 	close(stats);
-	return after.packets > before.packets ? time * 1e9 / (double)(after.packets - before.packets)
-	                                      : 0;
+	return after.packets > before.packets
+	               ? time * 1e9 / (double)(after.packets - before.packets)
+	               : 0;
 }
 
 static void figures_fill(const struct bed *bed, const struct look *a, const struct look *b,

@@ -39,12 +39,12 @@ struct bed_figures {
 	double busy_s;             /* of the aggregator's cores; < 0: not to be told apart */
 	double threads_s;          /* of the aggregator's threads and its ports' receive threads */
 	bool in_threads;           /* all of its work is in threads: busy_s can be checked */
-	double program_ns;         /* that the XDP program takes for a packet, by the kernel; 0: none */
-	double others;             /* cores that others have used meanwhile */
-	unsigned long long forks;  /* ... and processes that they have started */
+	double program_ns; /* that the XDP program takes for a packet, by the kernel; 0: none */
+	double others;     /* cores that others have used meanwhile */
+	unsigned long long forks; /* ... and processes that they have started */
 	double latency_50, latency_99;
-	double lost;               /* fragments without a result, of those sent */
-	double retransmitted;      /* segments, of those sent */
+	double lost;                 /* fragments without a result, of those sent */
+	double retransmitted;        /* segments, of those sent */
 	unsigned long long switches; /* of the aggregator's threads */
 	uint64_t sent, taken;        /* packets of the whole run, and those that are in sums */
 	uint64_t wrong;

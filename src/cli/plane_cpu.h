@@ -8,10 +8,10 @@
 #define CPU_CORES_MAX 256
 
 struct cpu_sample {
-	double at;                   /* seconds of the clock */
-	double idle[CPU_CORES_MAX];  /* ... that each core had nothing to do, or was taken away */
-	double others;               /* ... of processes that are no part of this */
-	unsigned long long forks;    /* of the whole machine */
+	double at;                  /* seconds of the clock */
+	double idle[CPU_CORES_MAX]; /* ... that each core had nothing to do, or was taken away */
+	double others;              /* ... of processes that are no part of this */
+	unsigned long long forks;   /* of the whole machine */
 };
 
 unsigned cpu_count(void);

@@ -68,8 +68,8 @@ static trib_status load(struct frames *frames)
 	}
 	if (netns_enter(frames->ns.name, frames->ns.fd, &home) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
-	frames->link = bpf_link_create(bpf_program__fd(bpf->progs.catch), (int)index, BPF_XDP,
-	                               &options);
+	frames->link =
+		bpf_link_create(bpf_program__fd(bpf->progs.catch), (int)index, BPF_XDP, &options);
 	if (frames->link < 0)
 		status_fail_errno("%s in %s takes no XDP program", frames->options.link,
 		                  frames->ns.name);
@@ -118,7 +118,7 @@ static uint16_t ip_check(const uint8_t *ip)
 	for (unsigned i = 0; i < 20; i += 2)
 		sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~(sum + (sum >> 16));
+	return (uint16_t) ~(sum + (sum >> 16));
 }
 
 static void put16(uint8_t *at, unsigned value)

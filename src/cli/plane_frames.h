@@ -13,10 +13,10 @@
 struct frames;
 
 struct frames_options {
-	const char *host, *server; /* their addresses */
+	const char *host, *server;    /* their addresses */
 	const char *namespace, *link; /* of the host */
 	uint8_t host_mac[6], server_mac[6];
-	uint16_t port; /* of the lane */
+	uint16_t port;             /* of the lane */
 	unsigned children, window; /* packets under way */
 	uint64_t packets;          /* that can be sent after a frames_prepare */
 };

@@ -102,9 +102,9 @@ static bool hear(int fd, bool tcp, uint8_t type, int wait_ms, void *out, size_t 
 			return false;
 		if (header->magic != WIRE_MAGIC)
 			return false;
-		if (tcp &&
-		    (header->check < WIRE_HEADER || header->check > sizeof(buffer) ||
-		     !read_all(fd, buffer + WIRE_HEADER / 8, header->check - WIRE_HEADER, CONNECT_MS)))
+		if (tcp && (header->check < WIRE_HEADER || header->check > sizeof(buffer) ||
+		            !read_all(fd, buffer + WIRE_HEADER / 8, header->check - WIRE_HEADER,
+		                      CONNECT_MS)))
 			return false;
 		if (header->type != type)
 			continue;
@@ -142,7 +142,8 @@ static trib_status open_one(struct load_options *o, unsigned lane, unsigned chil
 static trib_status open_all(struct load_options *o)
 {
 	int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	trib_status status = home < 0 ? status_fail_errno("cannot find our own namespace") : TRIB_OK;
+	trib_status status =
+		home < 0 ? status_fail_errno("cannot find our own namespace") : TRIB_OK;
 
 	for (unsigned lane = 0; lane < o->lanes; lane++)
 		for (unsigned child = 0; child < o->children && status == TRIB_OK; child++) {

@@ -16,16 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH 44u                /* packets in a send: 64 KB */
-#define RING (1u << 16)          /* fragments that are remembered */
-#define LOST_NS 10000000ull      /* silence that long with the window full: they are lost */
-#define DRAIN_NS 50000000ull     /* after the last one */
-#define REPORT_NS 200000000ull   /* heartbeats */
-#define CHECKS_MAX (12u << 20)   /* packets of which the checksum is made before */
-#define RATE_GUESS 2500000.0     /* packets a second, where the rate is not limited */
-#define WINDOW 96u               /* fragments under way; a veth's ring has 256 packets */
-#define WINDOW_TCP 256u          /* nothing is lost: as many as it likes best */
-#define WORD 0x100000001ull      /* the same in both halves */
+#define BATCH 44u              /* packets in a send: 64 KB */
+#define RING (1u << 16)        /* fragments that are remembered */
+#define LOST_NS 10000000ull    /* silence that long with the window full: they are lost */
+#define DRAIN_NS 50000000ull   /* after the last one */
+#define REPORT_NS 200000000ull /* heartbeats */
+#define CHECKS_MAX (12u << 20) /* packets of which the checksum is made before */
+#define RATE_GUESS 2500000.0   /* packets a second, where the rate is not limited */
+#define WINDOW 96u             /* fragments under way; a veth's ring has 256 packets */
+#define WINDOW_TCP 256u        /* nothing is lost: as many as it likes best */
+#define WORD 0x100000001ull    /* the same in both halves */
 
 /* Latencies in steps of 1/32 of their size, from 64 ns to 2 minutes. */
 #define STEPS 32u
@@ -47,9 +47,9 @@ struct load_lane {
 	struct udp_rx *rx;
 	struct tcp_rx bytes;
 	struct tcp_tail tails[LOAD_CHILDREN_MAX];
-	uint64_t sent[LOAD_CHILDREN_MAX];  /* bytes of the stream, or positions */
-	uint64_t next;                     /* the first position that not all children have sent */
-	uint64_t done;                     /* fragments that are not under way any more */
+	uint64_t sent[LOAD_CHILDREN_MAX]; /* bytes of the stream, or positions */
+	uint64_t next;                    /* the first position that not all children have sent */
+	uint64_t done;                    /* fragments that are not under way any more */
 	uint64_t progress_at, report_at;
 	struct fragment *ring;
 	uint32_t *checks; /* of position checks_from + i / children, child i % children */
@@ -133,7 +133,8 @@ static void checks_prepare(struct load_lane *lane)
 	for (unsigned child = 0; child < children; child++) {
 		packet_of(lane, child, packet);
 		for (uint64_t i = child; i < n; i += children)
-			lane->checks[i] = packet_check(lane, child, lane->next + i / children, packet);
+			lane->checks[i] =
+				packet_check(lane, child, lane->next + i / children, packet);
 	}
 	lane->checks_from = lane->next;
 	lane->n_checks = n;
@@ -243,8 +244,7 @@ static void child_stream(struct load_lane *lane, unsigned child, uint64_t until)
 		}
 		first->iov_base = (uint8_t *)first->iov_base + cut;
 		first->iov_len -= cut;
-		sent = tcp_send(lane->fds[child], first,
-		                (unsigned)(lane->vectors + 2 * n - first));
+		sent = tcp_send(lane->fds[child], first, (unsigned)(lane->vectors + 2 * n - first));
 		if (sent <= 0)
 			return;
 		lane->sent[child] += (uint64_t)sent;
@@ -454,7 +454,8 @@ static uint64_t window_end(const struct load_lane *lane)
 
 static void run_flat_out(struct load_lane *lane)
 {
-	unsigned window = lane->load->options.window, least = window / 4 < BATCH ? window / 4 : BATCH;
+	unsigned window = lane->load->options.window,
+		 least = window / 4 < BATCH ? window / 4 : BATCH;
 
 	lane->progress_at = clock_now();
 	while (!atomic_load_explicit(&lane->load->stop, memory_order_relaxed)) {
@@ -463,7 +464,8 @@ static void run_flat_out(struct load_lane *lane)
 		reports_send(lane, now);
 		if (end >= lane->next + (least ? least : 1))
 			fragments_send(lane, end, now);
-		if (!results_take(lane) && now > lane->progress_at + LOST_NS && lane->next > lane->done) {
+		if (!results_take(lane) && now > lane->progress_at + LOST_NS &&
+		    lane->next > lane->done) {
 			give_up(lane);
 			lane->progress_at = now;
 		}
@@ -733,8 +735,8 @@ void load_count(const struct load *load, struct load_counts *sum)
 		const struct load_lane *lane = &load->lanes[i];
 
 		if (load->options.frames[i])
-			count_frames(frames_state(load->options.frames[i]),
-			             load->options.children, sum);
+			count_frames(frames_state(load->options.frames[i]), load->options.children,
+			             sum);
 		sum->packets += lane->packets;
 		sum->fragments += lane->fragments;
 		sum->results += lane->results;

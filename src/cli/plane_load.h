@@ -24,29 +24,29 @@
 
 struct load_options {
 	bool tcp;
-	bool gso;   /* many packets in a send, which the sender's kernel cuts */
-	bool check; /* look at every word of every result */
+	bool gso;    /* many packets in a send, which the sender's kernel cuts */
+	bool check;  /* look at every word of every result */
 	bool to_all; /* every child wants the result; otherwise child 0 alone */
 	unsigned children, lanes;
-	unsigned elements;   /* of 4 bytes in a fragment */
-	unsigned window;     /* fragments under way, where the rate is not limited; 0: what is best */
+	unsigned elements; /* of 4 bytes in a fragment */
+	unsigned window;   /* fragments under way, where the rate is not limited; 0: what is best */
 	uint64_t pool_bytes; /* of a lane */
 	uint16_t port;       /* of the aggregator's lane 0 */
 	const char *address; /* of the aggregator */
 	const struct cluster_host *hosts[LOAD_LANES_MAX][LOAD_CHILDREN_MAX]; /* who is where */
 	unsigned cores[LOAD_LANES_MAX];                                      /* of the threads */
-	struct frames *frames[LOAD_LANES_MAX]; /* that send instead of sockets; or NULL */
+	struct frames *frames[LOAD_LANES_MAX];      /* that send instead of sockets; or NULL */
 	int fds[LOAD_LANES_MAX][LOAD_CHILDREN_MAX]; /* theirs, opened by load_open */
 };
 
 /* All lanes together. */
 struct load_counts {
-	uint64_t packets;   /* of DATA that were handed to the kernel */
-	uint64_t fragments; /* sent by all children */
-	uint64_t results;   /* that came back to child 0 */
-	uint64_t copies;    /* ... and to the others */
-	uint64_t wrong;     /* with another sum than it has to be */
-	uint64_t repeated;  /* that came twice, or were not waited for */
+	uint64_t packets;                 /* of DATA that were handed to the kernel */
+	uint64_t fragments;               /* sent by all children */
+	uint64_t results;                 /* that came back to child 0 */
+	uint64_t copies;                  /* ... and to the others */
+	uint64_t wrong;                   /* with another sum than it has to be */
+	uint64_t repeated;                /* that came twice, or were not waited for */
 	uint64_t segments, retransmitted; /* of TCP */
 };
 

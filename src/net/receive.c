@@ -19,7 +19,12 @@
 
 /* Of linux/netdev.h, which many systems do not have yet. */
 enum { NETDEV_CMD_NAPI_GET = 11, NETDEV_CMD_NAPI_SET = 14 };
-enum { NETDEV_A_NAPI_IFINDEX = 1, NETDEV_A_NAPI_ID, NETDEV_A_NAPI_PID = 4, NETDEV_A_NAPI_THREADED = 8 };
+enum {
+	NETDEV_A_NAPI_IFINDEX = 1,
+	NETDEV_A_NAPI_ID = 2,
+	NETDEV_A_NAPI_PID = 4,
+	NETDEV_A_NAPI_THREADED = 8,
+};
 
 #define THREAD_TRIES 20
 

@@ -87,7 +87,7 @@ int emit(struct xdp_md *ctx)
 }
 
 SEC("xdp")
-int catch(struct xdp_md *ctx)
+int catch (struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct wire_header *header = data + FRAMES_FRONT;
