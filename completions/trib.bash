@@ -40,7 +40,11 @@ _trib() {
 		return
 		;;
 	--plane)
-		mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
+		if [[ ${COMP_WORDS[1]} == bench ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic udp tcp" -- "$word")
+		else
+			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
+		fi
 		return
 		;;
 	--against)
@@ -58,8 +62,12 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce) ;;
+	bench) command=(allreduce engine plane) ;;
 	esac
+	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
+		return
+	fi
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
 			"--help --version $("$trib" --help 2>/dev/null | sed -n 's/^  \([a-z]\+\)  .*/\1/p')" \

@@ -220,12 +220,15 @@ int cli_bench(int argc, char **argv)
 		return bench_allreduce_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "engine") == 0)
 		return bench_engine_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "plane") == 0)
+		return bench_plane_run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(help ? stdout : stderr,
 	        "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n"
 	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n"
-	        "  engine     what one packet costs where it is summed\n\n"
+	        "  engine     what one packet costs where it is summed\n"
+	        "  plane      what an aggregator can take, and what that costs\n\n"
 	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

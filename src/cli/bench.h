@@ -119,5 +119,7 @@ trib_status bench_plot_write(const struct bench_report *report, const char *path
 
 /* bench_engine.c */
 int bench_engine_run(int argc, char **argv);
+/* bench_plane.c */
+int bench_plane_run(int argc, char **argv);
 
 #endif

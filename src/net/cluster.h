@@ -6,7 +6,9 @@
  *
  * Workers are h1..hN, servers s1..sM. Without `is_switch` all hosts hang on
  * one bridge, a link each. With it, server s1 itself has one port a worker
- * (a bridge inside s1's namespace carries its address).
+ * (a bridge inside s1's namespace carries its address). With `is_routed` as
+ * well, s1 has no bridge either: each of its ports carries its address, and
+ * workers reach s1 alone. Nothing is between the wire and the aggregator.
  */
 #ifndef TRIB_NET_CLUSTER_H
 #define TRIB_NET_CLUSTER_H
@@ -37,7 +39,7 @@ struct cluster {
 struct cluster_options {
 	const char *name; /* NULL: "trib" */
 	unsigned workers, servers;
-	bool is_switch;
+	bool is_switch, is_routed;
 	unsigned mtu;      /* 0: 1500 */
 	uint64_t rate_bps; /* every link; 0: not shaped */
 	struct {

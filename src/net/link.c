@@ -65,13 +65,14 @@ trib_status link_add_pair(const struct link_end *port, const struct link_end *ho
 	struct ifinfomsg info = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 	struct ifinfomsg none = { 0 };
 	struct rtattr *linkinfo, *data, *peer;
-	unsigned master = link_index(bridge->ns, bridge->name);
+	unsigned master = bridge ? link_index(bridge->ns, bridge->name) : 0;
 
-	if (!master)
+	if (bridge && !master)
 		return TRIB_ERR_SYSTEM;
 	nl_start(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
 	link_put_common(&request, port, mtu);
-	nl_put_u32(&request, IFLA_MASTER, master);
+	if (master)
+		nl_put_u32(&request, IFLA_MASTER, master);
 	linkinfo = nl_nest(&request, IFLA_LINKINFO);
 	nl_put_text(&request, IFLA_INFO_KIND, "veth");
 	data = nl_nest(&request, IFLA_INFO_DATA);
@@ -141,6 +142,25 @@ trib_status link_add_address(const struct link_end *end, uint32_t address)
 		return status_fail_errno("cannot give %s in %s its address", end->name,
 		                         end->ns->name);
 	return link_add_multicast_route(end, index);
+}
+
+trib_status link_add_peer(const struct link_end *end, uint32_t address, uint32_t peer)
+{
+	struct nl_request request;
+	unsigned index = link_index(end->ns, end->name);
+	struct ifaddrmsg message = { .ifa_family = AF_INET,
+		                     .ifa_prefixlen = 32,
+		                     .ifa_index = index };
+
+	if (!index)
+		return TRIB_ERR_SYSTEM;
+	nl_start(&request, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &message, sizeof(message));
+	nl_put(&request, IFA_LOCAL, &address, sizeof(address));
+	nl_put(&request, IFA_ADDRESS, &peer, sizeof(peer));
+	if (nl_talk(end->ns->nl, &request) < 0)
+		return status_fail_errno("cannot give %s in %s its address", end->name,
+		                         end->ns->name);
+	return TRIB_OK;
 }
 
 static trib_status neighbour_add(const struct link_end *end, struct ndmsg message,

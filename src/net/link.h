@@ -18,13 +18,15 @@ struct link_end {
 
 /* A bridge that floods all multicast and forwards from its first packet on. */
 trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu);
-/* A veth pair, both ends up; `port` becomes a port of `bridge`, in the same namespace. */
+/* A veth pair, both ends up; `port` becomes a port of `bridge`, in the same namespace; or NULL. */
 trib_status link_add_pair(const struct link_end *port, const struct link_end *host,
                           const struct link_end *bridge, unsigned mtu);
 trib_status link_set_up(const struct netns *ns, const char *name);
 
 /* IPv4 in network order. All of 10.84.x.0/24 and multicast go through `end`. */
 trib_status link_add_address(const struct link_end *end, uint32_t address);
+/* Gives `end` an address, which other ends may have too: `peer` alone is behind it. */
+trib_status link_add_peer(const struct link_end *end, uint32_t address, uint32_t peer);
 /* Says who has the address, so that nobody has to ask over a full or lossy link. */
 trib_status link_add_neighbour(const struct link_end *end, uint32_t address,
                                const uint8_t mac[LINK_MAC_BYTES]);

@@ -78,3 +78,13 @@ trib_status shape_no_offload(const struct link_end *end)
 	free(set);
 	return status;
 }
+
+trib_status shape_gro(const struct link_end *end)
+{
+	struct ethtool_value on = { .cmd = ETHTOOL_SGRO, .data = 1 };
+
+	if (ethtool_call(end, &on) < 0)
+		return status_fail_errno("cannot switch on GRO of %s in %s", end->name,
+		                         end->ns->name);
+	return TRIB_OK;
+}

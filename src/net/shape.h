@@ -9,5 +9,7 @@
 trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second);
 /* Segments batches before they leave through `end`, and merges none that arrive. */
 trib_status shape_no_offload(const struct link_end *end);
+/* Merges what arrives at `end`, if its receiver has nothing against it. */
+trib_status shape_gro(const struct link_end *end);
 
 #endif

@@ -45,6 +45,10 @@ static trib_status wiring_bridge(struct wiring *wiring)
 {
 	unsigned s1 = wiring->options->workers;
 
+	if (wiring->options->is_routed) {
+		wiring->bridge.ns = &wiring->ns[s1];
+		return TRIB_OK;
+	}
 	if (wiring->cluster->is_switch) {
 		plan_host_end(wiring->cluster, s1, &wiring->bridge);
 		wiring->bridge.ns = &wiring->ns[s1];
@@ -87,8 +91,9 @@ static trib_status wiring_link(const struct wiring *wiring, unsigned i)
 
 	plan_host_end(cluster, i, &host);
 	plan_port_end(cluster, i, &port);
-	status = link_add_pair(&port, &host, &wiring->bridge, cluster->mtu);
-	if (status == TRIB_OK)
+	status = link_add_pair(&port, &host, wiring->options->is_routed ? NULL : &wiring->bridge,
+	                       cluster->mtu);
+	if (status == TRIB_OK && !wiring->options->is_routed)
 		status = link_add_forward(&port, host.mac);
 	if (status == TRIB_OK)
 		status = wiring_wire(wiring, &host, rate, 2 * i);
@@ -116,6 +121,28 @@ static trib_status wiring_address(const struct wiring *wiring, unsigned i)
 	return status;
 }
 
+/* The link between worker i and s1, of which both know the other end, and nobody else. */
+static trib_status wiring_peers(const struct wiring *wiring, unsigned i)
+{
+	const struct cluster *cluster = wiring->cluster;
+	unsigned s1 = wiring->options->workers;
+	uint32_t mine = inet_addr(cluster->hosts[i].address);
+	uint32_t server = inet_addr(cluster->hosts[s1].address);
+	struct link_end own = { .ns = &wiring->ns[i] }, port = { .ns = &wiring->ns[s1] };
+	trib_status status;
+
+	plan_host_end(cluster, i, &own);
+	plan_port_end(cluster, i, &port);
+	status = link_add_peer(&port, server, mine);
+	if (status == TRIB_OK)
+		status = link_add_neighbour(&port, mine, own.mac);
+	if (status == TRIB_OK)
+		status = link_add_address(&own, mine);
+	if (status == TRIB_OK)
+		status = link_add_neighbour(&own, server, port.mac);
+	return status;
+}
+
 static trib_status wiring_all(struct wiring *wiring)
 {
 	const struct cluster *cluster = wiring->cluster;
@@ -126,8 +153,12 @@ static trib_status wiring_all(struct wiring *wiring)
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
 		if (!host_is_switch(wiring, i))
 			status = wiring_link(wiring, i);
-	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
-		status = wiring_address(wiring, i);
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
+		if (!wiring->options->is_routed)
+			status = wiring_address(wiring, i);
+		else if (!host_is_switch(wiring, i))
+			status = wiring_peers(wiring, i);
+	}
 	return status;
 }
 

@@ -117,6 +117,11 @@ double xdp_run_time(struct xdp_plane *plane)
 	return 0;
 }
 
+int xdp_stats_open(void)
+{
+	return -1;
+}
+
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 {
 	(void)plane;

@@ -376,6 +376,13 @@ double xdp_run_time(struct xdp_plane *plane)
 	return seconds;
 }
 
+int xdp_stats_open(void)
+{
+	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+
+	return fd < 0 ? -1 : fd;
+}
+
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 {
 	const struct plane_bpf *bpf = plane->bpf;

@@ -112,6 +112,8 @@ void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
 double xdp_run_time(struct xdp_plane *plane);
 /* How many lanes have a pool in the kernel. */
 unsigned xdp_pools(const struct xdp_plane *plane);
+/* Statistics are on until this descriptor is closed; -1 with errno. */
+int xdp_stats_open(void);
 
 /* Runs the program on a frame without a network: what it did, what the frame became, how long. */
 struct xdp_run {

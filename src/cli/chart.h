@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A chart with lines as an SVG, each labelled where it ends. Knows nothing of what it shows. */
+#ifndef TRIB_CLI_CHART_H
+#define TRIB_CLI_CHART_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+#define CHART_LINES_MAX 8u
+#define CHART_POINTS_MAX 32u
+
+struct chart_point {
+	double x, y;
+	double low, high; /* the spread, drawn where high is above low */
+};
+
+struct chart_line {
+	const char *name;
+	bool dashed;                                 /* a limit, or what would be ideal */
+	struct chart_point points[CHART_POINTS_MAX]; /* from left to right */
+	unsigned n;
+};
+
+struct chart {
+	const char *title, *subtitle, *x_title, *y_title;
+	const char *y_format; /* of the label's number, "%.1f" */
+	bool x_log;           /* in steps of two, labelled at the points of the first line */
+	bool y_log;
+	struct chart_line lines[CHART_LINES_MAX];
+	unsigned n;
+};
+
+trib_status chart_write(const struct chart *chart, const char *path);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/plane_cpu.h"
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define QUIET 0.15 /* of a core */
+
+unsigned cpu_count(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : n > CPU_CORES_MAX ? CPU_CORES_MAX : (unsigned)n;
+}
+
+/* The kernel's threads that may work for us do not count, nor do we. */
+static double others_time(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	double ticks = 0;
+
+	while (proc && (entry = readdir(proc))) {
+		char path[300], name[64];
+		unsigned long user, system;
+		FILE *file;
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file,
+		           "%*d (%63[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+		           name, &user, &system) == 3 &&
+		    strncmp(name, "napi/", 5) != 0 && strncmp(name, "ksoftirqd/", 10) != 0)
+			ticks += (double)(user + system);
+		fclose(file);
+	}
+	if (proc)
+		closedir(proc);
+	return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/*
+ * Idle time is exact where the tick stops on an idle core, the others are
+ * counted by ticks: so busy is what is not idle.
+ */
+void cpu_look(struct cpu_sample *sample)
+{
+	double tick = (double)sysconf(_SC_CLK_TCK);
+	FILE *file;
+	char line[512];
+
+	memset(sample, 0, sizeof(*sample));
+	sample->others = others_time();
+	file = fopen("/proc/stat", "r");
+	sample->at = (double)clock_now() * 1e-9;
+	while (file && fgets(line, sizeof(line), file)) {
+		unsigned long long idle, wait, steal = 0;
+		unsigned core;
+
+		if (sscanf(line, "cpu%u %*u %*u %*u %llu %llu %*u %*u %llu", &core, &idle, &wait,
+		           &steal) >= 3 &&
+		    core < CPU_CORES_MAX)
+			sample->idle[core] = (double)(idle + wait + steal) / tick;
+		sscanf(line, "processes %llu", &sample->forks);
+	}
+	if (file)
+		fclose(file);
+}
+
+double cpu_busy(const struct cpu_sample *before, const struct cpu_sample *after, unsigned core)
+{
+	double busy = after->at - before->at - (after->idle[core] - before->idle[core]);
+
+	return busy > 0 ? busy : 0;
+}
+
+bool cpu_wait_quiet(double seconds)
+{
+	double until = (double)clock_now() * 1e-9 + seconds;
+
+	for (;;) {
+		const struct timespec nap = { .tv_nsec = 200000000 };
+		static struct cpu_sample a, b;
+		double busy = 0;
+
+		cpu_look(&a);
+		nanosleep(&nap, NULL);
+		cpu_look(&b);
+		for (unsigned core = 0; core < cpu_count(); core++)
+			busy += cpu_busy(&a, &b, core);
+		if (busy < QUIET * (b.at - a.at))
+			return true;
+		if (b.at > until)
+			return false;
+	}
+}
+
+double cpu_thread(int id)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", id);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu", &ns) != 1)
+		ns = 0;
+	fclose(file);
+	return (double)ns * 1e-9;
+}
+
+unsigned long long cpu_thread_switches(int id)
+{
+	unsigned long long times = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", id);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*u %*u %llu", &times) != 1)
+		times = 0;
+	fclose(file);
+	return times;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU time of cores and of threads, as the kernel counts it. */
+#ifndef TRIB_CLI_PLANE_CPU_H
+#define TRIB_CLI_PLANE_CPU_H
+
+#include <stdbool.h>
+
+#define CPU_CORES_MAX 256
+
+struct cpu_sample {
+	double at;                  /* seconds of the clock */
+	double idle[CPU_CORES_MAX]; /* ... that each core had nothing to do, or was taken away */
+	double others;              /* ... of processes that are no part of this */
+	unsigned long long forks;   /* of the whole machine */
+};
+
+unsigned cpu_count(void);
+void cpu_look(struct cpu_sample *sample);
+/* Seconds that the core was busy between the two. */
+double cpu_busy(const struct cpu_sample *before, const struct cpu_sample *after, unsigned core);
+/* Waits until the machine has been idle for a moment; false: it has not, for so many seconds. */
+bool cpu_wait_quiet(double seconds);
+/* Of one thread, exactly; 0 if it is gone. */
+double cpu_thread(int id);
+/* How often it has been put on a core; 0 if it is gone. */
+unsigned long long cpu_thread_switches(int id);
+
+#endif

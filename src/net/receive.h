@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On which core an interface's receive work is done. A veth has no interrupt
+ * that could be bound: without a word it is done on the sender's core. Where
+ * the interface has a NAPI (a program is attached, or GRO is on) that becomes
+ * a thread, whose time can be read; where it has none, packets are steered to
+ * the core (RPS), and its time shows only in the core's own.
+ */
+#ifndef TRIB_NET_RECEIVE_H
+#define TRIB_NET_RECEIVE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+#define RECEIVE_THREADS_MAX 4
+
+struct receive {
+	int threads[RECEIVE_THREADS_MAX]; /* of the kernel, by their ids */
+	unsigned n;                       /* 0: steered */
+};
+
+/* `urgent`: nothing else that runs on the core keeps it waiting. */
+trib_status receive_place(const char *namespace, const char *link, unsigned core, bool urgent,
+                          struct receive *out);
+
+#endif

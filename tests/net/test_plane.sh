@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# trib bench plane as a test: on each plane every packet is counted once and every sum is exact, and
+# an aggregator with nothing to do does nothing. No speeds. Usage: test_plane.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || skip "placing receive work needs root"
+start "$@"
+
+# value KEY: of the one row of the last run.
+value() { grep -o "\"$1\": [-0-9.e+]*" "$work/json" | tail -1 | cut -d' ' -f2; }
+is() { awk "BEGIN { exit !($*) }"; }
+
+# bench WHAT OPTION...: one run of a plane.
+bench() {
+	local what=$1
+	shift
+	"$trib" bench plane --repeats 1 --hurry --check --json "$work/json" "$@" >"$work/out" 2>&1
+	check "$what" test $? = 0 || { cat "$work/out"; return 1; }
+	check "... every sum is exact" is "$(value wrong) == 0 && $(value results) > 0"
+}
+
+for plane in xdp udp tcp; do
+	"$trib" bench plane --plane $plane --rate 0 --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
+		{ echo "skipped: $plane: $(tail -1 "$work/out")"; continue; }
+	bench "$plane, 4000 packets/s" --plane $plane --rate 4000 --seconds 0.5
+	check "... nothing is lost" is "$(value lost) == 0"
+	check "... every packet is in a sum, once" is "$(value packets_in_sums) == $(value packets_sent)"
+	bench "$plane, as fast as it takes them" --plane $plane --seconds 0.3 --elements 64 --children 4
+	bench "$plane, one port, to all" --plane $plane --seconds 0.2 --one-port --to-all --rate 4000
+	# Heartbeats and a tick every 50 ms; a loop that polls would have thousands.
+	"$trib" bench plane --plane $plane --rate 0 --seconds 1 --repeats 1 --hurry --json "$work/json" >/dev/null
+	check "... idle: its threads sleep ($(value switches) wake-ups, $(value threads_s) s)" \
+		is "$(value switches) < 200 && $(value threads_s) < 0.02"
+done
+"$trib" bench plane --plane xdp-nic --seconds 0.2 --repeats 1 --hurry --json "$work/json" >"$work/out" 2>&1 &&
+	check "frames: every sum is exact" is "$(value wrong) == 0 && $(value results) > 0"
+# left: namespaces of processes that have ended; a name is plane, the process, x and a number.
+left() {
+	local ns pid
+	for ns in /run/netns/plane*; do
+		pid=${ns##*/plane}
+		[ ! -e "$ns" ] || [ -d "/proc/${pid%%x*}" ] || echo "$ns"
+	done
+}
+check "no cluster is left" test -z "$(left)"
+done_checking
