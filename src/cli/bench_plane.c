@@ -167,6 +167,8 @@ int bench_plane_run(int argc, char **argv)
 		  "look at every word of every sum, not at one", NULL },
 		{ "hurry", 0, OPTION_FLAG, &o.hurry, NULL,
 		  "do not wait for a moment when nobody else uses the machine", NULL },
+		{ "steady", 0, OPTION_FLAG, &o.steady, NULL,
+		  "cores that are not in use spin, so that all rows have the same clock", NULL },
 		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
 		  NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },

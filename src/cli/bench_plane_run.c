@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/bench_stats.h"
+#include "cli/plane_cpu.h"
 
 #include <math.h>
 #include <signal.h>
@@ -273,7 +274,10 @@ static trib_status cores_measure(struct plane_report *report, unsigned first, un
 
 		if (status != TRIB_OK)
 			return status;
+		if (o->steady)
+			cpu_spin(2 * rows->cores);
 		rows_measure(o, bed, rows, steps, done, all);
+		cpu_spin_end();
 		bed_close(bed);
 	}
 	return TRIB_OK;

@@ -5,6 +5,10 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,4 +139,37 @@ unsigned long long cpu_thread_switches(int id)
 		times = 0;
 	fclose(file);
 	return times;
+}
+
+/* ---- cores that are kept at work ---- */
+
+static pthread_t spinners[CPU_CORES_MAX];
+static unsigned n_spinners;
+static _Atomic bool spinning;
+
+static void *spin(void *argument)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)(uintptr_t)argument, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	while (atomic_load_explicit(&spinning, memory_order_relaxed))
+		;
+	return NULL;
+}
+
+void cpu_spin(unsigned first)
+{
+	atomic_store(&spinning, true);
+	for (unsigned core = first; core < cpu_count(); core++)
+		if (!pthread_create(&spinners[n_spinners], NULL, spin, (void *)(uintptr_t)core))
+			n_spinners++;
+}
+
+void cpu_spin_end(void)
+{
+	atomic_store(&spinning, false);
+	while (n_spinners)
+		pthread_join(spinners[--n_spinners], NULL);
 }

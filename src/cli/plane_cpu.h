@@ -25,4 +25,12 @@ double cpu_thread(int id);
 /* How often it has been put on a core; 0 if it is gone. */
 unsigned long long cpu_thread_switches(int id);
 
+/*
+ * Keeps all cores from `first` on at work until cpu_spin_end: a machine clocks
+ * a few busy cores higher than many, and figures over the number of cores
+ * would tell of that.
+ */
+void cpu_spin(unsigned first);
+void cpu_spin_end(void);
+
 #endif
