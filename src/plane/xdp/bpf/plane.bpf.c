@@ -578,38 +578,15 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 	              : CORRUPTED;
 }
 
-/* The sum into the packet, with the checksum of the header that is there already. */
-__noinline int fill_packet(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
-{
-	const struct frame frame = { .at = at };
-	struct wire_header *header = frame_header(ctx, &frame);
-	void *end = (void *)(long)ctx->data_end;
-	struct place place;
-
-	if (!header || !find_place(&place, slot, index))
-		return 0;
-	header->check = pass_fill(header, end, place.cell->sum, bytes);
-	return 1;
-}
-
 /* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
-__noinline int send_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
+                               const struct frame *frame, __u32 slot)
 {
-	const struct frame frame = { .at = at, .bytes = bytes };
-	struct wire_header *header = frame_header(ctx, &frame);
+	struct wire_header *header = frame_header(ctx, frame);
+	__u32 bytes = WIRE_HEADER + frame->bytes, key = 0, route;
+	void *end = (void *)(long)ctx->data_end, *fan;
 	struct xdp_counts *count;
-	struct xdp_lane *lane;
-	struct xdp_cell *cell;
-	struct place place;
-	__u32 key = 0, route;
-	void *fan;
 
-	if (!header || !find_place(&place, slot, index))
-		return XDP_DROP;
-	lane = place.lane;
-	cell = place.cell;
-	update_low(slot);
-	header = frame_header(ctx, &frame);
 	if (!header)
 		return XDP_DROP;
 	header->flags = cell->state.shape;
@@ -625,9 +602,7 @@ __noinline int send_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, _
 		header->type = WIRE_RESULT;
 		header->child = WIRE_ALL;
 	}
-	if (!fill_packet(ctx, slot, index, at, bytes))
-		return XDP_DROP;
-	bytes += WIRE_HEADER;
+	header->check = pass_fill(header, end, cell->sum, frame->bytes);
 	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (count) {
@@ -636,12 +611,12 @@ __noinline int send_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, _
 		                                                                  : lane->entries;
 	}
 	if (lane->parent.active)
-		return send_to(ctx, &lane->parent.route, at, bytes);
+		return send_to(ctx, &lane->parent.route, frame->at, bytes);
 	if (cell->state.to != WIRE_ALL)
-		return send_to(ctx, &lane->routes[cell->state.to & 63], at, bytes);
+		return send_to(ctx, &lane->routes[cell->state.to & 63], frame->at, bytes);
 	if (lane->entries == 1) {
 		route = lane->entry[0];
-		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], at, bytes)
+		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at, bytes)
 		                          : XDP_DROP;
 	}
 	fan = bpf_map_lookup_elem(&fans, &slot);
@@ -743,7 +718,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	count->added += contributors - 1;
 	count->payload += (__u64)contributors * frame.bytes;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	return send_sum(ctx, slot, index, frame.at, frame.bytes);
+	update_low(slot);
+	return send_sum(ctx, lane, cell, &frame, slot);
 }
 
 SEC("xdp")
