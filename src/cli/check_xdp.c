@@ -11,7 +11,7 @@
 
 static bool check_program(struct check *check)
 {
-	struct xdp_options options = { .port = 7700, .lanes = 1, .payload = 1024 };
+	struct xdp_options options = { .port = 7700, .lanes = 1, .payload = XDP_PAYLOAD_MAX };
 	struct xdp_plane *plane;
 	uint64_t start = clock_now();
 

@@ -100,14 +100,15 @@ static inline void dense_update_low(struct dense_lane *lane)
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
 			break;
-		/* The smaller one without a branch: the verifier would walk both ways, each time. */
+		/* The smaller one without a branch: the verifier would walk both ways, each time.
+		 */
 		uint64_t ack = lane->ack[child] + (lane->left >> child & 1) * never;
 		int64_t less = (int64_t)(ack - low), mask = less >> 63;
 
 		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
 		low += (uint64_t)(less & mask);
 	}
-	/* Several cores may be at it: it never goes back. Who is overtaken has nothing to add. */
+	/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next. */
 	if (low < never && low > old)
 		__sync_val_compare_and_swap(&lane->low, old, low);
 }
@@ -177,19 +178,18 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 }
 
 /* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
-static inline enum dense_verdict dense_enter(const struct dense_lane *lane,
-                                             struct dense_cell *cell,
+static inline enum dense_verdict dense_enter(const struct dense_lane *lane, struct dense_cell *cell,
                                              const struct wire_header *packet, uint32_t bytes,
                                              enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
+		cell->complete = 0; /* first: others look without the lock */
 		cell->position = wire_position(packet);
 		cell->op = packet->op;
 		cell->from = packet->from;
 		cell->to = packet->to;
 		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
 		cell->bytes = (uint16_t)bytes;
-		cell->complete = 0;
 	}
 	if (how != DENSE_ADDED) {
 		cell->scale = packet->scale;
@@ -253,6 +253,12 @@ static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct
 	return cell->complete ? 0 : dense_expected(lane, cell->from) & ~cell->arrived;
 }
 
+/* Did its result leave within `young` microseconds? Another core may have sent it after `now`. */
+static inline int dense_is_young(const struct dense_cell *cell, uint32_t now_us, uint32_t young)
+{
+	return now_us - cell->sent_at < young || cell->sent_at - now_us - 1 < 1000000;
+}
+
 /*
  * Answers a child's REPORT: `status` says which of its fragments are missing,
  * and a bit in `repeat` each result that the child asked for, that is
@@ -282,7 +288,7 @@ static inline void dense_answer(struct dense_lane *lane, const struct dense_pool
 		if (dense_is_missing(lane, pool, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&
-		         cell->complete && now_us - cell->sent_at >= report->young)
+		         cell->complete && !dense_is_young(cell, now_us, report->young))
 			repeat[i / 64] |= bit;
 	}
 }

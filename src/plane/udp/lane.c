@@ -274,7 +274,7 @@ static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_st
 		const struct dense_cell *cell =
 			dense_cell(&lane->pool, dense_index(lane->dense, position));
 
-		if (cell->position == position && now_us - cell->sent_at < YOUNG_US)
+		if (cell->position == position && dense_is_young(cell, now_us, YOUNG_US))
 			status->complete[i / 64] &= ~(1ull << (i % 64));
 	}
 }

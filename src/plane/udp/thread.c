@@ -24,12 +24,20 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 	return thread->aggregator->carrier->send_results(thread, lane);
 }
 
+/* Its communicator, and with it the id, may be used again only when all of the lane is gone. */
+static void let_go(struct lane *lane)
+{
+	struct comm *comm = lane->comm;
+
+	lane_free(lane);
+	atomic_fetch_sub(&comm->users, 1);
+}
+
 void thread_post(struct thread *thread, unsigned id, struct lane *lane)
 {
 	pthread_mutex_lock(&thread->lock);
 	if (thread->inbox[id]) { /* given up before it was taken up */
-		atomic_fetch_sub(&thread->inbox[id]->comm->users, 1);
-		lane_free(thread->inbox[id]);
+		let_go(thread->inbox[id]);
 	}
 	thread->inbox[id] = lane;
 	thread->outbox[id] = lane == NULL;
@@ -45,8 +53,7 @@ static void drop_lane(struct thread *thread, unsigned id)
 		return;
 	thread->lanes[id] = NULL;
 	thread->aggregator->carrier->forget(thread, lane);
-	atomic_fetch_sub(&lane->comm->users, 1);
-	lane_free(lane);
+	let_go(lane);
 }
 
 void thread_read_mail(struct thread *thread)

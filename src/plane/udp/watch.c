@@ -82,7 +82,7 @@ static void count_taken(const struct lane *lane, struct watch *watch, unsigned c
 {
 	uint64_t position = watch->next, end = lane->dense->ack[child];
 
-	if (position < lane->dense->low && end - position > lane->dense->cells)
+	if (end > position && end - position > lane->dense->cells)
 		position = end - lane->dense->cells; /* the cells of those before are others' */
 	for (; position < end; position++) {
 		uint32_t index = dense_index(lane->dense, position);

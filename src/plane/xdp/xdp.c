@@ -22,6 +22,7 @@ struct xdp_plane {
 	int links[XDP_INTERFACES_MAX];
 	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* of the links */
 	unsigned n_links;
+	bool generic; /* on one of them, at least */
 	_Atomic unsigned pools;
 };
 
@@ -33,6 +34,7 @@ struct xdp_slot {
 	void *cells;
 	size_t bytes;
 	int pool, fan;
+	bool started;
 	struct udp_address group;
 	uint64_t hears;
 	uint32_t fan_ifindex[XDP_ROUTES]; /* what the fan's slots are set to */
@@ -192,6 +194,7 @@ trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
 	if (fd < 0)
 		return status_fail(TRIB_ERR_SYSTEM, "interface %s takes no XDP program: %s",
 		                   interface->name, strerror(error));
+	plane->generic |= interface->mode == XDP_GENERIC;
 	plane->links[plane->n_links++] = fd;
 	return TRIB_OK;
 }
@@ -305,14 +308,27 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 	return slot;
 }
 
+/*
+ * In generic mode copies of a frame share its bytes, so they cannot have
+ * headers of their own: the kernel sums only what one frame tells to all.
+ */
+static void slot_activate(struct xdp_slot *slot)
+{
+	bool one = slot->lane->entries <= 1 || !slot->plane->generic;
+
+	__atomic_store_n(&slot->lane->active, slot->started && one, __ATOMIC_RELEASE);
+}
+
 void xdp_slot_start(struct xdp_slot *slot)
 {
-	__atomic_store_n(&slot->lane->active, 1, __ATOMIC_RELEASE);
+	slot->started = true;
+	slot_activate(slot);
 }
 
 void xdp_slot_stop(struct xdp_slot *slot)
 {
-	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
+	slot->started = false;
+	slot_activate(slot);
 }
 
 unsigned xdp_pools(const struct xdp_plane *plane)
@@ -588,6 +604,7 @@ static void fan_update(struct xdp_slot *slot)
 			         strerror(errno));
 	}
 	__atomic_store_n(&lane->entries, n, __ATOMIC_RELEASE);
+	slot_activate(slot);
 }
 
 void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from)

@@ -28,7 +28,7 @@ struct xdp_options {
 	bool again; /* xdp_run is to take the same packet again and again */
 };
 
-/* Is this build able to? If not, why. */
+/* Is this build able to? */
 bool xdp_is_built(void);
 
 /* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM where the kernel does not let us. */
@@ -92,7 +92,7 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 /* Children that hear the group, where two and more of them share an interface, get one frame. */
 void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group);
 
-/* Sums up to 2^31 ns. Held while a cell is judged and added to, by the kernel as well. */
+/* Held while a cell is judged and added to, by the kernel as well. */
 static inline void xdp_cell_lock(struct dense_cell *cell)
 {
 	uint32_t free = 0;

@@ -30,6 +30,7 @@
 #define LOCK_TRIES 512
 #define IP_FRAGMENT 0x3fff /* more to come, or not the first */
 #define VLAN_TAGS 2
+#define COPYING 64 /* a power of two */
 #define ALWAYS static __always_inline
 
 /* Beside the engine's verdicts. */
@@ -94,10 +95,11 @@ struct copies {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, COPYING);
 	__type(key, __u32);
 	__type(value, struct copies);
-} copying SEC(".maps");
+} copying SEC(".maps"); /* by interface: what the kernel sends in bulk through one may mix with
+                           another's */
 
 /* The compiler knows nothing of it: it keeps checks that the verifier asks for. */
 ALWAYS __u32 opaque(__u32 number)
@@ -137,7 +139,8 @@ ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *
 {
 	struct wire_header *header = (void *)(long)ctx->data + (frame->at & 127);
 
-	/* The compiler is not to reckon with it further, in ways that old verifiers do not follow. */
+	/* The compiler is not to reckon with it further, in ways that old verifiers do not follow.
+	 */
 	__asm__("" : "+r"(header));
 	return (void *)(header + 1) <= (void *)(long)ctx->data_end ? header : NULL;
 }
@@ -240,39 +243,39 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		left -= (many);                    \
 		__asm__ volatile("" : "+r"(left)); \
 	} while (0)
-#define DEFINE_PASS(name, DO)                                                             \
-	static __noinline __u32 name(struct wire_header *header, void *end,               \
-	                             wire_word *sums, __u32 bytes)                        \
-	{                                                                                 \
-		wire_word *words = (wire_word *)(header + 1);                             \
-		struct wire_check check = WIRE_CHECK_START;                               \
-		__u32 left = opaque(bytes / 8);                                           \
-                                                                                          \
-		if (left > settings.payload / 8)                                          \
-			return 0;                                                         \
-		wire_check_header(&check, (wire_word *)header);                           \
-		while (HAVE(64)) {                                                        \
-			SIXTEEN(DO, 0);                                                   \
-			SIXTEEN(DO, 16);                                                  \
-			SIXTEEN(DO, 32);                                                  \
-			SIXTEEN(DO, 48);                                                  \
-			NEXT(64);                                                         \
-		}                                                                         \
-		while (HAVE(16)) {                                                        \
-			SIXTEEN(DO, 0);                                                   \
-			NEXT(16);                                                         \
-		}                                                                         \
-		while (HAVE(4)) {                                                         \
-			FOUR(DO, 0);                                                      \
-			NEXT(4);                                                          \
-		}                                                                         \
-		if (HAVE(1))                                                              \
-			WORD(DO, 0, FIRST, check.a0, check.b0);                           \
-		if (HAVE(2))                                                              \
-			WORD(DO, 1, FIRST, check.a1, check.b1);                           \
-		if (HAVE(3))                                                              \
-			WORD(DO, 2, SECOND, check.a0, check.b0);                          \
-		return wire_check_end(&check, WIRE_HEADER + (__u64)bytes);                \
+#define DEFINE_PASS(name, DO)                                                                \
+	static __noinline __u32 name(struct wire_header *header, void *end, wire_word *sums, \
+	                             __u32 bytes)                                            \
+	{                                                                                    \
+		wire_word *words = (wire_word *)(header + 1);                                \
+		struct wire_check check = WIRE_CHECK_START;                                  \
+		__u32 left = opaque(bytes / 8);                                              \
+                                                                                             \
+		if (left > settings.payload / 8)                                             \
+			return 0;                                                            \
+		wire_check_header(&check, (wire_word *)header);                              \
+		while (HAVE(64)) {                                                           \
+			SIXTEEN(DO, 0);                                                      \
+			SIXTEEN(DO, 16);                                                     \
+			SIXTEEN(DO, 32);                                                     \
+			SIXTEEN(DO, 48);                                                     \
+			NEXT(64);                                                            \
+		}                                                                            \
+		while (HAVE(16)) {                                                           \
+			SIXTEEN(DO, 0);                                                      \
+			NEXT(16);                                                            \
+		}                                                                            \
+		while (HAVE(4)) {                                                            \
+			FOUR(DO, 0);                                                         \
+			NEXT(4);                                                             \
+		}                                                                            \
+		if (HAVE(1))                                                                 \
+			WORD(DO, 0, FIRST, check.a0, check.b0);                              \
+		if (HAVE(2))                                                                 \
+			WORD(DO, 1, FIRST, check.a1, check.b1);                              \
+		if (HAVE(3))                                                                 \
+			WORD(DO, 2, SECOND, check.a0, check.b0);                             \
+		return wire_check_end(&check, WIRE_HEADER + (__u64)bytes);                   \
 	}
 
 #define DO_NOTHING(i, v)
@@ -284,18 +287,18 @@ DEFINE_PASS(pass_add64, DO_ADD64)
 DEFINE_PASS(pass_copy, DO_COPY)
 DEFINE_PASS(pass_fill, DO_FILL) /* the other way: the sum into the packet */
 
-#define COMBINE_CASE(op, type, expression)                                                 \
-	case op:                                                                           \
-		while (HAVE(1)) {                                                          \
-			_Pragma("clang loop unroll(full)") for (__u32 k = 0;               \
-			                                        k < 8 / sizeof(type); k++) \
-			{                                                                  \
-				type s = ((type *)sums)[k];                                \
-				type x = ((const type *)words)[k];                         \
-				((type *)sums)[k] = (expression);                          \
-			}                                                                  \
-			NEXT(1);                                                           \
-		}                                                                          \
+#define COMBINE_CASE(op, type, expression)                                                         \
+	case op:                                                                                   \
+		while (HAVE(1)) {                                                                  \
+			_Pragma("clang loop unroll(full)") for (__u32 k = 0; k < 8 / sizeof(type); \
+			                                        k++)                               \
+			{                                                                          \
+				type s = ((type *)sums)[k];                                        \
+				type x = ((const type *)words)[k];                                 \
+				((type *)sums)[k] = (expression);                                  \
+			}                                                                          \
+			NEXT(1);                                                                   \
+		}                                                                                  \
 		break;
 
 /* Takes out what pass_add64 put in before the checksum was known. */
@@ -382,7 +385,7 @@ ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 /* The slot of the lane's fan that a copy going out through this interface is for. */
 ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
 {
-	__u32 key = 0, first = 0, found = XDP_ROUTES;
+	__u32 key = ifindex & (COPYING - 1), first = 0, found = XDP_ROUTES;
 	struct copies *copies = NULL;
 
 	if (lane->shared_ports) {
@@ -502,8 +505,7 @@ __noinline int is_intact(struct xdp_md *ctx, __u32 at, __u32 bytes)
 	void *end = (void *)(long)ctx->data_end;
 	wire_word nowhere = 0;
 
-	return header &&
-	       pass_check(header, end, &nowhere, bytes) == header->check;
+	return header && pass_check(header, end, &nowhere, bytes) == header->check;
 }
 
 __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
@@ -603,12 +605,11 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 		header->child = WIRE_ALL;
 	}
 	header->check = pass_fill(header, end, cell->sum, frame->bytes);
-	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (count) {
 		count->results++;
-		count->sends += lane->parent.active || cell->state.to != WIRE_ALL ? 1
-		                                                                  : lane->entries;
+		count->sends +=
+			lane->parent.active || cell->state.to != WIRE_ALL ? 1 : lane->entries;
 	}
 	if (lane->parent.active)
 		return send_to(ctx, &lane->parent.route, frame->at, bytes);
@@ -669,12 +670,13 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	slot += header->comm * WIRE_LANES_MAX;
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane || lane->cookie != header->cookie || lane->job != header->job ||
-	    lane->epoch != header->epoch || !lane->active)
+	    lane->epoch != header->epoch)
 		return XDP_PASS;
 	child = header->child;
 	if (header->type == WIRE_REPORT)
 		note_seen(ctx, lane, &frame, child);
-	if (header->type != WIRE_DATA || !is_sound(header) || frame.bytes > settings.payload)
+	if (header->type != WIRE_DATA || !lane->active || !is_sound(header) ||
+	    frame.bytes > settings.payload)
 		return XDP_PASS;
 
 	index = dense_index(&lane->dense, wire_position(header));
@@ -701,6 +703,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
 	if (verdict == NOT_HERE)
 		verdict = take_checked(ctx, &frame, &place, slot, index);
+	if (verdict == DENSE_COMPLETE)
+		cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 	cell_unlock(cell);
 	if (verdict == DENSE_ADDED)
 		return XDP_DROP; /* counted with the sum that it is part of */
