@@ -48,7 +48,7 @@ _trib() {
 		return
 		;;
 	--against)
-		mapfile -t COMPREPLY < <(compgen -W "trib-tcp openmpi openmpi-default mpich gloo ring" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring" -- "$word")
 		return
 		;;
 	--json | --plot)

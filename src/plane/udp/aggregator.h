@@ -35,7 +35,7 @@ void aggregator_stop(struct aggregator *aggregator);
 void aggregator_free(struct aggregator *aggregator);
 /* The port that was bound, where 0 was asked for. */
 uint16_t aggregator_port(const struct aggregator *aggregator);
-/* "xdp: eth0 (driver mode)", or "udp: XDP was asked for, but ...". */
+/* "xdp: on eth0 (driver mode)", or "udp: XDP was asked for, but ...". */
 const char *aggregator_plane(const struct aggregator *aggregator);
 /* The first of the pages that tell of the plane; see describe.c. */
 #define DESCRIBE_PLANE 65536u

@@ -341,6 +341,7 @@ void xdp_slot_close(struct xdp_slot *slot)
 	struct plane_bpf *bpf = slot->plane->bpf;
 
 	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
+	slot->lane->cookie = 0; /* nothing is noted any more */
 	/* Programs that still hold the maps end before these return. */
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.pools), &slot->index);
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);

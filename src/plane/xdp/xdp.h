@@ -54,7 +54,7 @@ struct xdp_interface {
 trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native);
 /* NULL beyond the last. */
 const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i);
-/* "p1, p2 (driver mode), p3 (generic mode)", for people. */
+/* "p1 (driver mode), p2 (generic mode: why)", for people. */
 const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size);
 /* Looks whether the program is still where it was put, and logs where it is not. */
 void xdp_look(struct xdp_plane *plane);

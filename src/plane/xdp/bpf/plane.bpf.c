@@ -90,7 +90,7 @@ struct {
 struct copies {
 	__u64 pos;
 	__u32 slot, next;
-	__u32 ifindex, unused;
+	__u32 ifindex, cookie; /* half of the job's: slots are used again */
 };
 
 struct {
@@ -393,10 +393,12 @@ ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifinde
 		if (!copies)
 			return XDP_ROUTES;
 		/* Interfaces are served one after the other, in whatever order. */
-		if (copies->slot == slot && copies->pos == pos && copies->ifindex == ifindex)
+		if (copies->slot == slot && copies->pos == pos && copies->ifindex == ifindex &&
+		    copies->cookie == (__u32)lane->cookie)
 			first = copies->next;
 		copies->slot = slot;
 		copies->ifindex = ifindex;
+		copies->cookie = (__u32)lane->cookie;
 		copies->pos = pos;
 	}
 	for (__u32 i = 0; i < XDP_ROUTES; i++) {
