@@ -13,7 +13,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,9 +376,8 @@ static void figures_fill(const struct bed *bed, const struct look *a, const stru
 	out->threads_s = b->threads_s - a->threads_s;
 	out->in_threads = bed->in_threads;
 	out->switches = b->switches - a->switches;
-	/* One that has ended took its time along. */
-	out->others = fabs(b->cpu.others - a->cpu.others) / out->seconds;
-	out->forks = b->cpu.forks - a->cpu.forks - (o->lanes + 1);
+	out->others = cpu_others(&a->cpu, &b->cpu) / out->seconds;
+	out->forks = b->cpu.forks - a->cpu.forks;
 }
 
 trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed_figures *out)

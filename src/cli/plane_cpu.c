@@ -24,13 +24,14 @@ unsigned cpu_count(void)
 }
 
 /* The kernel's threads that may work for us do not count, nor do we. */
-static double others_time(void)
+static void others_look(struct cpu_sample *sample)
 {
+	double tick = (double)sysconf(_SC_CLK_TCK);
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
-	double ticks = 0;
 
-	while (proc && (entry = readdir(proc))) {
+	sample->n_others = 0;
+	while (proc && (entry = readdir(proc)) && sample->n_others < CPU_PROCESSES_MAX) {
 		char path[300], name[64];
 		unsigned long user, system;
 		FILE *file;
@@ -45,12 +46,31 @@ static double others_time(void)
 		           "%*d (%63[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
 		           name, &user, &system) == 3 &&
 		    strncmp(name, "napi/", 5) != 0 && strncmp(name, "ksoftirqd/", 10) != 0)
-			ticks += (double)(user + system);
+			sample->others[sample->n_others++] = (struct cpu_process){
+				atoi(entry->d_name), (double)(user + system) / tick
+			};
 		fclose(file);
 	}
 	if (proc)
 		closedir(proc);
-	return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+double cpu_others(const struct cpu_sample *before, const struct cpu_sample *after)
+{
+	unsigned old = 0;
+	double sum = 0;
+
+	/* /proc lists them in the order of their ids. */
+	for (unsigned i = 0; i < after->n_others; i++) {
+		const struct cpu_process *now = &after->others[i];
+
+		while (old < before->n_others && before->others[old].id < now->id)
+			old++;
+		sum += now->time;
+		if (old < before->n_others && before->others[old].id == now->id)
+			sum -= before->others[old].time;
+	}
+	return sum;
 }
 
 /*
@@ -63,8 +83,9 @@ void cpu_look(struct cpu_sample *sample)
 	FILE *file;
 	char line[512];
 
-	memset(sample, 0, sizeof(*sample));
-	sample->others = others_time();
+	memset(sample->idle, 0, sizeof(sample->idle));
+	sample->forks = 0;
+	others_look(sample);
 	file = fopen("/proc/stat", "r");
 	sample->at = (double)clock_now() * 1e-9;
 	while (file && fgets(line, sizeof(line), file)) {

@@ -6,18 +6,27 @@
 #include <stdbool.h>
 
 #define CPU_CORES_MAX 256
+#define CPU_PROCESSES_MAX 4096
+
+struct cpu_process {
+	int id;
+	double time;
+};
 
 struct cpu_sample {
 	double at;                  /* seconds of the clock */
 	double idle[CPU_CORES_MAX]; /* ... that each core had nothing to do, or was taken away */
-	double others;              /* ... of processes that are no part of this */
 	unsigned long long forks;   /* of the whole machine */
+	struct cpu_process others[CPU_PROCESSES_MAX]; /* that are no part of this, by their ids */
+	unsigned n_others;
 };
 
 unsigned cpu_count(void);
 void cpu_look(struct cpu_sample *sample);
 /* Seconds that the core was busy between the two. */
 double cpu_busy(const struct cpu_sample *before, const struct cpu_sample *after, unsigned core);
+/* Seconds of other processes between the two, but for those that have ended meanwhile. */
+double cpu_others(const struct cpu_sample *before, const struct cpu_sample *after);
 /* Waits until the machine has been idle for a moment; false: it has not, for so many seconds. */
 bool cpu_wait_quiet(double seconds);
 /* Of one thread, exactly; 0 if it is gone. */
