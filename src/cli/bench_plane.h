@@ -10,9 +10,10 @@
 
 #include "cli/plane_bed.h"
 
-#define PLANES_MAX 4u
+#define PLANES_MAX 5u
 #define PLANE_NIC "xdp-nic" /* xdp, with frames as in a NIC's driver (plane_frames.h) */
 #define PLANE_CORES_MAX 8u
+#define PLANE_COPIED "tcp-copied" /* tcp, with veth's copies that xdp has to pay */
 #define PLANE_NO_RATE UINT64_MAX
 #define PLANE_ROWS_MAX 64u
 #define PLANE_REPEATS_MAX 99u

@@ -85,6 +85,7 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 		                .y_title = picture->y_title,
 		                .y_format = picture->y_format,
 		                .x_log = !is_load,
+		                .bars = o->mode == PLANE_THROUGHPUT && o->n_cores == 1,
 		                .y_log = picture->y_log };
 	for (unsigned p = 0; p < o->n_planes; p++) {
 		struct chart_line *line = &chart.lines[chart.n++];

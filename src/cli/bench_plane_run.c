@@ -76,6 +76,7 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
 		                   .one_port = o->one_port || frames,
 		                   .to_all = o->to_all && !frames,
 		                   .frames = frames,
+		                   .copied = strcmp(plane, PLANE_COPIED) == 0,
 		                   .check = o->check,
 		                   .gso = !o->singly,
 		                   .offload = o->offload ? PLANE_WHOLE
@@ -123,14 +124,19 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 	return status;
 }
 
+/* "xdp-nic" is xdp. */
+static const char *plane_of(const struct plane_row *row)
+{
+	return strcmp(row->plane, PLANE_NIC) == 0      ? "xdp"
+	       : strcmp(row->plane, PLANE_COPIED) == 0 ? "tcp"
+	                                               : row->plane;
+}
+
 /* Rows of one plane and number of cores share an aggregator. */
 static void rows_measure(const struct plane_options *o, struct bed *bed, struct plane_row *rows,
                          unsigned n, unsigned *done, unsigned all)
 {
-	trib_status status =
-		rows->failed[0]
-			? TRIB_ERR_CLOSED
-			: bed_start(bed, strcmp(rows->plane, PLANE_NIC) ? rows->plane : "xdp");
+	trib_status status = rows->failed[0] ? TRIB_ERR_CLOSED : bed_start(bed, plane_of(rows));
 	const char *why = rows->failed[0] ? rows->failed : trib_last_error();
 	char kept[200];
 

@@ -33,7 +33,7 @@ static void saturated_print(const struct plane_report *report)
 	const struct plane_options *o = report->options;
 	bool shared = false;
 
-	printf("%5s  %-8s %8s %8s %7s %7s %9s %7s %8s %8s %7s %7s\n", "cores", "plane", "Gb/s",
+	printf("%5s  %-10s %8s %8s %7s %7s %9s %7s %8s %8s %7s %7s\n", "cores", "plane", "Gb/s",
 	       "kpkt/s", "spread", "busy", "Gb/CPU-s", "spread", "ns/pkt", "threads", "lost",
 	       o->mode == PLANE_CORES ? "scaling" : "to tcp");
 	for (unsigned i = 0; i < report->n; i++) {
@@ -41,7 +41,7 @@ static void saturated_print(const struct plane_report *report)
 		const struct plane_row *tcp = bench_plane_find(report, "tcp", row->cores, -1);
 		const struct plane_row *one = bench_plane_find(report, row->plane, 1, -1);
 
-		printf("%5u  %-8s ", row->cores, row->plane);
+		printf("%5u  %-10s ", row->cores, row->plane);
 		if (!row->n) {
 			printf("failed: %s\n", row->failed);
 			continue;
@@ -71,7 +71,8 @@ static void saturated_print(const struct plane_report *report)
 	if (bench_plane_find(report, PLANE_NIC, report->rows[0].cores, -1))
 		printf("\nxdp: every packet is first copied from the sender's socket buffer into a "
 		       "page, by veth.\nxdp-nic: frames that are in pages already, as in a NIC's "
-		       "driver: without veth's copies.\n");
+		       "driver: without veth's copies.\n"
+		       "tcp-copied: tcp that pays veth's copies, as xdp does.\n");
 	if (shared)
 		printf("\nThe load ran on the aggregator's cores as well: only threads' own time "
 		       "tells what was whose.\n");
@@ -99,12 +100,12 @@ static void program_print(const struct plane_report *report)
 
 static void load_print(const struct plane_report *report)
 {
-	printf("%-8s %8s %8s %8s %7s %11s %11s %8s %8s\n", "plane", "of most", "kpkt/s", "Gb/s",
+	printf("%-10s %8s %8s %8s %7s %11s %11s %8s %8s\n", "plane", "of most", "kpkt/s", "Gb/s",
 	       "busy", "median", "p99", "lost", "resent");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct plane_row *row = &report->rows[i];
 
-		printf("%-8s ", row->plane);
+		printf("%-10s ", row->plane);
 		if (!row->n) {
 			printf("failed: %s\n", row->failed);
 			continue;

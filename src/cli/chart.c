@@ -139,7 +139,8 @@ static void frame_draw(const struct plot *plot)
 	        WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, chart->title, LEFT,
 	        chart->subtitle);
 	y_axis_draw(plot);
-	x_axis_draw(plot);
+	if (!chart->bars)
+		x_axis_draw(plot);
 	fprintf(plot->out,
 	        "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%s</text>\n"
 	        "<text transform=\"translate(24 %d) rotate(-90)\" text-anchor=\"middle\" "
@@ -172,6 +173,33 @@ static void line_draw(const struct plot *plot, const struct chart_line *line, co
 		        y_of(plot, p->y));
 	}
 	fprintf(plot->out, "</g>\n");
+}
+
+static void bars_draw(const struct plot *plot)
+{
+	const char *format = plot->chart->y_format ? plot->chart->y_format : "%.2f";
+	double room = (RIGHT - LEFT) / (double)plot->chart->n;
+
+	for (unsigned i = 0; i < plot->chart->n; i++) {
+		const struct chart_line *line = &plot->chart->lines[i];
+		double left = LEFT + room * (i + 0.2), middle = LEFT + room * (i + 0.5), y;
+		char number[32];
+
+		if (!line->n)
+			continue;
+		y = y_of(plot, line->points[0].y);
+		snprintf(number, sizeof(number), format, line->points[0].y);
+		fprintf(plot->out,
+		        "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+		        "fill=\"%s\"/>\n"
+		        "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" "
+		        "stroke=\"#222\"/>\n"
+		        "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n"
+		        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+		        left, y, room * 0.6, BOTTOM - y, colours[i], middle, middle,
+		        y_of(plot, line->points[0].low), y_of(plot, line->points[0].high),
+		        middle - 6, y - 8, number, middle, BOTTOM + 24, line->name);
+	}
 }
 
 struct label {
@@ -243,10 +271,13 @@ trib_status chart_write(const struct chart *chart, const char *path)
 		return status_fail_errno("cannot write %s", path);
 	scale_choose(&plot);
 	frame_draw(&plot);
+	if (chart->bars)
+		bars_draw(&plot);
 	/* The first line last, on top of the others. */
-	for (unsigned i = chart->n; i-- > 0;)
+	for (unsigned i = chart->bars ? 0 : chart->n; i-- > 0;)
 		line_draw(&plot, &chart->lines[i], colours[i]);
-	labels_draw(&plot);
+	if (!chart->bars)
+		labels_draw(&plot);
 	fprintf(plot.out, "</svg>\n");
 	if (fclose(plot.out) != 0)
 		return status_fail_errno("cannot write %s", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chart with lines as an SVG, each labelled where it ends. Knows nothing of what it shows. */
+/* A chart as an SVG: lines, each labelled where it ends, or bars. Knows nothing of what it shows. */
 #ifndef TRIB_CLI_CHART_H
 #define TRIB_CLI_CHART_H
 
@@ -27,6 +27,7 @@ struct chart {
 	const char *y_format; /* of the label's number, "%.1f" */
 	bool x_log;           /* in steps of two, labelled at the points of the first line */
 	bool y_log;
+	bool bars; /* the first point of each line as a bar; x does not matter */
 	struct chart_line lines[CHART_LINES_MAX];
 	unsigned n;
 };

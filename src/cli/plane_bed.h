@@ -26,6 +26,8 @@ struct bed_options {
 	uint64_t pool_bytes;
 	bool one_port; /* all children of a lane behind one port, else each behind its own */
 	bool to_all, check, gso;
+	bool copied; /* tcp, udp: a program that only passes is at the ports, so that veth copies
+	                for them as it does for xdp */
 	bool frames; /* xdp: frames as in a NIC's driver instead of datagrams; with one_port */
 	enum plane_offload offload;
 	unsigned aggregator_cores[LOAD_LANES_MAX], load_cores[LOAD_LANES_MAX];

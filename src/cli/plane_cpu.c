@@ -46,9 +46,9 @@ static void others_look(struct cpu_sample *sample)
 		           "%*d (%63[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
 		           name, &user, &system) == 3 &&
 		    strncmp(name, "napi/", 5) != 0 && strncmp(name, "ksoftirqd/", 10) != 0)
-			sample->others[sample->n_others++] = (struct cpu_process){
-				atoi(entry->d_name), (double)(user + system) / tick
-			};
+			sample->others[sample->n_others++] =
+				(struct cpu_process){ atoi(entry->d_name),
+				                      (double)(user + system) / tick };
 		fclose(file);
 	}
 	if (proc)

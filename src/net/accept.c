@@ -64,6 +64,27 @@ trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 	return status;
 }
 
+trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out)
+{
+	struct pass_bpf *skeleton = pass_bpf__open_and_load();
+	trib_status status = TRIB_OK;
+	struct link_end end;
+	char ports[64];
+
+	out->n = 0;
+	if (!skeleton)
+		return status_fail_errno("cannot load an XDP program");
+	plan_bridge_namespace(cluster, ports);
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
+		plan_port_end(cluster, i, &end);
+		if (!cluster->hosts[i].is_server)
+			status = accept_at(ports, end.name, bpf_program__fd(skeleton->progs.pass),
+			                   out);
+	}
+	pass_bpf__destroy(skeleton);
+	return status;
+}
+
 void accept_end(struct accepted *accepted)
 {
 	while (accepted->n)

@@ -19,6 +19,8 @@ struct accepted {
  * workers take such frames (and where s1 is no switch, the bridge's port to it).
  */
 trib_status accept_frames(const struct cluster *cluster, struct accepted *out);
+/* The same program at s1's ports, where it only makes packets come the way that XDP's do. */
+trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out);
 void accept_end(struct accepted *accepted);
 
 #endif

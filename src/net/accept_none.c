@@ -10,6 +10,11 @@ trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 	                   "this build has no XDP; it needs clang, bpftool and libbpf");
 }
 
+trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out)
+{
+	return accept_frames(cluster, out);
+}
+
 void accept_end(struct accepted *accepted)
 {
 	(void)accepted;
