@@ -7,16 +7,23 @@ out=build/bench
 peers=gloo,ring,openmpi,openmpi-default,mpich
 only=" $* "
 
-# measure NAME [options of trib bench allreduce]
-measure() {
+# bench NAME BENCHMARK [its options]
+bench() {
 	local name=$1
 	shift
 	if [ "$only" != "  " ] && [[ $only != *" $name "* ]]; then
 		return 0
 	fi
-	say "" "== $name: trib bench allreduce $*"
-	build/src/cli/trib bench allreduce "$@" --json "$out/$name.json" --plot "$out/$name.svg" |
+	say "" "== $name: trib bench $*"
+	build/src/cli/trib bench "$@" --json "$out/$name.json" --plot "$out/$name.svg" |
 		tee "$out/$name.txt"
+}
+
+# measure NAME [options of trib bench allreduce]
+measure() {
+	local name=$1
+	shift
+	bench "$name" allreduce "$@"
 }
 
 main() {
@@ -41,6 +48,12 @@ main() {
 		measure rough --hosts 4 --link 200mbit --sizes 1M --iterations 100 --repeats 1 --check \
 			--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01 --seed 1
 		measure cpu --hosts 4 --link 0 --sizes 64M
+		bench planes-throughput plane throughput --repeats 5
+		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
+		bench planes-gro plane throughput --gro
+		bench planes-offload plane throughput --offload
+		bench planes-load plane load --seconds 0.4
+		bench planes-cores plane cores
 	}
 }
 

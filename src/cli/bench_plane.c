@@ -161,7 +161,7 @@ int bench_plane_run(int argc, char **argv)
 		  "packets a second of a lane's children together (as many as it takes)",
 		  "100000" },
 		{ "window", 0, OPTION_COUNT, &o.window, "N",
-		  "fragments under way where the rate is not limited (96; tcp: 256)", NULL },
+		  "fragments under way where the rate is not limited (96; tcp: 512)", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "of a lane (64M)", "256K" },
 		{ "seconds", 0, OPTION_SECONDS, &o.seconds, "S", "of a run (1)", "0.3" },
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of each, in turns (3)", "5" },

@@ -56,7 +56,7 @@ struct plane_row {
 		threads; /* ns of a packet, by the threads' own time; 0: not all is in threads */
 	struct plane_value program; /* ns of a packet in the XDP program alone */
 	struct plane_value latency_50, latency_99, lost, retransmitted;
-	bool disturbed; /* others used the cores in each try of a run */
+	unsigned disturbed; /* runs in each try of which others used the cores */
 	bool shared;    /* the load ran on the same cores */
 };
 

@@ -70,6 +70,7 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 {
 	const struct plane_options *o = report->options;
 	bool is_load = o->mode == PLANE_LOAD;
+	bool bars = o->mode == PLANE_THROUGHPUT && o->n_cores == 1;
 	static struct chart chart;
 	char about[200];
 
@@ -85,7 +86,7 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 		                .y_title = picture->y_title,
 		                .y_format = picture->y_format,
 		                .x_log = !is_load,
-		                .bars = o->mode == PLANE_THROUGHPUT && o->n_cores == 1,
+		                .bars = bars,
 		                .y_log = picture->y_log };
 	for (unsigned p = 0; p < o->n_planes; p++) {
 		struct chart_line *line = &chart.lines[chart.n++];

@@ -106,6 +106,7 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 	bool quiet = !o->hurry;
 	struct bed_figures figures;
 	trib_status status = TRIB_OK;
+	bool disturbed = false;
 
 	for (unsigned try = 0; try < (quiet ? TRIES : 1) && !stopped; try++) {
 		if (quiet)
@@ -113,10 +114,11 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 		status = bed_measure(bed, rate, o->seconds, &figures);
 		if (status != TRIB_OK)
 			return status;
-		row->disturbed = figures.others > OTHERS_MAX || figures.forks > FORKS_MAX;
-		if (!row->disturbed)
+		disturbed = figures.others > OTHERS_MAX || figures.forks > FORKS_MAX;
+		if (!disturbed)
 			break;
 	}
+	row->disturbed += disturbed;
 	row->runs[row->n++] = figures;
 	if (figures.wrong)
 		return status_fail(TRIB_ERR_PEER, "%llu sums were wrong",

@@ -137,9 +137,9 @@ void bench_plane_print(const struct plane_report *report)
 		saturated_print(report);
 	program_print(report);
 	for (unsigned i = 0; i < report->n; i++)
-		disturbed |= report->rows[i].disturbed;
+		disturbed |= report->rows[i].disturbed > 0;
 	if (disturbed)
-		printf("* other processes used the cores meanwhile\n");
+		printf("* in some of the runs other processes used the cores\n");
 }
 
 static void value_write(FILE *out, const char *name, const struct plane_value *value)
@@ -202,10 +202,10 @@ trib_status bench_plane_json(const struct plane_report *report, const char *path
 		        ", \"packets_sent\": %" PRIu64 ", \"packets_in_sums\": %" PRIu64
 		        ", \"results\": %" PRIu64 ", \"wrong\": %" PRIu64
 		        ", \"threads_s\": %.6f, \"switches\": %llu, \"others\": %.3f, "
-		        "\"disturbed\": %s, "
+		        "\"disturbed_runs\": %u, "
 		        "\"shared_cores\": %s }",
 		        sent, taken, results, wrong, threads_s, switches,
-		        row->runs[row->n - 1].others, row->disturbed ? "true" : "false",
+		        row->runs[row->n - 1].others, row->disturbed,
 		        row->shared ? "true" : "false");
 		comma = ",\n";
 	}

@@ -69,6 +69,8 @@ static void scale_choose(struct plot *plot)
 			plot->first = fmin(plot->first, x);
 			plot->last = fmax(plot->last, x);
 		}
+	if (!plot->chart->x_log)
+		plot->first = fmin(plot->first, 0);
 	if (!(most > 0))
 		most = least = 1;
 	if (plot->chart->y_log) {
