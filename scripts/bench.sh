@@ -7,13 +7,14 @@ out=build/bench
 peers=gloo,ring,openmpi,openmpi-default,mpich
 only=" $* "
 
+# is_wanted NAME: all are, or those that were named.
+is_wanted() { [ "$only" = "  " ] || [[ $only == *" $1 "* ]]; }
+
 # bench NAME BENCHMARK [its options]
 bench() {
 	local name=$1
 	shift
-	if [ "$only" != "  " ] && [[ $only != *" $name "* ]]; then
-		return 0
-	fi
+	is_wanted "$name" || return 0
 	say "" "== $name: trib bench $*"
 	build/src/cli/trib bench "$@" --json "$out/$name.json" --plot "$out/$name.svg" |
 		tee "$out/$name.txt"
@@ -48,6 +49,8 @@ main() {
 		measure rough --hosts 4 --link 200mbit --sizes 1M --iterations 100 --repeats 1 --check \
 			--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01 --seed 1
 		measure cpu --hosts 4 --link 0 --sizes 64M
+		measure planes-allreduce --hosts 4 --link 500mbit --no-offload --sizes 1M,4M,16M,64M \
+			--against trib-xdp,trib-tcp
 		bench planes-throughput plane throughput --repeats 5
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
 		bench planes-gro plane throughput --gro
@@ -55,6 +58,14 @@ main() {
 		bench planes-load plane load --seconds 0.4
 		bench planes-cores plane cores
 	}
+	if is_wanted engine; then
+		say "" "== engine: trib bench engine"
+		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" | tee "$out/engine.txt"
+	fi
+	if is_wanted traffic; then
+		say "" "== traffic: scripts/bench_traffic.sh"
+		scripts/bench_traffic.sh | tee "$out/traffic.txt"
+	fi
 }
 
 main

@@ -3,6 +3,7 @@
 #include "cli/bench_strays.h"
 #include "cli/launch.h"
 #include "net/accept.h"
+#include "plane/xdp/xdp.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -204,6 +205,7 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	struct bench_job *job = calloc(1, sizeof(*job));
 	struct collector collector = { .run = run, .outcome = outcome };
 	struct accepted accepted = { .n = 0 };
+	int statistics = -1;
 	trib_status status;
 	bool complete;
 
@@ -214,13 +216,18 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		collector.samples[i] = NAN;
 	outcome->why[0] = '\0';
 	status = run->system->prepare(run, job);
-	if (status == TRIB_OK && run->place->cluster.n && strcmp(run->system->plane, "xdp") == 0)
-		status = accept_frames(&run->place->cluster, &accepted);
+	if (strcmp(run->system->plane, "xdp") == 0) {
+		statistics = xdp_stats_open(); /* so that tribd can tell how long its programs ran */
+		if (status == TRIB_OK && run->place->cluster.n)
+			status = accept_frames(&run->place->cluster, &accepted);
+	}
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
 	else
 		status = job_launch(run, job, &collector);
 	accept_end(&accepted);
+	if (statistics >= 0)
+		close(statistics);
 	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
 	                         outcome->times);
 	if (status == TRIB_OK && !complete) {
