@@ -121,7 +121,7 @@ static double time_one(struct bed *bed, enum engine_plane plane, unsigned elemen
 {
 	packet_make(bed, elements, op);
 	return plane == ENGINE_XDP ? time_kernel(bed, elements)
-	                          : time_user(bed, elements, plane == ENGINE_UDP);
+	                           : time_user(bed, elements, plane == ENGINE_UDP);
 }
 
 static void bed_open(struct bed *bed)
@@ -236,13 +236,14 @@ int bench_engine_run(int argc, char **argv)
 	struct engine_options o = { .repeats = 5 };
 	const struct option_row rows[] = {
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "times of each, in turns (5)", "9" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the rows there (- or nothing: here)",
-		  "engine.json" },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		  "write the rows there (- or nothing: here)", "engine.json" },
 		{ 0 },
 	};
 	const struct options options = {
 		"trib bench engine [OPTION]...",
-		"Times what one packet costs where it is summed: by the kernel's program (xdp; needs\n"
+		"Times what one packet costs where it is summed: by the kernel's program (xdp; "
+		"needs\n"
 		"root), by the daemon (udp, and tcp, which needs no checksum).",
 		"trib bench engine --json engine.json",
 		rows,

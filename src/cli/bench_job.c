@@ -155,8 +155,8 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
-		c->outcome->cpu_s = number_after(line, "\"cpu_s\":") +
-		                    number_after(line, "\"kernel_s\":");
+		c->outcome->cpu_s =
+			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
 		c->outcome->payload_bytes = number_after(line, "\"payload_bytes\":");
 	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
 		/* The first to complain knows best; the others complain about it. */
@@ -217,7 +217,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	outcome->why[0] = '\0';
 	status = run->system->prepare(run, job);
 	if (strcmp(run->system->plane, "xdp") == 0) {
-		statistics = xdp_stats_open(); /* so that tribd can tell how long its programs ran */
+		statistics =
+			xdp_stats_open(); /* so that tribd can tell how long its programs ran */
 		if (status == TRIB_OK && run->place->cluster.n)
 			status = accept_frames(&run->place->cluster, &accepted);
 	}

@@ -57,7 +57,7 @@ struct plane_row {
 	struct plane_value program; /* ns of a packet in the XDP program alone */
 	struct plane_value latency_50, latency_99, lost, retransmitted;
 	unsigned disturbed; /* runs in each try of which others used the cores */
-	bool shared;    /* the load ran on the same cores */
+	bool shared;        /* the load ran on the same cores */
 };
 
 struct plane_report {

@@ -222,11 +222,11 @@ trib_status bench_systems_choose(struct bench_report *report)
 		const struct bench_system *system = system_find(name, length);
 
 		if (!system || system == &systems[0])
-			return status_fail(
-				TRIB_ERR_ARGUMENT,
-				"--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, mpich, "
-				"gloo, ring",
-				(int)length, name);
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "--against: \"%.*s\" is none of trib-xdp, trib-tcp, "
+			                   "openmpi, mpich, "
+			                   "gloo, ring",
+			                   (int)length, name);
 		if (report->options->to_one && !system->aggregates)
 			return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
 		system_add(report, system);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chart as an SVG: lines, each labelled where it ends, or bars. Knows nothing of what it shows. */
+/* A chart as an SVG: lines, each labelled where it ends, or bars. Knows nothing of what it shows.
+ */
 #ifndef TRIB_CLI_CHART_H
 #define TRIB_CLI_CHART_H
 

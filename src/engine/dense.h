@@ -108,7 +108,8 @@ static inline void dense_update_low(struct dense_lane *lane)
 		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
 		low += (uint64_t)(less & mask);
 	}
-	/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next. */
+	/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next.
+	 */
 	if (low < never && low > old)
 		__sync_val_compare_and_swap(&lane->low, old, low);
 }

@@ -56,7 +56,7 @@ static int ask(int fd, uint16_t family, uint8_t command, uint16_t flags, uint16_
 
 		if (got <= 0)
 			return -1;
-		for (int left = (int)got; NLMSG_OK(message, left);
+		for (unsigned left = (unsigned)got; NLMSG_OK(message, left);
 		     message = NLMSG_NEXT(message, left)) {
 			const struct nlmsgerr *error = NLMSG_DATA(message);
 

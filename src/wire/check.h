@@ -22,11 +22,11 @@ struct wire_check {
 	uint64_t a0, b0, a1, b1;
 };
 
-#define WIRE_CHECK_START                                                                         \
-	(struct wire_check)                                                                      \
-	{                                                                                        \
-		0x243f6a8885a308d3ull, 0x13198a2e03707344ull, 0xa4093822299f31d0ull,             \
-			0x082efa98ec4e6c89ull                                                    \
+#define WIRE_CHECK_START                                                             \
+	(struct wire_check)                                                          \
+	{                                                                            \
+		0x243f6a8885a308d3ull, 0x13198a2e03707344ull, 0xa4093822299f31d0ull, \
+			0x082efa98ec4e6c89ull                                        \
 	}
 /* magic, type, flags are in the low half of word 0, the field itself in the high half */
 #define WIRE_CHECK_WORD0 0xffffffffull

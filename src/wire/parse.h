@@ -16,7 +16,7 @@ enum wire_fault {
 	WIRE_FAULT_LENGTH,  /* too short, too long, or not a multiple of 8 */
 	WIRE_FAULT_MAGIC,   /* not ours, or another version */
 	WIRE_FAULT_TYPE,    /* unknown type */
-	WIRE_FAULT_CHECK,     /* corrupted */
+	WIRE_FAULT_CHECK,   /* corrupted */
 	WIRE_FAULT_CONTENT, /* a field that no sender sets so */
 	WIRE_FAULTS_END,
 };

@@ -80,9 +80,9 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->average = spec->op == TRIB_AVG && !spec->copy;
 	round->for_max = spec->op == TRIB_MAX;
 	/* Scaled floats are added as pairs where they have 4 bytes. */
-	round->op = spec->copy                        ? WIRE_OR64
+	round->op = spec->copy                      ? WIRE_OR64
 	            : round->coding == ROUND_SCALED ? WIRE_ADD64
-	                                              : wire_op(spec->type, spec->op);
+	                                            : wire_op(spec->type, spec->op);
 	round->from = spec->from;
 	round->to = spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;

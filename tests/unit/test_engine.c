@@ -20,8 +20,7 @@
 
 static struct dense_lane lane;
 static struct dense_cell cells[CELLS_MAX];
-static const struct dense_pool pool = { .cells = (uint8_t *)cells,
-	                                .cell_step = sizeof(cells[0]) };
+static const struct dense_pool pool = { .cells = (uint8_t *)cells, .cell_step = sizeof(cells[0]) };
 static uint64_t sums[CELLS_MAX][WORDS];
 
 static void lane_init(unsigned children, uint32_t n_cells)

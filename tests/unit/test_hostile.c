@@ -235,12 +235,10 @@ static const struct kind {
 	uint32_t (*make)(union packet *packet, uint64_t random);
 	const char *drop;
 } kinds[] = {
-	{ bad_empty, "length" },    { bad_short, "length" },
-	{ bad_odd, "length" },      { bad_long, "length" },
-	{ bad_magic, "magic" },     { bad_type, "type" },
-	{ bad_check, "checksum" },         { bad_cut, "checksum" },
-	{ bad_content, "content" }, { bad_unexpected, "unexpected" },
-	{ bad_unknown, "unknown" }, { bad_cookie, "cookie" },
+	{ bad_empty, "length" },          { bad_short, "length" },    { bad_odd, "length" },
+	{ bad_long, "length" },           { bad_magic, "magic" },     { bad_type, "type" },
+	{ bad_check, "checksum" },        { bad_cut, "checksum" },    { bad_content, "content" },
+	{ bad_unexpected, "unexpected" }, { bad_unknown, "unknown" }, { bad_cookie, "cookie" },
 	{ bad_wishes, "refused" },
 };
 

@@ -585,11 +585,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_classes),     cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_no_overflow), cmocka_unit_test(test_every_half),
-		cmocka_unit_test(test_specials),    cmocka_unit_test(test_decode_rounds_once),
-		cmocka_unit_test(test_keys),        cmocka_unit_test(test_odd_places),
-		cmocka_unit_test(test_divide),      cmocka_unit_test(test_same_everywhere),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_no_overflow),
+		cmocka_unit_test(test_every_half),
+		cmocka_unit_test(test_specials),
+		cmocka_unit_test(test_decode_rounds_once),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_odd_places),
+		cmocka_unit_test(test_divide),
+		cmocka_unit_test(test_same_everywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,7 +373,8 @@ static void test_check_as_documented(void **state)
 	}
 }
 
-/* The same bit wrong in two words, as a bad memory line makes it. The high bits are the weak ones. */
+/* The same bit wrong in two words, as a bad memory line makes it. The high bits are the weak ones.
+ */
 static void test_check_finds_bit_pairs(void **state)
 {
 	uint64_t words[190];
@@ -654,13 +655,16 @@ static void test_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document),     cmocka_unit_test(test_document_packet),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_document_packet),
 		cmocka_unit_test(test_check_as_documented),
 		cmocka_unit_test(test_check_finds),
 		cmocka_unit_test(test_check_finds_bit_pairs),
 		cmocka_unit_test(test_parse_lengths),
-		cmocka_unit_test(test_parse_header), cmocka_unit_test(test_parse_payload),
-		cmocka_unit_test(test_parse_flips),  cmocka_unit_test(test_widen),
+		cmocka_unit_test(test_parse_header),
+		cmocka_unit_test(test_parse_payload),
+		cmocka_unit_test(test_parse_flips),
+		cmocka_unit_test(test_widen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

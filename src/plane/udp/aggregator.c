@@ -22,7 +22,7 @@ static const struct carrier *carrier_find(const char *plane)
 {
 	if (is_xdp(plane))
 		return &carrier_udp;
-	for (unsigned i = 0; i < sizeof(carriers) / sizeof(*carriers); i++)
+	for (unsigned i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++)
 		if (!plane || strcmp(carriers[i]->plane, plane) == 0)
 			return carriers[i];
 	return NULL;

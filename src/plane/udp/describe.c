@@ -190,9 +190,12 @@ static void put_children(struct text *text, const struct comm *comm, const struc
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
 	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
 	for (unsigned i = first; i < comm->size && i < first + CHILDREN_A_PAGE; i++) {
+		unsigned long long last = lane->last[i];
+
+		if (shared)
+			last += shared->last[i];
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}", comma,
-		    i, comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
-		    (unsigned long long)(lane->last[i] + (shared ? shared->last[i] : 0)));
+		    i, comm->children[i].join.host, (unsigned long long)lane->dense->ack[i], last);
 		comma = ",";
 	}
 	put(text, "]");
