@@ -35,8 +35,9 @@ lost() { on h1 ping -q -f -c 10000 -s 1000 "$to" | awk '/transmitted/ { print $1
 # once LINK PLANE: a line of figures with tribd there on that plane, at rest.
 once() {
 	local daemon
-	TRIB_COOKIE=1 on s1 build/src/cli/tribd --listen "$to:7700" --plane "$2" \
-		>build/bench/traffic.tribd 2>&1 &
+	# exec: what is killed below is tribd, and not a shell around it.
+	TRIB_COOKIE=1 exec "$trib" net exec --name "$name" s1 build/src/cli/tribd \
+		--listen "$to:7700" --plane "$2" >build/bench/traffic.tribd 2>&1 &
 	daemon=$!
 	until grep -q "ready on" build/bench/traffic.tribd; do
 		kill -0 "$daemon" || die "bench_traffic: tribd ended: $(cat build/bench/traffic.tribd)"
@@ -72,4 +73,3 @@ printf '%-22s %-12s %10s %10s %8s\n' link program "Gb/s up" "Gb/s down" "lost"
 row "1 Gb/s" --link 1gbit
 row "1 Gb/s, no offloads" --link 1gbit --no-offload
 row "not shaped, no offloads" --no-offload
-row "not shaped" --link 0
