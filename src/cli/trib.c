@@ -16,7 +16,7 @@ static const struct {
 } commands[] = {
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
 	{ "run", cli_run, "start workers, and an aggregator where none is given" },
-	{ "bench", cli_bench, "measure, also against others: allreduce, engine" },
+	{ "bench", cli_bench, "measure, also against others: allreduce, engine, plane" },
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
