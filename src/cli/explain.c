@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/query.h"
-#include "plane/udp/aggregator.h"
+#include "plane/core/aggregator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "net/plan.h"
 #include "net/receive.h"
 #include "net/shape.h"
-#include "plane/udp/aggregator.h"
+#include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
 
 #include <dirent.h>

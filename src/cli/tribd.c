@@ -4,7 +4,7 @@
 #include "base/settings.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "plane/udp/aggregator.h"
+#include "plane/core/aggregator.h"
 #include "wire/packet.h"
 
 #include <signal.h>

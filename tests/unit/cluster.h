@@ -7,7 +7,7 @@
 #ifndef TRIB_TESTS_CLUSTER_H
 #define TRIB_TESTS_CLUSTER_H
 
-#include "plane/udp/aggregator.h"
+#include "plane/core/aggregator.h"
 #include "tributary.h"
 
 #include <stdbool.h>

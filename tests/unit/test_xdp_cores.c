@@ -115,7 +115,7 @@ static void *sender_main(void *argument)
 	return NULL;
 }
 
-/* As plane/udp/lane.c does it. */
+/* As plane/core/lane.c does it. */
 static enum dense_verdict daemon_take(const struct packet *packet)
 {
 	uint64_t position = wire_position(&packet->header);

@@ -2,7 +2,7 @@
 /*
  * plane/tcp: the aggregator's carrier where there is a connection a child and
  * lane (XAgg's "TCP-Agg"). It owns connections: who may have one, bytes in,
- * bytes out. What the packets mean is for plane/udp, which it is a part of.
+ * bytes out. What the packets mean is for plane/core.
  *
  * Results leave from the pool, each child's at its own pace: lane->queue holds
  * them in the order in which they were completed, lane->heads[] says how far
@@ -13,7 +13,7 @@
 #define TRIB_PLANE_TCP_CONNECTIONS_H
 
 #include "path/tcp.h"
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 #include "wire/frame.h"
 
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The carrier that has a socket a thread, for datagrams. */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/log.h"
 

@@ -3,7 +3,7 @@
  * Results leave straight from the pool: its cells are laid out as packets, so
  * a run of neighbouring fragments is one message for the kernel to cut up.
  */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include <string.h>
 

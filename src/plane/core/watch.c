@@ -6,7 +6,7 @@
  * every result, one by one. That is exact, and slow: the lane is better off
  * in user space.
  */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/log.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JOIN and its answers: who is let in, who has to wait, who is refused and why. */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this folder share, and nobody else sees. */
-#ifndef TRIB_PLANE_UDP_INTERNAL_H
-#define TRIB_PLANE_UDP_INTERNAL_H
+#ifndef TRIB_PLANE_CORE_INTERNAL_H
+#define TRIB_PLANE_CORE_INTERNAL_H
 
 #include "engine/dense.h"
-#include "plane/udp/aggregator.h"
+#include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
 #include "wire/parse.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters as JSON, for `trib top`, for tests and for the last line of tribd. */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/clock.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plane/udp: the aggregator in user space, without privilege: sockets around
- * engine/dense.h. It owns sockets, threads and pools; it never decides what a
- * sum is. Datagrams are here, connections in plane/tcp; what is between them
- * and the sums serves both (struct carrier).
+ * plane/core: the aggregator, whatever carries its packets: threads, lanes and
+ * pools around engine/dense.h, and who is let in. It never decides what a sum
+ * is. Datagrams are in plane/udp, connections in plane/tcp (struct carrier),
+ * sums in the kernel in plane/xdp.
  *
  * Thread t listens on port + t and owns lane t of every communicator, so that
  * no lock is on the way of a packet. Thread 0 also lets workers in and out

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/clock.h"
 

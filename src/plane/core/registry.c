@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The communicators there are, who has left, who is dead. Thread 0 only: the slow path. */
-#include "plane/udp/internal.h"
+#include "plane/core/internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
