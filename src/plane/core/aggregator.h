@@ -9,8 +9,8 @@
  * no lock is on the way of a packet. Thread 0 also lets workers in and out
  * (registry.c), which takes a lock.
  */
-#ifndef TRIB_PLANE_UDP_AGGREGATOR_H
-#define TRIB_PLANE_UDP_AGGREGATOR_H
+#ifndef TRIB_PLANE_CORE_AGGREGATOR_H
+#define TRIB_PLANE_CORE_AGGREGATOR_H
 
 #include "path/udp.h"
 
