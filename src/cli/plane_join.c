@@ -50,6 +50,7 @@ void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned
 static void ask(const struct load_options *o, unsigned child)
 {
 	static const uint64_t nonce = 0x706c616e65ull;
+	uint32_t bytes = o->elements * 4;
 	struct {
 		struct wire_header header;
 		struct wire_join join;
@@ -68,8 +69,9 @@ static void ask(const struct load_options *o, unsigned child)
 		               .pid = (uint32_t)getpid() } };
 
 	snprintf(packet.join.host, sizeof(packet.join.host), "%s", o->hosts[0][child]->name);
-	packet_send(o->fds[0][child], o->tcp, &packet,
-	            WIRE_HEADER + (o->tcp ? (uint32_t)sizeof(packet.join) : o->elements * 4));
+	if (bytes < sizeof(packet.join) || o->tcp)
+		bytes = sizeof(packet.join);
+	packet_send(o->fds[0][child], o->tcp, &packet, WIRE_HEADER + bytes);
 }
 
 /* The socket does not wait by itself. */

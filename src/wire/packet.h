@@ -24,6 +24,7 @@
 #define WIRE_CHILDREN_MAX 64u
 #define WIRE_GROUP 1024u /* fragments in a group */
 #define WIRE_LANES_MAX 16u
+#define WIRE_HOPS_MAX 7u /* aggregators above the one that is spoken to */
 #define WIRE_LANE_SHIFT 56
 #define WIRE_POSITION_MASK ((1ull << WIRE_LANE_SHIFT) - 1)
 
@@ -100,7 +101,7 @@ struct wire_report {
 	                 */
 	uint32_t bits;  /* length of the bitmap, at most WIRE_GROUP */
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
-	uint32_t reserved;
+	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -110,27 +111,55 @@ struct wire_status {
 	uint64_t base;    /* as in the report that is answered */
 	uint32_t stamp;
 	uint32_t bits;
+	uint32_t rate;   /* how fast the child may send, in units of 1024 bit/s; 0: no limit */
+	uint32_t serial; /* of the rate: the newest one holds */
 	uint64_t missing[WIRE_GROUP / 64];  /* 1: this fragment of the child is not here */
 	uint64_t complete[WIRE_GROUP / 64]; /* 1: everyone's are */
 };
 
 #define WIRE_NAME_MAX 64
 
+/* An aggregator on the way up a tree. */
+struct wire_hop {
+	uint64_t ranks;      /* that come together there, as bits */
+	uint8_t address[16]; /* IPv6, or IPv4 in the first four bytes; network order */
+	uint16_t port;
+	uint8_t family; /* 4 or 6 */
+	uint8_t unused[5];
+};
+
+/*
+ * The way up the tree is in the JOIN, so an aggregator needs to know of no
+ * tree before: the first child's JOIN tells it, those of all others must agree.
+ */
 struct wire_join {
 	uint64_t key;        /* names the communicator within the job */
 	uint64_t pool_bytes; /* asked for */
 	uint64_t nonce;      /* another one each time a process asks anew */
-	uint32_t rank;
+	uint64_t covers;     /* ranks that come by this child, as bits; 0: only `rank` */
+	uint64_t ranks;      /* that come together here; 0: all of them */
+	uint32_t rank;       /* the lowest one of those that come by this child */
 	uint32_t size;
 	uint32_t payload; /* the largest that fits this child's path */
 	uint32_t lanes;
 	uint32_t timeout_ms;
 	uint32_t pid;
+	uint32_t generation; /* of the plan that the tree is from; to a controller: the last that
+	                        failed */
+	uint16_t tree;       /* its number in the plan */
+	uint8_t hops;        /* in up[] */
+	uint8_t unused;
 	char host[WIRE_NAME_MAX];
+	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */
 };
 
-enum wire_verdict { WIRE_JOINED, WIRE_WAIT, WIRE_REFUSED };
+enum wire_verdict {
+	WIRE_JOINED,
+	WIRE_WAIT,
+	WIRE_REFUSED,
+	WIRE_PLAN, /* from a controller: join the trees in `text` */
+};
 
 #define WIRE_TEXT_MAX 400
 
@@ -147,7 +176,11 @@ struct wire_welcome {
 	uint16_t multicast_port;  /* of lane 0; 0: no multicast */
 	uint32_t multicast_group; /* IPv4, network order */
 	uint32_t dead_after_ms;
-	char text[WIRE_TEXT_MAX]; /* WIRE_REFUSED: why */
+	uint32_t rank, size; /* WIRE_PLAN: those of the addressee from now on */
+	uint32_t generation; /* WIRE_PLAN: the number of the plan */
+	uint32_t unused;
+	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
+	char text[WIRE_TEXT_MAX];
 };
 
 struct wire_abort {
@@ -158,9 +191,10 @@ struct wire_abort {
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_report) == 152, "report");
-_Static_assert(sizeof(struct wire_status) == 288, "status");
-_Static_assert(sizeof(struct wire_join) == 112, "join");
-_Static_assert(sizeof(struct wire_welcome) == 448, "welcome");
+_Static_assert(sizeof(struct wire_status) == 296, "status");
+_Static_assert(sizeof(struct wire_hop) == 32, "hop");
+_Static_assert(sizeof(struct wire_join) == 360, "join");
+_Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
 
 static inline uint64_t wire_pos(unsigned lane, uint64_t position)

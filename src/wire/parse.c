@@ -45,7 +45,8 @@ static bool content_ok(const struct wire_header *header, size_t payload)
 	}
 	case WIRE_JOIN: {
 		const struct wire_join *join = body;
-		return payload >= sizeof(*join) && is_text(join->host, sizeof(join->host));
+		return payload >= sizeof(*join) && is_text(join->host, sizeof(join->host)) &&
+		       join->hops <= WIRE_HOPS_MAX;
 	}
 	case WIRE_WELCOME: {
 		const struct wire_welcome *welcome = body;

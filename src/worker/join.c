@@ -39,6 +39,7 @@ static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 {
 	const struct comm_config *config = &comm->config;
 	struct lane *lane = &comm->lanes[0];
+	uint32_t bytes = payload;
 	int error;
 	struct join_packet packet = {
 		.header = { .type = WIRE_JOIN,
@@ -57,9 +58,9 @@ static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 	};
 
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	error = lane->way->send_one(lane, &packet,
-	                            config->tcp ? WIRE_HEADER + (uint32_t)sizeof(packet.join)
-	                                        : WIRE_HEADER + payload);
+	if (bytes < sizeof(packet.join) || config->tcp)
+		bytes = sizeof(packet.join);
+	error = lane->way->send_one(lane, &packet, WIRE_HEADER + bytes);
 	if (error)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
 }

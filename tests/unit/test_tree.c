@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees and their text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/tree.h"
+
+#include <string.h>
+
+static struct forest forest;
+
+static void test_reads_forest(void **state)
+{
+	const struct tree *tree = forest.trees;
+
+	(void)state;
+	assert_int_equal(forest_parse(&forest, "0.25*r:1(a:1(0-2),b:1(3-5),6);0.75*b:1(0-6)"), 0);
+	assert_int_equal(forest.n_trees, 2);
+	assert_true(tree[0].share == 0.25 && tree[1].share == 0.75);
+	assert_int_equal(tree[0].n_nodes, 3);
+	assert_int_equal(tree[0].nodes[0].own, 1 << 6);
+	assert_int_equal(tree[0].nodes[0].ranks, 0x7f);
+	assert_int_equal(tree[0].nodes[2].ranks, 7 << 3);
+	assert_int_equal(tree_children(&tree[0], 0), 3);
+	assert_int_equal(tree_leaf(&tree[0], 4), 2);
+	assert_int_equal(tree_leaf(&tree[0], 7), -1);
+	assert_int_equal(tree_depth(&tree[0], 2), 2);
+	assert_string_equal(tree[1].nodes[0].name, "b:1");
+}
+
+static void test_prints_what_it_reads(void **state)
+{
+	static const char *const texts[] = {
+		"10.0.0.9:7700(0-3)",
+		"[fe80::1%eth0]:7700(0,2-63)",
+		"r(0,a(1-2,b(3-4)),c(5))",
+		"0.500000*a(0-1);0.500000*b(0-1)",
+	};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(forest_parse(&forest, texts[i]), 0);
+		assert_int_equal(forest_print(&forest, text, sizeof(text)), strlen(texts[i]));
+		assert_string_equal(text, texts[i]);
+	}
+	assert_true(forest_print(&forest, text, 10) > 10 && strlen(text) == 9);
+}
+
+static void test_refuses_with_place(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} wrong[] = {
+		{ "", "no aggregator with its children at character 0" },
+		{ "a", "no aggregator" },
+		{ "a()", "no rank" },
+		{ "a(64)", "no rank" },
+		{ "a(3-2)", "no range" },
+		{ "a(0,0)", "already" },
+		{ "a(b(0),b(1))", "already" },
+		{ "a(0-3),", "behind the last tree" },
+		{ "a(0-3", "no aggregator" },
+		{ "a(0-3);b(0-2)", "not the ranks of the first tree" },
+		{ "0*a(0)", "no share" },
+		{ "a(b(c(d(e(f(g(h(i(0)))))))))", "too many aggregators" },
+		{ "a b(0)", "no name" },
+		{ "a(b(0)1)", "neither a comma" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(forest_parse(&forest, wrong[i].text), TRIB_ERR_CONFIG);
+		if (!strstr(trib_last_error(), wrong[i].says))
+			fail_msg("\"%s\": %s", wrong[i].text, trib_last_error());
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reads_forest),
+		cmocka_unit_test(test_prints_what_it_reads),
+		cmocka_unit_test(test_refuses_with_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
