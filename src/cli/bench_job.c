@@ -220,7 +220,7 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		statistics =
 			xdp_stats_open(); /* so that tribd can tell how long its programs ran */
 		if (status == TRIB_OK && run->place->cluster.n)
-			status = accept_frames(&run->place->cluster, &accepted);
+			status = accept_frames(&run->place->cluster, NULL, &accepted);
 	}
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
