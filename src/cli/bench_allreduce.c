@@ -5,6 +5,7 @@
  */
 #include "cli/bench_job.h"
 #include "base/clock.h"
+#include "wire/packet.h"
 
 #include <math.h>
 #include <signal.h>
@@ -74,10 +75,11 @@ static double timeout_choose(const struct bench_report *report, uint64_t bytes, 
 {
 	const struct bench_place *place = report->place;
 	double rate = place->slowest_bps ? (double)place->slowest_bps : 1e9;
-	double one = 2 * (double)bytes * 8 / rate + report->options->late_s;
+	double one = 2 * (double)bytes * 8 / rate;
 
 	if (place->server_bps)
-		one *= place->workers;
+		one *= fmax(1, place->workers * rate / (double)place->server_bps);
+	one += bench_latest(report->options);
 	return report->options->timeout_s > 0 ? report->options->timeout_s
 	                                      : PATIENCE_S + ceil(10 * rounds * one);
 }
@@ -95,7 +97,9 @@ static trib_status run_once(struct bench_report *report, const struct bench_resu
 		.iterations = iterations,
 		.warmup = warmup,
 		.timeout_s = timeout_choose(report, result->bytes, iterations + warmup),
-		.port = port_next(report->place->workers),
+		.port = port_next(report->place->workers +
+		                  (result->system->trees ? result->system->trees->n_sites : 1) *
+		                          WIRE_LANES_MAX),
 	};
 	trib_status status = bench_run_once(&run, outcome);
 
@@ -172,8 +176,8 @@ static void results_lay_out(struct bench_report *report, struct progress *progre
 			result->system = report->systems[k];
 			result->variant = v;
 			result->bytes = o->sizes[s];
-			result->limit_s = bench_place_limit(
-				report->place, o, report->systems[k]->aggregates, result->bytes);
+			result->limit_s =
+				bench_limit(report->place, o, report->systems[k], result->bytes);
 			result->times = calloc(o->repeats * o->iterations, sizeof(double));
 			if (!result->times)
 				abort();
