@@ -19,14 +19,24 @@
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
 
-trib_status lane_open(struct lane *lane)
+struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
 {
-	const struct comm_config *config = &lane->comm->config;
+	struct lane *lane = calloc(1, sizeof(*lane));
 
-	lane->fd = lane->group_fd = -1;
-	lane->way = config->tcp ? &lane_way_tcp : &lane_way_udp;
+	if (!lane)
+		return NULL;
+	lane->comm = comm;
+	lane->trunk = trunk;
+	lane->index = trunk->n_lanes;
+	lane->fd = lane->group_fd = lane->wake_fd = -1;
+	lane->way = comm->config.tcp ? &lane_way_tcp : &lane_way_udp;
 	lane->posted_end = &lane->posted;
 	pthread_mutex_init(&lane->lock, NULL);
+	return lane;
+}
+
+trib_status lane_open(struct lane *lane)
+{
 	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (lane->wake_fd < 0)
 		return status_fail_errno("cannot open an eventfd");
@@ -34,7 +44,7 @@ trib_status lane_open(struct lane *lane)
 		aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
 	if (!lane->buffer)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	lane->peer = config->aggregator;
+	lane->peer = lane->trunk->aggregator;
 	udp_set_port(&lane->peer, (uint16_t)(udp_port(&lane->peer) + lane->index));
 	return lane->way->open(lane);
 }
@@ -90,9 +100,10 @@ static void on_finished(void *context, struct round *round)
 static bool is_ours(const struct lane *lane, const struct wire_header *header)
 {
 	const struct trib_comm *comm = lane->comm;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
 
-	return header->cookie == comm->welcome.cookie && header->job == comm->config.job &&
-	       header->comm == comm->welcome.comm && header->epoch == comm->welcome.epoch &&
+	return header->cookie == welcome->cookie && header->job == comm->config.job &&
+	       header->comm == welcome->comm && header->epoch == welcome->epoch &&
 	       wire_lane(header) == lane->index &&
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
 }
@@ -141,14 +152,14 @@ static void note_error(struct lane *lane, int error)
 {
 	char address[64];
 
-	udp_text(&lane->comm->config.aggregator, address, sizeof(address));
+	trunk_name(lane->trunk, address, sizeof(address));
 	if (lane->comm->config.tcp)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its connection is closed", address);
 	else if (error == -EMSGSIZE)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
 		          "the path's MTU has shrunk below %u bytes since the job began",
-		          lane->comm->welcome.payload + WIRE_HEADER);
+		          lane->comm->payload + WIRE_HEADER);
 	else if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its port is closed", address);
@@ -167,7 +178,7 @@ static bool receive(struct lane *lane, uint64_t now)
 static void seal(struct lane *lane, void *packet, uint32_t bytes)
 {
 	struct wire_header *header = packet;
-	const struct wire_welcome *welcome = &lane->comm->welcome;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
 
 	header->cookie = welcome->cookie;
 	header->job = lane->comm->config.job;
@@ -180,7 +191,7 @@ static void seal(struct lane *lane, void *packet, uint32_t bytes)
 
 static uint64_t heartbeat_every(const struct lane *lane)
 {
-	uint64_t every = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000 / 10;
+	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
@@ -239,13 +250,13 @@ static void publish(struct lane *lane)
 
 static void check_silence(struct lane *lane, uint64_t now)
 {
-	uint64_t limit = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000;
+	uint64_t limit = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000;
 	char address[64];
 
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has not been heard of for %.1f s",
-		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)),
+		          trunk_name(lane->trunk, address, sizeof(address)),
 		          (double)(now - lane->heard_at) / 1e9);
 }
 
@@ -317,16 +328,17 @@ trib_status lane_start(struct lane *lane)
 
 	lane->way->start(lane);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
-	            (unsigned)comm->config.size, comm->welcome.cells, comm->welcome.payload);
+	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
 	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
 	lane->stream.context = lane;
-	lane->pacer.rate = comm->config.rate_bps / comm->n_lanes;
+	lane->pacer.rate =
+		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
-		                   lane->index);
+		                   lane->number);
 	lane->started = true;
-	cores_pin(lane->thread, comm->config.pin, lane->index);
+	cores_pin(lane->thread, comm->config.pin, lane->number);
 	return TRIB_OK;
 }
 
@@ -341,14 +353,12 @@ void lane_stop(struct lane *lane)
 
 void lane_close(struct lane *lane)
 {
-	if (!lane->comm)
-		return; /* never opened */
 	if (lane->fd >= 0)
 		close(lane->fd);
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
-	if (lane->way)
-		lane->way->close(lane);
+	lane->way->close(lane);
 	free(lane->buffer);
 	pthread_mutex_destroy(&lane->lock);
+	free(lane);
 }
