@@ -6,7 +6,8 @@
 #include "plan/model.h"
 
 struct bound {
-	double rate;
+	double rate;    /* with any number of trees */
+	double within;  /* with as many as the plan may have */
 	bool by_worker; /* a worker's own link sets it, else all that may aggregate together */
 	unsigned host;  /* that worker's host */
 };
@@ -14,7 +15,7 @@ struct bound {
 /*
  * The highest rate at which the hosts can take away the workers - 1 streams
  * that every tree has to, each counted by the best place it could have. Holds
- * for any number of trees of any form. Adds the hosts looked at to *steps.
+ * for trees of any form. Adds the hosts looked at to *steps.
  */
 struct bound bound_find(const struct model *model, uint64_t *steps);
 

@@ -23,6 +23,7 @@
 #define PLAN_SENTENCE 256
 #define PLAN_CORE_BPS 10e9 /* XAgg §VI-B: what one core adds and forwards */
 #define PLAN_HOSTS_MAX 65536u
+#define PLAN_TREES_MAX 256u /* a forest has fewer */
 
 struct plan_host {
 	const char *name;    /* for people: "h3" */
@@ -37,7 +38,7 @@ struct plan_host {
 };
 
 struct plan_limits {
-	unsigned trees;       /* at most this many, up to FOREST_TREES_MAX */
+	unsigned trees;       /* at most this many */
 	unsigned children;    /* of one aggregator, at least 2 */
 	unsigned depth;       /* aggregators from a worker to the root */
 	double core_bps;      /* what one idle core adds */
@@ -54,10 +55,11 @@ struct plan_limits {
 
 /* Rates are in bits of the vector a second: a vector of v bytes takes 8 v / rate. */
 struct plan_verdict {
-	double bound_bps; /* no choice of trees can be faster, however many there are */
-	double rate_bps;  /* of the plan */
-	double star_bps;  /* of the best single aggregator with everyone below it */
-	double ring_bps;  /* of a ring allreduce between the workers */
+	double bound_bps;  /* no choice of trees can be faster, however many there are */
+	double within_bps; /* nor with no more trees than the limit, which may be less */
+	double rate_bps;   /* of the plan */
+	double star_bps;   /* of the best single aggregator with everyone below it */
+	double ring_bps;   /* of a ring allreduce between the workers */
 	unsigned workers, aggregators; /* hosts; those that the plan uses */
 	unsigned trees, depth;
 	uint64_t steps;              /* hosts looked at, to see how the work grows */
@@ -70,9 +72,9 @@ size_t plan_work_bytes(unsigned n, const struct plan_limits *limits);
 
 /*
  * Plans trees and shares. Ranks are 0 to workers - 1. `out` may be NULL, and
- * has to be where there are more than TREE_RANKS_MAX workers; the verdict is
- * of the same plan then. An error names the host that is wrong, or says that
- * nobody may aggregate.
+ * has to be where there are more than TREE_RANKS_MAX workers, or more trees
+ * allowed than a forest has; the verdict is of the same plan then. An error names the host that is
+ * wrong, or says that nobody may aggregate.
  */
 trib_status plan_stripes(const struct plan_host *hosts, unsigned n,
                          const struct plan_limits *limits, void *work, size_t work_bytes,

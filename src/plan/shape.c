@@ -29,7 +29,7 @@ void shape_copy(struct shape *to, const struct shape *from)
 {
 	to->n_trees = from->n_trees;
 	to->n_places = from->n_places;
-	memcpy(to->trees, from->trees, sizeof(to->trees));
+	memcpy(to->trees, from->trees, from->n_trees * sizeof(*to->trees));
 	memcpy(to->places, from->places, from->n_places * sizeof(*to->places));
 }
 

@@ -22,7 +22,7 @@ struct shape_tree {
 
 struct shape {
 	unsigned n_trees, n_places, places_max;
-	struct shape_tree trees[FOREST_TREES_MAX];
+	struct shape_tree trees[PLAN_TREES_MAX];
 	struct shape_place *places;
 };
 

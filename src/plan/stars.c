@@ -29,8 +29,8 @@ double star_alone(const struct model *model, const struct model_host *host)
 struct chosen {
 	unsigned n;
 	double sum;
-	uint32_t hosts[FOREST_TREES_MAX];
-	double rates[FOREST_TREES_MAX];
+	uint32_t hosts[PLAN_TREES_MAX];
+	double rates[PLAN_TREES_MAX];
 };
 
 /* The fastest stars at this rate of all, the fastest first. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define TRY_ALL_MAX 512u /* hosts up to which every number of trees is tried */
+#define WEIGHT_MAX 5     /* of heavy trees, in units of light ones */
 #define ALIKE 0.002      /* plans that differ by less are judged by their form */
 
 /* All memory of a plan. */
@@ -46,8 +47,8 @@ static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
 	stripes->leaf = carve(work, &used, n, sizeof(*stripes->leaf));
 	stripes->slots = carve(work, &used, n, sizeof(*stripes->slots));
 	stripes->pack.hosts = carve(work, &used, n, sizeof(*stripes->pack.hosts));
-	stripes->pack.buckets =
-		carve(work, &used, limits->children, sizeof(*stripes->pack.buckets));
+	stripes->pack.buckets = carve(work, &used, limits->children + PACK_FULL_MAX,
+	                              sizeof(*stripes->pack.buckets));
 	stripes->best.places = carve(work, &used, places, sizeof(*stripes->best.places));
 	stripes->trial.places = carve(work, &used, places, sizeof(*stripes->trial.places));
 	stripes->best.places_max = stripes->trial.places_max = (unsigned)places;
@@ -61,14 +62,14 @@ size_t plan_work_bytes(unsigned n, const struct plan_limits *limits)
 	return stripes_carve(&stripes, NULL, n, limits);
 }
 
-static trib_status limits_check(const struct plan_limits *limits, unsigned n)
+static trib_status limits_check(const struct plan_limits *limits, unsigned n, unsigned most)
 {
 	if (!n || n > PLAN_HOSTS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "a plan is for 1 to %u hosts, not %u",
 		                   PLAN_HOSTS_MAX, n);
-	if (!limits->trees || limits->trees > FOREST_TREES_MAX)
-		return status_fail(TRIB_ERR_ARGUMENT, "a plan has 1 to %u trees, not %u",
-		                   FOREST_TREES_MAX, limits->trees);
+	if (!limits->trees || limits->trees > most)
+		return status_fail(TRIB_ERR_ARGUMENT, "a plan has 1 to %u trees, not %u", most,
+		                   limits->trees);
 	if (limits->children < 2 || limits->children > PLAN_HOSTS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "an aggregator has 2 to %u children, not %u",
 		                   PLAN_HOSTS_MAX, limits->children);
@@ -130,6 +131,17 @@ static void plan_alone(struct stripes *stripes)
 	}
 }
 
+static void mix_try(struct stripes *stripes, struct pack_mix mix)
+{
+	const struct plan_verdict *verdict = stripes->verdict;
+
+	/* What the bound allows cannot be beaten, and stars are the shallowest. */
+	if (verdict->depth == 1 && verdict->rate_bps >= verdict->within_bps * (1 - ALIKE))
+		return;
+	if (pack_search(&stripes->pack, &mix, verdict->within_bps, &stripes->trial) > 0)
+		trial_judge(stripes);
+}
+
 static void plan_search(struct stripes *stripes)
 {
 	const struct model *model = &stripes->model;
@@ -137,15 +149,14 @@ static void plan_search(struct stripes *stripes)
 
 	if (stars_fill(model, &stripes->trial, &verdict->steps))
 		trial_judge(stripes);
-	for (unsigned trees = model->trees; trees; trees--) {
-		/* What the bound allows cannot be beaten, and stars are the shallowest. */
-		if (verdict->depth == 1 && verdict->rate_bps >= verdict->bound_bps * (1 - ALIKE))
+	for (unsigned trees = model->trees; trees; trees -= 1 + trees / 32) {
+		mix_try(stripes, (struct pack_mix){ .heavy = trees, .weight = 1 });
+		if (model->n > TRY_ALL_MAX && verdict->rate_bps > 0)
 			break;
-		if (model->n > TRY_ALL_MAX && trees < model->trees && verdict->rate_bps > 0)
-			break;
-		if (pack_search(&stripes->pack, trees, verdict->bound_bps, &stripes->trial) > 0)
-			trial_judge(stripes);
 	}
+	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
+		for (unsigned light = 1; light < model->trees; light += 1 + light / 4)
+			mix_try(stripes, (struct pack_mix){ model->trees - light, weight, light });
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
@@ -188,9 +199,11 @@ static void verdict_fill(struct stripes *stripes)
 
 	verdict->workers = model->workers;
 	verdict->bound_bps = bound.rate;
+	verdict->within_bps = bound.within;
 	if (model->workers == 1) {
 		plan_alone(stripes);
-		verdict->bound_bps = verdict->star_bps = verdict->ring_bps = verdict->rate_bps;
+		verdict->bound_bps = verdict->within_bps = verdict->rate_bps;
+		verdict->star_bps = verdict->ring_bps = verdict->rate_bps;
 	} else {
 		verdict->star_bps = bound_star(model);
 		verdict->ring_bps = bound_ring(model);
@@ -205,7 +218,7 @@ trib_status plan_stripes(const struct plan_host *hosts, unsigned n,
                          struct forest *out, struct plan_verdict *verdict)
 {
 	struct stripes stripes = { .model.hosts = hosts, .verdict = verdict };
-	trib_status status = limits_check(limits, n);
+	trib_status status = limits_check(limits, n, out ? FOREST_TREES_MAX : PLAN_TREES_MAX);
 
 	*verdict = (struct plan_verdict){ 0 };
 	if (status != TRIB_OK)
