@@ -18,6 +18,7 @@
 #define REFUSED_MAX 5u
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
+#define RATE_UNIT 1024u /* bits a second, on the wire */
 
 struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
 {
@@ -108,6 +109,18 @@ static bool is_ours(const struct lane *lane, const struct wire_header *header)
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
 }
 
+/* The aggregator shares out its links; a rate that was overtaken by a newer one is over. */
+static void take_rate(struct lane *lane, const struct wire_status *status)
+{
+	uint64_t given = (uint64_t)status->rate * RATE_UNIT;
+
+	if ((int32_t)(status->serial - lane->rate_serial) <= 0)
+		return;
+	lane->rate_serial = status->serial;
+	lane->pacer.rate =
+		!given || (lane->own_rate && lane->own_rate < given) ? lane->own_rate : given;
+}
+
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         bool by_group, void *context)
 {
@@ -131,10 +144,12 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	case WIRE_STATUS: {
 		const struct wire_status *status = wire_payload(header);
 
-		if (header->child == WIRE_ALL) /* to everyone: only the window */
+		if (header->child == WIRE_ALL) { /* to everyone: only the window */
 			stream_on_low(&lane->stream, status->low);
-		else
+		} else {
+			take_rate(lane, status);
 			stream_on_status(&lane->stream, header, now);
+		}
 		break;
 	}
 	case WIRE_ABORT: {
@@ -267,14 +282,15 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 		                   .events = (short)(POLLIN | (blocked ? POLLOUT : 0)) },
 		                 { .fd = lane->group_fd, .events = POLLIN } };
 	uint64_t wake = lane->spoke_at + heartbeat_every(lane);
-	uint64_t stream = stream_wake(&lane->stream, now), paced = pacer_free_at(&lane->pacer);
+	uint64_t stream = stream_wake(&lane->stream, now);
 	struct timespec span;
 	uint64_t count;
 
 	if (stream < wake)
 		wake = stream;
-	if (paced > now && paced < wake && !stream_is_idle(&lane->stream))
-		wake = paced;
+	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
+	    pacer_wake_at(&lane->pacer) < wake)
+		wake = pacer_wake_at(&lane->pacer);
 	span = clock_span(wake > now ? wake - now : 0);
 	if (ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL) > 0 && fds[0].revents)
 		if (read(lane->wake_fd, &count, sizeof(count)) < 0)
@@ -332,8 +348,12 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
 	lane->stream.context = lane;
-	lane->pacer.rate =
+	lane->own_rate =
 		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
+	lane->pacer.rate = lane->own_rate;
+	lane->stream.want = lane->own_rate / RATE_UNIT > UINT32_MAX
+	                            ? UINT32_MAX
+	                            : (uint32_t)(lane->own_rate / RATE_UNIT);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);
