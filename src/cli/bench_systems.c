@@ -2,6 +2,7 @@
 /* The systems, and how those that are started rank by rank are. */
 #include "cli/bench_job.h"
 #include "cli/daemon.h"
+#include "cli/trees_rate.h"
 #include "wire/packet.h"
 
 #include <inttypes.h>
@@ -80,6 +81,10 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, const ch
 		words_add(env, "TRIB_LANES=%" PRIu64, o->lanes);
 	if (o->timeout_s > 0)
 		words_add(env, "TRIB_TIMEOUT=%.9g", o->timeout_s);
+	if (o->n_trees && !getenv("TRIB_RATE"))
+		words_add(
+			env, "TRIB_RATE=%" PRIu64,
+			trees_pace(run->system->trees, &run->place->cluster, run->place->workers));
 }
 
 /* Ports of this run, which tribd takes one a lane; and where workers find them. */

@@ -4,7 +4,7 @@
 #include "cli/daemon.h"
 #include "cli/launch.h"
 #include "cli/options.h"
-#include "cli/trees.h"
+#include "cli/trees_rate.h"
 #include "wire/packet.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include <sys/random.h>
 
 #define WORKERS_MAX WIRE_CHILDREN_MAX
-#define ENV_MAX 11
+#define ENV_MAX 12
 #define ENV_BYTES 320
 #define SITE_TRIES 20
 
@@ -88,6 +88,9 @@ static void env_add_common(struct run *run, struct run_slot *slot)
 		env_add(slot, "TRIB_POOL=%" PRIu64, o->pool_bytes);
 	if (o->lanes)
 		env_add(slot, "TRIB_LANES=%" PRIu64, o->lanes);
+	if (o->trees && !getenv("TRIB_RATE"))
+		env_add(slot, "TRIB_RATE=%" PRIu64,
+		        trees_pace(&run->trees, &run->cluster, (unsigned)o->workers));
 	slot->env[slot->n_env] = run->where; /* too long to have a copy each */
 }
 
