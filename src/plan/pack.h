@@ -27,6 +27,7 @@ struct pack {
 /* `heavy` trees of `weight` units each, then `light` ones of one unit. */
 struct pack_mix {
 	unsigned heavy, weight, light;
+	bool small_root; /* the root saves a stream: give that to who has least */
 };
 
 /* Trees with a unit of so many bits a second; false where they do not fit. */

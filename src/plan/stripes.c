@@ -138,8 +138,12 @@ static void mix_try(struct stripes *stripes, struct pack_mix mix)
 	/* What the bound allows cannot be beaten, and stars are the shallowest. */
 	if (verdict->depth == 1 && verdict->rate_bps >= verdict->within_bps * (1 - ALIKE))
 		return;
-	if (pack_search(&stripes->pack, &mix, verdict->within_bps, &stripes->trial) > 0)
-		trial_judge(stripes);
+	for (mix.small_root = false;; mix.small_root = true) {
+		if (pack_search(&stripes->pack, &mix, verdict->within_bps, &stripes->trial) > 0)
+			trial_judge(stripes);
+		if (mix.small_root)
+			return;
+	}
 }
 
 static void plan_search(struct stripes *stripes)
@@ -156,7 +160,9 @@ static void plan_search(struct stripes *stripes)
 	}
 	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
 		for (unsigned light = 1; light < model->trees; light += 1 + light / 4)
-			mix_try(stripes, (struct pack_mix){ model->trees - light, weight, light });
+			mix_try(stripes, (struct pack_mix){ .heavy = model->trees - light,
+			                                    .weight = weight,
+			                                    .light = light });
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
