@@ -162,15 +162,15 @@ static bool trees_fill(struct pack *pack, struct shape *shape, unsigned trees, u
 
 static unsigned mix_units(const struct pack_mix *mix)
 {
-	return mix->heavy * mix->weight + mix->light;
+	return mix->heavy * mix->heavy_weight + mix->light * mix->light_weight;
 }
 
 bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struct shape *shape)
 {
 	shape_clear(shape);
 	return hosts_count(pack, mix_units(mix), unit) &&
-	       trees_fill(pack, shape, mix->heavy, mix->weight, unit, mix->small_root) &&
-	       trees_fill(pack, shape, mix->light, 1, unit, mix->small_root);
+	       trees_fill(pack, shape, mix->heavy, mix->heavy_weight, unit, mix->small_root) &&
+	       trees_fill(pack, shape, mix->light, mix->light_weight, unit, mix->small_root);
 }
 
 double pack_search(struct pack *pack, const struct pack_mix *mix, double most, struct shape *shape)

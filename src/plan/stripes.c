@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRY_ALL_MAX 512u /* hosts up to which every number of trees is tried */
-#define WEIGHT_MAX 5     /* of heavy trees, in units of light ones */
-#define ALIKE 0.002      /* plans that differ by less are judged by their form */
+#define STEPS_MAX 8000000u /* enough looking around, where there is a plan: a quarter second */
+#define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
+#define NEAR 0.005         /* the bound: not worth to look further */
+#define ALIKE 0.002        /* plans that differ by less are judged by their form */
 
 /* All memory of a plan. */
 struct stripes {
@@ -133,17 +134,40 @@ static void plan_alone(struct stripes *stripes)
 
 static void mix_try(struct stripes *stripes, struct pack_mix mix)
 {
-	const struct plan_verdict *verdict = stripes->verdict;
-
-	/* What the bound allows cannot be beaten, and stars are the shallowest. */
-	if (verdict->depth == 1 && verdict->rate_bps >= verdict->within_bps * (1 - ALIKE))
-		return;
-	for (mix.small_root = false;; mix.small_root = true) {
-		if (pack_search(&stripes->pack, &mix, verdict->within_bps, &stripes->trial) > 0)
+	for (unsigned i = 0; i < 2; i++) {
+		mix.small_root = i;
+		if (pack_search(&stripes->pack, &mix, stripes->verdict->within_bps,
+		                &stripes->trial) > 0)
 			trial_judge(stripes);
-		if (mix.small_root)
-			return;
 	}
+}
+
+static bool is_near_bound(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps >= verdict->within_bps * (1 - NEAR);
+}
+
+/* By steps and not by a clock: the same hosts get the same plan. */
+static bool is_weary(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps > 0 && verdict->steps > STEPS_MAX;
+}
+
+/* Unlike rates, for hosts whose links are no multiple of one rate. */
+static void mixes_try(struct stripes *stripes)
+{
+	unsigned trees = stripes->model.trees;
+
+	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
+		for (unsigned other = 1; other < weight; other++)
+			for (unsigned light = 1; light < trees; light += 1 + light / 4) {
+				if (is_near_bound(stripes->verdict) || is_weary(stripes->verdict))
+					return;
+				mix_try(stripes, (struct pack_mix){ .heavy = trees - light,
+				                                    .heavy_weight = weight,
+				                                    .light = light,
+				                                    .light_weight = other });
+			}
 }
 
 static void plan_search(struct stripes *stripes)
@@ -153,16 +177,12 @@ static void plan_search(struct stripes *stripes)
 
 	if (stars_fill(model, &stripes->trial, &verdict->steps))
 		trial_judge(stripes);
-	for (unsigned trees = model->trees; trees; trees -= 1 + trees / 32) {
-		mix_try(stripes, (struct pack_mix){ .heavy = trees, .weight = 1 });
-		if (model->n > TRY_ALL_MAX && verdict->rate_bps > 0)
-			break;
-	}
-	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
-		for (unsigned light = 1; light < model->trees; light += 1 + light / 4)
-			mix_try(stripes, (struct pack_mix){ .heavy = model->trees - light,
-			                                    .weight = weight,
-			                                    .light = light });
+	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
+	if (verdict->depth == 1 && is_near_bound(verdict))
+		return;
+	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
+		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
+	mixes_try(stripes);
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
