@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/bound.h"
+#include "plan/carve.h"
 #include "plan/load.h"
 #include "plan/pack.h"
 #include "plan/stars.h"
@@ -24,15 +25,6 @@ struct stripes {
 	struct plan_verdict *verdict;
 	struct load_verdict judged; /* of the best */
 };
-
-/* Takes the next piece of the caller's memory; only counts where there is none. */
-static void *carve(char *work, size_t *used, size_t count, size_t size)
-{
-	size_t at = *used;
-
-	*used += (count * size + 15) & ~(size_t)15;
-	return work ? work + at : NULL;
-}
 
 static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
                             const struct plan_limits *limits)
