@@ -102,8 +102,8 @@ static void host_rows(const struct program *program, unsigned host)
 	row_end(program->lp, &places, 0);
 }
 
-/* Over all hosts: workers - 1 streams are taken away, and every tree has a root. */
-static void sum_row(const struct program *program, enum what what, double of_rate)
+/* Over all hosts, at least (type GLP_LO) or just as much (GLP_FX) as a multiple of the rate. */
+static void sum_row(const struct program *program, enum what what, int type, double of_rate)
 {
 	unsigned n = program->model->n;
 	int *columns = calloc(n + 2, sizeof(*columns));
@@ -118,10 +118,20 @@ static void sum_row(const struct program *program, enum what what, double of_rat
 	}
 	columns[n + 1] = RATE;
 	factors[n + 1] = -of_rate;
-	glp_set_row_bnds(program->lp, at, GLP_FX, 0, 0);
+	glp_set_row_bnds(program->lp, at, type, 0, 0);
 	glp_set_mat_row(program->lp, at, (int)n + 1, columns, factors);
 	free(columns);
 	free(factors);
+}
+
+/* Workers - 1 streams are taken away, every tree has a root and as many places as it needs. */
+static void tree_rows(const struct program *program)
+{
+	unsigned takes = program->model->workers - 1, most = program->model->children - 1;
+
+	sum_row(program, TAKES, GLP_FX, takes);
+	sum_row(program, ROOTS, GLP_FX, 1);
+	sum_row(program, PLACES, GLP_LO, (takes + most - 1) / most);
 }
 
 static trib_status program_solve(const struct program *program, double *bps)
@@ -143,8 +153,7 @@ static trib_status program_solve(const struct program *program, double *bps)
 	glp_set_obj_coef(lp, RATE, 1);
 	for (unsigned i = 0; i < model->n; i++)
 		host_rows(program, i);
-	sum_row(program, TAKES, model->workers - 1.0);
-	sum_row(program, ROOTS, 1);
+	tree_rows(program);
 	if (glp_simplex(lp, &how) || glp_get_status(lp) != GLP_OPT)
 		return status_fail(TRIB_ERR_CONFIG, "GLPK does not solve the program for %u hosts",
 		                   model->n);

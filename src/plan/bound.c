@@ -53,7 +53,8 @@ static double host_take(const struct model *model, const struct model_host *host
 /* What all hosts can do at a rate. */
 struct sum {
 	double workers, worker_gains;
-	double servers, server_gains, links, widest; /* of servers that share one NIC */
+	double servers, server_gains; /* of servers that share one NIC */
+	double room, cores, widest;   /* of links and cores; of cores where they are less; of one */
 };
 
 static void sum_host(const struct model *model, const struct model_host *host, double rate,
@@ -65,10 +66,9 @@ static void sum_host(const struct model *model, const struct model_host *host, d
 	if (host->kind == MODEL_SERVER) {
 		sum->servers += take;
 		sum->server_gains += gain;
-		if (host->cpu > 0) {
-			sum->links += link;
-			sum->widest = fmax(sum->widest, link);
-		}
+		sum->room += fmin(link, host->cpu);
+		sum->cores += host->cpu < link ? host->cpu : 0;
+		sum->widest = fmax(sum->widest, fmin(link, host->cpu));
 	} else { /* a switch has no gain */
 		sum->workers += take;
 		sum->worker_gains += gain;
@@ -76,21 +76,27 @@ static void sum_host(const struct model *model, const struct model_host *host, d
 }
 
 /*
- * A server's place costs two streams beside those it takes away. Were trees
- * many they could be so slow that one place takes nearly all of a tree. With
- * `trees` of them: let servers take away S in all, S_t of it in the tree of rate
- * x_t. Its places are at least S_t / widest, and S_t is at most (workers - 1) x_t,
- * so the places cost at least 2 sum(x_t S_t) / widest, which is no less than
- * 2 sum(S_t^2) / (workers - 1) / widest, and that is least where all S_t are alike.
+ * A server's place costs its link two streams beside those it takes away, and
+ * its cores one. Were trees many they could be so slow that one place takes nearly
+ * all of a tree. With `trees` of them: let servers take away S in all, S_t of it
+ * in the tree of rate x_t. Its places are at least S_t / widest, and S_t is at most
+ * (workers - 1) x_t, so a stream for each place costs at least
+ * sum(x_t S_t) / widest >= sum(S_t^2) / (workers - 1) / widest >= h S^2 with
+ * h = 1 / (trees (workers - 1) widest). The second stream costs as much, of what is
+ * not limited by cores. So S + h S^2 + h max(0, S - cores)^2 is at most all there is.
  */
 static double servers_within(const struct model *model, const struct sum *sum, double roots)
 {
-	double all = sum->links + roots, q;
+	double all = sum->room + roots, h, s, b;
 
 	if (!(sum->widest > 0))
 		return 0;
-	q = 2 / ((model->workers - 1) * (double)model->trees * sum->widest);
-	return (sqrt(1 + 4 * q * all) - 1) / (2 * q); /* q S^2 + S = all */
+	h = 1 / ((model->workers - 1) * (double)model->trees * sum->widest);
+	s = (sqrt(1 + 4 * h * all) - 1) / (2 * h);
+	if (s <= sum->cores)
+		return s;
+	b = 1 - 2 * h * sum->cores;
+	return (sqrt(b * b + 8 * h * (all - h * sum->cores * sum->cores)) - b) / (4 * h);
 }
 
 /*

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A stream and its result between a child's host and its aggregator's. */
-static void load_edge(const struct model *model, struct load *loads, uint32_t child,
-                      uint32_t aggregator, double rate)
+void load_edge(const struct model *model, struct load *loads, uint32_t child, uint32_t aggregator,
+               double rate)
 {
 	loads[aggregator].cpu += rate;
 	if (child == aggregator)
@@ -22,6 +21,17 @@ static void load_edge(const struct model *model, struct load *loads, uint32_t ch
 		loads[aggregator].out += rate;
 }
 
+void load_place(const struct model *model, struct load *loads, uint32_t host, double rate)
+{
+	if (model->caps[host].kind == MODEL_SWITCH) {
+		/* Each neighbour has a port: one port's load is the switch's. */
+		loads[host].in += rate;
+		loads[host].out += rate;
+	} else if (model->multicast) {
+		loads[host].out += rate; /* the one copy of the result */
+	}
+}
+
 static void load_tree(const struct model *model, const struct shape *shape, unsigned tree,
                       struct load *loads, uint32_t *leaf, uint32_t *slots)
 {
@@ -32,18 +42,10 @@ static void load_tree(const struct model *model, const struct shape *shape, unsi
 	for (unsigned r = 0; r < model->workers; r++)
 		load_edge(model, loads, model->ranks[r], places[leaf[r]].host, rate);
 	for (unsigned i = 0; i < shape->trees[tree].n; i++) {
-		const struct model_host *host = &model->caps[places[i].host];
-
+		load_place(model, loads, places[i].host, rate);
 		if (i)
 			load_edge(model, loads, places[i].host, places[places[i].parent].host,
 			          rate);
-		if (host->kind == MODEL_SWITCH) {
-			/* Each neighbour has a port: one port's load is the switch's. */
-			loads[places[i].host].in += rate;
-			loads[places[i].host].out += rate;
-		} else if (model->multicast) {
-			loads[places[i].host].out += rate; /* the one copy of the result */
-		}
 	}
 }
 
@@ -59,17 +61,11 @@ static void load_compare(struct load_verdict *verdict, double *worst, unsigned h
 	}
 }
 
-struct load_verdict load_rate(const struct model *model, const struct shape *shape,
-                              struct load *loads, uint32_t *leaf, uint32_t *slots)
+struct load_verdict load_judge(const struct model *model, const struct load *loads, double total)
 {
 	struct load_verdict verdict = { 0 };
-	double total = 0, worst = 0;
+	double worst = 0;
 
-	memset(loads, 0, model->n * sizeof(*loads));
-	for (unsigned t = 0; t < shape->n_trees; t++) {
-		load_tree(model, shape, t, loads, leaf, slots);
-		total += shape->trees[t].rate;
-	}
 	for (unsigned i = 0; i < model->n; i++) {
 		const struct model_host *host = &model->caps[i];
 
@@ -79,6 +75,19 @@ struct load_verdict load_rate(const struct model *model, const struct shape *sha
 	}
 	verdict.rate = worst > 0 && isfinite(worst) ? total / worst : 0;
 	return verdict;
+}
+
+struct load_verdict load_rate(const struct model *model, const struct shape *shape,
+                              struct load *loads, uint32_t *leaf, uint32_t *slots)
+{
+	double total = 0;
+
+	memset(loads, 0, model->n * sizeof(*loads));
+	for (unsigned t = 0; t < shape->n_trees; t++) {
+		load_tree(model, shape, t, loads, leaf, slots);
+		total += shape->trees[t].rate;
+	}
+	return load_judge(model, loads, total);
 }
 
 void load_name(const struct model *model, unsigned host, enum load_what what, char *out,

@@ -20,6 +20,14 @@ struct load_verdict {
 	enum load_what what;
 };
 
+/* Counts a stream of this rate, and its result, between a child's host and its aggregator's. */
+void load_edge(const struct model *model, struct load *loads, uint32_t child, uint32_t aggregator,
+               double rate);
+/* Counts what an aggregator costs its host beside its edges. */
+void load_place(const struct model *model, struct load *loads, uint32_t host, double rate);
+/* What limits most, and the rate at which it would be full, if `total` costs these loads. */
+struct load_verdict load_judge(const struct model *model, const struct load *loads, double total);
+
 /*
  * Scratch is loads[n], leaf[workers] and slots[n]. Trees keep their
  * proportions: rates are what a shape's trees would like.

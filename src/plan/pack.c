@@ -123,7 +123,8 @@ static bool place_take(struct pack *pack, struct shape *shape, unsigned bucket, 
 }
 
 /* A tree of the largest places there are; the last place is the smallest that will do. */
-static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, double unit)
+static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, double unit,
+                      bool small_root)
 {
 	unsigned need = pack->model->workers - 1, first = shape->n_places;
 	bool is_root = true;
@@ -134,7 +135,10 @@ static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, do
 
 		if (bucket < 0 || (bucket == 0 && !is_root))
 			return false;
-		if (!is_root && (unsigned)bucket > need)
+		if (is_root && small_root)
+			for (bucket = 0; pack->buckets[bucket] == NOBODY;)
+				bucket++;
+		else if (!is_root && (unsigned)bucket > need)
 			for (bucket = (int)need; pack->buckets[bucket] == NOBODY;)
 				bucket++;
 		if (!place_take(pack, shape, (unsigned)bucket, weight, &need, is_root))
@@ -147,26 +151,26 @@ static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, do
 }
 
 static bool trees_fill(struct pack *pack, struct shape *shape, unsigned trees, unsigned weight,
-                       double unit)
+                       double unit, bool small_root)
 {
 	buckets_fill(pack, (int32_t)weight);
 	for (unsigned t = 0; t < trees; t++)
-		if (!tree_fill(pack, shape, (int32_t)weight, unit))
+		if (!tree_fill(pack, shape, (int32_t)weight, unit, small_root))
 			return false;
 	return true;
 }
 
 static unsigned mix_units(const struct pack_mix *mix)
 {
-	return mix->heavy * mix->weight + mix->light;
+	return mix->heavy * mix->heavy_weight + mix->light * mix->light_weight;
 }
 
 bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struct shape *shape)
 {
 	shape_clear(shape);
 	return hosts_count(pack, mix_units(mix), unit) &&
-	       trees_fill(pack, shape, mix->heavy, mix->weight, unit) &&
-	       trees_fill(pack, shape, mix->light, 1, unit);
+	       trees_fill(pack, shape, mix->heavy, mix->heavy_weight, unit, mix->small_root) &&
+	       trees_fill(pack, shape, mix->light, mix->light_weight, unit, mix->small_root);
 }
 
 double pack_search(struct pack *pack, const struct pack_mix *mix, double most, struct shape *shape)

@@ -24,9 +24,10 @@ struct pack {
 	uint64_t *steps;
 };
 
-/* `heavy` trees of `weight` units each, then `light` ones of one unit. */
+/* So many trees of so many units each, the heavy ones first. */
 struct pack_mix {
-	unsigned heavy, weight, light;
+	unsigned heavy, heavy_weight, light, light_weight;
+	bool small_root; /* the root saves a stream: give that to who has least */
 };
 
 /* Trees with a unit of so many bits a second; false where they do not fit. */

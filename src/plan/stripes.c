@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/bound.h"
+#include "plan/carve.h"
 #include "plan/load.h"
 #include "plan/pack.h"
 #include "plan/stars.h"
@@ -9,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRY_ALL_MAX 512u /* hosts up to which every number of trees is tried */
-#define WEIGHT_MAX 5     /* of heavy trees, in units of light ones */
-#define ALIKE 0.002      /* plans that differ by less are judged by their form */
+#define STEPS_MAX 8000000u /* enough looking around, where there is a plan: a quarter second */
+#define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
+#define NEAR 0.005         /* the bound: not worth to look further */
+#define ALIKE 0.002        /* plans that differ by less are judged by their form */
 
 /* All memory of a plan. */
 struct stripes {
@@ -23,15 +25,6 @@ struct stripes {
 	struct plan_verdict *verdict;
 	struct load_verdict judged; /* of the best */
 };
-
-/* Takes the next piece of the caller's memory; only counts where there is none. */
-static void *carve(char *work, size_t *used, size_t count, size_t size)
-{
-	size_t at = *used;
-
-	*used += (count * size + 15) & ~(size_t)15;
-	return work ? work + at : NULL;
-}
 
 static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
                             const struct plan_limits *limits)
@@ -133,13 +126,40 @@ static void plan_alone(struct stripes *stripes)
 
 static void mix_try(struct stripes *stripes, struct pack_mix mix)
 {
-	const struct plan_verdict *verdict = stripes->verdict;
+	for (unsigned i = 0; i < 2; i++) {
+		mix.small_root = i;
+		if (pack_search(&stripes->pack, &mix, stripes->verdict->within_bps,
+		                &stripes->trial) > 0)
+			trial_judge(stripes);
+	}
+}
 
-	/* What the bound allows cannot be beaten, and stars are the shallowest. */
-	if (verdict->depth == 1 && verdict->rate_bps >= verdict->within_bps * (1 - ALIKE))
-		return;
-	if (pack_search(&stripes->pack, &mix, verdict->within_bps, &stripes->trial) > 0)
-		trial_judge(stripes);
+static bool is_near_bound(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps >= verdict->within_bps * (1 - NEAR);
+}
+
+/* By steps and not by a clock: the same hosts get the same plan. */
+static bool is_weary(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps > 0 && verdict->steps > STEPS_MAX;
+}
+
+/* Unlike rates, for hosts whose links are no multiple of one rate. */
+static void mixes_try(struct stripes *stripes)
+{
+	unsigned trees = stripes->model.trees;
+
+	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
+		for (unsigned other = 1; other < weight; other++)
+			for (unsigned light = 1; light < trees; light += 1 + light / 4) {
+				if (is_near_bound(stripes->verdict) || is_weary(stripes->verdict))
+					return;
+				mix_try(stripes, (struct pack_mix){ .heavy = trees - light,
+				                                    .heavy_weight = weight,
+				                                    .light = light,
+				                                    .light_weight = other });
+			}
 }
 
 static void plan_search(struct stripes *stripes)
@@ -149,14 +169,12 @@ static void plan_search(struct stripes *stripes)
 
 	if (stars_fill(model, &stripes->trial, &verdict->steps))
 		trial_judge(stripes);
-	for (unsigned trees = model->trees; trees; trees -= 1 + trees / 32) {
-		mix_try(stripes, (struct pack_mix){ .heavy = trees, .weight = 1 });
-		if (model->n > TRY_ALL_MAX && verdict->rate_bps > 0)
-			break;
-	}
-	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
-		for (unsigned light = 1; light < model->trees; light += 1 + light / 4)
-			mix_try(stripes, (struct pack_mix){ model->trees - light, weight, light });
+	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
+	if (verdict->depth == 1 && is_near_bound(verdict))
+		return;
+	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
+		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
+	mixes_try(stripes);
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
