@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trees.h"
 
+#include "plan/plan.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -8,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define UNSHAPED_BPS 10e9
 
 /* ---- the words ---- */
 
@@ -47,6 +51,46 @@ static trib_status stars_make(struct forest *forest, const struct cluster *clust
 	return TRIB_OK;
 }
 
+/* As a controller would: from the links' rates, with aggregators on all hosts. */
+static trib_status planned_make(struct forest *forest, const struct cluster *cluster, unsigned workers)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	struct plan_host hosts[CLUSTER_HOSTS_MAX] = { 0 };
+	struct plan_verdict verdict;
+	unsigned n = 0;
+	size_t bytes;
+	void *work;
+	trib_status status;
+
+	if (!cluster->n)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "trees: there are no links to plan for without a cluster");
+	for (unsigned i = 0; i < cluster->n; i++) {
+		const struct cluster_host *host = &cluster->hosts[i];
+		double rate = host->rate_bps ? (double)host->rate_bps : UNSHAPED_BPS;
+
+		if (!host->is_server && i >= workers)
+			continue;
+		hosts[n++] = (struct plan_host){ .name = host->name,
+			                         .address = host->name,
+			                         .in_bps = rate,
+			                         .out_bps = rate,
+			                         .idle_cores = 1,
+			                         .rank = host->is_server ? -1 : (int)i,
+			                         .may_aggregate = true,
+			                         .is_switch = cluster->is_switch &&
+			                                      strcmp(host->name, "s1") == 0 };
+	}
+	limits.multicast = true;
+	bytes = plan_work_bytes(n, &limits);
+	work = malloc(bytes);
+	if (!work)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to plan trees in");
+	status = plan_stripes(hosts, n, &limits, work, bytes, forest, &verdict);
+	free(work);
+	return status;
+}
+
 /* ---- a file ---- */
 
 /* Blanks and ends of lines are for the reader's eyes, and so is what follows a #. */
@@ -58,7 +102,7 @@ static trib_status file_read(const char *path, char out[TREES_TEXT])
 	int c;
 
 	if (!file)
-		return status_fail_errno("trees are star, striped, s1(0-3), or a file with them; "
+		return status_fail_errno("trees are star, striped, planned, s1(0-3), or a file; "
 		                         "cannot read %s",
 		                         path);
 	while ((c = getc(file)) != EOF && used + 1 < TREES_TEXT) {
@@ -163,6 +207,8 @@ trib_status trees_read(struct trees *trees, const char *wanted, const struct clu
 		status = stars_make(&trees->forest, cluster, workers, 1);
 	} else if (strcmp(wanted, "striped") == 0) {
 		status = stars_make(&trees->forest, cluster, workers, FOREST_TREES_MAX + 1);
+	} else if (strcmp(wanted, "planned") == 0) {
+		status = planned_make(&trees->forest, cluster, workers);
 	} else if (!strchr(wanted, '(')) {
 		status = file_read(wanted, text);
 		if (status == TRIB_OK)

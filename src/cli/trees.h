@@ -30,7 +30,8 @@ struct trees {
  * `wanted` is a forest as plan/tree.h has it, where a host of the cluster may
  * stand for its address; the name of a file that holds one; "star", everybody
  * below the first server; or "striped", one such star a server, and where there
- * are no servers one a worker's host. All ranks below `workers` have to be in
+ * are no servers one a worker's host; or "planned", what the planner makes of
+ * the links. All ranks below `workers` have to be in
  * it. An empty cluster stands for this machine, where names are free.
  */
 trib_status trees_read(struct trees *trees, const char *wanted, const struct cluster *cluster,
