@@ -114,6 +114,9 @@ static void result_tune(struct bench_report *report, struct bench_result *result
                         struct progress *progress)
 {
 	const struct bench_variant *variant = result->system->variants;
+	unsigned n = report->options->iterations < TUNE_ITERATIONS
+	                     ? (unsigned)report->options->iterations
+	                     : TUNE_ITERATIONS; /* who measures few has a reason: it takes long */
 	double times[TUNE_ITERATIONS], best = INFINITY;
 	struct bench_outcome outcome = { .times = times };
 	char what[96];
@@ -123,10 +126,9 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 
 		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
 		progress_show(progress, what, result->bytes);
-		if (run_once(report, result, variant, TUNE_ITERATIONS, TUNE_WARMUP, &outcome) !=
-		    TRIB_OK)
+		if (run_once(report, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
 			continue;
-		median = stats_median(times, TUNE_ITERATIONS);
+		median = stats_median(times, n);
 		if (median < best) {
 			best = median;
 			result->variant = variant;

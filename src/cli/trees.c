@@ -52,7 +52,8 @@ static trib_status stars_make(struct forest *forest, const struct cluster *clust
 }
 
 /* As a controller would: from the links' rates, with aggregators on all hosts. */
-static trib_status planned_make(struct forest *forest, const struct cluster *cluster, unsigned workers)
+static trib_status planned_make(struct forest *forest, const struct cluster *cluster,
+                                unsigned workers)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	struct plan_host hosts[CLUSTER_HOSTS_MAX] = { 0 };

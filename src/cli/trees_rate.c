@@ -27,6 +27,16 @@ static size_t node_host(const struct trees *trees, const struct cluster *cluster
 	return (size_t)(trees_site(trees, node->name)->host - cluster->hosts);
 }
 
+/* Ranks go to the workers' hosts in turn. */
+static size_t rank_host(const struct cluster *cluster, unsigned rank)
+{
+	unsigned n = 0;
+
+	while (n < cluster->n && !cluster->hosts[n].is_server)
+		n++;
+	return n ? rank % n : 0;
+}
+
 /* A node's children, and its results to them: one send, or one each. */
 static void node_load(const struct trees *trees, const struct cluster *cluster,
                       const struct trees_use *use, const struct tree *tree, unsigned at,
@@ -37,11 +47,12 @@ static void node_load(const struct trees *trees, const struct cluster *cluster,
 
 	for (unsigned rank = 0; rank < use->workers; rank++) {
 		bool down = !use->to_one || rank == 0;
+		size_t child = rank_host(cluster, rank);
 
 		if (!(tree->nodes[at].own >> rank & 1))
 			continue;
-		edge_add(loads, rank, self, share, down);
-		remote += down && rank != self;
+		edge_add(loads, child, self, share, down);
+		remote += down && child != self;
 	}
 	for (unsigned i = at + 1; i < tree->n_nodes; i++) {
 		size_t child = node_host(trees, cluster, &tree->nodes[i]);
