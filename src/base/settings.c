@@ -29,6 +29,10 @@
 const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
 	                         "host:port of the aggregator; the same on all ranks", NULL },
+	[SETTING_TREES] = { "TRIB_TREES", NULL, SETTING_TEXT,
+	                    "the tree of aggregators, as h9:7700(h7:7700(0-2),h8:7700(3-5)), the "
+	                    "same on all ranks; in place of TRIB_AGGREGATOR",
+	                    NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's number, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },

@@ -148,7 +148,7 @@ struct wire_join {
 	                        failed */
 	uint16_t tree;       /* its number in the plan */
 	uint8_t hops;        /* in up[] */
-	uint8_t unused;
+	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */

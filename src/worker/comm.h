@@ -17,6 +17,11 @@
 
 struct comm_config {
 	struct udp_address aggregator;
+	/* In a tree: the ranks that come together there, and who is above it. */
+	uint64_t ranks;
+	unsigned hops;
+	struct wire_hop up[WIRE_HOPS_MAX];
+	struct udp_address root; /* where groups of some of the ranks meet */
 	int rank, size;
 	uint16_t job;
 	uint64_t cookie;
@@ -128,6 +133,9 @@ struct trib_request {
 
 /* config.c */
 trib_status comm_config_read(const trib_options *options, struct comm_config *config);
+
+/* trees.c: where the rank's aggregator is and who is above it, from the text of a forest. */
+trib_status comm_read_trees(const char *text, struct comm_config *config);
 
 /* join.c: opens lane 0's socket and waits for all ranks. */
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline);

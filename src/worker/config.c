@@ -57,12 +57,16 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 	const char *text = options && options->aggregator ? options->aggregator
 	                                                  : setting_text(SETTING_AGGREGATOR, NULL);
 
+	const char *trees = setting_text(SETTING_TREES, NULL);
+
+	if (trees && config->size > 1 && !(options && options->aggregator))
+		return comm_read_trees(trees, config);
 	if (!text) {
 		if (config->size == 1)
 			return TRIB_OK; /* alone: nothing to send */
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to "
-		                   "where tribd listens, or start with trib run",
+		                   "where tribd listens, or TRIB_TREES, or start with trib run",
 		                   config->size);
 	}
 	return udp_resolve(text, UDP_DEFAULT_PORT, &config->aggregator);

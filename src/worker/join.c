@@ -54,9 +54,12 @@ static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 		          .payload = payload,
 		          .lanes = config->lanes,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
-		          .pid = (uint32_t)getpid() },
+		          .pid = (uint32_t)getpid(),
+		          .ranks = config->ranks,
+		          .hops = (uint8_t)config->hops },
 	};
 
+	memcpy(packet.join.up, config->up, sizeof(config->up));
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	if (bytes < sizeof(packet.join) || config->tcp)
 		bytes = sizeof(packet.join);

@@ -36,6 +36,11 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	config.key = group_key(config.key, comm->splits++, color);
 	pthread_mutex_unlock(&comm->lock);
 	config.rank = config.size = 0;
+	if (config.hops) { /* the tree is of all ranks: some of them meet at its root */
+		config.aggregator = config.root;
+		config.hops = 0;
+	}
+	config.ranks = 0;
 	for (int r = 0; status == TRIB_OK && r < comm->config.size; r++) {
 		if (votes[r].color != color)
 			continue;

@@ -17,6 +17,7 @@ void cluster_environment(void)
 {
 	static const char *const names[] = {
 		"TRIB_AGGREGATOR",
+		"TRIB_TREES",
 		"TRIB_RANK",
 		"TRIB_SIZE",
 		"TRIB_JOB",
