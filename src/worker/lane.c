@@ -117,15 +117,12 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
 			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
 		break;
-	case WIRE_STATUS: {
-		const struct wire_status *status = wire_payload(header);
-
-		if (header->child == WIRE_ALL) /* to everyone: only the window */
-			stream_on_low(&lane->stream, status->low);
+	case WIRE_STATUS:
+		if (header->child == WIRE_ALL)
+			stream_on_news(&lane->stream, header, now);
 		else
 			stream_on_status(&lane->stream, header, now);
 		break;
-	}
 	case WIRE_ABORT: {
 		const struct wire_abort *abort = wire_payload(header);
 

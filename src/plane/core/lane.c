@@ -82,7 +82,8 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 		dense_cell(&lane->pool, i)->position = DENSE_EMPTY;
 	lane->dense->cells = comm->cells;
 	lane->dense->payload = comm->payload;
-	lane->dense->members = comm->size == 64 ? ~0ull : (1ull << comm->size) - 1;
+	for (unsigned child = 0; child < comm->size; child++)
+		dense_add_child(lane->dense, child, dense_bit(child));
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
