@@ -299,11 +299,13 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 {
 	uint32_t rtt = now_us - status->stamp;
 	/* Asked before what was asked for last could come: it says nothing new of results. */
-	int is_news = !up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0;
+	int is_news =
+		status->stamp && (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
 	int is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
 
 	*news = (struct uplink_news){ .n_again = 0 };
-	up->waiting = status->waiting;
+	if (status->stamp)
+		up->waiting = status->waiting;
 	if (status->stamp && rtt < 1000000)
 		up->rtt_us = rtt < up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
