@@ -294,7 +294,7 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (!system || (system == &systems[0] && !at))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, "
-		                   "mpich, gloo, ring, ps",
+		                   "openmpi-default, mpich, gloo, ring, ps",
 		                   (int)length, word);
 	while (at && trees < o->n_trees &&
 	       (strlen(o->trees[trees].label) != label ||
@@ -310,9 +310,6 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (report->n_systems == BENCH_SYSTEMS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
 	system_add(report, system, trees);
-	/* What its users get when they change nothing is worth a row. */
-	if (strcmp(system->name, "openmpi") == 0 && report->n_systems < BENCH_SYSTEMS_MAX)
-		system_add(report, system_find("openmpi-default", 15), 0);
 	return TRIB_OK;
 }
 
