@@ -52,7 +52,7 @@ _trib() {
 		return
 		;;
 	--against)
-		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
 	--json | --plot)
