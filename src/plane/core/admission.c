@@ -55,7 +55,7 @@ static void refuse(struct aggregator *aggregator, const struct wire_header *head
 static void answer_join(struct aggregator *aggregator, const struct comm *comm, unsigned rank,
                         uint32_t bytes)
 {
-	struct welcome_packet packet = { .header = { .cookie = aggregator->options.cookie,
+	struct welcome_packet packet = { .header = { .cookie = comm->children[rank].cookie,
 		                                     .job = comm->job,
 		                                     .child = (uint8_t)rank } };
 	struct wire_welcome *welcome = &packet.welcome;
@@ -90,6 +90,19 @@ static void answer_wait(struct aggregator *aggregator, const struct wire_header 
 	};
 
 	send_welcome(aggregator, &packet, bytes, to);
+}
+
+bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie)
+{
+	uint64_t own = aggregator->options.cookie;
+	bool good;
+
+	pthread_mutex_lock(&aggregator->secret_lock);
+	good = cookie == own && (own || !aggregator->has_secret);
+	if (!good && aggregator->has_secret)
+		good = cookie == secret_cookie(&aggregator->secret, job);
+	pthread_mutex_unlock(&aggregator->secret_lock);
+	return good;
 }
 
 /* A name from the network goes into logs and JSON. */
@@ -236,6 +249,7 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 		return;
 	child = &comm->children[join->rank];
 	child->asked_at = aggregator->threads[0].now;
+	child->cookie = header->cookie;
 	if (comm->running) {
 		answer_join(aggregator, comm, join->rank, bytes);
 		return;
