@@ -194,7 +194,7 @@ static void probe_node(struct controller *controller, struct node *node, uint64_
 	send_packet(controller, &packet, WIRE_HEADER, &to);
 }
 
-/* Those of a plan that is said to be broken. */
+/* While a plan is said to be broken, for the next one. */
 static void probe_suspects(struct controller *controller, const struct gathering *gathering,
                            uint64_t now)
 {
@@ -204,7 +204,8 @@ static void probe_suspects(struct controller *controller, const struct gathering
 		struct node *node = controller->nodes.all[i];
 
 		if (node->confirmed_at < gathering->since &&
-		    plan_has(gathering->plan, node->report.address))
+		    node_state(node, now, &controller->limits) <= NODE_LOADED &&
+		    planner_suspects(&controller->nodes, gathering->plan, node))
 			probe_node(controller, node, now);
 	}
 }

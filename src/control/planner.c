@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PROBE_ALL 512u        /* of more nodes, only those of the broken plan are asked */
 #define PROBE_NS 200000000ull /* a live aggregator answers within, or is left out */
 
 bool plan_has(const char *plan, const char *address)
@@ -16,16 +17,22 @@ bool plan_has(const char *plan, const char *address)
 	return false;
 }
 
+/* When something has just died, a beat of half a second ago proves little. */
+bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node)
+{
+	return *broken && (nodes->n <= PROBE_ALL || plan_has(broken, node->report.address));
+}
+
 enum use { USE_YES, USE_PERHAPS, USE_NO };
 
-/* One that a broken plan had must have shown since that it is there: its beat is only its agent's.
- */
+/* One that is suspect must have shown since that it is there. */
 static enum use node_use(const struct planner *planner, const struct plan_wish *wish,
                          const struct node *node, enum node_state worst)
 {
 	if (node_state(node, planner->now, planner->limits) > worst)
 		return USE_NO;
-	if (!plan_has(wish->broken, node->report.address) || node->confirmed_at >= wish->since)
+	if (!planner_suspects(planner->nodes, wish->broken, node) ||
+	    node->confirmed_at >= wish->since)
 		return USE_YES;
 	return planner->now < wish->since + PROBE_NS ? USE_PERHAPS : USE_NO;
 }

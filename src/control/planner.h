@@ -13,8 +13,8 @@
 struct plan_wish {
 	unsigned ranks;                    /* 0 to ranks - 1 want a plan */
 	const char *hosts[TREE_RANKS_MAX]; /* where each runs; NULL: unknown */
-	const char *broken; /* the plan that they had; empty: none. Its aggregators are suspect */
-	uint64_t since;     /* when the first of them said so */
+	const char *broken;                /* the plan that they had; empty: none. */
+	uint64_t since;                    /* when the first of them said so */
 };
 
 struct planner {
@@ -29,6 +29,9 @@ struct planner {
  */
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX]);
+
+/* Has this one to show that it lives, before it is in the plan that follows a broken one? */
+bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
 
 /* Is this aggregator in the plan? */
 bool plan_has(const char *plan, const char *address);
