@@ -51,43 +51,69 @@ static void host_charge(struct pack *pack, uint32_t i, unsigned take, int32_t we
 }
 
 /*
- * A bucket for each number of streams that a place can take away. Above these,
- * those that have room for several full places, by how many: who has most left
+ * Two buckets for each number of streams that a place can take away: for those
+ * that could take one more at the root, and for those that could not. Above
+ * these, who has room for several full places, by how many: who has most left
  * goes first, so that no host is used up while others have to carry all the rest.
- * Bucket 0 is for those that are of use as a root only.
+ * Level 0 is for those that are of use as a root only.
  */
 static void bucket_put(struct pack *pack, uint32_t i, int32_t weight)
 {
-	int32_t room = host_room(pack, i, weight, false);
+	int32_t room = host_room(pack, i, weight, false), level = room;
 	int32_t most = (int32_t)pack->model->children - 1;
+	bool gains = host_room(pack, i, weight, true) > room && room < most;
+	uint32_t *bucket;
 
 	(*pack->steps)++;
 	if (room < 1 && host_room(pack, i, weight, true) < 1)
 		return;
 	if (room > most)
-		room = most + least(room / most, PACK_FULL_MAX);
-	room = room < 0 ? 0 : room;
-	pack->hosts[i].next = pack->buckets[room];
-	pack->buckets[room] = i;
+		level = most + least(room / most, PACK_FULL_MAX);
+	bucket = &pack->buckets[2 * (level < 0 ? 0 : level) + !gains];
+	pack->hosts[i].next = *bucket;
+	*bucket = i;
 }
 
 /* All hosts into the buckets that trees of this weight take them from. */
 static void buckets_fill(struct pack *pack, int32_t weight)
 {
-	for (unsigned b = 0; b < pack->model->children + PACK_FULL_MAX; b++)
+	for (unsigned b = 0; b < PACK_BUCKETS(pack->model->children); b++)
 		pack->buckets[b] = NOBODY;
 	for (uint32_t i = pack->model->n; i-- > 0;)
 		if (pack->hosts[i].cpu > weight)
 			bucket_put(pack, i, weight);
 }
 
-static int top_bucket(const struct pack *pack)
+/* The bucket of the largest places, -1: there are none. */
+static int bucket_top(const struct pack *pack)
 {
-	int top = (int)pack->model->children - 1 + PACK_FULL_MAX;
+	int top = (int)PACK_BUCKETS(pack->model->children) - 1;
 
 	while (top >= 0 && pack->buckets[top] == NOBODY)
 		top--;
 	return top;
+}
+
+/* From the first of at least this level, whoever is there; one is. */
+static int bucket_from(const struct pack *pack, int level)
+{
+	int bucket = 2 * level;
+
+	while (pack->buckets[bucket] == NOBODY)
+		bucket++;
+	return bucket;
+}
+
+/* Whose place becomes the root: of the largest or the smallest, one that gains by it. */
+static int bucket_root(const struct pack *pack, int top, bool small)
+{
+	int gains = small ? 0 : top & ~1;
+
+	while (gains <= top && pack->buckets[gains] == NOBODY)
+		gains += 2;
+	if (gains <= top)
+		return gains;
+	return small ? bucket_from(pack, 0) : top;
 }
 
 /* What every host has, in units; false where it cannot be enough. */
@@ -131,16 +157,14 @@ static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, do
 
 	shape_start(shape, weight * unit);
 	for (; need; is_root = false) {
-		int bucket = top_bucket(pack);
+		int bucket = bucket_top(pack);
 
-		if (bucket < 0 || (bucket == 0 && !is_root))
+		if (bucket < 0 || (bucket < 2 && !is_root))
 			return false;
-		if (is_root && small_root)
-			for (bucket = 0; pack->buckets[bucket] == NOBODY;)
-				bucket++;
-		else if (!is_root && (unsigned)bucket > need)
-			for (bucket = (int)need; pack->buckets[bucket] == NOBODY;)
-				bucket++;
+		if (is_root)
+			bucket = bucket_root(pack, bucket, small_root);
+		else if ((unsigned)bucket / 2 > need)
+			bucket = bucket_from(pack, (int)need);
 		if (!place_take(pack, shape, (unsigned)bucket, weight, &need, is_root))
 			return false;
 	}

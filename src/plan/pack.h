@@ -11,6 +11,7 @@
 #include "plan/shape.h"
 
 #define PACK_FULL_MAX 64 /* full places that a host is known to have room for */
+#define PACK_BUCKETS(children) (2 * ((children) + PACK_FULL_MAX))
 
 struct pack_host {
 	int32_t in, out, cpu; /* units that are left */
@@ -20,7 +21,7 @@ struct pack_host {
 struct pack {
 	const struct model *model;
 	struct pack_host *hosts; /* [n] */
-	uint32_t *buckets;       /* [children + PACK_FULL_MAX]: hosts by their room */
+	uint32_t *buckets;       /* [PACK_BUCKETS]: hosts by their room */
 	uint64_t *steps;
 };
 

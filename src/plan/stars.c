@@ -33,6 +33,16 @@ struct chosen {
 	double rates[PLAN_TREES_MAX];
 };
 
+/* Of two that are as fast, the one on an idle server leaves the workers' links alone. */
+static bool star_before(const struct model *model, const struct chosen *chosen, unsigned at,
+                        double rate, uint32_t host)
+{
+	if (fabs(chosen->rates[at] - rate) > 1e-9 * rate)
+		return chosen->rates[at] > rate;
+	return model->caps[chosen->hosts[at]].kind != MODEL_WORKER ||
+	       model->caps[host].kind == MODEL_WORKER;
+}
+
 /* The fastest stars at this rate of all, the fastest first. */
 static void stars_choose(const struct model *model, double rate, struct chosen *chosen)
 {
@@ -42,13 +52,14 @@ static void stars_choose(const struct model *model, double rate, struct chosen *
 		double star = star_rate(model, &model->caps[i], rate);
 		unsigned at = chosen->n;
 
-		if (star <= 0 || (at == model->trees && star <= chosen->rates[at - 1]))
+		if (star <= 0 ||
+		    (at == model->trees && star_before(model, chosen, at - 1, star, i)))
 			continue;
 		if (at == model->trees)
 			at--;
 		else
 			chosen->n++;
-		for (; at && chosen->rates[at - 1] < star; at--) {
+		for (; at && !star_before(model, chosen, at - 1, star, i); at--) {
 			chosen->rates[at] = chosen->rates[at - 1];
 			chosen->hosts[at] = chosen->hosts[at - 1];
 		}

@@ -40,8 +40,8 @@ static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
 	stripes->leaf = carve(work, &used, n, sizeof(*stripes->leaf));
 	stripes->slots = carve(work, &used, n, sizeof(*stripes->slots));
 	stripes->pack.hosts = carve(work, &used, n, sizeof(*stripes->pack.hosts));
-	stripes->pack.buckets = carve(work, &used, limits->children + PACK_FULL_MAX,
-	                              sizeof(*stripes->pack.buckets));
+	stripes->pack.buckets =
+		carve(work, &used, PACK_BUCKETS(limits->children), sizeof(*stripes->pack.buckets));
 	stripes->best.places = carve(work, &used, places, sizeof(*stripes->best.places));
 	stripes->trial.places = carve(work, &used, places, sizeof(*stripes->trial.places));
 	stripes->best.places_max = stripes->trial.places_max = (unsigned)places;
