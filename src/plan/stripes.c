@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define STEPS_MAX 8000000u /* enough looking around, where there is a plan: a quarter second */
+#define STEPS_NEAR 500000u /* the same where the plan is near the bound */
 #define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
 #define NEAR 0.005         /* the bound: not worth to look further */
 #define ALIKE 0.002        /* plans that differ by less are judged by their form */
@@ -142,7 +143,8 @@ static bool is_near_bound(const struct plan_verdict *verdict)
 /* By steps and not by a clock: the same hosts get the same plan. */
 static bool is_weary(const struct plan_verdict *verdict)
 {
-	return verdict->rate_bps > 0 && verdict->steps > STEPS_MAX;
+	return verdict->rate_bps > 0 &&
+	       verdict->steps > (is_near_bound(verdict) ? STEPS_NEAR : STEPS_MAX);
 }
 
 /* Unlike rates, for hosts whose links are no multiple of one rate. */
