@@ -14,7 +14,8 @@
 #define STEPS_NEAR 500000u /* the same where the plan is near the bound */
 #define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
 #define NEAR 0.005         /* the bound: not worth to look further */
-#define ALIKE 0.002        /* plans that differ by less are judged by their form */
+#define LEVEL_COST 0.002   /* of the rate, that a level of depth has to be worth */
+#define ALIKE 0.0005       /* plans that differ by less are judged by their trees */
 
 /* All memory of a plan. */
 struct stripes {
@@ -85,14 +86,23 @@ static unsigned shape_depth(const struct model *model, struct shape *shape)
 	return depth;
 }
 
-/* Faster is better; among those alike the shallower one, then the one of fewer trees. */
+/* Faster is better, but a level more is a hop more each way, and a host more that may fail. */
+static double form_value(double rate, unsigned depth)
+{
+	return rate * (1 - LEVEL_COST * (depth - 1.0));
+}
+
+/* Among those alike the one of fewer trees. */
 static bool trial_is_better(const struct stripes *stripes, double rate, unsigned depth)
 {
 	const struct plan_verdict *best = stripes->verdict;
+	double value = form_value(rate, depth), old = form_value(best->rate_bps, best->depth);
 
-	if (rate > best->rate_bps * (1 + ALIKE) || rate < best->rate_bps * (1 - ALIKE))
-		return rate > best->rate_bps;
-	return depth != best->depth ? depth < best->depth : stripes->trial.n_trees < best->trees;
+	if (!(best->rate_bps > 0))
+		return rate > 0;
+	if (fabs(value - old) > ALIKE * old)
+		return value > old;
+	return stripes->trial.n_trees < best->trees;
 }
 
 static void trial_judge(struct stripes *stripes)
