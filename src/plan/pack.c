@@ -177,6 +177,8 @@ static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, do
 static bool trees_fill(struct pack *pack, struct shape *shape, unsigned trees, unsigned weight,
                        double unit, bool small_root)
 {
+	if (!trees)
+		return true;
 	buckets_fill(pack, (int32_t)weight);
 	for (unsigned t = 0; t < trees; t++)
 		if (!tree_fill(pack, shape, (int32_t)weight, unit, small_root))

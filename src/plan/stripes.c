@@ -111,6 +111,8 @@ static void trial_judge(struct stripes *stripes)
 	struct load_verdict judged = load_rate(&stripes->model, &stripes->trial, stripes->loads,
 	                                       stripes->leaf, stripes->slots);
 
+	if (judged.rate > 0 && stripes->model.workers > 1)
+		judged = load_raise(&stripes->model, &stripes->trial, stripes->loads, &judged);
 	if (depth > stripes->model.depth || !trial_is_better(stripes, judged.rate, depth))
 		return;
 	stripes->verdict->rate_bps = judged.rate;
