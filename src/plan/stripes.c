@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/bound.h"
 #include "plan/carve.h"
+#include "plan/group.h"
 #include "plan/load.h"
 #include "plan/pack.h"
 #include "plan/stars.h"
@@ -186,6 +187,9 @@ static void plan_search(struct stripes *stripes)
 	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
 	if (verdict->depth == 1 && is_near_bound(verdict))
 		return;
+	if (group_fill(model, verdict->within_bps, stripes->leaf, stripes->slots, &stripes->trial,
+	               &verdict->steps))
+		trial_judge(stripes);
 	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
 		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
 	mixes_try(stripes);
