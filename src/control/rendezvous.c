@@ -318,6 +318,19 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 	memset(gathering->seats, 0, sizeof(gathering->seats));
 }
 
+/* Who asks counts ranks as its plan does. */
+static uint64_t lost_seats(const struct gathering *gathering, const struct ask *ask)
+{
+	uint64_t seats = 0, lost = ask->lost;
+
+	if (!ask->generation || ask->generation != gathering->generation)
+		return 0;
+	for (uint64_t left = gathering->members; left; left &= left - 1, lost >>= 1)
+		if (lost & 1)
+			seats |= left & -left;
+	return seats;
+}
+
 static void answer_plan(const struct gathering *gathering, unsigned seat, struct answer *answer)
 {
 	answer->kind = ANSWER_PLAN;
@@ -359,7 +372,7 @@ void gathering_ask(struct gathering *gathering, const struct ask *ask, const str
 		return;
 	}
 	seat->waits = true;
-	gathering->lost |= ask->lost & gathering->members & ~bit(index);
+	gathering->lost |= lost_seats(gathering, ask) & ~bit(index);
 	if (!gathering->since && (awaited(gathering) & bit(index)))
 		gathering->since = world->now;
 	answer->present = gathering_waiting(gathering, world->now);

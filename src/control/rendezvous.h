@@ -32,7 +32,7 @@ struct ask {
 	uint32_t pid;        /* for sentences, as is the host */
 	char host[HOST_MAX];
 	uint64_t nonce; /* of the process */
-	uint64_t lost;  /* seats that it knows to be dead, as bits */
+	uint64_t lost;  /* ranks of that plan that it knows to be dead, as bits */
 };
 
 struct seat {

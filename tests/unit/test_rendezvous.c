@@ -274,6 +274,26 @@ static void test_shrinks_at_once(void **state)
 	assert_true(answer.rank == 0 && answer.size == 1);
 }
 
+/* In the numbers of the plan that is broken. */
+static void test_names_by_the_plan(void **state)
+{
+	enum answer_kind kinds[64] = { 0 };
+
+	(void)state;
+	begin(POLICY_SHRINK, 4);
+	form(4);
+	now += 5000 * MS;
+	ask_for(0xd, 1, (TIMEOUT_MS / 2 + 200) * MS, kinds);
+	assert_int_equal(g.members, 0xd);
+	now += 5000 * MS;
+	for (unsigned i = 0; i < 22; i++, now += 50 * MS) { /* rank 1 is seat 2 now */
+		ask_as(0, 4, 1, 2, 2);
+		ask_as(3, 4, 4, 2, 2);
+	}
+	assert_int_equal(g.generation, 3);
+	assert_int_equal(g.members, 9);
+}
+
 /* One that was called lost but lives is in. */
 static void test_lost_but_here(void **state)
 {
@@ -434,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_fail_never_mixes),
 		cmocka_unit_test(test_shrinks),
 		cmocka_unit_test(test_shrinks_at_once),
+		cmocka_unit_test(test_names_by_the_plan),
 		cmocka_unit_test(test_lost_but_here),
 		cmocka_unit_test(test_no_minority),
 		cmocka_unit_test(test_min),
