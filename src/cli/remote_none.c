@@ -2,6 +2,7 @@
 /* The commands that ask a controller, in a build that cannot. */
 #include "cli/cli.h"
 #include "cli/status.h"
+#include "cli/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,4 +44,18 @@ int status_json(const char *controller)
 {
 	(void)controller;
 	return left_out("status --json");
+}
+
+bool top_has_controller(void)
+{
+	return false;
+}
+
+int top_controller(const char *controller, double every, bool once, bool json)
+{
+	(void)controller;
+	(void)every;
+	(void)once;
+	(void)json;
+	return left_out("top --controller");
 }

@@ -53,13 +53,17 @@ check "... nothing added yet" test "$(sample trib_payload_bytes_total 'where="us
 # Rank 2 is a straggler: it sends at a fraction of the others' pace.
 export TRIB_AGGREGATOR=127.0.0.1:$port TRIB_TIMEOUT=30
 pids=()
-for rank in 0 1 2; do
-	rate=0
-	[ $rank != 2 ] || rate=40mbit
-	TRIB_RANK=$rank TRIB_SIZE=3 TRIB_JOB=5 TRIB_RATE=$rate \
-		"$worker" --rounds 30000 --max 200000 >"$work/worker.$rank" 2>&1 &
-	pids+=($!)
-done
+workers() {
+	local rank rate
+	for rank in 0 1 2; do
+		rate=0
+		[ $rank != 2 ] || rate=40mbit
+		TRIB_RANK=$rank TRIB_SIZE=3 TRIB_RATE=$rate \
+			"$worker" --rounds 30000 --max 200000 >"$work/worker.$rank" 2>&1 &
+		pids[rank]=$!
+	done
+}
+TRIB_JOB=5 workers
 job_runs() { metrics "$http" && is_more "$(sample trib_child_fragments_total 'job="5" rank="2"')" 2000; }
 check "a job's children are told" wait_for 60 job_runs
 metrics "$http"
@@ -69,8 +73,11 @@ check "something was added" is_more "$(sample trib_payload_bytes_total 'where="u
 late=$(sample trib_child_last_total 'rank="2"')
 early=$(($(sample trib_child_last_total 'rank="0"') + $(sample trib_child_last_total 'rank="1"')))
 check "the straggler is named: last $late times, the others $early" is_more "$late" "$early"
-kill "${pids[@]}"
-wait "${pids[@]}" 2>/dev/null
+end_workers() {
+	kill "${pids[@]}"
+	wait "${pids[@]}" 2>/dev/null
+}
+end_workers
 kill -TERM "$aggregator"
 wait "$aggregator"
 
@@ -88,6 +95,15 @@ check "a node is up" test "$(sample trib_node_up 'name="both"')" = 1
 check "a plan is told" test "$(sample trib_plan_generation "job=\"$job\" name=\"metrics\"")" = 1
 check "... and that it was made" test "$(sample trib_desk_plans_total)" = 1
 check "its aggregator is told too" test "$(sample trib_aggregator_info)" = 1
+
+# The same straggler through the controller: its agent tells who is late.
+eval "$("$trib" job new -c "$control")"
+export TRIB_AGGREGATOR=127.0.0.1:$port
+workers
+tells() { "$trib" top -c "$control" --once >"$work/top" && awk '$1 == 2 && $4 > 10' "$work/top" | grep -q .; }
+check "trib top has the ranks of a job" wait_for 30 tells
+check "... the straggler first" test "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 2
+end_workers
 kill -TERM "$controller"
 wait "$controller"
 check "both end well" test $? = 0
