@@ -29,6 +29,11 @@
 const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
 	                         "host:port of the aggregator; the same on all ranks", NULL },
+	[SETTING_TREES] = { "TRIB_TREES", NULL, SETTING_TEXT,
+	                    "several aggregators, as trees with a share of every vector each, e.g. "
+	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); instead of "
+	                    "TRIB_AGGREGATOR",
+	                    NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's number, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
@@ -50,7 +55,9 @@ const struct setting settings[SETTINGS_N] = {
 	                   "fast workers never wait for slow ones",
 	                   NULL },
 	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
-	                    "independent streams, 1 to 16, each with its own thread", NULL },
+	                    "independent streams of a tree, 1 to 16 in all, each with its own "
+	                    "thread",
+	                    NULL },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
@@ -532,6 +539,8 @@ trib_status setting_check(enum setting_id id)
 		colon = strrchr(text, ':');
 		return colon > text && colon[1] ? TRIB_OK : setting_fail(id);
 	}
+	if (id == SETTING_TREES) /* what is in the brackets is for those who use it */
+		return strchr(text, '(') ? TRIB_OK : setting_fail(id);
 	if (id == SETTING_PIN)
 		return pin_is_good(text) ? TRIB_OK : setting_fail(id);
 	if (settings[id].type == SETTING_SECONDS)
