@@ -25,6 +25,7 @@ struct gathering_entry {
 	struct gathering_entry *next;
 	struct gathering gathering;
 	struct visitor visitors[SEATS_MAX];
+	struct plan_verdict verdict; /* of its plan; not of one that was stored before */
 	uint64_t asked_at;
 };
 

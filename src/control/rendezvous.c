@@ -197,6 +197,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
+	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
 
 /* ---- the next plan ---- */
@@ -280,7 +281,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	trib_status status;
 
 	for (uint64_t seats = members; seats; seats &= seats - 1)
-		wish.hosts[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].host;
+		wish.where[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].where;
 	status = world->plan(world->context, &wish, plan);
 	if (status != TRIB_OK) {
 		if (status < 0 && world->now > gathering->since + grace(gathering, members))

@@ -53,6 +53,7 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .lost = lost };
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
+	snprintf(ask.where, sizeof(ask.where), "10.0.0.%u", rank);
 	gathering_ask(&g, &ask, &world, &answer);
 	return answer.kind;
 }
@@ -186,7 +187,7 @@ static void test_next_plan(void **state)
 		form(3);
 		assert_int_equal(g.generation, 2);
 		assert_int_equal(wished.ranks, 3);
-		assert_string_equal(wished.hosts[2], "h2");
+		assert_string_equal(wished.where[2], "10.0.0.2");
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
 		assert_int_equal(ask(1, 0), ANSWER_PLAN);
@@ -255,7 +256,7 @@ static void test_shrinks(void **state)
 	assert_int_equal(g.generation, 2);
 	assert_int_equal(g.members, 0xd);
 	assert_int_equal(wished.ranks, 3);
-	assert_string_equal(wished.hosts[1], "h2");
+	assert_string_equal(wished.where[1], "10.0.0.2");
 	ask(3, 1);
 	assert_true(answer.rank == 2 && answer.size == 3);
 }
