@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that ask a controller, in a build that cannot. */
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "cli/status.h"
 #include "cli/top.h"
 
@@ -58,4 +59,12 @@ int top_controller(const char *controller, double every, bool once, bool json)
 	(void)once;
 	(void)json;
 	return left_out("top --controller");
+}
+
+int explain_job(const char *job, const char *controller, bool json)
+{
+	(void)job;
+	(void)controller;
+	(void)json;
+	return left_out("explain JOB");
 }

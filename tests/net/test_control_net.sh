@@ -66,6 +66,12 @@ api GET "/v1/jobs/$job" >"$work/job"
 check "... and it is told what limits it: $(jq -r '.communicators[0].verdict.limit' "$work/job")" \
 	test "$(jq '.communicators[0].verdict | .rate_bps > 0 and .rate_bps <= .bound_bps * 1.001' "$work/job")" = true
 
+TRIB_CONTROLLER=$join on h2 "$trib" explain "$job" >"$work/explained"
+check "trib explain says the bound and the limit" \
+	test "$(grep -cE 'no choice of trees|What limits the plan: .+' "$work/explained")" = 2
+check "... and keeps the cookie to itself" \
+	test "$(TRIB_CONTROLLER=$join on h2 "$trib" explain --json "$job" | grep -c "$cookie")" = 0
+
 # A partition: the node is cut off, then comes back.
 on s2 ip link set "$(on s2 ip -o route get "$(address s1)" | sed 's/.* dev \([^ ]*\).*/\1/')" down
 check "a node that is cut off is silent" wait_for 5 node_is s2 silent
