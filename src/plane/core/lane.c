@@ -345,6 +345,9 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		return;
 	}
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
+		lane->missed[header->child] +=
+			(uint64_t)__builtin_popcountll(packet.status.missing[i]);
+		lane->repeated[header->child] += (uint64_t)__builtin_popcountll(repeat[i]);
 		if (!report->young) /* the child knows that they are lost */
 			lane->recent_losses[header->child] +=
 				(uint32_t)__builtin_popcountll(repeat[i]);
