@@ -21,6 +21,7 @@ struct uplink {
 	uint64_t head, tail;
 	uint64_t sent;     /* above every sum that has gone up */
 	uint64_t reported; /* every sum below is in a report */
+	uint64_t end;      /* above every fragment that a child has spoken of */
 	uint64_t told;     /* what was settled when the parent was last told */
 	uint32_t told_at;
 	uint64_t waiting;  /* ranks that the parent waits for, by its last STATUS */
@@ -91,6 +92,8 @@ static inline void uplink_low(struct dense_lane *lane, uint64_t low)
 static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
                                struct dense_cell *cell)
 {
+	if (cell->position >= up->end)
+		up->end = cell->position + 1;
 	if (cell->queued || up->tail - up->head >= lane->cells)
 		return;
 	cell->queued = 1;
@@ -212,6 +215,8 @@ static inline int uplink_is_due(struct uplink *up, const struct dense_lane *lane
 	uint32_t slot = (uint32_t)(group % UPLINK_GROUPS), owed = 0;
 	uint32_t patience = up->rtt_us > UPLINK_PATIENCE_US ? up->rtt_us : UPLINK_PATIENCE_US;
 
+	if (report->base + report->bits > up->end)
+		up->end = report->base + report->bits;
 	if (up->asked[slot].group == group && up->asked[slot].at &&
 	    now_us - up->asked[slot].at < patience)
 		return 0;
@@ -239,6 +244,9 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 
 	if (young > UPLINK_YOUNG_MAX_US)
 		young = UPLINK_YOUNG_MAX_US;
+	/* About no more than our children have begun: who asks for more waits for it. */
+	if (base + bits > up->end)
+		bits = up->end > base ? (uint32_t)(up->end - base) : 0;
 	report->base = base;
 	report->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
 	report->stamp = uplink_stamp(now_us);

@@ -105,7 +105,8 @@ static bool hear(struct trib_comm *comm, int wait_ms, struct hearing *hearing)
 	}
 }
 
-static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t present)
+static trib_status give_up(const struct trib_comm *comm, bool heard,
+                           const struct wire_welcome *welcome)
 {
 	uint64_t all = comm->config.size == 64 ? ~0ull : (1ull << comm->config.size) - 1;
 	char ranks[200], address[64];
@@ -126,7 +127,11 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 			address, comm->config.timeout_s,
 			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
 			address);
-	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
+	if (*welcome->text) /* it is not a rank that is missing */
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "the aggregator at %s did not let us in within %.1f s: %s",
+		                   address, comm->config.timeout_s, welcome->text);
+	comm_list_ranks(all & ~welcome->present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
 	                   ranks, comm->config.size, comm->config.timeout_s, address,
@@ -217,5 +222,5 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			return TRIB_OK;
 		}
 	}
-	return give_up(comm, heard, welcome->present);
+	return give_up(comm, heard, welcome);
 }
