@@ -88,7 +88,7 @@ for only in reduce reduce_scatter broadcast; do
 	run_options='--pool 100K' tree_right "all faults, $only, a small pool" "$three" 6 \
 		--only $only --rounds 30 --seed 112 --max 30000
 done
-check "$(faults lost) packets lost" test "$(faults lost)" -gt 1000
+[ "${TRIB_PLANE:-udp}" = tcp ] || check "$(faults lost) packets lost" test "$(faults lost)" -gt 1000
 end_tribds
 down
 
