@@ -40,7 +40,8 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu)
 	struct nl_request request;
 	struct ifinfomsg info = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 	struct rtattr *linkinfo, *data;
-	uint8_t off = 0;
+	const uint8_t on = 1;
+	const uint64_t tenth = 10; /* of a second */
 
 	nl_start(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
 	link_put_common(&request, bridge, mtu);
@@ -49,7 +50,10 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu)
 	data = nl_nest(&request, IFLA_INFO_DATA);
 	nl_put_u32(&request, IFLA_BR_STP_STATE, 0);
 	nl_put_u32(&request, IFLA_BR_FORWARD_DELAY, 0);
-	nl_put(&request, IFLA_BR_MCAST_SNOOPING, &off, sizeof(off));
+	/* As a switch that knows who hears a group: others' links stay free. Soon after it begins. */
+	nl_put(&request, IFLA_BR_MCAST_SNOOPING, &on, sizeof(on));
+	nl_put(&request, IFLA_BR_MCAST_QUERIER, &on, sizeof(on));
+	nl_put(&request, IFLA_BR_MCAST_QUERY_RESPONSE_INTVL, &tenth, sizeof(tenth));
 	nl_nest_end(&request, data);
 	nl_nest_end(&request, linkinfo);
 	if (nl_talk(bridge->ns->nl, &request) < 0)
