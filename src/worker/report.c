@@ -71,6 +71,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	report->base = base;
 	report->stamp = stamp_of(now);
 	report->bits = (uint32_t)(left < most ? left : most);
+	report->want = stream->want;
 	if (stream->reliable) {
 		; /* what is not here is on its way */
 	} else if (fill_missing(stream, report, true)) {

@@ -33,6 +33,7 @@ struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
 	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
+	uint32_t want;       /* told in reports: how fast we could send; 0: unknown */
 	struct early *early; /* reliable: results of rounds that are not posted yet, by cell */
 
 	uint64_t done;      /* every fragment below is finished here */

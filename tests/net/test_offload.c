@@ -106,5 +106,6 @@ int main(void)
 		return 77;
 	}
 	printf("without offloads: %ld packets crossed\n", packets);
-	return packets == BATCHES * BATCH ? 0 : 1;
+	/* The bridge asks who listens to groups, a packet now and then. */
+	return packets >= BATCHES * BATCH && packets < BATCHES * BATCH + BATCHES ? 0 : 1;
 }

@@ -84,6 +84,17 @@ void cluster_stop(struct cluster *cluster)
 	cluster->aggregator = NULL;
 }
 
+void cluster_stars(const struct cluster *clusters, unsigned n, int ranks, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		used += (size_t)snprintf(out + used, size - used, "%s%u*%s(0-%d)", i ? ";" : "",
+		                         i + 1, clusters[i].address, ranks - 1);
+		demand(used < size);
+	}
+}
+
 uint64_t cluster_count(const struct cluster *cluster, const char *section, const char *name)
 {
 	char text[4096], key[64];
@@ -151,7 +162,7 @@ static void run(const struct cluster *cluster, int size, const trib_options *opt
 
 		if (options)
 			own = *options;
-		if (!cluster->below[0]) /* else TRIB_TREES says where to */
+		if (!own.trees && !cluster->below[0]) /* else TRIB_TREES says where to */
 			own.aggregator = cluster->address;
 		own.has_rank = 1;
 		own.rank = r;

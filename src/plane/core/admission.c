@@ -82,7 +82,7 @@ static void tell_parent(const struct aggregator *aggregator, const struct comm *
 void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned rank)
 {
 	const struct child *child = &comm->children[rank];
-	struct welcome_packet packet = { .header = { .cookie = aggregator->options.cookie,
+	struct welcome_packet packet = { .header = { .cookie = child->cookie,
 		                                     .job = comm->job,
 		                                     .child = (uint8_t)rank,
 		                                     .pos = echo_of(&child->join) } };
@@ -116,11 +116,12 @@ void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, cons
 	struct {
 		struct wire_header header;
 		struct wire_join join;
-	} to = { .header = { .cookie = aggregator->options.cookie, .job = comm->job } };
+	} to = { .header = { .job = comm->job } };
 
 	for (uint64_t left = comm->present; left; left &= left - 1) {
 		const struct child *child = &comm->children[__builtin_ctzll(left)];
 
+		to.header.cookie = child->cookie;
 		to.header.child = (uint8_t)child->join.rank;
 		to.join = child->join;
 		refuse(aggregator, &to.header, child->asked_bytes, &child->address, "%s", why);
@@ -138,6 +139,19 @@ static void answer_wait(struct aggregator *aggregator, const struct wire_header 
 		                         .welcome = { .verdict = WIRE_WAIT } };
 
 	send_welcome(aggregator, &packet, bytes, to);
+}
+
+bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie)
+{
+	uint64_t own = aggregator->options.cookie;
+	bool good;
+
+	pthread_mutex_lock(&aggregator->secret_lock);
+	good = cookie == own && (own || !aggregator->has_secret);
+	if (!good && aggregator->has_secret)
+		good = cookie == secret_cookie(&aggregator->secret, job);
+	pthread_mutex_unlock(&aggregator->secret_lock);
+	return good;
 }
 
 /* A name from the network goes into logs and JSON. */
@@ -329,6 +343,7 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 	child = &comm->children[join->rank];
 	child->asked_at = aggregator->threads[0].now;
 	child->asked_bytes = bytes;
+	child->cookie = header->cookie;
 	if (comm->running || comm->parent.asking) {
 		admission_answer(aggregator, comm, join->rank);
 		return;

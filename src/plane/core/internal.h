@@ -42,6 +42,7 @@ struct counters {
 struct child {
 	struct wire_join join;      /* as it asked to be let in */
 	struct udp_address address; /* of its lane 0 */
+	uint64_t cookie;            /* that it has shown */
 	uint64_t asked_at;          /* when it last asked */
 	uint32_t asked_bytes;       /* and with how long a packet: answers are as long */
 };
@@ -214,6 +215,9 @@ struct aggregator {
 	_Atomic bool stop;
 	unsigned n_threads;
 	struct thread threads[THREADS_MAX];
+	pthread_mutex_t secret_lock; /* taken for visitors only */
+	struct secret secret;
+	bool has_secret;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -225,6 +229,8 @@ struct aggregator {
 };
 
 /* admission.c */
+/* Who shows it is let in to this job. */
+bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie);
 void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
                    const struct udp_address *from);
 

@@ -62,7 +62,7 @@ static void send_join(struct aggregator *aggregator, struct comm *comm, uint32_t
 	struct join_packet packet = {
 		.header = { .magic = WIRE_MAGIC,
 		            .type = WIRE_JOIN,
-		            .cookie = aggregator->options.cookie,
+		            .cookie = comm->children[comm->first.rank].cookie,
 		            .job = comm->job,
 		            .child = parent->child },
 		.join = { .key = comm->key,
@@ -207,7 +207,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 	char address[64], why[WIRE_TEXT_MAX];
 	struct parent *parent;
 
-	if (!comm || header->cookie != aggregator->options.cookie)
+	if (!comm || header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
 	parent = &comm->parent;
 	parent->heard_at = aggregator->threads[0].now;

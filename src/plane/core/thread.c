@@ -126,7 +126,7 @@ static bool take_visitor(struct thread *thread, const struct wire_header *header
 		thread->counters.drops[DROP_LANE]++;
 		return false;
 	}
-	if (header->cookie != thread->aggregator->options.cookie) {
+	if (!cookie_is_good(thread->aggregator, header->job, header->cookie)) {
 		thread->counters.drops[DROP_COOKIE]++;
 		return false;
 	}
