@@ -102,14 +102,17 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 }
 
 /* What every child can bear is what all get. */
-void registry_settle(struct comm *comm)
+void registry_settle(const struct aggregator *aggregator, struct comm *comm)
 {
+	uint64_t limit = aggregator->options.pool_bytes;
+	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+
 	comm->payload = WIRE_PAYLOAD_MAX;
 	comm->lanes = THREADS_MAX;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
-	for (uint64_t left = comm->present; left; left &= left - 1) {
-		const struct wire_join *join = &comm->children[__builtin_ctzll(left)].join;
+	for (uint64_t c = comm->present; c; c &= c - 1) {
+		const struct wire_join *join = &comm->children[__builtin_ctzll(c)].join;
 		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
 
 		if (join->payload < comm->payload)
@@ -121,6 +124,9 @@ void registry_settle(struct comm *comm)
 		if (dead_after_ms < comm->dead_after_ms)
 			comm->dead_after_ms = dead_after_ms;
 	}
+	/* All of a tree have the same cells, so that nobody is ahead of anybody's window. */
+	if (limit && comm->pool_bytes > left)
+		comm->pool_bytes = left;
 	if (!comm->parent.joined)
 		return;
 	comm->payload = comm->parent.payload;
@@ -145,17 +151,14 @@ static void retire_older(struct aggregator *aggregator, const struct comm *comm)
 bool registry_start(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lanes[THREADS_MAX] = { NULL };
-	uint64_t cells, limit = aggregator->options.pool_bytes, left;
+	uint64_t cells;
 	uint32_t stride;
 	char text[64];
 
-	registry_settle(comm);
+	registry_settle(aggregator, comm);
 	retire_older(aggregator, comm);
 	stride = WIRE_HEADER + comm->payload;
 	cells = comm->pool_bytes / comm->lanes / stride;
-	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
-	if (limit && cells > left / comm->lanes / stride)
-		cells = left / comm->lanes / stride;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
