@@ -29,6 +29,7 @@
 #include <stddef.h>
 
 #define DENSE_EMPTY (~0ull)
+#define DENSE_TURN 16u /* fragments */
 
 enum dense_verdict {
 	DENSE_ADDED,     /* in the sum, which still waits for others */
@@ -87,10 +88,17 @@ static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t fro
 	return from == WIRE_ALL ? lane->members : dense_bit(from);
 }
 
+/* Is it time to look where the window begins, now that this fragment is complete? */
+static inline int dense_is_turn(const struct dense_lane *lane, uint64_t position)
+{
+	return lane->cells < 64 * DENSE_TURN || position % DENSE_TURN == 0;
+}
+
 /*
  * Where the window begins, from the acknowledgements. Not done with each of
- * them: when a cell completes, when one seems to be ahead, and when a report
- * is answered is soon enough. Members are children 0 to n - 1.
+ * them: when a cell completes, in large pools when every sixteenth does, when
+ * one seems to be ahead, and when a report is answered is soon enough. Members
+ * are children 0 to n - 1.
  */
 static inline void dense_update_low(struct dense_lane *lane)
 {
@@ -227,7 +235,7 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 	else
 		return how;
 	how = dense_enter(lane, cell, packet, bytes, how);
-	if (how == DENSE_COMPLETE)
+	if (how == DENSE_COMPLETE && dense_is_turn(lane, wire_position(packet)))
 		dense_update_low(lane);
 	return how;
 }

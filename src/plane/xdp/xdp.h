@@ -15,8 +15,6 @@
 #include "path/udp.h"
 #include "plane/xdp/bpf/shared.h"
 
-/* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
-#define XDP_PAYLOAD_MAX 1696u
 #define XDP_INTERFACES_MAX 128u
 
 struct xdp_plane;

@@ -31,6 +31,9 @@
 #define IP_FRAGMENT 0x3fff /* more to come, or not the first */
 #define VLAN_TAGS 2
 #define COPYING 64 /* a power of two */
+#define LINE 64    /* bytes of a cache's line */
+#define LONG 1024  /* bytes of a fragment, and cells of a pool: */
+#define MANY 1024  /* from here on it is worth the while to fetch lines together */
 #define ALWAYS static __always_inline
 
 /* Beside the engine's verdicts. */
@@ -271,16 +274,21 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 			SIX(DO, 0);                                                                \
 			NEXT(6);                                                                   \
 		}                                                                                  \
-		if (HAVE(1))                                                                       \
+		if (HAVE(4)) {                                                                     \
 			WORD(DO, 0, r0, r1);                                                       \
-		if (HAVE(2))                                                                       \
 			WORD(DO, 1, r1, r2);                                                       \
-		if (HAVE(3))                                                                       \
 			WORD(DO, 2, r2, r3);                                                       \
-		if (HAVE(4))                                                                       \
 			WORD(DO, 3, r3, r4);                                                       \
-		if (HAVE(5))                                                                       \
-			WORD(DO, 4, r4, r5);                                                       \
+			if (HAVE(5))                                                               \
+				WORD(DO, 4, r4, r5);                                               \
+		} else if (HAVE(2)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+			WORD(DO, 1, r1, r2);                                                       \
+			if (HAVE(3))                                                               \
+				WORD(DO, 2, r2, r3);                                               \
+		} else if (HAVE(1)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+		}                                                                                  \
 		KEEP;                                                                              \
 		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },               \
 		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);            \
@@ -478,6 +486,26 @@ ALWAYS int cell_lock(struct xdp_cell *cell)
 ALWAYS void cell_unlock(struct xdp_cell *cell)
 {
 	__sync_lock_test_and_set(&cell->state.lock, 0);
+}
+
+/*
+ * Reads a word of each cache line of the sum, to no end: in a large pool they
+ * are all missing, and are fetched together now instead of one by one later.
+ * Before the lock, which waits for all that comes before it.
+ */
+ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell, __u32 bytes)
+{
+	const volatile __u64 *words = (const volatile __u64 *)cell;
+	__u32 room = settings.payload;
+
+	if (bytes < LONG || lane->dense.cells < MANY)
+		return;
+	/* `room` is known when the program is loaded: the questions are not in it then. */
+	_Pragma("clang loop unroll(full)") for (__u32 at = LINE; at < XDP_PAYLOAD_MAX; at += LINE)
+	{
+		if (at <= room)
+			(void)words[at / 8];
+	}
 }
 
 /* The cell of a fragment, with the lane that it belongs to. */
@@ -764,6 +792,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	cell = bpf_map_lookup_elem(pool, &index);
 	if (!cell)
 		return XDP_PASS;
+	cell_fetch(lane, cell, frame.bytes);
 	if (!cell_lock(cell)) {
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
@@ -800,7 +829,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	count->added += contributors - 1;
 	count->payload += (__u64)contributors * frame.bytes;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	update_low(slot);
+	if (dense_is_turn(&lane->dense, wire_position(header)))
+		update_low(slot);
 	return send_sum(ctx, lane, cell, &frame, slot);
 }
 

@@ -8,6 +8,8 @@
 
 #define XDP_COMMS 32u /* communicators with a higher id are summed in user space */
 #define XDP_LANES (XDP_COMMS * WIRE_LANES_MAX)
+/* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
+#define XDP_PAYLOAD_MAX 1696u
 #define XDP_HEAD_MAX 72u /* Ethernet, two VLAN tags, IPv6, UDP: 70, and room */
 #define XDP_GROUP WIRE_CHILDREN_MAX
 #define XDP_ROUTES (WIRE_CHILDREN_MAX + 1)
