@@ -54,12 +54,19 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	return comm;
 }
 
+/* What a cell of the communicator takes of the aggregator's memory. */
+static uint64_t cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+{
+	return aggregator->xdp ? sizeof(struct xdp_cell) + xdp_room(aggregator->xdp)
+	                       : WIRE_HEADER + comm->payload;
+}
+
 void registry_retire(struct aggregator *aggregator, struct comm *comm)
 {
 	comm->retired = true;
 	if (!comm->running)
 		return;
-	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * (WIRE_HEADER + comm->payload);
+	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * cell_bytes(aggregator, comm);
 	for (unsigned lane = 0; lane < comm->lanes; lane++)
 		thread_post(&aggregator->threads[lane], comm->id, NULL);
 }
@@ -93,10 +100,15 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         interface);
 }
 
-/* What every rank can bear is what all get. */
-static void settle_wishes(struct comm *comm)
+/*
+ * What every rank can bear is what all get. Where the kernel sums, so much as
+ * it can sum: a longer fragment would be for user space.
+ */
+static void settle_wishes(const struct aggregator *aggregator, struct comm *comm)
 {
 	comm->payload = WIRE_PAYLOAD_MAX;
+	if (aggregator->xdp)
+		comm->payload = xdp_room(aggregator->xdp);
 	comm->lanes = THREADS_MAX;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
@@ -120,14 +132,14 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lanes[THREADS_MAX] = { NULL };
 	uint64_t cells, limit = aggregator->options.pool_bytes, left;
-	uint32_t stride;
+	uint64_t step;
 
-	settle_wishes(comm);
-	stride = WIRE_HEADER + comm->payload;
-	cells = comm->pool_bytes / comm->lanes / stride;
+	settle_wishes(aggregator, comm);
+	step = cell_bytes(aggregator, comm);
+	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
 	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
-	if (limit && cells > left / comm->lanes / stride)
-		cells = left / comm->lanes / stride;
+	if (limit && cells > left / comm->lanes / step)
+		cells = left / comm->lanes / step;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
@@ -150,7 +162,7 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	for (unsigned i = 0; i < comm->lanes; i++)
 		thread_post(&aggregator->threads[i], comm->id, lanes[i]);
 	comm->running = true;
-	aggregator->pools += (uint64_t)comm->cells * comm->lanes * stride;
+	aggregator->pools += (uint64_t)comm->cells * comm->lanes * step;
 	log_info(
 		"job %u: communicator %u of %u ranks runs: %u lanes, %u fragments of %u bytes each",
 		comm->job, comm->id, comm->size, comm->lanes, comm->cells, comm->payload);

@@ -28,6 +28,8 @@ struct xdp_options {
 
 /* Is this build able to? */
 bool xdp_is_built(void);
+/* Bytes of payload that a cell has room for; a fragment that is longer is for user space. */
+uint32_t xdp_room(const struct xdp_plane *plane);
 
 /* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM where the kernel does not let us. */
 trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);
