@@ -41,7 +41,7 @@ _trib() {
 		;;
 	--plane)
 		if [[ ${COMP_WORDS[1]} == bench ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic udp tcp tcp-copied" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
 			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
 		fi
