@@ -82,6 +82,10 @@ const struct setting settings[SETTINGS_N] = {
 	                  NULL },
 	[SETTING_LOG] = { "TRIB_LOG", "notice", SETTING_TEXT,
 	                  "what is logged to stderr: error, warn, notice, info or debug", NULL },
+	[SETTING_CONTROLLER] = { "TRIB_CONTROLLER", NULL, SETTING_TEXT,
+	                         "host:port of the controller, which gives workers their trees "
+	                         "where no aggregator is named",
+	                         NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -497,7 +501,7 @@ trib_status setting_check(enum setting_id id)
 
 	if (!text)
 		return TRIB_OK;
-	if (id == SETTING_AGGREGATOR) {
+	if (id == SETTING_AGGREGATOR || id == SETTING_CONTROLLER) {
 		colon = strrchr(text, ':');
 		return colon > text && colon[1] ? TRIB_OK : setting_fail(id);
 	}
