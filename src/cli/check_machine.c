@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/check.h"
 #include "base/settings.h"
+#include "control/control.h"
 #include "net/fault.h"
 
 #include <errno.h>
@@ -177,6 +178,18 @@ static void check_faults(struct check *check)
 		           "left out of this build; only tests need it");
 }
 
+static void check_control(struct check *check)
+{
+	if (control_is_built())
+		check_tell(check, CHECK_OK, "control plane", NULL,
+		           "built in: tribd takes --controller and --join");
+	else
+		check_tell(check, CHECK_WARN, "control plane",
+		           "install libmicrohttpd-dev, libjansson-dev, libsqlite3-dev, "
+		           "libcurl4-gnutls-dev and libgnutls28-dev, and build again",
+		           "left out of this build; jobs run without, from TRIB_AGGREGATOR alone");
+}
+
 static void check_settings(struct check *check)
 {
 	unsigned wrong = 0;
@@ -201,5 +214,6 @@ void check_machine(struct check *check)
 	check_rcvbuf(check);
 	check_cores(check);
 	check_faults(check);
+	check_control(check);
 	check_settings(check);
 }

@@ -152,8 +152,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	case WIRE_STATUS: {
 		const struct wire_status *status = wire_payload(header);
 
-		if (header->child == WIRE_ALL) { /* to everyone: only the window */
-			stream_on_low(&lane->stream, status->low);
+		if (header->child == WIRE_ALL) { /* to everyone */
+			stream_on_news(&lane->stream, header, now);
 		} else {
 			take_rate(lane, status);
 			stream_on_status(&lane->stream, header, now);

@@ -29,9 +29,14 @@
 		}                                                                         \
 	} while (0)
 
+#define CLUSTER_BELOW 3
+
+/* With TRIB_TEST_TREE in the environment there are aggregators below, in two levels. */
 struct cluster {
 	struct aggregator *aggregator;
 	char address[32];
+	struct aggregator *below[CLUSTER_BELOW]; /* NULL: none */
+	char addresses[CLUSTER_BELOW][32];
 };
 
 /* With TRIB_TEST_SHORT in the environment the same lines run on less. */

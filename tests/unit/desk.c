@@ -153,7 +153,7 @@ void desk_stop(struct desk *desk)
 
 void desk_kill_one(struct desk *desk, uint64_t seed)
 {
-	struct cluster dead = { NULL, "" };
+	struct cluster dead = { .aggregator = NULL };
 
 	pthread_mutex_lock(&desk->lock);
 	for (unsigned i = 0; i < DESK_PLACES && !dead.aggregator; i++) {

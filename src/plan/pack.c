@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/pack.h"
+
+#define NOBODY UINT32_MAX
+#define UNITS_MAX 10000000.0 /* more than any host has use for */
+#define STEPS_FINE 40        /* of one percent, from the bound down */
+#define STEPS_COARSE 60      /* of ten */
+#define CLOSER 10            /* halvings of the step in which the fastest was found */
+
+static int32_t units(double bps, double unit)
+{
+	return (int32_t)floor(fmin(bps / unit * (1 + 1e-9), UNITS_MAX));
+}
+
+static int32_t least(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What the host could take away in a tree, had it as many children as it likes. */
+static int32_t host_room(const struct pack *pack, uint32_t i, int32_t weight, bool is_root)
+{
+	const struct model *model = pack->model;
+	const struct pack_host *host = &pack->hosts[i];
+	enum model_kind kind = model->caps[i].kind;
+	int32_t in = host->in / weight, out = host->out / weight, room = host->cpu / weight - 1;
+	/* What a place costs beside the streams that it takes away; see model_cost. */
+	int32_t beside = (kind == MODEL_SERVER ? 2 : 0) - is_root;
+
+	if (kind == MODEL_SWITCH)
+		return in >= 1 && out >= 1 ? room : 0;
+	room = least(room, in - beside);
+	if (!model->multicast)
+		return least(room, out - beside);
+	return out >= (kind == MODEL_SERVER ? 2 : 1) - is_root ? room : 0;
+}
+
+/* And with as many as it may have. */
+static int32_t host_take(const struct pack *pack, uint32_t i, int32_t weight, bool is_root)
+{
+	return least(host_room(pack, i, weight, is_root), (int32_t)pack->model->children - 1);
+}
+
+static void host_charge(struct pack *pack, uint32_t i, unsigned take, int32_t weight, bool is_root)
+{
+	struct model_cost cost = model_cost(pack->model, pack->model->caps[i].kind, take, is_root);
+
+	pack->hosts[i].in -= (int32_t)cost.in * weight;
+	pack->hosts[i].out -= (int32_t)cost.out * weight;
+	pack->hosts[i].cpu -= (int32_t)cost.cpu * weight;
+}
+
+/*
+ * Two buckets for each number of streams that a place can take away: for those
+ * that could take one more at the root, and for those that could not. Above
+ * these, who has room for several full places, by how many: who has most left
+ * goes first, so that no host is used up while others have to carry all the rest.
+ * Level 0 is for those that are of use as a root only.
+ */
+static void bucket_put(struct pack *pack, uint32_t i, int32_t weight)
+{
+	int32_t room = host_room(pack, i, weight, false), level = room;
+	int32_t most = (int32_t)pack->model->children - 1;
+	bool gains = host_room(pack, i, weight, true) > room && room < most;
+	uint32_t *bucket;
+
+	(*pack->steps)++;
+	if (room < 1 && host_room(pack, i, weight, true) < 1)
+		return;
+	if (room > most)
+		level = most + least(room / most, PACK_FULL_MAX);
+	bucket = &pack->buckets[2 * (level < 0 ? 0 : level) + !gains];
+	pack->hosts[i].next = *bucket;
+	*bucket = i;
+}
+
+/* All hosts into the buckets that trees of this weight take them from. */
+static void buckets_fill(struct pack *pack, int32_t weight)
+{
+	for (unsigned b = 0; b < PACK_BUCKETS(pack->model->children); b++)
+		pack->buckets[b] = NOBODY;
+	for (uint32_t i = pack->model->n; i-- > 0;)
+		if (pack->hosts[i].cpu > weight)
+			bucket_put(pack, i, weight);
+}
+
+/* The bucket of the largest places, -1: there are none. */
+static int bucket_top(const struct pack *pack)
+{
+	int top = (int)PACK_BUCKETS(pack->model->children) - 1;
+
+	while (top >= 0 && pack->buckets[top] == NOBODY)
+		top--;
+	return top;
+}
+
+/* From the first of at least this level, whoever is there; one is. */
+static int bucket_from(const struct pack *pack, int level)
+{
+	int bucket = 2 * level;
+
+	while (pack->buckets[bucket] == NOBODY)
+		bucket++;
+	return bucket;
+}
+
+/* Whose place becomes the root: of the largest or the smallest, one that gains by it. */
+static int bucket_root(const struct pack *pack, int top, bool small)
+{
+	int gains = small ? 0 : top & ~1;
+
+	while (gains <= top && pack->buckets[gains] == NOBODY)
+		gains += 2;
+	if (gains <= top)
+		return gains;
+	return small ? bucket_from(pack, 0) : top;
+}
+
+/* What every host has, in units; false where it cannot be enough. */
+static bool hosts_count(struct pack *pack, unsigned all, double unit)
+{
+	const struct model *model = pack->model;
+	double rate = unit * all, takes = all;
+
+	*pack->steps += model->n;
+	for (uint32_t i = 0; i < model->n; i++) {
+		const struct model_host *host = &model->caps[i];
+		struct pack_host *left = &pack->hosts[i];
+
+		left->in = units(fmax(model_spare(host, host->in, rate), 0), unit);
+		left->out = units(fmax(model_spare(host, host->out, rate), 0), unit);
+		left->cpu = units(host->cpu, unit);
+		takes += fmin(left->cpu, host->kind == MODEL_SWITCH ? UNITS_MAX : left->in);
+	}
+	return takes >= (double)all * (model->workers - 1);
+}
+
+static bool place_take(struct pack *pack, struct shape *shape, unsigned bucket, int32_t weight,
+                       unsigned *need, bool is_root)
+{
+	uint32_t i = pack->buckets[bucket];
+	unsigned take = (unsigned)host_take(pack, i, weight, is_root);
+
+	pack->buckets[bucket] = pack->hosts[i].next;
+	take = take < *need ? take : *need;
+	*need -= take;
+	host_charge(pack, i, take, weight, is_root);
+	return shape_add(shape, i, take);
+}
+
+/* A tree of the largest places there are; the last place is the smallest that will do. */
+static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, double unit,
+                      bool small_root)
+{
+	unsigned need = pack->model->workers - 1, first = shape->n_places;
+	bool is_root = true;
+
+	shape_start(shape, weight * unit);
+	for (; need; is_root = false) {
+		int bucket = bucket_top(pack);
+
+		if (bucket < 0 || (bucket < 2 && !is_root))
+			return false;
+		if (is_root)
+			bucket = bucket_root(pack, bucket, small_root);
+		else if ((unsigned)bucket / 2 > need)
+			bucket = bucket_from(pack, (int)need);
+		if (!place_take(pack, shape, (unsigned)bucket, weight, &need, is_root))
+			return false;
+	}
+	/* A host is in a tree once: only now may it be taken again. */
+	for (unsigned i = first; i < shape->n_places; i++)
+		bucket_put(pack, shape->places[i].host, weight);
+	return shape_arrange(pack->model, shape, shape->n_trees - 1) <= pack->model->depth;
+}
+
+static bool trees_fill(struct pack *pack, struct shape *shape, unsigned trees, unsigned weight,
+                       double unit, bool small_root)
+{
+	buckets_fill(pack, (int32_t)weight);
+	for (unsigned t = 0; t < trees; t++)
+		if (!tree_fill(pack, shape, (int32_t)weight, unit, small_root))
+			return false;
+	return true;
+}
+
+static unsigned mix_units(const struct pack_mix *mix)
+{
+	return mix->heavy * mix->heavy_weight + mix->light * mix->light_weight;
+}
+
+bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struct shape *shape)
+{
+	shape_clear(shape);
+	return hosts_count(pack, mix_units(mix), unit) &&
+	       trees_fill(pack, shape, mix->heavy, mix->heavy_weight, unit, mix->small_root) &&
+	       trees_fill(pack, shape, mix->light, mix->light_weight, unit, mix->small_root);
+}
+
+double pack_search(struct pack *pack, const struct pack_mix *mix, double most, struct shape *shape)
+{
+	double fits = most / mix_units(mix), fails = fits;
+
+	/* Not by halves from the start: where a rate does not fit, a higher one may. */
+	for (unsigned i = 0; !pack_fill(pack, mix, fits, shape); i++) {
+		if (i == STEPS_FINE + STEPS_COARSE)
+			return 0;
+		fails = fits;
+		fits *= i < STEPS_FINE ? 0.99 : 0.9;
+	}
+	for (unsigned i = 0; i < CLOSER && fails > fits; i++) {
+		double middle = (fits + fails) / 2;
+
+		if (pack_fill(pack, mix, middle, shape))
+			fits = middle;
+		else
+			fails = middle;
+	}
+	return pack_fill(pack, mix, fits, shape) ? fits : 0;
+}

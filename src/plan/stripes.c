@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/bound.h"
+#include "plan/carve.h"
+#include "plan/load.h"
+#include "plan/pack.h"
+#include "plan/stars.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STEPS_MAX 8000000u /* enough looking around, where there is a plan: a quarter second */
+#define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
+#define NEAR 0.005         /* the bound: not worth to look further */
+#define ALIKE 0.002        /* plans that differ by less are judged by their form */
+
+/* All memory of a plan. */
+struct stripes {
+	struct model model;
+	struct pack pack;
+	struct shape best, trial;
+	struct load *loads;
+	uint32_t *leaf, *slots;
+	struct plan_verdict *verdict;
+	struct load_verdict judged; /* of the best */
+};
+
+static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
+                            const struct plan_limits *limits)
+{
+	size_t used = 0, places = (size_t)n * limits->trees;
+	struct model *model = &stripes->model;
+
+	model->n = n;
+	model->caps = carve(work, &used, n, sizeof(*model->caps));
+	model->ranks = carve(work, &used, n, sizeof(*model->ranks));
+	model->order = carve(work, &used, n, sizeof(*model->order));
+	stripes->loads = carve(work, &used, n, sizeof(*stripes->loads));
+	stripes->leaf = carve(work, &used, n, sizeof(*stripes->leaf));
+	stripes->slots = carve(work, &used, n, sizeof(*stripes->slots));
+	stripes->pack.hosts = carve(work, &used, n, sizeof(*stripes->pack.hosts));
+	stripes->pack.buckets =
+		carve(work, &used, PACK_BUCKETS(limits->children), sizeof(*stripes->pack.buckets));
+	stripes->best.places = carve(work, &used, places, sizeof(*stripes->best.places));
+	stripes->trial.places = carve(work, &used, places, sizeof(*stripes->trial.places));
+	stripes->best.places_max = stripes->trial.places_max = (unsigned)places;
+	return used;
+}
+
+size_t plan_work_bytes(unsigned n, const struct plan_limits *limits)
+{
+	struct stripes stripes = { 0 };
+
+	return stripes_carve(&stripes, NULL, n, limits);
+}
+
+static trib_status limits_check(const struct plan_limits *limits, unsigned n, unsigned most)
+{
+	if (!n || n > PLAN_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "a plan is for 1 to %u hosts, not %u",
+		                   PLAN_HOSTS_MAX, n);
+	if (!limits->trees || limits->trees > most)
+		return status_fail(TRIB_ERR_ARGUMENT, "a plan has 1 to %u trees, not %u", most,
+		                   limits->trees);
+	if (limits->children < 2 || limits->children > PLAN_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "an aggregator has 2 to %u children, not %u",
+		                   PLAN_HOSTS_MAX, limits->children);
+	if (!limits->depth || !(limits->core_bps > 0))
+		return status_fail(TRIB_ERR_ARGUMENT, "a plan needs a depth and a rate for each "
+		                                      "core above 0");
+	return TRIB_OK;
+}
+
+static unsigned shape_depth(const struct model *model, struct shape *shape)
+{
+	unsigned depth = 0;
+
+	for (unsigned t = 0; t < shape->n_trees; t++) {
+		unsigned of_tree = shape_arrange(model, shape, t);
+
+		depth = of_tree > depth ? of_tree : depth;
+	}
+	return depth;
+}
+
+/* Faster is better; among those alike the shallower one, then the one of fewer trees. */
+static bool trial_is_better(const struct stripes *stripes, double rate, unsigned depth)
+{
+	const struct plan_verdict *best = stripes->verdict;
+
+	if (rate > best->rate_bps * (1 + ALIKE) || rate < best->rate_bps * (1 - ALIKE))
+		return rate > best->rate_bps;
+	return depth != best->depth ? depth < best->depth : stripes->trial.n_trees < best->trees;
+}
+
+static void trial_judge(struct stripes *stripes)
+{
+	unsigned depth = shape_depth(&stripes->model, &stripes->trial);
+	struct load_verdict judged = load_rate(&stripes->model, &stripes->trial, stripes->loads,
+	                                       stripes->leaf, stripes->slots);
+
+	if (depth > stripes->model.depth || !trial_is_better(stripes, judged.rate, depth))
+		return;
+	stripes->verdict->rate_bps = judged.rate;
+	stripes->verdict->depth = depth;
+	stripes->verdict->trees = stripes->trial.n_trees;
+	stripes->judged = judged;
+	shape_copy(&stripes->best, &stripes->trial);
+}
+
+/* One worker has nobody to sum with, but a plan all the same. */
+static void plan_alone(struct stripes *stripes)
+{
+	const struct model *model = &stripes->model;
+
+	for (uint32_t i = 0; i < model->n; i++) {
+		if (!(model->caps[i].cpu > 0))
+			continue;
+		shape_clear(&stripes->trial);
+		shape_start(&stripes->trial, 1);
+		shape_add(&stripes->trial, i, 0);
+		trial_judge(stripes);
+	}
+}
+
+static void mix_try(struct stripes *stripes, struct pack_mix mix)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		mix.small_root = i;
+		if (pack_search(&stripes->pack, &mix, stripes->verdict->within_bps,
+		                &stripes->trial) > 0)
+			trial_judge(stripes);
+	}
+}
+
+static bool is_near_bound(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps >= verdict->within_bps * (1 - NEAR);
+}
+
+/* By steps and not by a clock: the same hosts get the same plan. */
+static bool is_weary(const struct plan_verdict *verdict)
+{
+	return verdict->rate_bps > 0 && verdict->steps > STEPS_MAX;
+}
+
+/* Unlike rates, for hosts whose links are no multiple of one rate. */
+static void mixes_try(struct stripes *stripes)
+{
+	unsigned trees = stripes->model.trees;
+
+	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
+		for (unsigned other = 1; other < weight; other++)
+			for (unsigned light = 1; light < trees; light += 1 + light / 4) {
+				if (is_near_bound(stripes->verdict) || is_weary(stripes->verdict))
+					return;
+				mix_try(stripes, (struct pack_mix){ .heavy = trees - light,
+				                                    .heavy_weight = weight,
+				                                    .light = light,
+				                                    .light_weight = other });
+			}
+}
+
+static void plan_search(struct stripes *stripes)
+{
+	const struct model *model = &stripes->model;
+	struct plan_verdict *verdict = stripes->verdict;
+
+	if (stars_fill(model, &stripes->trial, &verdict->steps))
+		trial_judge(stripes);
+	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
+	if (verdict->depth == 1 && is_near_bound(verdict))
+		return;
+	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
+		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
+	mixes_try(stripes);
+}
+
+static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
+{
+	const struct model *model = &stripes->model;
+	struct plan_verdict *verdict = stripes->verdict;
+	char what[160];
+
+	if (bound->by_worker) {
+		load_name(model, bound->host,
+		          model->caps[bound->host].in < model->caps[bound->host].out ? LOAD_IN
+		                                                                     : LOAD_OUT,
+		          what, sizeof(what));
+		snprintf(verdict->bounded, sizeof(verdict->bounded),
+		         "%s, which everything that is summed has to pass", what);
+	} else {
+		snprintf(verdict->bounded, sizeof(verdict->bounded),
+		         "what all hosts that may aggregate can take in together");
+	}
+	load_name(model, stripes->judged.host, stripes->judged.what, what, sizeof(what));
+	snprintf(verdict->limit, sizeof(verdict->limit), "%s", what);
+}
+
+static unsigned aggregators_count(struct stripes *stripes)
+{
+	const struct shape *shape = &stripes->best;
+	unsigned count = 0;
+
+	memset(stripes->slots, 0, stripes->model.n * sizeof(*stripes->slots));
+	for (unsigned i = 0; i < shape->n_places; i++)
+		count += !stripes->slots[shape->places[i].host]++;
+	return count;
+}
+
+static void verdict_fill(struct stripes *stripes)
+{
+	struct plan_verdict *verdict = stripes->verdict;
+	const struct model *model = &stripes->model;
+	struct bound bound = bound_find(model, &verdict->steps);
+
+	verdict->workers = model->workers;
+	verdict->bound_bps = bound.rate;
+	verdict->within_bps = bound.within;
+	if (model->workers == 1) {
+		plan_alone(stripes);
+		verdict->bound_bps = verdict->within_bps = verdict->rate_bps;
+		verdict->star_bps = verdict->ring_bps = verdict->rate_bps;
+	} else {
+		verdict->star_bps = bound_star(model);
+		verdict->ring_bps = bound_ring(model);
+		plan_search(stripes);
+	}
+	verdict->aggregators = aggregators_count(stripes);
+	verdict_explain(stripes, &bound);
+}
+
+trib_status plan_stripes(const struct plan_host *hosts, unsigned n,
+                         const struct plan_limits *limits, void *work, size_t work_bytes,
+                         struct forest *out, struct plan_verdict *verdict)
+{
+	struct stripes stripes = { .model.hosts = hosts, .verdict = verdict };
+	trib_status status = limits_check(limits, n, out ? FOREST_TREES_MAX : PLAN_TREES_MAX);
+
+	*verdict = (struct plan_verdict){ 0 };
+	if (status != TRIB_OK)
+		return status;
+	if (work_bytes < plan_work_bytes(n, limits))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "a plan for %u hosts needs %zu bytes, not %zu", n,
+		                   plan_work_bytes(n, limits), work_bytes);
+	stripes_carve(&stripes, work, n, limits);
+	stripes.pack.model = &stripes.model;
+	stripes.pack.steps = &verdict->steps;
+	if ((status = model_fill(&stripes.model, limits)) != TRIB_OK)
+		return status;
+	if (out && stripes.model.workers > TREE_RANKS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "a forest has up to %u ranks, not %u",
+		                   TREE_RANKS_MAX, stripes.model.workers);
+	verdict_fill(&stripes);
+	if (!(verdict->rate_bps > 0))
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "no host can aggregate: none is allowed to and has an idle core "
+		                   "and memory, or depth %u with %u children is too little for %u "
+		                   "workers",
+		                   limits->depth, limits->children, stripes.model.workers);
+	if (out)
+		shape_forest(&stripes.model, &stripes.best, out);
+	return TRIB_OK;
+}
+
+double plan_seconds(uint64_t bytes, double bps)
+{
+	return bps > 0 ? 8.0 * (double)bytes / bps : INFINITY;
+}
