@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,21 +39,44 @@ static struct desk_gathering *find(struct desk *desk, const struct wire_join *jo
 	return NULL;
 }
 
-/* Stars of unlike shares at the first that are there. */
+static void put(struct desk_gathering *gathering, size_t *used, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void put(struct desk_gathering *gathering, size_t *used, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	*used += (size_t)vsnprintf(gathering->plan + *used, sizeof(gathering->plan) - *used, format,
+	                           args);
+	va_end(args);
+	demand(*used < sizeof(gathering->plan));
+}
+
+/*
+ * Trees of unlike shares at the first that are there: stars, or (every other
+ * plan, where it is wanted) each with one below it that has all ranks but the last.
+ */
 static void make_plan(struct desk *desk, struct desk_gathering *gathering)
 {
 	unsigned ranks = (unsigned)__builtin_popcountll(gathering->members), n = 0;
+	const char *names[DESK_PLACES];
+	bool deep;
 	size_t used = 0;
 
-	for (unsigned i = 0; i < DESK_PLACES && n < desk->trees; i++) {
-		if (!desk->places[i].aggregator)
-			continue;
-		n++;
-		used += (size_t)snprintf(gathering->plan + used, sizeof(gathering->plan) - used,
-		                         "%s%u*%s(0-%u)", n > 1 ? ";" : "", n,
-		                         desk->places[i].address, ranks - 1);
+	for (unsigned i = 0; i < DESK_PLACES; i++)
+		if (desk->places[i].aggregator)
+			names[n++] = desk->places[i].address;
+	deep = desk->deep && gathering->generation % 2 == 0 && n >= 2 && ranks >= 3;
+	demand(n > 0);
+	for (unsigned i = 0; i < n && i < desk->trees; i++) {
+		put(gathering, &used, "%s%u*%s(", i ? ";" : "", i + 1, names[i]);
+		if (deep)
+			put(gathering, &used, "%s(0-%u),%u)", names[(i + 1) % n], ranks - 2,
+			    ranks - 1);
+		else
+			put(gathering, &used, "0-%u)", ranks - 1);
 	}
-	demand(n > 0 && used < sizeof(gathering->plan));
 	gathering->generation++;
 }
 

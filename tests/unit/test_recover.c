@@ -215,7 +215,7 @@ static void *kill_main(void *argument)
 	return NULL;
 }
 
-static void recover_run(unsigned trees, int lanes)
+static void recover_run(unsigned trees, int lanes, bool deep)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
 	const char *given = getenv("TRIB_TEST_SEED"), *rounds = getenv("TRIB_TEST_ROUNDS");
@@ -228,6 +228,7 @@ static void recover_run(unsigned trees, int lanes)
 	job->rounds = rounds ? (unsigned)atoi(rounds) : cluster_is_short() ? 30 : 200;
 	print_message("seed %llu\n", (unsigned long long)job->seed);
 	desk_start(&job->desk, trees + 2, trees);
+	job->desk.deep = deep;
 	pthread_barrier_init(&job->barrier, NULL, RANKS);
 	options.controller = job->desk.address;
 	options.lanes = lanes;
@@ -250,13 +251,20 @@ static void recover_run(unsigned trees, int lanes)
 static void test_one_star(void **state)
 {
 	(void)state;
-	recover_run(1, 1);
+	recover_run(1, 1, false);
 }
 
 static void test_stripes(void **state)
 {
 	(void)state;
-	recover_run(3, 2);
+	recover_run(3, 2, false);
+}
+
+/* Any one of a tree may end: a leaf, or the root. */
+static void test_deep_trees(void **state)
+{
+	(void)state;
+	recover_run(2, 1, true);
 }
 
 int main(void)
@@ -264,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_star),
 		cmocka_unit_test(test_stripes),
+		cmocka_unit_test(test_deep_trees),
 	};
 
 	cluster_environment();
