@@ -102,11 +102,13 @@ typedef struct {
 	uint64_t rate_bps;   /* pace sending to this many bits a second */
 	int lanes;           /* independent streams of a tree, each with its own thread */
 	const char *trees;   /* several aggregators: the text of TRIB_TREES */
+	/* "host:port" of the one that knows the aggregators, instead of any */
+	const char *controller;
 } trib_options;
 
-#define TRIB_OPTIONS_INIT                                             \
-	{                                                             \
-		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
+#define TRIB_OPTIONS_INIT                                                   \
+	{                                                                   \
+		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
 	}
 
 /*
