@@ -58,6 +58,7 @@ static trib_status configure(struct aggregator_options *options, const struct wi
 		                   (unsigned long long)wishes->threads, WIRE_LANES_MAX);
 	options->threads = (unsigned)wishes->threads;
 	options->pool_bytes = wishes->memory;
+	options->link_bps = wishes->link;
 	options->plane = wishes->plane;
 	options->interfaces = wishes->interfaces;
 	options->native = !wishes->generic;
@@ -196,7 +197,7 @@ int main(int argc, char **argv)
 		{ "name", 'n', OPTION_TEXT, &wishes.name, "NAME",
 		  "agent: its name in lists (default: the host's)", "rack3-7" },
 		{ "link", 0, OPTION_RATE, &wishes.link, "RATE",
-		  "agent: how fast its link is (default: found out)", "10gbit" },
+		  "how fast its link is, which workers share (default: found out)", "10gbit" },
 		{ "http", 0, OPTION_TEXT, &wishes.http, "HOST:PORT",
 		  "serve /metrics there; a controller does so at its own address", ":7601" },
 		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",

@@ -111,6 +111,8 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
 	aggregator->options = *options;
 	aggregator->carrier = carrier;
+	pthread_mutex_init(&aggregator->rates.lock, NULL);
+	aggregator->rates.capacity = (double)options->link_bps;
 	aggregator->started_at = clock_now();
 	pthread_mutex_init(&aggregator->secret_lock, NULL);
 	stats_open(aggregator);

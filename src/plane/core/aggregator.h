@@ -21,6 +21,7 @@ struct aggregator_options {
 	uint64_t cookie;     /* what a worker must show to be let in */
 	unsigned threads;    /* at least as many as a job has lanes */
 	uint64_t pool_bytes; /* the most that all pools may take; 0: no limit */
+	uint64_t link_bps;   /* that its children share; 0: as the device says, or unknown */
 	bool multicast;
 	bool native;            /* xdp: in the driver where that can be */
 	const char *interfaces; /* xdp: which, "eth0,eth1"; NULL: those with the address */

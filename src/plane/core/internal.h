@@ -5,6 +5,7 @@
 
 #include "engine/uplink.h"
 #include "path/flight.h"
+#include "plan/rates.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
 #include "wire/parse.h"
@@ -116,6 +117,33 @@ struct watch {
 	uint32_t asked, heard; /* of late, results that it had to ask for, and others */
 };
 
+/* What a lane has to do with the sharing of links: rates.c. In bits a second. */
+struct lane_rates {
+	struct lane_rates *next;
+	uint64_t members;
+	bool listed, has_parent;
+	bool works;   /* packets come, or are about to */
+	double above; /* what the parent gives; 0: no limit */
+	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX], given[WIRE_CHILDREN_MAX];
+	double slowest;
+	/* The lane's thread alone: */
+	uint32_t above_serial, told;
+	uint64_t period_at, seen_at;
+	uint32_t packets[WIRE_CHILDREN_MAX], again[WIRE_CHILDREN_MAX];
+};
+
+#define RATES_CHILDREN_MAX 1024u
+
+struct rates {
+	pthread_mutex_t lock;
+	double capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
+	bool looked;     /* at the interface, for it */
+	struct lane_rates *lanes;
+	uint32_t serial;
+	struct rate_child children[RATES_CHILDREN_MAX];
+	double given[RATES_CHILDREN_MAX];
+};
+
 /* One lane of one communicator, owned by one thread. */
 struct lane {
 	struct dense_lane *dense;
@@ -151,6 +179,7 @@ struct lane {
 	uint64_t parent_heard_at;
 	int group_fd; /* of the parent's group; -1: none */
 	bool hears_parent;
+	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
 };
 
@@ -240,6 +269,7 @@ struct aggregator {
 	uint64_t pools;
 	uint64_t started_at;
 	struct udp_address group_local; /* the one interface that has multicast */
+	struct rates rates;
 	struct xdp_plane *xdp;
 	uint64_t look_at; /* when to look at its interfaces again */
 	char plane[400];  /* which plane it is, and why */
@@ -298,6 +328,32 @@ void uplink_report_raised(struct thread *thread, struct lane *lane);
 void uplink_tick(struct thread *thread, struct lane *lane);
 /* What stands in front of what we send to the parent. */
 struct wire_header uplink_header(const struct lane *lane, uint8_t type);
+
+/* rates.c: how fast children may send. */
+void rates_open(struct aggregator *aggregator, struct lane *lane);
+void rates_close(struct aggregator *aggregator, struct lane *lane);
+/* The lane is at work again. */
+void rates_wake(struct thread *thread, struct lane *lane);
+void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
+                const struct wire_report *report);
+void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
+                struct wire_status *status);
+void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status);
+/* What to ask the parent for, as in a REPORT. */
+uint32_t rates_want(const struct thread *thread, const struct lane *lane);
+void rates_tick(struct thread *thread, struct lane *lane);
+
+/* A packet of the child's has come. */
+static inline void rates_note(struct thread *thread, struct lane *lane, unsigned child, bool again)
+{
+	struct lane_rates *rates = &lane->rates;
+
+	rates->packets[child & 63]++;
+	rates->again[child & 63] += again;
+	rates->seen_at = thread->now;
+	if (!rates->works)
+		rates_wake(thread, lane);
+}
 
 /* registry.c: the communicators, thread 0 only. */
 struct comm *registry_find(struct aggregator *aggregator, uint16_t job,

@@ -97,6 +97,7 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
+	rates_open(aggregator, lane);
 	if (lane->xdp) {
 		xdp_slot_start(lane->xdp);
 		lane->in_kernel = true;
@@ -177,6 +178,7 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
+	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);
 	switch (verdict) {
 	case DENSE_COMPLETE:
 		lane_queue_result(lane, position, WIRE_ALL);
@@ -331,6 +333,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		probe_group(thread, lane);
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
+	rates_hear(thread, lane, header->child, report);
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
 		uplink_settle(lane->dense, &lane->pool);
@@ -369,6 +372,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	    (!packet.status.waiting ||
 	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
 		packet.status.waiting |= lane->up.waiting;
+	rates_fill(thread, lane, header->child, &packet.status);
 	if (report->stamp)
 		thread_send(thread, &packet, sizeof(packet), &lane->addresses[header->child]);
 	if (lane->dense->has_parent)

@@ -25,10 +25,11 @@ bool lane_send_results(struct thread *thread, struct lane *lane)
 }
 
 /* Its communicator, and with it the id, may be used again only when all of the lane is gone. */
-static void let_go(struct lane *lane)
+static void let_go(struct thread *thread, struct lane *lane)
 {
 	struct comm *comm = lane->comm;
 
+	rates_close(thread->aggregator, lane);
 	lane_free(lane);
 	atomic_fetch_sub(&comm->users, 1);
 }
@@ -37,7 +38,7 @@ void thread_post(struct thread *thread, unsigned id, struct lane *lane)
 {
 	pthread_mutex_lock(&thread->lock);
 	if (thread->inbox[id]) { /* given up before it was taken up */
-		let_go(thread->inbox[id]);
+		let_go(thread, thread->inbox[id]);
 	}
 	thread->inbox[id] = lane;
 	thread->outbox[id] = lane == NULL;
@@ -55,7 +56,7 @@ static void drop_lane(struct thread *thread, unsigned id)
 	if (lane->comm->has_parent)
 		uplink_end(thread, lane);
 	thread->aggregator->carrier->forget(thread, lane);
-	let_go(lane);
+	let_go(thread, lane);
 }
 
 void thread_read_mail(struct thread *thread)
@@ -235,9 +236,12 @@ static void tick(struct thread *thread, uint64_t gap)
 		registry_tick(thread->aggregator, gap);
 	else
 		see_leavers(thread);
-	for (unsigned id = 1; id < thread->ids; id++)
+	for (unsigned id = 1; id < thread->ids; id++) {
 		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent)
 			uplink_tick(thread, thread->lanes[id]);
+		if (thread->lanes[id])
+			rates_tick(thread, thread->lanes[id]);
+	}
 	thread->aggregator->carrier->tick(thread);
 }
 

@@ -85,6 +85,7 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 
 	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
 	              &packet.report);
+	packet.report.want = rates_want(thread, lane);
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
@@ -147,6 +148,7 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 	const struct wire_status *status = wire_payload(header);
 	struct uplink_news news;
 
+	rates_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
 	if (status->stamp)
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
