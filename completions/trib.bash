@@ -47,6 +47,10 @@ _trib() {
 		fi
 		return
 		;;
+	--policy)
+		mapfile -t COMPREPLY < <(compgen -W "fail shrink wait" -- "$word")
+		return
+		;;
 	--against)
 		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring" -- "$word")
 		return
@@ -63,6 +67,7 @@ _trib() {
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
 	bench) command=(allreduce engine plane) ;;
+	job) command=(new end) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
