@@ -51,6 +51,10 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -f -W "star striped planned" -- "$word")
 		return
 		;;
+	--policy)
+		mapfile -t COMPREPLY < <(compgen -W "fail shrink wait" -- "$word")
+		return
+		;;
 	--against)
 		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
@@ -67,6 +71,7 @@ _trib() {
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine plane) ;;
+	job) command=(new end) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
