@@ -83,6 +83,8 @@ _trib() {
 			-- "$word")
 	elif ((COMP_CWORD == 2 && ${#command[@]})); then
 		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
+	elif [[ ${COMP_WORDS[1]} == plan && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")
 	else

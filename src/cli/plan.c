@@ -47,8 +47,8 @@ static trib_status kary_find(const struct plan_cluster *cluster, const struct pl
 {
 	size_t bytes = kary_work_bytes(cluster->n);
 	void *work = malloc(bytes);
-	struct kary kary = { .nodes = calloc(cluster->n, sizeof(*kary.nodes)),
-		             .leaf = calloc(cluster->n, sizeof(*kary.leaf)) };
+	struct kary kary = { .nodes = calloc(cluster->n + 1, sizeof(*kary.nodes)),
+		             .leaf = calloc(cluster->n + 1, sizeof(*kary.leaf)) };
 	trib_status status = TRIB_ERR_NO_MEMORY;
 	int root;
 
