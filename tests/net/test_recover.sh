@@ -64,7 +64,7 @@ while [ $killed -lt "$kills" ]; do
 		sleep "0.$((RANDOM % 9))"
 		agent "$name" "$(port_of "$name")"
 	done
-	check "a run while $killed aggregators were killed" all_well || tail -3 "$work"/worker.?
+	check "a run while $killed aggregators were killed" all_well || tail -n 3 "$work"/worker.?
 	digests >"$work/got"
 	check "... has the same sums" cmp "$work/right" "$work/got"
 	grep -h 'goes on in the trees' "$work"/worker.? >>"$work/recoveries"
@@ -81,7 +81,7 @@ workers 200
 sleep 0.3
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
-check "ranks do not need the controller to go on" all_well || tail -3 "$work"/worker.?
+check "ranks do not need the controller to go on" all_well || tail -n 3 "$work"/worker.?
 digests >"$work/got"
 check "... and have the same sums" cmp "$work/right" "$work/got"
 check "it starts again" controller
@@ -94,5 +94,5 @@ kill -KILL "$controller" "${agents[a1]}"
 wait "$controller" "${agents[a1]}" 2>/dev/null
 sleep 0.5
 check "both at once, and the controller comes back" controller
-check "... ranks go on" all_well || tail -3 "$work"/worker.?
+check "... ranks go on" all_well || tail -n 3 "$work"/worker.?
 done_checking
