@@ -4,7 +4,8 @@
  *
  * Every worker process opens a communicator, and all of them call the same
  * collectives in the same order. Vectors go to an aggregator, which adds them
- * up and sends one sum back.
+ * up and sends one sum back; or by a tree of them, or by several trees at once,
+ * each with a share of every vector.
  *
  *     #include <tributary.h>
  *
@@ -99,12 +100,13 @@ typedef struct {
 	double timeout_s;    /* the one deadline; every other one is derived from it */
 	uint64_t pool_bytes; /* memory asked for at the aggregator */
 	uint64_t rate_bps;   /* pace sending to this many bits a second */
-	int lanes;           /* independent streams, each with its own thread */
+	int lanes;           /* independent streams of a tree, each with its own thread */
+	const char *trees;   /* several aggregators: the text of TRIB_TREES */
 } trib_options;
 
-#define TRIB_OPTIONS_INIT                                       \
-	{                                                       \
-		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0 \
+#define TRIB_OPTIONS_INIT                                             \
+	{                                                             \
+		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
 	}
 
 /*

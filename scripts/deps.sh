@@ -11,11 +11,14 @@
 # installed, or when the command is found however it came.
 needed_build="gcc@gcc libc6-dev meson@meson ninja-build@ninja pkg-config|pkgconf@pkg-config"
 optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
-	bpftool|linux-tools-generic@bpftool iproute2@ip"
+	bpftool|linux-tools-generic@bpftool iproute2@ip
+	libmicrohttpd-dev libjansson-dev libsqlite3-dev libgnutls28-dev
+	libcurl4-gnutls-dev|libcurl4-openssl-dev"
 
 needed_test="libcmocka-dev"
 optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
-	iproute2@ip shellcheck@shellcheck cpio@cpio busybox-static@busybox libglpk-dev"
+	iproute2@ip shellcheck@shellcheck cpio@cpio busybox-static@busybox
+	curl@curl sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun libglpk-dev"
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++"

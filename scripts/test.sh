@@ -220,7 +220,7 @@ network_tests() {
 	kernel_log >"$logs/kernel-before" || true
 	for script in tests/net/*.sh; do
 		case $script in
-		*'*'* | */lib.sh) continue ;;
+		*'*'* | */lib*.sh) continue ;;
 		esac
 		name=$(basename "$script" .sh)
 		check "net ${name#test_}" timeout -k 10 240 bash "$script" "$trib"

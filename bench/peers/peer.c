@@ -29,6 +29,15 @@ static uint64_t number_parse(const char *name, const char *text)
 	return value;
 }
 
+static void late_parse(struct peer_options *options, const char *text)
+{
+	unsigned i = options->n_late++;
+
+	if (i == PEER_LATE_MAX ||
+	    sscanf(text, "%d=%lf", &options->late[i].rank, &options->late[i].seconds) != 2)
+		errx(2, "--late wants RANK=SECONDS, not '%s'", text);
+}
+
 void peer_parse(int argc, char **argv, struct peer_options *options)
 {
 	static const struct option table[] = {
@@ -43,9 +52,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 	};
 	int c;
 
-	*options = (struct peer_options){
-		.bytes = 1 << 20, .iterations = 10, .warmup = 2, .late_rank = -1
-	};
+	*options = (struct peer_options){ .bytes = 1 << 20, .iterations = 10, .warmup = 2 };
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		switch (c) {
 		case 'b':
@@ -65,8 +72,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 			options->to_one = true;
 			break;
 		case 'l':
-			if (sscanf(optarg, "%d=%lf", &options->late_rank, &options->late_s) != 2)
-				errx(2, "--late wants RANK=SECONDS, not '%s'", optarg);
+			late_parse(options, optarg);
 			break;
 		case 'a':
 			options->algorithm = optarg;
@@ -168,8 +174,9 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 		if ((rc = peer->barrier(peer->context)) != 0)
 			break;
 		start = now_s();
-		if (peer->rank == options->late_rank)
-			late_sleep(options->late_s);
+		for (unsigned i = 0; i < options->n_late; i++)
+			if (peer->rank == options->late[i].rank)
+				late_sleep(options->late[i].seconds);
 		if ((rc = peer->allreduce(peer->context, data, n)) != 0)
 			break;
 		if (k >= options->warmup)

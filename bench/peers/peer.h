@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define PEER_LATE_MAX 128
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -25,8 +27,11 @@ struct peer_options {
 	unsigned iterations, warmup;
 	bool check;  /* every sum; otherwise the first and the last */
 	bool to_one; /* the sum is wanted on rank 0 only; not every system has that */
-	int late_rank;
-	double late_s; /* this rank comes to every allreduce so much later */
+	struct {
+		int rank;
+		double seconds; /* it comes to every allreduce so much later */
+	} late[PEER_LATE_MAX];
+	unsigned n_late;
 	const char *algorithm;
 };
 

@@ -29,6 +29,11 @@
 const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
 	                         "host:port of the aggregator; the same on all ranks", NULL },
+	[SETTING_TREES] = { "TRIB_TREES", NULL, SETTING_TEXT,
+	                    "several aggregators, as trees with a share of every vector each, e.g. "
+	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); instead of "
+	                    "TRIB_AGGREGATOR",
+	                    NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's number, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
@@ -50,7 +55,9 @@ const struct setting settings[SETTINGS_N] = {
 	                   "fast workers never wait for slow ones",
 	                   NULL },
 	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
-	                    "independent streams, 1 to 16, each with its own thread", NULL },
+	                    "independent streams of a tree, 1 to 16 in all, each with its own "
+	                    "thread",
+	                    NULL },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
@@ -75,6 +82,38 @@ const struct setting settings[SETTINGS_N] = {
 	                  NULL },
 	[SETTING_LOG] = { "TRIB_LOG", "notice", SETTING_TEXT,
 	                  "what is logged to stderr: error, warn, notice, info or debug", NULL },
+	[SETTING_CONTROLLER] = { "TRIB_CONTROLLER", NULL, SETTING_TEXT,
+	                         "host:port of the controller, with #sha256//... where its key is "
+	                         "pinned; for trib and for agents",
+	                         NULL },
+	[SETTING_TOKEN] = { "TRIB_TOKEN", NULL, SETTING_TEXT,
+	                    "secret that agents and trib show to the controller", NULL },
+	[SETTING_TOKEN_FILE] = { "TRIB_TOKEN_FILE", NULL, SETTING_TEXT,
+	                         "file with that secret in its first line, where TRIB_TOKEN is "
+	                         "not set",
+	                         NULL },
+	[SETTING_TLS_CERT] = { "TRIB_TLS_CERT", NULL, SETTING_TEXT,
+	                       "PEM file with the certificate to serve HTTPS with; without it "
+	                       "tribd makes its own",
+	                       NULL },
+	[SETTING_TLS_KEY] = { "TRIB_TLS_KEY", NULL, SETTING_TEXT,
+	                      "PEM file with the key of that certificate", NULL },
+	[SETTING_TLS_CA] = { "TRIB_TLS_CA", NULL, SETTING_TEXT,
+	                     "PEM file with the authorities that a controller's certificate may be "
+	                     "from; default: the system's",
+	                     NULL },
+	[SETTING_STATE] = { "TRIB_STATE", NULL, SETTING_TEXT,
+	                    "folder of the controller's store, key and token; default: "
+	                    "/var/lib/tributary as root, else ~/.local/state/tributary",
+	                    NULL },
+	[SETTING_BEAT] = { "TRIB_BEAT", "0.25", SETTING_SECONDS,
+	                   "seconds between the beats of an agent, which the controller chooses; "
+	                   "after four missed ones it is dead",
+	                   NULL },
+	[SETTING_LOAD_MAX] = { "TRIB_LOAD_MAX", "95", SETTING_COUNT,
+	                       "percent of an agent's cores that others may use before the "
+	                       "controller plans without it; 100: never",
+	                       NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -94,6 +133,7 @@ static const struct {
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
+	[SETTING_LOAD_MAX] = { 1, 100, NULL },
 };
 
 /* ---- the file ---- */
@@ -247,6 +287,11 @@ static const char *setting_launched(enum setting_id id, const char **origin)
 		}
 	}
 	return NULL;
+}
+
+bool setting_is_secret(enum setting_id id)
+{
+	return id == SETTING_COOKIE || id == SETTING_TOKEN;
 }
 
 const char *setting_text(enum setting_id id, const char **origin)
@@ -432,9 +477,9 @@ static trib_status setting_fail(enum setting_id id)
 		                   settings[id].elsewhere ? settings[id].elsewhere : "", expected);
 	/* A secret stays out of logs, also a mistyped one. */
 	return status_fail(TRIB_ERR_CONFIG, "%s is %s%s%s (from %s); expected %s",
-	                   settings[id].name, id == SETTING_COOKIE ? "" : "\"",
-	                   id == SETTING_COOKIE ? "malformed" : text,
-	                   id == SETTING_COOKIE ? "" : "\"", origin, expected);
+	                   settings[id].name, setting_is_secret(id) ? "" : "\"",
+	                   setting_is_secret(id) ? "malformed" : text,
+	                   setting_is_secret(id) ? "" : "\"", origin, expected);
 }
 
 trib_status setting_count(enum setting_id id, uint64_t *value)
@@ -490,13 +535,17 @@ trib_status setting_check(enum setting_id id)
 
 	if (!text)
 		return TRIB_OK;
-	if (id == SETTING_AGGREGATOR) {
+	if (id == SETTING_AGGREGATOR || id == SETTING_CONTROLLER) {
 		colon = strrchr(text, ':');
 		return colon > text && colon[1] ? TRIB_OK : setting_fail(id);
 	}
+	if (id == SETTING_TREES) /* what is in the brackets is for those who use it */
+		return strchr(text, '(') ? TRIB_OK : setting_fail(id);
 	if (id == SETTING_PIN)
 		return pin_is_good(text) ? TRIB_OK : setting_fail(id);
 	if (settings[id].type == SETTING_SECONDS)
 		return setting_seconds(id, &seconds);
+	if (settings[id].type == SETTING_TEXT && !limits[id].words && id != SETTING_COOKIE)
+		return TRIB_OK; /* any text is one */
 	return setting_count(id, &count);
 }

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum setting_type {
@@ -27,6 +28,7 @@ enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP };
 
 enum setting_id {
 	SETTING_AGGREGATOR,
+	SETTING_TREES,
 	SETTING_RANK,
 	SETTING_SIZE,
 	SETTING_JOB,
@@ -42,6 +44,15 @@ enum setting_id {
 	SETTING_BUSY_POLL,
 	SETTING_PIN,
 	SETTING_LOG,
+	SETTING_CONTROLLER,
+	SETTING_TOKEN,
+	SETTING_TOKEN_FILE,
+	SETTING_TLS_CERT,
+	SETTING_TLS_KEY,
+	SETTING_TLS_CA,
+	SETTING_STATE,
+	SETTING_BEAT,
+	SETTING_LOAD_MAX,
 	SETTINGS_N,
 };
 
@@ -55,6 +66,8 @@ struct setting {
 
 extern const struct setting settings[SETTINGS_N];
 
+/* Is it told to be there rather than told? */
+bool setting_is_secret(enum setting_id id);
 /* The text of a setting and, in *origin, where it came from; NULL where it has no value. */
 const char *setting_text(enum setting_id id, const char **origin);
 /* The same, parsed; an error names the variable and what is expected. */

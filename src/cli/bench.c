@@ -54,13 +54,41 @@ static const char *host_split(const char *text, char host[16])
 static trib_status late_take(void *target, const char *text)
 {
 	struct bench_options *o = target;
-	const char *seconds = host_split(text, o->late_host);
+	struct bench_late *late = &o->late[o->n_late];
+	const char *seconds;
 	char *end = NULL;
 
-	o->late_s = seconds ? strtod(seconds, &end) : 0;
-	if (!seconds || end == seconds || *end || !(o->late_s > 0 && o->late_s < 3600))
+	if (o->n_late == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d late hosts", CLUSTER_HOSTS_MAX);
+	seconds = host_split(text, late->host);
+	late->seconds = seconds ? strtod(seconds, &end) : 0;
+	if (!seconds || end == seconds || *end || !(late->seconds > 0 && late->seconds < 3600))
 		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not HOST=SECONDS, as in h2=0.5",
 		                   text);
+	o->n_late++;
+	return TRIB_OK;
+}
+
+/* "striped", "s1(0-3)", or either behind a name: "two=s1(0-3);s2(0-3)". */
+static trib_status trees_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	struct bench_trees *trees = &o->trees[o->n_trees];
+	size_t length = strcspn(text, "=(/");
+	bool named = text[length] == '=';
+
+	if (o->n_trees == BENCH_TREES_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d --trees", BENCH_TREES_MAX);
+	if (named && (!length || length >= sizeof(trees->label)))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "\"%.*s\" is no name for trees: 1 to %d letters", (int)length,
+		                   text, BENCH_LABEL - 1);
+	snprintf(trees->label, sizeof(trees->label), "%.*s",
+	         (int)(text[length] != '=' && text[length] ? 0 : length), text);
+	if (!trees->label[0])
+		snprintf(trees->label, sizeof(trees->label), "trees");
+	trees->wanted = named ? text + length + 1 : text;
+	o->n_trees++;
 	return TRIB_OK;
 }
 
@@ -74,15 +102,17 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--iterations and --repeats are at least 1";
 	if (o->iterations > RUNS_MAX || o->repeats > RUNS_MAX || o->warmup > RUNS_MAX)
 		return "--iterations, --repeats and --warmup are 1000000 at most";
+	if (o->servers > TREES_SITES_MAX)
+		return "--servers is 64 at most";
 	if (o->hosts > CLUSTER_HOSTS_MAX)
 		return "--hosts is 128 at most";
 	if (o->mtu > 65535)
 		return "--mtu is 65535 at most";
-	if (is_switch && o->is_server)
+	if (is_switch && (o->is_server || o->servers))
 		return "--switch and --server exclude one another";
-	if (o->net_name &&
-	    (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 || net->dup > 0 ||
-	     net->reorder > 0 || net->corrupt > 0 || net->no_offload || o->mtu || o->is_server))
+	if (o->net_name && (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 ||
+	                    net->dup > 0 || net->reorder > 0 || net->corrupt > 0 ||
+	                    net->no_offload || o->mtu || o->is_server || o->servers))
 		return "a cluster given with --net is taken as it is; links and faults are for one "
 		       "that is made";
 	return NULL;
@@ -110,6 +140,8 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 	status = bench_systems_choose(report);
 	if (status == TRIB_OK)
 		status = bench_place_open(o, place);
+	if (status == TRIB_OK)
+		status = bench_trees_read(report);
 	if (status != TRIB_OK)
 		return status;
 	stopped = bench_allreduce(report);
@@ -141,7 +173,8 @@ static int bench_allreduce_run(int argc, char **argv)
 	static struct bench_report report = { .options = &o, .place = &place };
 	bool is_switch = false;
 	struct option_hook link = { net_link_take, &o.net }, sizes = { sizes_take, &o },
-			   late = { late_take, &o }, loss = { net_probability_take, &o.net.loss },
+			   late = { late_take, &o }, trees = { trees_take, &o },
+			   loss = { net_probability_take, &o.net.loss },
 			   dup = { net_probability_take, &o.net.dup },
 			   reorder = { net_probability_take, &o.net.reorder },
 			   corrupt = { net_probability_take, &o.net.corrupt };
@@ -154,6 +187,11 @@ static int bench_allreduce_run(int argc, char **argv)
 		  "the aggregator has one port a worker (default)", NULL },
 		{ "server", 0, OPTION_FLAG, &o.is_server, NULL,
 		  "the aggregator is a server with one link", NULL },
+		{ "servers", 0, OPTION_COUNT, &o.servers, "M", "... one of so many, s1 to sM",
+		  "4" },
+		{ "trees", 0, OPTION_HOOK, &trees, "[NAME=]TREES",
+		  "several aggregators: star, striped, a file, or trees; repeatable, see --against",
+		  "two='s1(0-3);s2(0-3)'" },
 		{ "mtu", 0, OPTION_COUNT, &o.mtu, "BYTES", "of every link (1500)", "9000" },
 		{ "no-offload", 0, OPTION_FLAG, &o.net.no_offload, NULL,
 		  "packets cross one by one, as on a wire", NULL },
@@ -167,7 +205,7 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "net", 0, OPTION_TEXT, &o.net_name, "NAME",
 		  "on this virtual cluster, instead of one made for it", "trib" },
 		{ "late", 0, OPTION_HOOK, &late, "HOST=S",
-		  "this worker comes to every allreduce S seconds late", "h2=0.1" },
+		  "this worker comes to every allreduce S seconds late; repeatable", "h2=0.1" },
 		{ "to-one", 0, OPTION_FLAG, &o.to_one, NULL,
 		  "the sum is wanted on h1 only: a reduce", NULL },
 		{ "sizes", 0, OPTION_HOOK, &sizes, "LIST", "bytes (1M,4M,16M,64M)", "16M,64M" },
@@ -176,7 +214,9 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of every system, in turns (3)",
 		  NULL },
 		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
-		  "compare with trib-tcp, openmpi, mpich, gloo, ring", "gloo,ring" },
+		  "compare with trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter "
+		  "server); ours on other trees than the first: tributary@NAME, trib-tcp@NAME",
+		  "gloo,ring" },
 		{ "check", 0, OPTION_FLAG, &o.check, NULL,
 		  "look at every sum, not only at each run's first and last", NULL },
 		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "TRIB_POOL of the workers",
@@ -222,11 +262,14 @@ int cli_bench(int argc, char **argv)
 		return bench_engine_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "plane") == 0)
 		return bench_plane_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "deploy") == 0)
+		return bench_deploy_run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(help ? stdout : stderr,
 	        "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n"
 	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n"
+	        "  deploy     how long an aggregator takes to be there\n"
 	        "  engine     what one packet costs where it is summed\n"
 	        "  plane      what an aggregator can take, and what that costs\n\n"
 	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");

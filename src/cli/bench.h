@@ -2,7 +2,8 @@
 /*
  * bench: every system does the same allreduce, on the same hosts, in turns.
  *
- * bench.c reads the command line, bench_place.c brings the hosts,
+ * bench.c reads the command line, bench_place.c brings the hosts, bench_limit.c
+ * says what their links allow,
  * bench_systems.c and bench_mpi.c know how each system is started, bench_job.c
  * runs it once, bench_allreduce.c decides what runs when, bench_stats.c
  * condenses, and bench_table.c, bench_json.c and bench_plot.c show it.
@@ -11,26 +12,43 @@
 #define TRIB_CLI_BENCH_H
 
 #include "cli/bench_stats.h"
+#include "cli/trees.h"
 #include "net/cluster.h"
 
 #define BENCH_SIZES_MAX 16
-#define BENCH_SYSTEMS_MAX 10
+#define BENCH_SYSTEMS_MAX 12
+#define BENCH_TREES_MAX 6
+#define BENCH_LABEL 24
+
+/* Trees as they were asked for, under a name. */
+struct bench_trees {
+	char label[BENCH_LABEL];
+	const char *wanted;
+};
+
+struct bench_late {
+	char host[16];
+	double seconds; /* it comes to every allreduce so much later */
+};
 
 struct bench_options {
 	struct cluster_options net; /* of the cluster to make */
 	const char *net_name;       /* of the one that is there already */
 	uint64_t hosts;             /* 0: as many as there are, or 4 */
 	uint64_t mtu;
-	bool is_server; /* the aggregator is one more host, not the switch */
+	bool is_server;   /* the aggregator is one more host, not the switch */
+	uint64_t servers; /* so many of them; 0: one */
+	struct bench_trees trees[BENCH_TREES_MAX];
+	unsigned n_trees; /* 0: one aggregator */
 	uint64_t sizes[BENCH_SIZES_MAX];
 	unsigned n_sizes;
 	uint64_t iterations, warmup, repeats;
 	const char *against;
 	uint64_t pool_bytes, lanes;
 	double timeout_s; /* of one run; 0: chosen by its size */
-	char late_host[16];
-	double late_s; /* late_host comes to every allreduce so much later */
-	bool to_one;   /* a reduce to the first host instead of an allreduce */
+	struct bench_late late[CLUSTER_HOSTS_MAX];
+	unsigned n_late;
+	bool to_one; /* a reduce to the first host instead of an allreduce */
 	bool check;
 	const char *json, *plot;
 };
@@ -54,7 +72,8 @@ struct bench_job;
 struct bench_run;
 
 struct bench_system {
-	const char *name, *plane;
+	const char *name;
+	const char *plane;
 	const char *program;  /* below bench/peers */
 	const char *launcher; /* that has to be installed as well, or NULL */
 	bool aggregates;
@@ -62,6 +81,7 @@ struct bench_system {
 	const struct bench_variant
 		*variants; /* the first is the default; one without a name ends them */
 	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
+	const struct trees *trees; /* as chosen for a row; NULL: not with aggregators of ours */
 };
 
 /* One row of the table. */
@@ -81,6 +101,9 @@ struct bench_result {
 struct bench_report {
 	const struct bench_options *options;
 	const struct bench_place *place;
+	struct trees trees[BENCH_TREES_MAX]; /* as in the options; one star where none is given */
+	struct bench_system chosen[BENCH_SYSTEMS_MAX];
+	char names[BENCH_SYSTEMS_MAX][64];
 	const struct bench_system *systems[BENCH_SYSTEMS_MAX]; /* the first is Tributary */
 	unsigned n_systems;
 	struct bench_result results[BENCH_SIZES_MAX * BENCH_SYSTEMS_MAX]; /* size by size */
@@ -99,11 +122,17 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 void bench_place_close(struct bench_place *place);
 /* "4 hosts, 1 Gb/s links, the aggregator is the switch" */
 void bench_place_describe(const struct bench_place *place, char *out, size_t room);
-double bench_place_limit(const struct bench_place *place, const struct bench_options *options,
-                         bool aggregates, uint64_t bytes);
+
+/* bench_limit.c: the least time that the links leave for it; 0: they set none. */
+double bench_limit(const struct bench_place *place, const struct bench_options *options,
+                   const struct bench_system *system, uint64_t bytes);
+/* By how much the last worker comes late. */
+double bench_latest(const struct bench_options *options);
 
 /* Fills report->systems from options->against; what cannot run goes to left_out. */
 trib_status bench_systems_choose(struct bench_report *report);
+/* Fills report->trees for the hosts of report->place. */
+trib_status bench_trees_read(struct bench_report *report);
 extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants[];
 
 /* Measures; what a peer fails at is noted in its row. */
@@ -121,5 +150,7 @@ trib_status bench_plot_write(const struct bench_report *report, const char *path
 int bench_engine_run(int argc, char **argv);
 /* bench_plane.c */
 int bench_plane_run(int argc, char **argv);
+/* bench_deploy.c */
+int bench_deploy_run(int argc, char **argv);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "cli/bench_job.h"
 #include "base/clock.h"
+#include "wire/packet.h"
 
 #include <math.h>
 #include <signal.h>
@@ -74,10 +75,11 @@ static double timeout_choose(const struct bench_report *report, uint64_t bytes, 
 {
 	const struct bench_place *place = report->place;
 	double rate = place->slowest_bps ? (double)place->slowest_bps : 1e9;
-	double one = 2 * (double)bytes * 8 / rate + report->options->late_s;
+	double one = 2 * (double)bytes * 8 / rate;
 
 	if (place->server_bps)
-		one *= place->workers;
+		one *= fmax(1, place->workers * rate / (double)place->server_bps);
+	one += bench_latest(report->options);
 	return report->options->timeout_s > 0 ? report->options->timeout_s
 	                                      : PATIENCE_S + ceil(10 * rounds * one);
 }
@@ -95,7 +97,9 @@ static trib_status run_once(struct bench_report *report, const struct bench_resu
 		.iterations = iterations,
 		.warmup = warmup,
 		.timeout_s = timeout_choose(report, result->bytes, iterations + warmup),
-		.port = port_next(report->place->workers),
+		.port = port_next(report->place->workers +
+		                  (result->system->trees ? result->system->trees->n_sites : 1) *
+		                          WIRE_LANES_MAX),
 	};
 	trib_status status = bench_run_once(&run, outcome);
 
@@ -110,6 +114,9 @@ static void result_tune(struct bench_report *report, struct bench_result *result
                         struct progress *progress)
 {
 	const struct bench_variant *variant = result->system->variants;
+	unsigned n = report->options->iterations < TUNE_ITERATIONS
+	                     ? (unsigned)report->options->iterations
+	                     : TUNE_ITERATIONS; /* who measures few has a reason: it takes long */
 	double times[TUNE_ITERATIONS], best = INFINITY;
 	struct bench_outcome outcome = { .times = times };
 	char what[96];
@@ -119,10 +126,9 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 
 		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
 		progress_show(progress, what, result->bytes);
-		if (run_once(report, result, variant, TUNE_ITERATIONS, TUNE_WARMUP, &outcome) !=
-		    TRIB_OK)
+		if (run_once(report, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
 			continue;
-		median = stats_median(times, TUNE_ITERATIONS);
+		median = stats_median(times, n);
 		if (median < best) {
 			best = median;
 			result->variant = variant;
@@ -172,8 +178,8 @@ static void results_lay_out(struct bench_report *report, struct progress *progre
 			result->system = report->systems[k];
 			result->variant = v;
 			result->bytes = o->sizes[s];
-			result->limit_s = bench_place_limit(
-				report->place, o, report->systems[k]->aggregates, result->bytes);
+			result->limit_s =
+				bench_limit(report->place, o, report->systems[k], result->bytes);
 			result->times = calloc(o->repeats * o->iterations, sizeof(double));
 			if (!result->times)
 				abort();

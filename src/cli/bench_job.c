@@ -38,7 +38,7 @@ static void words_free(struct bench_words *words)
 
 /* ---- putting it together ---- */
 
-static const struct cluster_host *run_host(const struct bench_run *run, int rank)
+const struct cluster_host *run_host(const struct bench_run *run, int rank)
 {
 	const struct cluster *cluster = &run->place->cluster;
 
@@ -65,13 +65,22 @@ struct bench_task *job_task(struct bench_job *job, const struct bench_run *run, 
 	struct bench_task *task = &job->tasks[job->n++];
 
 	task->host = run_host(run, rank);
-	if (rank < 0)
-		snprintf(task->label, sizeof(task->label), "aggregator");
-	else
-		snprintf(task->label, sizeof(task->label), "rank %d", rank);
+	snprintf(task->label, sizeof(task->label), "rank %d", rank);
 	words_add(&task->env, "TRIB_SIZE=%u", run->place->workers);
-	if (rank >= 0)
-		words_add(&task->env, "TRIB_RANK=%d", rank);
+	words_add(&task->env, "TRIB_RANK=%d", rank);
+	return task;
+}
+
+struct bench_task *job_service(struct bench_job *job, const struct bench_run *run,
+                               const struct cluster_host *host, const char *label)
+{
+	struct bench_task *task = &job->tasks[job->n++];
+
+	task->host = host;
+	task->service = true;
+	job->ready_word = "ready on";
+	snprintf(task->label, sizeof(task->label), "%.23s", label);
+	words_add(&task->env, "TRIB_SIZE=%u", run->place->workers);
 	return task;
 }
 
@@ -93,11 +102,12 @@ void job_program_words(const struct bench_run *run, struct bench_words *argv)
 		words_add(argv, "--check");
 	if (o->to_one)
 		words_add(argv, "--to-one");
-	for (unsigned rank = 0; o->late_s > 0 && rank < run->place->workers; rank++) {
-		if (strcmp(run->place->cluster.hosts[rank].name, o->late_host) != 0)
-			continue;
+	for (unsigned i = 0; i < o->n_late; i++) {
+		const struct cluster *cluster = &run->place->cluster;
+		const struct cluster_host *host = cluster_find(cluster, o->late[i].host);
+
 		words_add(argv, "--late");
-		words_add(argv, "%u=%.9g", rank, o->late_s);
+		words_add(argv, "%td=%.9g", host - cluster->hosts, o->late[i].seconds);
 	}
 }
 
@@ -155,9 +165,9 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
-		c->outcome->cpu_s =
+		c->outcome->cpu_s +=
 			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
-		c->outcome->payload_bytes = number_after(line, "\"payload_bytes\":");
+		c->outcome->payload_bytes += number_after(line, "\"payload_bytes\":");
 	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
 		/* The first to complain knows best; the others complain about it. */
 		snprintf(c->last, sizeof(c->last), "%s", line);
@@ -168,7 +178,7 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 static trib_status job_launch(const struct bench_run *run, struct bench_job *job,
                               struct collector *collector)
 {
-	struct launch_task tasks[CLUSTER_HOSTS_MAX + 1] = { 0 };
+	struct launch_task tasks[CLUSTER_HOSTS_MAX + TREES_SITES_MAX] = { 0 };
 	struct launch_options options = { .line = line_take,
 		                          .context = collector,
 		                          .timeout_s = run->timeout_s,
@@ -215,12 +225,13 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	for (size_t i = 0; i < n; i++)
 		collector.samples[i] = NAN;
 	outcome->why[0] = '\0';
+	outcome->cpu_s = outcome->payload_bytes = 0;
 	status = run->system->prepare(run, job);
 	if (strcmp(run->system->plane, "xdp") == 0) {
 		statistics =
 			xdp_stats_open(); /* so that tribd can tell how long its programs ran */
 		if (status == TRIB_OK && run->place->cluster.n)
-			status = accept_frames(&run->place->cluster, &accepted);
+			status = trees_accept(run->system->trees, &run->place->cluster, &accepted);
 	}
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());

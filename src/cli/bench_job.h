@@ -29,7 +29,7 @@ struct bench_task {
 };
 
 struct bench_job {
-	struct bench_task tasks[CLUSTER_HOSTS_MAX + 1];
+	struct bench_task tasks[CLUSTER_HOSTS_MAX + TREES_SITES_MAX];
 	unsigned n;
 	char folder[64]; /* removed after the run with all in it; "": none was made */
 	const char *ready_word;
@@ -46,13 +46,18 @@ struct bench_outcome {
 void words_add(struct bench_words *words, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A task on the host of this rank, or on the server for -1. */
+/* A task on the host of this rank. */
 struct bench_task *job_task(struct bench_job *job, const struct bench_run *run, int rank);
+/* One that serves the others: on that host, NULL being this machine. */
+struct bench_task *job_service(struct bench_job *job, const struct bench_run *run,
+                               const struct cluster_host *host, const char *label);
 /* --bytes, --iterations and so on, as every program in bench/peers takes them. */
 void job_program_words(const struct bench_run *run, struct bench_words *argv);
 /* Makes job->folder. */
 trib_status job_folder(struct bench_job *job);
 
+/* That of this rank, or for -1 the server; NULL: this machine. */
+const struct cluster_host *run_host(const struct bench_run *run, int rank);
 const char *run_address(const struct bench_run *run, int rank);
 /* Where a program of bench/peers is: in the build folder, or installed. False: nowhere. */
 bool bench_program_find(const char *name, char *out, size_t room);

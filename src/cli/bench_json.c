@@ -32,9 +32,17 @@ static void settings_print(FILE *out, const struct bench_report *report)
 		fprintf(out, ",\n");
 	}
 	fprintf(out, "    \"collective\": \"%s\",\n", o->to_one ? "reduce" : "allreduce");
-	if (o->late_s > 0)
-		fprintf(out, "    \"late\": { \"host\": \"%s\", \"seconds\": %g },\n", o->late_host,
-		        o->late_s);
+	for (unsigned i = 0; i < o->n_late; i++)
+		fprintf(out, "%s{ \"host\": \"%s\", \"seconds\": %g }%s",
+		        i ? ", " : "    \"late\": [ ", o->late[i].host, o->late[i].seconds,
+		        i + 1 < o->n_late ? "" : " ],\n");
+	for (unsigned i = 0; i < o->n_trees; i++) {
+		fprintf(out, "%s{ \"name\": ", i ? ", " : "    \"trees\": [ ");
+		json_print_text(out, o->trees[i].label);
+		fprintf(out, ", \"wanted\": ");
+		json_print_text(out, o->trees[i].wanted);
+		fprintf(out, " }%s", i + 1 < o->n_trees ? "" : " ],\n");
+	}
 	fprintf(out,
 	        "    \"iterations\": %" PRIu64 ",\n    \"warmup\": %" PRIu64
 	        ",\n    \"repeats\": %" PRIu64 ",\n    \"pool_bytes\": %" PRIu64

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hosts of a benchmark, and what their links allow. */
+/* The hosts of a benchmark. */
 #include "cli/bench.h"
-#include "wire/packet.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +17,8 @@ static trib_status cluster_make(const struct bench_options *options, struct benc
 	snprintf(name, sizeof(name), "bench%d", (int)getpid());
 	net.name = name;
 	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
-	net.servers = 1;
-	net.is_switch = !options->is_server;
+	net.servers = options->servers ? (unsigned)options->servers : 1;
+	net.is_switch = !options->is_server && !options->servers;
 	net.mtu = (unsigned)options->mtu;
 	status = cluster_up(&net, &place->cluster);
 	place->made = status == TRIB_OK;
@@ -69,9 +67,14 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 	if (options->hosts > most)
 		return status_fail(TRIB_ERR_ARGUMENT, "there are only %u workers, not %llu", most,
 		                   (unsigned long long)options->hosts);
-	if (options->late_s > 0 && !cluster_find(&place->cluster, options->late_host))
-		return status_fail(TRIB_ERR_ARGUMENT, "--late: there is no host %s",
-		                   options->late_host);
+	for (unsigned i = 0; i < options->n_late; i++) {
+		const struct cluster_host *host =
+			cluster_find(&place->cluster, options->late[i].host);
+
+		if (!host || host >= place->cluster.hosts + place->workers)
+			return status_fail(TRIB_ERR_ARGUMENT, "--late: there is no worker %s",
+			                   options->late[i].host);
+	}
 	rates_find(place);
 	return TRIB_OK;
 }
@@ -95,6 +98,8 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 {
 	const struct cluster *cluster = &place->cluster;
 	char rate[32] = "not shaped";
+	unsigned servers = cluster->n - workers_count(cluster);
+	char aggregators[48];
 	bool unlike = false;
 
 	if (cluster->n == 0) {
@@ -108,57 +113,14 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 		unlike |= cluster->hosts[i].rate_bps != place->slowest_bps;
 	if (place->slowest_bps)
 		rate_text(place->slowest_bps, rate, sizeof(rate));
-	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, the aggregator %s", place->workers,
+	if (cluster->is_switch)
+		snprintf(aggregators, sizeof(aggregators), "the aggregator has a port a host");
+	else if (servers == 1)
+		snprintf(aggregators, sizeof(aggregators), "the server has one link");
+	else
+		snprintf(aggregators, sizeof(aggregators), "%u servers with one link each",
+		         servers);
+	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, %s", place->workers,
 	         place->slowest_bps ? "of " : "", rate, unlike ? " (the slowest)" : "",
-	         cluster->mtu ? cluster->mtu : 1500,
-	         cluster->is_switch ? "has a port a host" : "is a server with one link");
-}
-
-/* What of a link's rate is left for payload: Ethernet, IP and the protocol above take theirs. */
-static double payload_share(const struct bench_place *place, bool aggregates)
-{
-	double mtu = place->cluster.mtu ? place->cluster.mtu : 1500;
-	double headers = aggregates ? 28 + WIRE_HEADER : 52; /* UDP; TCP with timestamps */
-
-	return (mtu - headers) / (mtu + 14);
-}
-
-/*
- * A fragment's sum is there when every host has sent it, and the sums go on
- * at the rate of the receiver: so the last host to start and the slower of
- * its link and the receiver's set the time.
- */
-static double aggregation_limit(const struct bench_place *place,
-                                const struct bench_options *options, double bits)
-{
-	const struct cluster_host *hosts = place->cluster.hosts;
-	unsigned receivers = options->to_one ? 1 : place->workers;
-	double limit = 0;
-
-	for (unsigned i = 0; i < place->workers; i++) {
-		double start = strcmp(hosts[i].name, options->late_host) ? 0 : options->late_s;
-
-		for (unsigned j = 0; j < receivers; j++)
-			limit = fmax(limit, start + bits / fmin((double)hosts[i].rate_bps,
-			                                        (double)hosts[j].rate_bps));
-	}
-	/* A server's one link carries all the vectors in. */
-	return place->server_bps ? fmax(limit, place->workers * bits / (double)place->server_bps)
-	                         : limit;
-}
-
-/* The least time that the links leave for it. A ring: 2 (N - 1) / N of the vector through every
-   link, half of which needs the last host. */
-double bench_place_limit(const struct bench_place *place, const struct bench_options *options,
-                         bool aggregates, uint64_t bytes)
-{
-	double bits = (double)bytes * 8 / payload_share(place, aggregates), n = place->workers;
-	double around;
-
-	if (place->slowest_bps == 0)
-		return 0;
-	if (aggregates)
-		return aggregation_limit(place, options, bits);
-	around = 2 * (n - 1) / n * bits / (double)place->slowest_bps;
-	return fmax(around, options->late_s + around / 2);
+	         cluster->mtu ? cluster->mtu : 1500, aggregators);
 }

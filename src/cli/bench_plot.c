@@ -16,8 +16,10 @@
 #define LABEL_GAP 19
 
 /* Okabe and Ito's, which colour-blind readers can tell apart; black is for the axes. */
-static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
-	                               "#e69f00", "#56b4e9", "#7f7f7f", "#8c6d31" };
+static const char *const colours[BENCH_SYSTEMS_MAX] = {
+	"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+	"#7f7f7f", "#8c6d31", "#5e3c99", "#b2182b", "#1b7837", "#999933"
+};
 
 struct plot {
 	FILE *out;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The systems, and how those that are started rank by rank are. */
 #include "cli/bench_job.h"
+#include "cli/daemon.h"
+#include "cli/trees_rate.h"
+#include "wire/packet.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,11 +67,12 @@ static bool launcher_find(const char *name)
 
 /* ---- Tributary ---- */
 
-static void tributary_env(const struct bench_run *run, uint64_t cookie, struct bench_words *env)
+static void tributary_env(const struct bench_run *run, uint64_t cookie, const char *where,
+                          struct bench_words *env)
 {
 	const struct bench_options *o = run->options;
 
-	words_add(env, "TRIB_AGGREGATOR=%s:%u", run_address(run, -1), run->port);
+	words_add(env, "%s", where);
 	words_add(env, "TRIB_COOKIE=%016" PRIx64, cookie);
 	words_add(env, "TRIB_PLANE=%s", run->system->plane);
 	if (o->pool_bytes)
@@ -77,30 +81,80 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, struct b
 		words_add(env, "TRIB_LANES=%" PRIu64, o->lanes);
 	if (o->timeout_s > 0)
 		words_add(env, "TRIB_TIMEOUT=%.9g", o->timeout_s);
+	if (o->n_trees && !getenv("TRIB_RATE"))
+		words_add(
+			env, "TRIB_RATE=%" PRIu64,
+			trees_pace(run->system->trees, &run->place->cluster, run->place->workers));
+}
+
+/* Ports of this run, which tribd takes one a lane; and where workers find them. */
+static trib_status sites_place(const struct bench_run *run, struct trees *trees, char *where,
+                               size_t room)
+{
+	char text[TREES_TEXT];
+
+	for (unsigned i = 0; i < trees->n_sites; i++)
+		if (!trees->sites[i].port)
+			trees->sites[i].port = run->port + i * WIRE_LANES_MAX;
+	if (run->options->n_trees == 0) {
+		snprintf(where, room, "TRIB_AGGREGATOR=%s:%u", trees->sites[0].address,
+		         trees->sites[0].port);
+		return TRIB_OK;
+	}
+	if (trees_text(trees, text) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
+	snprintf(where, room, "TRIB_TREES=%s", text);
+	return TRIB_OK;
 }
 
 static trib_status tributary_prepare(const struct bench_run *run, struct bench_job *job)
 {
-	struct bench_task *task = job_task(job, run, -1);
-	char daemon[4096];
+	static struct trees trees; /* too large for a stack */
+	char daemon[4096], where[TREES_TEXT + 32];
 	uint64_t cookie;
 
+	trees = *run->system->trees;
+	if (sites_place(run, &trees, where, sizeof(where)) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
 	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
 		return status_fail_errno("cannot draw a random cookie");
-	if (!beside_find("", "tribd", daemon, sizeof(daemon)))
-		snprintf(daemon, sizeof(daemon), "tribd");
-	task->service = true;
-	job->ready_word = "ready on";
-	words_add(&task->argv, "%s", daemon);
-	words_add(&task->argv, "--listen");
-	words_add(&task->argv, "%s:%u", run_address(run, -1), run->port);
-	words_add(&task->argv, "--plane");
-	words_add(&task->argv, "%s", run->system->plane);
-	tributary_env(run, cookie, &task->env);
+	daemon_find(daemon, sizeof(daemon));
+	for (unsigned i = 0; i < trees.n_sites; i++) {
+		const struct trees_site *site = &trees.sites[i];
+		struct bench_task *task = job_service(job, run, site->host, site->name);
+
+		words_add(&task->argv, "%s", daemon);
+		words_add(&task->argv, "--listen");
+		words_add(&task->argv, "%s:%u", site->address, site->port);
+		words_add(&task->argv, "--plane");
+		words_add(&task->argv, "%s", run->system->plane);
+		tributary_env(run, cookie, where, &task->env);
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		tributary_env(run, cookie, where, &task->env);
+	}
+	return TRIB_OK;
+}
+
+/* ---- a parameter server ---- */
+
+static trib_status ps_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	struct bench_task *task = job_service(job, run, run_host(run, -1), "server");
+	char program[4096];
+
+	if (!bench_program_find(run->system->program, program, sizeof(program)))
+		return status_fail(TRIB_ERR_CONFIG, "there is no %s", run->system->program);
+	words_add(&task->argv, "%s", program);
+	words_add(&task->argv, "--serve");
+	words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
 	for (unsigned rank = 0; rank < run->place->workers; rank++) {
 		task = job_task(job, run, (int)rank);
 		job_program_words(run, &task->argv);
-		tributary_env(run, cookie, &task->env);
+		words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
 	}
 	return TRIB_OK;
 }
@@ -155,17 +209,18 @@ static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *j
 static const struct bench_variant plain[] = { { "", { NULL } }, { 0 } };
 
 static const struct bench_system systems[] = {
-	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
-	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
-	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare },
-	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare },
-	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare },
+	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare, NULL },
+	{ "ps", "tcp", "ps", NULL, true, false, plain, ps_prepare, NULL },
+	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare, NULL },
 	{ "openmpi", "tcp", "openmpi", "mpirun.openmpi", false, true, bench_openmpi_variants,
-	  openmpi_prepare },
+	  openmpi_prepare, NULL },
 	{ "openmpi-default", "tcp", "openmpi", "mpirun.openmpi", false, false,
-	  bench_openmpi_variants, openmpi_prepare },
-	{ "mpich", "tcp", "mpich", "mpirun.mpich", false, true, bench_mpich_variants,
-	  mpich_prepare },
+	  bench_openmpi_variants, openmpi_prepare, NULL },
+	{ "mpich", "tcp", "mpich", "mpirun.mpich", false, true, bench_mpich_variants, mpich_prepare,
+	  NULL },
 };
 
 #define SYSTEMS_N (sizeof(systems) / sizeof(*systems))
@@ -194,46 +249,100 @@ static const char *system_missing(const struct bench_system *system)
 	return why;
 }
 
-static void system_add(struct bench_report *report, const struct bench_system *system)
+static bool system_is_ours(const struct bench_system *system)
 {
+	return system->prepare == tributary_prepare;
+}
+
+/* `trees` counts among those of the options; ours alone have any. */
+static void system_add(struct bench_report *report, const struct bench_system *system,
+                       unsigned trees)
+{
+	const struct bench_options *o = report->options;
+	struct bench_system *chosen = &report->chosen[report->n_systems];
+	char *name = report->names[report->n_systems];
 	const char *why = system_missing(system);
 	size_t used = strlen(report->left_out);
 
-	for (unsigned i = 0; i < report->n_systems; i++) {
-		if (report->systems[i] == system)
-			return;
-	}
-	if (!why)
-		report->systems[report->n_systems++] = system;
-	else
+	if (why) {
 		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
 		         used ? ", " : "", system->name, why);
+		return;
+	}
+	snprintf(name, sizeof(report->names[0]),
+	         system_is_ours(system) && o->n_trees ? "%s@%s" : "%s", system->name,
+	         o->trees[trees].label);
+	for (unsigned i = 0; i < report->n_systems; i++)
+		if (strcmp(report->names[i], name) == 0)
+			return;
+	*chosen = *system;
+	chosen->name = name;
+	if (system_is_ours(system))
+		chosen->trees = &report->trees[trees];
+	report->systems[report->n_systems++] = chosen;
+}
+
+/* "NAME" or, for ours, "NAME@TREES". */
+static trib_status system_take(struct bench_report *report, const char *word, size_t length)
+{
+	const struct bench_options *o = report->options;
+	const char *at = memchr(word, '@', length);
+	size_t name = at ? (size_t)(at - word) : length, label = at ? length - name - 1 : 0;
+	const struct bench_system *system = system_find(word, name);
+	unsigned trees = 0;
+
+	if (!system || (system == &systems[0] && !at))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, "
+		                   "mpich, gloo, ring, ps",
+		                   (int)length, word);
+	while (at && trees < o->n_trees &&
+	       (strlen(o->trees[trees].label) != label ||
+	        memcmp(o->trees[trees].label, at + 1, label) != 0))
+		trees++;
+	if (at && (trees == o->n_trees || !system_is_ours(system)))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--against: \"%.*s\": behind the @ stands a name given with "
+		                   "--trees, for tributary, trib-xdp or trib-tcp",
+		                   (int)length, word);
+	if (o->to_one && !system_is_ours(system))
+		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
+	if (report->n_systems == BENCH_SYSTEMS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
+	system_add(report, system, trees);
+	/* What its users get when they change nothing is worth a row. */
+	if (strcmp(system->name, "openmpi") == 0 && report->n_systems < BENCH_SYSTEMS_MAX)
+		system_add(report, system_find("openmpi-default", 15), 0);
+	return TRIB_OK;
 }
 
 trib_status bench_systems_choose(struct bench_report *report)
 {
 	const char *name = report->options->against ? report->options->against : "";
+	trib_status status = TRIB_OK;
 
-	system_add(report, &systems[0]);
+	system_add(report, &systems[0], 0);
 	if (report->n_systems == 0)
 		return status_fail(TRIB_ERR_CONFIG, "tributary cannot run: %s", report->left_out);
-	while (*name) {
+	while (*name && status == TRIB_OK) {
 		size_t length = strcspn(name, ",");
-		const struct bench_system *system = system_find(name, length);
 
-		if (!system || system == &systems[0])
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "--against: \"%.*s\" is none of trib-xdp, trib-tcp, "
-			                   "openmpi, mpich, "
-			                   "gloo, ring",
-			                   (int)length, name);
-		if (report->options->to_one && !system->aggregates)
-			return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
-		system_add(report, system);
-		/* What its users get when they change nothing is worth a row. */
-		if (strcmp(system->name, "openmpi") == 0)
-			system_add(report, system_find("openmpi-default", 15));
+		status = system_take(report, name, length);
 		name += length + (name[length] == ',');
 	}
-	return TRIB_OK;
+	return status;
+}
+
+trib_status bench_trees_read(struct bench_report *report)
+{
+	const struct bench_options *o = report->options;
+	const struct bench_place *place = report->place;
+	trib_status status = TRIB_OK;
+
+	if (o->n_trees == 0)
+		return trees_read(&report->trees[0], "star", &place->cluster, place->workers);
+	for (unsigned i = 0; i < o->n_trees && status == TRIB_OK; i++)
+		status = trees_read(&report->trees[i], o->trees[i].wanted, &place->cluster,
+		                    place->workers);
+	return status;
 }

@@ -73,9 +73,9 @@ static void row_print(const struct bench_report *report, const struct bench_resu
 	printf("%10s %10s %10s %8.3f", time_text(r->stats.min, a), time_text(r->stats.median, b),
 	       time_text(r->stats.p99, c), bench_gbps(r));
 	if (r->limit_s > 0)
-		printf(" %7.1f %%", bench_share(r) * 100);
+		printf(" %10s %7.1f %%", time_text(r->limit_s, a), bench_share(r) * 100);
 	else
-		printf(" %9s", "-");
+		printf(" %10s %9s", "-", "-");
 	if (r->stats.repeats > 1)
 		printf(" %6.1f %%", r->stats.spread * 100);
 	else
@@ -105,10 +105,12 @@ static void notes_print(const struct bench_report *report)
 	char size[24], name[96];
 
 	if (report->results[0].limit_s > 0)
-		printf("\nlimit: what the links allow after headers: for tributary%s that of "
-		       "aggregation%s.\n",
+		printf("\nlimit: the least time that the links leave, headers included: for "
+		       "tributary%s that of its trees%s.\n",
 		       peers ? " on every plane" : "",
-		       peers ? ", for the others that of a ring" : "");
+		       peers ? ", for a parameter server that of its link, for the others that "
+		               "of a ring"
+		             : "");
 	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
 		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
 	for (unsigned i = 0; i < report->n; i++) {
@@ -142,8 +144,8 @@ void bench_table_print(const struct bench_report *report)
 	printf("median of %llu x %llu, the slowest rank counts\n\n",
 	       (unsigned long long)report->options->repeats,
 	       (unsigned long long)report->options->iterations);
-	printf("%8s  %-*s %10s %10s %10s %8s %9s %8s%s\n", "bytes", width, "system", "min",
-	       "median", "p99", "Gb/s", "of limit", "spread",
+	printf("%8s  %-*s %10s %10s %10s %8s %10s %9s %8s%s\n", "bytes", width, "system", "min",
+	       "median", "p99", "Gb/s", "limit", "of limit", "spread",
 	       report->n_systems > 1 ? "  tributary" : "");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];

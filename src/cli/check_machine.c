@@ -2,6 +2,7 @@
 #include "cli/check.h"
 #include "cli/plan_exact.h"
 #include "base/settings.h"
+#include "control/control.h"
 #include "net/fault.h"
 
 #include <errno.h>
@@ -189,6 +190,18 @@ static void check_programs(struct check *check)
 		           "left out of this build; only trib plan --check needs them");
 }
 
+static void check_control(struct check *check)
+{
+	if (control_is_built())
+		check_tell(check, CHECK_OK, "control plane", NULL,
+		           "built in: tribd takes --controller and --join");
+	else
+		check_tell(check, CHECK_WARN, "control plane",
+		           "install libmicrohttpd-dev, libjansson-dev, libsqlite3-dev, "
+		           "libcurl4-gnutls-dev and libgnutls28-dev, and build again",
+		           "left out of this build; jobs run without, from TRIB_AGGREGATOR alone");
+}
+
 static void check_settings(struct check *check)
 {
 	unsigned wrong = 0;
@@ -214,5 +227,6 @@ void check_machine(struct check *check)
 	check_cores(check);
 	check_faults(check);
 	check_programs(check);
+	check_control(check);
 	check_settings(check);
 }

@@ -15,6 +15,9 @@ int cli_net(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_explain(int argc, char **argv);
+int cli_job(int argc, char **argv);
+int cli_jobs(int argc, char **argv);
+int cli_nodes(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_top(int argc, char **argv);
 

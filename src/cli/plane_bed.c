@@ -269,7 +269,7 @@ trib_status bed_start(struct bed *bed, const char *plane)
 	if (bed->options.frames)
 		status = frames_begin(bed);
 	if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
-		status = accept_frames(&bed->cluster, &bed->accepted);
+		status = accept_frames(&bed->cluster, NULL, &bed->accepted);
 	else if (status == TRIB_OK && bed->options.copied)
 		status = accept_at_ports(&bed->cluster, &bed->accepted);
 	if (status == TRIB_OK)

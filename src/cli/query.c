@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASK_EVERY_MS 100
+#define ASK_EVERY_MS 2
+#define REFUSED_MS 1 /* until the next try where nobody listens yet */
 
 static bool take_answer(int fd, const struct wire_header *query, char *out, size_t size)
 {
@@ -52,7 +53,7 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 			close(fd);
 			return TRIB_OK;
 		}
-		poll(NULL, 0, ASK_EVERY_MS / 10);
+		poll(NULL, 0, REFUSED_MS);
 	}
 	close(fd);
 	return status_fail(TRIB_ERR_AGGREGATOR,

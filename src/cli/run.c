@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/settings.h"
 #include "cli/cli.h"
+#include "cli/daemon.h"
 #include "cli/launch.h"
 #include "cli/options.h"
-#include "net/accept.h"
+#include "cli/trees_rate.h"
 #include "wire/packet.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #define WORKERS_MAX WIRE_CHILDREN_MAX
-#define ENV_MAX 11
+#define ENV_MAX 12
 #define ENV_BYTES 320
-#define PORT_TRIES 50
+#define SITE_TRIES 20
 
 /* What tribd is told, and what the workers are. */
 static const struct plane_row {
@@ -33,7 +31,7 @@ static const struct plane_row {
 
 struct run_options {
 	uint64_t workers;
-	const char *net, *aggregator, *plane_name;
+	const char *net, *aggregator, *trees, *plane_name;
 	const struct plane_row *plane;
 	double timeout_s;
 	uint64_t pool_bytes, lanes;
@@ -45,16 +43,17 @@ struct run_options {
 struct run_slot {
 	char label[32];
 	char texts[ENV_MAX][ENV_BYTES];
-	char *env[ENV_MAX + 1];
+	char *env[ENV_MAX + 2]; /* with the one that all share */
 	unsigned n_env;
+	char address[64], *argv[8]; /* of an aggregator */
 };
 
 struct run {
 	struct run_options options;
 	struct cluster cluster;
-	char address[272]; /* the aggregator's, host:port */
-	char daemon[512];
-	char *daemon_argv[8], threads[8], plane[8];
+	struct trees trees;
+	char where[TREES_TEXT + 32]; /* TRIB_AGGREGATOR or TRIB_TREES */
+	char daemon[512], threads[8], plane[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
 	struct accepted accepted; /* until we end */
@@ -75,11 +74,10 @@ env_add(struct run_slot *slot, const char *format, ...)
 }
 
 /* What all of a job share. What was not asked for comes from this process's own environment. */
-static void env_add_common(const struct run *run, struct run_slot *slot)
+static void env_add_common(struct run *run, struct run_slot *slot)
 {
 	const struct run_options *o = &run->options;
 
-	env_add(slot, "TRIB_AGGREGATOR=%s", run->address);
 	env_add(slot, "TRIB_SIZE=%" PRIu64, o->workers);
 	env_add(slot, "TRIB_JOB=%" PRIu64, run->job);
 	env_add(slot, "TRIB_COOKIE=%016" PRIx64, run->cookie);
@@ -90,6 +88,10 @@ static void env_add_common(const struct run *run, struct run_slot *slot)
 		env_add(slot, "TRIB_POOL=%" PRIu64, o->pool_bytes);
 	if (o->lanes)
 		env_add(slot, "TRIB_LANES=%" PRIu64, o->lanes);
+	if (o->trees && !getenv("TRIB_RATE"))
+		env_add(slot, "TRIB_RATE=%" PRIu64,
+		        trees_pace(&run->trees, &run->cluster, (unsigned)o->workers));
+	slot->env[slot->n_env] = run->where; /* too long to have a copy each */
 }
 
 /* A secret and a job of its own, unless the user has named them. */
@@ -111,135 +113,73 @@ static trib_status identity_choose(struct run *run)
 	return TRIB_OK;
 }
 
-/* ---- the aggregator ---- */
+/* ---- the aggregators ---- */
 
-/* tribd as it was built or installed with this trib, else whatever PATH has. */
-static void daemon_find(char *out, size_t room)
+static trib_status site_choose_port(struct trees *trees, struct trees_site *site, bool tcp)
 {
-	ssize_t n = readlink("/proc/self/exe", out, room - 1);
-	char *slash;
+	for (unsigned tries = 0; !site->port && tries < SITE_TRIES; tries++) {
+		unsigned port = daemon_port(site->host, site->address, tcp);
 
-	if (n > 0) {
-		out[n] = '\0';
-		slash = strrchr(out, '/');
-		if (slash && (size_t)(slash - out) + sizeof("/tribd") <= room) {
-			strcpy(slash, "/tribd");
-			if (access(out, X_OK) == 0)
-				return;
-		}
+		for (const struct trees_site *other = trees->sites; port && other < site; other++)
+			if (other->host == site->host &&
+			    (port < other->port ? other->port - port : port - other->port) <
+			            WIRE_LANES_MAX)
+				port = 0;
+		site->port = port;
 	}
-	snprintf(out, room, "tribd");
+	if (site->port)
+		return TRIB_OK;
+	return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", site->address);
 }
 
-struct port_search {
-	const struct cluster_host *host;
-	const char *address;
-	bool tcp;
-	unsigned port; /* 0: none found */
-};
-
-/* A socket on the port, or on any with 0; -1: it is taken. */
-static int port_take(const char *address, int type, unsigned port)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-	int one = 1, fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-
-	inet_pton(AF_INET, address, &at.sin_addr);
-	if (fd >= 0 && type == SOCK_STREAM) /* as tribd does */
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* Are the ports of all lanes free for connections too? */
-static bool ports_are_free(const char *address, unsigned port)
-{
-	for (unsigned i = 0; i < WIRE_LANES_MAX; i++) {
-		int fd = port_take(address, SOCK_STREAM, port + i);
-
-		if (fd < 0)
-			return false;
-		close(fd);
-	}
-	return true;
-}
-
-/* In a thread, since a namespace, once entered, is not left again. */
-static void *port_search(void *context)
-{
-	struct port_search *search = context;
-
-	if (search->host && cluster_enter(search->host) != TRIB_OK)
-		return NULL;
-	for (unsigned i = 0; i < PORT_TRIES && !search->port; i++) {
-		struct sockaddr_in at = { 0 };
-		socklen_t length = sizeof(at);
-		int fd = port_take(search->address, SOCK_DGRAM, 0);
-
-		if (fd < 0)
-			return NULL;
-		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
-		    (!search->tcp || ports_are_free(search->address, ntohs(at.sin_port))))
-			search->port = ntohs(at.sin_port);
-		close(fd);
-	}
-	return NULL;
-}
-
-static unsigned port_find(const struct cluster_host *host, const char *address, bool tcp)
-{
-	struct port_search search = { host, address, tcp, 0 };
-	pthread_t thread;
-
-	if (pthread_create(&thread, NULL, port_search, &search) != 0)
-		return 0;
-	pthread_join(thread, NULL);
-	return search.port;
-}
-
-/* The first server of the cluster, else its first worker. NULL without a cluster. */
-static const struct cluster_host *aggregator_host(const struct run *run)
-{
-	for (unsigned i = 0; i < run->cluster.n; i++) {
-		if (run->cluster.hosts[i].is_server)
-			return &run->cluster.hosts[i];
-	}
-	return run->cluster.n ? &run->cluster.hosts[0] : NULL;
-}
-
-static trib_status aggregator_add(struct run *run)
+static void aggregator_add(struct run *run, const struct trees_site *site)
 {
 	struct run_slot *slot = &run->slots[run->n];
-	const struct cluster_host *host = aggregator_host(run);
-	const char *address = host ? host->address : "127.0.0.1";
-	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
-	unsigned port = port_find(host, address, tcp);
+	char **argv = slot->argv;
 
-	if (!port)
-		return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", address);
-	snprintf(run->address, sizeof(run->address), "%s:%u", address, port);
-	daemon_find(run->daemon, sizeof(run->daemon));
-	run->daemon_argv[0] = run->daemon;
-	run->daemon_argv[1] = "--listen";
-	run->daemon_argv[2] = run->address;
-	run->daemon_argv[3] = "--threads";
-	run->daemon_argv[4] = run->threads;
-	run->daemon_argv[5] = "--plane";
-	run->daemon_argv[6] = run->plane;
-	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
-	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane->name);
+	snprintf(slot->address, sizeof(slot->address), "%s:%u", site->address, site->port);
+	*argv++ = run->daemon;
+	*argv++ = "--listen";
+	*argv++ = slot->address;
+	*argv++ = "--threads";
+	*argv++ = run->threads;
+	*argv++ = "--plane";
+	*argv++ = run->plane;
+	*argv = NULL;
 	env_add_common(run, slot);
-	snprintf(slot->label, sizeof(slot->label), "aggregator");
+	snprintf(slot->label, sizeof(slot->label), "%.15s%s%.12s", "aggregator",
+	         run->trees.n_sites > 1 ? " " : "", run->trees.n_sites > 1 ? site->name : "");
 	run->tasks[run->n++] = (struct launch_task){ .label = slot->label,
-		                                     .host = host,
-		                                     .argv = run->daemon_argv,
+		                                     .host = site->host,
+		                                     .argv = slot->argv,
 		                                     .env = slot->env,
 		                                     .service = true,
 		                                     .cpu = -1 };
-	return TRIB_OK;
+}
+
+/* Where nobody asked for trees it is one star, and workers are told its address alone. */
+static trib_status aggregators_add(struct run *run)
+{
+	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
+	trib_status status = TRIB_OK;
+
+	for (unsigned i = 0; status == TRIB_OK && i < run->trees.n_sites; i++)
+		status = site_choose_port(&run->trees, &run->trees.sites[i], tcp);
+	if (status != TRIB_OK)
+		return status;
+	daemon_find(run->daemon, sizeof(run->daemon));
+	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
+	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane->name);
+	if (run->options.trees) {
+		snprintf(run->where, sizeof(run->where), "TRIB_TREES=");
+		status = trees_text(&run->trees, run->where + strlen(run->where));
+	} else {
+		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s:%u",
+		         run->trees.sites[0].address, run->trees.sites[0].port);
+	}
+	for (unsigned i = 0; status == TRIB_OK && i < run->trees.n_sites; i++)
+		aggregator_add(run, &run->trees.sites[i]);
+	return status;
 }
 
 /* ---- the workers ---- */
@@ -288,11 +228,12 @@ static int run_all(struct run *run)
 	struct launch_report report;
 
 	if (run->options.aggregator)
-		snprintf(run->address, sizeof(run->address), "%s", run->options.aggregator);
-	else if (aggregator_add(run) != TRIB_OK)
+		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
+		         run->options.aggregator);
+	else if (aggregators_add(run) != TRIB_OK)
 		goto failed;
 	if (run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
-	    accept_frames(&run->cluster, &run->accepted) != TRIB_OK)
+	    trees_accept(&run->trees, &run->cluster, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
 	workers_add(run);
 	if (run->options.pin)
@@ -329,6 +270,8 @@ static const char *options_wrong(const struct run_options *o)
 		return "--plane is udp, xdp or tcp";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator has to be HOST:PORT";
+	if (o->aggregator && o->trees)
+		return "--aggregator and --trees exclude one another";
 	if (o->lanes > WIRE_LANES_MAX)
 		return "--lanes is 16 at most";
 	if (!o->command[0])
@@ -347,6 +290,10 @@ int cli_run(int argc, char **argv)
 		  "on the hosts of this virtual cluster, in turn; else here", "trib" },
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
 		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
+		{ "trees", 0, OPTION_TEXT, &o->trees, "TREES",
+		  "start a tribd on each host that these name: star, striped, a file, or trees as "
+		  "in the example; shares stand before them, 2*s1(...);s2(...)",
+		  "'s3(s1(0-2),s2(3-5),6)'" },
 		{ "plane", 0, OPTION_TEXT, &o->plane_name, "PLANE",
 		  "where sums are made: udp, xdp (in the kernel), or tcp to compare with (default: "
 		  "TRIB_PLANE, udp)",
@@ -378,12 +325,14 @@ int cli_run(int argc, char **argv)
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
 	if ((o->net && cluster_load(o->net, &run.cluster) != TRIB_OK) ||
+	    trees_read(&run.trees, o->trees ? o->trees : "star", &run.cluster,
+	               (unsigned)o->workers) != TRIB_OK ||
 	    identity_choose(&run) != TRIB_OK) {
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
 		return 1;
 	}
-	run.slots = calloc(o->workers + 1, sizeof(*run.slots));
-	run.tasks = calloc(o->workers + 1, sizeof(*run.tasks));
+	run.slots = calloc(o->workers + TREES_SITES_MAX, sizeof(*run.slots));
+	run.tasks = calloc(o->workers + TREES_SITES_MAX, sizeof(*run.tasks));
 	code = run.slots && run.tasks ? run_all(&run) : 1;
 	free(run.slots);
 	free(run.tasks);

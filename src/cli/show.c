@@ -23,7 +23,7 @@ static const char *setting_shown(enum setting_id id, const char **origin)
 {
 	const char *text = setting_text(id, origin);
 
-	if (id == SETTING_COOKIE && strcmp(*origin, "default") != 0)
+	if (text && setting_is_secret(id) && strcmp(*origin, "default") != 0)
 		return "(set)";
 	return text;
 }

@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/status.h"
 #include "net/cluster.h"
 #include "net/state.h"
 
@@ -9,11 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+static int cli_status(int argc, char **argv);
+
 static const struct {
 	const char *name;
 	int (*function)(int argc, char **argv);
 	const char *help;
 } commands[] = {
+	{ "status", cli_status, "what is here; also without a command" },
+	{ "nodes", cli_nodes, "the machines that a controller knows" },
+	{ "jobs", cli_jobs, "the jobs of a controller" },
+	{ "job", cli_job, "make and end jobs: new, end" },
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
 	{ "run", cli_run, "start workers, and an aggregator where none is given" },
 	{ "bench", cli_bench, "measure, also against others: allreduce, engine, plane" },
@@ -69,7 +77,7 @@ static trib_status cluster_print(void *context, const char *name)
 	return TRIB_OK;
 }
 
-static int status_print(void)
+static int status_print(const char *controller)
 {
 	bool is_root = geteuid() == 0;
 	struct clusters clusters = { 0 };
@@ -80,6 +88,7 @@ static int status_print(void)
 		printf("  clusters: %s\n", trib_last_error());
 	if (!clusters.complete)
 		printf("  no virtual clusters\n");
+	status_controller(controller);
 	printf("\nNext:\n");
 	if (clusters.complete)
 		printf("  trib run -n %u --net %s -- COMMAND\n"
@@ -91,6 +100,36 @@ static int status_print(void)
 	       "  trib check                 try what this machine can do\n"
 	       "  trib --help                all commands\n");
 	return 0;
+}
+
+static int cli_status(int argc, char **argv)
+{
+	const char *controller = NULL;
+	bool json = false;
+	const struct option_row rows[] = {
+		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
+		  "the controller to ask (default: TRIB_CONTROLLER, or one on this machine)",
+		  "10.0.0.1:7600#sha256//..." },
+		{ "json", 'j', OPTION_FLAG, &json, NULL, "what the controller says, for programs",
+		  NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib status [OPTION]...",
+		"Says what is here: virtual clusters on this machine, and the controller, its "
+		"nodes "
+		"and jobs,\nwhere there is one.",
+		"trib status --json",
+		rows,
+	};
+	int code, first = options_parse(&options, argc, argv, &code);
+
+	if (first < 0)
+		return code;
+	if (first < argc)
+		return options_fail(&options, "%s is too much: there are only options",
+		                    argv[first]);
+	return json ? status_json(controller) : status_print(controller);
 }
 
 /* ---- an unknown command ---- */
@@ -161,7 +200,7 @@ int main(int argc, char **argv)
 
 	log_prepare();
 	if (!name)
-		return status_print();
+		return status_print(NULL);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		help_print(stdout);
 		return 0;

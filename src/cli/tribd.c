@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tribd: the daemon. Today it aggregates, for whoever shows the cookie. */
+/*
+ * tribd: the daemon. It aggregates, for whoever shows the cookie; as an agent
+ * also for the jobs of a controller; or it is that controller, or both.
+ */
 #include "base/log.h"
 #include "base/settings.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "control/agent.h"
+#include "control/controller.h"
 #include "plane/core/aggregator.h"
 #include "wire/packet.h"
 
@@ -15,29 +20,45 @@
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
 
-static int fail(void)
-{
-	fprintf(stderr, "tribd: %s\n", trib_last_error());
-	return EXIT_FAILURE;
-}
+/* As the command line has them. */
+struct wishes {
+	const char *listen, *plane;
+	uint64_t threads, memory;
+	const char *interfaces;
+	bool generic;
+	const char *controller, *join, *state, *name;
+	uint64_t link;
+	bool agent, plain;
+};
 
-static trib_status configure(struct aggregator_options *options, const char *listen,
-                             uint64_t threads)
+/* What runs; a part that is not wanted is NULL. */
+struct roles {
+	struct aggregator_options options;
+	struct aggregator *aggregator;
+	struct controller *controller;
+	struct agent *agent;
+};
+
+static trib_status configure(struct aggregator_options *options, const struct wishes *wishes)
 {
 	uint64_t busy_poll, offload, multicast;
 	const char *pin = setting_text(SETTING_PIN, NULL);
 	trib_status status;
 
-	if ((status = udp_resolve(listen, UDP_DEFAULT_PORT, &options->listen)) ||
+	if ((status = udp_resolve(wishes->listen, UDP_DEFAULT_PORT, &options->listen)) ||
 	    (status = setting_count(SETTING_COOKIE, &options->cookie)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)) ||
 	    (status = setting_count(SETTING_OFFLOAD, &offload)) ||
 	    (status = setting_count(SETTING_MULTICAST, &multicast)))
 		return status;
-	if (threads < 1 || threads > WIRE_LANES_MAX)
+	if (wishes->threads < 1 || wishes->threads > WIRE_LANES_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%llu threads: 1 to %u are possible",
-		                   (unsigned long long)threads, WIRE_LANES_MAX);
-	options->threads = (unsigned)threads;
+		                   (unsigned long long)wishes->threads, WIRE_LANES_MAX);
+	options->threads = (unsigned)wishes->threads;
+	options->pool_bytes = wishes->memory;
+	options->plane = wishes->plane;
+	options->interfaces = wishes->interfaces;
+	options->native = !wishes->generic;
 	options->multicast = multicast;
 	options->pin = pin && strcmp(pin, "off") ? pin : NULL;
 	options->socket = (struct udp_options){ .offload = offload,
@@ -47,41 +68,133 @@ static trib_status configure(struct aggregator_options *options, const char *lis
 	return TRIB_OK;
 }
 
+static trib_status start_controller(struct roles *roles, const struct wishes *wishes)
+{
+	struct controller_options options = { .state = wishes->state, .plain = wishes->plain };
+	trib_status status = udp_resolve(wishes->controller, CONTROL_PORT, &options.listen);
+
+	if (status == TRIB_OK)
+		status = controller_start(&options, &roles->controller);
+	if (status == TRIB_OK)
+		printf("tribd: controller ready, TRIB_CONTROLLER=%s\n",
+		       controller_address(roles->controller));
+	return status;
+}
+
+static trib_status start_aggregator(struct roles *roles, const struct wishes *wishes)
+{
+	trib_status status = configure(&roles->options, wishes);
+	char address[64];
+
+	if (status == TRIB_OK)
+		status = aggregator_start(&roles->options, &roles->aggregator);
+	if (status != TRIB_OK)
+		return status;
+	if (!roles->options.cookie && !wishes->join && !wishes->agent)
+		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may join");
+	udp_set_port(&roles->options.listen, aggregator_port(roles->aggregator));
+	printf("tribd: ready on %s, plane %s\n",
+	       udp_text(&roles->options.listen, address, sizeof(address)),
+	       aggregator_plane(roles->aggregator));
+	return TRIB_OK;
+}
+
+static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
+{
+	const struct agent_options options = {
+		.controller = wishes->join ? wishes->join : controller_address(roles->controller),
+		.state = wishes->state,
+		.name = wishes->name,
+		.link_bps = wishes->link,
+		.listen = roles->options.listen,
+		.threads = roles->options.threads,
+		.aggregator = roles->aggregator,
+	};
+
+	return agent_start(&options, &roles->agent);
+}
+
+static trib_status start_roles(struct roles *roles, const struct wishes *wishes)
+{
+	trib_status status = TRIB_OK;
+
+	if (wishes->controller)
+		status = start_controller(roles, wishes);
+	if (status == TRIB_OK && (!wishes->controller || wishes->agent || wishes->join))
+		status = start_aggregator(roles, wishes);
+	if (status == TRIB_OK && (wishes->agent || wishes->join))
+		status = start_agent(roles, wishes);
+	fflush(stdout);
+	return status;
+}
+
+/* The agent first: the controller should not give out what is about to end. */
+static void stop_roles(struct roles *roles)
+{
+	char text[4096];
+
+	agent_stop(roles->agent);
+	if (roles->aggregator) {
+		aggregator_stop(roles->aggregator);
+		aggregator_describe(roles->aggregator, text, sizeof(text));
+		puts(text);
+		aggregator_free(roles->aggregator);
+	}
+	controller_stop(roles->controller);
+}
+
 int main(int argc, char **argv)
 {
-	const char *listen = ":7700", *plane = setting_text(SETTING_PLANE, NULL);
+	struct wishes wishes = { .listen = ":7700",
+		                 .plane = setting_text(SETTING_PLANE, NULL),
+		                 .threads = 4 };
 	const char *level = setting_text(SETTING_LOG, NULL);
-	struct aggregator_options options = { 0 };
-	struct aggregator *aggregator;
-	bool generic = false;
-	uint64_t threads = 4;
-	char text[4096], address[64];
+	struct roles roles = { 0 };
 	sigset_t signals;
 	int code, caught;
 	const struct option_row rows[] = {
-		{ "listen", 'l', OPTION_TEXT, &listen, "HOST:PORT",
+		{ "listen", 'l', OPTION_TEXT, &wishes.listen, "HOST:PORT",
 		  "where workers find it; lane n is at PORT + n (default :7700)", "10.0.0.1:7700" },
-		{ "threads", 't', OPTION_COUNT, &threads, "N",
+		{ "threads", 't', OPTION_COUNT, &wishes.threads, "N",
 		  "how many lanes a job may have, each with a thread (default 4)", "8" },
-		{ "memory", 'm', OPTION_BYTES, &options.pool_bytes, "SIZE",
+		{ "memory", 'm', OPTION_BYTES, &wishes.memory, "SIZE",
 		  "the most that all jobs' pools may take (default: no limit)", "8G" },
-		{ "plane", 'p', OPTION_TEXT, &plane, "PLANE",
+		{ "plane", 'p', OPTION_TEXT, &wishes.plane, "PLANE",
 		  "where sums are made: udp (in user space), xdp (in the kernel, where it lets us, "
 		  "else udp), or tcp to compare with (default: TRIB_PLANE, udp)",
 		  "xdp" },
-		{ "interface", 'i', OPTION_TEXT, &options.interfaces, "NAME,...",
+		{ "interface", 'i', OPTION_TEXT, &wishes.interfaces, "NAME,...",
 		  "xdp: the interfaces that lead to workers (default: those with the address)",
 		  "eth0" },
-		{ "generic", 0, OPTION_FLAG, &generic, NULL,
+		{ "generic", 0, OPTION_FLAG, &wishes.generic, NULL,
 		  "xdp: not in the driver, though it could", NULL },
+		{ "join", 'j', OPTION_TEXT, &wishes.join, "CONTROLLER",
+		  "be an agent of this controller, as its TRIB_CONTROLLER line says",
+		  "10.0.0.1:7600#sha256//..." },
+		{ "name", 'n', OPTION_TEXT, &wishes.name, "NAME",
+		  "agent: its name in lists (default: the host's)", "rack3-7" },
+		{ "link", 0, OPTION_RATE, &wishes.link, "RATE",
+		  "agent: how fast its link is (default: found out)", "10gbit" },
+		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",
+		  "be a controller, there, and no aggregator", ":7600" },
+		{ "agent", 0, OPTION_FLAG, &wishes.agent, NULL,
+		  "controller: be an aggregator as well, and its own agent", NULL },
+		{ "state", 0, OPTION_TEXT, &wishes.state, "FOLDER",
+		  "where a controller keeps what survives it (default: TRIB_STATE)",
+		  "/var/lib/tributary" },
+		{ "plain", 0, OPTION_FLAG, &wishes.plain, NULL,
+		  "HTTP without TLS also beyond this machine: others can read the token", NULL },
 		{ 0 }
 	};
 	const struct options usage = {
 		.usage = "tribd [OPTION]...",
-		.about =
-			"Aggregates vectors for the workers that show the cookie in TRIB_COOKIE. "
-			"Runs until SIGTERM or SIGINT, then prints its counters as a line of JSON.",
-		.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700",
+		.about = "Aggregates vectors for the workers that show the cookie in TRIB_COOKIE. "
+			 "With --join it is one of\nmany, for the jobs of a controller; with "
+			 "--controller it is the controller. Runs until SIGTERM or\nSIGINT; an "
+			 "aggregator then prints its counters as a line of JSON.",
+		.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
+			   "  tribd --controller 10.0.0.1:7600\n"
+			   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...'",
 		.rows = rows,
 	};
 
@@ -94,26 +207,24 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
-	options.plane = plane;
-	options.native = !generic;
+	if (wishes.agent && !wishes.controller)
+		return options_fail(&usage, "--agent goes with --controller; an agent of another "
+		                            "controller is --join");
+	if (wishes.agent && wishes.join)
+		return options_fail(&usage, "--agent joins this process's own controller, --join "
+		                            "another one");
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	if (configure(&options, listen, threads) != TRIB_OK ||
-	    aggregator_start(&options, &aggregator) != TRIB_OK)
-		return fail();
-	if (!options.cookie)
-		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may join");
-	udp_set_port(&options.listen, aggregator_port(aggregator));
-	printf("tribd: ready on %s, plane %s\n",
-	       udp_text(&options.listen, address, sizeof(address)), aggregator_plane(aggregator));
-	fflush(stdout);
-	sigwait(&signals, &caught);
-	aggregator_stop(aggregator);
-	aggregator_describe(aggregator, text, sizeof(text));
-	puts(text);
-	aggregator_free(aggregator);
-	return EXIT_SUCCESS;
+	code = EXIT_SUCCESS;
+	if (start_roles(&roles, &wishes) == TRIB_OK) {
+		sigwait(&signals, &caught);
+	} else {
+		fprintf(stderr, "tribd: %s\n", trib_last_error());
+		code = EXIT_FAILURE;
+	}
+	stop_roles(&roles);
+	return code;
 }

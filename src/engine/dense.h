@@ -11,15 +11,23 @@
  * Invariants:
  * 1. A child's contribution to a fragment is in the sum at most once (its bit
  *    in `arrived`), and only at the cell's scale.
- * 2. A cell is complete when every expected child's bit is set; then its sum
- *    never changes until the cell is reused.
+ * 2. A cell is summed when every expected child's bit is set. Without a parent
+ *    it is complete then, and never changes until the cell is reused. With a
+ *    parent the sum goes up, and the cell is complete when the parent's result
+ *    has taken its place.
  * 3. A cell is reused only for a fragment in [low, low + cells), where low is
  *    the smallest acknowledgement of all members: every member has said that
- *    it needs nothing more of the old fragment.
+ *    it needs nothing more of the old fragment. With a parent, neither must
+ *    that: low is not above what is settled there nor above its own low.
  * 4. The highest scale wins: a packet of a higher scale empties the cell, one
  *    of a lower scale is dropped. Each child sends at its own scale or higher
  *    and learns the highest one, so a cell completes at the highest only, in
- *    whatever order packets come: the sum is the same bits on every run.
+ *    whatever order packets come: the sum is the same bits on every run. A sum
+ *    that has gone up may be of a scale below that of other subtrees: a cell
+ *    that is summed but not complete is emptied like any other.
+ *
+ * Children are known by the lowest rank that comes by them, which may be many:
+ * a child is a worker or an aggregator. `from` and `to` are ranks.
  */
 #ifndef TRIB_ENGINE_DENSE_H
 #define TRIB_ENGINE_DENSE_H
@@ -40,6 +48,7 @@ enum dense_verdict {
 	DENSE_LOWER,     /* of a lower scale than another child's */
 	DENSE_MISMATCH,  /* children disagree on what this fragment is */
 	DENSE_STRANGER,  /* not from a member */
+	DENSE_SUMMED,    /* in the sum, and it was the last of ours: it may go up */
 	DENSE_FRESH,     /* dense_judge: the first of its fragment */
 	DENSE_HIGHER,    /* dense_judge: of a higher scale than what is in the cell */
 	DENSE_VERDICTS_END,
@@ -56,9 +65,11 @@ struct dense_cell {
 	uint8_t to;
 	uint8_t shape; /* the packet's flags but for WIRE_RESENT */
 	uint8_t complete;
-	uint8_t unused[3];
-	uint32_t lock; /* for planes where several cores sum: 1 while one of them is at it */
-	uint32_t padding;
+	uint8_t summed;     /* every child that is expected is in */
+	uint8_t queued;     /* for the plane: the sum waits to go up */
+	uint8_t misses;     /* times that the parent has said it has not got the sum */
+	uint32_t lock;      /* for planes where several cores sum: 1 while one of them is at it */
+	uint32_t raised_at; /* for the plane: when the sum last went up */
 };
 
 /* Where cells and their sums lie. A sum lies behind room for a header, as a packet that can leave.
@@ -73,8 +84,13 @@ struct dense_lane {
 	uint64_t left;    /* members that have left: they need no result any more */
 	uint64_t low;     /* the smallest of ack[] over the members that have not left */
 	uint32_t cells;
-	uint32_t payload;                /* the largest a fragment may have */
-	uint64_t ack[WIRE_CHILDREN_MAX]; /* below, the child needs nothing more */
+	uint32_t payload;                    /* the largest a fragment may have */
+	uint64_t has_parent;                 /* 1: sums go up, and results come from there */
+	uint64_t settled;                    /* with a parent: below, no child needs it any more,
+	                                        and what has gone up from here is complete */
+	uint64_t above;                      /* the parent's low, as far as we know */
+	uint64_t ack[WIRE_CHILDREN_MAX];     /* below, the child needs nothing more */
+	uint64_t by_rank[WIRE_CHILDREN_MAX]; /* the child that a rank comes by, as a bit; 0: none */
 };
 
 static inline uint64_t dense_bit(unsigned child)
@@ -82,35 +98,57 @@ static inline uint64_t dense_bit(unsigned child)
 	return 1ull << (child & 63);
 }
 
-static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t from)
+/* A child, and the ranks that come by it. */
+static inline void dense_add_child(struct dense_lane *lane, unsigned child, uint64_t covers)
 {
-	return from == WIRE_ALL ? lane->members : dense_bit(from);
+	lane->members |= dense_bit(child);
+	for (unsigned rank = 0; rank < WIRE_CHILDREN_MAX; rank++)
+		if (covers >> rank & 1)
+			lane->by_rank[rank] = dense_bit(child);
 }
 
-/*
- * Where the window begins, from the acknowledgements. Not done with each of
- * them: when a cell completes, when one seems to be ahead, and when a report
- * is answered is soon enough. Members are children 0 to n - 1.
- */
-static inline void dense_update_low(struct dense_lane *lane)
+/* Children that contribute where `from` does, or that want what is for `to`. */
+static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t from)
 {
-	const uint64_t never = 1ull << 62; /* positions end at 2^56 */
-	uint64_t low = never, old = lane->low;
+	return from == WIRE_ALL ? lane->members : lane->by_rank[from & 63];
+}
+
+/* The smallest acknowledgement of the members that have not left; DENSE_NEVER: all have. */
+#define DENSE_NEVER (1ull << 62) /* positions end at 2^56 */
+static inline uint64_t dense_acked(const struct dense_lane *lane)
+{
+	uint64_t low = DENSE_NEVER, absent = lane->left | ~lane->members;
 
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
 			break;
 		/* The smaller one without a branch: the verifier would walk both ways, each time.
 		 */
-		uint64_t ack = lane->ack[child] + (lane->left >> child & 1) * never;
+		uint64_t ack = lane->ack[child] + (absent >> child & 1) * DENSE_NEVER;
 		int64_t less = (int64_t)(ack - low), mask = less >> 63;
 
 		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
 		low += (uint64_t)(less & mask);
 	}
+	return low;
+}
+
+/*
+ * Where the window begins. Not done with each acknowledgement: when a cell
+ * completes, when one seems to be ahead, and when a report is answered is soon
+ * enough. With a parent, dense_settle comes first.
+ */
+static inline void dense_update_low(struct dense_lane *lane)
+{
+	uint64_t low, old = lane->low;
+
+	if (!lane->has_parent)
+		low = dense_acked(lane);
+	else
+		low = lane->settled < lane->above ? lane->settled : lane->above;
 	/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next.
 	 */
-	if (low < never && low > old)
+	if (low < DENSE_NEVER && low > old)
 		__sync_val_compare_and_swap(&lane->low, old, low);
 }
 
@@ -184,7 +222,7 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
                                              enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
-		cell->complete = 0; /* first: others look without the lock */
+		cell->complete = cell->queued = 0; /* first: others look without the lock */
 		cell->position = wire_position(packet);
 		cell->op = packet->op;
 		cell->from = packet->from;
@@ -195,10 +233,14 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 	if (how != DENSE_ADDED) {
 		cell->scale = packet->scale;
 		cell->arrived = 0;
+		cell->summed = cell->misses = 0;
 	}
 	cell->arrived |= dense_bit(packet->child);
 	if (~cell->arrived & dense_expected(lane, cell->from))
 		return DENSE_ADDED;
+	cell->summed = 1;
+	if (lane->has_parent)
+		return DENSE_SUMMED;
 	cell->complete = 1;
 	return DENSE_COMPLETE;
 }
@@ -232,7 +274,11 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 	return how;
 }
 
-/* Does the aggregator still need this fragment from the child? */
+/*
+ * Does the aggregator still need this fragment from the child? A sum that the
+ * parent misses again and again may be of a lower scale than others' there, and
+ * what its children have sent since, at a higher one, may be lost.
+ */
 static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_pool *pool,
                                    unsigned child, uint64_t position)
 {
@@ -240,7 +286,18 @@ static inline int dense_is_missing(const struct dense_lane *lane, const struct d
 
 	if (position < lane->low || position < lane->ack[child])
 		return 0;
-	return cell->position != position || !(cell->complete || cell->arrived & dense_bit(child));
+	return cell->position != position ||
+	       !(cell->complete || (cell->arrived & dense_bit(child) && cell->misses < 2));
+}
+
+/* The ranks that come by these children. */
+static inline uint64_t dense_ranks(const struct dense_lane *lane, uint64_t children)
+{
+	uint64_t ranks = 0;
+
+	for (unsigned rank = 0; rank < WIRE_CHILDREN_MAX; rank++)
+		ranks |= (uint64_t)((lane->by_rank[rank] & children) != 0) << rank;
+	return ranks;
 }
 
 /* Children that still owe this fragment. */
@@ -251,13 +308,31 @@ static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct
 
 	if (cell->position != position)
 		return lane->members;
-	return cell->complete ? 0 : dense_expected(lane, cell->from) & ~cell->arrived;
+	return cell->complete || cell->summed ? 0
+	                                      : dense_expected(lane, cell->from) & ~cell->arrived;
 }
 
 /* Did its result leave within `young` microseconds? Another core may have sent it after `now`. */
 static inline int dense_is_young(const struct dense_cell *cell, uint32_t now_us, uint32_t young)
 {
 	return now_us - cell->sent_at < young || cell->sent_at - now_us - 1 < 1000000;
+}
+
+/* Which fragments from `base` on are complete. */
+static inline void dense_complete(const struct dense_lane *lane, const struct dense_pool *pool,
+                                  uint64_t base, uint32_t bits, struct wire_status *status)
+{
+	status->base = base;
+	status->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+		status->complete[i] = 0;
+	for (uint32_t i = 0; i < status->bits; i++) {
+		uint64_t position = (base + i) & WIRE_POSITION_MASK;
+		const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
+
+		if (position < lane->low || (cell->position == position && cell->complete))
+			status->complete[i / 64] |= 1ull << (i % 64);
+	}
 }
 
 /*
@@ -273,23 +348,21 @@ static inline void dense_answer(struct dense_lane *lane, const struct dense_pool
 
 	dense_update_low(lane);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
-		status->missing[i] = status->complete[i] = repeat[i] = 0;
+		status->missing[i] = repeat[i] = 0;
 	status->low = lane->low;
-	status->waiting = dense_waiting(lane, pool, lane->ack[child]);
-	status->base = report->base;
+	status->waiting = dense_ranks(lane, dense_waiting(lane, pool, lane->ack[child]));
 	status->stamp = report->stamp;
-	status->bits = bits;
+	dense_complete(lane, pool, report->base, bits, status);
 	for (uint32_t i = 0; i < bits; i++) {
 		uint64_t position = (report->base + i) & WIRE_POSITION_MASK;
 		const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
 		uint64_t bit = 1ull << (i % 64);
 
-		if (position < lane->low || (cell->position == position && cell->complete))
-			status->complete[i / 64] |= bit;
 		if (dense_is_missing(lane, pool, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&
-		         cell->complete && !dense_is_young(cell, now_us, report->young))
+		         cell->complete && dense_expected(lane, cell->to) & dense_bit(child) &&
+		         !dense_is_young(cell, now_us, report->young))
 			repeat[i / 64] |= bit;
 	}
 }

@@ -36,7 +36,8 @@ static trib_status accept_at(const char *namespace, const char *link, int progra
 	return status_fail_errno("%s in %s takes no XDP program", link, namespace);
 }
 
-trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
+trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
+                          struct accepted *out)
 {
 	struct pass_bpf *skeleton = pass_bpf__open_and_load();
 	trib_status status = TRIB_OK;
@@ -51,11 +52,12 @@ trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 	plan_bridge_namespace(cluster, hub);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
+		bool sends = aggregates ? aggregates[i] : host->is_server;
 
-		plan_host_end(cluster, i, &end);
-		if (!host->is_server) {
+		if (cluster->is_switch && !host->is_server) {
+			plan_host_end(cluster, i, &end);
 			status = accept_at(host->ns, end.name, program, out);
-		} else if (!cluster->is_switch) {
+		} else if (!cluster->is_switch && sends) {
 			plan_port_end(cluster, i, &end);
 			status = accept_at(hub, end.name, program, out);
 		}

@@ -10,15 +10,18 @@
 #include "net/cluster.h"
 
 struct accepted {
-	int links[CLUSTER_HOSTS_MAX + 1];
+	int links[CLUSTER_HOSTS_MAX];
 	unsigned n;
 };
 
 /*
- * Until accept_end, or until this process ends, all links of the cluster's
- * workers take such frames (and where s1 is no switch, the bridge's port to it).
+ * Until accept_end, or until this process ends, such frames arrive: from s1
+ * where that is a switch, at the workers; else from hosts with an aggregator,
+ * at the bridge, which passes them on as any other. `aggregates` says which
+ * those are, as the cluster's hosts; NULL: the servers.
  */
-trib_status accept_frames(const struct cluster *cluster, struct accepted *out);
+trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
+                          struct accepted *out);
 /* The same program at s1's ports, where it only makes packets come the way that XDP's do. */
 trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out);
 void accept_end(struct accepted *accepted);

@@ -2,9 +2,11 @@
 /* For builds that could not compile a BPF program. */
 #include "net/accept.h"
 
-trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
+trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
+                          struct accepted *out)
 {
 	(void)cluster;
+	(void)aggregates;
 	out->n = 0;
 	return status_fail(TRIB_ERR_CONFIG,
 	                   "this build has no XDP; it needs clang, bpftool and libbpf");
@@ -12,7 +14,7 @@ trib_status accept_frames(const struct cluster *cluster, struct accepted *out)
 
 trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out)
 {
-	return accept_frames(cluster, out);
+	return accept_frames(cluster, NULL, out);
 }
 
 void accept_end(struct accepted *accepted)

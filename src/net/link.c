@@ -14,6 +14,8 @@
 #include <sys/ioctl.h>
 
 #define LINK_GROUP 84 /* marks our links, so that all of them go with one request */
+#define LINK_QUERY_CLOCK_TICKS \
+	10 /* 0.1 s: how long hosts may take to say which groups they are in */
 
 unsigned link_index(const struct netns *ns, const char *name)
 {
@@ -35,12 +37,39 @@ static void link_put_common(struct nl_request *request, const struct link_end *e
 	nl_put(request, IFLA_ADDRESS, end->mac, LINK_MAC_BYTES);
 }
 
-trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu)
+/*
+ * The bridge asks who is in which group. It trusts the answers only after the
+ * time that they may take, which it reads as this comes: hence by itself.
+ */
+static trib_status bridge_query(const struct link_end *bridge)
+{
+	struct nl_request request;
+	struct ifinfomsg info = { .ifi_index = (int)link_index(bridge->ns, bridge->name) };
+	struct rtattr *linkinfo, *data;
+	uint8_t on = 1;
+
+	if (!info.ifi_index)
+		return TRIB_ERR_SYSTEM;
+	nl_start(&request, RTM_NEWLINK, 0, &info, sizeof(info));
+	linkinfo = nl_nest(&request, IFLA_LINKINFO);
+	nl_put_text(&request, IFLA_INFO_KIND, "bridge");
+	data = nl_nest(&request, IFLA_INFO_DATA);
+	nl_put(&request, IFLA_BR_MCAST_QUERIER, &on, sizeof(on));
+	nl_nest_end(&request, data);
+	nl_nest_end(&request, linkinfo);
+	if (nl_talk(bridge->ns->nl, &request) < 0)
+		return status_fail_errno("cannot make %s in %s ask who is in which group",
+		                         bridge->name, bridge->ns->name);
+	return TRIB_OK;
+}
+
+trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu, bool snooping)
 {
 	struct nl_request request;
 	struct ifinfomsg info = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 	struct rtattr *linkinfo, *data;
-	uint8_t off = 0;
+	uint64_t response = LINK_QUERY_CLOCK_TICKS;
+	uint8_t is_snooping = snooping;
 
 	nl_start(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
 	link_put_common(&request, bridge, mtu);
@@ -49,13 +78,14 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu)
 	data = nl_nest(&request, IFLA_INFO_DATA);
 	nl_put_u32(&request, IFLA_BR_STP_STATE, 0);
 	nl_put_u32(&request, IFLA_BR_FORWARD_DELAY, 0);
-	nl_put(&request, IFLA_BR_MCAST_SNOOPING, &off, sizeof(off));
+	nl_put(&request, IFLA_BR_MCAST_SNOOPING, &is_snooping, sizeof(is_snooping));
+	nl_put(&request, IFLA_BR_MCAST_QUERY_RESPONSE_INTVL, &response, sizeof(response));
 	nl_nest_end(&request, data);
 	nl_nest_end(&request, linkinfo);
 	if (nl_talk(bridge->ns->nl, &request) < 0)
 		return status_fail_errno("cannot create the bridge %s in %s", bridge->name,
 		                         bridge->ns->name);
-	return TRIB_OK;
+	return snooping ? bridge_query(bridge) : TRIB_OK;
 }
 
 trib_status link_add_pair(const struct link_end *port, const struct link_end *host,

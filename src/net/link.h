@@ -16,8 +16,11 @@ struct link_end {
 	uint8_t mac[LINK_MAC_BYTES];
 };
 
-/* A bridge that floods all multicast and forwards from its first packet on. */
-trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu);
+/*
+ * A bridge that forwards from its first packet on. With `snooping` multicast
+ * goes only to ports whose hosts are in the group; else it floods all of it.
+ */
+trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu, bool snooping);
 /* A veth pair, both ends up; `port` becomes a port of `bridge`, in the same namespace; or NULL. */
 trib_status link_add_pair(const struct link_end *port, const struct link_end *host,
                           const struct link_end *bridge, unsigned mtu);

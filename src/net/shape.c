@@ -5,16 +5,33 @@
 
 #include <linux/pkt_sched.h>
 
-#define SHAPE_BURST (256u * 1024) /* more than one 64 KB batch, or tbf would have to split it */
-#define SHAPE_QUEUE_S 0.020       /* a shallow switch buffer: drops, not seconds of queue */
-#define SHAPE_TICK_NS 64          /* the kernel's unit of time in tc messages */
+/*
+ * What may leave at once after a pause: what a core that is busy elsewhere for
+ * 4 ms would owe the link, but no more, or slow links would seem fast. A batch
+ * of 64 KB has to fit, or tbf would have to split it.
+ */
+#define SHAPE_BURST_S 0.004
+#define SHAPE_BURST_MIN (128u * 1024)
+#define SHAPE_BURST_MIN_SINGLE (32u * 1024) /* where there are no batches */
+#define SHAPE_BURST_MAX (256u * 1024)
+#define SHAPE_QUEUE_S 0.020 /* a shallow switch buffer: drops, not seconds of queue */
+#define SHAPE_TICK_NS 64    /* the kernel's unit of time in tc messages */
 
-trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second)
+static uint32_t burst_choose(uint64_t bytes_per_second, bool batches)
+{
+	double burst = (double)bytes_per_second * SHAPE_BURST_S;
+	uint32_t least = batches ? SHAPE_BURST_MIN : SHAPE_BURST_MIN_SINGLE;
+
+	return burst < least ? least : burst > SHAPE_BURST_MAX ? SHAPE_BURST_MAX : (uint32_t)burst;
+}
+
+trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches)
 {
 	struct nl_request request;
 	uint64_t bytes = bits_per_second / 8;
-	double limit = (double)bytes * SHAPE_QUEUE_S + SHAPE_BURST;
-	double burst_ticks = SHAPE_BURST * 1e9 / (double)bytes / SHAPE_TICK_NS;
+	uint32_t burst = burst_choose(bytes, batches);
+	double limit = (double)bytes * SHAPE_QUEUE_S + burst;
+	double burst_ticks = burst * 1e9 / (double)bytes / SHAPE_TICK_NS;
 	struct tcmsg message = { .tcm_ifindex = (int)link_index(end->ns, end->name),
 		                 .tcm_parent = TC_H_ROOT };
 	/*
@@ -35,7 +52,7 @@ trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second)
 	struct rtattr *options = nl_nest(&request, TCA_OPTIONS);
 
 	nl_put(&request, TCA_TBF_PARMS, &tbf, sizeof(tbf));
-	nl_put_u32(&request, TCA_TBF_BURST, SHAPE_BURST);
+	nl_put_u32(&request, TCA_TBF_BURST, burst);
 	if (bytes > UINT32_MAX)
 		nl_put(&request, TCA_TBF_RATE64, &bytes, sizeof(bytes));
 	nl_nest_end(&request, options);

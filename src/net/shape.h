@@ -5,8 +5,8 @@
 
 #include "net/link.h"
 
-/* Limits what leaves through `end`. */
-trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second);
+/* Limits what leaves through `end`, in batches of up to 64 KB or packet by packet. */
+trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches);
 /* Segments batches before they leave through `end`, and merges none that arrive. */
 trib_status shape_no_offload(const struct link_end *end);
 /* Merges what arrives at `end`, if its receiver has nothing against it. */

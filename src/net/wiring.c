@@ -57,7 +57,9 @@ static trib_status wiring_bridge(struct wiring *wiring)
 			                            .name = "br0",
 			                            .mac = { 0x02, 0x54, 0x52 } };
 	}
-	return link_add_bridge(&wiring->bridge, wiring->cluster->mtu);
+	/* A switch sends to its own workers; between several aggregators a result of one
+	   must not fill the links of the others'. */
+	return link_add_bridge(&wiring->bridge, wiring->cluster->mtu, !wiring->cluster->is_switch);
 }
 
 static trib_status wiring_wire(const struct wiring *wiring, const struct link_end *end,
@@ -69,12 +71,12 @@ static trib_status wiring_wire(const struct wiring *wiring, const struct link_en
 		                      .reorder = options->reorder,
 		                      .corrupt = options->corrupt,
 		                      .seed = options->seed };
-	bool has_faults = plan_has_faults(options);
+	bool has_faults = plan_has_faults(options), singly = options->no_offload || has_faults;
 	trib_status status = TRIB_OK;
 
 	if (rate)
-		status = shape_rate(end, rate);
-	if (status == TRIB_OK && (options->no_offload || has_faults))
+		status = shape_rate(end, rate, !singly);
+	if (status == TRIB_OK && singly)
 		status = shape_no_offload(end);
 	if (status == TRIB_OK && has_faults)
 		status = fault_attach(end, &faults, stream);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pacing to a given rate, without burning a core: the sender asks when it may
- * go on, and sleeps until then.
+ * go on, and sleeps until then. A sleep is as long as a batch of packets takes,
+ * so that there are some thousand of them a second and not one a packet; what
+ * is late by then leaves at once, so the rate is kept.
  */
 #ifndef TRIB_PATH_PACER_H
 #define TRIB_PATH_PACER_H
@@ -9,6 +11,8 @@
 #include <stdint.h>
 
 #define PACER_BURST_NS 1000000ull /* what may be sent at once after a pause */
+#define PACER_NAP_NS 500000ull    /* the longest sleep between two batches */
+#define PACER_BATCH 65536u        /* bytes of one */
 
 struct pacer {
 	uint64_t rate;    /* bits a second; 0: no limit */
@@ -21,13 +25,26 @@ static inline uint64_t pacer_free_at(const struct pacer *pacer)
 	return pacer->rate ? pacer->free_at : 0;
 }
 
+static inline uint64_t pacer_span(const struct pacer *pacer, uint32_t bytes)
+{
+	return bytes * 8000000000ull / pacer->rate;
+}
+
+/* When it is worth waking up to send; only where pacer_free_at is not over. */
+static inline uint64_t pacer_wake_at(const struct pacer *pacer)
+{
+	uint64_t batch = pacer_span(pacer, PACER_BATCH);
+
+	return pacer->free_at + (batch < PACER_NAP_NS ? batch : PACER_NAP_NS);
+}
+
 static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
 {
 	if (!pacer->rate)
 		return;
 	if (pacer->free_at + PACER_BURST_NS < now)
 		pacer->free_at = now - PACER_BURST_NS;
-	pacer->free_at += bytes * 8000000000ull / pacer->rate;
+	pacer->free_at += pacer_span(pacer, bytes);
 }
 
 #endif

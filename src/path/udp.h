@@ -31,6 +31,9 @@ struct udp_address {
 trib_status udp_resolve(const char *text, uint16_t default_port, struct udp_address *out);
 void udp_set_port(struct udp_address *address, uint16_t port);
 uint16_t udp_port(const struct udp_address *address);
+/* The 4 or 16 bytes of the host's address, and an address made of such. */
+const void *udp_raw(const struct udp_address *address, size_t *size);
+void udp_from_raw(const void *raw, size_t size, uint16_t port, struct udp_address *out);
 bool udp_same(const struct udp_address *a, const struct udp_address *b);
 /* "10.0.0.1:7000" */
 const char *udp_text(const struct udp_address *address, char *out, size_t size);

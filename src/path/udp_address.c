@@ -57,7 +57,7 @@ uint16_t udp_port(const struct udp_address *address)
 	return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
 }
 
-static const void *raw_address(const struct udp_address *address, size_t *size)
+const void *udp_raw(const struct udp_address *address, size_t *size)
 {
 	if (address->storage.ss_family == AF_INET6) {
 		*size = 16;
@@ -67,10 +67,28 @@ static const void *raw_address(const struct udp_address *address, size_t *size)
 	return &((const struct sockaddr_in *)&address->storage)->sin_addr;
 }
 
+void udp_from_raw(const void *raw, size_t size, uint16_t port, struct udp_address *out)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&out->storage;
+	struct sockaddr_in *four = (struct sockaddr_in *)&out->storage;
+
+	memset(out, 0, sizeof(*out));
+	if (size == 16) {
+		six->sin6_family = AF_INET6;
+		memcpy(&six->sin6_addr, raw, 16);
+		out->length = sizeof(*six);
+	} else {
+		four->sin_family = AF_INET;
+		memcpy(&four->sin_addr, raw, 4);
+		out->length = sizeof(*four);
+	}
+	udp_set_port(out, port);
+}
+
 static bool same_host(const struct udp_address *a, const struct udp_address *b)
 {
 	size_t size;
-	const void *one = raw_address(a, &size), *two = raw_address(b, &size);
+	const void *one = udp_raw(a, &size), *two = udp_raw(b, &size);
 
 	return a->storage.ss_family == b->storage.ss_family && memcmp(one, two, size) == 0;
 }
@@ -86,7 +104,7 @@ const char *udp_text(const struct udp_address *address, char *out, size_t size)
 	bool six = address->storage.ss_family == AF_INET6;
 	size_t bytes;
 
-	inet_ntop(address->storage.ss_family, raw_address(address, &bytes), text, sizeof(text));
+	inet_ntop(address->storage.ss_family, udp_raw(address, &bytes), text, sizeof(text));
 	snprintf(out, size, six ? "[%s]:%u" : "%s:%u", text, udp_port(address));
 	return out;
 }

@@ -64,4 +64,11 @@ unsigned tree_children(const struct tree *tree, int node);
 /* Aggregators from here to the root, this one and the root included. */
 unsigned tree_depth(const struct tree *tree, int node);
 
+/*
+ * The trees of some of the ranks: ranks[i] becomes rank i. Aggregators that have
+ * one child left are taken out, as they would sum nothing.
+ */
+void forest_subset(const struct forest *from, const unsigned *ranks, unsigned n,
+                   struct forest *out);
+
 #endif

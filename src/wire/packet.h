@@ -87,7 +87,7 @@ struct wire_header {
 	uint16_t epoch;
 	uint8_t child; /* the sender's index, or the addressee's */
 	uint8_t op;
-	uint64_t pos;   /* lane << 56 | position in the lane's stream */
+	uint64_t pos;   /* lane << 56 | position in the lane's stream; WELCOME: of the nonce */
 	uint32_t ack;   /* child: low half of the position below which it needs nothing more;
 	                   aggregator: low half of the position below which no child does */
 	uint16_t scale; /* block exponent class; the highest wins a cell */
@@ -148,7 +148,7 @@ struct wire_join {
 	                        failed */
 	uint16_t tree;       /* its number in the plan */
 	uint8_t hops;        /* in up[] */
-	uint8_t unused;
+	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */

@@ -51,31 +51,6 @@ static const uint8_t *input(const struct call *call)
 	return call->send == TRIB_IN_PLACE ? call->recv : call->send;
 }
 
-/* A spec over the lanes: large ones in equal shares of whole fragments, small ones in turn. */
-static unsigned spread(const trib_comm *comm, const struct round_spec *spec, uint64_t turn,
-                       struct round_spec out[WIRE_LANES_MAX], unsigned lanes[WIRE_LANES_MAX])
-{
-	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
-	size_t per = comm->welcome.payload / (spec->copy ? 1 : number_wire_size(spec->type));
-	size_t fragments = (spec->count + per - 1) / per, share, done = 0;
-	unsigned n = 0;
-
-	if (fragments < 2 * comm->n_lanes) {
-		out[0] = *spec;
-		lanes[0] = (unsigned)(turn % comm->n_lanes);
-		return 1;
-	}
-	share = (fragments + comm->n_lanes - 1) / comm->n_lanes * per;
-	for (; done < spec->count; done += out[n++].count) {
-		out[n] = *spec;
-		out[n].count = spec->count - done < share ? spec->count - done : share;
-		out[n].source = (const uint8_t *)spec->source + done * size;
-		out[n].target = spec->target ? (uint8_t *)spec->target + done * size : NULL;
-		lanes[n] = n;
-	}
-	return n;
-}
-
 /* One rank alone: the result is the input. */
 static trib_status finish_alone(struct trib_request *request, const struct round_spec *specs,
                                 size_t n, trib_request **out)
@@ -97,7 +72,38 @@ static trib_status finish_alone(struct trib_request *request, const struct round
 struct posting {
 	struct round *round;
 	unsigned lane;
+	bool in_turn; /* small: the lane is found when it is posted */
 };
+
+/* The rounds of one vector; gives how many, 0: no memory. */
+static unsigned make_rounds(const trib_comm *comm, const struct round_spec *spec,
+                            struct posting *postings)
+{
+	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
+	size_t per = comm->payload / (spec->copy ? 1 : number_wire_size(spec->type));
+	bool in_turn = shares_is_small(&comm->shares, spec->count, per);
+	struct part parts[WIRE_LANES_MAX] = { { .count = spec->count } };
+	unsigned n = in_turn ? 1 : shares_split(&comm->shares, spec->count, per, parts);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct round_spec own = *spec;
+
+		own.count = parts[i].count;
+		if (spec->source)
+			own.source = (const uint8_t *)spec->source + parts[i].first * size;
+		if (spec->target)
+			own.target = (uint8_t *)spec->target + parts[i].first * size;
+		postings[i].lane = parts[i].lane;
+		postings[i].in_turn = in_turn;
+		postings[i].round = round_new(&own, (unsigned)comm->config.rank, comm->payload);
+		if (!postings[i].round) {
+			while (i--)
+				round_free(postings[i].round);
+			return 0;
+		}
+	}
+	return n;
+}
 
 /* Posts rounds as one request, all lanes in one order. Takes over the request. */
 static trib_status post(struct trib_request *request, const struct round_spec *specs, size_t n,
@@ -114,20 +120,14 @@ static trib_status post(struct trib_request *request, const struct round_spec *s
 	if (!postings)
 		goto no_memory;
 	for (size_t i = 0; i < n; i++) {
-		struct round_spec parts[WIRE_LANES_MAX];
-		unsigned lanes[WIRE_LANES_MAX];
-		unsigned k = spread(comm, &specs[i], i, parts, lanes);
+		unsigned k = make_rounds(comm, &specs[i], postings + made);
 
-		for (unsigned part = 0; part < k; part++) {
-			parts[part].owner = request;
-			postings[made].lane = lanes[part];
-			postings[made].round = round_new(&parts[part], (unsigned)comm->config.rank,
-			                                 comm->welcome.payload);
-			if (!postings[made].round)
-				goto no_memory;
-			made++;
-		}
+		if (!k)
+			goto no_memory;
+		made += k;
 	}
+	for (size_t i = 0; i < made; i++)
+		postings[i].round->owner = request;
 	pthread_mutex_lock(&comm->lock);
 	if (comm->failed != TRIB_OK) {
 		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
@@ -138,8 +138,13 @@ static trib_status post(struct trib_request *request, const struct round_spec *s
 	request->number = comm->posts++;
 	atomic_store(&request->rounds_left, (unsigned)made);
 	comm->in_flight++;
-	for (size_t i = 0; i < made; i++)
-		lane_post(&comm->lanes[postings[i].lane], postings[i].round);
+	for (size_t i = 0; i < made; i++) {
+		unsigned lane = postings[i].in_turn
+		                        ? shares_turn(&comm->shares, request->number + i)
+		                        : postings[i].lane;
+
+		lane_post(comm->lanes[lane], postings[i].round);
+	}
 	pthread_mutex_unlock(&comm->lock);
 	free(postings);
 	*out = request;

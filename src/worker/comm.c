@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYE_TRIES 10
-#define REACH_MS 50
-
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 {
 	va_list args;
@@ -28,7 +25,7 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 	}
 	pthread_mutex_unlock(&comm->lock);
 	for (unsigned i = 0; i < comm->n_lanes; i++)
-		lane_wake(&comm->lanes[i]);
+		lane_wake(comm->lanes[i]);
 }
 
 void comm_list_ranks(uint64_t mask, char *out, size_t size)
@@ -42,90 +39,21 @@ void comm_list_ranks(uint64_t mask, char *out, size_t size)
 			                         rank);
 }
 
-void comm_tell_failure(struct trib_comm *comm)
-{
-	struct {
-		struct wire_header header;
-		struct wire_abort abort;
-	} packet = { .header = { .type = WIRE_ABORT,
-		                 .cookie = comm->welcome.cookie,
-		                 .job = comm->config.job,
-		                 .comm = comm->welcome.comm,
-		                 .epoch = comm->welcome.epoch,
-		                 .child = (uint8_t)comm->config.rank },
-		     .abort = { .rank = (uint32_t)comm->config.rank } };
-	bool told;
-	int error;
-
-	pthread_mutex_lock(&comm->lock);
-	told = comm->told;
-	comm->told = true;
-	packet.abort.status = comm->failed;
-	snprintf(packet.abort.text, sizeof(packet.abort.text), "%.*s",
-	         (int)sizeof(packet.abort.text) - 1, comm->failure);
-	pthread_mutex_unlock(&comm->lock);
-	if (told)
-		return;
-	/* If it is lost, the others come to their own deadlines. */
-	error = comm->lanes[0].way->send_one(&comm->lanes[0], &packet, sizeof(packet));
-	if (error)
-		log_debug("cannot tell of a failure: %s", strerror(-error));
-}
-
 static void comm_free(struct trib_comm *comm)
 {
-	for (unsigned i = 0; i < WIRE_LANES_MAX; i++)
-		lane_close(&comm->lanes[i]);
+	trunks_close(comm);
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->lock);
+	free(comm->config.trees);
 	free(comm);
 }
 
-static trib_status reach(struct lane *lane, uint64_t deadline)
-{
-	char address[64];
-
-	while (!lane->way->reach(lane, REACH_MS))
-		if (clock_now() > deadline)
-			return status_fail(TRIB_ERR_AGGREGATOR,
-			                   "no connection to lane %u of the aggregator, at %s: %s",
-			                   lane->index,
-			                   udp_text(&lane->peer, address, sizeof(address)),
-			                   strerror(lane->unreached));
-	return TRIB_OK;
-}
-
-static trib_status open_lanes(struct trib_comm *comm)
+static trib_status open_trunks(struct trib_comm *comm)
 {
 	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
-	trib_status status;
+	trib_status status = trunks_plan(comm);
 
-	comm->lanes[0].comm = comm;
-	status = lane_open(&comm->lanes[0]);
-	if (status == TRIB_OK)
-		status = comm_join(comm, deadline);
-	if (status != TRIB_OK)
-		return status;
-	comm->n_lanes = comm->welcome.lanes;
-	for (unsigned i = 1; i < comm->n_lanes; i++) {
-		comm->lanes[i].comm = comm;
-		comm->lanes[i].index = i;
-		status = lane_open(&comm->lanes[i]);
-		if (status == TRIB_OK)
-			status = reach(&comm->lanes[i], deadline);
-		if (status != TRIB_OK)
-			return status;
-	}
-	for (unsigned i = 0; i < comm->n_lanes; i++) {
-		status = lane_start(&comm->lanes[i]);
-		if (status != TRIB_OK) {
-			atomic_store(&comm->closing, true);
-			for (unsigned k = 0; k < i; k++)
-				lane_stop(&comm->lanes[k]);
-			return status;
-		}
-	}
-	return TRIB_OK;
+	return status == TRIB_OK ? trunks_open(comm, deadline) : status;
 }
 
 trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
@@ -135,8 +63,10 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
 	trib_status status;
 
 	*out = NULL;
-	if (!comm)
+	if (!comm) {
+		free(config->trees);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+	}
 	comm->config = *config;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_condattr_init(&attributes);
@@ -144,7 +74,7 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
 	pthread_cond_init(&comm->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	if (config->size > 1) {
-		status = open_lanes(comm);
+		status = open_trunks(comm);
 		if (status != TRIB_OK) {
 			comm_free(comm);
 			return status;
@@ -171,47 +101,6 @@ trib_status trib_init(trib_comm **comm, const trib_options *options)
 	return comm_open(&config, comm);
 }
 
-static void take_echo(struct lane *lane, const struct wire_header *header, uint32_t bytes,
-                      bool by_group, void *context)
-{
-	bool *heard = context;
-
-	(void)bytes;
-	(void)by_group;
-	*heard |= header->type == WIRE_BYE && header->cookie == lane->comm->welcome.cookie &&
-	          header->child == lane->comm->config.rank;
-}
-
-/* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
-static void say_bye(struct trib_comm *comm)
-{
-	struct wire_header bye = { .type = WIRE_BYE,
-		                   .cookie = comm->welcome.cookie,
-		                   .job = comm->config.job,
-		                   .comm = comm->welcome.comm,
-		                   .epoch = comm->welcome.epoch,
-		                   .child = (uint8_t)comm->config.rank };
-	struct lane *lane = &comm->lanes[0];
-	bool heard = false;
-
-	for (int i = 0; i < BYE_TRIES; i++) {
-		uint64_t until = clock_now() + (20000000ull << i / 3);
-		int n = lane->way->send_one(lane, &bye, sizeof(bye));
-
-		if (n && n != -EAGAIN)
-			return; /* nobody is there */
-		while (clock_now() < until) {
-			struct timespec nap = clock_span(200000);
-
-			n = lane->way->receive(lane, take_echo, &heard);
-			if (n < 0 || heard)
-				return;
-			if (n == 0)
-				nanosleep(&nap, NULL);
-		}
-	}
-}
-
 /* False: the deadline passed first. */
 static bool wait_in_flight(struct trib_comm *comm)
 {
@@ -235,10 +124,9 @@ trib_status trib_finalize(trib_comm *comm)
 		return TRIB_OK;
 	left = wait_in_flight(comm) ? 0 : comm->in_flight;
 	atomic_store(&comm->closing, true);
-	for (unsigned i = 0; i < comm->n_lanes; i++)
-		lane_stop(&comm->lanes[i]);
+	trunks_stop(comm);
 	if (comm->n_lanes)
-		say_bye(comm);
+		comm_leave(comm);
 	while (comm->requests)
 		request_end(comm->requests);
 	if (comm->failed != TRIB_OK)
@@ -268,7 +156,7 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 	if (!comm || !stats || stats->struct_size < sizeof(size_t))
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
 	for (unsigned i = 0; i < comm->n_lanes; i++) {
-		struct lane *lane = &comm->lanes[i];
+		struct lane *lane = comm->lanes[i];
 
 		all.sent_packets += atomic_load(&lane->sent);
 		all.resent_packets += atomic_load(&lane->resent);

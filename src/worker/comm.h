@@ -4,23 +4,31 @@
  * the lanes that carry them. A lane has a thread, a socket and a stream; user
  * threads only post rounds and wait. How its packets travel is a table of
  * functions: datagrams or a connection.
+ *
+ * A communicator sends by one or several trees at once, each with a share of
+ * every vector. A trunk is what it has of a tree: the aggregator that it sends
+ * to, the way from there up to the root, and its lanes to that aggregator.
  */
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
 #include "path/pacer.h"
 #include "path/tcp.h"
+#include "plan/tree.h"
+#include "worker/shares.h"
 #include "worker/stream.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 struct comm_config {
-	struct udp_address aggregator;
+	struct udp_address aggregator; /* of the one star, where there are no trees */
+	struct forest *trees;          /* the communicator's own; NULL: that star */
 	int rank, size;
 	uint16_t job;
 	uint64_t cookie;
-	uint64_t key; /* names the communicator within the job */
+	uint64_t key;        /* names the communicator within the job */
+	uint32_t generation; /* of the plan that the trees are from */
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes, mtu;
@@ -31,6 +39,7 @@ struct comm_config {
 };
 
 struct lane;
+struct trunk;
 
 /* Gets each packet that has come and is sound. `by_group`: it was sent to many. */
 typedef void lane_taker(struct lane *lane, const struct wire_header *header, uint32_t bytes,
@@ -57,8 +66,10 @@ extern const struct lane_way lane_way_udp, lane_way_tcp;
 
 struct lane {
 	struct trib_comm *comm;
+	struct trunk *trunk;
 	const struct lane_way *way;
-	unsigned index;
+	unsigned index;  /* on the wire: in its trunk */
+	unsigned number; /* among all of the communicator */
 	int fd, group_fd, wake_fd;
 	struct udp_address peer;
 	pthread_t thread;
@@ -78,6 +89,8 @@ struct lane {
 
 	struct stream stream;
 	struct pacer pacer;
+	uint64_t own_rate;    /* what the user set, of which this is the lane's; 0: no limit */
+	uint32_t rate_serial; /* of the rate that the aggregator last gave */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
@@ -91,11 +104,26 @@ struct lane {
 	_Atomic uint64_t sent, resent, results, duplicates, drops;
 };
 
-struct trib_comm {
-	struct comm_config config;
+struct trunk {
+	unsigned tree; /* its number */
+	double share;  /* of every vector, relative to those of the others */
+	struct udp_address aggregator;
+	uint64_t ranks; /* that come together there; 0: all of them */
+	unsigned hops;
+	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	struct wire_welcome welcome;
 	unsigned n_lanes;
-	struct lane lanes[WIRE_LANES_MAX];
+	struct lane *lanes[WIRE_LANES_MAX]; /* the first one is for joining and leaving too */
+};
+
+struct trib_comm {
+	struct comm_config config;
+	unsigned n_trunks;
+	struct trunk trunks[FOREST_TREES_MAX];
+	unsigned n_lanes;
+	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
+	struct shares shares;               /* of each lane */
+	uint32_t payload;                   /* of a full fragment, the same in all trees */
 	_Atomic bool closing;
 
 	pthread_mutex_t lock;
@@ -126,13 +154,27 @@ struct trib_request {
 	size_t copy_bytes;
 };
 
-/* config.c */
+/* config.c; trees are the caller's, for comm_open. */
 trib_status comm_config_read(const trib_options *options, struct comm_config *config);
 
-/* join.c: opens lane 0's socket and waits for all ranks. */
+/* trunk.c: from the trees of the configuration; nothing is opened yet. */
+trib_status trunks_plan(struct trib_comm *comm);
+/* Joins all trees, opens and starts all lanes. */
+trib_status trunks_open(struct trib_comm *comm, uint64_t deadline);
+/* Ends the lanes' threads. */
+void trunks_stop(struct trib_comm *comm);
+void trunks_close(struct trib_comm *comm);
+/* "10.0.0.7:7700", for error sentences. */
+const char *trunk_name(const struct trunk *trunk, char *out, size_t size);
+
+/* join.c: waits for all ranks in all trees at once; each trunk has its first lane. */
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
 
-/* comm.c */
+/* leave.c */
+/* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
+void comm_leave(struct trib_comm *comm);
+
+/* comm.c; takes over the trees of the configuration, also where it fails. */
 trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
 /* Fails the communicator, once; later calls change nothing. */
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
@@ -146,6 +188,8 @@ void comm_tell_failure(struct trib_comm *comm);
 #define LANE_BUFFER_PACKETS 128u
 
 /* lane.c */
+/* A lane of the trunk, not open yet; NULL: no memory. */
+struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk);
 trib_status lane_open(struct lane *lane);
 trib_status lane_start(struct lane *lane);
 void lane_stop(struct lane *lane);

@@ -52,20 +52,41 @@ static trib_status read_place(const trib_options *options, struct comm_config *c
 	return TRIB_OK;
 }
 
+static trib_status read_trees(const char *text, struct comm_config *config)
+{
+	uint64_t all = config->size >= 64 ? ~0ull : (1ull << config->size) - 1;
+	trib_status status;
+
+	config->trees = malloc(sizeof(*config->trees));
+	if (!config->trees)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for trees");
+	status = forest_parse(config->trees, text);
+	if (status == TRIB_OK && config->trees->trees[0].nodes[0].ranks != all)
+		status = status_fail(TRIB_ERR_CONFIG,
+		                     "TRIB_TREES has not the ranks 0 to %d of this job: \"%s\"",
+		                     config->size - 1, text);
+	return status;
+}
+
+/* A star, or trees; the narrowest source wins: what is given to trib_init, then the settings. */
 static trib_status read_aggregator(const trib_options *options, struct comm_config *config)
 {
-	const char *text = options && options->aggregator ? options->aggregator
-	                                                  : setting_text(SETTING_AGGREGATOR, NULL);
+	const char *star = options->aggregator, *trees = options->trees;
 
-	if (!text) {
-		if (config->size == 1)
-			return TRIB_OK; /* alone: nothing to send */
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to "
-		                   "where tribd listens, or start with trib run",
-		                   config->size);
-	}
-	return udp_resolve(text, UDP_DEFAULT_PORT, &config->aggregator);
+	if (!star && !trees)
+		trees = setting_text(SETTING_TREES, NULL);
+	if (!star && !trees)
+		star = setting_text(SETTING_AGGREGATOR, NULL);
+	if (trees)
+		return read_trees(trees, config);
+	if (star)
+		return udp_resolve(star, UDP_DEFAULT_PORT, &config->aggregator);
+	if (config->size == 1)
+		return TRIB_OK; /* alone: nothing to send */
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to "
+	                   "where tribd listens, or start with trib run",
+	                   config->size);
 }
 
 /* A number that an option gives, or else a setting. */
@@ -82,7 +103,7 @@ static bool is_off(const char *text)
 	return !text || !strcmp(text, "off") || !strcmp(text, "0") || !strcmp(text, "no");
 }
 
-trib_status comm_config_read(const trib_options *given, struct comm_config *config)
+static trib_status read_all(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
 	uint64_t job, lanes, mtu, busy_poll, plane;
@@ -139,4 +160,15 @@ trib_status comm_config_read(const trib_options *given, struct comm_config *conf
 	config->socket.receive_bytes = RECEIVE_BYTES;
 	config->socket.send_bytes = SEND_BYTES;
 	return TRIB_OK;
+}
+
+trib_status comm_config_read(const trib_options *options, struct comm_config *config)
+{
+	trib_status status = read_all(options, config);
+
+	if (status != TRIB_OK) {
+		free(config->trees);
+		config->trees = NULL;
+	}
+	return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joining: ask, in any order of processes, until the aggregator has all ranks
- * or the deadline is there. A JOIN is padded to the path's MTU and so is its
+ * Joining: ask, in any order of processes, until the aggregators have all ranks
+ * or the deadline is there; all trees at once. A JOIN is padded to the path's MTU and so is its
  * answer: what gets through fits. Where nothing so long does, shorter ones
  * are tried. On a connection that is the kernel's business; fragments are as
  * long as datagrams would be, so that results have the same bits.
@@ -35,10 +35,27 @@ static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
 	return payload > WIRE_PAYLOAD_MAX ? WIRE_PAYLOAD_MAX : payload;
 }
 
-static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
+/* One tree that is asked. */
+struct asking {
+	struct trib_comm *comm;
+	struct trunk *trunk;
+	struct lane *lane;
+	unsigned mtu;
+	uint32_t full;    /* the payload that the route should carry */
+	uint32_t asked;   /* the one that was tried last */
+	uint32_t settled; /* the one that came back; 0: none has */
+	unsigned asks;
+	uint64_t nonce, ask_at;
+	bool heard, joined;
+	uint64_t present;
+	trib_status status; /* a sure failure */
+};
+
+static void ask(struct asking *asking, uint32_t payload)
 {
-	const struct comm_config *config = &comm->config;
-	struct lane *lane = &comm->lanes[0];
+	const struct comm_config *config = &asking->comm->config;
+	const struct trunk *trunk = asking->trunk;
+	struct lane *lane = asking->lane;
 	uint32_t bytes = payload;
 	int error;
 	struct join_packet packet = {
@@ -48,86 +65,66 @@ static void ask(struct trib_comm *comm, uint32_t payload, uint64_t nonce)
 		            .child = (uint8_t)config->rank },
 		.join = { .key = config->key,
 		          .pool_bytes = config->pool_bytes,
-		          .nonce = nonce,
+		          .nonce = asking->nonce,
+		          .covers = 1ull << config->rank,
+		          .ranks = trunk->ranks,
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
 		          .lanes = config->lanes,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
-		          .pid = (uint32_t)getpid() },
+		          .pid = (uint32_t)getpid(),
+		          .generation = config->generation,
+		          .tree = (uint16_t)trunk->tree,
+		          .hops = (uint8_t)trunk->hops },
 	};
 
+	memcpy(packet.join.up, trunk->up, sizeof(packet.join.up));
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	if (bytes < sizeof(packet.join) || config->tcp)
 		bytes = sizeof(packet.join);
+	asking->asked = payload;
 	error = lane->way->send_one(lane, &packet, WIRE_HEADER + bytes);
 	if (error)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
 }
 
-struct hearing {
-	struct wire_welcome welcome;
-	uint32_t bytes; /* of the packet; 0: none has come */
-};
-
-static void take_welcome(struct lane *lane, const struct wire_header *header, uint32_t bytes,
-                         bool by_group, void *context)
+/* Full length, or every third time a shorter one as long as nothing has come. */
+static uint32_t next_length(struct asking *asking)
 {
-	const struct comm_config *config = &lane->comm->config;
-	struct hearing *hearing = context;
+	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
 
-	(void)by_group;
-	if (hearing->bytes || header->type != WIRE_WELCOME || header->cookie != config->cookie ||
-	    header->job != config->job || header->child != config->rank)
-		return;
-	hearing->welcome = *(const struct wire_welcome *)wire_payload(header);
-	hearing->bytes = bytes;
-}
+	if (asking->settled)
+		return asking->settled;
+	for (;;) {
+		unsigned k = asking->asks++;
+		uint32_t payload;
 
-/* The answer to us, if one comes within the wait. */
-static bool hear(struct trib_comm *comm, int wait_ms, struct hearing *hearing)
-{
-	struct lane *lane = &comm->lanes[0];
-	uint64_t until = clock_now() + (uint64_t)wait_ms * 1000000;
-
-	for (hearing->bytes = 0;;) {
-		struct pollfd wait = { .fd = lane->fd, .events = POLLIN };
-		uint64_t now = clock_now();
-
-		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
-			return false;
-		while (lane->way->receive(lane, take_welcome, hearing) > 0)
-			if (hearing->bytes)
-				return true;
+		if (k < PATIENT_ASKS || (k - PATIENT_ASKS) % 3)
+			return asking->full;
+		payload = shorter[(k - PATIENT_ASKS) / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
+		if (payload <= asking->full)
+			return payload;
 	}
 }
 
-static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t present)
+/* In one tree and not yet in others: the aggregator must not take us for dead. */
+static void beat(struct asking *asking)
 {
-	uint64_t all = comm->config.size == 64 ? ~0ull : (1ull << comm->config.size) - 1;
-	char ranks[200], address[64];
+	const struct wire_welcome *welcome = &asking->trunk->welcome;
+	struct {
+		struct wire_header header;
+		struct wire_report report;
+	} packet = { .header = { .type = WIRE_REPORT,
+		                 .cookie = welcome->cookie,
+		                 .job = asking->comm->config.job,
+		                 .comm = welcome->comm,
+		                 .epoch = welcome->epoch,
+		                 .child = (uint8_t)asking->comm->config.rank } };
+	int error = asking->lane->way->send_one(asking->lane, &packet, sizeof(packet));
 
-	udp_text(&comm->config.aggregator, address, sizeof(address));
-	if (comm->lanes[0].unreached)
-		return status_fail(TRIB_ERR_AGGREGATOR,
-		                   "no connection to the aggregator at %s within %.1f s: %s; is "
-		                   "tribd running there, with --plane tcp?",
-		                   address, comm->config.timeout_s,
-		                   strerror(comm->lanes[0].unreached));
-	if (!heard)
-		return status_fail(
-			TRIB_ERR_AGGREGATOR,
-			"no answer from the aggregator at %s within %.1f s: is tribd "
-			"running there, with the same TRIB_COOKIE?%s (trib check "
-			"--aggregator %s)",
-			address, comm->config.timeout_s,
-			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
-			address);
-	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
-	return status_fail(TRIB_ERR_TIMEOUT,
-	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
-	                   ranks, comm->config.size, comm->config.timeout_s, address,
-	                   comm->config.job);
+	if (error)
+		log_debug("a heartbeat while joining: %s", strerror(-error));
 }
 
 /* Against a hostile or mistaken answer. */
@@ -136,6 +133,83 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
 	       welcome->lanes >= 1 && welcome->lanes <= comm->config.lanes;
+}
+
+static void take_verdict(struct asking *asking, const struct wire_welcome *welcome, uint32_t bytes)
+{
+	uint32_t carried = (bytes - WIRE_HEADER) & ~7u;
+	char address[64];
+
+	asking->heard = true;
+	asking->present = welcome->present;
+	trunk_name(asking->trunk, address, sizeof(address));
+	if (welcome->verdict == WIRE_REFUSED) {
+		asking->status = status_fail(
+			TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %.*s", address,
+			asking->comm->config.rank, WIRE_TEXT_MAX - 1, welcome->text);
+		return;
+	}
+	/* As long as both were: an answer may be to an earlier, shorter question. */
+	if (carried > asking->asked)
+		carried = asking->asked;
+	if (carried > asking->settled)
+		asking->settled = carried;
+	if (welcome->verdict != WIRE_JOINED || !welcome_ok(asking->comm, welcome))
+		return;
+	if (asking->settled < asking->full)
+		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",
+		         asking->full, address, asking->mtu, asking->settled);
+	asking->trunk->welcome = *welcome;
+	asking->joined = true;
+}
+
+static void take_answer(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                        bool by_group, void *context)
+{
+	const struct comm_config *config = &lane->comm->config;
+	struct asking *asking = context;
+
+	(void)by_group;
+	if (asking->status != TRIB_OK || header->job != config->job ||
+	    header->child != config->rank)
+		return;
+	if (asking->joined) { /* another rank could not join elsewhere, or is gone */
+		const struct wire_abort *abort = wire_payload(header);
+
+		if (header->type == WIRE_ABORT && header->cookie == lane->trunk->welcome.cookie)
+			asking->status = status_fail(abort->status < 0 ? (trib_status)abort->status
+			                                               : TRIB_ERR_PEER,
+			                             "%s", abort->text);
+	} else if (header->type == WIRE_WELCOME && header->cookie == config->cookie) {
+		take_verdict(asking, wire_payload(header), bytes);
+	}
+}
+
+static trib_status give_up(const struct asking *asking)
+{
+	const struct comm_config *config = &asking->comm->config;
+	uint64_t all = config->size == 64 ? ~0ull : (1ull << config->size) - 1;
+	char ranks[200], address[64];
+
+	trunk_name(asking->trunk, address, sizeof(address));
+	if (asking->lane->unreached)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no connection to the aggregator at %s within %.1f s: %s; is "
+		                   "tribd running there, with --plane tcp?",
+		                   address, config->timeout_s, strerror(asking->lane->unreached));
+	if (!asking->heard)
+		return status_fail(
+			TRIB_ERR_AGGREGATOR,
+			"no answer from the aggregator at %s within %.1f s: is tribd "
+			"running there, with the same TRIB_COOKIE?%s (trib check "
+			"--aggregator %s)",
+			address, config->timeout_s,
+			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
+			address);
+	comm_list_ranks(all & ~asking->present, ranks, sizeof(ranks));
+	return status_fail(TRIB_ERR_TIMEOUT,
+	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
+	                   ranks, config->size, config->timeout_s, address, config->job);
 }
 
 /* Of the route, as a socket for datagrams sees it; 0: unknown. */
@@ -153,66 +227,107 @@ static unsigned route_mtu(const struct udp_address *peer)
 	return mtu;
 }
 
-trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+static trib_status asking_init(struct asking *asking, struct trib_comm *comm, struct trunk *trunk)
 {
-	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
-	struct udp_address *peer = &comm->config.aggregator, local;
-	struct lane *lane = &comm->lanes[0];
-	unsigned route = route_mtu(peer), mtu = comm->config.mtu ? comm->config.mtu : route;
-	uint32_t full, settled;
-	struct hearing hearing = { 0 };
-	const struct wire_welcome *welcome = &hearing.welcome;
-	bool heard = false;
-	uint64_t nonce;
+	const struct comm_config *config = &comm->config;
+	struct udp_address *peer = &trunk->aggregator, local;
+	unsigned route = route_mtu(peer);
 	char interface[64], one[64], two[64];
 
-	if (comm->config.tcp && route && route < mtu)
-		mtu = route; /* datagrams would find out by trying */
-	full = payload_for(mtu ? mtu : 1500, peer);
-	settled = comm->config.tcp ? full : 0;
-	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+	*asking = (struct asking){ .comm = comm, .trunk = trunk, .lane = trunk->lanes[0] };
+	asking->mtu = config->mtu ? config->mtu : route;
+	if (config->tcp && route && route < asking->mtu)
+		asking->mtu = route; /* datagrams would find out by trying */
+	asking->full = payload_for(asking->mtu ? asking->mtu : 1500, peer);
+	asking->settled = config->tcp ? asking->full : 0;
+	if (getrandom(&asking->nonce, sizeof(asking->nonce), 0) != sizeof(asking->nonce))
 		return status_fail_errno("no random numbers");
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
-	if (full < WIRE_PAYLOAD_MIN)
-		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", mtu);
+	if (asking->full < WIRE_PAYLOAD_MIN)
+		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", asking->mtu);
 	/* Which way it goes is the first question when something is slow: once a job, say it. */
-	log_line(comm->config.rank == 0 && !comm->config.key ? LOG_NOTICE : LOG_INFO,
+	log_line(config->rank == 0 && !config->key ? LOG_NOTICE : LOG_INFO,
 	         "to the aggregator %s by interface %s, address %s, MTU %u",
 	         udp_text(peer, one, sizeof(one)), interface, udp_text(&local, two, sizeof(two)),
-	         mtu);
-	for (unsigned asks = 0; clock_now() < deadline; asks++) {
-		uint32_t payload = settled ? settled : full;
-		unsigned k = asks < PATIENT_ASKS ? 0 : asks - PATIENT_ASKS;
+	         asking->mtu);
+	return TRIB_OK;
+}
 
-		/* Every third time a shorter one, as long as nothing has come. */
-		if (!settled && asks >= PATIENT_ASKS && k % 3 == 0)
-			payload = shorter[k / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
-		if (payload > full)
-			continue;
-		if (!lane->way->reach(lane, ASK_EVERY_MS))
-			continue;
-		ask(comm, payload, nonce);
-		if (!hear(comm, ASK_EVERY_MS, &hearing))
-			continue;
-		heard = true;
-		if (welcome->verdict == WIRE_REFUSED)
-			return status_fail(TRIB_ERR_REFUSED,
-			                   "the aggregator at %s refused rank %d: %s", one,
-			                   comm->config.rank, welcome->text);
-		/* As long as both were: an answer may be to an earlier, shorter question. */
-		if (hearing.bytes - WIRE_HEADER < payload && !comm->config.tcp)
-			payload = (hearing.bytes - WIRE_HEADER) & ~7u;
-		if (payload > settled)
-			settled = payload;
-		if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
-			if (settled < full)
-				log_warn("packets of %u bytes do not reach %s although the MTU is "
-				         "%u: %u are used",
-				         full, one, mtu, settled);
-			comm->welcome = *welcome;
-			return TRIB_OK;
+/* Asks where it is time to, and says when that is again. */
+static uint64_t ask_all(struct asking *askings, unsigned n)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct asking *asking = &askings[i];
+
+		if (clock_now() >= asking->ask_at) {
+			if (asking->joined)
+				beat(asking);
+			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
+				ask(asking, next_length(asking));
+			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+		}
+		if (asking->ask_at < next)
+			next = asking->ask_at;
+	}
+	return next;
+}
+
+/* Takes the answers that come until then, or until something is decided. */
+static void hear_all(struct asking *askings, unsigned n, uint64_t until)
+{
+	struct pollfd waits[FOREST_TREES_MAX];
+	bool decided = false;
+
+	while (!decided) {
+		uint64_t now = clock_now();
+
+		for (unsigned i = 0; i < n; i++)
+			waits[i] = (struct pollfd){ .fd = askings[i].lane->fd, .events = POLLIN };
+		if (now >= until || poll(waits, n, (int)((until - now) / 1000000) + 1) <= 0)
+			return;
+		for (unsigned i = 0; i < n; i++) {
+			struct asking *asking = &askings[i];
+			bool joined = asking->joined;
+
+			while (waits[i].revents &&
+			       asking->lane->way->receive(asking->lane, take_answer, asking) > 0)
+				;
+			decided |= asking->joined != joined || asking->status != TRIB_OK;
 		}
 	}
-	return give_up(comm, heard, welcome->present);
+}
+
+/* The first one that has failed, or that is not joined. */
+static const struct asking *first_open(const struct asking *askings, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (askings[i].status != TRIB_OK)
+			return &askings[i];
+	for (unsigned i = 0; i < n; i++)
+		if (!askings[i].joined)
+			return &askings[i];
+	return NULL;
+}
+
+trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+{
+	struct asking askings[FOREST_TREES_MAX];
+	const struct asking *open;
+	trib_status status = TRIB_OK;
+
+	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
+		status = asking_init(&askings[i], comm, &comm->trunks[i]);
+	if (status != TRIB_OK)
+		return status;
+	while ((open = first_open(askings, comm->n_trunks))) {
+		if (open->status != TRIB_OK)
+			return open->status;
+		if (clock_now() >= deadline)
+			return give_up(open);
+		hear_all(askings, comm->n_trunks, ask_all(askings, comm->n_trunks));
+	}
+	return TRIB_OK;
 }

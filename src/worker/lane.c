@@ -18,15 +18,26 @@
 #define REFUSED_MAX 5u
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
+#define RATE_UNIT 1024u /* bits a second, on the wire */
+
+struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->comm = comm;
+	lane->trunk = trunk;
+	lane->index = trunk->n_lanes;
+	lane->fd = lane->group_fd = lane->wake_fd = -1;
+	lane->way = comm->config.tcp ? &lane_way_tcp : &lane_way_udp;
+	lane->posted_end = &lane->posted;
+	pthread_mutex_init(&lane->lock, NULL);
+	return lane;
+}
 
 trib_status lane_open(struct lane *lane)
 {
-	const struct comm_config *config = &lane->comm->config;
-
-	lane->fd = lane->group_fd = -1;
-	lane->way = config->tcp ? &lane_way_tcp : &lane_way_udp;
-	lane->posted_end = &lane->posted;
-	pthread_mutex_init(&lane->lock, NULL);
 	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (lane->wake_fd < 0)
 		return status_fail_errno("cannot open an eventfd");
@@ -34,7 +45,7 @@ trib_status lane_open(struct lane *lane)
 		aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
 	if (!lane->buffer)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	lane->peer = config->aggregator;
+	lane->peer = lane->trunk->aggregator;
 	udp_set_port(&lane->peer, (uint16_t)(udp_port(&lane->peer) + lane->index));
 	return lane->way->open(lane);
 }
@@ -90,11 +101,24 @@ static void on_finished(void *context, struct round *round)
 static bool is_ours(const struct lane *lane, const struct wire_header *header)
 {
 	const struct trib_comm *comm = lane->comm;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
 
-	return header->cookie == comm->welcome.cookie && header->job == comm->config.job &&
-	       header->comm == comm->welcome.comm && header->epoch == comm->welcome.epoch &&
+	return header->cookie == welcome->cookie && header->job == comm->config.job &&
+	       header->comm == welcome->comm && header->epoch == welcome->epoch &&
 	       wire_lane(header) == lane->index &&
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
+}
+
+/* The aggregator shares out its links; a rate that was overtaken by a newer one is over. */
+static void take_rate(struct lane *lane, const struct wire_status *status)
+{
+	uint64_t given = (uint64_t)status->rate * RATE_UNIT;
+
+	if ((int32_t)(status->serial - lane->rate_serial) <= 0)
+		return;
+	lane->rate_serial = status->serial;
+	lane->pacer.rate =
+		!given || (lane->own_rate && lane->own_rate < given) ? lane->own_rate : given;
 }
 
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
@@ -120,10 +144,12 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	case WIRE_STATUS: {
 		const struct wire_status *status = wire_payload(header);
 
-		if (header->child == WIRE_ALL) /* to everyone: only the window */
-			stream_on_low(&lane->stream, status->low);
-		else
+		if (header->child == WIRE_ALL) { /* to everyone */
+			stream_on_news(&lane->stream, header, now);
+		} else {
+			take_rate(lane, status);
 			stream_on_status(&lane->stream, header, now);
+		}
 		break;
 	}
 	case WIRE_ABORT: {
@@ -141,14 +167,14 @@ static void note_error(struct lane *lane, int error)
 {
 	char address[64];
 
-	udp_text(&lane->comm->config.aggregator, address, sizeof(address));
+	trunk_name(lane->trunk, address, sizeof(address));
 	if (lane->comm->config.tcp)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its connection is closed", address);
 	else if (error == -EMSGSIZE)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
 		          "the path's MTU has shrunk below %u bytes since the job began",
-		          lane->comm->welcome.payload + WIRE_HEADER);
+		          lane->comm->payload + WIRE_HEADER);
 	else if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its port is closed", address);
@@ -167,7 +193,7 @@ static bool receive(struct lane *lane, uint64_t now)
 static void seal(struct lane *lane, void *packet, uint32_t bytes)
 {
 	struct wire_header *header = packet;
-	const struct wire_welcome *welcome = &lane->comm->welcome;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
 
 	header->cookie = welcome->cookie;
 	header->job = lane->comm->config.job;
@@ -180,7 +206,7 @@ static void seal(struct lane *lane, void *packet, uint32_t bytes)
 
 static uint64_t heartbeat_every(const struct lane *lane)
 {
-	uint64_t every = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000 / 10;
+	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
@@ -239,13 +265,13 @@ static void publish(struct lane *lane)
 
 static void check_silence(struct lane *lane, uint64_t now)
 {
-	uint64_t limit = (uint64_t)lane->comm->welcome.dead_after_ms * 1000000;
+	uint64_t limit = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000;
 	char address[64];
 
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has not been heard of for %.1f s",
-		          udp_text(&lane->comm->config.aggregator, address, sizeof(address)),
+		          trunk_name(lane->trunk, address, sizeof(address)),
 		          (double)(now - lane->heard_at) / 1e9);
 }
 
@@ -256,14 +282,15 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 		                   .events = (short)(POLLIN | (blocked ? POLLOUT : 0)) },
 		                 { .fd = lane->group_fd, .events = POLLIN } };
 	uint64_t wake = lane->spoke_at + heartbeat_every(lane);
-	uint64_t stream = stream_wake(&lane->stream, now), paced = pacer_free_at(&lane->pacer);
+	uint64_t stream = stream_wake(&lane->stream, now);
 	struct timespec span;
 	uint64_t count;
 
 	if (stream < wake)
 		wake = stream;
-	if (paced > now && paced < wake && !stream_is_idle(&lane->stream))
-		wake = paced;
+	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
+	    pacer_wake_at(&lane->pacer) < wake)
+		wake = pacer_wake_at(&lane->pacer);
 	span = clock_span(wake > now ? wake - now : 0);
 	if (ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL) > 0 && fds[0].revents)
 		if (read(lane->wake_fd, &count, sizeof(count)) < 0)
@@ -317,16 +344,21 @@ trib_status lane_start(struct lane *lane)
 
 	lane->way->start(lane);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
-	            (unsigned)comm->config.size, comm->welcome.cells, comm->welcome.payload);
+	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
 	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
 	lane->stream.context = lane;
-	lane->pacer.rate = comm->config.rate_bps / comm->n_lanes;
+	lane->own_rate =
+		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
+	lane->pacer.rate = lane->own_rate;
+	lane->stream.want = lane->own_rate / RATE_UNIT > UINT32_MAX
+	                            ? UINT32_MAX
+	                            : (uint32_t)(lane->own_rate / RATE_UNIT);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
-		                   lane->index);
+		                   lane->number);
 	lane->started = true;
-	cores_pin(lane->thread, comm->config.pin, lane->index);
+	cores_pin(lane->thread, comm->config.pin, lane->number);
 	return TRIB_OK;
 }
 
@@ -341,14 +373,12 @@ void lane_stop(struct lane *lane)
 
 void lane_close(struct lane *lane)
 {
-	if (!lane->comm)
-		return; /* never opened */
 	if (lane->fd >= 0)
 		close(lane->fd);
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
-	if (lane->way)
-		lane->way->close(lane);
+	lane->way->close(lane);
 	free(lane->buffer);
 	pthread_mutex_destroy(&lane->lock);
+	free(lane);
 }

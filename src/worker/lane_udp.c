@@ -46,14 +46,14 @@ static bool udp_lane_reach(struct lane *lane, int wait_ms)
 
 static void open_group(struct lane *lane)
 {
-	const struct wire_welcome *welcome = &lane->comm->welcome;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
 	struct in_addr group = { welcome->multicast_group };
 	struct udp_address local;
 	char interface[64];
 
 	if (!welcome->multicast_port || !lane->comm->config.multicast)
 		return;
-	if (udp_route(&lane->comm->config.aggregator, &local, interface, sizeof(interface)) ||
+	if (udp_route(&lane->trunk->aggregator, &local, interface, sizeof(interface)) ||
 	    udp_open_group(group, (uint16_t)(welcome->multicast_port + lane->index),
 	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
 	                   &lane->comm->config.socket, &lane->group_fd))

@@ -71,6 +71,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	report->base = base;
 	report->stamp = stamp_of(now);
 	report->bits = (uint32_t)(left < most ? left : most);
+	report->want = stream->want;
 	if (stream->reliable) {
 		; /* what is not here is on its way */
 	} else if (fill_missing(stream, report, true)) {
@@ -208,6 +209,26 @@ static bool find_lost_results(struct stream *stream, const struct wire_status *s
 	if (lost)
 		stream_report(stream, status->base);
 	return lost;
+}
+
+void stream_on_news(struct stream *stream, const struct wire_header *header, uint64_t now)
+{
+	const struct wire_status *status = (const void *)(header + 1);
+
+	stream_on_low(stream, status->low);
+	for (uint32_t i = 0; i < status->bits; i++) {
+		struct round *round = bitmap_get(status->complete, i)
+		                              ? stream_find(stream, status->base + i)
+		                              : NULL;
+		uint32_t index = round ? (uint32_t)(status->base + i - round->base) : 0;
+		uint32_t before = round ? round->finished : 0, todo = round ? round->todo : 0;
+
+		if (!round || bitmap_get(round->have, index) || round_wants(round, index))
+			continue;
+		round_finish(round, index);
+		stream->todo += round->todo - todo;
+		stream_settle(stream, round, before, now);
+	}
 }
 
 void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)

@@ -99,7 +99,7 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 	char ranks[260];
 
 	for (unsigned i = 0; i < comm->n_lanes; i++)
-		mask |= atomic_load(&comm->lanes[i].waiting);
+		mask |= atomic_load(&comm->lanes[i]->waiting);
 	if (!mask) {
 		snprintf(out, size,
 		         "no rank is known to be missing: the network is slow or broken");
@@ -112,21 +112,23 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	const struct lane *lane = comm->lanes;
+	const struct lane *lane;
+	unsigned i = 0;
 	char missing[320];
 
 	describe_missing(comm, missing, sizeof(missing));
 	/* The first lane that has not ended. */
-	while (lane + 1 < comm->lanes + comm->n_lanes &&
-	       atomic_load(&lane->done) == atomic_load(&lane->next_base))
-		lane++;
+	while (i + 1 < comm->n_lanes &&
+	       atomic_load(&comm->lanes[i]->done) == atomic_load(&comm->lanes[i]->next_base))
+		i++;
+	lane = comm->lanes[i];
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s "
 	                   "(fragments %llu to %llu of lane %u)",
 	                   request->what, (unsigned long long)request->number, request->count,
 	                   seconds, comm->config.rank, missing,
 	                   (unsigned long long)atomic_load(&lane->done),
-	                   (unsigned long long)atomic_load(&lane->next_base), lane->index);
+	                   (unsigned long long)atomic_load(&lane->next_base), lane->number);
 }
 
 /* False: the deadline passed first. */

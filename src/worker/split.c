@@ -18,6 +18,32 @@ static uint64_t group_key(uint64_t parent, uint64_t split, int32_t color)
 	return key ^ key >> 31;
 }
 
+/* The trees of those ranks of the parent's that are in the new communicator, numbered anew. */
+static trib_status subset_trees(const trib_comm *comm, const struct vote *votes, int color,
+                                struct forest **out)
+{
+	unsigned ranks[WIRE_CHILDREN_MAX], n = 0;
+
+	*out = NULL;
+	if (!comm->config.trees)
+		return TRIB_OK;
+	for (int r = 0; r < comm->config.size; r++) {
+		unsigned at = n;
+
+		if (votes[r].color != color)
+			continue;
+		for (; at && votes[ranks[at - 1]].key > votes[r].key; at--)
+			ranks[at] = ranks[at - 1];
+		ranks[at] = (unsigned)r;
+		n++;
+	}
+	*out = malloc(sizeof(**out));
+	if (!*out)
+		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
+	forest_subset(comm->config.trees, ranks, n, *out);
+	return TRIB_OK;
+}
+
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 {
 	struct vote mine = { color, key }, *votes;
@@ -43,6 +69,9 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 		if (votes[r].key < key || (votes[r].key == key && r < comm->config.rank))
 			config.rank++;
 	}
+	config.trees = NULL;
+	if (status == TRIB_OK && color >= 0)
+		status = subset_trees(comm, votes, color, &config.trees);
 	free(votes);
 	if (status != TRIB_OK || color < 0)
 		return status;

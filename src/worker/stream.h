@@ -33,6 +33,7 @@ struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
 	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
+	uint32_t want;       /* told in reports: how fast we could send; 0: unknown */
 	struct early *early; /* reliable: results of rounds that are not posted yet, by cell */
 
 	uint64_t done;      /* every fragment below is finished here */
@@ -91,6 +92,8 @@ uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet);
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now);
 void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now);
+/* A STATUS to everyone: the window, and what is complete, which ends rounds without a result. */
+void stream_on_news(struct stream *stream, const struct wire_header *header, uint64_t now);
 /* The aggregator says how far everyone is. */
 void stream_on_low(struct stream *stream, uint64_t low);
 

@@ -47,7 +47,8 @@ static void bench_init(struct bench *bench)
 {
 	uint8_t workers = (uint8_t)(1 + fuzz_byte(&bench->input) % 64);
 
-	bench->lane.members = ~0ull >> (64 - workers);
+	for (unsigned child = 0; child < workers; child++)
+		dense_add_child(&bench->lane, child, dense_bit(child));
 	bench->lane.cells = 1 + fuzz_byte(&bench->input) % CELLS_MAX;
 	bench->lane.payload = 8u * (1 + fuzz_byte(&bench->input) % WORDS_MAX);
 	for (unsigned i = 0; i < CELLS_MAX; i++)

@@ -75,6 +75,23 @@ fault() { # HOST up|down COUNTER
 		grep -o "\"$3\":[0-9]*" | cut -d: -f2
 }
 
+# A host asks with Python, as bash cannot; the bridge trusts what it was told after 0.1 s.
+goes_to_members() {
+	local before
+	"$trib" net exec --name "$cluster" h3 python3 -c 'import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+group = socket.inet_aton("239.84.1.1")
+s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group + bytes(4))
+time.sleep(60)' &
+	sleep 1
+	before="$(arrived h2) $(arrived h3)"
+	for _ in $(seq 50); do on h1 bash -c 'printf x >/dev/udp/239.84.1.1/9'; done
+	sleep 0.2
+	kill $! && wait $! 2>/dev/null
+	# The bridge and IPv6 have a word to say now and then.
+	[ "$(arrived h2)" -lt $((${before% *} + 25)) ] && [ "$(arrived h3)" -ge $((${before#* } + 50)) ]
+}
+
 nothing_left() {
 	[ -z "$(ls /run/netns 2>/dev/null | grep -E "^$name-([hs][0-9]+|net)$")" ] && [ ! -e /run/tributary/net/$name ] &&
 		[ "$(cut -d: -f1 /proc/net/dev)" = "$links_before" ]
@@ -91,9 +108,7 @@ check "up" up --hosts 3 --servers 2 --link 1gbit
 check "h1 reaches h3" reaches h1 h3
 check "h2 reaches s2" reaches h2 s2
 check "s1 reaches h1" reaches s1 h1
-before=$(arrived h3)
-for _ in 1 2 3 4 5; do on h1 bash -c 'printf x >/dev/udp/239.84.1.1/9'; done
-check "multicast reaches hosts that have not asked for it" test "$(arrived h3)" -ge $((before + 5))
+check "multicast goes where it was asked for, and nowhere else" goes_to_members
 check "exec passes the exit code on" test "$(on h1 bash -c 'exit 7'; echo $?)" = 7
 check "a second up of the name is refused, with the remedy" \
 	grep -q "net down --name $name" <(up --hosts 1 2>&1)

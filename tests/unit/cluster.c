@@ -17,6 +17,7 @@ void cluster_environment(void)
 {
 	static const char *const names[] = {
 		"TRIB_AGGREGATOR",
+		"TRIB_TREES",
 		"TRIB_RANK",
 		"TRIB_SIZE",
 		"TRIB_JOB",
@@ -43,8 +44,9 @@ void cluster_environment(void)
 	setenv("TRIB_LOG", "error", 1); /* failures are what is tested: no need to warn of them */
 }
 
-void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes)
+static struct aggregator *start_one(unsigned threads, uint64_t pool_bytes, char address[32])
 {
+	struct aggregator *aggregator = NULL;
 	struct aggregator_options options = {
 		.plane = getenv("TRIB_PLANE"),
 		.cookie = CLUSTER_COOKIE,
@@ -57,17 +59,40 @@ void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_byte
 	demand(udp_resolve("127.0.0.1:0", 0, &options.listen) == TRIB_OK);
 	/* The ports behind the one that the kernel chose may be taken. */
 	for (int i = 0; i < TRIES && status != TRIB_OK; i++)
-		status = aggregator_start(&options, &cluster->aggregator);
+		status = aggregator_start(&options, &aggregator);
 	demand(status == TRIB_OK);
-	snprintf(cluster->address, sizeof(cluster->address), "127.0.0.1:%u",
-	         aggregator_port(cluster->aggregator));
+	snprintf(address, 32, "127.0.0.1:%u", aggregator_port(aggregator));
+	return aggregator;
+}
+
+void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes)
+{
+	*cluster = (struct cluster){ .aggregator = NULL };
+	cluster->aggregator = start_one(threads, pool_bytes, cluster->address);
+	for (unsigned i = 0; getenv("TRIB_TEST_TREE") && i < CLUSTER_BELOW; i++)
+		cluster->below[i] = start_one(threads, pool_bytes, cluster->addresses[i]);
 }
 
 void cluster_stop(struct cluster *cluster)
 {
+	for (unsigned i = 0; i < CLUSTER_BELOW && cluster->below[i]; i++) {
+		aggregator_stop(cluster->below[i]);
+		aggregator_free(cluster->below[i]);
+	}
 	aggregator_stop(cluster->aggregator);
 	aggregator_free(cluster->aggregator);
 	cluster->aggregator = NULL;
+}
+
+void cluster_stars(const struct cluster *clusters, unsigned n, int ranks, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		used += (size_t)snprintf(out + used, size - used, "%s%u*%s(0-%d)", i ? ";" : "",
+		                         i + 1, clusters[i].address, ranks - 1);
+		demand(used < size);
+	}
 }
 
 uint64_t cluster_count(const struct cluster *cluster, const char *section, const char *name)
@@ -107,18 +132,38 @@ static void *rank_main(void *argument)
 	return NULL;
 }
 
+/* Of every three ranks: one at a leaf, one at a leaf two levels down, one at what is between. */
+static void tell_tree(const struct cluster *cluster, int size)
+{
+	char ranks[3][200] = { "", "", "" }, text[800];
+
+	for (int r = 0; r < size; r++) {
+		size_t used = strlen(ranks[r % 3]);
+
+		snprintf(ranks[r % 3] + used, sizeof(ranks[0]) - used, used ? ",%d" : "%d", r);
+	}
+	snprintf(text, sizeof(text),
+	         size > 2 ? "%s(%s(%s),%s(%s(%s),%s))" : "%s(%s(%s),%s(%s(%s)))", cluster->address,
+	         cluster->addresses[0], ranks[0], cluster->addresses[1], cluster->addresses[2],
+	         ranks[1], ranks[2]);
+	setenv("TRIB_TREES", text, 1);
+}
+
 static void run(const struct cluster *cluster, int size, const trib_options *options,
                 void (*body)(struct rank *rank), void *job, bool bare)
 {
 	struct thread_start starts[CLUSTER_RANKS_MAX];
 	pthread_t threads[CLUSTER_RANKS_MAX];
 
+	if (cluster->below[0] && size > 1)
+		tell_tree(cluster, size);
 	for (int r = 0; r < size; r++) {
 		trib_options own = TRIB_OPTIONS_INIT;
 
 		if (options)
 			own = *options;
-		own.aggregator = cluster->address;
+		if (!own.trees && !cluster->below[0]) /* else TRIB_TREES says where to */
+			own.aggregator = cluster->address;
 		own.has_rank = 1;
 		own.rank = r;
 		own.size = size;

@@ -29,9 +29,14 @@
 		}                                                                         \
 	} while (0)
 
+#define CLUSTER_BELOW 3
+
+/* With TRIB_TEST_TREE in the environment there are aggregators below, in two levels. */
 struct cluster {
 	struct aggregator *aggregator;
 	char address[32];
+	struct aggregator *below[CLUSTER_BELOW]; /* NULL: none */
+	char addresses[CLUSTER_BELOW][32];
 };
 
 /* With TRIB_TEST_SHORT in the environment the same lines run on less. */
@@ -41,6 +46,8 @@ void cluster_environment(void);
 
 void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes);
 void cluster_stop(struct cluster *cluster);
+/* The text of a forest of stars, one at each, with shares 1, 2, 3 ... of every vector. */
+void cluster_stars(const struct cluster *clusters, unsigned n, int ranks, char *out, size_t size);
 /* The number behind "name" in the part of the aggregator's JSON that `section` names. */
 uint64_t cluster_count(const struct cluster *cluster, const char *section, const char *name);
 
@@ -53,7 +60,10 @@ struct rank {
 	void *job;
 };
 
-/* `size` threads run body() as ranks with a communicator that is opened before and closed after. */
+/*
+ * `size` threads run body() as ranks with a communicator that is opened before
+ * and closed after, at the cluster's aggregator where options name no trees.
+ */
 void cluster_run(const struct cluster *cluster, int size, const trib_options *options,
                  void (*body)(struct rank *rank), void *job);
 /* The same without the communicator. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simnet.h"
 
+#include "engine/uplink.h"
+#include "path/flight.h"
 #include "wire/parse.h"
 
 #include <assert.h>
@@ -9,22 +11,34 @@
 
 #define PACKET_GAP 2000ull /* ns on the wire */
 #define LATENCY 20000ull
+#define NODE 256u
+#define TICK 50000000ull
 
 struct sim_packet {
 	uint64_t at;
-	unsigned to; /* worker, or WIRE_ALL for the aggregator */
+	unsigned to; /* worker, or NODE and above: aggregator */
 	uint32_t bytes;
 	uint8_t *data;
 };
 
-struct sim {
-	struct sim_options options;
-	uint64_t now, last_at, random, packets, verdicts[DENSE_VERDICTS_END];
-	unsigned unfinished;
-	struct stream streams[SIM_WORKERS_MAX];
+struct node {
+	unsigned index;
 	struct dense_lane lane;
 	struct dense_cell *cells;
-	uint8_t *sums;
+	struct dense_pool pool;
+	uint64_t ranks;
+	unsigned where[SIM_WORKERS_MAX]; /* each child's place in the network */
+	struct uplink up;
+	struct flight flight;
+	uint64_t told_low;
+};
+
+struct sim {
+	struct sim_options options;
+	uint64_t now, tick_at, last_at, random, packets, verdicts[DENSE_VERDICTS_END];
+	unsigned unfinished;
+	struct stream streams[SIM_WORKERS_MAX];
+	struct node nodes[SIM_NODES_MAX];
 	struct sim_packet *heap; /* by time */
 	size_t n, room;
 };
@@ -109,6 +123,36 @@ static void on_finished(void *context, struct round *round)
 	sim->unfinished--;
 }
 
+static void node_init(struct sim *sim, unsigned index)
+{
+	struct node *node = &sim->nodes[index];
+	const struct sim_options *options = &sim->options;
+
+	node->index = index;
+	node->lane.cells = options->cells;
+	node->lane.payload = options->payload;
+	node->lane.has_parent = index > 0;
+	node->cells = calloc(options->cells, sizeof(*node->cells));
+	node->pool = (struct dense_pool){ .cells = (uint8_t *)node->cells,
+		                          .cell_step = sizeof(*node->cells),
+		                          .packets = calloc(options->cells, options->payload),
+		                          .packet_step = options->payload };
+	node->up.ring = calloc(options->cells, sizeof(*node->up.ring));
+	assert(node->cells && node->pool.packets && node->up.ring);
+	for (uint32_t i = 0; i < options->cells; i++)
+		node->cells[i].position = DENSE_EMPTY;
+	flight_init(&node->flight);
+}
+
+static void node_adopt(struct node *node, uint64_t covers, unsigned where)
+{
+	unsigned child = (unsigned)__builtin_ctzll(covers);
+
+	dense_add_child(&node->lane, child, covers);
+	node->where[child] = where;
+	node->ranks |= covers;
+}
+
 struct sim *sim_new(const struct sim_options *options)
 {
 	struct sim *sim = calloc(1, sizeof(*sim));
@@ -116,21 +160,20 @@ struct sim *sim_new(const struct sim_options *options)
 	assert(sim);
 	sim->options = *options;
 	sim->random = options->seed;
-	sim->lane.cells = options->cells;
-	sim->lane.payload = options->payload;
-	sim->lane.members = options->workers == 64 ? ~0ull : (1ull << options->workers) - 1;
-	sim->cells = calloc(options->cells, sizeof(*sim->cells));
-	sim->sums = calloc(options->cells, options->payload);
-	assert(sim->cells && sim->sums);
-	for (uint32_t i = 0; i < options->cells; i++)
-		sim->cells[i].position = DENSE_EMPTY;
+	if (!sim->options.nodes)
+		sim->options.nodes = 1;
+	for (unsigned n = 0; n < sim->options.nodes; n++)
+		node_init(sim, n);
 	for (unsigned w = 0; w < options->workers; w++) {
+		node_adopt(&sim->nodes[options->leaf[w]], 1ull << w, w);
 		stream_init(&sim->streams[w], 0, w, options->workers, options->cells,
 		            options->payload);
 		sim->streams[w].reliable = options->reliable;
 		sim->streams[w].on_finished = on_finished;
 		sim->streams[w].context = sim;
 	}
+	for (unsigned n = sim->options.nodes; n-- > 1;)
+		node_adopt(&sim->nodes[options->parent[n]], sim->nodes[n].ranks, NODE + n);
 	return sim;
 }
 
@@ -140,9 +183,12 @@ void sim_free(struct sim *sim)
 		free(heap_pop(sim).data);
 	for (unsigned w = 0; w < sim->options.workers; w++)
 		stream_clear(&sim->streams[w]);
+	for (unsigned n = 0; n < sim->options.nodes; n++) {
+		free(sim->nodes[n].cells);
+		free(sim->nodes[n].pool.packets);
+		free(sim->nodes[n].up.ring);
+	}
 	free(sim->heap);
-	free(sim->cells);
-	free(sim->sums);
 	free(sim);
 }
 
@@ -160,62 +206,208 @@ void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec)
 	stream_post(&sim->streams[worker], round, sim->now);
 }
 
-static void send_result(struct sim *sim, uint64_t position, uint64_t to)
+static uint32_t now_us(const struct sim *sim)
 {
-	uint32_t index = dense_index(&sim->lane, position);
-	struct dense_cell *cell = &sim->cells[index];
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	return (uint32_t)(sim->now / 1000);
+}
+
+/* The cell as a packet: a result for children, or the sum for the parent. */
+static uint32_t build(const struct node *node, const struct dense_cell *cell, uint8_t type,
+                      uint64_t *packet)
+{
 	struct wire_header *header = (void *)packet;
+	uint32_t index = dense_index(&node->lane, cell->position);
 
 	memset(header, 0, sizeof(*header));
 	header->magic = WIRE_MAGIC;
-	header->type = WIRE_RESULT;
-	header->child = WIRE_ALL;
-	header->pos = position;
-	header->ack = (uint32_t)sim->lane.low;
+	header->type = type;
+	header->child = type == WIRE_DATA ? (uint8_t)__builtin_ctzll(node->ranks) : WIRE_ALL;
+	header->flags = cell->shape;
+	header->pos = cell->position;
+	header->ack = (uint32_t)(type == WIRE_DATA ? node->lane.settled : node->lane.low);
 	header->scale = cell->scale;
 	header->op = cell->op;
 	header->from = cell->from;
 	header->to = cell->to;
-	memcpy(header + 1, sim->sums + (size_t)index * sim->options.payload, cell->bytes);
-	cell->sent_at = (uint32_t)(sim->now / 1000);
-	for (unsigned w = 0; w < sim->options.workers; w++)
-		if (to >> w & 1)
-			transmit(sim, w, packet, WIRE_HEADER + cell->bytes);
+	memcpy(header + 1, dense_packet(&node->pool, index), cell->bytes);
+	return WIRE_HEADER + cell->bytes;
 }
 
-static void aggregator_take(struct sim *sim, const struct wire_header *header, uint32_t bytes)
+static void send_result(struct sim *sim, struct node *node, uint64_t position, uint64_t to)
 {
-	uint64_t position = wire_position(header);
-	uint32_t index = dense_index(&sim->lane, position);
+	struct dense_cell *cell = uplink_cell(&node->lane, &node->pool, position);
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint32_t bytes = build(node, cell, WIRE_RESULT, packet);
 
-	if (header->type == WIRE_DATA) {
-		struct dense_cell *cell = &sim->cells[index];
-		enum dense_verdict verdict = dense_take(
-			&sim->lane, cell, sim->sums + (size_t)index * sim->options.payload, header,
-			header + 1, bytes - WIRE_HEADER);
+	cell->sent_at = now_us(sim);
+	for (; to; to &= to - 1)
+		transmit(sim, node->where[__builtin_ctzll(to)], packet, bytes);
+}
 
-		sim->verdicts[verdict]++;
-		if (verdict == DENSE_COMPLETE)
-			send_result(sim, position,
-			            cell->to == WIRE_ALL ? sim->lane.members : 1ull << cell->to);
-	} else if (header->type == WIRE_REPORT) {
-		const struct wire_report *report = (const void *)(header + 1);
-		uint64_t packet[(WIRE_HEADER + sizeof(struct wire_status)) / 8] = { 0 };
-		struct wire_header *answer = (void *)packet;
-		struct wire_status *status = (void *)(answer + 1);
-		uint64_t repeat[WIRE_GROUP / 64];
-		struct dense_pool pool = { .cells = (uint8_t *)sim->cells,
-			                   .cell_step = sizeof(*sim->cells) };
+static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_t bits,
+                      const uint64_t *asked, const uint64_t *lost)
+{
+	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_report)) / 8] = { 0 };
+	struct wire_header *header = (void *)packet;
 
-		dense_ack(&sim->lane, header->child, header->ack);
-		dense_answer(&sim->lane, &pool, header->child, report, (uint32_t)(sim->now / 1000),
-		             status, repeat);
-		for (uint32_t i = 0; i < status->bits; i++)
-			if (bitmap_get(repeat, i))
-				send_result(sim, report->base + i, 1ull << header->child);
-		answer->type = WIRE_STATUS;
-		transmit(sim, header->child, packet, sizeof(packet));
+	uplink_settle(&node->lane, &node->pool);
+	header->type = WIRE_REPORT;
+	header->child = (uint8_t)__builtin_ctzll(node->ranks);
+	header->ack = (uint32_t)node->lane.settled;
+	uplink_report(&node->up, &node->lane, &node->pool, base, bits, asked, lost, now_us(sim),
+	              (void *)(header + 1));
+	flight_mark(&node->flight, uplink_stamp(now_us(sim)));
+	transmit(sim, NODE + sim->options.parent[node->index], packet, sizeof(packet));
+}
+
+static void send_up(struct sim *sim, struct node *node)
+{
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	struct dense_cell *cell;
+
+	while (!flight_is_full(&node->flight) &&
+	       (cell = uplink_pop(&node->up, &node->lane, &node->pool))) {
+		uint32_t bytes = build(node, cell, WIRE_DATA, packet);
+
+		uplink_raise(&node->up, &node->lane, cell, now_us(sim));
+		node->flight.launched++;
+		transmit(sim, NODE + sim->options.parent[node->index], packet, bytes);
+		if (flight_wants_report(&node->flight))
+			report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
+	}
+}
+
+static void node_take_data(struct sim *sim, struct node *node, const struct wire_header *header,
+                           uint32_t bytes)
+{
+	uint32_t index = dense_index(&node->lane, wire_position(header));
+	struct dense_cell *cell = &node->cells[index];
+	void *sum = dense_packet(&node->pool, index);
+	enum dense_verdict verdict =
+		dense_take(&node->lane, cell, sum, header, header + 1, bytes - WIRE_HEADER);
+
+	if (verdict == DENSE_AHEAD && node->lane.has_parent) {
+		uplink_settle(&node->lane, &node->pool);
+		verdict =
+			dense_take(&node->lane, cell, sum, header, header + 1, bytes - WIRE_HEADER);
+	}
+	sim->verdicts[verdict]++;
+	if (verdict == DENSE_COMPLETE)
+		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to));
+	if (verdict == DENSE_SUMMED)
+		uplink_push(&node->up, &node->lane, cell);
+}
+
+static void node_take_report(struct sim *sim, struct node *node, const struct wire_header *header)
+{
+	const struct wire_report *report = (const void *)(header + 1);
+	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_status)) / 8] = { 0 };
+	struct wire_header *answer = (void *)packet;
+	struct wire_status *status = (void *)(answer + 1);
+	uint64_t repeat[WIRE_GROUP / 64];
+
+	dense_ack(&node->lane, header->child, header->ack);
+	if (node->lane.has_parent)
+		uplink_settle(&node->lane, &node->pool);
+	dense_answer(&node->lane, &node->pool, header->child, report, now_us(sim), status, repeat);
+	for (uint32_t i = 0; i < status->bits; i++)
+		if (bitmap_get(repeat, i))
+			send_result(sim, node, report->base + i, 1ull << header->child);
+	answer->type = WIRE_STATUS;
+	if (!status->waiting)
+		status->waiting = node->up.waiting;
+	transmit(sim, node->where[header->child], packet, sizeof(packet));
+	send_up(sim, node);
+	if (node->lane.has_parent &&
+	    uplink_is_due(&node->up, &node->lane, &node->pool, report, now_us(sim)))
+		report_up(sim, node, report->base, report->bits, report->missing, NULL);
+	else if (node->lane.has_parent &&
+	         uplink_ack_is_due(&node->up, &node->lane, &node->pool, now_us(sim)))
+		report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
+}
+
+/* To all children: where the window is, and what is complete from `base` on. */
+static void tell_all(struct sim *sim, struct node *node, uint64_t base, uint32_t bits)
+{
+	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_status)) / 8] = { 0 };
+	struct wire_header *header = (void *)packet;
+	struct wire_status *status = (void *)(header + 1);
+
+	node->told_low = node->lane.low;
+	header->type = WIRE_STATUS;
+	header->child = WIRE_ALL;
+	status->low = node->lane.low;
+	dense_complete(&node->lane, &node->pool, base, bits, status);
+	for (uint64_t to = node->lane.members; to; to &= to - 1)
+		transmit(sim, node->where[__builtin_ctzll(to)], packet, sizeof(packet));
+}
+
+static void node_take_result(struct sim *sim, struct node *node, const struct wire_header *header,
+                             uint32_t bytes)
+{
+	uint32_t index = dense_index(&node->lane, wire_position(header));
+	struct dense_cell *cell = &node->cells[index];
+	enum dense_verdict verdict =
+		uplink_take(&node->lane, cell, dense_packet(&node->pool, index), header, header + 1,
+	                    bytes - WIRE_HEADER);
+
+	sim->verdicts[verdict]++;
+	if (verdict == DENSE_COMPLETE)
+		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to));
+}
+
+static void node_take_status(struct sim *sim, struct node *node, const struct wire_header *header)
+{
+	const struct wire_status *status = (const void *)(header + 1);
+	struct uplink_news news;
+
+	uplink_status(&node->up, &node->lane, &node->pool, status, now_us(sim), &news);
+	flight_confirm(&node->flight, status->stamp, news.n_again);
+	for (uint32_t i = 0; news.n_again && i < status->bits; i++)
+		if (bitmap_get(news.again, i))
+			uplink_push(&node->up, &node->lane,
+			            uplink_cell(&node->lane, &node->pool, status->base + i));
+	if (news.n_lost)
+		report_up(sim, node, status->base, status->bits, NULL, news.lost);
+	if (news.n_done)
+		tell_all(sim, node, status->base, status->bits);
+}
+
+static void node_take(struct sim *sim, struct node *node, const struct wire_header *header,
+                      uint32_t bytes)
+{
+	switch (header->type) {
+	case WIRE_DATA:
+		node_take_data(sim, node, header, bytes);
+		break;
+	case WIRE_REPORT:
+		node_take_report(sim, node, header);
+		break;
+	case WIRE_RESULT:
+		node_take_result(sim, node, header, bytes);
+		break;
+	default:
+		node_take_status(sim, node, header);
+	}
+	if (node->lane.has_parent)
+		send_up(sim, node);
+	if (sim->options.nodes > 1 && node->lane.low >= node->told_low + sim->options.cells / 8 + 1)
+		tell_all(sim, node, 0, 0);
+}
+
+/* Workers that are done say nothing more; their sums may still be under way. */
+static void nodes_tick(struct sim *sim)
+{
+	if (sim->options.nodes == 1 || sim->now < sim->tick_at)
+		return;
+	sim->tick_at = sim->now + TICK;
+	for (unsigned n = 1; n < sim->options.nodes; n++) {
+		struct node *node = &sim->nodes[n];
+
+		uplink_settle(&node->lane, &node->pool);
+		if (uplink_ack_is_due(&node->up, &node->lane, &node->pool, now_us(sim)))
+			report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
+		send_up(sim, node);
 	}
 }
 
@@ -231,7 +423,7 @@ static bool worker_send(struct sim *sim, unsigned w)
 	if (!bytes)
 		bytes = stream_next(&sim->streams[w], sim->now, packet);
 	if (bytes)
-		transmit(sim, WIRE_ALL, packet, bytes);
+		transmit(sim, NODE + sim->options.leaf[w], packet, bytes);
 	return bytes != 0;
 }
 
@@ -239,12 +431,14 @@ static void deliver(struct sim *sim, const struct sim_packet *packet)
 {
 	const struct wire_header *header = (const void *)packet->data;
 
-	if (packet->to == WIRE_ALL) {
-		aggregator_take(sim, header, packet->bytes);
+	if (packet->to >= NODE) {
+		node_take(sim, &sim->nodes[packet->to - NODE], header, packet->bytes);
 	} else if (header->type == WIRE_RESULT) {
 		bool ok = stream_on_result(&sim->streams[packet->to], header,
 		                           packet->bytes - WIRE_HEADER, sim->now);
 		assert(ok);
+	} else if (header->child == WIRE_ALL) {
+		stream_on_news(&sim->streams[packet->to], header, sim->now);
 	} else {
 		stream_on_status(&sim->streams[packet->to], header, sim->now);
 	}
@@ -272,6 +466,8 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 				if (wake < next)
 					next = wake;
 			}
+			if (sim->options.nodes > 1 && sim->tick_at < next)
+				next = sim->tick_at;
 			if (next == UINT64_MAX)
 				return false;
 		}
@@ -283,6 +479,7 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 			deliver(sim, &packet);
 			free(packet.data);
 		}
+		nodes_tick(sim);
 	}
 	return true;
 }

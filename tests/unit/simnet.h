@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network in memory, with a clock of its own: streams of workers on one
- * side, a dense lane on the other, and packets that are lost, doubled,
- * delayed and so reordered in between, all from one seed.
+ * side, a dense lane or a tree of them on the other, and packets that are
+ * lost, doubled, delayed and so reordered in between, all from one seed.
  */
 #ifndef TRIB_TESTS_SIMNET_H
 #define TRIB_TESTS_SIMNET_H
@@ -11,9 +11,13 @@
 #include "worker/stream.h"
 
 #define SIM_WORKERS_MAX 64
+#define SIM_NODES_MAX 16
 
 struct sim_options {
 	unsigned workers;
+	unsigned nodes;                 /* aggregators; 0: one, for all */
+	unsigned parent[SIM_NODES_MAX]; /* of each but the first, which is the root; a lower one */
+	unsigned leaf[SIM_WORKERS_MAX]; /* the aggregator of each worker */
 	uint32_t cells, payload;
 	double loss, dup, delayed; /* probabilities, each way */
 	bool reliable;             /* none of that, and the order is kept */

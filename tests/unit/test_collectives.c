@@ -46,7 +46,7 @@ struct test_case {
 
 static size_t block_of(const trib_comm *comm, trib_type type)
 {
-	return comm->welcome.payload / number_wire_size(type);
+	return comm->payload / number_wire_size(type);
 }
 
 static void case_make(struct rank *rank, const struct test_case *c, uint64_t seed)
@@ -223,20 +223,27 @@ static void matrix_body(struct rank *rank)
 	}
 }
 
-static void matrix_run(int ranks, trib_options options, enum reduce_values values, bool all)
+static void matrix_run_at(const struct cluster *cluster, int ranks, const trib_options *options,
+                          enum reduce_values values, bool all)
 {
 	struct matrix matrix = { .values = values };
-	struct cluster cluster;
 
 	all = all && !cluster_is_short();
 	matrix.counts = all ? all_counts : few_counts;
 	matrix.n_counts = all ? countof(all_counts) : countof(few_counts);
 	matrix.types = all ? ~0u : 1u << TRIB_U8 | 1u << TRIB_I32 | 1u << TRIB_F32 | 1u << TRIB_F64;
 	pthread_barrier_init(&matrix.barrier, NULL, (unsigned)ranks);
-	cluster_start(&cluster, 4, 0);
-	cluster_run(&cluster, ranks, &options, matrix_body, &matrix);
-	cluster_stop(&cluster);
+	cluster_run(cluster, ranks, options, matrix_body, &matrix);
 	pthread_barrier_destroy(&matrix.barrier);
+}
+
+static void matrix_run(int ranks, trib_options options, enum reduce_values values, bool all)
+{
+	struct cluster cluster;
+
+	cluster_start(&cluster, 4, 0);
+	matrix_run_at(&cluster, ranks, &options, values, all);
+	cluster_stop(&cluster);
 }
 
 static void test_every_case(void **state)
@@ -269,6 +276,33 @@ static void test_lanes_and_pools(void **state)
 		options.lanes = cases[i].lanes;
 		options.pool_bytes = cases[i].pool;
 		matrix_run(cases[i].ranks, options, REDUCE_SPECIAL, false);
+	}
+}
+
+/* Several trees at once, each with another share. The reference knows nothing of them. */
+static void test_stripes(void **state)
+{
+	static const struct {
+		int ranks, lanes;
+		unsigned trees;
+		uint64_t pool;
+	} cases[] = { { 3, 1, 2, 0 }, { 2, 2, 3, 0 }, { 4, 1, 3, 1 }, { 2, 4, 4, 300000 } };
+
+	(void)state;
+	for (unsigned i = 0; i < countof(cases); i++) {
+		trib_options options = TRIB_OPTIONS_INIT;
+		struct cluster clusters[4];
+		char trees[200];
+
+		for (unsigned k = 0; k < cases[i].trees; k++)
+			cluster_start(&clusters[k], 4, 0);
+		cluster_stars(clusters, cases[i].trees, cases[i].ranks, trees, sizeof(trees));
+		options.trees = trees;
+		options.lanes = cases[i].lanes;
+		options.pool_bytes = cases[i].pool;
+		matrix_run_at(&clusters[0], cases[i].ranks, &options, REDUCE_SPECIAL, i == 0);
+		for (unsigned k = 0; k < cases[i].trees; k++)
+			cluster_stop(&clusters[k]);
 	}
 }
 
@@ -483,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_split),           cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_many_ranks),      cmocka_unit_test(test_specials),
 		cmocka_unit_test(test_lanes_and_pools), cmocka_unit_test(test_every_case),
+		cmocka_unit_test(test_stripes),
 	};
 
 	cluster_environment();

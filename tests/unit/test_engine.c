@@ -26,7 +26,8 @@ static uint64_t sums[CELLS_MAX][WORDS];
 static void lane_init(unsigned children, uint32_t n_cells)
 {
 	memset(&lane, 0, sizeof(lane));
-	lane.members = ~0ull >> (64 - children);
+	for (unsigned child = 0; child < children; child++)
+		dense_add_child(&lane, child, dense_bit(child));
 	lane.cells = n_cells;
 	lane.payload = WORDS * 8;
 	for (unsigned i = 0; i < CELLS_MAX; i++)

@@ -47,6 +47,39 @@ static void test_again(void **state)
 	cluster_stop(&cluster);
 }
 
+/* The same with lanes, whose threads let go of the old job at their own pace. */
+static void lanes_body(struct rank *rank)
+{
+	static const size_t count = 30000;
+	int32_t *values = malloc(count * sizeof(*values));
+
+	demand(values);
+	for (int i = 0; i < 20; i++) {
+		trib_comm *comm;
+
+		for (size_t k = 0; k < count; k++)
+			values[k] = (int32_t)k * (rank->rank + 1);
+		demand(trib_init(&comm, &rank->options) == TRIB_OK);
+		demand(trib_allreduce(comm, TRIB_IN_PLACE, values, count, TRIB_I32, TRIB_SUM) ==
+		       TRIB_OK);
+		for (size_t k = 0; k < count; k++)
+			demand(values[k] == (int32_t)k * 6);
+		demand(trib_finalize(comm) == TRIB_OK);
+	}
+	free(values);
+}
+
+static void test_again_on_lanes(void **state)
+{
+	const trib_options options = { .struct_size = sizeof(options), .lanes = 4 };
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 4, 0);
+	cluster_run_bare(&cluster, 3, &options, lanes_body, NULL);
+	cluster_stop(&cluster);
+}
+
 static void late_body(struct rank *rank)
 {
 	trib_comm *comm;
@@ -199,10 +232,9 @@ static void test_odd_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_odd_places),
-		cmocka_unit_test(test_launchers),
-		cmocka_unit_test(test_one_after_another),
-		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_odd_places),        cmocka_unit_test(test_launchers),
+		cmocka_unit_test(test_one_after_another), cmocka_unit_test(test_again),
+		cmocka_unit_test(test_again_on_lanes),
 	};
 
 	cluster_environment();

@@ -50,6 +50,34 @@ static void test_prints_what_it_reads(void **state)
 	assert_true(forest_print(&forest, text, 10) > 10 && strlen(text) == 9);
 }
 
+/* Of some ranks: numbered anew, without aggregators that have nothing to sum. */
+static void test_subset(void **state)
+{
+	static const struct {
+		const char *from;
+		unsigned ranks[4], n;
+		const char *to;
+	} cases[] = {
+		{ "r(a(0-2),b(3-5),6)", { 0, 1, 3, 4 }, 4, "r(a(0-1),b(2-3))" },
+		{ "r(a(0-2),b(3-5),6)", { 4, 0, 1 }, 3, "r(0,a(1-2))" },
+		{ "r(a(0-2),b(3-5),6)", { 5, 3 }, 2, "b(0-1)" },
+		{ "r(a(0,b(1,c(2,3))),4)", { 1, 3 }, 2, "b(0-1)" },
+		{ "r(a(0,b(1,c(2,3))),4)", { 3, 4 }, 2, "r(0-1)" },
+		{ "r(a(0,b(1,c(2,3))),4)", { 3 }, 1, "r(0)" },
+	};
+	static struct forest out;
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(forest_parse(&forest, cases[i].from), 0);
+		forest_subset(&forest, cases[i].ranks, cases[i].n, &out);
+		forest_print(&out, text, sizeof(text));
+		assert_string_equal(text, cases[i].to);
+		assert_int_equal(out.trees[0].nodes[0].ranks, (1u << cases[i].n) - 1);
+	}
+}
+
 static void test_refuses_with_place(void **state)
 {
 	static const struct {
@@ -84,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_forest),
 		cmocka_unit_test(test_prints_what_it_reads),
+		cmocka_unit_test(test_subset),
 		cmocka_unit_test(test_refuses_with_place),
 	};
 

@@ -77,7 +77,7 @@ static const struct field fields[] = {
 	FIELD(wire_join, generation),
 	FIELD(wire_join, tree),
 	FIELD(wire_join, hops),
-	FIELD(wire_join, unused),
+	FIELD(wire_join, height),
 	FIELD(wire_join, host),
 	FIELD(wire_join, up),
 	FIELD(wire_hop, ranks),

@@ -56,7 +56,8 @@ void rig_clear(struct rig *rig)
 	memset(rig->pool.cells, 0, rig->cells * rig->pool.cell_step);
 	rig->dense->cells = rig->cells;
 	rig->dense->payload = rig->payload;
-	rig->dense->members = ~0ull >> (64 - rig->children);
+	for (unsigned child = 0; child < rig->children; child++)
+		dense_add_child(rig->dense, child, dense_bit(child));
 	for (uint32_t i = 0; i < rig->cells; i++)
 		dense_cell(&rig->pool, i)->position = DENSE_EMPTY;
 	rig_copy(rig);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SILENT_NS NSEC_PER_SEC
+#define PATIENT_ASKS 8 /* to the parent, before children are told that it does not answer */
 
 struct welcome_packet {
 	struct wire_header header;
@@ -35,12 +36,19 @@ static void refuse(struct aggregator *aggregator, const struct wire_header *head
                    const struct udp_address *to, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/* Which JOIN an answer is to: one process may have several under way. */
+static uint64_t echo_of(const struct wire_join *join)
+{
+	return join->nonce & WIRE_POSITION_MASK;
+}
+
 static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
                    const struct udp_address *to, const char *format, ...)
 {
-	struct welcome_packet packet = {
-		.header = { .cookie = header->cookie, .job = header->job, .child = header->child }
-	};
+	struct welcome_packet packet = { .header = { .cookie = header->cookie,
+		                                     .job = header->job,
+		                                     .child = header->child,
+		                                     .pos = echo_of(wire_payload(header)) } };
 	va_list args;
 
 	aggregator->threads[0].counters.drops[DROP_REFUSED]++;
@@ -52,15 +60,35 @@ static void refuse(struct aggregator *aggregator, const struct wire_header *head
 	send_welcome(aggregator, &packet, bytes, to);
 }
 
-static void answer_join(struct aggregator *aggregator, const struct comm *comm, unsigned rank,
-                        uint32_t bytes)
+/* Why all children have to wait although they are in. */
+static void tell_parent(const struct aggregator *aggregator, const struct comm *comm, char *text,
+                        size_t size)
 {
-	struct welcome_packet packet = { .header = { .cookie = aggregator->options.cookie,
+	const struct parent *parent = &comm->parent;
+	uint64_t now = aggregator->threads[0].now, since = parent->heard_at;
+	char address[64], own[64];
+
+	if (parent->asking && since && now < since + SILENT_NS)
+		snprintf(text, size, "%s", parent->text);
+	if (!parent->asking || (since && now < since + SILENT_NS) ||
+	    (!since && parent->asks < PATIENT_ASKS))
+		return;
+	snprintf(text, size, "the aggregator at %s, to which this one (%s) sends its sums, %s",
+	         udp_text(&parent->address, address, sizeof(address)),
+	         udp_text(&aggregator->options.listen, own, sizeof(own)),
+	         parent->closed ? "is not running: its port is closed" : "does not answer");
+}
+
+void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned rank)
+{
+	const struct child *child = &comm->children[rank];
+	struct welcome_packet packet = { .header = { .cookie = child->cookie,
 		                                     .job = comm->job,
-		                                     .child = (uint8_t)rank } };
+		                                     .child = (uint8_t)rank,
+		                                     .pos = echo_of(&child->join) } };
 	struct wire_welcome *welcome = &packet.welcome;
 
-	welcome->present = comm->present;
+	welcome->present = comm->covered | comm->parent.present;
 	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
 	if (comm->running) {
 		welcome->cookie = comm->cookie;
@@ -77,19 +105,53 @@ static void answer_join(struct aggregator *aggregator, const struct comm *comm, 
 			welcome->multicast_group = group->sin_addr.s_addr;
 			welcome->multicast_port = udp_port(&comm->group);
 		}
+	} else {
+		tell_parent(aggregator, comm, welcome->text, sizeof(welcome->text));
 	}
-	send_welcome(aggregator, &packet, bytes, &comm->children[rank].address);
+	send_welcome(aggregator, &packet, child->asked_bytes, &child->address);
+}
+
+void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why)
+{
+	struct {
+		struct wire_header header;
+		struct wire_join join;
+	} to = { .header = { .job = comm->job } };
+
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		const struct child *child = &comm->children[__builtin_ctzll(left)];
+
+		to.header.cookie = child->cookie;
+		to.header.child = (uint8_t)child->join.rank;
+		to.join = child->join;
+		refuse(aggregator, &to.header, child->asked_bytes, &child->address, "%s", why);
+	}
+	comm->retired = true;
 }
 
 static void answer_wait(struct aggregator *aggregator, const struct wire_header *header,
                         uint32_t bytes, const struct udp_address *to)
 {
-	struct welcome_packet packet = {
-		.header = { .cookie = header->cookie, .job = header->job, .child = header->child },
-		.welcome = { .verdict = WIRE_WAIT }
-	};
+	struct welcome_packet packet = { .header = { .cookie = header->cookie,
+		                                     .job = header->job,
+		                                     .child = header->child,
+		                                     .pos = echo_of(wire_payload(header)) },
+		                         .welcome = { .verdict = WIRE_WAIT } };
 
 	send_welcome(aggregator, &packet, bytes, to);
+}
+
+bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie)
+{
+	uint64_t own = aggregator->options.cookie;
+	bool good;
+
+	pthread_mutex_lock(&aggregator->secret_lock);
+	good = cookie == own && (own || !aggregator->has_secret);
+	if (!good && aggregator->has_secret)
+		good = cookie == secret_cookie(&aggregator->secret, job);
+	pthread_mutex_unlock(&aggregator->secret_lock);
+	return good;
 }
 
 /* A name from the network goes into logs and JSON. */
@@ -103,13 +165,25 @@ static void clean_name(char *name)
 /* What another process has made of the name that this one asks for. */
 enum conflict { CONFLICT_NONE, CONFLICT_OVER, CONFLICT_WAIT, CONFLICT_HELD };
 
-/* When those whom a join would drive out last asked: its own rank, or all where sizes differ. */
+/* The child that has ranks which this one claims; or itself. */
+static unsigned holder_of(const struct comm *comm, const struct wire_join *join)
+{
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		if (join_covers(&comm->children[child].join) & join_covers(join))
+			return child;
+	}
+	return join->rank;
+}
+
+/* When those whom a join would drive out last asked: who has its ranks, or all of another tree. */
 static uint64_t last_asked(const struct comm *comm, const struct wire_join *join)
 {
 	uint64_t last = 0;
 
-	if (comm->size == join->size)
-		return comm->children[join->rank & 63].asked_at;
+	if (join_same_tree(&comm->first, join))
+		return comm->children[holder_of(comm, join)].asked_at;
 	for (uint64_t ranks = comm->present; ranks; ranks &= ranks - 1) {
 		uint64_t at = comm->children[__builtin_ctzll(ranks)].asked_at;
 
@@ -135,30 +209,51 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 	const struct thread *thread = &aggregator->threads[0];
 	const struct lane *lane = thread->lanes[comm->id];
 	const struct child *child = &comm->children[join->rank & 63];
+	bool same = join_same_tree(&comm->first, join);
 	uint64_t spoke_at;
 
-	if (comm->size == join->size && comm->present & dense_bit(join->rank) &&
-	    child->join.nonce == join->nonce)
+	if (same && comm->present & dense_bit(join->rank) && child->join.nonce == join->nonce)
 		return CONFLICT_NONE; /* it is the same one, asking again */
 	if (!comm->running) {
-		if (comm->size == join->size && !(comm->present & dense_bit(join->rank)))
+		if (same && !(comm->covered & join_covers(join)))
 			return CONFLICT_NONE;
 		/* Who waits asks again and again. Who does not ask any more is gone. */
 		spoke_at = last_asked(comm, join);
 		if (thread->now > spoke_at + SILENT_NS)
 			return CONFLICT_OVER;
-		if (comm->size != join->size)
+		if (!same)
 			return CONFLICT_HELD; /* that is no chance */
 	} else {
-		if (atomic_load(&comm->failed) ||
-		    (unsigned)__builtin_popcountll(comm->gone) == comm->size)
+		if (atomic_load(&comm->failed) || comm->gone == comm->present)
 			return CONFLICT_OVER;
 		/* Others may still need results. */
 		if (comm->gone || !lane || join->rank >= comm->size)
 			return CONFLICT_WAIT;
-		spoke_at = lane->heard_at[join->rank];
+		spoke_at = lane->heard_at[holder_of(comm, join)];
 	}
 	return spoke_since(comm, join, spoke_at, thread->now) ? CONFLICT_HELD : CONFLICT_WAIT;
+}
+
+/* Children of one communicator have been given different trees. */
+static void refuse_tree(struct aggregator *aggregator, const struct wire_header *header,
+                        uint32_t bytes, const struct udp_address *from, const struct comm *comm)
+{
+	const struct wire_join *join = wire_payload(header);
+	char other[200], ranks[64], theirs[64], up[64] = "none", their_up[64] = "none";
+	struct udp_address address;
+
+	if (join->hops)
+		udp_text((hop_address(&join->up[0], &address), &address), up, sizeof(up));
+	if (comm->first.hops)
+		udp_text((hop_address(&comm->first.up[0], &address), &address), their_up,
+		         sizeof(their_up));
+	comm_describe_child(comm, (unsigned)__builtin_ctzll(comm->present), other, sizeof(other));
+	refuse(aggregator, header, bytes, from,
+	       "rank %u (host %.40s) says that ranks %s come together here, with %u aggregators "
+	       "above (the next: %s); %s said %s, with %u above (the next: %s)",
+	       join->rank, join->host, ranks_text(join_ranks(join), ranks, sizeof(ranks)),
+	       join->hops, up, other, ranks_text(comm->ranks, theirs, sizeof(theirs)),
+	       comm->first.hops, their_up);
 }
 
 /* NULL: it cannot be let in now, and has been told. */
@@ -166,9 +261,9 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
                           uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
-	struct comm *comm = registry_find(aggregator, header->job, join->key);
+	struct comm *comm = registry_find(aggregator, header->job, join);
 	enum conflict conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
-	char text[160];
+	char text[200];
 
 	if (conflict == CONFLICT_WAIT) {
 		answer_wait(aggregator, header, bytes, from);
@@ -180,9 +275,14 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
 		       join->size, comm->size);
 		return NULL;
 	}
+	if (conflict == CONFLICT_HELD && !join_same_tree(&comm->first, join)) {
+		refuse_tree(aggregator, header, bytes, from, comm);
+		return NULL;
+	}
 	if (conflict == CONFLICT_HELD) {
 		refuse(aggregator, header, bytes, from, "%s is in already; job %u is not free",
-		       comm_describe_rank(comm, join->rank, text, sizeof(text)), header->job);
+		       comm_describe_child(comm, holder_of(comm, join), text, sizeof(text)),
+		       header->job);
 		return NULL;
 	}
 	if (conflict == CONFLICT_OVER) {
@@ -199,6 +299,7 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
                         uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
+	char why[300];
 
 	if (aggregator->carrier == &carrier_tcp && !from->link) {
 		refuse(aggregator, header, bytes, from,
@@ -221,6 +322,10 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 		       WIRE_PAYLOAD_MIN);
 		return false;
 	}
+	if (join_fault(aggregator, join, why, sizeof(why))) {
+		refuse(aggregator, header, bytes, from, "%s", why);
+		return false;
+	}
 	return true;
 }
 
@@ -230,36 +335,38 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm;
 	struct child *child;
+	char text[80];
 
 	if (!is_possible(aggregator, header, bytes, from) ||
 	    !(comm = admit(aggregator, header, bytes, from)))
 		return;
 	child = &comm->children[join->rank];
 	child->asked_at = aggregator->threads[0].now;
-	if (comm->running) {
-		answer_join(aggregator, comm, join->rank, bytes);
+	child->asked_bytes = bytes;
+	child->cookie = header->cookie;
+	if (comm->running || comm->parent.asking) {
+		admission_answer(aggregator, comm, join->rank);
 		return;
 	}
 	child->join = *join;
 	clean_name(child->join.host);
 	child->address = *from;
 	comm->present |= dense_bit(join->rank);
-	if ((unsigned)__builtin_popcountll(comm->present) < comm->size) {
-		answer_join(aggregator, comm, join->rank, bytes);
+	comm->covered |= join_covers(join);
+	if (comm->covered != comm->ranks) {
+		admission_answer(aggregator, comm, join->rank);
+		return;
+	}
+	if (comm->has_parent) {
+		parent_ask(aggregator, comm);
 		return;
 	}
 	if (!registry_start(aggregator, comm)) {
-		for (unsigned rank = 0; rank < comm->size; rank++) {
-			struct wire_header to = *header;
-
-			to.child = (uint8_t)rank;
-			refuse(aggregator, &to, bytes, &comm->children[rank].address,
-			       "no memory for a pool of %llu bytes",
-			       (unsigned long long)comm->pool_bytes);
-		}
-		comm->retired = true;
+		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
+		         (unsigned long long)comm->pool_bytes);
+		admission_refuse_all(aggregator, comm, text);
 		return;
 	}
-	for (unsigned rank = 0; rank < comm->size; rank++)
-		answer_join(aggregator, comm, rank, bytes);
+	for (uint64_t left = comm->present; left; left &= left - 1)
+		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
 }

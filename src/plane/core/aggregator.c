@@ -112,6 +112,7 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	aggregator->options = *options;
 	aggregator->carrier = carrier;
 	aggregator->started_at = clock_now();
+	pthread_mutex_init(&aggregator->secret_lock, NULL);
 	for (unsigned i = 0; i < THREADS_MAX; i++)
 		aggregator->threads[i].fd = -1;
 	for (unsigned i = 0; i < options->threads; i++) {
@@ -168,10 +169,19 @@ void aggregator_free(struct aggregator *aggregator)
 	}
 	registry_free(aggregator);
 	xdp_close(aggregator->xdp);
+	pthread_mutex_destroy(&aggregator->secret_lock);
 	free(aggregator);
 }
 
 uint16_t aggregator_port(const struct aggregator *aggregator)
 {
 	return aggregator->port;
+}
+
+void aggregator_set_secret(struct aggregator *aggregator, const struct secret *secret)
+{
+	pthread_mutex_lock(&aggregator->secret_lock);
+	aggregator->secret = *secret;
+	aggregator->has_secret = true;
+	pthread_mutex_unlock(&aggregator->secret_lock);
 }

@@ -12,6 +12,7 @@
 #ifndef TRIB_PLANE_CORE_AGGREGATOR_H
 #define TRIB_PLANE_CORE_AGGREGATOR_H
 
+#include "base/secret.h"
 #include "path/udp.h"
 
 struct aggregator_options {
@@ -37,6 +38,11 @@ void aggregator_free(struct aggregator *aggregator);
 uint16_t aggregator_port(const struct aggregator *aggregator);
 /* "xdp: on eth0 (driver mode)", or "udp: XDP was asked for, but ...". */
 const char *aggregator_plane(const struct aggregator *aggregator);
+/*
+ * From now on the cookies made from this secret are let in, and a cookie of 0
+ * is no longer; the one in the options is as before. Any thread may call it.
+ */
+void aggregator_set_secret(struct aggregator *aggregator, const struct secret *secret);
 /* The first of the pages that tell of the plane; see describe.c. */
 #define DESCRIBE_PLANE 65536u
 /* One line of JSON with all counters; after aggregator_stop. Gives the length. */

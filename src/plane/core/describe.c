@@ -21,6 +21,7 @@ static const char *const drop_names[DROPS_END] = {
 	[DROP_REPLAYED] = "replayed",
 	[DROP_UNEXPECTED] = "unexpected",
 	[DROP_REFUSED] = "refused",
+	[DROP_RESULT] = "result",
 };
 
 static const char *const verdict_names[DENSE_VERDICTS_END] = {
@@ -28,7 +29,7 @@ static const char *const verdict_names[DENSE_VERDICTS_END] = {
 	[DENSE_DUPLICATE] = "duplicate", [DENSE_FINISHED] = "finished",
 	[DENSE_STALE] = "stale",         [DENSE_AHEAD] = "ahead",
 	[DENSE_LOWER] = "lower",         [DENSE_MISMATCH] = "mismatch",
-	[DENSE_STRANGER] = "stranger",
+	[DENSE_STRANGER] = "stranger",   [DENSE_SUMMED] = "summed",
 };
 
 #define WHY_MAX 200 /* in the page that has the counters as well */
@@ -148,6 +149,9 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	put(text, ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"reports\":%llu",
 	    (unsigned long long)sum.results, (unsigned long long)sum.repeats,
 	    (unsigned long long)sum.sends, (unsigned long long)sum.reports);
+	if (sum.raised)
+		put(text, ",\"raised\":%llu,\"lowered\":%llu", (unsigned long long)sum.raised,
+		    (unsigned long long)sum.lowered);
 	put_counts(text, "verdicts", verdict_names, sum.verdicts, DENSE_VERDICTS_END);
 	put_counts(text, "drops", drop_names, sum.drops, DROPS_END);
 }

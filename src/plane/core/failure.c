@@ -9,13 +9,19 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const char *comm_describe_rank(const struct comm *comm, unsigned rank, char *out, size_t size)
+const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size)
 {
-	const struct child *child = &comm->children[rank & 63];
-	char address[64];
+	const struct child *it = &comm->children[child & 63];
+	char address[64], ranks[40];
 
-	snprintf(out, size, "rank %u (host %.40s, %s, pid %u)", rank, child->join.host,
-	         udp_text(&child->address, address, sizeof(address)), child->join.pid);
+	udp_text(&it->address, address, sizeof(address));
+	if (it->join.height)
+		snprintf(out, size, "the aggregator at %s (host %.40s, pid %u, ranks %s)", address,
+		         it->join.host, it->join.pid,
+		         ranks_text(join_covers(&it->join), ranks, sizeof(ranks)));
+	else
+		snprintf(out, size, "rank %u (host %.40s, %s, pid %u)", child, it->join.host,
+		         address, it->join.pid);
 	return out;
 }
 

@@ -3,7 +3,8 @@
 #ifndef TRIB_PLANE_CORE_INTERNAL_H
 #define TRIB_PLANE_CORE_INTERNAL_H
 
-#include "engine/dense.h"
+#include "engine/uplink.h"
+#include "path/flight.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
 #include "wire/parse.h"
@@ -25,6 +26,7 @@ enum drop {
 	DROP_REPLAYED,   /* a report older than one that has come */
 	DROP_UNEXPECTED, /* a type that is not for an aggregator */
 	DROP_REFUSED,    /* a JOIN that asks for what cannot be */
+	DROP_RESULT,     /* a parent's result that is not of what went up */
 	DROPS_END,
 };
 
@@ -32,6 +34,7 @@ struct counters {
 	uint64_t packets, bytes; /* taken in, all kinds */
 	uint64_t payload;        /* bytes of payload that were added to sums */
 	uint64_t results, repeats, reports, sends;
+	uint64_t raised, lowered; /* sums that went up, results that came from there */
 	uint64_t verdicts[DENSE_VERDICTS_END];
 	uint64_t drops[DROPS_END];
 };
@@ -39,20 +42,48 @@ struct counters {
 struct child {
 	struct wire_join join;      /* as it asked to be let in */
 	struct udp_address address; /* of its lane 0 */
+	uint64_t cookie;            /* that it has shown */
 	uint64_t asked_at;          /* when it last asked */
+	uint32_t asked_bytes;       /* and with how long a packet: answers are as long */
+};
+
+/* The aggregator above, whose child a communicator is as a whole. */
+struct parent {
+	struct udp_address address; /* of its lane 0 */
+	uint8_t child;              /* our index there */
+	bool asking, joined, echoed;
+	uint64_t nonce, asked_at, heard_at, present;
+	unsigned asks;
+	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
+	uint32_t payload, lanes, cells, dead_after_ms;
+	bool closed;              /* its port was, when we last asked */
+	char text[WIRE_TEXT_MAX]; /* why it waits itself */
+	uint64_t bye_since;
+	/* As in its WELCOME: */
+	uint64_t cookie;
+	uint16_t comm, epoch;
+	struct udp_address group; /* lane 0's */
 };
 
 /* A communicator: shared by all threads, constant once it runs, but for `failed`. */
 struct comm {
 	uint64_t key, cookie;
 	uint16_t job, id, epoch;
+	uint16_t tree;
+	uint32_t generation;
 	uint32_t size, payload, lanes, cells;
 	uint32_t dead_after_ms;
-	uint64_t present;      /* ranks that have joined, as bits */
-	_Atomic uint64_t gone; /* ranks that have left */
+	struct wire_join first; /* the first child's: all others must be of the same tree */
+	uint64_t ranks;         /* that come together here, as bits */
+	uint64_t covered;       /* of those, who has joined */
+	uint64_t present;       /* children that have joined: each has the lowest of its ranks */
+	_Atomic uint64_t gone;  /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
-	struct udp_address group;          /* lane 0's; lane l's port is l higher */
-	bool running;                      /* all ranks are in */
+	bool has_parent;
+	struct parent parent;
+	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
+	struct udp_address group;    /* lane 0's; lane l's port is l higher */
+	bool running;                /* all ranks are in, and the parent agrees */
 	uint64_t rival_nonce, rival_since; /* who asks for a rank that is taken, and since when */
 	bool retired;                      /* over; freed when no lane holds it any more */
 	uint64_t created_at, failed_at, pool_bytes;
@@ -102,6 +133,14 @@ struct lane {
 	uint64_t *asked;   /* by cell: children that its result was repeated for */
 	uint64_t told_low; /* the children know of this `low` at least */
 	struct udp_address group;
+	/* With a parent: */
+	struct uplink up;
+	struct flight flight;
+	struct udp_address parent;
+	uint64_t parent_heard_at;
+	int group_fd; /* of the parent's group; -1: none */
+	bool hears_parent;
+	struct lane *next_up; /* another one whose parent has given it the same id */
 };
 
 struct thread {
@@ -115,8 +154,10 @@ struct thread {
 	bool blocked;                /* the socket takes no more for now */
 	struct connections *streams; /* tcp */
 	uint64_t now;
-	struct lane *lanes[COMMS_MAX]; /* by the communicator's id */
-	uint64_t scratch[64][512 / 8]; /* small packets until they are sent */
+	struct lane *lanes[COMMS_MAX];     /* by the communicator's id */
+	struct lane *by_parent[COMMS_MAX]; /* by the id that the parent has given it */
+	struct udp_rx *group_rx;           /* for what parents send to groups */
+	uint64_t scratch[64][512 / 8];     /* small packets until they are sent */
 	unsigned scratch_used;
 	unsigned ids; /* above every id in use */
 	struct counters counters;
@@ -155,6 +196,8 @@ struct carrier {
 	               const struct udp_address *to);
 	/* False: not all of the lane's queue could be handed over. */
 	bool (*send_results)(struct thread *thread, struct lane *lane);
+	/* The same for the sums that go up. */
+	bool (*send_sums)(struct thread *thread, struct lane *lane);
 	/* The lane's memory goes away. */
 	void (*forget)(struct thread *thread, struct lane *lane);
 	void (*tick)(struct thread *thread);
@@ -169,6 +212,9 @@ struct aggregator {
 	_Atomic bool stop;
 	unsigned n_threads;
 	struct thread threads[THREADS_MAX];
+	pthread_mutex_t secret_lock; /* taken for visitors only */
+	struct secret secret;
+	bool has_secret;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -180,13 +226,64 @@ struct aggregator {
 };
 
 /* admission.c */
+/* Who shows it is let in to this job. */
+bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie);
 void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
                    const struct udp_address *from);
 
+/* To a child that has asked: it is in, or has to wait. */
+void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned child);
+/* All children are told the same, and the communicator is over before it began. */
+void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+
+/* place.c: where a JOIN puts its sender in a tree. */
+uint64_t join_covers(const struct wire_join *join);
+uint64_t join_ranks(const struct wire_join *join);
+/* Can that be? Else `why` says why not. */
+bool join_fault(const struct aggregator *aggregator, const struct wire_join *join, char *why,
+                size_t size);
+bool join_same_tree(const struct wire_join *a, const struct wire_join *b);
+void hop_address(const struct wire_hop *hop, struct udp_address *out);
+/* "0-2,5" */
+const char *ranks_text(uint64_t ranks, char *out, size_t size);
+
+/* parent.c: joining and leaving the aggregator above, thread 0 only. */
+void parent_ask(struct aggregator *aggregator, struct comm *comm);
+bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
+                         uint32_t bytes);
+/* Not all that it needs is here yet: asks again. */
+void parent_tick_forming(struct aggregator *aggregator, struct comm *comm);
+void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
+void parent_send_abort(struct thread *thread, struct lane *lane);
+/* All children have left: true when the parent knows. */
+bool parent_leave(struct thread *thread, struct lane *lane);
+void parent_refused(struct aggregator *aggregator, const struct udp_address *address);
+
+/* uplink.c: a lane's way up. */
+bool uplink_open(struct aggregator *aggregator, struct lane *lane);
+void uplink_close(struct lane *lane);
+/* The thread takes it up, or gives it up. */
+void uplink_begin(struct thread *thread, struct lane *lane);
+void uplink_end(struct thread *thread, struct lane *lane);
+/* The lane whose parent has sent this, or NULL. */
+struct lane *uplink_find(const struct thread *thread, const struct wire_header *header);
+void uplink_take_packet(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                        uint32_t bytes);
+/* A child has reported. */
+void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_report *report);
+/* Many sums have gone up: asks what has become of them. */
+void uplink_report_raised(struct thread *thread, struct lane *lane);
+void uplink_tick(struct thread *thread, struct lane *lane);
+/* What stands in front of what we send to the parent. */
+struct wire_header uplink_header(const struct lane *lane, uint8_t type);
+
 /* registry.c: the communicators, thread 0 only. */
-struct comm *registry_find(struct aggregator *aggregator, uint16_t job, uint64_t key);
+struct comm *registry_find(struct aggregator *aggregator, uint16_t job,
+                           const struct wire_join *join);
 struct comm *registry_new(struct aggregator *aggregator, uint16_t job,
                           const struct wire_join *join);
+/* What all children can bear. */
+void registry_settle(struct comm *comm);
 /* All ranks are here: sizes are settled, lanes go to their threads. False: no memory. */
 bool registry_start(struct aggregator *aggregator, struct comm *comm);
 void registry_retire(struct aggregator *aggregator, struct comm *comm);
@@ -194,15 +291,15 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
                   const struct wire_header *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);
 void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
-void registry_fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns);
+void registry_fail_silent(struct comm *comm, unsigned child, const char *why, uint64_t silent_ns);
 void registry_free(struct aggregator *aggregator);
 
 /* failure.c: a communicator fails once, and every rank hears why. */
 void registry_fail(struct comm *comm, trib_status status, unsigned rank, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
-/* "rank 2 (host h3, 10.0.0.3:4711, pid 99)" */
-const char *comm_describe_rank(const struct comm *comm, unsigned rank, char *out, size_t size);
+/* "rank 2 (host h3, 10.0.0.3:4711, pid 99)", or the aggregator that is the child. */
+const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size);
 
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
 void comm_enter_kernel(struct comm *comm, unsigned lane);
@@ -226,11 +323,18 @@ void lane_take_abort(struct lane *lane, const struct wire_header *header);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
+/* To all children: where the window is if that has moved on, and no result is about to say so. */
+void lane_announce_low(struct thread *thread, struct lane *lane);
+/* To all children: the window, and what is complete from `base` on. */
+void lane_tell(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits);
 /* results.c: the header in front of the sum, to be sealed. */
 void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
                  bool again);
 /* Fills thread->tx from the lane's queue; false: tx is full. */
 bool results_send_udp(struct thread *thread, struct lane *lane);
+/* sums.c: the same with what goes up. */
+bool sums_send_udp(struct thread *thread, struct lane *lane);
+void sum_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet);
 
 /* thread.c */
 void *thread_main(void *thread);

@@ -44,6 +44,11 @@ static bool pool_share(struct xdp_plane *plane, struct lane *lane)
 
 	if (!plane)
 		return false;
+	if (comm->has_parent) {
+		comm_leave_kernel(lane->comm, lane->index, "",
+		                  "its sums go up to another aggregator");
+		return false;
+	}
 	lane->xdp = xdp_slot_open(plane, &options, &lane->dense, &lane->pool);
 	if (!lane->xdp)
 		comm_leave_kernel(lane->comm, lane->index, "", "%s", trib_last_error());
@@ -70,11 +75,12 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 		return NULL;
 	lane->comm = comm;
 	lane->index = index;
+	lane->group_fd = -1;
 	lane->stride = WIRE_HEADER + comm->payload;
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
 	lane->asked = aggregator->xdp ? calloc(comm->cells, sizeof(*lane->asked)) : NULL;
 	if ((!pool_share(aggregator->xdp, lane) && !pool_new(lane)) || !lane->queue ||
-	    (lane->xdp && !lane->asked)) {
+	    (lane->xdp && !lane->asked) || (comm->has_parent && !uplink_open(aggregator, lane))) {
 		lane_free(lane);
 		return NULL;
 	}
@@ -82,12 +88,15 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 		dense_cell(&lane->pool, i)->position = DENSE_EMPTY;
 	lane->dense->cells = comm->cells;
 	lane->dense->payload = comm->payload;
-	lane->dense->members = comm->size == 64 ? ~0ull : (1ull << comm->size) - 1;
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		dense_add_child(lane->dense, child, join_covers(&comm->children[child].join));
+		lane->heard_at[child] = comm->created_at;
+	}
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
-	for (unsigned child = 0; child < comm->size; child++)
-		lane->heard_at[child] = comm->created_at;
 	if (lane->xdp) {
 		xdp_slot_start(lane->xdp);
 		lane->in_kernel = true;
@@ -100,6 +109,7 @@ void lane_free(struct lane *lane)
 {
 	if (!lane)
 		return;
+	uplink_close(lane);
 	pool_free(lane);
 	free(lane->queue);
 	free(lane->asked);
@@ -133,14 +143,14 @@ static void fail_mismatch(struct lane *lane, const struct dense_cell *cell,
                           const struct wire_header *header, uint32_t bytes)
 {
 	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
-	char one[160], two[160];
+	char one[200], two[200];
 
 	registry_fail(lane->comm, TRIB_ERR_MISMATCH, header->child,
 	              "ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
 	              "sent %u bytes of %s (op %u), at fragment %llu of lane %u",
-	              comm_describe_rank(lane->comm, header->child, one, sizeof(one)), bytes,
+	              comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
 	              op_name(header->op), header->op,
-	              comm_describe_rank(lane->comm, other, two, sizeof(two)), cell->bytes,
+	              comm_describe_child(lane->comm, other, two, sizeof(two)), cell->bytes,
 	              op_name(cell->op), cell->op, (unsigned long long)wire_position(header),
 	              lane->index);
 }
@@ -157,6 +167,12 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		xdp_cell_lock(cell);
 	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
 	                     header, wire_payload(header), bytes);
+	if (verdict == DENSE_AHEAD && lane->dense->has_parent) {
+		uplink_settle(lane->dense, &lane->pool);
+		verdict = dense_take(lane->dense, cell,
+		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
+		                     wire_payload(header), bytes);
+	}
 	if (lane->xdp)
 		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
@@ -164,6 +180,11 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	switch (verdict) {
 	case DENSE_COMPLETE:
 		lane_queue_result(lane, position, WIRE_ALL);
+		lane->last[header->child]++;
+		thread->counters.payload += bytes;
+		break;
+	case DENSE_SUMMED:
+		uplink_push(&lane->up, lane->dense, cell);
 		lane->last[header->child]++;
 		thread->counters.payload += bytes;
 		break;
@@ -178,8 +199,9 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	}
 }
 
-/* A STATUS for everyone: where the window is. */
-static void tell_low(struct thread *thread, struct lane *lane, const struct udp_address *to)
+/* A STATUS for everyone: where the window is, and what is complete. */
+static void tell_low(struct thread *thread, struct lane *lane, const struct udp_address *to,
+                     uint64_t base, uint32_t bits)
 {
 	struct {
 		struct wire_header header;
@@ -187,6 +209,7 @@ static void tell_low(struct thread *thread, struct lane *lane, const struct udp_
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
 
 	packet.status.low = lane->dense->low;
+	dense_complete(lane->dense, &lane->pool, base, bits, &packet.status);
 	thread_send(thread, &packet, sizeof(packet), to);
 }
 
@@ -196,35 +219,43 @@ static void probe_group(struct thread *thread, struct lane *lane)
 	if (!lane->group.length || thread->now < lane->probe_at + PROBE_NS)
 		return;
 	lane->probe_at = thread->now;
-	tell_low(thread, lane, &lane->group);
+	tell_low(thread, lane, &lane->group, 0, 0);
 }
 
-/* The window has moved on and no result is about to say so. */
-static void announce_low(struct thread *thread, struct lane *lane)
+void lane_tell(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits)
 {
 	uint64_t to = lane->known & ~lane->dense->left;
 
-	if (lane->head != lane->tail || lane->dense->low < lane->told_low + lane->dense->cells / 8)
-		return;
 	lane->told_low = lane->dense->low;
 	if (to & lane->hears)
-		tell_low(thread, lane, &lane->group);
+		tell_low(thread, lane, &lane->group, base, bits);
 	for (to &= ~lane->hears; to; to &= to - 1)
-		tell_low(thread, lane, &lane->addresses[__builtin_ctzll(to)]);
+		tell_low(thread, lane, &lane->addresses[__builtin_ctzll(to)], base, bits);
 }
 
-/* Someone waits for a rank that has left: it will never come. */
-static void check_left(struct lane *lane, uint64_t waiting)
+void lane_announce_low(struct thread *thread, struct lane *lane)
 {
+	if (lane->head == lane->tail && lane->dense->low >= lane->told_low + lane->dense->cells / 8)
+		lane_tell(thread, lane, 0, 0);
+}
+
+/* A child waits for one that has left: it will never come. */
+static void check_left(struct lane *lane, unsigned child)
+{
+	uint64_t waiting = dense_waiting(lane->dense, &lane->pool, lane->dense->ack[child]);
 	uint64_t left = waiting & lane->dense->left;
-	char text[160];
+	char text[200];
 
 	if (!left)
 		return;
-	unsigned rank = (unsigned)__builtin_ctzll(left);
-	registry_fail(lane->comm, TRIB_ERR_PEER, rank,
-	              "%s has called trib_finalize while others still wait for it in a collective",
-	              comm_describe_rank(lane->comm, rank, text, sizeof(text)));
+	child = (unsigned)__builtin_ctzll(left);
+	registry_fail(lane->comm, TRIB_ERR_PEER, child,
+	              lane->comm->children[child].join.height
+	                      ? "the ranks of %s have called trib_finalize while others still wait "
+	                        "for them in a collective"
+	                      : "%s has called trib_finalize while others still wait for it in a "
+	                        "collective",
+	              comm_describe_child(lane->comm, child, text, sizeof(text)));
 }
 
 /* A child gave up, and says for whom it waited: the others shall know that too. */
@@ -298,6 +329,8 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
 	dense_ack(lane->dense, header->child, header->ack);
+	if (lane->dense->has_parent)
+		uplink_settle(lane->dense, &lane->pool);
 	dense_answer(lane->dense, &lane->pool, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
 	if (lane->in_kernel)
@@ -306,7 +339,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		spare_young(lane, (uint32_t)(thread->now / 1000), &packet.status);
 	/* A report that ends where the child is done is about nothing that it waits for. */
 	if (lane->dense->ack[header->child] < report->base + report->bits)
-		check_left(lane, packet.status.waiting);
+		check_left(lane, header->child);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
 		lane_send_abort(thread, lane, header->child);
 		return;
@@ -320,12 +353,18 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 			                  report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
 			                  header->child);
 	}
-	announce_low(thread, lane);
+	lane_announce_low(thread, lane);
 	/* What the answer calls complete has to be on its way before it. */
 	if (!lane_send_results(thread, lane))
 		memset(packet.status.complete, 0, sizeof(packet.status.complete));
 	packet.header.pos = wire_pos(lane->index, lane->dense->ack[header->child]);
 	packet.header.ack = (uint32_t)lane->dense->low;
+	if (lane->dense->has_parent &&
+	    (!packet.status.waiting ||
+	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
+		packet.status.waiting |= lane->up.waiting;
 	if (report->stamp)
 		thread_send(thread, &packet, sizeof(packet), &lane->addresses[header->child]);
+	if (lane->dense->has_parent)
+		uplink_follow(thread, lane, report);
 }

@@ -17,12 +17,14 @@
 #define ABORT_FOR SECOND
 #define LOOK_EVERY SECOND
 
-struct comm *registry_find(struct aggregator *aggregator, uint16_t job, uint64_t key)
+struct comm *registry_find(struct aggregator *aggregator, uint16_t job,
+                           const struct wire_join *join)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
 
-		if (comm && !comm->retired && comm->job == job && comm->key == key)
+		if (comm && !comm->retired && comm->job == job && comm->key == join->key &&
+		    comm->tree == join->tree && comm->generation == join->generation)
 			return comm;
 	}
 	return NULL;
@@ -48,7 +50,12 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	comm->key = join->key;
 	comm->id = (uint16_t)id;
 	comm->epoch = 1;
+	comm->tree = join->tree;
+	comm->generation = join->generation;
 	comm->size = join->size;
+	comm->first = *join;
+	comm->ranks = join_ranks(join);
+	comm->has_parent = join->hops > 0;
 	comm->created_at = aggregator->threads[0].now;
 	aggregator->comms[id] = comm;
 	return comm;
@@ -68,12 +75,13 @@ void registry_retire(struct aggregator *aggregator, struct comm *comm)
 static void choose_group(struct aggregator *aggregator, struct comm *comm)
 {
 	struct sockaddr_in *group = (void *)&comm->group.storage;
+	const struct child *child = &comm->children[__builtin_ctzll(comm->present)];
 	struct udp_address local;
 	char interface[64];
 
-	if (!aggregator->options.multicast || comm->size < 2 ||
-	    comm->children[0].address.storage.ss_family != AF_INET ||
-	    udp_route(&comm->children[0].address, &local, interface, sizeof(interface)) != TRIB_OK)
+	if (!aggregator->options.multicast || __builtin_popcountll(comm->present) < 2 ||
+	    child->address.storage.ss_family != AF_INET ||
+	    udp_route(&child->address, &local, interface, sizeof(interface)) != TRIB_OK)
 		return;
 	udp_set_port(&local, 0);
 	if (!aggregator->group_local.length)
@@ -93,15 +101,15 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         interface);
 }
 
-/* What every rank can bear is what all get. */
-static void settle_wishes(struct comm *comm)
+/* What every child can bear is what all get. */
+void registry_settle(struct comm *comm)
 {
 	comm->payload = WIRE_PAYLOAD_MAX;
 	comm->lanes = THREADS_MAX;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
-	for (unsigned rank = 0; rank < comm->size; rank++) {
-		const struct wire_join *join = &comm->children[rank].join;
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		const struct wire_join *join = &comm->children[__builtin_ctzll(left)].join;
 		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
 
 		if (join->payload < comm->payload)
@@ -113,6 +121,24 @@ static void settle_wishes(struct comm *comm)
 		if (dead_after_ms < comm->dead_after_ms)
 			comm->dead_after_ms = dead_after_ms;
 	}
+	if (!comm->parent.joined)
+		return;
+	comm->payload = comm->parent.payload;
+	comm->lanes = comm->parent.lanes;
+	if (comm->parent.dead_after_ms < comm->dead_after_ms)
+		comm->dead_after_ms = comm->parent.dead_after_ms;
+}
+
+/* A newer plan runs: what the ranks had here under older ones is over. */
+static void retire_older(struct aggregator *aggregator, const struct comm *comm)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *old = aggregator->comms[id];
+
+		if (old && !old->retired && old->job == comm->job && old->key == comm->key &&
+		    old->generation < comm->generation)
+			registry_retire(aggregator, old);
+	}
 }
 
 /* All ranks are here: sizes are settled, lanes go to their threads. */
@@ -121,8 +147,10 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	struct lane *lanes[THREADS_MAX] = { NULL };
 	uint64_t cells, limit = aggregator->options.pool_bytes, left;
 	uint32_t stride;
+	char text[64];
 
-	settle_wishes(comm);
+	registry_settle(comm);
+	retire_older(aggregator, comm);
 	stride = WIRE_HEADER + comm->payload;
 	cells = comm->pool_bytes / comm->lanes / stride;
 	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
@@ -131,6 +159,8 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
+	if (comm->has_parent && comm->parent.cells < comm->cells)
+		comm->cells = comm->parent.cells;
 	comm->created_at = aggregator->threads[0].now;
 	choose_group(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++) {
@@ -141,9 +171,11 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 			return false;
 		}
 		/* The first address of lane 0 is known already; it may be refused. */
-		for (unsigned rank = 0; i == 0 && rank < comm->size; rank++) {
-			lanes[0]->addresses[rank] = comm->children[rank].address;
-			lanes[0]->known |= dense_bit(rank);
+		for (uint64_t c = comm->present; i == 0 && c; c &= c - 1) {
+			unsigned child = (unsigned)__builtin_ctzll(c);
+
+			lanes[0]->addresses[child] = comm->children[child].address;
+			lanes[0]->known |= dense_bit(child);
 		}
 	}
 	atomic_store(&comm->users, comm->lanes);
@@ -152,8 +184,11 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	comm->running = true;
 	aggregator->pools += (uint64_t)comm->cells * comm->lanes * stride;
 	log_info(
-		"job %u: communicator %u of %u ranks runs: %u lanes, %u fragments of %u bytes each",
-		comm->job, comm->id, comm->size, comm->lanes, comm->cells, comm->payload);
+		"job %u: communicator %u of %u ranks runs with %u children: %u lanes, %u fragments "
+		"of %u bytes each%s%s",
+		comm->job, comm->id, comm->size, (unsigned)__builtin_popcountll(comm->present),
+		comm->lanes, comm->cells, comm->payload, comm->has_parent ? "; sums go up to " : "",
+		comm->has_parent ? udp_text(&comm->parent.address, text, sizeof(text)) : "");
 	return true;
 }
 
@@ -175,14 +210,16 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 	dense_update_low(lane->dense);
 }
 
-void registry_fail_silent(struct comm *comm, unsigned rank, const char *why, uint64_t silent_ns)
+void registry_fail_silent(struct comm *comm, unsigned child, const char *why, uint64_t silent_ns)
 {
-	char text[160];
+	bool is_aggregator = comm->children[child].join.height;
+	char text[200];
 
-	registry_fail(comm, TRIB_ERR_PEER, rank,
+	/* Where it is an aggregator that is lost, another tree may help. */
+	registry_fail(comm, is_aggregator ? TRIB_ERR_AGGREGATOR : TRIB_ERR_PEER, child,
 	              "%s is lost: %s, last heard of %.1f s ago; restart the job, or look at that "
 	              "host's log for why the process ended",
-	              comm_describe_rank(comm, rank, text, sizeof(text)), why,
+	              comm_describe_child(comm, child, text, sizeof(text)), why,
 	              (double)silent_ns / 1e9);
 }
 
@@ -191,11 +228,10 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 	struct comm *comm = lane->comm;
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
 
-	for (unsigned rank = 0; rank < comm->size; rank++) {
+	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
+		unsigned rank = (unsigned)__builtin_ctzll(left);
 		uint64_t silent;
 
-		if (comm->gone & dense_bit(rank))
-			continue;
 		lane->heard_at[rank] += gap; /* we were stopped, not they */
 		silent =
 			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
@@ -218,9 +254,20 @@ static void tick_failed(struct thread *thread, struct lane *lane)
 		comm->failed_at = thread->now;
 	if (thread->now > comm->failed_at + ABORT_FOR)
 		return;
-	for (unsigned rank = 0; rank < comm->size; rank++)
-		if (!(comm->gone & dense_bit(rank)))
-			lane_send_abort(thread, lane, rank);
+	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1)
+		lane_send_abort(thread, lane, (unsigned)__builtin_ctzll(left));
+	if (comm->has_parent)
+		parent_send_abort(thread, lane);
+}
+
+/* Has everyone left, and does everyone know? */
+static bool is_over(struct thread *thread, struct lane *lane)
+{
+	struct comm *comm = lane->comm;
+
+	if (comm->gone != comm->present)
+		return false;
+	return !comm->has_parent || atomic_load(&comm->failed) || parent_leave(thread, lane);
 }
 
 void registry_tick(struct aggregator *aggregator, uint64_t gap)
@@ -248,6 +295,8 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 		if (!comm->running) {
 			if (thread->now > comm->created_at + FORMING_MAX)
 				comm->retired = true;
+			else if (comm->parent.asking)
+				parent_tick_forming(aggregator, comm);
 			continue;
 		}
 		if (!lane || lane->comm != comm)
@@ -257,7 +306,9 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 			tick_failed(thread, lane);
 		else
 			check_children(thread, lane, gap);
-		if ((unsigned)__builtin_popcountll(comm->gone) == comm->size ||
+		if (comm->has_parent && !atomic_load(&comm->failed))
+			parent_check(thread, lane, gap);
+		if (is_over(thread, lane) ||
 		    (comm->failed_at && thread->now > comm->failed_at + linger))
 			registry_retire(aggregator, comm);
 	}
@@ -272,13 +323,17 @@ void registry_refused(struct aggregator *aggregator, const struct udp_address *a
 
 		if (!lane || atomic_load(&lane->comm->failed))
 			continue;
-		for (unsigned rank = 0; rank < lane->comm->size; rank++)
-			if (!(lane->comm->gone & dense_bit(rank)) &&
-			    udp_same(&lane->addresses[rank], address))
-				registry_fail_silent(lane->comm, rank,
+		for (uint64_t left = lane->comm->present & ~lane->comm->gone; left;
+		     left &= left - 1) {
+			unsigned child = (unsigned)__builtin_ctzll(left);
+
+			if (udp_same(&lane->addresses[child], address))
+				registry_fail_silent(lane->comm, child,
 				                     "its port is closed, so its process has ended",
-				                     thread->now - lane->heard_at[rank]);
+				                     thread->now - lane->heard_at[child]);
+		}
 	}
+	parent_refused(aggregator, address);
 }
 
 void registry_free(struct aggregator *aggregator)

@@ -52,6 +52,8 @@ static void drop_lane(struct thread *thread, unsigned id)
 	if (!lane)
 		return;
 	thread->lanes[id] = NULL;
+	if (lane->comm->has_parent)
+		uplink_end(thread, lane);
 	thread->aggregator->carrier->forget(thread, lane);
 	let_go(lane);
 }
@@ -65,8 +67,11 @@ void thread_read_mail(struct thread *thread)
 	for (unsigned id = 0; id < COMMS_MAX; id++) {
 		if (thread->outbox[id] || thread->inbox[id])
 			drop_lane(thread, id);
-		if (thread->inbox[id])
+		if (thread->inbox[id]) {
 			thread->lanes[id] = thread->inbox[id];
+			if (thread->lanes[id]->comm->has_parent)
+				uplink_begin(thread, thread->lanes[id]);
+		}
 		if (thread->lanes[id])
 			thread->ids = id + 1;
 		thread->inbox[id] = NULL;
@@ -121,7 +126,7 @@ static bool take_visitor(struct thread *thread, const struct wire_header *header
 		thread->counters.drops[DROP_LANE]++;
 		return false;
 	}
-	if (header->cookie != thread->aggregator->options.cookie) {
+	if (!cookie_is_good(thread->aggregator, header->job, header->cookie)) {
 		thread->counters.drops[DROP_COOKIE]++;
 		return false;
 	}
@@ -130,6 +135,20 @@ static bool take_visitor(struct thread *thread, const struct wire_header *header
 	else
 		answer_query(thread, header, from);
 	return true;
+}
+
+/* What parents send: to a lane's way up, or to thread 0 while it asks. */
+static bool take_from_parent(struct thread *thread, const struct wire_header *header,
+                             uint32_t bytes)
+{
+	struct lane *lane;
+
+	if (header->type == WIRE_WELCOME && thread->index == 0)
+		return parent_take_welcome(thread->aggregator, header, bytes);
+	lane = header->type == WIRE_WELCOME ? NULL : uplink_find(thread, header);
+	if (lane)
+		uplink_take_packet(thread, lane, header, bytes);
+	return lane != NULL;
 }
 
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
@@ -157,12 +176,23 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		if (lane)
 			lane_take_report(thread, lane, header, from);
 		return lane != NULL;
+	case WIRE_RESULT:
+	case WIRE_STATUS:
+	case WIRE_WELCOME:
+		if (take_from_parent(thread, header, bytes))
+			return true;
+		thread->counters.drops[DROP_UNEXPECTED]++;
+		return false;
 	case WIRE_ABORT:
+		if (take_from_parent(thread, header, bytes))
+			return true;
 		lane = admit(thread, header);
 		if (lane)
 			lane_take_abort(lane, header);
 		return lane != NULL;
 	case WIRE_BYE:
+		if (take_from_parent(thread, header, bytes))
+			return true;
 		lane = admit(thread, header);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
@@ -205,6 +235,9 @@ static void tick(struct thread *thread, uint64_t gap)
 		registry_tick(thread->aggregator, gap);
 	else
 		see_leavers(thread);
+	for (unsigned id = 1; id < thread->ids; id++)
+		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent)
+			uplink_tick(thread, thread->lanes[id]);
 	thread->aggregator->carrier->tick(thread);
 }
 

@@ -111,7 +111,7 @@ static void give_up(struct lane *lane, unsigned child, const struct watch *watch
 	                  "queues for it, or a card takes VLAN tags off)",
 	                  "%s had to ask for %u of %u results: what XDP sends through interface %s "
 	                  "does not reach it",
-	                  comm_describe_rank(lane->comm, child, rank, sizeof(rank)), watch->asked,
+	                  comm_describe_child(lane->comm, child, rank, sizeof(rank)), watch->asked,
 	                  watch->asked + watch->heard, interface);
 }
 

@@ -13,6 +13,8 @@
 
 #define RX_MESSAGES 16u
 #define TX_MESSAGES 512u
+#define GROUP_BATCHES 8u
+#define GROUPS_MAX 63u /* that are waited for in poll; the others are looked at each tick */
 
 trib_status datagrams_open(struct thread *thread, const struct udp_address *listen)
 {
@@ -31,7 +33,8 @@ trib_status datagrams_open(struct thread *thread, const struct udp_address *list
 	}
 	thread->rx = udp_rx_new(RX_MESSAGES);
 	thread->tx = udp_tx_new(TX_MESSAGES, gso);
-	if (!thread->rx || !thread->tx)
+	thread->group_rx = udp_rx_new(RX_MESSAGES);
+	if (!thread->rx || !thread->tx || !thread->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
 	return TRIB_OK;
 }
@@ -54,6 +57,7 @@ void datagrams_close(struct thread *thread)
 	if (thread->fd >= 0)
 		close(thread->fd);
 	udp_rx_free(thread->rx);
+	udp_rx_free(thread->group_rx);
 	udp_tx_free(thread->tx);
 }
 
@@ -140,8 +144,30 @@ static int fetch(struct thread *thread)
 	return udp_receive(thread->rx, thread->fd);
 }
 
+/*
+ * What a parent has sent to its group. A STATUS tells what left before it, so
+ * what our own socket gave comes after all that was at the group's by then.
+ */
+static void take_group(struct thread *thread, struct lane *lane)
+{
+	int n = (int)RX_MESSAGES;
+
+	for (unsigned i = 0; i < GROUP_BATCHES && n == (int)RX_MESSAGES; i++) {
+		n = udp_receive(thread->group_rx, lane->group_fd);
+		for (int k = 0; k < n; k++)
+			take_message(thread, udp_message(thread->group_rx, k));
+		if (n > 0 && !lane->hears_parent) {
+			lane->hears_parent = true;
+			lane->up.told_at -= 1000000; /* say so soon */
+		}
+	}
+}
+
 static void take(struct thread *thread, int n)
 {
+	for (unsigned id = 1; id < thread->ids; id++)
+		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
+			take_group(thread, thread->lanes[id]);
 	if (n < 0)
 		drain_errors(thread);
 	for (int i = 0; i < n; i++)
@@ -166,6 +192,8 @@ static void flush(struct thread *thread)
 
 			if (lane && lane->head != lane->tail)
 				more = !lane_send_results(thread, lane);
+			if (lane && lane->up.head != lane->up.tail)
+				more |= !sums_send_udp(thread, lane);
 		}
 		if (udp_tx_is_empty(thread->tx) && !more)
 			return;
@@ -174,10 +202,16 @@ static void flush(struct thread *thread)
 
 static void rest(struct thread *thread)
 {
-	struct pollfd wait = { .fd = thread->fd,
-		               .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) };
+	struct pollfd wait[1 + GROUPS_MAX] = {
+		{ .fd = thread->fd, .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) }
+	};
+	unsigned n = 1;
 
-	if (poll(&wait, 1, (int)(TICK_NS / 1000000)) > 0 && wait.revents & POLLERR)
+	for (unsigned id = 1; id < thread->ids && n <= GROUPS_MAX; id++)
+		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
+			wait[n++] = (struct pollfd){ .fd = thread->lanes[id]->group_fd,
+				                     .events = POLLIN };
+	if (poll(wait, n, (int)(TICK_NS / 1000000)) > 0 && wait[0].revents & POLLERR)
 		drain_errors(thread);
 }
 
@@ -202,6 +236,7 @@ const struct carrier carrier_udp = {
 	.rest = rest,
 	.send = send_small,
 	.answer = datagrams_answer,
+	.send_sums = sums_send_udp,
 	.send_results = results_send_udp,
 	.forget = forget,
 	.tick = no_tick,

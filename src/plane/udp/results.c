@@ -47,8 +47,7 @@ static bool run_takes(const struct run *run, const struct lane *lane,
 static uint64_t targets(const struct lane *lane, const struct run *run)
 {
 	uint64_t wanted = run->child != WIRE_ALL ? dense_bit(run->child)
-	                  : run->to != WIRE_ALL  ? dense_bit(run->to)
-	                                         : lane->dense->members;
+	                                         : dense_expected(lane->dense, run->to);
 
 	return wanted & lane->known & ~lane->dense->left;
 }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A parameter server over TCP, as ps-lite and BytePS have it without extra
+ * servers: every worker sends its vector to one process, which adds them and
+ * sends the sum back to each. All of it goes through the server's one link.
+ *
+ *     ps --serve                  the server, for TRIB_SIZE workers
+ *     ps --bytes B ...            a worker; rank and size from TRIB_RANK and TRIB_SIZE
+ *
+ * PS_SERVER="10.84.1.101:7001" says where it is.
+ */
+#include "peer.h"
+#include "ps_server.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_S 60
+
+static void server_find(struct sockaddr_in *out)
+{
+	const char *text = getenv("PS_SERVER"), *colon = text ? strrchr(text, ':') : NULL;
+	char address[64];
+
+	*out = (struct sockaddr_in){ .sin_family = AF_INET };
+	if (colon && (size_t)(colon - text) < sizeof(address)) {
+		memcpy(address, text, (size_t)(colon - text));
+		address[colon - text] = '\0';
+		out->sin_port = htons((uint16_t)atoi(colon + 1));
+		if (inet_pton(AF_INET, address, &out->sin_addr) == 1)
+			return;
+	}
+	errx(2, "PS_SERVER has to be ADDRESS:PORT");
+}
+
+static int server_connect(const struct sockaddr_in *server)
+{
+	time_t end = time(NULL) + PATIENCE_S;
+
+	for (;;) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (fd >= 0 && connect(fd, (const struct sockaddr *)server, sizeof(*server)) == 0) {
+			ps_socket_tune(fd);
+			return fd;
+		}
+		if (fd < 0 || time(NULL) >= end)
+			err(1, "cannot reach the server");
+		close(fd);
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+}
+
+/* Bytes moved, 0 where it would block, -1 on an error or a closed connection. */
+static ssize_t moved(ssize_t n)
+{
+	if (n > 0)
+		return n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	warnx("ps: %s", n == 0 ? "the server closed the connection" : strerror(errno));
+	return -1;
+}
+
+/* Sums come back no further than what was sent: they may lie in its place. */
+static int ps_allreduce(void *context, float *data, size_t count)
+{
+	int fd = *(int *)context;
+	struct ps_opening opening = { .bytes = count * sizeof(*data) };
+	size_t head = 0, sent = 0, received = 0, bytes = opening.bytes;
+
+	while (received < bytes) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		ssize_t n = 0;
+
+		wait.events |= sent < bytes ? POLLOUT : 0;
+		if (poll(&wait, 1, -1) < 0 && errno != EINTR)
+			return -1;
+		if (wait.revents & POLLOUT && head < sizeof(opening)) {
+			n = moved(send(fd, (char *)&opening + head, sizeof(opening) - head,
+			               MSG_NOSIGNAL | MSG_MORE));
+			head += n > 0 ? (size_t)n : 0;
+		} else if (wait.revents & POLLOUT) {
+			n = moved(send(fd, (char *)data + sent, bytes - sent, MSG_NOSIGNAL));
+			sent += n > 0 ? (size_t)n : 0;
+		}
+		if (n >= 0 && wait.revents & (POLLIN | POLLHUP | POLLERR)) {
+			n = moved(recv(fd, (char *)data + received, bytes - received, 0));
+			received += n > 0 ? (size_t)n : 0;
+		}
+		if (n < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int ps_barrier(void *context)
+{
+	float token = 1;
+
+	return ps_allreduce(context, &token, 1);
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_options options;
+	struct sockaddr_in server;
+	const char *size_text = getenv("TRIB_SIZE");
+	int rank, size, fd, rc;
+	double *samples;
+
+	server_find(&server);
+	if (argc == 2 && strcmp(argv[1], "--serve") == 0) {
+		size = size_text ? atoi(size_text) : 0;
+		if (size < 1 || size > PS_WORKERS_MAX)
+			errx(2, "TRIB_SIZE has to be 1 to %d", PS_WORKERS_MAX);
+		return ps_serve(&server, (unsigned)size);
+	}
+	peer_parse(argc, argv, &options);
+	peer_rank_from_env(&rank, &size);
+	fd = server_connect(&server);
+	samples = peer_alloc(options.iterations * sizeof(*samples));
+	rc = peer_measure(&(struct peer){ .rank = rank,
+	                                  .size = size,
+	                                  .context = &fd,
+	                                  .barrier = ps_barrier,
+	                                  .allreduce = ps_allreduce },
+	                  &options, samples);
+	if (rc == 0)
+		peer_print(rank, samples, options.iterations);
+	free(samples);
+	close(fd);
+	return rc ? 1 : 0;
+}

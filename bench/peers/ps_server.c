@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes what comes from whoever sends, adds it, and sends each part of the sum
+ * on as soon as all workers have brought theirs: a fast worker may be a whole
+ * vector ahead of a slow one, and nobody ever waits for the end of anything.
+ */
+#include "ps_server.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SEGMENT (256u << 10) /* received in one go, and added while it is in the cache */
+
+/*
+ * A vector on its way. Two are enough: who begins the next one has the whole
+ * sum of this one, so everyone has brought theirs, and so has that of the last.
+ */
+struct vector {
+	size_t bytes, room;
+	size_t front; /* below it is a sum, above it nothing yet */
+	float *sum;
+	unsigned begun; /* by how many workers */
+	unsigned sent;  /* to how many, wholly */
+};
+
+struct connection {
+	int fd; /* -1: closed */
+	struct vector *vector;
+	struct ps_opening opening;
+	size_t opened;   /* bytes of it that are here */
+	size_t received; /* whole elements of its vector */
+	size_t held;     /* bytes of the next element, at the start of `segment` */
+	size_t sent;
+	char *segment;
+};
+
+struct server {
+	unsigned n, open;
+	struct connection connections[PS_WORKERS_MAX];
+	struct vector vectors[2];
+};
+
+void ps_socket_tune(int fd)
+{
+	int one = 1;
+
+	/* Buffer sizes are left to the kernel: a fixed one switches its tuning off. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+static void floats_add(float *restrict to, const float *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+static int vector_begin(struct connection *c)
+{
+	struct vector *vector = c->vector;
+
+	if (!vector->begun) {
+		vector->bytes = c->opening.bytes;
+		vector->front = 0;
+		if (vector->room < vector->bytes) {
+			free(vector->sum);
+			vector->sum = malloc(vector->bytes);
+			vector->room = vector->bytes;
+		}
+		if (!vector->sum)
+			err(1, "no memory for %zu bytes", vector->bytes);
+	}
+	if (c->opening.bytes != vector->bytes || vector->bytes % sizeof(float)) {
+		warnx("ps: one worker has %zu bytes and another %zu", vector->bytes,
+		      (size_t)c->opening.bytes);
+		return -1;
+	}
+	vector->begun++;
+	c->received = c->held = c->sent = 0;
+	return 0;
+}
+
+/* The first to bring a part puts it there, the others add to it. */
+static void part_take(struct connection *c, size_t bytes)
+{
+	struct vector *vector = c->vector;
+	size_t add = vector->front > c->received ? vector->front - c->received : 0;
+
+	if (add > bytes)
+		add = bytes;
+	floats_add(vector->sum + c->received / sizeof(float), (const float *)c->segment,
+	           add / sizeof(float));
+	memcpy((char *)vector->sum + c->received + add, c->segment + add, bytes - add);
+	c->received += bytes;
+	if (c->received > vector->front)
+		vector->front = c->received;
+}
+
+static bool would_block(ssize_t n)
+{
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* 0; -1: the worker has gone, or sends nonsense. */
+static int connection_read(struct connection *c)
+{
+	size_t left, whole;
+	ssize_t n;
+
+	if (c->opened < sizeof(c->opening)) {
+		n = recv(c->fd, (char *)&c->opening + c->opened, sizeof(c->opening) - c->opened, 0);
+		if (n <= 0)
+			return would_block(n) ? 0 : -1;
+		c->opened += (size_t)n;
+		return c->opened == sizeof(c->opening) ? vector_begin(c) : 0;
+	}
+	left = c->vector->bytes - c->received - c->held;
+	if (!left)
+		return 0;
+	n = recv(c->fd, c->segment + c->held, left < SEGMENT - c->held ? left : SEGMENT - c->held,
+	         0);
+	if (n <= 0)
+		return would_block(n) ? 0 : -1;
+	c->held += (size_t)n;
+	whole = c->held / sizeof(float) * sizeof(float);
+	part_take(c, whole);
+	c->held -= whole;
+	memmove(c->segment, c->segment + whole, c->held);
+	return 0;
+}
+
+/* How much of the vector everyone has brought. */
+static size_t vector_ready(const struct server *server, const struct vector *vector)
+{
+	size_t ready = vector->bytes;
+
+	if (vector->begun < server->n)
+		return 0;
+	for (unsigned i = 0; i < server->n; i++)
+		if (server->connections[i].vector == vector &&
+		    server->connections[i].received < ready)
+			ready = server->connections[i].received;
+	return ready;
+}
+
+static int connection_write(struct server *server, struct connection *c, size_t ready)
+{
+	ssize_t n =
+		send(c->fd, (const char *)c->vector->sum + c->sent, ready - c->sent, MSG_NOSIGNAL);
+
+	if (n < 0)
+		return would_block(n) ? 0 : -1;
+	c->sent += (size_t)n;
+	if (c->sent < c->vector->bytes)
+		return 0;
+	/* Its next vector is the other one. */
+	if (++c->vector->sent == server->n)
+		c->vector->sent = c->vector->begun = 0;
+	c->vector = &server->vectors[c->vector == &server->vectors[0]];
+	c->opened = 0;
+	return 0;
+}
+
+static int server_step(struct server *server)
+{
+	struct pollfd fds[PS_WORKERS_MAX];
+	size_t ready[2] = { vector_ready(server, &server->vectors[0]),
+		            vector_ready(server, &server->vectors[1]) };
+
+	for (unsigned i = 0; i < server->n; i++) {
+		const struct connection *c = &server->connections[i];
+		bool opened = c->opened == sizeof(c->opening);
+		short events = !opened || c->received < c->vector->bytes ? POLLIN : 0;
+
+		if (opened && c->sent < ready[c->vector - server->vectors])
+			events |= POLLOUT;
+		fds[i] = (struct pollfd){ .fd = c->fd, .events = events };
+	}
+	if (poll(fds, server->n, -1) < 0)
+		return errno == EINTR ? 0 : -1;
+	for (unsigned i = 0; i < server->n; i++) {
+		struct connection *c = &server->connections[i];
+		int rc = 0;
+
+		if (fds[i].revents & POLLOUT)
+			rc = connection_write(server, c, ready[c->vector - server->vectors]);
+		if (rc == 0 && fds[i].revents & (POLLIN | POLLHUP | POLLERR))
+			rc = connection_read(c);
+		if (rc == 0)
+			continue;
+		close(c->fd);
+		c->fd = -1;
+		server->open--;
+	}
+	return 0;
+}
+
+static int server_accept(struct server *server, const struct sockaddr_in *self)
+{
+	int one = 1, listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (listening < 0 || bind(listening, (const struct sockaddr *)self, sizeof(*self)) < 0 ||
+	    listen(listening, PS_WORKERS_MAX) < 0) {
+		warn("cannot listen on %s:%d", inet_ntoa(self->sin_addr), ntohs(self->sin_port));
+		return -1;
+	}
+	printf("ps: ready on %s:%d\n", inet_ntoa(self->sin_addr), ntohs(self->sin_port));
+	fflush(stdout);
+	for (unsigned i = 0; i < server->n; i++) {
+		struct connection *c = &server->connections[i];
+
+		*c = (struct connection){ .fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC),
+			                  .vector = &server->vectors[0],
+			                  .segment = malloc(SEGMENT) };
+		if (c->fd < 0 || !c->segment) {
+			warn("cannot take a worker's connection");
+			return -1;
+		}
+		ps_socket_tune(c->fd);
+		server->open++;
+	}
+	close(listening);
+	return 0;
+}
+
+int ps_serve(const struct sockaddr_in *self, unsigned workers)
+{
+	static struct server server;
+
+	server.n = workers;
+	if (server_accept(&server, self) < 0)
+		return 1;
+	while (server.open)
+		if (server_step(&server) < 0) {
+			warn("poll");
+			return 1;
+		}
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long it takes until an aggregator is there: from the start of the process
+ * on one host until another host has its answer to a QUERY. XAgg gives 0.34 s.
+ */
+#include "base/clock.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/query.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10.0
+#define REPEATS_MAX 100000
+
+struct deploy_options {
+	uint64_t repeats;
+	const char *plane, *json;
+};
+
+struct deploy {
+	struct deploy_options options;
+	struct cluster cluster; /* a worker that asks, a server; n is 0 on loopback */
+	char daemon[512], address[64];
+	double *times;
+	unsigned done;
+	trib_status status; /* of the thread that asks */
+	char why[256];
+};
+
+static const struct cluster_host *deploy_host(const struct deploy *deploy, const char *name)
+{
+	return deploy->cluster.n ? cluster_find(&deploy->cluster, name) : NULL;
+}
+
+static void __attribute__((noreturn)) daemon_exec(const struct deploy *deploy, pid_t parent)
+{
+	const struct cluster_host *host = deploy_host(deploy, "s1");
+	int null = open("/dev/null", O_RDWR);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || (host && cluster_enter(host) != TRIB_OK))
+		_exit(126);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO); /* what it has to complain about is shown */
+	execlp(deploy->daemon, deploy->daemon, "--listen", deploy->address, "--plane",
+	       deploy->options.plane, NULL);
+	_exit(127);
+}
+
+static void daemon_end(pid_t pid)
+{
+	kill(pid, SIGTERM);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static trib_status deploy_once(struct deploy *deploy)
+{
+	char page[QUERY_PAGE];
+	uint64_t started = clock_now();
+	pid_t parent = getpid(), pid = fork();
+	trib_status status;
+
+	if (pid < 0)
+		return status_fail_errno("cannot fork");
+	if (pid == 0)
+		daemon_exec(deploy, parent);
+	status = query_page(deploy->address, 0, PATIENCE_S, page, sizeof(page));
+	if (status == TRIB_OK)
+		deploy->times[deploy->done++] = (double)(clock_now() - started) / 1e9;
+	daemon_end(pid);
+	return status;
+}
+
+/* In a thread, since a namespace, once entered, is not left again. */
+static void *deploy_all(void *context)
+{
+	struct deploy *deploy = context;
+	const struct cluster_host *host = deploy_host(deploy, "h1");
+
+	deploy->status = host ? cluster_enter(host) : TRIB_OK;
+	while (deploy->status == TRIB_OK && deploy->done < deploy->options.repeats)
+		deploy->status = deploy_once(deploy);
+	if (deploy->status != TRIB_OK)
+		snprintf(deploy->why, sizeof(deploy->why), "%s", trib_last_error());
+	return NULL;
+}
+
+static trib_status cluster_make(struct deploy *deploy)
+{
+	static char name[32];
+	struct cluster_options options = { .name = name, .workers = 1, .servers = 1 };
+
+	snprintf(name, sizeof(name), "deploy%d", (int)getpid());
+	return geteuid() == 0 ? cluster_up(&options, &deploy->cluster) : TRIB_OK;
+}
+
+static trib_status deploy_run(struct deploy *deploy)
+{
+	const struct cluster_host *host;
+	const char *address;
+	pthread_t thread;
+
+	if (cluster_make(deploy) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	host = deploy_host(deploy, "s1");
+	address = host ? host->address : "127.0.0.1";
+	snprintf(deploy->address, sizeof(deploy->address), "%s:%u", address,
+	         daemon_port(host, address, false));
+	daemon_find(deploy->daemon, sizeof(deploy->daemon));
+	setenv("TRIB_COOKIE", "dea1", 0); /* tribd warns where anyone may join */
+	if (pthread_create(&thread, NULL, deploy_all, deploy) != 0)
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread");
+	pthread_join(thread, NULL);
+	if (deploy->cluster.n && cluster_down(deploy->cluster.name) != TRIB_OK)
+		fprintf(stderr, "trib bench deploy: %s\n", trib_last_error());
+	return deploy->status == TRIB_OK ? TRIB_OK : status_fail(deploy->status, "%s", deploy->why);
+}
+
+static trib_status deploy_show(const struct deploy *deploy)
+{
+	static const double percents[] = { 10, 50, 90, 99 };
+	const double *sorted = deploy->times;
+	FILE *out = deploy->options.json ? fopen(deploy->options.json, "w") : NULL;
+
+	if (deploy->options.json && !out)
+		return status_fail_errno("cannot write %s", deploy->options.json);
+	printf("a tribd (plane %s) from its start to its first answer%s, %u times\n\n"
+	       "%10s",
+	       deploy->options.plane, deploy->cluster.n ? " to another host" : ", on loopback",
+	       deploy->done, "min");
+	for (unsigned i = 0; i < 4; i++)
+		printf("      %3g %%", percents[i]);
+	printf("%10s\n%7.1f ms", "max", sorted[0] * 1e3);
+	for (unsigned i = 0; i < 4; i++)
+		printf(" %7.1f ms", stats_percentile(sorted, deploy->done, percents[i]) * 1e3);
+	printf(" %7.1f ms\n", sorted[deploy->done - 1] * 1e3);
+	if (!out)
+		return TRIB_OK;
+	fprintf(out, "{ \"plane\": ");
+	json_print_text(out, deploy->options.plane);
+	fprintf(out, ", \"seconds\": [");
+	for (unsigned i = 0; i < deploy->done; i++)
+		fprintf(out, "%s%.6f", i ? ", " : "", sorted[i]);
+	fprintf(out, "] }\n");
+	return fclose(out) ? status_fail_errno("cannot write %s", deploy->options.json) : TRIB_OK;
+}
+
+int bench_deploy_run(int argc, char **argv)
+{
+	static struct deploy deploy = { .options = { .repeats = 100, .plane = "udp" } };
+	struct deploy_options *o = &deploy.options;
+	const struct option_row rows[] = {
+		{ "repeats", 0, OPTION_COUNT, &o->repeats, "N", "how often (100)", "20" },
+		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "udp or xdp (udp)", "xdp" },
+		{ "json", 0, OPTION_TEXT, &o->json, "FILE", "write all times there", NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib bench deploy [OPTION]...",
+		"Starts a tribd on a host of a virtual cluster (root; else on loopback) again and\n"
+		"again, and times how long it takes until another host has an answer from it.",
+		"trib bench deploy --plane xdp",
+		rows,
+	};
+	int code, first = options_parse(&options, argc, argv, &code);
+	trib_status status;
+
+	if (first < 0)
+		return code;
+	if (first < argc || o->repeats < 1 || o->repeats > REPEATS_MAX)
+		return options_fail(&options, first < argc ? "there are only options"
+		                                           : "--repeats is 1 to 100000");
+	if (strcmp(o->plane, "udp") && strcmp(o->plane, "xdp"))
+		return options_fail(&options, "--plane is udp or xdp");
+	deploy.times = calloc(o->repeats, sizeof(*deploy.times));
+	status = deploy.times ? deploy_run(&deploy)
+	                      : status_fail(TRIB_ERR_NO_MEMORY, "no memory for the times");
+	if (status == TRIB_OK) {
+		stats_median(deploy.times, deploy.done); /* sorts them */
+		status = deploy_show(&deploy);
+	}
+	free(deploy.times);
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench deploy: %s\n", trib_last_error());
+	return status == TRIB_OK ? 0 : 1;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/daemon.h"
+
+#include "wire/packet.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PORT_TRIES 50
+
+void daemon_find(char *out, size_t room)
+{
+	ssize_t n = readlink("/proc/self/exe", out, room - 1);
+	char *slash;
+
+	if (n > 0) {
+		out[n] = '\0';
+		slash = strrchr(out, '/');
+		if (slash && (size_t)(slash - out) + sizeof("/tribd") <= room) {
+			strcpy(slash, "/tribd");
+			if (access(out, X_OK) == 0)
+				return;
+		}
+	}
+	snprintf(out, room, "tribd");
+}
+
+struct port_search {
+	const struct cluster_host *host;
+	const char *address;
+	bool tcp;
+	unsigned port; /* 0: none found */
+};
+
+/* A socket on the port, or on any with 0; -1: it is taken. */
+static int port_take(const char *address, int type, unsigned port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	int one = 1, fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	inet_pton(AF_INET, address, &at.sin_addr);
+	if (fd >= 0 && type == SOCK_STREAM) /* as tribd does */
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Are the ports of all lanes free for connections too? */
+static bool ports_are_free(const char *address, unsigned port)
+{
+	for (unsigned i = 0; i < WIRE_LANES_MAX; i++) {
+		int fd = port_take(address, SOCK_STREAM, port + i);
+
+		if (fd < 0)
+			return false;
+		close(fd);
+	}
+	return true;
+}
+
+/* In a thread, since a namespace, once entered, is not left again. */
+static void *port_search(void *context)
+{
+	struct port_search *search = context;
+
+	if (search->host && cluster_enter(search->host) != TRIB_OK)
+		return NULL;
+	for (unsigned i = 0; i < PORT_TRIES && !search->port; i++) {
+		struct sockaddr_in at = { 0 };
+		socklen_t length = sizeof(at);
+		int fd = port_take(search->address, SOCK_DGRAM, 0);
+
+		if (fd < 0)
+			return NULL;
+		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
+		    (!search->tcp || ports_are_free(search->address, ntohs(at.sin_port))))
+			search->port = ntohs(at.sin_port);
+		close(fd);
+	}
+	return NULL;
+}
+
+unsigned daemon_port(const struct cluster_host *host, const char *address, bool tcp)
+{
+	struct port_search search = { host, address, tcp, 0 };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, port_search, &search) != 0)
+		return 0;
+	pthread_join(thread, NULL);
+	return search.port;
+}

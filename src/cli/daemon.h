@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the tribd is that trib starts, and where that can listen. */
+#ifndef TRIB_CLI_DAEMON_H
+#define TRIB_CLI_DAEMON_H
+
+#include "net/cluster.h"
+
+#include <stddef.h>
+
+/* tribd as it was built or installed with this trib, else whatever PATH has. */
+void daemon_find(char *out, size_t room);
+
+/*
+ * A free port of the address for lane 0, and with `tcp` for connections of all
+ * lanes; `host` is NULL on this machine. 0: there is none.
+ */
+unsigned daemon_port(const struct cluster_host *host, const char *address, bool tcp);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib nodes: the machines that a controller knows. */
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/remote.h"
+
+#include <stdio.h>
+
+static void print_node(const json_t *node)
+{
+	double memory = remote_number(node, "memory"), link = remote_number(node, "link_bps");
+	char rate[24] = "?";
+
+	if (link > 0)
+		remote_rate(link, rate, sizeof(rate));
+	printf("%-20s %-24s %-7s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %s\n",
+	       remote_text(node, "name"), remote_text(node, "address"), remote_text(node, "state"),
+	       remote_number(node, "cores"), remote_number(node, "load") * 100, memory / (1u << 30),
+	       memory > 0 ? remote_number(node, "memory_used") / memory * 100 : 0, rate,
+	       remote_text(node, "plane"));
+}
+
+static int print_nodes(struct client *client, bool json)
+{
+	json_t *answer, *node, *list;
+	size_t i;
+
+	if (remote_get(client, "/v1/nodes", &answer) != TRIB_OK)
+		return remote_fail("trib nodes");
+	if (json) {
+		remote_dump(answer);
+		json_decref(answer);
+		return 0;
+	}
+	list = json_object_get(answer, "nodes");
+	if (json_array_size(list))
+		printf("%-20s %-24s %-7s %5s %7s %10s %7s %10s  %s\n", "NAME", "ADDRESS", "STATE",
+		       "CORES", "LOAD", "MEMORY", "USED", "LINK", "PLANE");
+	else
+		printf("no nodes yet: start tribd --join on machines that may aggregate\n");
+	json_array_foreach(list, i, node) print_node(node);
+	json_decref(answer);
+	return 0;
+}
+
+int cli_nodes(int argc, char **argv)
+{
+	const char *controller = NULL;
+	bool json = false;
+	const struct option_row rows[] = {
+		REMOTE_ROW(&controller),
+		{ "json", 'j', OPTION_FLAG, &json, NULL, "for programs", NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib nodes [OPTION]...",
+		"Lists the machines that have joined a controller: what they have, what of it is "
+		"in "
+		"use, and\nwhether they live. A node that is loaded is left out of plans where "
+		"there are others.",
+		"trib nodes --json",
+		rows,
+	};
+	struct client *client;
+	int code, first = options_parse(&options, argc, argv, &code);
+
+	if (first < 0)
+		return code;
+	if (first < argc)
+		return options_fail(&options, "%s is too much: there are only options",
+		                    argv[first]);
+	if (client_find(controller, &client) != TRIB_OK)
+		return remote_fail("trib nodes");
+	code = print_nodes(client, json);
+	client_free(client);
+	return code;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/agent.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/settings.h"
+#include "control/client.h"
+#include "control/folder.h"
+#include "control/machine.h"
+#include "control/report.h"
+#include "plane/core/aggregator.h"
+#include "plane/xdp/xdp.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define CALL_S 2.0 /* for one beat: the next one says the same */
+#define GOODBYE_S 0.5
+#define LINK_EVERY (10 * NSEC_PER_SEC)
+
+struct agent {
+	struct agent_options options;
+	struct client *client;
+	struct machine machine;
+	struct node_report report;
+	char path[3 * TREE_NAME_MAX + 16];
+	uint64_t link_at; /* when the link's rate was last looked at */
+	uint64_t beat_ns;
+	bool joined, told; /* the last beat was answered; that it was not has been said */
+	char secret[SECRET_TEXT];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stop;
+};
+
+/* ---- what it says ---- */
+
+static bool is_any(const struct udp_address *address)
+{
+	if (address->storage.ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(
+			&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
+	return !((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr;
+}
+
+/* Brackets of an IPv6 address are not for paths. */
+static void make_path(struct agent *agent)
+{
+	size_t used = (size_t)snprintf(agent->path, sizeof(agent->path), "/v1/nodes/");
+
+	for (const char *p = agent->report.address; *p; p++)
+		used += (size_t)snprintf(agent->path + used, sizeof(agent->path) - used,
+		                         strchr("[]%", *p) ? "%%%02X" : "%c", *p);
+}
+
+/* Where workers find the aggregator: as it listens, else as the controller sees us. */
+static bool look_address(struct agent *agent)
+{
+	const struct endpoint *endpoint = client_endpoint(agent->client);
+	struct udp_address peer, local = agent->options.listen;
+	char text[300], interface[64];
+	bool six = strchr(endpoint->host, ':') != NULL;
+
+	snprintf(text, sizeof(text), six ? "[%s]:%u" : "%s:%u", endpoint->host, endpoint->port);
+	if (udp_resolve(text, CONTROL_PORT, &peer) != TRIB_OK ||
+	    udp_route(&peer, &local, interface, sizeof(interface)) != TRIB_OK)
+		return false;
+	if (is_any(&agent->options.listen))
+		udp_set_port(&local, udp_port(&agent->options.listen));
+	else
+		local = agent->options.listen;
+	udp_text(&local, agent->report.address, sizeof(agent->report.address));
+	make_path(agent);
+	agent->report.link_bps =
+		agent->options.link_bps ? agent->options.link_bps : link_rate(interface);
+	return true;
+}
+
+static void look_plane(struct agent *agent)
+{
+	struct node_report *report = &agent->report;
+	const char *plane = aggregator_plane(agent->options.aggregator);
+
+	snprintf(report->plane, sizeof(report->plane), "%.*s", (int)strcspn(plane, ":"), plane);
+	snprintf(report->planes, sizeof(report->planes), "udp tcp%s",
+	         xdp_is_built() && strstr(report->rights, "bpf") ? " xdp" : "");
+}
+
+static bool look(struct agent *agent)
+{
+	uint64_t now = clock_now();
+
+	machine_look(&agent->machine, &agent->report);
+	look_plane(agent);
+	if (agent->link_at && now < agent->link_at + LINK_EVERY)
+		return true;
+	if (!look_address(agent))
+		return false;
+	agent->link_at = now;
+	return true;
+}
+
+/* ---- what it hears ---- */
+
+static void take_answer(struct agent *agent, const json_t *answer)
+{
+	double beat_s = json_number_value(json_object_get(answer, "beat_s"));
+	const char *text = json_string_value(json_object_get(answer, "secret"));
+	struct secret secret;
+
+	if (beat_s >= 0.001 && beat_s <= 3600)
+		agent->beat_ns = (uint64_t)(beat_s * 1e9);
+	if (!text || !strcmp(text, agent->secret) || !secret_parse(&secret, text))
+		return;
+	snprintf(agent->secret, sizeof(agent->secret), "%s", text);
+	aggregator_set_secret(agent->options.aggregator, &secret);
+}
+
+/* Said once when it begins and once when it is over. */
+static void tell(struct agent *agent, bool answered)
+{
+	if (answered && !agent->joined)
+		log_notice("joined the controller at %s as %s",
+		           client_endpoint(agent->client)->host, agent->report.address);
+	if (!answered && (agent->joined || !agent->told))
+		log_warn("%s; this aggregator goes on, and tries again", trib_last_error());
+	agent->told = !answered;
+	agent->joined = answered;
+}
+
+static void beat(struct agent *agent)
+{
+	json_t *body, *answer = NULL;
+	trib_status status;
+
+	if (!look(agent)) {
+		tell(agent, false);
+		return;
+	}
+	body = report_to_json(&agent->report);
+	status = client_call(agent->client, "PUT", agent->path, body, CALL_S, &answer);
+	json_decref(body);
+	if (status == TRIB_OK)
+		take_answer(agent, answer);
+	tell(agent, status == TRIB_OK);
+	json_decref(answer);
+}
+
+static void *agent_main(void *context)
+{
+	struct agent *agent = context;
+	uint64_t next = clock_now();
+
+	pthread_mutex_lock(&agent->lock);
+	while (!agent->stop) {
+		struct timespec until;
+		uint64_t now;
+
+		pthread_mutex_unlock(&agent->lock);
+		beat(agent);
+		pthread_mutex_lock(&agent->lock);
+		now = clock_now();
+		next = next + agent->beat_ns > now ? next + agent->beat_ns : now;
+		until = clock_span(next);
+		while (!agent->stop && clock_now() < next)
+			pthread_cond_timedwait(&agent->wake, &agent->lock, &until);
+	}
+	pthread_mutex_unlock(&agent->lock);
+	if (agent->joined)
+		client_call(agent->client, "DELETE", agent->path, NULL, GOODBYE_S, NULL);
+	return NULL;
+}
+
+/* ---- starting ---- */
+
+static trib_status open_client(struct agent *agent)
+{
+	char folder[FOLDER_PATH_MAX], token[TOKEN_MAX];
+	struct endpoint endpoint;
+	trib_status status;
+
+	if ((status = endpoint_parse(&endpoint, agent->options.controller)) ||
+	    (status = folder_find(agent->options.state, folder)) ||
+	    (status = token_read(folder, token)))
+		return status;
+	if (!*token)
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "no token to show to the controller: set TRIB_TOKEN_FILE to a "
+		                   "copy of the file that it has made");
+	return client_new(&endpoint, token, &agent->client);
+}
+
+static void introduce(struct agent *agent)
+{
+	struct node_report *report = &agent->report;
+	uint32_t random = (uint32_t)clock_now();
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		log_debug("no random numbers: the clock is taken");
+	report->incarnation = random;
+	report->threads = agent->options.threads;
+	snprintf(report->version, sizeof(report->version), "%s", TRIB_VERSION);
+	if (agent->options.name)
+		snprintf(report->name, sizeof(report->name), "%s", agent->options.name);
+	else
+		gethostname(report->name, sizeof(report->name) - 1);
+}
+
+trib_status agent_start(const struct agent_options *options, struct agent **out)
+{
+	struct agent *agent = calloc(1, sizeof(*agent));
+	pthread_condattr_t monotonic;
+	trib_status status;
+	double beat_s;
+
+	if (!agent)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an agent");
+	agent->options = *options;
+	if ((status = setting_seconds(SETTING_BEAT, &beat_s)) || (status = open_client(agent))) {
+		free(agent);
+		return status;
+	}
+	agent->beat_ns = (uint64_t)(beat_s * 1e9);
+	introduce(agent);
+	pthread_mutex_init(&agent->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&agent->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	if (pthread_create(&agent->thread, NULL, agent_main, agent)) {
+		client_free(agent->client);
+		free(agent);
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start the agent's thread");
+	}
+	*out = agent;
+	return TRIB_OK;
+}
+
+void agent_stop(struct agent *agent)
+{
+	if (!agent)
+		return;
+	pthread_mutex_lock(&agent->lock);
+	agent->stop = true;
+	pthread_cond_signal(&agent->wake);
+	pthread_mutex_unlock(&agent->lock);
+	pthread_join(agent->thread, NULL);
+	client_free(agent->client);
+	pthread_cond_destroy(&agent->wake);
+	pthread_mutex_destroy(&agent->lock);
+	free(agent);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes of docs/api.md. What changes in them without breaking anyone stays in /v1. */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+
+static void get_version(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	(void)context;
+	(void)request;
+	reply->json = json_pack("{s:s, s:i}", "tributary", TRIB_VERSION, "api", 1);
+}
+
+static void get_status(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	unsigned states[NODE_LEFT + 1] = { 0 }, jobs = 0;
+	uint64_t now = clock_now();
+
+	(void)request;
+	pthread_mutex_lock(&controller->lock);
+	for (unsigned i = 0; i < controller->nodes.n; i++)
+		states[node_state(controller->nodes.all[i], now, &controller->limits)]++;
+	for (unsigned i = 0; i < JOBS_MAX; i++)
+		jobs += controller->jobs[i] != NULL;
+	pthread_mutex_unlock(&controller->lock);
+	reply->json =
+		json_pack("{s:s, s:s, s:f, s:f, s:i, s:{s:i, s:i, s:i, s:i}}", "version",
+	                  TRIB_VERSION, "address", controller->address, "uptime_s",
+	                  (double)(now - controller->started_at) / 1e9, "dead_after_s",
+	                  (double)controller->limits.dead_after / 1e9, "jobs", (int)jobs, "nodes",
+	                  "live", (int)states[NODE_LIVE], "loaded", (int)states[NODE_LOADED],
+	                  "silent", (int)states[NODE_SILENT], "left", (int)states[NODE_LEFT]);
+}
+
+const struct http_route api_routes[] = {
+	{ "GET", "/v1", get_version, true },
+	{ "GET", "/v1/status", get_status, false },
+	{ "GET", "/v1/nodes", api_get_nodes, false },
+	{ "PUT", "/v1/nodes/*", api_put_node, false },
+	{ "DELETE", "/v1/nodes/*", api_delete_node, false },
+	{ "GET", "/v1/jobs", api_get_jobs, false },
+	{ "POST", "/v1/jobs", api_post_job, false },
+	{ "GET", "/v1/jobs/*", api_get_job, false },
+	{ "DELETE", "/v1/jobs/*", api_delete_job, false },
+	{ 0 },
+};

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static json_t *seats_to_json(uint64_t seats)
+{
+	json_t *list = json_array();
+
+	for (; seats; seats &= seats - 1)
+		json_array_append_new(list, json_integer(__builtin_ctzll(seats)));
+	return list;
+}
+
+static json_t *hex(uint64_t number)
+{
+	return json_sprintf("%" PRIx64, number);
+}
+
+static json_t *gathering_to_json(const struct gathering *gathering, uint64_t now)
+{
+	json_t *json =
+		json_pack("{s:o, s:i, s:i, s:s, s:o, s:o}", "key", hex(gathering->key), "size",
+	                  (int)gathering->size, "generation", (int)gathering->generation, "plan",
+	                  gathering->plan, "members", seats_to_json(gathering->members), "waiting",
+	                  seats_to_json(gathering_waiting(gathering, now)));
+	json_t *hosts = json_object();
+
+	for (unsigned i = 0; i < SEATS_MAX; i++) {
+		char rank[8];
+
+		snprintf(rank, sizeof(rank), "%u", i);
+		if (gathering->seats[i].host[0])
+			json_object_set_new(hosts, rank, json_string(gathering->seats[i].host));
+	}
+	json_object_set_new(json, "hosts", hosts);
+	return json;
+}
+
+static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
+{
+	const struct job *job = &entry->job;
+	json_t *list = json_array(), *json;
+
+	json = json_pack("{s:i, s:s, s:i, s:i, s:s, s:I}", "id", (int)job->id, "name", job->name,
+	                 "size", (int)job->size, "min", (int)job->min, "policy",
+	                 policy_name(job->policy), "made_at", (json_int_t)job->made_at);
+	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next)
+		json_array_append_new(list, gathering_to_json(&at->gathering, now));
+	json_object_set_new(json, "communicators", list);
+	return json;
+}
+
+void api_get_jobs(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	json_t *list = json_array();
+	uint64_t now = clock_now();
+
+	(void)request;
+	pthread_mutex_lock(&controller->lock);
+	for (unsigned i = 0; i < JOBS_MAX; i++)
+		if (controller->jobs[i])
+			json_array_append_new(list, job_to_json(controller->jobs[i], now));
+	pthread_mutex_unlock(&controller->lock);
+	reply->json = json_pack("{s:o}", "jobs", list);
+}
+
+/* With the lock held. */
+static struct job_entry *job_find(struct controller *controller, const char *part,
+                                  struct http_reply *reply)
+{
+	char *end;
+	unsigned long id = strtoul(part, &end, 10);
+
+	if (*part >= '0' && *part <= '9' && !*end && id < JOBS_MAX && controller->jobs[id])
+		return controller->jobs[id];
+	http_fail(reply, HTTP_NOT_FOUND, "there is no job %s", part);
+	return NULL;
+}
+
+void api_get_job(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	struct job_entry *entry;
+
+	pthread_mutex_lock(&controller->lock);
+	entry = job_find(controller, request->part, reply);
+	if (entry) {
+		reply->json = job_to_json(entry, clock_now());
+		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+	}
+	pthread_mutex_unlock(&controller->lock);
+}
+
+static bool read_count(const json_t *json, const char *name, uint32_t *out)
+{
+	const json_t *value = json_object_get(json, name);
+
+	if (!value)
+		return true;
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) > SEATS_MAX)
+		return false;
+	*out = (uint32_t)json_integer_value(value);
+	return true;
+}
+
+static bool read_wish(const json_t *json, struct job *job, struct http_reply *reply)
+{
+	const json_t *name = json_object_get(json, "name"), *policy;
+
+	if (json && !json_is_object(json)) {
+		http_fail(reply, HTTP_BAD_REQUEST, "a job is an object");
+		return false;
+	}
+	if (name && (!json_is_string(name) || strlen(json_string_value(name)) >= JOB_NAME_MAX ||
+	             !name_is_good(json_string_value(name)))) {
+		http_fail(reply, HTTP_BAD_REQUEST,
+		          "\"name\" is not one: up to %d letters, digits and .-_",
+		          JOB_NAME_MAX - 1);
+		return false;
+	}
+	snprintf(job->name, sizeof(job->name), "%s", name ? json_string_value(name) : "job");
+	policy = json_object_get(json, "policy");
+	if (policy &&
+	    (!json_is_string(policy) || !policy_parse(json_string_value(policy), &job->policy))) {
+		http_fail(reply, HTTP_BAD_REQUEST, "\"policy\" is fail, shrink or wait");
+		return false;
+	}
+	if (!read_count(json, "size", &job->size) || !read_count(json, "min", &job->min)) {
+		http_fail(reply, HTTP_BAD_REQUEST, "\"size\" and \"min\" are numbers up to %u",
+		          SEATS_MAX);
+		return false;
+	}
+	return true;
+}
+
+void api_post_job(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	struct job wish = { .policy = POLICY_FAIL, .min = 1, .made_at = time(NULL) };
+	struct job_entry *entry;
+	trib_status status;
+
+	if (!read_wish(request->json, &wish, reply))
+		return;
+	pthread_mutex_lock(&controller->lock);
+	status = jobs_make(controller, &wish, &entry);
+	if (status == TRIB_OK) {
+		reply->status = HTTP_CREATED;
+		reply->json = job_to_json(entry, clock_now());
+		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+		log_notice("job %u (%s) is made: %u ranks, policy %s", entry->job.id,
+		           entry->job.name, entry->job.size, policy_name(entry->job.policy));
+	}
+	pthread_mutex_unlock(&controller->lock);
+	if (status != TRIB_OK)
+		http_fail(reply, status == TRIB_ERR_REFUSED ? HTTP_CONFLICT : HTTP_FAILED, "%s",
+		          trib_last_error());
+}
+
+void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	trib_status status = TRIB_OK;
+	struct job_entry *entry;
+
+	pthread_mutex_lock(&controller->lock);
+	entry = job_find(controller, request->part, reply);
+	if (entry) {
+		log_notice("job %u (%s) is over", entry->job.id, entry->job.name);
+		status = jobs_end(controller, entry->job.id);
+	}
+	pthread_mutex_unlock(&controller->lock);
+	if (status != TRIB_OK)
+		http_fail(reply, HTTP_FAILED, "%s", trib_last_error());
+}

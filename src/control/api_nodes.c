@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A node's detail is what its aggregator says of the jobs that it has. */
+void api_forget_node(struct node *node)
+{
+	json_decref(node->detail);
+	node->detail = NULL;
+}
+
+static json_t *node_to_json(const struct controller *controller, const struct node *node,
+                            uint64_t now)
+{
+	enum node_state state = node_state(node, now, &controller->limits);
+	json_t *json = report_to_json(&node->report);
+
+	json_object_set_new(json, "state", json_string(node_state_name(state)));
+	json_object_set_new(json, "silent_s",
+	                    node->beat_at ? json_real((double)(now - node->beat_at) / 1e9)
+	                                  : json_null());
+	if (node->detail)
+		json_object_set(json, "jobs", node->detail);
+	return json;
+}
+
+void api_get_nodes(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	json_t *list = json_array();
+	uint64_t now = clock_now();
+
+	(void)request;
+	pthread_mutex_lock(&controller->lock);
+	for (unsigned i = 0; i < controller->nodes.n; i++)
+		json_array_append_new(list,
+		                      node_to_json(controller, controller->nodes.all[i], now));
+	pthread_mutex_unlock(&controller->lock);
+	reply->json = json_pack("{s:o}", "nodes", list);
+}
+
+static void note_change(const struct node *node, bool was_known, enum node_state before)
+{
+	const struct node_report *report = &node->report;
+
+	if (!was_known)
+		log_notice("node %s (%s) has joined: %u cores, plane %s", report->address,
+		           report->name, report->cores, report->plane);
+	else if (before == NODE_SILENT || before == NODE_LEFT)
+		log_notice("node %s (%s) is back", report->address, report->name);
+}
+
+/* A beat, which is also how an agent joins: whatever was lost on either side, the next one heals.
+ */
+void api_put_node(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	enum node_state before = NODE_LIVE;
+	struct node_report report;
+	uint64_t now = clock_now();
+	char secret[SECRET_TEXT];
+	struct node *node;
+	bool facts, known;
+
+	if (report_from_json(&report, request->json) != TRIB_OK) {
+		http_fail(reply, HTTP_BAD_REQUEST, "%s", trib_last_error());
+		return;
+	}
+	if (strcmp(report.address, request->part)) {
+		http_fail(reply, HTTP_BAD_REQUEST, "the address in the path is another one");
+		return;
+	}
+	pthread_mutex_lock(&controller->lock);
+	node = nodes_find(&controller->nodes, report.address);
+	known = node != NULL;
+	if (known)
+		before = node_state(node, now, &controller->limits);
+	node = nodes_beat(&controller->nodes, &report, now, &facts);
+	if (!node) {
+		pthread_mutex_unlock(&controller->lock);
+		http_fail(reply, HTTP_UNAVAILABLE, "there are %u nodes, no more fit", NODES_MAX);
+		return;
+	}
+	api_forget_node(node);
+	node->detail = json_incref(json_object_get(request->json, "jobs"));
+	note_change(node, known, before);
+	if (facts && store_put_node(controller->store, node) != TRIB_OK)
+		log_error("%s", trib_last_error());
+	pthread_mutex_unlock(&controller->lock);
+	secret_print(&controller->secret, secret);
+	reply->json = json_pack("{s:f, s:s}", "beat_s", (double)controller->beat_ns / 1e9, "secret",
+	                        secret);
+}
+
+static void drop(struct nodes *nodes, struct node *node)
+{
+	unsigned at = 0;
+
+	while (nodes->all[at] != node)
+		at++;
+	memmove(nodes->all + at, nodes->all + at + 1, (nodes->n - at - 1) * sizeof(*nodes->all));
+	nodes->n--;
+	api_forget_node(node);
+	free(node);
+}
+
+/* One that lives says good-bye; one that does not is forgotten. */
+void api_delete_node(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	enum node_state state;
+	trib_status status;
+	struct node *node;
+
+	pthread_mutex_lock(&controller->lock);
+	node = nodes_find(&controller->nodes, request->part);
+	if (!node) {
+		pthread_mutex_unlock(&controller->lock);
+		http_fail(reply, HTTP_NOT_FOUND, "there is no node %s", request->part);
+		return;
+	}
+	state = node_state(node, clock_now(), &controller->limits);
+	if (state == NODE_LIVE || state == NODE_LOADED) {
+		node->left = true;
+		log_notice("node %s (%s) has left", node->report.address, node->report.name);
+		status = store_put_node(controller->store, node);
+	} else {
+		status = store_drop_node(controller->store, request->part);
+		drop(&controller->nodes, node);
+	}
+	pthread_mutex_unlock(&controller->lock);
+	if (status != TRIB_OK)
+		http_fail(reply, HTTP_FAILED, "%s", trib_last_error());
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller: HTTP for people, tools and agents, UDP for workers, at one port number. */
+#ifndef TRIB_CONTROL_CONTROLLER_H
+#define TRIB_CONTROL_CONTROLLER_H
+
+#include "control/control.h"
+#include "path/udp.h"
+
+struct controller_options {
+	struct udp_address listen;
+	const char *state; /* the folder; NULL: the usual one */
+	bool plain;        /* HTTP without TLS also beyond loopback */
+};
+
+struct controller;
+trib_status controller_start(const struct controller_options *options, struct controller **out);
+void controller_stop(struct controller *controller);
+
+/* What agents and trib need as TRIB_CONTROLLER. */
+const char *controller_address(const struct controller *controller);
+const char *controller_folder(const struct controller *controller);
+
+#endif

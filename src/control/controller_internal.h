@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the controller share, and nobody else sees. */
+#ifndef TRIB_CONTROL_CONTROLLER_INTERNAL_H
+#define TRIB_CONTROL_CONTROLLER_INTERNAL_H
+
+#include "control/controller.h"
+#include "control/folder.h"
+#include "control/http.h"
+#include "control/store.h"
+#include "wire/packet.h"
+
+#include <pthread.h>
+
+#define JOBS_MAX 65536u
+#define GATHERINGS_MAX 256u /* of a job */
+
+/* Where to answer a rank, and how long its question was. */
+struct visitor {
+	struct udp_address from;
+	uint32_t bytes;
+	uint8_t child;
+};
+
+struct gathering_entry {
+	struct gathering_entry *next;
+	struct gathering gathering;
+	struct visitor visitors[SEATS_MAX];
+	uint64_t asked_at;
+};
+
+struct job_entry {
+	struct job job;
+	uint64_t cookie;
+	unsigned n_gatherings;
+	struct gathering_entry *gatherings;
+};
+
+enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_COUNTS };
+
+struct controller {
+	char folder[FOLDER_PATH_MAX];
+	char address[400];
+	uint64_t started_at;
+	uint64_t beat_ns;
+	struct node_limits limits;
+	struct secret secret;
+	struct store *store;
+	struct http_server *http;
+	/* All below is with the lock: HTTP and the desk have a thread each. */
+	pthread_mutex_t lock;
+	struct nodes nodes;
+	struct job_entry *jobs[JOBS_MAX];
+	uint16_t last_job;
+	uint64_t counts[DESK_COUNTS];
+	/* The desk's. */
+	int fd;
+	pthread_t desk;
+	bool desk_runs;
+	_Atomic bool stop;
+};
+
+/* jobs.c; all with the lock held. */
+trib_status jobs_load(struct controller *controller);
+void jobs_free(struct controller *controller);
+/* Gives it an id and stores it. */
+trib_status jobs_make(struct controller *controller, const struct job *wish,
+                      struct job_entry **out);
+trib_status jobs_end(struct controller *controller, uint16_t id);
+/* Made where there is none; NULL: no memory. */
+struct gathering_entry *jobs_gathering(struct controller *controller, struct job_entry *job,
+                                       uint64_t key);
+/* Stored, and only then told. */
+trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
+                     const struct ask *ask, uint64_t now, struct answer *answer);
+
+/* desk.c: workers' packets. */
+trib_status desk_open(struct controller *controller, const struct udp_address *listen);
+void desk_close(struct controller *controller);
+
+/* api.c, api_nodes.c, api_jobs.c */
+extern const struct http_route api_routes[];
+void api_get_nodes(void *context, const struct http_request *request, struct http_reply *reply);
+void api_put_node(void *context, const struct http_request *request, struct http_reply *reply);
+void api_delete_node(void *context, const struct http_request *request, struct http_reply *reply);
+void api_get_jobs(void *context, const struct http_request *request, struct http_reply *reply);
+void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);
+void api_post_job(void *context, const struct http_request *request, struct http_reply *reply);
+void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply);
+/* Gives up what api_put_node has left with a node. */
+void api_forget_node(struct node *node);
+
+#endif

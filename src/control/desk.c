@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The desk: where workers ask for their plan, with the packets that they join
+ * an aggregator with. It also asks aggregators that a plan is said to be broken
+ * at whether they are there.
+ */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <ctype.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TICK_MS 20
+#define PROBE_EVERY 40000000ull /* nanoseconds */
+#define BATCH 64
+
+struct packet {
+	struct wire_header header;
+	union {
+		uint8_t payload[WIRE_PAYLOAD_MAX];
+		struct wire_join join;
+		struct wire_welcome welcome;
+		char text[WIRE_PAYLOAD_MAX];
+	};
+};
+
+static void send_packet(struct controller *controller, struct packet *packet, uint32_t bytes,
+                        const struct udp_address *to)
+{
+	wire_seal(packet, bytes);
+	/* Lost or not sent is the same: who asks, asks again. */
+	sendto(controller->fd, packet, bytes, MSG_DONTWAIT, (const void *)&to->storage, to->length);
+}
+
+/* ---- ranks ---- */
+
+/* A name from the network goes into logs, JSON and sentences. */
+static void clean_name(char *name)
+{
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
+			*name = '_';
+}
+
+static void answer_rank(struct controller *controller, const struct job_entry *job,
+                        const struct gathering *gathering, const struct visitor *visitor,
+                        const struct answer *answer)
+{
+	uint32_t least = WIRE_HEADER + sizeof(struct wire_welcome), bytes = visitor->bytes;
+	struct packet packet = { .header = { .type = WIRE_WELCOME,
+		                             .cookie = job->cookie,
+		                             .job = job->job.id,
+		                             .child = visitor->child } };
+	const char *text = answer->kind == ANSWER_PLAN ? gathering->plan : answer->sentence;
+	struct wire_welcome *welcome = &packet.welcome;
+	uint32_t room;
+
+	/* As long as the question was, or as the plan is: it goes on in the padding. */
+	bytes = bytes < least ? least : bytes;
+	room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
+	if (strlen(text) >= room)
+		bytes += ((uint32_t)strlen(text) - room + 8) & ~7u;
+	welcome->present = answer->present;
+	welcome->verdict = answer->kind == ANSWER_PLAN   ? WIRE_PLAN
+	                   : answer->kind == ANSWER_WAIT ? WIRE_WAIT
+	                                                 : WIRE_REFUSED;
+	welcome->rank = answer->rank;
+	welcome->size = answer->size;
+	welcome->generation = gathering->generation;
+	memcpy((char *)welcome + offsetof(struct wire_welcome, text), text, strlen(text));
+	send_packet(controller, &packet, bytes, &visitor->from);
+}
+
+/* All ranks of a new plan at once: nobody has to wait until it asks again. */
+static void answer_members(struct controller *controller, const struct job_entry *job,
+                           const struct gathering_entry *entry)
+{
+	const struct gathering *gathering = &entry->gathering;
+	struct answer answer = { .kind = ANSWER_PLAN,
+		                 .size = (uint32_t)__builtin_popcountll(gathering->members) };
+
+	for (uint64_t seats = gathering->members; seats; seats &= seats - 1, answer.rank++)
+		answer_rank(controller, job, gathering, &entry->visitors[__builtin_ctzll(seats)],
+		            &answer);
+}
+
+/* Where each seat asks from, so that it can be told without being asked. */
+static void note_visitor(struct gathering_entry *entry, const struct ask *ask,
+                         const struct visitor *visitor)
+{
+	for (unsigned i = 0; i < SEATS_MAX; i++)
+		if (entry->gathering.seats[i].nonce == ask->nonce)
+			entry->visitors[i] = *visitor;
+}
+
+static void take_join(struct controller *controller, const struct packet *packet,
+                      const struct visitor *visitor)
+{
+	const struct wire_join *join = &packet->join;
+	struct job_entry *job = controller->jobs[packet->header.job];
+	struct gathering_entry *entry;
+	struct answer answer;
+	struct ask ask = { .rank = join->rank,
+		           .size = join->size,
+		           .generation = join->generation,
+		           .timeout_ms = join->timeout_ms,
+		           .pid = join->pid,
+		           .nonce = join->nonce,
+		           .lost = join->covers };
+
+	if (!job || job->cookie != packet->header.cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	controller->counts[DESK_JOINS]++;
+	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
+	clean_name(ask.host);
+	entry = jobs_gathering(controller, job, join->key);
+	if (!entry || jobs_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)
+		return;
+	note_visitor(entry, &ask, visitor);
+	if (answer.changed) {
+		controller->counts[DESK_PLANS]++;
+		answer_members(controller, job, entry);
+		return;
+	}
+	if (answer.kind == ANSWER_REFUSE) {
+		controller->counts[DESK_REFUSALS]++;
+		log_warn("a worker is refused: %s", answer.sentence);
+	}
+	answer_rank(controller, job, &entry->gathering, visitor, &answer);
+}
+
+/* How the job is, for a worker that wants to know whether others wait to come in. */
+static void take_query(struct controller *controller, const struct packet *query,
+                       const struct udp_address *from)
+{
+	const struct job_entry *job = controller->jobs[query->header.job];
+	const struct gathering_entry *entry = job ? job->gatherings : NULL;
+	struct packet packet = { .header = { .type = WIRE_ANSWER,
+		                             .cookie = query->header.cookie,
+		                             .job = query->header.job,
+		                             .pos = query->header.pos } };
+	int length;
+
+	if (!job || job->cookie != query->header.cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	while (entry && entry->gathering.key)
+		entry = entry->next;
+	length = snprintf(
+		packet.text, 512,
+		"{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
+		"\"waiting\":%llu}",
+		job->job.id, entry ? entry->gathering.generation : 0,
+		entry ? (unsigned long long)entry->gathering.members : 0,
+		entry ? (unsigned long long)gathering_waiting(&entry->gathering, clock_now()) : 0);
+	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
+}
+
+/* ---- aggregators ---- */
+
+static void take_answer(struct controller *controller, const struct packet *packet,
+                        const struct udp_address *from)
+{
+	char text[TREE_NAME_MAX];
+	struct node *node;
+
+	if (packet->header.cookie != secret_cookie(&controller->secret, 0))
+		return;
+	node = nodes_find(&controller->nodes, udp_text(from, text, sizeof(text)));
+	if (node)
+		node->confirmed_at = clock_now();
+}
+
+static void probe_node(struct controller *controller, struct node *node, uint64_t now)
+{
+	struct packet packet = { .header = { .type = WIRE_QUERY,
+		                             .cookie = secret_cookie(&controller->secret, 0) } };
+	struct udp_address to;
+
+	/* It is an address, not a name: nothing is looked up here. */
+	if (now < node->probed_at + PROBE_EVERY ||
+	    udp_resolve(node->report.address, UDP_DEFAULT_PORT, &to) != TRIB_OK)
+		return;
+	node->probed_at = now;
+	send_packet(controller, &packet, WIRE_HEADER, &to);
+}
+
+/* While a plan is said to be broken, for the next one. */
+static void probe_suspects(struct controller *controller, const struct gathering *gathering,
+                           uint64_t now)
+{
+	if (!gathering->since || !gathering->generation)
+		return;
+	for (unsigned i = 0; i < controller->nodes.n; i++) {
+		struct node *node = controller->nodes.all[i];
+
+		if (node->confirmed_at < gathering->since &&
+		    node_state(node, now, &controller->limits) <= NODE_LOADED &&
+		    planner_suspects(&controller->nodes, gathering->plan, node))
+			probe_node(controller, node, now);
+	}
+}
+
+static void probe_all(struct controller *controller)
+{
+	uint64_t now = clock_now();
+
+	for (unsigned id = 0; id < JOBS_MAX; id++) {
+		const struct job_entry *job = controller->jobs[id];
+
+		for (const struct gathering_entry *at = job ? job->gatherings : NULL; at;
+		     at = at->next)
+			if (now < at->asked_at + NSEC_PER_SEC)
+				probe_suspects(controller, &at->gathering, now);
+	}
+}
+
+/* ---- the thread ---- */
+
+static bool take_one(struct controller *controller)
+{
+	static _Alignas(8) struct packet packet;
+	struct visitor visitor = { .from.length = sizeof(visitor.from.storage) };
+	ssize_t bytes = recvfrom(controller->fd, &packet, sizeof(packet), MSG_DONTWAIT,
+	                         (void *)&visitor.from.storage, &visitor.from.length);
+
+	if (bytes < 0)
+		return false;
+	visitor.bytes = (uint32_t)bytes;
+	visitor.child = packet.header.child;
+	pthread_mutex_lock(&controller->lock);
+	if (wire_parse(&packet, (size_t)bytes) != WIRE_SOUND)
+		controller->counts[DESK_DROPS]++;
+	else if (packet.header.type == WIRE_JOIN)
+		take_join(controller, &packet, &visitor);
+	else if (packet.header.type == WIRE_QUERY)
+		take_query(controller, &packet, &visitor.from);
+	else if (packet.header.type == WIRE_ANSWER)
+		take_answer(controller, &packet, &visitor.from);
+	else
+		controller->counts[DESK_DROPS]++;
+	pthread_mutex_unlock(&controller->lock);
+	return true;
+}
+
+static void *desk_main(void *context)
+{
+	struct controller *controller = context;
+	uint64_t tick_at = 0;
+
+	while (!controller->stop) {
+		struct pollfd wait = { .fd = controller->fd, .events = POLLIN };
+
+		poll(&wait, 1, TICK_MS);
+		for (unsigned i = 0; i < BATCH && take_one(controller); i++)
+			;
+		if (clock_now() < tick_at + TICK_MS * 1000000ull)
+			continue;
+		tick_at = clock_now();
+		pthread_mutex_lock(&controller->lock);
+		probe_all(controller);
+		pthread_mutex_unlock(&controller->lock);
+	}
+	return NULL;
+}
+
+trib_status desk_open(struct controller *controller, const struct udp_address *listen)
+{
+	const struct udp_options options = { .receive_bytes = 4 << 20, .send_bytes = 1 << 20 };
+	trib_status status;
+	bool gso;
+
+	if ((status = udp_open(listen, NULL, &options, &controller->fd, &gso)) != TRIB_OK)
+		return status;
+	if (pthread_create(&controller->desk, NULL, desk_main, controller))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start the controller's thread");
+	controller->desk_runs = true;
+	return TRIB_OK;
+}
+
+void desk_close(struct controller *controller)
+{
+	controller->stop = true;
+	if (controller->desk_runs)
+		pthread_join(controller->desk, NULL);
+	if (controller->fd >= 0)
+		close(controller->fd);
+}

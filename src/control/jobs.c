@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jobs and their gatherings, in memory as they are in the store. */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct job_entry *job_add(struct controller *controller, const struct job *job)
+{
+	struct job_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->job = *job;
+	entry->cookie = secret_cookie(&controller->secret, job->id);
+	controller->jobs[job->id] = entry;
+	return entry;
+}
+
+static void job_free(struct job_entry *entry)
+{
+	while (entry->gatherings) {
+		struct gathering_entry *next = entry->gatherings->next;
+
+		free(entry->gatherings);
+		entry->gatherings = next;
+	}
+	free(entry);
+}
+
+/* ---- from the store ---- */
+
+static trib_status no_memory(void)
+{
+	return status_fail(TRIB_ERR_NO_MEMORY, "no memory for the jobs in the store");
+}
+
+static trib_status load_job(void *context, const struct job *job)
+{
+	return job_add(context, job) ? TRIB_OK : no_memory();
+}
+
+static trib_status load_gathering(void *context, const struct gathering *gathering)
+{
+	struct controller *controller = context;
+	struct job_entry *job = controller->jobs[gathering->job];
+	struct gathering_entry *entry =
+		job ? jobs_gathering(controller, job, gathering->key) : NULL;
+
+	if (!entry)
+		return no_memory();
+	entry->gathering = *gathering;
+	return TRIB_OK;
+}
+
+/* It is silent until it beats. */
+static trib_status load_node(void *context, const struct node *stored)
+{
+	struct controller *controller = context;
+	struct node *node = nodes_add(&controller->nodes, stored->report.address);
+
+	if (!node)
+		return no_memory();
+	node->report = stored->report;
+	node->left = stored->left;
+	return TRIB_OK;
+}
+
+trib_status jobs_load(struct controller *controller)
+{
+	const struct store_visitor visitor = { load_job, load_gathering, load_node, controller };
+	trib_status status = store_last_job(controller->store, &controller->last_job);
+
+	return status == TRIB_OK ? store_load(controller->store, &visitor) : status;
+}
+
+void jobs_free(struct controller *controller)
+{
+	for (unsigned i = 0; i < JOBS_MAX; i++)
+		if (controller->jobs[i])
+			job_free(controller->jobs[i]);
+}
+
+/* ---- making and ending ---- */
+
+trib_status jobs_make(struct controller *controller, const struct job *wish, struct job_entry **out)
+{
+	struct job job = *wish;
+	trib_status status;
+	unsigned tries = 0;
+
+	/* 0 is for questions about no job. */
+	for (job.id = (uint16_t)(controller->last_job + 1); !job.id || controller->jobs[job.id];
+	     job.id++)
+		if (++tries == JOBS_MAX)
+			return status_fail(TRIB_ERR_REFUSED, "there are %u jobs, no more fit",
+			                   JOBS_MAX - 1);
+	if ((status = store_put_job(controller->store, &job)) != TRIB_OK)
+		return status;
+	controller->last_job = job.id;
+	*out = job_add(controller, &job);
+	return *out ? TRIB_OK : no_memory();
+}
+
+trib_status jobs_end(struct controller *controller, uint16_t id)
+{
+	trib_status status = store_drop_job(controller->store, id);
+
+	if (status != TRIB_OK)
+		return status;
+	job_free(controller->jobs[id]);
+	controller->jobs[id] = NULL;
+	return TRIB_OK;
+}
+
+/* ---- gatherings ---- */
+
+/* Splits come and go without a word: the one that nobody has asked for longest makes room. */
+static void forget_oldest(struct controller *controller, struct job_entry *job)
+{
+	struct gathering_entry **oldest = NULL, *gone;
+
+	for (struct gathering_entry **at = &job->gatherings; *at; at = &(*at)->next)
+		if ((*at)->gathering.key && (!oldest || (*at)->asked_at < (*oldest)->asked_at))
+			oldest = at;
+	if (!oldest)
+		return;
+	gone = *oldest;
+	store_drop_gathering(controller->store, job->job.id, gone->gathering.key);
+	*oldest = gone->next;
+	free(gone);
+	job->n_gatherings--;
+}
+
+struct gathering_entry *jobs_gathering(struct controller *controller, struct job_entry *job,
+                                       uint64_t key)
+{
+	struct gathering_entry *entry = job->gatherings;
+
+	while (entry && entry->gathering.key != key)
+		entry = entry->next;
+	if (entry)
+		return entry;
+	if (job->n_gatherings == GATHERINGS_MAX)
+		forget_oldest(controller, job);
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	/* A split is of some ranks: how many, they say themselves. */
+	gathering_start(&entry->gathering, job->job.id, key, job->job.policy,
+	                key ? 0 : job->job.size, job->job.min);
+	entry->next = job->gatherings;
+	job->gatherings = entry;
+	job->n_gatherings++;
+	return entry;
+}
+
+static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
+{
+	return planner_plan(context, wish, out);
+}
+
+trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
+                     const struct ask *ask, uint64_t now, struct answer *answer)
+{
+	struct planner planner = { &controller->nodes, &controller->limits, now };
+	const struct world world = { now, make_plan, &planner };
+	struct gathering before = entry->gathering;
+	trib_status status;
+
+	entry->asked_at = now;
+	gathering_ask(&entry->gathering, ask, &world, answer);
+	if (!answer->changed)
+		return TRIB_OK;
+	status = store_put_gathering(controller->store, &entry->gathering);
+	if (status != TRIB_OK) {
+		log_error("a plan is not given out: %s", trib_last_error());
+		entry->gathering = before;
+		return status;
+	}
+	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
+	         entry->gathering.generation, answer->size, entry->gathering.plan);
+	return TRIB_OK;
+}

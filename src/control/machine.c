@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/machine.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define CAP_PERFMON_BIT 38 /* newer than the headers of some systems */
+#define CAP_BPF_BIT 39
+#define SMOOTH 0.25
+
+static void look_cores(struct node_report *report)
+{
+	cpu_set_t set;
+
+	report->cores =
+		sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static void look_memory(struct node_report *report)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t kilobytes, available = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemTotal: %" SCNu64, &kilobytes) == 1)
+			report->memory = kilobytes << 10;
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kilobytes) == 1)
+			available = kilobytes << 10;
+	}
+	if (file)
+		fclose(file);
+	report->memory_used = report->memory > available ? report->memory - available : 0;
+}
+
+static void look_rights(struct node_report *report)
+{
+	static const struct {
+		unsigned bit;
+		const char *name;
+	} known[] = { { CAP_NET_ADMIN, "net_admin" },
+		      { CAP_SYS_ADMIN, "sys_admin" },
+		      { CAP_PERFMON_BIT, "perfmon" },
+		      { CAP_BPF_BIT, "bpf" } };
+	FILE *file = fopen("/proc/self/status", "re");
+	uint64_t have = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %" SCNx64, &have) == 1)
+			break;
+	if (file)
+		fclose(file);
+	report->rights[0] = '\0';
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		size_t used = strlen(report->rights);
+
+		if (have >> known[i].bit & 1)
+			snprintf(report->rights + used, sizeof(report->rights) - used, "%s%s",
+			         used ? " " : "", known[i].name);
+	}
+}
+
+static bool read_ticks(uint64_t *busy, uint64_t *all)
+{
+	uint64_t t[8] = { 0 };
+	FILE *file = fopen("/proc/stat", "re");
+	int n = 0;
+
+	if (file) {
+		n = fscanf(file,
+		           "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+		           " %" SCNu64 " %" SCNu64 " %" SCNu64,
+		           &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
+		fclose(file);
+	}
+	*all = 0;
+	for (int i = 0; i < 8; i++)
+		*all += t[i];
+	*busy = *all - t[3] - t[4]; /* idle, and waiting for a disk */
+	return n == 8;
+}
+
+/* What others use is what is used less what this process uses. */
+static void look_load(struct machine *machine, struct node_report *report)
+{
+	struct rusage own;
+	uint64_t now = clock_now(), busy, all;
+	double own_s, seconds = (double)(now - machine->looked_at) / 1e9;
+
+	getrusage(RUSAGE_SELF, &own);
+	own_s = (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) +
+	        (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) / 1e6;
+	if (!read_ticks(&busy, &all))
+		return;
+	if (machine->looked_at && seconds > 0 && all > machine->all) {
+		double online = (double)sysconf(_SC_NPROCESSORS_ONLN);
+		double used = (double)(busy - machine->busy) / (double)(all - machine->all);
+
+		report->busy = (own_s - machine->own_s) / seconds;
+		used -= report->busy / (online > 0 ? online : 1);
+		/* Over some seconds: a compiler that runs for one is no reason to move a job. */
+		report->load += ((used < 0 ? 0 : used) - report->load) * SMOOTH;
+	}
+	*machine = (struct machine){ now, busy, all, own_s };
+}
+
+void machine_look(struct machine *machine, struct node_report *report)
+{
+	look_cores(report);
+	look_memory(report);
+	look_rights(report);
+	/* Ticks are 10 ms: from one beat to the next there are too few to count. */
+	if (clock_now() > machine->looked_at + NSEC_PER_SEC)
+		look_load(machine, report);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_MAX 0.8 /* XAgg's limit for a candidate server */
+
+/* Where the address is, or would be. */
+static unsigned place(const struct nodes *nodes, const char *address, bool *found)
+{
+	unsigned low = 0, high = nodes->n;
+
+	*found = false;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		int order = strcmp(nodes->all[middle]->report.address, address);
+
+		if (order == 0) {
+			*found = true;
+			return middle;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct node *nodes_find(const struct nodes *nodes, const char *address)
+{
+	bool found;
+	unsigned at = place(nodes, address, &found);
+
+	return found ? nodes->all[at] : NULL;
+}
+
+static bool make_room(struct nodes *nodes)
+{
+	unsigned room = nodes->room ? 2 * nodes->room : 16;
+	struct node **more;
+
+	if (nodes->n < nodes->room)
+		return true;
+	if (nodes->n == NODES_MAX)
+		return false;
+	more = realloc(nodes->all, room * sizeof(*more));
+	if (!more)
+		return false;
+	nodes->all = more;
+	nodes->room = room;
+	return true;
+}
+
+struct node *nodes_add(struct nodes *nodes, const char *address)
+{
+	bool found;
+	unsigned at = place(nodes, address, &found);
+	struct node *node;
+
+	if (found)
+		return nodes->all[at];
+	if (!make_room(nodes) || !(node = calloc(1, sizeof(*node))))
+		return NULL;
+	snprintf(node->report.address, sizeof(node->report.address), "%s", address);
+	memmove(nodes->all + at + 1, nodes->all + at, (nodes->n - at) * sizeof(*nodes->all));
+	nodes->all[at] = node;
+	nodes->n++;
+	return node;
+}
+
+static bool same_facts(const struct node_report *a, const struct node_report *b)
+{
+	return !strcmp(a->name, b->name) && !strcmp(a->version, b->version) &&
+	       !strcmp(a->plane, b->plane) && !strcmp(a->planes, b->planes) &&
+	       !strcmp(a->rights, b->rights) && a->incarnation == b->incarnation &&
+	       a->cores == b->cores && a->threads == b->threads && a->memory == b->memory &&
+	       a->link_bps == b->link_bps;
+}
+
+struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
+                        bool *facts)
+{
+	struct node *node = nodes_add(nodes, report->address);
+
+	if (!node)
+		return NULL;
+	if (facts)
+		*facts = node->left || !same_facts(&node->report, report);
+	node->report = *report;
+	node->beat_at = now;
+	node->left = false;
+	return node;
+}
+
+void nodes_free(struct nodes *nodes, void (*forget)(struct node *node))
+{
+	for (unsigned i = 0; i < nodes->n; i++) {
+		if (forget)
+			forget(nodes->all[i]);
+		free(nodes->all[i]);
+	}
+	free(nodes->all);
+	*nodes = (struct nodes){ 0 };
+}
+
+enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits)
+{
+	const struct node_report *report = &node->report;
+
+	if (node->left)
+		return NODE_LEFT;
+	if (!node->beat_at || now > node->beat_at + limits->dead_after)
+		return NODE_SILENT;
+	if (report->load > limits->load ||
+	    (double)report->memory_used > (double)report->memory * MEMORY_MAX)
+		return NODE_LOADED;
+	return NODE_LIVE;
+}
+
+const char *node_state_name(enum node_state state)
+{
+	static const char *const names[] = { [NODE_LIVE] = "live",
+		                             [NODE_LOADED] = "loaded",
+		                             [NODE_SILENT] = "silent",
+		                             [NODE_LEFT] = "left" };
+
+	return names[state];
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The nodes that a controller knows, and which of them are alive. Pure: time
+ * is an argument, and what an agent said has been read already.
+ */
+#ifndef TRIB_CONTROL_NODES_H
+#define TRIB_CONTROL_NODES_H
+
+#include "base/status.h"
+#include "plan/tree.h"
+
+#define NODES_MAX 16384u
+#define NODE_NAME_MAX 64
+#define NODE_LIST_MAX 64
+
+/* What an agent says of itself. */
+struct node_report {
+	char address[TREE_NAME_MAX]; /* of its aggregator, and the node's name in plans */
+	char name[NODE_NAME_MAX];    /* for people */
+	char version[16];
+	char plane[16];               /* where it sums */
+	char planes[NODE_LIST_MAX];   /* where it could, separated by blanks */
+	char rights[NODE_LIST_MAX];   /* capabilities that it has, separated by blanks */
+	uint64_t incarnation;         /* another one each time the agent starts */
+	uint32_t cores, threads;      /* of the machine; of the aggregator */
+	uint64_t memory, memory_used; /* bytes, of the machine */
+	uint64_t link_bps;            /* 0: unknown */
+	double load;                  /* share of the cores that others use, 0 to 1 */
+	double busy;                  /* cores that the aggregator uses */
+};
+
+struct node {
+	struct node_report report;
+	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
+	uint64_t confirmed_at; /* when its aggregator last answered a question */
+	uint64_t probed_at;    /* when it was last asked one */
+	bool left;             /* it said so */
+	void *detail;          /* what the table's owner keeps with it */
+};
+
+enum node_state { NODE_LIVE, NODE_LOADED, NODE_SILENT, NODE_LEFT };
+
+/* Sorted by address. */
+struct nodes {
+	struct node **all;
+	unsigned n, room;
+};
+
+struct node *nodes_find(const struct nodes *nodes, const char *address);
+/* The node of that address, made where there is none; NULL: no memory, or too many. */
+struct node *nodes_add(struct nodes *nodes, const char *address);
+/*
+ * A beat. *facts, where wanted, says whether something changed that does not
+ * change by itself, so that it has to be stored.
+ */
+struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
+                        bool *facts);
+void nodes_free(struct nodes *nodes, void (*forget)(struct node *node));
+
+struct node_limits {
+	uint64_t dead_after; /* nanoseconds of silence */
+	double load;         /* beyond it, others have the cores */
+};
+
+enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits);
+const char *node_state_name(enum node_state state);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands in for the control plane in a build without its libraries. */
+#include "control/agent.h"
+#include "control/controller.h"
+
+bool control_is_built(void)
+{
+	return false;
+}
+
+static trib_status fail(const char *what)
+{
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "%s: the control plane was left out of this build; install "
+	                   "libmicrohttpd-dev, libjansson-dev, libsqlite3-dev, "
+	                   "libcurl4-gnutls-dev and libgnutls28-dev, and build again",
+	                   what);
+}
+
+trib_status controller_start(const struct controller_options *options, struct controller **out)
+{
+	(void)options;
+	(void)out;
+	return fail("--controller");
+}
+
+void controller_stop(struct controller *controller)
+{
+	(void)controller;
+}
+
+const char *controller_address(const struct controller *controller)
+{
+	(void)controller;
+	return "";
+}
+
+const char *controller_folder(const struct controller *controller)
+{
+	(void)controller;
+	return "";
+}
+
+trib_status agent_start(const struct agent_options *options, struct agent **out)
+{
+	(void)options;
+	(void)out;
+	return fail("--join");
+}
+
+void agent_stop(struct agent *agent)
+{
+	(void)agent;
+}

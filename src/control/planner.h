@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From nodes that live and ranks that wait to the trees that they join: the
+ * one place where the controller calls the planner. Pure.
+ */
+#ifndef TRIB_CONTROL_PLANNER_H
+#define TRIB_CONTROL_PLANNER_H
+
+#include "control/nodes.h"
+
+#define PLAN_TEXT_MAX 2048
+
+struct plan_wish {
+	unsigned ranks;                    /* 0 to ranks - 1 want a plan */
+	const char *hosts[TREE_RANKS_MAX]; /* where each runs; NULL: unknown */
+	const char *broken;                /* the plan that they had; empty: none. */
+	uint64_t since;                    /* when the first of them said so */
+};
+
+struct planner {
+	const struct nodes *nodes;
+	const struct node_limits *limits;
+	uint64_t now;
+};
+
+/*
+ * Trees for the ranks, as forest_print writes them. TRIB_IN_PROGRESS: a
+ * suspect aggregator may still answer. TRIB_ERR_AGGREGATOR: none lives.
+ */
+trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
+                         char out[PLAN_TEXT_MAX]);
+
+/* Has this one to show that it lives, before it is in the plan that follows a broken one? */
+bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
+
+/* Is this aggregator in the plan? */
+bool plan_has(const char *plan, const char *address);
+
+#endif

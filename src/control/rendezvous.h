@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rendezvous: ranks ask, and when all that are waited for have, they get a
+ * plan. A pure machine: (gathering, what a rank asks, world) to (gathering,
+ * answer); the world is the time and a function that makes plans.
+ *
+ * A gathering is one communicator. Its plans are numbered; a rank that asks
+ * with the number of the newest one says that this plan is broken for it, and
+ * so the next one is made, of those who ask. A seat is a rank as its process
+ * was started; ranks in a plan are the seats that are in it, counted anew.
+ */
+#ifndef TRIB_CONTROL_RENDEZVOUS_H
+#define TRIB_CONTROL_RENDEZVOUS_H
+
+#include "control/planner.h"
+
+#define SEATS_MAX TREE_RANKS_MAX
+#define HOST_MAX 64
+#define SENTENCE_MAX 400
+
+/* When a rank is lost: all stop, the others go on without it, or wait for one in its place. */
+enum policy { POLICY_FAIL, POLICY_SHRINK, POLICY_WAIT, POLICIES_END };
+
+const char *policy_name(enum policy policy);
+bool policy_parse(const char *name, enum policy *out);
+
+/* What a rank says. */
+struct ask {
+	uint32_t rank, size; /* as the process was started */
+	uint32_t generation; /* the newest plan that it has had, which is broken; 0: none */
+	uint32_t timeout_ms; /* its deadline */
+	uint32_t pid;        /* for sentences, as is the host */
+	char host[HOST_MAX];
+	uint64_t nonce; /* of the process */
+	uint64_t lost;  /* seats that it knows to be dead, as bits */
+};
+
+struct seat {
+	uint64_t nonce;    /* of the process that has it; 0: nobody */
+	uint64_t asked_at; /* when that one last asked; 0: not since the controller started */
+	uint64_t rival, rival_since; /* another one that wants it */
+	uint32_t planned;            /* the newest plan that this process is in; 0: none */
+	uint32_t timeout_ms, pid;
+	bool waits; /* for the next plan */
+	char host[HOST_MAX];
+};
+
+struct gathering {
+	uint16_t job;
+	uint64_t key;
+	enum policy policy;
+	uint32_t size; /* seats that the first plan waits for; 0: as many as the first one says */
+	uint32_t min;  /* POLICY_SHRINK: not below */
+	uint32_t generation; /* of the newest plan; 0: there is none yet */
+	uint64_t members;    /* seats that are in it */
+	uint64_t since;      /* when it was first said to be broken, or first asked for one */
+	uint64_t lost;       /* members that others know to be dead */
+	char plan[PLAN_TEXT_MAX];
+	struct seat seats[SEATS_MAX];
+};
+
+struct world {
+	uint64_t now;
+	trib_status (*plan)(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX]);
+	void *context;
+};
+
+enum answer_kind { ANSWER_WAIT, ANSWER_PLAN, ANSWER_REFUSE };
+
+struct answer {
+	enum answer_kind kind;
+	bool changed;        /* there is a new plan: store the gathering before this leaves */
+	uint64_t present;    /* ANSWER_WAIT: seats that wait, as bits */
+	uint32_t rank, size; /* ANSWER_PLAN: in it */
+	char sentence[SENTENCE_MAX]; /* ANSWER_REFUSE: why */
+};
+
+void gathering_start(struct gathering *gathering, uint16_t job, uint64_t key, enum policy policy,
+                     uint32_t size, uint32_t min);
+void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
+                   struct answer *answer);
+
+/* Seats that have asked a moment ago and wait, as bits. */
+uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now);
+/* "rank 2 (host h3, pid 99)" */
+const char *seat_describe(const struct gathering *gathering, unsigned seat, char *out, size_t size);
+
+#endif

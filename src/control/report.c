@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/report.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum field_type { FIELD_TEXT, FIELD_U32, FIELD_U64, FIELD_DOUBLE };
+
+#define TEXT(field)                                                      \
+	{                                                                \
+#field, FIELD_TEXT, offsetof(struct node_report, field), \
+			sizeof(((struct node_report *)0)->field)         \
+	}
+#define FIELD(type, field)                                                   \
+	{                                                                    \
+#field, FIELD_##type, offsetof(struct node_report, field), 0 \
+	}
+
+/* The names in JSON are the names in C. */
+static const struct field {
+	const char *name;
+	enum field_type type;
+	size_t offset, size;
+} fields[] = {
+	TEXT(address),       TEXT(name),          TEXT(version),           TEXT(plane),
+	TEXT(planes),        TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
+	FIELD(U32, threads), FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
+	FIELD(DOUBLE, load), FIELD(DOUBLE, busy),
+};
+
+#define FIELDS_N (sizeof(fields) / sizeof(*fields))
+
+bool name_is_good(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr(".:-_[]%", *p))
+			return false;
+	return *name != '\0';
+}
+
+json_t *report_to_json(const struct node_report *report)
+{
+	json_t *json = json_object();
+
+	for (size_t i = 0; i < FIELDS_N; i++) {
+		const void *at = (const char *)report + fields[i].offset;
+		json_t *value = NULL;
+
+		switch (fields[i].type) {
+		case FIELD_TEXT:
+			value = json_string(at);
+			break;
+		case FIELD_U32:
+			value = json_integer(*(const uint32_t *)at);
+			break;
+		case FIELD_U64:
+			value = json_integer((json_int_t) * (const uint64_t *)at);
+			break;
+		case FIELD_DOUBLE:
+			value = json_real(*(const double *)at);
+			break;
+		}
+		json_object_set_new(json, fields[i].name, value);
+	}
+	return json;
+}
+
+/* Blanks separate the words of a list; all else would spoil a table or a log. */
+static bool take_text(const struct field *field, char *at, const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || strlen(text) >= field->size)
+		return false;
+	for (const char *p = text; *p; p++)
+		if (*p < ' ' || *p > '~' || strchr("\"\\<>", *p))
+			return false;
+	snprintf(at, field->size, "%s", text);
+	return true;
+}
+
+static bool take_number(const struct field *field, void *at, const json_t *value)
+{
+	json_int_t number = json_integer_value(value);
+
+	if (field->type == FIELD_DOUBLE) {
+		double real = json_number_value(value);
+
+		*(double *)at = real;
+		return json_is_number(value) && isfinite(real) && real >= 0 && real < 1e6;
+	}
+	if (!json_is_integer(value) || number < 0)
+		return false;
+	if (field->type == FIELD_U32) {
+		*(uint32_t *)at = (uint32_t)number;
+		return number <= UINT32_MAX;
+	}
+	*(uint64_t *)at = (uint64_t)number;
+	return true;
+}
+
+trib_status report_from_json(struct node_report *report, const json_t *json)
+{
+	memset(report, 0, sizeof(*report));
+	for (size_t i = 0; i < FIELDS_N; i++) {
+		const json_t *value = json_object_get(json, fields[i].name);
+		void *at = (char *)report + fields[i].offset;
+
+		if (!(fields[i].type == FIELD_TEXT ? take_text(&fields[i], at, value)
+		                                   : take_number(&fields[i], at, value)))
+			return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is missing or is not %s",
+			                   fields[i].name,
+			                   fields[i].type == FIELD_TEXT ? "a short plain text"
+			                                                : "a number from 0 on");
+	}
+	if (!name_is_good(report->address) || !strchr(report->address, ':'))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"address\" is not HOST:PORT");
+	return TRIB_OK;
+}

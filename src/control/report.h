@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent says of itself, as JSON. */
+#ifndef TRIB_CONTROL_REPORT_H
+#define TRIB_CONTROL_REPORT_H
+
+#include "control/nodes.h"
+
+#include <jansson.h>
+
+json_t *report_to_json(const struct node_report *report);
+/* Hostile until read: an error's sentence says which field is wrong. */
+trib_status report_from_json(struct node_report *report, const json_t *json);
+
+/* Letters that a name may have where it goes into plans, logs and tables. */
+bool name_is_good(const char *name);
+
+#endif

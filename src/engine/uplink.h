@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uplink: a lane's other side, where it has a parent. Sums go up as DATA of
+ * one child, results come down, and what is lost between is found as a worker
+ * finds it: by REPORTs to the parent and its answers. It has no timer of its
+ * own: the workers' REPORTs come up from child to parent and drive it.
+ *
+ * Pure, like the rest of the folder.
+ */
+#ifndef TRIB_ENGINE_UPLINK_H
+#define TRIB_ENGINE_UPLINK_H
+
+#include "engine/dense.h"
+
+#define UPLINK_GROUPS 16u
+#define UPLINK_PATIENCE_US 1000u /* the parent is asked about one group once in so long */
+#define UPLINK_YOUNG_MAX_US 100000u
+
+struct uplink {
+	uint64_t *ring; /* of as many entries as there are cells: sums to go up */
+	uint64_t head, tail;
+	uint64_t sent;     /* above every sum that has gone up */
+	uint64_t reported; /* every sum below is in a report */
+	uint64_t told;     /* what was settled when the parent was last told */
+	uint32_t told_at;
+	uint64_t waiting;  /* ranks that the parent waits for, by its last STATUS */
+	uint32_t rtt_us;   /* smoothed */
+	uint32_t asked_at; /* when lost results were last asked for, as a stamp; 0: never */
+	struct {
+		uint64_t group;
+		uint32_t at;
+	} asked[UPLINK_GROUPS]; /* when the parent was last asked about a group */
+};
+
+/* What a STATUS of the parent's tells, as bits from its base on. */
+struct uplink_news {
+	uint64_t again[WIRE_GROUP / 64]; /* sums that have not come there */
+	uint64_t lost[WIRE_GROUP / 64];  /* results that have not come here */
+	uint32_t n_again, n_lost;
+	uint32_t n_done; /* that nobody here wants, and that are complete there */
+};
+
+static inline uint32_t uplink_stamp(uint32_t now_us)
+{
+	return now_us | 1; /* 0 means: none */
+}
+
+static inline struct dense_cell *uplink_cell(const struct dense_lane *lane,
+                                             const struct dense_pool *pool, uint64_t position)
+{
+	struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
+
+	return cell->position == position ? cell : NULL;
+}
+
+/*
+ * Moves on the mark up to which no child needs anything and all that went up
+ * is complete: that is what we acknowledge to the parent. A child may be done
+ * with a fragment that is here and no further, so its word is not enough.
+ * False: all children have left, and nothing is under way any more.
+ */
+static inline int uplink_settle(struct dense_lane *lane, const struct dense_pool *pool)
+{
+	uint64_t acked = dense_acked(lane), end = lane->settled + lane->cells, at = lane->settled;
+
+	for (; at < end && at < acked; at++) {
+		const struct dense_cell *cell = uplink_cell(lane, pool, at);
+
+		if (cell && !cell->complete)
+			break;
+	}
+	/* No cell holds anything from `end` on: all of it was skipped. */
+	if (at == end && acked < DENSE_NEVER)
+		at = acked;
+	if (acked == DENSE_NEVER && at == end)
+		return 0;
+	lane->settled = at;
+	dense_update_low(lane);
+	return 1;
+}
+
+/* The parent says where its window begins. */
+static inline void uplink_low(struct dense_lane *lane, uint64_t low)
+{
+	if (low > lane->above && low <= lane->settled)
+		lane->above = low;
+	dense_update_low(lane);
+}
+
+/* A sum is to go up, for the first time or again. */
+static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
+                               struct dense_cell *cell)
+{
+	if (cell->queued || up->tail - up->head >= lane->cells)
+		return;
+	cell->queued = 1;
+	up->ring[up->tail++ % lane->cells] = cell->position;
+}
+
+/* The next one that goes up; NULL: there is none. */
+static inline struct dense_cell *uplink_pop(struct uplink *up, const struct dense_lane *lane,
+                                            const struct dense_pool *pool)
+{
+	while (up->head != up->tail) {
+		uint64_t position = up->ring[up->head++ % lane->cells];
+		struct dense_cell *cell = uplink_cell(lane, pool, position);
+
+		if (!cell || !cell->queued)
+			continue;
+		cell->queued = 0;
+		if (cell->summed && !cell->complete)
+			return cell;
+	}
+	return NULL;
+}
+
+/* Something leaves that says how far we are. */
+static inline void uplink_tell(struct uplink *up, const struct dense_lane *lane, uint32_t now_us)
+{
+	up->told = lane->settled;
+	up->told_at = now_us;
+}
+
+/* A sum leaves. */
+static inline void uplink_raise(struct uplink *up, const struct dense_lane *lane,
+                                struct dense_cell *cell, uint32_t now_us)
+{
+	uplink_tell(up, lane, now_us);
+	cell->raised_at = now_us;
+	if (cell->position >= up->sent)
+		up->sent = cell->position + 1;
+}
+
+/*
+ * Takes a RESULT of the parent's. DENSE_COMPLETE: it is in the cell, and goes
+ * down. It must be what our children have sent, at the scale of their sum;
+ * where none of them contributes, it begins a cell.
+ */
+static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct dense_cell *cell,
+                                             void *sum, const struct wire_header *packet,
+                                             const void *payload, uint32_t bytes)
+{
+	uint64_t position = wire_position(packet);
+	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
+
+	uplink_low(lane, wire_widen(packet->ack, lane->above));
+	if (position < lane->low)
+		return DENSE_STALE;
+	if (position >= lane->low + lane->cells)
+		return DENSE_AHEAD;
+	if (bytes > lane->payload)
+		return DENSE_MISMATCH;
+	if (cell->position != position) {
+		if (dense_expected(lane, packet->from))
+			return DENSE_MISMATCH;
+		cell->complete = cell->queued = 0;
+		cell->arrived = 0;
+		cell->position = position;
+		cell->op = packet->op;
+		cell->from = packet->from;
+		cell->to = packet->to;
+		cell->shape = shape;
+		cell->bytes = (uint16_t)bytes;
+		cell->scale = packet->scale;
+		cell->summed = 1;
+		cell->misses = 0;
+	} else if (cell->complete) {
+		return DENSE_FINISHED;
+	} else if (!cell->summed || cell->scale != packet->scale || cell->op != packet->op ||
+	           cell->from != packet->from || cell->to != packet->to || cell->shape != shape ||
+	           cell->bytes != bytes) {
+		return DENSE_MISMATCH;
+	}
+	combine_copy(sum, payload, bytes);
+	cell->complete = 1;
+	return DENSE_COMPLETE;
+}
+
+/* Is it the parent that has to say something about this fragment? */
+static inline int uplink_owes(const struct dense_lane *lane, const struct dense_pool *pool,
+                              uint64_t position, int asked)
+{
+	const struct dense_cell *cell = uplink_cell(lane, pool, position);
+
+	if (position < lane->settled || position >= lane->low + lane->cells)
+		return 0;
+	return cell ? cell->summed && !cell->complete : asked;
+}
+
+/*
+ * Nothing has told the parent for a while how far we are, or it may be further
+ * than it has told us, with its window or with the first sum that we wait for:
+ * the windows of others, and of our own children, may hang on it.
+ */
+static inline int uplink_ack_is_due(const struct uplink *up, const struct dense_lane *lane,
+                                    const struct dense_pool *pool, uint32_t now_us)
+{
+	const struct dense_cell *first = uplink_cell(lane, pool, lane->settled);
+
+	if (now_us - up->told_at >= UPLINK_PATIENCE_US)
+		return lane->settled != up->told || lane->settled != lane->above ||
+		       (first && first->summed && !first->complete);
+	return lane->settled - up->told > lane->cells / 4;
+}
+
+/* A child has reported on these fragments. Is the parent to be asked about them now? */
+static inline int uplink_is_due(struct uplink *up, const struct dense_lane *lane,
+                                const struct dense_pool *pool, const struct wire_report *report,
+                                uint32_t now_us)
+{
+	uint64_t group = report->base / WIRE_GROUP;
+	uint32_t slot = (uint32_t)(group % UPLINK_GROUPS), owed = 0;
+	uint32_t patience = up->rtt_us > UPLINK_PATIENCE_US ? up->rtt_us : UPLINK_PATIENCE_US;
+
+	if (up->asked[slot].group == group && up->asked[slot].at &&
+	    now_us - up->asked[slot].at < patience)
+		return 0;
+	for (uint32_t i = 0; i < report->bits && i < WIRE_GROUP && !owed; i++)
+		owed |= (uint32_t)uplink_owes(lane, pool, report->base + i,
+		                              (int)(report->missing[i / 64] >> i % 64 & 1));
+	if (!owed)
+		return 0;
+	up->asked[slot].group = group;
+	up->asked[slot].at = uplink_stamp(now_us);
+	return 1;
+}
+
+/*
+ * What to ask the parent about fragments from `base` on. Results that `lost`
+ * names are known to be lost; else those are asked for that a child misses
+ * (`asked`), or whose sum has been up for longer than an answer takes.
+ */
+static inline void uplink_report(struct uplink *up, const struct dense_lane *lane,
+                                 const struct dense_pool *pool, uint64_t base, uint32_t bits,
+                                 const uint64_t *asked, const uint64_t *lost, uint32_t now_us,
+                                 struct wire_report *report)
+{
+	uint32_t young = up->rtt_us > UPLINK_PATIENCE_US ? up->rtt_us : UPLINK_PATIENCE_US;
+
+	if (young > UPLINK_YOUNG_MAX_US)
+		young = UPLINK_YOUNG_MAX_US;
+	report->base = base;
+	report->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
+	report->stamp = uplink_stamp(now_us);
+	report->young = lost ? 0 : young;
+	report->want = 0;
+	uplink_tell(up, lane, now_us);
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
+		report->missing[i] = lost ? lost[i] : 0;
+	if (lost)
+		up->asked_at = report->stamp;
+	for (uint32_t i = 0; i < report->bits && !lost; i++) {
+		const struct dense_cell *cell = uplink_cell(lane, pool, base + i);
+		int wanted = asked && asked[i / 64] >> i % 64 & 1;
+
+		if (uplink_owes(lane, pool, base + i, wanted) &&
+		    (!cell || now_us - cell->raised_at > young))
+			report->missing[i / 64] |= 1ull << i % 64;
+	}
+}
+
+/* One fragment that the parent's STATUS speaks of. */
+static inline void uplink_hear(struct dense_lane *lane, const struct dense_pool *pool, uint32_t i,
+                               const struct wire_status *status, int is_news, int is_late,
+                               struct uplink_news *news)
+{
+	uint64_t position = (status->base + i) & WIRE_POSITION_MASK, bit = 1ull << i % 64;
+	struct dense_cell *cell = uplink_cell(lane, pool, position);
+	int complete = (int)(status->complete[i / 64] >> i % 64 & 1);
+
+	if (position < lane->settled || position >= lane->low + lane->cells)
+		return;
+	if (complete && !cell) {
+		/* Of others only: lost, or for nobody here, so we ask now and then. */
+		if (is_late && position >= dense_acked(lane)) {
+			news->lost[i / 64] |= bit;
+			news->n_lost++;
+		}
+	} else if (cell && cell->summed && !cell->complete) {
+		if (complete && !dense_expected(lane, cell->to)) {
+			cell->complete = 1; /* its result is for others */
+			news->n_done++;
+		} else if (complete && is_news) {
+			news->lost[i / 64] |= bit;
+			news->n_lost++;
+		} else if (!complete && status->missing[i / 64] & bit &&
+		           (int32_t)(status->stamp - cell->raised_at) > 0 && !cell->queued) {
+			cell->misses += cell->misses < 2;
+			news->again[i / 64] |= bit;
+			news->n_again++;
+		}
+	}
+}
+
+/* Takes the parent's answer to a report of ours. */
+static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
+                                 const struct dense_pool *pool, const struct wire_status *status,
+                                 uint32_t now_us, struct uplink_news *news)
+{
+	uint32_t rtt = now_us - status->stamp;
+	/* Asked before what was asked for last could come: it says nothing new of results. */
+	int is_news =
+		status->stamp && (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
+	int is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
+
+	*news = (struct uplink_news){ .n_again = 0 };
+	if (status->stamp)
+		up->waiting = status->waiting;
+	if (status->stamp && rtt < 1000000)
+		up->rtt_us = rtt < up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
+	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
+		uplink_hear(lane, pool, i, status, is_news, is_news && is_late, news);
+	uplink_low(lane, status->low);
+	uplink_settle(lane, pool);
+}
+
+#endif

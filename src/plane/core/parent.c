@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Joining and leaving the aggregator above. When all children of a
+ * communicator are in, it asks its parent as one child that covers all of
+ * their ranks, and lets the children in when the parent has let it in. Thread
+ * 0 only: the slow path.
+ */
+#include "plane/core/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define ASK_EVERY TICK_NS
+#define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
+#define LONELY_NS (2 * NSEC_PER_SEC)
+#define PING_AFTER NSEC_PER_SEC
+
+struct join_packet {
+	struct wire_header header;
+	struct wire_join join;
+	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_join)];
+};
+
+/* The largest payload that the route to the parent takes. */
+static uint32_t route_payload(const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	unsigned mtu = 0, overhead = udp_overhead(peer) + WIRE_HEADER;
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, peer, &options, &fd, &gso) == TRIB_OK) {
+		mtu = udp_mtu(fd);
+		close(fd);
+	}
+	if (mtu < overhead + WIRE_PAYLOAD_MIN)
+		mtu = 1500;
+	return (mtu - overhead) & ~7u;
+}
+
+static uint8_t height_of(const struct comm *comm)
+{
+	uint8_t height = 0;
+
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		uint8_t below = comm->children[__builtin_ctzll(left)].join.height;
+
+		height = below > height ? below : height;
+	}
+	return height < UINT8_MAX ? height + 1 : height;
+}
+
+static void send_join(struct aggregator *aggregator, struct comm *comm, uint32_t payload)
+{
+	struct parent *parent = &comm->parent;
+	uint32_t bytes = payload;
+	struct join_packet packet = {
+		.header = { .magic = WIRE_MAGIC,
+		            .type = WIRE_JOIN,
+		            .cookie = comm->children[comm->first.rank].cookie,
+		            .job = comm->job,
+		            .child = parent->child },
+		.join = { .key = comm->key,
+		          .pool_bytes = comm->pool_bytes,
+		          .nonce = parent->nonce,
+		          .covers = comm->ranks,
+		          .ranks = comm->first.up[0].ranks,
+		          .rank = parent->child,
+		          .size = comm->size,
+		          .payload = payload,
+		          .lanes = comm->lanes,
+		          .timeout_ms = 2 * comm->dead_after_ms,
+		          .pid = (uint32_t)getpid(),
+		          .generation = comm->generation,
+		          .tree = comm->tree,
+		          .hops = (uint8_t)(comm->first.hops - 1),
+		          .height = height_of(comm) },
+	};
+
+	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
+	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
+	if (bytes < sizeof(packet.join))
+		bytes = sizeof(packet.join);
+	parent->asked_at = aggregator->threads[0].now;
+	thread_answer(&aggregator->threads[0], &packet, WIRE_HEADER + bytes, &parent->address);
+}
+
+/* In full length; where nothing comes back, every third time a shorter one, as workers do. */
+static void ask_again(struct aggregator *aggregator, struct comm *comm)
+{
+	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
+	struct parent *parent = &comm->parent;
+	uint32_t payload = parent->settled ? parent->settled : parent->full;
+	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
+
+	if (!parent->settled && parent->asks >= PATIENT_ASKS && k % 3 == 0 &&
+	    shorter[k / 3 % 7] < payload)
+		payload = shorter[k / 3 % 7];
+	parent->asks++;
+	send_join(aggregator, comm, payload);
+}
+
+void parent_ask(struct aggregator *aggregator, struct comm *comm)
+{
+	struct parent *parent = &comm->parent;
+	uint32_t fits;
+	char address[64];
+
+	registry_settle(comm);
+	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks), .asking = true };
+	hop_address(&comm->first.up[0], &parent->address);
+	if (getrandom(&parent->nonce, sizeof(parent->nonce), 0) != sizeof(parent->nonce)) {
+		admission_refuse_all(aggregator, comm, "no random numbers");
+		return;
+	}
+	fits = route_payload(&parent->address);
+	parent->full = comm->payload < fits ? comm->payload : fits;
+	log_info("job %u: all children of communicator %u are in; asking the aggregator at %s",
+	         comm->job, comm->id, udp_text(&parent->address, address, sizeof(address)));
+	ask_again(aggregator, comm);
+}
+
+void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
+{
+	uint64_t now = aggregator->threads[0].now, asked = 0;
+
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		uint64_t at = comm->children[__builtin_ctzll(left)].asked_at;
+
+		asked = at > asked ? at : asked;
+	}
+	/* Nobody waits any more: the parent need not think that we are there. */
+	if (now > asked + LONELY_NS)
+		return;
+	if (now >= comm->parent.asked_at + ASK_EVERY)
+		ask_again(aggregator, comm);
+}
+
+/* Against a hostile or mistaken answer. */
+static bool welcome_ok(const struct comm *comm, const struct wire_welcome *welcome)
+{
+	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
+	       welcome->payload <= comm->payload && welcome->payload % 8 == 0 &&
+	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes && welcome->comm < COMMS_MAX;
+}
+
+static void take_terms(struct comm *comm, const struct wire_welcome *welcome)
+{
+	struct parent *parent = &comm->parent;
+
+	parent->joined = true;
+	parent->asking = false;
+	parent->payload = welcome->payload;
+	parent->lanes = welcome->lanes;
+	parent->cells = welcome->cells;
+	parent->dead_after_ms = welcome->dead_after_ms ? welcome->dead_after_ms : 100;
+	parent->cookie = welcome->cookie;
+	parent->comm = welcome->comm;
+	parent->epoch = welcome->epoch;
+	if (welcome->multicast_port && parent->address.storage.ss_family == AF_INET)
+		udp_from_raw(&welcome->multicast_group, 4, welcome->multicast_port, &parent->group);
+}
+
+/* The one that has asked with this nonce, or NULL. */
+static struct comm *find_asking(struct aggregator *aggregator, const struct wire_header *header)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+
+		if (comm && !comm->retired && comm->parent.asking && comm->job == header->job &&
+		    comm->parent.child == header->child &&
+		    (comm->parent.nonce & WIRE_POSITION_MASK) == header->pos)
+			return comm;
+	}
+	return NULL;
+}
+
+static void start(struct aggregator *aggregator, struct comm *comm)
+{
+	char text[80];
+
+	if (!registry_start(aggregator, comm)) {
+		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
+		         (unsigned long long)comm->pool_bytes);
+		admission_refuse_all(aggregator, comm, text);
+		return;
+	}
+	for (uint64_t left = comm->present; left; left &= left - 1)
+		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
+}
+
+bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
+                         uint32_t bytes)
+{
+	const struct wire_welcome *welcome = wire_payload(header);
+	struct comm *comm = find_asking(aggregator, header);
+	uint32_t payload = (bytes - WIRE_HEADER) & ~7u;
+	char address[64], why[WIRE_TEXT_MAX];
+	struct parent *parent;
+
+	if (!comm || header->cookie != comm->children[comm->first.rank].cookie)
+		return false;
+	parent = &comm->parent;
+	parent->heard_at = aggregator->threads[0].now;
+	parent->closed = false;
+	parent->present = welcome->present;
+	if (payload > parent->full)
+		payload = parent->full;
+	if (payload > parent->settled)
+		parent->settled = payload;
+	if (welcome->verdict == WIRE_REFUSED) {
+		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
+		         udp_text(&parent->address, address, sizeof(address)), welcome->text);
+		admission_refuse_all(aggregator, comm, why);
+	} else if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
+		take_terms(comm, welcome);
+		start(aggregator, comm);
+	} else if (*welcome->text) {
+		/* It waits for its own parent, and says so: children shall know. */
+		memcpy(parent->text, welcome->text, sizeof(parent->text));
+	}
+	return true;
+}
+
+/* ---- while it runs ---- */
+
+static void fail_lost(struct comm *comm, const char *why, uint64_t silent_ns)
+{
+	char address[64];
+
+	registry_fail(comm, TRIB_ERR_AGGREGATOR, comm->parent.child,
+	              "the aggregator at %s is lost: %s, last heard of %.1f s ago",
+	              udp_text(&comm->parent.address, address, sizeof(address)), why,
+	              (double)silent_ns / 1e9);
+}
+
+void parent_check(struct thread *thread, struct lane *lane, uint64_t gap)
+{
+	struct comm *comm = lane->comm;
+	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000, silent;
+
+	lane->parent_heard_at += gap; /* we were stopped, not it */
+	silent = thread->now > lane->parent_heard_at ? thread->now - lane->parent_heard_at : 0;
+	if (silent > dead_after)
+		fail_lost(comm, "nothing has come from it", silent);
+}
+
+void parent_send_abort(struct thread *thread, struct lane *lane)
+{
+	struct {
+		struct wire_header header;
+		struct wire_abort abort;
+	} packet = { .header = uplink_header(lane, WIRE_ABORT), .abort = lane->comm->abort };
+
+	thread_send(thread, &packet, sizeof(packet), &lane->parent);
+}
+
+bool parent_leave(struct thread *thread, struct lane *lane)
+{
+	struct comm *comm = lane->comm;
+	uint64_t patience = (uint64_t)comm->dead_after_ms * 1000000;
+	struct wire_header bye = uplink_header(lane, WIRE_BYE);
+
+	if (comm->parent.echoed)
+		return true;
+	if (!comm->parent.bye_since)
+		comm->parent.bye_since = thread->now;
+	if (thread->now > comm->parent.bye_since + patience)
+		return true; /* it will find out by our silence */
+	if (atomic_load(&comm->idle_lanes) == (1u << comm->lanes) - 1)
+		thread_send(thread, &bye, sizeof(bye), &lane->parent);
+	return false;
+}
+
+void parent_refused(struct aggregator *aggregator, const struct udp_address *address)
+{
+	struct thread *thread = &aggregator->threads[0];
+
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+		struct lane *lane = thread->lanes[id];
+
+		if (!comm || comm->retired || !comm->has_parent ||
+		    !udp_same(&comm->parent.address, address))
+			continue;
+		if (comm->parent.asking)
+			comm->parent.closed = true;
+		else if (lane && lane->comm == comm && !atomic_load(&comm->failed) &&
+		         !comm->parent.echoed)
+			fail_lost(comm, "its port is closed, so its process has ended",
+			          thread->now - lane->parent_heard_at);
+	}
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane's way up: what goes to the parent and what comes from there, around engine/uplink.h. */
+#include "plane/core/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HEARTBEAT_MAX (NSEC_PER_SEC / 2)
+#define RTT_START_US 500u
+
+static uint32_t now_us(const struct thread *thread)
+{
+	return (uint32_t)(thread->now / 1000);
+}
+
+static void open_group(struct aggregator *aggregator, struct lane *lane)
+{
+	const struct parent *parent = &lane->comm->parent;
+	struct udp_address local;
+	char interface[64];
+
+	if (!parent->group.length || !aggregator->options.multicast)
+		return;
+	if (udp_route(&parent->address, &local, interface, sizeof(interface)) ||
+	    udp_open_group(((const struct sockaddr_in *)&parent->group.storage)->sin_addr,
+	                   (uint16_t)(udp_port(&parent->group) + lane->index),
+	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
+	                   &aggregator->options.socket, &lane->group_fd))
+		log_info("no multicast from the parent: %s", trib_last_error());
+}
+
+bool uplink_open(struct aggregator *aggregator, struct lane *lane)
+{
+	const struct parent *parent = &lane->comm->parent;
+
+	lane->up.ring = calloc(lane->comm->cells, sizeof(*lane->up.ring));
+	lane->up.rtt_us = RTT_START_US;
+	flight_init(&lane->flight);
+	lane->dense->has_parent = 1;
+	lane->parent = parent->address;
+	udp_set_port(&lane->parent, (uint16_t)(udp_port(&parent->address) + lane->index));
+	open_group(aggregator, lane);
+	return lane->up.ring != NULL;
+}
+
+void uplink_close(struct lane *lane)
+{
+	if (lane->group_fd >= 0)
+		close(lane->group_fd);
+	free(lane->up.ring);
+}
+
+struct wire_header uplink_header(const struct lane *lane, uint8_t type)
+{
+	const struct parent *parent = &lane->comm->parent;
+
+	return (struct wire_header){ .magic = WIRE_MAGIC,
+		                     .type = type,
+		                     .flags = type == WIRE_REPORT && lane->hears_parent
+		                                      ? WIRE_HEARS_MULTICAST
+		                                      : 0,
+		                     .cookie = parent->cookie,
+		                     .job = lane->comm->job,
+		                     .comm = parent->comm,
+		                     .epoch = parent->epoch,
+		                     .child = parent->child,
+		                     .pos = wire_pos(lane->index, 0),
+		                     .ack = (uint32_t)lane->dense->settled };
+}
+
+/* What it says is as of now: what is in the sockets' queues left before it. */
+static void report(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits,
+                   const uint64_t *asked, const uint64_t *lost)
+{
+	struct {
+		struct wire_header header;
+		struct wire_report report;
+	} packet;
+
+	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
+	              &packet.report);
+	packet.header = uplink_header(lane, WIRE_REPORT);
+	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
+	flight_mark(&lane->flight, packet.report.stamp);
+	thread_send(thread, &packet, sizeof(packet), &lane->parent);
+}
+
+void uplink_report_raised(struct thread *thread, struct lane *lane)
+{
+	struct uplink *up = &lane->up;
+	uint64_t base = up->reported;
+
+	uplink_settle(lane->dense, &lane->pool);
+	if (base < lane->dense->settled)
+		base = lane->dense->settled;
+	if (base >= lane->dense->settled + WIRE_GROUP / 2)
+		report(thread, lane, lane->dense->settled, WIRE_GROUP, NULL, NULL);
+	else
+		base = lane->dense->settled;
+	for (; base < up->sent; base += WIRE_GROUP)
+		report(thread, lane, base, WIRE_GROUP, NULL, NULL);
+	up->reported = up->sent;
+}
+
+void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_report *from_child)
+{
+	/* What it asks about shall be on its way before we ask. */
+	thread->aggregator->carrier->send_sums(thread, lane);
+	if (uplink_is_due(&lane->up, lane->dense, &lane->pool, from_child, now_us(thread)))
+		report(thread, lane, from_child->base, from_child->bits, from_child->missing, NULL);
+	else if (uplink_ack_is_due(&lane->up, lane->dense, &lane->pool, now_us(thread)))
+		report(thread, lane, lane->dense->settled, WIRE_GROUP, NULL, NULL);
+}
+
+/* ---- from the parent ---- */
+
+static void take_result(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                        uint32_t bytes)
+{
+	uint32_t index = dense_index(lane->dense, wire_position(header));
+	struct dense_cell *cell = dense_cell(&lane->pool, index);
+	uint8_t *sum = dense_packet(&lane->pool, index) + WIRE_HEADER;
+	enum dense_verdict verdict =
+		uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
+
+	if (verdict == DENSE_AHEAD) {
+		uplink_settle(lane->dense, &lane->pool);
+		verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
+	}
+	if (verdict == DENSE_COMPLETE) {
+		thread->counters.lowered++;
+		if (dense_expected(lane->dense, cell->to))
+			lane_queue_result(lane, cell->position, WIRE_ALL);
+	} else if (verdict == DENSE_MISMATCH) {
+		thread->counters.drops[DROP_RESULT]++;
+	}
+}
+
+static void take_status(struct thread *thread, struct lane *lane, const struct wire_header *header)
+{
+	const struct wire_status *status = wire_payload(header);
+	struct uplink_news news;
+
+	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
+	if (status->stamp)
+		flight_confirm(&lane->flight, status->stamp, news.n_again);
+	for (uint32_t i = 0; news.n_again && i < WIRE_GROUP / 64; i++)
+		for (uint64_t word = news.again[i]; word; word &= word - 1) {
+			uint64_t position = status->base + 64 * i + (uint64_t)__builtin_ctzll(word);
+
+			uplink_push(&lane->up, lane->dense,
+			            dense_cell(&lane->pool, dense_index(lane->dense, position)));
+		}
+	if (news.n_lost)
+		report(thread, lane, status->base, status->bits, NULL, news.lost);
+	if (news.n_done)
+		lane_tell(thread, lane, status->base, status->bits);
+	else
+		lane_announce_low(thread, lane);
+}
+
+struct lane *uplink_find(const struct thread *thread, const struct wire_header *header)
+{
+	struct lane *lane = header->comm < COMMS_MAX ? thread->by_parent[header->comm] : NULL;
+
+	for (; lane; lane = lane->next_up) {
+		const struct parent *parent = &lane->comm->parent;
+
+		if (parent->cookie == header->cookie && lane->comm->job == header->job &&
+		    parent->epoch == header->epoch && lane->index == wire_lane(header) &&
+		    (header->child == WIRE_ALL || header->child == parent->child))
+			return lane;
+	}
+	return NULL;
+}
+
+void uplink_take_packet(struct thread *thread, struct lane *lane, const struct wire_header *header,
+                        uint32_t bytes)
+{
+	lane->parent_heard_at = thread->now;
+	switch (header->type) {
+	case WIRE_RESULT:
+		take_result(thread, lane, header, bytes - WIRE_HEADER);
+		break;
+	case WIRE_STATUS:
+		take_status(thread, lane, header);
+		break;
+	case WIRE_ABORT:
+		lane_take_abort(lane, header);
+		break;
+	case WIRE_BYE: /* the echo of ours, or a look whether we are still here */
+		if (header->child != WIRE_ALL && lane->index == 0)
+			lane->comm->parent.echoed = true;
+		break;
+	}
+}
+
+/* ---- the lane's life in its thread ---- */
+
+void uplink_begin(struct thread *thread, struct lane *lane)
+{
+	struct lane **at = &thread->by_parent[lane->comm->parent.comm];
+
+	lane->next_up = *at;
+	*at = lane;
+	lane->parent_heard_at = thread->now;
+	/* The parent learns where this lane is. */
+	report(thread, lane, 0, 0, NULL, NULL);
+}
+
+void uplink_end(struct thread *thread, struct lane *lane)
+{
+	struct lane **at = &thread->by_parent[lane->comm->parent.comm];
+
+	while (*at && *at != lane)
+		at = &(*at)->next_up;
+	if (*at)
+		*at = lane->next_up;
+}
+
+void uplink_tick(struct thread *thread, struct lane *lane)
+{
+	uint64_t every = (uint64_t)lane->comm->dead_after_ms * 100; /* a tenth, in microseconds */
+
+	if (every > HEARTBEAT_MAX / 1000)
+		every = HEARTBEAT_MAX / 1000;
+	/* Children that have left say nothing more; their sums may still be under way. */
+	if (!uplink_settle(lane->dense, &lane->pool))
+		atomic_fetch_or(&lane->comm->idle_lanes, 1u << lane->index);
+	if (uplink_ack_is_due(&lane->up, lane->dense, &lane->pool, now_us(thread)) ||
+	    now_us(thread) - lane->up.told_at >= every)
+		report(thread, lane, lane->dense->settled, WIRE_GROUP, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums leave for the parent as results do for children: from the pool, neighbours in one message.
+ */
+#include "plane/core/internal.h"
+
+void sum_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet)
+{
+	struct wire_header *header = (struct wire_header *)(void *)packet;
+
+	*header = uplink_header(lane, WIRE_DATA);
+	header->flags = cell->shape;
+	header->pos = wire_pos(lane->index, cell->position);
+	header->op = cell->op;
+	header->scale = cell->scale;
+	header->from = cell->from;
+	header->to = cell->to;
+}
+
+struct run {
+	uint8_t *data;
+	uint32_t bytes, segments;
+	uint64_t next; /* the position that would go on with it */
+};
+
+static bool run_takes(const struct run *run, const struct lane *lane, const struct dense_cell *cell,
+                      const uint8_t *packet)
+{
+	return run->segments && cell->position == run->next && packet == run->data + run->bytes &&
+	       run->bytes % lane->stride == 0 && run->segments < UDP_GSO_SEGMENTS &&
+	       run->bytes + WIRE_HEADER + cell->bytes <= UDP_GSO_BYTES;
+}
+
+static void run_send(struct thread *thread, struct lane *lane, struct run *run)
+{
+	if (run->segments)
+		udp_tx_add(thread->tx, run->data, run->bytes,
+		           run->segments > 1 ? lane->stride : run->bytes, &lane->parent);
+	thread->counters.raised += run->segments;
+	run->segments = run->bytes = 0;
+}
+
+bool sums_send_udp(struct thread *thread, struct lane *lane)
+{
+	uint32_t now_us = (uint32_t)(thread->now / 1000);
+	struct run run = { 0 };
+	bool room;
+
+	/* One place for a run, one for the report. */
+	while ((room = udp_tx_room(thread->tx) > 2) && !flight_is_full(&lane->flight)) {
+		struct dense_cell *cell = uplink_pop(&lane->up, lane->dense, &lane->pool);
+		uint8_t *packet;
+
+		if (!cell)
+			break;
+		packet = dense_packet(&lane->pool, dense_index(lane->dense, cell->position));
+		if (!run_takes(&run, lane, cell, packet)) {
+			run_send(thread, lane, &run);
+			run.data = packet;
+		}
+		sum_head(lane, cell, packet);
+		wire_seal(packet, WIRE_HEADER + cell->bytes);
+		uplink_raise(&lane->up, lane->dense, cell, now_us);
+		lane->flight.launched++;
+		run.bytes += WIRE_HEADER + cell->bytes;
+		run.segments++;
+		run.next = cell->position + 1;
+	}
+	run_send(thread, lane, &run);
+	if (flight_wants_report(&lane->flight))
+		uplink_report_raised(thread, lane);
+	return room;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Last words to the aggregators: good-bye, or why this rank has given up. No lane's thread runs. */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BYE_TRIES 10
+
+static struct wire_header address_to(const struct trib_comm *comm, const struct trunk *trunk,
+                                     uint8_t type)
+{
+	return (struct wire_header){ .type = type,
+		                     .cookie = trunk->welcome.cookie,
+		                     .job = comm->config.job,
+		                     .comm = trunk->welcome.comm,
+		                     .epoch = trunk->welcome.epoch,
+		                     .child = (uint8_t)comm->config.rank };
+}
+
+void comm_tell_failure(struct trib_comm *comm)
+{
+	struct {
+		struct wire_header header;
+		struct wire_abort abort;
+	} packet = { .abort = { .rank = (uint32_t)comm->config.rank } };
+	bool told;
+
+	pthread_mutex_lock(&comm->lock);
+	told = comm->told;
+	comm->told = true;
+	packet.abort.status = comm->failed;
+	snprintf(packet.abort.text, sizeof(packet.abort.text), "%.*s",
+	         (int)sizeof(packet.abort.text) - 1, comm->failure);
+	pthread_mutex_unlock(&comm->lock);
+	if (told)
+		return;
+	for (unsigned i = 0; i < comm->n_trunks; i++) {
+		struct lane *lane = comm->trunks[i].lanes[0];
+		int error;
+
+		packet.header = address_to(comm, &comm->trunks[i], WIRE_ABORT);
+		/* If it is lost, the others come to their own deadlines. */
+		error = lane->way->send_one(lane, &packet, sizeof(packet));
+		if (error)
+			log_debug("cannot tell of a failure: %s", strerror(-error));
+	}
+}
+
+static void take_echo(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                      bool by_group, void *context)
+{
+	bool *heard = context;
+
+	(void)bytes;
+	(void)by_group;
+	*heard |= header->type == WIRE_BYE && header->cookie == lane->trunk->welcome.cookie &&
+	          header->child == lane->comm->config.rank;
+}
+
+/* Takes trees off the list whose aggregator has heard it, or is not there. */
+static uint32_t hear_echoes(struct trib_comm *comm, uint32_t left, bool *any)
+{
+	for (unsigned i = 0; i < comm->n_trunks; i++) {
+		struct lane *lane = comm->trunks[i].lanes[0];
+		bool heard = false;
+		int n = left >> i & 1 ? lane->way->receive(lane, take_echo, &heard) : 0;
+
+		*any |= n > 0;
+		if (n < 0 || heard)
+			left &= ~(1u << i);
+	}
+	return left;
+}
+
+void comm_leave(struct trib_comm *comm)
+{
+	uint32_t left = (1u << comm->n_trunks) - 1;
+
+	for (int try = 0; left && try < BYE_TRIES; try++) {
+		uint64_t until = clock_now() + (20000000ull << try / 3);
+
+		for (unsigned i = 0; i < comm->n_trunks; i++) {
+			struct wire_header bye = address_to(comm, &comm->trunks[i], WIRE_BYE);
+			struct lane *lane = comm->trunks[i].lanes[0];
+			int error =
+				left >> i & 1 ? lane->way->send_one(lane, &bye, sizeof(bye)) : 0;
+
+			if (error && error != -EAGAIN)
+				left &= ~(1u << i); /* nobody is there */
+		}
+		while (left && clock_now() < until) {
+			struct timespec nap = clock_span(200000);
+			bool any = false;
+
+			left = hear_echoes(comm, left, &any);
+			if (left && !any)
+				nanosleep(&nap, NULL);
+		}
+	}
+}

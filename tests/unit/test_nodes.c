@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which nodes live, and what is planned with them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "control/planner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000ull
+
+static const struct node_limits limits = { .dead_after = 1000 * MS, .load = 0.9 };
+
+static struct node *beat(struct nodes *nodes, const char *address, double load, uint64_t now)
+{
+	struct node_report report = { .cores = 4, .memory = 100, .link_bps = 1000000000 };
+
+	report.load = load;
+	snprintf(report.address, sizeof(report.address), "%s", address);
+	return nodes_beat(nodes, &report, now, NULL);
+}
+
+static void test_finds_many(void **state)
+{
+	struct nodes nodes = { 0 };
+	char text[32];
+	unsigned n = 3000, seed = 7;
+
+	(void)state;
+	for (unsigned i = 0; i < n; i++) {
+		seed = seed * 1664525 + 1013904223;
+		snprintf(text, sizeof(text), "10.%u.%u.%u:7700", seed >> 24, i >> 8, i & 255);
+		assert_non_null(beat(&nodes, text, 0, 1));
+	}
+	assert_int_equal(nodes.n, n);
+	for (unsigned i = 1; i < n; i++)
+		assert_true(strcmp(nodes.all[i - 1]->report.address, nodes.all[i]->report.address) <
+		            0);
+	seed = 7;
+	for (unsigned i = 0; i < n; i++) {
+		seed = seed * 1664525 + 1013904223;
+		snprintf(text, sizeof(text), "10.%u.%u.%u:7700", seed >> 24, i >> 8, i & 255);
+		assert_string_equal(nodes_find(&nodes, text)->report.address, text);
+	}
+	assert_null(nodes_find(&nodes, "10.0.0.1:1"));
+	nodes_free(&nodes, NULL);
+}
+
+static void test_states(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *node = nodes_add(&nodes, "a:1");
+
+	(void)state;
+	assert_int_equal(node_state(node, 5000 * MS, &limits), NODE_SILENT);
+	beat(&nodes, "a:1", 0.5, 5000 * MS);
+	assert_int_equal(node_state(node, 5000 * MS, &limits), NODE_LIVE);
+	assert_int_equal(node_state(node, 6000 * MS, &limits), NODE_LIVE);
+	assert_int_equal(node_state(node, 6001 * MS, &limits), NODE_SILENT);
+	beat(&nodes, "a:1", 0.95, 7000 * MS);
+	assert_int_equal(node_state(node, 7000 * MS, &limits), NODE_LOADED);
+	beat(&nodes, "a:1", 0.1, 7000 * MS);
+	node->report.memory_used = 81;
+	assert_int_equal(node_state(node, 7000 * MS, &limits), NODE_LOADED);
+	node->left = true;
+	assert_int_equal(node_state(node, 7000 * MS, &limits), NODE_LEFT);
+	beat(&nodes, "a:1", 0.1, 8000 * MS);
+	assert_int_equal(node_state(node, 8000 * MS, &limits), NODE_LIVE);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_facts_change(void **state)
+{
+	struct node_report report = { .address = "a:1", .name = "a", .cores = 2 };
+	struct nodes nodes = { 0 };
+	bool facts;
+
+	(void)state;
+	assert_non_null(nodes_beat(&nodes, &report, 1, &facts));
+	assert_true(facts);
+	report.load = 0.5;
+	report.memory_used = 7;
+	nodes_beat(&nodes, &report, 2, &facts);
+	assert_false(facts);
+	report.incarnation++;
+	nodes_beat(&nodes, &report, 3, &facts);
+	assert_true(facts);
+	nodes_find(&nodes, "a:1")->left = true;
+	nodes_beat(&nodes, &report, 4, &facts);
+	assert_true(facts);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_plans_with_the_living(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct plan_wish wish = { .ranks = 3, .broken = "" };
+	char plan[PLAN_TEXT_MAX];
+	struct forest *forest = malloc(sizeof(*forest));
+
+	(void)state;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	beat(&nodes, "10.0.0.1:7700", 0, 500 * MS); /* silent */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	assert_non_null(strstr(trib_last_error(), "of 1 that"));
+	beat(&nodes, "10.0.0.2:7700", 0.99, 1900 * MS); /* loaded, but all there is */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "10.0.0.2:7700"));
+	beat(&nodes, "10.0.0.3:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.0.4:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	assert_int_equal(forest->trees[0].nodes[0].ranks, 7);
+	assert_false(plan_has(plan, "10.0.0.1:7700"));
+	assert_false(plan_has(plan, "10.0.0.2:7700"));
+	assert_true(plan_has(plan, "10.0.0.3:7700"));
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
+/* An aggregator of a broken plan has to answer before it is used again. */
+static void test_suspects(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct plan_wish wish = { .ranks = 2,
+		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
+		                  .since = 2000 * MS };
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	beat(&nodes, "a:1", 0, 1990 * MS);
+	beat(&nodes, "b:1", 0, 1990 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_IN_PROGRESS);
+	nodes_find(&nodes, "b:1")->confirmed_at = 2010 * MS;
+	planner.now = 2020 * MS;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_IN_PROGRESS);
+	planner.now = 2500 * MS;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_false(plan_has(plan, "a:1"));
+	assert_true(plan_has(plan, "b:1"));
+	nodes_find(&nodes, "a:1")->confirmed_at = 2400 * MS;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "a:1"));
+	nodes_free(&nodes, NULL);
+}
+
+static void test_plan_has(void **state)
+{
+	(void)state;
+	assert_true(plan_has("10.0.0.1:7700(0-3)", "10.0.0.1:7700"));
+	assert_true(plan_has("0.5*a:1(0,b:1(1-2));0.5*c:1(0-2)", "a:1"));
+	assert_true(plan_has("0.5*a:1(0,b:1(1-2));0.5*c:1(0-2)", "b:1"));
+	assert_true(plan_has("0.5*a:1(0,b:1(1-2));c:1(0-2)", "c:1"));
+	assert_true(plan_has("b:1(a:1(0))", "a:1"));
+	assert_false(plan_has("110.0.0.1:7700(0-3)", "10.0.0.1:7700"));
+	assert_false(plan_has("10.0.0.1:77001(0-3)", "10.0.0.1:7700"));
+	assert_false(plan_has("", "10.0.0.1:7700"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finds_many),   cmocka_unit_test(test_states),
+		cmocka_unit_test(test_facts_change), cmocka_unit_test(test_plans_with_the_living),
+		cmocka_unit_test(test_suspects),     cmocka_unit_test(test_plan_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

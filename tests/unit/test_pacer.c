@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pacing: the rate is kept although sleeps are long and come late, with few of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "path/pacer.h"
+
+#define SECOND 1000000000ull
+#define PACKET 1472u
+
+struct ran {
+	uint64_t bytes, sleeps, burst;
+};
+
+/* A second of a sender that always has something, whose sleeps end so late. */
+static struct ran run(uint64_t rate, uint64_t late)
+{
+	struct pacer pacer = { .rate = rate };
+	uint64_t now = SECOND, end = now + SECOND;
+	struct ran ran = { 0 };
+
+	pacer.free_at = now;
+	while (now < end) {
+		uint64_t burst = 0;
+
+		while (pacer_free_at(&pacer) <= now) {
+			pacer_sent(&pacer, now, PACKET);
+			burst += PACKET;
+		}
+		ran.bytes += burst;
+		ran.burst = burst > ran.burst ? burst : ran.burst;
+		now = pacer_wake_at(&pacer) + late;
+		ran.sleeps++;
+	}
+	return ran;
+}
+
+static void test_keeps_rate(void **state)
+{
+	static const uint64_t rates[] = { 10000000, 100000000, 500000000, 1000000000, 10000000000 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		for (uint64_t late = 0; late <= 400000; late += 50000) {
+			struct ran ran = run(rates[i], late);
+			double sent = (double)ran.bytes * 8 / (double)rates[i];
+
+			assert_true(sent > 0.99 && sent < 1.01);
+			/* One a batch, or one a nap. */
+			assert_true(ran.sleeps <= rates[i] / 8 / PACER_BATCH + 2100);
+			assert_true(ran.burst * 8 <=
+			            rates[i] / 1000 + 2 * 8 * (PACKET + PACER_BATCH));
+		}
+	}
+}
+
+static void test_no_limit(void **state)
+{
+	struct pacer pacer = { 0 };
+
+	(void)state;
+	pacer_sent(&pacer, 5, PACKET);
+	assert_int_equal(pacer_free_at(&pacer), 0);
+}
+
+/* After a long pause at most the burst leaves at once. */
+static void test_pause(void **state)
+{
+	struct pacer pacer = { .rate = 80000000 };
+	unsigned n = 0;
+
+	(void)state;
+	for (; pacer_free_at(&pacer) <= 100 * SECOND; n++)
+		pacer_sent(&pacer, 100 * SECOND, 1000);
+	assert_int_equal(n, 11);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keeps_rate),
+		cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_pause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Several trees at once: how vectors are split, how trees are joined in any
+ * order, and who is named when one is not there. That sums are right is for
+ * test_collectives.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "cluster.h"
+#include "worker/comm.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+/* ---- the split ---- */
+
+static void split_once(uint64_t seed)
+{
+	unsigned n = 1 + (unsigned)(mix(seed) % WIRE_LANES_MAX), parts_n;
+	size_t per = 1 + mix(seed + 1) % 400, fragments = mix(seed + 2) % 5000;
+	size_t count = fragments * per + mix(seed + 3) % per, at = 0;
+	double weights[WIRE_LANES_MAX], sum = 0;
+	struct part parts[WIRE_LANES_MAX];
+	struct shares shares;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += weights[i] = (double)(1 + mix(seed + 10 + i) % 1000);
+	shares_init(&shares, weights, n);
+	if (shares_is_small(&shares, count, per)) {
+		assert_true(fragments < 2 * (size_t)n);
+		return;
+	}
+	parts_n = shares_split(&shares, count, per, parts);
+	for (unsigned i = 0; i < parts_n; i++) {
+		double wish = weights[parts[i].lane] / sum * (double)count;
+
+		assert_int_equal(parts[i].first, at);
+		assert_true(parts[i].count > 0);
+		assert_int_equal(at % per, 0);
+		/* Whole fragments, and weights of 16 bits: that is all it may be off. */
+		assert_true(fabs((double)parts[i].count - wish) <=
+		            2.0 * (double)per + (double)count * n / 32768);
+		at += parts[i].count;
+	}
+	assert_int_equal(at, count);
+}
+
+static void test_split_covers(void **state)
+{
+	const char *given = getenv("TRIB_TEST_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 0) : clock_now();
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < (cluster_is_short() ? 2000u : 20000u); i++)
+		split_once(mix(seed + i * 100ull));
+}
+
+static void test_turns_by_weight(void **state)
+{
+	const double weights[] = { 5, 1, 2 };
+	unsigned turns[3] = { 0 };
+	struct shares shares;
+
+	(void)state;
+	shares_init(&shares, weights, 3);
+	for (uint64_t i = 0; i < 64; i++)
+		turns[shares_turn(&shares, i)]++;
+	assert_int_equal(turns[0], 40);
+	assert_int_equal(turns[1], 8);
+	assert_int_equal(turns[2], 16);
+	/* In turn, not one after the other. */
+	assert_true(shares_turn(&shares, 0) == 0 && shares_turn(&shares, 1) == 2);
+}
+
+/* ---- trees ---- */
+
+struct trees {
+	struct cluster clusters[4];
+	char text[200];
+	double start;
+};
+
+static double seconds(void)
+{
+	return (double)clock_now() / 1e9;
+}
+
+static void sum_body(struct rank *rank)
+{
+	size_t count = 200000;
+	uint32_t *vector = malloc(count * 4);
+	uint32_t ranks = (uint32_t)trib_size(rank->comm);
+
+	demand(vector);
+	for (size_t i = 0; i < count; i++)
+		vector[i] = (uint32_t)i + (uint32_t)trib_rank(rank->comm);
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, count, TRIB_U32, TRIB_SUM) ==
+	       TRIB_OK);
+	for (size_t i = 0; i < count; i++)
+		demand(vector[i] == ranks * (uint32_t)i + ranks * (ranks - 1) / 2);
+	free(vector);
+}
+
+/* Every tree carries its share, and not more. */
+static void test_shares_of_trees(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct trees trees;
+	uint64_t bytes[3], sum = 0;
+
+	(void)state;
+	setenv("TRIB_MTU", "1500", 1);
+	for (unsigned i = 0; i < 3; i++)
+		cluster_start(&trees.clusters[i], 1, 0);
+	cluster_stars(trees.clusters, 3, 2, trees.text, sizeof(trees.text));
+	options.trees = trees.text;
+	cluster_run(&trees.clusters[0], 2, &options, sum_body, NULL);
+	nap_ms(150); /* counters are published from time to time */
+	for (unsigned i = 0; i < 3; i++)
+		sum += bytes[i] = cluster_count(&trees.clusters[i], "payload_bytes", NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(fabs((double)bytes[i] / (double)sum - (i + 1) / 6.0) < 0.01);
+		cluster_stop(&trees.clusters[i]);
+	}
+	unsetenv("TRIB_MTU");
+}
+
+struct late {
+	struct trees *trees;
+	pthread_barrier_t all;
+};
+
+static void late_body(struct rank *rank)
+{
+	struct late *late = rank->job;
+
+	rank->options.trees = late->trees->text;
+	demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+	sum_body(rank);
+	demand(trib_finalize(rank->comm) == TRIB_OK);
+}
+
+static void *late_start(void *argument)
+{
+	struct trees *trees = argument;
+	uint16_t port = aggregator_port(trees->clusters[1].aggregator);
+	struct aggregator_options options = { .plane = getenv("TRIB_PLANE"),
+		                              .cookie = CLUSTER_COOKIE,
+		                              .threads = 1 };
+	char address[40];
+
+	cluster_stop(&trees->clusters[1]);
+	nap_ms(1500); /* longer than half of the deadline: who is in must not be taken for dead */
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	demand(udp_resolve(address, 0, &options.listen) == TRIB_OK);
+	demand(aggregator_start(&options, &trees->clusters[1].aggregator) == TRIB_OK);
+	return NULL;
+}
+
+/* One aggregator starts when the others have everyone for long. */
+static void test_starts_in_any_order(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct trees trees;
+	struct late late = { .trees = &trees };
+	pthread_t thread;
+
+	(void)state;
+	options.timeout_s = 2.6;
+	for (unsigned i = 0; i < 3; i++)
+		cluster_start(&trees.clusters[i], 1, 0);
+	cluster_stars(trees.clusters, 3, 2, trees.text, sizeof(trees.text));
+	demand(pthread_create(&thread, NULL, late_start, &trees) == 0);
+	nap_ms(50);
+	cluster_run_bare(&trees.clusters[0], 2, &options, late_body, &late);
+	demand(pthread_join(thread, NULL) == 0);
+	for (unsigned i = 0; i < 3; i++)
+		cluster_stop(&trees.clusters[i]);
+}
+
+static void missing_body(struct rank *rank)
+{
+	struct trees *trees = rank->job;
+	trib_status status;
+
+	rank->options.trees = trees->text;
+	status = trib_init(&rank->comm, &rank->options);
+	demand(status == TRIB_ERR_AGGREGATOR || status == TRIB_ERR_PEER);
+	if (status == TRIB_ERR_AGGREGATOR)
+		demand(error_has(trees->clusters[1].address) &&
+		       !error_has(trees->clusters[0].address));
+	demand(!rank->comm && seconds() - trees->start < 5);
+}
+
+/* One is never there: the error names that one, by the deadline. */
+static void test_names_missing(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct trees trees = { .start = seconds() };
+
+	(void)state;
+	options.timeout_s = 1;
+	for (unsigned i = 0; i < 2; i++)
+		cluster_start(&trees.clusters[i], 1, 0);
+	cluster_stars(trees.clusters, 2, 2, trees.text, sizeof(trees.text));
+	cluster_stop(&trees.clusters[1]);
+	cluster_run_bare(&trees.clusters[0], 2, &options, missing_body, &trees);
+	cluster_stop(&trees.clusters[0]);
+}
+
+static void wrong_body(struct rank *rank)
+{
+	rank->options.trees = rank->job;
+	demand(trib_init(&rank->comm, &rank->options) == TRIB_ERR_CONFIG);
+	demand(error_has("0 to 1 of this job"));
+}
+
+static void test_wants_all_ranks(void **state)
+{
+	char text[] = "127.0.0.1:1(0-2)";
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+
+	(void)state;
+	cluster_run_bare(&nowhere, 2, NULL, wrong_body, text);
+}
+
+/* Of five ranks, the odd and the even ones, in another order: each with trees of its own. */
+static void split_body(struct rank *rank)
+{
+	struct rank sub = *rank;
+	int color = rank->rank % 2;
+
+	demand(trib_split(rank->comm, color, -rank->rank, &sub.comm) == TRIB_OK);
+	demand(trib_size(sub.comm) == 3 - color);
+	demand(trib_rank(sub.comm) == (rank->size - 1 - rank->rank) / 2);
+	sum_body(&sub);
+	demand(trib_finalize(sub.comm) == TRIB_OK);
+	sum_body(rank);
+}
+
+static void test_split(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct trees trees;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		cluster_start(&trees.clusters[i], 1, 0);
+	cluster_stars(trees.clusters, 2, 5, trees.text, sizeof(trees.text));
+	options.trees = trees.text;
+	cluster_run(&trees.clusters[0], 5, &options, split_body, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		cluster_stop(&trees.clusters[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_split_covers),    cmocka_unit_test(test_turns_by_weight),
+		cmocka_unit_test(test_shares_of_trees), cmocka_unit_test(test_starts_in_any_order),
+		cmocka_unit_test(test_names_missing),   cmocka_unit_test(test_wants_all_ranks),
+		cmocka_unit_test(test_split),
+	};
+
+	cluster_environment();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trees of aggregators in memory: engine, uplink and stream together, over a
+ * network that loses, doubles and reorders. Integers come out exactly, floats
+ * with the bits that one aggregator for all gives, whatever the tree.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine/uplink.h"
+#include "simnet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ull
+#define JOBS 6
+
+static uint64_t random_state;
+
+static uint64_t next_random(void)
+{
+	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* Any tree: a node's parent is one before it, and who has no child node has a worker. */
+static void tree_draw(struct sim_options *options)
+{
+	uint64_t inner = 1;
+
+	options->nodes = 2 + (unsigned)(next_random() % 8);
+	options->workers = options->nodes + (unsigned)(next_random() % 12);
+	for (unsigned n = 1; n < options->nodes; n++) {
+		/* Half of them deep, half of them wide. */
+		options->parent[n] = next_random() & 1 ? n - 1 : (unsigned)(next_random() % n);
+		inner |= 1ull << options->parent[n];
+	}
+	for (unsigned w = 0; w < options->workers; w++) {
+		options->leaf[w] = (unsigned)(next_random() % options->nodes);
+		if (w < options->nodes && !(inner >> w & 1))
+			options->leaf[w] = w;
+	}
+}
+
+struct job {
+	size_t count;
+	bool floats;
+	uint8_t from, to;
+	uint32_t *in[SIM_WORKERS_MAX], *out[SIM_WORKERS_MAX];
+};
+
+static void job_make(struct job *job, unsigned workers, unsigned number)
+{
+	unsigned who = (unsigned)(next_random() % workers);
+
+	job->count = next_random() % 20000;
+	job->floats = number % 2;
+	job->from = number % 3 == 1 && !job->floats ? (uint8_t)who : WIRE_ALL;
+	job->to = number % 3 == 2 ? (uint8_t)who : WIRE_ALL;
+	for (unsigned w = 0; w < workers; w++) {
+		job->in[w] = malloc(job->count * 4 + 4);
+		job->out[w] = calloc(job->count + 1, 4);
+		assert_true(job->in[w] && job->out[w]);
+		for (size_t i = 0; i < job->count; i++) {
+			float f = (float)((double)(int64_t)next_random() * 1e-19);
+
+			/* Blocks of unlike size, so that exponents differ between subtrees. */
+			if (i / 500 % 3 == w % 3)
+				f *= 1e6f;
+			memcpy(&job->in[w][i], &f, 4);
+		}
+	}
+}
+
+static void job_post(struct job *job, struct sim *sim, unsigned workers)
+{
+	for (unsigned w = 0; w < workers; w++) {
+		bool wants = job->to == WIRE_ALL || job->to == w;
+		struct round_spec spec = { .source = job->in[w],
+			                   .target = wants ? job->out[w] : NULL,
+			                   .count = job->from == WIRE_ALL ? job->count
+			                                                  : job->count * 4,
+			                   .type = job->floats ? TRIB_F32 : TRIB_U32,
+			                   .op = TRIB_SUM,
+			                   .copy = job->from != WIRE_ALL,
+			                   .from = job->from,
+			                   .to = job->to };
+
+		sim_post(sim, w, &spec);
+	}
+}
+
+static void job_check(const struct job *job, unsigned workers)
+{
+	for (size_t i = 0; i < job->count && !job->floats; i++) {
+		uint32_t sum = 0;
+
+		for (unsigned w = 0; w < workers; w++)
+			sum += job->in[w][i];
+		if (job->from != WIRE_ALL)
+			sum = job->in[job->from][i];
+		for (unsigned w = 0; w < workers; w++)
+			if (job->to == WIRE_ALL || job->to == w)
+				assert_int_equal(job->out[w][i], sum);
+	}
+}
+
+static uint64_t run(const struct sim_options *options, struct job *jobs)
+{
+	struct sim *sim = sim_new(options);
+	uint64_t packets;
+
+	for (unsigned k = 0; k < JOBS; k++)
+		job_post(&jobs[k], sim, options->workers);
+	if (!sim_run(sim, 600 * SECOND))
+		fail_msg("stuck: %u nodes, %u workers, %u cells, seed %llu", options->nodes,
+		         options->workers, options->cells, (unsigned long long)options->seed);
+	assert_int_equal(sim_verdicts(sim, DENSE_STRANGER), 0);
+	assert_int_equal(sim_verdicts(sim, DENSE_MISMATCH), 0);
+	for (unsigned k = 0; k < JOBS; k++)
+		job_check(&jobs[k], options->workers);
+	packets = sim_packets(sim);
+	sim_free(sim);
+	return packets;
+}
+
+static uint64_t one_tree(uint64_t seed)
+{
+	static const double losses[] = { 0, 0.01, 0.1, 0.3 };
+	static const uint32_t pools[] = { 4, 16, 100, 1000, 4096 };
+	struct sim_options options = { .payload = 256, .seed = seed }, star;
+	struct job jobs[JOBS];
+	uint32_t *expected[JOBS][SIM_WORKERS_MAX];
+	uint64_t packets;
+
+	random_state = seed;
+	tree_draw(&options);
+	options.cells = pools[next_random() % 5];
+	star = options;
+	star.nodes = 0;
+	memset(star.leaf, 0, sizeof(star.leaf));
+	options.loss = losses[next_random() % 4];
+	options.dup = losses[next_random() % 3];
+	options.delayed = losses[next_random() % 3];
+	for (unsigned k = 0; k < JOBS; k++)
+		job_make(&jobs[k], options.workers, k);
+	packets = run(&star, jobs);
+	for (unsigned k = 0; k < JOBS; k++)
+		for (unsigned w = 0; w < options.workers; w++) {
+			expected[k][w] = jobs[k].out[w];
+			jobs[k].out[w] = calloc(jobs[k].count + 1, 4);
+			assert_non_null(jobs[k].out[w]);
+		}
+	packets += run(&options, jobs);
+	for (unsigned k = 0; k < JOBS; k++)
+		for (unsigned w = 0; w < options.workers; w++) {
+			assert_memory_equal(expected[k][w], jobs[k].out[w], jobs[k].count * 4);
+			free(expected[k][w]);
+			free(jobs[k].out[w]);
+			free(jobs[k].in[w]);
+		}
+	return packets;
+}
+
+/* Trees of two to nine aggregators; TRIB_TEST_SEED begins elsewhere. */
+static void test_any_tree(void **state)
+{
+	const char *text = getenv("TRIB_TEST_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 10) : 1, packets = 0;
+	unsigned trees = getenv("TRIB_TEST_SHORT") ? 6 : 60;
+
+	(void)state;
+	print_message("seeds from %llu on\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < trees; i++)
+		packets += one_tree(seed + i);
+	print_message("%llu packets\n", (unsigned long long)packets);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_any_tree) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
