@@ -29,7 +29,7 @@ static struct node *beat(struct nodes *nodes, const char *address, double load, 
 static void test_finds_many(void **state)
 {
 	struct nodes nodes = { 0 };
-	char text[32];
+	char text[TREE_NAME_MAX];
 	unsigned n = 3000, seed = 7;
 
 	(void)state;

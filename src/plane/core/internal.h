@@ -189,6 +189,7 @@ struct thread {
  */
 struct carrier {
 	const char *plane;
+	bool reliable; /* it loses nothing and keeps the order */
 	/* Sockets and buffers of a thread; thread 0 finds the port. */
 	trib_status (*open)(struct thread *thread, const struct udp_address *listen);
 	void (*close)(struct thread *thread);
@@ -205,6 +206,8 @@ struct carrier {
 	/* The same at once, up to the longest packet: to those who are not in yet. */
 	void (*answer)(struct thread *thread, void *packet, uint32_t bytes,
 	               const struct udp_address *to);
+	/* Is there a way to the parent, or at least the beginning of one? */
+	bool (*reach)(struct thread *thread, struct udp_address *parent);
 	/* False: not all of the lane's queue could be handed over. */
 	bool (*send_results)(struct thread *thread, struct lane *lane);
 	/* The same for the sums that go up. */
@@ -274,6 +277,8 @@ void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
 void parent_send_abort(struct thread *thread, struct lane *lane);
 /* All children have left: true when the parent knows. */
 bool parent_leave(struct thread *thread, struct lane *lane);
+/* The connection to a parent is closed; thread 0 may have been asking there. */
+void parent_hung_up(struct thread *thread, uint64_t link);
 void parent_refused(struct aggregator *aggregator, const struct udp_address *address);
 
 /* uplink.c: a lane's way up. */
@@ -300,7 +305,7 @@ struct comm *registry_find(struct aggregator *aggregator, uint16_t job,
 struct comm *registry_new(struct aggregator *aggregator, uint16_t job,
                           const struct wire_join *join);
 /* What all children can bear. */
-void registry_settle(struct comm *comm);
+void registry_settle(const struct aggregator *aggregator, struct comm *comm);
 /* All ranks are here: sizes are settled, lanes go to their threads. False: no memory. */
 bool registry_start(struct aggregator *aggregator, struct comm *comm);
 void registry_retire(struct aggregator *aggregator, struct comm *comm);
