@@ -72,9 +72,8 @@ static void tell_communicator(const json_t *it)
 int explain_job(const char *job, const char *controller, bool json)
 {
 	struct client *client;
-	json_t *answer, *it;
+	json_t *answer, *list;
 	char path[64];
-	size_t i;
 
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib explain");
@@ -89,8 +88,9 @@ int explain_job(const char *job, const char *controller, bool json)
 	} else {
 		printf("Job %.0f (%s), policy %s.\n", remote_number(answer, "id"),
 		       remote_text(answer, "name"), remote_text(answer, "policy"));
-		json_array_foreach(json_object_get(answer, "communicators"), i, it)
-			tell_communicator(it);
+		list = json_object_get(answer, "communicators");
+		for (size_t i = 0; i < json_array_size(list); i++)
+			tell_communicator(json_array_get(list, i));
 	}
 	json_decref(answer);
 	client_free(client);

@@ -65,17 +65,21 @@ static void take_child(struct look *look, unsigned job, const json_t *child)
 
 static void take_node(struct look *look, const json_t *node)
 {
-	const json_t *comm, *child;
-	size_t i, k;
+	const json_t *comms = json_object_get(node, "jobs");
 
 	if (look->n_nodes < NODES_MAX) {
 		remote_plain(node, "address", look->nodes[look->n_nodes].address,
 		             sizeof(look->nodes->address));
 		look->nodes[look->n_nodes++].payload = remote_number(node, "payload");
 	}
-	json_array_foreach(json_object_get(node, "jobs"), i, comm)
-		json_array_foreach(json_object_get(comm, "children"), k, child)
-			take_child(look, (unsigned)remote_number(comm, "job"), child);
+	for (size_t i = 0; i < json_array_size(comms); i++) {
+		const json_t *comm = json_array_get(comms, i);
+		const json_t *children = json_object_get(comm, "children");
+
+		for (size_t k = 0; k < json_array_size(children); k++)
+			take_child(look, (unsigned)remote_number(comm, "job"),
+			           json_array_get(children, k));
+	}
 }
 
 /* What a node had added when it was last looked at; -1: that is not known. */
@@ -151,19 +155,20 @@ static void show_ranks(const struct look *look, struct look *before)
 static int show(struct client *client, struct look *look, struct look *before, double every,
                 bool once)
 {
-	json_t *answer, *node, *list;
-	size_t i;
+	json_t *answer, *list;
 
 	if (remote_get(client, "/v1/nodes", &answer) != TRIB_OK)
 		return remote_fail("trib top");
 	list = json_object_get(answer, "nodes");
 	memset(look, 0, sizeof(*look));
-	json_array_foreach(list, i, node) take_node(look, node);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		take_node(look, json_array_get(list, i));
 	if (isatty(STDOUT_FILENO) && !once)
 		printf("\033[H\033[J");
 	printf("%-20s %-24s %-7s %7s %6s %12s\n", "NAME", "ADDRESS", "STATE", "LOAD", "BUSY",
 	       "ADDS");
-	json_array_foreach(list, i, node) show_node(node, before, every);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		show_node(json_array_get(list, i), before, every);
 	show_ranks(look, before);
 	fflush(stdout);
 	json_decref(answer);

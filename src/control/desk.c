@@ -248,16 +248,19 @@ static bool take_one(struct controller *controller)
 	visitor.bytes = (uint32_t)bytes;
 	visitor.child = packet.header.child;
 	pthread_mutex_lock(&controller->lock);
-	if (wire_parse(&packet, (size_t)bytes) != WIRE_SOUND)
-		controller->counts[DESK_DROPS]++;
-	else if (packet.header.type == WIRE_JOIN)
+	switch (wire_parse(&packet, (size_t)bytes) == WIRE_SOUND ? packet.header.type : 0) {
+	case WIRE_JOIN:
 		take_join(controller, &packet, &visitor);
-	else if (packet.header.type == WIRE_QUERY)
+		break;
+	case WIRE_QUERY:
 		take_query(controller, &packet, &visitor.from);
-	else if (packet.header.type == WIRE_ANSWER)
+		break;
+	case WIRE_ANSWER:
 		take_answer(controller, &packet, &visitor.from);
-	else
+		break;
+	default:
 		controller->counts[DESK_DROPS]++;
+	}
 	pthread_mutex_unlock(&controller->lock);
 	return true;
 }

@@ -56,6 +56,8 @@ struct node *nodes_add(struct nodes *nodes, const char *address);
  */
 struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
                         bool *facts);
+/* Its detail is the caller's to give up before. */
+void nodes_drop(struct nodes *nodes, struct node *node);
 void nodes_free(struct nodes *nodes, void (*forget)(struct node *node));
 
 struct node_limits {

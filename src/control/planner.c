@@ -49,12 +49,16 @@ struct hosts {
 /* "10.0.0.7" of "10.0.0.7:7700", "fe80::1" of "[fe80::1]:7700" */
 static bool node_is_at(const struct node *node, const char *where)
 {
-	const char *address = node->report.address, *colon = strrchr(address, ':');
+	const char *address = node->report.address, *end = strrchr(address, ':');
 	size_t length;
 
-	if (*address == '[')
-		address++, colon -= colon && colon[-1] == ']';
-	length = colon && colon > address ? (size_t)(colon - address) : 0;
+	if (!end)
+		return false;
+	if (*address == '[') {
+		address++;
+		end--; /* the other bracket */
+	}
+	length = end > address ? (size_t)(end - address) : 0;
 	return length && strlen(where) == length && !strncmp(address, where, length);
 }
 

@@ -45,7 +45,7 @@ agent_on s1
 agent_on s2
 agent_on h1 --link 200mbit
 for host in s1 s2 h1; do
-	check "$host joins" wait_for 5 node_is "$host" live
+	check "$host joins" wait_for 20 node_is "$host" live
 done
 # field NAME FIELD
 field() { api GET /v1/nodes | jq -r ".nodes[] | select(.name == \"$1\").$2"; }
@@ -56,7 +56,7 @@ check "... but what it was told counts" test "$(field h1 link_bps)" = 200000000
 
 # ask_from HOST RANK: for a plan; the job has two ranks.
 job '{"size":2}'
-ask_from() { on "$1" "$ask" "$control" "$job" "$cookie" "$2" 2 "1$2" 0 5; }
+ask_from() { on "$1" "$ask" "$control" "$job" "$cookie" "$2" 2 "1$2" 0 20; }
 ask_from h1 0 >"$work/ask.0" &
 ask_from h2 1 >"$work/ask.1"
 wait $!
@@ -74,10 +74,10 @@ check "... and keeps the cookie to itself" \
 
 # A partition: the node is cut off, then comes back.
 on s2 ip link set "$(on s2 ip -o route get "$(address s1)" | sed 's/.* dev \([^ ]*\).*/\1/')" down
-check "a node that is cut off is silent" wait_for 5 node_is s2 silent
+check "a node that is cut off is silent" wait_for 20 node_is s2 silent
 check "... the others are not" node_is s1 live
 on s2 ip link set "$(on s2 ip -o -4 addr show | awk '$2 != "lo" { print $2; exit }')" up
-check "it comes back when the link does" wait_for 15 node_is s2 live
+check "it comes back when the link does" wait_for 20 node_is s2 live
 
 # again [OPTION]...: the controller ends and starts anew.
 again() {

@@ -29,7 +29,7 @@ static struct node *beat(struct nodes *nodes, const char *address, double load, 
 static void test_finds_many(void **state)
 {
 	struct nodes nodes = { 0 };
-	char text[32];
+	char text[TREE_NAME_MAX];
 	unsigned n = 3000, seed = 7;
 
 	(void)state;
@@ -49,6 +49,12 @@ static void test_finds_many(void **state)
 		assert_string_equal(nodes_find(&nodes, text)->report.address, text);
 	}
 	assert_null(nodes_find(&nodes, "10.0.0.1:1"));
+	for (unsigned i = n; i > n / 2; i--) {
+		snprintf(text, sizeof(text), "%s", nodes.all[i * 2654435761u % i]->report.address);
+		nodes_drop(&nodes, nodes_find(&nodes, text));
+		assert_null(nodes_find(&nodes, text));
+	}
+	assert_int_equal(nodes.n, n / 2);
 	nodes_free(&nodes, NULL);
 }
 
