@@ -85,6 +85,7 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 
 	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
 	              &packet.report);
+	packet.report.waiting = lane_waiting(lane, lane->dense->settled);
 	packet.report.want = rates_want(thread, lane);
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
