@@ -196,7 +196,8 @@ static void status_give(struct bench *bench)
 	uplink_status(&bench->up, &bench->lane, &pool, &status, 200, &news);
 	for (uint32_t i = 0; i < WIRE_GROUP; i++)
 		if (news.again[i / 64] >> i % 64 & 1) {
-			cell = uplink_cell(&bench->lane, &pool, status.base + i);
+			cell = uplink_cell(&bench->lane, &pool,
+			                   (status.base + i) & WIRE_POSITION_MASK);
 			demand(i < status.bits && cell && cell->summed && !cell->complete);
 			uplink_push(&bench->up, &bench->lane, cell);
 		}
