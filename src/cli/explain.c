@@ -77,7 +77,7 @@ static void tell_plane(const char *page, unsigned index)
 static void tell_job(const char *page, unsigned index)
 {
 	double lanes = page_number(page, "lanes"), kernel = page_number(page, "kernel_lanes");
-	char why[512], state[16];
+	char why[512], state[16], parent[64], ranks[64];
 
 	(void)index;
 	if (page_number(page, "first") > 0)
@@ -86,8 +86,12 @@ static void tell_job(const char *page, unsigned index)
 	page_text(page, "why", why, sizeof(why));
 	printf("Job %.0f, communicator %.0f, %.0f ranks, %s: ", page_number(page, "job"),
 	       page_number(page, "comm"), page_number(page, "size"), state);
+	page_text(page, "parent", parent, sizeof(parent));
+	page_text(page, "ranks", ranks, sizeof(ranks));
+	if (*parent)
+		printf("ranks %s come together here, and their sums go up to %s; ", ranks, parent);
 	if (!strcmp(state, "forming"))
-		printf("it waits for its ranks.\n");
+		printf("it waits for its ranks%s.\n", *parent ? ", or for that aggregator" : "");
 	else if (kernel == lanes)
 		printf("the kernel sums all of its %.0f lanes.\n", lanes);
 	else if (kernel > 0)

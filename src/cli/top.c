@@ -29,9 +29,22 @@ static void show_totals(const char *page, const char *before, double seconds)
 	       page_number(page, "cookie"));
 }
 
+/* What comes by a child that is an aggregator; empty where it is a worker. */
+static void show_covers(const char *child, char *out, size_t size)
+{
+	const char *end = strchr(child, '}'), *at = strstr(child, "\"covers\"");
+	char ranks[48];
+
+	*out = 0;
+	if (!at || at > end)
+		return;
+	page_text(child, "covers", ranks, sizeof(ranks));
+	snprintf(out, size, "aggregator of ranks %s", ranks);
+}
+
 static void show_comm(const char *page)
 {
-	char state[16], host[32];
+	char state[16], host[32], parent[64], covers[72];
 
 	page_text(page, "state", state, sizeof(state));
 	if (page_number(page, "first") ==
@@ -44,15 +57,21 @@ static void show_comm(const char *page)
 		       page_number(page, "lanes") * page_number(page, "cells") *
 		               page_number(page, "payload") / 1e6,
 		       page_number(page, "multicast"));
-		printf("  %4s  %-20s  %12s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST");
+		page_text(page, "parent", parent, sizeof(parent));
+		if (*parent)
+			printf("  tree %.0f: its sums go up to %s\n", page_number(page, "tree"),
+			       parent);
+		printf("  %4s  %-20s  %12s  %9s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST",
+		       "");
 	}
 	for (const char *child = strstr(page, "{\"rank\""); child;
 	     child = strstr(child + 1, "{\"rank\"")) {
 		double done = page_number(child, "done");
 
 		page_text(child, "host", host, sizeof(host));
-		printf("  %4.0f  %-20s  %12.0f  %4.0f %%\n", page_number(child, "rank"), host, done,
-		       done > 0 ? page_number(child, "last") / done * 100 : 0);
+		show_covers(child, covers, sizeof(covers));
+		printf("  %4.0f  %-20s  %12.0f  %7.0f %%  %s\n", page_number(child, "rank"), host,
+		       done, done > 0 ? page_number(child, "last") / done * 100 : 0, covers);
 	}
 }
 

@@ -253,6 +253,7 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 	report->stamp = uplink_stamp(now_us);
 	report->young = lost ? 0 : young;
 	report->want = 0;
+	report->waiting = 0;
 	uplink_tell(up, lane, now_us);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
 		report->missing[i] = lost ? lost[i] : 0;

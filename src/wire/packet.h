@@ -102,6 +102,7 @@ struct wire_report {
 	uint32_t bits;  /* length of the bitmap, at most WIRE_GROUP */
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
 	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
+	uint64_t waiting; /* of an aggregator: ranks below it that owe its first fragment */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -192,7 +193,7 @@ struct wire_abort {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 152, "report");
+_Static_assert(sizeof(struct wire_report) == 160, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

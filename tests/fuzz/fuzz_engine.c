@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense engine under children that lie: any sequence of sound packets,
- * in any order, with any position, scale and acknowledgement. Beside it runs
- * a ledger that only knows which contributions were taken; the engine must
- * keep its invariants and every sum must be what the ledger adds up.
+ * The dense engine under children, and a parent, that lie: any sequence of
+ * sound packets, in any order, with any position, scale and acknowledgement.
+ * Beside it runs a ledger that only knows which contributions were taken; the
+ * engine must keep its invariants and every sum must be what the ledger adds
+ * up, until a parent's result has taken its place.
  */
-#include "engine/dense.h"
+#include "engine/uplink.h"
 #include "fuzz.h"
 
 #include <string.h>
@@ -24,6 +25,8 @@ struct bench {
 	struct dense_cell cells[CELLS_MAX];
 	uint64_t sums[CELLS_MAX][WORDS_MAX];
 	struct ledger_entry ledger[CELLS_MAX];
+	struct uplink up;
+	uint64_t ring[CELLS_MAX];
 	struct fuzz_input input;
 };
 
@@ -51,6 +54,8 @@ static void bench_init(struct bench *bench)
 		dense_add_child(&bench->lane, child, dense_bit(child));
 	bench->lane.cells = 1 + fuzz_byte(&bench->input) % CELLS_MAX;
 	bench->lane.payload = 8u * (1 + fuzz_byte(&bench->input) % WORDS_MAX);
+	bench->lane.has_parent = fuzz_byte(&bench->input) & 1;
+	bench->up.ring = bench->ring;
 	for (unsigned i = 0; i < CELLS_MAX; i++)
 		bench->cells[i].position = bench->ledger[i].position = DENSE_EMPTY;
 }
@@ -103,7 +108,9 @@ static void packet_give(struct bench *bench)
 		dense_take(&bench->lane, &bench->cells[at], bench->sums[at], &packet, words, bytes);
 	demand(verdict < DENSE_VERDICTS_END);
 	demand(bench->lane.low >= old_low);
-	if (verdict != DENSE_ADDED && verdict != DENSE_COMPLETE)
+	if (verdict == DENSE_SUMMED)
+		uplink_push(&bench->up, &bench->lane, &bench->cells[at]);
+	if (verdict != DENSE_ADDED && verdict != DENSE_COMPLETE && verdict != DENSE_SUMMED)
 		return;
 	/* Completing it may have moved the window on, past it. */
 	demand(position >= old_low && position < bench->lane.low + bench->lane.cells);
@@ -111,7 +118,8 @@ static void packet_give(struct bench *bench)
 	ledger_take(&bench->ledger[at], &packet, words, bytes);
 	demand(memcmp(bench->ledger[at].words, bench->sums[at], bytes) == 0);
 	demand(bench->ledger[at].taken == bench->cells[at].arrived);
-	demand((verdict == DENSE_COMPLETE) ==
+	demand(verdict != (bench->lane.has_parent ? DENSE_COMPLETE : DENSE_SUMMED));
+	demand((verdict != DENSE_ADDED) ==
 	       !(dense_expected(&bench->lane, packet.from) & ~bench->ledger[at].taken));
 }
 
@@ -139,8 +147,73 @@ static void report_give(struct bench *bench)
 	}
 }
 
+static struct dense_pool pool_of(struct bench *bench)
+{
+	return (struct dense_pool){ .cells = (uint8_t *)bench->cells,
+		                    .cell_step = sizeof(bench->cells[0]) };
+}
+
+/* A result from above: only what is summed, or what nobody here contributes to, may take it. */
+static void result_give(struct bench *bench)
+{
+	struct wire_header packet = { .type = WIRE_RESULT };
+	uint64_t words[WORDS_MAX], position = near_low(bench);
+	uint32_t at = dense_index(&bench->lane, position);
+	uint32_t bytes = 8u * (fuzz_byte(&bench->input) % (WORDS_MAX + 1));
+	uint8_t form = fuzz_byte(&bench->input);
+	struct dense_cell before = bench->cells[at];
+
+	packet.pos = wire_pos(0, position);
+	packet.op = ops[form % 4];
+	packet.from = form & 0x20 ? form % 64 : WIRE_ALL;
+	packet.to = form & 0x40 ? form % 64 : WIRE_ALL;
+	packet.scale = fuzz_byte(&bench->input) % 4;
+	packet.ack = (uint32_t)near_low(bench);
+	memset(words, fuzz_byte(&bench->input), sizeof(words));
+	if (uplink_take(&bench->lane, &bench->cells[at], bench->sums[at], &packet, words, bytes) !=
+	    DENSE_COMPLETE)
+		return;
+	demand(position >= bench->lane.low && bytes <= bench->lane.payload);
+	demand(before.position == position
+	               ? before.summed && !before.complete && before.scale == packet.scale
+	               : !dense_expected(&bench->lane, packet.from));
+	demand(bench->cells[at].complete && memcmp(bench->sums[at], words, bytes) == 0);
+}
+
+/* A parent's status, and what we would do about it. */
+static void status_give(struct bench *bench)
+{
+	struct dense_pool pool = pool_of(bench);
+	struct wire_status status = { .base = near_low(bench), .low = near_low(bench) };
+	struct wire_report report;
+	struct uplink_news news;
+	struct dense_cell *cell;
+
+	status.stamp = fuzz_byte(&bench->input);
+	status.bits = fuzz_byte(&bench->input) * 4u;
+	memset(status.missing, fuzz_byte(&bench->input), sizeof(status.missing));
+	memset(status.complete, fuzz_byte(&bench->input), sizeof(status.complete));
+	uplink_status(&bench->up, &bench->lane, &pool, &status, 200, &news);
+	for (uint32_t i = 0; i < WIRE_GROUP; i++)
+		if (news.again[i / 64] >> i % 64 & 1) {
+			cell = uplink_cell(&bench->lane, &pool,
+			                   (status.base + i) & WIRE_POSITION_MASK);
+			demand(i < status.bits && cell && cell->summed && !cell->complete);
+			uplink_push(&bench->up, &bench->lane, cell);
+		}
+	while (fuzz_byte(&bench->input) & 1 &&
+	       (cell = uplink_pop(&bench->up, &bench->lane, &pool))) {
+		demand(cell->summed && !cell->complete);
+		uplink_raise(&bench->up, &bench->lane, cell, 100);
+	}
+	uplink_report(&bench->up, &bench->lane, &pool, near_low(bench), fuzz_byte(&bench->input),
+	              NULL, NULL, 300, &report);
+	demand(report.bits <= WIRE_GROUP);
+}
+
 static void invariants_check(const struct bench *bench)
 {
+	demand(!bench->lane.has_parent || bench->lane.low <= bench->lane.settled);
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (bench->lane.members & ~bench->lane.left & dense_bit(child))
 			demand(bench->lane.ack[child] >= bench->lane.low);
@@ -159,6 +232,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (what == 0)
 			report_give(&bench);
+		else if (what == 1 && bench.lane.has_parent)
+			result_give(&bench);
+		else if (what == 2 && bench.lane.has_parent)
+			status_give(&bench);
 		else
 			packet_give(&bench);
 		invariants_check(&bench);

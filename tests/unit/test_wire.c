@@ -53,6 +53,7 @@ static const struct field fields[] = {
 	FIELD(wire_report, bits),
 	FIELD(wire_report, young),
 	FIELD(wire_report, want),
+	FIELD(wire_report, waiting),
 	FIELD(wire_report, missing),
 	FIELD(wire_status, low),
 	FIELD(wire_status, waiting),

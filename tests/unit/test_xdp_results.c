@@ -77,6 +77,11 @@ static void test_to_each_child(void **state)
 		assert_int_equal(complete(DATA(3, 0, .to = child), &shape_plain), XDP_TX);
 		result_check(&rig, &out, &shape_plain, child, 3);
 	}
+	/* A rank that comes by another child, an aggregator. */
+	rig_clear(&rig);
+	rig.dense->by_rank[40] = rig.twin.by_rank[40] = dense_bit(7);
+	assert_int_equal(complete(DATA(3, 0, .to = 40), &shape_plain), XDP_TX);
+	result_check(&rig, &out, &shape_plain, 7, 3);
 }
 
 /* What the cell says is in the result, not what the last packet does. */

@@ -224,8 +224,12 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 		if (!same)
 			return CONFLICT_HELD; /* that is no chance */
 	} else {
-		if (atomic_load(&comm->failed) || comm->gone == comm->present)
+		if (atomic_load(&comm->failed))
 			return CONFLICT_OVER;
+		/* The parent has to know first, or it would take the new one for a rival. */
+		if (comm->gone == comm->present)
+			return comm->has_parent && !comm->parent.echoed ? CONFLICT_WAIT
+			                                                : CONFLICT_OVER;
 		/* Others may still need results. */
 		if (comm->gone || !lane || join->rank >= comm->size)
 			return CONFLICT_WAIT;

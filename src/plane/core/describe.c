@@ -43,7 +43,7 @@ const char *describe_drop(unsigned drop)
 }
 
 #define WHY_MAX 200 /* in the page that has the counters as well */
-#define CHILDREN_A_PAGE 12u
+#define CHILDREN_A_PAGE 8u
 #define INTERFACES_A_PAGE 4u
 
 struct text {
@@ -146,13 +146,20 @@ int aggregator_describe(struct aggregator *aggregator, char *out, size_t size)
 	return (int)text.used;
 }
 
-/* Communicators take as many pages as their children need; *first is the page's first child. */
+/* Communicators take as many pages as their children need; *first says how many come before. */
+static unsigned pages_of(const struct comm *comm)
+{
+	unsigned n = (unsigned)__builtin_popcountll(comm->present);
+
+	return n ? (n + CHILDREN_A_PAGE - 1) / CHILDREN_A_PAGE : 1;
+}
+
 static const struct comm *comm_of_page(const struct aggregator *aggregator, unsigned page,
                                        unsigned *first)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		const struct comm *comm = aggregator->comms[id];
-		unsigned pages = comm ? (comm->size + CHILDREN_A_PAGE - 1) / CHILDREN_A_PAGE : 0;
+		unsigned pages = comm ? pages_of(comm) : 0;
 
 		if (!comm || comm->retired)
 			continue;
@@ -169,13 +176,29 @@ static void put_children(struct text *text, const struct comm *comm, const struc
                          unsigned first)
 {
 	const char *comma = "";
+	unsigned n = 0;
+	char ranks[40];
 
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
 	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
-	for (unsigned i = first; i < comm->size && i < first + CHILDREN_A_PAGE; i++) {
-		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu}", comma,
-		    i, comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+
+		if (first) {
+			first--;
+			continue;
+		}
+		if (n++ == CHILDREN_A_PAGE)
+			break;
+		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu", comma, i,
+		    comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
 		    (unsigned long long)lane_came_last(lane, i));
+		if (comm->children[i].join.height)
+			put(text, ",\"covers\":\"%s\"",
+			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));
+		if (lane->rates.given[i] > 0)
+			put(text, ",\"rate\":%.0f", lane->rates.given[i]);
+		put(text, "}");
 		comma = ",";
 	}
 	put(text, "]");
@@ -206,7 +229,7 @@ static void put_interfaces(struct text *text, const struct aggregator *aggregato
 
 static void put_comm(struct text *text, const struct comm *comm, unsigned first)
 {
-	char why[sizeof(comm->kernel_why)];
+	char why[sizeof(comm->kernel_why)], ranks[64], address[64];
 	unsigned lanes = comm_in_kernel(comm, why, sizeof(why));
 
 	put(text, "\"job\":%u,\"comm\":%u,\"size\":%u,\"state\":\"%s\",\"present\":%llu", comm->job,
@@ -214,7 +237,16 @@ static void put_comm(struct text *text, const struct comm *comm, unsigned first)
 	    atomic_load(&comm->failed) ? "failed"
 	    : comm->running            ? "running"
 	                               : "forming",
-	    (unsigned long long)comm->present);
+	    (unsigned long long)comm->covered);
+	if (comm->first.ranks || comm->generation || comm->tree)
+		put(text, ",\"tree\":%u,\"generation\":%u,\"ranks\":\"%s\"", comm->tree,
+		    comm->generation, ranks_text(comm->ranks, ranks, sizeof(ranks)));
+	if (comm->has_parent) {
+		struct udp_address parent;
+
+		hop_address(&comm->first.up[0], &parent);
+		put(text, ",\"parent\":\"%s\"", udp_text(&parent, address, sizeof(address)));
+	}
 	put(text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u,\"kernel_lanes\":%u",
 	    comm->lanes, comm->cells, comm->payload, first, lanes);
 	if (*why && !first) {

@@ -19,8 +19,9 @@ const char *comm_describe_child(const struct comm *comm, unsigned child, char *o
 		udp_set_port(&place, it->join.port);
 	udp_text(&place, address, sizeof(address));
 	if (it->join.height)
-		snprintf(out, size, "the aggregator at %s (host %.40s, pid %u, ranks %s)", address,
+		snprintf(out, size, "the aggregator at %s (host %.40s, pid %u, rank%s %s)", address,
 		         it->join.host, it->join.pid,
+		         __builtin_popcountll(join_covers(&it->join)) > 1 ? "s" : "",
 		         ranks_text(join_covers(&it->join), ranks, sizeof(ranks)));
 	else
 		snprintf(out, size, "rank %u (host %.40s, %s, pid %u)", child, it->join.host,

@@ -162,7 +162,9 @@ struct lane {
 	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
-	struct result_entry *queue; /* a ring of 2 * cells entries */
+	uint64_t awaits[WIRE_CHILDREN_MAX]; /* whom each child waits for, where it is an aggregator
+	                                     */
+	struct result_entry *queue;         /* a ring of 2 * cells entries */
 	uint64_t head, tail;
 	uint64_t heads[WIRE_CHILDREN_MAX]; /* tcp: each child's own */
 	uint32_t recent_results;           /* of late, and how many of them each child has lost */
@@ -401,6 +403,8 @@ void lane_take_abort(struct lane *lane, const struct wire_header *header);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
+/* The ranks that owe this fragment, as far as that is known here. */
+uint64_t lane_waiting(const struct lane *lane, uint64_t position);
 /* To all children: where the window is if that has moved on, and no result is about to say so. */
 void lane_announce_low(struct thread *thread, struct lane *lane);
 /* To all children: the window, and what is complete from `base` on. */

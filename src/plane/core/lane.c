@@ -4,6 +4,7 @@
 #include "base/bitmap.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -146,14 +147,15 @@ static void fail_mismatch(struct lane *lane, const struct dense_cell *cell,
 	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
 	char one[200], two[200];
 
+	comm_describe_child(lane->comm, other, two, sizeof(two));
+	if (!cell->arrived && cell->position == wire_position(header)) /* a result from above */
+		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", cell->from);
 	registry_fail(lane->comm, TRIB_ERR_MISMATCH, header->child,
 	              "ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
 	              "sent %u bytes of %s (op %u), at fragment %llu of lane %u",
 	              comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
-	              op_name(header->op), header->op,
-	              comm_describe_child(lane->comm, other, two, sizeof(two)), cell->bytes,
-	              op_name(cell->op), cell->op, (unsigned long long)wire_position(header),
-	              lane->index);
+	              op_name(header->op), header->op, two, cell->bytes, op_name(cell->op),
+	              cell->op, (unsigned long long)wire_position(header), lane->index);
 }
 
 void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
@@ -239,6 +241,22 @@ void lane_announce_low(struct thread *thread, struct lane *lane)
 {
 	if (lane->head == lane->tail && lane->dense->low >= lane->told_low + lane->dense->cells / 8)
 		lane_tell(thread, lane, 0, 0);
+}
+
+uint64_t lane_waiting(const struct lane *lane, uint64_t position)
+{
+	uint64_t children = dense_waiting(lane->dense, &lane->pool, position);
+	uint64_t ranks = dense_ranks(lane->dense, children);
+
+	for (; children; children &= children - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(children);
+		uint64_t covers = join_covers(&lane->comm->children[child].join);
+
+		/* An aggregator knows better whom it waits for. */
+		if (lane->awaits[child] & covers)
+			ranks = (ranks & ~covers) | (lane->awaits[child] & covers);
+	}
+	return ranks;
 }
 
 /* A child waits for one that has left: it will never come. */
@@ -334,6 +352,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
 	rates_hear(thread, lane, header->child, report);
+	lane->awaits[header->child] = report->waiting;
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
 		uplink_settle(lane->dense, &lane->pool);
@@ -368,6 +387,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		memset(packet.status.complete, 0, sizeof(packet.status.complete));
 	packet.header.pos = wire_pos(lane->index, lane->dense->ack[header->child]);
 	packet.header.ack = (uint32_t)lane->dense->low;
+	packet.status.waiting = lane_waiting(lane, lane->dense->ack[header->child]);
 	if (lane->dense->has_parent &&
 	    (!packet.status.waiting ||
 	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))

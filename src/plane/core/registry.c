@@ -70,12 +70,16 @@ static uint64_t cell_bytes(const struct aggregator *aggregator, const struct com
 
 void registry_retire(struct aggregator *aggregator, struct comm *comm)
 {
+	struct lane *lane = aggregator->threads[0].lanes[comm->id];
+
 	comm->retired = true;
 	if (!comm->running)
 		return;
+	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
+		parent_send_abort(&aggregator->threads[0], lane);
 	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * cell_bytes(aggregator, comm);
-	for (unsigned lane = 0; lane < comm->lanes; lane++)
-		thread_post(&aggregator->threads[lane], comm->id, NULL);
+	for (unsigned i = 0; i < comm->lanes; i++)
+		thread_post(&aggregator->threads[i], comm->id, NULL);
 }
 
 /* A group address of the communicator's own, from its random cookie. */

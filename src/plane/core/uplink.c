@@ -85,6 +85,7 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 
 	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
 	              &packet.report);
+	packet.report.waiting = lane_waiting(lane, lane->dense->settled);
 	packet.report.want = rates_want(thread, lane);
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
@@ -154,7 +155,9 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
 	for (uint32_t i = 0; news.n_again && i < WIRE_GROUP / 64; i++)
 		for (uint64_t word = news.again[i]; word; word &= word - 1) {
-			uint64_t position = status->base + 64 * i + (uint64_t)__builtin_ctzll(word);
+			uint64_t position =
+				(status->base + 64 * i + (uint64_t)__builtin_ctzll(word)) &
+				WIRE_POSITION_MASK;
 
 			uplink_push(&lane->up, lane->dense,
 			            dense_cell(&lane->pool, dense_index(lane->dense, position)));

@@ -698,7 +698,7 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 		return XDP_DROP;
 	header->flags = cell->state.shape;
 	header->scale = cell->state.scale;
-	header->ack = (__u32)lane->dense.low;
+	header->ack = (__u32)(lane->parent.active ? lane->dense.settled : lane->dense.low);
 	if (lane->parent.active) {
 		header->cookie = lane->parent.cookie;
 		header->job = lane->parent.job;
@@ -719,8 +719,12 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 	}
 	if (lane->parent.active)
 		return send_to(ctx, &lane->parent.route, frame->at, bytes);
-	if (cell->state.to != WIRE_ALL)
-		return send_to(ctx, &lane->routes[cell->state.to & 63], frame->at, bytes);
+	if (cell->state.to != WIRE_ALL) {
+		/* The child that the rank comes by: the number of its one bit. */
+		route = popcount(lane->dense.by_rank[cell->state.to & 63] - 1);
+		return route < WIRE_CHILDREN_MAX ? send_to(ctx, &lane->routes[route], frame->at, bytes)
+		                          : XDP_DROP;
+	}
 	if (lane->entries == 1) {
 		route = lane->entry[0];
 		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at, bytes)
