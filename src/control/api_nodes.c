@@ -88,7 +88,8 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		return;
 	}
 	api_forget_node(node);
-	node->detail = json_incref(json_object_get(request->json, "jobs"));
+	if (json_is_array(json_object_get(request->json, "jobs")))
+		node->detail = json_incref(json_object_get(request->json, "jobs"));
 	note_change(node, known, before);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
 		log_error("%s", trib_last_error());

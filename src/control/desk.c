@@ -11,6 +11,7 @@
 #include "wire/parse.h"
 
 #include <ctype.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +100,14 @@ static void note_visitor(struct gathering_entry *entry, const struct ask *ask,
 			entry->visitors[i] = *visitor;
 }
 
+/* The address without its port. */
+static void host_text(const struct udp_address *address, char *out, socklen_t size)
+{
+	if (getnameinfo((const void *)&address->storage, address->length, out, size, NULL, 0,
+	                NI_NUMERICHOST))
+		*out = '\0';
+}
+
 static void take_join(struct controller *controller, const struct packet *packet,
                       const struct visitor *visitor)
 {
@@ -121,6 +130,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 	controller->counts[DESK_JOINS]++;
 	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
 	clean_name(ask.host);
+	host_text(&visitor->from, ask.where, sizeof(ask.where));
 	entry = jobs_gathering(controller, job, join->key);
 	if (!entry || jobs_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)
 		return;

@@ -25,6 +25,7 @@ struct node_report {
 	uint32_t cores, threads;      /* of the machine; of the aggregator */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
+	uint64_t payload;             /* bytes that its aggregator has added */
 	double load;                  /* share of the cores that others use, 0 to 1 */
 	double busy;                  /* cores that the aggregator uses */
 };

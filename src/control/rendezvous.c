@@ -197,6 +197,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
+	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
 
 /* ---- the next plan ---- */
@@ -280,7 +281,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	trib_status status;
 
 	for (uint64_t seats = members; seats; seats &= seats - 1)
-		wish.hosts[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].host;
+		wish.where[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].where;
 	status = world->plan(world->context, &wish, plan);
 	if (status != TRIB_OK) {
 		if (status < 0 && world->now > gathering->since + grace(gathering, members))
@@ -316,6 +317,19 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 	gathering->since = 0;
 	gathering->plan[0] = '\0';
 	memset(gathering->seats, 0, sizeof(gathering->seats));
+}
+
+/* Who asks counts ranks as its plan does. */
+static uint64_t lost_seats(const struct gathering *gathering, const struct ask *ask)
+{
+	uint64_t seats = 0, lost = ask->lost;
+
+	if (!ask->generation || ask->generation != gathering->generation)
+		return 0;
+	for (uint64_t left = gathering->members; left; left &= left - 1, lost >>= 1)
+		if (lost & 1)
+			seats |= left & -left;
+	return seats;
 }
 
 static void answer_plan(const struct gathering *gathering, unsigned seat, struct answer *answer)
@@ -359,7 +373,7 @@ void gathering_ask(struct gathering *gathering, const struct ask *ask, const str
 		return;
 	}
 	seat->waits = true;
-	gathering->lost |= ask->lost & gathering->members & ~bit(index);
+	gathering->lost |= lost_seats(gathering, ask) & ~bit(index);
 	if (!gathering->since && (awaited(gathering) & bit(index)))
 		gathering->since = world->now;
 	answer->present = gathering_waiting(gathering, world->now);

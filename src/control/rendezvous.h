@@ -31,8 +31,9 @@ struct ask {
 	uint32_t timeout_ms; /* its deadline */
 	uint32_t pid;        /* for sentences, as is the host */
 	char host[HOST_MAX];
-	uint64_t nonce; /* of the process */
-	uint64_t lost;  /* seats that it knows to be dead, as bits */
+	char where[WHERE_MAX]; /* the address that it asks from, without a port */
+	uint64_t nonce;        /* of the process */
+	uint64_t lost;         /* ranks of that plan that it knows to be dead, as bits */
 };
 
 struct seat {
@@ -42,7 +43,7 @@ struct seat {
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
 	bool waits; /* for the next plan */
-	char host[HOST_MAX];
+	char host[HOST_MAX], where[WHERE_MAX];
 };
 
 struct gathering {

@@ -21,9 +21,11 @@ struct uplink {
 	uint64_t head, tail;
 	uint64_t sent;     /* above every sum that has gone up */
 	uint64_t reported; /* every sum below is in a report */
+	uint64_t end;      /* above every fragment that a child has spoken of */
 	uint64_t told;     /* what was settled when the parent was last told */
 	uint32_t told_at;
 	uint64_t waiting;  /* ranks that the parent waits for, by its last STATUS */
+	int reliable;      /* the way loses nothing and keeps the order: nothing is looked for */
 	uint32_t rtt_us;   /* smoothed */
 	uint32_t asked_at; /* when lost results were last asked for, as a stamp; 0: never */
 	struct {
@@ -91,6 +93,8 @@ static inline void uplink_low(struct dense_lane *lane, uint64_t low)
 static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
                                struct dense_cell *cell)
 {
+	if (cell->position >= up->end)
+		up->end = cell->position + 1;
 	if (cell->queued || up->tail - up->head >= lane->cells)
 		return;
 	cell->queued = 1;
@@ -212,6 +216,8 @@ static inline int uplink_is_due(struct uplink *up, const struct dense_lane *lane
 	uint32_t slot = (uint32_t)(group % UPLINK_GROUPS), owed = 0;
 	uint32_t patience = up->rtt_us > UPLINK_PATIENCE_US ? up->rtt_us : UPLINK_PATIENCE_US;
 
+	if (report->base + report->bits > up->end)
+		up->end = report->base + report->bits;
 	if (up->asked[slot].group == group && up->asked[slot].at &&
 	    now_us - up->asked[slot].at < patience)
 		return 0;
@@ -239,6 +245,9 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 
 	if (young > UPLINK_YOUNG_MAX_US)
 		young = UPLINK_YOUNG_MAX_US;
+	/* About no more than our children have begun: who asks for more waits for it. */
+	if (base + bits > up->end)
+		bits = up->end > base ? (uint32_t)(up->end - base) : 0;
 	report->base = base;
 	report->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
 	report->stamp = uplink_stamp(now_us);
@@ -249,7 +258,7 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 		report->missing[i] = lost ? lost[i] : 0;
 	if (lost)
 		up->asked_at = report->stamp;
-	for (uint32_t i = 0; i < report->bits && !lost; i++) {
+	for (uint32_t i = 0; i < report->bits && !lost && !up->reliable; i++) {
 		const struct dense_cell *cell = uplink_cell(lane, pool, base + i);
 		int wanted = asked && asked[i / 64] >> i % 64 & 1;
 
@@ -299,8 +308,8 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 {
 	uint32_t rtt = now_us - status->stamp;
 	/* Asked before what was asked for last could come: it says nothing new of results. */
-	int is_news =
-		status->stamp && (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
+	int is_news = status->stamp && !up->reliable &&
+	              (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
 	int is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
 
 	*news = (struct uplink_news){ .n_again = 0 };
@@ -310,6 +319,8 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 		up->rtt_us = rtt < up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
 		uplink_hear(lane, pool, i, status, is_news, is_news && is_late, news);
+	if (up->reliable)
+		news->n_again = 0; /* what is not there is on its way, or of a lower scale */
 	uplink_low(lane, status->low);
 	uplink_settle(lane, pool);
 }

@@ -113,9 +113,9 @@ static int wait_connected(int fd, int wait_ms)
 	return error;
 }
 
-int tcp_connect(const struct udp_address *peer, int wait_ms)
+int tcp_begin(const struct udp_address *peer)
 {
-	int one = 1, error = 0,
+	int one = 1, error,
 	    s = socket(peer->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (s < 0)
@@ -123,8 +123,20 @@ int tcp_connect(const struct udp_address *peer, int wait_ms)
 	set_common(s);
 	/* A tribd that starts here may be given a port next to ours. */
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (connect(s, (const void *)&peer->storage, peer->length))
-		error = errno == EINPROGRESS ? wait_connected(s, wait_ms) : errno;
+	if (!connect(s, (const void *)&peer->storage, peer->length) || errno == EINPROGRESS)
+		return s;
+	error = errno;
+	close(s);
+	return -error;
+}
+
+int tcp_connect(const struct udp_address *peer, int wait_ms)
+{
+	int s = tcp_begin(peer), error;
+
+	if (s < 0)
+		return s;
+	error = wait_connected(s, wait_ms);
 	if (!error)
 		return s;
 	close(s);

@@ -39,6 +39,8 @@ int64_t tcp_send(int fd, struct iovec *vectors, unsigned n);
 trib_status tcp_listen(const struct udp_address *address, int *fd);
 /* The next who asks, non-blocking; -errno, -EAGAIN: nobody. */
 int tcp_accept(int fd, struct udp_address *peer);
+/* A socket on its way to being connected, non-blocking, or -errno. */
+int tcp_begin(const struct udp_address *peer);
 /* A connected socket, non-blocking, or -errno. */
 int tcp_connect(const struct udp_address *peer, int wait_ms);
 

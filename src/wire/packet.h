@@ -149,6 +149,8 @@ struct wire_join {
 	uint16_t tree;       /* its number in the plan */
 	uint8_t hops;        /* in up[] */
 	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
+	uint16_t port;       /* where an aggregator that asks listens; 0: a worker */
+	uint8_t unused[6];
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */
@@ -193,7 +195,7 @@ _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_report) == 152, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
-_Static_assert(sizeof(struct wire_join) == 360, "join");
+_Static_assert(sizeof(struct wire_join) == 368, "join");
 _Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
 

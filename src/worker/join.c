@@ -50,7 +50,8 @@ struct asking {
 	uint64_t ask_at;
 	bool heard, joined, is_controller;
 	uint64_t present;
-	trib_status status; /* a sure failure */
+	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
+	trib_status status;       /* a sure failure */
 };
 
 static void ask(struct asking *asking, uint32_t payload)
@@ -147,6 +148,7 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 	asking->heard = true;
 	asking->refused = 0;
 	asking->present = welcome->present;
+	memcpy(asking->text, welcome->text, sizeof(asking->text));
 	trunk_name(asking->trunk, address, sizeof(address));
 	if (welcome->verdict == WIRE_REFUSED) {
 		asking->status = status_fail(
@@ -215,6 +217,10 @@ static trib_status give_up(const struct asking *asking)
 			address, config->timeout_s,
 			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
 			address);
+	if (*asking->text) /* it is not a rank that is missing */
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "the aggregator at %s did not let us in within %.1f s: %s",
+		                   address, config->timeout_s, asking->text);
 	comm_list_ranks(all & ~asking->present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",

@@ -39,11 +39,12 @@ agent() {
 # api METHOD PATH [BODY]: the controller's answer; $code is its status.
 api() {
 	local body=()
+	rm -f "$work/answer"
 	[ -z "${3:-}" ] || body=(--data-binary @-)
 	curl -sk -m 5 -o "$work/answer" -w '%{http_code}' -X "$1" \
 		-H "Authorization: Bearer ${token-$TRIB_TOKEN}" "${body[@]}" "${scheme:-http}://$control$2" \
 		>"$work/code" <<<"${3:-}"
-	cat "$work/answer"
+	cat "$work/answer" 2>/dev/null
 }
 
 code_is() { [ "$(cat "$work/code")" = "$1" ]; }

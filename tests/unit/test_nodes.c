@@ -100,7 +100,7 @@ static void test_facts_change(void **state)
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
 	struct plan_wish wish = { .ranks = 3, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct forest *forest = malloc(sizeof(*forest));
@@ -129,7 +129,7 @@ static void test_plans_with_the_living(void **state)
 static void test_suspects(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
 	struct plan_wish wish = { .ranks = 2,
 		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
 		                  .since = 2000 * MS };

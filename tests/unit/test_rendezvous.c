@@ -53,6 +53,7 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .lost = lost };
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
+	snprintf(ask.where, sizeof(ask.where), "10.0.0.%u", rank);
 	gathering_ask(&g, &ask, &world, &answer);
 	return answer.kind;
 }
@@ -186,7 +187,7 @@ static void test_next_plan(void **state)
 		form(3);
 		assert_int_equal(g.generation, 2);
 		assert_int_equal(wished.ranks, 3);
-		assert_string_equal(wished.hosts[2], "h2");
+		assert_string_equal(wished.where[2], "10.0.0.2");
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
 		assert_int_equal(ask(1, 0), ANSWER_PLAN);
@@ -255,7 +256,7 @@ static void test_shrinks(void **state)
 	assert_int_equal(g.generation, 2);
 	assert_int_equal(g.members, 0xd);
 	assert_int_equal(wished.ranks, 3);
-	assert_string_equal(wished.hosts[1], "h2");
+	assert_string_equal(wished.where[1], "10.0.0.2");
 	ask(3, 1);
 	assert_true(answer.rank == 2 && answer.size == 3);
 }
@@ -272,6 +273,26 @@ static void test_shrinks_at_once(void **state)
 	assert_int_equal(ask_as(0, 2, 1, 1, 2), ANSWER_PLAN);
 	assert_int_equal(g.members, 1);
 	assert_true(answer.rank == 0 && answer.size == 1);
+}
+
+/* In the numbers of the plan that is broken. */
+static void test_names_by_the_plan(void **state)
+{
+	enum answer_kind kinds[64] = { 0 };
+
+	(void)state;
+	begin(POLICY_SHRINK, 4);
+	form(4);
+	now += 5000 * MS;
+	ask_for(0xd, 1, (TIMEOUT_MS / 2 + 200) * MS, kinds);
+	assert_int_equal(g.members, 0xd);
+	now += 5000 * MS;
+	for (unsigned i = 0; i < 22; i++, now += 50 * MS) { /* rank 1 is seat 2 now */
+		ask_as(0, 4, 1, 2, 2);
+		ask_as(3, 4, 4, 2, 2);
+	}
+	assert_int_equal(g.generation, 3);
+	assert_int_equal(g.members, 9);
 }
 
 /* One that was called lost but lives is in. */
@@ -434,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_fail_never_mixes),
 		cmocka_unit_test(test_shrinks),
 		cmocka_unit_test(test_shrinks_at_once),
+		cmocka_unit_test(test_names_by_the_plan),
 		cmocka_unit_test(test_lost_but_here),
 		cmocka_unit_test(test_no_minority),
 		cmocka_unit_test(test_min),

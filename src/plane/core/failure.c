@@ -12,9 +12,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size)
 {
 	const struct child *it = &comm->children[child & 63];
+	struct udp_address place = it->address;
 	char address[64], ranks[40];
 
-	udp_text(&it->address, address, sizeof(address));
+	if (it->join.port) /* its connection to us is from another one */
+		udp_set_port(&place, it->join.port);
+	udp_text(&place, address, sizeof(address));
 	if (it->join.height)
 		snprintf(out, size, "the aggregator at %s (host %.40s, pid %u, ranks %s)", address,
 		         it->join.host, it->join.pid,

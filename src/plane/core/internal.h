@@ -30,6 +30,8 @@ enum drop {
 	DROPS_END,
 };
 
+struct stats;
+
 struct counters {
 	uint64_t packets, bytes; /* taken in, all kinds */
 	uint64_t payload;        /* bytes of payload that were added to sums */
@@ -37,6 +39,13 @@ struct counters {
 	uint64_t raised, lowered; /* sums that went up, results that came from there */
 	uint64_t verdicts[DENSE_VERDICTS_END];
 	uint64_t drops[DROPS_END];
+};
+
+/* Over all threads, and the kernel. */
+struct totals {
+	struct counters sum;
+	double cpu_s, kernel_s;
+	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
 };
 
 struct child {
@@ -117,11 +126,13 @@ struct lane {
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint32_t stamps[WIRE_CHILDREN_MAX]; /* of each child's newest report */
-	uint64_t known;                     /* children whose address is known */
-	uint64_t hears;                     /* children that hear multicast */
-	uint64_t probe_at;                  /* when the group was last tried */
-	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
+	uint32_t stamps[WIRE_CHILDREN_MAX];   /* of each child's newest report */
+	uint64_t known;                       /* children whose address is known */
+	uint64_t hears;                       /* children that hear multicast */
+	uint64_t probe_at;                    /* when the group was last tried */
+	uint64_t last[WIRE_CHILDREN_MAX];     /* fragments that each child was the last to bring */
+	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
+	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	struct result_entry *queue; /* a ring of 2 * cells entries */
 	uint64_t head, tail;
@@ -178,6 +189,7 @@ struct thread {
  */
 struct carrier {
 	const char *plane;
+	bool reliable; /* it loses nothing and keeps the order */
 	/* Sockets and buffers of a thread; thread 0 finds the port. */
 	trib_status (*open)(struct thread *thread, const struct udp_address *listen);
 	void (*close)(struct thread *thread);
@@ -194,6 +206,8 @@ struct carrier {
 	/* The same at once, up to the longest packet: to those who are not in yet. */
 	void (*answer)(struct thread *thread, void *packet, uint32_t bytes,
 	               const struct udp_address *to);
+	/* Is there a way to the parent, or at least the beginning of one? */
+	bool (*reach)(struct thread *thread, struct udp_address *parent);
 	/* False: not all of the lane's queue could be handed over. */
 	bool (*send_results)(struct thread *thread, struct lane *lane);
 	/* The same for the sums that go up. */
@@ -215,6 +229,12 @@ struct aggregator {
 	pthread_mutex_t secret_lock; /* taken for visitors only */
 	struct secret secret;
 	bool has_secret;
+	/* A request for counters; see stats.c. */
+	pthread_mutex_t stats_lock;
+	pthread_cond_t stats_done;
+	struct stats *stats; /* to be filled; NULL: nobody waits */
+	bool stats_good;
+	_Atomic bool stats_wanted;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -257,6 +277,8 @@ void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
 void parent_send_abort(struct thread *thread, struct lane *lane);
 /* All children have left: true when the parent knows. */
 bool parent_leave(struct thread *thread, struct lane *lane);
+/* The connection to a parent is closed; thread 0 may have been asking there. */
+void parent_hung_up(struct thread *thread, uint64_t link);
 void parent_refused(struct aggregator *aggregator, const struct udp_address *address);
 
 /* uplink.c: a lane's way up. */
@@ -283,7 +305,7 @@ struct comm *registry_find(struct aggregator *aggregator, uint16_t job,
 struct comm *registry_new(struct aggregator *aggregator, uint16_t job,
                           const struct wire_join *join);
 /* What all children can bear. */
-void registry_settle(struct comm *comm);
+void registry_settle(const struct aggregator *aggregator, struct comm *comm);
 /* All ranks are here: sizes are settled, lanes go to their threads. False: no memory. */
 bool registry_start(struct aggregator *aggregator, struct comm *comm);
 void registry_retire(struct aggregator *aggregator, struct comm *comm);
@@ -356,7 +378,19 @@ void datagrams_close(struct thread *thread);
 void datagrams_answer(struct thread *thread, void *packet, uint32_t bytes,
                       const struct udp_address *to);
 
+/* stats.c */
+void stats_open(struct aggregator *aggregator);
+void stats_close(struct aggregator *aggregator);
+/* Thread 0: fills what is wanted. */
+void stats_serve(struct aggregator *aggregator);
+void totals_read(struct aggregator *aggregator, struct totals *totals);
+/* Fragments that this child was the last to bring, here or in the kernel. */
+uint64_t lane_came_last(const struct lane *lane, unsigned child);
+
 /* describe.c */
+/* NULL: it is none. */
+const char *describe_verdict(unsigned verdict);
+const char *describe_drop(unsigned drop);
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size);
 
 static inline struct wire_header wire_answer(const struct comm *comm, const struct lane *lane,

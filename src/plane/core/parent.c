@@ -79,14 +79,14 @@ static void send_join(struct aggregator *aggregator, struct comm *comm, uint32_t
 		          .generation = comm->generation,
 		          .tree = comm->tree,
 		          .hops = (uint8_t)(comm->first.hops - 1),
-		          .height = height_of(comm) },
+		          .height = height_of(comm),
+		          .port = aggregator->port },
 	};
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < sizeof(packet.join))
+	if (bytes < sizeof(packet.join) || aggregator->carrier->reliable)
 		bytes = sizeof(packet.join);
-	parent->asked_at = aggregator->threads[0].now;
 	thread_answer(&aggregator->threads[0], &packet, WIRE_HEADER + bytes, &parent->address);
 }
 
@@ -102,6 +102,9 @@ static void ask_again(struct aggregator *aggregator, struct comm *comm)
 	    shorter[k / 3 % 7] < payload)
 		payload = shorter[k / 3 % 7];
 	parent->asks++;
+	parent->asked_at = aggregator->threads[0].now;
+	if (!aggregator->carrier->reach(&aggregator->threads[0], &parent->address))
+		return;
 	send_join(aggregator, comm, payload);
 }
 
@@ -111,7 +114,7 @@ void parent_ask(struct aggregator *aggregator, struct comm *comm)
 	uint32_t fits;
 	char address[64];
 
-	registry_settle(comm);
+	registry_settle(aggregator, comm);
 	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks), .asking = true };
 	hop_address(&comm->first.up[0], &parent->address);
 	if (getrandom(&parent->nonce, sizeof(parent->nonce), 0) != sizeof(parent->nonce)) {
@@ -120,6 +123,7 @@ void parent_ask(struct aggregator *aggregator, struct comm *comm)
 	}
 	fits = route_payload(&parent->address);
 	parent->full = comm->payload < fits ? comm->payload : fits;
+	parent->settled = aggregator->carrier->reliable ? parent->full : 0;
 	log_info("job %u: all children of communicator %u are in; asking the aggregator at %s",
 	         comm->job, comm->id, udp_text(&parent->address, address, sizeof(address)));
 	ask_again(aggregator, comm);
@@ -211,7 +215,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 	parent->present = welcome->present;
 	if (payload > parent->full)
 		payload = parent->full;
-	if (payload > parent->settled)
+	if (payload > parent->settled && !aggregator->carrier->reliable)
 		parent->settled = payload;
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
@@ -237,6 +241,28 @@ static void fail_lost(struct comm *comm, const char *why, uint64_t silent_ns)
 	              "the aggregator at %s is lost: %s, last heard of %.1f s ago",
 	              udp_text(&comm->parent.address, address, sizeof(address)), why,
 	              (double)silent_ns / 1e9);
+}
+
+void parent_hung_up(struct thread *thread, uint64_t link)
+{
+	struct aggregator *aggregator = thread->aggregator;
+
+	for (unsigned id = 1; id < thread->ids; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		if (lane && lane->dense->has_parent && lane->parent.link == link &&
+		    !atomic_load(&lane->comm->failed) && !lane->comm->parent.echoed)
+			fail_lost(lane->comm, "its connection is closed, so its process has ended",
+			          thread->now - lane->parent_heard_at);
+	}
+	for (unsigned id = 1; thread->index == 0 && id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+
+		if (comm && comm->parent.asking && comm->parent.address.link == link) {
+			comm->parent.closed = true;
+			comm->parent.address.link = 0;
+		}
+	}
 }
 
 void parent_check(struct thread *thread, struct lane *lane, uint64_t gap)

@@ -61,12 +61,19 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	return comm;
 }
 
+/* What a cell of the communicator takes of the aggregator's memory. */
+static uint64_t cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+{
+	return aggregator->xdp ? sizeof(struct xdp_cell) + xdp_room(aggregator->xdp)
+	                       : WIRE_HEADER + comm->payload;
+}
+
 void registry_retire(struct aggregator *aggregator, struct comm *comm)
 {
 	comm->retired = true;
 	if (!comm->running)
 		return;
-	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * (WIRE_HEADER + comm->payload);
+	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * cell_bytes(aggregator, comm);
 	for (unsigned lane = 0; lane < comm->lanes; lane++)
 		thread_post(&aggregator->threads[lane], comm->id, NULL);
 }
@@ -101,15 +108,23 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         interface);
 }
 
-/* What every child can bear is what all get. */
-void registry_settle(struct comm *comm)
+/*
+ * What every child can bear is what all get. Where the kernel sums, so much as
+ * it can sum: a longer fragment would be for user space.
+ */
+void registry_settle(const struct aggregator *aggregator, struct comm *comm)
 {
+	uint64_t limit = aggregator->options.pool_bytes;
+	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+
 	comm->payload = WIRE_PAYLOAD_MAX;
+	if (aggregator->xdp)
+		comm->payload = xdp_room(aggregator->xdp);
 	comm->lanes = THREADS_MAX;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
-	for (uint64_t left = comm->present; left; left &= left - 1) {
-		const struct wire_join *join = &comm->children[__builtin_ctzll(left)].join;
+	for (uint64_t c = comm->present; c; c &= c - 1) {
+		const struct wire_join *join = &comm->children[__builtin_ctzll(c)].join;
 		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
 
 		if (join->payload < comm->payload)
@@ -121,6 +136,9 @@ void registry_settle(struct comm *comm)
 		if (dead_after_ms < comm->dead_after_ms)
 			comm->dead_after_ms = dead_after_ms;
 	}
+	/* All of a tree have the same cells, so that nobody is ahead of anybody's window. */
+	if (limit && comm->pool_bytes > left)
+		comm->pool_bytes = left;
 	if (!comm->parent.joined)
 		return;
 	comm->payload = comm->parent.payload;
@@ -145,17 +163,16 @@ static void retire_older(struct aggregator *aggregator, const struct comm *comm)
 bool registry_start(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lanes[THREADS_MAX] = { NULL };
-	uint64_t cells, limit = aggregator->options.pool_bytes, left;
-	uint32_t stride;
+	uint64_t cells, limit = aggregator->options.pool_bytes, left, step;
 	char text[64];
 
-	registry_settle(comm);
+	registry_settle(aggregator, comm);
 	retire_older(aggregator, comm);
-	stride = WIRE_HEADER + comm->payload;
-	cells = comm->pool_bytes / comm->lanes / stride;
+	step = cell_bytes(aggregator, comm);
+	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
 	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
-	if (limit && cells > left / comm->lanes / stride)
-		cells = left / comm->lanes / stride;
+	if (limit && cells > left / comm->lanes / step)
+		cells = left / comm->lanes / step;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
@@ -182,7 +199,7 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 	for (unsigned i = 0; i < comm->lanes; i++)
 		thread_post(&aggregator->threads[i], comm->id, lanes[i]);
 	comm->running = true;
-	aggregator->pools += (uint64_t)comm->cells * comm->lanes * stride;
+	aggregator->pools += (uint64_t)comm->cells * comm->lanes * step;
 	log_info(
 		"job %u: communicator %u of %u ranks runs with %u children: %u lanes, %u fragments "
 		"of %u bytes each%s%s",
@@ -274,6 +291,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 {
 	struct thread *thread = &aggregator->threads[0];
 
+	stats_serve(aggregator);
 	if (aggregator->xdp && thread->now >= aggregator->look_at) {
 		aggregator->look_at = thread->now + LOOK_EVERY;
 		xdp_look(aggregator->xdp);

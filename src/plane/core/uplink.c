@@ -38,10 +38,13 @@ bool uplink_open(struct aggregator *aggregator, struct lane *lane)
 
 	lane->up.ring = calloc(lane->comm->cells, sizeof(*lane->up.ring));
 	lane->up.rtt_us = RTT_START_US;
+	lane->up.reliable = aggregator->carrier->reliable;
 	flight_init(&lane->flight);
 	lane->dense->has_parent = 1;
 	lane->parent = parent->address;
 	udp_set_port(&lane->parent, (uint16_t)(udp_port(&parent->address) + lane->index));
+	if (lane->index)
+		lane->parent.link = 0; /* a connection of its own, made by its thread */
 	open_group(aggregator, lane);
 	return lane->up.ring != NULL;
 }
@@ -207,6 +210,7 @@ void uplink_begin(struct thread *thread, struct lane *lane)
 	lane->next_up = *at;
 	*at = lane;
 	lane->parent_heard_at = thread->now;
+	thread->aggregator->carrier->reach(thread, &lane->parent);
 	/* The parent learns where this lane is. */
 	report(thread, lane, 0, 0, NULL, NULL);
 }
@@ -227,6 +231,7 @@ void uplink_tick(struct thread *thread, struct lane *lane)
 
 	if (every > HEARTBEAT_MAX / 1000)
 		every = HEARTBEAT_MAX / 1000;
+	thread->aggregator->carrier->reach(thread, &lane->parent);
 	/* Children that have left say nothing more; their sums may still be under way. */
 	if (!uplink_settle(lane->dense, &lane->pool))
 		atomic_fetch_or(&lane->comm->idle_lanes, 1u << lane->index);

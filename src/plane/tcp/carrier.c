@@ -105,7 +105,7 @@ static bool take_frame(struct thread *thread, struct connection *connection,
 	if (header->type == WIRE_BYE && !connection_detach(thread, connection))
 		return false;
 	if (!thread_take(thread, header, bytes, wire_parse_frame(header, bytes), &connection->peer))
-		return false;
+		return connection->upward; /* it may speak to a lane that is over here */
 	if (!connection->proven) {
 		connection->proven = true;
 		thread->streams->unproven--;
@@ -196,7 +196,10 @@ static void send_small(struct thread *thread, const void *packet, uint32_t bytes
 {
 	struct connection *connection = connection_find(thread, to->link);
 
-	if (connection && connection_add(connection, packet, bytes))
+	if (!connection)
+		return;
+	if (connection->upward ? upward_add(connection, packet, bytes)
+	                       : connection_add(connection, packet, bytes))
 		connection_mark(thread, connection);
 }
 
@@ -207,13 +210,6 @@ static void answer(struct thread *thread, void *packet, uint32_t bytes,
 		send_small(thread, packet, bytes, to);
 	else
 		datagrams_answer(thread, packet, bytes, to);
-}
-
-static bool send_sums(struct thread *thread, struct lane *lane)
-{
-	(void)thread;
-	(void)lane;
-	return true;
 }
 
 /* All leave together, at the end of what has come. */
@@ -240,6 +236,7 @@ static void forget(struct thread *thread, struct lane *lane)
 
 const struct carrier carrier_tcp = {
 	.plane = "tcp",
+	.reliable = true,
 	.open = streams_open,
 	.close = streams_close,
 	.fetch = fetch,
@@ -248,7 +245,8 @@ const struct carrier carrier_tcp = {
 	.rest = rest,
 	.send = send_small,
 	.answer = answer,
-	.send_sums = send_sums,
+	.reach = upward_reach,
+	.send_sums = upward_send_sums,
 	.send_results = send_results,
 	.forget = forget,
 	.tick = connections_tick,

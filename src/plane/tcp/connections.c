@@ -45,9 +45,12 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 {
 	struct connections *streams = thread->streams;
 	unsigned rank;
-	struct lane *lane =
-		why && connection->proven ? lane_of(thread, connection->link, &rank) : NULL;
+	struct lane *lane = why && connection->proven && !connection->upward
+	                            ? lane_of(thread, connection->link, &rank)
+	                            : NULL;
 
+	if (why && connection->upward)
+		parent_hung_up(thread, connection->link);
 	if (lane && !(lane->comm->gone & dense_bit(rank)) && !atomic_load(&lane->comm->failed))
 		registry_fail_silent(lane->comm, rank, why, thread->now - lane->heard_at[rank]);
 	for (struct connection **at = &streams->dirty; *at; at = &(*at)->next_dirty) {
@@ -60,6 +63,7 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 	streams->n--;
 	streams->unproven -= !connection->proven;
 	close(connection->fd);
+	free(connection->out);
 	free(connection);
 }
 
@@ -80,15 +84,16 @@ static bool close_unproven(struct thread *thread)
 	return oldest != NULL;
 }
 
-static void add(struct thread *thread, int fd, const struct udp_address *peer)
+struct connection *connection_new(struct thread *thread, int fd, const struct udp_address *peer)
 {
 	struct connections *streams = thread->streams;
-	struct connection *connection = calloc(1, sizeof(*connection));
+	struct connection *connection =
+		streams->n < CONNECTIONS_MAX ? calloc(1, sizeof(*connection)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN };
 
 	if (!connection) {
 		close(fd);
-		return;
+		return NULL;
 	}
 	do /* there is a free place */
 		connection->link = ++streams->serial;
@@ -101,11 +106,12 @@ static void add(struct thread *thread, int fd, const struct udp_address *peer)
 	if (epoll_ctl(streams->epoll, EPOLL_CTL_ADD, fd, &event)) {
 		close(fd);
 		free(connection);
-		return;
+		return NULL;
 	}
 	streams->table[place_of(connection->link)] = connection;
 	streams->n++;
 	streams->unproven++;
+	return connection;
 }
 
 static void listen_again(struct connections *streams, bool listens)
@@ -137,8 +143,24 @@ void connections_accept(struct thread *thread)
 		    !close_unproven(thread))
 			close(fd);
 		else
-			add(thread, fd, &peer);
+			connection_new(thread, fd, &peer);
 	}
+}
+
+/* Is there still a lane, or a communicator that asks, for this connection to a parent? */
+static bool has_owner(const struct thread *thread, uint64_t link)
+{
+	for (unsigned id = 1; id < thread->ids; id++)
+		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent &&
+		    thread->lanes[id]->parent.link == link)
+			return true;
+	for (unsigned id = 1; thread->index == 0 && id < COMMS_MAX; id++) {
+		const struct comm *comm = thread->aggregator->comms[id];
+
+		if (comm && comm->parent.asking && comm->parent.address.link == link)
+			return true;
+	}
+	return false;
 }
 
 void connections_tick(struct thread *thread)
@@ -154,7 +176,8 @@ void connections_tick(struct thread *thread)
 		left -= one != NULL;
 		/* How long a member may be silent is for the registry to say. */
 		if (one && thread->now > one->heard_at + SILENT_NS &&
-		    !lane_of(thread, one->link, &rank))
+		    !(one->upward ? has_owner(thread, one->link)
+		                  : lane_of(thread, one->link, &rank) != NULL))
 			connection_close(thread, one, NULL);
 	}
 }

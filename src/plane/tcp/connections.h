@@ -29,6 +29,7 @@ struct connection {
 	int fd;
 	struct udp_address peer;
 	bool proven;       /* it has shown a cookie */
+	bool upward;       /* to a parent, opened by us */
 	uint64_t heard_at; /* when something last came that was let in, or it was opened */
 	bool blocked;      /* its socket is full: it waits for EPOLLOUT */
 	/* Whose results it carries, and how much of the first of them has left. */
@@ -39,6 +40,9 @@ struct connection {
 	uint32_t small_at, small_end;
 	bool dirty;
 	struct connection *next_dirty;
+	/* Upward: sums and reports, in their order. */
+	uint8_t *out;
+	uint32_t out_at, out_end;
 	struct tcp_tail tail;
 	uint8_t small[SMALL_BYTES];
 };
@@ -64,6 +68,17 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 void connections_tick(struct thread *thread);
 /* Tells epoll what to wait for. */
 void connection_watch(struct thread *thread, struct connection *connection, bool blocked);
+
+/* upward.c: connections to parents. */
+bool upward_reach(struct thread *thread, struct udp_address *parent);
+bool upward_send_sums(struct thread *thread, struct lane *lane);
+/* Queues a packet behind the sums, sealed. False: no room. */
+bool upward_add(struct connection *connection, const void *packet, uint32_t bytes);
+/* Sends what its socket takes; may close it. */
+void upward_flush(struct thread *thread, struct connection *connection);
+
+/* NULL: no memory, or no room; the descriptor is closed then. */
+struct connection *connection_new(struct thread *thread, int fd, const struct udp_address *peer);
 
 /* send.c */
 /* It has, or may have, something to send. */

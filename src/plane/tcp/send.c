@@ -60,9 +60,9 @@ static uint8_t *entry_packet(const struct lane *lane, const struct result_entry 
 	return dense_packet(&lane->pool, dense_index(lane->dense, entry->position));
 }
 
-static bool is_for(const struct result_entry *entry, unsigned child)
+static bool is_for(const struct lane *lane, const struct result_entry *entry, unsigned child)
 {
-	return entry->to == WIRE_ALL || entry->to == child;
+	return dense_expected(lane->dense, entry->to) & dense_bit(child);
 }
 
 /* Small packets leave between results only, so none of them has begun to leave. */
@@ -165,7 +165,7 @@ static void batch_fill(struct batch *batch, struct connection *connection, const
 	for (; at != end && batch->n < VECTORS && batch->bytes < SEND_BYTES; at++) {
 		const struct result_entry *entry = entry_at(lane, at);
 
-		if (is_for(entry, connection->child))
+		if (is_for(lane, entry, connection->child))
 			batch_add(batch, entry_packet(lane, entry), entry->bytes);
 	}
 }
@@ -197,7 +197,7 @@ static void consume(struct thread *thread, struct connection *connection, struct
 	for (; head && *head != lane->head; ++*head) {
 		const struct result_entry *entry = entry_at(lane, *head);
 
-		if (!is_for(entry, connection->child))
+		if (!is_for(lane, entry, connection->child))
 			continue;
 		if (sent < entry->bytes)
 			break;
@@ -212,6 +212,10 @@ void connection_flush(struct thread *thread, struct connection *connection)
 	struct lane *lane = lane_of(thread, connection);
 	struct batch batch;
 
+	if (connection->upward) {
+		upward_flush(thread, connection);
+		return;
+	}
 	if (connection->under_way && !lane) {
 		/* Its other end has left the lane, or another connection has taken its place. */
 		connection_close(thread, connection, NULL);
@@ -248,6 +252,8 @@ void connections_flush(struct thread *thread)
 
 		if (lane && lane->head != lane->tail)
 			spread_results(thread, lane);
+		if (lane && lane->up.head != lane->up.tail)
+			upward_send_sums(thread, lane);
 	}
 	while (streams->dirty) {
 		struct connection *connection = streams->dirty;

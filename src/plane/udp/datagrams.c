@@ -215,6 +215,13 @@ static void rest(struct thread *thread)
 		drain_errors(thread);
 }
 
+static bool reach(struct thread *thread, struct udp_address *parent)
+{
+	(void)thread;
+	(void)parent;
+	return true; /* who is there shows when he answers */
+}
+
 static void forget(struct thread *thread, struct lane *lane)
 {
 	(void)lane;
@@ -236,6 +243,7 @@ const struct carrier carrier_udp = {
 	.rest = rest,
 	.send = send_small,
 	.answer = datagrams_answer,
+	.reach = reach,
 	.send_sums = sums_send_udp,
 	.send_results = results_send_udp,
 	.forget = forget,

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where trib plan has its hosts from. */
+#include "base/status.h"
+#include "cli/plan.h"
+#include "plan/draw.h"
+#include "plan/hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX (16u << 20)
+
+static trib_status no_memory(unsigned n)
+{
+	return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u hosts", n);
+}
+
+/* All of a file, or of the standard input for "-", with a 0 behind it. */
+static trib_status text_read(const char *path, char **text)
+{
+	FILE *file = strcmp(path, "-") ? fopen(path, "r") : stdin;
+	size_t used = 0, got;
+	trib_status status = TRIB_OK;
+
+	*text = NULL;
+	if (!file)
+		return status_fail_errno("%s", path);
+	do {
+		char *more = realloc(*text, used + 65536 + 1);
+
+		if (!more) {
+			status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for it", path);
+			break;
+		}
+		*text = more;
+		used += got = fread(more + used, 1, 65536, file);
+		more[used] = 0;
+		if (used > TEXT_MAX)
+			status = status_fail(TRIB_ERR_CONFIG, "%s has more than %u MB", path,
+			                     TEXT_MAX >> 20);
+	} while (got && status == TRIB_OK);
+	if (status == TRIB_OK && ferror(file))
+		status = status_fail_errno("%s", path);
+	/* Text ends at a 0; what is behind one would be left out without a word. */
+	if (status == TRIB_OK && strlen(*text) != used)
+		status = status_fail(TRIB_ERR_CONFIG, "%s is not a text", path);
+	if (file != stdin)
+		fclose(file);
+	return status;
+}
+
+static unsigned lines_count(const char *text)
+{
+	unsigned n = 1;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n < PLAN_HOSTS_MAX ? n : PLAN_HOSTS_MAX;
+}
+
+trib_status cluster_read(const char *path, struct plan_cluster *cluster)
+{
+	char *text, why[512];
+	uint32_t *order;
+	unsigned most;
+	trib_status status = text_read(path, &text);
+
+	*cluster = (struct plan_cluster){ .text = text };
+	if (status != TRIB_OK)
+		return status;
+	most = lines_count(text);
+	order = calloc(most, sizeof(*order));
+	cluster->hosts = calloc(most, sizeof(*cluster->hosts));
+	if (!order || !cluster->hosts)
+		status = no_memory(most);
+	else if ((status = hosts_parse(text, cluster->hosts, most, order, &cluster->n)) !=
+	         TRIB_OK) {
+		snprintf(why, sizeof(why), "%s", trib_last_error());
+		status_fail(status, "%s: %s", path, why);
+	}
+	free(order);
+	return status;
+}
+
+trib_status cluster_draw(uint64_t seed, unsigned n, struct plan_cluster *cluster)
+{
+	*cluster = (struct plan_cluster){ .n = n };
+	cluster->hosts = calloc(n, sizeof(*cluster->hosts));
+	cluster->text = calloc(n, 2 * (size_t)DRAW_NAME);
+	if (!cluster->hosts || !cluster->text)
+		return no_memory(n);
+	draw_cluster(seed, n, cluster->hosts, cluster->text);
+	return TRIB_OK;
+}
+
+void cluster_free(struct plan_cluster *cluster)
+{
+	free(cluster->hosts);
+	free(cluster->text);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections to parents. A sum may be emptied again for a higher scale while
+ * a part of it has left, so sums are copied before they leave; the buffer
+ * stays in the cache, and the socket would copy them anyway.
+ */
+#include "plane/tcp/connections.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OUT_BYTES (256u << 10)
+
+bool upward_reach(struct thread *thread, struct udp_address *parent)
+{
+	struct connection *connection = connection_find(thread, parent->link);
+	int fd;
+
+	if (connection)
+		return true;
+	parent->link = 0;
+	fd = tcp_begin(parent);
+	connection = fd < 0 ? NULL : connection_new(thread, fd, parent);
+	if (!connection)
+		return false;
+	connection->upward = true;
+	connection->proven = true;
+	thread->streams->unproven--;
+	connection->out = malloc(OUT_BYTES);
+	if (!connection->out) {
+		connection_close(thread, connection, NULL);
+		return false;
+	}
+	parent->link = connection->link;
+	return true;
+}
+
+/* Room for so many bytes at the end of what waits, or NULL. */
+static uint8_t *out_room(struct connection *connection, uint32_t bytes)
+{
+	if (connection->out_at == connection->out_end)
+		connection->out_at = connection->out_end = 0;
+	if (bytes > OUT_BYTES - connection->out_end && connection->out_at >= OUT_BYTES / 2) {
+		connection->out_end -= connection->out_at;
+		memmove(connection->out, connection->out + connection->out_at, connection->out_end);
+		connection->out_at = 0;
+	}
+	return bytes <= OUT_BYTES - connection->out_end ? connection->out + connection->out_end
+	                                                : NULL;
+}
+
+bool upward_add(struct connection *connection, const void *packet, uint32_t bytes)
+{
+	uint8_t *to = out_room(connection, bytes);
+	struct wire_header header;
+
+	if (!to)
+		return false;
+	memcpy(&header, packet, WIRE_HEADER);
+	wire_seal_frame(&header, bytes);
+	memcpy(to, &header, WIRE_HEADER);
+	memcpy(to + WIRE_HEADER, (const uint8_t *)packet + WIRE_HEADER, bytes - WIRE_HEADER);
+	connection->out_end += bytes;
+	return true;
+}
+
+bool upward_send_sums(struct thread *thread, struct lane *lane)
+{
+	struct connection *connection = connection_find(thread, lane->parent.link);
+	const uint32_t most = WIRE_HEADER + lane->dense->payload;
+	struct dense_cell *cell;
+
+	while (connection && out_room(connection, most) &&
+	       (cell = uplink_pop(&lane->up, lane->dense, &lane->pool))) {
+		uint8_t *packet =
+			dense_packet(&lane->pool, dense_index(lane->dense, cell->position));
+
+		sum_head(lane, cell, packet);
+		upward_add(connection, packet, WIRE_HEADER + cell->bytes);
+		uplink_raise(&lane->up, lane->dense, cell, (uint32_t)(thread->now / 1000));
+		thread->counters.raised++;
+		connection_mark(thread, connection);
+	}
+	return connection && lane->up.head == lane->up.tail;
+}
+
+/* The lane whose sums it carries, or NULL. */
+static struct lane *lane_below(const struct thread *thread, const struct connection *connection)
+{
+	for (unsigned id = 1; id < thread->ids; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		if (lane && lane->dense->has_parent && lane->parent.link == connection->link)
+			return lane;
+	}
+	return NULL;
+}
+
+void upward_flush(struct thread *thread, struct connection *connection)
+{
+	struct lane *lane = lane_below(thread, connection);
+
+	for (;;) {
+		struct iovec vector = { connection->out + connection->out_at,
+			                connection->out_end - connection->out_at };
+		int64_t sent = vector.iov_len ? tcp_send(connection->fd, &vector, 1) : 0;
+
+		if (sent < 0) {
+			connection_close(thread, connection, CONNECTION_CLOSED);
+			return;
+		}
+		connection->out_at += (uint32_t)sent;
+		if ((size_t)sent < vector.iov_len) {
+			connection_watch(thread, connection, true);
+			return;
+		}
+		if (!lane || lane->up.head == lane->up.tail)
+			break;
+		upward_send_sums(thread, lane);
+	}
+	connection_watch(thread, connection, false);
+}

@@ -1,0 +1,203 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Trees of aggregators: exact with every fault, the bits of one star, and deaths at every place of the
+# tree named to all: test_tree.sh PATH_TO_TRIB. On the plane that TRIB_PLANE names.
+. "$(dirname "$0")/lib.sh"
+need_clusters "$@"
+start "$@"
+export TRIB_COOKIE=7ee5
+name=tt$$
+declare -A tribds=()
+pids=()
+
+# tribd_on HOST...: an aggregator on each; its output goes to $work/tribd.HOST.
+tribd_on() {
+	local host
+	for host; do
+		: >"$work/tribd.$host"
+		"$trib" net exec --name "$cluster" "$host" -- "$tribd" --listen "$(address "$host"):7700" >"$work/tribd.$host" 2>&1 &
+		tribds[$host]=$!
+	done
+	for host; do
+		wait_for 10 grep -q 'ready on' "$work/tribd.$host" || { cat "$work/tribd.$host"; exit 1; }
+	done
+}
+
+end_tribds() { # they write their counters
+	local host
+	for host in "${!tribds[@]}"; do
+		kill -TERM "${tribds[$host]}"
+		wait "${tribds[$host]}"
+	done 2>/dev/null
+	tribds=()
+}
+
+at_host() { echo "$(address "$1"):7700"; }
+
+# tree_of SHAPE: names of servers become their addresses.
+tree_of() {
+	local text=$1 host
+	for host in s1 s2 s3 s4; do
+		text=${text//$host/$(at_host $host)}
+	done
+	echo "$text"
+}
+
+# tree_right WHAT SHAPE N WORKER_ARG...
+tree_right() {
+	local what=$1 shape=$2 n=$3
+	shift 3
+	# shellcheck disable=SC2086  # options of trib run, if any
+	TRIB_TREES=$(tree_of "$shape") go -n "$n" --net "$cluster" --aggregator "$(at_host s1)" \
+		--timeout 30 ${run_options:-} -- "$worker" "$@"
+	check "$what: exact on all ranks" right "$n"
+}
+
+two='s1(s2(0-2),s3(3-5))'
+three='s1(s2(0,2),s3(s4(1,4),3),5)'
+mixed=(--rounds 60 --seed 7 --max 30000)
+
+# --- without faults: a star says what the bits have to be
+up $name --hosts 6 --servers 4 --link 200mbit || skip "no cluster: $(cat "$work/up")"
+tribd_on s1 s2 s3 s4
+tree_right "a star" 's1(0-5)' 6 "${mixed[@]}" --split
+digests "$out" >"$work/expected"
+tree_right "two levels" "$two" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+tree_right "three levels" "$three" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+run_options='--lanes 2 --pool 100K' tree_right "two lanes, a small pool" "$three" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+TRIB_MULTICAST=off tree_right "no multicast to workers" "$three" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+end_tribds
+check "sums went up from s2" test "$(counter raised "$work/tribd.s2")" -gt 500
+check "results came down to s4" test "$(counter lowered "$work/tribd.s4")" -gt 500
+down
+
+# --- every fault
+all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
+up $name --hosts 6 --servers 4 --link 200mbit "${all[@]}" --seed 3 ||
+	skip "no faults here: $(cat "$work/up")"
+tribd_on s1 s2 s3 s4
+tree_right "all faults, two levels" "$two" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+tree_right "all faults, three levels" "$three" 6 "${mixed[@]}" --split
+check "... bitwise as in a star" same_digests "$work/expected"
+for only in reduce reduce_scatter broadcast; do
+	run_options='--pool 100K' tree_right "all faults, $only, a small pool" "$three" 6 \
+		--only $only --rounds 30 --seed 112 --max 30000
+done
+[ "${TRIB_PLANE:-udp}" = tcp ] || check "$(faults lost) packets lost" test "$(faults lost)" -gt 1000
+end_tribds
+down
+
+# --- deaths. Workers run one by one, so that each can be looked at.
+export TRIB_SIZE=6 TRIB_TIMEOUT=5
+up $name --hosts 6 --servers 4 --link 200mbit
+endless=(--rounds 1000000 --max 100000)
+
+workers() { # SHAPE RANKS WORKER_ARG...
+	local shape=$1 ranks=$2 rank tree
+	shift 2
+	tree=$(tree_of "$shape")
+	rm -f "$work"/rank.* "$work"/mark.*
+	pids=()
+	for rank in $ranks; do
+		TRIB_RANK=$rank TRIB_TREES=$tree "$trib" net exec --name "$cluster" "h$((rank + 1))" -- \
+			"$worker" --mark "$work/mark" --linger 2 "$@" >"$work/rank.$rank" 2>&1 &
+		pids[rank]=$!
+	done
+}
+
+all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = 6 ]; }
+all_said() {
+	local rank
+	for rank in $1; do
+		grep -q ' error ' "$work/rank.$rank" || return 1
+	done
+}
+
+errors() { # WHAT RANKS STATUS WORDS
+	local what=$1 ranks=$2 status=$3 words=$4 rank
+	wait_for 15 all_said "$ranks"
+	for rank in $ranks; do
+		check "$what: rank $rank has \"$status\" that says \"$words\"" \
+			grep -Eq "error ($status)[a-z ]* after .*$words" "$work/rank.$rank" || cat "$work/rank.$rank"
+	done
+}
+
+end() {
+	local pid
+	for pid; do
+		kill -KILL "$pid"
+		wait "$pid"
+	done 2>/dev/null
+}
+
+begin() { # WHAT
+	tribd_on s1 s2 s3 s4
+	workers "$three" "0 1 2 3 4 5" "${endless[@]}"
+	check "$1: all ranks are in mid-round" wait_for 20 all_marked || { tail "$work"/rank.* "$work"/tribd.*; exit 1; }
+}
+
+finish_all() {
+	end "${pids[@]}" "${tribds[@]}"
+	tribds=()
+}
+
+begin "a worker two levels down is killed"
+end "${pids[4]}"
+errors "a worker two levels down is killed" "0 1 2 3 5" peer "rank 4"
+finish_all
+
+begin "a leaf is killed"
+end "${tribds[s4]}"
+errors "a leaf is killed" "0 1 2 3 4 5" aggregator "aggregator at $(at_host s4)"
+finish_all
+
+begin "the middle of the tree is killed"
+end "${tribds[s3]}"
+errors "the middle of the tree is killed" "0 1 2 3 4 5" aggregator "aggregator at $(at_host s3)"
+finish_all
+
+begin "the root is killed"
+end "${tribds[s1]}"
+errors "the root is killed" "0 1 2 3 4 5" aggregator "aggregator at $(at_host s1)"
+finish_all
+
+begin "a leaf hangs"
+kill -STOP "${tribds[s4]}"
+errors "a leaf hangs" "0 1 2 3 4 5" "aggregator|timeout" "aggregator at $(at_host s4)|rank.* 1"
+kill -CONT "${tribds[s4]}"
+finish_all
+
+# --- ranks call different things, in different subtrees
+tribd_on s1 s2 s3 s4
+workers "$three" "0 1 2 3 4" "${endless[@]}" --only allreduce --seed 1
+first=("${pids[@]}")
+TRIB_RANK=5 TRIB_TREES=$(tree_of "$three") "$trib" net exec --name "$cluster" h6 -- \
+	"$worker" --only allreduce --seed 2 --linger 2 >"$work/rank.5" 2>&1 &
+pids=("${first[@]}" $!)
+errors "ranks call different things" "0 1 2 3 4 5" mismatch "(rank|ranks) [0-5].*(rank|ranks) [0-5]"
+finish_all
+
+# --- who is not there
+tribd_on s2 s3 s4
+workers "$three" "0 1 2 3 4 5" "${endless[@]}"
+errors "no root" "0 2" aggregator "aggregator at $(at_host s1)"
+errors "no root, two levels up" "1 4" aggregator "aggregator at $(at_host s1)"
+finish_all
+tribd_on s1 s2 s3 s4
+workers "$three" "0 1 2 3 5" "${endless[@]}"
+errors "a rank never comes" "0 1 2 3 5" timeout "rank [0-5, ]*4[0-5, ]* of 6 did not join"
+finish_all
+
+# --- trees that cannot be
+tribd_on s1 s2 s3 s4
+workers "$two" "3 4" "${endless[@]}"
+sleep 0.5
+TRIB_RANK=5 TRIB_TREES=$(tree_of 's1(s2(0-1),s3(2-5))') on h6 -- "$worker" --rounds 1 >"$work/rank.5" 2>&1
+check "another tree is refused: $(cut -c 1-300 "$work/rank.5")" grep -q "refused.*ranks 2-5 come together here" "$work/rank.5"
+finish_all
+done_checking
