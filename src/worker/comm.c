@@ -63,7 +63,7 @@ void comm_list_ranks(uint64_t mask, char *out, size_t size)
 			                         rank);
 }
 
-static void comm_free(struct trib_comm *comm)
+void comm_free(struct trib_comm *comm)
 {
 	trunks_close(comm);
 	while (comm->ledgers)
@@ -80,7 +80,7 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	trib_status status;
 
 	comm->keeps = true; /* before any lane is there to read it */
-	status = recover_trees(comm, false, deadline);
+	status = recover_trees(comm, true, deadline);
 	comm->opened = true;
 	return status == TRIB_OK && comm->config.size > 1 ? keeper_start(comm) : status;
 }
@@ -92,10 +92,9 @@ static trib_status comm_start(struct trib_comm *comm)
 
 	if (comm->config.size == 1 && !comm->config.controller.length)
 		return TRIB_OK; /* alone */
-	do {
+	while (!comm->nonce)
 		if (getrandom(&comm->nonce, sizeof(comm->nonce), 0) != sizeof(comm->nonce))
 			return status_fail_errno("no random numbers");
-	} while (!comm->nonce);
 	if (comm->config.controller.length)
 		return open_with_controller(comm, deadline);
 	status = trunks_plan(comm);
@@ -108,7 +107,15 @@ static trib_status comm_start(struct trib_comm *comm)
 	return open_with_controller(comm, deadline);
 }
 
-trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
+uint64_t comm_key(const struct comm_config *config)
+{
+	uint64_t key = config->key ^ config->epoch * 0xff51afd7ed558ccdull;
+
+	return config->epoch ? (key ^ key >> 33) * 0xc4ceb9fe1a85ec53ull : key;
+}
+
+trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,
+                      struct trib_comm **out)
 {
 	struct trib_comm *comm = calloc(1, sizeof(*comm));
 	pthread_condattr_t attributes;
@@ -120,8 +127,10 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}
 	comm->config = *config;
-	comm->config.seat = config->rank;
-	comm->config.seats = config->size;
+	if (before) { /* the controller knows us, and may know of the others already */
+		comm->nonce = before->nonce;
+		comm->lost = before->lost;
+	}
 	comm->ledgers_end = &comm->ledgers;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_mutex_init(&comm->posting, NULL);
@@ -154,7 +163,7 @@ trib_status trib_init(trib_comm **comm, const trib_options *options)
 		return status;
 	snprintf(prefix, sizeof(prefix), "tributary: rank %d", config.rank);
 	log_set_prefix(prefix);
-	return comm_open(&config, comm);
+	return comm_open(&config, NULL, comm);
 }
 
 /* False: the deadline passed first. */
@@ -190,15 +199,13 @@ static void wait_needed(struct trib_comm *comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-trib_status trib_finalize(trib_comm *comm)
+trib_status comm_close(struct trib_comm *comm)
 {
 	trib_status status = TRIB_OK;
 	struct timespec until;
 	unsigned left;
 	bool was_well;
 
-	if (!comm)
-		return TRIB_OK;
 	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
 	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
 	was_well = comm->failed == TRIB_OK;
@@ -218,6 +225,18 @@ trib_status trib_finalize(trib_comm *comm)
 		status = status_fail(TRIB_ERR_TIMEOUT,
 		                     "trib_finalize: %u requests have not ended after %.1f s", left,
 		                     comm->config.timeout_s);
+	return status;
+}
+
+trib_status trib_finalize(trib_comm *comm)
+{
+	trib_status status;
+
+	if (!comm)
+		return TRIB_OK;
+	status = comm_close(comm);
+	if (comm->config.controller.length && !comm->config.key)
+		comm_tell_controller_bye(comm);
 	comm_free(comm);
 	return status;
 }

@@ -26,12 +26,13 @@ struct comm_config {
 	struct udp_address aggregator; /* of the one star, where there are no trees */
 	struct forest *trees;          /* the communicator's own; NULL: that star */
 	struct udp_address controller; /* where trees come from; length 0: there is none */
-	int seat, seats;               /* rank and size as the controller is told them */
+	int seat, seats;               /* rank and size as the process was started; -1: any */
 	int rank, size;
 	uint16_t job;
 	uint64_t cookie;
 	uint64_t key;        /* names the communicator within the job */
 	uint32_t generation; /* of the plan that the trees are from */
+	uint32_t epoch; /* the generation that this communicator began with; 0: no controller */
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes, mtu;
@@ -137,7 +138,7 @@ struct trib_comm {
 	bool keeps;                     /* ledgers */
 	bool opened;                    /* users have it: rank and size stay */
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
-	uint64_t lost;                  /* seats that are known to be dead */
+	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
 	pthread_t keeper;
 	bool keeper_runs;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
@@ -195,13 +196,15 @@ const char *trunk_name(const struct trunk *trunk, char *out, size_t size);
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
 
 /*
- * plan.c: asks the controller for trees until it gives some: trees, generation,
- * planned_rank and planned_size are set. `broken`: those of now do not serve.
+ * plan.c: asks the controller for trees of another generation than those of now,
+ * until it gives some: trees, generation, planned_rank and planned_size are set.
  */
-trib_status comm_ask_plan(struct trib_comm *comm, bool broken, uint64_t deadline);
+trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
+/* Tells it that this process will not ask again. */
+void comm_tell_controller_bye(const struct trib_comm *comm);
 
-/* recover.c: trees that serve, whatever is lost meanwhile. `broken` as for comm_ask_plan. */
-trib_status recover_trees(struct trib_comm *comm, bool broken, uint64_t deadline);
+/* recover.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
+trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline);
 trib_status keeper_start(struct trib_comm *comm);
 void keeper_stop(struct trib_comm *comm);
 
@@ -209,8 +212,17 @@ void keeper_stop(struct trib_comm *comm);
 /* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
 void comm_leave(struct trib_comm *comm);
 
-/* comm.c; takes over the trees of the configuration, also where it fails. */
-trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
+/*
+ * comm.c; takes over the trees of the configuration, also where it fails. `before`:
+ * what it takes the place of, and may be NULL.
+ */
+trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,
+                      struct trib_comm **out);
+/* Waits for requests in flight, leaves the trees; all but the memory is gone then. */
+trib_status comm_close(struct trib_comm *comm);
+void comm_free(struct trib_comm *comm);
+/* The key as aggregators are told it: ranks of unlike epochs do not meet. */
+uint64_t comm_key(const struct comm_config *config);
 /*
  * Fails the communicator, once; later calls change nothing. Where it has a
  * controller, the loss of an aggregator is no failure: the keeper is woken.

@@ -167,6 +167,10 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	if (config->size > (int)WIRE_CHILDREN_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%d ranks: one aggregator takes at most %u",
 		                   config->size, WIRE_CHILDREN_MAX);
+	config->seat = config->rank;
+	config->seats = config->size;
+	if (config->controller.length && !options.has_rank && !setting_text(SETTING_RANK, NULL))
+		config->seat = -1; /* whichever is free */
 	config->job = (uint16_t)job;
 	config->lanes = (unsigned)lanes;
 	config->mtu = (unsigned)mtu;

@@ -66,7 +66,7 @@ static void ask(struct asking *asking, uint32_t payload)
 		            .cookie = config->cookie,
 		            .job = config->job,
 		            .child = (uint8_t)config->rank },
-		.join = { .key = config->key,
+		.join = { .key = comm_key(config),
 		          .pool_bytes = config->pool_bytes,
 		          /* In other trees it is asked anew, perhaps of the same ones. */
 		          .nonce = asking->comm->nonce + config->generation,

@@ -163,6 +163,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	case WIRE_ABORT: {
 		const struct wire_abort *abort = wire_payload(header);
 
+		if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
+			atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
 		comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
 		break;
 	}

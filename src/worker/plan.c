@@ -32,7 +32,7 @@ union plan_packet {
 	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
 };
 
-static void ask(struct trib_comm *comm, int fd, bool broken)
+static void ask(struct trib_comm *comm, int fd)
 {
 	const struct comm_config *config = &comm->config;
 	union plan_packet packet = { .header = { .type = WIRE_JOIN,
@@ -43,14 +43,14 @@ static void ask(struct trib_comm *comm, int fd, bool broken)
 	packet.join = (struct wire_join){ .key = config->key,
 		                          .pool_bytes = config->pool_bytes,
 		                          .nonce = comm->nonce,
-		                          .covers = comm->lost,
+		                          .covers = atomic_load(&comm->lost),
 		                          .rank = (uint32_t)config->seat,
 		                          .size = (uint32_t)config->seats,
 		                          .payload = WIRE_PAYLOAD_MIN,
 		                          .lanes = config->lanes,
 		                          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		                          .pid = (uint32_t)getpid(),
-		                          .generation = broken ? config->generation : 0 };
+		                          .generation = config->generation };
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	wire_seal(&packet, ASK_BYTES);
 	if (send(fd, &packet, ASK_BYTES, 0) < 0)
@@ -93,7 +93,7 @@ static trib_status take_plan(struct trib_comm *comm, const union plan_packet *pa
 }
 
 /* One answer, if there is one; TRIB_IN_PROGRESS: none that decides. */
-static trib_status hear(struct trib_comm *comm, int fd, bool broken, uint64_t *present)
+static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
 {
 	const struct comm_config *config = &comm->config;
 	union plan_packet packet;
@@ -101,21 +101,19 @@ static trib_status hear(struct trib_comm *comm, int fd, bool broken, uint64_t *p
 
 	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
 	    packet.header.type != WIRE_WELCOME || packet.header.cookie != config->cookie ||
-	    packet.header.job != config->job || packet.header.child != config->seat)
+	    packet.header.job != config->job || packet.header.child != (uint8_t)config->seat)
 		return TRIB_IN_PROGRESS;
 	*present = packet.welcome.present;
 	if (packet.welcome.verdict == WIRE_REFUSED)
 		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
 		                   config->seat, packet.welcome.text);
-	/* The plan that is broken may be told once more by an answer that was on its way. */
-	if (packet.welcome.verdict != WIRE_PLAN ||
-	    (broken && packet.welcome.generation <= config->generation))
+	/* A plan that we have had may be told once more by an answer that was on its way. */
+	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
 		return TRIB_IN_PROGRESS;
 	return take_plan(comm, &packet);
 }
 
-static trib_status hear_until(struct trib_comm *comm, int fd, bool broken, uint64_t until,
-                              uint64_t *present)
+static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, uint64_t *present)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	trib_status status = TRIB_IN_PROGRESS;
@@ -125,7 +123,7 @@ static trib_status hear_until(struct trib_comm *comm, int fd, bool broken, uint6
 
 		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
 			break;
-		status = hear(comm, fd, broken, present);
+		status = hear(comm, fd, present);
 		if (wait.revents & (POLLERR | POLLHUP)) { /* nobody is there, as of now */
 			struct timespec nap = clock_span(ASK_EVERY_MS * 1000000ull);
 
@@ -154,7 +152,7 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 	                   all & ~present ? "it waits for rank " : "it has no plan", ranks);
 }
 
-trib_status comm_ask_plan(struct trib_comm *comm, bool broken, uint64_t deadline)
+trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
 	uint64_t present = UINT64_MAX;
@@ -167,12 +165,30 @@ trib_status comm_ask_plan(struct trib_comm *comm, bool broken, uint64_t deadline
 		return status;
 	do {
 		/* Others may not know yet that these trees are given up. */
-		if (broken)
-			comm_tell_hurt(comm);
-		ask(comm, fd, broken);
-		status = hear_until(comm, fd, broken, clock_now() + ASK_EVERY_MS * 1000000ull,
-		                    &present);
+		comm_tell_hurt(comm);
+		ask(comm, fd);
+		status = hear_until(comm, fd, clock_now() + ASK_EVERY_MS * 1000000ull, &present);
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
 	close(fd);
 	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
+}
+
+/* Once, and without an answer: if it is lost, the controller waits for us a while. */
+void comm_tell_controller_bye(const struct trib_comm *comm)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_header bye = { .type = WIRE_BYE,
+		                   .cookie = comm->config.cookie,
+		                   .job = comm->config.job,
+		                   .child = (uint8_t)comm->config.seat,
+		                   .pos = comm->nonce & WIRE_POSITION_MASK };
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, &comm->config.controller, &options, &fd, &gso) != TRIB_OK)
+		return;
+	wire_seal(&bye, sizeof(bye));
+	if (send(fd, &bye, sizeof(bye), 0) < 0)
+		log_debug("good-bye to the controller: %s", strerror(errno));
+	close(fd);
 }

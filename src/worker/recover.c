@@ -463,30 +463,32 @@ static trib_status open_trees(struct trib_comm *comm, uint64_t deadline)
 	return status == TRIB_ERR_TIMEOUT || status == TRIB_ERR_PEER ? TRIB_ERR_AGGREGATOR : status;
 }
 
-static trib_status try_plan(struct recovery *recovery, bool broken)
+static trib_status try_plan(struct recovery *recovery, bool first)
 {
 	struct trib_comm *comm = recovery->comm;
-	trib_status status = comm_ask_plan(comm, broken, recovery->deadline);
+	trib_status status = comm_ask_plan(comm, recovery->deadline);
 
-	if (status == TRIB_ERR_AGGREGATOR)
+	if (status == TRIB_ERR_AGGREGATOR && !first)
 		return TRIB_ERR_TIMEOUT; /* no controller: that is the end */
+	if (first)
+		comm->config.epoch = comm->config.generation;
 	if (status == TRIB_OK)
 		status = check_place(comm);
 	if (status != TRIB_OK || comm->config.size == 1)
 		return status;
 	let_go(comm);
 	status = open_trees(comm, recovery->deadline);
-	return status == TRIB_OK && broken ? make_whole(recovery) : status;
+	return status == TRIB_OK && !first ? make_whole(recovery) : status;
 }
 
-trib_status recover_trees(struct trib_comm *comm, bool broken, uint64_t deadline)
+trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline)
 {
 	struct recovery recovery = { .comm = comm, .deadline = deadline };
 	trib_status status;
 
-	for (;; broken = true) {
+	for (;; first = false) {
 		trunks_stop(comm);
-		status = try_plan(&recovery, broken);
+		status = try_plan(&recovery, first);
 		if (status != TRIB_ERR_AGGREGATOR || clock_now() >= deadline || comm_is_over(comm))
 			return status;
 		log_info("the trees of plan %u do not serve: %s", comm->config.generation,
@@ -527,7 +529,7 @@ static void recover(struct trib_comm *comm)
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 	log_warn("%s; asking the controller for other trees", comm->failure);
-	status = recover_trees(comm, true, start + (uint64_t)(comm->config.timeout_s * 1e9));
+	status = recover_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
 	if (status != TRIB_OK)
 		fail_for_good(comm, status);
 	else

@@ -59,8 +59,8 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	status = trib_allgather(comm, &mine, votes, 2, TRIB_I32);
 	pthread_mutex_lock(&comm->lock);
 	config = comm->config;
-	config.generation = 0;
-	config.key = group_key(config.key, comm->splits++, color);
+	config.key = group_key(comm_key(&config), comm->splits++, color);
+	config.generation = config.epoch = 0;
 	pthread_mutex_unlock(&comm->lock);
 	config.rank = config.size = 0;
 	for (int r = 0; status == TRIB_OK && r < comm->config.size; r++) {
@@ -76,5 +76,7 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	free(votes);
 	if (status != TRIB_OK || color < 0)
 		return status;
-	return comm_open(&config, out);
+	config.seat = config.rank;
+	config.seats = config.size;
+	return comm_open(&config, NULL, out);
 }

@@ -81,10 +81,9 @@ static void make_plan(struct desk *desk, struct desk_gathering *gathering)
 }
 
 static void answer(struct desk *desk, const union packet *question,
-                   const struct desk_gathering *gathering, bool planned,
+                   const struct desk_gathering *gathering, unsigned seat, bool planned,
                    const struct sockaddr_in *to)
 {
-	unsigned seat = question->join.rank;
 	union packet packet = { .header = { .type = WIRE_WELCOME,
 		                            .cookie = question->header.cookie,
 		                            .job = question->header.job,
@@ -103,23 +102,61 @@ static void answer(struct desk *desk, const union packet *question,
 	demand(sendto(desk->fd, &packet, 1400, 0, (const void *)to, sizeof(*to)) == 1400);
 }
 
+/* The one that the process has, the one that it asks for, or a free one. */
+static unsigned find_seat(struct desk_gathering *gathering, const struct wire_join *join)
+{
+	unsigned seat = 0;
+
+	while (seat < 64 && gathering->nonces[seat] != join->nonce)
+		seat++;
+	if (seat == 64)
+		seat = join->rank;
+	if (seat >= 64)
+		for (seat = 0; gathering->nonces[seat] || gathering->members >> seat & 1;)
+			seat++;
+	demand(seat < 64);
+	gathering->nonces[seat] = join->nonce;
+	return seat;
+}
+
 static void take(struct desk *desk, const union packet *packet, const struct sockaddr_in *from)
 {
 	struct desk_gathering *gathering = find(desk, &packet->join);
-	unsigned seat = packet->join.rank;
+	unsigned seat = find_seat(gathering, &packet->join);
 	uint64_t awaited;
-	bool planned;
+	bool is_member = gathering->members >> seat & 1;
 
-	if (packet->join.generation == gathering->generation)
+	/* Who is not in waits as well, for whenever the others ask. */
+	if (packet->join.generation == gathering->generation || !is_member)
 		gathering->asked |= 1ull << seat;
-	awaited = gathering->wishes ? gathering->wishes : gathering->members;
-	if ((gathering->asked & awaited) == awaited) {
+	/* Who is known to be dead is told by ranks of the last plan. */
+	if (packet->join.generation && packet->join.generation == gathering->generation) {
+		uint64_t lost = packet->join.covers;
+
+		for (uint64_t left = gathering->members; left; left &= left - 1, lost >>= 1)
+			gathering->gone |= lost & 1 ? left & -left : 0;
+	}
+	awaited = gathering->members & ~gathering->gone;
+	if (awaited && (gathering->asked & awaited) == awaited) {
+		for (uint64_t gone = gathering->gone; gone; gone &= gone - 1)
+			gathering->nonces[__builtin_ctzll(gone)] = 0;
 		gathering->members = gathering->asked;
-		gathering->asked = gathering->wishes = 0;
+		gathering->asked = gathering->gone = 0;
 		make_plan(desk, gathering);
 	}
-	planned = packet->join.generation < gathering->generation && gathering->members >> seat & 1;
-	answer(desk, packet, gathering, planned, from);
+	answer(desk, packet, gathering, seat,
+	       packet->join.generation < gathering->generation && gathering->members >> seat & 1,
+	       from);
+}
+
+static void take_bye(struct desk *desk, const struct wire_header *header)
+{
+	struct desk_gathering *gathering = &desk->gatherings[0];
+
+	for (unsigned seat = 0; seat < 64; seat++)
+		if (gathering->nonces[seat] &&
+		    (gathering->nonces[seat] & WIRE_POSITION_MASK) == wire_position(header))
+			gathering->gone |= 1ull << seat;
 }
 
 static void *desk_main(void *argument)
@@ -136,11 +173,13 @@ static void *desk_main(void *argument)
 		if (poll(&wait, 1, 20) <= 0)
 			continue;
 		bytes = recvfrom(desk->fd, &packet, sizeof(packet), 0, (void *)&from, &length);
-		if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
-		    packet.header.type != WIRE_JOIN)
+		if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND)
 			continue;
 		pthread_mutex_lock(&desk->lock);
-		take(desk, &packet, &from);
+		if (packet.header.type == WIRE_JOIN)
+			take(desk, &packet, &from);
+		else if (packet.header.type == WIRE_BYE)
+			take_bye(desk, &packet.header);
 		pthread_mutex_unlock(&desk->lock);
 	}
 	return NULL;
@@ -212,4 +251,14 @@ unsigned desk_generation(struct desk *desk)
 	generation = desk->gatherings[0].generation;
 	pthread_mutex_unlock(&desk->lock);
 	return generation;
+}
+
+uint64_t desk_waiting(struct desk *desk)
+{
+	uint64_t waiting;
+
+	pthread_mutex_lock(&desk->lock);
+	waiting = desk->gatherings[0].asked;
+	pthread_mutex_unlock(&desk->lock);
+	return waiting;
 }

@@ -19,7 +19,8 @@ struct desk_gathering {
 	unsigned size, generation;
 	uint64_t asked;   /* seats that wait for the next plan */
 	uint64_t members; /* of the last one */
-	uint64_t wishes;  /* seats that the next plan waits for; 0: the members */
+	uint64_t gone;    /* members that said good-bye */
+	uint64_t nonces[64];
 	char plan[600];
 };
 
@@ -30,7 +31,7 @@ struct desk {
 	_Atomic bool stop;
 	pthread_mutex_t lock;
 	unsigned trees;                     /* in a plan, at most */
-	bool deep; /* every other plan has trees of two levels */
+	bool deep;                          /* every other plan has trees of two levels */
 	struct cluster places[DESK_PLACES]; /* those with an aggregator are there */
 	struct desk_gathering gatherings[DESK_GATHERINGS];
 };
@@ -41,5 +42,7 @@ void desk_stop(struct desk *desk);
 /* One of the newest plan of the first gathering ends without a word, and another one starts. */
 void desk_kill_one(struct desk *desk, uint64_t seed);
 unsigned desk_generation(struct desk *desk);
+/* Seats that wait for the next plan of the first gathering. */
+uint64_t desk_waiting(struct desk *desk);
 
 #endif
