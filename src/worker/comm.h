@@ -134,7 +134,7 @@ struct trib_comm {
 	_Atomic bool closing;
 	_Atomic bool draining; /* about to leave: find out soon who still needs something */
 
-	/* With a controller the communicator outlives its trees; see recover.c. */
+	/* With a controller the communicator outlives its trees; see keeper.c. */
 	bool keeps;                     /* ledgers */
 	bool opened;                    /* users have it: rank and size stay */
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
@@ -203,8 +203,11 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 
-/* recover.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
-trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline);
+/* recover.c: agrees with all others in new trees on what is missing, and posts that. */
+trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);
+
+/* keeper.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
+trib_status keeper_find_trees(struct trib_comm *comm, bool first, uint64_t deadline);
 trib_status keeper_start(struct trib_comm *comm);
 void keeper_stop(struct trib_comm *comm);
 
