@@ -92,9 +92,7 @@ struct lane {
 
 	struct stream stream;
 	struct pacer pacer;
-	uint64_t own_rate;    /* what the user set, of which this is the lane's; 0: no limit */
-	uint32_t rate_serial; /* of the rate that the aggregator last gave */
-	unsigned refused;     /* times in a row that the aggregator's port was closed */
+	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
 

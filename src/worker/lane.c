@@ -18,8 +18,8 @@
 #define REFUSED_MAX 5u
 #define REFUSED_EVERY (NSEC_PER_SEC / 50) /* a port that is closed is tried again soon */
 #define DRAIN_EVERY (NSEC_PER_SEC / 500)
-#define HOLD_BYTES (256u << 10) /* so much is copied without a thought */
-#define HOLD_BYTES_A_NS 4u      /* at most, as memory is copied */
+#define HOLD_BYTES (1u << 20) /* so much is copied as fast as one could wait */
+#define HOLD_BYTES_A_NS 4u    /* at most, as memory is copied */
 #define HOLD_MIN (NSEC_PER_SEC / 1000)
 #define HOLD_EVERY (NSEC_PER_SEC / 4000) /* then it is asked how far everyone is */
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
@@ -161,18 +161,6 @@ static bool is_ours(const struct lane *lane, const struct wire_header *header)
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
 }
 
-/* The aggregator shares out its links; a rate that was overtaken by a newer one is over. */
-static void take_rate(struct lane *lane, const struct wire_status *status)
-{
-	uint64_t given = (uint64_t)status->rate * RATE_UNIT;
-
-	if ((int32_t)(status->serial - lane->rate_serial) <= 0)
-		return;
-	lane->rate_serial = status->serial;
-	lane->pacer.rate =
-		!given || (lane->own_rate && lane->own_rate < given) ? lane->own_rate : given;
-}
-
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         bool by_group, void *context)
 {
@@ -199,7 +187,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (header->child == WIRE_ALL) { /* to everyone */
 			stream_on_news(&lane->stream, header, now);
 		} else {
-			take_rate(lane, status);
+			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
+			            status->serial);
 			stream_on_status(&lane->stream, header, now);
 		}
 		break;
@@ -419,12 +408,12 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->own_rate =
+	lane->pacer.own =
 		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
-	lane->pacer.rate = lane->own_rate;
-	lane->stream.want = lane->own_rate / RATE_UNIT > UINT32_MAX
+	lane->pacer.rate = lane->pacer.own;
+	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
-	                            : (uint32_t)(lane->own_rate / RATE_UNIT);
+	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);
