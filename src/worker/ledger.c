@@ -162,7 +162,11 @@ const uint8_t *ledger_bytes(struct ledger *ledger, unsigned vector, size_t first
 	return joined->bytes;
 }
 
-/* What others may ask for: the result where everyone wants it, else what we gave. NULL: nothing. */
+/*
+ * What others may ask for: the result where everyone wants it, also where it was
+ * sent by another one, as whoever has finished is taken for its owner; else what
+ * we gave. NULL: nothing.
+ */
 static const uint8_t *worth_keeping(const struct round *round, unsigned rank)
 {
 	const struct vector *vector = &round->place.ledger->vectors[round->place.vector];
@@ -171,10 +175,10 @@ static const uint8_t *worth_keeping(const struct round *round, unsigned rank)
 		return NULL;
 	if (round->from == rank)
 		return round->source;
-	if (round->from != WIRE_ALL)
+	if (vector->spec.from != WIRE_ALL)
 		return NULL;
 	if (!round->target)
-		return round->source;
+		return round->from == WIRE_ALL ? round->source : NULL;
 	return vector->spec.to == WIRE_ALL ? round->target : NULL;
 }
 
