@@ -114,6 +114,10 @@ typedef struct {
 /*
  * Joins the job and waits, up to the deadline, until all its ranks are there,
  * in whatever order they and the aggregator start. `options` may be NULL.
+ *
+ * Where a controller gives the trees, the loss of an aggregator is no error:
+ * what is under way goes on in other trees, with the same sums, as long as the
+ * deadline allows. Rank and size are then those that the controller gives.
  */
 trib_status trib_init(trib_comm **comm, const trib_options *options);
 

@@ -17,7 +17,18 @@
 struct pacer {
 	uint64_t rate;    /* bits a second; 0: no limit */
 	uint64_t free_at; /* when the next packet may leave */
+	uint64_t own;     /* the user's limit; 0: none */
+	uint32_t serial;  /* of the rate that the receiver last gave */
 };
+
+/* The receiver shares out its links (0: no limit); what a newer word has overtaken is over. */
+static inline void pacer_given(struct pacer *pacer, uint64_t rate, uint32_t serial)
+{
+	if ((int32_t)(serial - pacer->serial) <= 0)
+		return;
+	pacer->serial = serial;
+	pacer->rate = !rate || (pacer->own && pacer->own < rate) ? pacer->own : rate;
+}
 
 /* When may a packet leave? Not after `now`: at once. */
 static inline uint64_t pacer_free_at(const struct pacer *pacer)

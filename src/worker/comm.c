@@ -80,7 +80,7 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	trib_status status;
 
 	comm->keeps = true; /* before any lane is there to read it */
-	status = recover_trees(comm, true, deadline);
+	status = keeper_find_trees(comm, true, deadline);
 	comm->opened = true;
 	return status == TRIB_OK && comm->config.size > 1 ? keeper_start(comm) : status;
 }

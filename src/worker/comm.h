@@ -75,31 +75,29 @@ struct lane {
 	unsigned index;  /* on the wire: in its trunk */
 	unsigned number; /* among all of the communicator */
 	int fd, group_fd, wake_fd;
+	bool started;
+	bool gso, hears_multicast; /* udp */
 	struct udp_address peer;
 	pthread_t thread;
-	bool started;
 	uint8_t *buffer; /* packets until they are sent */
 	/* udp: */
-	bool gso;
-	bool hears_multicast;
 	struct udp_rx *rx, *group_rx;
-	int held; /* messages in rx that are not taken yet */
 	struct udp_tx *tx;
 	/* tcp: */
 	struct tcp_rx bytes;
 	struct tcp_tail tail;
 	uint32_t sent_to, filled_to; /* of the buffer */
 	int unreached;               /* why there was no connection; 0: there was one */
+	int held;                    /* udp: messages in rx that are not taken yet */
 
 	struct stream stream;
 	struct pacer pacer;
-	uint64_t own_rate;    /* what the user set, of which this is the lane's; 0: no limit */
-	uint32_t rate_serial; /* of the rate that the aggregator last gave */
+	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
-	unsigned refused; /* times in a row that the aggregator's port was closed */
 
 	struct kept *kept, **kept_end; /* finished, and perhaps needed by others */
+	struct round *finishing;       /* finished, and about to be told so */
 
 	pthread_mutex_t lock; /* for what is below */
 	struct round *posted, **posted_end;
@@ -124,9 +122,8 @@ struct trunk {
 
 struct trib_comm {
 	struct comm_config config;
-	unsigned n_trunks;
+	unsigned n_trunks, n_lanes;
 	struct trunk trunks[FOREST_TREES_MAX];
-	unsigned n_lanes;
 	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
 	struct shares shares;               /* of each lane */
 	uint32_t payload;                   /* of a full fragment, the same in all trees */
@@ -134,13 +131,13 @@ struct trib_comm {
 	_Atomic bool closing;
 	_Atomic bool draining; /* about to leave: find out soon who still needs something */
 
-	/* With a controller the communicator outlives its trees; see recover.c. */
-	bool keeps;                     /* ledgers */
-	bool opened;                    /* users have it: rank and size stay */
+	/* With a controller the communicator outlives its trees; see keeper.c. */
+	bool keeps;  /* ledgers */
+	bool opened; /* users have it: rank and size stay */
+	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
 	pthread_t keeper;
-	bool keeper_runs;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
 	pthread_mutex_t lock;
@@ -149,9 +146,9 @@ struct trib_comm {
 	trib_status failed; /* TRIB_OK: not */
 	char failure[512];
 	trib_status hurt; /* an aggregator is lost, and the keeper is to do something about it */
-	bool recovering;  /* the keeper is at it: what is posted waits */
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
+	bool recovering;         /* the keeper is at it: what is posted waits */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
@@ -203,8 +200,11 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 
-/* recover.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
-trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline);
+/* recover.c: agrees with all others in new trees on what is missing, and posts that. */
+trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);
+
+/* keeper.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
+trib_status keeper_find_trees(struct trib_comm *comm, bool first, uint64_t deadline);
 trib_status keeper_start(struct trib_comm *comm);
 void keeper_stop(struct trib_comm *comm);
 

@@ -41,17 +41,16 @@ struct asking {
 	struct trib_comm *comm;
 	struct trunk *trunk;
 	struct lane *lane;
+	uint64_t ask_at, present;
 	unsigned mtu;
 	uint32_t full;    /* the payload that the route should carry */
 	uint32_t asked;   /* the one that was tried last */
 	uint32_t settled; /* the one that came back; 0: none has */
 	unsigned asks;
-	unsigned refused; /* times in a row that its port was closed */
-	uint64_t ask_at;
+	unsigned refused;   /* times in a row that its port was closed */
+	trib_status status; /* a sure failure */
 	bool heard, joined, is_controller;
-	uint64_t present;
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
-	trib_status status;       /* a sure failure */
 };
 
 static void ask(struct asking *asking, uint32_t payload)

@@ -18,6 +18,10 @@
 #define REFUSED_MAX 5u
 #define REFUSED_EVERY (NSEC_PER_SEC / 50) /* a port that is closed is tried again soon */
 #define DRAIN_EVERY (NSEC_PER_SEC / 500)
+#define HOLD_BYTES (1u << 20) /* so much is copied as fast as one could wait */
+#define HOLD_BYTES_A_NS 4u    /* at most, as memory is copied */
+#define HOLD_MIN (NSEC_PER_SEC / 1000)
+#define HOLD_EVERY (NSEC_PER_SEC / 4000) /* then it is asked how far everyone is */
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
 #define RATE_UNIT 1024u /* bits a second, on the wire */
@@ -95,15 +99,55 @@ static void take_posts(struct lane *lane, uint64_t now)
 	}
 }
 
-static void on_finished(void *context, struct round *round)
+/* The user gets his buffers back. */
+static void let_finish(struct lane *lane, struct round *round)
 {
-	struct lane *lane = context;
-
-	/* Before the user gets his buffers back. */
 	if (round->place.ledger && !ledger_keep(lane, round))
 		comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
 	if (round->owner)
 		request_round_finished(round->owner);
+}
+
+static void on_finished(void *context, struct round *round)
+{
+	struct lane *lane = context;
+	size_t unsure = round->place.ledger ? ledger_unsure(lane, round) : 0;
+
+	if (unsure <= HOLD_BYTES) {
+		let_finish(lane, round);
+		return;
+	}
+	/* No longer than it would take to make a copy. */
+	round->held_until = clock_now() + HOLD_MIN + unsure / HOLD_BYTES_A_NS;
+	round->held_next = lane->finishing;
+	lane->finishing = round;
+}
+
+static void on_over(void *context, struct round *round)
+{
+	(void)context;
+	if (round->held_until)
+		round->over = true;
+	else
+		round_free(round);
+}
+
+/* Those of which hardly anything can be asked for any more, or that have waited enough. */
+static void look_at_held(struct lane *lane, uint64_t now)
+{
+	struct round **link = &lane->finishing, *round;
+
+	while ((round = *link)) {
+		if (now < round->held_until && ledger_unsure(lane, round) > HOLD_BYTES) {
+			link = &round->held_next;
+			continue;
+		}
+		*link = round->held_next;
+		round->held_until = 0;
+		let_finish(lane, round);
+		if (round->over)
+			round_free(round);
+	}
 }
 
 static bool is_ours(const struct lane *lane, const struct wire_header *header)
@@ -115,18 +159,6 @@ static bool is_ours(const struct lane *lane, const struct wire_header *header)
 	       header->comm == welcome->comm && header->epoch == welcome->epoch &&
 	       wire_lane(header) == lane->index &&
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
-}
-
-/* The aggregator shares out its links; a rate that was overtaken by a newer one is over. */
-static void take_rate(struct lane *lane, const struct wire_status *status)
-{
-	uint64_t given = (uint64_t)status->rate * RATE_UNIT;
-
-	if ((int32_t)(status->serial - lane->rate_serial) <= 0)
-		return;
-	lane->rate_serial = status->serial;
-	lane->pacer.rate =
-		!given || (lane->own_rate && lane->own_rate < given) ? lane->own_rate : given;
 }
 
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
@@ -155,7 +187,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (header->child == WIRE_ALL) { /* to everyone */
 			stream_on_news(&lane->stream, header, now);
 		} else {
-			take_rate(lane, status);
+			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
+			            status->serial);
 			stream_on_status(&lane->stream, header, now);
 		}
 		break;
@@ -220,6 +253,8 @@ static uint64_t heartbeat_every(const struct lane *lane)
 
 	if (lane->refused)
 		return REFUSED_EVERY;
+	if (lane->finishing)
+		return HOLD_EVERY;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		return DRAIN_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
@@ -315,6 +350,7 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 static void go_quiet(struct lane *lane)
 {
 	take_posts(lane, clock_now());
+	look_at_held(lane, UINT64_MAX);
 	pthread_mutex_lock(&lane->comm->lock);
 	for (struct round *round = lane->stream.first; round; round = round->next)
 		ledger_note(round);
@@ -346,6 +382,8 @@ static void *lane_main(void *argument)
 		got = receive(lane, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
+		if (lane->finishing)
+			look_at_held(lane, now);
 		if (lane->kept && lane->kept->end <= lane->stream.low)
 			ledger_forget(lane);
 		check_silence(lane, now);
@@ -368,13 +406,14 @@ trib_status lane_start(struct lane *lane)
 	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
 	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
+	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->own_rate =
+	lane->pacer.own =
 		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
-	lane->pacer.rate = lane->own_rate;
-	lane->stream.want = lane->own_rate / RATE_UNIT > UINT32_MAX
+	lane->pacer.rate = lane->pacer.own;
+	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
-	                            : (uint32_t)(lane->own_rate / RATE_UNIT);
+	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);

@@ -162,7 +162,11 @@ const uint8_t *ledger_bytes(struct ledger *ledger, unsigned vector, size_t first
 	return joined->bytes;
 }
 
-/* What others may ask for: the result where everyone wants it, else what we gave. NULL: nothing. */
+/*
+ * What others may ask for: the result where everyone wants it, also where it was
+ * sent by another one, as whoever has finished is taken for its owner; else what
+ * we gave. NULL: nothing.
+ */
 static const uint8_t *worth_keeping(const struct round *round, unsigned rank)
 {
 	const struct vector *vector = &round->place.ledger->vectors[round->place.vector];
@@ -171,11 +175,32 @@ static const uint8_t *worth_keeping(const struct round *round, unsigned rank)
 		return NULL;
 	if (round->from == rank)
 		return round->source;
-	if (round->from != WIRE_ALL)
+	if (vector->spec.from != WIRE_ALL)
 		return NULL;
 	if (!round->target)
-		return round->source;
+		return round->from == WIRE_ALL ? round->source : NULL;
 	return vector->spec.to == WIRE_ALL ? round->target : NULL;
+}
+
+/* Elements of the round's part that are below `low`, from its start on. */
+static size_t count_below(const struct lane *lane, const struct round *round)
+{
+	const struct round_place *place = &round->place;
+	uint64_t data = round->base + round->exponents + round->specials;
+	uint64_t below = lane->stream.low > data ? lane->stream.low - data : 0;
+	size_t elements = below * place->step * place->ledger->vectors[place->vector].per;
+
+	return elements < place->elements ? elements : place->elements;
+}
+
+size_t ledger_unsure(const struct lane *lane, const struct round *round)
+{
+	const struct round_place *place = &round->place;
+
+	if (!worth_keeping(round, (unsigned)lane->comm->config.rank))
+		return 0;
+	return (place->elements - count_below(lane, round)) *
+	       vector_element(&place->ledger->vectors[place->vector]);
 }
 
 /* A copy of what is not below `low`; false: no memory. */
@@ -184,12 +209,10 @@ static bool copy_aside(const struct lane *lane, const struct round *round, struc
 	const struct round_place *place = &round->place;
 	const struct vector *vector = &place->ledger->vectors[place->vector];
 	const uint8_t *bytes = worth_keeping(round, (unsigned)lane->comm->config.rank);
-	uint64_t data = round->base + round->exponents + round->specials;
-	uint64_t below = lane->stream.low > data ? lane->stream.low - data : 0;
-	size_t skip = below * place->step * vector->per, size = vector_element(vector);
+	size_t skip = count_below(lane, round), size = vector_element(vector);
 
 	*out = NULL;
-	if (!bytes || skip >= place->elements)
+	if (!bytes || skip == place->elements)
 		return true;
 	*out = copy_new(place->ledger, place->vector, place->block * vector->per + skip,
 	                place->elements - skip);

@@ -12,7 +12,8 @@
  * that was lost on its way to the other, or for an input. The user has his
  * buffers back by then, so what somebody may still ask for is copied aside
  * when a round finishes: only the blocks that are not below the lane's `low`,
- * which normally are a handful, and only until `low` has passed them.
+ * and only until `low` has passed them. Where those are many, a moment is waited
+ * before: everyone has finished by then, and nothing is left to be copied.
  */
 #ifndef TRIB_WORKER_LEDGER_H
 #define TRIB_WORKER_LEDGER_H
@@ -80,6 +81,8 @@ void ledger_note(struct round *round);
 const uint8_t *ledger_bytes(struct ledger *ledger, unsigned vector, size_t first, size_t count,
                             bool result);
 
+/* By the lane's thread: bytes of a finished round that others may still ask for, as of now. */
+size_t ledger_unsure(const struct lane *lane, const struct round *round);
 /* By the lane's thread: a round has finished, copies what others may ask for. False: no memory. */
 bool ledger_keep(struct lane *lane, struct round *round);
 /* By the lane's thread: `low` has moved on. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: a communicator that has a controller outlives its trees. When an
- * aggregator is lost its lanes go quiet, the keeper asks the controller for
- * other trees, joins them, and makes whole what was under way. Users only wait
- * a little longer.
+ * What was under way in trees that are lost is made whole in others. keeper.c
+ * has got those; users only wait a little longer.
  *
  * What holds at any time, whatever is lost and however often:
  *
@@ -32,16 +30,10 @@
 #include "worker/recover_plan.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Of the whole deadline, for one try to join: the new trees may be lost as well. */
-#define TRY_SHARE 6.0
-#define TRY_MIN 1.0
 
 struct recovery {
 	struct trib_comm *comm;
@@ -200,9 +192,10 @@ static trib_status agree_on_blocks(struct recovery *recovery)
 			recovery->blocks += ledger->vectors[v].blocks;
 	rows = calloc(2 * recovery->blocks + 1, 1);
 	recovery->owner = rows;
-	recovery->lacks = rows + recovery->blocks;
-	if (rows)
+	if (rows) {
+		recovery->lacks = rows + recovery->blocks;
 		fill_rows(recovery);
+	}
 	pthread_mutex_unlock(&comm->lock);
 	if (!rows)
 		return fail_memory();
@@ -408,165 +401,16 @@ static trib_status post_all(struct recovery *recovery)
 	return status;
 }
 
-static trib_status make_whole(struct recovery *recovery)
-{
-	trib_status status;
-
-	if ((status = agree_on_requests(recovery)) == TRIB_OK &&
-	    (status = agree_on_over(recovery)) == TRIB_OK &&
-	    (status = agree_on_blocks(recovery)) == TRIB_OK)
-		status = post_all(recovery);
-	free(recovery->over);
-	free(recovery->owner);
-	recovery->over = recovery->owner = NULL;
-	recovery->blocks = 0;
-	return status;
-}
-
-/* ---- other trees ---- */
-
-/* A communicator that users have cannot change its ranks. */
-static trib_status check_place(struct trib_comm *comm)
-{
-	if (!comm->opened) {
-		comm->config.rank = comm->planned_rank;
-		comm->config.size = comm->planned_size;
-		return TRIB_OK;
-	}
-	if (comm->planned_rank == comm->config.rank && comm->planned_size == comm->config.size)
-		return TRIB_OK;
-	return status_fail(TRIB_ERR_PEER,
-	                   "%s; the controller goes on with %d ranks instead of %d, so this "
-	                   "communicator ends",
-	                   comm->failure, comm->planned_size, comm->config.size);
-}
-
-/* The trees of now are given up; those that come next begin without a wound. */
-static void let_go(struct trib_comm *comm)
-{
-	trunks_close(comm);
-	pthread_mutex_lock(&comm->lock);
-	comm->hurt = TRIB_OK;
-	atomic_store(&comm->stop_lanes, comm->failed != TRIB_OK);
-	pthread_mutex_unlock(&comm->lock);
-}
-
-static trib_status open_trees(struct trib_comm *comm, uint64_t deadline)
-{
-	double share = comm->config.timeout_s / TRY_SHARE;
-	uint64_t until = clock_now() + (uint64_t)((share < TRY_MIN ? TRY_MIN : share) * 1e9);
-	trib_status status = trunks_plan(comm);
-
-	if (status == TRIB_OK)
-		status = trunks_open(comm, until < deadline ? until : deadline);
-	/* Who did not come, or has left, may know more than we do: the controller will tell. */
-	return status == TRIB_ERR_TIMEOUT || status == TRIB_ERR_PEER ? TRIB_ERR_AGGREGATOR : status;
-}
-
-static trib_status try_plan(struct recovery *recovery, bool first)
-{
-	struct trib_comm *comm = recovery->comm;
-	trib_status status = comm_ask_plan(comm, recovery->deadline);
-
-	if (status == TRIB_ERR_AGGREGATOR && !first)
-		return TRIB_ERR_TIMEOUT; /* no controller: that is the end */
-	if (first)
-		comm->config.epoch = comm->config.generation;
-	if (status == TRIB_OK)
-		status = check_place(comm);
-	if (status != TRIB_OK || comm->config.size == 1)
-		return status;
-	let_go(comm);
-	status = open_trees(comm, recovery->deadline);
-	return status == TRIB_OK && !first ? make_whole(recovery) : status;
-}
-
-trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline)
+trib_status recover_requests(struct trib_comm *comm, uint64_t deadline)
 {
 	struct recovery recovery = { .comm = comm, .deadline = deadline };
 	trib_status status;
 
-	for (;; first = false) {
-		trunks_stop(comm);
-		status = try_plan(&recovery, first);
-		if (status != TRIB_ERR_AGGREGATOR || clock_now() >= deadline || comm_is_over(comm))
-			return status;
-		log_info("the trees of plan %u do not serve: %s", comm->config.generation,
-		         trib_last_error());
-	}
-}
-
-/* ---- the keeper ---- */
-
-static void fail_for_good(struct trib_comm *comm, trib_status status)
-{
-	char before[sizeof(comm->failure)];
-
-	pthread_mutex_lock(&comm->lock);
-	if (comm->failed == TRIB_OK) {
-		snprintf(before, sizeof(before), "%s", trib_last_error());
-		snprintf(comm->failure, sizeof(comm->failure), "%s", before);
-		comm->failed = status;
-	}
-	atomic_store(&comm->stop_lanes, true);
-	pthread_mutex_unlock(&comm->lock);
-	trunks_stop(comm);
-	pthread_mutex_lock(&comm->lock);
-	comm->recovering = false;
-	comm->quiet_lanes = comm->n_lanes;
-	pthread_cond_broadcast(&comm->changed);
-	pthread_mutex_unlock(&comm->lock);
-}
-
-static void recover(struct trib_comm *comm)
-{
-	uint64_t start = clock_now();
-	trib_status status;
-
-	pthread_mutex_lock(&comm->posting);
-	pthread_mutex_lock(&comm->lock);
-	comm->recovering = true;
-	pthread_mutex_unlock(&comm->lock);
-	pthread_mutex_unlock(&comm->posting);
-	log_warn("%s; asking the controller for other trees", comm->failure);
-	status = recover_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
-	if (status != TRIB_OK)
-		fail_for_good(comm, status);
-	else
-		log_notice("goes on in the trees of plan %u, after %.3f s", comm->config.generation,
-		           (double)(clock_now() - start) / 1e9);
-}
-
-static void *keeper_main(void *argument)
-{
-	struct trib_comm *comm = argument;
-
-	pthread_mutex_lock(&comm->lock);
-	while (!atomic_load(&comm->closing) && comm->failed == TRIB_OK) {
-		if (!comm->hurt) {
-			pthread_cond_wait(&comm->changed, &comm->lock);
-			continue;
-		}
-		pthread_mutex_unlock(&comm->lock);
-		recover(comm);
-		pthread_mutex_lock(&comm->lock);
-	}
-	pthread_mutex_unlock(&comm->lock);
-	return NULL;
-}
-
-trib_status keeper_start(struct trib_comm *comm)
-{
-	if (pthread_create(&comm->keeper, NULL, keeper_main, comm))
-		return status_fail(TRIB_ERR_SYSTEM, "cannot start the keeper's thread");
-	comm->keeper_runs = true;
-	return TRIB_OK;
-}
-
-void keeper_stop(struct trib_comm *comm)
-{
-	pthread_mutex_lock(&comm->lock);
-	pthread_cond_broadcast(&comm->changed);
-	pthread_mutex_unlock(&comm->lock);
-	pthread_join(comm->keeper, NULL);
+	if ((status = agree_on_requests(&recovery)) == TRIB_OK &&
+	    (status = agree_on_over(&recovery)) == TRIB_OK &&
+	    (status = agree_on_blocks(&recovery)) == TRIB_OK)
+		status = post_all(&recovery);
+	free(recovery.over);
+	free(recovery.owner);
+	return status;
 }

@@ -40,6 +40,9 @@ struct round {
 	struct round *next;
 	void *owner; /* for whoever posted it */
 	struct round_place place;
+	struct round *held_next; /* of a lane's held ones */
+	uint64_t held_until;     /* 0: it is not */
+	bool over;               /* the stream has no use for it any more */
 
 	const uint8_t *source;
 	uint8_t *target; /* NULL: the result is not wanted here */

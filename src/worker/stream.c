@@ -99,7 +99,10 @@ static void advance(struct stream *stream, uint64_t now)
 			stream->fresh = round->next;
 		if (stream->near == round)
 			stream->near = NULL;
-		round_free(round);
+		if (stream->on_over)
+			stream->on_over(stream->context, round);
+		else
+			round_free(round);
 	}
 }
 

@@ -65,6 +65,8 @@ struct stream {
 
 	/* Called when all fragments of a round are finished; the round stays the stream's. */
 	void (*on_finished)(void *context, struct round *round);
+	/* Called when it is the stream's no longer; NULL: it is freed then. */
+	void (*on_over)(void *context, struct round *round);
 	void *context;
 	struct stream_stats stats;
 };

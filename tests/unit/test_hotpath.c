@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cluster.h"
+#include "desk.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -141,21 +141,16 @@ static void test_counters_count(void **state)
 	assert_int_equal(atomic_load(&locks), 1);
 }
 
-static void test_per_packet(void **state)
+static void count_costs(const struct cluster *cluster, trib_options options)
 {
 	struct work work = { .bytes = { SMALL, SMALL, LARGE } }; /* the first one warms up */
-	trib_options options = TRIB_OPTIONS_INIT;
 	const struct cost *small = &work.costs[1], *large = &work.costs[2];
-	struct cluster cluster;
 
-	(void)state;
 	options.pool_bytes = 2 * LARGE;
 	/* Loopback's packets are so large that only seven are joined in a message. */
 	setenv("TRIB_MTU", "1500", 1);
 	pthread_barrier_init(&work.barrier, NULL, RANKS);
-	cluster_start(&cluster, 1, 0);
-	cluster_run(&cluster, RANKS, &options, work_body, &work);
-	cluster_stop(&cluster);
+	cluster_run(cluster, RANKS, &options, work_body, &work);
 	pthread_barrier_destroy(&work.barrier);
 	assert_true(large->packets > 30 * small->packets && large->packets > 10000);
 	assert_true(small->allocations > 0); /* the request itself */
@@ -166,11 +161,36 @@ static void test_per_packet(void **state)
 	assert_true(large->system_calls > 0 && large->system_calls < large->packets / 8);
 }
 
+static void test_per_packet(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	count_costs(&cluster, (trib_options)TRIB_OPTIONS_INIT);
+	cluster_stop(&cluster);
+}
+
+/* What is kept for the case that an aggregator is lost costs as little. */
+static void test_per_packet_kept(void **state)
+{
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct desk desk;
+
+	(void)state;
+	desk_start(&desk, 1, 1);
+	options.controller = desk.address;
+	count_costs(&nowhere, options);
+	desk_stop(&desk);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_count),
 		cmocka_unit_test(test_per_packet),
+		cmocka_unit_test(test_per_packet_kept),
 	};
 
 	cluster_environment();

@@ -78,12 +78,39 @@ static void test_pause(void **state)
 	assert_int_equal(n, 11);
 }
 
+/* The newest rate holds, below the user's own limit. */
+static void test_given(void **state)
+{
+	struct pacer pacer = { 0 };
+
+	(void)state;
+	pacer_given(&pacer, 500, 0); /* nobody has given anything yet */
+	assert_int_equal(pacer.rate, 0);
+	pacer_given(&pacer, 500, 2);
+	pacer_given(&pacer, 900, 1);
+	assert_int_equal(pacer.rate, 500);
+	pacer_given(&pacer, 900, 3);
+	assert_int_equal(pacer.rate, 900);
+	pacer_given(&pacer, 0, 4);
+	assert_int_equal(pacer.rate, 0);
+	pacer.own = 700;
+	pacer_given(&pacer, 900, 5);
+	assert_int_equal(pacer.rate, 700);
+	pacer_given(&pacer, 600, UINT32_MAX); /* older: numbers go round */
+	assert_int_equal(pacer.rate, 700);
+	pacer_given(&pacer, 600, 6);
+	assert_int_equal(pacer.rate, 600);
+	pacer_given(&pacer, 0, 7);
+	assert_int_equal(pacer.rate, 700);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keeps_rate),
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
