@@ -81,7 +81,7 @@ all_planned() {
 	local r
 	for ((r = 0; r < $1; r++)); do
 		grep -q "^plan $2 $r/$1 " "$work/ask.$r" || {
-			cat "$work/ask.$r"
+			head "$work"/ask.?
 			return 1
 		}
 	done
