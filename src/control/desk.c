@@ -147,6 +147,21 @@ static void take_join(struct controller *controller, const struct packet *packet
 	answer_rank(controller, job, &entry->gathering, visitor, &answer);
 }
 
+/* Of the job's own communicator; those of trib_split end with it. */
+static void take_bye(struct controller *controller, const struct wire_header *header)
+{
+	struct job_entry *job = controller->jobs[header->job];
+
+	if (!job || job->cookie != header->cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	for (struct gathering_entry *entry = job->gatherings; entry; entry = entry->next)
+		if (!entry->gathering.key)
+			gathering_leave(&entry->gathering, wire_position(header),
+			                WIRE_POSITION_MASK);
+}
+
 /* How the job is, for a worker that wants to know whether others wait to come in. */
 static void take_query(struct controller *controller, const struct packet *query,
                        const struct udp_address *from)
@@ -251,6 +266,9 @@ static bool take_one(struct controller *controller)
 	switch (wire_parse(&packet, (size_t)bytes) == WIRE_SOUND ? packet.header.type : 0) {
 	case WIRE_JOIN:
 		take_join(controller, &packet, &visitor);
+		break;
+	case WIRE_BYE:
+		take_bye(controller, &packet.header);
 		break;
 	case WIRE_QUERY:
 		take_query(controller, &packet, &visitor.from);

@@ -109,11 +109,11 @@ uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now)
 	return seats;
 }
 
-/* Seats that the next plan waits for. */
+/* Seats that the next plan waits for. When all have left, who comes is another run of the job. */
 static uint64_t awaited(const struct gathering *gathering)
 {
-	if (gathering->generation)
-		return gathering->members;
+	if (gathering->generation && gathering->members & ~gathering->left)
+		return gathering->members & ~gathering->left;
 	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
 }
 
@@ -126,7 +126,7 @@ static uint64_t restarted(const struct gathering *gathering)
 		if (gathering->seats[i].nonce &&
 		    gathering->seats[i].planned != gathering->generation)
 			seats |= bit(i);
-	return gathering->generation ? seats & gathering->members : 0;
+	return gathering->generation ? seats & gathering->members & ~gathering->left : 0;
 }
 
 /* ---- who asks ---- */
@@ -292,7 +292,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	gathering->generation++;
 	gathering->members = members;
 	gathering->since = 0;
-	gathering->lost = 0;
+	gathering->lost = gathering->left = 0;
 	for (uint64_t seats = members; seats; seats &= seats - 1) {
 		struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
 
@@ -319,6 +319,35 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 	memset(gathering->seats, 0, sizeof(gathering->seats));
 }
 
+void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask)
+{
+	for (unsigned i = 0; i < SEATS_MAX; i++) {
+		struct seat *seat = &gathering->seats[i];
+
+		if (!seat->nonce || (seat->nonce & mask) != nonce)
+			continue;
+		gathering->left |= gathering->members & bit(i);
+		memset(seat, 0, sizeof(*seat));
+	}
+}
+
+/* The seat of a process that asks for none: its own, or a free one. False: there is none. */
+static bool seat_choose(const struct gathering *gathering, struct ask *ask)
+{
+	uint64_t awaits = awaited(gathering);
+	int own = seat_of(gathering, ask);
+	unsigned seat = 0;
+
+	/* Before the first plan, one that is waited for; then, one that nobody has. */
+	while (seat < SEATS_MAX &&
+	       (gathering->seats[seat].nonce ||
+	        (gathering->generation ? awaits >> seat & 1 : !(awaits >> seat & 1))))
+		seat++;
+	ask->rank = own >= 0 ? (uint32_t)own : seat;
+	ask->size = gathering->size > ask->rank ? gathering->size : ask->rank + 1;
+	return ask->rank < SEATS_MAX;
+}
+
 /* Who asks counts ranks as its plan does. */
 static uint64_t lost_seats(const struct gathering *gathering, const struct ask *ask)
 {
@@ -339,15 +368,20 @@ static void answer_plan(const struct gathering *gathering, unsigned seat, struct
 	answer->size = count(gathering->members);
 }
 
-void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
+void gathering_ask(struct gathering *gathering, const struct ask *asked, const struct world *world,
                    struct answer *answer)
 {
+	struct ask own = *asked, *ask = &own;
 	uint64_t members;
 	struct seat *seat;
 	unsigned index;
 	int found;
 
 	memset(answer, 0, sizeof(*answer));
+	if (ask->rank == SEAT_ANY && !seat_choose(gathering, ask)) {
+		refuse(answer, "job %u has no seat for a process without a rank", gathering->job);
+		return;
+	}
 	if (!ask->nonce || ask->rank >= ask->size || ask->size > SEATS_MAX ||
 	    ask->generation >= GENERATION_MAX) {
 		refuse(answer,

@@ -128,7 +128,7 @@ static void test_refuses_nonsense(void **state)
 	assert_int_equal(ask_as(4, 4, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 0, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(63, 65, 1, 0, 0), ANSWER_REFUSE);
-	assert_int_equal(ask_as(UINT32_MAX, UINT32_MAX, 1, 0, 0), ANSWER_REFUSE);
+	assert_int_equal(ask_as(UINT32_MAX - 1, UINT32_MAX, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 4, 0, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 4, 1, UINT32_MAX, 0), ANSWER_REFUSE);
 	assert_int_equal(g.generation, 0);
@@ -374,6 +374,51 @@ static void test_grows(void **state)
 }
 
 /* One that was left out comes back at the next border. */
+/* Who has said good-bye is not waited for, whatever the policy; its seat is free. */
+static void test_leaves(void **state)
+{
+	(void)state;
+	for (int policy = 0; policy < POLICIES_END; policy++) {
+		begin((enum policy)policy, 3);
+		form(3);
+		gathering_leave(&g, 2, UINT64_MAX);
+		assert_int_equal(ask(0, 1), ANSWER_WAIT);
+		assert_int_equal(ask(2, 1), ANSWER_PLAN);
+		assert_true(answer.changed && answer.rank == 1 && answer.size == 2);
+		assert_int_equal(g.members, 5);
+		gathering_leave(&g, 99, UINT64_MAX); /* nobody's */
+		assert_int_equal(g.left, 0);
+	}
+}
+
+/* A process without a rank gets a seat that is free, and keeps it. */
+static void test_any_seat(void **state)
+{
+	(void)state;
+	begin(POLICY_SHRINK, 3);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 51, 0, 0), ANSWER_WAIT);
+	assert_int_equal(answer.present, 3);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 0, 0), ANSWER_PLAN);
+	assert_int_equal(answer.rank, 2);
+	/* One more comes, and is in when the others regroup; then in place of one that left. */
+	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 1, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 51, 1, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 1, 0), ANSWER_PLAN);
+	assert_true(answer.size == 4 && g.members == 15);
+	gathering_leave(&g, 51, UINT64_MAX);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 54, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 2, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 2, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 2, 0), ANSWER_PLAN);
+	assert_true(answer.size == 4 && g.members == 15);
+	/* Before a job knows its size there is none to choose from. */
+	begin(POLICY_SHRINK, 0);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_REFUSE);
+}
+
 static void test_comes_back(void **state)
 {
 	enum answer_kind kinds[64] = { 0 };
@@ -390,6 +435,24 @@ static void test_comes_back(void **state)
 	assert_int_equal(ask(2, 2), ANSWER_PLAN);
 	assert_int_equal(g.generation, 3);
 	assert_int_equal(g.members, 7);
+}
+
+/* All have said good-bye: the next run of the job waits for all its ranks again. */
+static void test_runs_again(void **state)
+{
+	(void)state;
+	for (enum policy policy = POLICY_FAIL; policy < POLICIES_END; policy++) {
+		begin(policy, 3);
+		form(3);
+		now += 5000 * MS;
+		for (unsigned r = 0; r < 3; r++)
+			gathering_leave(&g, r + 1, UINT64_MAX);
+		assert_int_equal(ask_as(1, 3, 21, 0, 0), ANSWER_WAIT);
+		assert_int_equal(ask_as(0, 3, 20, 0, 0), ANSWER_WAIT);
+		assert_int_equal(ask_as(2, 3, 22, 0, 0), ANSWER_PLAN);
+		assert_int_equal(answer.size, 3);
+		assert_int_equal(g.generation, 2);
+	}
 }
 
 /* A restarted controller has what was stored: the same ranks get the same plan. */
@@ -462,6 +525,9 @@ int main(void)
 		cmocka_unit_test(test_waits_for_a_replacement),
 		cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_any_seat),
+		cmocka_unit_test(test_runs_again),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_old_store),
 		cmocka_unit_test(test_no_aggregator),

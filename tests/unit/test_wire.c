@@ -692,6 +692,27 @@ static void test_parse_payload(void **state)
 		assert_true(strlen(wire_fault_name((enum wire_fault)fault)) > 2);
 }
 
+/* A plan may be longer than a sentence: up to the packet's end, and it has to end there. */
+static void test_parse_plan(void **state)
+{
+	struct wire_header *header = make(WIRE_WELCOME);
+	struct wire_welcome *welcome = (void *)(header + 1);
+	uint8_t *text = (uint8_t *)welcome + offsetof(struct wire_welcome, text);
+	uint32_t payload = sizeof(*welcome) + 800;
+
+	(void)state;
+	memset(text, 'x', WIRE_TEXT_MAX + 800);
+	for (uint32_t verdict = WIRE_JOINED; verdict <= WIRE_PLAN; verdict++) {
+		welcome->verdict = verdict;
+		text[WIRE_TEXT_MAX + 799] = 'x';
+		assert_int_equal(parse_sealed(payload), WIRE_FAULT_CONTENT);
+		text[WIRE_TEXT_MAX + 799] = 0;
+		assert_int_equal(parse_sealed(payload),
+		                 verdict == WIRE_PLAN ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+		assert_int_equal(parse_sealed(payload - 8), WIRE_FAULT_CONTENT);
+	}
+}
+
 /* Every single wrong bit of every type of packet is found. */
 static void test_parse_flips(void **state)
 {
@@ -738,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_parse_lengths),
 		cmocka_unit_test(test_parse_header),
 		cmocka_unit_test(test_parse_payload),
+		cmocka_unit_test(test_parse_plan),
 		cmocka_unit_test(test_parse_flips),
 		cmocka_unit_test(test_widen),
 	};

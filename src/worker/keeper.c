@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper: a communicator that has a controller outlives its trees. When an
+ * aggregator is lost its lanes go quiet; the keeper's thread asks the controller
+ * for other trees, joins them, and has what was under way made whole there.
+ */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+
+/* Of the whole deadline, for one try to join: the new trees may be lost as well. */
+#define TRY_SHARE 6.0
+#define TRY_MIN 1.0
+
+/* A communicator that users have cannot change its ranks. */
+static trib_status check_place(struct trib_comm *comm)
+{
+	if (!comm->opened) {
+		comm->config.rank = comm->planned_rank;
+		comm->config.size = comm->planned_size;
+		return TRIB_OK;
+	}
+	if (comm->planned_rank == comm->config.rank && comm->planned_size == comm->config.size)
+		return TRIB_OK;
+	return status_fail(TRIB_ERR_PEER,
+	                   "%s; the controller goes on with %d ranks instead of %d, so this "
+	                   "communicator ends",
+	                   comm->failure, comm->planned_size, comm->config.size);
+}
+
+/* The trees of now are given up; those that come next begin without a wound. */
+static void let_go(struct trib_comm *comm)
+{
+	trunks_close(comm);
+	pthread_mutex_lock(&comm->lock);
+	comm->hurt = TRIB_OK;
+	atomic_store(&comm->stop_lanes, comm->failed != TRIB_OK);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static trib_status open_trees(struct trib_comm *comm, uint64_t deadline)
+{
+	double share = comm->config.timeout_s / TRY_SHARE;
+	uint64_t until = clock_now() + (uint64_t)((share < TRY_MIN ? TRY_MIN : share) * 1e9);
+	trib_status status = trunks_plan(comm);
+
+	if (status == TRIB_OK)
+		status = trunks_open(comm, until < deadline ? until : deadline);
+	/* Who did not come, or has left, may know more than we do: the controller will tell. */
+	return status == TRIB_ERR_TIMEOUT || status == TRIB_ERR_PEER ? TRIB_ERR_AGGREGATOR : status;
+}
+
+static trib_status try_plan(struct trib_comm *comm, bool first, uint64_t deadline)
+{
+	trib_status status = comm_ask_plan(comm, deadline);
+
+	if (status == TRIB_ERR_AGGREGATOR && !first)
+		return TRIB_ERR_TIMEOUT; /* no controller: that is the end */
+	if (first)
+		comm->config.epoch = comm->config.generation;
+	if (status == TRIB_OK)
+		status = check_place(comm);
+	if (status != TRIB_OK || comm->config.size == 1)
+		return status;
+	let_go(comm);
+	status = open_trees(comm, deadline);
+	return status == TRIB_OK && !first ? recover_requests(comm, deadline) : status;
+}
+
+trib_status keeper_find_trees(struct trib_comm *comm, bool first, uint64_t deadline)
+{
+	trib_status status;
+
+	for (;; first = false) {
+		trunks_stop(comm);
+		status = try_plan(comm, first, deadline);
+		if (status != TRIB_ERR_AGGREGATOR || clock_now() >= deadline || comm_is_over(comm))
+			return status;
+		log_info("the trees of plan %u do not serve: %s", comm->config.generation,
+		         trib_last_error());
+	}
+}
+
+static void fail_for_good(struct trib_comm *comm, trib_status status)
+{
+	char before[sizeof(comm->failure)];
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed == TRIB_OK) {
+		snprintf(before, sizeof(before), "%s", trib_last_error());
+		snprintf(comm->failure, sizeof(comm->failure), "%s", before);
+		comm->failed = status;
+	}
+	atomic_store(&comm->stop_lanes, true);
+	pthread_mutex_unlock(&comm->lock);
+	trunks_stop(comm);
+	pthread_mutex_lock(&comm->lock);
+	comm->recovering = false;
+	comm->quiet_lanes = comm->n_lanes;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static void recover(struct trib_comm *comm)
+{
+	uint64_t start = clock_now();
+	trib_status status;
+
+	pthread_mutex_lock(&comm->posting);
+	pthread_mutex_lock(&comm->lock);
+	comm->recovering = true;
+	pthread_mutex_unlock(&comm->lock);
+	pthread_mutex_unlock(&comm->posting);
+	log_warn("%s; asking the controller for other trees", comm->failure);
+	status = keeper_find_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
+	if (status != TRIB_OK)
+		fail_for_good(comm, status);
+	else
+		log_notice("goes on in the trees of plan %u, after %.3f s", comm->config.generation,
+		           (double)(clock_now() - start) / 1e9);
+}
+
+static void *keeper_main(void *argument)
+{
+	struct trib_comm *comm = argument;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!atomic_load(&comm->closing) && comm->failed == TRIB_OK) {
+		if (!comm->hurt) {
+			pthread_cond_wait(&comm->changed, &comm->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&comm->lock);
+		recover(comm);
+		pthread_mutex_lock(&comm->lock);
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return NULL;
+}
+
+trib_status keeper_start(struct trib_comm *comm)
+{
+	if (pthread_create(&comm->keeper, NULL, keeper_main, comm))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start the keeper's thread");
+	comm->keeper_runs = true;
+	return TRIB_OK;
+}
+
+void keeper_stop(struct trib_comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+	pthread_join(comm->keeper, NULL);
+}
