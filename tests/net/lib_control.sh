@@ -23,6 +23,7 @@ free_port() { echo $((20000 + RANDOM % 20000)); }
 controller() {
 	local host=${1:-} prefix=()
 	[ -z "$host" ] || prefix=("$trib" net exec --name "$cluster" "$host" --)
+	: >"$work/controller" # or what an earlier one said would be taken for its word
 	"${prefix[@]}" "$tribd" --controller "$control" >"$work/controller" 2>&1 &
 	# shellcheck disable=SC2034
 	controller=$!
