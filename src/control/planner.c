@@ -135,6 +135,36 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
 
 /* ---- the plan ---- */
 
+static bool tree_same(const struct tree *a, const struct tree *b)
+{
+	if (a->n_nodes != b->n_nodes)
+		return false;
+	for (unsigned i = 0; i < a->n_nodes; i++)
+		if (a->nodes[i].parent != b->nodes[i].parent ||
+		    a->nodes[i].own != b->nodes[i].own ||
+		    strcmp(a->nodes[i].name, b->nodes[i].name))
+			return false;
+	return true;
+}
+
+/* Trees that are the same become one: each costs its ranks a connection, and the text its room. */
+static void forest_join(struct forest *forest)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < forest->n_trees; i++) {
+		unsigned k = 0;
+
+		while (k < n && !tree_same(&forest->trees[k], &forest->trees[i]))
+			k++;
+		if (k < n)
+			forest->trees[k].share += forest->trees[i].share;
+		else if (n++ != i)
+			forest->trees[k] = forest->trees[i];
+	}
+	forest->n_trees = n;
+}
+
 /* With fewer trees where their text is too long for a packet. */
 static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verdict,
                             char out[PLAN_TEXT_MAX])
@@ -149,8 +179,11 @@ static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verd
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
 	for (; status == TRIB_OK && length >= PLAN_TEXT_MAX && limits.trees; limits.trees /= 2) {
 		status = plan_stripes(hosts->all, hosts->n, &limits, work, bytes, forest, verdict);
-		if (status == TRIB_OK)
-			length = forest_print(forest, out, PLAN_TEXT_MAX);
+		if (status != TRIB_OK)
+			break;
+		forest_join(forest);
+		verdict->trees = forest->n_trees;
+		length = forest_print(forest, out, PLAN_TEXT_MAX);
 	}
 	free(work);
 	free(forest);

@@ -109,10 +109,10 @@ uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now)
 	return seats;
 }
 
-/* Seats that the next plan waits for. */
+/* Seats that the next plan waits for. When all have left, who comes is another run of the job. */
 static uint64_t awaited(const struct gathering *gathering)
 {
-	if (gathering->generation)
+	if (gathering->generation && gathering->members & ~gathering->left)
 		return gathering->members & ~gathering->left;
 	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
 }

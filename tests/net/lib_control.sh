@@ -23,6 +23,7 @@ free_port() { echo $((20000 + RANDOM % 20000)); }
 controller() {
 	local host=${1:-} prefix=()
 	[ -z "$host" ] || prefix=("$trib" net exec --name "$cluster" "$host" --)
+	: >"$work/controller" # or what an earlier one said would be taken for its word
 	"${prefix[@]}" "$tribd" --controller "$control" >"$work/controller" 2>&1 &
 	# shellcheck disable=SC2034
 	controller=$!
@@ -81,7 +82,7 @@ all_planned() {
 	local r
 	for ((r = 0; r < $1; r++)); do
 		grep -q "^plan $2 $r/$1 " "$work/ask.$r" || {
-			cat "$work/ask.$r"
+			head "$work"/ask.?
 			return 1
 		}
 	done

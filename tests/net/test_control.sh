@@ -77,7 +77,7 @@ check "two ranks of three wait" test "$(ask 0 3 1 0 0.3) $(ask 2 3 3 0 0.3)" = "
 ask_all 3 0
 check "three get plan 1" all_planned 3 1
 check "... the same one" test "$(cut -d' ' -f 4 "$work"/ask.? | sort -u | wc -l)" = 1
-check "... with both agents" grep -q "127.0.0.1:$one(0-2).*127.0.0.1:$two(0-2)" "$work/ask.0"
+check "... with an agent that lives" grep -qE "127.0.0.1:($one|$two)\(" "$work/ask.0"
 first=$(cut -d' ' -f 4 "$work/ask.0")
 check "who asks again gets the same" test "$(ask 1 3 2 0 2)" = "plan 1 1/3 $first"
 check "a wrong cookie gets no answer" test "$("$ask" "$control" "$job" 1234 0 3 9 0 0.3)" = "wait 0"

@@ -83,6 +83,7 @@ check "it comes back when the link does" wait_for 20 node_is s2 live
 again() {
 	kill -TERM "$controller"
 	wait "$controller"
+	: >"$work/controller"
 	"$trib" net exec --name "$cluster" s1 -- "$tribd" --controller "$control" "$@" >"$work/controller" 2>&1 &
 	controller=$!
 	wait_for 10 grep -q 'controller ready' "$work/controller"

@@ -131,6 +131,36 @@ static void test_plans_with_the_living(void **state)
 	free(forest);
 }
 
+/* Whatever loads and links are, no tree is there twice, and all ranks are in each. */
+static void test_trees_differ(void **state)
+{
+	struct forest *forest = malloc(sizeof(*forest));
+	struct nodes nodes = { 0 };
+	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
+	struct plan_wish wish = { .ranks = 3,
+		                  .broken = "",
+		                  .where = { "127.0.0.1", "127.0.0.1", "10.0.0.7" } };
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	for (unsigned load = 0; load < 90; load++) {
+		beat(&nodes, "127.0.0.1:7700", load / 100.0, 1900 * MS);
+		beat(&nodes, "127.0.0.1:7720", 0.89, 1900 * MS);
+		beat(&nodes, "[fe80::1]:7720", 0.3, 1900 * MS);
+		assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+		assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+		assert_int_equal(forest->trees[0].nodes[0].ranks, 7);
+		for (unsigned i = 0; i < forest->n_trees; i++)
+			for (unsigned k = 0; k < i; k++)
+				assert_true(forest->trees[i].n_nodes != forest->trees[k].n_nodes ||
+				            memcmp(forest->trees[i].nodes, forest->trees[k].nodes,
+				                   forest->trees[i].n_nodes *
+				                           sizeof(struct tree_node)));
+	}
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
 /* An aggregator of a broken plan has to answer before it is used again. */
 static void test_suspects(void **state)
 {
@@ -176,7 +206,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds_many),   cmocka_unit_test(test_states),
 		cmocka_unit_test(test_facts_change), cmocka_unit_test(test_plans_with_the_living),
-		cmocka_unit_test(test_suspects),     cmocka_unit_test(test_plan_has),
+		cmocka_unit_test(test_trees_differ), cmocka_unit_test(test_suspects),
+		cmocka_unit_test(test_plan_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -437,6 +437,24 @@ static void test_comes_back(void **state)
 	assert_int_equal(g.members, 7);
 }
 
+/* All have said good-bye: the next run of the job waits for all its ranks again. */
+static void test_runs_again(void **state)
+{
+	(void)state;
+	for (enum policy policy = POLICY_FAIL; policy < POLICIES_END; policy++) {
+		begin(policy, 3);
+		form(3);
+		now += 5000 * MS;
+		for (unsigned r = 0; r < 3; r++)
+			gathering_leave(&g, r + 1, UINT64_MAX);
+		assert_int_equal(ask_as(1, 3, 21, 0, 0), ANSWER_WAIT);
+		assert_int_equal(ask_as(0, 3, 20, 0, 0), ANSWER_WAIT);
+		assert_int_equal(ask_as(2, 3, 22, 0, 0), ANSWER_PLAN);
+		assert_int_equal(answer.size, 3);
+		assert_int_equal(g.generation, 2);
+	}
+}
+
 /* A restarted controller has what was stored: the same ranks get the same plan. */
 static void test_restart(void **state)
 {
@@ -509,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_any_seat),
+		cmocka_unit_test(test_runs_again),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_old_store),
 		cmocka_unit_test(test_no_aggregator),

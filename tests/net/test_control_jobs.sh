@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Real jobs with a controller, from several launchers; what dies meanwhile: test_control_jobs.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+start "$@"
+need_control
+unset TRIB_RANK TRIB_SIZE RANK WORLD_SIZE "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" "${!SLURM_@}"
+export TRIB_TIMEOUT=20
+control=127.0.0.1:$(free_port)
+one=$(free_port) two=$((one + 20)) three=$((one + 40))
+out=$work/out
+check "a controller starts" controller || exit 1
+agent a1 "$one"
+agent a2 "$two"
+for name in a1 a2; do
+	check "$name joins" wait_for 20 node_is $name live
+done
+
+# new_job N [OPTION]...: its settings are in the environment.
+new_job() {
+	local size=$1
+	shift
+	eval "$("$trib" job new -c "$control" --size "$size" "$@")"
+}
+
+# by_hand WHAT RANK_VARIABLE SIZE_VARIABLE: three processes that have these variables set.
+by_hand() {
+	local what=$1 rank pids=()
+	new_job 3
+	for rank in 0 1 2; do
+		env "$2=$rank" "$3=3" timeout 40 "$worker" --rounds 20 --max 20000 --split >"$work/by_hand.$rank" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	cat "$work"/by_hand.? >"$out"
+	check "$what: exact on all ranks" right 3
+}
+by_hand "as by trib run" TRIB_RANK TRIB_SIZE
+by_hand "as by torchrun" RANK WORLD_SIZE
+by_hand "as by srun" SLURM_PROCID SLURM_NTASKS
+check "the controller tells how many aggregators its plan uses" \
+	test "$(api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[] | select(.key == "0").verdict.aggregators')" -ge 1
+
+tried=0
+for program in mpirun.openmpi mpirun; do
+	command -v $program >/dev/null && $program --version 2>/dev/null | grep -q 'Open MPI' || continue
+	new_job 3
+	timeout 60 $program --allow-run-as-root --oversubscribe -x TRIB_AGGREGATOR -x TRIB_JOB -x TRIB_COOKIE \
+		-x TRIB_TIMEOUT -n 3 "$worker" --rounds 20 --max 20000 >"$out" 2>&1
+	check "Open MPI's mpirun: exact on all ranks" right 3
+	tried=1
+	break
+done
+
+new_job 3
+go -n 3 --aggregator "$control" --timeout 20 -- "$worker" --rounds 20 --max 20000
+check "trib run: exact on all ranks" right 3
+go -n 3 --aggregator "$control" --timeout 20 -- "$worker" --rounds 20 --max 20000
+check "... and once more in the same job" right 3
+
+# A worker that shows a cookie of another job is not let in by the aggregators either.
+TRIB_AGGREGATOR=127.0.0.1:$one TRIB_JOB=1 TRIB_COOKIE=1234 TRIB_TIMEOUT=1 TRIB_RANK=0 TRIB_SIZE=2 \
+	timeout 10 "$worker" --rounds 1 >"$out" 2>&1
+check "an aggregator keeps out who has no job's cookie" grep -q 'no answer from the aggregator' "$out"
+
+# long_job: three ranks that run for a while; start, then do something, then see_right.
+long_job() {
+	local rank
+	new_job 3
+	pids=()
+	for rank in 0 1 2; do
+		TRIB_RANK=$rank TRIB_SIZE=3 timeout 100 "$worker" --rounds "$1" --max 50000 >"$work/long.$rank" 2>&1 &
+		pids+=($!)
+	done
+	wait_for 10 runs
+}
+runs() { [ "$(generation "$TRIB_JOB")" -gt 0 ]; }
+see_right() {
+	wait "${pids[@]}"
+	cat "$work"/long.? >"$out"
+	check "$1" right 3
+}
+
+long_job 600
+sleep 0.3
+kill -KILL "$controller"
+wait "$controller" 2>/dev/null
+see_right "a job goes on when the controller is killed"
+check "the controller starts again" controller || exit 1
+for name in a1 a2; do
+	check "... $name is back" wait_for 20 node_is $name live
+done
+
+agent a3 "$three"
+check "a3 joins" wait_for 20 node_is a3 live
+long_job 1500
+sleep 0.3
+before=$(generation "$TRIB_JOB")
+for name in a1 a2; do
+	kill -KILL "${agents[$name]}"
+done
+see_right "a job goes on when its aggregators are killed"
+check "... by another plan: $before, then $(generation "$TRIB_JOB")" test "$(generation "$TRIB_JOB")" -gt "$before"
+kill -TERM "$controller" "${agents[a3]}"
+wait "$controller" "${agents[a3]}"
+[ $failures = 0 ] || exit 1
+[ $tried = 1 ] || skip "Open MPI is not installed; all else has passed"
