@@ -113,10 +113,12 @@ struct lane_rates {
 	struct lane_rates *next;
 	uint64_t members;
 	bool listed, has_parent;
+	/* Written by the lane's thread, with the lock, as others look at it: */
 	bool works;   /* packets come, or are about to */
 	double above; /* what the parent gives; 0: no limit */
-	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX], given[WIRE_CHILDREN_MAX];
-	double slowest;
+	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX];
+	/* With the lock: */
+	double given[WIRE_CHILDREN_MAX];
 	/* The lane's thread alone: */
 	uint32_t above_serial, told;
 	uint64_t period_at, seen_at;
@@ -127,10 +129,11 @@ struct lane_rates {
 
 struct rates {
 	pthread_mutex_t lock;
-	double capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
-	bool looked;     /* at the interface, for it */
+	_Atomic double
+		capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
+	bool looked;      /* at the interface, for it */
 	struct lane_rates *lanes;
-	uint32_t serial;
+	_Atomic uint32_t serial;
 	struct rate_child children[RATES_CHILDREN_MAX];
 	double given[RATES_CHILDREN_MAX];
 };
@@ -324,6 +327,8 @@ void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
 void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
                 struct wire_status *status);
 void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status);
+/* What the child was given, in bits a second; 0: no limit. */
+double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child);
 /* What to ask the parent for, as in a REPORT. */
 uint32_t rates_want(const struct thread *thread, const struct lane *lane);
 void rates_tick(struct thread *thread, struct lane *lane);
