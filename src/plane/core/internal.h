@@ -52,7 +52,8 @@ struct child {
 struct parent {
 	struct udp_address address; /* of its lane 0 */
 	uint8_t child;              /* our index there */
-	bool asking, joined, echoed;
+	bool asking, joined;
+	_Atomic bool echoed; /* our good-bye */
 	uint64_t nonce, asked_at, heard_at, present;
 	unsigned asks;
 	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
@@ -80,19 +81,19 @@ struct comm {
 	uint64_t present;       /* children that have joined: each has the lowest of its ranks */
 	_Atomic uint64_t gone;  /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
-	bool has_parent;
 	struct parent parent;
-	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
-	struct udp_address group;    /* lane 0's; lane l's port is l higher */
-	bool running;                /* all ranks are in, and the parent agrees */
+	struct udp_address group;          /* lane 0's; lane l's port is l higher */
 	uint64_t rival_nonce, rival_since; /* who asks for a rank that is taken, and since when */
-	bool retired;                      /* over; freed when no lane holds it any more */
 	uint64_t created_at, failed_at, pool_bytes;
+	bool has_parent;
+	bool running; /* all ranks are in, and the parent agrees */
+	bool retired; /* over; freed when no lane holds it any more */
 	_Atomic bool failed;
-	struct wire_abort abort; /* written before `failed` is set */
-	_Atomic unsigned users;  /* lanes that hold it */
-	uint32_t kernel_lanes;   /* those that the kernel sums, as bits; with the lock of watch.c */
-	char kernel_why[256];    /* the others: why not */
+	struct wire_abort abort;     /* written before `failed` is set */
+	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
+	_Atomic unsigned users;      /* lanes that hold it */
+	uint32_t kernel_lanes; /* those that the kernel sums, as bits; with the lock of watch.c */
+	char kernel_why[256];  /* the others: why not */
 };
 
 struct result_entry {
