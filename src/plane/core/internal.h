@@ -121,7 +121,8 @@ struct lane_rates {
 	/* With the lock: */
 	double given[WIRE_CHILDREN_MAX];
 	/* The lane's thread alone: */
-	uint32_t above_serial, told;
+	uint32_t above_serial, told, copied;
+	double copy[WIRE_CHILDREN_MAX]; /* of given[], as of serial `copied` */
 	uint64_t period_at, seen_at;
 	uint32_t packets[WIRE_CHILDREN_MAX], again[WIRE_CHILDREN_MAX];
 };

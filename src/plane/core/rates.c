@@ -145,10 +145,18 @@ void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
 {
 	struct rates *rates = &thread->aggregator->rates;
 
-	if (!(rates->capacity > 0) && !(lane->rates.above > 0))
+	struct lane_rates *own = &lane->rates;
+
+	if (!(rates->capacity > 0) && !(own->above > 0))
 		return;
-	status->rate = on_wire(rates_given(thread->aggregator, lane, child));
-	status->serial = rates->serial;
+	if (own->copied != rates->serial) { /* not with every packet */
+		pthread_mutex_lock(&rates->lock);
+		own->copied = rates->serial;
+		memcpy(own->copy, own->given, sizeof(own->copy));
+		pthread_mutex_unlock(&rates->lock);
+	}
+	status->rate = on_wire(rates->capacity > 0 ? own->copy[child] : own->above);
+	status->serial = own->copied;
 }
 
 /* To every child of the lane: its rate, at once. */
