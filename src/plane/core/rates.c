@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USED 0.94            /* of a link: frames have headers, and reports want through */
+#define USED 0.96            /* of a link: frames have headers, and reports want through */
 #define UNIT 1024.0          /* of rates on the wire, bit/s */
 #define PERIOD_NS 100000000u /* over which losses are counted */
 #define IDLE_NS 300000000u   /* a lane without packets for so long is at rest */
