@@ -41,14 +41,22 @@ _trib() {
 		;;
 	--plane)
 		if [[ ${COMP_WORDS[1]} == bench ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic udp tcp tcp-copied" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
 			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
 		fi
 		return
 		;;
+	--trees)
+		mapfile -t COMPREPLY < <(compgen -f -W "star striped planned" -- "$word")
+		return
+		;;
+	--policy)
+		mapfile -t COMPREPLY < <(compgen -W "fail shrink wait" -- "$word")
+		return
+		;;
 	--against)
-		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
 	--json | --plot)
@@ -62,7 +70,8 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce engine plane) ;;
+	bench) command=(allreduce deploy engine plane) ;;
+	job) command=(new end) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
@@ -74,6 +83,8 @@ _trib() {
 			-- "$word")
 	elif ((COMP_CWORD == 2 && ${#command[@]})); then
 		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
+	elif [[ ${COMP_WORDS[1]} == plan && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")
 	else

@@ -102,11 +102,13 @@ typedef struct {
 	uint64_t rate_bps;   /* pace sending to this many bits a second */
 	int lanes;           /* independent streams of a tree, each with its own thread */
 	const char *trees;   /* several aggregators: the text of TRIB_TREES */
+	/* "host:port" of the one that knows the aggregators, instead of any */
+	const char *controller;
 } trib_options;
 
-#define TRIB_OPTIONS_INIT                                             \
-	{                                                             \
-		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
+#define TRIB_OPTIONS_INIT                                                   \
+	{                                                                   \
+		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
 	}
 
 /*
@@ -120,6 +122,25 @@ trib_status trib_init(trib_comm **comm, const trib_options *options);
  * that were never waited for as well. NULL is allowed.
  */
 trib_status trib_finalize(trib_comm *comm);
+
+/*
+ * An epoch's border, for jobs with a controller: all who are still there call
+ * it, and get the communicator of the next epoch in place of this one. The
+ * controller says who is in, which may change the rank and the size:
+ *
+ *  - A worker that has left (trib_finalize) or died is no longer in, or the job
+ *    ends, or its place is waited for, as the job's owner chose (policy shrink,
+ *    fail, wait).
+ *  - A worker that has come since is in. It called trib_init as all others did,
+ *    with a rank that nobody has or with none, and has waited there, up to its
+ *    deadline, for this border.
+ *
+ * The old communicator may have failed: after TRIB_ERR_PEER this is the way to
+ * go on. It is gone in any case, and so should be those that were split from
+ * it; after an error *comm is NULL. What was summed at the time of a failure
+ * has to be done again by the caller, who knows what all ranks have.
+ */
+trib_status trib_regroup(trib_comm **comm);
 
 /*
  * A new communicator of all ranks that give the same color, ordered by key,

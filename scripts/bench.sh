@@ -28,6 +28,12 @@ measure() {
 }
 
 main() {
+	local stripes="--hosts 4 --link 500mbit --sizes 16M,64M --iterations 5"
+	local on_workers='hosts=h1(0-3);h2(0-3);h3(0-3);h4(0-3)'
+	# XAgg's Fig. 12 at a 500th of its rates and a tenth of its models.
+	local xagg="--hosts 7 --servers 3 --link 200mbit --link h1=80mbit --link h2=80mbit --link h3=80mbit \
+		--no-offload --late h1=0.025 --late h2=0.025 --late h3=0.025 \
+		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 2 --warmup 1 --repeats 3"
 	local four="--hosts 4 --link 1gbit" unlike="--hosts 4 --link 1gbit --link h2=500mbit --late h3=0.27"
 	is_root || die "bench: needs root, for network namespaces"
 	scripts/deps.sh bench
@@ -51,6 +57,17 @@ main() {
 		measure cpu --hosts 4 --link 0 --sizes 64M
 		measure planes-allreduce --hosts 4 --link 500mbit --no-offload --sizes 1M,4M,16M,64M \
 			--against trib-xdp,trib-tcp
+		measure stripes $stripes --servers 4 --trees striped --trees star \
+			--against tributary@star,ring
+		measure stripes-wire $stripes --servers 4 --no-offload --trees striped --trees star \
+			--against trib-xdp,tributary@star,trib-xdp@star,ring
+		measure stripes-two $stripes --servers 2 --trees planned --against ring
+		measure stripes-two-wire $stripes --servers 2 --no-offload --trees planned --against ring
+		measure stripes-none $stripes --servers 1 --trees "$on_workers" --against ring
+		measure stripes-none-wire $stripes --servers 1 --no-offload --trees "$on_workers" --against ring
+		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
+		measure xagg $xagg --trees planned --trees 'tree=s3(s1(0-2),s2(3-5),6)' \
+			--against tributary@tree,trib-xdp@tree,trib-tcp@tree,openmpi,ps,ring
 		bench planes-throughput plane throughput --repeats 5
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
 		bench planes-gro plane throughput --gro
@@ -58,6 +75,12 @@ main() {
 		bench planes-load plane load --seconds 0.4
 		bench planes-cores plane cores
 	}
+	for plane in udp xdp; do
+		is_wanted deploy || break
+		say "" "== deploy: trib bench deploy --plane $plane"
+		build/src/cli/trib bench deploy --plane $plane --json "$out/deploy-$plane.json" |
+			tee "$out/deploy-$plane.txt"
+	done
 	if is_wanted engine; then
 		say "" "== engine: trib bench engine"
 		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" | tee "$out/engine.txt"

@@ -3,11 +3,13 @@
  * A parameter server over TCP, as ps-lite and BytePS have it without extra
  * servers: every worker sends its vector to one process, which adds them and
  * sends the sum back to each. All of it goes through the server's one link.
+ * Several in a tree are what XAgg compares itself with as TCP-Agg.
  *
- *     ps --serve                  the server, for TRIB_SIZE workers
+ *     ps --serve CHILDREN         a server
  *     ps --bytes B ...            a worker; rank and size from TRIB_RANK and TRIB_SIZE
  *
- * PS_SERVER="10.84.1.101:7001" says where it is.
+ * PS_SERVER="10.84.1.101:7001" is where the server listens, and where its workers
+ * find it; PS_PARENT is the server above it, where there is one.
  */
 #include "peer.h"
 #include "ps_server.h"
@@ -19,14 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 60
-
-static void server_find(struct sockaddr_in *out)
+/* "ADDRESS:PORT" in this variable; exits with 2 where it is anything else. */
+static void server_find(const char *variable, struct sockaddr_in *out)
 {
-	const char *text = getenv("PS_SERVER"), *colon = text ? strrchr(text, ':') : NULL;
+	const char *text = getenv(variable), *colon = text ? strrchr(text, ':') : NULL;
 	char address[64];
 
 	*out = (struct sockaddr_in){ .sin_family = AF_INET };
@@ -37,25 +37,7 @@ static void server_find(struct sockaddr_in *out)
 		if (inet_pton(AF_INET, address, &out->sin_addr) == 1)
 			return;
 	}
-	errx(2, "PS_SERVER has to be ADDRESS:PORT");
-}
-
-static int server_connect(const struct sockaddr_in *server)
-{
-	time_t end = time(NULL) + PATIENCE_S;
-
-	for (;;) {
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		if (fd >= 0 && connect(fd, (const struct sockaddr *)server, sizeof(*server)) == 0) {
-			ps_socket_tune(fd);
-			return fd;
-		}
-		if (fd < 0 || time(NULL) >= end)
-			err(1, "cannot reach the server");
-		close(fd);
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-	}
+	errx(2, "%s has to be ADDRESS:PORT", variable);
 }
 
 /* Bytes moved, 0 where it would block, -1 on an error or a closed connection. */
@@ -108,24 +90,32 @@ static int ps_barrier(void *context)
 	return ps_allreduce(context, &token, 1);
 }
 
+static int serve(const char *children)
+{
+	struct sockaddr_in self, parent;
+	int n = atoi(children);
+
+	server_find("PS_SERVER", &self);
+	if (getenv("PS_PARENT"))
+		server_find("PS_PARENT", &parent);
+	if (n < 1 || n > PS_WORKERS_MAX)
+		errx(2, "--serve wants how many children, 1 to %d", PS_WORKERS_MAX);
+	return ps_serve(&self, getenv("PS_PARENT") ? &parent : NULL, (unsigned)n);
+}
+
 int main(int argc, char **argv)
 {
 	struct peer_options options;
 	struct sockaddr_in server;
-	const char *size_text = getenv("TRIB_SIZE");
 	int rank, size, fd, rc;
 	double *samples;
 
-	server_find(&server);
-	if (argc == 2 && strcmp(argv[1], "--serve") == 0) {
-		size = size_text ? atoi(size_text) : 0;
-		if (size < 1 || size > PS_WORKERS_MAX)
-			errx(2, "TRIB_SIZE has to be 1 to %d", PS_WORKERS_MAX);
-		return ps_serve(&server, (unsigned)size);
-	}
+	if (argc == 3 && strcmp(argv[1], "--serve") == 0)
+		return serve(argv[2]);
 	peer_parse(argc, argv, &options);
 	peer_rank_from_env(&rank, &size);
-	fd = server_connect(&server);
+	server_find("PS_SERVER", &server);
+	fd = ps_connect(&server);
 	samples = peer_alloc(options.iterations * sizeof(*samples));
 	rc = peer_measure(&(struct peer){ .rank = rank,
 	                                  .size = size,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes what comes from whoever sends, adds it, and sends each part of the sum
- * on as soon as all workers have brought theirs: a fast worker may be a whole
- * vector ahead of a slow one, and nobody ever waits for the end of anything.
+ * on as soon as all children have brought theirs: a fast child may be a whole
+ * vector ahead of a slow one, and nobody ever waits for the end of anything. At
+ * the root a part that is complete goes down to all children. Below it, it
+ * goes up, and what comes back takes its place and goes down.
  */
 #include "ps_server.h"
 
@@ -17,8 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#define PATIENCE_S 60
 #define SEGMENT (256u << 10) /* received in one go, and added while it is in the cache */
 
 /*
@@ -29,8 +33,10 @@ struct vector {
 	size_t bytes, room;
 	size_t front; /* below it is a sum, above it nothing yet */
 	float *sum;
-	unsigned begun; /* by how many workers */
+	unsigned begun; /* by how many children */
 	unsigned sent;  /* to how many, wholly */
+	size_t raised;  /* sent to the parent, the opening included */
+	size_t lowered; /* and come back */
 };
 
 struct connection {
@@ -45,12 +51,14 @@ struct connection {
 };
 
 struct server {
+	int parent;            /* -1: this is the root */
+	struct vector *rising; /* the one that goes up */
 	unsigned n, open;
 	struct connection connections[PS_WORKERS_MAX];
 	struct vector vectors[2];
 };
 
-void ps_socket_tune(int fd)
+static void socket_tune(int fd)
 {
 	int one = 1;
 
@@ -71,7 +79,7 @@ static int vector_begin(struct connection *c)
 
 	if (!vector->begun) {
 		vector->bytes = c->opening.bytes;
-		vector->front = 0;
+		vector->front = vector->raised = vector->lowered = 0;
 		if (vector->room < vector->bytes) {
 			free(vector->sum);
 			vector->sum = malloc(vector->bytes);
@@ -81,7 +89,7 @@ static int vector_begin(struct connection *c)
 			err(1, "no memory for %zu bytes", vector->bytes);
 	}
 	if (c->opening.bytes != vector->bytes || vector->bytes % sizeof(float)) {
-		warnx("ps: one worker has %zu bytes and another %zu", vector->bytes,
+		warnx("ps: one child has %zu bytes and another %zu", vector->bytes,
 		      (size_t)c->opening.bytes);
 		return -1;
 	}
@@ -111,7 +119,7 @@ static bool would_block(ssize_t n)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* 0; -1: the worker has gone, or sends nonsense. */
+/* 0; -1: the child has gone, or sends nonsense. */
 static int connection_read(struct connection *c)
 {
 	size_t left, whole;
@@ -139,8 +147,8 @@ static int connection_read(struct connection *c)
 	return 0;
 }
 
-/* How much of the vector everyone has brought. */
-static size_t vector_ready(const struct server *server, const struct vector *vector)
+/* How much of the vector all children have brought. */
+static size_t vector_complete(const struct server *server, const struct vector *vector)
 {
 	size_t ready = vector->bytes;
 
@@ -151,6 +159,58 @@ static size_t vector_ready(const struct server *server, const struct vector *vec
 		    server->connections[i].received < ready)
 			ready = server->connections[i].received;
 	return ready;
+}
+
+/* How much of the result is here. */
+static size_t vector_ready(const struct server *server, const struct vector *vector)
+{
+	return server->parent < 0 ? vector_complete(server, vector) : vector->lowered;
+}
+
+/* The opening first, then what is complete. */
+static int parent_write(struct server *server)
+{
+	struct vector *v = server->rising;
+	struct ps_opening opening = { .bytes = v->bytes };
+	size_t head = sizeof(opening), complete = vector_complete(server, v);
+	ssize_t n;
+
+	if (v->raised < head)
+		n = send(server->parent, (const char *)&opening + v->raised, head - v->raised,
+		         MSG_NOSIGNAL | MSG_MORE);
+	else
+		n = send(server->parent, (const char *)v->sum + v->raised - head,
+		         complete + head - v->raised, MSG_NOSIGNAL);
+	if (n < 0)
+		return would_block(n) ? 0 : -1;
+	v->raised += (size_t)n;
+	return 0;
+}
+
+/* It has sent no more than it got: the result may lie where the sum was. */
+static int parent_read(struct server *server)
+{
+	struct vector *v = server->rising;
+	ssize_t n = recv(server->parent, (char *)v->sum + v->lowered, v->bytes - v->lowered, 0);
+
+	if (n <= 0)
+		return would_block(n) ? 0 : -1;
+	v->lowered += (size_t)n;
+	if (v->lowered == v->bytes)
+		server->rising = &server->vectors[v == &server->vectors[0]];
+	return 0;
+}
+
+/* What to wait for at the parent. */
+static short parent_events(const struct server *server)
+{
+	const struct vector *v = server->rising;
+
+	if (!v->begun)
+		return 0;
+	if (v->raised < vector_complete(server, v) + sizeof(struct ps_opening))
+		return POLLIN | POLLOUT;
+	return POLLIN;
 }
 
 static int connection_write(struct server *server, struct connection *c, size_t ready)
@@ -171,9 +231,22 @@ static int connection_write(struct server *server, struct connection *c, size_t 
 	return 0;
 }
 
+static int parent_serve(struct server *server, short events)
+{
+	int rc = 0;
+
+	if (events & POLLOUT)
+		rc = parent_write(server);
+	if (rc == 0 && events & (POLLIN | POLLHUP | POLLERR))
+		rc = parent_read(server);
+	if (rc < 0)
+		warnx("ps: the parent has gone");
+	return rc;
+}
+
 static int server_step(struct server *server)
 {
-	struct pollfd fds[PS_WORKERS_MAX];
+	struct pollfd fds[PS_WORKERS_MAX + 1];
 	size_t ready[2] = { vector_ready(server, &server->vectors[0]),
 		            vector_ready(server, &server->vectors[1]) };
 
@@ -186,8 +259,15 @@ static int server_step(struct server *server)
 			events |= POLLOUT;
 		fds[i] = (struct pollfd){ .fd = c->fd, .events = events };
 	}
-	if (poll(fds, server->n, -1) < 0)
+	fds[server->n] = (struct pollfd){ .fd = server->parent };
+	if (server->parent >= 0) {
+		fds[server->n].events = parent_events(server);
+		fds[server->n].fd = fds[server->n].events ? server->parent : -1;
+	}
+	if (poll(fds, server->n + 1, -1) < 0)
 		return errno == EINTR ? 0 : -1;
+	if (fds[server->n].revents && parent_serve(server, fds[server->n].revents) < 0)
+		return -1;
 	for (unsigned i = 0; i < server->n; i++) {
 		struct connection *c = &server->connections[i];
 		int rc = 0;
@@ -205,7 +285,26 @@ static int server_step(struct server *server)
 	return 0;
 }
 
-static int server_accept(struct server *server, const struct sockaddr_in *self)
+int ps_connect(const struct sockaddr_in *to)
+{
+	time_t end = time(NULL) + PATIENCE_S;
+
+	for (;;) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0) {
+			socket_tune(fd);
+			return fd;
+		}
+		if (fd < 0 || time(NULL) >= end)
+			err(1, "cannot reach %s:%d", inet_ntoa(to->sin_addr), ntohs(to->sin_port));
+		close(fd);
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+}
+
+static int server_accept(struct server *server, const struct sockaddr_in *self,
+                         const struct sockaddr_in *parent)
 {
 	int one = 1, listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -217,6 +316,7 @@ static int server_accept(struct server *server, const struct sockaddr_in *self)
 	}
 	printf("ps: ready on %s:%d\n", inet_ntoa(self->sin_addr), ntohs(self->sin_port));
 	fflush(stdout);
+	server->parent = parent ? ps_connect(parent) : -1;
 	for (unsigned i = 0; i < server->n; i++) {
 		struct connection *c = &server->connections[i];
 
@@ -224,27 +324,26 @@ static int server_accept(struct server *server, const struct sockaddr_in *self)
 			                  .vector = &server->vectors[0],
 			                  .segment = malloc(SEGMENT) };
 		if (c->fd < 0 || !c->segment) {
-			warn("cannot take a worker's connection");
+			warn("cannot take a child's connection");
 			return -1;
 		}
-		ps_socket_tune(c->fd);
+		socket_tune(c->fd);
 		server->open++;
 	}
 	close(listening);
 	return 0;
 }
 
-int ps_serve(const struct sockaddr_in *self, unsigned workers)
+int ps_serve(const struct sockaddr_in *self, const struct sockaddr_in *parent, unsigned children)
 {
 	static struct server server;
 
-	server.n = workers;
-	if (server_accept(&server, self) < 0)
+	server.n = children;
+	server.rising = &server.vectors[0];
+	if (server_accept(&server, self, parent) < 0)
 		return 1;
 	while (server.open)
-		if (server_step(&server) < 0) {
-			warn("poll");
+		if (server_step(&server) < 0)
 			return 1;
-		}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of ps.c, and the message that opens a vector. */
+/* The server of ps.c, alone or in a tree of them, and the message that opens a vector. */
 #ifndef TRIB_BENCH_PS_SERVER_H
 #define TRIB_BENCH_PS_SERVER_H
 
@@ -14,9 +14,13 @@ struct ps_opening {
 	uint64_t bytes;
 };
 
-void ps_socket_tune(int fd);
+/* Connects, and waits up to a minute for who listens there; exits with 1 where nobody does. */
+int ps_connect(const struct sockaddr_in *to);
 
-/* Serves `workers` connections until all are closed. 0, or 1 after saying what went wrong. */
-int ps_serve(const struct sockaddr_in *self, unsigned workers);
+/*
+ * Serves so many children, workers or servers, until all have closed their
+ * connections; `parent` is NULL at the root. 0, or 1 after saying what went wrong.
+ */
+int ps_serve(const struct sockaddr_in *self, const struct sockaddr_in *parent, unsigned children);
 
 #endif

@@ -84,7 +84,8 @@ const struct setting settings[SETTINGS_N] = {
 	                  "what is logged to stderr: error, warn, notice, info or debug", NULL },
 	[SETTING_CONTROLLER] = { "TRIB_CONTROLLER", NULL, SETTING_TEXT,
 	                         "host:port of the controller, with #sha256//... where its key is "
-	                         "pinned; for trib and for agents",
+	                         "pinned; for trib, for agents, and for workers that are given no "
+	                         "aggregator",
 	                         NULL },
 	[SETTING_TOKEN] = { "TRIB_TOKEN", NULL, SETTING_TEXT,
 	                    "secret that agents and trib show to the controller", NULL },

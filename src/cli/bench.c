@@ -215,7 +215,8 @@ static int bench_allreduce_run(int argc, char **argv)
 		  NULL },
 		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
 		  "compare with trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter "
-		  "server); ours on other trees than the first: tributary@NAME, trib-tcp@NAME",
+		  "server), tcp-agg (such servers as a tree); on other trees than the first: "
+		  "tributary@NAME, trib-tcp@NAME, tcp-agg@NAME",
 		  "gloo,ring" },
 		{ "check", 0, OPTION_FLAG, &o.check, NULL,
 		  "look at every sum, not only at each run's first and last", NULL },

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long it takes until an aggregator is there: from the start of the process
- * on one host until another host has its answer to a QUERY. XAgg gives 0.34 s.
+ * How long it takes until an aggregator is there. XAgg gives 0.34 s. Two times:
+ * from the start of the process on one host until another host has its answer
+ * to a QUERY; and at one that runs already, as on a node that has joined, from
+ * the first JOIN of a job until its lane, pool and all, answers its workers.
  */
 #include "base/clock.h"
 #include "cli/bench.h"
@@ -9,6 +11,7 @@
 #include "cli/daemon.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/plane_join.h"
 #include "cli/query.h"
 
 #include <errno.h>
@@ -24,6 +27,9 @@
 
 #define PATIENCE_S 10.0
 #define REPEATS_MAX 100000
+#define JOB_WORKERS 4
+#define JOB_POOL (64u << 20)
+#define JOB_ELEMENTS 358
 
 struct deploy_options {
 	uint64_t repeats;
@@ -34,7 +40,8 @@ struct deploy {
 	struct deploy_options options;
 	struct cluster cluster; /* a worker that asks, a server; n is 0 on loopback */
 	char daemon[512], address[64];
-	double *times;
+	unsigned port;
+	double *starts, *joins; /* seconds; no joins on loopback */
 	unsigned done;
 	trib_status status; /* of the thread that asks */
 	char why[256];
@@ -67,6 +74,31 @@ static void daemon_end(pid_t pid)
 		;
 }
 
+/* A job's workers join, all from h1. */
+static trib_status job_join(struct deploy *deploy)
+{
+	const struct cluster_host *host = deploy_host(deploy, "h1");
+	struct load_options load = { .children = JOB_WORKERS,
+		                     .lanes = 1,
+		                     .elements = JOB_ELEMENTS,
+		                     .pool_bytes = JOB_POOL,
+		                     .port = (uint16_t)deploy->port,
+		                     .address = deploy_host(deploy, "s1")->address };
+	struct wire_welcome welcome;
+	uint64_t started;
+	trib_status status;
+
+	for (unsigned i = 0; i < JOB_WORKERS; i++)
+		load.hosts[0][i] = host;
+	started = clock_now();
+	status = plane_join(&load, &welcome);
+	deploy->joins[deploy->done] = (double)(clock_now() - started) / 1e9;
+	for (unsigned i = 0; i < JOB_WORKERS; i++)
+		if (load.fds[0][i] >= 0)
+			close(load.fds[0][i]);
+	return status;
+}
+
 static trib_status deploy_once(struct deploy *deploy)
 {
 	char page[QUERY_PAGE];
@@ -79,8 +111,10 @@ static trib_status deploy_once(struct deploy *deploy)
 	if (pid == 0)
 		daemon_exec(deploy, parent);
 	status = query_page(deploy->address, 0, PATIENCE_S, page, sizeof(page));
-	if (status == TRIB_OK)
-		deploy->times[deploy->done++] = (double)(clock_now() - started) / 1e9;
+	deploy->starts[deploy->done] = (double)(clock_now() - started) / 1e9;
+	if (status == TRIB_OK && deploy->cluster.n)
+		status = job_join(deploy);
+	deploy->done += status == TRIB_OK;
 	daemon_end(pid);
 	return status;
 }
@@ -112,16 +146,19 @@ static trib_status deploy_run(struct deploy *deploy)
 {
 	const struct cluster_host *host;
 	const char *address;
+	char cookie[24];
 	pthread_t thread;
 
 	if (cluster_make(deploy) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
 	host = deploy_host(deploy, "s1");
 	address = host ? host->address : "127.0.0.1";
-	snprintf(deploy->address, sizeof(deploy->address), "%s:%u", address,
-	         daemon_port(host, address, false));
+	deploy->port = daemon_port(host, address, false);
+	snprintf(deploy->address, sizeof(deploy->address), "%s:%u", address, deploy->port);
 	daemon_find(deploy->daemon, sizeof(deploy->daemon));
-	setenv("TRIB_COOKIE", "dea1", 0); /* tribd warns where anyone may join */
+	snprintf(cookie, sizeof(cookie), "%016llx", (unsigned long long)PLANE_COOKIE);
+	setenv("TRIB_COOKIE", cookie, 1);
+	setenv("TRIB_LOG", "warn", 0);
 	if (pthread_create(&thread, NULL, deploy_all, deploy) != 0)
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread");
 	pthread_join(thread, NULL);
@@ -130,32 +167,48 @@ static trib_status deploy_run(struct deploy *deploy)
 	return deploy->status == TRIB_OK ? TRIB_OK : status_fail(deploy->status, "%s", deploy->why);
 }
 
+static const double percents[] = { 10, 50, 90, 99 };
+
+static void row_print(const char *what, const double *sorted, unsigned n)
+{
+	printf("%-32s %7.1f ms", what, sorted[0] * 1e3);
+	for (unsigned i = 0; i < sizeof(percents) / sizeof(*percents); i++)
+		printf(" %7.1f ms", stats_percentile(sorted, n, percents[i]) * 1e3);
+	printf(" %7.1f ms\n", sorted[n - 1] * 1e3);
+}
+
+static void times_write(FILE *out, const char *name, const double *times, unsigned n)
+{
+	fprintf(out, ", \"%s\": [", name);
+	for (unsigned i = 0; i < n; i++)
+		fprintf(out, "%s%.6f", i ? ", " : "", times[i]);
+	fprintf(out, "]");
+}
+
 static trib_status deploy_show(const struct deploy *deploy)
 {
-	static const double percents[] = { 10, 50, 90, 99 };
-	const double *sorted = deploy->times;
-	FILE *out = deploy->options.json ? fopen(deploy->options.json, "w") : NULL;
+	bool hosts = deploy->cluster.n > 0;
+	FILE *out;
 
-	if (deploy->options.json && !out)
-		return status_fail_errno("cannot write %s", deploy->options.json);
-	printf("a tribd (plane %s) from its start to its first answer%s, %u times\n\n"
-	       "%10s",
-	       deploy->options.plane, deploy->cluster.n ? " to another host" : ", on loopback",
-	       deploy->done, "min");
-	for (unsigned i = 0; i < 4; i++)
-		printf("      %3g %%", percents[i]);
-	printf("%10s\n%7.1f ms", "max", sorted[0] * 1e3);
-	for (unsigned i = 0; i < 4; i++)
-		printf(" %7.1f ms", stats_percentile(sorted, deploy->done, percents[i]) * 1e3);
-	printf(" %7.1f ms\n", sorted[deploy->done - 1] * 1e3);
-	if (!out)
+	printf("a tribd, plane %s, %s, %u times\n\n%-32s %10s", deploy->options.plane,
+	       hosts ? "seen from another host" : "on loopback", deploy->done, "", "min");
+	for (unsigned i = 0; i < sizeof(percents) / sizeof(*percents); i++)
+		printf(" %8g %%", percents[i]);
+	printf(" %10s\n", "max");
+	row_print("start of the process to answer", deploy->starts, deploy->done);
+	if (hosts)
+		row_print("a job's JOIN to its lane's answer", deploy->joins, deploy->done);
+	if (!deploy->options.json)
 		return TRIB_OK;
+	out = fopen(deploy->options.json, "w");
+	if (!out)
+		return status_fail_errno("cannot write %s", deploy->options.json);
 	fprintf(out, "{ \"plane\": ");
 	json_print_text(out, deploy->options.plane);
-	fprintf(out, ", \"seconds\": [");
-	for (unsigned i = 0; i < deploy->done; i++)
-		fprintf(out, "%s%.6f", i ? ", " : "", sorted[i]);
-	fprintf(out, "] }\n");
+	times_write(out, "start_s", deploy->starts, deploy->done);
+	if (hosts)
+		times_write(out, "join_s", deploy->joins, deploy->done);
+	fprintf(out, " }\n");
 	return fclose(out) ? status_fail_errno("cannot write %s", deploy->options.json) : TRIB_OK;
 }
 
@@ -186,14 +239,16 @@ int bench_deploy_run(int argc, char **argv)
 		                                           : "--repeats is 1 to 100000");
 	if (strcmp(o->plane, "udp") && strcmp(o->plane, "xdp"))
 		return options_fail(&options, "--plane is udp or xdp");
-	deploy.times = calloc(o->repeats, sizeof(*deploy.times));
-	status = deploy.times ? deploy_run(&deploy)
-	                      : status_fail(TRIB_ERR_NO_MEMORY, "no memory for the times");
+	deploy.starts = calloc(2 * o->repeats, sizeof(*deploy.starts));
+	deploy.joins = deploy.starts ? deploy.starts + o->repeats : NULL;
+	status = deploy.starts ? deploy_run(&deploy)
+	                       : status_fail(TRIB_ERR_NO_MEMORY, "no memory for the times");
 	if (status == TRIB_OK) {
-		stats_median(deploy.times, deploy.done); /* sorts them */
+		stats_median(deploy.starts, deploy.done); /* sorts them */
+		stats_median(deploy.joins, deploy.done);
 		status = deploy_show(&deploy);
 	}
-	free(deploy.times);
+	free(deploy.starts);
 	if (status != TRIB_OK)
 		fprintf(stderr, "trib bench deploy: %s\n", trib_last_error());
 	return status == TRIB_OK ? 0 : 1;

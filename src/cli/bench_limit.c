@@ -33,7 +33,8 @@ static double payload_share(const struct bench_place *place, const struct bench_
 {
 	double mtu = place->cluster.mtu ? place->cluster.mtu : 1500;
 	bool tcp = strcmp(system->plane, "tcp") == 0;
-	double headers = (tcp ? IP_TCP : IP_UDP) + (system->trees ? WIRE_HEADER : 0);
+	bool ours = strcmp(system->program, "trib_allreduce") == 0;
+	double headers = (tcp ? IP_TCP : IP_UDP) + (ours ? WIRE_HEADER : 0);
 
 	return (mtu - headers) / (mtu + ETHERNET);
 }

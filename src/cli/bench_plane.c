@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const known[] = { "xdp", PLANE_NIC, "udp", "tcp", PLANE_COPIED };
+static const char *const known[] = { "xdp",     PLANE_NIC, PLANE_RELAYED, "udp",
+	                             "udp-nic", "tcp",     PLANE_COPIED,  "tcp-nic" };
 
 /* One word after the other of a list with commas; false: it is over. */
 static bool word_next(const char **text, char *word, size_t size)
@@ -36,7 +37,8 @@ static trib_status planes_take(void *target, const char *text)
 			i++;
 		if (i == PLANES_MAX || o->n_planes == PLANES_MAX)
 			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "planes are xdp, xdp-nic, udp, tcp and tcp-copied");
+			                   "planes are xdp, xdp-nic, xdp-relay, udp, udp-nic, tcp, "
+			                   "tcp-copied and tcp-nic");
 		o->planes[o->n_planes++] = known[i];
 	}
 	return o->n_planes ? TRIB_OK : status_fail(TRIB_ERR_ARGUMENT, "which planes?");
@@ -91,7 +93,8 @@ static void defaults_set(struct plane_options *o)
 	if (!o->n_planes)
 		planes_take(o, o->mode == PLANE_CORES  ? "xdp"
 		               : o->mode == PLANE_LOAD ? "xdp,udp,tcp"
-		                                       : "xdp,xdp-nic,udp,tcp,tcp-copied");
+		                                       : "xdp,xdp-nic,xdp-relay,udp,udp-nic,tcp,"
+		                                         "tcp-copied,tcp-nic");
 	if (!o->n_cores) {
 		unsigned most = cpu_count() / 2;
 
@@ -137,9 +140,9 @@ int bench_plane_run(int argc, char **argv)
 	struct option_hook planes = { planes_take, &o }, cores = { cores_take, &o };
 	const struct option_row rows[] = {
 		{ "plane", 0, OPTION_HOOK, &planes, "LIST",
-		  "of xdp, xdp-nic (frames as in a NIC's driver), udp, tcp, tcp-copied (packets as "
-		  "xdp "
-		  "gets them) (all; load: xdp,udp,tcp; cores: xdp)",
+		  "of xdp, udp, tcp; xdp-nic, xdp-relay, udp-nic, tcp-nic (frames as in a NIC's "
+		  "driver); tcp-copied (veth's copies, which xdp has) (all; load: xdp,udp,tcp; "
+		  "cores: xdp)",
 		  "xdp,tcp" },
 		{ "cores", 0, OPTION_HOOK, &cores, "LIST",
 		  "of the aggregator, each with a lane and a load of its own (1; cores: 1,2,4 ...)",

@@ -10,8 +10,11 @@
 
 #include "cli/plane_bed.h"
 
-#define PLANES_MAX 5u
+#define PLANES_MAX 8u
 #define PLANE_NIC "xdp-nic" /* xdp, with frames as in a NIC's driver (plane_frames.h) */
+#define PLANE_FRAMED \
+	"-nic" /* udp, tcp: packets in pages, as a NIC's driver has them (net/relay.h) */
+#define PLANE_RELAYED "xdp-relay" /* xdp, in the same way */
 #define PLANE_CORES_MAX 8u
 #define PLANE_COPIED "tcp-copied" /* tcp, with veth's copies that xdp has to pay */
 #define PLANE_NO_RATE UINT64_MAX

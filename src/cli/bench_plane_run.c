@@ -60,6 +60,8 @@ static bool cores_choose(struct bed_options *o)
 			o->load_cores[g] = g % n;
 			o->aggregator_cores[g] = (g + 1) % n;
 		}
+		/* One of its own if there is one. */
+		o->relay_cores[g] = 3 * o->lanes <= n ? 2 * o->lanes + g : o->load_cores[g];
 	}
 	return o->lanes <= n;
 }
@@ -68,6 +70,7 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
                                          unsigned lanes)
 {
 	bool frames = strcmp(plane, PLANE_NIC) == 0;
+	bool framed = !frames && (strstr(plane, PLANE_FRAMED) || strcmp(plane, PLANE_RELAYED) == 0);
 	struct bed_options bed = { .children = (unsigned)o->children,
 		                   .lanes = lanes,
 		                   .elements = (unsigned)o->elements,
@@ -76,6 +79,7 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
 		                   .one_port = o->one_port || frames,
 		                   .to_all = o->to_all && !frames,
 		                   .frames = frames,
+		                   .framed = framed,
 		                   .copied = strcmp(plane, PLANE_COPIED) == 0,
 		                   .check = o->check,
 		                   .gso = !o->singly,
@@ -129,9 +133,12 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 /* "xdp-nic" is xdp. */
 static const char *plane_of(const struct plane_row *row)
 {
-	return strcmp(row->plane, PLANE_NIC) == 0      ? "xdp"
-	       : strcmp(row->plane, PLANE_COPIED) == 0 ? "tcp"
-	                                               : row->plane;
+	static const char *const planes[] = { "xdp", "udp", "tcp" };
+	unsigned i = 0;
+
+	while (i < 2 && strncmp(row->plane, planes[i], 3) != 0)
+		i++;
+	return planes[i];
 }
 
 /* Rows of one plane and number of cores share an aggregator. */

@@ -68,14 +68,39 @@ static void saturated_print(const struct plane_report *report)
 		       row->failed[0] ? " failed later" : "");
 		shared |= row->shared;
 	}
-	if (bench_plane_find(report, PLANE_NIC, report->rows[0].cores, -1))
-		printf("\nxdp: every packet is first copied from the sender's socket buffer into a "
-		       "page, by veth.\nxdp-nic: frames that are in pages already, as in a NIC's "
-		       "driver: without veth's copies.\n"
-		       "tcp-copied: tcp that pays veth's copies, as xdp does.\n");
+	if (o->mode == PLANE_THROUGHPUT)
+		printf("\nxdp, tcp-copied: veth copies every packet from the sender's buffer into "
+		       "a "
+		       "page.\nudp, tcp: the receiver gets the sender's buffer for nothing.\n"
+		       "...-nic, xdp-relay: frames that are in pages already, as in a NIC's "
+		       "driver.\n");
 	if (shared)
 		printf("\nThe load ran on the aggregator's cores as well: only threads' own time "
 		       "tells what was whose.\n");
+}
+
+/* Planes that get their packets in the same way, side by side. */
+static void pairs_print(const struct plane_report *report)
+{
+	static const char *const pairs[][2] = { { "xdp", PLANE_COPIED },
+		                                { PLANE_NIC, "tcp-nic" },
+		                                { PLANE_RELAYED, "tcp-nic" },
+		                                { PLANE_NIC, "udp-nic" } };
+
+	for (unsigned i = 0; i < report->options->n_cores; i++)
+		for (unsigned k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++) {
+			unsigned cores = report->options->cores[i];
+			const struct plane_row *a =
+				bench_plane_find(report, pairs[k][0], cores, -1);
+			const struct plane_row *b =
+				bench_plane_find(report, pairs[k][1], cores, -1);
+
+			if (a && b && a->cost.median > 0 && b->cost.median > 0)
+				printf("%s, %u core%s: %.2f x %s (%.2f to %.2f)\n", a->plane, cores,
+				       cores > 1 ? "s" : "", a->cost.median / b->cost.median,
+				       b->plane, a->cost.low / b->cost.high,
+				       a->cost.high / b->cost.low);
+		}
 }
 
 /* What is left when all that is not the plane's program is taken out, where that is known. */
@@ -135,6 +160,8 @@ void bench_plane_print(const struct plane_report *report)
 		load_print(report);
 	else
 		saturated_print(report);
+	if (o->mode == PLANE_THROUGHPUT)
+		pairs_print(report);
 	program_print(report);
 	for (unsigned i = 0; i < report->n; i++)
 		disturbed |= report->rows[i].disturbed > 0;

@@ -150,11 +150,48 @@ static trib_status ps_prepare(const struct bench_run *run, struct bench_job *job
 		return status_fail(TRIB_ERR_CONFIG, "there is no %s", run->system->program);
 	words_add(&task->argv, "%s", program);
 	words_add(&task->argv, "--serve");
+	words_add(&task->argv, "%u", run->place->workers);
 	words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
 	for (unsigned rank = 0; rank < run->place->workers; rank++) {
 		task = job_task(job, run, (int)rank);
 		job_program_words(run, &task->argv);
 		words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
+	}
+	return TRIB_OK;
+}
+
+/* The same server at each node of a tree. */
+static trib_status tcp_agg_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	const struct trees *trees = run->system->trees;
+	const struct tree *tree = &trees->forest.trees[0];
+	char program[4096];
+
+	if (trees->forest.n_trees > 1)
+		return status_fail(TRIB_ERR_ARGUMENT, "tcp-agg runs on one tree, not on several");
+	if (!bench_program_find(run->system->program, program, sizeof(program)))
+		return status_fail(TRIB_ERR_CONFIG, "there is no %s", run->system->program);
+	for (unsigned i = 0; i < tree->n_nodes; i++) {
+		const struct trees_site *site = trees_site(trees, tree->nodes[i].name), *parent;
+		struct bench_task *task = job_service(job, run, site->host, site->name);
+
+		words_add(&task->argv, "%s", program);
+		words_add(&task->argv, "--serve");
+		words_add(&task->argv, "%u", tree_children(tree, (int)i));
+		words_add(&task->env, "PS_SERVER=%s:%u", site->address, run->port + i);
+		if (tree->nodes[i].parent < 0)
+			continue;
+		parent = trees_site(trees, tree->nodes[tree->nodes[i].parent].name);
+		words_add(&task->env, "PS_PARENT=%s:%u", parent->address,
+		          run->port + (unsigned)tree->nodes[i].parent);
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+		unsigned leaf = (unsigned)tree_leaf(tree, rank);
+
+		job_program_words(run, &task->argv);
+		words_add(&task->env, "PS_SERVER=%s:%u",
+		          trees_site(trees, tree->nodes[leaf].name)->address, run->port + leaf);
 	}
 	return TRIB_OK;
 }
@@ -214,6 +251,7 @@ static const struct bench_system systems[] = {
 	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
 	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare, NULL },
 	{ "ps", "tcp", "ps", NULL, true, false, plain, ps_prepare, NULL },
+	{ "tcp-agg", "tcp", "ps", NULL, true, false, plain, tcp_agg_prepare, NULL },
 	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare, NULL },
 	{ "openmpi", "tcp", "openmpi", "mpirun.openmpi", false, true, bench_openmpi_variants,
 	  openmpi_prepare, NULL },
@@ -254,7 +292,12 @@ static bool system_is_ours(const struct bench_system *system)
 	return system->prepare == tributary_prepare;
 }
 
-/* `trees` counts among those of the options; ours alone have any. */
+static bool system_has_trees(const struct bench_system *system)
+{
+	return system_is_ours(system) || system->prepare == tcp_agg_prepare;
+}
+
+/* `trees` counts among those of the options. */
 static void system_add(struct bench_report *report, const struct bench_system *system,
                        unsigned trees)
 {
@@ -270,19 +313,19 @@ static void system_add(struct bench_report *report, const struct bench_system *s
 		return;
 	}
 	snprintf(name, sizeof(report->names[0]),
-	         system_is_ours(system) && o->n_trees ? "%s@%s" : "%s", system->name,
+	         system_has_trees(system) && o->n_trees ? "%s@%s" : "%s", system->name,
 	         o->trees[trees].label);
 	for (unsigned i = 0; i < report->n_systems; i++)
 		if (strcmp(report->names[i], name) == 0)
 			return;
 	*chosen = *system;
 	chosen->name = name;
-	if (system_is_ours(system))
+	if (system_has_trees(system))
 		chosen->trees = &report->trees[trees];
 	report->systems[report->n_systems++] = chosen;
 }
 
-/* "NAME" or, for ours, "NAME@TREES". */
+/* "NAME" or, for those with trees, "NAME@TREES". */
 static trib_status system_take(struct bench_report *report, const char *word, size_t length)
 {
 	const struct bench_options *o = report->options;
@@ -294,25 +337,22 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (!system || (system == &systems[0] && !at))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\" is none of trib-xdp, trib-tcp, openmpi, "
-		                   "mpich, gloo, ring, ps",
+		                   "openmpi-default, mpich, gloo, ring, ps, tcp-agg",
 		                   (int)length, word);
 	while (at && trees < o->n_trees &&
 	       (strlen(o->trees[trees].label) != label ||
 	        memcmp(o->trees[trees].label, at + 1, label) != 0))
 		trees++;
-	if (at && (trees == o->n_trees || !system_is_ours(system)))
+	if (at && (trees == o->n_trees || !system_has_trees(system)))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\": behind the @ stands a name given with "
-		                   "--trees, for tributary, trib-xdp or trib-tcp",
+		                   "--trees, for tributary, trib-xdp, trib-tcp or tcp-agg",
 		                   (int)length, word);
 	if (o->to_one && !system_is_ours(system))
 		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
 	if (report->n_systems == BENCH_SYSTEMS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
 	system_add(report, system, trees);
-	/* What its users get when they change nothing is worth a row. */
-	if (strcmp(system->name, "openmpi") == 0 && report->n_systems < BENCH_SYSTEMS_MAX)
-		system_add(report, system_find("openmpi-default", 15), 0);
 	return TRIB_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/check.h"
+#include "cli/plan_exact.h"
 #include "base/settings.h"
 #include "control/control.h"
 #include "net/fault.h"
@@ -190,6 +191,17 @@ static void check_control(struct check *check)
 		           "left out of this build; jobs run without, from TRIB_AGGREGATOR alone");
 }
 
+static void check_programs(struct check *check)
+{
+	if (exact_available())
+		check_tell(check, CHECK_OK, "linear programs", NULL,
+		           "built in: trib plan takes --check");
+	else
+		check_tell(check, CHECK_WARN, "linear programs",
+		           "install libglpk-dev, and build again",
+		           "left out of this build; only trib plan --check needs them");
+}
+
 static void check_settings(struct check *check)
 {
 	unsigned wrong = 0;
@@ -215,5 +227,6 @@ void check_machine(struct check *check)
 	check_cores(check);
 	check_faults(check);
 	check_control(check);
+	check_programs(check);
 	check_settings(check);
 }

@@ -12,6 +12,7 @@
 int cli_bench(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_net(int argc, char **argv);
+int cli_plan(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_job(int argc, char **argv);

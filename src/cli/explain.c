@@ -2,6 +2,7 @@
 /* trib explain: where an aggregator sums, in the kernel or in user space, and why there. */
 #include "base/settings.h"
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "cli/options.h"
 #include "cli/query.h"
 #include "plane/core/aggregator.h"
@@ -146,29 +147,36 @@ static int explain_json(const char *aggregator)
 
 int cli_explain(int argc, char **argv)
 {
-	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL);
+	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL), *controller = NULL;
 	bool json = false;
 	int code, first;
 	const struct option_row rows[] = {
 		{ "aggregator", 'a', OPTION_TEXT, &aggregator, "HOST:PORT",
 		  "the aggregator to ask (default: TRIB_AGGREGATOR)", "10.0.0.1:7700" },
+		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
+		  "with a job: the controller that has it (default: TRIB_CONTROLLER)",
+		  "10.0.0.1:7600#sha256//..." },
 		{ "json", 'j', OPTION_FLAG, &json, NULL, "for programs", NULL },
 		{ 0 }
 	};
 	const struct options usage = {
-		.usage = "trib explain [OPTION]...",
+		.usage = "trib explain [OPTION]... [JOB]",
 		.about = "Says where an aggregator sums, and why there: in the kernel, on which "
 			 "interfaces and\nin which mode, or in user space; and the same of each "
-			 "job that it has.",
-		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700",
+			 "job that it has. Of a job of a\ncontroller: its trees, how fast they can "
+			 "be, the bound, and what limits them.",
+		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700\n"
+			   "  trib explain 7",
 		.rows = rows,
 	};
 
 	first = options_parse(&usage, argc, argv, &code);
 	if (first < 0)
 		return code;
+	if (first + 1 < argc)
+		return options_fail(&usage, "%s is too much: one job at a time", argv[first + 1]);
 	if (first < argc)
-		return options_fail(&usage, "%s is too much: there are only options", argv[first]);
+		return explain_job(argv[first], controller, json);
 	if (!aggregator)
 		return options_fail(&usage, "no aggregator: give --aggregator, or set "
 		                            "TRIB_AGGREGATOR");

@@ -21,21 +21,20 @@ static void print_communicator(const json_t *it)
 
 static void print_job(const json_t *job)
 {
-	const json_t *list = json_object_get(job, "communicators"), *it;
+	const json_t *list = json_object_get(job, "communicators");
 	double size = remote_number(job, "size");
 	char ranks[16];
-	size_t i;
 
 	snprintf(ranks, sizeof(ranks), size > 0 ? "%.0f" : "any", size);
 	printf("%5.0f  %-24s %5s  %s\n", remote_number(job, "id"), remote_text(job, "name"), ranks,
 	       remote_text(job, "policy"));
-	json_array_foreach(list, i, it) print_communicator(it);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_communicator(json_array_get(list, i));
 }
 
 static int print_jobs(struct client *client, bool json)
 {
-	json_t *answer, *job, *list;
-	size_t i;
+	json_t *answer, *list;
 
 	if (remote_get(client, "/v1/jobs", &answer) != TRIB_OK)
 		return remote_fail("trib jobs");
@@ -47,7 +46,8 @@ static int print_jobs(struct client *client, bool json)
 	else
 		printf("%5s  %-24s %5s  %s\n", "JOB", "NAME", "RANKS", "POLICY");
 	if (!json)
-		json_array_foreach(list, i, job) print_job(job);
+		for (size_t i = 0; i < json_array_size(list); i++)
+			print_job(json_array_get(list, i));
 	json_decref(answer);
 	return 0;
 }

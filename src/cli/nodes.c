@@ -22,8 +22,7 @@ static void print_node(const json_t *node)
 
 static int print_nodes(struct client *client, bool json)
 {
-	json_t *answer, *node, *list;
-	size_t i;
+	json_t *answer, *list;
 
 	if (remote_get(client, "/v1/nodes", &answer) != TRIB_OK)
 		return remote_fail("trib nodes");
@@ -38,7 +37,8 @@ static int print_nodes(struct client *client, bool json)
 		       "CORES", "LOAD", "MEMORY", "USED", "LINK", "PLANE");
 	else
 		printf("no nodes yet: start tribd --join on machines that may aggregate\n");
-	json_array_foreach(list, i, node) print_node(node);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_node(json_array_get(list, i));
 	json_decref(answer);
 	return 0;
 }

@@ -128,10 +128,11 @@ static void sum_row(const struct program *program, enum what what, int type, dou
 static void tree_rows(const struct program *program)
 {
 	unsigned takes = program->model->workers - 1, most = program->model->children - 1;
+	unsigned places = (takes + most - 1) / most;
 
 	sum_row(program, TAKES, GLP_FX, takes);
 	sum_row(program, ROOTS, GLP_FX, 1);
-	sum_row(program, PLACES, GLP_LO, (takes + most - 1) / most);
+	sum_row(program, PLACES, GLP_LO, places);
 }
 
 static trib_status program_solve(const struct program *program, double *bps)

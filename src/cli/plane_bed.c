@@ -7,6 +7,7 @@
 #include "net/netns.h"
 #include "net/plan.h"
 #include "net/receive.h"
+#include "net/relay.h"
 #include "net/shape.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
@@ -36,6 +37,7 @@ struct bed {
 	unsigned hosts; /* of a lane */
 	const char *plane;
 	struct accepted accepted;
+	struct relay relay;
 	struct aggregator *aggregator;
 	struct load *load;
 	struct frames *frames[LOAD_LANES_MAX];
@@ -82,6 +84,7 @@ trib_status bed_open(const struct bed_options *options, struct bed **out)
 	struct cluster_options net = { .servers = 1,
 		                       .is_switch = true,
 		                       .is_routed = true,
+		                       .is_framed = options->framed,
 		                       .no_offload = options->offload != PLANE_WHOLE };
 	trib_status status;
 
@@ -205,6 +208,8 @@ static trib_status receive_place_all(struct bed *bed)
 		plan_host_end(&bed->cluster, i, &end);
 		status = receive_place(bed->cluster.hosts[i].ns, end.name,
 		                       bed->options.load_cores[lane], true, &receive);
+		if (status == TRIB_OK && bed->options.framed)
+			status = relay_place(&bed->cluster, i, bed->options.relay_cores[lane]);
 	}
 	return status;
 }
@@ -268,7 +273,9 @@ trib_status bed_start(struct bed *bed, const char *plane)
 	bed->n_threads = 0;
 	if (bed->options.frames)
 		status = frames_begin(bed);
-	if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
+	if (status == TRIB_OK && bed->options.framed)
+		status = relay_start(&bed->cluster, strcmp(plane, "xdp") != 0, &bed->relay);
+	else if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
 		status = accept_frames(&bed->cluster, NULL, &bed->accepted);
 	else if (status == TRIB_OK && bed->options.copied)
 		status = accept_at_ports(&bed->cluster, &bed->accepted);
@@ -291,6 +298,7 @@ void bed_stop(struct bed *bed)
 	}
 	load_close(bed->load);
 	accept_end(&bed->accepted);
+	relay_end(&bed->relay);
 	for (unsigned lane = 0; lane < LOAD_LANES_MAX; lane++) {
 		frames_close(bed->frames[lane]);
 		bed->frames[lane] = NULL;

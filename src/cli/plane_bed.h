@@ -28,9 +28,11 @@ struct bed_options {
 	bool to_all, check, gso;
 	bool copied; /* tcp, udp: a program that only passes is at the ports, so that veth copies
 	                for them as it does for xdp */
+	bool framed; /* packets come to the ports in pages, as to a NIC's driver (net/relay.h) */
 	bool frames; /* xdp: frames as in a NIC's driver instead of datagrams; with one_port */
 	enum plane_offload offload;
 	unsigned aggregator_cores[LOAD_LANES_MAX], load_cores[LOAD_LANES_MAX];
+	unsigned relay_cores[LOAD_LANES_MAX]; /* framed: of what makes frames of packets */
 	bool shared_cores; /* both are the same cores: only threads tell whose time it was */
 };
 

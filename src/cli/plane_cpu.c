@@ -130,35 +130,35 @@ bool cpu_wait_quiet(double seconds)
 	}
 }
 
-double cpu_thread(int id)
+/* What the scheduler knows of a thread; zeros if it is gone. */
+static void thread_look(int id, unsigned long long *ns, unsigned long long *times)
 {
-	unsigned long long ns = 0;
 	char path[64];
 	FILE *file;
 
+	*ns = *times = 0;
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", id);
 	file = fopen(path, "r");
 	if (!file)
-		return 0;
-	if (fscanf(file, "%llu", &ns) != 1)
-		ns = 0;
+		return;
+	if (fscanf(file, "%llu %*u %llu", ns, times) != 2)
+		*ns = *times = 0;
 	fclose(file);
+}
+
+double cpu_thread(int id)
+{
+	unsigned long long ns, times;
+
+	thread_look(id, &ns, &times);
 	return (double)ns * 1e-9;
 }
 
 unsigned long long cpu_thread_switches(int id)
 {
-	unsigned long long times = 0;
-	char path[64];
-	FILE *file;
+	unsigned long long ns, times;
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", id);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*u %*u %llu", &times) != 1)
-		times = 0;
-	fclose(file);
+	thread_look(id, &ns, &times);
 	return times;
 }
 

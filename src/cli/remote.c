@@ -35,6 +35,14 @@ double remote_number(const json_t *json, const char *name)
 	return json_number_value(json_object_get(json, name));
 }
 
+void remote_plain(const json_t *json, const char *name, char *out, size_t size)
+{
+	snprintf(out, size, "%s", remote_text(json, name));
+	for (char *p = out; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '.';
+}
+
 void remote_rate(double bits, char *out, size_t size)
 {
 	if (bits >= 1e9)

@@ -9,7 +9,7 @@
 	{                                                                                  \
 		"controller", 'c', OPTION_TEXT, target, "CONTROLLER",                      \
 			"the controller to ask (default: TRIB_CONTROLLER, or one on this " \
-		        "machine)",                                                        \
+			"machine)",                                                        \
 			"10.0.0.1:7600#sha256//..."                                        \
 	}
 
@@ -21,6 +21,8 @@ void remote_dump(const json_t *json);
 /* Empty, or 0, where a field is missing. */
 const char *remote_text(const json_t *json, const char *name);
 double remote_number(const json_t *json, const char *name);
+/* The text with what could upset a terminal as dots. */
+void remote_plain(const json_t *json, const char *name, char *out, size_t size);
 /* "2.5 Gb/s" */
 void remote_rate(double bits, char *out, size_t size);
 /* "0-2,5" */

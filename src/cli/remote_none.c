@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands that ask a controller, in a build that cannot. */
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "cli/status.h"
+#include "cli/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,4 +45,26 @@ int status_json(const char *controller)
 {
 	(void)controller;
 	return left_out("status --json");
+}
+
+bool top_has_controller(void)
+{
+	return false;
+}
+
+int top_controller(const char *controller, double every, bool once, bool json)
+{
+	(void)controller;
+	(void)every;
+	(void)once;
+	(void)json;
+	return left_out("top --controller");
+}
+
+int explain_job(const char *job, const char *controller, bool json)
+{
+	(void)job;
+	(void)controller;
+	(void)json;
+	return left_out("explain JOB");
 }

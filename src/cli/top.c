@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/query.h"
+#include "cli/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,12 +99,17 @@ static int print_json(const char *aggregator)
 int cli_top(int argc, char **argv)
 {
 	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL);
+	const char *controller = NULL;
 	bool once = false, json = false;
 	double every = 1;
 	int code;
 	const struct option_row rows[] = {
 		{ "aggregator", 'a', OPTION_TEXT, &aggregator, "HOST:PORT",
 		  "the aggregator to look at (default: TRIB_AGGREGATOR)", "10.0.0.1:7700" },
+		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
+		  "all aggregators of a controller (default, where no aggregator is named: "
+		  "TRIB_CONTROLLER)",
+		  "10.0.0.1:7600#sha256//..." },
 		{ "every", 'e', OPTION_SECONDS, &every, "S", "seconds between looks (default 1)",
 		  "5" },
 		{ "once", '1', OPTION_FLAG, &once, NULL, "one look, then end", NULL },
@@ -113,7 +119,9 @@ int cli_top(int argc, char **argv)
 	const struct options usage = {
 		.usage = "trib top [OPTION]...",
 		.about = "Shows what an aggregator does: bits added, packets, CPU, and for every "
-			 "rank how far it is and how often it was the one that others waited for.",
+			 "rank how far it is\nand how often it was the one that others waited for. "
+			 "Of a controller: the same of all its\naggregators, and of each job the "
+			 "ranks that come late and the links that lose.",
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
@@ -122,9 +130,11 @@ int cli_top(int argc, char **argv)
 
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
+	if (controller || (!aggregator && top_has_controller()))
+		return top_controller(controller, every, once, json);
 	if (!aggregator)
 		return options_fail(&usage, "no aggregator: give --aggregator, or set "
-		                            "TRIB_AGGREGATOR");
+		                            "TRIB_AGGREGATOR; or TRIB_CONTROLLER");
 	if (json)
 		return print_json(aggregator);
 	for (;;) {

@@ -27,6 +27,7 @@ static const struct {
 	{ "bench", cli_bench, "measure, also against others: allreduce, engine, plane" },
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
+	{ "plan", cli_plan, "how a cluster would sum: trees, shares, and the bound" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
 	{ "top", cli_top, "watch an aggregator at work" },
 };

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "control/agent.h"
 #include "control/controller.h"
+#include "control/metrics.h"
 #include "plane/core/aggregator.h"
 #include "wire/packet.h"
 
@@ -26,7 +27,7 @@ struct wishes {
 	uint64_t threads, memory;
 	const char *interfaces;
 	bool generic;
-	const char *controller, *join, *state, *name;
+	const char *controller, *join, *state, *name, *http;
 	uint64_t link;
 	bool agent, plain;
 };
@@ -37,6 +38,7 @@ struct roles {
 	struct aggregator *aggregator;
 	struct controller *controller;
 	struct agent *agent;
+	struct metrics_server *metrics;
 };
 
 static trib_status configure(struct aggregator_options *options, const struct wishes *wishes)
@@ -115,6 +117,20 @@ static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
 	return agent_start(&options, &roles->agent);
 }
 
+static trib_status start_metrics(struct roles *roles, const struct wishes *wishes)
+{
+	struct metrics_options options = { .state = wishes->state,
+		                           .plain = wishes->plain,
+		                           .aggregator = roles->aggregator };
+	trib_status status = udp_resolve(wishes->http, CONTROL_PORT + 1, &options.listen);
+
+	if (status == TRIB_OK)
+		status = metrics_start(&options, &roles->metrics);
+	if (status == TRIB_OK)
+		printf("tribd: /metrics on port %u\n", metrics_port(roles->metrics));
+	return status;
+}
+
 static trib_status start_roles(struct roles *roles, const struct wishes *wishes)
 {
 	trib_status status = TRIB_OK;
@@ -125,6 +141,10 @@ static trib_status start_roles(struct roles *roles, const struct wishes *wishes)
 		status = start_aggregator(roles, wishes);
 	if (status == TRIB_OK && (wishes->agent || wishes->join))
 		status = start_agent(roles, wishes);
+	if (status == TRIB_OK && roles->aggregator && roles->controller)
+		controller_set_aggregator(roles->controller, roles->aggregator);
+	if (status == TRIB_OK && roles->aggregator && wishes->http)
+		status = start_metrics(roles, wishes);
 	fflush(stdout);
 	return status;
 }
@@ -135,13 +155,15 @@ static void stop_roles(struct roles *roles)
 	char text[4096];
 
 	agent_stop(roles->agent);
+	metrics_stop(roles->metrics);
+	if (roles->controller)
+		controller_stop(roles->controller);
 	if (roles->aggregator) {
 		aggregator_stop(roles->aggregator);
 		aggregator_describe(roles->aggregator, text, sizeof(text));
 		puts(text);
 		aggregator_free(roles->aggregator);
 	}
-	controller_stop(roles->controller);
 }
 
 int main(int argc, char **argv)
@@ -176,6 +198,8 @@ int main(int argc, char **argv)
 		  "agent: its name in lists (default: the host's)", "rack3-7" },
 		{ "link", 0, OPTION_RATE, &wishes.link, "RATE",
 		  "how fast its link is, which workers share (default: found out)", "10gbit" },
+		{ "http", 0, OPTION_TEXT, &wishes.http, "HOST:PORT",
+		  "serve /metrics there; a controller does so at its own address", ":7601" },
 		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",
 		  "be a controller, there, and no aggregator", ":7600" },
 		{ "agent", 0, OPTION_FLAG, &wishes.agent, NULL,

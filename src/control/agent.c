@@ -23,6 +23,7 @@
 #define CALL_S 2.0 /* for one beat: the next one says the same */
 #define GOODBYE_S 0.5
 #define LINK_EVERY (10 * NSEC_PER_SEC)
+#define STATS_EVERY NSEC_PER_SEC
 
 struct agent {
 	struct agent_options options;
@@ -31,6 +32,8 @@ struct agent {
 	struct node_report report;
 	char path[3 * TREE_NAME_MAX + 16];
 	uint64_t link_at; /* when the link's rate was last looked at */
+	uint64_t stats_at;
+	json_t *jobs; /* as they were then */
 	uint64_t beat_ns;
 	bool joined, told; /* the last beat was answered; that it was not has been said */
 	char secret[SECRET_TEXT];
@@ -93,10 +96,26 @@ static void look_plane(struct agent *agent)
 	         xdp_is_built() && strstr(report->rights, "bpf") ? " xdp" : "");
 }
 
+static void look_jobs(struct agent *agent)
+{
+	struct stats *stats;
+
+	if (aggregator_stats(agent->options.aggregator, &stats) != TRIB_OK)
+		return;
+	json_decref(agent->jobs);
+	agent->jobs = stats_to_json(stats);
+	agent->report.payload = stats->payload;
+	stats_free(stats);
+}
+
 static bool look(struct agent *agent)
 {
 	uint64_t now = clock_now();
 
+	if (now >= agent->stats_at + STATS_EVERY) {
+		agent->stats_at = now;
+		look_jobs(agent);
+	}
 	machine_look(&agent->machine, &agent->report);
 	look_plane(agent);
 	if (agent->link_at && now < agent->link_at + LINK_EVERY)
@@ -145,6 +164,8 @@ static void beat(struct agent *agent)
 		return;
 	}
 	body = report_to_json(&agent->report);
+	if (agent->jobs)
+		json_object_set(body, "jobs", agent->jobs);
 	status = client_call(agent->client, "PUT", agent->path, body, CALL_S, &answer);
 	json_decref(body);
 	if (status == TRIB_OK)
@@ -228,6 +249,8 @@ trib_status agent_start(const struct agent_options *options, struct agent **out)
 		return status;
 	}
 	agent->beat_ns = (uint64_t)(beat_s * 1e9);
+	agent->stats_at =
+		clock_now(); /* there is nothing to tell yet, and joining is not to wait */
 	introduce(agent);
 	pthread_mutex_init(&agent->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -253,6 +276,7 @@ void agent_stop(struct agent *agent)
 	pthread_mutex_unlock(&agent->lock);
 	pthread_join(agent->thread, NULL);
 	client_free(agent->client);
+	json_decref(agent->jobs);
 	pthread_cond_destroy(&agent->wake);
 	pthread_mutex_destroy(&agent->lock);
 	free(agent);

@@ -43,5 +43,6 @@ const struct http_route api_routes[] = {
 	{ "POST", "/v1/jobs", api_post_job, false },
 	{ "GET", "/v1/jobs/*", api_get_job, false },
 	{ "DELETE", "/v1/jobs/*", api_delete_job, false },
+	{ "GET", "/metrics", api_get_metrics, false },
 	{ 0 },
 };

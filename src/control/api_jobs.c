@@ -45,6 +45,17 @@ static json_t *gathering_to_json(const struct gathering *gathering, uint64_t now
 	return json;
 }
 
+/* Why the plan is as it is. */
+static json_t *verdict_to_json(const struct plan_verdict *verdict)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
+	                 verdict->rate_bps, "bound_bps", verdict->bound_bps, "star_bps",
+	                 verdict->star_bps, "ring_bps", verdict->ring_bps, "trees",
+	                 (int)verdict->trees, "depth", (int)verdict->depth, "aggregators",
+	                 (int)verdict->aggregators, "limit", verdict->limit, "bounded",
+	                 verdict->bounded);
+}
+
 static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
 {
 	const struct job *job = &entry->job;
@@ -53,8 +64,13 @@ static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
 	json = json_pack("{s:i, s:s, s:i, s:i, s:s, s:I}", "id", (int)job->id, "name", job->name,
 	                 "size", (int)job->size, "min", (int)job->min, "policy",
 	                 policy_name(job->policy), "made_at", (json_int_t)job->made_at);
-	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next)
-		json_array_append_new(list, gathering_to_json(&at->gathering, now));
+	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next) {
+		json_t *one = gathering_to_json(&at->gathering, now);
+
+		if (at->verdict.trees)
+			json_object_set_new(one, "verdict", verdict_to_json(&at->verdict));
+		json_array_append_new(list, one);
+	}
 	json_object_set_new(json, "communicators", list);
 	return json;
 }

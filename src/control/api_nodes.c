@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "control/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A node's detail is what its aggregator says of the jobs that it has. */
@@ -88,7 +87,8 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		return;
 	}
 	api_forget_node(node);
-	node->detail = json_incref(json_object_get(request->json, "jobs"));
+	if (json_is_array(json_object_get(request->json, "jobs")))
+		node->detail = json_incref(json_object_get(request->json, "jobs"));
 	note_change(node, known, before);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
 		log_error("%s", trib_last_error());
@@ -96,18 +96,6 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	secret_print(&controller->secret, secret);
 	reply->json = json_pack("{s:f, s:s}", "beat_s", (double)controller->beat_ns / 1e9, "secret",
 	                        secret);
-}
-
-static void drop(struct nodes *nodes, struct node *node)
-{
-	unsigned at = 0;
-
-	while (nodes->all[at] != node)
-		at++;
-	memmove(nodes->all + at, nodes->all + at + 1, (nodes->n - at - 1) * sizeof(*nodes->all));
-	nodes->n--;
-	api_forget_node(node);
-	free(node);
 }
 
 /* One that lives says good-bye; one that does not is forgotten. */
@@ -132,7 +120,8 @@ void api_delete_node(void *context, const struct http_request *request, struct h
 		status = store_put_node(controller->store, node);
 	} else {
 		status = store_drop_node(controller->store, request->part);
-		drop(&controller->nodes, node);
+		api_forget_node(node);
+		nodes_drop(&controller->nodes, node);
 	}
 	pthread_mutex_unlock(&controller->lock);
 	if (status != TRIB_OK)

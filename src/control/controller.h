@@ -12,6 +12,7 @@ struct controller_options {
 	bool plain;        /* HTTP without TLS also beyond loopback */
 };
 
+struct aggregator;
 struct controller;
 trib_status controller_start(const struct controller_options *options, struct controller **out);
 void controller_stop(struct controller *controller);
@@ -19,5 +20,7 @@ void controller_stop(struct controller *controller);
 /* What agents and trib need as TRIB_CONTROLLER. */
 const char *controller_address(const struct controller *controller);
 const char *controller_folder(const struct controller *controller);
+/* One in the same process, whose metrics are told too; NULL: it is about to end. */
+void controller_set_aggregator(struct controller *controller, struct aggregator *aggregator);
 
 #endif

@@ -25,6 +25,7 @@ struct gathering_entry {
 	struct gathering_entry *next;
 	struct gathering gathering;
 	struct visitor visitors[SEATS_MAX];
+	struct plan_verdict verdict; /* of its plan; not of one that was stored before */
 	uint64_t asked_at;
 };
 
@@ -52,6 +53,7 @@ struct controller {
 	struct job_entry *jobs[JOBS_MAX];
 	uint16_t last_job;
 	uint64_t counts[DESK_COUNTS];
+	struct aggregator *aggregator; /* NULL: none is in this process */
 	/* The desk's. */
 	int fd;
 	pthread_t desk;
@@ -77,7 +79,7 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);
 void desk_close(struct controller *controller);
 
-/* api.c, api_nodes.c, api_jobs.c */
+/* api.c, api_nodes.c, api_jobs.c, api_metrics.c */
 extern const struct http_route api_routes[];
 void api_get_nodes(void *context, const struct http_request *request, struct http_reply *reply);
 void api_put_node(void *context, const struct http_request *request, struct http_reply *reply);
@@ -86,6 +88,7 @@ void api_get_jobs(void *context, const struct http_request *request, struct http
 void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_post_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply);
+void api_get_metrics(void *context, const struct http_request *request, struct http_reply *reply);
 /* Gives up what api_put_node has left with a node. */
 void api_forget_node(struct node *node);
 

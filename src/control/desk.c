@@ -11,6 +11,7 @@
 #include "wire/parse.h"
 
 #include <ctype.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +100,14 @@ static void note_visitor(struct gathering_entry *entry, const struct ask *ask,
 			entry->visitors[i] = *visitor;
 }
 
+/* The address without its port. */
+static void host_text(const struct udp_address *address, char *out, socklen_t size)
+{
+	if (getnameinfo((const void *)&address->storage, address->length, out, size, NULL, 0,
+	                NI_NUMERICHOST))
+		*out = '\0';
+}
+
 static void take_join(struct controller *controller, const struct packet *packet,
                       const struct visitor *visitor)
 {
@@ -121,6 +130,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 	controller->counts[DESK_JOINS]++;
 	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
 	clean_name(ask.host);
+	host_text(&visitor->from, ask.where, sizeof(ask.where));
 	entry = jobs_gathering(controller, job, join->key);
 	if (!entry || jobs_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)
 		return;
@@ -135,6 +145,21 @@ static void take_join(struct controller *controller, const struct packet *packet
 		log_warn("a worker is refused: %s", answer.sentence);
 	}
 	answer_rank(controller, job, &entry->gathering, visitor, &answer);
+}
+
+/* Of the job's own communicator; those of trib_split end with it. */
+static void take_bye(struct controller *controller, const struct wire_header *header)
+{
+	struct job_entry *job = controller->jobs[header->job];
+
+	if (!job || job->cookie != header->cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	for (struct gathering_entry *entry = job->gatherings; entry; entry = entry->next)
+		if (!entry->gathering.key)
+			gathering_leave(&entry->gathering, wire_position(header),
+			                WIRE_POSITION_MASK);
 }
 
 /* How the job is, for a worker that wants to know whether others wait to come in. */
@@ -238,16 +263,22 @@ static bool take_one(struct controller *controller)
 	visitor.bytes = (uint32_t)bytes;
 	visitor.child = packet.header.child;
 	pthread_mutex_lock(&controller->lock);
-	if (wire_parse(&packet, (size_t)bytes) != WIRE_SOUND)
-		controller->counts[DESK_DROPS]++;
-	else if (packet.header.type == WIRE_JOIN)
+	switch (wire_parse(&packet, (size_t)bytes) == WIRE_SOUND ? packet.header.type : 0) {
+	case WIRE_JOIN:
 		take_join(controller, &packet, &visitor);
-	else if (packet.header.type == WIRE_QUERY)
+		break;
+	case WIRE_BYE:
+		take_bye(controller, &packet.header);
+		break;
+	case WIRE_QUERY:
 		take_query(controller, &packet, &visitor.from);
-	else if (packet.header.type == WIRE_ANSWER)
+		break;
+	case WIRE_ANSWER:
 		take_answer(controller, &packet, &visitor.from);
-	else
+		break;
+	default:
 		controller->counts[DESK_DROPS]++;
+	}
 	pthread_mutex_unlock(&controller->lock);
 	return true;
 }

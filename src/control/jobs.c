@@ -167,7 +167,8 @@ static trib_status make_plan(void *context, const struct plan_wish *wish, char o
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
-	struct planner planner = { &controller->nodes, &controller->limits, now };
+	struct plan_verdict verdict;
+	struct planner planner = { &controller->nodes, &controller->limits, now, &verdict };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;
@@ -182,6 +183,7 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		entry->gathering = before;
 		return status;
 	}
+	entry->verdict = verdict;
 	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
 	         entry->gathering.generation, answer->size, entry->gathering.plan);
 	return TRIB_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define POINTER sizeof(struct node *)
 #define MEMORY_MAX 0.8 /* XAgg's limit for a candidate server */
 
 /* Where the address is, or would be. */
@@ -46,7 +47,7 @@ static bool make_room(struct nodes *nodes)
 		return true;
 	if (nodes->n == NODES_MAX)
 		return false;
-	more = realloc(nodes->all, room * sizeof(*more));
+	more = realloc(nodes->all, room * POINTER);
 	if (!more)
 		return false;
 	nodes->all = more;
@@ -65,10 +66,22 @@ struct node *nodes_add(struct nodes *nodes, const char *address)
 	if (!make_room(nodes) || !(node = calloc(1, sizeof(*node))))
 		return NULL;
 	snprintf(node->report.address, sizeof(node->report.address), "%s", address);
-	memmove(nodes->all + at + 1, nodes->all + at, (nodes->n - at) * sizeof(*nodes->all));
+	memmove(nodes->all + at + 1, nodes->all + at, (nodes->n - at) * POINTER);
 	nodes->all[at] = node;
 	nodes->n++;
 	return node;
+}
+
+void nodes_drop(struct nodes *nodes, struct node *node)
+{
+	bool found;
+	unsigned at = place(nodes, node->report.address, &found);
+
+	if (!found)
+		return;
+	nodes->n--;
+	memmove(nodes->all + at, nodes->all + at + 1, (nodes->n - at) * POINTER);
+	free(node);
 }
 
 static bool same_facts(const struct node_report *a, const struct node_report *b)

@@ -25,6 +25,7 @@ struct node_report {
 	uint32_t cores, threads;      /* of the machine; of the aggregator */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
+	uint64_t payload;             /* bytes that its aggregator has added */
 	double load;                  /* share of the cores that others use, 0 to 1 */
 	double busy;                  /* cores that the aggregator uses */
 };
@@ -55,6 +56,8 @@ struct node *nodes_add(struct nodes *nodes, const char *address);
  */
 struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
                         bool *facts);
+/* Its detail is the caller's to give up before. */
+void nodes_drop(struct nodes *nodes, struct node *node);
 void nodes_free(struct nodes *nodes, void (*forget)(struct node *node));
 
 struct node_limits {

@@ -2,6 +2,7 @@
 /* What stands in for the control plane in a build without its libraries. */
 #include "control/agent.h"
 #include "control/controller.h"
+#include "control/metrics.h"
 
 bool control_is_built(void)
 {
@@ -51,4 +52,28 @@ trib_status agent_start(const struct agent_options *options, struct agent **out)
 void agent_stop(struct agent *agent)
 {
 	(void)agent;
+}
+
+void controller_set_aggregator(struct controller *controller, struct aggregator *aggregator)
+{
+	(void)controller;
+	(void)aggregator;
+}
+
+trib_status metrics_start(const struct metrics_options *options, struct metrics_server **out)
+{
+	(void)options;
+	(void)out;
+	return fail("--http");
+}
+
+void metrics_stop(struct metrics_server *server)
+{
+	(void)server;
+}
+
+uint16_t metrics_port(const struct metrics_server *server)
+{
+	(void)server;
+	return 0;
 }

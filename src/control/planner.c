@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINK_UNKNOWN_BPS 10e9
+#define CORES_LEAST 0.1       /* however busy: something is always left */
 #define PROBE_ALL 512u        /* of more nodes, only those of the broken plan are asked */
 #define PROBE_NS 200000000ull /* a live aggregator answers within, or is left out */
 
@@ -37,63 +39,153 @@ static enum use node_use(const struct planner *planner, const struct plan_wish *
 	return planner->now < wish->since + PROBE_NS ? USE_PERHAPS : USE_NO;
 }
 
-static unsigned choose(const struct planner *planner, const struct plan_wish *wish,
-                       enum node_state worst, const struct node **chosen, bool *undecided)
+/* ---- hosts ---- */
+
+struct hosts {
+	struct plan_host *all;
+	unsigned n;
+};
+
+/* "10.0.0.7" of "10.0.0.7:7700", "fe80::1" of "[fe80::1]:7700" */
+static bool node_is_at(const struct node *node, const char *where)
 {
-	unsigned n = 0;
+	const char *address = node->report.address, *end = strrchr(address, ':');
+	size_t length;
 
-	for (unsigned i = 0; i < planner->nodes->n; i++) {
-		const struct node *node = planner->nodes->all[i];
-		enum use use = node_use(planner, wish, node, worst);
-
-		*undecided |= use == USE_PERHAPS;
-		if (use == USE_YES && n < FOREST_TREES_MAX)
-			chosen[n++] = node;
+	if (!end)
+		return false;
+	if (*address == '[') {
+		address++;
+		end--; /* the other bracket */
 	}
-	return n;
+	length = end > address ? (size_t)(end - address) : 0;
+	return length && strlen(where) == length && !strncmp(address, where, length);
 }
 
-/* A star at each aggregator, each with as much as its link can carry. */
-static void plant_stars(struct forest *forest, const struct node *const *chosen, unsigned n,
-                        unsigned ranks)
+static double link_bps(const struct node_report *report, double unknown)
 {
-	forest->n_trees = n;
-	for (unsigned i = 0; i < n; i++) {
-		const struct node_report *report = &chosen[i]->report;
+	return report && report->link_bps ? (double)report->link_bps : unknown;
+}
 
-		tree_start(&forest->trees[i], report->link_bps ? (double)report->link_bps / 1e9 : 1,
-		           report->address);
-		for (unsigned rank = 0; rank < ranks; rank++)
-			tree_add_rank(&forest->trees[i], 0, rank);
+/* What a link is taken for of which nothing is known: the fastest that is known. */
+static double link_guess(const struct nodes *nodes)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < nodes->n; i++)
+		if (nodes->all[i]->report.link_bps > most)
+			most = nodes->all[i]->report.link_bps;
+	return most ? (double)most : LINK_UNKNOWN_BPS;
+}
+
+static void host_add(struct hosts *hosts, const struct node *node, int rank, bool may_aggregate,
+                     double link)
+{
+	const struct node_report *report = node ? &node->report : NULL;
+	double idle = report ? report->cores * (1 - report->load) : 0;
+
+	hosts->all[hosts->n++] =
+		(struct plan_host){ .name = report ? report->name : "a worker's host",
+		                    .address = report ? report->address : "",
+		                    .in_bps = link_bps(report, link),
+		                    .out_bps = link_bps(report, link),
+		                    .idle_cores = idle > CORES_LEAST ? idle : CORES_LEAST,
+		                    .memory_total = report ? report->memory : 0,
+		                    .memory_used = report ? report->memory_used : 0,
+		                    .rank = rank,
+		                    .may_aggregate = may_aggregate };
+}
+
+/*
+ * A host for each rank, with the aggregator that runs beside it if there is
+ * one, and a host for each other aggregator. Of several ranks at one address
+ * the first has the aggregator. False: a suspect may still answer.
+ */
+static bool hosts_fill(const struct planner *planner, const struct plan_wish *wish,
+                       enum node_state worst, struct hosts *hosts, unsigned *usable)
+{
+	const struct nodes *nodes = planner->nodes;
+	double link = link_guess(nodes);
+	uint64_t placed = 0;
+
+	hosts->n = *usable = 0;
+	for (unsigned i = 0; i < nodes->n; i++) {
+		const struct node *node = nodes->all[i];
+		enum use use = node_use(planner, wish, node, worst);
+		int rank = -1;
+
+		if (use == USE_PERHAPS)
+			return false;
+		for (unsigned r = 0; rank < 0 && r < wish->ranks; r++)
+			if (!(placed >> r & 1) && wish->where[r] &&
+			    node_is_at(node, wish->where[r]))
+				rank = (int)r;
+		if (rank < 0 && use == USE_NO)
+			continue;
+		if (rank >= 0)
+			placed |= 1ull << rank;
+		host_add(hosts, node, rank, use == USE_YES, link);
+		*usable += use == USE_YES;
 	}
+	for (unsigned r = 0; r < wish->ranks; r++)
+		if (!(placed >> r & 1))
+			host_add(hosts, NULL, (int)r, false, link);
+	return true;
+}
+
+/* ---- the plan ---- */
+
+/* With fewer trees where their text is too long for a packet. */
+static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verdict,
+                            char out[PLAN_TEXT_MAX])
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	size_t bytes = plan_work_bytes(hosts->n, &limits), length = PLAN_TEXT_MAX;
+	struct forest *forest = malloc(sizeof(*forest));
+	void *work = malloc(bytes);
+	trib_status status = TRIB_OK;
+
+	if (!forest || !work)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
+	for (; status == TRIB_OK && length >= PLAN_TEXT_MAX && limits.trees; limits.trees /= 2) {
+		status = plan_stripes(hosts->all, hosts->n, &limits, work, bytes, forest, verdict);
+		if (status == TRIB_OK)
+			length = forest_print(forest, out, PLAN_TEXT_MAX);
+	}
+	free(work);
+	free(forest);
+	if (status == TRIB_OK && length >= PLAN_TEXT_MAX)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "a plan for %u hosts is too long for a packet", hosts->n);
+	return status;
 }
 
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX])
 {
-	const struct node *chosen[FOREST_TREES_MAX];
-	bool undecided = false;
-	struct forest *forest;
-	size_t length;
-	unsigned n;
+	struct hosts hosts = {
+		calloc((size_t)planner->nodes->n + wish->ranks + 1, sizeof(*hosts.all)), 0
+	};
+	struct plan_verdict verdict;
+	trib_status status;
+	unsigned usable = 0;
+	bool decided;
 
-	n = choose(planner, wish, NODE_LIVE, chosen, &undecided);
-	if (!n && !undecided) /* slow is better than not at all */
-		n = choose(planner, wish, NODE_LOADED, chosen, &undecided);
-	if (undecided)
-		return TRIB_IN_PROGRESS;
-	if (!n)
-		return status_fail(TRIB_ERR_AGGREGATOR,
-		                   "no aggregator lives, of %u that this controller has heard of: "
-		                   "start tribd --join on a machine (trib nodes)",
-		                   planner->nodes->n);
-	forest = malloc(sizeof(*forest));
-	if (!forest)
+	if (!hosts.all)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
-	do {
-		plant_stars(forest, chosen, n, wish->ranks);
-		length = forest_print(forest, out, PLAN_TEXT_MAX);
-	} while (length >= PLAN_TEXT_MAX && --n);
-	free(forest);
-	return TRIB_OK;
+	decided = hosts_fill(planner, wish, NODE_LIVE, &hosts, &usable);
+	if (decided && !usable) /* slow is better than not at all */
+		decided = hosts_fill(planner, wish, NODE_LOADED, &hosts, &usable);
+	if (!decided)
+		status = TRIB_IN_PROGRESS;
+	else if (!usable)
+		status =
+			status_fail(TRIB_ERR_AGGREGATOR,
+		                    "no aggregator lives, of %u that this controller has heard of: "
+		                    "start tribd --join on a machine (trib nodes)",
+		                    planner->nodes->n);
+	else
+		status = plan_fit(&hosts, planner->verdict ? planner->verdict : &verdict, out);
+	free(hosts.all);
+	return status;
 }

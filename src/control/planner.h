@@ -7,20 +7,24 @@
 #define TRIB_CONTROL_PLANNER_H
 
 #include "control/nodes.h"
+#include "plan/plan.h"
 
-#define PLAN_TEXT_MAX 2048
+#define PLAN_TEXT_MAX 1344 /* with all headers it fits a packet of 1500 bytes */
+#define WHERE_MAX 48
 
 struct plan_wish {
-	unsigned ranks;                    /* 0 to ranks - 1 want a plan */
-	const char *hosts[TREE_RANKS_MAX]; /* where each runs; NULL: unknown */
-	const char *broken;                /* the plan that they had; empty: none. */
-	uint64_t since;                    /* when the first of them said so */
+	unsigned ranks; /* 0 to ranks - 1 want a plan */
+	/* The address that each asks from, so that it is known which node it runs on. */
+	const char *where[TREE_RANKS_MAX];
+	const char *broken; /* the plan that they had; empty: none */
+	uint64_t since;     /* when the first of them said so */
 };
 
 struct planner {
 	const struct nodes *nodes;
 	const struct node_limits *limits;
 	uint64_t now;
+	struct plan_verdict *verdict; /* of the last plan; NULL: nobody wants it */
 };
 
 /*

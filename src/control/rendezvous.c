@@ -113,7 +113,7 @@ uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now)
 static uint64_t awaited(const struct gathering *gathering)
 {
 	if (gathering->generation)
-		return gathering->members;
+		return gathering->members & ~gathering->left;
 	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
 }
 
@@ -126,7 +126,7 @@ static uint64_t restarted(const struct gathering *gathering)
 		if (gathering->seats[i].nonce &&
 		    gathering->seats[i].planned != gathering->generation)
 			seats |= bit(i);
-	return gathering->generation ? seats & gathering->members : 0;
+	return gathering->generation ? seats & gathering->members & ~gathering->left : 0;
 }
 
 /* ---- who asks ---- */
@@ -197,6 +197,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
+	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
 
 /* ---- the next plan ---- */
@@ -280,7 +281,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	trib_status status;
 
 	for (uint64_t seats = members; seats; seats &= seats - 1)
-		wish.hosts[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].host;
+		wish.where[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].where;
 	status = world->plan(world->context, &wish, plan);
 	if (status != TRIB_OK) {
 		if (status < 0 && world->now > gathering->since + grace(gathering, members))
@@ -291,7 +292,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	gathering->generation++;
 	gathering->members = members;
 	gathering->since = 0;
-	gathering->lost = 0;
+	gathering->lost = gathering->left = 0;
 	for (uint64_t seats = members; seats; seats &= seats - 1) {
 		struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
 
@@ -318,6 +319,48 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 	memset(gathering->seats, 0, sizeof(gathering->seats));
 }
 
+void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask)
+{
+	for (unsigned i = 0; i < SEATS_MAX; i++) {
+		struct seat *seat = &gathering->seats[i];
+
+		if (!seat->nonce || (seat->nonce & mask) != nonce)
+			continue;
+		gathering->left |= gathering->members & bit(i);
+		memset(seat, 0, sizeof(*seat));
+	}
+}
+
+/* The seat of a process that asks for none: its own, or a free one. False: there is none. */
+static bool seat_choose(const struct gathering *gathering, struct ask *ask)
+{
+	uint64_t awaits = awaited(gathering);
+	int own = seat_of(gathering, ask);
+	unsigned seat = 0;
+
+	/* Before the first plan, one that is waited for; then, one that nobody has. */
+	while (seat < SEATS_MAX &&
+	       (gathering->seats[seat].nonce ||
+	        (gathering->generation ? awaits >> seat & 1 : !(awaits >> seat & 1))))
+		seat++;
+	ask->rank = own >= 0 ? (uint32_t)own : seat;
+	ask->size = gathering->size > ask->rank ? gathering->size : ask->rank + 1;
+	return ask->rank < SEATS_MAX;
+}
+
+/* Who asks counts ranks as its plan does. */
+static uint64_t lost_seats(const struct gathering *gathering, const struct ask *ask)
+{
+	uint64_t seats = 0, lost = ask->lost;
+
+	if (!ask->generation || ask->generation != gathering->generation)
+		return 0;
+	for (uint64_t left = gathering->members; left; left &= left - 1, lost >>= 1)
+		if (lost & 1)
+			seats |= left & -left;
+	return seats;
+}
+
 static void answer_plan(const struct gathering *gathering, unsigned seat, struct answer *answer)
 {
 	answer->kind = ANSWER_PLAN;
@@ -325,15 +368,20 @@ static void answer_plan(const struct gathering *gathering, unsigned seat, struct
 	answer->size = count(gathering->members);
 }
 
-void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
+void gathering_ask(struct gathering *gathering, const struct ask *asked, const struct world *world,
                    struct answer *answer)
 {
+	struct ask own = *asked, *ask = &own;
 	uint64_t members;
 	struct seat *seat;
 	unsigned index;
 	int found;
 
 	memset(answer, 0, sizeof(*answer));
+	if (ask->rank == SEAT_ANY && !seat_choose(gathering, ask)) {
+		refuse(answer, "job %u has no seat for a process without a rank", gathering->job);
+		return;
+	}
 	if (!ask->nonce || ask->rank >= ask->size || ask->size > SEATS_MAX ||
 	    ask->generation >= GENERATION_MAX) {
 		refuse(answer,
@@ -359,7 +407,7 @@ void gathering_ask(struct gathering *gathering, const struct ask *ask, const str
 		return;
 	}
 	seat->waits = true;
-	gathering->lost |= ask->lost & gathering->members & ~bit(index);
+	gathering->lost |= lost_seats(gathering, ask) & ~bit(index);
 	if (!gathering->since && (awaited(gathering) & bit(index)))
 		gathering->since = world->now;
 	answer->present = gathering_waiting(gathering, world->now);

@@ -15,6 +15,7 @@
 #include "control/planner.h"
 
 #define SEATS_MAX TREE_RANKS_MAX
+#define SEAT_ANY UINT32_MAX /* as a rank: whichever is free */
 #define HOST_MAX 64
 #define SENTENCE_MAX 400
 
@@ -31,8 +32,9 @@ struct ask {
 	uint32_t timeout_ms; /* its deadline */
 	uint32_t pid;        /* for sentences, as is the host */
 	char host[HOST_MAX];
-	uint64_t nonce; /* of the process */
-	uint64_t lost;  /* seats that it knows to be dead, as bits */
+	char where[WHERE_MAX]; /* the address that it asks from, without a port */
+	uint64_t nonce;        /* of the process */
+	uint64_t lost;         /* ranks of that plan that it knows to be dead, as bits */
 };
 
 struct seat {
@@ -42,7 +44,7 @@ struct seat {
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
 	bool waits; /* for the next plan */
-	char host[HOST_MAX];
+	char host[HOST_MAX], where[WHERE_MAX];
 };
 
 struct gathering {
@@ -55,6 +57,7 @@ struct gathering {
 	uint64_t members;    /* seats that are in it */
 	uint64_t since;      /* when it was first said to be broken, or first asked for one */
 	uint64_t lost;       /* members that others know to be dead */
+	uint64_t left;       /* members that have said good-bye */
 	char plan[PLAN_TEXT_MAX];
 	struct seat seats[SEATS_MAX];
 };
@@ -80,6 +83,8 @@ void gathering_start(struct gathering *gathering, uint16_t job, uint64_t key, en
 void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
                    struct answer *answer);
 
+/* A process will not ask again: nobody waits for it. `nonce`: its, or as much of it as it told. */
+void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask);
 /* Seats that have asked a moment ago and wait, as bits. */
 uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now);
 /* "rank 2 (host h3, pid 99)" */

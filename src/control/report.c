@@ -28,7 +28,7 @@ static const struct field {
 	TEXT(address),       TEXT(name),          TEXT(version),           TEXT(plane),
 	TEXT(planes),        TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
 	FIELD(U32, threads), FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
-	FIELD(DOUBLE, load), FIELD(DOUBLE, busy),
+	FIELD(U64, payload), FIELD(DOUBLE, load), FIELD(DOUBLE, busy),
 };
 
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
@@ -39,6 +39,34 @@ bool name_is_good(const char *name)
 		if (!isalnum((unsigned char)*p) && !strchr(".:-_[]%", *p))
 			return false;
 	return *name != '\0';
+}
+
+/* For each communicator who is how far, and who was last: how stragglers become known. */
+json_t *stats_to_json(const struct stats *stats)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < stats->n_comms; i++) {
+		const struct stats_comm *comm = &stats->comms[i];
+		json_t *children = json_array();
+
+		for (unsigned k = 0; k < comm->n; k++) {
+			const struct stats_child *child = &stats->children[comm->first + k];
+
+			json_array_append_new(children,
+			                      json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank",
+			                                (int)child->rank, "host", child->host,
+			                                "done", (json_int_t)child->done, "last",
+			                                (json_int_t)child->last, "missed",
+			                                (json_int_t)child->missed, "repeated",
+			                                (json_int_t)child->repeated));
+		}
+		json_array_append_new(list,
+		                      json_pack("{s:i, s:i, s:s, s:i, s:o}", "job", (int)comm->job,
+		                                "comm", (int)comm->comm, "state", comm->state,
+		                                "size", (int)comm->size, "children", children));
+	}
+	return list;
 }
 
 json_t *report_to_json(const struct node_report *report)

@@ -4,10 +4,13 @@
 #define TRIB_CONTROL_REPORT_H
 
 #include "control/nodes.h"
+#include "plane/core/stats.h"
 
 #include <jansson.h>
 
 json_t *report_to_json(const struct node_report *report);
+/* What its aggregator has: jobs and their children. */
+json_t *stats_to_json(const struct stats *stats);
 /* Hostile until read: an error's sentence says which field is wrong. */
 trib_status report_from_json(struct node_report *report, const json_t *json);
 

@@ -37,6 +37,8 @@
 #include <stddef.h>
 
 #define DENSE_EMPTY (~0ull)
+#define DENSE_TURN 16u /* fragments */
+#define DENSE_AHEAD_CELLS 12u
 
 enum dense_verdict {
 	DENSE_ADDED,     /* in the sum, which still waits for others */
@@ -107,6 +109,12 @@ static inline void dense_add_child(struct dense_lane *lane, unsigned child, uint
 			lane->by_rank[rank] = dense_bit(child);
 }
 
+/* Is it time to look where the window begins, now that this fragment is complete? */
+static inline int dense_is_turn(const struct dense_lane *lane, uint64_t position)
+{
+	return lane->cells < 64 * DENSE_TURN || position % DENSE_TURN == 0;
+}
+
 /* Children that contribute where `from` does, or that want what is for `to`. */
 static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t from)
 {
@@ -135,8 +143,9 @@ static inline uint64_t dense_acked(const struct dense_lane *lane)
 
 /*
  * Where the window begins. Not done with each acknowledgement: when a cell
- * completes, when one seems to be ahead, and when a report is answered is soon
- * enough. With a parent, dense_settle comes first.
+ * completes, in large pools when every sixteenth does, when one seems to be
+ * ahead, and when a report is answered is soon enough. With a parent,
+ * dense_settle comes first.
  */
 static inline void dense_update_low(struct dense_lane *lane)
 {
@@ -171,6 +180,12 @@ static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t h
 static inline uint32_t dense_index(const struct dense_lane *lane, uint64_t position)
 {
 	return (uint32_t)(position % lane->cells);
+}
+
+/* The cell behind this one, which is the next position's: a division less. */
+static inline uint32_t dense_next(const struct dense_lane *lane, uint32_t index)
+{
+	return index + 1 < lane->cells ? index + 1 : 0;
 }
 
 static inline struct dense_cell *dense_cell(const struct dense_pool *pool, uint32_t index)
@@ -269,21 +284,20 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 	else
 		return how;
 	how = dense_enter(lane, cell, packet, bytes, how);
-	if (how == DENSE_COMPLETE)
+	if (how == DENSE_COMPLETE && dense_is_turn(lane, wire_position(packet)))
 		dense_update_low(lane);
 	return how;
 }
 
 /*
- * Does the aggregator still need this fragment from the child? A sum that the
- * parent misses again and again may be of a lower scale than others' there, and
- * what its children have sent since, at a higher one, may be lost.
+ * Does the aggregator still need this fragment from the child? `cell` is the
+ * position's. A sum that the parent misses again and again may be of a lower
+ * scale than others' there, and what its children have sent since, at a higher
+ * one, may be lost.
  */
-static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_pool *pool,
+static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_cell *cell,
                                    unsigned child, uint64_t position)
 {
-	const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
-
 	if (position < lane->low || position < lane->ack[child])
 		return 0;
 	return cell->position != position ||
@@ -318,18 +332,28 @@ static inline int dense_is_young(const struct dense_cell *cell, uint32_t now_us,
 	return now_us - cell->sent_at < young || cell->sent_at - now_us - 1 < 1000000;
 }
 
+/* The cell some way behind this one, for those who walk through many. */
+static inline uint32_t dense_ahead(const struct dense_lane *lane, uint32_t index)
+{
+	return index + DENSE_AHEAD_CELLS < lane->cells ? index + DENSE_AHEAD_CELLS : index;
+}
+
 /* Which fragments from `base` on are complete. */
 static inline void dense_complete(const struct dense_lane *lane, const struct dense_pool *pool,
                                   uint64_t base, uint32_t bits, struct wire_status *status)
 {
+	uint32_t index = dense_index(lane, base & WIRE_POSITION_MASK);
+
 	status->base = base;
 	status->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
 		status->complete[i] = 0;
-	for (uint32_t i = 0; i < status->bits; i++) {
+	for (uint32_t i = 0; i < status->bits; i++, index = dense_next(lane, index)) {
 		uint64_t position = (base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
+		const struct dense_cell *cell = dense_cell(pool, index);
 
+		/* Each is in another cache line, too far apart for the machine to guess. */
+		__builtin_prefetch(dense_cell(pool, dense_ahead(lane, index)));
 		if (position < lane->low || (cell->position == position && cell->complete))
 			status->complete[i / 64] |= 1ull << (i % 64);
 	}
@@ -345,6 +369,7 @@ static inline void dense_answer(struct dense_lane *lane, const struct dense_pool
                                 struct wire_status *status, uint64_t repeat[WIRE_GROUP / 64])
 {
 	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
+	uint32_t index = dense_index(lane, report->base & WIRE_POSITION_MASK);
 
 	dense_update_low(lane);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
@@ -353,12 +378,12 @@ static inline void dense_answer(struct dense_lane *lane, const struct dense_pool
 	status->waiting = dense_ranks(lane, dense_waiting(lane, pool, lane->ack[child]));
 	status->stamp = report->stamp;
 	dense_complete(lane, pool, report->base, bits, status);
-	for (uint32_t i = 0; i < bits; i++) {
+	for (uint32_t i = 0; i < bits; i++, index = dense_next(lane, index)) {
 		uint64_t position = (report->base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
+		const struct dense_cell *cell = dense_cell(pool, index);
 		uint64_t bit = 1ull << (i % 64);
 
-		if (dense_is_missing(lane, pool, child, position))
+		if (dense_is_missing(lane, cell, child, position))
 			status->missing[i / 64] |= bit;
 		else if (report->missing[i / 64] & bit && cell->position == position &&
 		         cell->complete && dense_expected(lane, cell->to) & dense_bit(child) &&

@@ -40,6 +40,7 @@ struct cluster_options {
 	const char *name; /* NULL: "trib" */
 	unsigned workers, servers;
 	bool is_switch, is_routed;
+	bool is_framed;    /* with both: links are cut in two, for relay.h */
 	unsigned mtu;      /* 0: 1500 */
 	uint64_t rate_bps; /* every link; 0: not shaped */
 	struct {

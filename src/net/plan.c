@@ -32,6 +32,9 @@ static trib_status plan_check(const struct cluster_options *options)
 	if (options->is_switch && !options->servers)
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "a switch is the server s1, so it needs at least one server");
+	if (options->is_framed && !(options->is_switch && options->is_routed))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "links are relayed only to a switch without a bridge");
 	if (options->mtu && (options->mtu < MTU_MIN || options->mtu > MTU_MAX))
 		return status_fail(TRIB_ERR_ARGUMENT, "the MTU is %d to %d bytes, not %u", MTU_MIN,
 		                   MTU_MAX, options->mtu);
@@ -132,4 +135,20 @@ void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *e
 void plan_bridge_namespace(const struct cluster *cluster, char out[64])
 {
 	names_namespace(out, cluster->name, cluster->is_switch ? "s1" : NAMES_HUB);
+}
+
+void plan_relay_namespace(const struct cluster *cluster, char out[64])
+{
+	names_namespace(out, cluster->name, NAMES_HUB);
+}
+
+void plan_relay_ends(const struct cluster *cluster, unsigned i, struct link_end *near,
+                     struct link_end *far)
+{
+	const struct cluster_host *host = &cluster->hosts[i];
+
+	snprintf(near->name, sizeof(near->name), "n%.14s", host->name + 1);
+	snprintf(far->name, sizeof(far->name), "f%.14s", host->name + 1);
+	plan_mac(near->mac, host, 3);
+	plan_mac(far->mac, host, 4);
 }

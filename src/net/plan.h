@@ -13,6 +13,14 @@ bool plan_has_faults(const struct cluster_options *options);
 void plan_host_end(const struct cluster *cluster, unsigned i, struct link_end *end);
 void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *end);
 
+/*
+ * Where links are cut in two (relay.h), and the ends there: the one next to
+ * host `i`, and the one next to its port.
+ */
+void plan_relay_namespace(const struct cluster *cluster, char out[64]);
+void plan_relay_ends(const struct cluster *cluster, unsigned i, struct link_end *near,
+                     struct link_end *far);
+
 /* Where the ports are. */
 void plan_bridge_namespace(const struct cluster *cluster, char out[64]);
 

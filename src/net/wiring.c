@@ -11,7 +11,7 @@ struct wiring {
 	const struct cluster_options *options;
 	const struct cluster *cluster;
 	struct netns ns[CLUSTER_HOSTS_MAX]; /* as the cluster's hosts */
-	struct netns hub;                   /* the bridge, where no server is the switch */
+	struct netns hub; /* the bridge, where no server is the switch; or the relay */
 	struct link_end bridge;
 };
 
@@ -35,9 +35,12 @@ static trib_status wiring_namespaces(struct wiring *wiring)
 
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
 		status = wiring_namespace(cluster->hosts[i].ns, &wiring->ns[i]);
-	if (status != TRIB_OK || cluster->is_switch)
+	if (status != TRIB_OK || (cluster->is_switch && !wiring->options->is_framed))
 		return status;
-	plan_bridge_namespace(cluster, hub);
+	if (cluster->is_switch)
+		plan_relay_namespace(cluster, hub);
+	else
+		plan_bridge_namespace(cluster, hub);
 	return wiring_namespace(hub, &wiring->hub);
 }
 
@@ -83,6 +86,18 @@ static trib_status wiring_wire(const struct wiring *wiring, const struct link_en
 	return status;
 }
 
+/* From the host to the relay, and from there to the port. */
+static trib_status wiring_relay(const struct wiring *wiring, unsigned i,
+                                const struct link_end *host, const struct link_end *port)
+{
+	struct link_end near = { .ns = &wiring->hub }, far = { .ns = &wiring->hub };
+	trib_status status;
+
+	plan_relay_ends(wiring->cluster, i, &near, &far);
+	status = link_add_pair(&near, host, NULL, wiring->cluster->mtu);
+	return status == TRIB_OK ? link_add_pair(port, &far, NULL, wiring->cluster->mtu) : status;
+}
+
 static trib_status wiring_link(const struct wiring *wiring, unsigned i)
 {
 	const struct cluster *cluster = wiring->cluster;
@@ -93,8 +108,11 @@ static trib_status wiring_link(const struct wiring *wiring, unsigned i)
 
 	plan_host_end(cluster, i, &host);
 	plan_port_end(cluster, i, &port);
-	status = link_add_pair(&port, &host, wiring->options->is_routed ? NULL : &wiring->bridge,
-	                       cluster->mtu);
+	status = wiring->options->is_framed
+	                 ? wiring_relay(wiring, i, &host, &port)
+	                 : link_add_pair(&port, &host,
+	                                 wiring->options->is_routed ? NULL : &wiring->bridge,
+	                                 cluster->mtu);
 	if (status == TRIB_OK && !wiring->options->is_routed)
 		status = link_add_forward(&port, host.mac);
 	if (status == TRIB_OK)

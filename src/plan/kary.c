@@ -138,7 +138,7 @@ static trib_status root_choose(struct build *build, int given, uint32_t *root)
 	if (given == KARY_CHOOSE && !build->n_candidates)
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "no server can aggregate: none has memory for the model and "
-		                   "idle cores for its link; give a root");
+		                   "idle cores for its link; name a host to be the root");
 	if (given < KARY_CHOOSE || given >= (int)build->model.n)
 		return status_fail(TRIB_ERR_ARGUMENT, "there is no host %d to be the root", given);
 	*root = given == KARY_CHOOSE ? build->candidates[0] : (uint32_t)given;

@@ -90,6 +90,89 @@ struct load_verdict load_rate(const struct model *model, const struct shape *sha
 	return load_judge(model, loads, total);
 }
 
+/* What a place and the worker on its host cost together. */
+static struct model_cost place_cost(const struct model *model, const struct shape_place *place)
+{
+	enum model_kind kind = model->caps[place->host].kind;
+	struct model_cost cost = model_cost(model, kind, place->take, place->parent < 0);
+
+	cost.in += kind == MODEL_WORKER;
+	cost.out += kind == MODEL_WORKER;
+	return cost;
+}
+
+static double spare(double capacity, double load, unsigned cost)
+{
+	return cost ? fmax(capacity - load, 0) / cost : INFINITY;
+}
+
+/* How much faster the tree could be: by its places, and by the links of all workers. */
+static double tree_spare(const struct model *model, const struct shape *shape, unsigned tree,
+                         const struct load *loads)
+{
+	const struct shape_place *places = shape->places + shape->trees[tree].first;
+	double more = INFINITY;
+
+	for (unsigned r = 0; r < model->workers; r++) {
+		uint32_t i = model->ranks[r];
+
+		more = fmin(more, spare(model->caps[i].in, loads[i].in, 1));
+		more = fmin(more, spare(model->caps[i].out, loads[i].out, 1));
+	}
+	for (unsigned p = 0; p < shape->trees[tree].n && more > 0; p++) {
+		struct model_cost cost = place_cost(model, &places[p]);
+		uint32_t i = places[p].host;
+
+		more = fmin(more, spare(model->caps[i].in, loads[i].in, cost.in));
+		more = fmin(more, spare(model->caps[i].out, loads[i].out, cost.out));
+		more = fmin(more, spare(model->caps[i].cpu, loads[i].cpu, cost.cpu));
+	}
+	return more;
+}
+
+static void tree_charge(const struct model *model, const struct shape *shape, unsigned tree,
+                        struct load *loads, double rate)
+{
+	const struct shape_place *places = shape->places + shape->trees[tree].first;
+
+	for (unsigned r = 0; r < model->workers; r++) {
+		loads[model->ranks[r]].in += rate;
+		loads[model->ranks[r]].out += rate;
+	}
+	for (unsigned p = 0; p < shape->trees[tree].n; p++) {
+		struct model_cost cost = model_cost(model, model->caps[places[p].host].kind,
+		                                    places[p].take, places[p].parent < 0);
+
+		loads[places[p].host].in += rate * cost.in;
+		loads[places[p].host].out += rate * cost.out;
+		loads[places[p].host].cpu += rate * cost.cpu;
+	}
+}
+
+struct load_verdict load_raise(const struct model *model, struct shape *shape, struct load *loads,
+                               const struct load_verdict *verdict)
+{
+	double total = 0, factor;
+
+	for (unsigned t = 0; t < shape->n_trees; t++)
+		total += shape->trees[t].rate;
+	factor = verdict->rate / total;
+	for (unsigned i = 0; i < model->n; i++) {
+		loads[i].in *= factor;
+		loads[i].out *= factor;
+		loads[i].cpu *= factor;
+	}
+	total = 0;
+	for (unsigned t = 0; t < shape->n_trees; t++) {
+		double more = tree_spare(model, shape, t, loads);
+
+		tree_charge(model, shape, t, loads, more);
+		shape->trees[t].rate = shape->trees[t].rate * factor + more;
+		total += shape->trees[t].rate;
+	}
+	return load_judge(model, loads, total);
+}
+
 void load_name(const struct model *model, unsigned host, enum load_what what, char *out,
                size_t size)
 {

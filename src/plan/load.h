@@ -35,6 +35,13 @@ struct load_verdict load_judge(const struct model *model, const struct load *loa
 struct load_verdict load_rate(const struct model *model, const struct shape *shape,
                               struct load *loads, uint32_t *leaf, uint32_t *slots);
 
+/*
+ * Sets the trees' rates to what hosts can carry, given loads and verdict of load_rate, and then
+ * raises one tree after the other by what its hosts have left. Returns what limits now.
+ */
+struct load_verdict load_raise(const struct model *model, struct shape *shape, struct load *loads,
+                               const struct load_verdict *verdict);
+
 /* "h3's 500 Mb/s link in", "s1's 2 cores". */
 void load_name(const struct model *model, unsigned host, enum load_what what, char *out,
                size_t size);

@@ -69,6 +69,23 @@ static inline struct model_cost model_cost(const struct model *model, enum model
 	return cost;
 }
 
+/*
+ * The most that a place takes away where the host has room for so many streams
+ * in and out and cores to add so many; 0 or less: it has no place. As model_cost.
+ */
+static inline int32_t model_room(const struct model *model, enum model_kind kind, int32_t in,
+                                 int32_t out, int32_t cpu, bool is_root)
+{
+	int32_t beside = (kind == MODEL_SERVER ? 2 : 0) - is_root, room = cpu - 1;
+
+	if (kind == MODEL_SWITCH)
+		return in >= 1 && out >= 1 ? room : 0;
+	room = in - beside < room ? in - beside : room;
+	if (model->multicast)
+		return out >= (kind == MODEL_SERVER ? 2 : 1) - is_root ? room : 0;
+	return out - beside < room ? out - beside : room;
+}
+
 /* What is left of a host's links when its worker sends and receives at the rate. */
 static inline double model_spare(const struct model_host *host, double link, double rate)
 {

@@ -20,19 +20,10 @@ static int32_t least(int32_t a, int32_t b)
 /* What the host could take away in a tree, had it as many children as it likes. */
 static int32_t host_room(const struct pack *pack, uint32_t i, int32_t weight, bool is_root)
 {
-	const struct model *model = pack->model;
 	const struct pack_host *host = &pack->hosts[i];
-	enum model_kind kind = model->caps[i].kind;
-	int32_t in = host->in / weight, out = host->out / weight, room = host->cpu / weight - 1;
-	/* What a place costs beside the streams that it takes away; see model_cost. */
-	int32_t beside = (kind == MODEL_SERVER ? 2 : 0) - is_root;
 
-	if (kind == MODEL_SWITCH)
-		return in >= 1 && out >= 1 ? room : 0;
-	room = least(room, in - beside);
-	if (!model->multicast)
-		return least(room, out - beside);
-	return out >= (kind == MODEL_SERVER ? 2 : 1) - is_root ? room : 0;
+	return model_room(pack->model, pack->model->caps[i].kind, host->in / weight,
+	                  host->out / weight, host->cpu / weight, is_root);
 }
 
 /* And with as many as it may have. */
@@ -177,6 +168,8 @@ static bool tree_fill(struct pack *pack, struct shape *shape, int32_t weight, do
 static bool trees_fill(struct pack *pack, struct shape *shape, unsigned trees, unsigned weight,
                        double unit, bool small_root)
 {
+	if (!trees)
+		return true;
 	buckets_fill(pack, (int32_t)weight);
 	for (unsigned t = 0; t < trees; t++)
 		if (!tree_fill(pack, shape, (int32_t)weight, unit, small_root))

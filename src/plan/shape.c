@@ -68,6 +68,8 @@ void shape_leaves(const struct model *model, const struct shape *shape, unsigned
 
 	for (unsigned r = 0; r < model->workers; r++)
 		leaf[r] = NOBODY;
+	if (!n)
+		return;
 	for (unsigned i = 0; i < n; i++) {
 		free_slots[i] = place_remote(model, &places[i]);
 		if (model->caps[places[i].host].kind == MODEL_WORKER)
@@ -80,7 +82,7 @@ void shape_leaves(const struct model *model, const struct shape *shape, unsigned
 
 		if (leaf[rank] != NOBODY)
 			continue;
-		while (at < n && !free_slots[at])
+		while (at + 1 < n && !free_slots[at])
 			at++;
 		leaf[rank] = at;
 		free_slots[at]--;

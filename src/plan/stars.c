@@ -53,9 +53,9 @@ static void stars_choose(const struct model *model, double rate, struct chosen *
 		unsigned at = chosen->n;
 
 		if (star <= 0 ||
-		    (at == model->trees && star_before(model, chosen, at - 1, star, i)))
+		    (at && at == model->trees && star_before(model, chosen, at - 1, star, i)))
 			continue;
-		if (at == model->trees)
+		if (at && at == model->trees)
 			at--;
 		else
 			chosen->n++;

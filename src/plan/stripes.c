@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/bound.h"
 #include "plan/carve.h"
+#include "plan/group.h"
 #include "plan/load.h"
 #include "plan/pack.h"
 #include "plan/stars.h"
@@ -11,9 +12,11 @@
 #include <string.h>
 
 #define STEPS_MAX 8000000u /* enough looking around, where there is a plan: a quarter second */
+#define STEPS_NEAR 500000u /* the same where the plan is near the bound */
 #define WEIGHT_MAX 5       /* of heavy trees, in units of light ones */
 #define NEAR 0.005         /* the bound: not worth to look further */
-#define ALIKE 0.002        /* plans that differ by less are judged by their form */
+#define LEVEL_COST 0.002   /* of the rate, that a level of depth has to be worth */
+#define ALIKE 0.0005       /* plans that differ by less are judged by their trees */
 
 /* All memory of a plan. */
 struct stripes {
@@ -84,14 +87,23 @@ static unsigned shape_depth(const struct model *model, struct shape *shape)
 	return depth;
 }
 
-/* Faster is better; among those alike the shallower one, then the one of fewer trees. */
+/* Faster is better, but a level more is a hop more each way, and a host more that may fail. */
+static double form_value(double rate, unsigned depth)
+{
+	return rate * (1 - LEVEL_COST * (depth - 1.0));
+}
+
+/* Among those alike the one of fewer trees. */
 static bool trial_is_better(const struct stripes *stripes, double rate, unsigned depth)
 {
 	const struct plan_verdict *best = stripes->verdict;
+	double value = form_value(rate, depth), old = form_value(best->rate_bps, best->depth);
 
-	if (rate > best->rate_bps * (1 + ALIKE) || rate < best->rate_bps * (1 - ALIKE))
-		return rate > best->rate_bps;
-	return depth != best->depth ? depth < best->depth : stripes->trial.n_trees < best->trees;
+	if (!(best->rate_bps > 0))
+		return rate > 0;
+	if (fabs(value - old) > ALIKE * old)
+		return value > old;
+	return stripes->trial.n_trees < best->trees;
 }
 
 static void trial_judge(struct stripes *stripes)
@@ -100,6 +112,8 @@ static void trial_judge(struct stripes *stripes)
 	struct load_verdict judged = load_rate(&stripes->model, &stripes->trial, stripes->loads,
 	                                       stripes->leaf, stripes->slots);
 
+	if (judged.rate > 0 && stripes->model.workers > 1)
+		judged = load_raise(&stripes->model, &stripes->trial, stripes->loads, &judged);
 	if (depth > stripes->model.depth || !trial_is_better(stripes, judged.rate, depth))
 		return;
 	stripes->verdict->rate_bps = judged.rate;
@@ -142,7 +156,8 @@ static bool is_near_bound(const struct plan_verdict *verdict)
 /* By steps and not by a clock: the same hosts get the same plan. */
 static bool is_weary(const struct plan_verdict *verdict)
 {
-	return verdict->rate_bps > 0 && verdict->steps > STEPS_MAX;
+	return verdict->rate_bps > 0 &&
+	       verdict->steps > (is_near_bound(verdict) ? STEPS_NEAR : STEPS_MAX);
 }
 
 /* Unlike rates, for hosts whose links are no multiple of one rate. */
@@ -172,6 +187,9 @@ static void plan_search(struct stripes *stripes)
 	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
 	if (verdict->depth == 1 && is_near_bound(verdict))
 		return;
+	if (group_fill(model, verdict->within_bps, stripes->leaf, stripes->slots, &stripes->trial,
+	               &verdict->steps))
+		trial_judge(stripes);
 	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
 		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
 	mixes_try(stripes);

@@ -4,30 +4,31 @@
  * summed in the kernel: no tables, no multiplication per word, no instruction
  * that BPF lacks. Shared by user space and BPF.
  *
- * Two streams over the 64-bit words, in turns. A stream has `a`, the sum of its
- * words, and `b`, the sum of all values that `a` had, so that the order counts
- * (Fletcher's idea). The high bits of such sums are weak, as errors there
- * cancel by carrying out. So before every other word of a stream the bytes of
- * `a` change places, high to low.
+ * Six sums in a ring. Each word of the payload is added, with the next sum of
+ * the ring, to the sum whose turn it is: r[n] += r[n + 1] + word. This is a
+ * linear recurrence modulo 2^64 that comes back to itself only after 63 * 2^63
+ * words, so the place of an error counts, and nothing that is wrong within six
+ * words in a row is lost. Then come the header and the length, in the same way,
+ * and what the ring holds is mixed into 32 bits.
+ *
+ * Linear: the ring of a sum of payloads (64-bit words, added) is the sum of
+ * their rings. Who has checked what it adds knows the checksum of the sum
+ * without looking at it.
  */
 #ifndef TRIB_WIRE_CHECK_H
 #define TRIB_WIRE_CHECK_H
 
 #include "wire/packet.h"
 
+#define WIRE_CHECK_RING 6
+
 /* Any packet, as words. */
 typedef uint64_t __attribute__((may_alias)) wire_word;
 
 struct wire_check {
-	uint64_t a0, b0, a1, b1;
+	uint64_t r0, r1, r2, r3, r4, r5;
 };
 
-#define WIRE_CHECK_START                                                             \
-	(struct wire_check)                                                          \
-	{                                                                            \
-		0x243f6a8885a308d3ull, 0x13198a2e03707344ull, 0xa4093822299f31d0ull, \
-			0x082efa98ec4e6c89ull                                        \
-	}
 /* magic, type, flags are in the low half of word 0, the field itself in the high half */
 #define WIRE_CHECK_WORD0 0xffffffffull
 
@@ -40,66 +41,84 @@ struct wire_check {
 #else
 #define WIRE_CHECK_PLUS(sum, x) ((sum) += (x))
 #endif
-/* Words 0 and 1 of four; words 2 and 3. */
-#define WIRE_CHECK_FIRST(a, b, word)      \
-	do {                              \
-		WIRE_CHECK_PLUS(a, word); \
-		WIRE_CHECK_PLUS(b, a);    \
+#define WIRE_CHECK_STEP(sum, next, word)    \
+	do {                                \
+		WIRE_CHECK_PLUS(sum, next); \
+		WIRE_CHECK_PLUS(sum, word); \
 	} while (0)
-#define WIRE_CHECK_SECOND(a, b, word)         \
-	do {                                  \
-		(a) = __builtin_bswap64(a);   \
-		WIRE_CHECK_FIRST(a, b, word); \
-	} while (0)
-/* The five words of a header; the payload begins anew with its word 0. */
-static inline void wire_check_header(struct wire_check *check, const wire_word *words)
-{
-	WIRE_CHECK_FIRST(check->a0, check->b0, words[0] & WIRE_CHECK_WORD0);
-	WIRE_CHECK_FIRST(check->a1, check->b1, words[1]);
-	WIRE_CHECK_SECOND(check->a0, check->b0, words[2]);
-	WIRE_CHECK_SECOND(check->a1, check->b1, words[3]);
-	WIRE_CHECK_FIRST(check->a0, check->b0, words[4]);
-}
 
-/* What is left of each stream, and then of both. */
-static inline uint32_t wire_check_end(const struct wire_check *check, uint64_t bytes)
+/* What the ring holds when a payload has been through it, with the header and the length. */
+static inline uint32_t wire_check_end(struct wire_check check, const wire_word *header,
+                                      uint64_t bytes)
 {
-	uint64_t u = (check->a0 ^ bytes) * 0x9e3779b97f4a7c15ull;
-	uint64_t v = check->a1 * 0xbf58476d1ce4e5b9ull;
+	uint64_t u, v, w;
 
-	u = (u ^ u >> 32) + check->b0;
-	v = (v ^ v >> 32) + check->b1;
-	u *= 0x94d049bb133111ebull;
-	u = (u ^ u >> 29) + v;
-	u *= 0xbf58476d1ce4e5b9ull;
+	WIRE_CHECK_STEP(check.r0, check.r1, header[0] & WIRE_CHECK_WORD0);
+	WIRE_CHECK_STEP(check.r1, check.r2, header[1]);
+	WIRE_CHECK_STEP(check.r2, check.r3, header[2]);
+	WIRE_CHECK_STEP(check.r3, check.r4, header[3]);
+	WIRE_CHECK_STEP(check.r4, check.r5, header[4]);
+	WIRE_CHECK_STEP(check.r5, check.r0, bytes);
+	/* Shifted before another is added: in the highest bit two errors would cancel. */
+	u = check.r0 * 0x9e3779b97f4a7c15ull;
+	v = check.r2 * 0xbf58476d1ce4e5b9ull;
+	w = check.r4 * 0x94d049bb133111ebull;
+	u = ((u ^ u >> 32) + check.r1) * 0xbf58476d1ce4e5b9ull;
+	v = ((v ^ v >> 32) + check.r3) * 0x94d049bb133111ebull;
+	w = ((w ^ w >> 32) + check.r5) * 0x9e3779b97f4a7c15ull;
+	u = ((u ^ u >> 32) + (v ^ v >> 29) + (w ^ w >> 35)) * 0x94d049bb133111ebull;
 	return (uint32_t)(u >> 32);
 }
 
-static inline void wire_check_four(struct wire_check *check, const wire_word *words)
+static inline void wire_check_six(struct wire_check *check, const wire_word *words)
 {
-	WIRE_CHECK_FIRST(check->a0, check->b0, words[0]);
-	WIRE_CHECK_FIRST(check->a1, check->b1, words[1]);
-	WIRE_CHECK_SECOND(check->a0, check->b0, words[2]);
-	WIRE_CHECK_SECOND(check->a1, check->b1, words[3]);
+	WIRE_CHECK_STEP(check->r0, check->r1, words[0]);
+	WIRE_CHECK_STEP(check->r1, check->r2, words[1]);
+	WIRE_CHECK_STEP(check->r2, check->r3, words[2]);
+	WIRE_CHECK_STEP(check->r3, check->r4, words[3]);
+	WIRE_CHECK_STEP(check->r4, check->r5, words[4]);
+	WIRE_CHECK_STEP(check->r5, check->r0, words[5]);
+}
+
+/* A payload of `n` words. */
+static inline struct wire_check wire_check_words(const wire_word *words, uint64_t n)
+{
+	struct wire_check check = { 0 };
+	uint64_t i = 0;
+
+	for (; i + WIRE_CHECK_RING <= n; i += WIRE_CHECK_RING)
+		wire_check_six(&check, words + i);
+	if (i < n)
+		WIRE_CHECK_STEP(check.r0, check.r1, words[i]);
+	if (i + 1 < n)
+		WIRE_CHECK_STEP(check.r1, check.r2, words[i + 1]);
+	if (i + 2 < n)
+		WIRE_CHECK_STEP(check.r2, check.r3, words[i + 2]);
+	if (i + 3 < n)
+		WIRE_CHECK_STEP(check.r3, check.r4, words[i + 3]);
+	if (i + 4 < n)
+		WIRE_CHECK_STEP(check.r4, check.r5, words[i + 4]);
+	return check;
+}
+
+/* The ring of a sum of two payloads, from theirs. */
+static inline void wire_check_add(struct wire_check *sum, const struct wire_check *check)
+{
+	sum->r0 += check->r0;
+	sum->r1 += check->r1;
+	sum->r2 += check->r2;
+	sum->r3 += check->r3;
+	sum->r4 += check->r4;
+	sum->r5 += check->r5;
 }
 
 /* Over `bytes`, a multiple of 8 and a header at least, with the header's check field taken as 0. */
 static inline uint32_t wire_check(const void *data, uint64_t bytes)
 {
 	const wire_word *words = (const wire_word *)data;
-	struct wire_check check = WIRE_CHECK_START;
-	uint64_t n = bytes / 8, i = 5;
 
-	wire_check_header(&check, words);
-	for (; i + 4 <= n; i += 4)
-		wire_check_four(&check, words + i);
-	if (i < n)
-		WIRE_CHECK_FIRST(check.a0, check.b0, words[i]);
-	if (i + 1 < n)
-		WIRE_CHECK_FIRST(check.a1, check.b1, words[i + 1]);
-	if (i + 2 < n)
-		WIRE_CHECK_SECOND(check.a0, check.b0, words[i + 2]);
-	return wire_check_end(&check, bytes);
+	return wire_check_end(wire_check_words(words + WIRE_HEADER / 8, (bytes - WIRE_HEADER) / 8),
+	                      words, bytes);
 }
 
 #endif

@@ -50,7 +50,13 @@ static bool content_ok(const struct wire_header *header, size_t payload)
 	}
 	case WIRE_WELCOME: {
 		const struct wire_welcome *welcome = body;
-		return payload >= sizeof(*welcome) && is_text(welcome->text, sizeof(welcome->text));
+		size_t room = sizeof(welcome->text);
+
+		if (payload < sizeof(*welcome))
+			return false;
+		if (welcome->verdict == WIRE_PLAN) /* the text may go on in the padding */
+			room = payload - offsetof(struct wire_welcome, text);
+		return is_text((const char *)body + offsetof(struct wire_welcome, text), room);
 	}
 	case WIRE_ABORT: {
 		const struct wire_abort *abort = body;

@@ -51,115 +51,6 @@ static const uint8_t *input(const struct call *call)
 	return call->send == TRIB_IN_PLACE ? call->recv : call->send;
 }
 
-/* One rank alone: the result is the input. */
-static trib_status finish_alone(struct trib_request *request, const struct round_spec *specs,
-                                size_t n, trib_request **out)
-{
-	for (size_t i = 0; i < n; i++) {
-		size_t bytes = specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
-
-		if (bytes && specs[i].target && specs[i].target != specs[i].source)
-			memmove(specs[i].target, specs[i].source, bytes);
-	}
-	pthread_mutex_lock(&request->comm->lock);
-	request->comm->rounds++;
-	pthread_mutex_unlock(&request->comm->lock);
-	request->done = true;
-	*out = request;
-	return TRIB_OK;
-}
-
-struct posting {
-	struct round *round;
-	unsigned lane;
-	bool in_turn; /* small: the lane is found when it is posted */
-};
-
-/* The rounds of one vector; gives how many, 0: no memory. */
-static unsigned make_rounds(const trib_comm *comm, const struct round_spec *spec,
-                            struct posting *postings)
-{
-	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
-	size_t per = comm->payload / (spec->copy ? 1 : number_wire_size(spec->type));
-	bool in_turn = shares_is_small(&comm->shares, spec->count, per);
-	struct part parts[WIRE_LANES_MAX] = { { .count = spec->count } };
-	unsigned n = in_turn ? 1 : shares_split(&comm->shares, spec->count, per, parts);
-
-	for (unsigned i = 0; i < n; i++) {
-		struct round_spec own = *spec;
-
-		own.count = parts[i].count;
-		if (spec->source)
-			own.source = (const uint8_t *)spec->source + parts[i].first * size;
-		if (spec->target)
-			own.target = (uint8_t *)spec->target + parts[i].first * size;
-		postings[i].lane = parts[i].lane;
-		postings[i].in_turn = in_turn;
-		postings[i].round = round_new(&own, (unsigned)comm->config.rank, comm->payload);
-		if (!postings[i].round) {
-			while (i--)
-				round_free(postings[i].round);
-			return 0;
-		}
-	}
-	return n;
-}
-
-/* Posts rounds as one request, all lanes in one order. Takes over the request. */
-static trib_status post(struct trib_request *request, const struct round_spec *specs, size_t n,
-                        trib_request **out)
-{
-	trib_comm *comm = request->comm;
-	struct posting *postings;
-	size_t made = 0;
-	trib_status status;
-
-	if (comm->config.size == 1)
-		return finish_alone(request, specs, n, out);
-	postings = calloc(n * comm->n_lanes, sizeof(*postings));
-	if (!postings)
-		goto no_memory;
-	for (size_t i = 0; i < n; i++) {
-		unsigned k = make_rounds(comm, &specs[i], postings + made);
-
-		if (!k)
-			goto no_memory;
-		made += k;
-	}
-	for (size_t i = 0; i < made; i++)
-		postings[i].round->owner = request;
-	pthread_mutex_lock(&comm->lock);
-	if (comm->failed != TRIB_OK) {
-		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
-		                     request->what, comm->failure);
-		pthread_mutex_unlock(&comm->lock);
-		goto fail;
-	}
-	request->number = comm->posts++;
-	atomic_store(&request->rounds_left, (unsigned)made);
-	comm->in_flight++;
-	for (size_t i = 0; i < made; i++) {
-		unsigned lane = postings[i].in_turn
-		                        ? shares_turn(&comm->shares, request->number + i)
-		                        : postings[i].lane;
-
-		lane_post(comm->lanes[lane], postings[i].round);
-	}
-	pthread_mutex_unlock(&comm->lock);
-	free(postings);
-	*out = request;
-	return TRIB_OK;
-no_memory:
-	status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements", request->what,
-	                     request->count);
-fail:
-	for (size_t i = 0; i < made; i++)
-		round_free(postings[i].round);
-	free(postings);
-	request_free(request);
-	return status;
-}
-
 static trib_status start(const struct call *call, const struct round_spec *specs, size_t n,
                          trib_request **out)
 {
@@ -167,7 +58,7 @@ static trib_status start(const struct call *call, const struct round_spec *specs
 
 	if (!request)
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
-	return post(request, specs, n, out);
+	return request_post(request, specs, n, out);
 }
 
 trib_status trib_iallreduce(trib_comm *comm, const void *send, void *recv, size_t count,
@@ -287,7 +178,7 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
 		if (r == comm->config.rank)
 			specs[r].target = made->spare ? made->spare : recv;
 	}
-	return post(made, specs, (size_t)comm->config.size, request);
+	return request_post(made, specs, (size_t)comm->config.size, request);
 }
 
 trib_status trib_ibarrier(trib_comm *comm, trib_request **request)

@@ -9,23 +9,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#define LAST_SHARE 6.0 /* of the deadline, for last needs of others */
+
+/* In trees that are being given up, everyone sees others leave; only what is sure counts then. */
+static bool is_echo(trib_status status)
+{
+	return status == TRIB_ERR_AGGREGATOR || status == TRIB_ERR_PEER ||
+	       status == TRIB_ERR_MISMATCH;
+}
 
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 {
+	bool hurts = status == TRIB_ERR_AGGREGATOR && comm->keeps && !atomic_load(&comm->closing);
 	va_list args;
 
 	pthread_mutex_lock(&comm->lock);
-	if (comm->failed == TRIB_OK) {
+	if (comm->failed == TRIB_OK && !(comm->hurt && is_echo(status))) {
 		va_start(args, format);
 		vsnprintf(comm->failure, sizeof(comm->failure), format, args);
 		va_end(args);
-		comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
+		if (hurts)
+			comm->hurt = status;
+		else
+			comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
 		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
 		pthread_cond_broadcast(&comm->changed);
+		for (unsigned i = 0; i < comm->n_lanes; i++)
+			lane_wake(comm->lanes[i]);
 	}
 	pthread_mutex_unlock(&comm->lock);
-	for (unsigned i = 0; i < comm->n_lanes; i++)
-		lane_wake(comm->lanes[i]);
+}
+
+bool comm_is_over(struct trib_comm *comm)
+{
+	bool failed;
+
+	pthread_mutex_lock(&comm->lock);
+	failed = comm->failed != TRIB_OK;
+	pthread_mutex_unlock(&comm->lock);
+	return failed || atomic_load(&comm->closing);
 }
 
 void comm_list_ranks(uint64_t mask, char *out, size_t size)
@@ -39,24 +63,59 @@ void comm_list_ranks(uint64_t mask, char *out, size_t size)
 			                         rank);
 }
 
-static void comm_free(struct trib_comm *comm)
+void comm_free(struct trib_comm *comm)
 {
 	trunks_close(comm);
+	while (comm->ledgers)
+		ledger_drop(comm, comm->ledgers);
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->lock);
+	pthread_mutex_destroy(&comm->posting);
 	free(comm->config.trees);
 	free(comm);
 }
 
-static trib_status open_trunks(struct trib_comm *comm)
+static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)
 {
-	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
-	trib_status status = trunks_plan(comm);
+	trib_status status;
 
-	return status == TRIB_OK ? trunks_open(comm, deadline) : status;
+	comm->keeps = true; /* before any lane is there to read it */
+	status = recover_trees(comm, true, deadline);
+	comm->opened = true;
+	return status == TRIB_OK && comm->config.size > 1 ? keeper_start(comm) : status;
 }
 
-trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
+static trib_status comm_start(struct trib_comm *comm)
+{
+	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
+	trib_status status;
+
+	if (comm->config.size == 1 && !comm->config.controller.length)
+		return TRIB_OK; /* alone */
+	while (!comm->nonce)
+		if (getrandom(&comm->nonce, sizeof(comm->nonce), 0) != sizeof(comm->nonce))
+			return status_fail_errno("no random numbers");
+	if (comm->config.controller.length)
+		return open_with_controller(comm, deadline);
+	status = trunks_plan(comm);
+	if (status == TRIB_OK)
+		status = trunks_open(comm, deadline);
+	if (status != TRIB_IN_PROGRESS)
+		return status;
+	comm->config.controller = comm->config.aggregator; /* that is what it is */
+	trunks_close(comm);
+	return open_with_controller(comm, deadline);
+}
+
+uint64_t comm_key(const struct comm_config *config)
+{
+	uint64_t key = config->key ^ config->epoch * 0xff51afd7ed558ccdull;
+
+	return config->epoch ? (key ^ key >> 33) * 0xc4ceb9fe1a85ec53ull : key;
+}
+
+trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,
+                      struct trib_comm **out)
 {
 	struct trib_comm *comm = calloc(1, sizeof(*comm));
 	pthread_condattr_t attributes;
@@ -68,17 +127,23 @@ trib_status comm_open(const struct comm_config *config, struct trib_comm **out)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}
 	comm->config = *config;
+	if (before) { /* the controller knows us, and may know of the others already */
+		comm->nonce = before->nonce;
+		comm->lost = before->lost;
+	}
+	comm->ledgers_end = &comm->ledgers;
 	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_init(&comm->posting, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	if (config->size > 1) {
-		status = open_trunks(comm);
-		if (status != TRIB_OK) {
-			comm_free(comm);
-			return status;
-		}
+	status = comm_start(comm);
+	if (status != TRIB_OK) {
+		atomic_store(&comm->closing, true);
+		trunks_stop(comm);
+		comm_free(comm);
+		return status;
 	}
 	*out = comm;
 	return TRIB_OK;
@@ -98,43 +163,80 @@ trib_status trib_init(trib_comm **comm, const trib_options *options)
 		return status;
 	snprintf(prefix, sizeof(prefix), "tributary: rank %d", config.rank);
 	log_set_prefix(prefix);
-	return comm_open(&config, comm);
+	return comm_open(&config, NULL, comm);
 }
 
 /* False: the deadline passed first. */
-static bool wait_in_flight(struct trib_comm *comm)
+static bool wait_in_flight(struct trib_comm *comm, const struct timespec *until)
 {
-	struct timespec until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
 	int error = 0;
 	bool ended;
 
 	pthread_mutex_lock(&comm->lock);
 	while (!(ended = !comm->in_flight || comm->failed != TRIB_OK) && error != ETIMEDOUT)
-		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, until);
 	pthread_mutex_unlock(&comm->lock);
 	return ended;
 }
 
-trib_status trib_finalize(trib_comm *comm)
+/*
+ * Until nobody can need anything of us: an aggregator may be lost now as at any
+ * time. Others may have left before, and will not come to other trees any more;
+ * so this is not for long, and no failure.
+ */
+static void wait_needed(struct trib_comm *comm)
+{
+	double seconds = comm->config.timeout_s / LAST_SHARE;
+	struct timespec until = clock_span(clock_now() + (uint64_t)(seconds * 1e9));
+	int error = 0;
+
+	atomic_store(&comm->draining, true);
+	pthread_mutex_lock(&comm->lock);
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		lane_wake(comm->lanes[i]);
+	while (comm->ledgers && comm->failed == TRIB_OK && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+trib_status comm_close(struct trib_comm *comm)
 {
 	trib_status status = TRIB_OK;
+	struct timespec until;
 	unsigned left;
+	bool was_well;
 
-	if (!comm)
-		return TRIB_OK;
-	left = wait_in_flight(comm) ? 0 : comm->in_flight;
+	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
+	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
+	was_well = comm->failed == TRIB_OK;
+	if (!left && comm->keeps)
+		wait_needed(comm);
 	atomic_store(&comm->closing, true);
+	if (comm->keeper_runs)
+		keeper_stop(comm);
 	trunks_stop(comm);
 	if (comm->n_lanes)
 		comm_leave(comm);
 	while (comm->requests)
 		request_end(comm->requests);
-	if (comm->failed != TRIB_OK)
+	if (!was_well)
 		status = status_fail(comm->failed, "%s", comm->failure);
 	else if (left)
 		status = status_fail(TRIB_ERR_TIMEOUT,
 		                     "trib_finalize: %u requests have not ended after %.1f s", left,
 		                     comm->config.timeout_s);
+	return status;
+}
+
+trib_status trib_finalize(trib_comm *comm)
+{
+	trib_status status;
+
+	if (!comm)
+		return TRIB_OK;
+	status = comm_close(comm);
+	if (comm->config.controller.length && !comm->config.key)
+		comm_tell_controller_bye(comm);
 	comm_free(comm);
 	return status;
 }
@@ -149,22 +251,28 @@ int trib_size(const trib_comm *comm)
 	return comm->config.size;
 }
 
-trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
+void comm_count(const struct trib_comm *comm, trib_stats *all)
 {
-	trib_stats all = { .struct_size = sizeof(all) };
-
-	if (!comm || !stats || stats->struct_size < sizeof(size_t))
-		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
 	for (unsigned i = 0; i < comm->n_lanes; i++) {
 		struct lane *lane = comm->lanes[i];
 
-		all.sent_packets += atomic_load(&lane->sent);
-		all.resent_packets += atomic_load(&lane->resent);
-		all.results += atomic_load(&lane->results);
-		all.duplicates += atomic_load(&lane->duplicates);
-		all.dropped_packets += atomic_load(&lane->drops);
+		all->sent_packets += atomic_load(&lane->sent);
+		all->resent_packets += atomic_load(&lane->resent);
+		all->results += atomic_load(&lane->results);
+		all->duplicates += atomic_load(&lane->duplicates);
+		all->dropped_packets += atomic_load(&lane->drops);
 	}
+}
+
+trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
+{
+	trib_stats all;
+
+	if (!comm || !stats || stats->struct_size < sizeof(size_t))
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
 	pthread_mutex_lock(&comm->lock);
+	all = comm->past;
+	comm_count(comm, &all);
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);

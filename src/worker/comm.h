@@ -15,6 +15,7 @@
 #include "path/pacer.h"
 #include "path/tcp.h"
 #include "plan/tree.h"
+#include "worker/ledger.h"
 #include "worker/shares.h"
 #include "worker/stream.h"
 
@@ -24,11 +25,14 @@
 struct comm_config {
 	struct udp_address aggregator; /* of the one star, where there are no trees */
 	struct forest *trees;          /* the communicator's own; NULL: that star */
+	struct udp_address controller; /* where trees come from; length 0: there is none */
+	int seat, seats;               /* rank and size as the process was started; -1: any */
 	int rank, size;
 	uint16_t job;
 	uint64_t cookie;
 	uint64_t key;        /* names the communicator within the job */
 	uint32_t generation; /* of the plan that the trees are from */
+	uint32_t epoch; /* the generation that this communicator began with; 0: no controller */
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes, mtu;
@@ -95,6 +99,8 @@ struct lane {
 	uint64_t dropped;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
 
+	struct kept *kept, **kept_end; /* finished, and perhaps needed by others */
+
 	pthread_mutex_t lock; /* for what is below */
 	struct round *posted, **posted_end;
 	_Atomic bool mail;
@@ -124,13 +130,28 @@ struct trib_comm {
 	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
 	struct shares shares;               /* of each lane */
 	uint32_t payload;                   /* of a full fragment, the same in all trees */
+	uint64_t nonce;                     /* what a controller knows this one by */
 	_Atomic bool closing;
+	_Atomic bool draining; /* about to leave: find out soon who still needs something */
+
+	/* With a controller the communicator outlives its trees; see recover.c. */
+	bool keeps;                     /* ledgers */
+	bool opened;                    /* users have it: rank and size stay */
+	int planned_rank, planned_size; /* what the controller's last plan makes of us */
+	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
+	pthread_t keeper;
+	bool keeper_runs;
+	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Under the lock: */
 	trib_status failed; /* TRIB_OK: not */
 	char failure[512];
+	trib_status hurt; /* an aggregator is lost, and the keeper is to do something about it */
+	bool recovering;  /* the keeper is at it: what is posted waits */
+	struct ledger *ledgers, **ledgers_end;
+	trib_stats past;         /* of lanes that are no more */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
@@ -141,8 +162,9 @@ struct trib_comm {
 };
 
 struct trib_request {
-	struct trib_request *next, **link; /* among its communicator's */
+	struct trib_request *next, **link; /* among its communicator's; NULL: the keeper's own */
 	struct trib_comm *comm;
+	struct ledger *ledger; /* NULL: there is none */
 	_Atomic unsigned rounds_left;
 	bool done; /* under the communicator's lock */
 	const char *what;
@@ -167,23 +189,57 @@ void trunks_close(struct trib_comm *comm);
 /* "10.0.0.7:7700", for error sentences. */
 const char *trunk_name(const struct trunk *trunk, char *out, size_t size);
 
-/* join.c: waits for all ranks in all trees at once; each trunk has its first lane. */
+/*
+ * join.c: waits for all ranks in all trees at once; each trunk has its first lane.
+ * TRIB_IN_PROGRESS: the one that was asked is a controller.
+ */
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
+
+/*
+ * plan.c: asks the controller for trees of another generation than those of now,
+ * until it gives some: trees, generation, planned_rank and planned_size are set.
+ */
+trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
+/* Tells it that this process will not ask again. */
+void comm_tell_controller_bye(const struct trib_comm *comm);
+
+/* recover.c: trees that serve, whatever is lost meanwhile. `first`: nothing was under way. */
+trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline);
+trib_status keeper_start(struct trib_comm *comm);
+void keeper_stop(struct trib_comm *comm);
 
 /* leave.c */
 /* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
 void comm_leave(struct trib_comm *comm);
 
-/* comm.c; takes over the trees of the configuration, also where it fails. */
-trib_status comm_open(const struct comm_config *config, struct trib_comm **out);
-/* Fails the communicator, once; later calls change nothing. */
+/*
+ * comm.c; takes over the trees of the configuration, also where it fails. `before`:
+ * what it takes the place of, and may be NULL.
+ */
+trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,
+                      struct trib_comm **out);
+/* Waits for requests in flight, leaves the trees; all but the memory is gone then. */
+trib_status comm_close(struct trib_comm *comm);
+void comm_free(struct trib_comm *comm);
+/* The key as aggregators are told it: ranks of unlike epochs do not meet. */
+uint64_t comm_key(const struct comm_config *config);
+/*
+ * Fails the communicator, once; later calls change nothing. Where it has a
+ * controller, the loss of an aggregator is no failure: the keeper is woken.
+ */
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Adds up what its lanes have counted; the caller holds the lock. */
+void comm_count(const struct trib_comm *comm, trib_stats *all);
 /* "1, 3" */
 void comm_list_ranks(uint64_t mask, char *out, size_t size);
-/* Tells the aggregator, and by it the others, why this rank has given up. Lanes are quiet. */
+/* Tells the aggregators, and by them the others, why this rank has given up. Lanes are quiet. */
 void comm_tell_failure(struct trib_comm *comm);
+/* The same for trees that are given up. Once is not enough: packets are lost. */
+void comm_tell_hurt(struct trib_comm *comm);
+/* Is there no use in waiting any longer? */
+bool comm_is_over(struct trib_comm *comm);
 
 #define LANE_BUFFER_PACKETS 128u
 
@@ -199,6 +255,26 @@ void lane_wake(struct lane *lane);
 /* The next packet to send, sealed: a report or heartbeat that is due, or data; 0: none. */
 uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet);
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet);
+
+/* post.c */
+struct posting {
+	struct round *round;
+	unsigned lane;
+	bool in_turn; /* small: the lane is found when it is posted */
+};
+
+/*
+ * The rounds of one vector, or of the part of one that `place` says (NULL: that
+ * has not to be known); gives how many, 0: no memory. The caller holds `posting`.
+ */
+unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec,
+                     const struct round_place *place, struct posting *postings);
+/* To the lanes, in one order on all ranks. */
+void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t n, uint64_t turn);
+void rounds_free(const struct posting *postings, size_t n);
+/* Posts rounds as one request, all lanes in one order. Takes over the request. */
+trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
+                         trib_request **out);
 
 /* request.c */
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count);

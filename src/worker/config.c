@@ -5,11 +5,13 @@
 #include "base/settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (256 << 10)
+#define CONTROLLER_PORT 7600
 #define TIMEOUT_MAX 4e6 /* in milliseconds it goes over the wire in 32 bits */
 
 static trib_status read_cookie(uint64_t *cookie)
@@ -68,17 +70,34 @@ static trib_status read_trees(const char *text, struct comm_config *config)
 	return status;
 }
 
-/* A star, or trees; the narrowest source wins: what is given to trib_init, then the settings. */
+/* host:port, perhaps with a mark behind it that says how to trust its HTTPS. */
+static trib_status read_controller(const char *text, struct comm_config *config)
+{
+	char address[256];
+
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(text, "#"), text);
+	return udp_resolve(address, CONTROLLER_PORT, &config->controller);
+}
+
+/*
+ * A star, trees, or someone who knows; the narrowest source wins: what is given
+ * to trib_init, then the settings. A machine's controller is for jobs that name
+ * no aggregator.
+ */
 static trib_status read_aggregator(const trib_options *options, struct comm_config *config)
 {
 	const char *star = options->aggregator, *trees = options->trees;
+	const char *controller = options->controller;
 
-	if (!star && !trees)
+	if (!star && !trees && !controller) {
 		trees = setting_text(SETTING_TREES, NULL);
-	if (!star && !trees)
 		star = setting_text(SETTING_AGGREGATOR, NULL);
+		controller = setting_text(SETTING_CONTROLLER, NULL);
+	}
 	if (trees)
 		return read_trees(trees, config);
+	if (!star && controller)
+		return read_controller(controller, config);
 	if (star)
 		return udp_resolve(star, UDP_DEFAULT_PORT, &config->aggregator);
 	if (config->size == 1)
@@ -148,6 +167,10 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	if (config->size > (int)WIRE_CHILDREN_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%d ranks: one aggregator takes at most %u",
 		                   config->size, WIRE_CHILDREN_MAX);
+	config->seat = config->rank;
+	config->seats = config->size;
+	if (config->controller.length && !options.has_rank && !setting_text(SETTING_RANK, NULL))
+		config->seat = -1; /* whichever is free */
 	config->job = (uint16_t)job;
 	config->lanes = (unsigned)lanes;
 	config->mtu = (unsigned)mtu;

@@ -12,13 +12,14 @@
 #include "base/log.h"
 #include "wire/parse.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define ASK_EVERY_MS 50
+#define REFUSED_MAX 5u
 #define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
 
 struct join_packet {
@@ -45,8 +46,9 @@ struct asking {
 	uint32_t asked;   /* the one that was tried last */
 	uint32_t settled; /* the one that came back; 0: none has */
 	unsigned asks;
-	uint64_t nonce, ask_at;
-	bool heard, joined;
+	unsigned refused; /* times in a row that its port was closed */
+	uint64_t ask_at;
+	bool heard, joined, is_controller;
 	uint64_t present;
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
 	trib_status status;       /* a sure failure */
@@ -64,9 +66,10 @@ static void ask(struct asking *asking, uint32_t payload)
 		            .cookie = config->cookie,
 		            .job = config->job,
 		            .child = (uint8_t)config->rank },
-		.join = { .key = config->key,
+		.join = { .key = comm_key(config),
 		          .pool_bytes = config->pool_bytes,
-		          .nonce = asking->nonce,
+		          /* In other trees it is asked anew, perhaps of the same ones. */
+		          .nonce = asking->comm->nonce + config->generation,
 		          .covers = 1ull << config->rank,
 		          .ranks = trunk->ranks,
 		          .rank = (uint32_t)config->rank,
@@ -86,6 +89,7 @@ static void ask(struct asking *asking, uint32_t payload)
 		bytes = sizeof(packet.join);
 	asking->asked = payload;
 	error = lane->way->send_one(lane, &packet, WIRE_HEADER + bytes);
+	asking->refused += error == -ECONNREFUSED;
 	if (error)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
 }
@@ -142,6 +146,7 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 	char address[64];
 
 	asking->heard = true;
+	asking->refused = 0;
 	asking->present = welcome->present;
 	memcpy(asking->text, welcome->text, sizeof(asking->text));
 	trunk_name(asking->trunk, address, sizeof(address));
@@ -149,6 +154,10 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 		asking->status = status_fail(
 			TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %.*s", address,
 			asking->comm->config.rank, WIRE_TEXT_MAX - 1, welcome->text);
+		return;
+	}
+	if (welcome->verdict == WIRE_PLAN) {
+		asking->is_controller = true;
 		return;
 	}
 	/* As long as both were: an answer may be to an earlier, shorter question. */
@@ -245,9 +254,9 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	if (config->tcp && route && route < asking->mtu)
 		asking->mtu = route; /* datagrams would find out by trying */
 	asking->full = payload_for(asking->mtu ? asking->mtu : 1500, peer);
+	if (comm->payload && asking->full > comm->payload)
+		asking->full = comm->payload; /* as in the trees before these */
 	asking->settled = config->tcp ? asking->full : 0;
-	if (getrandom(&asking->nonce, sizeof(asking->nonce), 0) != sizeof(asking->nonce))
-		return status_fail_errno("no random numbers");
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
 	if (asking->full < WIRE_PAYLOAD_MIN)
@@ -273,12 +282,26 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 				beat(asking);
 			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
 				ask(asking, next_length(asking));
+			else
+				asking->refused++;
 			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
 		}
 		if (asking->ask_at < next)
 			next = asking->ask_at;
 	}
 	return next;
+}
+
+/* A controller names aggregators that run; others may be started later than we are. */
+static void check_closed(struct asking *asking)
+{
+	char address[64];
+
+	if (asking->comm->config.controller.length && asking->refused >= REFUSED_MAX &&
+	    asking->status == TRIB_OK)
+		asking->status = status_fail(TRIB_ERR_AGGREGATOR,
+		                             "the aggregator at %s has ended: its port is closed",
+		                             trunk_name(asking->trunk, address, sizeof(address)));
 }
 
 /* Takes the answers that come until then, or until something is decided. */
@@ -297,11 +320,14 @@ static void hear_all(struct asking *askings, unsigned n, uint64_t until)
 		for (unsigned i = 0; i < n; i++) {
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
+			int got = waits[i].revents ? 1 : 0;
 
-			while (waits[i].revents &&
-			       asking->lane->way->receive(asking->lane, take_answer, asking) > 0)
-				;
-			decided |= asking->joined != joined || asking->status != TRIB_OK;
+			while (got > 0)
+				got = asking->lane->way->receive(asking->lane, take_answer, asking);
+			asking->refused += got == -ECONNREFUSED;
+			check_closed(asking);
+			decided |= asking->joined != joined || asking->status != TRIB_OK ||
+			           asking->is_controller;
 		}
 	}
 }
@@ -331,6 +357,10 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 	while ((open = first_open(askings, comm->n_trunks))) {
 		if (open->status != TRIB_OK)
 			return open->status;
+		if (open->is_controller && !comm->config.controller.length)
+			return TRIB_IN_PROGRESS;
+		if (comm_is_over(comm))
+			return status_fail(TRIB_ERR_CLOSED, "given up while joining");
 		if (clock_now() >= deadline)
 			return give_up(open);
 		hear_all(askings, comm->n_trunks, ask_all(askings, comm->n_trunks));

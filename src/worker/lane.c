@@ -16,6 +16,8 @@
 
 #define HEARTBEAT_MAX (NSEC_PER_SEC / 2)
 #define REFUSED_MAX 5u
+#define REFUSED_EVERY (NSEC_PER_SEC / 50) /* a port that is closed is tried again soon */
+#define DRAIN_EVERY (NSEC_PER_SEC / 500)
 #define NO_MEMORY "no memory for NaN and infinities, or for early results"
 #define STOPPED_FOR (NSEC_PER_SEC / 2)
 #define RATE_UNIT 1024u /* bits a second, on the wire */
@@ -32,6 +34,7 @@ struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
 	lane->fd = lane->group_fd = lane->wake_fd = -1;
 	lane->way = comm->config.tcp ? &lane_way_tcp : &lane_way_udp;
 	lane->posted_end = &lane->posted;
+	lane->kept_end = &lane->kept;
 	pthread_mutex_init(&lane->lock, NULL);
 	return lane;
 }
@@ -94,8 +97,13 @@ static void take_posts(struct lane *lane, uint64_t now)
 
 static void on_finished(void *context, struct round *round)
 {
-	(void)context;
-	request_round_finished(round->owner);
+	struct lane *lane = context;
+
+	/* Before the user gets his buffers back. */
+	if (round->place.ledger && !ledger_keep(lane, round))
+		comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
+	if (round->owner)
+		request_round_finished(round->owner);
 }
 
 static bool is_ours(const struct lane *lane, const struct wire_header *header)
@@ -155,6 +163,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	case WIRE_ABORT: {
 		const struct wire_abort *abort = wire_payload(header);
 
+		if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
+			atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
 		comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
 		break;
 	}
@@ -208,6 +218,10 @@ static uint64_t heartbeat_every(const struct lane *lane)
 {
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
+	if (lane->refused)
+		return REFUSED_EVERY;
+	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
+		return DRAIN_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
 
@@ -301,7 +315,12 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 static void go_quiet(struct lane *lane)
 {
 	take_posts(lane, clock_now());
+	pthread_mutex_lock(&lane->comm->lock);
+	for (struct round *round = lane->stream.first; round; round = round->next)
+		ledger_note(round);
+	pthread_mutex_unlock(&lane->comm->lock);
 	stream_clear(&lane->stream);
+	ledger_let_go(lane);
 	pthread_mutex_lock(&lane->comm->lock);
 	lane->comm->quiet_lanes++;
 	pthread_cond_broadcast(&lane->comm->changed);
@@ -327,6 +346,8 @@ static void *lane_main(void *argument)
 		got = receive(lane, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
+		if (lane->kept && lane->kept->end <= lane->stream.low)
+			ledger_forget(lane);
 		check_silence(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;
@@ -373,6 +394,12 @@ void lane_stop(struct lane *lane)
 
 void lane_close(struct lane *lane)
 {
+	while (lane->posted) { /* when it was quiet already */
+		struct round *round = lane->posted;
+
+		lane->posted = round->next;
+		round_free(round);
+	}
 	if (lane->fd >= 0)
 		close(lane->fd);
 	if (lane->wake_fd >= 0)

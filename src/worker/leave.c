@@ -22,33 +22,58 @@ static struct wire_header address_to(const struct trib_comm *comm, const struct 
 		                     .child = (uint8_t)comm->config.rank };
 }
 
-void comm_tell_failure(struct trib_comm *comm)
+static void tell(struct trib_comm *comm, struct wire_abort abort)
 {
 	struct {
 		struct wire_header header;
 		struct wire_abort abort;
-	} packet = { .abort = { .rank = (uint32_t)comm->config.rank } };
-	bool told;
+	} packet = { .abort = abort };
 
-	pthread_mutex_lock(&comm->lock);
-	told = comm->told;
-	comm->told = true;
-	packet.abort.status = comm->failed;
-	snprintf(packet.abort.text, sizeof(packet.abort.text), "%.*s",
-	         (int)sizeof(packet.abort.text) - 1, comm->failure);
-	pthread_mutex_unlock(&comm->lock);
-	if (told)
-		return;
 	for (unsigned i = 0; i < comm->n_trunks; i++) {
-		struct lane *lane = comm->trunks[i].lanes[0];
+		struct lane *lane = comm->trunks[i].n_lanes ? comm->trunks[i].lanes[0] : NULL;
 		int error;
 
+		if (!lane || !comm->trunks[i].welcome.cookie)
+			continue; /* not joined */
 		packet.header = address_to(comm, &comm->trunks[i], WIRE_ABORT);
 		/* If it is lost, the others come to their own deadlines. */
 		error = lane->way->send_one(lane, &packet, sizeof(packet));
 		if (error)
 			log_debug("cannot tell of a failure: %s", strerror(-error));
 	}
+}
+
+static struct wire_abort describe(struct trib_comm *comm, trib_status status)
+{
+	struct wire_abort abort = { .rank = (uint32_t)comm->config.rank, .status = status };
+
+	snprintf(abort.text, sizeof(abort.text), "%.*s", (int)sizeof(abort.text) - 1,
+	         comm->failure);
+	return abort;
+}
+
+void comm_tell_failure(struct trib_comm *comm)
+{
+	struct wire_abort abort;
+	bool told;
+
+	pthread_mutex_lock(&comm->lock);
+	told = comm->told;
+	comm->told = true;
+	abort = describe(comm, comm->failed);
+	pthread_mutex_unlock(&comm->lock);
+	if (!told)
+		tell(comm, abort);
+}
+
+void comm_tell_hurt(struct trib_comm *comm)
+{
+	struct wire_abort abort;
+
+	pthread_mutex_lock(&comm->lock);
+	abort = describe(comm, TRIB_ERR_AGGREGATOR);
+	pthread_mutex_unlock(&comm->lock);
+	tell(comm, abort);
 }
 
 static void take_echo(struct lane *lane, const struct wire_header *header, uint32_t bytes,

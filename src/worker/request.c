@@ -37,8 +37,14 @@ void request_round_finished(struct trib_request *request)
 		return;
 	pthread_mutex_lock(&comm->lock);
 	request->done = true;
-	comm->in_flight--;
-	comm->rounds++;
+	if (request->ledger) {
+		request->ledger->request = NULL;
+		request->ledger = NULL;
+	}
+	if (request->link) {
+		comm->in_flight--;
+		comm->rounds++;
+	}
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
 }
@@ -46,12 +52,14 @@ void request_round_finished(struct trib_request *request)
 /* Failed: true once no lane touches the user's buffers any more. */
 static bool is_quiet(const struct trib_comm *comm)
 {
-	return comm->failed != TRIB_OK && comm->quiet_lanes == comm->n_lanes;
+	return comm->failed != TRIB_OK && !comm->recovering && comm->quiet_lanes == comm->n_lanes;
 }
 
 void request_free(struct trib_request *request)
 {
 	pthread_mutex_lock(&request->comm->lock);
+	if (request->ledger) /* it failed */
+		request->ledger->request = NULL;
 	*request->link = request->next;
 	if (request->next)
 		request->next->link = request->link;
@@ -92,43 +100,45 @@ trib_status trib_test(trib_request **request)
 	return status;
 }
 
-/* "rank 1, 3", or what else is known. */
+/* "rank 1, 3", or what else is known, and where the first lane is that has not ended. */
 static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 {
+	const struct lane *lane = NULL;
 	uint64_t mask = 0;
-	char ranks[260];
+	char ranks[260] = "no rank is known to be missing: the network is slow or broken";
 
-	for (unsigned i = 0; i < comm->n_lanes; i++)
-		mask |= atomic_load(&comm->lanes[i]->waiting);
-	if (!mask) {
-		snprintf(out, size,
-		         "no rank is known to be missing: the network is slow or broken");
+	if (comm->recovering) {
+		snprintf(out, size, "an aggregator was lost, and no other one has taken over");
 		return;
 	}
-	comm_list_ranks(mask, ranks, sizeof(ranks));
-	snprintf(out, size, "waiting for rank %s", ranks);
+	for (unsigned i = 0; i < comm->n_lanes; i++) {
+		mask |= atomic_load(&comm->lanes[i]->waiting);
+		if (!lane || atomic_load(&lane->done) == atomic_load(&lane->next_base))
+			lane = comm->lanes[i];
+	}
+	if (mask) {
+		size_t used = (size_t)snprintf(ranks, sizeof(ranks), "waiting for rank ");
+
+		comm_list_ranks(mask, ranks + used, sizeof(ranks) - used);
+	}
+	snprintf(out, size, "%s (fragments %llu to %llu of lane %u)", ranks,
+	         (unsigned long long)(lane ? atomic_load(&lane->done) : 0),
+	         (unsigned long long)(lane ? atomic_load(&lane->next_base) : 0),
+	         lane ? lane->number : 0);
 }
 
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	const struct lane *lane;
-	unsigned i = 0;
-	char missing[320];
+	char missing[400];
 
+	pthread_mutex_lock(&comm->lock); /* lanes may be replaced */
 	describe_missing(comm, missing, sizeof(missing));
-	/* The first lane that has not ended. */
-	while (i + 1 < comm->n_lanes &&
-	       atomic_load(&comm->lanes[i]->done) == atomic_load(&comm->lanes[i]->next_base))
-		i++;
-	lane = comm->lanes[i];
+	pthread_mutex_unlock(&comm->lock);
 	return status_fail(TRIB_ERR_TIMEOUT,
-	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s "
-	                   "(fragments %llu to %llu of lane %u)",
+	                   "%s #%llu of %zu elements has not ended after %.1f s on rank %d: %s",
 	                   request->what, (unsigned long long)request->number, request->count,
-	                   seconds, comm->config.rank, missing,
-	                   (unsigned long long)atomic_load(&lane->done),
-	                   (unsigned long long)atomic_load(&lane->next_base), lane->number);
+	                   seconds, comm->config.rank, missing);
 }
 
 /* False: the deadline passed first. */

@@ -321,6 +321,17 @@ bool round_may_send(const struct round *round, uint32_t index)
 	       bitmap_get(round->have, round->exponents + block / round->per_specials);
 }
 
+bool round_may_take(const struct round *round, uint32_t index)
+{
+	uint32_t data = round->exponents + round->specials, block = index - data;
+
+	if (!round->whole || index < data || !round->exponents)
+		return true;
+	if (round->top_class[block] == ROUND_UNKNOWN)
+		return false;
+	return !bitmap_get(round->any_special, block) || specials_arrived(round, block);
+}
+
 bool round_was_sent(const struct round *round, uint32_t index)
 {
 	if (!round->contributes)

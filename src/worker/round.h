@@ -27,9 +27,19 @@ enum round_coding {
 	ROUND_KEYS,   /* floats in the order of integers */
 };
 
+/* Which part of which request it is, where that has to be known; see worker/ledger.h. */
+struct round_place {
+	struct ledger *ledger; /* NULL: it has not */
+	unsigned vector;
+	unsigned step; /* blocks of the vector in a data fragment */
+	size_t block;  /* the first one */
+	size_t elements;
+};
+
 struct round {
 	struct round *next;
 	void *owner; /* for whoever posted it */
+	struct round_place place;
 
 	const uint8_t *source;
 	uint8_t *target; /* NULL: the result is not wanted here */
@@ -39,6 +49,7 @@ struct round {
 	bool average, for_max;
 	bool contributes, receives;
 	bool guessed; /* data left before everyone's exponents were known */
+	bool whole;   /* a block is taken with its special values or not at all; set by the owner */
 	uint8_t op, from, to, shape;
 
 	uint64_t base; /* position of its first fragment */
@@ -102,6 +113,9 @@ bool round_fits(const struct round *round, uint32_t index, const struct wire_hea
  */
 bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
                 const void *payload);
+
+/* May its result be taken, or has it to come again when the special values are here? */
+bool round_may_take(const struct round *round, uint32_t index);
 
 /* May a fragment leave now? Data waits for its own exponents to be out, and for specials. */
 bool round_may_send(const struct round *round, uint32_t index);

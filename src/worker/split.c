@@ -25,8 +25,8 @@ static trib_status subset_trees(const trib_comm *comm, const struct vote *votes,
 	unsigned ranks[WIRE_CHILDREN_MAX], n = 0;
 
 	*out = NULL;
-	if (!comm->config.trees)
-		return TRIB_OK;
+	if (!comm->config.trees || comm->config.controller.length)
+		return TRIB_OK; /* one star, or a controller that will be asked */
 	for (int r = 0; r < comm->config.size; r++) {
 		unsigned at = n;
 
@@ -57,9 +57,10 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	if (!votes)
 		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
 	status = trib_allgather(comm, &mine, votes, 2, TRIB_I32);
-	config = comm->config;
 	pthread_mutex_lock(&comm->lock);
-	config.key = group_key(config.key, comm->splits++, color);
+	config = comm->config;
+	config.key = group_key(comm_key(&config), comm->splits++, color);
+	config.generation = config.epoch = 0;
 	pthread_mutex_unlock(&comm->lock);
 	config.rank = config.size = 0;
 	for (int r = 0; status == TRIB_OK && r < comm->config.size; r++) {
@@ -75,5 +76,7 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	free(votes);
 	if (status != TRIB_OK || color < 0)
 		return status;
-	return comm_open(&config, out);
+	config.seat = config.rank;
+	config.seats = config.size;
+	return comm_open(&config, NULL, out);
 }

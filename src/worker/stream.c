@@ -299,7 +299,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	}
 	index = (uint32_t)(position - round->base);
 	if (bitmap_get(round->have, index) || !round_wants(round, index) ||
-	    !round_fits(round, index, header, bytes)) {
+	    !round_fits(round, index, header, bytes) || !round_may_take(round, index)) {
 		stream->stats.duplicates++;
 		return true;
 	}

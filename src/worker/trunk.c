@@ -123,25 +123,39 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk, uint6
 	return status;
 }
 
-/* All lanes in one row, and what of a vector goes by each. */
-static void line_up(struct trib_comm *comm)
+/*
+ * All lanes in one row, and what of a vector goes by each. The packet's length
+ * stays what it was in the trees before these: blocks, and so the bits of sums
+ * and what is known of them, hang on it.
+ */
+static trib_status line_up(struct trib_comm *comm)
 {
+	uint32_t payload = WIRE_PAYLOAD_MAX;
 	double weights[WIRE_LANES_MAX];
 
-	comm->n_lanes = 0;
-	comm->payload = WIRE_PAYLOAD_MAX;
+	pthread_mutex_lock(&comm->lock);
+	comm->quiet_lanes = 0;
 	for (unsigned i = 0; i < comm->n_trunks; i++) {
 		const struct trunk *trunk = &comm->trunks[i];
 
-		if (trunk->welcome.payload < comm->payload)
-			comm->payload = trunk->welcome.payload;
+		if (trunk->welcome.payload < payload)
+			payload = trunk->welcome.payload;
 		for (unsigned k = 0; k < trunk->n_lanes; k++) {
 			weights[comm->n_lanes] = trunk->share / trunk->n_lanes;
 			trunk->lanes[k]->number = comm->n_lanes;
 			comm->lanes[comm->n_lanes++] = trunk->lanes[k];
 		}
 	}
+	if (!comm->payload)
+		comm->payload = payload;
+	pthread_mutex_unlock(&comm->lock);
+	if (payload < comm->payload)
+		return status_fail(TRIB_ERR_SYSTEM,
+		                   "packets of %u bytes do not pass the new trees, only %u: set "
+		                   "TRIB_MTU to what all networks carry",
+		                   comm->payload, payload);
 	shares_init(&comm->shares, weights, comm->n_lanes);
+	return TRIB_OK;
 }
 
 trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
@@ -154,12 +168,11 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 		status = comm_join(comm, deadline);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
 		status = open_lanes(comm, &comm->trunks[i], deadline);
-	if (status != TRIB_OK)
-		return status;
-	line_up(comm);
+	if (status == TRIB_OK)
+		status = line_up(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_lanes; i++)
 		status = lane_start(comm->lanes[i]);
-	if (status != TRIB_OK) {
+	if (status < 0) {
 		atomic_store(&comm->stop_lanes, true);
 		trunks_stop(comm);
 	}
@@ -174,11 +187,16 @@ void trunks_stop(struct trib_comm *comm)
 
 void trunks_close(struct trib_comm *comm)
 {
+	pthread_mutex_lock(&comm->lock); /* others look at the lanes */
+	comm_count(comm, &comm->past);
+	comm->n_lanes = 0;
+	comm->quiet_lanes = 0;
+	pthread_mutex_unlock(&comm->lock);
 	for (unsigned i = 0; i < comm->n_trunks; i++) {
 		struct trunk *trunk = &comm->trunks[i];
 
 		while (trunk->n_lanes)
 			lane_close(trunk->lanes[--trunk->n_lanes]);
 	}
-	comm->n_lanes = 0;
+	comm->n_trunks = 0;
 }

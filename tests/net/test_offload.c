@@ -56,6 +56,28 @@ static unsigned long packets_arrived(void)
 	return packets;
 }
 
+static long packets_try(const struct cluster *cluster)
+{
+	const struct cluster_host *from = cluster_find(cluster, "h1");
+	const struct cluster_host *to = cluster_find(cluster, "s1");
+	unsigned long before, packets = 0;
+
+	if (cluster_enter(to) != TRIB_OK)
+		return -1;
+	before = packets_arrived();
+	if (cluster_enter(from) != TRIB_OK)
+		return -1;
+	if (batches_send(to->address) < 0)
+		return -2;
+	if (cluster_enter(to) != TRIB_OK)
+		return -1;
+	for (int i = 0; i < 50 && packets < BATCHES * BATCH; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		packets = packets_arrived() - before;
+	}
+	return (long)packets;
+}
+
 /* How many packets arrive at s1; -1: an error was printed, -2: there is no UDP_SEGMENT. */
 static long packets_cross(bool no_offload)
 {
@@ -71,19 +93,9 @@ static long packets_cross(bool no_offload)
 		printf("cluster_up: %s\n", trib_last_error());
 		return -1;
 	}
-	if (cluster_enter(cluster_find(&cluster, "h1")) != TRIB_OK) {
-		printf("cluster_enter: %s\n", trib_last_error());
-	} else if (batches_send(cluster_find(&cluster, "s1")->address) < 0) {
-		printf("sending: %s\n", strerror(errno));
-		packets = -2;
-	} else if (cluster_enter(cluster_find(&cluster, "s1")) != TRIB_OK) {
-		printf("cluster_enter: %s\n", trib_last_error());
-	} else {
-		for (int i = 0; i < 50 && packets < BATCHES * BATCH; i++) {
-			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-			packets = (long)packets_arrived();
-		}
-	}
+	/* A link that has just been made may drop what comes at once: then once more. */
+	for (int tries = 0; tries < 5 && packets > -2 && packets < BATCHES; tries++)
+		packets = packets_try(&cluster);
 	if (cluster_down(name) != TRIB_OK) {
 		printf("cluster_down: %s\n", trib_last_error());
 		return -1;

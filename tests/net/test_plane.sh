@@ -34,6 +34,11 @@ for plane in xdp udp tcp; do
 done
 "$trib" bench plane --plane xdp-nic --seconds 0.2 --repeats 1 --hurry --json "$work/json" >"$work/out" 2>&1 &&
 	check "frames: every sum is exact" is "$(value wrong) == 0 && $(value results) > 0"
+for plane in xdp-relay udp-nic tcp-nic; do
+	"$trib" bench plane --plane $plane --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
+		{ echo "skipped: $plane: $(tail -1 "$work/out")"; continue; }
+	bench "$plane, frames as in a NIC's driver" --plane $plane --seconds 0.2
+done
 # left: namespaces of processes that have ended; a name is plane, the process, x and a number.
 left() {
 	local ns pid

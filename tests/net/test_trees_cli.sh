@@ -53,11 +53,12 @@ check "an aggregator as well" says 'exclude one another' -n 3 --trees star --agg
 
 # --- the benchmark: ours on two sets of trees, the parameter server ---
 "$trib" bench allreduce --net "$cluster" --sizes 64K --iterations 2 --repeats 1 --check --trees striped \
-	--trees 'one=s1(0-2)' --against tributary@one,trib-tcp@one,ps --late h1=0.01 --late h2=0.02 \
+	--trees 'one=s1(0-2)' --trees 'deep=s1(s2(0-1),2)' \
+	--against tributary@one,trib-tcp@one,tributary@deep,tcp-agg@deep,ps --late h1=0.01 --late h2=0.02 \
 	--json "$work/json" >"$work/bench" 2>&1
 check "bench: all ran, all sums right" test $? = 0 || cat "$work/bench"
-check "... four rows" test "$(grep -c '"median_s": [0-9]' "$work/json")" = 4
-check "... none failed" test "$(grep -c '"failed": 0' "$work/json")" = 4
+check "... six rows" test "$(grep -c '"median_s": [0-9]' "$work/json")" = 6
+check "... none failed" test "$(grep -c '"failed": 0' "$work/json")" = 6
 check "... trees that nobody named" grep -q 'behind the @' \
 	<("$trib" bench allreduce --trees striped --against trib-tcp@other 2>&1)
 "$trib" bench deploy --repeats 3 >"$work/bench" 2>&1

@@ -18,6 +18,7 @@ void cluster_environment(void)
 	static const char *const names[] = {
 		"TRIB_AGGREGATOR",
 		"TRIB_TREES",
+		"TRIB_CONTROLLER",
 		"TRIB_RANK",
 		"TRIB_SIZE",
 		"TRIB_JOB",
@@ -41,7 +42,8 @@ void cluster_environment(void)
 	for (unsigned i = 0; i < countof(names); i++)
 		unsetenv(names[i]);
 	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
-	setenv("TRIB_LOG", "error", 1); /* failures are what is tested: no need to warn of them */
+	/* Failures are what is tested: no need to warn of them. */
+	setenv("TRIB_LOG", getenv("TRIB_TEST_LOG") ? getenv("TRIB_TEST_LOG") : "error", 1);
 }
 
 static struct aggregator *start_one(unsigned threads, uint64_t pool_bytes, char address[32])
@@ -163,7 +165,8 @@ static void run(const struct cluster *cluster, int size, const trib_options *opt
 
 		if (options)
 			own = *options;
-		if (!own.trees && !cluster->below[0]) /* else TRIB_TREES says where to */
+		/* Else TRIB_TREES or a controller says where to. */
+		if (!own.trees && !own.controller && !cluster->below[0])
 			own.aggregator = cluster->address;
 		own.has_rank = 1;
 		own.rank = r;

@@ -29,7 +29,7 @@ static struct node *beat(struct nodes *nodes, const char *address, double load, 
 static void test_finds_many(void **state)
 {
 	struct nodes nodes = { 0 };
-	char text[32];
+	char text[TREE_NAME_MAX];
 	unsigned n = 3000, seed = 7;
 
 	(void)state;
@@ -49,6 +49,12 @@ static void test_finds_many(void **state)
 		assert_string_equal(nodes_find(&nodes, text)->report.address, text);
 	}
 	assert_null(nodes_find(&nodes, "10.0.0.1:1"));
+	for (unsigned i = n; i > n / 2; i--) {
+		snprintf(text, sizeof(text), "%s", nodes.all[i * 2654435761u % i]->report.address);
+		nodes_drop(&nodes, nodes_find(&nodes, text));
+		assert_null(nodes_find(&nodes, text));
+	}
+	assert_int_equal(nodes.n, n / 2);
 	nodes_free(&nodes, NULL);
 }
 
@@ -100,7 +106,7 @@ static void test_facts_change(void **state)
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
 	struct plan_wish wish = { .ranks = 3, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct forest *forest = malloc(sizeof(*forest));
@@ -129,7 +135,7 @@ static void test_plans_with_the_living(void **state)
 static void test_suspects(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS };
+	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
 	struct plan_wish wish = { .ranks = 2,
 		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
 		                  .since = 2000 * MS };

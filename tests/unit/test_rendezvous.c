@@ -53,6 +53,7 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .lost = lost };
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
+	snprintf(ask.where, sizeof(ask.where), "10.0.0.%u", rank);
 	gathering_ask(&g, &ask, &world, &answer);
 	return answer.kind;
 }
@@ -127,7 +128,7 @@ static void test_refuses_nonsense(void **state)
 	assert_int_equal(ask_as(4, 4, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 0, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(63, 65, 1, 0, 0), ANSWER_REFUSE);
-	assert_int_equal(ask_as(UINT32_MAX, UINT32_MAX, 1, 0, 0), ANSWER_REFUSE);
+	assert_int_equal(ask_as(UINT32_MAX - 1, UINT32_MAX, 1, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 4, 0, 0, 0), ANSWER_REFUSE);
 	assert_int_equal(ask_as(0, 4, 1, UINT32_MAX, 0), ANSWER_REFUSE);
 	assert_int_equal(g.generation, 0);
@@ -186,7 +187,7 @@ static void test_next_plan(void **state)
 		form(3);
 		assert_int_equal(g.generation, 2);
 		assert_int_equal(wished.ranks, 3);
-		assert_string_equal(wished.hosts[2], "h2");
+		assert_string_equal(wished.where[2], "10.0.0.2");
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
 		assert_int_equal(ask(1, 0), ANSWER_PLAN);
@@ -255,7 +256,7 @@ static void test_shrinks(void **state)
 	assert_int_equal(g.generation, 2);
 	assert_int_equal(g.members, 0xd);
 	assert_int_equal(wished.ranks, 3);
-	assert_string_equal(wished.hosts[1], "h2");
+	assert_string_equal(wished.where[1], "10.0.0.2");
 	ask(3, 1);
 	assert_true(answer.rank == 2 && answer.size == 3);
 }
@@ -272,6 +273,26 @@ static void test_shrinks_at_once(void **state)
 	assert_int_equal(ask_as(0, 2, 1, 1, 2), ANSWER_PLAN);
 	assert_int_equal(g.members, 1);
 	assert_true(answer.rank == 0 && answer.size == 1);
+}
+
+/* In the numbers of the plan that is broken. */
+static void test_names_by_the_plan(void **state)
+{
+	enum answer_kind kinds[64] = { 0 };
+
+	(void)state;
+	begin(POLICY_SHRINK, 4);
+	form(4);
+	now += 5000 * MS;
+	ask_for(0xd, 1, (TIMEOUT_MS / 2 + 200) * MS, kinds);
+	assert_int_equal(g.members, 0xd);
+	now += 5000 * MS;
+	for (unsigned i = 0; i < 22; i++, now += 50 * MS) { /* rank 1 is seat 2 now */
+		ask_as(0, 4, 1, 2, 2);
+		ask_as(3, 4, 4, 2, 2);
+	}
+	assert_int_equal(g.generation, 3);
+	assert_int_equal(g.members, 9);
 }
 
 /* One that was called lost but lives is in. */
@@ -353,6 +374,51 @@ static void test_grows(void **state)
 }
 
 /* One that was left out comes back at the next border. */
+/* Who has said good-bye is not waited for, whatever the policy; its seat is free. */
+static void test_leaves(void **state)
+{
+	(void)state;
+	for (int policy = 0; policy < POLICIES_END; policy++) {
+		begin((enum policy)policy, 3);
+		form(3);
+		gathering_leave(&g, 2, UINT64_MAX);
+		assert_int_equal(ask(0, 1), ANSWER_WAIT);
+		assert_int_equal(ask(2, 1), ANSWER_PLAN);
+		assert_true(answer.changed && answer.rank == 1 && answer.size == 2);
+		assert_int_equal(g.members, 5);
+		gathering_leave(&g, 99, UINT64_MAX); /* nobody's */
+		assert_int_equal(g.left, 0);
+	}
+}
+
+/* A process without a rank gets a seat that is free, and keeps it. */
+static void test_any_seat(void **state)
+{
+	(void)state;
+	begin(POLICY_SHRINK, 3);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 51, 0, 0), ANSWER_WAIT);
+	assert_int_equal(answer.present, 3);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 0, 0), ANSWER_PLAN);
+	assert_int_equal(answer.rank, 2);
+	/* One more comes, and is in when the others regroup; then in place of one that left. */
+	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 1, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 51, 1, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 1, 0), ANSWER_PLAN);
+	assert_true(answer.size == 4 && g.members == 15);
+	gathering_leave(&g, 51, UINT64_MAX);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 54, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 2, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 2, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 2, 0), ANSWER_PLAN);
+	assert_true(answer.size == 4 && g.members == 15);
+	/* Before a job knows its size there is none to choose from. */
+	begin(POLICY_SHRINK, 0);
+	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_REFUSE);
+}
+
 static void test_comes_back(void **state)
 {
 	enum answer_kind kinds[64] = { 0 };
@@ -434,12 +500,15 @@ int main(void)
 		cmocka_unit_test(test_fail_never_mixes),
 		cmocka_unit_test(test_shrinks),
 		cmocka_unit_test(test_shrinks_at_once),
+		cmocka_unit_test(test_names_by_the_plan),
 		cmocka_unit_test(test_lost_but_here),
 		cmocka_unit_test(test_no_minority),
 		cmocka_unit_test(test_min),
 		cmocka_unit_test(test_waits_for_a_replacement),
 		cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_any_seat),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_old_store),
 		cmocka_unit_test(test_no_aggregator),

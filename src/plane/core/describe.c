@@ -32,6 +32,16 @@ static const char *const verdict_names[DENSE_VERDICTS_END] = {
 	[DENSE_STRANGER] = "stranger",   [DENSE_SUMMED] = "summed",
 };
 
+const char *describe_verdict(unsigned verdict)
+{
+	return verdict_names[verdict];
+}
+
+const char *describe_drop(unsigned drop)
+{
+	return drop_names[drop];
+}
+
 #define WHY_MAX 200 /* in the page that has the counters as well */
 #define CHILDREN_A_PAGE 8u
 #define INTERFACES_A_PAGE 4u
@@ -82,37 +92,14 @@ static void put_counts(struct text *text, const char *name, const char *const *n
 	put(text, "}");
 }
 
-static void add_counters(struct counters *sum, const struct counters *one)
+static void put_kernel(struct text *text, const struct totals *totals, struct xdp_plane *plane)
 {
-	const uint64_t *from = (const uint64_t *)one;
-	uint64_t *to = (uint64_t *)sum;
-
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(uint64_t); i++)
-		to[i] += from[i];
-}
-
-/* What the program counted on all cores; a part of the totals. */
-static void put_kernel(struct text *text, struct counters *sum, struct xdp_plane *plane)
-{
-	struct xdp_counts counts;
-	uint64_t packets = 0;
-
-	xdp_count(plane, &counts);
-	counts.verdicts[DENSE_ADDED] += counts.added;
-	for (unsigned i = 0; i < DENSE_VERDICTS_END; i++) {
-		packets += counts.verdicts[i];
-		sum->verdicts[i] += counts.verdicts[i];
-	}
 	put(text, ",\"kernel_s\":%.6f,\"kernel_packets\":%llu,\"kernel_payload_bytes\":%llu",
-	    xdp_run_time(plane), (unsigned long long)packets, (unsigned long long)counts.payload);
+	    totals->kernel_s, (unsigned long long)totals->kernel_packets,
+	    (unsigned long long)totals->kernel_payload);
 	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
-	    (unsigned long long)counts.results, (unsigned long long)counts.busy, xdp_pools(plane));
-	sum->packets += packets;
-	sum->bytes +=
-		(counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER + counts.payload;
-	sum->payload += counts.payload;
-	sum->results += counts.results;
-	sum->sends += counts.sends;
+	    (unsigned long long)totals->kernel_results, (unsigned long long)totals->kernel_busy,
+	    xdp_pools(plane));
 }
 
 static void put_plane(struct text *text, const struct aggregator *aggregator, size_t most)
@@ -127,33 +114,26 @@ static void put_plane(struct text *text, const struct aggregator *aggregator, si
 
 static void put_totals(struct text *text, struct aggregator *aggregator)
 {
-	struct counters sum = { 0 };
-	double cpu_s = 0;
+	struct totals totals;
+	const struct counters *sum = &totals.sum;
 
-	for (unsigned i = 0; i < aggregator->n_threads; i++) {
-		struct thread *thread = &aggregator->threads[i];
-
-		pthread_mutex_lock(&thread->lock);
-		add_counters(&sum, &thread->published);
-		cpu_s += thread->cpu_s;
-		pthread_mutex_unlock(&thread->lock);
-	}
+	totals_read(aggregator, &totals);
 	put_plane(text, aggregator, WHY_MAX);
 	put(text, ",\"threads\":%u,\"uptime_s\":%.3f,\"cpu_s\":%.6f", aggregator->n_threads,
-	    (double)(clock_now() - aggregator->started_at) / 1e9, cpu_s);
+	    (double)(clock_now() - aggregator->started_at) / 1e9, totals.cpu_s);
 	if (aggregator->xdp)
-		put_kernel(text, &sum, aggregator->xdp);
+		put_kernel(text, &totals, aggregator->xdp);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
-	    (unsigned long long)sum.packets, (unsigned long long)sum.bytes,
-	    (unsigned long long)sum.payload);
+	    (unsigned long long)sum->packets, (unsigned long long)sum->bytes,
+	    (unsigned long long)sum->payload);
 	put(text, ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"reports\":%llu",
-	    (unsigned long long)sum.results, (unsigned long long)sum.repeats,
-	    (unsigned long long)sum.sends, (unsigned long long)sum.reports);
-	if (sum.raised)
-		put(text, ",\"raised\":%llu,\"lowered\":%llu", (unsigned long long)sum.raised,
-		    (unsigned long long)sum.lowered);
-	put_counts(text, "verdicts", verdict_names, sum.verdicts, DENSE_VERDICTS_END);
-	put_counts(text, "drops", drop_names, sum.drops, DROPS_END);
+	    (unsigned long long)sum->results, (unsigned long long)sum->repeats,
+	    (unsigned long long)sum->sends, (unsigned long long)sum->reports);
+	if (sum->raised)
+		put(text, ",\"raised\":%llu,\"lowered\":%llu", (unsigned long long)sum->raised,
+		    (unsigned long long)sum->lowered);
+	put_counts(text, "verdicts", verdict_names, sum->verdicts, DENSE_VERDICTS_END);
+	put_counts(text, "drops", drop_names, sum->drops, DROPS_END);
 }
 
 int aggregator_describe(struct aggregator *aggregator, char *out, size_t size)
@@ -195,7 +175,6 @@ static const struct comm *comm_of_page(const struct aggregator *aggregator, unsi
 static void put_children(struct text *text, struct aggregator *aggregator, const struct comm *comm,
                          const struct lane *lane, unsigned first)
 {
-	const struct xdp_lane *shared = lane->xdp ? xdp_slot_lane(lane->xdp) : NULL;
 	const char *comma = "";
 	unsigned n = 0;
 	double rate;
@@ -205,7 +184,6 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
 	for (uint64_t left = comm->present; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
-		unsigned long long last = lane->last[i];
 
 		if (first) {
 			first--;
@@ -213,10 +191,9 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 		}
 		if (n++ == CHILDREN_A_PAGE)
 			break;
-		if (shared)
-			last += shared->last[i];
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu", comma, i,
-		    comm->children[i].join.host, (unsigned long long)lane->dense->ack[i], last);
+		    comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
+		    (unsigned long long)lane_came_last(lane, i));
 		if (comm->children[i].join.height)
 			put(text, ",\"covers\":\"%s\"",
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));

@@ -31,6 +31,8 @@ enum drop {
 	DROPS_END,
 };
 
+struct stats;
+
 struct counters {
 	uint64_t packets, bytes; /* taken in, all kinds */
 	uint64_t payload;        /* bytes of payload that were added to sums */
@@ -38,6 +40,13 @@ struct counters {
 	uint64_t raised, lowered; /* sums that went up, results that came from there */
 	uint64_t verdicts[DENSE_VERDICTS_END];
 	uint64_t drops[DROPS_END];
+};
+
+/* Over all threads, and the kernel. */
+struct totals {
+	struct counters sum;
+	double cpu_s, kernel_s;
+	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
 };
 
 struct child {
@@ -150,11 +159,13 @@ struct lane {
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint32_t stamps[WIRE_CHILDREN_MAX]; /* of each child's newest report */
-	uint64_t known;                     /* children whose address is known */
-	uint64_t hears;                     /* children that hear multicast */
-	uint64_t probe_at;                  /* when the group was last tried */
-	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
+	uint32_t stamps[WIRE_CHILDREN_MAX];   /* of each child's newest report */
+	uint64_t known;                       /* children whose address is known */
+	uint64_t hears;                       /* children that hear multicast */
+	uint64_t probe_at;                    /* when the group was last tried */
+	uint64_t last[WIRE_CHILDREN_MAX];     /* fragments that each child was the last to bring */
+	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
+	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* whom each child waits for, where it is an aggregator
 	                                     */
@@ -254,6 +265,12 @@ struct aggregator {
 	pthread_mutex_t secret_lock; /* taken for visitors only */
 	struct secret secret;
 	bool has_secret;
+	/* A request for counters; see stats.c. */
+	pthread_mutex_t stats_lock;
+	pthread_cond_t stats_done;
+	struct stats *stats; /* to be filled; NULL: nobody waits */
+	bool stats_good;
+	_Atomic bool stats_wanted;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -428,7 +445,19 @@ void datagrams_close(struct thread *thread);
 void datagrams_answer(struct thread *thread, void *packet, uint32_t bytes,
                       const struct udp_address *to);
 
+/* stats.c */
+void stats_open(struct aggregator *aggregator);
+void stats_close(struct aggregator *aggregator);
+/* Thread 0: fills what is wanted. */
+void stats_serve(struct aggregator *aggregator);
+void totals_read(struct aggregator *aggregator, struct totals *totals);
+/* Fragments that this child was the last to bring, here or in the kernel. */
+uint64_t lane_came_last(const struct lane *lane, unsigned child);
+
 /* describe.c */
+/* NULL: it is none. */
+const char *describe_verdict(unsigned verdict);
+const char *describe_drop(unsigned drop);
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size);
 
 static inline struct wire_header wire_answer(const struct comm *comm, const struct lane *lane,

@@ -319,11 +319,14 @@ static bool note_reporter(struct thread *thread, struct lane *lane,
 /* What the kernel sent a moment ago may still be in a queue: the answer must not overtake it. */
 static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_status *status)
 {
-	for (uint32_t i = 0; i < status->bits; i++) {
-		uint64_t position = (status->base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell =
-			dense_cell(&lane->pool, dense_index(lane->dense, position));
+	uint32_t index = dense_index(lane->dense, status->base & WIRE_POSITION_MASK);
 
+	for (uint32_t i = 0; i < status->bits; i++, index = dense_next(lane->dense, index)) {
+		uint64_t position = (status->base + i) & WIRE_POSITION_MASK;
+		const struct dense_cell *cell = dense_cell(&lane->pool, index);
+
+		if (position < lane->dense->low) /* everyone has it */
+			continue;
 		if (cell->position == position && dense_is_young(cell, now_us, YOUNG_US))
 			status->complete[i / 64] &= ~(1ull << (i % 64));
 	}
@@ -366,6 +369,9 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		return;
 	}
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
+		lane->missed[header->child] +=
+			(uint64_t)__builtin_popcountll(packet.status.missing[i]);
+		lane->repeated[header->child] += (uint64_t)__builtin_popcountll(repeat[i]);
 		if (!report->young) /* the child knows that they are lost */
 			lane->recent_losses[header->child] +=
 				(uint32_t)__builtin_popcountll(repeat[i]);

@@ -61,6 +61,13 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	return comm;
 }
 
+/* What a cell of the communicator takes of the aggregator's memory. */
+static uint64_t cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+{
+	return aggregator->xdp ? sizeof(struct xdp_cell) + xdp_room(aggregator->xdp)
+	                       : WIRE_HEADER + comm->payload;
+}
+
 void registry_retire(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lane = aggregator->threads[0].lanes[comm->id];
@@ -70,7 +77,7 @@ void registry_retire(struct aggregator *aggregator, struct comm *comm)
 		return;
 	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
 		parent_send_abort(&aggregator->threads[0], lane);
-	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * (WIRE_HEADER + comm->payload);
+	aggregator->pools -= (uint64_t)comm->cells * comm->lanes * cell_bytes(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++)
 		thread_post(&aggregator->threads[i], comm->id, NULL);
 }
@@ -105,13 +112,18 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         interface);
 }
 
-/* What every child can bear is what all get. */
+/*
+ * What every child can bear is what all get. Where the kernel sums, so much as
+ * it can sum: a longer fragment would be for user space.
+ */
 void registry_settle(const struct aggregator *aggregator, struct comm *comm)
 {
 	uint64_t limit = aggregator->options.pool_bytes;
 	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
 
 	comm->payload = WIRE_PAYLOAD_MAX;
+	if (aggregator->xdp)
+		comm->payload = xdp_room(aggregator->xdp);
 	comm->lanes = THREADS_MAX;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
@@ -155,14 +167,16 @@ static void retire_older(struct aggregator *aggregator, const struct comm *comm)
 bool registry_start(struct aggregator *aggregator, struct comm *comm)
 {
 	struct lane *lanes[THREADS_MAX] = { NULL };
-	uint64_t cells;
-	uint32_t stride;
+	uint64_t cells, limit = aggregator->options.pool_bytes, left, step;
 	char text[64];
 
 	registry_settle(aggregator, comm);
 	retire_older(aggregator, comm);
-	stride = WIRE_HEADER + comm->payload;
-	cells = comm->pool_bytes / comm->lanes / stride;
+	step = cell_bytes(aggregator, comm);
+	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
+	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+	if (limit && cells > left / comm->lanes / step)
+		cells = left / comm->lanes / step;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
 	                                  : (uint32_t)cells;
@@ -191,7 +205,7 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 		thread_post(&aggregator->threads[i], comm->id, lanes[i]);
 	}
 	comm->running = true;
-	aggregator->pools += (uint64_t)comm->cells * comm->lanes * stride;
+	aggregator->pools += (uint64_t)comm->cells * comm->lanes * step;
 	log_info(
 		"job %u: communicator %u of %u ranks runs with %u children: %u lanes, %u fragments "
 		"of %u bytes each%s%s",
@@ -283,6 +297,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 {
 	struct thread *thread = &aggregator->threads[0];
 
+	stats_serve(aggregator);
 	if (aggregator->xdp && thread->now >= aggregator->look_at) {
 		aggregator->look_at = thread->now + LOOK_EVERY;
 		xdp_look(aggregator->xdp);

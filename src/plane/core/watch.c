@@ -81,17 +81,19 @@ static void note_asked(struct lane *lane, unsigned child, const struct wire_repo
 static void count_taken(const struct lane *lane, struct watch *watch, unsigned child)
 {
 	uint64_t position = watch->next, end = lane->dense->ack[child];
+	uint32_t index;
 
 	if (end > position && end - position > lane->dense->cells)
 		position = end - lane->dense->cells; /* the cells of those before are others' */
-	for (; position < end; position++) {
-		uint32_t index = dense_index(lane->dense, position);
+	index = dense_index(lane->dense, position);
+	for (; position < end; position++, index = dense_next(lane->dense, index)) {
 		const struct dense_cell *cell = dense_cell(&lane->pool, index);
 
+		__builtin_prefetch(dense_cell(&lane->pool, dense_ahead(lane->dense, index)));
 		if (cell->position != position || !cell->complete ||
 		    (cell->to != WIRE_ALL && cell->to != child))
 			continue;
-		if (was_repeated(lane, index, position) && lane->asked[index] & dense_bit(child))
+		if (lane->asked[index] & dense_bit(child) && was_repeated(lane, index, position))
 			watch->asked++;
 		else
 			watch->heard++;

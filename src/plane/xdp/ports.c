@@ -19,8 +19,19 @@
 
 struct link {
 	unsigned index, master, mtu, flags;
+	bool is_bridge;
 	char name[IFNAMSIZ];
 };
+
+static bool info_is_bridge(const struct rtattr *info)
+{
+	int left = (int)RTA_PAYLOAD(info);
+
+	for (const struct rtattr *a = RTA_DATA(info); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_INFO_KIND)
+			return !strncmp(RTA_DATA(a), "bridge", RTA_PAYLOAD(a));
+	return false;
+}
 
 static void link_read(struct link *link, struct nlmsghdr *message)
 {
@@ -37,6 +48,8 @@ static void link_read(struct link *link, struct nlmsghdr *message)
 			memcpy(&link->mtu, data, sizeof(link->mtu));
 		else if (a->rta_type == IFLA_IFNAME)
 			snprintf(link->name, sizeof(link->name), "%s", (const char *)data);
+		else if (a->rta_type == IFLA_LINKINFO)
+			link->is_bridge = info_is_bridge(a);
 	}
 }
 
@@ -121,13 +134,14 @@ static bool is_named(const char *names, const char *name)
 	return false;
 }
 
+/* Counts on where there is no more room. */
 static void add(struct xdp_port *ports, unsigned *n, const struct link *link)
 {
 	if (*n < XDP_INTERFACES_MAX) {
 		ports[*n] = (struct xdp_port){ .ifindex = link->index, .mtu = link->mtu };
 		memcpy(ports[*n].name, link->name, sizeof(ports[*n].name));
-		++*n;
 	}
+	++*n;
 }
 
 /* The first of the names that no interface has, up to its comma; NULL: all are there. */
@@ -146,18 +160,19 @@ static const char *find_missing(const char *names, const struct link *links, int
 	return NULL;
 }
 
-/* Adds the interface, or the ports of a bridge that leads to workers. */
+/*
+ * Adds the interface, or the ports of a bridge that leads to workers. A bond
+ * has parts too, but takes a program itself and hands it to them.
+ */
 static void add_link(const struct link *links, int count, int i, bool is_named_so,
                      struct xdp_port *ports, unsigned *n)
 {
-	bool is_bridge = false;
+	unsigned before = *n;
 
-	for (int j = 0; j < count && !is_named_so; j++)
-		if (links[j].master == links[i].index) {
+	for (int j = 0; j < count && !is_named_so && links[i].is_bridge; j++)
+		if (links[j].master == links[i].index)
 			add(ports, n, &links[j]);
-			is_bridge = true;
-		}
-	if (!is_bridge)
+	if (*n == before)
 		add(ports, n, &links[i]);
 }
 
@@ -181,6 +196,15 @@ static trib_status choose(const struct udp_address *listen, const char *names,
 			loopback = true;
 		else
 			add_link(links, count, i, names != NULL, ports, n);
+	}
+	if (*n > XDP_INTERFACES_MAX) {
+		unsigned found = *n;
+
+		*n = 0;
+		return status_fail(TRIB_ERR_SYSTEM,
+		                   "%u interfaces lead to workers, more than %u: name those that "
+		                   "are to sum (--interface)",
+		                   found, XDP_INTERFACES_MAX);
 	}
 	if (*n)
 		return TRIB_OK;

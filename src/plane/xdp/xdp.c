@@ -40,6 +40,11 @@ struct xdp_slot {
 	uint32_t fan_ifindex[XDP_ROUTES]; /* what the fan's slots are set to */
 };
 
+uint32_t xdp_room(const struct xdp_plane *plane)
+{
+	return plane->payload;
+}
+
 bool xdp_is_built(void)
 {
 	return true;
@@ -597,12 +602,15 @@ static void fan_update(struct xdp_slot *slot)
 			lane->entry[i] = entry[i];
 		if (slot->fan_ifindex[i] == value.ifindex)
 			continue;
-		slot->fan_ifindex[i] = value.ifindex;
 		if (i >= n)
 			bpf_map_delete_elem(slot->fan, &i);
-		else if (bpf_map_update_elem(slot->fan, &i, &value, 0))
+		else if (bpf_map_update_elem(slot->fan, &i, &value, 0)) {
 			log_warn("results cannot leave through interface %u: %s", value.ifindex,
 			         strerror(errno));
+			value.ifindex = 0; /* to be tried again */
+			bpf_map_delete_elem(slot->fan, &i);
+		}
+		slot->fan_ifindex[i] = value.ifindex;
 	}
 	__atomic_store_n(&lane->entries, n, __ATOMIC_RELEASE);
 	slot_activate(slot);

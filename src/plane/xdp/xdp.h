@@ -15,8 +15,6 @@
 #include "path/udp.h"
 #include "plane/xdp/bpf/shared.h"
 
-/* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
-#define XDP_PAYLOAD_MAX 1696u
 #define XDP_INTERFACES_MAX 128u
 
 struct xdp_plane;
@@ -30,6 +28,8 @@ struct xdp_options {
 
 /* Is this build able to? */
 bool xdp_is_built(void);
+/* Bytes of payload that a cell has room for; a fragment that is longer is for user space. */
+uint32_t xdp_room(const struct xdp_plane *plane);
 
 /* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM where the kernel does not let us. */
 trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);

@@ -31,6 +31,9 @@
 #define IP_FRAGMENT 0x3fff /* more to come, or not the first */
 #define VLAN_TAGS 2
 #define COPYING 64 /* a power of two */
+#define LINE 64    /* bytes of a cache's line */
+#define LONG 1024  /* bytes of a fragment, and cells of a pool: */
+#define MANY 1024  /* from here on it is worth the while to fetch lines together */
 #define ALWAYS static __always_inline
 
 /* Beside the engine's verdicts. */
@@ -206,29 +209,31 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 /* ---- passes over a payload ---- */
 
 /*
- * DO(i, v) with each word v of the packet's payload, and the checksum of
- * header and words on the way. Where packet or cell end early it stops: the
+ * DO(i, v) with each word v of the packet's payload, which goes through the
+ * checksum's ring on the way. Where packet or cell end early it stops: the
  * checksum is wrong then.
  */
-#define WORD(DO, i, kind, a, b)             \
-	do {                                \
-		__u64 v = words[i];         \
-		DO(i, v);                   \
-		WIRE_CHECK_##kind(a, b, v); \
+#define WORD(DO, i, sum, next)                 \
+	do {                                   \
+		__u64 v = words[i];            \
+		WIRE_CHECK_STEP(sum, next, v); \
+		DO(i, v);                      \
 	} while (0)
-#define FOUR(DO, i)                                            \
-	do {                                                   \
-		WORD(DO, i, FIRST, check.a0, check.b0);        \
-		WORD(DO, (i) + 1, FIRST, check.a1, check.b1);  \
-		WORD(DO, (i) + 2, SECOND, check.a0, check.b0); \
-		WORD(DO, (i) + 3, SECOND, check.a1, check.b1); \
+#define SIX(DO, i)                         \
+	do {                               \
+		WORD(DO, i, r0, r1);       \
+		WORD(DO, (i) + 1, r1, r2); \
+		WORD(DO, (i) + 2, r2, r3); \
+		WORD(DO, (i) + 3, r3, r4); \
+		WORD(DO, (i) + 4, r4, r5); \
+		WORD(DO, (i) + 5, r5, r0); \
 	} while (0)
-#define SIXTEEN(DO, i)              \
-	do {                        \
-		FOUR(DO, i);        \
-		FOUR(DO, (i) + 4);  \
-		FOUR(DO, (i) + 8);  \
-		FOUR(DO, (i) + 12); \
+#define TWENTY_FOUR(DO, i)         \
+	do {                       \
+		SIX(DO, i);        \
+		SIX(DO, (i) + 6);  \
+		SIX(DO, (i) + 12); \
+		SIX(DO, (i) + 18); \
 	} while (0)
 /*
  * Is there as much, in what is left and in the frame? With a sign: the compiler
@@ -243,49 +248,73 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 		left -= (many);                    \
 		__asm__ volatile("" : "+r"(left)); \
 	} while (0)
-#define DEFINE_PASS(name, DO)                                                                \
-	static __noinline __u32 name(struct wire_header *header, void *end, wire_word *sums, \
-	                             __u32 bytes)                                            \
-	{                                                                                    \
-		wire_word *words = (wire_word *)(header + 1);                                \
-		struct wire_check check = WIRE_CHECK_START;                                  \
-		__u32 left = opaque(bytes / 8);                                              \
-                                                                                             \
-		if (left > settings.payload / 8)                                             \
-			return 0;                                                            \
-		wire_check_header(&check, (wire_word *)header);                              \
-		while (HAVE(64)) {                                                           \
-			SIXTEEN(DO, 0);                                                      \
-			SIXTEEN(DO, 16);                                                     \
-			SIXTEEN(DO, 32);                                                     \
-			SIXTEEN(DO, 48);                                                     \
-			NEXT(64);                                                            \
-		}                                                                            \
-		while (HAVE(16)) {                                                           \
-			SIXTEEN(DO, 0);                                                      \
-			NEXT(16);                                                            \
-		}                                                                            \
-		while (HAVE(4)) {                                                            \
-			FOUR(DO, 0);                                                         \
-			NEXT(4);                                                             \
-		}                                                                            \
-		if (HAVE(1))                                                                 \
-			WORD(DO, 0, FIRST, check.a0, check.b0);                              \
-		if (HAVE(2))                                                                 \
-			WORD(DO, 1, FIRST, check.a1, check.b1);                              \
-		if (HAVE(3))                                                                 \
-			WORD(DO, 2, SECOND, check.a0, check.b0);                             \
-		return wire_check_end(&check, WIRE_HEADER + (__u64)bytes);                   \
+/* It is to count from `words`, and not back from behind: not all machines have such offsets. */
+#define FROM_HERE __asm__ volatile("" : "+r"(words))
+#define DEFINE_PASS(name, DO, KEEP)                                                                \
+	static __noinline __u32 name(struct wire_header *header, void *end, struct xdp_cell *cell, \
+	                             __u32 bytes)                                                  \
+	{                                                                                          \
+		wire_word *words = (wire_word *)(header + 1), *sums = cell->sum;                   \
+		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                              \
+		__u32 left = opaque(bytes / 8);                                                    \
+                                                                                                   \
+		if (left > settings.payload / 8)                                                   \
+			return 0;                                                                  \
+		while (HAVE(48)) {                                                                 \
+			TWENTY_FOUR(DO, 0);                                                        \
+			TWENTY_FOUR(DO, 24);                                                       \
+			NEXT(48);                                                                  \
+			FROM_HERE;                                                                 \
+		}                                                                                  \
+		if (HAVE(24)) {                                                                    \
+			TWENTY_FOUR(DO, 0);                                                        \
+			NEXT(24);                                                                  \
+		}                                                                                  \
+		while (HAVE(6)) {                                                                  \
+			SIX(DO, 0);                                                                \
+			NEXT(6);                                                                   \
+		}                                                                                  \
+		if (HAVE(4)) {                                                                     \
+			WORD(DO, 0, r0, r1);                                                       \
+			WORD(DO, 1, r1, r2);                                                       \
+			WORD(DO, 2, r2, r3);                                                       \
+			WORD(DO, 3, r3, r4);                                                       \
+			if (HAVE(5))                                                               \
+				WORD(DO, 4, r4, r5);                                               \
+		} else if (HAVE(2)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+			WORD(DO, 1, r1, r2);                                                       \
+			if (HAVE(3))                                                               \
+				WORD(DO, 2, r2, r3);                                               \
+		} else if (HAVE(1)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+		}                                                                                  \
+		KEEP;                                                                              \
+		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },               \
+		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);            \
 	}
 
 #define DO_NOTHING(i, v)
 #define DO_ADD64(i, v) sums[i] += v
 #define DO_COPY(i, v) sums[i] = v
-#define DO_FILL(i, v) words[i] = v = sums[i]
-DEFINE_PASS(pass_check, DO_NOTHING) /* `sums` may be anything */
-DEFINE_PASS(pass_add64, DO_ADD64)
-DEFINE_PASS(pass_copy, DO_COPY)
-DEFINE_PASS(pass_fill, DO_FILL) /* the other way: the sum into the packet */
+#define KEEP_NOTHING ((void)sums)
+#define KEEP_SUM                     \
+	do {                         \
+		cell->ring.r0 += r0; \
+		cell->ring.r1 += r1; \
+		cell->ring.r2 += r2; \
+		cell->ring.r3 += r3; \
+		cell->ring.r4 += r4; \
+		cell->ring.r5 += r5; \
+	} while (0)
+#define KEEP_COPY                        \
+	cell->ring = (struct wire_check) \
+	{                                \
+		r0, r1, r2, r3, r4, r5   \
+	}
+DEFINE_PASS(pass_check, DO_NOTHING, KEEP_NOTHING)
+DEFINE_PASS(pass_add64, DO_ADD64, KEEP_SUM)
+DEFINE_PASS(pass_copy, DO_COPY, KEEP_COPY)
 
 #define COMBINE_CASE(op, type, expression)                                                         \
 	case op:                                                                                   \
@@ -302,12 +331,14 @@ DEFINE_PASS(pass_fill, DO_FILL) /* the other way: the sum into the packet */
 		break;
 
 /* Takes out what pass_add64 put in before the checksum was known. */
-static __noinline void undo_add64(struct wire_header *header, void *end, wire_word *sums,
+static __noinline void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
                                   __u32 bytes)
 {
 	const wire_word *words = (const wire_word *)(header + 1);
+	wire_word *sums = cell->sum;
 	__u32 left = opaque(bytes / 8);
 
+	cell->ring_of = 0; /* what it held is lost */
 	if (left > settings.payload / 8)
 		return;
 	while (HAVE(1)) {
@@ -457,6 +488,26 @@ ALWAYS void cell_unlock(struct xdp_cell *cell)
 	__sync_lock_test_and_set(&cell->state.lock, 0);
 }
 
+/*
+ * Reads a word of each cache line of the sum, to no end: in a large pool they
+ * are all missing, and are fetched together now instead of one by one later.
+ * Before the lock, which waits for all that comes before it.
+ */
+ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell, __u32 bytes)
+{
+	const volatile __u64 *words = (const volatile __u64 *)cell;
+	__u32 room = settings.payload;
+
+	if (bytes < LONG || lane->dense.cells < MANY)
+		return;
+	/* `room` is known when the program is loaded: the questions are not in it then. */
+	_Pragma("clang loop unroll(full)") for (__u32 at = LINE; at < XDP_PAYLOAD_MAX; at += LINE)
+	{
+		if (at <= room)
+			(void)words[at / 8];
+	}
+}
+
 /* The cell of a fragment, with the lane that it belongs to. */
 struct place {
 	struct xdp_lane *lane;
@@ -472,6 +523,26 @@ ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
 	return place->lane && place->cell;
 }
 
+/* ---- rings: the checksum of a sum, from those of its parts ---- */
+
+ALWAYS __u64 ring_tag(const struct wire_header *header)
+{
+	return wire_position(header) << 16 | header->scale;
+}
+
+/* The ring is that of this packet alone. */
+ALWAYS void ring_begin(struct xdp_cell *cell, const struct wire_header *header)
+{
+	cell->ring_tag = ring_tag(header);
+	cell->ring_of = dense_bit(header->child);
+}
+
+/* Is it that of all that is in the sum? The daemon knows nothing of rings. */
+ALWAYS int ring_is_whole(const struct xdp_cell *cell, const struct wire_header *header)
+{
+	return cell->ring_tag == ring_tag(header) && cell->ring_of == cell->state.arrived;
+}
+
 /*
  * Judges, checks and adds in one pass, where that is safe: a sum of 64-bit
  * words can be undone, and a cell that nobody needs any more may be written.
@@ -484,16 +555,20 @@ static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_l
 	__u32 check;
 
 	if (how == DENSE_ADDED && header->op == WIRE_ADD64)
-		check = pass_add64(header, end, cell->sum, bytes);
+		check = pass_add64(header, end, cell, bytes);
 	else if (how == DENSE_FRESH)
-		check = pass_copy(header, end, cell->sum, bytes);
+		check = pass_copy(header, end, cell, bytes);
 	else
 		return NOT_HERE;
 	if (check != header->check) {
 		if (how == DENSE_ADDED)
-			undo_add64(header, end, cell->sum, bytes);
+			undo_add64(header, end, cell, bytes);
 		return CORRUPTED;
 	}
+	if (how == DENSE_FRESH)
+		ring_begin(cell, header);
+	else if (ring_is_whole(cell, header))
+		cell->ring_of |= dense_bit(header->child);
 	dense_ack(&lane->dense, header->child, header->ack);
 	return dense_enter(&lane->dense, &cell->state, header, bytes, how);
 }
@@ -505,9 +580,8 @@ __noinline int is_intact(struct xdp_md *ctx, __u32 at, __u32 bytes)
 	const struct frame frame = { .at = at };
 	struct wire_header *header = frame_header(ctx, &frame);
 	void *end = (void *)(long)ctx->data_end;
-	wire_word nowhere = 0;
 
-	return header && pass_check(header, end, &nowhere, bytes) == header->check;
+	return header && pass_check(header, end, NULL, bytes) == header->check;
 }
 
 __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
@@ -517,8 +591,10 @@ __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at,
 	void *end = (void *)(long)ctx->data_end;
 	struct place place;
 
-	if (header && find_place(&place, slot, index))
-		pass_copy(header, end, place.cell->sum, bytes);
+	if (!header || !find_place(&place, slot, index))
+		return 0;
+	pass_copy(header, end, place.cell, bytes);
+	ring_begin(place.cell, header);
 	return 0;
 }
 
@@ -582,14 +658,41 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 	              : CORRUPTED;
 }
 
+/*
+ * Puts the sum into the packet that completed it, and the checksum of both.
+ * The only part of a sum is there already.
+ */
+ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+	__u32 bytes = opaque(frame->bytes);
+	int whole;
+
+	if (!header || bytes > settings.payload)
+		return 0;
+	whole = ring_is_whole(cell, header);
+	if ((int)bytes >= 8 && !(whole && popcount(cell->state.arrived) == 1) &&
+	    bpf_xdp_store_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
+		return 0;
+	header = frame_header(ctx, frame);
+	if (!header)
+		return 0;
+	if (whole)
+		header->check =
+			wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
+	else
+		header->check = pass_check(header, (void *)(long)ctx->data_end, cell, bytes);
+	return 1;
+}
+
 /* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
 static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
                                const struct frame *frame, __u32 slot)
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	__u32 bytes = WIRE_HEADER + frame->bytes, key = 0, route;
-	void *end = (void *)(long)ctx->data_end, *fan;
 	struct xdp_counts *count;
+	void *fan;
 
 	if (!header)
 		return XDP_DROP;
@@ -606,7 +709,8 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 		header->type = WIRE_RESULT;
 		header->child = WIRE_ALL;
 	}
-	header->check = pass_fill(header, end, cell->sum, frame->bytes);
+	if (!fill(ctx, cell, frame))
+		return XDP_DROP;
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (count) {
 		count->results++;
@@ -692,6 +796,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	cell = bpf_map_lookup_elem(pool, &index);
 	if (!cell)
 		return XDP_PASS;
+	cell_fetch(lane, cell, frame.bytes);
 	if (!cell_lock(cell)) {
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
@@ -728,7 +833,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	count->added += contributors - 1;
 	count->payload += (__u64)contributors * frame.bytes;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	update_low(slot);
+	if (dense_is_turn(&lane->dense, wire_position(header)))
+		update_low(slot);
 	return send_sum(ctx, lane, cell, &frame, slot);
 }
 

@@ -4,9 +4,12 @@
 #define TRIB_PLANE_XDP_SHARED_H
 
 #include "engine/dense.h"
+#include "wire/check.h"
 
 #define XDP_COMMS 32u /* communicators with a higher id are summed in user space */
 #define XDP_LANES (XDP_COMMS * WIRE_LANES_MAX)
+/* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
+#define XDP_PAYLOAD_MAX 1696u
 #define XDP_HEAD_MAX 72u /* Ethernet, two VLAN tags, IPv6, UDP: 70, and room */
 #define XDP_GROUP WIRE_CHILDREN_MAX
 #define XDP_ROUTES (WIRE_CHILDREN_MAX + 1)
@@ -60,9 +63,17 @@ struct xdp_lane {
 	struct xdp_seen seen[WIRE_CHILDREN_MAX];
 };
 
-/* A cell with its sum behind it; the room for a header is for user space. */
+/*
+ * A cell with its sum behind it; the room for a header is for user space. The
+ * ring (wire/check.h) is that of what the program itself added, from the first
+ * packet on: it is the sum's only where it is of the cell's fragment and scale,
+ * and of all children that are in the sum.
+ */
 struct xdp_cell {
 	struct dense_cell state;
+	struct wire_check ring;
+	uint64_t ring_tag; /* position << 16 | scale */
+	uint64_t ring_of;  /* children */
 	uint8_t header[WIRE_HEADER];
 	uint64_t sum[];
 };

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib explain JOB: the plan that a controller has given, how fast it can be, and why not faster.
+ */
+#include "cli/explain.h"
+#include "cli/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_times(const char *what, double bps, double than)
+{
+	char rate[24];
+
+	if (bps <= 0)
+		return;
+	remote_rate(bps, rate, sizeof(rate));
+	printf("  %-28s %s", what, rate);
+	if (than > 0)
+		printf(", %.0f %% of it", bps / than * 100);
+	putchar('\n');
+}
+
+static void tell_verdict(const json_t *verdict)
+{
+	double rate = remote_number(verdict, "rate_bps");
+
+	printf("  It uses %.0f aggregators in %.0f trees, %.0f deep.\n",
+	       remote_number(verdict, "aggregators"), remote_number(verdict, "trees"),
+	       remote_number(verdict, "depth"));
+	tell_times("the plan can carry", rate, 0);
+	tell_times("no choice of trees can more", remote_number(verdict, "bound_bps"), 0);
+	tell_times("the best single star", remote_number(verdict, "star_bps"), rate);
+	tell_times("a ring of the workers", remote_number(verdict, "ring_bps"), rate);
+	printf("  What limits the plan: %s.\n  What sets the bound: %s.\n",
+	       remote_text(verdict, "limit"), remote_text(verdict, "bounded"));
+}
+
+static void tell_plan(const char *plan)
+{
+	for (const char *end; *plan; plan = *end ? end + 1 : end) {
+		end = plan + strcspn(plan, ";");
+		printf("    %.*s\n", (int)(end - plan), plan);
+	}
+}
+
+static void tell_communicator(const json_t *it)
+{
+	const json_t *verdict = json_object_get(it, "verdict");
+	double generation = remote_number(it, "generation");
+	char members[128], waiting[128];
+
+	remote_ranks(json_object_get(it, "members"), members, sizeof(members));
+	remote_ranks(json_object_get(it, "waiting"), waiting, sizeof(waiting));
+	if (generation == 0) {
+		printf("Communicator %s has no plan yet; of its %.0f ranks these wait: %s\n",
+		       remote_text(it, "key"), remote_number(it, "size"),
+		       *waiting ? waiting : "none");
+		return;
+	}
+	printf("Communicator %s, plan %.0f, for ranks %s:\n", remote_text(it, "key"), generation,
+	       members);
+	tell_plan(remote_text(it, "plan"));
+	if (*waiting)
+		printf("  Ranks that wait for the next one: %s\n", waiting);
+	if (verdict)
+		tell_verdict(verdict);
+	else
+		printf("  It was made before this controller started, which does not know why.\n");
+}
+
+int explain_job(const char *job, const char *controller, bool json)
+{
+	struct client *client;
+	json_t *answer, *list;
+	char path[64];
+
+	if (client_find(controller, &client) != TRIB_OK)
+		return remote_fail("trib explain");
+	snprintf(path, sizeof(path), "/v1/jobs/%.20s", job);
+	if (remote_get(client, path, &answer) != TRIB_OK) {
+		client_free(client);
+		return remote_fail("trib explain");
+	}
+	json_object_del(answer, "cookie"); /* a secret that nobody asked for */
+	if (json) {
+		remote_dump(answer);
+	} else {
+		printf("Job %.0f (%s), policy %s.\n", remote_number(answer, "id"),
+		       remote_text(answer, "name"), remote_text(answer, "policy"));
+		list = json_object_get(answer, "communicators");
+		for (size_t i = 0; i < json_array_size(list); i++)
+			tell_communicator(json_array_get(list, i));
+	}
+	json_decref(answer);
+	client_free(client);
+	return 0;
+}

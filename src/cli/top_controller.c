@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib top of a controller: its nodes, and of each job who comes late and whose link loses. */
+#include "cli/remote.h"
+#include "cli/top.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANKS_MAX 4096u
+#define NODES_MAX 16384u
+
+/* A rank of a job, summed over the aggregators that it sends to. */
+struct straggler {
+	unsigned job, rank;
+	char host[64];
+	double done, last, missed, repeated;
+};
+
+struct look {
+	unsigned n_ranks, n_nodes;
+	struct straggler ranks[RANKS_MAX];
+	struct {
+		char address[64];
+		double payload;
+	} nodes[NODES_MAX];
+};
+
+bool top_has_controller(void)
+{
+	struct client *client;
+
+	if (client_find(NULL, &client) != TRIB_OK)
+		return false;
+	client_free(client);
+	return true;
+}
+
+static struct straggler *rank_find(struct look *look, unsigned job, unsigned rank)
+{
+	for (unsigned i = 0; i < look->n_ranks; i++)
+		if (look->ranks[i].job == job && look->ranks[i].rank == rank)
+			return &look->ranks[i];
+	return NULL;
+}
+
+static void take_child(struct look *look, unsigned job, const json_t *child)
+{
+	unsigned rank = (unsigned)remote_number(child, "rank");
+	struct straggler *it = rank_find(look, job, rank);
+
+	if (!it && look->n_ranks < RANKS_MAX) {
+		it = &look->ranks[look->n_ranks++];
+		*it = (struct straggler){ .job = job, .rank = rank };
+		remote_plain(child, "host", it->host, sizeof(it->host));
+	}
+	if (!it)
+		return;
+	it->done += remote_number(child, "done");
+	it->last += remote_number(child, "last");
+	it->missed += remote_number(child, "missed");
+	it->repeated += remote_number(child, "repeated");
+}
+
+static void take_node(struct look *look, const json_t *node)
+{
+	const json_t *comms = json_object_get(node, "jobs");
+
+	if (look->n_nodes < NODES_MAX) {
+		remote_plain(node, "address", look->nodes[look->n_nodes].address,
+		             sizeof(look->nodes->address));
+		look->nodes[look->n_nodes++].payload = remote_number(node, "payload");
+	}
+	for (size_t i = 0; i < json_array_size(comms); i++) {
+		const json_t *comm = json_array_get(comms, i);
+		const json_t *children = json_object_get(comm, "children");
+
+		for (size_t k = 0; k < json_array_size(children); k++)
+			take_child(look, (unsigned)remote_number(comm, "job"),
+			           json_array_get(children, k));
+	}
+}
+
+/* What a node had added when it was last looked at; -1: that is not known. */
+static double payload_before(const struct look *before, const char *address)
+{
+	for (unsigned i = 0; i < before->n_nodes; i++)
+		if (!strcmp(before->nodes[i].address, address))
+			return before->nodes[i].payload;
+	return -1;
+}
+
+static void show_node(const json_t *node, const struct look *before, double seconds)
+{
+	double payload = remote_number(node, "payload");
+	double then = payload_before(before, remote_text(node, "address"));
+	char name[64], rate[24] = "-";
+
+	remote_plain(node, "name", name, sizeof(name));
+	if (then >= 0 && seconds > 0 && payload >= then)
+		remote_rate((payload - then) * 8 / seconds, rate, sizeof(rate));
+	printf("%-20s %-24s %-7s %5.0f %% %6.2f %12s\n", name, remote_text(node, "address"),
+	       remote_text(node, "state"), remote_number(node, "load") * 100,
+	       remote_number(node, "busy"), rate);
+}
+
+/* What has come since the last look, or all of it where it was not there then. */
+static struct straggler since(const struct straggler *now, struct look *before)
+{
+	const struct straggler *then = rank_find(before, now->job, now->rank);
+	struct straggler it = *now;
+
+	if (!then || then->done > now->done)
+		return it;
+	it.done -= then->done;
+	it.last -= then->last;
+	it.missed -= then->missed;
+	it.repeated -= then->repeated;
+	return it;
+}
+
+static int later_first(const void *a, const void *b)
+{
+	const struct straggler *one = a, *two = b;
+	double late = (two->done > 0 ? two->last / two->done : 0) -
+	              (one->done > 0 ? one->last / one->done : 0);
+
+	if (one->job != two->job)
+		return one->job < two->job ? -1 : 1;
+	return late > 0 ? 1 : late < 0 ? -1 : (int)one->rank - (int)two->rank;
+}
+
+static void show_ranks(const struct look *look, struct look *before)
+{
+	struct straggler *list = calloc(look->n_ranks + 1, sizeof(*list));
+
+	for (unsigned i = 0; list && i < look->n_ranks; i++)
+		list[i] = since(&look->ranks[i], before);
+	if (list)
+		qsort(list, look->n_ranks, sizeof(*list), later_first);
+	for (unsigned i = 0; list && i < look->n_ranks; i++) {
+		const struct straggler *it = &list[i];
+		double share = it->done > 0 ? 100 / it->done : 0;
+
+		if (!i || it->job != it[-1].job)
+			printf("\njob %u\n  %4s  %-20s %12s %8s %10s %10s\n", it->job, "RANK",
+			       "HOST", "FRAGMENTS", "LATE", "LOST UP", "LOST DOWN");
+		printf("  %4u  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %%\n", it->rank, it->host,
+		       it->done, it->last * share, it->missed * share, it->repeated * share);
+	}
+	free(list);
+}
+
+static int show(struct client *client, struct look *look, struct look *before, double every,
+                bool once)
+{
+	json_t *answer, *list;
+
+	if (remote_get(client, "/v1/nodes", &answer) != TRIB_OK)
+		return remote_fail("trib top");
+	list = json_object_get(answer, "nodes");
+	memset(look, 0, sizeof(*look));
+	for (size_t i = 0; i < json_array_size(list); i++)
+		take_node(look, json_array_get(list, i));
+	if (isatty(STDOUT_FILENO) && !once)
+		printf("\033[H\033[J");
+	printf("%-20s %-24s %-7s %7s %6s %12s\n", "NAME", "ADDRESS", "STATE", "LOAD", "BUSY",
+	       "ADDS");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		show_node(json_array_get(list, i), before, every);
+	show_ranks(look, before);
+	fflush(stdout);
+	json_decref(answer);
+	return 0;
+}
+
+static int watch(struct client *client, double every, bool once)
+{
+	struct look *look = calloc(1, sizeof(*look)), *before = calloc(1, sizeof(*before)), *swap;
+	int code = look && before ? 0 : EXIT_FAILURE;
+
+	while (!code) {
+		code = show(client, look, before, every, once);
+		if (code || once)
+			break;
+		swap = before, before = look, look = swap;
+		usleep((useconds_t)(every * 1e6));
+	}
+	free(look);
+	free(before);
+	return code;
+}
+
+int top_controller(const char *controller, double every, bool once, bool json)
+{
+	struct client *client;
+	json_t *answer;
+	int code = 0;
+
+	if (client_find(controller, &client) != TRIB_OK)
+		return remote_fail("trib top");
+	if (!json)
+		code = watch(client, every, once);
+	else if (remote_get(client, "/v1/nodes", &answer) == TRIB_OK) {
+		remote_dump(answer);
+		json_decref(answer);
+	} else {
+		code = remote_fail("trib top");
+	}
+	client_free(client);
+	return code;
+}

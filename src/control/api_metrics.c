@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller's own metrics: nodes, jobs, who was let in. */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "control/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static double node_is_live(const struct controller *controller, const struct node *node,
+                           uint64_t now)
+{
+	return node_state(node, now, &controller->limits) <= NODE_LOADED;
+}
+
+static double node_load(const struct controller *controller, const struct node *node, uint64_t now)
+{
+	(void)controller;
+	(void)now;
+	return node->report.load;
+}
+
+static double node_memory(const struct controller *controller, const struct node *node,
+                          uint64_t now)
+{
+	(void)controller;
+	(void)now;
+	return (double)node->report.memory_used;
+}
+
+static double node_link(const struct controller *controller, const struct node *node, uint64_t now)
+{
+	(void)controller;
+	(void)now;
+	return (double)node->report.link_bps / 8;
+}
+
+static double node_silent(const struct controller *controller, const struct node *node,
+                          uint64_t now)
+{
+	(void)controller;
+	return node->beat_at ? (double)(now - node->beat_at) / 1e9 : INFINITY;
+}
+
+static void put_nodes(FILE *out, const struct controller *controller, uint64_t now)
+{
+	static const struct {
+		const char *name, *help;
+		double (*value)(const struct controller *controller, const struct node *node,
+		                uint64_t now);
+	} rows[] = {
+		{ "trib_node_up", "1 where a node beats, else 0.", node_is_live },
+		{ "trib_node_load", "Share of a node's cores that others use.", node_load },
+		{ "trib_node_memory_used_bytes", "Memory of a node that is in use.", node_memory },
+		{ "trib_node_link_bytes_per_second", "Rate of a node's link; 0: unknown.",
+		  node_link },
+		{ "trib_node_silent_seconds", "Time since a node's last beat.", node_silent },
+	};
+
+	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+		metrics_name(out, rows[r].name, "gauge", rows[r].help);
+		for (unsigned i = 0; i < controller->nodes.n; i++) {
+			const struct node *node = controller->nodes.all[i];
+
+			metrics_put(out, rows[r].name, rows[r].value(controller, node, now), "node",
+			            node->report.address, "name", node->report.name, NULL);
+		}
+	}
+}
+
+static double plan_generation(const struct gathering *gathering, uint64_t now)
+{
+	(void)now;
+	return gathering->generation;
+}
+
+static double plan_members(const struct gathering *gathering, uint64_t now)
+{
+	(void)now;
+	return __builtin_popcountll(gathering->members);
+}
+
+static double plan_waiting(const struct gathering *gathering, uint64_t now)
+{
+	return __builtin_popcountll(gathering_waiting(gathering, now));
+}
+
+static void put_plans(FILE *out, const struct controller *controller, uint64_t now)
+{
+	static const struct {
+		const char *name, *help;
+		double (*value)(const struct gathering *gathering, uint64_t now);
+	} rows[] = {
+		{ "trib_plan_generation", "The newest plan of a communicator.", plan_generation },
+		{ "trib_plan_members", "Ranks in it.", plan_members },
+		{ "trib_plan_waiting", "Ranks that wait for the next one.", plan_waiting },
+	};
+
+	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+		metrics_name(out, rows[r].name, "gauge", rows[r].help);
+		for (unsigned id = 0; id < JOBS_MAX; id++) {
+			const struct job_entry *job = controller->jobs[id];
+			const struct gathering_entry *at = job ? job->gatherings : NULL;
+
+			for (; at; at = at->next) {
+				char number[8], key[20];
+
+				snprintf(number, sizeof(number), "%u", id);
+				snprintf(key, sizeof(key), "%" PRIx64, at->gathering.key);
+				metrics_put(out, rows[r].name, rows[r].value(&at->gathering, now),
+				            "job", number, "name", job->job.name, "key", key, NULL);
+			}
+		}
+	}
+}
+
+static void put_desk(FILE *out, const struct controller *controller)
+{
+	static const struct {
+		const char *name, *help;
+	} rows[DESK_COUNTS] = {
+		[DESK_JOINS] = { "trib_desk_joins_total", "Questions of ranks for a plan." },
+		[DESK_DROPS] = { "trib_desk_drops_total",
+		                 "Packets that were malformed, or had a wrong cookie." },
+		[DESK_PLANS] = { "trib_desk_plans_total", "Plans made." },
+		[DESK_REFUSALS] = { "trib_desk_refusals_total", "Ranks that were refused." },
+	};
+
+	for (unsigned i = 0; i < DESK_COUNTS; i++) {
+		metrics_name(out, rows[i].name, "counter", rows[i].help);
+		metrics_put(out, rows[i].name, (double)controller->counts[i], NULL);
+	}
+}
+
+static void put_all(FILE *out, struct controller *controller)
+{
+	unsigned states[NODE_LEFT + 1] = { 0 }, jobs = 0;
+	uint64_t now = clock_now();
+
+	metrics_name(out, "trib_controller_info", "gauge",
+	             "The controller of this tribd; always 1.");
+	metrics_put(out, "trib_controller_info", 1, "version", TRIB_VERSION, NULL);
+	for (unsigned i = 0; i < controller->nodes.n; i++)
+		states[node_state(controller->nodes.all[i], now, &controller->limits)]++;
+	metrics_name(out, "trib_nodes", "gauge", "Nodes, by state.");
+	for (unsigned i = 0; i <= NODE_LEFT; i++)
+		metrics_put(out, "trib_nodes", states[i], "state",
+		            node_state_name((enum node_state)i), NULL);
+	for (unsigned i = 0; i < JOBS_MAX; i++)
+		jobs += controller->jobs[i] != NULL;
+	metrics_name(out, "trib_jobs", "gauge", "Jobs that have not ended.");
+	metrics_put(out, "trib_jobs", jobs, NULL);
+	put_nodes(out, controller, now);
+	put_plans(out, controller, now);
+	put_desk(out, controller);
+}
+
+void api_get_metrics(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	struct aggregator *aggregator;
+	size_t size;
+	FILE *out = open_memstream(&reply->text, &size);
+
+	(void)request;
+	if (!out) {
+		http_fail(reply, HTTP_FAILED, "no memory for metrics");
+		return;
+	}
+	pthread_mutex_lock(&controller->lock);
+	put_all(out, controller);
+	aggregator = controller->aggregator;
+	pthread_mutex_unlock(&controller->lock);
+	if (aggregator)
+		metrics_aggregator(out, aggregator);
+	fclose(out);
+	reply->type = METRICS_TYPE;
+}

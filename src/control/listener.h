@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of every HTTP listener: a token always, TLS wherever others could listen in. */
+#ifndef TRIB_CONTROL_LISTENER_H
+#define TRIB_CONTROL_LISTENER_H
+
+#include "control/endpoint.h"
+#include "control/http.h"
+
+struct listener {
+	struct udp_address listen;
+	const char *folder;
+	bool plain; /* HTTP without TLS also beyond loopback */
+	const struct http_route *routes;
+	void *context;
+};
+
+/* *endpoint is then what clients need. */
+trib_status listener_open(const struct listener *listener, struct http_server **out,
+                          struct endpoint *endpoint);
+
+#endif

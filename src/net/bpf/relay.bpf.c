@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
+/* The programs of net/relay.h. */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#define LINKS_MAX 512
+
+/* From the interface where a packet came in to the one where it goes out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, LINKS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} ways SEC(".maps");
+
+SEC("xdp")
+int relay(struct xdp_md *ctx)
+{
+	return (int)bpf_redirect_map(&ways, ctx->ingress_ifindex, 0);
+}
+
+SEC("xdp")
+int pass(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_PASS;
+}
+
+/* What a NIC says of a packet whose checksum it has found right. */
+SEC("tc")
+int trust(struct __sk_buff *skb)
+{
+	bpf_csum_level(skb, BPF_CSUM_LEVEL_INC);
+	return TC_ACT_UNSPEC; /* whatever comes next */
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

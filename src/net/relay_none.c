@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For builds that could not compile a BPF program. */
+#include "net/relay.h"
+
+trib_status relay_start(const struct cluster *cluster, bool ports, struct relay *out)
+{
+	(void)cluster;
+	(void)ports;
+	out->n = 0;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "this build has no XDP; it needs clang, bpftool and libbpf");
+}
+
+void relay_end(struct relay *relay)
+{
+	(void)relay;
+}
+
+trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned core)
+{
+	(void)cluster;
+	(void)i;
+	(void)core;
+	return TRIB_OK;
+}

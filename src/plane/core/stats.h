@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An aggregator's counters as values, for metrics and agents. */
+#ifndef TRIB_PLANE_CORE_STATS_H
+#define TRIB_PLANE_CORE_STATS_H
+
+#include "plane/core/aggregator.h"
+#include "wire/packet.h"
+
+#define STATS_COUNTS_MAX 24u
+
+struct stats_count {
+	const char *name;
+	uint64_t count;
+};
+
+/* A child of a communicator, as its lane 0 sees it. */
+struct stats_child {
+	unsigned rank;
+	char host[WIRE_NAME_MAX];
+	uint64_t done;     /* fragments whose result it has */
+	uint64_t last;     /* fragments that it was the last to bring */
+	uint64_t missed;   /* fragments that it was asked for again: lost on the way up */
+	uint64_t repeated; /* results that it asked for again: lost on the way down */
+	double silent_s;   /* since it was last heard of */
+};
+
+struct stats_comm {
+	uint16_t job, comm;
+	const char *state; /* "forming", "running" or "failed" */
+	uint32_t size, lanes, kernel_lanes;
+	uint64_t pool_bytes;
+	uint64_t done;     /* fragments that no child needs any more, in lane 0 */
+	unsigned first, n; /* its children */
+};
+
+struct stats {
+	const char *plane;
+	unsigned threads;
+	double uptime_s, cpu_s, kernel_s;
+	uint64_t packets, bytes, payload; /* taken in, those of the kernel included */
+	uint64_t kernel_packets, kernel_payload;
+	uint64_t results, repeats, sends, reports;
+	unsigned n_verdicts, n_drops;
+	struct stats_count verdicts[STATS_COUNTS_MAX], drops[STATS_COUNTS_MAX];
+	unsigned n_comms, n_children;
+	struct stats_comm *comms;
+	struct stats_child *children;
+};
+
+/*
+ * From any thread: waits for the aggregator's next tick. Fails where that does
+ * not come, or memory is short.
+ */
+trib_status aggregator_stats(struct aggregator *aggregator, struct stats **out);
+void stats_free(struct stats *stats);
+
+#endif

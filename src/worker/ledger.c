@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/ledger.h"
+
+#include "worker/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ledger *ledger_new(const struct round_spec *specs, size_t n, uint32_t payload)
+{
+	struct ledger *ledger = calloc(1, sizeof(*ledger) + n * sizeof(ledger->vectors[0]));
+	size_t words = 0;
+	uint64_t *have;
+
+	if (!ledger)
+		return NULL;
+	ledger->n = (unsigned)n;
+	for (size_t i = 0; i < n; i++) {
+		struct vector *vector = &ledger->vectors[i];
+
+		vector->spec = specs[i];
+		vector->per = payload / (specs[i].copy ? 1 : number_wire_size(specs[i].type));
+		vector->blocks = specs[i].count ? (specs[i].count - 1) / vector->per + 1 : 1;
+		words += bitmap_words(vector->blocks);
+	}
+	have = calloc(words, sizeof(*have));
+	if (!have) {
+		free(ledger);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		ledger->vectors[i].have = have;
+		have += bitmap_words(ledger->vectors[i].blocks);
+	}
+	return ledger;
+}
+
+static void copy_free(struct copy *copy)
+{
+	if (!copy)
+		return;
+	*copy->link = copy->next;
+	if (copy->next)
+		copy->next->link = copy->link;
+	free(copy->bytes);
+	free(copy);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+	if (!ledger)
+		return;
+	while (ledger->copies)
+		copy_free(ledger->copies);
+	free(ledger->vectors[0].have);
+	free(ledger);
+}
+
+void ledger_append(struct trib_comm *comm, struct ledger *ledger)
+{
+	ledger->link = comm->ledgers_end;
+	ledger->next = NULL;
+	*comm->ledgers_end = ledger;
+	comm->ledgers_end = &ledger->next;
+}
+
+void ledger_drop(struct trib_comm *comm, struct ledger *ledger)
+{
+	*ledger->link = ledger->next;
+	if (ledger->next)
+		ledger->next->link = ledger->link;
+	else
+		comm->ledgers_end = ledger->link;
+	ledger_free(ledger);
+	pthread_cond_broadcast(&comm->changed);
+}
+
+struct ledger *ledger_find(const struct trib_comm *comm, uint64_t number)
+{
+	struct ledger *ledger = comm->ledgers;
+
+	while (ledger && ledger->number < number)
+		ledger = ledger->next;
+	return ledger && ledger->number == number ? ledger : NULL;
+}
+
+uint64_t ledger_first_open(const struct trib_comm *comm)
+{
+	for (const struct ledger *ledger = comm->ledgers; ledger; ledger = ledger->next)
+		if (ledger->request)
+			return ledger->number;
+	return comm->posts;
+}
+
+void ledger_note(struct round *round)
+{
+	const struct round_place *place = &round->place;
+	uint32_t data = round->exponents + round->specials;
+	struct vector *vector;
+
+	if (!place->ledger)
+		return;
+	vector = &place->ledger->vectors[place->vector];
+	for (uint32_t i = 0; i < round->data; i++) {
+		size_t block = place->block + (size_t)i * place->step;
+
+		for (unsigned k = 0; k < place->step && bitmap_get(round->have, data + i); k++)
+			if (block + k < vector->blocks)
+				bitmap_set(vector->have, block + k);
+	}
+}
+
+static struct copy *copy_new(struct ledger *ledger, unsigned vector, size_t first, size_t count)
+{
+	struct copy *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->bytes = malloc(count * vector_element(&ledger->vectors[vector]));
+	if (!copy->bytes) {
+		free(copy);
+		return NULL;
+	}
+	copy->vector = vector;
+	copy->first = first;
+	copy->count = count;
+	return copy;
+}
+
+static void copy_attach(struct ledger *ledger, struct copy *copy)
+{
+	copy->next = ledger->copies;
+	copy->link = &ledger->copies;
+	if (copy->next)
+		copy->next->link = &copy->next;
+	ledger->copies = copy;
+}
+
+const uint8_t *ledger_bytes(struct ledger *ledger, unsigned vector, size_t first, size_t count,
+                            bool result)
+{
+	const struct vector *from = &ledger->vectors[vector];
+	size_t size = vector_element(from);
+	struct copy *joined;
+
+	if (ledger->request)
+		return (result ? (const uint8_t *)from->spec.target : from->spec.source) +
+		       first * size;
+	joined = copy_new(ledger, vector, first, count);
+	if (!joined)
+		return NULL;
+	for (const struct copy *copy = ledger->copies; copy; copy = copy->next) {
+		size_t start = copy->first > first ? copy->first : first;
+		size_t end = copy->first + copy->count < first + count ? copy->first + copy->count
+		                                                       : first + count;
+
+		if (copy->vector == vector && start < end)
+			memcpy(joined->bytes + (start - first) * size,
+			       copy->bytes + (start - copy->first) * size, (end - start) * size);
+	}
+	copy_attach(ledger, joined);
+	return joined->bytes;
+}
+
+/* What others may ask for: the result where everyone wants it, else what we gave. NULL: nothing. */
+static const uint8_t *worth_keeping(const struct round *round, unsigned rank)
+{
+	const struct vector *vector = &round->place.ledger->vectors[round->place.vector];
+
+	if (!round->count || !round->owner) /* without an owner: it is a copy already */
+		return NULL;
+	if (round->from == rank)
+		return round->source;
+	if (round->from != WIRE_ALL)
+		return NULL;
+	if (!round->target)
+		return round->source;
+	return vector->spec.to == WIRE_ALL ? round->target : NULL;
+}
+
+/* A copy of what is not below `low`; false: no memory. */
+static bool copy_aside(const struct lane *lane, const struct round *round, struct copy **out)
+{
+	const struct round_place *place = &round->place;
+	const struct vector *vector = &place->ledger->vectors[place->vector];
+	const uint8_t *bytes = worth_keeping(round, (unsigned)lane->comm->config.rank);
+	uint64_t data = round->base + round->exponents + round->specials;
+	uint64_t below = lane->stream.low > data ? lane->stream.low - data : 0;
+	size_t skip = below * place->step * vector->per, size = vector_element(vector);
+
+	*out = NULL;
+	if (!bytes || skip >= place->elements)
+		return true;
+	*out = copy_new(place->ledger, place->vector, place->block * vector->per + skip,
+	                place->elements - skip);
+	if (!*out)
+		return false;
+	memcpy((*out)->bytes, bytes + skip * size, (*out)->count * size);
+	return true;
+}
+
+bool ledger_keep(struct lane *lane, struct round *round)
+{
+	struct trib_comm *comm = lane->comm;
+	struct kept *kept = calloc(1, sizeof(*kept));
+
+	if (!kept || !copy_aside(lane, round, &kept->copy)) {
+		free(kept);
+		return false;
+	}
+	kept->ledger = round->place.ledger;
+	kept->end = round->base + round_fragments(round);
+	*lane->kept_end = kept;
+	lane->kept_end = &kept->next;
+	pthread_mutex_lock(&comm->lock);
+	if (kept->copy)
+		copy_attach(kept->ledger, kept->copy);
+	ledger_note(round);
+	pthread_mutex_unlock(&comm->lock);
+	return true;
+}
+
+void ledger_forget(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+	struct kept *kept;
+
+	pthread_mutex_lock(&comm->lock);
+	while ((kept = lane->kept) && kept->end <= lane->stream.low) {
+		copy_free(kept->copy);
+		if (!--kept->ledger->pending)
+			ledger_drop(comm, kept->ledger);
+		lane->kept = kept->next;
+		free(kept);
+	}
+	if (!lane->kept)
+		lane->kept_end = &lane->kept;
+	pthread_mutex_unlock(&comm->lock);
+}
+
+void ledger_let_go(struct lane *lane)
+{
+	while (lane->kept) {
+		struct kept *kept = lane->kept;
+
+		lane->kept = kept->next;
+		free(kept);
+	}
+	lane->kept_end = &lane->kept;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking a controller for trees. It gathers the ranks, and answers when it has
+ * all of them that it waits for; so whoever has got an answer knows that the
+ * others ask or have been answered too.
+ */
+#include "worker/comm.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASK_EVERY_MS 50
+#define ASK_BYTES 1200u /* room for the answer: its length follows the question's */
+
+union plan_packet {
+	struct {
+		struct wire_header header;
+		union {
+			struct wire_join join;
+			struct wire_welcome welcome;
+		};
+	};
+	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
+};
+
+static void ask(struct trib_comm *comm, int fd)
+{
+	const struct comm_config *config = &comm->config;
+	union plan_packet packet = { .header = { .type = WIRE_JOIN,
+		                                 .cookie = config->cookie,
+		                                 .job = config->job,
+		                                 .child = (uint8_t)config->seat } };
+
+	packet.join = (struct wire_join){ .key = config->key,
+		                          .pool_bytes = config->pool_bytes,
+		                          .nonce = comm->nonce,
+		                          .covers = atomic_load(&comm->lost),
+		                          .rank = (uint32_t)config->seat,
+		                          .size = (uint32_t)config->seats,
+		                          .payload = WIRE_PAYLOAD_MIN,
+		                          .lanes = config->lanes,
+		                          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
+		                          .pid = (uint32_t)getpid(),
+		                          .generation = config->generation };
+	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
+	wire_seal(&packet, ASK_BYTES);
+	if (send(fd, &packet, ASK_BYTES, 0) < 0)
+		log_debug("asking the controller: %s", strerror(errno));
+}
+
+/* Rank, size and trees as the controller says; they have to fit each other. */
+static trib_status take_plan(struct trib_comm *comm, const union plan_packet *packet)
+{
+	const struct wire_welcome *welcome = &packet->welcome;
+	const char *text = (const char *)welcome + offsetof(struct wire_welcome, text);
+	struct forest *trees = malloc(sizeof(*trees));
+	trib_status status;
+	uint64_t all;
+
+	if (!trees)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for trees");
+	all = welcome->size >= 64 ? ~0ull : (1ull << welcome->size) - 1;
+	status = forest_parse(trees, text);
+	if (status == TRIB_OK &&
+	    (welcome->size < 1 || welcome->size > WIRE_CHILDREN_MAX ||
+	     welcome->rank >= welcome->size || trees->trees[0].nodes[0].ranks != all))
+		status = status_fail(TRIB_ERR_CONFIG,
+		                     "the controller's plan is not for rank %u of %u: \"%.200s\"",
+		                     welcome->rank, welcome->size, text);
+	if (status != TRIB_OK) {
+		free(trees);
+		return status;
+	}
+	pthread_mutex_lock(&comm->lock);
+	free(comm->config.trees);
+	comm->config.trees = trees;
+	comm->config.generation = welcome->generation;
+	comm->planned_rank = (int)welcome->rank;
+	comm->planned_size = (int)welcome->size;
+	pthread_mutex_unlock(&comm->lock);
+	log_info("plan %u of the controller, rank %u of %u: %s", welcome->generation, welcome->rank,
+	         welcome->size, text);
+	return TRIB_OK;
+}
+
+/* One answer, if there is one; TRIB_IN_PROGRESS: none that decides. */
+static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
+{
+	const struct comm_config *config = &comm->config;
+	union plan_packet packet;
+	ssize_t bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
+
+	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
+	    packet.header.type != WIRE_WELCOME || packet.header.cookie != config->cookie ||
+	    packet.header.job != config->job || packet.header.child != (uint8_t)config->seat)
+		return TRIB_IN_PROGRESS;
+	*present = packet.welcome.present;
+	if (packet.welcome.verdict == WIRE_REFUSED)
+		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
+		                   config->seat, packet.welcome.text);
+	/* A plan that we have had may be told once more by an answer that was on its way. */
+	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
+		return TRIB_IN_PROGRESS;
+	return take_plan(comm, &packet);
+}
+
+static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, uint64_t *present)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	trib_status status = TRIB_IN_PROGRESS;
+
+	while (status == TRIB_IN_PROGRESS) {
+		uint64_t now = clock_now();
+
+		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			break;
+		status = hear(comm, fd, present);
+		if (wait.revents & (POLLERR | POLLHUP)) { /* nobody is there, as of now */
+			struct timespec nap = clock_span(ASK_EVERY_MS * 1000000ull);
+
+			nanosleep(&nap, NULL);
+			break;
+		}
+	}
+	return status;
+}
+
+static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t present)
+{
+	uint64_t all = comm->config.seats >= 64 ? ~0ull : (1ull << comm->config.seats) - 1;
+	char ranks[200], address[64];
+
+	udp_text(&comm->config.controller, address, sizeof(address));
+	if (!heard)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no answer from the controller at %s within %.1f s: is tribd "
+		                   "running there, and does it know job %u and its TRIB_COOKIE?",
+		                   address, comm->config.timeout_s, comm->config.job);
+	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
+	return status_fail(TRIB_ERR_TIMEOUT,
+	                   "no trees from the controller at %s within %.1f s: %s%s", address,
+	                   comm->config.timeout_s,
+	                   all & ~present ? "it waits for rank " : "it has no plan", ranks);
+}
+
+trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	uint64_t present = UINT64_MAX;
+	trib_status status;
+	bool gso;
+	int fd;
+
+	status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
+	if (status != TRIB_OK)
+		return status;
+	do {
+		/* Others may not know yet that these trees are given up. */
+		comm_tell_hurt(comm);
+		ask(comm, fd);
+		status = hear_until(comm, fd, clock_now() + ASK_EVERY_MS * 1000000ull, &present);
+	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
+	close(fd);
+	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
+}
+
+/* Once, and without an answer: if it is lost, the controller waits for us a while. */
+void comm_tell_controller_bye(const struct trib_comm *comm)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_header bye = { .type = WIRE_BYE,
+		                   .cookie = comm->config.cookie,
+		                   .job = comm->config.job,
+		                   .child = (uint8_t)comm->config.seat,
+		                   .pos = comm->nonce & WIRE_POSITION_MASK };
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, &comm->config.controller, &options, &fd, &gso) != TRIB_OK)
+		return;
+	wire_seal(&bye, sizeof(bye));
+	if (send(fd, &bye, sizeof(bye), 0) < 0)
+		log_debug("good-bye to the controller: %s", strerror(errno));
+	close(fd);
+}

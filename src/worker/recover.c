@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper: a communicator that has a controller outlives its trees. When an
+ * aggregator is lost its lanes go quiet, the keeper asks the controller for
+ * other trees, joins them, and makes whole what was under way. Users only wait
+ * a little longer.
+ *
+ * What holds at any time, whatever is lost and however often:
+ *
+ *  1. A request has a ledger from its post until everyone is known to need
+ *     nothing more of it. That is known when `low` has passed all its rounds, so
+ *     a request without a ledger is over everywhere.
+ *  2. A block is done at a rank once its result is in the buffer; until then the
+ *     input of this rank is untouched, also in place. So of each block that
+ *     somebody lacks, either somebody has the result, or all inputs are there.
+ *  3. Who has finished has copies of what others may lack: results that all
+ *     want, else the input (ledger.c).
+ *  4. Requests are numbered alike on all ranks, and blocks do not depend on
+ *     trees. So ranks can speak of what they have, whichever trees it came by,
+ *     and also if some of them saw trees that others did not.
+ *
+ * Agreement is by ordinary rounds in the new trees, before anything else: how
+ * many requests all have posted (`posted`) and which is the first that somebody
+ * has not finished (`first`); which ones of those between are over; then two
+ * rows of bytes over all blocks of the rest, of which recover_plan.h makes the
+ * steps. A request that not all have posted is posted anew as a whole: who has
+ * finished it (its input had gone, or it came from one rank) gives what it gave
+ * and takes nothing. If these trees are lost too, all begins anew; nothing in
+ * the ledgers hangs on how far it had come.
+ */
+#include "worker/comm.h"
+#include "worker/recover_plan.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the whole deadline, for one try to join: the new trees may be lost as well. */
+#define TRY_SHARE 6.0
+#define TRY_MIN 1.0
+
+struct recovery {
+	struct trib_comm *comm;
+	uint64_t deadline;
+	uint64_t turn; /* of the lanes, for what is small */
+	uint64_t first, posted;
+	uint8_t *over;          /* of requests first to posted - 1 */
+	uint8_t *owner, *lacks; /* of all blocks of those that are not over */
+	size_t blocks;
+};
+
+static trib_status fail_memory(void)
+{
+	return status_fail(TRIB_ERR_NO_MEMORY, "no memory to move to other aggregators");
+}
+
+/* ---- rounds of the keeper's own ---- */
+
+/* False: the trees are lost, or the user does not wait any longer. */
+static bool wait_done(struct recovery *recovery, const struct trib_request *request)
+{
+	struct trib_comm *comm = recovery->comm;
+	struct timespec until = clock_span(recovery->deadline);
+	int error = 0;
+	bool done;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!(done = request->done) && !comm->hurt && comm->failed == TRIB_OK &&
+	       !atomic_load(&comm->closing) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+	return done;
+}
+
+/* An allreduce in the new trees. */
+static trib_status meet(struct recovery *recovery, void *vector, size_t count, trib_type type,
+                        trib_op op)
+{
+	struct trib_comm *comm = recovery->comm;
+	struct trib_request request = { .comm = comm, .what = "recovery" };
+	struct round_spec spec = { .source = vector,
+		                   .target = vector,
+		                   .count = count,
+		                   .type = type,
+		                   .op = op,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL,
+		                   .owner = &request };
+	struct posting postings[WIRE_LANES_MAX];
+	unsigned n = rounds_make(comm, &spec, NULL, postings);
+
+	if (!n)
+		return fail_memory();
+	atomic_store(&request.rounds_left, n);
+	rounds_post(comm, postings, n, recovery->turn);
+	recovery->turn += n;
+	if (wait_done(recovery, &request))
+		return TRIB_OK;
+	/* The rounds point to this call's own memory. */
+	atomic_store(&comm->stop_lanes, true);
+	trunks_stop(comm);
+	return clock_now() < recovery->deadline
+	               ? status_fail(TRIB_ERR_AGGREGATOR, "%s", comm->failure)
+	               : status_fail(TRIB_ERR_TIMEOUT, "not all ranks have come to the new trees");
+}
+
+/* ---- agreement ---- */
+
+static trib_status agree_on_requests(struct recovery *recovery)
+{
+	struct trib_comm *comm = recovery->comm;
+	uint64_t both[2];
+	trib_status status;
+
+	pthread_mutex_lock(&comm->lock);
+	both[0] = ledger_first_open(comm);
+	both[1] = comm->posts;
+	pthread_mutex_unlock(&comm->lock);
+	status = meet(recovery, both, 2, TRIB_U64, TRIB_MIN);
+	recovery->first = both[0];
+	recovery->posted = both[1];
+	return status;
+}
+
+static trib_status agree_on_over(struct recovery *recovery)
+{
+	struct trib_comm *comm = recovery->comm;
+	size_t n = recovery->posted - recovery->first;
+
+	recovery->over = calloc(n + 1, 1);
+	if (!recovery->over)
+		return fail_memory();
+	if (!n)
+		return TRIB_OK;
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < n; i++)
+		recovery->over[i] = !ledger_find(comm, recovery->first + i);
+	pthread_mutex_unlock(&comm->lock);
+	return meet(recovery, recovery->over, n, TRIB_U8, TRIB_MAX);
+}
+
+static bool is_over(const struct recovery *recovery, const struct ledger *ledger)
+{
+	return ledger->number < recovery->first || recovery->over[ledger->number - recovery->first];
+}
+
+/* The ledgers that the rows of blocks are about, in order; NULL: no more. Under the lock. */
+static struct ledger *next_open(const struct recovery *recovery, struct ledger *ledger)
+{
+	while (ledger && ledger->number < recovery->posted && is_over(recovery, ledger))
+		ledger = ledger->next;
+	return ledger && ledger->number < recovery->posted ? ledger : NULL;
+}
+
+static struct holding holding_of(const struct trib_comm *comm, const struct ledger *ledger,
+                                 const struct vector *vector)
+{
+	return (struct holding){ .finished = !ledger->request,
+		                 .wants = vector->spec.target != NULL,
+		                 .copies = vector->spec.from != WIRE_ALL,
+		                 .gives = vector->spec.from == comm->config.rank,
+		                 .empty = !vector->spec.count };
+}
+
+static void fill_rows(struct recovery *recovery)
+{
+	const struct trib_comm *comm = recovery->comm;
+	size_t at = 0;
+
+	for (struct ledger *ledger = next_open(recovery, comm->ledgers); ledger;
+	     ledger = next_open(recovery, ledger->next)) {
+		for (unsigned v = 0; v < ledger->n; v++) {
+			const struct vector *vector = &ledger->vectors[v];
+			struct holding holding = holding_of(comm, ledger, vector);
+
+			for (size_t block = 0; block < vector->blocks; block++, at++) {
+				bool have = bitmap_get(vector->have, block);
+
+				recovery->lacks[at] = holding_lacks(&holding, have);
+				if (holding_owns(&holding, have))
+					recovery->owner[at] = (uint8_t)(comm->config.rank + 1);
+			}
+		}
+	}
+}
+
+static trib_status agree_on_blocks(struct recovery *recovery)
+{
+	struct trib_comm *comm = recovery->comm;
+	uint8_t *rows;
+
+	pthread_mutex_lock(&comm->lock);
+	for (struct ledger *ledger = next_open(recovery, comm->ledgers); ledger;
+	     ledger = next_open(recovery, ledger->next))
+		for (unsigned v = 0; v < ledger->n; v++)
+			recovery->blocks += ledger->vectors[v].blocks;
+	rows = calloc(2 * recovery->blocks + 1, 1);
+	recovery->owner = rows;
+	recovery->lacks = rows + recovery->blocks;
+	if (rows)
+		fill_rows(recovery);
+	pthread_mutex_unlock(&comm->lock);
+	if (!rows)
+		return fail_memory();
+	return recovery->blocks ? meet(recovery, rows, 2 * recovery->blocks, TRIB_U8, TRIB_MAX)
+	                        : TRIB_OK;
+}
+
+/* ---- what is to be done ---- */
+
+struct work {
+	struct posting *postings;
+	size_t n, room;
+};
+
+/* Rounds for a part of a vector. */
+static bool work_add(struct recovery *recovery, struct work *work, const struct round_spec *spec,
+                     const struct round_place *place)
+{
+	unsigned n;
+
+	if (work->n + WIRE_LANES_MAX > work->room) {
+		size_t room = 2 * work->room + WIRE_LANES_MAX;
+		struct posting *more = realloc(work->postings, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		work->postings = more;
+		work->room = room;
+	}
+	n = rounds_make(recovery->comm, spec, place, work->postings + work->n);
+	work->n += n;
+	return n > 0;
+}
+
+static uint8_t *offset(void *buffer, size_t bytes)
+{
+	return buffer ? (uint8_t *)buffer + bytes : NULL;
+}
+
+/* One step: the result is sent by one that has it, or the collective is done again. */
+static bool add_repair(struct recovery *recovery, struct ledger *ledger, unsigned v,
+                       const struct repair *repair, struct work *work)
+{
+	const struct trib_comm *comm = recovery->comm;
+	const struct vector *vector = &ledger->vectors[v];
+	size_t size = vector_element(vector), first = repair->first * vector->per;
+	size_t left = vector->spec.count - first, count = repair->count * vector->per;
+	struct round_place place = {
+		.ledger = ledger, .vector = v, .step = 1, .block = repair->first
+	};
+	struct round_spec spec = vector->spec;
+	bool gives;
+
+	if (!vector->spec.count && !repair->again)
+		return true; /* somebody has met all others: that is enough */
+	if (count > left)
+		count = left;
+	spec.owner = ledger->request;
+	spec.target = ledger->request ? offset(spec.target, first * size) : NULL;
+	spec.count = count;
+	if (!repair->again) {
+		spec.copy = true;
+		spec.count = count * size;
+		spec.from = (uint8_t)repair->from;
+		spec.to = WIRE_ALL;
+		place.step = (unsigned)(comm->payload / size / vector->per);
+	}
+	gives = spec.from == WIRE_ALL || spec.from == comm->config.rank;
+	spec.source = NULL;
+	if (gives && count) {
+		spec.source =
+			ledger_bytes(ledger, v, first, count, !repair->again && !vector->spec.copy);
+		if (!spec.source)
+			return false;
+	}
+	return work_add(recovery, work, &spec, &place);
+}
+
+static bool add_repairs(struct recovery *recovery, struct ledger *ledger, size_t *at,
+                        struct work *work)
+{
+	for (unsigned v = 0; v < ledger->n; v++) {
+		size_t blocks = ledger->vectors[v].blocks, from = 0;
+		struct repair repair;
+
+		for (; repair_next(recovery->owner + *at, recovery->lacks + *at, blocks, from,
+		                   &repair);
+		     from = repair.first + repair.count)
+			if (!add_repair(recovery, ledger, v, &repair, work))
+				return false;
+		*at += blocks;
+	}
+	return true;
+}
+
+/* Not all have posted it: the whole of it, anew. */
+static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct work *work)
+{
+	unsigned rank = (unsigned)recovery->comm->config.rank;
+
+	for (unsigned v = 0; v < ledger->n; v++) {
+		struct round_place place = { .ledger = ledger, .vector = v, .step = 1 };
+		struct round_spec spec = ledger->vectors[v].spec;
+
+		spec.owner = ledger->request;
+		if (!ledger->request) {
+			bool gives = spec.from == WIRE_ALL || spec.from == rank;
+
+			spec.target = NULL;
+			spec.source = NULL;
+			if (gives && spec.count &&
+			    !(spec.source = ledger_bytes(ledger, v, 0, spec.count, false)))
+				return false;
+		}
+		if (!work_add(recovery, work, &spec, &place))
+			return false;
+	}
+	return true;
+}
+
+/* Counts before anything can finish. Under the lock; gives the request if it has finished so. */
+static struct trib_request *count_work(struct trib_comm *comm, struct ledger *ledger, size_t n)
+{
+	struct trib_request *request = ledger->request;
+
+	ledger->pending = (unsigned)n;
+	if (request)
+		atomic_store(&request->rounds_left, n ? (unsigned)n : 1);
+	if (n)
+		return NULL;
+	if (request)
+		request->ledger = NULL;
+	ledger_drop(comm, ledger);
+	return request;
+}
+
+static trib_status add_work(struct recovery *recovery, struct ledger *ledger, size_t *at,
+                            struct work *work)
+{
+	bool ok;
+
+	if (ledger->number >= recovery->posted)
+		ok = add_whole(recovery, ledger, work);
+	else if (!is_over(recovery, ledger))
+		ok = add_repairs(recovery, ledger, at, work);
+	else if (ledger->request)
+		return status_fail(TRIB_ERR_MISMATCH,
+		                   "request #%llu is over for others and not for rank %d",
+		                   (unsigned long long)ledger->number, recovery->comm->config.rank);
+	else
+		ok = true;
+	return ok ? TRIB_OK : fail_memory();
+}
+
+static trib_status post_work(struct recovery *recovery, struct ledger *ledger, size_t *at)
+{
+	struct trib_comm *comm = recovery->comm;
+	bool anew = ledger->number >= recovery->posted;
+	uint64_t turn = anew ? ledger->number : recovery->turn;
+	struct trib_request *finished;
+	struct work work = { 0 };
+	trib_status status;
+
+	pthread_mutex_lock(&comm->lock);
+	status = add_work(recovery, ledger, at, &work);
+	if (status != TRIB_OK) {
+		pthread_mutex_unlock(&comm->lock);
+		rounds_free(work.postings, work.n);
+		free(work.postings);
+		return status;
+	}
+	finished = count_work(comm, ledger, work.n);
+	rounds_post(comm, work.postings, work.n, turn);
+	pthread_mutex_unlock(&comm->lock);
+	if (!anew)
+		recovery->turn += work.n;
+	if (finished)
+		request_round_finished(finished);
+	free(work.postings);
+	return TRIB_OK;
+}
+
+/* From here on users post again. */
+static trib_status post_all(struct recovery *recovery)
+{
+	struct trib_comm *comm = recovery->comm;
+	trib_status status = TRIB_OK;
+	size_t at = 0;
+
+	pthread_mutex_lock(&comm->posting);
+	for (struct ledger *ledger = comm->ledgers, *next; status == TRIB_OK && ledger;
+	     ledger = next) {
+		pthread_mutex_lock(&comm->lock);
+		next = ledger->next; /* nobody takes out one that is not counted yet */
+		pthread_mutex_unlock(&comm->lock);
+		status = post_work(recovery, ledger, &at);
+	}
+	pthread_mutex_lock(&comm->lock);
+	comm->recovering = status != TRIB_OK;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+	pthread_mutex_unlock(&comm->posting);
+	return status;
+}
+
+static trib_status make_whole(struct recovery *recovery)
+{
+	trib_status status;
+
+	if ((status = agree_on_requests(recovery)) == TRIB_OK &&
+	    (status = agree_on_over(recovery)) == TRIB_OK &&
+	    (status = agree_on_blocks(recovery)) == TRIB_OK)
+		status = post_all(recovery);
+	free(recovery->over);
+	free(recovery->owner);
+	recovery->over = recovery->owner = NULL;
+	recovery->blocks = 0;
+	return status;
+}
+
+/* ---- other trees ---- */
+
+/* A communicator that users have cannot change its ranks. */
+static trib_status check_place(struct trib_comm *comm)
+{
+	if (!comm->opened) {
+		comm->config.rank = comm->planned_rank;
+		comm->config.size = comm->planned_size;
+		return TRIB_OK;
+	}
+	if (comm->planned_rank == comm->config.rank && comm->planned_size == comm->config.size)
+		return TRIB_OK;
+	return status_fail(TRIB_ERR_PEER,
+	                   "%s; the controller goes on with %d ranks instead of %d, so this "
+	                   "communicator ends",
+	                   comm->failure, comm->planned_size, comm->config.size);
+}
+
+/* The trees of now are given up; those that come next begin without a wound. */
+static void let_go(struct trib_comm *comm)
+{
+	trunks_close(comm);
+	pthread_mutex_lock(&comm->lock);
+	comm->hurt = TRIB_OK;
+	atomic_store(&comm->stop_lanes, comm->failed != TRIB_OK);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static trib_status open_trees(struct trib_comm *comm, uint64_t deadline)
+{
+	double share = comm->config.timeout_s / TRY_SHARE;
+	uint64_t until = clock_now() + (uint64_t)((share < TRY_MIN ? TRY_MIN : share) * 1e9);
+	trib_status status = trunks_plan(comm);
+
+	if (status == TRIB_OK)
+		status = trunks_open(comm, until < deadline ? until : deadline);
+	/* Who did not come, or has left, may know more than we do: the controller will tell. */
+	return status == TRIB_ERR_TIMEOUT || status == TRIB_ERR_PEER ? TRIB_ERR_AGGREGATOR : status;
+}
+
+static trib_status try_plan(struct recovery *recovery, bool first)
+{
+	struct trib_comm *comm = recovery->comm;
+	trib_status status = comm_ask_plan(comm, recovery->deadline);
+
+	if (status == TRIB_ERR_AGGREGATOR && !first)
+		return TRIB_ERR_TIMEOUT; /* no controller: that is the end */
+	if (first)
+		comm->config.epoch = comm->config.generation;
+	if (status == TRIB_OK)
+		status = check_place(comm);
+	if (status != TRIB_OK || comm->config.size == 1)
+		return status;
+	let_go(comm);
+	status = open_trees(comm, recovery->deadline);
+	return status == TRIB_OK && !first ? make_whole(recovery) : status;
+}
+
+trib_status recover_trees(struct trib_comm *comm, bool first, uint64_t deadline)
+{
+	struct recovery recovery = { .comm = comm, .deadline = deadline };
+	trib_status status;
+
+	for (;; first = false) {
+		trunks_stop(comm);
+		status = try_plan(&recovery, first);
+		if (status != TRIB_ERR_AGGREGATOR || clock_now() >= deadline || comm_is_over(comm))
+			return status;
+		log_info("the trees of plan %u do not serve: %s", comm->config.generation,
+		         trib_last_error());
+	}
+}
+
+/* ---- the keeper ---- */
+
+static void fail_for_good(struct trib_comm *comm, trib_status status)
+{
+	char before[sizeof(comm->failure)];
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed == TRIB_OK) {
+		snprintf(before, sizeof(before), "%s", trib_last_error());
+		snprintf(comm->failure, sizeof(comm->failure), "%s", before);
+		comm->failed = status;
+	}
+	atomic_store(&comm->stop_lanes, true);
+	pthread_mutex_unlock(&comm->lock);
+	trunks_stop(comm);
+	pthread_mutex_lock(&comm->lock);
+	comm->recovering = false;
+	comm->quiet_lanes = comm->n_lanes;
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static void recover(struct trib_comm *comm)
+{
+	uint64_t start = clock_now();
+	trib_status status;
+
+	pthread_mutex_lock(&comm->posting);
+	pthread_mutex_lock(&comm->lock);
+	comm->recovering = true;
+	pthread_mutex_unlock(&comm->lock);
+	pthread_mutex_unlock(&comm->posting);
+	log_warn("%s; asking the controller for other trees", comm->failure);
+	status = recover_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
+	if (status != TRIB_OK)
+		fail_for_good(comm, status);
+	else
+		log_notice("goes on in the trees of plan %u, after %.3f s", comm->config.generation,
+		           (double)(clock_now() - start) / 1e9);
+}
+
+static void *keeper_main(void *argument)
+{
+	struct trib_comm *comm = argument;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!atomic_load(&comm->closing) && comm->failed == TRIB_OK) {
+		if (!comm->hurt) {
+			pthread_cond_wait(&comm->changed, &comm->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&comm->lock);
+		recover(comm);
+		pthread_mutex_lock(&comm->lock);
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return NULL;
+}
+
+trib_status keeper_start(struct trib_comm *comm)
+{
+	if (pthread_create(&comm->keeper, NULL, keeper_main, comm))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start the keeper's thread");
+	comm->keeper_runs = true;
+	return TRIB_OK;
+}
+
+void keeper_stop(struct trib_comm *comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+	pthread_join(comm->keeper, NULL);
+}

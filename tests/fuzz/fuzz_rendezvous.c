@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rendezvous: whatever ranks ask, in whatever order and however long, the
+ * numbers of plans only grow, a plan that was given stays what it was, and each
+ * of its ranks is one process. Under `fail` processes that were started again
+ * are never mixed with those that were not; no plan leaves out more than the
+ * fewer, unless it was told that they are dead.
+ */
+#include "control/rendezvous.h"
+#include "fuzz.h"
+
+#include <string.h>
+
+#define RANKS 6u
+#define PLANS 64u
+#define LATE_NS 900000000ull /* no packet is on its way for longer */
+
+struct given {
+	uint64_t nonces[RANKS + 1]; /* by rank in the plan */
+	char plan[64];
+};
+
+static trib_status plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
+{
+	uint8_t mood = *(const uint8_t *)context;
+
+	demand(wish->ranks >= 1 && wish->ranks <= SEATS_MAX);
+	if (mood % 8 == 1)
+		return TRIB_IN_PROGRESS;
+	if (mood % 8 == 2)
+		return status_fail(TRIB_ERR_AGGREGATOR, "none");
+	snprintf(out, PLAN_TEXT_MAX, "a%u:1(0-%u)", mood, wish->ranks - 1);
+	return TRIB_OK;
+}
+
+static unsigned count(uint64_t bits)
+{
+	return (unsigned)__builtin_popcountll(bits);
+}
+
+/* Members that have had the plan before. */
+static unsigned old_members(const struct gathering *after, const uint32_t *told)
+{
+	unsigned old = 0;
+
+	for (unsigned i = 0; i < SEATS_MAX; i++)
+		old += after->members >> i & 1 &&
+		       told[after->seats[i].nonce] == after->generation - 1;
+	return old;
+}
+
+/* A plan is its members' as soon as it is made: they are told without being asked. */
+static void note_members(const struct gathering *gathering, struct given *given)
+{
+	unsigned rank = 0;
+
+	for (unsigned i = 0; i < SEATS_MAX; i++)
+		if (gathering->members >> i & 1 && rank < RANKS + 1)
+			given->nonces[rank++] = gathering->seats[i].nonce;
+	snprintf(given->plan, sizeof(given->plan), "%.63s", gathering->plan);
+}
+
+static void new_plan_check(const struct gathering *before, const struct gathering *after,
+                           const struct ask *ask, const uint32_t *told, struct given *given)
+{
+	uint64_t missing = before->members & ~after->members;
+	uint64_t left = after->members & before->members;
+	unsigned old;
+
+	demand(after->generation == before->generation + 1);
+	demand(after->members);
+	if (after->generation < PLANS)
+		note_members(after, &given[after->generation]);
+	if (!before->generation || before->generation >= PLANS)
+		return;
+	if (after->policy != POLICY_SHRINK)
+		demand(!missing);
+	else if (missing)
+		demand(2 * count(left) > count(before->members) || before->lost || ask->lost);
+	old = old_members(after, told);
+	if (after->policy == POLICY_FAIL)
+		demand(after->members == before->members && (!old || old == count(after->members)));
+}
+
+static void answer_check(const struct gathering *gathering, const struct ask *ask,
+                         const struct answer *answer, const struct given *given)
+{
+	const struct given *it;
+
+	if (answer->kind == ANSWER_REFUSE)
+		demand(*answer->sentence);
+	if (answer->kind != ANSWER_PLAN || gathering->generation >= PLANS)
+		return;
+	demand(answer->rank < answer->size && answer->size == count(gathering->members));
+	it = &given[gathering->generation];
+	demand(!strcmp(it->plan, gathering->plan));
+	demand(answer->rank < RANKS + 1 && it->nonces[answer->rank] == ask->nonce);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, data + size };
+	struct given given[PLANS] = { 0 };
+	uint32_t told[64] = { 0 };
+	uint64_t told_at[64] = { 0 };
+	struct gathering gathering;
+	uint64_t now = 1000000000;
+
+	gathering_start(&gathering, 1, fuzz_byte(&input) & 1, fuzz_byte(&input) % POLICIES_END,
+	                fuzz_byte(&input) % (RANKS + 1), 1 + fuzz_byte(&input) % 3);
+	while (input.at < input.end) {
+		uint8_t who = fuzz_byte(&input), how = fuzz_byte(&input);
+		uint8_t mood = fuzz_byte(&input);
+		struct ask ask = { .rank = who % (RANKS + 1),
+			           .size = how & 0x80       ? how % 80
+			                   : gathering.size ? gathering.size
+			                                    : 3,
+			           .nonce = 1 + who % (RANKS + 1) + 16 * (who / 64),
+			           .timeout_ms = 4000,
+			           .lost = how & 0x40 ? fuzz_byte(&input) : 0 };
+		struct gathering before = gathering;
+		const struct world world = { now, plan, &mood };
+		struct answer answer;
+
+		/* What a process was told last, or less, by a packet that comes late. */
+		ask.generation = told[ask.nonce];
+		if (how & 1 && now < told_at[ask.nonce] + LATE_NS)
+			ask.generation = how & 2 ? 0 : ask.generation / 2;
+		now += (uint64_t)(how >> 2 & 7) * (how >> 2 & 7) * 30000000;
+		gathering_ask(&gathering, &ask, &world, &answer);
+		demand(gathering.generation >= before.generation);
+		if (answer.changed)
+			new_plan_check(&before, &gathering, &ask, told, given);
+		else
+			demand(gathering.generation == before.generation &&
+			       !strcmp(gathering.plan, before.plan) &&
+			       gathering.members == before.members);
+		answer_check(&gathering, &ask, &answer, given);
+		if (answer.kind == ANSWER_PLAN)
+			told[ask.nonce] = gathering.generation, told_at[ask.nonce] = world.now;
+	}
+	return 0;
+}

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# /metrics of aggregators and of the controller: test_metrics.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+start "$@"
+need_control
+root=$(realpath "$(dirname "$0")/../..")
+
+# metrics PORT: into $work/metrics.
+metrics() {
+	curl -s -m 5 -H "Authorization: Bearer $TRIB_TOKEN" -o "$work/metrics" "http://127.0.0.1:$1/metrics"
+}
+
+# sample NAME LABELS: the value of the sample with all these labels, separated by blanks.
+sample() {
+	local name=$1 label lines
+	lines=$(grep -E "^$name(\{| )" "$work/metrics")
+	for label in ${2:-}; do
+		lines=$(grep -F -- "$label" <<<"$lines")
+	done
+	sed 's/.* //' <<<"$lines" | head -n 1
+}
+
+# is_more A B
+is_more() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
+
+# good WHAT: the format is right, and every name is in docs/metrics.md with its type.
+good() {
+	local name type
+	if command -v promtool >/dev/null; then
+		check "$1: promtool is content" promtool check metrics <"$work/metrics"
+	else
+		unchecked=1
+	fi
+	while read -r name type; do
+		grep -qE "^\| \`$name(\{[a-z,]*\})?\` \| $type \|" "$root/docs/metrics.md" || {
+			check "$1: $name, a $type, is in docs/metrics.md" false
+		}
+	done < <(sed -n 's/^# TYPE //p' "$work/metrics")
+}
+unchecked=0
+
+port=$(free_port) http=$(free_port)
+"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$http" >"$work/tribd" 2>&1 &
+aggregator=$!
+check "a tribd with /metrics" wait_for 10 grep -q 'metrics on port' "$work/tribd" || exit 1
+check "no token, no metrics" test "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$http/metrics")" = 401
+metrics "$http"
+good "without a job"
+check "... nothing added yet" test "$(sample trib_payload_bytes_total 'where="user"')" = 0
+
+# Rank 2 is a straggler: it sends at a fraction of the others' pace.
+export TRIB_AGGREGATOR=127.0.0.1:$port TRIB_TIMEOUT=30
+pids=()
+workers() {
+	local rank rate
+	for rank in 0 1 2; do
+		rate=0
+		[ $rank != 2 ] || rate=40mbit
+		TRIB_RANK=$rank TRIB_SIZE=3 TRIB_RATE=$rate \
+			"$worker" --rounds 30000 --max 200000 >"$work/worker.$rank" 2>&1 &
+		pids[rank]=$!
+	done
+}
+TRIB_JOB=5 workers
+job_runs() { metrics "$http" && is_more "$(sample trib_child_fragments_total 'job="5" rank="2"')" 2000; }
+check "a job's children are told" wait_for 60 job_runs
+metrics "$http"
+good "with a job"
+check "three ranks" test "$(sample trib_job_ranks 'job="5" state="running"')" = 3
+check "something was added" is_more "$(sample trib_payload_bytes_total 'where="user"')" 10000
+late=$(sample trib_child_last_total 'rank="2"')
+early=$(($(sample trib_child_last_total 'rank="0"') + $(sample trib_child_last_total 'rank="1"')))
+check "the straggler is named: last $late times, the others $early" is_more "$late" "$early"
+end_workers() {
+	kill "${pids[@]}"
+	wait "${pids[@]}" 2>/dev/null
+}
+end_workers
+kill -TERM "$aggregator"
+wait "$aggregator"
+
+# The controller, with an agent of its own in the same process.
+control=127.0.0.1:$(free_port)
+"$tribd" --controller "$control" --agent --listen "127.0.0.1:$port" --name both >"$work/controller" 2>&1 &
+controller=$!
+check "a controller that aggregates too" wait_for 10 node_is both live || exit 1
+job '{"name":"metrics","size":2}'
+ask_all 2 0
+check "... gives a plan" all_planned 2 1
+metrics "${control#*:}"
+good "controller"
+check "a node is up" test "$(sample trib_node_up 'name="both"')" = 1
+check "a plan is told" test "$(sample trib_plan_generation "job=\"$job\" name=\"metrics\"")" = 1
+check "... and that it was made" test "$(sample trib_desk_plans_total)" = 1
+check "its aggregator is told too" test "$(sample trib_aggregator_info)" = 1
+
+# The same straggler through the controller: its agent tells who is late.
+eval "$("$trib" job new -c "$control")"
+export TRIB_AGGREGATOR=127.0.0.1:$port
+workers
+tells() { "$trib" top -c "$control" --once >"$work/top" && awk '$1 == 2 && $4 > 10' "$work/top" | grep -q .; }
+check "trib top has the ranks of a job" wait_for 30 tells
+check "... the straggler first" test "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 2
+end_workers
+kill -TERM "$controller"
+wait "$controller"
+check "both end well" test $? = 0
+[ $failures = 0 ] || exit 1
+[ $unchecked = 0 ] || skip "promtool (package prometheus) is not installed; all else has passed"

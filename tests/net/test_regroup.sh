@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Workers come, leave and are killed: test_regroup.sh PATH_TO_TRIB [WORKERS]
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+start "$1"
+need_control
+comers=${2:-6}
+epochs=$build/tests/net/worker_epochs
+control=127.0.0.1:$(free_port)
+export TRIB_CONTROLLER=$control TRIB_TIMEOUT=20
+base=$(free_port)
+declare -A pids
+
+check "a controller starts" controller || exit 1
+for name in a1 a2; do
+	agent "$name" $((base + 20 * ${name#a}))
+	wait_for 5 node_is "$name" live
+done
+eval "$("$trib" job new --size 3 --policy shrink)"
+unset TRIB_AGGREGATOR
+export TRIB_JOB TRIB_COOKIE
+
+# come NUMBER EPOCHS [SETTING...]: a worker that stays for so many; 0: to the end
+come() {
+	local number=$1 stays=$2
+	shift 2
+	(cd "$work" && exec env "$@" "$epochs" "$number" 0.4 "$stays" >"$work/worker.$number" 2>&1) &
+	pids[$number]=$!
+}
+
+# seen NUMBER: in how many epochs it was, as worker 0 saw it
+seen() {
+	local members n=0
+	while read -r _ _ members; do
+		n=$((n + (0x$members >> $1 & 1)))
+	done < <(grep ^epoch "$work/worker.0")
+	echo $n
+}
+
+# epochs_are NUMBER: so many are over
+epochs_are() { [ "$(grep -c ^epoch "$work/worker.0")" -ge "$1" ]; }
+
+ended_well() { wait "${pids[$1]}" || { cat "$work/worker.$1"; false; }; }
+
+# ---- one comes, one leaves ----
+come 0 0 TRIB_RANK=0 TRIB_SIZE=3
+come 1 0 TRIB_RANK=1 TRIB_SIZE=3
+come 2 1 TRIB_RANK=2 TRIB_SIZE=3
+wait_for 10 epochs_are 1
+for ((n = 3; n < 3 + comers; n++)); do
+	come $n 1
+	check "epoch $((n - 1)) is over" wait_for 10 epochs_are $((n - 1))
+done
+for ((n = 2; n < 3 + comers; n++)); do
+	check "worker $n came and left" ended_well $n
+	check "... and was in one epoch" test "$(seen $n)" = 1
+done
+
+# ---- one dies ----
+come 50 0
+wait_for 10 epochs_are $((comers + 4))
+kill -KILL "${pids[50]}"
+wait "${pids[50]}" 2>/dev/null
+now=$(grep -c ^epoch "$work/worker.0")
+check "the others go on without one that was killed" wait_for 10 epochs_are $((now + 3))
+check "... as two" test "$(tail -n 1 "$work/worker.0" | cut -d' ' -f 2,3)" = "2 3"
+touch "$work/end"
+check "the first two end well" ended_well 0
+check "... both" ended_well 1
+done_checking

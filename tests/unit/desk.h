@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * As much of a controller as workers see: it gathers the ranks that ask, and
+ * gives them trees at those aggregators that are there, by real packets.
+ */
+#ifndef TRIB_TESTS_DESK_H
+#define TRIB_TESTS_DESK_H
+
+#include "cluster.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define DESK_PLACES 8
+#define DESK_GATHERINGS 8
+
+struct desk_gathering {
+	uint64_t key;
+	unsigned size, generation;
+	uint64_t asked;   /* seats that wait for the next plan */
+	uint64_t members; /* of the last one */
+	uint64_t gone;    /* members that said good-bye */
+	uint64_t nonces[64];
+	char plan[600];
+};
+
+struct desk {
+	int fd;
+	char address[32];
+	pthread_t thread;
+	_Atomic bool stop;
+	pthread_mutex_t lock;
+	unsigned trees;                     /* in a plan, at most */
+	bool deep;                          /* every other plan has trees of two levels */
+	struct cluster places[DESK_PLACES]; /* those with an aggregator are there */
+	struct desk_gathering gatherings[DESK_GATHERINGS];
+};
+
+/* With `n` aggregators, of which a plan takes `trees`. */
+void desk_start(struct desk *desk, unsigned n, unsigned trees);
+void desk_stop(struct desk *desk);
+/* One of the newest plan of the first gathering ends without a word, and another one starts. */
+void desk_kill_one(struct desk *desk, uint64_t seed);
+unsigned desk_generation(struct desk *desk);
+/* Seats that wait for the next plan of the first gathering. */
+uint64_t desk_waiting(struct desk *desk);
+
+#endif

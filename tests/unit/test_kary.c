@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * XAgg's k-ary trees and who may be in them: the paper's own cluster, every tree
+ * of small ones, and properties of large ones. TRIB_SEED takes the seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/candidates.h"
+#include "plan/draw.h"
+#include "plan/kary.h"
+#include "plan_trees.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HOSTS_MAX 10000
+
+static struct plan_host hosts[HOSTS_MAX];
+static char names[HOSTS_MAX][2][DRAW_NAME];
+static struct kary_node nodes[HOSTS_MAX];
+static uint32_t leaf[HOSTS_MAX];
+static struct kary kary = { .nodes = nodes, .leaf = leaf };
+static struct forest forest;
+static uint64_t seed = 1;
+
+static void set(unsigned i, const char *name, double gbps, double cores, int rank, double round)
+{
+	snprintf(names[i][0], DRAW_NAME, "%s", name);
+	hosts[i] = (struct plan_host){ .name = names[i][0],
+		                       .address = names[i][0],
+		                       .in_bps = gbps * 1e9,
+		                       .out_bps = gbps * 1e9,
+		                       .idle_cores = cores,
+		                       .rank = rank,
+		                       .may_aggregate = rank < 0,
+		                       .round_s = round };
+}
+
+static trib_status plan(unsigned n, const struct plan_limits *limits, unsigned k, int root)
+{
+	size_t bytes = kary_work_bytes(n);
+	void *work = malloc(bytes);
+	trib_status status;
+
+	assert_non_null(work);
+	status = kary_plan(hosts, n, limits, k, root, work, bytes, &kary);
+	free(work);
+	return status;
+}
+
+static void expect_text(const char *text)
+{
+	char is[400];
+
+	assert_int_equal(kary_forest(hosts, &kary, &forest), TRIB_OK);
+	forest_print(&forest, is, sizeof(is));
+	assert_string_equal(is, text);
+}
+
+/* Fig. 12: three slow workers, four fast ones, two idle servers and the server. */
+static unsigned paper(void)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "w%u", i + 1);
+		set(i, name, i < 3 ? 40 : 100, 4, (int)i, i < 3 ? 2 : 1 + i / 100.0);
+	}
+	set(7, "s1", 100, 44, -1, 0);
+	set(8, "s2", 100, 44, -1, 0);
+	set(9, "ps", 100, 44, -1, 0);
+	return 10;
+}
+
+static void test_paper(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+
+	(void)state;
+	/* Alike workers together, and the root has one of them, as in the figure. */
+	assert_int_equal(plan(paper(), &limits, 3, 9), TRIB_OK);
+	expect_text("ps(2,s2(0-1,6),s1(3-5))");
+	/* s1 gets three streams and a result, 25 Gb/s each. */
+	assert_true(fabs(kary.rate_bps - 25e9) < 1);
+	assert_int_equal(plan(10, &limits, 0, 9), TRIB_OK);
+	assert_int_equal(kary.k, 3);
+	assert_int_equal(plan(10, &limits, 0, KARY_CHOOSE), TRIB_OK);
+}
+
+/* ceil(B / b - 1/2) children, k at most; one child is none. */
+static void test_children(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "w%u", i);
+		set(i, name, 10, 1, (int)i, i);
+	}
+	set(8, "fast", 40, 16, -1, 0);  /* k = 4, so b = 10 */
+	set(9, "half", 20, 16, -1, 0);  /* 2 */
+	set(10, "slow", 14, 16, -1, 0); /* ceil(1.4 - 0.5) = 1: it is left out */
+	set(11, "root", 100, 16, -1, 0);
+	assert_int_equal(plan(12, &limits, 4, 11), TRIB_OK);
+	expect_text("root(6-7,half(4-5),fast(0-3))");
+	hosts[10].in_bps = hosts[10].out_bps = 16e9; /* ceil(1.1) = 2 */
+	assert_int_equal(plan(12, &limits, 4, 11), TRIB_OK);
+	expect_text("root(slow(6-7),half(4-5),fast(0-3))");
+}
+
+static void test_candidates(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	uint32_t chosen[6];
+
+	(void)state;
+	set(0, "worker", 100, 40, 0, 0);
+	set(1, "slow", 10, 40, -1, 0);
+	set(2, "few-cores", 40, 3, -1, 0); /* 30 of 40 Gb/s */
+	set(3, "full", 100, 40, -1, 0);
+	set(4, "cores", 40, 8, -1, 0);
+	set(5, "memory", 40, 8, -1, 0);
+	hosts[0].may_aggregate = true;
+	for (unsigned i = 0; i < 6; i++) {
+		hosts[i].memory_total = 100;
+		hosts[i].memory_used = 60;
+	}
+	hosts[3].memory_used = 71;
+	hosts[5].memory_used = 50;
+	limits.model_bytes = 10;
+	assert_int_equal(candidates_select(hosts, 6, &limits, chosen), 3);
+	assert_int_equal(chosen[0], 5);
+	assert_int_equal(chosen[1], 4);
+	assert_int_equal(chosen[2], 1);
+	hosts[3].memory_used = 70;
+	assert_int_equal(candidates_select(hosts, 6, &limits, chosen), 4);
+	assert_int_equal(chosen[0], 3);
+	hosts[3].memory_used = UINT64_MAX; /* nonsense does not wrap round */
+	assert_int_equal(candidates_select(hosts, 6, &limits, chosen), 3);
+}
+
+static void test_worth(void **state)
+{
+	struct candidates_round rounds[3] = { { 9, 1 }, { 4, 1 }, { 20, 1 } };
+	uint32_t order[3];
+
+	(void)state;
+	assert_false(candidates_worth(rounds, 3)); /* 3 of 36 */
+	rounds[0].transmission_s = 2;
+	assert_true(candidates_worth(rounds, 3)); /* 4 of 37 */
+	assert_false(candidates_worth(rounds, 0));
+	candidates_order(rounds, 3, order);
+	assert_int_equal(order[0], 1);
+	assert_int_equal(order[1], 0);
+	assert_int_equal(order[2], 2);
+}
+
+static void test_refuses(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+
+	(void)state;
+	paper();
+	assert_true(plan(10, &limits, 1, 9) < 0);
+	assert_true(plan(10, &limits, 65, 9) < 0);
+	assert_true(plan(10, &limits, 2, 10) < 0);
+	assert_true(plan(10, &limits, 2, 0) < 0); /* a worker that may not aggregate */
+	assert_true(plan(7, &limits, 2, KARY_CHOOSE) < 0);
+	assert_non_null(strstr(trib_last_error(), "no server can aggregate"));
+}
+
+/* ---- against every tree ---- */
+
+/* Never above the best of all trees; how far below is shown. */
+static void test_every_tree(void **state)
+{
+	unsigned rounds = getenv("TRIB_TEST_SHORT") ? 10 : 60, n = 5;
+	uint64_t random = seed;
+	double worst = 1, sum = 0;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+		struct plain_tree tree;
+		double best;
+
+		for (unsigned j = 0; j < n; j++) {
+			char name[8];
+
+			snprintf(name, sizeof(name), "%c%u", j < 3 ? 'w' : 's', j);
+			set(j, name, 10 * (1 + draw_below(&random, 4)), 16, j < 3 ? (int)j : -1,
+			    draw_below(&random, 100));
+		}
+		limits.multicast = i & 1;
+		assert_int_equal(plan(n, &limits, 0, KARY_CHOOSE), TRIB_OK);
+		assert_int_equal(kary_forest(hosts, &kary, &forest), TRIB_OK);
+		assert_true(plain_from_tree(hosts, n, forest.trees, &tree));
+		assert_null(plain_fault(hosts, n, &limits, &tree));
+		assert_true(fabs(plain_forest_rate(hosts, n, &limits, &forest) - kary.rate_bps) <
+		            1);
+		best = plain_best(hosts, n, &limits);
+		assert_true(kary.rate_bps <= best * (1 + 1e-9));
+		worst = fmin(worst, kary.rate_bps / best);
+		sum += kary.rate_bps / best;
+	}
+	printf("%u clusters: mean %.3f, least %.3f of the best tree\n", rounds, sum / rounds,
+	       worst);
+	assert_true(worst >= 0.5);
+}
+
+/* ---- large ones ---- */
+
+static void check_large(unsigned n, unsigned k, unsigned workers)
+{
+	static unsigned children[HOSTS_MAX];
+
+	memset(children, 0, sizeof(children));
+	for (unsigned r = 0; r < workers; r++) {
+		assert_true(leaf[r] < kary.n_nodes);
+		children[leaf[r]]++;
+	}
+	for (unsigned i = 0; i < kary.n_nodes; i++) {
+		assert_true(nodes[i].host < n && hosts[nodes[i].host].rank < 0);
+		/* Up only, and the last is the root: no circles, and all are connected. */
+		assert_true(i + 1 == kary.n_nodes ? nodes[i].parent == i : nodes[i].parent > i);
+		if (nodes[i].parent != i)
+			children[nodes[i].parent]++;
+	}
+	for (unsigned i = 0; i < kary.n_nodes; i++)
+		assert_true(children[i] >= 2 && (children[i] <= k || i + 1 == kary.n_nodes));
+}
+
+static void test_large(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	uint64_t random = seed;
+	clock_t start;
+
+	(void)state;
+	for (unsigned i = 0; i < HOSTS_MAX; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "%u", i);
+		set(i, name, 80 + 10 * draw_below(&random, 3), 64, i < 4000 ? (int)i : -1,
+		    draw_below(&random, 1000));
+	}
+	for (unsigned k = 2; k <= 9; k++) {
+		assert_int_equal(plan(HOSTS_MAX, &limits, k, KARY_CHOOSE), TRIB_OK);
+		check_large(HOSTS_MAX, k, 4000);
+	}
+	start = clock();
+	assert_int_equal(plan(HOSTS_MAX, &limits, 0, KARY_CHOOSE), TRIB_OK);
+	printf("%u hosts: k = %u, %u aggregators, %.1f Gb/s, %.3f s\n", HOSTS_MAX, kary.k,
+	       kary.n_nodes, kary.rate_bps / 1e9, (double)(clock() - start) / CLOCKS_PER_SEC);
+	/* As alike as can be: each k has its nodes, and the fastest is taken. */
+	for (unsigned k = KARY_MIN; k <= KARY_MAX; k++) {
+		double best = kary.rate_bps;
+
+		assert_int_equal(plan(HOSTS_MAX, &limits, k, KARY_CHOOSE), TRIB_OK);
+		assert_true(kary.rate_bps <= best * (1 + 1e-9));
+		kary.rate_bps = best;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paper),      cmocka_unit_test(test_children),
+		cmocka_unit_test(test_candidates), cmocka_unit_test(test_worth),
+		cmocka_unit_test(test_refuses),    cmocka_unit_test(test_every_tree),
+		cmocka_unit_test(test_large),
+	};
+
+	if (getenv("TRIB_SEED"))
+		seed = strtoull(getenv("TRIB_SEED"), NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

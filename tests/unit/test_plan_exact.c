@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans against linear programs: over every tree of small clusters, and over
+ * what hosts take away in large ones. TRIB_SEED takes the seed. Skips where
+ * this build has no GLPK.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "cli/plan_exact.h"
+#include "plan/draw.h"
+#include "plan_trees.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HOSTS_MAX 256
+#define CLOSE 0.97
+
+static struct plan_host hosts[HOSTS_MAX];
+static char names[HOSTS_MAX][2][DRAW_NAME];
+static struct plan_verdict verdict;
+static uint64_t seed = 1;
+
+static bool is_short(void)
+{
+	return getenv("TRIB_TEST_SHORT") != NULL;
+}
+
+static void plan(unsigned n, const struct plan_limits *limits)
+{
+	size_t bytes = plan_work_bytes(n, limits);
+	void *work = malloc(bytes);
+
+	assert_non_null(work);
+	if (plan_stripes(hosts, n, limits, work, bytes, NULL, &verdict) != TRIB_OK)
+		fail_msg("%s", trib_last_error());
+	free(work);
+}
+
+#ifdef HAVE_GLPK
+#include <glpk.h>
+
+struct columns {
+	glp_prob *lp;
+	const struct plan_limits *limits;
+	unsigned n;
+};
+
+/* A tree is a column: what it costs each host's links and cores. */
+static void column_add(void *context, const struct plain_tree *tree)
+{
+	static plain_load load;
+	struct columns *columns = context;
+	int rows[3 * HOSTS_MAX + 1], used = 0, at = glp_add_cols(columns->lp, 1);
+	double values[3 * HOSTS_MAX + 1];
+
+	plain_cost(hosts, columns->n, columns->limits->multicast, tree, load);
+	for (unsigned i = 0; i < columns->n; i++)
+		for (unsigned j = 0; j < 3; j++)
+			if (load[i][j] > 0) {
+				rows[++used] = (int)(3 * i + j) + 1;
+				values[used] = load[i][j];
+			}
+	glp_set_col_bnds(columns->lp, at, GLP_LO, 0, 0);
+	glp_set_obj_coef(columns->lp, at, 1);
+	glp_set_mat_col(columns->lp, at, used, rows, values);
+}
+
+/* The best that all trees can do together. */
+static double all_trees(unsigned n, const struct plan_limits *limits)
+{
+	struct columns columns = { glp_create_prob(), limits, n };
+	double rate;
+
+	glp_term_out(GLP_OFF);
+	glp_set_obj_dir(columns.lp, GLP_MAX);
+	glp_add_rows(columns.lp, 3 * (int)n);
+	for (unsigned i = 0; i < n; i++) {
+		const double has[] = { hosts[i].in_bps, hosts[i].out_bps,
+			               hosts[i].idle_cores * limits->core_bps };
+
+		for (unsigned j = 0; j < 3; j++)
+			glp_set_row_bnds(columns.lp, (int)(3 * i + j) + 1, GLP_UP, 0, has[j] / 1e9);
+	}
+	plain_each(hosts, n, limits, column_add, &columns);
+	assert_int_equal(glp_simplex(columns.lp, NULL), 0);
+	rate = glp_get_obj_val(columns.lp) * 1e9;
+	glp_delete_prob(columns.lp);
+	return rate;
+}
+
+/* The program of hosts is not below that of trees, and not far above; plans are near. */
+static void test_every_tree(void **state)
+{
+	unsigned rounds = is_short() ? 12 : 120;
+	double worst = 1, widest = 1;
+	uint64_t random = seed;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+		unsigned n = 2 + i % 3;
+		double trees, exact;
+
+		draw_cluster(draw_next(&random), n, hosts, names);
+		limits.multicast = i & 1;
+		limits.trees = PLAN_TREES_MAX;
+		trees = all_trees(n, &limits);
+		assert_int_equal(exact_rate(hosts, n, &limits, &exact), TRIB_OK);
+		plan(n, &limits);
+		assert_true(exact >= trees * (1 - 1e-6));
+		assert_true(verdict.bound_bps >= exact * (1 - 1e-6));
+		assert_true(verdict.rate_bps <= trees * (1 + 1e-6));
+		worst = fmin(worst, verdict.rate_bps / trees);
+		widest = fmax(widest, exact / trees);
+	}
+	printf("%u clusters: plans have at least %.4f of the best of all trees; the program "
+	       "of hosts is at most %.4f of it\n",
+	       rounds, worst, widest);
+	assert_true(worst >= CLOSE);
+	assert_true(widest <= 1.03);
+}
+#else
+static void test_every_tree(void **state)
+{
+	(void)state;
+}
+#endif
+
+struct tally {
+	unsigned n, close;
+	double worst, sum;
+};
+
+static void tally_add(struct tally *tally, double ratio)
+{
+	tally->n++;
+	tally->close += ratio >= CLOSE;
+	tally->worst = fmin(tally->worst, ratio);
+	tally->sum += ratio;
+}
+
+static void tally_print(const struct tally *tally, const char *of)
+{
+	printf("%u clusters, of %s: mean %.4f, least %.4f, %u within 3 %%\n", tally->n, of,
+	       tally->sum / tally->n, tally->worst, tally->close);
+}
+
+/* Random clusters of 2 to 256 hosts: with as many trees as they like, and with 16. */
+static void test_random(void **state)
+{
+	unsigned rounds = is_short() ? 20 : 250;
+	struct tally any = { .worst = 1 }, few = { .worst = 1 };
+	uint64_t random = seed;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+		unsigned n = 2 + draw_below(&random, HOSTS_MAX - 1);
+		double exact;
+
+		draw_cluster(draw_next(&random), n, hosts, names);
+		limits.multicast = i & 1;
+		assert_int_equal(exact_rate(hosts, n, &limits, &exact), TRIB_OK);
+		plan(n, &limits);
+		assert_true(verdict.rate_bps <= exact * (1 + 1e-6));
+		assert_true(verdict.bound_bps >= exact * (1 - 1e-6));
+		tally_add(&few, verdict.rate_bps / fmin(exact, verdict.within_bps));
+		limits.trees = PLAN_TREES_MAX;
+		plan(n, &limits);
+		assert_true(verdict.rate_bps <= exact * (1 + 1e-6));
+		tally_add(&any, verdict.rate_bps / exact);
+	}
+	tally_print(&any, "the optimum, with up to 256 trees");
+	tally_print(&few, "what 16 trees could do at best, with 16");
+	assert_int_equal(any.close, any.n);
+	/* Against a bound that nobody may be able to reach: not all, and none far off. */
+	assert_true(few.close >= few.n * 0.95);
+	assert_true(few.worst >= 0.92);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_tree),
+		cmocka_unit_test(test_random),
+	};
+
+	if (!exact_available()) {
+		puts("skipped: this build has no GLPK (Debian: libglpk-dev)");
+		return 77;
+	}
+	if (getenv("TRIB_SEED"))
+		seed = strtoull(getenv("TRIB_SEED"), NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rates of an aggregator's children: known cases, and what has to hold for
+ * any. TRIB_SEED takes the seed of the random ones.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/draw.h"
+#include "plan/rates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHILDREN_MAX 64
+#define SLACK 1e-9
+
+static uint64_t seed = 1;
+
+static void near_to(double is, double should)
+{
+	if (!(fabs(is - should) <= 1e-9 * (1 + fabs(should))))
+		fail_msg("%.12g is not %.12g", is, should);
+}
+
+static void test_known(void **state)
+{
+	struct rate_child children[4] = { { .max = 10, .active = true },
+		                          { .max = 10, .active = true },
+		                          { .max = 2, .active = true },
+		                          { .max = 10, .active = true } };
+	double rates[4];
+
+	(void)state;
+	/* One wants less than its share; the others part the rest. */
+	near_to(rates_share(10, 100, children, 4, rates), 2);
+	near_to(rates[2], 2);
+	near_to(rates[0], 8.0 / 3);
+	near_to(rates[3], 8.0 / 3);
+	/* It has ended: what it had is for the others. */
+	children[2].active = false;
+	near_to(rates_share(10, 100, children, 4, rates), 10.0 / 3);
+	near_to(rates[2], 0);
+	near_to(rates[0], 10.0 / 3);
+	/* The sum cannot leave any faster, so nobody need send faster. */
+	children[2].active = true;
+	near_to(rates_share(10, 1, children, 4, rates), 1);
+	for (unsigned i = 0; i < 4; i++)
+		near_to(rates[i], 1);
+	/* One is still computing: no sum leaves, and others may run ahead. */
+	children[1].active = false;
+	near_to(rates_share(10, 1, children, 4, rates), 1);
+	near_to(rates[0], 4);
+	/* A tree with three quarters of the fragments, one with a quarter. */
+	children[0].weight = 3;
+	near_to(rates_share(8, 100, children, 1, rates), 8);
+	children[1] = (struct rate_child){ .max = 10, .active = true, .weight = 1 };
+	rates_share(8, 100, children, 2, rates);
+	near_to(rates[0], 6);
+	near_to(rates[1], 2);
+	near_to(rates_share(8, 100, children, 0, rates), 0);
+}
+
+static void test_loss(void **state)
+{
+	struct rate_child child = { .max = 10, .active = true, .loss = 0.01 };
+	double rate;
+
+	(void)state;
+	near_to(rates_after_loss(10, 0), 10);
+	near_to(rates_after_loss(10, 0.01), 10); /* over 1 %, not at it */
+	near_to(rates_after_loss(10, 0.02), 9.8);
+	near_to(rates_after_loss(10, 1), 0);
+	near_to(rates_after_loss(10, 7), 0);
+	near_to(rates_after_loss(10, NAN), 10);
+	rates_share(100, 100, &child, 1, &rate);
+	near_to(rate, 10);
+	child.loss = 0.5;
+	rates_share(100, 100, &child, 1, &rate);
+	near_to(rate, 5);
+}
+
+/* The newest notice wins, also where numbers begin anew. */
+static void test_newest_wins(void **state)
+{
+	(void)state;
+	assert_true(rates_is_newer(1, 0));
+	assert_false(rates_is_newer(1, 1));
+	assert_false(rates_is_newer(1, 2));
+	assert_true(rates_is_newer(0, UINT32_MAX));
+	assert_true(rates_is_newer(5, UINT32_MAX - 5));
+	assert_false(rates_is_newer(UINT32_MAX - 5, 5));
+}
+
+/* ---- any children ---- */
+
+struct scene {
+	bool all_active, has_weights;
+	double in, out;
+	unsigned n;
+	struct rate_child children[CHILDREN_MAX];
+	double rates[CHILDREN_MAX];
+};
+
+static double draw_share(uint64_t *random)
+{
+	return draw_below(random, 1000001) / 1e6;
+}
+
+static void draw_scene(uint64_t *random, struct scene *scene)
+{
+	bool wake_all = draw_below(random, 2); /* so that what leaves is a limit */
+
+	scene->all_active = true;
+	scene->has_weights = draw_below(random, 2);
+	scene->in = 1e9 * draw_share(random) * (1 + draw_below(random, 20));
+	scene->out = 1e9 * draw_share(random) * (1 + draw_below(random, 20));
+	scene->n = 1 + draw_below(random, CHILDREN_MAX);
+	for (unsigned i = 0; i < scene->n; i++) {
+		scene->children[i] = (struct rate_child){
+			.max = draw_below(random, 8) ? 1e9 * draw_share(random) : 0,
+			.active = draw_below(random, 4) || wake_all,
+			.loss = draw_below(random, 4) ? 0 : 0.2 * draw_share(random),
+			.weight = scene->has_weights ? draw_share(random) : 0,
+		};
+		scene->all_active = scene->all_active && scene->children[i].active;
+	}
+}
+
+static double weight_of(const struct rate_child *child)
+{
+	return child->weight > 0 ? child->weight : 1;
+}
+
+/* What a child could use at most. */
+static double most_of(const struct scene *scene, unsigned i)
+{
+	double most = rates_after_loss(scene->children[i].max, scene->children[i].loss);
+
+	return scene->all_active ? fmin(most, scene->out) : most;
+}
+
+static void check_scene(struct scene *scene)
+{
+	double sum = 0, level = 0, slack = SLACK * (scene->in + 1);
+	double leaves = rates_share(scene->in, scene->out, scene->children, scene->n, scene->rates);
+	bool all_at_most = true;
+
+	for (unsigned i = 0; i < scene->n; i++) {
+		const struct rate_child *child = &scene->children[i];
+
+		assert_true(scene->rates[i] >= 0);
+		assert_true(child->active || scene->rates[i] == 0);
+		if (!child->active)
+			continue;
+		assert_true(scene->rates[i] <= most_of(scene, i) + slack);
+		assert_true(leaves <= scene->rates[i] + slack);
+		sum += scene->rates[i];
+		level = fmax(level, scene->rates[i] / weight_of(child));
+		all_at_most = all_at_most && scene->rates[i] >= most_of(scene, i) - slack;
+	}
+	assert_true(leaves <= scene->out + slack);
+	/* Never over the link, and never less while somebody could use it. */
+	assert_true(sum <= scene->in + slack);
+	assert_true(all_at_most || sum >= scene->in - slack);
+	/* Who has less than he could use has no less than anybody, by weight. */
+	for (unsigned i = 0; i < scene->n; i++)
+		if (scene->children[i].active && scene->rates[i] < most_of(scene, i) - slack)
+			assert_true(scene->rates[i] / weight_of(&scene->children[i]) >=
+			            level * (1 - 1e-6));
+}
+
+static void none_is_less(const struct scene *before, const struct scene *after, int but)
+{
+	for (unsigned i = 0; i < before->n; i++)
+		if ((int)i != but)
+			assert_true(after->rates[i] >= before->rates[i] - SLACK * (after->in + 1));
+}
+
+static void test_any(void **state)
+{
+	unsigned rounds = getenv("TRIB_TEST_SHORT") ? 2000 : 20000;
+	uint64_t random = seed;
+	static struct scene scene, wider, fewer;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (unsigned round = 0; round < rounds; round++) {
+		unsigned who;
+
+		draw_scene(&random, &scene);
+		check_scene(&scene);
+		/* A wider link takes from nobody. */
+		wider = scene;
+		wider.in *= 1 + draw_share(&random);
+		check_scene(&wider);
+		none_is_less(&scene, &wider, -1);
+		/* Who ends leaves what he had to others. Only where all were active, what leaves
+		   was a limit, and those of more weight may take more without it. */
+		if (scene.all_active && scene.has_weights)
+			continue;
+		fewer = scene;
+		who = draw_below(&random, scene.n);
+		fewer.children[who].active = fewer.all_active = false;
+		check_scene(&fewer);
+		none_is_less(&scene, &fewer, (int)who);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_newest_wins),
+		cmocka_unit_test(test_any),
+	};
+
+	if (getenv("TRIB_SEED"))
+		seed = strtoull(getenv("TRIB_SEED"), NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Workers come, leave and die at epochs' borders, and aggregators with them:
+ * every sum is that of those who are in.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "desk.h"
+
+#include <string.h>
+
+#define AT_ONCE 3u
+#define ELEMENTS 20000
+
+struct job {
+	struct desk desk;
+	unsigned epochs;
+};
+
+/* A worker of the epochs born to born + AT_ONCE - 1; the first ones of epoch 0 leave earlier. */
+struct worker {
+	struct job *job;
+	unsigned number;
+	pthread_t thread;
+};
+
+static trib_options options_of(struct job *job)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+
+	options.controller = job->desk.address;
+	options.timeout_s = 20;
+	return options;
+}
+
+/* Of the workers `first` to first + n - 1, each with another value. */
+static void check_sum(trib_comm *comm, unsigned number, unsigned first, unsigned n)
+{
+	uint64_t *vector = malloc(ELEMENTS * 8), expect = 0;
+
+	demand(vector);
+	demand(trib_size(comm) == (int)n);
+	for (unsigned i = first; i < first + n; i++)
+		expect += mix(i);
+	for (unsigned k = 0; k < 3; k++) {
+		for (size_t i = 0; i < ELEMENTS; i++)
+			vector[i] = mix(number) + i;
+		demand(trib_allreduce(comm, TRIB_IN_PLACE, vector, ELEMENTS, TRIB_U64, TRIB_SUM) ==
+		       TRIB_OK);
+		for (size_t i = 0; i < ELEMENTS; i++)
+			demand(vector[i] == expect + n * i);
+	}
+	free(vector);
+}
+
+static void *worker_main(void *argument)
+{
+	struct worker *worker = argument;
+	struct job *job = worker->job;
+	unsigned born = worker->number < AT_ONCE ? 0 : worker->number - AT_ONCE + 1;
+	trib_options options = options_of(job);
+	trib_comm *comm;
+
+	if (worker->number < AT_ONCE) {
+		options.has_rank = 1;
+		options.rank = (int)worker->number;
+		options.size = AT_ONCE;
+	}
+	demand(trib_init(&comm, &options) == TRIB_OK);
+	/* Worker w is in epochs w - 2 to w: it comes when w - 3 leaves. */
+	for (unsigned epoch = born; epoch < job->epochs; epoch++) {
+		check_sum(comm, worker->number, epoch, AT_ONCE);
+		if (epoch == worker->number)
+			break;
+		/* The next one is there before the border, or it would come an epoch later. */
+		for (unsigned i = 0; epoch + 1 < job->epochs && !desk_waiting(&job->desk); i++) {
+			demand(i < 2000);
+			nap_ms(5);
+		}
+		if (epoch + 1 < job->epochs)
+			demand(trib_regroup(&comm) == TRIB_OK);
+	}
+	demand(trib_finalize(comm) == TRIB_OK);
+	free(worker);
+	return NULL;
+}
+
+static pthread_t worker_start(struct job *job, unsigned number)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+	pthread_t thread;
+
+	demand(worker);
+	worker->job = job;
+	worker->number = number;
+	demand(pthread_create(&thread, NULL, worker_main, worker) == 0);
+	return thread;
+}
+
+/* At each border one leaves and another one comes. */
+static void test_one_comes_one_leaves(void **state)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	pthread_t threads[64];
+
+	(void)state;
+	demand(job);
+	job->epochs = cluster_is_short() ? 6 : 20;
+	desk_start(&job->desk, 3, 2);
+	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++) {
+		threads[i] = worker_start(job, i);
+		/* Not earlier than the epoch before its own, or it would come too early. */
+		for (unsigned k = 0; i >= AT_ONCE - 1 && i + 1 < job->epochs + AT_ONCE - 1 &&
+		                     desk_generation(&job->desk) < i - AT_ONCE + 2;
+		     k++) {
+			demand(k < 4000);
+			nap_ms(5);
+		}
+	}
+	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++)
+		demand(pthread_join(threads[i], NULL) == 0);
+	assert_int_equal(desk_generation(&job->desk), job->epochs);
+	desk_stop(&job->desk);
+	free(job);
+}
+
+/* Rank 1 is gone without a word: the others get an error, and go on as two. */
+static void death_body(struct rank *rank)
+{
+	struct job *job = rank->job;
+	trib_status status;
+	uint32_t one = 1;
+
+	(void)job;
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
+	if (rank->rank == 1) {
+		/* It leaves the collective to the others, which is as good as dead for them. */
+		demand(trib_finalize(rank->comm) == TRIB_OK);
+		rank->comm = NULL;
+		return;
+	}
+	status = trib_allreduce(rank->comm, TRIB_IN_PLACE, &one, 1, TRIB_U32, TRIB_SUM);
+	demand(status == TRIB_ERR_PEER && error_has("rank 1"));
+	demand(trib_regroup(&rank->comm) == TRIB_OK);
+	demand(trib_size(rank->comm) == 2 && trib_rank(rank->comm) == rank->rank / 2);
+	one = 1;
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, &one, 1, TRIB_U32, TRIB_SUM) == TRIB_OK);
+	demand(one == 2);
+}
+
+static void test_goes_on_without(void **state)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+	trib_options options;
+
+	(void)state;
+	demand(job);
+	desk_start(&job->desk, 2, 2);
+	options = options_of(job);
+	cluster_run(&nowhere, 3, &options, death_body, job);
+	desk_stop(&job->desk);
+	free(job);
+}
+
+/* Sub-communicators have trees and keys of their own, in each epoch others. */
+static void split_body(struct rank *rank)
+{
+	for (unsigned epoch = 0; epoch < 3; epoch++) {
+		trib_comm *sub = NULL;
+		uint32_t one = 1;
+
+		demand(trib_split(rank->comm, rank->rank % 2, 0, &sub) == TRIB_OK);
+		demand(trib_allreduce(sub, TRIB_IN_PLACE, &one, 1, TRIB_U32, TRIB_SUM) == TRIB_OK);
+		demand(one == 2);
+		demand(trib_regroup(&sub) == TRIB_ERR_ARGUMENT);
+		demand(trib_finalize(sub) == TRIB_OK);
+		demand(trib_regroup(&rank->comm) == TRIB_OK);
+		check_sum(rank->comm, (unsigned)rank->rank, 0, 4);
+	}
+}
+
+static void test_split(void **state)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+	trib_options options;
+
+	(void)state;
+	demand(job);
+	desk_start(&job->desk, 2, 2);
+	options = options_of(job);
+	cluster_run(&nowhere, 4, &options, split_body, job);
+	desk_stop(&job->desk);
+	free(job);
+}
+
+static void alone_body(struct rank *rank)
+{
+	demand(trib_regroup(&rank->comm) == TRIB_ERR_CONFIG && error_has("TRIB_CONTROLLER"));
+	demand(rank->comm);
+}
+
+static void test_needs_controller(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run(&cluster, 2, NULL, alone_body, NULL);
+	cluster_stop(&cluster);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_comes_one_leaves),
+		cmocka_unit_test(test_goes_on_without),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_needs_controller),
+	};
+
+	cluster_environment();
+	setenv("TRIB_MTU", "1500", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
