@@ -100,4 +100,6 @@ down
 # --- who is dead
 TRIB_PLANE=tcp bash "$(dirname "$0")/test_death.sh" "$trib" >"$work/death" 2>&1
 check "test_death.sh on the TCP plane" test $? = 0 || grep -v '^ok' "$work/death"
+TRIB_PLANE=tcp bash "$(dirname "$0")/test_tree.sh" "$trib" >"$work/tree" 2>&1
+check "test_tree.sh on the TCP plane" test $? = 0 || grep -v '^ok' "$work/tree"
 done_checking

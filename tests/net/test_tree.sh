@@ -10,12 +10,14 @@ name=tt$$
 declare -A tribds=()
 pids=()
 
-# tribd_on HOST...: an aggregator on each; its output goes to $work/tribd.HOST.
+# tribd_on HOST...: an aggregator on each, with $tribd_options; its output goes to $work/tribd.HOST.
 tribd_on() {
 	local host
 	for host; do
 		: >"$work/tribd.$host"
-		"$trib" net exec --name "$cluster" "$host" -- "$tribd" --listen "$(address "$host"):7700" >"$work/tribd.$host" 2>&1 &
+		# shellcheck disable=SC2086  # options, if any
+		"$trib" net exec --name "$cluster" "$host" -- "$tribd" ${tribd_options:-} \
+			--listen "$(address "$host"):7700" >"$work/tribd.$host" 2>&1 &
 		tribds[$host]=$!
 	done
 	for host; do
@@ -170,6 +172,19 @@ begin "a leaf hangs"
 kill -STOP "${tribds[s4]}"
 errors "a leaf hangs" "0 1 2 3 4 5" "aggregator|timeout" "aggregator at $(at_host s4)|rank.* 1"
 kill -CONT "${tribds[s4]}"
+finish_all
+
+# --- rates: three children and a parent share each leaf's link
+tribd_options='--link 200mbit' tribd_on s1 s2 s3 s4
+workers "$two" "0 1 2 3 4 5" "${endless[@]}"
+wait_for 20 all_marked
+rates() { on s2 -- "$trib" top --once --json --aggregator "$(at_host s2)" | grep -o '"rate":[0-9]*' | cut -d: -f2; }
+some_rates() { [ "$(rates | wc -l)" = 3 ]; }
+if [ "${TRIB_PLANE:-udp}" = udp ]; then
+	check "each of three children has a rate" wait_for 10 some_rates
+	check "... of a quarter of the link, or less: $(rates | tr '\n' ' ')" \
+		test "$(rates | sort -n | tail -n 1)" -le 50000000
+fi
 finish_all
 
 # --- ranks call different things, in different subtrees

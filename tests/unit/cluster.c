@@ -53,6 +53,7 @@ static struct aggregator *start_one(unsigned threads, uint64_t pool_bytes, char 
 		.plane = getenv("TRIB_PLANE"),
 		.cookie = CLUSTER_COOKIE,
 		.threads = threads,
+		.link_bps = getenv("TRIB_TEST_TREE") ? 100000000000 : 0, /* rates are agreed on */
 		.pool_bytes = pool_bytes,
 		.socket = { .offload = true, .receive_bytes = 8 << 20, .send_bytes = 1 << 20 },
 	};

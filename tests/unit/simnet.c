@@ -179,8 +179,8 @@ struct sim *sim_new(const struct sim_options *options)
 
 void sim_free(struct sim *sim)
 {
-	while (sim->n)
-		free(heap_pop(sim).data);
+	for (size_t i = 0; i < sim->n; i++)
+		free(sim->heap[i].data);
 	for (unsigned w = 0; w < sim->options.workers; w++)
 		stream_clear(&sim->streams[w]);
 	for (unsigned n = 0; n < sim->options.nodes; n++) {

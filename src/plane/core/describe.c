@@ -172,11 +172,12 @@ static const struct comm *comm_of_page(const struct aggregator *aggregator, unsi
 	return NULL;
 }
 
-static void put_children(struct text *text, const struct comm *comm, const struct lane *lane,
-                         unsigned first)
+static void put_children(struct text *text, struct aggregator *aggregator, const struct comm *comm,
+                         const struct lane *lane, unsigned first)
 {
 	const char *comma = "";
 	unsigned n = 0;
+	double rate;
 	char ranks[40];
 
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
@@ -196,8 +197,9 @@ static void put_children(struct text *text, const struct comm *comm, const struc
 		if (comm->children[i].join.height)
 			put(text, ",\"covers\":\"%s\"",
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));
-		if (lane->rates.given[i] > 0)
-			put(text, ",\"rate\":%.0f", lane->rates.given[i]);
+		rate = rates_given(aggregator, lane, i);
+		if (rate > 0)
+			put(text, ",\"rate\":%.0f", rate);
 		put(text, "}");
 		comma = ",";
 	}
@@ -273,7 +275,7 @@ int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_
 	if (comm)
 		put_comm(&text, comm, first);
 	if (lane && lane->comm == comm)
-		put_children(&text, comm, lane, first);
+		put_children(&text, aggregator, comm, lane, first);
 	put(&text, "}");
 	return (int)text.used;
 }

@@ -61,7 +61,8 @@ struct child {
 struct parent {
 	struct udp_address address; /* of its lane 0 */
 	uint8_t child;              /* our index there */
-	bool asking, joined, echoed;
+	bool asking, joined;
+	_Atomic bool echoed; /* our good-bye */
 	uint64_t nonce, asked_at, heard_at, present;
 	unsigned asks;
 	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
@@ -89,19 +90,19 @@ struct comm {
 	uint64_t present;       /* children that have joined: each has the lowest of its ranks */
 	_Atomic uint64_t gone;  /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
-	bool has_parent;
 	struct parent parent;
-	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
-	struct udp_address group;    /* lane 0's; lane l's port is l higher */
-	bool running;                /* all ranks are in, and the parent agrees */
+	struct udp_address group;          /* lane 0's; lane l's port is l higher */
 	uint64_t rival_nonce, rival_since; /* who asks for a rank that is taken, and since when */
-	bool retired;                      /* over; freed when no lane holds it any more */
 	uint64_t created_at, failed_at, pool_bytes;
+	bool has_parent;
+	bool running; /* all ranks are in, and the parent agrees */
+	bool retired; /* over; freed when no lane holds it any more */
 	_Atomic bool failed;
-	struct wire_abort abort; /* written before `failed` is set */
-	_Atomic unsigned users;  /* lanes that hold it */
-	uint32_t kernel_lanes;   /* those that the kernel sums, as bits; with the lock of watch.c */
-	char kernel_why[256];    /* the others: why not */
+	struct wire_abort abort;     /* written before `failed` is set */
+	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
+	_Atomic unsigned users;      /* lanes that hold it */
+	uint32_t kernel_lanes; /* those that the kernel sums, as bits; with the lock of watch.c */
+	char kernel_why[256];  /* the others: why not */
 };
 
 struct result_entry {
@@ -122,12 +123,15 @@ struct lane_rates {
 	struct lane_rates *next;
 	uint64_t members;
 	bool listed, has_parent;
+	/* Written by the lane's thread, with the lock, as others look at it: */
 	bool works;   /* packets come, or are about to */
 	double above; /* what the parent gives; 0: no limit */
-	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX], given[WIRE_CHILDREN_MAX];
-	double slowest;
+	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX];
+	/* With the lock: */
+	double given[WIRE_CHILDREN_MAX];
 	/* The lane's thread alone: */
-	uint32_t above_serial, told;
+	uint32_t above_serial, told, copied;
+	double copy[WIRE_CHILDREN_MAX]; /* of given[], as of serial `copied` */
 	uint64_t period_at, seen_at;
 	uint32_t packets[WIRE_CHILDREN_MAX], again[WIRE_CHILDREN_MAX];
 };
@@ -136,10 +140,11 @@ struct lane_rates {
 
 struct rates {
 	pthread_mutex_t lock;
-	double capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
-	bool looked;     /* at the interface, for it */
+	_Atomic double
+		capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
+	bool looked;      /* at the interface, for it */
 	struct lane_rates *lanes;
-	uint32_t serial;
+	_Atomic uint32_t serial;
 	struct rate_child children[RATES_CHILDREN_MAX];
 	double given[RATES_CHILDREN_MAX];
 };
@@ -341,6 +346,8 @@ void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
 void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
                 struct wire_status *status);
 void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status);
+/* What the child was given, in bits a second; 0: no limit. */
+double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child);
 /* What to ask the parent for, as in a REPORT. */
 uint32_t rates_want(const struct thread *thread, const struct lane *lane);
 void rates_tick(struct thread *thread, struct lane *lane);

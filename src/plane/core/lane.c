@@ -98,7 +98,6 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
-	rates_open(aggregator, lane);
 	if (lane->xdp) {
 		xdp_slot_start(lane->xdp);
 		lane->in_kernel = true;

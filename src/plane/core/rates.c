@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USED 0.94            /* of a link: frames have headers, and reports want through */
+#define USED 0.96            /* of a link: frames have headers, and reports want through */
 #define UNIT 1024.0          /* of rates on the wire, bit/s */
 #define PERIOD_NS 100000000u /* over which losses are counted */
 #define IDLE_NS 300000000u   /* a lane without packets for so long is at rest */
@@ -80,12 +80,10 @@ static void share(struct rates *rates)
 	for (struct lane_rates *lane = rates->lanes; lane; lane = lane->next) {
 		if (!lane->works || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
-		lane->slowest = INFINITY;
 		for (uint64_t left = lane->members; left; left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
 			lane->given[child] = rates->given[at++] * lane->factor[child];
-			lane->slowest = fmin(lane->slowest, lane->given[child]);
 		}
 		at += lane->has_parent;
 	}
@@ -106,7 +104,7 @@ void rates_open(struct aggregator *aggregator, struct lane *lane)
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++)
 		own->factor[child] = 1;
 	pthread_mutex_lock(&rates->lock);
-	if (!rates->capacity && !rates->looked) {
+	if (!(rates->capacity > 0) && !rates->looked) {
 		rates->looked = true;
 		if (udp_route(&comm->children[__builtin_ctzll(comm->present)].address, &local,
 		              interface, sizeof(interface)) == TRIB_OK)
@@ -115,7 +113,7 @@ void rates_open(struct aggregator *aggregator, struct lane *lane)
 	own->next = rates->lanes;
 	rates->lanes = own;
 	own->listed = true;
-	if (rates->capacity)
+	if (rates->capacity > 0)
 		share(rates);
 	pthread_mutex_unlock(&rates->lock);
 }
@@ -132,7 +130,7 @@ void rates_close(struct aggregator *aggregator, struct lane *lane)
 			*at = lane->rates.next;
 			break;
 		}
-	if (rates->capacity)
+	if (rates->capacity > 0)
 		share(rates);
 	pthread_mutex_unlock(&rates->lock);
 }
@@ -147,12 +145,18 @@ void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
 {
 	struct rates *rates = &thread->aggregator->rates;
 
-	if (!rates->capacity && !lane->rates.above)
+	struct lane_rates *own = &lane->rates;
+
+	if (!(rates->capacity > 0) && !(own->above > 0))
 		return;
-	pthread_mutex_lock(&rates->lock);
-	status->rate = on_wire(rates->capacity ? lane->rates.given[child] : lane->rates.above);
-	status->serial = rates->serial;
-	pthread_mutex_unlock(&rates->lock);
+	if (own->copied != rates->serial) { /* not with every packet */
+		pthread_mutex_lock(&rates->lock);
+		own->copied = rates->serial;
+		memcpy(own->copy, own->given, sizeof(own->copy));
+		pthread_mutex_unlock(&rates->lock);
+	}
+	status->rate = on_wire(rates->capacity > 0 ? own->copy[child] : own->above);
+	status->serial = own->copied;
 }
 
 /* To every child of the lane: its rate, at once. */
@@ -173,21 +177,23 @@ static void tell(struct thread *thread, struct lane *lane)
 	}
 }
 
+/* With the lock held, which is given back: something has changed. */
 static void update(struct thread *thread, struct lane *lane)
 {
 	struct rates *rates = &thread->aggregator->rates;
 
-	pthread_mutex_lock(&rates->lock);
-	share(rates);
+	if (rates->capacity > 0)
+		share(rates);
 	pthread_mutex_unlock(&rates->lock);
-	tell(thread, lane);
+	if (rates->capacity > 0 || lane->rates.above > 0)
+		tell(thread, lane);
 }
 
 void rates_wake(struct thread *thread, struct lane *lane)
 {
+	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	lane->rates.works = true;
-	if (thread->aggregator->rates.capacity)
-		update(thread, lane);
+	update(thread, lane);
 }
 
 void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
@@ -198,13 +204,14 @@ void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
 
 	if (report->bits)
 		own->seen_at = thread->now;
-	if (!thread->aggregator->rates.capacity)
+	if (!(thread->aggregator->rates.capacity > 0))
 		return;
 	if (report->bits && !own->works)
 		rates_wake(thread, lane);
 	/* Small changes are not worth everybody's attention. */
 	if (fabs(want - own->want[child]) <= 0.05 * own->want[child])
 		return;
+	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->want[child] = want;
 	update(thread, lane);
 }
@@ -216,17 +223,29 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
 		return;
 	own->above_serial = status->serial;
+	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
+		return;
+	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->above = status->rate * UNIT;
-	if (thread->aggregator->rates.capacity)
-		update(thread, lane);
-	else
-		tell(thread, lane);
+	if (!(thread->aggregator->rates.capacity > 0))
+		thread->aggregator->rates.serial++;
+	update(thread, lane);
+}
+
+double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child)
+{
+	double given;
+
+	pthread_mutex_lock(&aggregator->rates.lock);
+	given = aggregator->rates.capacity > 0 ? lane->rates.given[child] : lane->rates.above;
+	pthread_mutex_unlock(&aggregator->rates.lock);
+	return given;
 }
 
 uint32_t rates_want(const struct thread *thread, const struct lane *lane)
 {
 	const struct lane_rates *own = &lane->rates;
-	double most = thread->aggregator->rates.capacity ? 0 : INFINITY;
+	double capacity = thread->aggregator->rates.capacity;
 	double slowest = INFINITY;
 
 	/* What this one could pass on, were the parent no bound. */
@@ -235,51 +254,50 @@ uint32_t rates_want(const struct thread *thread, const struct lane *lane)
 
 		slowest = want > 0 ? fmin(slowest, want) : slowest;
 	}
-	if (!most)
-		most = thread->aggregator->rates.capacity * USED /
-		       (__builtin_popcountll(own->members) + 1);
-	return on_wire(fmin(most, slowest));
+	if (capacity > 0)
+		slowest = fmin(slowest, capacity * USED / (__builtin_popcountll(own->members) + 1));
+	return on_wire(slowest);
 }
 
 /* Who lost much in the last period slows down; who lost nothing grows back to its share. */
-static bool judge_losses(struct lane_rates *own)
+static double judge_losses(struct lane_rates *own, unsigned child)
 {
-	bool changed = false;
+	bool enough = own->packets[child] >= ENOUGH;
+	double loss = enough ? (double)own->again[child] / own->packets[child] : 0;
+	double factor = rates_after_loss(own->factor[child], loss);
 
-	for (uint64_t left = own->members; left; left &= left - 1) {
-		unsigned child = (unsigned)__builtin_ctzll(left);
-		double loss = own->packets[child] >= ENOUGH
-		                      ? (double)own->again[child] / own->packets[child]
-		                      : 0;
-		double factor = rates_after_loss(own->factor[child], loss);
-
-		if (own->packets[child] >= ENOUGH && factor == own->factor[child])
-			factor = fmin(factor * GROWTH, 1);
-		factor = fmax(factor, LEAST);
-		changed |= fabs(factor - own->factor[child]) > 0.01;
-		own->factor[child] = factor;
-		own->packets[child] = own->again[child] = 0;
-	}
-	return changed;
+	own->packets[child] = own->again[child] = 0;
+	if (enough && factor == own->factor[child])
+		factor = fmin(factor * GROWTH, 1);
+	return fmax(factor, LEAST);
 }
 
 void rates_tick(struct thread *thread, struct lane *lane)
 {
+	struct rates *rates = &thread->aggregator->rates;
 	struct lane_rates *own = &lane->rates;
-	bool changed = false;
+	bool rests = own->works && thread->now > own->seen_at + IDLE_NS, changed = rests;
 
-	if (!thread->aggregator->rates.capacity)
+	if (!(rates->capacity > 0))
 		return;
-	if (thread->now > own->period_at + PERIOD_NS) {
-		own->period_at = thread->now;
-		changed = judge_losses(own);
-	}
-	if (own->works && thread->now > own->seen_at + IDLE_NS) {
+	pthread_mutex_lock(&rates->lock);
+	if (rests)
 		own->works = false;
-		changed = true;
+	for (uint64_t left = own->members; left && thread->now > own->period_at + PERIOD_NS;
+	     left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+		double factor = judge_losses(own, child);
+
+		changed |= fabs(factor - own->factor[child]) > 0.01;
+		own->factor[child] = factor;
 	}
-	if (changed)
+	if (thread->now > own->period_at + PERIOD_NS)
+		own->period_at = thread->now;
+	if (changed) {
 		update(thread, lane);
-	else if (own->works && own->told != thread->aggregator->rates.serial)
+		return;
+	}
+	pthread_mutex_unlock(&rates->lock);
+	if (own->works && own->told != rates->serial)
 		tell(thread, lane); /* another lane has changed what is left for this one */
 }

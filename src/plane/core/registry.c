@@ -200,8 +200,10 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 		}
 	}
 	atomic_store(&comm->users, comm->lanes);
-	for (unsigned i = 0; i < comm->lanes; i++)
+	for (unsigned i = 0; i < comm->lanes; i++) {
+		rates_open(aggregator, lanes[i]);
 		thread_post(&aggregator->threads[i], comm->id, lanes[i]);
+	}
 	comm->running = true;
 	aggregator->pools += (uint64_t)comm->cells * comm->lanes * step;
 	log_info(
