@@ -30,8 +30,8 @@ measure() {
 main() {
 	local stripes="--hosts 4 --link 500mbit --sizes 16M,64M --iterations 5"
 	local on_workers='hosts=h1(0-3);h2(0-3);h3(0-3);h4(0-3)'
-	# XAgg's Fig. 12 at a 500th of its rates and a tenth of its models.
-	local xagg="--hosts 7 --servers 3 --link 200mbit --link h1=80mbit --link h2=80mbit --link h3=80mbit \
+	# XAgg's Fig. 12 at a 400th of its rates and a tenth of its models.
+	local xagg="--hosts 7 --servers 3 --link 250mbit --link h1=100mbit --link h2=100mbit --link h3=100mbit \
 		--no-offload --late h1=0.025 --late h2=0.025 --late h3=0.025 \
 		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 2 --warmup 1 --repeats 3"
 	local four="--hosts 4 --link 1gbit" unlike="--hosts 4 --link 1gbit --link h2=500mbit --late h3=0.27"
@@ -67,7 +67,7 @@ main() {
 		measure stripes-none-wire $stripes --servers 1 --no-offload --trees "$on_workers" --against ring
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
 		measure xagg $xagg --trees planned --trees 'tree=s3(s1(0-2),s2(3-5),6)' \
-			--against tributary@tree,trib-xdp@tree,trib-tcp@tree,openmpi,ps,ring
+			--against tributary@tree,trib-xdp@tree,trib-tcp@tree,tcp-agg@tree,openmpi,ps,ring
 		bench planes-throughput plane throughput --repeats 5
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
 		bench planes-gro plane throughput --gro

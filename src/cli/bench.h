@@ -138,7 +138,7 @@ extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants
 /* Measures; what a peer fails at is noted in its row. */
 trib_status bench_allreduce(struct bench_report *report);
 
-/* "16M", "1000": the shortest exact form. */
+/* "16M", "2.5e6", "1000": the shortest exact form. */
 const char *bench_bytes_text(uint64_t bytes, char out[24]);
 void bench_name_text(const struct bench_result *result, char *out, size_t room);
 

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH 960
+#define WIDTH 1000
 #define HEIGHT 540
 #define LEFT 76
 #define RIGHT 750 /* labels stand to the right of it */
 #define TOP 92
 #define BOTTOM 476
 #define LABEL_GAP 19
+#define SIZE_GAP 50 /* nearer ones share a label */
 
 /* Okabe and Ito's, which colour-blind readers can tell apart; black is for the axes. */
 static const char *const colours[BENCH_SYSTEMS_MAX] = {
@@ -99,12 +100,16 @@ static void frame_draw(const struct plot *plot)
 		        LEFT, RIGHT, y_of(plot, g), y_of(plot, g), g > 0 ? "#e4e4e4" : "#222",
 		        LEFT - 10, y_of(plot, g) + 5, round(g * 1e6) / 1e6);
 	}
-	for (unsigned s = 0; s < o->n_sizes; s++)
+	for (unsigned s = 0; s < o->n_sizes; s++) {
+		double x = x_of(plot, o->sizes[s]);
+		bool crowded = s && fabs(x - x_of(plot, o->sizes[s - 1])) < SIZE_GAP;
+
 		fprintf(out,
 		        "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\"/>\n"
 		        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-		        x_of(plot, o->sizes[s]), x_of(plot, o->sizes[s]), BOTTOM, BOTTOM + 6,
-		        x_of(plot, o->sizes[s]), BOTTOM + 24, bench_bytes_text(o->sizes[s], size));
+		        x, x, BOTTOM, BOTTOM + 6, x, BOTTOM + 24,
+		        crowded ? "" : bench_bytes_text(o->sizes[s], size));
+	}
 	fprintf(out,
 	        "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">bytes of the "
 	        "vector (f32)</text>\n"
@@ -140,7 +145,7 @@ static void limit_draw(const struct plot *plot, bool aggregates, const char *nam
 		fprintf(plot->out,
 		        "%d,%.1f\"/>\n<text x=\"%d\" y=\"%.1f\" font-size=\"12\" "
 		        "fill=\"#555\">limit "
-		        "of %s, %.2f</text>\n",
+		        "of %s, %.3g</text>\n",
 		        RIGHT, y_of(plot, gbps), LEFT + 8, y_of(plot, gbps) - 6, name, gbps);
 }
 
@@ -218,7 +223,7 @@ static void labels_draw(const struct plot *plot)
 		fprintf(plot->out,
 		        "<path d=\"M%d %.1f L%d %.1f\" stroke=\"%s\" fill=\"none\"/>\n"
 		        "<text x=\"%d\" y=\"%.1f\" fill=\"%s\" font-weight=\"%s\">%s  "
-		        "%.2f</text>\n",
+		        "%.3g</text>\n",
 		        RIGHT - 12, labels[i].wanted, RIGHT + 14, labels[i].y,
 		        colours[labels[i].system], RIGHT + 20, labels[i].y + 5,
 		        colours[labels[i].system], labels[i].system ? "400" : "700",
