@@ -33,7 +33,7 @@ struct plane_options {
 	double seconds;
 	uint64_t rate; /* packets a second that a lane's children send; PLANE_NO_RATE: all it takes
 	                */
-	bool one_port, to_all, offload, gro, singly, check, hurry, steady;
+	bool one_port, to_all, offload, gro, singly, check, hurry, steady, urgent;
 	const char *json, *plot;
 };
 
