@@ -8,9 +8,9 @@ aggregator's threads and receive threads on their core with perf, stacks include
 place, the innermost that it is in. The time of a packet is that of the same threads, by the kernel's count.
 
 `less veth` takes out what a driver that has packets in pages does not do: the copy of the sender's
-buffer into a page, with the page and the freeing of that buffer; for xdp also the socket buffer around
-the page, which it needs on veth alone. What makes a socket buffer stays in tcp's time: a driver has to
-make it too.
+buffer into a page, with the page and the freeing of that buffer; for xdp also making the socket buffer
+around the page, which it needs on veth alone. Making that buffer stays in tcp's time, as a driver has to
+do it, and freeing the page stays in both.
 
 All of it runs with real-time priority, before others on the machine (--urgent). Needs root and perf.
 """
@@ -47,7 +47,7 @@ PLACES = ["program", "veth: bytes copied", "veth: page for the copy", "veth: sen
           "stack, receiving", "calls of the daemon", "daemon itself", "ring, NAPI, rest", "idle"]
 # What goes, by plane.
 OUT = ["veth: bytes copied", "veth: page for the copy", "veth: sender's buffer freed", "veth: rest of the copy"]
-OUT_XDP = OUT + ["buffer made around the page", "copy freed"]
+OUT_XDP = OUT + ["buffer made around the page"]
 
 
 class Symbols:
@@ -136,17 +136,17 @@ def plane_run(options, plane, folder):
 
 def table_print(figures):
     """Nanoseconds of a packet by place, medians, and what is left."""
-    print(f"{'ns a packet':32}" + "".join(f"{plane:>16}" for plane in figures))
+    print(f"{'ns a packet':32}" + "".join(f"{plane:>18}" for plane in figures))
     for place in PLACES[:-1]:
         cells = [statistics.median(ns * shares[place] for ns, shares in runs) for runs in figures.values()]
         if any(cell >= 0.5 for cell in cells):
-            print(f"{place:32}" + "".join(f"{cell:16.0f}" for cell in cells))
+            print(f"{place:32}" + "".join(f"{cell:18.0f}" for cell in cells))
     for title, less in (("all", False), ("less veth", True)):
         cells = []
         for plane, runs in figures.items():
             values = [left_of(plane, run) if less else run[0] for run in runs]
             cells.append(f"{statistics.median(values):.0f} ({min(values):.0f}-{max(values):.0f})")
-        print(f"{title:32}" + "".join(f"{cell:>16}" for cell in cells))
+        print(f"{title:32}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 def left_of(plane, run):

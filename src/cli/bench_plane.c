@@ -80,6 +80,10 @@ static const char *options_wrong(const struct plane_options *o)
 	if (o->mode == PLANE_LOAD && o->rate != PLANE_NO_RATE)
 		return "load finds its rates by itself";
 	for (unsigned i = 0; i < o->n_planes; i++)
+		if ((o->gro || o->offload) && bench_plane_is_framed(o->planes[i]))
+			return "frames as in a NIC's driver come one by one, without --gro and "
+			       "--offload; name other planes with --plane";
+	for (unsigned i = 0; i < o->n_planes; i++)
 		if (o->urgent && !o->gro &&
 		    (strcmp(o->planes[i], "udp") == 0 || strcmp(o->planes[i], "tcp") == 0))
 			return "--urgent: udp and tcp do not receive in threads; name other planes "
@@ -101,8 +105,11 @@ static void defaults_set(struct plane_options *o)
 	if (!o->n_planes)
 		planes_take(o, o->mode == PLANE_CORES  ? "xdp"
 		               : o->mode == PLANE_LOAD ? "xdp,udp,tcp"
-		                                       : "xdp,xdp-nic,xdp-relay,udp,udp-nic,tcp,"
-		                                         "tcp-copied,tcp-nic");
+		               : o->urgent && !o->gro
+		                       ? "xdp,xdp-nic,xdp-relay,udp-nic,tcp-copied,tcp-nic"
+		               : o->gro || o->offload ? "xdp,xdp-nic,udp,tcp,tcp-copied"
+		                                      : "xdp,xdp-nic,xdp-relay,udp,udp-nic,tcp,"
+		                                        "tcp-copied,tcp-nic");
 	if (!o->n_cores) {
 		unsigned most = cpu_count() / 2;
 

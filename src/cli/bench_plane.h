@@ -69,6 +69,8 @@ struct plane_report {
 	unsigned n;
 };
 
+/* Is it one that net/relay.h makes frames for? */
+bool bench_plane_is_framed(const char *plane);
 trib_status bench_plane_measure(struct plane_report *report);
 const struct plane_row *bench_plane_find(const struct plane_report *report, const char *plane,
                                          unsigned cores, double share);

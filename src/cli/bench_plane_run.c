@@ -67,11 +67,16 @@ static bool cores_choose(struct bed_options *o)
 	return o->lanes <= n;
 }
 
+bool bench_plane_is_framed(const char *plane)
+{
+	return strcmp(plane, PLANE_RELAYED) == 0 ||
+	       (strstr(plane, PLANE_FRAMED) && strcmp(plane, PLANE_NIC) != 0);
+}
+
 static struct bed_options bed_options_of(const struct plane_options *o, const char *plane,
                                          unsigned lanes)
 {
 	bool frames = strcmp(plane, PLANE_NIC) == 0;
-	bool framed = !frames && (strstr(plane, PLANE_FRAMED) || strcmp(plane, PLANE_RELAYED) == 0);
 	struct bed_options bed = { .children = (unsigned)o->children,
 		                   .lanes = lanes,
 		                   .elements = (unsigned)o->elements,
@@ -80,7 +85,7 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
 		                   .one_port = o->one_port || frames,
 		                   .to_all = o->to_all && !frames,
 		                   .frames = frames,
-		                   .framed = framed,
+		                   .framed = bench_plane_is_framed(plane),
 		                   .copied = strcmp(plane, PLANE_COPIED) == 0,
 		                   .check = o->check,
 		                   .urgent = o->urgent,
