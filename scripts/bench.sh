@@ -68,7 +68,13 @@ main() {
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
 		measure xagg $xagg --trees planned --trees 'tree=s3(s1(0-2),s2(3-5),6)' \
 			--against tributary@tree,trib-xdp@tree,trib-tcp@tree,tcp-agg@tree,openmpi,ps,ring
+		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M --against trib-xdp
+		measure planes-unlike --hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload \
+			--sizes 16M --pool 64M --against trib-xdp
+		measure planes-loss --hosts 4 --link 200mbit --sizes 16M --iterations 5 --loss 0.01 --seed 1 \
+			--against trib-xdp
 		bench planes-throughput plane throughput --repeats 5
+		bench planes-urgent plane throughput --urgent --repeats 5 --seconds 0.6
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
 		bench planes-gro plane throughput --gro
 		bench planes-offload plane throughput --offload
@@ -81,6 +87,11 @@ main() {
 		build/src/cli/trib bench deploy --plane $plane --json "$out/deploy-$plane.json" |
 			tee "$out/deploy-$plane.txt"
 	done
+	if is_wanted profile; then
+		say "" "== profile: scripts/bench_profile.py"
+		scripts/bench_profile.py --repeats 4 --json "$out/profile.json" xdp tcp-copied xdp-nic tcp-nic |
+			tee "$out/profile.txt"
+	fi
 	if is_wanted engine; then
 		say "" "== engine: trib bench engine"
 		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" | tee "$out/engine.txt"

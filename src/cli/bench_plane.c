@@ -79,7 +79,19 @@ static const char *options_wrong(const struct plane_options *o)
 			return "xdp-nic has no rate; name other planes with --plane";
 	if (o->mode == PLANE_LOAD && o->rate != PLANE_NO_RATE)
 		return "load finds its rates by itself";
+	for (unsigned i = 0; i < o->n_planes; i++)
+		if ((o->gro || o->offload) && bench_plane_is_framed(o->planes[i]))
+			return "frames as in a NIC's driver come one by one, without --gro and "
+			       "--offload; name other planes with --plane";
+	for (unsigned i = 0; i < o->n_planes; i++)
+		if (o->urgent && !o->gro &&
+		    (strcmp(o->planes[i], "udp") == 0 || strcmp(o->planes[i], "tcp") == 0))
+			return "--urgent: udp and tcp do not receive in threads; name other planes "
+			       "with --plane";
 	for (unsigned i = 0; i < o->n_cores; i++) {
+		if (o->urgent && 2 * o->cores[i] > cpu_count())
+			return "--urgent: the load would not let the aggregator run on so few "
+			       "cores";
 		if (o->cores[i] > cpu_count())
 			return "--cores: there are not so many";
 		if (!o->one_port && o->cores[i] * o->children > CLUSTER_HOSTS_MAX - 30)
@@ -93,8 +105,11 @@ static void defaults_set(struct plane_options *o)
 	if (!o->n_planes)
 		planes_take(o, o->mode == PLANE_CORES  ? "xdp"
 		               : o->mode == PLANE_LOAD ? "xdp,udp,tcp"
-		                                       : "xdp,xdp-nic,xdp-relay,udp,udp-nic,tcp,"
-		                                         "tcp-copied,tcp-nic");
+		               : o->urgent && !o->gro
+		                       ? "xdp,xdp-nic,xdp-relay,udp-nic,tcp-copied,tcp-nic"
+		               : o->gro || o->offload ? "xdp,xdp-nic,udp,tcp,tcp-copied"
+		                                      : "xdp,xdp-nic,xdp-relay,udp,udp-nic,tcp,"
+		                                        "tcp-copied,tcp-nic");
 	if (!o->n_cores) {
 		unsigned most = cpu_count() / 2;
 
@@ -174,6 +189,11 @@ int bench_plane_run(int argc, char **argv)
 		  "do not wait for a moment when nobody else uses the machine", NULL },
 		{ "steady", 0, OPTION_FLAG, &o.steady, NULL,
 		  "cores that are not in use spin, so that all rows have the same clock", NULL },
+		{ "urgent", 0, OPTION_FLAG, &o.urgent, NULL,
+		  "run before all others on the machine (real-time priority); CPU time is then "
+		  "that "
+		  "of threads alone (not udp, tcp)",
+		  NULL },
 		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
 		  NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },

@@ -33,7 +33,7 @@ struct plane_options {
 	double seconds;
 	uint64_t rate; /* packets a second that a lane's children send; PLANE_NO_RATE: all it takes
 	                */
-	bool one_port, to_all, offload, gro, singly, check, hurry, steady;
+	bool one_port, to_all, offload, gro, singly, check, hurry, steady, urgent;
 	const char *json, *plot;
 };
 
@@ -69,6 +69,8 @@ struct plane_report {
 	unsigned n;
 };
 
+/* Is it one that net/relay.h makes frames for? */
+bool bench_plane_is_framed(const char *plane);
 trib_status bench_plane_measure(struct plane_report *report);
 const struct plane_row *bench_plane_find(const struct plane_report *report, const char *plane,
                                          unsigned cores, double share);

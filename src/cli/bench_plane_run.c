@@ -7,6 +7,7 @@
 #include "cli/plane_cpu.h"
 
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +67,16 @@ static bool cores_choose(struct bed_options *o)
 	return o->lanes <= n;
 }
 
+bool bench_plane_is_framed(const char *plane)
+{
+	return strcmp(plane, PLANE_RELAYED) == 0 ||
+	       (strstr(plane, PLANE_FRAMED) && strcmp(plane, PLANE_NIC) != 0);
+}
+
 static struct bed_options bed_options_of(const struct plane_options *o, const char *plane,
                                          unsigned lanes)
 {
 	bool frames = strcmp(plane, PLANE_NIC) == 0;
-	bool framed = !frames && (strstr(plane, PLANE_FRAMED) || strcmp(plane, PLANE_RELAYED) == 0);
 	struct bed_options bed = { .children = (unsigned)o->children,
 		                   .lanes = lanes,
 		                   .elements = (unsigned)o->elements,
@@ -79,9 +85,10 @@ static struct bed_options bed_options_of(const struct plane_options *o, const ch
 		                   .one_port = o->one_port || frames,
 		                   .to_all = o->to_all && !frames,
 		                   .frames = frames,
-		                   .framed = framed,
+		                   .framed = bench_plane_is_framed(plane),
 		                   .copied = strcmp(plane, PLANE_COPIED) == 0,
 		                   .check = o->check,
+		                   .urgent = o->urgent,
 		                   .gso = !o->singly,
 		                   .offload = o->offload ? PLANE_WHOLE
 		                              : o->gro   ? PLANE_GRO
@@ -107,7 +114,7 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
                                struct plane_row *row)
 {
 	double rate = rate_of(o, row);
-	bool quiet = !o->hurry;
+	bool quiet = !o->hurry && !o->urgent;
 	struct bed_figures figures;
 	trib_status status = TRIB_OK;
 	bool disturbed = false;
@@ -118,7 +125,8 @@ static trib_status row_measure(const struct plane_options *o, struct bed *bed,
 		status = bed_measure(bed, rate, o->seconds, &figures);
 		if (status != TRIB_OK)
 			return status;
-		disturbed = figures.others > OTHERS_MAX || figures.forks > FORKS_MAX;
+		disturbed =
+			!o->urgent && (figures.others > OTHERS_MAX || figures.forks > FORKS_MAX);
 		if (!disturbed)
 			break;
 	}
@@ -173,8 +181,10 @@ static void rows_measure(const struct plane_options *o, struct bed *bed, struct 
 
 /* ---- condensing ---- */
 
-static double cpu_of(const struct bed_figures *run)
+static double cpu_of(const struct plane_options *o, const struct bed_figures *run)
 {
+	if (o->urgent) /* others may be on the core */
+		return run->in_threads ? run->threads_s : 0;
 	return run->busy_s >= 0 ? run->busy_s : run->in_threads ? run->threads_s : 0;
 }
 
@@ -200,7 +210,7 @@ enum value {
 static double value_of(const struct plane_options *o, const struct plane_row *row,
                        const struct bed_figures *run, enum value what)
 {
-	double cpu = cpu_of(run), packets = packets_of(o, run);
+	double cpu = cpu_of(o, run), packets = packets_of(o, run);
 
 	switch (what) {
 	case GBPS:
@@ -302,9 +312,13 @@ trib_status bench_plane_measure(struct plane_report *report)
 {
 	const struct plane_options *o = report->options;
 	struct sigaction take = { .sa_handler = stop_take }, was[2];
+	struct sched_param real_time = { .sched_priority = 1 };
 	trib_status status = TRIB_OK;
 	unsigned done = 0, step;
 
+	/* Threads that are made from now on have it too. */
+	if (o->urgent && sched_setscheduler(0, SCHED_FIFO, &real_time))
+		return status_fail_errno("cannot run before all others");
 	sigaction(SIGINT, &take, &was[0]);
 	sigaction(SIGTERM, &take, &was[1]);
 	rows_lay_out(report);

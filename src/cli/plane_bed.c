@@ -14,6 +14,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +200,8 @@ static trib_status receive_place_all(struct bed *bed)
 
 		plan_port_end(&bed->cluster, i, &end);
 		status = receive_place(server(bed)->ns, end.name,
-		                       bed->options.aggregator_cores[lane], false, &receive);
+		                       bed->options.aggregator_cores[lane], bed->options.urgent,
+		                       &receive);
 		if (status != TRIB_OK)
 			break;
 		bed->in_threads &= receive.n > 0;
@@ -390,6 +392,15 @@ static void figures_fill(const struct bed *bed, const struct look *a, const stru
 	out->forks = b->cpu.forks - a->cpu.forks;
 }
 
+/* Who looks must not wait for those who are looked at. The bed's threads have priority 1. */
+static void watch_first(const struct bed *bed, bool first)
+{
+	struct sched_param real_time = { .sched_priority = first ? RECEIVE_PRIORITY + 1 : 1 };
+
+	if (bed->options.urgent)
+		sched_setscheduler(0, SCHED_FIFO, &real_time);
+}
+
 trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed_figures *out)
 {
 	bool is_xdp = strcmp(bed->plane, "xdp") == 0;
@@ -404,6 +415,7 @@ trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed
 	status = load_start(bed->load, rate, WARM_UP_S + seconds + PROGRAM_S);
 	if (status != TRIB_OK)
 		return status;
+	watch_first(bed, true);
 	sleep_s(WARM_UP_S);
 	load_note(bed->load);
 	look(bed, &before);
@@ -414,6 +426,7 @@ trib_status bed_measure(struct bed *bed, double rate, double seconds, struct bed
 	if (is_xdp && rate == LOAD_UNLIMITED)
 		out->program_ns = program_measure(bed);
 	load_stop(bed->load);
+	watch_first(bed, false);
 	load_count(bed->load, &last);
 	out->latency_50 = load_latency(bed->load, 0.5);
 	out->latency_99 = load_latency(bed->load, 0.99);

@@ -30,6 +30,7 @@ struct bed_options {
 	                for them as it does for xdp */
 	bool framed; /* packets come to the ports in pages, as to a NIC's driver (net/relay.h) */
 	bool frames; /* xdp: frames as in a NIC's driver instead of datagrams; with one_port */
+	bool urgent; /* before all others on the machine: receive work has real-time priority */
 	enum plane_offload offload;
 	unsigned aggregator_cores[LOAD_LANES_MAX], load_cores[LOAD_LANES_MAX];
 	unsigned relay_cores[LOAD_LANES_MAX]; /* framed: of what makes frames of packets */

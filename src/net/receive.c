@@ -181,7 +181,7 @@ static int steer(const struct netns *ns, const char *link, int core)
 
 static trib_status thread_place(uint32_t pid, unsigned core, bool urgent)
 {
-	struct sched_param first = { .sched_priority = 1 };
+	struct sched_param first = { .sched_priority = RECEIVE_PRIORITY };
 	cpu_set_t set;
 
 	CPU_ZERO(&set);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #define RECEIVE_THREADS_MAX 4
+#define RECEIVE_PRIORITY 3 /* of urgent receive work, real-time */
 
 struct receive {
 	int threads[RECEIVE_THREADS_MAX]; /* of the kernel, by their ids */

@@ -32,23 +32,24 @@ static trib_status attach(const struct link_end *end, int program, enum bpf_atta
 	return TRIB_OK;
 }
 
-/* One where frames are received by the stack. */
-static trib_status receiver(const struct relay_bpf *bpf, struct link_end *end,
-                            const char *namespace, bool is_xdp, struct relay *out)
+/* An end where frames are received: by the stack, or by a program that is there already. */
+static trib_status receiver(const struct relay_bpf *bpf, const char *namespace,
+                            const struct link_end *at, bool is_xdp, struct relay *out)
 {
+	struct link_end end = *at;
 	struct netns ns;
 	trib_status status = netns_open(namespace, &ns);
 	int back;
 
 	if (status != TRIB_OK)
 		return status;
-	end->ns = &ns;
+	end.ns = &ns;
 	status = netns_enter(ns.name, ns.fd, &back);
 	if (status == TRIB_OK) {
 		if (!is_xdp)
-			status = attach(end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
+			status = attach(&end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
 		if (status == TRIB_OK)
-			status = attach(end, bpf_program__fd(bpf->progs.trust),
+			status = attach(&end, bpf_program__fd(bpf->progs.trust),
 			                (enum bpf_attach_type)TCX_INGRESS, out);
 		if (netns_return(back) != TRIB_OK)
 			status = TRIB_ERR_SYSTEM;
@@ -117,15 +118,15 @@ trib_status relay_start(const struct cluster *cluster, bool ports, struct relay 
 	plan_bridge_namespace(cluster, server);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
-		struct link_end end;
+		struct link_end end = { .ns = NULL };
 
 		if (host->is_server)
 			continue;
 		plan_host_end(cluster, i, &end);
-		status = receiver(bpf, &end, host->ns, false, out);
+		status = receiver(bpf, host->ns, &end, false, out);
 		plan_port_end(cluster, i, &end);
 		if (status == TRIB_OK)
-			status = receiver(bpf, &end, server, !ports, out);
+			status = receiver(bpf, server, &end, !ports, out);
 	}
 	if (status == TRIB_OK)
 		status = middles(cluster, bpf, out);

@@ -39,6 +39,7 @@ for plane in xdp-relay udp-nic tcp-nic; do
 		{ echo "skipped: $plane: $(tail -1 "$work/out")"; continue; }
 	bench "$plane, frames as in a NIC's driver" --plane $plane --seconds 0.2
 done
+[ "$(nproc)" -lt 2 ] || bench "xdp, before all others" --plane xdp --urgent --seconds 0.2
 # left: namespaces of processes that have ended; a name is plane, the process, x and a number.
 left() {
 	local ns pid
