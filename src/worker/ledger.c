@@ -97,15 +97,18 @@ void ledger_note(struct round *round)
 	const struct round_place *place = &round->place;
 	uint32_t data = round->exponents + round->specials;
 	struct vector *vector;
+	size_t end;
 
 	if (!place->ledger)
 		return;
 	vector = &place->ledger->vectors[place->vector];
+	/* A fragment of bytes may have room for a block that is not in this part. */
+	end = place->block + (place->elements ? (place->elements - 1) / vector->per + 1 : 1);
 	for (uint32_t i = 0; i < round->data; i++) {
 		size_t block = place->block + (size_t)i * place->step;
 
 		for (unsigned k = 0; k < place->step && bitmap_get(round->have, data + i); k++)
-			if (block + k < vector->blocks)
+			if (block + k < end)
 				bitmap_set(vector->have, block + k);
 	}
 }

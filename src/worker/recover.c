@@ -332,6 +332,23 @@ static struct trib_request *count_work(struct trib_comm *comm, struct ledger *le
 	return request;
 }
 
+/*
+ * Others may know a request to be over that has not been told to be finished
+ * here: they had agreed on it in trees that were lost before we had heard so.
+ */
+static bool lacks_data(const struct trib_comm *comm, const struct ledger *ledger)
+{
+	for (unsigned v = 0; v < ledger->n; v++) {
+		const struct vector *vector = &ledger->vectors[v];
+		struct holding holding = holding_of(comm, ledger, vector);
+
+		for (size_t block = 0; vector->spec.count && block < vector->blocks; block++)
+			if (holding_lacks(&holding, bitmap_get(vector->have, block)))
+				return true;
+	}
+	return false;
+}
+
 static trib_status add_work(struct recovery *recovery, struct ledger *ledger, size_t *at,
                             struct work *work)
 {
@@ -341,7 +358,7 @@ static trib_status add_work(struct recovery *recovery, struct ledger *ledger, si
 		ok = add_whole(recovery, ledger, work);
 	else if (!is_over(recovery, ledger))
 		ok = add_repairs(recovery, ledger, at, work);
-	else if (ledger->request)
+	else if (ledger->request && lacks_data(recovery->comm, ledger))
 		return status_fail(TRIB_ERR_MISMATCH,
 		                   "request #%llu is over for others and not for rank %d",
 		                   (unsigned long long)ledger->number, recovery->comm->config.rank);

@@ -3,7 +3,8 @@
  * What is done after the loss of an aggregator, against a model that knows
  * everything: random states that ranks can be in, the rows that they would
  * exchange, the steps, and then whether everyone has what is right, from bytes
- * that were really there.
+ * that were really there; also where the new trees are lost as well, and some
+ * ranks know what others do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,6 +161,58 @@ static void step_apply(struct model *model, const struct repair *repair)
 	}
 }
 
+/* As worth_keeping() in ledger.c, of a block that a step is about. */
+static bool keeps(const struct model *model, const struct repair *repair, unsigned r)
+{
+	if (!repair->again && repair->from == r)
+		return true;
+	if (is_copied(model->kind))
+		return false;
+	return wants(model, r) ? model->kind == ALLREDUCE : repair->again;
+}
+
+/* The new trees are lost too: some ranks know the steps, and some of the results have come. */
+static void step_lose(struct model *model, const struct repair *repair, unsigned knows)
+{
+	bool all_know = knows == (1u << model->ranks) - 1;
+
+	if (repair->again ? !all_know : !(knows >> repair->from & 1))
+		return;
+	for (unsigned b = (unsigned)repair->first; b < repair->first + repair->count; b++) {
+		int value = any(2) ? step_value(model, repair, b) : 0;
+
+		for (unsigned r = 0; value && r < model->ranks; r++) {
+			struct model_rank *rank = &model->rank[r];
+
+			if (!wants(model, r) || rank->holding.finished || !(knows >> r & 1) ||
+			    any(3) == 0)
+				continue;
+			rank->buffer[b] = value;
+			rank->have[b] = true;
+		}
+	}
+}
+
+/* Who knows the steps and has all may finish, and keeps what these were about. */
+static void finish_some(struct model *model, const struct repair *repairs, unsigned n,
+                        unsigned knows)
+{
+	for (unsigned r = 0; r < model->ranks; r++) {
+		struct model_rank *rank = &model->rank[r];
+
+		if (rank->holding.finished || !(knows >> r & 1) || any(2) ||
+		    (wants(model, r) && !has_all(model, r)))
+			continue;
+		rank->holding.finished = true;
+		for (unsigned i = 0; i < n; i++)
+			for (size_t b = repairs[i].first; b < repairs[i].first + repairs[i].count;
+			     b++)
+				if (keeps(model, &repairs[i], r))
+					rank->copy[b] = rank->buffer[b];
+		memset(rank->buffer, 0, sizeof(rank->buffer));
+	}
+}
+
 static void fill_rows(const struct model *model, uint8_t *owner, uint8_t *lacks)
 {
 	for (unsigned r = 0; r < model->ranks; r++) {
@@ -181,6 +234,26 @@ static void model_check(const struct model *model)
 				assert_int_equal(model->rank[r].buffer[b], right(model, b));
 }
 
+/* The steps from what ranks say now. Nothing is moved that nobody lacks. */
+static unsigned find_steps(const struct model *model, struct repair *steps)
+{
+	uint8_t owner[BLOCKS_MAX] = { 0 }, lacks[BLOCKS_MAX] = { 0 };
+	size_t at = 0, covered = 0, lacking = 0;
+	unsigned n = 0;
+
+	fill_rows(model, owner, lacks);
+	for (unsigned b = 0; b < model->blocks; b++)
+		lacking += lacks[b];
+	for (; repair_next(owner, lacks, model->blocks, at, &steps[n]); n++) {
+		assert_true(steps[n].first >= at && steps[n].count > 0);
+		at = steps[n].first + steps[n].count;
+		assert_true(at <= model->blocks);
+		covered += steps[n].count;
+	}
+	assert_int_equal(covered, lacking);
+	return n;
+}
+
 static void test_against_model(void **state)
 {
 	const char *given = getenv("TRIB_TEST_SEED");
@@ -191,26 +264,26 @@ static void test_against_model(void **state)
 	print_message("seed %llu\n", (unsigned long long)seed);
 	seed_state = seed;
 	for (unsigned i = 0; i < (getenv("TRIB_TEST_SHORT") ? 20000u : 200000u); i++) {
-		uint8_t owner[BLOCKS_MAX] = { 0 }, lacks[BLOCKS_MAX] = { 0 };
-		struct repair repair;
+		unsigned losses = any(4);
 		struct model model;
-		size_t at = 0, covered = 0, lacking = 0;
 
 		model_make(&model);
-		fill_rows(&model, owner, lacks);
-		for (unsigned b = 0; b < model.blocks; b++)
-			lacking += lacks[b];
-		while (repair_next(owner, lacks, model.blocks, at, &repair)) {
-			assert_true(repair.first >= at && repair.count > 0);
-			at = repair.first + repair.count;
-			assert_true(at <= model.blocks);
-			step_apply(&model, &repair);
-			covered += repair.count;
-			repairs++;
-			again += repair.again;
+		for (;; losses--) {
+			struct repair steps[BLOCKS_MAX];
+			unsigned n = find_steps(&model, steps), knows = any(1u << model.ranks);
+
+			for (unsigned k = 0; k < n; k++) {
+				if (losses)
+					step_lose(&model, &steps[k], knows);
+				else
+					step_apply(&model, &steps[k]);
+				again += steps[k].again;
+			}
+			repairs += n;
+			if (!losses)
+				break;
+			finish_some(&model, steps, n, knows);
 		}
-		/* Nothing is moved that nobody lacks. */
-		assert_int_equal(covered, lacking);
 		model_check(&model);
 	}
 	assert_true(again > 1000 && repairs > again + 1000);
