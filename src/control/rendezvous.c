@@ -406,6 +406,9 @@ void gathering_ask(struct gathering *gathering, const struct ask *asked, const s
 		answer_plan(gathering, index, answer); /* again: the last answer was lost */
 		return;
 	}
+	/* Nobody has waited lately: who did has given up, and this is another attempt. */
+	if (!(answer->present & awaited(gathering)))
+		gathering->since = gathering->lost = 0;
 	seat->waits = true;
 	gathering->lost |= lost_seats(gathering, ask) & ~bit(index);
 	if (!gathering->since && (awaited(gathering) & bit(index)))

@@ -161,6 +161,24 @@ static void test_rank_that_never_comes(void **state)
 	assert_non_null(strstr(answer.sentence, "3 of 4"));
 }
 
+/* An attempt that was given up does not count against the next one. */
+static void test_attempts(void **state)
+{
+	(void)state;
+	begin(POLICY_FAIL, 3);
+	assert_int_equal(ask(0, 0), ANSWER_WAIT);
+	now += 600000 * MS;
+	assert_int_equal(ask(1, 0), ANSWER_WAIT);
+	assert_int_equal(ask(0, 0), ANSWER_WAIT);
+	assert_int_equal(ask(2, 0), ANSWER_PLAN);
+	now += 600000 * MS;
+	assert_int_equal(ask(0, 1), ANSWER_WAIT);
+	now += 600000 * MS;
+	assert_int_equal(ask(0, 1), ANSWER_WAIT); /* stopped, not gone */
+	assert_int_equal(g.since, now);
+	assert_int_equal(ask(1, 1), ANSWER_WAIT);
+}
+
 static void test_two_for_one_rank(void **state)
 {
 	(void)state;
@@ -511,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_nonsense),
 		cmocka_unit_test(test_silent_while_forming),
 		cmocka_unit_test(test_rank_that_never_comes),
+		cmocka_unit_test(test_attempts),
 		cmocka_unit_test(test_two_for_one_rank),
 		cmocka_unit_test(test_next_plan),
 		cmocka_unit_test(test_new_nonce_same_process),
