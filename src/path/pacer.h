@@ -10,9 +10,11 @@
 
 #include <stdint.h>
 
-#define PACER_BURST_NS 1000000ull /* what may be sent at once after a pause */
-#define PACER_NAP_NS 500000ull    /* the longest sleep between two batches */
-#define PACER_BATCH 65536u        /* bytes of one */
+/* What may be sent at once after a pause. Cores that are shared give a thread back after some ms:
+   what it could not send meanwhile would be lost to the rate. */
+#define PACER_BURST_NS 5000000ull
+#define PACER_NAP_NS 500000ull /* the longest sleep between two batches */
+#define PACER_BATCH 65536u     /* bytes of one */
 
 struct pacer {
 	uint64_t rate;    /* bits a second; 0: no limit */
