@@ -23,7 +23,7 @@ struct ledger *ledger_new(const struct round_spec *specs, size_t n, uint32_t pay
 		vector->blocks = specs[i].count ? (specs[i].count - 1) / vector->per + 1 : 1;
 		words += bitmap_words(vector->blocks);
 	}
-	have = calloc(words, sizeof(*have));
+	have = ledger->have = calloc(words + 1, sizeof(*have));
 	if (!have) {
 		free(ledger);
 		return NULL;
@@ -50,9 +50,12 @@ void ledger_free(struct ledger *ledger)
 {
 	if (!ledger)
 		return;
-	while (ledger->copies)
-		copy_free(ledger->copies);
-	free(ledger->vectors[0].have);
+	for (struct copy *copy = ledger->copies, *next; copy; copy = next) {
+		next = copy->next;
+		free(copy->bytes);
+		free(copy);
+	}
+	free(ledger->have);
 	free(ledger);
 }
 

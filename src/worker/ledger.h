@@ -45,6 +45,7 @@ struct ledger {
 	struct trib_request *request; /* NULL: finished here */
 	unsigned pending;             /* rounds that somebody may still need something of */
 	struct copy *copies;
+	uint64_t *have; /* of all vectors */
 	unsigned n;
 	struct vector vectors[];
 };

@@ -185,7 +185,7 @@ static void *desk_main(void *argument)
 	return NULL;
 }
 
-void desk_start(struct desk *desk, unsigned n, unsigned trees)
+void desk_start(struct desk *desk, unsigned n, unsigned trees, bool deep)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -193,6 +193,7 @@ void desk_start(struct desk *desk, unsigned n, unsigned trees)
 
 	memset(desk, 0, sizeof(*desk));
 	desk->trees = trees;
+	desk->deep = deep;
 	for (unsigned i = 0; i < n; i++)
 		cluster_start(&desk->places[i], THREADS, 0);
 	pthread_mutex_init(&desk->lock, NULL);

@@ -36,8 +36,8 @@ struct desk {
 	struct desk_gathering gatherings[DESK_GATHERINGS];
 };
 
-/* With `n` aggregators, of which a plan takes `trees`. */
-void desk_start(struct desk *desk, unsigned n, unsigned trees);
+/* With `n` aggregators, of which a plan takes `trees`; `deep` as above. */
+void desk_start(struct desk *desk, unsigned n, unsigned trees, bool deep);
 void desk_stop(struct desk *desk);
 /* One of the newest plan of the first gathering ends without a word, and another one starts. */
 void desk_kill_one(struct desk *desk, uint64_t seed);

@@ -179,7 +179,7 @@ static void test_per_packet_kept(void **state)
 	struct desk desk;
 
 	(void)state;
-	desk_start(&desk, 1, 1);
+	desk_start(&desk, 1, 1, false);
 	options.controller = desk.address;
 	count_costs(&nowhere, options);
 	desk_stop(&desk);

@@ -227,8 +227,7 @@ static void recover_run(unsigned trees, int lanes, bool deep)
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
 	job->rounds = rounds ? (unsigned)atoi(rounds) : cluster_is_short() ? 30 : 200;
 	print_message("seed %llu\n", (unsigned long long)job->seed);
-	desk_start(&job->desk, trees + 2, trees);
-	job->desk.deep = deep;
+	desk_start(&job->desk, trees + 2, trees, deep);
 	pthread_barrier_init(&job->barrier, NULL, RANKS);
 	options.controller = job->desk.address;
 	options.lanes = lanes;

@@ -111,7 +111,7 @@ static void test_one_comes_one_leaves(void **state)
 	(void)state;
 	demand(job);
 	job->epochs = cluster_is_short() ? 6 : 20;
-	desk_start(&job->desk, 3, 2);
+	desk_start(&job->desk, 3, 2, false);
 	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++) {
 		threads[i] = worker_start(job, i);
 		/* Not earlier than the epoch before its own, or it would come too early. */
@@ -161,7 +161,7 @@ static void test_goes_on_without(void **state)
 
 	(void)state;
 	demand(job);
-	desk_start(&job->desk, 2, 2);
+	desk_start(&job->desk, 2, 2, false);
 	options = options_of(job);
 	cluster_run(&nowhere, 3, &options, death_body, job);
 	desk_stop(&job->desk);
@@ -193,7 +193,7 @@ static void test_split(void **state)
 
 	(void)state;
 	demand(job);
-	desk_start(&job->desk, 2, 2);
+	desk_start(&job->desk, 2, 2, false);
 	options = options_of(job);
 	cluster_run(&nowhere, 4, &options, split_body, job);
 	desk_stop(&job->desk);
