@@ -62,7 +62,7 @@ unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec
 		}
 		if (place && place->ledger) {
 			round->place = part_place(place, spec, &parts[i], per);
-			round->whole = !comm->config.tcp; /* there, all comes in order */
+			round->whole = true;
 		}
 		postings[i] = (struct posting){ round, parts[i].lane, in_turn };
 	}

@@ -110,10 +110,24 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	return round;
 }
 
+/* A data fragment's result, until it may be taken. */
+struct early_data {
+	struct early_data *next;
+	uint32_t index;
+	uint16_t scale;
+	_Alignas(8) uint8_t payload[];
+};
+
 void round_free(struct round *round)
 {
 	if (!round)
 		return;
+	while (round->kept) {
+		struct early_data *next = round->kept->next;
+
+		free(round->kept);
+		round->kept = next;
+	}
 	free(round->masks);
 	free(round->have);
 	free(round);
@@ -439,6 +453,38 @@ static void take_data(struct round *round, uint32_t block, unsigned workers, uin
 	}
 }
 
+bool round_keep(struct round *round, uint32_t index, uint16_t scale, const void *payload)
+{
+	uint32_t bytes = round_bytes(round, index);
+	struct early_data *data = malloc(sizeof(*data) + bytes);
+
+	if (!data)
+		return false;
+	*data = (struct early_data){ .next = round->kept, .index = index, .scale = scale };
+	memcpy(data->payload, payload, bytes);
+	round->kept = data;
+	return true;
+}
+
+/* What was kept and may be taken now. */
+static void take_kept(struct round *round, unsigned workers)
+{
+	struct early_data **link = &round->kept, *data;
+
+	while ((data = *link)) {
+		if (!round_may_take(round, data->index)) {
+			link = &data->next;
+			continue;
+		}
+		if (!bitmap_get(round->have, data->index))
+			take_data(round, data->index - round->exponents - round->specials, workers,
+			          data->scale, data->payload);
+		round_finish(round, data->index);
+		*link = data->next;
+		free(data);
+	}
+}
+
 bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
                 const void *payload)
 {
@@ -453,5 +499,7 @@ bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t 
 		          payload);
 	if (ok)
 		round_finish(round, index);
+	if (round->kept)
+		take_kept(round, workers);
 	return ok;
 }

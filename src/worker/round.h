@@ -69,7 +69,8 @@ struct round {
 	uint32_t *sent_at;                  /* per fragment, as a stamp: when it last left */
 	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
 	uint64_t *own_special, *any_special;
-	uint8_t *masks; /* results of the specials fragments, once there are any */
+	uint8_t *masks;          /* results of the specials fragments, once there are any */
+	struct early_data *kept; /* results that came before the special values of their blocks */
 };
 
 struct round_spec {
@@ -117,8 +118,11 @@ bool round_fits(const struct round *round, uint32_t index, const struct wire_hea
 bool round_take(struct round *round, uint32_t index, unsigned workers, uint16_t scale,
                 const void *payload);
 
-/* May its result be taken, or has it to come again when the special values are here? */
+/* May its result be taken, or only when the special values are here? */
 bool round_may_take(const struct round *round, uint32_t index);
+/* Keeps a result that may not be taken yet, for a path that brings it once only. False: no memory.
+ */
+bool round_keep(struct round *round, uint32_t index, uint16_t scale, const void *payload);
 
 /* May a fragment leave now? Data waits for its own exponents to be out, and for specials. */
 bool round_may_send(const struct round *round, uint32_t index);

@@ -302,8 +302,14 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	}
 	index = (uint32_t)(position - round->base);
 	if (bitmap_get(round->have, index) || !round_wants(round, index) ||
-	    !round_fits(round, index, header, bytes) || !round_may_take(round, index)) {
+	    !round_fits(round, index, header, bytes)) {
 		stream->stats.duplicates++;
+		return true;
+	}
+	if (!round_may_take(round, index)) {
+		if (stream->reliable)
+			return round_keep(round, index, header->scale, header + 1);
+		stream->stats.duplicates++; /* it will be asked for again */
 		return true;
 	}
 	stream->since_ack++;
