@@ -52,11 +52,11 @@ static int port_take(const char *address, int type, unsigned port)
 	return -1;
 }
 
-/* Are the ports of all lanes free for connections too? */
-static bool ports_are_free(const char *address, unsigned port)
+/* Are the ports of all lanes from `first` on free, for packets or for connections? */
+static bool ports_are_free(const char *address, int type, unsigned port, unsigned first)
 {
-	for (unsigned i = 0; i < WIRE_LANES_MAX; i++) {
-		int fd = port_take(address, SOCK_STREAM, port + i);
+	for (unsigned i = first; i < WIRE_LANES_MAX; i++) {
+		int fd = port_take(address, type, port + i);
 
 		if (fd < 0)
 			return false;
@@ -80,7 +80,9 @@ static void *port_search(void *context)
 		if (fd < 0)
 			return NULL;
 		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
-		    (!search->tcp || ports_are_free(search->address, ntohs(at.sin_port))))
+		    ports_are_free(search->address, SOCK_DGRAM, ntohs(at.sin_port), 1) &&
+		    (!search->tcp ||
+		     ports_are_free(search->address, SOCK_STREAM, ntohs(at.sin_port), 0)))
 			search->port = ntohs(at.sin_port);
 		close(fd);
 	}

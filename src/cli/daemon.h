@@ -11,8 +11,8 @@
 void daemon_find(char *out, size_t room);
 
 /*
- * A free port of the address for lane 0, and with `tcp` for connections of all
- * lanes; `host` is NULL on this machine. 0: there is none.
+ * A port of the address that is free for all lanes, with `tcp` for connections
+ * as well; `host` is NULL on this machine. 0: there is none.
  */
 unsigned daemon_port(const struct cluster_host *host, const char *address, bool tcp);
 
