@@ -175,8 +175,11 @@ static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verd
 	void *work = malloc(bytes);
 	trib_status status = TRIB_OK;
 
-	if (!forest || !work)
-		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
+	if (!forest || !work) {
+		free(forest);
+		free(work);
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
+	}
 	for (; status == TRIB_OK && length >= PLAN_TEXT_MAX && limits.trees; limits.trees /= 2) {
 		status = plan_stripes(hosts->all, hosts->n, &limits, work, bytes, forest, verdict);
 		if (status != TRIB_OK)
