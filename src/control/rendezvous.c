@@ -112,8 +112,10 @@ uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now)
 /* Seats that the next plan waits for. When all have left, who comes is another run of the job. */
 static uint64_t awaited(const struct gathering *gathering)
 {
-	if (gathering->generation && gathering->members & ~gathering->left)
-		return gathering->members & ~gathering->left;
+	uint64_t here = gathering->members & ~gathering->left;
+
+	if (gathering->generation && here)
+		return here;
 	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
 }
 

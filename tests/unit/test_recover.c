@@ -205,9 +205,10 @@ static void *kill_main(void *argument)
 	for (unsigned i = 0; !atomic_load(&job->ended); i++) {
 		unsigned done = atomic_load(&job->done);
 
-		nap_ms((unsigned)(mix(job->seed + 77 * i) % 200));
-		/* Mostly while they work; now and then while they recover from the last one. */
-		if (atomic_load(&job->ended) || (done == last && mix(job->seed + 78 * i) % 8))
+		/* The first one soon, as a short run has few; then mostly while they work, now and
+		 * then while they recover from the last one. */
+		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? 200 : 20)));
+		if (atomic_load(&job->ended) || (i && done == last && mix(job->seed + 78 * i) % 8))
 			continue;
 		last = done;
 		desk_kill_one(&job->desk, mix(job->seed + i));

@@ -722,8 +722,9 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 	if (cell->state.to != WIRE_ALL) {
 		/* The child that the rank comes by: the number of its one bit. */
 		route = popcount(lane->dense.by_rank[cell->state.to & 63] - 1);
-		return route < WIRE_CHILDREN_MAX ? send_to(ctx, &lane->routes[route], frame->at, bytes)
-		                          : XDP_DROP;
+		return route < WIRE_CHILDREN_MAX
+		               ? send_to(ctx, &lane->routes[route], frame->at, bytes)
+		               : XDP_DROP;
 	}
 	if (lane->entries == 1) {
 		route = lane->entry[0];
