@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
+/*
+ * Passes over a payload, for plane.bpf.c alone: what it adds, copies and
+ * checks, word by word, written so that verifiers since 6.1 see through it.
+ */
+#ifndef TRIB_PLANE_XDP_PASSES_H
+#define TRIB_PLANE_XDP_PASSES_H
+
+#include "plane/xdp/bpf/shared.h"
+#include "wire/check.h"
+
+/*
+ * DO(i, v) with each word v of the packet's payload, which goes through the
+ * checksum's ring on the way. Where packet or cell end early it stops: the
+ * checksum is wrong then.
+ */
+#define WORD(DO, i, sum, next)                 \
+	do {                                   \
+		__u64 v = words[i];            \
+		WIRE_CHECK_STEP(sum, next, v); \
+		DO(i, v);                      \
+	} while (0)
+#define SIX(DO, i)                         \
+	do {                               \
+		WORD(DO, i, r0, r1);       \
+		WORD(DO, (i) + 1, r1, r2); \
+		WORD(DO, (i) + 2, r2, r3); \
+		WORD(DO, (i) + 3, r3, r4); \
+		WORD(DO, (i) + 4, r4, r5); \
+		WORD(DO, (i) + 5, r5, r0); \
+	} while (0)
+#define TWENTY_FOUR(DO, i)         \
+	do {                       \
+		SIX(DO, i);        \
+		SIX(DO, (i) + 6);  \
+		SIX(DO, (i) + 12); \
+		SIX(DO, (i) + 18); \
+	} while (0)
+/*
+ * Is there as much, in what is left and in the frame? With a sign: the compiler
+ * would make 1 <= left into left != 0, from which old verifiers learn nothing.
+ */
+#define HAVE(many) ((int)left >= (many) && (void *)(words + (many)) <= end)
+/* The compiler is to compare `left` itself, and not a number that it knows to go with it. */
+#define NEXT(many)                                 \
+	do {                                       \
+		words += (many);                   \
+		sums += (many);                    \
+		left -= (many);                    \
+		__asm__ volatile("" : "+r"(left)); \
+	} while (0)
+/* It is to count from `words`, and not back from behind: not all machines have such offsets. */
+#define FROM_HERE __asm__ volatile("" : "+r"(words))
+#define DEFINE_PASS(name, DO, KEEP)                                                                \
+	static __noinline __u32 name(struct wire_header *header, void *end, struct xdp_cell *cell, \
+	                             __u32 bytes)                                                  \
+	{                                                                                          \
+		wire_word *words = (wire_word *)(header + 1), *sums = cell->sum;                   \
+		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                              \
+		__u32 left = opaque(bytes / 8);                                                    \
+                                                                                                   \
+		if (left > settings.payload / 8)                                                   \
+			return 0;                                                                  \
+		while (HAVE(48)) {                                                                 \
+			TWENTY_FOUR(DO, 0);                                                        \
+			TWENTY_FOUR(DO, 24);                                                       \
+			NEXT(48);                                                                  \
+			FROM_HERE;                                                                 \
+		}                                                                                  \
+		if (HAVE(24)) {                                                                    \
+			TWENTY_FOUR(DO, 0);                                                        \
+			NEXT(24);                                                                  \
+		}                                                                                  \
+		while (HAVE(6)) {                                                                  \
+			SIX(DO, 0);                                                                \
+			NEXT(6);                                                                   \
+		}                                                                                  \
+		if (HAVE(4)) {                                                                     \
+			WORD(DO, 0, r0, r1);                                                       \
+			WORD(DO, 1, r1, r2);                                                       \
+			WORD(DO, 2, r2, r3);                                                       \
+			WORD(DO, 3, r3, r4);                                                       \
+			if (HAVE(5))                                                               \
+				WORD(DO, 4, r4, r5);                                               \
+		} else if (HAVE(2)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+			WORD(DO, 1, r1, r2);                                                       \
+			if (HAVE(3))                                                               \
+				WORD(DO, 2, r2, r3);                                               \
+		} else if (HAVE(1)) {                                                              \
+			WORD(DO, 0, r0, r1);                                                       \
+		}                                                                                  \
+		KEEP;                                                                              \
+		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },               \
+		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);            \
+	}
+
+#define DO_NOTHING(i, v)
+#define DO_ADD64(i, v) sums[i] += v
+#define DO_COPY(i, v) sums[i] = v
+#define KEEP_NOTHING ((void)sums)
+#define KEEP_SUM                     \
+	do {                         \
+		cell->ring.r0 += r0; \
+		cell->ring.r1 += r1; \
+		cell->ring.r2 += r2; \
+		cell->ring.r3 += r3; \
+		cell->ring.r4 += r4; \
+		cell->ring.r5 += r5; \
+	} while (0)
+#define KEEP_COPY                        \
+	cell->ring = (struct wire_check) \
+	{                                \
+		r0, r1, r2, r3, r4, r5   \
+	}
+DEFINE_PASS(pass_check, DO_NOTHING, KEEP_NOTHING)
+DEFINE_PASS(pass_add64, DO_ADD64, KEEP_SUM)
+DEFINE_PASS(pass_copy, DO_COPY, KEEP_COPY)
+
+#define COMBINE_CASE(op, type, expression)                                                         \
+	case op:                                                                                   \
+		while (HAVE(1)) {                                                                  \
+			_Pragma("clang loop unroll(full)") for (__u32 k = 0; k < 8 / sizeof(type); \
+			                                        k++)                               \
+			{                                                                          \
+				type s = ((type *)sums)[k];                                        \
+				type x = ((const type *)words)[k];                                 \
+				((type *)sums)[k] = (expression);                                  \
+			}                                                                          \
+			NEXT(1);                                                                   \
+		}                                                                                  \
+		break;
+
+/* Takes out what pass_add64 put in before the checksum was known. */
+static __noinline void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
+                                  __u32 bytes)
+{
+	const wire_word *words = (const wire_word *)(header + 1);
+	wire_word *sums = cell->sum;
+	__u32 left = opaque(bytes / 8);
+
+	cell->ring_of = 0; /* what it held is lost */
+	if (left > settings.payload / 8)
+		return;
+	while (HAVE(1)) {
+		sums[0] -= words[0];
+		NEXT(1);
+	}
+}
+
+#endif
