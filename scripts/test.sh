@@ -228,11 +228,6 @@ network_tests() {
 	check "kernel log after the network tests" test_kernel_log
 }
 
-test_coverage() {
-	tool gcovr
-	scripts/coverage.sh
-}
-
 report() {
 	say "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" -eq 0 ]
@@ -268,10 +263,6 @@ main() {
 	check clang-tidy test_clang_tidy
 	check shellcheck test_shellcheck
 	check "file sizes" test_sizes
-	check coverage test_coverage
-	if [ "$verdict" -eq 0 ]; then
-		grep -E '^(lines|branches):' "$(log_of coverage)" | sed 's/^/  /'
-	fi
 	report
 }
 
