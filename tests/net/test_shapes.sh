@@ -77,6 +77,9 @@ down
 
 # --- a bridge: the aggregator has one link for all
 up $a --hosts 4 --servers 1 --link 500mbit
+# It learns who listens from packets that a link which has just been made may drop: this one is for that.
+go_right "a bridge, just made" 4 --rounds 5 --seed 30
+sleep 1.5
 go_right "a bridge" 4 "${sums[@]}" --seed 31
 same
 sends_each 95 200
