@@ -129,6 +129,20 @@ void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, cons
 	comm->retired = true;
 }
 
+void admission_start(struct aggregator *aggregator, struct comm *comm)
+{
+	char text[80];
+
+	if (!registry_start(aggregator, comm)) {
+		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
+		         (unsigned long long)comm->pool_bytes);
+		admission_refuse_all(aggregator, comm, text);
+		return;
+	}
+	for (uint64_t left = comm->present; left; left &= left - 1)
+		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
+}
+
 static void answer_wait(struct aggregator *aggregator, const struct wire_header *header,
                         uint32_t bytes, const struct udp_address *to)
 {
@@ -339,7 +353,6 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm;
 	struct child *child;
-	char text[80];
 
 	if (!is_possible(aggregator, header, bytes, from) ||
 	    !(comm = admit(aggregator, header, bytes, from)))
@@ -365,12 +378,5 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 		parent_ask(aggregator, comm);
 		return;
 	}
-	if (!registry_start(aggregator, comm)) {
-		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
-		         (unsigned long long)comm->pool_bytes);
-		admission_refuse_all(aggregator, comm, text);
-		return;
-	}
-	for (uint64_t left = comm->present; left; left &= left - 1)
-		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
+	admission_start(aggregator, comm);
 }

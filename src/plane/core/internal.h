@@ -291,6 +291,8 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 /* To a child that has asked: it is in, or has to wait. */
 void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned child);
 /* All children are told the same, and the communicator is over before it began. */
+/* All are in: sums begin, and everyone is told; or nobody is let in. */
+void admission_start(struct aggregator *aggregator, struct comm *comm);
 void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why);
 
 /* place.c: where a JOIN puts its sender in a tree. */

@@ -184,20 +184,6 @@ static struct comm *find_asking(struct aggregator *aggregator, const struct wire
 	return NULL;
 }
 
-static void start(struct aggregator *aggregator, struct comm *comm)
-{
-	char text[80];
-
-	if (!registry_start(aggregator, comm)) {
-		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
-		         (unsigned long long)comm->pool_bytes);
-		admission_refuse_all(aggregator, comm, text);
-		return;
-	}
-	for (uint64_t left = comm->present; left; left &= left - 1)
-		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
-}
-
 bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
                          uint32_t bytes)
 {
@@ -223,7 +209,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 		admission_refuse_all(aggregator, comm, why);
 	} else if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
 		take_terms(comm, welcome);
-		start(aggregator, comm);
+		admission_start(aggregator, comm);
 	} else if (*welcome->text) {
 		/* It waits for its own parent, and says so: children shall know. */
 		memcpy(parent->text, welcome->text, sizeof(parent->text));
