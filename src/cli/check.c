@@ -61,13 +61,10 @@ int cli_check(int argc, char **argv)
 		"trib check --aggregator 10.0.0.9:7700",
 		rows,
 	};
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (first < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[first]);
 	if (!aggregator)
 		aggregator = setting_text(SETTING_AGGREGATOR, NULL);
 	if (check.json)

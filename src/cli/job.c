@@ -66,13 +66,10 @@ static int cli_job_new(int argc, char **argv)
 	};
 	struct client *client;
 	json_t *wish;
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (first < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[first]);
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib job new");
 	wish = json_pack("{s:s, s:s, s:I, s:I}", "name", name, "policy", policy, "size",

@@ -69,13 +69,10 @@ int cli_jobs(int argc, char **argv)
 		rows,
 	};
 	struct client *client;
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (first < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[first]);
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib jobs");
 	code = print_jobs(client, json);

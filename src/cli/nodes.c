@@ -62,13 +62,10 @@ int cli_nodes(int argc, char **argv)
 		rows,
 	};
 	struct client *client;
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (first < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[first]);
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib nodes");
 	code = print_nodes(client, json);

@@ -178,3 +178,13 @@ int options_parse(const struct options *options, int argc, char **argv, int *exi
 	}
 	return optind;
 }
+
+bool options_parse_all(const struct options *options, int argc, char **argv, int *code)
+{
+	int first = options_parse(options, argc, argv, code);
+
+	if (first >= 0 && first < argc)
+		*code = options_fail(options, "%s is too much: there are only options",
+		                     argv[first]);
+	return first == argc;
+}

@@ -53,6 +53,10 @@ struct options {
  */
 int options_parse(const struct options *options, int argc, char **argv, int *exit_code);
 
+/* The same for commands that take nothing but options. False: done, or wrong; *code is to be
+ * returned. */
+bool options_parse_all(const struct options *options, int argc, char **argv, int *code);
+
 /* Says what is wrong with the usage, and where the help is; returns EXIT_USAGE. */
 int options_fail(const struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -122,13 +122,10 @@ static int cli_status(int argc, char **argv)
 		"trib status --json",
 		rows,
 	};
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (first < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[first]);
 	return json ? status_json(controller) : status_print(controller);
 }
 
