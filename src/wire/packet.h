@@ -39,6 +39,7 @@ enum wire_type {
 	WIRE_BYE,      /* child: leaves; echoed by the aggregator */
 	WIRE_QUERY,    /* anyone with the job's cookie: how are you? */
 	WIRE_ANSWER,   /* aggregator: a line of JSON */
+	WIRE_TURN,     /* rank, controller, aggregator: who may use an aggregator that jobs share */
 	WIRE_TYPES_END,
 };
 
@@ -192,6 +193,61 @@ struct wire_abort {
 	char text[WIRE_TEXT_MAX];
 };
 
+#define WIRE_TURN_OPS_MAX 96u
+
+enum wire_turn_word {
+	WIRE_TURN_STATE, /* rank to controller: all that it has to say; the other way: a question */
+	WIRE_TURN_PREPARE, /* controller to rank: may requests `from` to `to` - 1 be summed there?
+	                    */
+	WIRE_TURN_COMMIT,  /* controller to rank: they are */
+	WIRE_TURN_ABORT,   /* controller to rank: all stays as it was */
+	WIRE_TURN_FENCE,   /* controller to aggregator: this communicator ends there */
+	WIRE_TURN_FENCED,  /* aggregator to controller: it has */
+	WIRE_TURN_WORDS_END,
+};
+
+/* What has become of a change at a rank. */
+enum wire_turn_phase {
+	WIRE_TURN_NONE,
+	WIRE_TURN_ASKED,   /* it agrees, and begins no request from `from` on before it is told */
+	WIRE_TURN_SET,     /* it holds */
+	WIRE_TURN_DROPPED, /* it does not, or the rank did not agree */
+	WIRE_TURN_PHASES_END,
+};
+
+enum wire_turn_flag {
+	WIRE_TURN_DONE = 1,   /* all that were to be summed there have been begun, and are over */
+	WIRE_TURN_FAILED = 2, /* the communicator has failed, or is closed */
+};
+
+/* A request of a training step. */
+struct wire_turn_op {
+	uint32_t start_us; /* when it is posted, from the step's beginning on */
+	uint32_t plain_us; /* how long it takes in the communicator's own trees */
+	uint32_t fast_us;  /* ... at the shared aggregator */
+};
+
+struct wire_turn {
+	uint64_t key;      /* of the communicator, as the controller knows it */
+	uint64_t peer_key; /* ... and as aggregators do */
+	uint64_t nonce;    /* of the process */
+	uint64_t serial;   /* of what a rank says: the newest holds */
+	uint64_t session;  /* of the controller, when it was started; a rank repeats the last one */
+	uint64_t change;   /* its number */
+	uint64_t from, to; /* requests that it is about */
+	uint64_t next;     /* the first request that the rank has not begun */
+	uint64_t finished; /* requests below are over at this rank */
+	uint64_t base;     /* the first request of the step that it is in */
+	uint32_t generation;
+	uint32_t age_us;     /* of that step */
+	uint32_t busy_us;    /* since the request that is under way began; 0: none is */
+	uint32_t compute_us; /* that a step takes at least */
+	uint16_t rank;
+	uint16_t ops; /* in a step; 0: not known */
+	uint8_t word, phase, flags, unused;
+	/* struct wire_turn_op, so many as `ops` says, then zeros */
+};
+
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_report) == 160, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
@@ -199,6 +255,8 @@ _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");
 _Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
+_Static_assert(sizeof(struct wire_turn) == 112, "turn");
+_Static_assert(sizeof(struct wire_turn_op) == 12, "turn_op");
 
 static inline uint64_t wire_pos(unsigned lane, uint64_t position)
 {

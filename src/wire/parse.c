@@ -64,6 +64,13 @@ static bool content_ok(const struct wire_header *header, size_t payload)
 	}
 	case WIRE_ANSWER:
 		return payload > 0 && is_text(body, payload);
+	case WIRE_TURN: {
+		const struct wire_turn *turn = body;
+		return payload >= sizeof(*turn) && turn->word < WIRE_TURN_WORDS_END &&
+		       turn->phase < WIRE_TURN_PHASES_END && turn->ops <= WIRE_TURN_OPS_MAX &&
+		       turn->from <= turn->to &&
+		       payload >= sizeof(*turn) + turn->ops * sizeof(struct wire_turn_op);
+	}
 	default: /* BYE, QUERY */
 		return payload == 0;
 	}

@@ -108,6 +108,30 @@ static const struct field fields[] = {
 	FIELD(wire_abort, status),
 	FIELD(wire_abort, rank),
 	FIELD(wire_abort, text),
+	FIELD(wire_turn, key),
+	FIELD(wire_turn, peer_key),
+	FIELD(wire_turn, nonce),
+	FIELD(wire_turn, serial),
+	FIELD(wire_turn, session),
+	FIELD(wire_turn, change),
+	FIELD(wire_turn, from),
+	FIELD(wire_turn, to),
+	FIELD(wire_turn, next),
+	FIELD(wire_turn, finished),
+	FIELD(wire_turn, base),
+	FIELD(wire_turn, generation),
+	FIELD(wire_turn, age_us),
+	FIELD(wire_turn, busy_us),
+	FIELD(wire_turn, compute_us),
+	FIELD(wire_turn, rank),
+	FIELD(wire_turn, ops),
+	FIELD(wire_turn, word),
+	FIELD(wire_turn, phase),
+	FIELD(wire_turn, flags),
+	FIELD(wire_turn, unused),
+	FIELD(wire_turn_op, start_us),
+	FIELD(wire_turn_op, plain_us),
+	FIELD(wire_turn_op, fast_us),
 };
 
 struct value {
@@ -133,6 +157,7 @@ static const struct value values[] = {
 	VALUE("constants", WIRE_LANE_SHIFT),
 	VALUE("constants", WIRE_NAME_MAX),
 	VALUE("constants", WIRE_TEXT_MAX),
+	VALUE("constants", WIRE_TURN_OPS_MAX),
 	VALUE("wire_type", WIRE_DATA),
 	VALUE("wire_type", WIRE_RESULT),
 	VALUE("wire_type", WIRE_REPORT),
@@ -143,6 +168,7 @@ static const struct value values[] = {
 	VALUE("wire_type", WIRE_BYE),
 	VALUE("wire_type", WIRE_QUERY),
 	VALUE("wire_type", WIRE_ANSWER),
+	VALUE("wire_type", WIRE_TURN),
 	VALUE("wire_flag", WIRE_HEARS_MULTICAST),
 	VALUE("wire_flag", WIRE_AVERAGE),
 	VALUE("wire_flag", WIRE_RESENT),
@@ -169,6 +195,18 @@ static const struct value values[] = {
 	VALUE("wire_verdict", WIRE_WAIT),
 	VALUE("wire_verdict", WIRE_REFUSED),
 	VALUE("wire_verdict", WIRE_PLAN),
+	VALUE("wire_turn_word", WIRE_TURN_STATE),
+	VALUE("wire_turn_word", WIRE_TURN_PREPARE),
+	VALUE("wire_turn_word", WIRE_TURN_COMMIT),
+	VALUE("wire_turn_word", WIRE_TURN_ABORT),
+	VALUE("wire_turn_word", WIRE_TURN_FENCE),
+	VALUE("wire_turn_word", WIRE_TURN_FENCED),
+	VALUE("wire_turn_phase", WIRE_TURN_NONE),
+	VALUE("wire_turn_phase", WIRE_TURN_ASKED),
+	VALUE("wire_turn_phase", WIRE_TURN_SET),
+	VALUE("wire_turn_phase", WIRE_TURN_DROPPED),
+	VALUE("wire_turn_flag", WIRE_TURN_DONE),
+	VALUE("wire_turn_flag", WIRE_TURN_FAILED),
 };
 
 static const struct {
@@ -182,6 +220,8 @@ static const struct {
 	{ "wire_hop", sizeof(struct wire_hop) },
 	{ "wire_welcome", sizeof(struct wire_welcome) },
 	{ "wire_abort", sizeof(struct wire_abort) },
+	{ "wire_turn", sizeof(struct wire_turn) },
+	{ "wire_turn_op", sizeof(struct wire_turn_op) },
 };
 
 /* ---- the document ---- */
@@ -309,7 +349,7 @@ static void test_document(void **state)
 		if (!document->value_seen[i])
 			fail_msg("docs/wire.md: %s is missing", values[i].name);
 	/* Whoever adds to an enum has to come by here. */
-	assert_int_equal(WIRE_TYPES_END, WIRE_ANSWER + 1);
+	assert_int_equal(WIRE_TYPES_END, WIRE_TURN + 1);
 	assert_int_equal(WIRE_OPS_END, WIRE_OR64 + 1);
 	free(document);
 }
@@ -552,6 +592,7 @@ static const struct form {
 	{ WIRE_BYE, 0, false },
 	{ WIRE_QUERY, 0, false },
 	{ WIRE_ANSWER, 8, true },
+	{ WIRE_TURN, sizeof(struct wire_turn), true },
 };
 
 static uint64_t buffer[WORDS_MAX + 8];
@@ -570,6 +611,31 @@ static enum wire_fault parse_sealed(uint32_t payload)
 {
 	wire_seal(buffer, WIRE_HEADER + payload);
 	return wire_parse(buffer, WIRE_HEADER + payload);
+}
+
+/* What is counted has to be there, and what is named has to exist. */
+static void test_parse_turn(void **state)
+{
+	struct wire_header *header = make(WIRE_TURN);
+	struct wire_turn *turn = (void *)(header + 1);
+	uint32_t bytes = sizeof(*turn);
+
+	(void)state;
+	assert_int_equal(parse_sealed(bytes), WIRE_SOUND);
+	turn->ops = 2;
+	assert_int_equal(parse_sealed(bytes + 16), WIRE_FAULT_CONTENT);
+	assert_int_equal(parse_sealed(bytes + 24), WIRE_SOUND);
+	turn->ops = WIRE_TURN_OPS_MAX + 1;
+	assert_int_equal(parse_sealed(WIRE_PAYLOAD_MAX), WIRE_FAULT_CONTENT);
+	turn->ops = 0;
+	turn->word = WIRE_TURN_WORDS_END;
+	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
+	turn->word = 0;
+	turn->phase = WIRE_TURN_PHASES_END;
+	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
+	turn->phase = 0;
+	turn->from = 1;
+	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
 }
 
 static void test_parse_lengths(void **state)
@@ -757,6 +823,7 @@ int main(void)
 		cmocka_unit_test(test_check_finds_two_bits),
 		cmocka_unit_test(test_check_finds),
 		cmocka_unit_test(test_check_finds_bit_pairs),
+		cmocka_unit_test(test_parse_turn),
 		cmocka_unit_test(test_parse_lengths),
 		cmocka_unit_test(test_parse_header),
 		cmocka_unit_test(test_parse_payload),

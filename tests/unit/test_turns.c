@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns, explored: every order of what ranks, the controller, the aggregator
+ * and the network may do, from the start on, with words that are lost, come
+ * twice or late, ranks that die, and a controller that is started again. In
+ * every state that can be reached: no more communicators at the aggregator than
+ * it has capacity for, all ranks of one agree on each request, and from there
+ * all requests come to their end.
+ */
+#include "control/turns.h"
+#include "worker/turn.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define JOBS 2u
+#define RANKS 2u
+#define REQUESTS_MAX 4u
+#define LATE_MAX 2u
+#define DEPTH_MAX 4096u
+
+struct limits {
+	const char *name;
+	unsigned jobs, requests, capacity, late, changes;
+	bool deaths, restarts, cuts;
+	unsigned walks; /* too large for all: so many ways through it, by chance; 0: all of it */
+	size_t states;  /* at least so many are seen: a smaller world would prove little */
+};
+
+/* A word that is still on its way; it may come at any time, and more than once. */
+struct late {
+	uint8_t link; /* 1 + whose, 0: there is none */
+	bool up;
+	struct wire_turn word;
+};
+
+struct member {
+	struct turn turn;
+	uint64_t next;
+	uint8_t finished; /* requests whose end is known here, as bits */
+	uint8_t shared;   /* requests that were begun at the aggregator */
+	bool dead;
+};
+
+struct job {
+	struct member member[RANKS];
+	uint8_t complete; /* requests that all have brought their part to */
+	bool fenced;      /* the aggregator has ended it */
+	unsigned changes;
+};
+
+struct world {
+	struct job job[JOBS];
+	struct turns_share share[JOBS];
+	struct late late[LATE_MAX];
+	uint64_t session;
+	bool restarted, died;
+};
+
+static const struct limits *limits;
+
+/* ---- words ---- */
+
+static bool is_done(const struct member *member)
+{
+	return turn_is_used_up(&member->turn, member->next) &&
+	       !(member->shared & ~member->finished);
+}
+
+/* What a rank would say now. All that it says only ever grows, so the sum can be the serial. */
+static struct wire_turn state_of(const struct member *member)
+{
+	return (struct wire_turn){ .serial = 1 + member->next +
+		                             (unsigned)__builtin_popcount(member->finished) +
+		                             2 * member->turn.change +
+		                             (member->turn.phase >= WIRE_TURN_SET) +
+		                             member->turn.session,
+		                   .session = member->turn.session,
+		                   .change = member->turn.change,
+		                   .phase = (uint8_t)member->turn.phase,
+		                   .next = member->next,
+		                   .flags = is_done(member) ? WIRE_TURN_DONE : 0 };
+}
+
+static bool hear(struct member *member, const struct wire_turn *word)
+{
+	return turn_hear(&member->turn, word, member->next);
+}
+
+/* ---- what may happen ---- */
+
+static struct turns turns_of(struct world *world)
+{
+	struct turns turns = { .capacity = limits->capacity };
+
+	for (unsigned j = limits->jobs; j--;) {
+		world->share[j].next = turns.shares;
+		turns.shares = &world->share[j];
+	}
+	return turns;
+}
+
+static void demand_agreement(const struct job *job, uint64_t request)
+{
+	const struct member *a = &job->member[0], *b = &job->member[1];
+
+	if (request < a->next && request < b->next)
+		assert_int_equal(a->shared >> request & 1, b->shared >> request & 1);
+}
+
+static bool begin_request(struct world *world, unsigned j, unsigned r)
+{
+	struct member *member = &world->job[j].member[r];
+
+	if (member->dead || member->next >= limits->requests ||
+	    turn_waits(&member->turn, member->next))
+		return false;
+	if (turn_uses(&member->turn, member->next))
+		member->shared |= (uint8_t)(1u << member->next);
+	else /* on its own way nothing hangs on when it ends */
+		member->finished |= (uint8_t)(1u << member->next);
+	member->next++;
+	demand_agreement(&world->job[j], member->next - 1);
+	return true;
+}
+
+static bool complete(struct world *world, unsigned j, unsigned request)
+{
+	struct job *job = &world->job[j];
+	uint8_t bit = (uint8_t)(1u << request);
+
+	if (job->complete & bit || job->fenced ||
+	    !(job->member[0].shared & job->member[1].shared & bit))
+		return false;
+	job->complete |= bit;
+	return true;
+}
+
+static bool finish(struct world *world, unsigned j, unsigned r, unsigned request)
+{
+	struct member *member = &world->job[j].member[r];
+	uint8_t bit = (uint8_t)(1u << request);
+
+	if (member->dead || member->finished & bit || !(world->job[j].complete & bit))
+		return false;
+	member->finished |= bit;
+	return true;
+}
+
+/* A word comes as soon as it is said. */
+static bool tell(struct world *world, unsigned j, unsigned r)
+{
+	struct member *member = &world->job[j].member[r];
+	struct wire_turn word;
+
+	return !member->dead && turns_say(&world->share[j], r, &word) && hear(member, &word);
+}
+
+static bool speak(struct world *world, unsigned j, unsigned r)
+{
+	const struct member *member = &world->job[j].member[r];
+	struct wire_turn word = state_of(member);
+
+	return !member->dead && turns_hear(&world->share[j], r, &word, 0);
+}
+
+/* Or it is under way for long. */
+static bool delay(struct world *world, unsigned slot, unsigned j, unsigned r, bool up)
+{
+	struct late late = { .link = (uint8_t)(1 + j * RANKS + r), .up = up };
+
+	if (slot >= limits->late || (slot && !world->late[slot - 1].link))
+		return false;
+	if (up)
+		late.word = state_of(&world->job[j].member[r]);
+	else if (!turns_say(&world->share[j], r, &late.word))
+		return false;
+	if (!memcmp(&late, &world->late[slot], sizeof(late)))
+		return false;
+	world->late[slot] = late;
+	return true;
+}
+
+static bool arrive(struct world *world, unsigned slot)
+{
+	const struct late *late = &world->late[slot];
+	unsigned j, r;
+
+	if (!late->link)
+		return false;
+	j = (late->link - 1) / RANKS;
+	r = (late->link - 1) % RANKS;
+	if (late->up)
+		return turns_hear(&world->share[j], r, &late->word, 0);
+	return !world->job[j].member[r].dead && hear(&world->job[j].member[r], &late->word);
+}
+
+static bool give(struct world *world, unsigned j, unsigned ahead, unsigned count)
+{
+	struct turns turns = turns_of(world);
+	struct turns_share *share = &world->share[j];
+	uint64_t from = turns_next(share) + ahead;
+
+	if (world->job[j].changes == limits->changes || from + count > limits->requests ||
+	    !turns_may_give(&turns, share) || share->held)
+		return false;
+	world->job[j].changes++;
+	turns_give(share, from, from + count, 0);
+	return true;
+}
+
+static bool cut(struct world *world, unsigned j)
+{
+	struct turns_share *share = &world->share[j];
+
+	if (!limits->cuts || world->job[j].changes == limits->changes || !share->held ||
+	    share->lost || !share->known || share->step != TURNS_REST)
+		return false;
+	world->job[j].changes++;
+	turns_cut(share, turns_next(share), 0);
+	return true;
+}
+
+static bool time_out(struct world *world, unsigned j)
+{
+	struct turns_share *share = &world->share[j];
+
+	if (share->step != TURNS_ASKING)
+		return false;
+	for (unsigned r = 0; r < RANKS; r++)
+		share->rank[r].heard_at = TURNS_ASK_NS + 1;
+	turns_tick(share, TURNS_ASK_NS + 1);
+	for (unsigned r = 0; r < RANKS; r++)
+		share->rank[r].heard_at = 0;
+	return true;
+}
+
+/* A rank is silent for long; perhaps it lives. Then the aggregator ends the communicator. */
+static bool lose(struct world *world, unsigned j)
+{
+	struct turns_share *share = &world->share[j];
+
+	if (!limits->deaths || share->lost || !(share->held || !share->known))
+		return false;
+	turns_tick(share, TURNS_LEASE_NS + 1);
+	return share->lost;
+}
+
+static bool fence(struct world *world, unsigned j)
+{
+	if (!world->share[j].lost || (world->job[j].fenced && !world->share[j].held))
+		return false;
+	world->job[j].fenced = true;
+	turns_fenced(&world->share[j]);
+	return true;
+}
+
+static bool die(struct world *world, unsigned j, unsigned r)
+{
+	if (!limits->deaths || world->died)
+		return false;
+	world->died = world->job[j].member[r].dead = true;
+	return true;
+}
+
+static bool restart(struct world *world)
+{
+	struct turns turns = { .capacity = limits->capacity };
+
+	if (!limits->restarts || world->restarted)
+		return false;
+	world->restarted = true;
+	world->session++;
+	for (unsigned j = 0; j < limits->jobs; j++)
+		turns_add(&turns, &world->share[j], RANKS, world->session, true, 0);
+	return true;
+}
+
+/* Action number `which` of all that there are; false: it changes nothing here. */
+#define ACTIONS_A_JOB 40u
+#define ACTIONS (2 * ACTIONS_A_JOB + 1)
+
+static bool act(struct world *world, unsigned which)
+{
+	unsigned j = which / ACTIONS_A_JOB, a = which % ACTIONS_A_JOB;
+
+	if (j >= limits->jobs)
+		return which == ACTIONS - 1 && restart(world);
+	if (a < 2)
+		return begin_request(world, j, a);
+	if (a < 6)
+		return complete(world, j, a - 2);
+	if (a < 14)
+		return finish(world, j, (a - 6) / 4, (a - 6) % 4);
+	if (a < 16)
+		return tell(world, j, a - 14);
+	if (a < 18)
+		return speak(world, j, a - 16);
+	if (a < 20)
+		return arrive(world, a - 18);
+	if (a < 28)
+		return delay(world, (a - 20) / 4, j, (a - 20) / 2 % 2, (a - 20) % 2);
+	if (a < 32)
+		return give(world, j, (a - 28) / 2, 1 + (a - 28) % 2);
+	switch (a) {
+	case 32:
+		return cut(world, j);
+	case 33:
+		return time_out(world, j);
+	case 34:
+		return lose(world, j);
+	case 35:
+		return fence(world, j);
+	case 36:
+	case 37:
+		return die(world, j, a - 36);
+	default:
+		return false;
+	}
+}
+
+/* ---- what must hold ---- */
+
+static bool is_at_aggregator(const struct job *job)
+{
+	uint8_t shared = 0;
+
+	for (unsigned r = 0; r < RANKS; r++)
+		shared |= job->member[r].shared;
+	return !job->fenced && (shared & ~job->complete);
+}
+
+static void check_capacity(const struct world *world)
+{
+	unsigned n = 0;
+
+	for (unsigned j = 0; j < limits->jobs; j++)
+		n += is_at_aggregator(&world->job[j]);
+	assert_true(n <= limits->capacity);
+}
+
+static bool is_over(const struct world *world)
+{
+	uint8_t all = (uint8_t)((1u << limits->requests) - 1);
+
+	for (unsigned j = 0; j < limits->jobs; j++)
+		for (unsigned r = 0; r < RANKS; r++)
+			if (!world->job[j].fenced && !world->job[j].member[r].dead &&
+			    !world->job[j].member[!r].dead &&
+			    world->job[j].member[r].finished != all)
+				return false;
+	return true;
+}
+
+/* Everyone does what he can, nothing is lost any more: then all comes to its end. */
+static void check_progress(const struct world *from)
+{
+	struct world world = *from;
+
+	for (unsigned round = 0; round < 60 && !is_over(&world); round++) {
+		for (unsigned j = 0; j < limits->jobs; j++) {
+			for (unsigned r = 0; r < RANKS; r++) {
+				tell(&world, j, r);
+				begin_request(&world, j, r);
+				speak(&world, j, r);
+			}
+			for (unsigned i = 0; i < limits->requests; i++) {
+				complete(&world, j, i);
+				for (unsigned r = 0; r < RANKS; r++)
+					finish(&world, j, r, i);
+			}
+			if (world.job[j].member[0].dead || world.job[j].member[1].dead) {
+				lose(&world, j);
+				fence(&world, j);
+			}
+			fence(&world, j);
+		}
+	}
+	assert_true(is_over(&world));
+	/* And what was given is free again. */
+	for (unsigned j = 0; j < limits->jobs; j++) {
+		if (world.job[j].fenced || world.job[j].member[0].dead ||
+		    world.job[j].member[1].dead || world.share[j].step == TURNS_ASKING)
+			continue;
+		for (unsigned i = 0; i < 8; i++)
+			for (unsigned r = 0; r < RANKS; r++) {
+				tell(&world, j, r);
+				speak(&world, j, r);
+			}
+		if (world.share[j].step == TURNS_REST && world.share[j].known)
+			assert_false(world.share[j].held);
+	}
+}
+
+/* ---- exploring ---- */
+
+static uint64_t hash_more(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t hash_late(uint64_t hash, const struct late *late)
+{
+	const struct wire_turn *word = &late->word;
+
+	if (!late->link)
+		return hash_more(hash, 0);
+	hash = hash_more(hash, word->serial << 40 | word->session << 32 | word->change << 24 |
+	                               (uint64_t)word->word << 16 | (uint64_t)word->phase << 12 |
+	                               (uint64_t)word->flags << 8 |
+	                               (uint64_t)(late->link << 1 | late->up));
+	return hash_more(hash, word->from << 16 | word->to << 8 | word->next);
+}
+
+static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
+{
+	hash = hash_more(hash, share->change << 32 | share->from << 24 | share->to << 16 |
+	                               share->held_change << 8 | (uint64_t)share->step << 5 |
+	                               (uint64_t)share->known << 4 | (uint64_t)share->held << 3 |
+	                               (uint64_t)share->was_held << 2 | (uint64_t)share->lost << 1);
+	hash = hash_more(hash, share->session << 8 | share->held_to);
+	for (unsigned r = 0; r < RANKS; r++) {
+		const struct turns_rank *rank = &share->rank[r];
+
+		hash = hash_more(hash, rank->serial << 32 | rank->change << 24 | rank->next << 16 |
+		                               (uint64_t)rank->phase << 2 |
+		                               (uint64_t)rank->done << 1 | rank->heard);
+	}
+	return hash;
+}
+
+static uint64_t hash_world(const struct world *world)
+{
+	uint64_t hash = 1 + world->restarted + 2 * world->died;
+
+	for (unsigned j = 0; j < limits->jobs; j++) {
+		const struct job *job = &world->job[j];
+
+		hash = hash_more(hash, job->complete << 8 | job->changes << 1 | job->fenced);
+		hash = hash_share(hash, &world->share[j]);
+		for (unsigned r = 0; r < RANKS; r++) {
+			const struct member *member = &job->member[r];
+			const struct turn *turn = &member->turn;
+
+			hash = hash_more(hash, member->next << 40 | member->turn.session << 17 |
+			                               member->dead << 16 | member->finished << 8 |
+			                               member->shared);
+			hash = hash_more(hash, turn->change << 8 | (uint64_t)turn->phase);
+			hash = hash_more(hash, turn->asked.from << 40 | turn->asked.to << 32 |
+			                               turn->now.from << 24 | turn->now.to << 16 |
+			                               turn->last.from << 8 | turn->last.to);
+		}
+	}
+	for (unsigned i = 0; i < limits->late; i++)
+		hash = hash_late(hash, &world->late[i]);
+	return hash ? hash : 1;
+}
+
+struct seen {
+	uint64_t *slots;
+	size_t size, n;
+};
+
+static bool seen_add(struct seen *seen, uint64_t hash)
+{
+	size_t at;
+
+	if (2 * (seen->n + 1) > seen->size) {
+		struct seen more = { calloc(2 * seen->size, sizeof(uint64_t)), 2 * seen->size, 0 };
+
+		assert_non_null(more.slots);
+		for (size_t i = 0; i < seen->size; i++)
+			if (seen->slots[i])
+				seen_add(&more, seen->slots[i]);
+		free(seen->slots);
+		*seen = more;
+	}
+	for (at = hash % seen->size; seen->slots[at]; at = (at + 1) % seen->size)
+		if (seen->slots[at] == hash)
+			return false;
+	seen->slots[at] = hash;
+	seen->n++;
+	return true;
+}
+
+static void world_start(struct world *world)
+{
+	struct turns turns = { 0 };
+
+	memset(world, 0, sizeof(*world));
+	world->session = 1;
+	for (unsigned j = 0; j < limits->jobs; j++) {
+		turns_add(&turns, &world->share[j], RANKS, 1, false, 0);
+		for (unsigned r = 0; r < RANKS; r++)
+			world->job[j].member[r].turn.session = 1;
+	}
+}
+
+static void check(const struct world *world)
+{
+	check_capacity(world);
+	check_progress(world);
+}
+
+struct place {
+	struct world world;
+	unsigned action; /* the next one to try */
+};
+
+static void go_everywhere(struct seen *seen)
+{
+	struct place *path = calloc(DEPTH_MAX, sizeof(*path));
+	size_t depth = 1;
+
+	assert_non_null(path);
+	world_start(&path[0].world);
+	while (depth) {
+		struct place *here = &path[depth - 1], *there = &path[depth];
+
+		if (here->action == ACTIONS) {
+			depth--;
+			continue;
+		}
+		there->world = here->world;
+		if (!act(&there->world, here->action++) ||
+		    !seen_add(seen, hash_world(&there->world)))
+			continue;
+		check(&there->world);
+		there->action = 0;
+		assert_true(++depth < DEPTH_MAX);
+	}
+	free(path);
+}
+
+static void walk(struct seen *seen, uint64_t seed)
+{
+	struct world world;
+	unsigned idle = 0;
+
+	world_start(&world);
+	while (idle < 4 * ACTIONS) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		if (!act(&world, (unsigned)(seed >> 33) % ACTIONS) ||
+		    !seen_add(seen, hash_world(&world))) {
+			idle++;
+			continue;
+		}
+		idle = 0;
+		check(&world);
+	}
+}
+
+static void explore(void **state)
+{
+	struct seen seen = { calloc(1 << 16, sizeof(uint64_t)), 1 << 16, 0 };
+	const char *seed = getenv("TRIB_TEST_SEED");
+	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+
+	limits = *state;
+	assert_non_null(seen.slots);
+	if (!limits->walks)
+		go_everywhere(&seen);
+	for (unsigned i = 0; i < limits->walks; i++)
+		walk(&seen, first + i);
+	printf("%s: %zu states", limits->name, seen.n);
+	if (limits->walks)
+		printf(", %u walks from seed %llu on", limits->walks, (unsigned long long)first);
+	printf("\n");
+	assert_true(seen.n >= limits->states);
+	free(seen.slots);
+}
+
+static struct limits worlds[] = {
+	{ .name = "a job whose turn is cut",
+	  .states = 90000,
+	  .jobs = 1,
+	  .requests = 2,
+	  .capacity = 1,
+	  .changes = 2,
+	  .cuts = true },
+	{ .name = "a job, and a word that is late",
+	  .states = 28000,
+	  .jobs = 1,
+	  .requests = 1,
+	  .capacity = 1,
+	  .late = 1,
+	  .changes = 2 },
+	{ .name = "a job, deaths and a restart",
+	  .states = 240000,
+	  .jobs = 1,
+	  .requests = 1,
+	  .capacity = 1,
+	  .late = 1,
+	  .changes = 1,
+	  .deaths = true,
+	  .restarts = true },
+	{ .name = "two jobs",
+	  .states = 190000,
+	  .jobs = 2,
+	  .requests = 1,
+	  .capacity = 1,
+	  .changes = 1 },
+	{ .name = "two jobs, room for both",
+	  .states = 230000,
+	  .jobs = 2,
+	  .requests = 1,
+	  .capacity = 2,
+	  .changes = 1 },
+	{ .name = "two jobs, by chance",
+	  .states = 50000,
+	  .jobs = 2,
+	  .requests = 4,
+	  .capacity = 1,
+	  .late = 2,
+	  .changes = 6,
+	  .cuts = true,
+	  .walks = 3000 },
+	{ .name = "two jobs, room for both, by chance",
+	  .states = 50000,
+	  .jobs = 2,
+	  .requests = 4,
+	  .capacity = 2,
+	  .late = 2,
+	  .changes = 6,
+	  .cuts = true,
+	  .walks = 1000 },
+	{ .name = "two jobs, everything, by chance",
+	  .states = 50000,
+	  .jobs = 2,
+	  .requests = 4,
+	  .capacity = 1,
+	  .late = 2,
+	  .changes = 6,
+	  .cuts = true,
+	  .deaths = true,
+	  .restarts = true,
+	  .walks = 4000 },
+};
+
+int main(void)
+{
+	struct CMUnitTest tests[sizeof(worlds) / sizeof(*worlds)];
+
+	for (size_t i = 0; i < sizeof(worlds) / sizeof(*worlds); i++)
+		tests[i] = (struct CMUnitTest){ .name = worlds[i].name,
+			                        .test_func = explore,
+			                        .initial_state = &worlds[i] };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
