@@ -24,7 +24,7 @@
 /* As the command line has them. */
 struct wishes {
 	const char *listen, *plane;
-	uint64_t threads, memory;
+	uint64_t threads, memory, capacity;
 	const char *interfaces;
 	bool generic;
 	const char *controller, *join, *state, *name, *http;
@@ -59,6 +59,7 @@ static trib_status configure(struct aggregator_options *options, const struct wi
 	options->threads = (unsigned)wishes->threads;
 	options->pool_bytes = wishes->memory;
 	options->link_bps = wishes->link;
+	options->capacity = (unsigned)wishes->capacity;
 	options->plane = wishes->plane;
 	options->interfaces = wishes->interfaces;
 	options->native = !wishes->generic;
@@ -111,6 +112,7 @@ static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
 		.link_bps = wishes->link,
 		.listen = roles->options.listen,
 		.threads = roles->options.threads,
+		.capacity = roles->options.capacity,
 		.aggregator = roles->aggregator,
 	};
 
@@ -182,6 +184,10 @@ int main(int argc, char **argv)
 		  "how many lanes a job may have, each with a thread (default 4)", "8" },
 		{ "memory", 'm', OPTION_BYTES, &wishes.memory, "SIZE",
 		  "the most that all jobs' pools may take (default: no limit)", "8G" },
+		{ "capacity", 0, OPTION_COUNT, &wishes.capacity, "N",
+		  "sum for so many jobs at once: with a controller they take turns (default: any "
+		  "number)",
+		  "1" },
 		{ "plane", 'p', OPTION_TEXT, &wishes.plane, "PLANE",
 		  "where sums are made: udp (in user space), xdp (in the kernel, where it lets us, "
 		  "else udp), or tcp to compare with (default: TRIB_PLANE, udp)",
@@ -238,6 +244,11 @@ int main(int argc, char **argv)
 	if (wishes.agent && wishes.join)
 		return options_fail(&usage, "--agent joins this process's own controller, --join "
 		                            "another one");
+	if (wishes.capacity > WIRE_CHILDREN_MAX)
+		return options_fail(&usage, "--capacity is 64 at most");
+	if (wishes.capacity && wishes.plane && !strcmp(wishes.plane, "xdp"))
+		return options_fail(&usage, "--capacity goes with --plane udp or tcp: who has sums "
+		                            "under way is not counted in the kernel");
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);

@@ -19,7 +19,7 @@ struct agent_options {
 	const char *name;          /* NULL: the host's */
 	uint64_t link_bps;         /* 0: found out */
 	struct udp_address listen; /* the aggregator's, with the port that it has */
-	unsigned threads;
+	unsigned threads, capacity;
 	struct aggregator *aggregator;
 };
 

@@ -88,6 +88,20 @@ static void put_totals(FILE *out, const struct stats *stats)
 	        (double)stats->sends);
 	put_one(out, "trib_reports_total", "counter", "Reports of children.",
 	        (double)stats->reports);
+	if (stats->capacity) {
+		put_one(out, "trib_capacity", "gauge",
+		        "Jobs that should have sums under way at once (--capacity).",
+		        stats->capacity);
+		put_one(out, "trib_at_once", "gauge", "Jobs that have sums under way.",
+		        stats->at_once);
+		put_one(out, "trib_at_once_most", "gauge", "The most that ever had at once.",
+		        stats->most_at_once);
+		put_one(out, "trib_at_work_total", "counter",
+		        "Times that a job began to have sums under way.", (double)stats->turns);
+		put_one(out, "trib_over_capacity_total", "counter",
+		        "Times that one did where that was above the capacity.",
+		        (double)stats->over_capacity);
+	}
 	metrics_name(out, "trib_fragments_total", "counter",
 	             "Fragments by what became of them; docs/wire.md has the words.");
 	for (unsigned i = 0; i < stats->n_verdicts; i++)

@@ -23,6 +23,7 @@ struct node_report {
 	char rights[NODE_LIST_MAX];   /* capabilities that it has, separated by blanks */
 	uint64_t incarnation;         /* another one each time the agent starts */
 	uint32_t cores, threads;      /* of the machine; of the aggregator */
+	uint32_t capacity;            /* jobs that it sums for at once; 0: any number */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
 	uint64_t payload;             /* bytes that its aggregator has added */

@@ -25,10 +25,22 @@ static const struct field {
 	enum field_type type;
 	size_t offset, size;
 } fields[] = {
-	TEXT(address),       TEXT(name),          TEXT(version),           TEXT(plane),
-	TEXT(planes),        TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
-	FIELD(U32, threads), FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
-	FIELD(U64, payload), FIELD(DOUBLE, load), FIELD(DOUBLE, busy),
+	TEXT(address),
+	TEXT(name),
+	TEXT(version),
+	TEXT(plane),
+	TEXT(planes),
+	TEXT(rights),
+	FIELD(U64, incarnation),
+	FIELD(U32, cores),
+	FIELD(U32, threads),
+	FIELD(U32, capacity),
+	FIELD(U64, memory),
+	FIELD(U64, memory_used),
+	FIELD(U64, link_bps),
+	FIELD(U64, payload),
+	FIELD(DOUBLE, load),
+	FIELD(DOUBLE, busy),
 };
 
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))

@@ -82,7 +82,9 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	comm->keeps = true; /* before any lane is there to read it */
 	status = keeper_find_trees(comm, true, deadline);
 	comm->opened = true;
-	return status == TRIB_OK && comm->config.size > 1 ? keeper_start(comm) : status;
+	if (status == TRIB_OK && comm->config.size > 1)
+		status = keeper_start(comm);
+	return status == TRIB_OK && comm->shared.shares.n ? turner_start(comm) : status;
 }
 
 static trib_status comm_start(struct trib_comm *comm)
@@ -215,6 +217,8 @@ trib_status comm_close(struct trib_comm *comm)
 	if (comm->keeper_runs)
 		keeper_stop(comm);
 	trunks_stop(comm);
+	if (comm->turner)
+		turner_stop(comm);
 	if (comm->n_lanes)
 		comm_leave(comm);
 	while (comm->requests)

@@ -16,8 +16,10 @@
 #include "path/tcp.h"
 #include "plan/tree.h"
 #include "worker/ledger.h"
+#include "worker/rhythm.h"
 #include "worker/shares.h"
 #include "worker/stream.h"
+#include "worker/turn.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +27,7 @@
 struct comm_config {
 	struct udp_address aggregator; /* of the one star, where there are no trees */
 	struct forest *trees;          /* the communicator's own; NULL: that star */
+	unsigned own_trees; /* of those; the others are at an aggregator that it shares. 0: all */
 	struct udp_address controller; /* where trees come from; length 0: there is none */
 	int seat, seats;               /* rank and size as the process was started; -1: any */
 	int rank, size;
@@ -120,14 +123,20 @@ struct trunk {
 	struct lane *lanes[WIRE_LANES_MAX]; /* the first one is for joining and leaving too */
 };
 
+/* Lanes that a request is split over: those of the own trees, or of the shared aggregator. */
+struct way {
+	unsigned first;
+	struct shares shares; /* n is 0: there is none */
+};
+
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks, n_lanes;
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
-	struct shares shares;               /* of each lane */
-	uint32_t payload;                   /* of a full fragment, the same in all trees */
-	uint64_t nonce;                     /* what a controller knows this one by */
+	struct way own, shared;
+	uint32_t payload; /* of a full fragment, the same in all trees */
+	uint64_t nonce;   /* what a controller knows this one by */
 	_Atomic bool closing;
 	_Atomic bool draining; /* about to leave: find out soon who still needs something */
 
@@ -139,6 +148,11 @@ struct trib_comm {
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
 	pthread_t keeper;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
+
+	/* With an aggregator that is shared requests are begun one after the other; dispatch.c. */
+	struct turner *turner; /* NULL: nothing is shared */
+	struct turn turn;      /* with `posting`, as is the next */
+	uint64_t begun;        /* requests below have been */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -153,6 +167,10 @@ struct trib_comm {
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
 	unsigned in_flight;
+	unsigned under_way[2]; /* requests that were begun, by way */
+	uint64_t under_way_bytes;
+	uint64_t came_at; /* when one last ended */
+	struct rhythm rhythm;
 	struct trib_request *requests;
 	uint64_t rounds, posts, splits;
 	double wait_s;
@@ -167,6 +185,10 @@ struct trib_request {
 	const char *what;
 	uint64_t number;
 	size_t count;
+	/* Where an aggregator is shared: */
+	bool shared;         /* it is summed there */
+	uint32_t generation; /* of the trees that it was begun in; 0: it was not */
+	uint64_t bytes, begun_at;
 	/* To be copied at the end: the result of an in-place reduce-scatter. */
 	void *spare;
 	void *copy_to;
@@ -256,8 +278,23 @@ void lane_wake(struct lane *lane);
 uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet);
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet);
 
+/* dispatch.c: with an aggregator that is shared. */
+/* Begins what may be begun, in order; the caller holds `posting`. */
+void dispatch(struct trib_comm *comm);
+/* Other trees serve, and all that was posted has been begun there; the caller holds `posting`. */
+void dispatch_anew(struct trib_comm *comm);
+/* A request has ended; the caller holds the lock. */
+void dispatch_ended(struct trib_request *request);
+
+/* turner.c: speaks with the controller about turns. */
+trib_status turner_start(struct trib_comm *comm);
+void turner_stop(struct trib_comm *comm);
+/* There is news for the controller, or something may be begun. Any thread. */
+void turner_wake(struct trib_comm *comm);
+
 /* post.c */
 struct posting {
+	const struct way *way;
 	struct round *round;
 	unsigned lane;
 	bool in_turn; /* small: the lane is found when it is posted */
@@ -269,6 +306,9 @@ struct posting {
  */
 unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec,
                      const struct round_place *place, struct posting *postings);
+unsigned rounds_make_by(const struct trib_comm *comm, const struct way *way,
+                        const struct round_spec *spec, const struct round_place *place,
+                        struct posting *postings);
 /* To the lanes, in one order on all ranks. */
 void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t n, uint64_t turn);
 void rounds_free(const struct posting *postings, size_t n);

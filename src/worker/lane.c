@@ -400,6 +400,9 @@ static void *lane_main(void *argument)
 trib_status lane_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
+	const struct way *way = comm->shared.shares.n && lane->number >= comm->shared.first
+	                                ? &comm->shared
+	                                : &comm->own;
 
 	lane->way->start(lane);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
@@ -408,8 +411,8 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->pacer.own =
-		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
+	lane->pacer.own = (uint64_t)((double)comm->config.rate_bps *
+	                             shares_of(&way->shares, lane->number - way->first));
 	lane->pacer.rate = lane->pacer.own;
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX

@@ -57,6 +57,26 @@ static void ask(struct trib_comm *comm, int fd)
 		log_debug("asking the controller: %s", strerror(errno));
 }
 
+/* "OWN|SHARED": behind the bar are trees at an aggregator that other jobs use too. */
+static trib_status parse_trees(struct forest *trees, const char *text, unsigned *own)
+{
+	char all[WIRE_PAYLOAD_MAX];
+	char *bar;
+	trib_status status;
+
+	*own = 0;
+	snprintf(all, sizeof(all), "%s", text);
+	bar = strchr(all, '|');
+	if (!bar)
+		return forest_parse(trees, text);
+	*bar = '\0';
+	if ((status = forest_parse(trees, all)) != TRIB_OK)
+		return status;
+	*own = trees->n_trees;
+	*bar = ';';
+	return forest_parse(trees, all);
+}
+
 /* Rank, size and trees as the controller says; they have to fit each other. */
 static trib_status take_plan(struct trib_comm *comm, const union plan_packet *packet)
 {
@@ -64,12 +84,13 @@ static trib_status take_plan(struct trib_comm *comm, const union plan_packet *pa
 	const char *text = (const char *)welcome + offsetof(struct wire_welcome, text);
 	struct forest *trees = malloc(sizeof(*trees));
 	trib_status status;
+	unsigned own;
 	uint64_t all;
 
 	if (!trees)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for trees");
 	all = welcome->size >= 64 ? ~0ull : (1ull << welcome->size) - 1;
-	status = forest_parse(trees, text);
+	status = parse_trees(trees, text, &own);
 	if (status == TRIB_OK &&
 	    (welcome->size < 1 || welcome->size > WIRE_CHILDREN_MAX ||
 	     welcome->rank >= welcome->size || trees->trees[0].nodes[0].ranks != all))
@@ -83,6 +104,7 @@ static trib_status take_plan(struct trib_comm *comm, const union plan_packet *pa
 	pthread_mutex_lock(&comm->lock);
 	free(comm->config.trees);
 	comm->config.trees = trees;
+	comm->config.own_trees = own;
 	comm->config.generation = welcome->generation;
 	comm->planned_rank = (int)welcome->rank;
 	comm->planned_size = (int)welcome->size;

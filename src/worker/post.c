@@ -2,6 +2,8 @@
 /* From a request to the rounds of lanes. */
 #include "worker/comm.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +42,18 @@ static struct round_place part_place(const struct round_place *whole, const stru
 unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec,
                      const struct round_place *place, struct posting *postings)
 {
+	return rounds_make_by(comm, &comm->own, spec, place, postings);
+}
+
+unsigned rounds_make_by(const struct trib_comm *comm, const struct way *way,
+                        const struct round_spec *spec, const struct round_place *place,
+                        struct posting *postings)
+{
 	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
 	size_t per = comm->payload / (spec->copy ? 1 : number_wire_size(spec->type));
-	bool in_turn = shares_is_small(&comm->shares, spec->count, per);
+	bool in_turn = shares_is_small(&way->shares, spec->count, per);
 	struct part parts[WIRE_LANES_MAX] = { { .count = spec->count } };
-	unsigned n = in_turn ? 1 : shares_split(&comm->shares, spec->count, per, parts);
+	unsigned n = in_turn ? 1 : shares_split(&way->shares, spec->count, per, parts);
 
 	for (unsigned i = 0; i < n; i++) {
 		struct round_spec own = *spec;
@@ -64,7 +73,7 @@ unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec
 			round->place = part_place(place, spec, &parts[i], per);
 			round->whole = true;
 		}
-		postings[i] = (struct posting){ round, parts[i].lane, in_turn };
+		postings[i] = (struct posting){ way, round, parts[i].lane, in_turn };
 	}
 	return n;
 }
@@ -72,10 +81,11 @@ unsigned rounds_make(const struct trib_comm *comm, const struct round_spec *spec
 void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t n, uint64_t turn)
 {
 	for (size_t i = 0; i < n; i++) {
-		unsigned lane = postings[i].in_turn ? shares_turn(&comm->shares, turn + i)
+		const struct way *way = postings[i].way;
+		unsigned lane = postings[i].in_turn ? shares_turn(&way->shares, turn + i)
 		                                    : postings[i].lane;
 
-		lane_post(comm->lanes[lane], postings[i].round);
+		lane_post(comm->lanes[way->first + lane], postings[i].round);
 	}
 }
 
@@ -128,6 +138,9 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
 		                     request->what, comm->failure);
 	} else {
+		if (comm->turner)
+			rhythm_post(&comm->rhythm, comm->posts, request->bytes, !comm->in_flight,
+			            clock_now());
 		request->number = comm->posts++;
 		atomic_store(&request->rounds_left, (unsigned)n);
 		comm->in_flight++;
@@ -158,11 +171,16 @@ trib_status request_post(struct trib_request *request, const struct round_spec *
 		request_free(request);
 		return status;
 	}
+	for (size_t i = 0; i < n; i++)
+		request->bytes +=
+			specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
 	pthread_mutex_lock(&comm->posting);
-	if (!comm->recovering)
+	if (!comm->recovering && !comm->turner)
 		status = make_all(request, specs, n, &postings, &made);
 	if (status == TRIB_OK && (status = enter(request, postings, made)) != TRIB_OK)
 		rounds_free(postings, made);
+	if (comm->turner && status == TRIB_OK)
+		dispatch(comm);
 	pthread_mutex_unlock(&comm->posting);
 	free(postings);
 	if (status != TRIB_OK) {

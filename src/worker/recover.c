@@ -410,6 +410,8 @@ static trib_status post_all(struct recovery *recovery)
 		pthread_mutex_unlock(&comm->lock);
 		status = post_work(recovery, ledger, &at);
 	}
+	if (comm->turner && status == TRIB_OK)
+		dispatch_anew(comm);
 	pthread_mutex_lock(&comm->lock);
 	comm->recovering = status != TRIB_OK;
 	pthread_cond_broadcast(&comm->changed);

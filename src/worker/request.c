@@ -45,6 +45,8 @@ void request_round_finished(struct trib_request *request)
 		comm->in_flight--;
 		comm->rounds++;
 	}
+	if (comm->turner)
+		dispatch_ended(request);
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
 }
@@ -92,6 +94,10 @@ trib_status trib_test(trib_request **request)
 	comm = (*request)->comm;
 	pthread_mutex_lock(&comm->lock);
 	ended = (*request)->done || is_quiet(comm);
+	if (comm->turner) { /* who asks has nothing else to do */
+		rhythm_wait(&comm->rhythm, clock_now());
+		rhythm_waited(&comm->rhythm, clock_now());
+	}
 	pthread_mutex_unlock(&comm->lock);
 	if (!ended)
 		return TRIB_IN_PROGRESS;
@@ -109,6 +115,13 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 
 	if (comm->recovering) {
 		snprintf(out, size, "an aggregator was lost, and no other one has taken over");
+		return;
+	}
+	if (comm->turner && comm->begun < comm->posts && !comm->under_way[0] &&
+	    !comm->under_way[1]) {
+		snprintf(out, size,
+		         "it has not begun: whether it may use the shared aggregator is "
+		         "not decided, and the controller does not answer");
 		return;
 	}
 	for (unsigned i = 0; i < comm->n_lanes; i++) {
@@ -151,9 +164,13 @@ static bool wait_ended(struct trib_request *request, double seconds)
 	int error = 0;
 
 	pthread_mutex_lock(&comm->lock);
+	if (comm->turner)
+		rhythm_wait(&comm->rhythm, start);
 	while (!(ended = request->done || is_quiet(comm)) && error != ETIMEDOUT)
 		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
 	comm->wait_s += (double)(clock_now() - start) / 1e9;
+	if (comm->turner)
+		rhythm_waited(&comm->rhythm, clock_now());
 	pthread_mutex_unlock(&comm->lock);
 	return ended;
 }

@@ -130,7 +130,9 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk, uint6
  */
 static trib_status line_up(struct trib_comm *comm)
 {
+	unsigned own_trees = comm->config.own_trees ? comm->config.own_trees : comm->n_trunks;
 	uint32_t payload = WIRE_PAYLOAD_MAX;
+	unsigned own = 0;
 	double weights[WIRE_LANES_MAX];
 
 	pthread_mutex_lock(&comm->lock);
@@ -144,6 +146,7 @@ static trib_status line_up(struct trib_comm *comm)
 			weights[comm->n_lanes] = trunk->share / trunk->n_lanes;
 			trunk->lanes[k]->number = comm->n_lanes;
 			comm->lanes[comm->n_lanes++] = trunk->lanes[k];
+			own += i < own_trees;
 		}
 	}
 	if (!comm->payload)
@@ -154,7 +157,11 @@ static trib_status line_up(struct trib_comm *comm)
 		                   "packets of %u bytes do not pass the new trees, only %u: set "
 		                   "TRIB_MTU to what all networks carry",
 		                   comm->payload, payload);
-	shares_init(&comm->shares, weights, comm->n_lanes);
+	shares_init(&comm->own.shares, weights, own);
+	comm->shared.first = own;
+	comm->shared.shares.n = 0;
+	if (own < comm->n_lanes)
+		shares_init(&comm->shared.shares, weights + own, comm->n_lanes - own);
 	return TRIB_OK;
 }
 

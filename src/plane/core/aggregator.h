@@ -22,6 +22,7 @@ struct aggregator_options {
 	unsigned threads;    /* at least as many as a job has lanes */
 	uint64_t pool_bytes; /* the most that all pools may take; 0: no limit */
 	uint64_t link_bps;   /* that its children share; 0: as the device says, or unknown */
+	unsigned capacity;   /* jobs that should have sums under way at once; 0: any number */
 	bool multicast;
 	bool native;            /* xdp: in the driver where that can be */
 	const char *interfaces; /* xdp: which, "eth0,eth1"; NULL: those with the address */

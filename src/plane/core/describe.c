@@ -129,6 +129,12 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	put(text, ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"reports\":%llu",
 	    (unsigned long long)sum->results, (unsigned long long)sum->repeats,
 	    (unsigned long long)sum->sends, (unsigned long long)sum->reports);
+	if (aggregator->options.capacity)
+		put(text,
+		    ",\"capacity\":%u,\"at_once\":%u,\"most_at_once\":%u,\"over_capacity\":%llu",
+		    aggregator->options.capacity, atomic_load(&aggregator->crowd.now),
+		    atomic_load(&aggregator->crowd.most),
+		    (unsigned long long)atomic_load(&aggregator->crowd.over));
 	if (sum->raised)
 		put(text, ",\"raised\":%llu,\"lowered\":%llu", (unsigned long long)sum->raised,
 		    (unsigned long long)sum->lowered);

@@ -101,6 +101,8 @@ struct comm {
 	struct wire_abort abort;     /* written before `failed` is set */
 	_Atomic uint32_t idle_lanes; /* all children have left, and nothing goes up any more */
 	_Atomic unsigned users;      /* lanes that hold it */
+	_Atomic unsigned busy_lanes; /* with sums under way; crowd.c */
+	_Atomic bool counted;        /* among those that have some */
 	uint32_t kernel_lanes; /* those that the kernel sums, as bits; with the lock of watch.c */
 	char kernel_why[256];  /* the others: why not */
 };
@@ -155,6 +157,7 @@ struct lane {
 	struct dense_pool pool;
 	struct xdp_slot *xdp; /* the kernel shares the cells; NULL: it does not */
 	bool in_kernel;       /* and it sums in them */
+	uint32_t open;        /* cells that wait for somebody; counted where there is a capacity */
 	uint32_t stride;      /* of packets that lie side by side, so that many leave as one */
 	unsigned index;
 	struct comm *comm;
@@ -255,8 +258,16 @@ struct carrier {
 
 extern const struct carrier carrier_udp, carrier_tcp;
 
+/* Communicators that have sums under way; crowd.c. */
+struct crowd {
+	_Atomic unsigned now, most;
+	_Atomic uint64_t times; /* that one began to */
+	_Atomic uint64_t over;  /* ... where more than the capacity had */
+};
+
 struct aggregator {
 	struct aggregator_options options;
+	struct crowd crowd;
 	const struct carrier *carrier;
 	uint16_t port;
 	_Atomic bool stop;
@@ -400,6 +411,15 @@ unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size);
 /* The child reported; `repeat` has the results that it asks for. */
 void lane_watch(struct lane *lane, unsigned child, const struct wire_report *report,
                 const uint64_t *repeat);
+
+/* crowd.c: how many use it at once. */
+void crowd_enter(struct aggregator *aggregator, struct comm *comm);
+void crowd_leave(struct aggregator *aggregator, struct comm *comm);
+/* The lane goes away. */
+void crowd_drop(struct aggregator *aggregator, struct lane *lane);
+/* The controller ends a communicator here. Thread 0. */
+void crowd_fence(struct thread *thread, const struct wire_header *header,
+                 const struct udp_address *from);
 
 /* lane.c: the way of a packet. */
 struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index);

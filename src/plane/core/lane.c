@@ -157,14 +157,27 @@ static void fail_mismatch(struct lane *lane, const struct dense_cell *cell,
 	              cell->op, (unsigned long long)wire_position(header), lane->index);
 }
 
+static void count_open(struct aggregator *aggregator, struct lane *lane, bool fresh,
+                       enum dense_verdict verdict)
+{
+	if (fresh && (verdict == DENSE_ADDED || verdict == DENSE_COMPLETE) && !lane->open++)
+		crowd_enter(aggregator, lane->comm);
+	if (verdict == DENSE_COMPLETE && !--lane->open)
+		crowd_leave(aggregator, lane->comm);
+}
+
 void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
                     uint32_t bytes)
 {
 	uint64_t position = wire_position(header);
 	uint32_t index = dense_index(lane->dense, position);
 	struct dense_cell *cell = dense_cell(&lane->pool, index);
+	bool counts = thread->aggregator->options.capacity && !lane->dense->has_parent;
+	bool fresh = cell->position != position;
 	enum dense_verdict verdict;
 
+	if (counts && atomic_load_explicit(&lane->comm->failed, memory_order_acquire))
+		return; /* another one may have its turn by now */
 	if (lane->xdp)
 		xdp_cell_lock(cell);
 	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
@@ -177,6 +190,8 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	}
 	if (lane->xdp)
 		xdp_cell_unlock(cell);
+	if (counts)
+		count_open(thread->aggregator, lane, fresh, verdict);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
 	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);

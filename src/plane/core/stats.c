@@ -230,6 +230,11 @@ trib_status aggregator_stats(struct aggregator *aggregator, struct stats **out)
 	stats->repeats = totals.sum.repeats;
 	stats->sends = totals.sum.sends;
 	stats->reports = totals.sum.reports;
+	stats->capacity = aggregator->options.capacity;
+	stats->at_once = atomic_load(&aggregator->crowd.now);
+	stats->most_at_once = atomic_load(&aggregator->crowd.most);
+	stats->over_capacity = atomic_load(&aggregator->crowd.over);
+	stats->turns = atomic_load(&aggregator->crowd.times);
 	stats->n_verdicts = take_counts(stats->verdicts, totals.sum.verdicts, DENSE_VERDICTS_END,
 	                                describe_verdict);
 	stats->n_drops = take_counts(stats->drops, totals.sum.drops, DROPS_END, describe_drop);

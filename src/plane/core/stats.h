@@ -40,6 +40,9 @@ struct stats {
 	uint64_t packets, bytes, payload; /* taken in, those of the kernel included */
 	uint64_t kernel_packets, kernel_payload;
 	uint64_t results, repeats, sends, reports;
+	unsigned capacity, at_once,
+		most_at_once;          /* jobs with sums under way; capacity 0: not counted */
+	uint64_t over_capacity, turns; /* times that one began to; those above the capacity */
 	unsigned n_verdicts, n_drops;
 	struct stats_count verdicts[STATS_COUNTS_MAX], drops[STATS_COUNTS_MAX];
 	unsigned n_comms, n_children;

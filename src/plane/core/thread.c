@@ -30,6 +30,7 @@ static void let_go(struct thread *thread, struct lane *lane)
 	struct comm *comm = lane->comm;
 
 	rates_close(thread->aggregator, lane);
+	crowd_drop(thread->aggregator, lane);
 	lane_free(lane);
 	atomic_fetch_sub(&comm->users, 1);
 }
@@ -133,6 +134,8 @@ static bool take_visitor(struct thread *thread, const struct wire_header *header
 	}
 	if (header->type == WIRE_JOIN)
 		registry_join(thread->aggregator, header, bytes, from);
+	else if (header->type == WIRE_TURN)
+		crowd_fence(thread, header, from);
 	else
 		answer_query(thread, header, from);
 	return true;
@@ -167,6 +170,11 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 	case WIRE_JOIN:
 	case WIRE_QUERY:
 		return take_visitor(thread, header, bytes, from);
+	case WIRE_TURN:
+		if (((const struct wire_turn *)wire_payload(header))->word == WIRE_TURN_FENCE)
+			return take_visitor(thread, header, bytes, from);
+		thread->counters.drops[DROP_UNEXPECTED]++;
+		return false;
 	case WIRE_DATA:
 		lane = admit(thread, header);
 		if (lane)

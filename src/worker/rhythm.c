@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/rhythm.h"
+
+#define SMALL_BYTES (64u << 10) /* below, a request's time says nothing of the rate */
+#define WEIGHT 0.25             /* of the newest one */
+#define RATIO 1.5               /* until both ways were seen: what four hosts gain */
+#define LATENCY_NS 100000.0
+
+static bool is_like(const struct rhythm_step *a, const struct rhythm_step *b)
+{
+	if (a->n != b->n || a->n > WIRE_TURN_OPS_MAX)
+		return false;
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->ops[i].bytes != b->ops[i].bytes)
+			return false;
+	return true;
+}
+
+static void begin_step(struct rhythm *rhythm, uint64_t number, uint64_t now)
+{
+	if (rhythm->now.n) {
+		rhythm->known = is_like(&rhythm->now, &rhythm->last);
+		rhythm->last = rhythm->now;
+	}
+	rhythm->now.n = 0;
+	rhythm->now.compute = 0;
+	rhythm->base = number;
+	rhythm->began_at = rhythm->ended_at ? rhythm->ended_at : now;
+	rhythm->waited = false;
+}
+
+void rhythm_post(struct rhythm *rhythm, uint64_t number, uint64_t bytes, bool idle, uint64_t now)
+{
+	struct rhythm_step *step = &rhythm->now;
+
+	if (!rhythm->began_at || (idle && rhythm->waited))
+		begin_step(rhythm, number, now);
+	if (step->n < WIRE_TURN_OPS_MAX)
+		step->ops[step->n] = (struct rhythm_op){ bytes, now - rhythm->began_at };
+	if (step->n <= WIRE_TURN_OPS_MAX)
+		step->n++;
+}
+
+void rhythm_wait(struct rhythm *rhythm, uint64_t now)
+{
+	if (!rhythm->waited && rhythm->began_at)
+		rhythm->now.compute = now - rhythm->began_at;
+	rhythm->waited = true;
+}
+
+void rhythm_waited(struct rhythm *rhythm, uint64_t now)
+{
+	rhythm->ended_at = now;
+}
+
+void rhythm_took(struct rhythm *rhythm, bool shared, uint64_t bytes, uint64_t ns)
+{
+	double *rate = &rhythm->ns_per_byte[shared];
+	double seen;
+
+	if (bytes < SMALL_BYTES)
+		return;
+	seen = (double)ns / (double)bytes;
+	*rate = *rate > 0 ? *rate + WEIGHT * (seen - *rate) : seen;
+}
+
+static uint32_t to_us(double ns)
+{
+	double us = ns / 1000;
+
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *out,
+                 struct wire_turn_op *ops)
+{
+	double plain = rhythm->ns_per_byte[0], fast = rhythm->ns_per_byte[1];
+
+	out->ops = 0;
+	out->base = rhythm->base;
+	out->age_us = rhythm->began_at ? to_us((double)(now - rhythm->began_at)) : 0;
+	if (!rhythm->known || !(plain > 0 || fast > 0))
+		return;
+	if (!(plain > 0))
+		plain = fast * RATIO;
+	if (!(fast > 0))
+		fast = plain / RATIO;
+	out->ops = (uint16_t)rhythm->last.n;
+	out->compute_us = to_us((double)rhythm->last.compute);
+	for (unsigned i = 0; i < rhythm->last.n; i++) {
+		const struct rhythm_op *op = &rhythm->last.ops[i];
+
+		ops[i] = (struct wire_turn_op){
+			.start_us = to_us((double)op->start),
+			.plain_us = to_us(LATENCY_NS + (double)op->bytes * plain),
+			.fast_us = to_us(LATENCY_NS + (double)op->bytes * fast),
+		};
+	}
+}

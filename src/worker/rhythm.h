@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rhythm of a training job, from what the asynchronous interface shows: when
+ * requests are posted and when the program begins to wait for them (MINA IV-B).
+ * Pure; times are in nanoseconds.
+ *
+ * A step is all that is posted from one wait to the next. It begins when the
+ * wait before it has ended. The first steps are not like the others, so a step
+ * is known when two of the same requests have followed each other.
+ */
+#ifndef TRIB_WORKER_RHYTHM_H
+#define TRIB_WORKER_RHYTHM_H
+
+#include "wire/packet.h"
+
+#include <stdbool.h>
+
+struct rhythm_op {
+	uint64_t bytes;
+	uint64_t start; /* from the step's beginning on */
+};
+
+struct rhythm_step {
+	unsigned n; /* above WIRE_TURN_OPS_MAX: too many to be told */
+	uint64_t compute;
+	struct rhythm_op ops[WIRE_TURN_OPS_MAX];
+};
+
+struct rhythm {
+	uint64_t base;     /* the number of the step's first request */
+	uint64_t began_at; /* the step; 0: none has */
+	uint64_t ended_at; /* the last wait that has ended */
+	bool waited;       /* for something of this step */
+	bool known;        /* the last step was like the one before */
+	struct rhythm_step now, last;
+	double ns_per_byte[2]; /* in the own trees, at the shared aggregator; 0: not known */
+};
+
+/* Request `number` is posted; `idle`: all that was posted before is over. */
+void rhythm_post(struct rhythm *rhythm, uint64_t number, uint64_t bytes, bool idle, uint64_t now);
+/* The program begins to wait, and has waited. */
+void rhythm_wait(struct rhythm *rhythm, uint64_t now);
+void rhythm_waited(struct rhythm *rhythm, uint64_t now);
+/* A request took so long, by one way or the other. */
+void rhythm_took(struct rhythm *rhythm, bool shared, uint64_t bytes, uint64_t ns);
+
+/* Fills ops, compute_us, base and age_us; ops have room for WIRE_TURN_OPS_MAX. */
+void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *out,
+                 struct wire_turn_op *ops);
+
+#endif
