@@ -115,6 +115,12 @@ const struct setting settings[SETTINGS_N] = {
 	                       "percent of an agent's cores that others may use before the "
 	                       "controller plans without it; 100: never",
 	                       NULL },
+	[SETTING_SHARING] = { "TRIB_SHARING", "score", SETTING_TEXT,
+	                      "controller: who gets the next turn at an aggregator with a "
+	                      "capacity: "
+	                      "score (whose step it shortens most), greedy (who comes first), fair "
+	                      "(who had the least) or none (nobody)",
+	                      NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -135,6 +141,7 @@ static const struct {
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
+	[SETTING_SHARING] = { 0, 3, "score greedy fair none" },
 };
 
 /* ---- the file ---- */

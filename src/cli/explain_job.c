@@ -39,8 +39,10 @@ static void tell_verdict(const json_t *verdict)
 static void tell_plan(const char *plan)
 {
 	for (const char *end; *plan; plan = *end ? end + 1 : end) {
-		end = plan + strcspn(plan, ";");
+		end = plan + strcspn(plan, ";|");
 		printf("    %.*s\n", (int)(end - plan), plan);
+		if (*end == '|')
+			printf("  and, when it is its turn, at an aggregator that jobs share:\n");
 	}
 }
 

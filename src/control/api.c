@@ -33,6 +33,16 @@ static void get_status(void *context, const struct http_request *request, struct
 	                  "silent", (int)states[NODE_SILENT], "left", (int)states[NODE_LEFT]);
 }
 
+void api_get_turns(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+
+	(void)request;
+	pthread_mutex_lock(&controller->lock);
+	reply->json = sharing_to_json(controller);
+	pthread_mutex_unlock(&controller->lock);
+}
+
 const struct http_route api_routes[] = {
 	{ "GET", "/v1", get_version, true },
 	{ "GET", "/v1/status", get_status, false },
@@ -43,6 +53,7 @@ const struct http_route api_routes[] = {
 	{ "POST", "/v1/jobs", api_post_job, false },
 	{ "GET", "/v1/jobs/*", api_get_job, false },
 	{ "DELETE", "/v1/jobs/*", api_delete_job, false },
+	{ "GET", "/v1/turns", api_get_turns, false },
 	{ "GET", "/metrics", api_get_metrics, false },
 	{ 0 },
 };

@@ -39,19 +39,25 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load;
+	uint64_t load, sharing;
 	double beat_s;
+	struct timespec started;
 
 	if ((status = setting_seconds(SETTING_BEAT, &beat_s)) ||
 	    (status = setting_count(SETTING_LOAD_MAX, &load)) ||
+	    (status = setting_count(SETTING_SHARING, &sharing)) ||
 	    (status = folder_make(options->state, controller->folder)) ||
 	    (status = store_open(controller->folder, &controller->store)) ||
-	    (status = store_secret(controller->store, &controller->secret)) ||
-	    (status = jobs_load(controller)))
+	    (status = store_secret(controller->store, &controller->secret)))
+		return status;
+	clock_gettime(CLOCK_REALTIME, &started);
+	controller->session = (uint64_t)started.tv_sec * NSEC_PER_SEC + (uint64_t)started.tv_nsec;
+	if ((status = jobs_load(controller)) != TRIB_OK)
 		return status;
 	controller->beat_ns = (uint64_t)(beat_s * 1e9);
 	controller->limits.dead_after = CONTROL_BEATS_MISSED * controller->beat_ns;
 	controller->limits.load = (double)load / 100;
+	controller->sharing = (enum sharing)sharing;
 	return open_http(controller, options);
 }
 
@@ -80,6 +86,7 @@ void controller_stop(struct controller *controller)
 		return;
 	http_stop(controller->http);
 	desk_close(controller);
+	sharing_free(controller);
 	jobs_free(controller);
 	nodes_free(&controller->nodes, api_forget_node);
 	store_close(controller->store);

@@ -6,7 +6,9 @@
 #include "control/controller.h"
 #include "control/folder.h"
 #include "control/http.h"
+#include "control/share.h"
 #include "control/store.h"
+#include "control/turns.h"
 #include "wire/packet.h"
 
 #include <pthread.h>
@@ -36,6 +38,30 @@ struct job_entry {
 	struct gathering_entry *gatherings;
 };
 
+/* A communicator that shares an aggregator; of one plan. */
+struct sharer {
+	struct turns_share share; /* first */
+	uint16_t job;
+	uint64_t cookie, key, peer_key;
+	uint32_t generation;
+	uint64_t nonces[SEATS_MAX];         /* by rank in the plan */
+	struct udp_address from[SEATS_MAX]; /* where each speaks from; length 0: it has not */
+	struct share_job told;              /* by rank 0 */
+	uint64_t moved_at, held_at, fence_at;
+	uint64_t counted_change, seen_change;
+};
+
+#define SHARERS_MAX 256u /* among whom the next turn is given; others wait until there are fewer \
+	                  */
+
+/* Those that share one aggregator. */
+struct sharing_group {
+	struct sharing_group *next;
+	char address[TREE_NAME_MAX];
+	struct turns turns;
+	uint64_t given, refused, fenced, held_ns;
+};
+
 enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_COUNTS };
 
 struct controller {
@@ -53,6 +79,9 @@ struct controller {
 	struct job_entry *jobs[JOBS_MAX];
 	uint16_t last_job;
 	uint64_t counts[DESK_COUNTS];
+	struct sharing_group *groups;
+	enum sharing sharing;
+	uint64_t session;              /* above that of any controller before */
 	struct aggregator *aggregator; /* NULL: none is in this process */
 	/* The desk's. */
 	int fd;
@@ -75,6 +104,20 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer);
 
+/* sharing.c; all with the lock held. */
+/* There is a plan; `restored`: from the store. */
+void sharing_plan(struct controller *controller, const struct job_entry *job,
+                  const struct gathering *gathering, bool restored);
+void sharing_end_job(struct controller *controller, uint16_t job);
+void sharing_free(struct controller *controller);
+/* Communicators that share this aggregator. */
+unsigned sharing_count(const struct controller *controller, const char *address);
+void sharing_take(struct controller *controller, const struct wire_header *header,
+                  const struct udp_address *from);
+/* True: somebody shares something, so it is to be called often. */
+bool sharing_tick(struct controller *controller, uint64_t now);
+json_t *sharing_to_json(const struct controller *controller);
+
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);
 void desk_close(struct controller *controller);
@@ -88,6 +131,7 @@ void api_get_jobs(void *context, const struct http_request *request, struct http
 void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_post_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply);
+void api_get_turns(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_metrics(void *context, const struct http_request *request, struct http_reply *reply);
 /* Gives up what api_put_node has left with a node. */
 void api_forget_node(struct node *node);

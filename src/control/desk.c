@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define TICK_MS 20
+#define TURN_TICK_MS 2          /* while an aggregator is shared */
 #define PROBE_EVERY 40000000ull /* nanoseconds */
 #define BATCH 64
 
@@ -276,6 +277,9 @@ static bool take_one(struct controller *controller)
 	case WIRE_ANSWER:
 		take_answer(controller, &packet, &visitor.from);
 		break;
+	case WIRE_TURN:
+		sharing_take(controller, &packet.header, &visitor.from);
+		break;
 	default:
 		controller->counts[DESK_DROPS]++;
 	}
@@ -286,14 +290,21 @@ static bool take_one(struct controller *controller)
 static void *desk_main(void *context)
 {
 	struct controller *controller = context;
-	uint64_t tick_at = 0;
+	uint64_t tick_at = 0, turn_at = 0;
+	bool shares = false;
 
 	while (!controller->stop) {
 		struct pollfd wait = { .fd = controller->fd, .events = POLLIN };
 
-		poll(&wait, 1, TICK_MS);
+		poll(&wait, 1, shares ? TURN_TICK_MS : TICK_MS);
 		for (unsigned i = 0; i < BATCH && take_one(controller); i++)
 			;
+		if (clock_now() >= turn_at + TURN_TICK_MS * 1000000ull) {
+			turn_at = clock_now();
+			pthread_mutex_lock(&controller->lock);
+			shares = sharing_tick(controller, turn_at);
+			pthread_mutex_unlock(&controller->lock);
+		}
 		if (clock_now() < tick_at + TICK_MS * 1000000ull)
 			continue;
 		tick_at = clock_now();

@@ -54,6 +54,7 @@ static trib_status load_gathering(void *context, const struct gathering *gatheri
 	if (!entry)
 		return no_memory();
 	entry->gathering = *gathering;
+	sharing_plan(controller, job, gathering, true);
 	return TRIB_OK;
 }
 
@@ -112,6 +113,7 @@ trib_status jobs_end(struct controller *controller, uint16_t id)
 
 	if (status != TRIB_OK)
 		return status;
+	sharing_end_job(controller, id);
 	job_free(controller->jobs[id]);
 	controller->jobs[id] = NULL;
 	return TRIB_OK;
@@ -159,6 +161,11 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 	return entry;
 }
 
+static unsigned count_sharers(const void *context, const char *address)
+{
+	return sharing_count(context, address);
+}
+
 static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
 	return planner_plan(context, wish, out);
@@ -168,7 +175,8 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
 	struct plan_verdict verdict;
-	struct planner planner = { &controller->nodes, &controller->limits, now, &verdict };
+	struct planner planner = { &controller->nodes, &controller->limits, now,
+		                   &verdict,           count_sharers,       controller };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;
@@ -184,6 +192,9 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		return status;
 	}
 	entry->verdict = verdict;
+	if (controller->jobs[entry->gathering.job])
+		sharing_plan(controller, controller->jobs[entry->gathering.job], &entry->gathering,
+		             false);
 	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
 	         entry->gathering.generation, answer->size, entry->gathering.plan);
 	return TRIB_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/planner.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ bool plan_has(const char *plan, const char *address)
 	size_t length = strlen(address);
 
 	for (const char *at = strstr(plan, address); at; at = strstr(at + 1, address))
-		if (at[length] == '(' && (at == plan || strchr("*;,(", at[-1])))
+		if (at[length] == '(' && (at == plan || strchr("*;,(|", at[-1])))
 			return true;
 	return false;
 }
@@ -120,6 +121,8 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
 			if (!(placed >> r & 1) && wish->where[r] &&
 			    node_is_at(node, wish->where[r]))
 				rank = (int)r;
+		if (node->report.capacity)
+			use = USE_NO; /* in turns only: plan_share */
 		if (rank < 0 && use == USE_NO)
 			continue;
 		if (rank >= 0)
@@ -196,6 +199,39 @@ static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verd
 	return status;
 }
 
+/* The aggregator that the fewest share, of those that have a capacity; NULL: there is none. */
+static const struct node *shared_node(const struct planner *planner, const struct plan_wish *wish)
+{
+	const struct node *best = NULL;
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < planner->nodes->n; i++) {
+		const struct node *node = planner->nodes->all[i];
+		const char *address = node->report.address;
+		unsigned n;
+
+		if (!node->report.capacity || node_use(planner, wish, node, NODE_LIVE) != USE_YES)
+			continue;
+		n = planner->sharers ? planner->sharers(planner->context, address) : 0;
+		if (!best || n * best->report.capacity < least * node->report.capacity) {
+			best = node;
+			least = n;
+		}
+	}
+	return best;
+}
+
+static void plan_share(const struct planner *planner, const struct plan_wish *wish,
+                       char out[PLAN_TEXT_MAX])
+{
+	const struct node *node = wish->ranks > 1 ? shared_node(planner, wish) : NULL;
+	size_t length = strlen(out), room = PLAN_TEXT_MAX - length;
+
+	if (node && snprintf(out + length, room, "|%s(0-%u)", node->report.address,
+	                     wish->ranks - 1) >= (int)room)
+		out[length] = '\0'; /* it does not fit: without */
+}
+
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX])
 {
@@ -215,13 +251,16 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	if (!decided)
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)
-		status =
-			status_fail(TRIB_ERR_AGGREGATOR,
-		                    "no aggregator lives, of %u that this controller has heard of: "
-		                    "start tribd --join on a machine (trib nodes)",
-		                    planner->nodes->n);
+		status = status_fail(
+			TRIB_ERR_AGGREGATOR,
+			"no aggregator lives, of %u that this controller has heard of, or "
+			"all that do have a capacity and serve in turns only: start "
+			"tribd --join on a machine (trib nodes)",
+			planner->nodes->n);
 	else
 		status = plan_fit(&hosts, planner->verdict ? planner->verdict : &verdict, out);
+	if (status == TRIB_OK)
+		plan_share(planner, wish, out);
 	free(hosts.all);
 	return status;
 }

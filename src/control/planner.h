@@ -25,11 +25,16 @@ struct planner {
 	const struct node_limits *limits;
 	uint64_t now;
 	struct plan_verdict *verdict; /* of the last plan; NULL: nobody wants it */
+	/* Communicators that share this aggregator; NULL: none does. */
+	unsigned (*sharers)(const void *context, const char *address);
+	const void *context;
 };
 
 /*
- * Trees for the ranks, as forest_print writes them. TRIB_IN_PROGRESS: a
- * suspect aggregator may still answer. TRIB_ERR_AGGREGATOR: none lives.
+ * Trees for the ranks, as forest_print writes them; and behind a bar, where some
+ * aggregator has a capacity, a star at the one that the fewest share: for when
+ * it is their turn. TRIB_IN_PROGRESS: a suspect aggregator may still answer.
+ * TRIB_ERR_AGGREGATOR: none lives.
  */
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX]);

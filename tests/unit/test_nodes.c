@@ -106,7 +106,7 @@ static void test_facts_change(void **state)
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 3, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct forest *forest = malloc(sizeof(*forest));
@@ -136,7 +136,7 @@ static void test_trees_differ(void **state)
 {
 	struct forest *forest = malloc(sizeof(*forest));
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 3,
 		                  .broken = "",
 		                  .where = { "127.0.0.1", "127.0.0.1", "10.0.0.7" } };
@@ -165,7 +165,7 @@ static void test_trees_differ(void **state)
 static void test_suspects(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 2,
 		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
 		                  .since = 2000 * MS };

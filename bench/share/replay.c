@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A training job as far as the network sees it: replays a trace of steps, with
+ * sleep in the place of computation. Each allreduce is posted when its gradients
+ * would be there; at the end of a step's computation all are waited for.
+ *
+ *   replay STEPS WARMUP COMPUTE_US [START_US:BYTES]...
+ *
+ * Rank 0 prints a line of JSON: seconds of all steps after the warm-up, and of
+ * each. Every sum is looked at.
+ */
+#include "tributary.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OPS_MAX 256
+
+struct op {
+	double start;
+	size_t count;
+	float *vector;
+	trib_request *request;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void sleep_until(double when)
+{
+	struct timespec t = { (time_t)when, (long)((when - (double)(time_t)when) * 1e9) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "replay: %s: %s\n", what, trib_last_error());
+	exit(1);
+}
+
+/* The first, the middle and the last element: a result of another request would be seen. */
+static void check(const struct op *op, int size, unsigned step, int index)
+{
+	const size_t at[] = { 0, op->count / 2, op->count - 1 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		float want = (float)size * ((float)(step % 16) + (float)index + (float)(at[i] % 7));
+
+		if (op->vector[at[i]] != want) {
+			fprintf(stderr, "replay: step %u, allreduce %d: %g instead of %g\n", step,
+			        index, (double)op->vector[at[i]], (double)want);
+			exit(1);
+		}
+	}
+}
+
+static void run_step(trib_comm *comm, struct op *ops, int n, double compute, unsigned step)
+{
+	double began = now_s();
+
+	for (int i = 0; i < n; i++) {
+		for (size_t k = 0; k < ops[i].count; k++)
+			ops[i].vector[k] = (float)(step % 16) + (float)i + (float)(k % 7);
+		sleep_until(began + ops[i].start);
+		if (trib_iallreduce(comm, TRIB_IN_PLACE, ops[i].vector, ops[i].count, TRIB_F32,
+		                    TRIB_SUM, &ops[i].request) != TRIB_OK)
+			fail("allreduce");
+	}
+	sleep_until(began + compute);
+	for (int i = 0; i < n; i++)
+		if (trib_wait(&ops[i].request, -1) != TRIB_OK)
+			fail("wait");
+	for (int i = 0; i < n; i++)
+		check(&ops[i], trib_size(comm), step, i);
+}
+
+static int read_ops(char **argv, int argc, struct op *ops)
+{
+	for (int i = 0; i < argc; i++) {
+		char *colon = strchr(argv[i], ':');
+
+		if (!colon || i == OPS_MAX)
+			return -1;
+		ops[i].start = strtod(argv[i], NULL) / 1e6;
+		ops[i].count = strtoull(colon + 1, NULL, 10) / sizeof(float);
+		ops[i].vector = ops[i].count ? malloc(ops[i].count * sizeof(float)) : NULL;
+		if (!ops[i].vector)
+			return -1;
+	}
+	return argc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct op ops[OPS_MAX];
+	int n = argc > 4 ? read_ops(argv + 4, argc - 4, ops) : -1;
+	unsigned steps, warmup;
+	double compute, began = 0;
+	trib_comm *comm;
+
+	if (n < 1) {
+		fprintf(stderr, "Usage: replay STEPS WARMUP COMPUTE_US START_US:BYTES...\n");
+		return 2;
+	}
+	steps = (unsigned)strtoul(argv[1], NULL, 10);
+	warmup = (unsigned)strtoul(argv[2], NULL, 10);
+	compute = strtod(argv[3], NULL) / 1e6;
+	if (trib_init(&comm, NULL) != TRIB_OK)
+		fail("init");
+	for (unsigned step = 0; step < warmup + steps; step++) {
+		if (step == warmup)
+			began = now_s();
+		run_step(comm, ops, n, compute, step);
+	}
+	if (trib_rank(comm) == 0)
+		printf("{\"steps\":%u,\"seconds\":%.6f,\"step_s\":%.6f}\n", steps, now_s() - began,
+		       (now_s() - began) / steps);
+	if (trib_finalize(comm) != TRIB_OK)
+		fail("finalize");
+	for (int i = 0; i < n; i++)
+		free(ops[i].vector);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who gets the next turn at a shared aggregator, and for which requests. Pure:
+ * from what jobs have told of their steps, and of how far they are, to a choice.
+ *
+ * `greedy`: who could use it first, for the rest of his step. `fair`: of those,
+ * who has had the least. `score` (MINA III-D): only the requests that make a
+ * step end sooner are worth a turn: the last ones, from as late as it can be
+ * without the step ending later. Of the jobs whose time has come, that with the
+ * most gain for a second of the aggregator, the wait for it included; it yields
+ * to one that is worth more and would begin before it is over. `none`: nobody.
+ */
+#ifndef TRIB_CONTROL_SHARE_H
+#define TRIB_CONTROL_SHARE_H
+
+#include "wire/packet.h"
+
+#include <stdbool.h>
+
+/* In the order of the words of TRIB_SHARING. */
+enum sharing { SHARING_SCORE, SHARING_GREEDY, SHARING_FAIR, SHARING_NONE, SHARINGS_END };
+
+const char *sharing_name(enum sharing sharing);
+
+/* A job as it was told by its rank 0; times in nanoseconds on one clock. */
+struct share_job {
+	unsigned ops; /* of a step; 0: not known */
+	struct wire_turn_op op[WIRE_TURN_OPS_MAX];
+	uint64_t compute;
+	uint64_t base, next, finished; /* requests: of the step's first, not begun, not over */
+	uint64_t began_at;             /* the step */
+	uint64_t busy_at; /* since when the request is under way that ends next; 0: none is */
+	bool fast;        /* what is under way is at the aggregator */
+	uint64_t used;    /* how long it has had turns */
+	uint64_t wants_since;
+};
+
+/* What a job would do with the next turn. */
+struct share_wish {
+	uint64_t from, to;   /* requests; the same: nothing */
+	uint64_t begin, end; /* when these would be under way */
+	double gain;         /* seconds by which the step ends sooner */
+};
+
+void share_wish(const struct share_job *job, enum sharing sharing, uint64_t now,
+                struct share_wish *wish);
+
+#define SHARE_LEAD_NS 10000000ull /* so long before is a turn given: agreeing takes a while */
+
+/* Of these, who gets a turn now; -1: nobody. Jobs that may have none have an empty wish. */
+int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
+                 enum sharing sharing, uint64_t now);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Aggregators that jobs share: who shares which, what ranks say and are told
+ * about turns (turns.h), and who gets the next one (share.h). All with the
+ * controller's lock, in the desk's thread where packets are sent.
+ */
+#include "control/controller_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALONE_OPS 4096u /* a job that has the aggregator for itself gets many at once */
+#define FENCE_EVERY 20000000ull
+#define IDLE_NS 250000000ull /* who does nothing with its turn loses it to others */
+
+/* ---- shares ---- */
+
+static struct sharing_group *group_find(struct controller *controller, const char *address)
+{
+	struct sharing_group *group = controller->groups;
+
+	while (group && strcmp(group->address, address))
+		group = group->next;
+	return group;
+}
+
+static struct sharing_group *group_make(struct controller *controller, const char *address)
+{
+	struct sharing_group *group = group_find(controller, address);
+
+	if (group)
+		return group;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return NULL;
+	snprintf(group->address, sizeof(group->address), "%s", address);
+	group->next = controller->groups;
+	controller->groups = group;
+	return group;
+}
+
+static struct sharer *sharer_of(struct turns_share *share)
+{
+	return (struct sharer *)share; /* its first part */
+}
+
+#define EACH_SHARER(sharer, group)                                              \
+	for (struct sharer *sharer = sharer_of((group)->turns.shares), *after_; \
+	     sharer && (after_ = sharer_of(sharer->share.next), true); sharer = after_)
+
+static struct sharer *sharer_find(struct controller *controller, uint16_t job, uint64_t key,
+                                  uint32_t generation, struct sharing_group **in)
+{
+	for (struct sharing_group *group = controller->groups; group; group = group->next)
+		EACH_SHARER(sharer, group)
+	if (sharer->job == job && sharer->key == key && sharer->generation == generation) {
+		*in = group;
+		return sharer;
+	}
+	return NULL;
+}
+
+unsigned sharing_count(const struct controller *controller, const char *address)
+{
+	unsigned n = 0;
+
+	for (struct sharing_group *group = controller->groups; group; group = group->next)
+		if (!strcmp(group->address, address))
+			EACH_SHARER(sharer, group)
+	n += !sharer->share.lost;
+	return n;
+}
+
+/* What older plans of the communicator had is over. `below`: generations. */
+static void lose_older(struct controller *controller, uint16_t job, bool all_keys, uint64_t key,
+                       uint32_t below)
+{
+	for (struct sharing_group *group = controller->groups; group; group = group->next)
+		EACH_SHARER(sharer, group)
+	if (sharer->job == job && (all_keys || sharer->key == key) && sharer->generation < below)
+		turns_lose(&sharer->share);
+}
+
+void sharing_end_job(struct controller *controller, uint16_t job)
+{
+	lose_older(controller, job, true, 0, UINT32_MAX);
+}
+
+/* The address behind the bar, without its ranks; false: nothing is shared. */
+static bool shared_address(const char *plan, char *out, size_t size)
+{
+	const char *bar = strchr(plan, '|'), *end = bar ? strchr(bar, '(') : NULL;
+
+	if (!end || (size_t)(end - bar) > size)
+		return false;
+	snprintf(out, size, "%.*s", (int)(end - bar - 1), bar + 1);
+	return true;
+}
+
+void sharing_plan(struct controller *controller, const struct job_entry *job,
+                  const struct gathering *gathering, bool restored)
+{
+	char address[TREE_NAME_MAX];
+	struct sharing_group *group;
+	struct sharer *sharer;
+	unsigned ranks = 0;
+
+	lose_older(controller, job->job.id, false, gathering->key, gathering->generation);
+	if (!shared_address(gathering->plan, address, sizeof(address)))
+		return;
+	group = group_make(controller, address);
+	sharer = group ? calloc(1, sizeof(*sharer)) : NULL;
+	if (!sharer) {
+		log_error("job %u shares %s, but there is no memory for that: it gets no turns",
+		          job->job.id, address);
+		return;
+	}
+	for (uint64_t seats = gathering->members; seats; seats &= seats - 1)
+		sharer->nonces[ranks++] = gathering->seats[__builtin_ctzll(seats)].nonce;
+	turns_add(&group->turns, &sharer->share, ranks, controller->session, restored, clock_now());
+	sharer->job = job->job.id;
+	sharer->cookie = job->cookie;
+	sharer->key = gathering->key;
+	sharer->generation = gathering->generation;
+}
+
+void sharing_free(struct controller *controller)
+{
+	while (controller->groups) {
+		struct sharing_group *group = controller->groups;
+
+		controller->groups = group->next;
+		EACH_SHARER(sharer, group)
+		free(sharer);
+		free(group);
+	}
+}
+
+/* ---- words ---- */
+
+struct packet {
+	struct wire_header header;
+	struct wire_turn turn;
+};
+
+static void send_turn(struct controller *controller, struct sharer *sharer, struct wire_turn *turn,
+                      const struct udp_address *to)
+{
+	struct packet packet = {
+		.header = { .type = WIRE_TURN, .cookie = sharer->cookie, .job = sharer->job }
+	};
+
+	packet.turn = *turn;
+	packet.turn.key = sharer->key;
+	packet.turn.peer_key = sharer->peer_key;
+	packet.turn.generation = sharer->generation;
+	wire_seal(&packet, sizeof(packet));
+	/* Lost or not sent is the same: it is said again. */
+	sendto(controller->fd, &packet, sizeof(packet), MSG_DONTWAIT, (const void *)&to->storage,
+	       to->length);
+}
+
+static void say_all(struct controller *controller, struct sharer *sharer, uint64_t now)
+{
+	struct wire_turn turn;
+
+	for (unsigned i = 0; i < sharer->share.ranks; i++) {
+		struct turns_rank *rank = &sharer->share.rank[i];
+
+		if (!sharer->from[i].length || now < rank->told_at + TURNS_AGAIN_NS ||
+		    !turns_say(&sharer->share, i, &turn))
+			continue;
+		rank->told_at = now;
+		send_turn(controller, sharer, &turn, &sharer->from[i]);
+	}
+}
+
+/* Of one that is lost: its aggregator is told to end it, where that lives. True: it is over. */
+static bool fence(struct controller *controller, const struct sharing_group *group,
+                  struct sharer *sharer, uint64_t now)
+{
+	const struct node *node = nodes_find(&controller->nodes, group->address);
+	struct wire_turn turn = { .word = WIRE_TURN_FENCE, .session = controller->session };
+	struct udp_address to;
+
+	if (!sharer->share.held)
+		return true;
+	if (!node || node_state(node, now, &controller->limits) >= NODE_SILENT) {
+		turns_fenced(&sharer->share);
+		return true;
+	}
+	if (now < sharer->fence_at + FENCE_EVERY ||
+	    udp_resolve(group->address, UDP_DEFAULT_PORT, &to) != TRIB_OK)
+		return false;
+	if (!sharer->fence_at)
+		log_notice("job %u loses its turn at %s: a rank is silent, has failed or has left",
+		           sharer->job, group->address);
+	sharer->fence_at = now;
+	send_turn(controller, sharer, &turn, &to);
+	return false;
+}
+
+/* ---- who is next ---- */
+
+static void note_held(struct sharing_group *group, struct sharer *sharer, uint64_t now)
+{
+	struct turns_share *share = &sharer->share;
+
+	if (share->held && !sharer->held_at) {
+		sharer->held_at = now;
+	} else if (!share->held && sharer->held_at) {
+		sharer->told.used += now - sharer->held_at;
+		group->held_ns += now - sharer->held_at;
+		sharer->held_at = 0;
+	}
+	if (share->held_change != sharer->counted_change) {
+		sharer->counted_change = share->held_change;
+		group->given++;
+	}
+	if (share->step == TURNS_REST && share->change > sharer->seen_change) {
+		group->refused += share->change != share->held_change;
+		sharer->seen_change = share->change;
+	}
+}
+
+static bool is_alone(const struct sharing_group *group)
+{
+	unsigned n = 0;
+
+	EACH_SHARER(sharer, group)
+	n++;
+	return n == 1;
+}
+
+/* It keeps the turn: nobody else wants it. */
+static void serve_alone(struct sharing_group *group, struct sharer *sharer, uint64_t now)
+{
+	struct turns_share *share = &sharer->share;
+	uint64_t next = turns_next(share);
+
+	if (!turns_may_give(&group->turns, share) || !share->rank[0].heard ||
+	    (share->held && share->held_to > next + ALONE_OPS / 2))
+		return;
+	turns_give(share, next + 1, next + 1 + ALONE_OPS, now);
+}
+
+/* A turn that is too long for one who is not alone, or of which nothing is made. */
+static void shorten(struct sharer *sharer, uint64_t now)
+{
+	struct turns_share *share = &sharer->share;
+	uint64_t next = turns_next(share);
+	const struct share_job *told = &sharer->told;
+	bool is_long = share->held_to > next + WIRE_TURN_OPS_MAX + 2;
+	bool is_idle = !told->busy_at && now > sharer->moved_at + IDLE_NS &&
+	               now > sharer->held_at + IDLE_NS;
+
+	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
+	    share->held_to > next + 1 && (is_long || is_idle))
+		turns_cut(share, next + 1, now);
+}
+
+static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
+{
+	const struct share_job *jobs[SHARERS_MAX];
+	struct share_wish wishes[SHARERS_MAX];
+	struct sharer *sharers[SHARERS_MAX];
+	unsigned n = 0;
+	int best;
+
+	EACH_SHARER(sharer, group)
+	{
+		struct share_wish *wish = &wishes[n];
+
+		shorten(sharer, now);
+		if (n == SHARERS_MAX || sharer->share.held || sharer->share.lost ||
+		    sharer->share.step != TURNS_REST || !sharer->share.rank[0].heard)
+			continue;
+		sharer->told.next = turns_next(&sharer->share);
+		share_wish(&sharer->told, controller->sharing, now, wish);
+		if (wish->from >= wish->to || wish->begin > now + SHARE_LEAD_NS)
+			sharer->told.wants_since = 0;
+		else if (!sharer->told.wants_since)
+			sharer->told.wants_since = now;
+		jobs[n] = &sharer->told;
+		sharers[n++] = sharer;
+	}
+	best = share_choose(jobs, wishes, n, controller->sharing, now);
+	if (best < 0 || !turns_may_give(&group->turns, &sharers[best]->share))
+		return;
+	sharers[best]->told.wants_since = 0;
+	turns_give(&sharers[best]->share, wishes[best].from, wishes[best].to, now);
+}
+
+static void group_serve(struct controller *controller, struct sharing_group *group, uint64_t now)
+{
+	const struct node *node = nodes_find(&controller->nodes, group->address);
+
+	if (node)
+		group->turns.capacity = node->report.capacity;
+	EACH_SHARER(sharer, group)
+	{
+		turns_tick(&sharer->share, now);
+		note_held(group, sharer, now);
+		if (sharer->share.lost && fence(controller, group, sharer, now)) {
+			note_held(group, sharer, now);
+			turns_remove(&group->turns, &sharer->share);
+			free(sharer);
+		}
+	}
+	if (is_alone(group) && controller->sharing != SHARING_NONE)
+		serve_alone(group, sharer_of(group->turns.shares), now);
+	else if (group->turns.shares && controller->sharing != SHARING_NONE)
+		serve_many(controller, group, now);
+	EACH_SHARER(sharer, group)
+	say_all(controller, sharer, now);
+}
+
+bool sharing_tick(struct controller *controller, uint64_t now)
+{
+	bool any = false;
+
+	for (struct sharing_group *group = controller->groups; group; group = group->next) {
+		group_serve(controller, group, now);
+		any |= group->turns.shares != NULL;
+	}
+	return any;
+}
+
+/* ---- what comes ---- */
+
+static void take_rhythm(struct sharer *sharer, const struct wire_turn *state, uint64_t now)
+{
+	struct share_job *told = &sharer->told;
+
+	if (state->next != told->next)
+		sharer->moved_at = now;
+	told->ops = state->ops;
+	memcpy(told->op, state + 1, state->ops * sizeof(told->op[0]));
+	told->compute = (uint64_t)state->compute_us * 1000;
+	told->base = state->base;
+	told->next = state->next;
+	told->finished = state->finished;
+	told->began_at = now - (uint64_t)state->age_us * 1000;
+	told->busy_at = state->busy_us ? now - (uint64_t)state->busy_us * 1000 : 0;
+	told->fast = sharer->share.held && !(state->flags & WIRE_TURN_DONE);
+}
+
+void sharing_take(struct controller *controller, const struct wire_header *header,
+                  const struct udp_address *from)
+{
+	const struct wire_turn *turn = wire_payload(header);
+	const struct job_entry *job = controller->jobs[header->job];
+	struct sharing_group *group;
+	struct sharer *sharer;
+	uint64_t now = clock_now();
+
+	sharer = sharer_find(controller, header->job, turn->key, turn->generation, &group);
+	if (!sharer || sharer->cookie != header->cookie) {
+		controller->counts[DESK_DROPS] += !job || job->cookie != header->cookie;
+		return; /* of a plan that is over */
+	}
+	if (turn->word == WIRE_TURN_FENCED) {
+		group->fenced += sharer->share.lost && sharer->share.held;
+		turns_fenced(&sharer->share);
+	} else if (turn->word == WIRE_TURN_STATE && turn->rank < sharer->share.ranks &&
+	           turn->nonce == sharer->nonces[turn->rank]) {
+		sharer->from[turn->rank] = *from;
+		sharer->peer_key = turn->peer_key;
+		if (turns_hear(&sharer->share, turn->rank, turn, now) && turn->rank == 0)
+			take_rhythm(sharer, turn, now);
+	} else {
+		controller->counts[DESK_DROPS]++;
+	}
+	group_serve(controller, group, now);
+}
+
+/* ---- what is seen ---- */
+
+static json_t *sharer_to_json(const struct sharer *sharer, uint64_t now)
+{
+	uint64_t used = sharer->told.used + (sharer->held_at ? now - sharer->held_at : 0);
+	char key[20];
+
+	snprintf(key, sizeof(key), "%" PRIx64, sharer->key);
+	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f}", "job", (int)sharer->job, "key",
+	                 key, "generation", (int)sharer->generation, "ranks",
+	                 (int)sharer->share.ranks, "holds", (int)sharer->share.held, "known",
+	                 (int)sharer->share.known, "step_requests", (int)sharer->told.ops, "held_s",
+	                 (double)used / 1e9);
+}
+
+json_t *sharing_to_json(const struct controller *controller)
+{
+	json_t *list = json_array();
+	uint64_t now = clock_now();
+
+	for (const struct sharing_group *group = controller->groups; group; group = group->next) {
+		json_t *sharers = json_array();
+
+		EACH_SHARER(sharer, group)
+		json_array_append_new(sharers, sharer_to_json(sharer, now));
+		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:o}",
+		                                      "aggregator", group->address, "capacity",
+		                                      (int)group->turns.capacity, "holders",
+		                                      (int)turns_holders(&group->turns), "given",
+		                                      (json_int_t)group->given, "refused",
+		                                      (json_int_t)group->refused, "fenced",
+		                                      (json_int_t)group->fenced, "jobs", sharers));
+	}
+	return json_pack("{s:s, s:o}", "policy", sharing_name(controller->sharing), "groups", list);
+}
