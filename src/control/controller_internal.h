@@ -58,8 +58,8 @@ struct sharer {
 struct sharing_group {
 	struct sharing_group *next;
 	char address[TREE_NAME_MAX];
-	struct turns turns;
-	uint64_t given, refused, fenced, held_ns;
+	struct turns turns;	uint64_t given, refused, fenced, held_ns;
+	uint64_t agree_ns; /* how long ranks take to agree */
 };
 
 enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_COUNTS };

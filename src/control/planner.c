@@ -40,6 +40,28 @@ static enum use node_use(const struct planner *planner, const struct plan_wish *
 	return planner->now < wish->since + PROBE_NS ? USE_PERHAPS : USE_NO;
 }
 
+/* The aggregator that the fewest share, of those that have a capacity; NULL: there is none. */
+static const struct node *shared_node(const struct planner *planner, const struct plan_wish *wish)
+{
+	const struct node *best = NULL;
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < planner->nodes->n; i++) {
+		const struct node *node = planner->nodes->all[i];
+		const char *address = node->report.address;
+		unsigned n;
+
+		if (!node->report.capacity || node_use(planner, wish, node, NODE_LIVE) != USE_YES)
+			continue;
+		n = planner->sharers ? planner->sharers(planner->context, address) : 0;
+		if (!best || n * best->report.capacity < least * node->report.capacity) {
+			best = node;
+			least = n;
+		}
+	}
+	return best;
+}
+
 /* ---- hosts ---- */
 
 struct hosts {
@@ -103,7 +125,7 @@ static void host_add(struct hosts *hosts, const struct node *node, int rank, boo
  * the first has the aggregator. False: a suspect may still answer.
  */
 static bool hosts_fill(const struct planner *planner, const struct plan_wish *wish,
-                       enum node_state worst, struct hosts *hosts, unsigned *usable)
+                       enum node_state worst, bool own, struct hosts *hosts, unsigned *usable)
 {
 	const struct nodes *nodes = planner->nodes;
 	double link = link_guess(nodes);
@@ -121,8 +143,8 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
 			if (!(placed >> r & 1) && wish->where[r] &&
 			    node_is_at(node, wish->where[r]))
 				rank = (int)r;
-		if (node->report.capacity)
-			use = USE_NO; /* in turns only: plan_share */
+		if (node->report.capacity || (own && rank < 0))
+			use = USE_NO; /* in turns only: plan_share; or others' */
 		if (rank < 0 && use == USE_NO)
 			continue;
 		if (rank >= 0)
@@ -199,28 +221,6 @@ static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verd
 	return status;
 }
 
-/* The aggregator that the fewest share, of those that have a capacity; NULL: there is none. */
-static const struct node *shared_node(const struct planner *planner, const struct plan_wish *wish)
-{
-	const struct node *best = NULL;
-	unsigned least = 0;
-
-	for (unsigned i = 0; i < planner->nodes->n; i++) {
-		const struct node *node = planner->nodes->all[i];
-		const char *address = node->report.address;
-		unsigned n;
-
-		if (!node->report.capacity || node_use(planner, wish, node, NODE_LIVE) != USE_YES)
-			continue;
-		n = planner->sharers ? planner->sharers(planner->context, address) : 0;
-		if (!best || n * best->report.capacity < least * node->report.capacity) {
-			best = node;
-			least = n;
-		}
-	}
-	return best;
-}
-
 static void plan_share(const struct planner *planner, const struct plan_wish *wish,
                        char out[PLAN_TEXT_MAX])
 {
@@ -245,9 +245,13 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 
 	if (!hosts.all)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
-	decided = hosts_fill(planner, wish, NODE_LIVE, &hosts, &usable);
+	/* Beside turns at a shared one, what a job has for itself: others' hosts are theirs. */
+	decided = hosts_fill(planner, wish, NODE_LIVE, shared_node(planner, wish) != NULL, &hosts,
+	                     &usable);
+	if (decided && !usable)
+		decided = hosts_fill(planner, wish, NODE_LIVE, false, &hosts, &usable);
 	if (decided && !usable) /* slow is better than not at all */
-		decided = hosts_fill(planner, wish, NODE_LOADED, &hosts, &usable);
+		decided = hosts_fill(planner, wish, NODE_LOADED, false, &hosts, &usable);
 	if (!decided)
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #define UNKNOWN_OPS 4u /* of a job whose steps are not known */
-#define MARGIN 32u     /* a part of the step: so much sooner it should be over */
+#define MARGIN 4u      /* a part of the step: so much sooner it should be over, among all */
 #define GAIN_LEAST 0.0005
 
 static const char *const names[SHARINGS_END] = { [SHARING_SCORE] = "score",
@@ -24,7 +24,7 @@ struct step {
 	const struct share_job *job;
 	uint64_t base, began; /* its first request; when it begins */
 	unsigned at;          /* the first that has not begun */
-	uint64_t free;        /* when what is under way will be over */
+	uint64_t first, free; /* when what is under way will be over: the first of it, and all */
 };
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -39,33 +39,44 @@ static uint64_t duration(const struct share_job *job, uint64_t request, bool fas
 	return (uint64_t)(fast ? op->fast_us : op->plain_us) * 1000;
 }
 
-/* When all that has begun will be over. */
-static uint64_t time_free(const struct share_job *job, uint64_t now)
+/* When what has begun will be over; *first: the first of it, where there are two. */
+static uint64_t time_free(const struct share_job *job, uint64_t now, uint64_t *first)
 {
 	uint64_t at = now;
 
+	*first = now;
 	for (uint64_t i = later(job->finished, job->base); i < job->next; i++) {
 		uint64_t span = duration(job, i, job->fast);
 
 		if (i == job->finished && job->busy_at && job->busy_at < now)
 			span = span > now - job->busy_at ? span - (now - job->busy_at) : 0;
+		if (i + 1 == job->next)
+			*first = at;
 		at += span;
 	}
 	return at;
 }
 
-/* When the step's network is done if requests from `fast` on are aggregated; begin[] of that one.
+/*
+ * When the step's network is done if requests from `fast` on are aggregated. A
+ * worker has two under way: so it is found by which way one goes when the last
+ * but one before it is over.
  */
-static uint64_t run(const struct step *step, unsigned fast, uint64_t *begin)
+static uint64_t run(const struct step *step, unsigned fast, struct share_wish *wish)
 {
 	const struct share_job *job = step->job;
-	uint64_t at = step->free;
+	uint64_t at = step->free, before = step->first;
 
 	for (unsigned i = step->at; i < job->ops; i++) {
-		at = later(at, step->began + (uint64_t)job->op[i].start_us * 1000);
-		if (i == fast && begin)
-			*begin = at;
-		at += duration(job, job->base + i, i >= fast);
+		uint64_t posted = step->began + (uint64_t)job->op[i].start_us * 1000;
+		uint64_t begin = later(at, posted);
+
+		if (i == fast && wish) {
+			wish->begin = begin;
+			wish->by = later(before, posted);
+		}
+		before = at;
+		at = begin + duration(job, job->base + i, i >= fast);
 	}
 	return at;
 }
@@ -75,22 +86,23 @@ static void find_step(const struct share_job *job, uint64_t now, struct step *st
 	*step = (struct step){ .job = job,
 		               .base = job->base,
 		               .began = job->began_at,
-		               .at = (unsigned)(job->next - job->base),
-		               .free = time_free(job, now) };
+		               .at = (unsigned)(job->next - job->base) };
+	step->free = time_free(job, now, &step->first);
 	if (step->at < job->ops)
 		return;
 	/* The next one begins when this one is over. */
 	step->began = later(later(step->free, job->began_at + job->compute), now);
 	step->base += job->ops;
-	step->free = step->began;
+	step->free = step->first = step->began;
 	step->at = 0;
 }
 
 /* The last requests that make the step as short as all would. */
-static void wish_tail(const struct step *step, struct share_wish *wish)
+static void wish_tail(const struct step *step, unsigned sharers, uint64_t soonest,
+                      struct share_wish *wish)
 {
 	const struct share_job *job = step->job;
-	uint64_t ready = step->began + job->compute, margin = job->compute / MARGIN;
+	uint64_t ready = step->began + job->compute, margin = job->compute / (MARGIN * sharers);
 	uint64_t plain = later(run(step, job->ops, NULL), ready);
 	uint64_t best = run(step, step->at, NULL), goal = later(best, ready - margin);
 	unsigned low = step->at, high = job->ops - 1;
@@ -106,13 +118,15 @@ static void wish_tail(const struct step *step, struct share_wish *wish)
 		else
 			high = middle - 1;
 	}
-	wish->end = run(step, low, &wish->begin);
+	wish->end = run(step, low, wish);
+	if (wish->by < soonest && low + 1 < job->ops) /* it would be too late for that one */
+		wish->end = run(step, ++low, wish);
 	wish->from = step->base + low;
 	wish->to = step->base + job->ops;
 }
 
-void share_wish(const struct share_job *job, enum sharing sharing, uint64_t now,
-                struct share_wish *wish)
+void share_wish(const struct share_job *job, enum sharing sharing, unsigned sharers,
+                uint64_t agree_ns, uint64_t now, struct share_wish *wish)
 {
 	struct step step;
 
@@ -123,15 +137,18 @@ void share_wish(const struct share_job *job, enum sharing sharing, uint64_t now,
 			*wish = (struct share_wish){ .from = job->next + 1,
 				                     .to = job->next + 1 + UNKNOWN_OPS,
 				                     .begin = now,
+				                     .by = now,
 				                     .end = now + 1 };
 		return;
 	}
 	find_step(job, now, &step);
 	if (sharing == SHARING_SCORE) {
-		wish_tail(&step, wish);
+		wish_tail(&step, sharers ? sharers : 1, now + agree_ns, wish);
 		return;
 	}
-	wish->end = run(&step, step.at, &wish->begin);
+	wish->end = run(&step, step.at, wish);
+	if (wish->by < now + agree_ns && step.at + 1 < job->ops)
+		wish->end = run(&step, ++step.at, wish);
 	wish->from = step.base + step.at;
 	wish->to = step.base + job->ops;
 }
@@ -143,9 +160,9 @@ static double score(const struct share_wish *wish, uint64_t now)
 	return wish->gain * 1e9 / (double)(wish->end > now ? wish->end - now : 1);
 }
 
-static bool is_time(const struct share_wish *wish, uint64_t now)
+static bool is_time(const struct share_wish *wish, uint64_t agree_ns, uint64_t now)
 {
-	return wish->from < wish->to && wish->begin <= now + SHARE_LEAD_NS;
+	return wish->from < wish->to && wish->by <= now + share_lead(agree_ns);
 }
 
 static bool yields(const struct share_wish *wishes, unsigned n, unsigned mine, uint64_t now)
@@ -159,14 +176,14 @@ static bool yields(const struct share_wish *wishes, unsigned n, unsigned mine, u
 }
 
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
-                 enum sharing sharing, uint64_t now)
+                 enum sharing sharing, uint64_t agree_ns, uint64_t now)
 {
 	int best = -1;
 
 	for (unsigned i = 0; i < n; i++) {
 		bool better;
 
-		if (!is_time(&wishes[i], now))
+		if (!is_time(&wishes[i], agree_ns, now))
 			continue;
 		if (best < 0)
 			better = true;

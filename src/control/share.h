@@ -39,16 +39,25 @@ struct share_job {
 struct share_wish {
 	uint64_t from, to;   /* requests; the same: nothing */
 	uint64_t begin, end; /* when these would be under way */
+	uint64_t by;         /* when it is found by which way the first of them goes */
 	double gain;         /* seconds by which the step ends sooner */
 };
 
-void share_wish(const struct share_job *job, enum sharing sharing, uint64_t now,
-                struct share_wish *wish);
+/*
+ * `sharers`: so many jobs there are; the more, the less there is to spare.
+ * `agree_ns`: so long ranks take to agree, and what comes sooner is missed.
+ */
+void share_wish(const struct share_job *job, enum sharing sharing, unsigned sharers,
+                uint64_t agree_ns, uint64_t now, struct share_wish *wish);
 
-#define SHARE_LEAD_NS 10000000ull /* so long before is a turn given: agreeing takes a while */
+/* So long before it is needed is a turn given. */
+static inline uint64_t share_lead(uint64_t agree_ns)
+{
+	return 3000000 + 2 * agree_ns;
+}
 
 /* Of these, who gets a turn now; -1: nobody. Jobs that may have none have an empty wish. */
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
-                 enum sharing sharing, uint64_t now);
+                 enum sharing sharing, uint64_t agree_ns, uint64_t now);
 
 #endif

@@ -222,6 +222,10 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 	if (share->held_change != sharer->counted_change) {
 		sharer->counted_change = share->held_change;
 		group->given++;
+		/* The longest of late: it fades. */
+		group->agree_ns -= group->agree_ns / 8;
+		if (now - share->asked_at > group->agree_ns)
+			group->agree_ns = now - share->asked_at;
 	}
 	if (share->step == TURNS_REST && share->change > sharer->seen_change) {
 		group->refused += share->change != share->held_change;
@@ -229,13 +233,13 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 	}
 }
 
-static bool is_alone(const struct sharing_group *group)
+static unsigned count_sharers(const struct sharing_group *group)
 {
 	unsigned n = 0;
 
 	EACH_SHARER(sharer, group)
 	n++;
-	return n == 1;
+	return n;
 }
 
 /* It keeps the turn: nobody else wants it. */
@@ -282,17 +286,23 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		    sharer->share.step != TURNS_REST || !sharer->share.rank[0].heard)
 			continue;
 		sharer->told.next = turns_next(&sharer->share);
-		share_wish(&sharer->told, controller->sharing, now, wish);
-		if (wish->from >= wish->to || wish->begin > now + SHARE_LEAD_NS)
+		share_wish(&sharer->told, controller->sharing, count_sharers(group),
+		           group->agree_ns, now, wish);
+		if (wish->from >= wish->to || wish->by > now + share_lead(group->agree_ns))
 			sharer->told.wants_since = 0;
 		else if (!sharer->told.wants_since)
 			sharer->told.wants_since = now;
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
-	best = share_choose(jobs, wishes, n, controller->sharing, now);
+	best = share_choose(jobs, wishes, n, controller->sharing, group->agree_ns, now);
 	if (best < 0 || !turns_may_give(&group->turns, &sharers[best]->share))
 		return;
+	log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s: in %.1f to %.1f ms, for "
+	          "%.1f ms",
+	          sharers[best]->job, wishes[best].from, wishes[best].to, group->address,
+	          ((double)wishes[best].begin - (double)now) / 1e6,
+	          ((double)wishes[best].end - (double)now) / 1e6, wishes[best].gain * 1e3);
 	sharers[best]->told.wants_since = 0;
 	turns_give(&sharers[best]->share, wishes[best].from, wishes[best].to, now);
 }
@@ -313,7 +323,7 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 			free(sharer);
 		}
 	}
-	if (is_alone(group) && controller->sharing != SHARING_NONE)
+	if (count_sharers(group) == 1 && controller->sharing != SHARING_NONE)
 		serve_alone(group, sharer_of(group->turns.shares), now);
 	else if (group->turns.shares && controller->sharing != SHARING_NONE)
 		serve_many(controller, group, now);
@@ -340,6 +350,17 @@ static void take_rhythm(struct sharer *sharer, const struct wire_turn *state, ui
 
 	if (state->next != told->next)
 		sharer->moved_at = now;
+	if (state->base != told->base)
+		log_debug(
+			"job %u: step at %" PRIu64
+			" of %u ops, compute %u us, %u/%u us of the last",
+			sharer->job, state->base, state->ops, state->compute_us,
+			state->ops ? ((const struct wire_turn_op *)(state + 1))[state->ops - 1]
+					     .plain_us
+				   : 0,
+			state->ops
+				? ((const struct wire_turn_op *)(state + 1))[state->ops - 1].fast_us
+				: 0);
 	told->ops = state->ops;
 	memcpy(told->op, state + 1, state->ops * sizeof(told->op[0]));
 	told->compute = (uint64_t)state->compute_us * 1000;
@@ -405,10 +426,11 @@ json_t *sharing_to_json(const struct controller *controller)
 
 		EACH_SHARER(sharer, group)
 		json_array_append_new(sharers, sharer_to_json(sharer, now));
-		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:o}",
+		json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:f, s:I, s:I, s:I, s:o}",
 		                                      "aggregator", group->address, "capacity",
 		                                      (int)group->turns.capacity, "holders",
-		                                      (int)turns_holders(&group->turns), "given",
+		                                      (int)turns_holders(&group->turns), "agree_s",
+		                                      (double)group->agree_ns / 1e9, "given",
 		                                      (json_int_t)group->given, "refused",
 		                                      (json_int_t)group->refused, "fenced",
 		                                      (json_int_t)group->fenced, "jobs", sharers));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/rhythm.h"
 
-#define SMALL_BYTES (64u << 10) /* below, a request's time says nothing of the rate */
-#define WEIGHT 0.25             /* of the newest one */
+#define SMALL_BYTES (16u << 10) /* below, a request's time says nothing of the rate */
+#define FADE 0.95               /* with each request */
 #define RATIO 1.5               /* until both ways were seen: what four hosts gain */
 #define LATENCY_NS 100000.0
 
@@ -55,13 +55,10 @@ void rhythm_waited(struct rhythm *rhythm, uint64_t now)
 
 void rhythm_took(struct rhythm *rhythm, bool shared, uint64_t bytes, uint64_t ns)
 {
-	double *rate = &rhythm->ns_per_byte[shared];
-	double seen;
-
 	if (bytes < SMALL_BYTES)
 		return;
-	seen = (double)ns / (double)bytes;
-	*rate = *rate > 0 ? *rate + WEIGHT * (seen - *rate) : seen;
+	rhythm->ns[shared] = rhythm->ns[shared] * FADE + (double)ns;
+	rhythm->bytes[shared] = rhythm->bytes[shared] * FADE + (double)bytes;
 }
 
 static uint32_t to_us(double ns)
@@ -71,10 +68,16 @@ static uint32_t to_us(double ns)
 	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
+/* Nanoseconds a byte; 0: not known. */
+static double rate(const struct rhythm *rhythm, unsigned way)
+{
+	return rhythm->bytes[way] > 0 ? rhythm->ns[way] / rhythm->bytes[way] : 0;
+}
+
 void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *out,
                  struct wire_turn_op *ops)
 {
-	double plain = rhythm->ns_per_byte[0], fast = rhythm->ns_per_byte[1];
+	double plain = rate(rhythm, 0), fast = rate(rhythm, 1);
 
 	out->ops = 0;
 	out->base = rhythm->base;

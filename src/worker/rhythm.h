@@ -33,7 +33,8 @@ struct rhythm {
 	bool waited;       /* for something of this step */
 	bool known;        /* the last step was like the one before */
 	struct rhythm_step now, last;
-	double ns_per_byte[2]; /* in the own trees, at the shared aggregator; 0: not known */
+	/* In the own trees, and at the shared aggregator; of late, so that both fade. */
+	double ns[2], bytes[2];
 };
 
 /* Request `number` is posted; `idle`: all that was posted before is over. */
