@@ -51,14 +51,16 @@ struct sharer {
 	uint64_t counted_change, seen_change;
 };
 
-#define SHARERS_MAX 256u /* among whom the next turn is given; others wait until there are fewer \
-	                  */
+#define SHARERS_MAX                                                                  \
+	256u /* among whom the next turn is given; others wait until there are fewer \
+	      */
 
 /* Those that share one aggregator. */
 struct sharing_group {
 	struct sharing_group *next;
 	char address[TREE_NAME_MAX];
-	struct turns turns;	uint64_t given, refused, fenced, held_ns;
+	struct turns turns;
+	uint64_t given, refused, fenced, held_ns;
 	uint64_t agree_ns; /* how long ranks take to agree */
 };
 

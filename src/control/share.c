@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 #define UNKNOWN_OPS 4u /* of a job whose steps are not known */
-#define MARGIN 4u      /* a part of the step: so much sooner it should be over, among all */
+#define MARGIN 64u     /* a part of the step: so much sooner it should be over, among all */
+#define LOOK_AHEAD 24u /* requests that a turn may begin with */
 #define GAIN_LEAST 0.0005
 
 static const char *const names[SHARINGS_END] = { [SHARING_SCORE] = "score",
@@ -58,11 +59,11 @@ static uint64_t time_free(const struct share_job *job, uint64_t now, uint64_t *f
 }
 
 /*
- * When the step's network is done if requests from `fast` on are aggregated. A
- * worker has two under way: so it is found by which way one goes when the last
- * but one before it is over.
+ * When the step's network is done if requests from `from` to `to` - 1 are
+ * aggregated. A worker has two under way: so it is found by which way one goes
+ * when the last but one before it is over.
  */
-static uint64_t run(const struct step *step, unsigned fast, struct share_wish *wish)
+static uint64_t run(const struct step *step, unsigned from, unsigned to, struct share_wish *wish)
 {
 	const struct share_job *job = step->job;
 	uint64_t at = step->free, before = step->first;
@@ -71,12 +72,14 @@ static uint64_t run(const struct step *step, unsigned fast, struct share_wish *w
 		uint64_t posted = step->began + (uint64_t)job->op[i].start_us * 1000;
 		uint64_t begin = later(at, posted);
 
-		if (i == fast && wish) {
+		if (i == from && wish) {
 			wish->begin = begin;
 			wish->by = later(before, posted);
 		}
 		before = at;
-		at = begin + duration(job, job->base + i, i >= fast);
+		at = begin + duration(job, job->base + i, i >= from && i < to);
+		if (i + 1 == to && wish)
+			wish->end = at;
 	}
 	return at;
 }
@@ -97,32 +100,73 @@ static void find_step(const struct share_job *job, uint64_t now, struct step *st
 	step->at = 0;
 }
 
-/* The last requests that make the step as short as all would. */
-static void wish_tail(const struct step *step, unsigned sharers, uint64_t soonest,
-                      struct share_wish *wish)
+/* The first request that there is still time to agree about. */
+static unsigned first_possible(const struct step *step, uint64_t soonest)
+{
+	unsigned i = step->at;
+
+	for (; i < step->job->ops; i++) {
+		struct share_wish wish = { 0 };
+
+		run(step, i, i, &wish);
+		if (wish.by >= soonest)
+			break;
+	}
+	return i;
+}
+
+/* As few as will do from this one on, to be done by then; their time, 0: all would not do. */
+static uint64_t fewest(const struct step *step, unsigned from, uint64_t goal, unsigned *to)
+{
+	unsigned low = from + 1, high = step->job->ops;
+	uint64_t time = 0;
+
+	if (run(step, from, high, NULL) > goal)
+		return 0;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (run(step, from, middle, NULL) <= goal)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	*to = low;
+	for (unsigned i = from; i < low; i++)
+		time += duration(step->job, step->job->base + i, true);
+	return time ? time : 1;
+}
+
+/*
+ * The requests that make the step as short as all would, and take the least of
+ * the aggregator's time: not those that only make a gap, which are the early
+ * ones. Of several, those that come first: later ones may find it taken.
+ */
+static void wish_least(const struct step *step, unsigned sharers, uint64_t soonest,
+                       struct share_wish *wish)
 {
 	const struct share_job *job = step->job;
 	uint64_t ready = step->began + job->compute, margin = job->compute / (MARGIN * sharers);
-	uint64_t plain = later(run(step, job->ops, NULL), ready);
-	uint64_t best = run(step, step->at, NULL), goal = later(best, ready - margin);
-	unsigned low = step->at, high = job->ops - 1;
+	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal, least = 0;
+	unsigned first = first_possible(step, soonest), to = 0;
 
+	if (first == job->ops)
+		return;
+	best = run(step, first, job->ops, NULL);
 	wish->gain = (double)(plain - later(best, ready)) / 1e9;
 	if (wish->gain < GAIN_LEAST)
 		return;
-	while (low < high) { /* the latest one that reaches the goal */
-		unsigned middle = (low + high + 1) / 2;
+	goal = later(best + (plain - later(best, ready)) / 64, ready - margin);
+	for (unsigned i = first; i < job->ops && i < first + LOOK_AHEAD; i++) {
+		uint64_t time = fewest(step, i, goal, &to);
 
-		if (run(step, middle, NULL) <= goal)
-			low = middle;
-		else
-			high = middle - 1;
+		if (!time || (least && time + time / 16 >= least))
+			continue;
+		least = time;
+		wish->from = step->base + i;
+		wish->to = step->base + to;
+		run(step, i, to, wish);
 	}
-	wish->end = run(step, low, wish);
-	if (wish->by < soonest && low + 1 < job->ops) /* it would be too late for that one */
-		wish->end = run(step, ++low, wish);
-	wish->from = step->base + low;
-	wish->to = step->base + job->ops;
 }
 
 void share_wish(const struct share_job *job, enum sharing sharing, unsigned sharers,
@@ -143,12 +187,13 @@ void share_wish(const struct share_job *job, enum sharing sharing, unsigned shar
 	}
 	find_step(job, now, &step);
 	if (sharing == SHARING_SCORE) {
-		wish_tail(&step, sharers ? sharers : 1, now + agree_ns, wish);
+		wish_least(&step, sharers ? sharers : 1, now + agree_ns, wish);
 		return;
 	}
-	wish->end = run(&step, step.at, wish);
-	if (wish->by < now + agree_ns && step.at + 1 < job->ops)
-		wish->end = run(&step, ++step.at, wish);
+	step.at = first_possible(&step, now + agree_ns);
+	if (step.at == job->ops)
+		return;
+	run(&step, step.at, job->ops, wish);
 	wish->from = step.base + step.at;
 	wish->to = step.base + job->ops;
 }
@@ -163,16 +208,6 @@ static double score(const struct share_wish *wish, uint64_t now)
 static bool is_time(const struct share_wish *wish, uint64_t agree_ns, uint64_t now)
 {
 	return wish->from < wish->to && wish->by <= now + share_lead(agree_ns);
-}
-
-static bool yields(const struct share_wish *wishes, unsigned n, unsigned mine, uint64_t now)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (i != mine && wishes[i].from < wishes[i].to &&
-		    wishes[i].begin < wishes[mine].end &&
-		    score(&wishes[i], now) > score(&wishes[mine], now))
-			return true;
-	return false;
 }
 
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
@@ -196,7 +231,5 @@ int share_choose(const struct share_job *const *jobs, const struct share_wish *w
 		if (better)
 			best = (int)i;
 	}
-	if (best >= 0 && sharing == SHARING_SCORE && yields(wishes, n, (unsigned)best, now))
-		return -1;
 	return best;
 }

@@ -4,11 +4,14 @@
  * from what jobs have told of their steps, and of how far they are, to a choice.
  *
  * `greedy`: who could use it first, for the rest of his step. `fair`: of those,
- * who has had the least. `score` (MINA III-D): only the requests that make a
- * step end sooner are worth a turn: the last ones, from as late as it can be
- * without the step ending later. Of the jobs whose time has come, that with the
- * most gain for a second of the aggregator, the wait for it included; it yields
- * to one that is worth more and would begin before it is over. `none`: nobody.
+ * who has had the least. `score`: only requests that make a step end sooner are
+ * worth a turn, and only so many of them as are needed for that; of the jobs
+ * whose time has come, that with the most gain for a second of the aggregator,
+ * the wait for it included (MINA III-D). `none`: nobody.
+ *
+ * It is not held back for one that is worth more but comes later, as MINA does:
+ * turns are short, and that left it idle (test_share.c: with it, three jobs lose
+ * a hundredth of the score).
  */
 #ifndef TRIB_CONTROL_SHARE_H
 #define TRIB_CONTROL_SHARE_H

@@ -199,8 +199,8 @@ static bool fence(struct controller *controller, const struct sharing_group *gro
 	    udp_resolve(group->address, UDP_DEFAULT_PORT, &to) != TRIB_OK)
 		return false;
 	if (!sharer->fence_at)
-		log_notice("job %u loses its turn at %s: a rank is silent, has failed or has left",
-		           sharer->job, group->address);
+		log_info("job %u loses its turn at %s: a rank is silent, has failed or has left",
+		         sharer->job, group->address);
 	sharer->fence_at = now;
 	send_turn(controller, sharer, &turn, &to);
 	return false;
@@ -350,17 +350,6 @@ static void take_rhythm(struct sharer *sharer, const struct wire_turn *state, ui
 
 	if (state->next != told->next)
 		sharer->moved_at = now;
-	if (state->base != told->base)
-		log_debug(
-			"job %u: step at %" PRIu64
-			" of %u ops, compute %u us, %u/%u us of the last",
-			sharer->job, state->base, state->ops, state->compute_us,
-			state->ops ? ((const struct wire_turn_op *)(state + 1))[state->ops - 1]
-					     .plain_us
-				   : 0,
-			state->ops
-				? ((const struct wire_turn_op *)(state + 1))[state->ops - 1].fast_us
-				: 0);
 	told->ops = state->ops;
 	memcpy(told->op, state + 1, state->ops * sizeof(told->op[0]));
 	told->compute = (uint64_t)state->compute_us * 1000;
