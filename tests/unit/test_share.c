@@ -18,8 +18,8 @@
 
 #define MS 1000000ull
 #define JOBS_MAX 3u
-#define STEPS 40u
-#define TICK (MS / 2)
+#define STEPS 30u
+#define TICK MS
 #define AGREE (5 * MS)
 #define AHEAD 2u
 #define NEVER UINT64_MAX

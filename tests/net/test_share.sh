@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Jobs that take turns at an aggregator with a capacity: test_share.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+start "$@"
+need_control
+replay=$build/bench/replay
+[ -x "$replay" ] || skip "this build has no $replay"
+port=$(free_port)
+control=127.0.0.1:$port
+
+# workers NAME STEPS: a job of two ranks that trains; its number is in ${jobs[NAME]}, its ranks' pids
+# in ${ranks[NAME]}.
+declare -A jobs ranks
+workers() {
+	local name=$1 r
+	job '{"size":2}'
+	jobs[$name]=$job ranks[$name]=''
+	for r in 0 1; do
+		TRIB_TIMEOUT=20 TRIB_CONTROLLER=$control TRIB_JOB=$job TRIB_COOKIE=$cookie TRIB_RANK=$r TRIB_SIZE=2 \
+			"$replay" "$2" 2 40000 4000:200000 12000:400000 20000:400000 32000:800000 \
+			>"$work/$name.$r" 2>&1 &
+		ranks[$name]+=" $!"
+	done
+}
+
+# ended NAME: both ranks, with every sum right?
+ended() {
+	local pid good=0
+	for pid in ${ranks[$1]}; do
+		wait "$pid" || good=1
+	done
+	[ $good = 0 ] || cat "$work/$1".?
+	return $good
+}
+
+# turns FILTER: of what the controller says of them.
+turns() { api GET /v1/turns | jq -r ".groups[0] | $1"; }
+holds() { [ "$(turns ".jobs[] | select(.job == ${jobs[$1]}).holds")" = true ]; }
+gone() { [ -z "$(turns ".jobs[] | select(.job == ${jobs[$1]}).holds")" ]; }
+has_given() { [ "$(turns .given)" -gt "$1" ]; }
+
+# metric NAME: of the aggregator's own counters.
+metric() {
+	curl -sk -m 5 -H "Authorization: Bearer $TRIB_TOKEN" "http://$metrics/metrics" | awk -v n="$1" '$1 == n { print $2 }'
+}
+
+# never_over: as the aggregator itself has counted it.
+never_over() { [ "$(metric trib_over_capacity_total)" = 0 ] && [ "$(metric trib_at_once_most)" = 1 ]; }
+
+# shellcheck disable=SC2119
+controller
+agent own1 $((port + 100))
+agent own2 $((port + 200))
+metrics=127.0.0.1:$((port + 400))
+agent shared $((port + 300)) --capacity 1 --http $metrics
+at=127.0.0.1:$((port + 300))
+for name in own1 own2 shared; do
+	check "$name joins" wait_for 20 node_is "$name" live || exit 1
+done
+
+# Three at once.
+for name in a b c; do workers $name 60; done
+check "jobs get turns" wait_for 20 has_given 5
+plan=$(api GET "/v1/jobs/${jobs[a]}" | jq -r '.communicators[0].plan')
+check "a plan has trees of its own and the shared aggregator: $plan" grep -q "|$at(0-1)\$" <<<"$plan"
+for name in a b c; do check "job $name: every sum is right" ended $name; done
+check "... and the aggregator never had two at once" never_over
+check "... though all have been there: $(turns '"\(.given) turns, \(.refused) refused"')" has_given 9
+
+# One is killed while it has the turn.
+workers killed 100000
+workers other 200
+check "a job has the turn" wait_for 20 holds killed
+# shellcheck disable=SC2086
+kill -KILL ${ranks[killed]}
+killed_at=$EPOCHREALTIME
+check "... its turn is taken back when it is killed" wait_for 10 gone killed
+awk -v a="$killed_at" -v b="$EPOCHREALTIME" 'BEGIN { printf "   after %.2f s\n", b - a }'
+check "... and the other job gets it" wait_for 20 holds other
+check "... with every sum right" ended other
+check "... and never two at once" never_over
+
+# One rank is killed: the other learns of it, and the turn is free.
+workers half 100000
+check "a job has the turn" wait_for 20 holds half
+kill -KILL "${ranks[half]##* }"
+check "... and loses it with one of its ranks" wait_for 10 gone half
+check "... the other one ends with an error" test "$(ended half >/dev/null; echo $?)" = 1
+
+# The controller is started again in the midst of it.
+workers d 150
+workers e 150
+given=$(turns .given)
+check "jobs get turns" wait_for 20 has_given $((given + 5))
+kill -KILL "$controller"
+# shellcheck disable=SC2119
+controller
+check "a controller that was started again gives turns too" wait_for 20 has_given 3
+for name in d e; do check "job $name: every sum is right" ended $name; done
+check "... and never two at once" never_over
+
+# It ends for good: who has a turn keeps it, who has none goes its own way.
+workers f 100
+check "a job has the turn" wait_for 20 holds f
+kill -KILL "$controller"
+check "without a controller a job goes on" ended f
+done_checking
