@@ -256,14 +256,14 @@ def options_read():
                         help="folder of NAME-4.json")
     parser.add_argument("--policies", default="greedy,score", help="(%(default)s)")
     parser.add_argument("--hosts", type=int, default=4, help="of a job (%(default)s)")
-    parser.add_argument("--rate", type=float, default=200e6, help="of a host's link, bit/s (%(default).0f)")
-    parser.add_argument("--shrink", type=float, default=96, help="traces have so many times fewer "
+    parser.add_argument("--rate", type=float, default=50e6, help="of a host's link, bit/s (%(default).0f)")
+    parser.add_argument("--shrink", type=float, default=192, help="traces have so many times fewer "
                         "bytes here (%(default)s)")
     parser.add_argument("--faster", type=float, default=1.5, help="their computation is so many "
                         "times faster (%(default)s)")
-    parser.add_argument("--step", type=float, default=0.4, help="seconds of a made-up step "
+    parser.add_argument("--step", type=float, default=0.9, help="seconds of a made-up step "
                         "(%(default)s)")
-    parser.add_argument("--steps", type=int, default=20, help="measured, a run (%(default)s)")
+    parser.add_argument("--steps", type=int, default=12, help="measured, a run (%(default)s)")
     parser.add_argument("--warmup", type=int, default=4, help="before them (%(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--name", default="share", help="of the virtual cluster (%(default)s)")

@@ -3,10 +3,10 @@
 
 #include <stddef.h>
 
-#define UNKNOWN_OPS 4u /* of a job whose steps are not known */
-#define MARGIN 64u     /* a part of the step: so much sooner it should be over, among all */
-#define LOOK_AHEAD 24u /* requests that a turn may begin with */
-#define GAIN_LEAST 0.0005
+#define UNKNOWN_OPS 4u     /* of a job whose steps are not known */
+#define MARGIN 64u         /* a part of the step: so much sooner it should be over, among all */
+#define LOOK_AHEAD 24u     /* requests that a turn may begin with */
+#define GAIN_LEAST 500000u /* nanoseconds */
 
 static const char *const names[SHARINGS_END] = { [SHARING_SCORE] = "score",
 	                                         [SHARING_GREEDY] = "greedy",
@@ -153,9 +153,9 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 	if (first == job->ops)
 		return;
 	best = run(step, first, job->ops, NULL);
-	wish->gain = (double)(plain - later(best, ready)) / 1e9;
-	if (wish->gain < GAIN_LEAST)
+	if (plain < later(best, ready) + GAIN_LEAST)
 		return;
+	wish->gain = (double)(plain - later(best, ready)) / 1e9;
 	goal = later(best + (plain - later(best, ready)) / 64, ready - margin);
 	for (unsigned i = first; i < job->ops && i < first + LOOK_AHEAD; i++) {
 		uint64_t time = fewest(step, i, goal, &to);
@@ -200,9 +200,23 @@ void share_wish(const struct share_job *job, enum sharing sharing, unsigned shar
 
 /* ---- among jobs ---- */
 
-static double score(const struct share_wish *wish, uint64_t now)
+/* What a job has missed counts too: else two whose steps are in time with each other stay so. */
+static double score(const struct share_job *job, const struct share_wish *wish, uint64_t now)
 {
-	return wish->gain * 1e9 / (double)(wish->end > now ? wish->end - now : 1);
+	return (wish->gain + job->debt) * 1e9 / (double)(wish->end > now ? wish->end - now : 1);
+}
+
+void share_note(struct share_job *job, const struct share_wish *wish, bool served)
+{
+	if (job->base != job->noted_base) {
+		job->debt = job->served ? 0 : job->debt + job->peak;
+		job->noted_base = job->base;
+		job->served = false;
+		job->peak = 0;
+	}
+	job->served |= served;
+	if (wish->gain > job->peak)
+		job->peak = wish->gain;
 }
 
 static bool is_time(const struct share_wish *wish, uint64_t agree_ns, uint64_t now)
@@ -223,7 +237,8 @@ int share_choose(const struct share_job *const *jobs, const struct share_wish *w
 		if (best < 0)
 			better = true;
 		else if (sharing == SHARING_SCORE)
-			better = score(&wishes[i], now) > score(&wishes[best], now);
+			better = score(jobs[i], &wishes[i], now) >
+			         score(jobs[best], &wishes[best], now);
 		else if (sharing == SHARING_FAIR)
 			better = jobs[i]->used < jobs[best]->used;
 		else

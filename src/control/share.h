@@ -9,6 +9,8 @@
  * whose time has come, that with the most gain for a second of the aggregator,
  * the wait for it included (MINA III-D). `none`: nobody.
  *
+ * What a job has missed in steps before counts as gain.
+ *
  * It is not held back for one that is worth more but comes later, as MINA does:
  * turns are short, and that left it idle (test_share.c: with it, three jobs lose
  * a hundredth of the score).
@@ -36,6 +38,10 @@ struct share_job {
 	bool fast;        /* what is under way is at the aggregator */
 	uint64_t used;    /* how long it has had turns */
 	uint64_t wants_since;
+	/* share_note: what it has missed. */
+	double debt, peak; /* seconds: of steps that were not served; of this one */
+	uint64_t noted_base;
+	bool served;
 };
 
 /* What a job would do with the next turn. */
@@ -58,6 +64,9 @@ static inline uint64_t share_lead(uint64_t agree_ns)
 {
 	return 3000000 + 2 * agree_ns;
 }
+
+/* What was wished for, and whether it was given: to be called for all, each time. */
+void share_note(struct share_job *job, const struct share_wish *wish, bool served);
 
 /* Of these, who gets a turn now; -1: nobody. Jobs that may have none have an empty wish. */
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,

@@ -295,8 +295,14 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
+	if (!n)
+		return;
 	best = share_choose(jobs, wishes, n, controller->sharing, group->agree_ns, now);
-	if (best < 0 || !turns_may_give(&group->turns, &sharers[best]->share))
+	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share))
+		best = -1;
+	for (unsigned i = 0; i < n; i++)
+		share_note(&sharers[i]->told, &wishes[i], (int)i == best);
+	if (best < 0)
 		return;
 	log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s: in %.1f to %.1f ms, for "
 	          "%.1f ms",

@@ -4,6 +4,7 @@
 #define SMALL_BYTES (16u << 10) /* below, a request's time says nothing of the rate */
 #define FADE 0.95               /* with each request */
 #define RATIO 1.5               /* until both ways were seen: what four hosts gain */
+#define RATIO_LEAST 1.1
 #define LATENCY_NS 100000.0
 
 static bool is_like(const struct rhythm_step *a, const struct rhythm_step *b)
@@ -86,8 +87,9 @@ void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *ou
 		return;
 	if (!(plain > 0))
 		plain = fast * RATIO;
-	if (!(fast > 0))
-		fast = plain / RATIO;
+	/* Where it seemed to be slower there, that was chance, or is to be tried again. */
+	if (!(fast > 0) || fast > plain / RATIO_LEAST)
+		fast = plain / (fast > 0 ? RATIO_LEAST : RATIO);
 	out->ops = (uint16_t)rhythm->last.n;
 	out->compute_us = to_us((double)rhythm->last.compute);
 	for (unsigned i = 0; i < rhythm->last.n; i++) {

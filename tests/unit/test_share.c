@@ -151,6 +151,8 @@ static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t n
 		who[m++] = &sims[i];
 	}
 	best = share_choose(jobs, wishes, m, sharing, AGREE, now);
+	for (unsigned i = 0; i < m; i++)
+		share_note(&who[i]->told, &wishes[i], (int)i == best);
 	if (best < 0)
 		return;
 	who[best]->told.wants_since = 0;
@@ -216,6 +218,18 @@ static void test_two(void **state)
 	score_of(sims, 2, SHARING_GREEDY);
 }
 
+/* One whose step without the aggregator is as long as the other's with it. */
+static void test_in_time(void **state)
+{
+	struct sim sims[2];
+
+	(void)state;
+	fill(&sims[0], 14, 900 * MS, 0.72, 0.4);
+	fill(&sims[1], 13, 1005 * MS, 0.70, 0.4);
+	assert_true(score_of(sims, 2, SHARING_SCORE) >= 0.9);
+	score_of(sims, 2, SHARING_GREEDY);
+}
+
 static void test_three(void **state)
 {
 	struct sim sims[3];
@@ -233,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two),
+		cmocka_unit_test(test_in_time),
 		cmocka_unit_test(test_three),
 	};
 
