@@ -69,7 +69,7 @@ class Cluster:
         self.n = options.hosts * jobs
         self.net("down", check=False)
         big = f"{max(10, self.n)}gbit"
-        self.net("up", "--hosts", str(self.n), "--servers", "2", "--link", str(options.rate),
+        self.net("up", "--hosts", str(self.n), "--servers", "2", "--no-offload", "--link", str(options.rate),
                  "--link", f"s1={big}", "--link", f"s2={big}")
         listed = subprocess.run([options.trib, "net", "list"], capture_output=True, text=True,
                                 check=True).stdout

@@ -5,6 +5,7 @@
 
 #define UNKNOWN_OPS 4u     /* of a job whose steps are not known */
 #define MARGIN 64u         /* a part of the step: so much sooner it should be over, among all */
+#define OVERTAKES 1.5      /* times as much it has to be worth to end another one's turn */
 #define LOOK_AHEAD 24u     /* requests that a turn may begin with */
 #define GAIN_LEAST 500000u /* nanoseconds */
 
@@ -164,7 +165,7 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 			continue;
 		least = time;
 		wish->from = step->base + i;
-		wish->to = step->base + to;
+		wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
 		run(step, i, to, wish);
 	}
 }
@@ -204,6 +205,15 @@ void share_wish(const struct share_job *job, enum sharing sharing, unsigned shar
 static double score(const struct share_job *job, const struct share_wish *wish, uint64_t now)
 {
 	return (wish->gain + job->debt) * 1e9 / (double)(wish->end > now ? wish->end - now : 1);
+}
+
+bool share_overtakes(const struct share_job *job, const struct share_wish *wish,
+                     const struct share_wish *holder, uint64_t now)
+{
+	const struct share_job nothing_missed = { 0 };
+
+	return holder->from >= holder->to ||
+	       score(job, wish, now) > OVERTAKES * score(&nothing_missed, holder, now);
 }
 
 void share_note(struct share_job *job, const struct share_wish *wish, bool served)

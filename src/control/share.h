@@ -5,9 +5,9 @@
  *
  * `greedy`: who could use it first, for the rest of his step. `fair`: of those,
  * who has had the least. `score`: only requests that make a step end sooner are
- * worth a turn, and only so many of them as are needed for that; of the jobs
- * whose time has come, that with the most gain for a second of the aggregator,
- * the wait for it included (MINA III-D). `none`: nobody.
+ * worth a turn; it is for all of them, but ends for another job when what is
+ * left of it is worth less. Of the jobs whose time has come, that with the most gain for a second
+ * of the aggregator, the wait for it included (MINA III-D). `none`: nobody.
  *
  * What a job has missed in steps before counts as gain.
  *
@@ -46,10 +46,11 @@ struct share_job {
 
 /* What a job would do with the next turn. */
 struct share_wish {
-	uint64_t from, to;   /* requests; the same: nothing */
-	uint64_t begin, end; /* when these would be under way */
-	uint64_t by;         /* when it is found by which way the first of them goes */
-	double gain;         /* seconds by which the step ends sooner */
+	uint64_t from, to; /* requests; the same: nothing */
+	uint64_t begin,
+		end; /* when those of them would be under way that are needed for the gain */
+	uint64_t by; /* when it is found by which way the first of them goes */
+	double gain; /* seconds by which the step ends sooner */
 };
 
 /*
@@ -67,6 +68,10 @@ static inline uint64_t share_lead(uint64_t agree_ns)
 
 /* What was wished for, and whether it was given: to be called for all, each time. */
 void share_note(struct share_job *job, const struct share_wish *wish, bool served);
+
+/* Should this one have the turn of another, to whom the rest of it is worth so much? */
+bool share_overtakes(const struct share_job *job, const struct share_wish *wish,
+                     const struct share_wish *holder, uint64_t now);
 
 /* Of these, who gets a turn now; -1: nobody. Jobs that may have none have an empty wish. */
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,

@@ -269,6 +269,31 @@ static void shorten(struct sharer *sharer, uint64_t now)
 		turns_cut(share, next + 1, now);
 }
 
+/* Somebody else could make more of a turn than is left in it for those who have one. */
+static void overtake(struct sharing_group *group, const struct share_job *job,
+                     const struct share_wish *wish, uint64_t now)
+{
+	EACH_SHARER(sharer, group)
+	{
+		struct turns_share *share = &sharer->share;
+		uint64_t next = turns_next(share);
+		struct share_wish rest;
+
+		if (!share->held || share->step != TURNS_REST || share->lost || !share->known ||
+		    share->held_to <= next + 1 || now < sharer->held_at + 4 * group->agree_ns)
+			continue;
+		sharer->told.next = next;
+		share_wish(&sharer->told, SHARING_SCORE, count_sharers(group), group->agree_ns, now,
+		           &rest);
+		if (!share_overtakes(job, wish, &rest, now))
+			continue;
+		log_debug("job %u ends its turn with request %" PRIu64 " for another one",
+		          sharer->job, next);
+		turns_cut(share, next + 1, now);
+		return;
+	}
+}
+
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
 {
 	const struct share_job *jobs[SHARERS_MAX];
@@ -298,8 +323,12 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 	if (!n)
 		return;
 	best = share_choose(jobs, wishes, n, controller->sharing, group->agree_ns, now);
-	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share))
+	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share)) {
+		if (controller->sharing == SHARING_SCORE)
+			overtake(group, &sharers[best]->told, &wishes[best], now);
 		best = -1;
+	}
+
 	for (unsigned i = 0; i < n; i++)
 		share_note(&sharers[i]->told, &wishes[i], (int)i == best);
 	if (best < 0)

@@ -109,14 +109,16 @@ void dispatch_ended(struct trib_request *request)
 {
 	struct trib_comm *comm = request->comm;
 	uint64_t now = clock_now(), since = request->begun_at;
+	bool behind;
 
 	if (!request->generation || request->generation != comm->config.generation)
 		return; /* it was made whole in other trees */
 	comm->under_way[request->shared]--;
 	comm->under_way_bytes -= request->bytes;
-	if (comm->came_at > since)
-		since = comm->came_at; /* it waited behind another one */
+	behind = comm->came_at > since;
+	if (behind)
+		since = comm->came_at;
 	comm->came_at = now;
-	rhythm_took(&comm->rhythm, request->shared, request->bytes, now - since);
+	rhythm_took(&comm->rhythm, request->shared, behind, request->bytes, now - since);
 	turner_wake(comm);
 }

@@ -3,7 +3,7 @@
 
 #define SMALL_BYTES (16u << 10) /* below, a request's time says nothing of the rate */
 #define FADE 0.95               /* with each request */
-#define RATIO 1.5               /* until both ways were seen: what four hosts gain */
+#define RATIO_FEW 1.3           /* what few hosts gain, or so */
 #define RATIO_LEAST 1.1
 #define LATENCY_NS 100000.0
 
@@ -54,10 +54,14 @@ void rhythm_waited(struct rhythm *rhythm, uint64_t now)
 	rhythm->ended_at = now;
 }
 
-void rhythm_took(struct rhythm *rhythm, bool shared, uint64_t bytes, uint64_t ns)
+void rhythm_took(struct rhythm *rhythm, bool shared, bool behind, uint64_t bytes, uint64_t ns)
 {
-	if (bytes < SMALL_BYTES)
+	if (bytes < SMALL_BYTES || (rhythm->sure[shared] && !behind))
 		return;
+	if (behind && !rhythm->sure[shared]) {
+		rhythm->sure[shared] = true;
+		rhythm->ns[shared] = rhythm->bytes[shared] = 0;
+	}
 	rhythm->ns[shared] = rhythm->ns[shared] * FADE + (double)ns;
 	rhythm->bytes[shared] = rhythm->bytes[shared] * FADE + (double)bytes;
 }
@@ -75,10 +79,10 @@ static double rate(const struct rhythm *rhythm, unsigned way)
 	return rhythm->bytes[way] > 0 ? rhythm->ns[way] / rhythm->bytes[way] : 0;
 }
 
-void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *out,
+void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
                  struct wire_turn_op *ops)
 {
-	double plain = rate(rhythm, 0), fast = rate(rhythm, 1);
+	double plain = rate(rhythm, 0), fast = rate(rhythm, 1), most;
 
 	out->ops = 0;
 	out->base = rhythm->base;
@@ -86,10 +90,15 @@ void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *ou
 	if (!rhythm->known || !(plain > 0 || fast > 0))
 		return;
 	if (!(plain > 0))
-		plain = fast * RATIO;
-	/* Where it seemed to be slower there, that was chance, or is to be tried again. */
-	if (!(fast > 0) || fast > plain / RATIO_LEAST)
-		fast = plain / (fast > 0 ? RATIO_LEAST : RATIO);
+		plain = fast * RATIO_FEW;
+	/* More than a ring's share cannot be gained; where it seemed slower, that was chance. */
+	most = 2.0 * (ranks - 1) / ranks;
+	if (most < RATIO_FEW)
+		most = RATIO_FEW;
+	if (!(fast > plain / most))
+		fast = plain / most;
+	else if (fast > plain / RATIO_LEAST)
+		fast = plain / RATIO_LEAST;
 	out->ops = (uint16_t)rhythm->last.n;
 	out->compute_us = to_us((double)rhythm->last.compute);
 	for (unsigned i = 0; i < rhythm->last.n; i++) {

@@ -35,6 +35,7 @@ struct rhythm {
 	struct rhythm_step now, last;
 	/* In the own trees, and at the shared aggregator; of late, so that both fade. */
 	double ns[2], bytes[2];
+	bool sure[2]; /* they are of requests that came behind others */
 };
 
 /* Request `number` is posted; `idle`: all that was posted before is over. */
@@ -42,11 +43,15 @@ void rhythm_post(struct rhythm *rhythm, uint64_t number, uint64_t bytes, bool id
 /* The program begins to wait, and has waited. */
 void rhythm_wait(struct rhythm *rhythm, uint64_t now);
 void rhythm_waited(struct rhythm *rhythm, uint64_t now);
-/* A request took so long, by one way or the other. */
-void rhythm_took(struct rhythm *rhythm, bool shared, uint64_t bytes, uint64_t ns);
+/*
+ * A request took so long, by one way or the other. `behind`: another one that
+ * way; only then is it seen how fast the network is for long, for after a pause
+ * it takes a little at once.
+ */
+void rhythm_took(struct rhythm *rhythm, bool shared, bool behind, uint64_t bytes, uint64_t ns);
 
 /* Fills ops, compute_us, base and age_us; ops have room for WIRE_TURN_OPS_MAX. */
-void rhythm_tell(const struct rhythm *rhythm, uint64_t now, struct wire_turn *out,
+void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
                  struct wire_turn_op *ops);
 
 #endif

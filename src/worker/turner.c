@@ -83,7 +83,7 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 	if (comm->failed != TRIB_OK)
 		turn->flags |= WIRE_TURN_FAILED;
 	if (comm->config.rank == 0)
-		rhythm_tell(&comm->rhythm, now, turn, packet->ops);
+		rhythm_tell(&comm->rhythm, comm->config.size, now, turn, packet->ops);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 	return good;

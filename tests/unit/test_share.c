@@ -31,7 +31,8 @@ struct sim {
 	uint64_t end[WIRE_TURN_OPS_MAX];                    /* of those under way */
 	bool fast[WIRE_TURN_OPS_MAX];
 	uint64_t from, to; /* the turn that it has */
-	uint64_t pending;  /* when what was given is agreed on; 0: nothing was */
+	uint64_t given;
+	uint64_t pending; /* when what was given is agreed on; 0: nothing was */
 	uint64_t p_from, p_to;
 	unsigned steps;
 	uint64_t over_at;
@@ -121,25 +122,42 @@ static void agree(struct sim *sim, uint64_t now)
 	if (!sim->pending || now < sim->pending)
 		return;
 	sim->pending = 0;
-	if (sim->next <= sim->p_from) {
+	if (sim->next > sim->p_from)
+		return;
+	if (sim->p_from < sim->p_to)
 		sim->from = sim->p_from;
-		sim->to = sim->p_to;
-	}
+	sim->to = sim->p_to; /* of one that ends, what was before stays */
+}
+
+/* The rest of a turn is for another one, if that can make more of it. */
+static void overtake(struct sim *holder, unsigned n, const struct share_job *job,
+                     const struct share_wish *wish, uint64_t now)
+{
+	struct share_wish rest;
+
+	if (holder->pending || holder->to <= holder->next + 1 || now < holder->given + 4 * AGREE)
+		return;
+	tell(holder);
+	share_wish(&holder->told, SHARING_SCORE, n, AGREE, now, &rest);
+	if (!share_overtakes(job, wish, &rest, now))
+		return;
+	holder->pending = now + AGREE;
+	holder->p_from = holder->p_to = holder->next + 1;
 }
 
 static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t now)
 {
 	const struct share_job *jobs[JOBS_MAX];
 	struct share_wish wishes[JOBS_MAX];
-	struct sim *who[JOBS_MAX];
+	struct sim *who[JOBS_MAX], *holder = NULL;
 	unsigned m = 0;
 	int best;
 
 	for (unsigned i = 0; i < n; i++)
 		if (holds(&sims[i]))
-			return;
+			holder = &sims[i];
 	for (unsigned i = 0; i < n; i++) {
-		if (sims[i].steps >= STEPS)
+		if (sims[i].steps >= STEPS || holder == &sims[i])
 			continue;
 		tell(&sims[i]);
 		share_wish(&sims[i].told, sharing, n, AGREE, now, &wishes[m]);
@@ -150,13 +168,20 @@ static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t n
 		jobs[m] = &sims[i].told;
 		who[m++] = &sims[i];
 	}
-	best = share_choose(jobs, wishes, m, sharing, AGREE, now);
+	best = m ? share_choose(jobs, wishes, m, sharing, AGREE, now) : -1;
+	if (holder) {
+		if (best >= 0 && sharing == SHARING_SCORE)
+			overtake(holder, n, jobs[best], &wishes[best], now);
+		best = -1;
+	}
+
 	for (unsigned i = 0; i < m; i++)
 		share_note(&who[i]->told, &wishes[i], (int)i == best);
 	if (best < 0)
 		return;
 	who[best]->told.wants_since = 0;
 	who[best]->pending = now + AGREE;
+	who[best]->given = now;
 	who[best]->p_from = wishes[best].from;
 	who[best]->p_to = wishes[best].to;
 }
