@@ -47,6 +47,7 @@ struct sharer {
 	uint64_t nonces[SEATS_MAX];         /* by rank in the plan */
 	struct udp_address from[SEATS_MAX]; /* where each speaks from; length 0: it has not */
 	struct share_job told;              /* by rank 0 */
+	uint64_t heard_at;                  /* of rank 0 */
 	uint64_t moved_at, held_at, fence_at;
 	uint64_t counted_change, seen_change;
 };

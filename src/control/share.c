@@ -85,6 +85,18 @@ static uint64_t run(const struct step *step, unsigned from, unsigned to, struct 
 	return at;
 }
 
+/* It begins when this one is over. */
+static void next_step(struct step *step, uint64_t now)
+{
+	const struct share_job *job = step->job;
+	uint64_t over = run(step, 0, 0, NULL);
+
+	step->began = later(later(over, step->began + job->compute), now);
+	step->base += job->ops;
+	step->free = step->first = step->began;
+	step->at = 0;
+}
+
 static void find_step(const struct share_job *job, uint64_t now, struct step *step)
 {
 	*step = (struct step){ .job = job,
@@ -92,13 +104,8 @@ static void find_step(const struct share_job *job, uint64_t now, struct step *st
 		               .began = job->began_at,
 		               .at = (unsigned)(job->next - job->base) };
 	step->free = time_free(job, now, &step->first);
-	if (step->at < job->ops)
-		return;
-	/* The next one begins when this one is over. */
-	step->began = later(later(step->free, job->began_at + job->compute), now);
-	step->base += job->ops;
-	step->free = step->first = step->began;
-	step->at = 0;
+	if (step->at == job->ops)
+		next_step(step, now);
 }
 
 /* The first request that there is still time to agree about. */
@@ -187,6 +194,9 @@ void share_wish(const struct share_job *job, enum sharing sharing, unsigned shar
 		return;
 	}
 	find_step(job, now, &step);
+	if (first_possible(&step, now + agree_ns) == job->ops)
+		next_step(&step, now); /* it is too late in this one */
+
 	if (sharing == SHARING_SCORE) {
 		wish_least(&step, sharers ? sharers : 1, now + agree_ns, wish);
 		return;

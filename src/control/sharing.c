@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALONE_OPS 4096u /* a job that has the aggregator for itself gets many at once */
+#define ALONE_OPS 4096u        /* a job that has the aggregator for itself gets many at once */
+#define AGREE_MOST 25000000ull /* who takes longer is told late */
+#define FORGET_NS (30 * NSEC_PER_SEC)
 #define FENCE_EVERY 20000000ull
 #define IDLE_NS 250000000ull /* who does nothing with its turn loses it to others */
 
@@ -124,6 +126,7 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
 	for (uint64_t seats = gathering->members; seats; seats &= seats - 1)
 		sharer->nonces[ranks++] = gathering->seats[__builtin_ctzll(seats)].nonce;
 	turns_add(&group->turns, &sharer->share, ranks, controller->session, restored, clock_now());
+	sharer->heard_at = clock_now();
 	sharer->job = job->job.id;
 	sharer->cookie = job->cookie;
 	sharer->key = gathering->key;
@@ -226,6 +229,8 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 		group->agree_ns -= group->agree_ns / 8;
 		if (now - share->asked_at > group->agree_ns)
 			group->agree_ns = now - share->asked_at;
+		if (group->agree_ns > AGREE_MOST)
+			group->agree_ns = AGREE_MOST;
 	}
 	if (share->step == TURNS_REST && share->change > sharer->seen_change) {
 		group->refused += share->change != share->held_change;
@@ -308,7 +313,7 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 
 		shorten(sharer, now);
 		if (n == SHARERS_MAX || sharer->share.held || sharer->share.lost ||
-		    sharer->share.step != TURNS_REST || !sharer->share.rank[0].heard)
+		    sharer->share.step != TURNS_REST || now > sharer->heard_at + TURNS_LEASE_NS)
 			continue;
 		sharer->told.next = turns_next(&sharer->share);
 		share_wish(&sharer->told, controller->sharing, count_sharers(group),
@@ -350,6 +355,8 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 		group->turns.capacity = node->report.capacity;
 	EACH_SHARER(sharer, group)
 	{
+		if (now > sharer->heard_at + FORGET_NS)
+			turns_lose(&sharer->share);
 		turns_tick(&sharer->share, now);
 		note_held(group, sharer, now);
 		if (sharer->share.lost && fence(controller, group, sharer, now)) {
@@ -371,6 +378,7 @@ bool sharing_tick(struct controller *controller, uint64_t now)
 	bool any = false;
 
 	for (struct sharing_group *group = controller->groups; group; group = group->next) {
+		group->agree_ns -= group->agree_ns / 512; /* a tick is 2 ms */
 		group_serve(controller, group, now);
 		any |= group->turns.shares != NULL;
 	}
@@ -416,6 +424,8 @@ void sharing_take(struct controller *controller, const struct wire_header *heade
 	} else if (turn->word == WIRE_TURN_STATE && turn->rank < sharer->share.ranks &&
 	           turn->nonce == sharer->nonces[turn->rank]) {
 		sharer->from[turn->rank] = *from;
+		if (turn->rank == 0)
+			sharer->heard_at = now;
 		sharer->peer_key = turn->peer_key;
 		if (turns_hear(&sharer->share, turn->rank, turn, now) && turn->rank == 0)
 			take_rhythm(sharer, turn, now);
