@@ -74,7 +74,7 @@ static void ask(struct asking *asking, uint32_t payload)
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
-		          .lanes = config->lanes,
+		          .lanes = asking->comm->lanes_wanted,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
@@ -136,7 +136,7 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 {
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
-	       welcome->lanes >= 1 && welcome->lanes <= comm->config.lanes;
+	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
 }
 
 static void take_verdict(struct asking *asking, const struct wire_welcome *welcome, uint32_t bytes)
