@@ -226,6 +226,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 		aggregator->threads[0].counters.drops[DROP_STRANGER]++;
 		return;
 	}
+	echo.flags = WIRE_ECHO;
 	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
 	comm->gone |= dense_bit(header->child);
 	/* Only lane 0 is ours; the others see it by the mark in the communicator. */
