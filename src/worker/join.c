@@ -268,6 +268,18 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	return TRIB_OK;
 }
 
+/* A controller names aggregators that run; others may be started later than we are. */
+static void check_closed(struct asking *asking)
+{
+	char address[64];
+
+	if (asking->comm->config.controller.length && asking->refused >= REFUSED_MAX &&
+	    asking->status == TRIB_OK)
+		asking->status = status_fail(TRIB_ERR_AGGREGATOR,
+		                             "the aggregator at %s has ended: its port is closed",
+		                             trunk_name(asking->trunk, address, sizeof(address)));
+}
+
 /* Asks where it is time to, and says when that is again. */
 static uint64_t ask_all(struct asking *askings, unsigned n)
 {
@@ -281,26 +293,16 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 				beat(asking);
 			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
 				ask(asking, next_length(asking));
-			else
+			else {
 				asking->refused++;
+				check_closed(asking);
+			}
 			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
 		}
 		if (asking->ask_at < next)
 			next = asking->ask_at;
 	}
 	return next;
-}
-
-/* A controller names aggregators that run; others may be started later than we are. */
-static void check_closed(struct asking *asking)
-{
-	char address[64];
-
-	if (asking->comm->config.controller.length && asking->refused >= REFUSED_MAX &&
-	    asking->status == TRIB_OK)
-		asking->status = status_fail(TRIB_ERR_AGGREGATOR,
-		                             "the aggregator at %s has ended: its port is closed",
-		                             trunk_name(asking->trunk, address, sizeof(address)));
 }
 
 /* Takes the answers that come until then, or until something is decided. */
