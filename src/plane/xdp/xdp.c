@@ -336,6 +336,12 @@ void xdp_slot_stop(struct xdp_slot *slot)
 	slot_activate(slot);
 }
 
+static struct xdp_uplink slot_uplink(const struct xdp_slot *slot)
+{
+	return (struct xdp_uplink){ .cookie = slot->lane->parent.cookie,
+		                    .lane = slot->index % WIRE_LANES_MAX };
+}
+
 unsigned xdp_pools(const struct xdp_plane *plane)
 {
 	return plane->pools;
@@ -347,6 +353,11 @@ void xdp_slot_close(struct xdp_slot *slot)
 
 	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
 	slot->lane->cookie = 0; /* nothing is noted any more */
+	if (slot->lane->parent.cookie) {
+		const struct xdp_uplink uplink = slot_uplink(slot);
+
+		bpf_map_delete_elem(bpf_map__fd(bpf->maps.uplinks), &uplink);
+	}
 	/* Programs that still hold the maps end before these return. */
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.pools), &slot->index);
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);
@@ -630,6 +641,60 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 		return;
 	slot->lane->routes[child] = route;
 	fan_update(slot);
+}
+
+/* ---- where the parent is ---- */
+
+trib_status xdp_slot_parent(struct xdp_slot *slot, uint64_t cookie, uint16_t comm, uint16_t epoch,
+                            uint8_t child)
+{
+	struct xdp_parent *parent = &slot->lane->parent;
+	struct xdp_uplink uplink;
+
+	parent->cookie = cookie;
+	parent->job = slot->lane->job;
+	parent->comm = comm;
+	parent->epoch = epoch;
+	parent->child = child;
+	uplink = slot_uplink(slot);
+	if (bpf_map_update_elem(bpf_map__fd(slot->plane->bpf->maps.uplinks), &uplink, &slot->index,
+	                        0))
+		return status_fail_errno("the program cannot be told of the parent");
+	return TRIB_OK;
+}
+
+/* As in frames that the parent sends us. */
+static void parent_settle(struct xdp_parent *parent, const struct xdp_seen *seen)
+{
+	parent->mac = parent->address = 0;
+	memcpy(&parent->mac, seen->head, 6);
+	memcpy(&parent->address, seen->head + seen->at - 16, sizeof(parent->address));
+}
+
+bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *from)
+{
+	struct xdp_parent *parent = &slot->lane->parent;
+	struct xdp_seen seen = parent->seen;
+	struct xdp_route route;
+
+	/* Written by the program at any moment: twice the same is whole. To all is not to us. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (memcmp(&seen, &parent->seen, sizeof(seen)) != 0 || seen.head[0] & 1 ||
+	    !seen_is_from(&seen, from) || !route_reverse(&route, &seen))
+		return parent->active;
+	if (parent->active && !memcmp(&route, &parent->route, sizeof(route)))
+		return true;
+	/* What leaves meanwhile by half a way is repeated. */
+	__atomic_store_n(&parent->active, 0, __ATOMIC_SEQ_CST);
+	parent->route = route;
+	parent_settle(parent, &seen);
+	__atomic_store_n(&parent->active, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+void xdp_slot_parent_stop(struct xdp_slot *slot)
+{
+	__atomic_store_n(&slot->lane->parent.allowed, 0, __ATOMIC_SEQ_CST);
 }
 
 void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group)

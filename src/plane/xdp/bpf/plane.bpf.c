@@ -89,6 +89,14 @@ struct {
 	__type(value, struct xdp_counts);
 } counts SEC(".maps");
 
+/* Lanes by what their parents call them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XDP_LANES);
+	__type(key, struct xdp_uplink);
+	__type(value, __u32);
+} uplinks SEC(".maps");
+
 /* Of a result that leaves several times through one interface: which copy is next. */
 struct copies {
 	__u64 pos;
@@ -210,11 +218,31 @@ ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
 
 /* ---- sending ---- */
 
+typedef __u32 __attribute__((may_alias)) half_word;
+typedef __u16 __attribute__((may_alias)) quarter_word;
+
+/*
+ * The front of a frame, in words: what may lie at any address the compiler
+ * would copy byte by byte. How many bytes, is known when it is compiled.
+ */
+ALWAYS void copy_front(void *to, const void *from, __u32 bytes)
+{
+	_Pragma("clang loop unroll(full)") for (__u32 i = 0; i + 8 <= bytes; i += 8)
+	{
+		*(wire_word *)(to + i) = *(const wire_word *)(from + i);
+	}
+	if (bytes & 4)
+		*(half_word *)(to + (bytes & ~7u)) = *(const half_word *)(from + (bytes & ~7u));
+	if (bytes & 2)
+		*(quarter_word *)(to + (bytes & ~3u)) =
+			*(const quarter_word *)(from + (bytes & ~3u));
+}
+
 ALWAYS void put_route(void *head, const struct xdp_route *route, __u32 l2, __u32 l3, __u32 bytes)
 {
 	struct udphdr *udp = head + l2 + l3;
 
-	__builtin_memcpy(head, route->head, l2 + l3 + sizeof(*udp));
+	copy_front(head, route->head, l2 + l3 + sizeof(*udp));
 	udp->len = bpf_htons(bytes + sizeof(*udp));
 	if (l3 == sizeof(struct iphdr)) {
 		struct iphdr *ip = head + l2;
@@ -520,8 +548,8 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 }
 
 /*
- * Puts the sum into the packet that completed it, and the checksum of both.
- * The only part of a sum is there already.
+ * Puts the sum into the packet that was the last of it, and the checksum of
+ * both. The only part of a sum is there already.
  */
 ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame)
 {
@@ -542,47 +570,76 @@ ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *f
 		header->check =
 			wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
 	else
-		header->check = pass_check(header, (void *)(long)ctx->data_end, cell, bytes);
+		header->check = pass_check(header, (void *)(long)ctx->data_end, NULL, bytes);
 	return 1;
 }
 
-/* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
-static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
-                               const struct frame *frame, __u32 slot)
+/* What a sum has become that has got its last part. */
+enum made { MADE_NOTHING, MADE_RESULT, MADE_DATA, MADE_LEFT };
+
+/* May it go up from here? Then it is under way. Else the daemon is to send it. */
+ALWAYS int raise(struct xdp_lane *lane, struct xdp_cell *cell)
+{
+	struct xdp_parent *parent = &lane->parent;
+	__u64 end = cell->state.position + 1, sent = parent->sent;
+	int may = parent->active && parent->launched < parent->allowed;
+
+	cell->state.raised_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	cell->state.queued = may ? UPLINK_RAISED : UPLINK_LEFT;
+	if (!may)
+		return 0;
+	__sync_fetch_and_add(&parent->launched, 1);
+	if (end > sent) /* who is overtaken leaves it to the next */
+		__sync_val_compare_and_swap(&parent->sent, sent, end);
+	parent->told = lane->dense.settled;
+	return 1;
+}
+
+/*
+ * The packet that was the last of a sum becomes what leaves: the result, or
+ * DATA for the parent. With the lock: a cell that is not complete may be
+ * emptied by another core as soon as it is free.
+ */
+static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
+                           const struct frame *frame, __u32 verdict)
 {
 	struct wire_header *header = frame_header(ctx, frame);
-	__u32 bytes = WIRE_HEADER + frame->bytes, key = 0, route;
-	struct xdp_counts *count;
-	void *fan;
+	const struct xdp_parent *parent = &lane->parent;
+	enum made made = MADE_RESULT;
 
 	if (!header)
-		return XDP_DROP;
-	header->flags = cell->state.shape;
-	header->scale = cell->state.scale;
-	header->ack = (__u32)(lane->parent.active ? lane->dense.settled : lane->dense.low);
-	if (lane->parent.active) {
-		header->cookie = lane->parent.cookie;
-		header->job = lane->parent.job;
-		header->comm = lane->parent.comm;
-		header->epoch = lane->parent.epoch;
-		header->child = lane->parent.child;
+		return MADE_NOTHING;
+	if (verdict == DENSE_SUMMED) {
+		if (!raise(lane, cell))
+			return MADE_LEFT;
+		made = MADE_DATA;
+		header->cookie = parent->cookie;
+		header->job = parent->job;
+		header->comm = parent->comm;
+		header->epoch = parent->epoch;
+		header->child = parent->child;
+		header->ack = (__u32)lane->dense.settled;
 	} else {
+		cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 		header->type = WIRE_RESULT;
 		header->child = WIRE_ALL;
+		header->ack = (__u32)lane->dense.low;
 	}
-	if (!fill(ctx, cell, frame))
-		return XDP_DROP;
-	count = bpf_map_lookup_elem(&counts, &key);
-	if (count) {
-		count->results++;
-		count->sends +=
-			lane->parent.active || cell->state.to != WIRE_ALL ? 1 : lane->entries;
-	}
-	if (lane->parent.active)
-		return send_to(ctx, &lane->parent.route, frame->at, bytes);
-	if (cell->state.to != WIRE_ALL) {
+	header->flags = cell->state.shape;
+	header->scale = cell->state.scale;
+	return fill(ctx, cell, frame) ? made : MADE_NOTHING;
+}
+
+/* A result leaves for the children that it is for. */
+static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
+                                const struct frame *frame, __u32 slot, __u8 to)
+{
+	__u32 bytes = WIRE_HEADER + frame->bytes, route;
+	void *fan;
+
+	if (to != WIRE_ALL) {
 		/* The child that the rank comes by: the number of its one bit. */
-		route = popcount(lane->dense.by_rank[cell->state.to & 63] - 1);
+		route = popcount(lane->dense.by_rank[to & 63] - 1);
 		return route < WIRE_CHILDREN_MAX
 		               ? send_to(ctx, &lane->routes[route], frame->at, bytes)
 		               : XDP_DROP;
@@ -598,28 +655,173 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
 }
 
+ALWAYS void count_result(struct xdp_counts *count, const struct xdp_lane *lane, __u8 to)
+{
+	count->results++;
+	count->sends += to != WIRE_ALL ? 1 : lane->entries;
+}
+
+/* One rank, or all. One more than a rank's number; WIRE_ALL becomes 0. */
+ALWAYS int is_rank(__u8 rank)
+{
+	return (__u8)(rank + 1) <= WIRE_CHILDREN_MAX;
+}
+
 /* What a parser in user space finds wrong in a fragment's header. */
 ALWAYS int is_sound(const struct wire_header *header)
 {
-	/* One more than a child's index; WIRE_ALL becomes 0. */
-	__u8 from = header->from + 1, to = header->to + 1;
-
 	return header->op < WIRE_OPS_END && header->child < WIRE_CHILDREN_MAX &&
-	       from <= WIRE_CHILDREN_MAX && to <= WIRE_CHILDREN_MAX;
+	       is_rank(header->from) && is_rank(header->to);
 }
 
-/* Where a report came from; the daemon, which the report goes on to, decides if that is right. */
-ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_lane *lane, const struct frame *frame,
-                      __u8 child)
+/*
+ * Where a report came from, or a status; the daemon, which it goes on to,
+ * decides if that is right.
+ */
+ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct frame *frame)
 {
-	struct xdp_seen *seen = &lane->seen[child & 63];
 	void *data = (void *)(long)ctx->data;
 
 	if (data + XDP_HEAD_MAX > (void *)(long)ctx->data_end)
 		return;
 	seen->ifindex = ctx->ingress_ifindex;
 	seen->at = frame->at;
-	__builtin_memcpy(seen->head, data, XDP_HEAD_MAX);
+	copy_front(seen->head, data, XDP_HEAD_MAX);
+}
+
+/* ---- from the parent ---- */
+
+/*
+ * Is the frame for us, and not on its way through a switch to another child of
+ * the same parent, or for all who hear a group?
+ */
+ALWAYS int is_for_us(struct xdp_md *ctx, const struct xdp_parent *parent, __u32 at)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 *before_udp = data + ((at - 16) & 127);
+
+	if (data + 8 > end || (void *)(before_udp + 1) > end)
+		return 0;
+	return parent->active && (*(__u64 *)data & 0xffffffffffffull) == parent->mac &&
+	       *before_udp == parent->address;
+}
+
+/* A result that was found intact, into its cell. DENSE_COMPLETE: it is there now. */
+ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
+                   const struct frame *frame)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+	__u32 bytes = opaque(frame->bytes), how;
+
+	if (!header || bytes > settings.payload)
+		return CORRUPTED;
+	uplink_low(&lane->dense, wire_widen(header->ack, lane->dense.above));
+	how = uplink_judge(&lane->dense, &cell->state, header, bytes);
+	if (how != DENSE_FRESH && how != DENSE_ADDED)
+		return how;
+	cell->ring_of = 0; /* it is no sum of ours any more */
+	if ((int)bytes >= 8 &&
+	    bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
+		return CORRUPTED;
+	header = frame_header(ctx, frame);
+	if (!header)
+		return CORRUPTED;
+	if (how == DENSE_ADDED && cell->state.queued == UPLINK_RAISED)
+		__sync_fetch_and_add(&lane->parent.heard, 1);
+	uplink_enter(&cell->state, header, bytes, how);
+	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	return DENSE_COMPLETE;
+}
+
+/* It becomes ours: as the daemon would send it, with the checksum that the payload's ring gives. */
+ALWAYS int make_ours(struct xdp_md *ctx, const struct xdp_lane *lane, const struct frame *frame,
+                     __u32 comm, const struct wire_check *ring)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+
+	if (!header)
+		return 0;
+	header->flags &= (__u8)~WIRE_RESENT;
+	header->cookie = lane->cookie;
+	header->job = lane->job;
+	header->comm = comm;
+	header->epoch = lane->epoch;
+	header->child = WIRE_ALL;
+	header->ack = (__u32)lane->dense.low;
+	header->check =
+		wire_check_end(*ring, (wire_word *)header, WIRE_HEADER + (__u64)frame->bytes);
+	return 1;
+}
+
+/*
+ * What is of no communicator of ours may be of one above: its results go on to
+ * our children, and its status shows the way there. Walked by itself, like
+ * all functions that are not static.
+ */
+__noinline int from_parent(struct xdp_md *ctx, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	struct wire_header *header = frame_header(ctx, &frame);
+	struct xdp_uplink uplink;
+	struct xdp_counts *count;
+	struct wire_check ring;
+	struct place place;
+	__u32 *found, slot, index, verdict, key = 0;
+	struct xdp_parent *parent;
+	__u8 to;
+
+	if (!header || (header->type != WIRE_RESULT && header->type != WIRE_STATUS))
+		return XDP_PASS;
+	uplink.cookie = header->cookie;
+	uplink.lane = wire_lane(header);
+	found = bpf_map_lookup_elem(&uplinks, &uplink);
+	if (!found)
+		return XDP_PASS;
+	slot = *found;
+	place.lane = bpf_map_lookup_elem(&lanes, &slot);
+	if (!place.lane)
+		return XDP_PASS;
+	parent = &place.lane->parent;
+	if (parent->cookie != header->cookie || parent->job != header->job ||
+	    parent->comm != header->comm || parent->epoch != header->epoch)
+		return XDP_PASS;
+	if (header->type == WIRE_STATUS && header->child == parent->child)
+		note_seen(ctx, &parent->seen, &frame);
+	to = header->to;
+	if (header->type != WIRE_RESULT || !place.lane->active || !place.lane->entries ||
+	    header->op >= WIRE_OPS_END || header->child != WIRE_ALL || !is_rank(header->from) ||
+	    !is_rank(to) || bytes > settings.payload || !is_for_us(ctx, parent, at))
+		return XDP_PASS;
+	count = bpf_map_lookup_elem(&counts, &key);
+	if (!count)
+		return XDP_PASS;
+	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes) != header->check) {
+		count->verdicts[CORRUPTED]++;
+		return XDP_PASS; /* or several that were joined */
+	}
+	header = frame_header(ctx, &frame);
+	if (!header)
+		return XDP_PASS;
+	index = dense_index(&place.lane->dense, wire_position(header));
+	if (!find_place(&place, slot, index))
+		return XDP_PASS;
+	if (!cell_lock(place.cell)) {
+		count->busy++;
+		return XDP_PASS;
+	}
+	verdict = lower(ctx, place.lane, place.cell, &frame);
+	cell_unlock(place.cell);
+	if (verdict == DENSE_STALE || verdict == DENSE_FINISHED) {
+		count->echoes++;
+		return XDP_DROP;
+	}
+	if (verdict != DENSE_COMPLETE)
+		return XDP_PASS; /* ahead of what the daemon has settled, or it finds the words */
+	count->lowered++;
+	if (!make_ours(ctx, place.lane, &frame, slot / WIRE_LANES_MAX, &ring))
+		return XDP_DROP;
+	count_result(count, place.lane, to);
+	return send_down(ctx, place.lane, &frame, slot, to);
 }
 
 ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
@@ -629,7 +831,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	struct xdp_lane *lane;
 	struct xdp_cell *cell;
 	struct xdp_counts *count;
-	__u32 slot, index, verdict, contributors, key = 0;
+	__u32 slot, index, verdict, contributors, made, key = 0;
 	struct place place;
 	void *pool;
 	__u8 child;
@@ -637,16 +839,18 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_PASS;
 	slot = frame.port - settings.first_port;
-	if (slot >= settings.ports || header->comm >= XDP_COMMS || wire_lane(header) != slot)
+	if (slot >= settings.ports || wire_lane(header) != slot)
 		return XDP_PASS;
+	if (header->comm >= XDP_COMMS)
+		return from_parent(ctx, frame.at, frame.bytes);
 	slot += header->comm * WIRE_LANES_MAX;
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane || lane->cookie != header->cookie || lane->job != header->job ||
 	    lane->epoch != header->epoch)
-		return XDP_PASS;
+		return from_parent(ctx, frame.at, frame.bytes);
 	child = header->child;
 	if (header->type == WIRE_REPORT)
-		note_seen(ctx, lane, &frame, child);
+		note_seen(ctx, &lane->seen[child & 63], &frame);
 	if (header->type != WIRE_DATA || !lane->active || !is_sound(header) ||
 	    frame.bytes > settings.payload)
 		return XDP_PASS;
@@ -676,28 +880,47 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
 	if (verdict == NOT_HERE)
 		verdict = take_checked(ctx, &frame, &place, slot, index);
-	if (verdict == DENSE_COMPLETE)
-		cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
-	cell_unlock(cell);
-	if (verdict == DENSE_ADDED)
+	if (verdict == DENSE_ADDED) {
+		cell_unlock(cell);
 		return XDP_DROP; /* counted with the sum that it is part of */
+	}
+	made = MADE_NOTHING;
+	if (verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED) {
+		if (verdict == DENSE_COMPLETE && dense_is_turn(&lane->dense, cell->state.position))
+			update_low(slot);
+		made = make(ctx, lane, cell, &frame, verdict);
+	}
+	cell_unlock(cell);
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
 		return XDP_PASS; /* the daemon finds the words for it */
+	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
+		return XDP_PASS; /* the daemon looks what can be settled */
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_DROP;
-	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
-	if (verdict == CORRUPTED)
-		return XDP_PASS; /* or several that were joined (GSO, GRO): the daemon can tell */
-	if (verdict != DENSE_COMPLETE)
-		return XDP_DROP;
-	contributors = popcount(dense_expected(&lane->dense, header->from));
+	if (verdict != DENSE_COMPLETE && verdict != DENSE_SUMMED) {
+		count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
+		/* Or several that were joined (GSO, GRO): the daemon can tell. */
+		return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
+	}
+	contributors = popcount(dense_expected(&lane->dense, cell->state.from));
 	count->added += contributors - 1;
-	count->payload += (__u64)contributors * frame.bytes;
+	count->payload += (__u64)(contributors - 1) * frame.bytes;
+	if (made == MADE_LEFT) {
+		count->left++;
+		return XDP_PASS; /* and counts it: it was not for us to finish */
+	}
+	count->payload += frame.bytes;
+	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	if (dense_is_turn(&lane->dense, wire_position(header)))
-		update_low(slot);
-	return send_sum(ctx, lane, cell, &frame, slot);
+	if (made == MADE_DATA) {
+		count->raised++;
+		return send_to(ctx, &lane->parent.route, frame.at, WIRE_HEADER + frame.bytes);
+	}
+	if (made != MADE_RESULT)
+		return XDP_DROP;
+	count_result(count, lane, cell->state.to);
+	return send_down(ctx, lane, &frame, slot, cell->state.to);
 }
 
 SEC("xdp")
