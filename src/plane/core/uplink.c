@@ -101,10 +101,15 @@ void uplink_count_kernel(struct lane *lane)
 		up->told = told;
 }
 
+/*
+ * The kernel cannot wait: what it may not send has to come through a socket.
+ * So it may go beyond the limit by as much again, as long as answers come; what
+ * is under way from its children is bounded too.
+ */
 void uplink_allow_kernel(struct lane *lane)
 {
 	const struct flight *flight = &lane->flight;
-	uint64_t end = flight->confirmed + flight->limit, more;
+	uint64_t end = flight->confirmed + 2 * (uint64_t)flight->limit, more;
 
 	if (!lane->xdp || lane->watch_up.over)
 		return;
