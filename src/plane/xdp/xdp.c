@@ -609,8 +609,10 @@ static void fan_update(struct xdp_slot *slot)
 
 		for (uint32_t j = 0; j < i && i < n; j++)
 			lane->shared_ports |= slot->fan_ifindex[j] == value.ifindex;
-		if (i < n)
+		if (i < n) {
 			lane->entry[i] = entry[i];
+			lane->entry_port[i] = value.ifindex;
+		}
 		if (slot->fan_ifindex[i] == value.ifindex)
 			continue;
 		if (i >= n)

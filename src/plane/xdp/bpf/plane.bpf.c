@@ -37,7 +37,7 @@
 #define ALWAYS static __always_inline
 
 /* Beside the engine's verdicts. */
-enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE };
+enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE, TO_UNDO };
 
 /* Set by the daemon before the program is loaded. */
 const volatile struct xdp_settings settings = { 0 };
@@ -302,12 +302,15 @@ ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 	return ifindex == ctx->ingress_ifindex ? XDP_TX : (int)bpf_redirect(ifindex, 0);
 }
 
-/* The slot of the lane's fan that a copy going out through this interface is for. */
-ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
+/* The route of a copy that goes out through this interface; XDP_ROUTES: it has none. */
+__noinline int fan_route(__u32 slot, __u64 pos, __u32 ifindex)
 {
-	__u32 key = ifindex & (COPYING - 1), first = 0, found = XDP_ROUTES;
+	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
+	__u32 key = ifindex & (COPYING - 1), first = 0;
 	struct copies *copies = NULL;
 
+	if (!lane)
+		return XDP_ROUTES;
 	if (lane->shared_ports) {
 		copies = bpf_map_lookup_elem(&copying, &key);
 		if (!copies)
@@ -322,21 +325,18 @@ ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifinde
 		copies->pos = pos;
 	}
 	for (__u32 i = 0; i < XDP_ROUTES; i++) {
-		__u32 route;
+		/* In one, or the verifier would part ways by what it learns of `first`. */
+		__u32 is_other = (lane->entry_port[i] ^ ifindex) | (i - first) >> 31;
 
-		if (i < first)
-			continue;
 		if (i >= lane->entries)
 			break;
-		route = lane->entry[i];
-		if (route >= XDP_ROUTES || lane->routes[route].ifindex != ifindex)
+		if (opaque(is_other))
 			continue;
 		if (copies)
 			copies->next = i + 1;
-		found = route;
-		break;
+		return lane->entry[i];
 	}
-	return hide(found);
+	return XDP_ROUTES;
 }
 
 /* Each copy of a result, just before it leaves. */
@@ -354,7 +354,7 @@ int fan_out(struct xdp_md *ctx)
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane)
 		return XDP_DROP;
-	route = fan_slot(lane, slot, header->pos, ctx->egress_ifindex);
+	route = (__u32)fan_route(slot, header->pos, ctx->egress_ifindex);
 	if (route >= XDP_ROUTES ||
 	    address(ctx, &lane->routes[route], frame.at, WIRE_HEADER + frame.bytes))
 		return XDP_DROP;
@@ -435,7 +435,8 @@ ALWAYS int ring_is_whole(const struct xdp_cell *cell, const struct wire_header *
 /*
  * Judges, checks and adds in one pass, where that is safe: a sum of 64-bit
  * words can be undone, and a cell that nobody needs any more may be written.
- * A verdict; NOT_HERE: it takes a longer way; CORRUPTED.
+ * A verdict; NOT_HERE: it takes a longer way; TO_UNDO: it was corrupted, and is
+ * in the sum; CORRUPTED.
  */
 static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
                              struct xdp_cell *cell, __u32 bytes)
@@ -449,11 +450,8 @@ static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_l
 		check = pass_copy(header, end, cell, bytes);
 	else
 		return NOT_HERE;
-	if (check != header->check) {
-		if (how == DENSE_ADDED)
-			undo_add64(header, end, cell, bytes);
-		return CORRUPTED;
-	}
+	if (check != header->check)
+		return how == DENSE_ADDED ? TO_UNDO : CORRUPTED;
 	if (how == DENSE_FRESH)
 		ring_begin(cell, header);
 	else if (ring_is_whole(cell, header))
@@ -464,13 +462,26 @@ static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_l
 
 /* ---- the longer way: each loop a function of its own ---- */
 
-__noinline int is_intact(struct xdp_md *ctx, __u32 at, __u32 bytes)
+/* What the checksum of the packet has to be. */
+__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes)
 {
 	const struct frame frame = { .at = at };
 	struct wire_header *header = frame_header(ctx, &frame);
 	void *end = (void *)(long)ctx->data_end;
 
-	return header && pass_check(header, end, NULL, bytes) == header->check;
+	return header ? (int)pass_check(header, end, NULL, bytes) : 0;
+}
+
+__noinline int undo_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at };
+	struct wire_header *header = frame_header(ctx, &frame);
+	void *end = (void *)(long)ctx->data_end;
+	struct place place;
+
+	if (header && find_place(&place, slot, index))
+		undo_add64(header, end, place.cell, bytes);
+	return 0;
 }
 
 __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
@@ -520,10 +531,10 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
                           __u32 slot, __u32 index)
 {
 	struct dense_lane *dense = &place->lane->dense;
-	struct wire_header *header;
-	__u32 how;
+	__u32 how, check = (__u32)checksum(ctx, frame->at, frame->bytes);
+	struct wire_header *header = frame_header(ctx, frame);
 
-	if (!is_intact(ctx, frame->at, frame->bytes) || !(header = frame_header(ctx, frame)))
+	if (!header || check != header->check)
 		return CORRUPTED;
 	how = dense_judge(dense, &place->cell->state, header, frame->bytes);
 	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
@@ -554,7 +565,7 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame)
 {
 	struct wire_header *header = frame_header(ctx, frame);
-	__u32 bytes = opaque(frame->bytes);
+	__u32 bytes = opaque(frame->bytes), check;
 	int whole;
 
 	if (!header || bytes > settings.payload)
@@ -563,14 +574,13 @@ ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *f
 	if ((int)bytes >= 8 && !(whole && popcount(cell->state.arrived) == 1) &&
 	    bpf_xdp_store_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
 		return 0;
+	check = whole ? 0 : (__u32)checksum(ctx, frame->at, bytes);
 	header = frame_header(ctx, frame);
 	if (!header)
 		return 0;
 	if (whole)
-		header->check =
-			wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
-	else
-		header->check = pass_check(header, (void *)(long)ctx->data_end, NULL, bytes);
+		check = wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
+	header->check = check;
 	return 1;
 }
 
@@ -878,8 +888,12 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		verdict = CORRUPTED;
 	else
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
-	if (verdict == NOT_HERE)
+	if (verdict == NOT_HERE) {
 		verdict = take_checked(ctx, &frame, &place, slot, index);
+	} else if (verdict == TO_UNDO) {
+		undo_words(ctx, slot, index, frame.at, frame.bytes);
+		verdict = CORRUPTED;
+	}
 	if (verdict == DENSE_ADDED) {
 		cell_unlock(cell);
 		return XDP_DROP; /* counted with the sum that it is part of */

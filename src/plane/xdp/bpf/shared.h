@@ -75,7 +75,8 @@ struct xdp_lane {
 	uint8_t unused;
 	struct dense_lane dense;
 	uint64_t last[WIRE_CHILDREN_MAX];    /* fragments that each child was the last to bring */
-	uint8_t entry[XDP_ROUTES + 7];       /* the route of each slot */
+	uint8_t entry[XDP_ROUTES + 7];       /* the route of each slot, */
+	uint32_t entry_port[XDP_ROUTES + 1]; /* and the interface that it leaves by */
 	struct xdp_route routes[XDP_ROUTES]; /* by child; the last is the multicast group's */
 	struct xdp_parent parent;
 	struct xdp_seen seen[WIRE_CHILDREN_MAX];
