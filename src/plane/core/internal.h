@@ -47,6 +47,7 @@ struct totals {
 	struct counters sum;
 	double cpu_s, kernel_s;
 	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
+	uint64_t kernel_raised, kernel_lowered, kernel_left;
 };
 
 struct child {
@@ -118,6 +119,14 @@ struct watch {
 	uint32_t asked, heard; /* of late, results that it had to ask for, and others */
 };
 
+/* Whether the parent gets the sums that the kernel sends. */
+struct watch_up {
+	uint64_t launched; /* of those, how many are in the lane's flight */
+	uint64_t heard;    /* results of sums that only the kernel had sent, up to the last look */
+	uint32_t astray, arrived; /* of late */
+	bool over;                /* it sends no more */
+};
+
 /* What a lane has to do with the sharing of links: rates.c. In bits a second. */
 struct lane_rates {
 	struct lane_rates *next;
@@ -186,6 +195,7 @@ struct lane {
 	uint64_t parent_heard_at;
 	int group_fd; /* of the parent's group; -1: none */
 	bool hears_parent;
+	struct watch_up watch_up;
 	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
 };
@@ -335,6 +345,9 @@ void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_r
 /* Many sums have gone up: asks what has become of them. */
 void uplink_report_raised(struct thread *thread, struct lane *lane);
 void uplink_tick(struct thread *thread, struct lane *lane);
+/* What the kernel has sent is in the lane's flight; and it is told what it may send from now on. */
+void uplink_count_kernel(struct lane *lane);
+void uplink_allow_kernel(struct lane *lane);
 /* What stands in front of what we send to the parent. */
 struct wire_header uplink_header(const struct lane *lane, uint8_t type);
 
@@ -400,6 +413,9 @@ unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size);
 /* The child reported; `repeat` has the results that it asks for. */
 void lane_watch(struct lane *lane, unsigned child, const struct wire_report *report,
                 const uint64_t *repeat);
+
+/* The parent has answered, and misses so many of the sums that the kernel has sent. */
+void lane_watch_up(struct lane *lane, uint32_t astray);
 
 /* lane.c: the way of a packet. */
 struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index);

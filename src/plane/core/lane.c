@@ -45,11 +45,6 @@ static bool pool_share(struct xdp_plane *plane, struct lane *lane)
 
 	if (!plane)
 		return false;
-	if (comm->has_parent) {
-		comm_leave_kernel(lane->comm, lane->index, "",
-		                  "its sums go up to another aggregator");
-		return false;
-	}
 	lane->xdp = xdp_slot_open(plane, &options, &lane->dense, &lane->pool);
 	if (!lane->xdp)
 		comm_leave_kernel(lane->comm, lane->index, "", "%s", trib_last_error());
@@ -175,6 +170,11 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
 		                     wire_payload(header), bytes);
 	}
+	/* The kernel has added the last part of a sum, and leaves the sum and its count to us. */
+	if (verdict == DENSE_DUPLICATE && uplink_is_left(cell))
+		verdict = DENSE_SUMMED;
+	if (verdict == DENSE_SUMMED)
+		uplink_push(&lane->up, lane->dense, cell);
 	if (lane->xdp)
 		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
@@ -182,12 +182,9 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);
 	switch (verdict) {
 	case DENSE_COMPLETE:
-		lane_queue_result(lane, position, WIRE_ALL);
-		lane->last[header->child]++;
-		thread->counters.payload += bytes;
-		break;
 	case DENSE_SUMMED:
-		uplink_push(&lane->up, lane->dense, cell);
+		if (verdict == DENSE_COMPLETE)
+			lane_queue_result(lane, position, WIRE_ALL);
 		lane->last[header->child]++;
 		thread->counters.payload += bytes;
 		break;

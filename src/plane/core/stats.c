@@ -40,9 +40,17 @@ static void add_kernel(struct totals *totals, struct xdp_plane *plane)
 	totals->kernel_payload = counts.payload;
 	totals->kernel_results = counts.results;
 	totals->kernel_busy = counts.busy;
+	totals->kernel_raised = counts.raised;
+	totals->kernel_lowered = counts.lowered;
+	totals->kernel_left = counts.left;
+	totals->kernel_packets += counts.lowered + counts.echoes;
 	sum->packets += totals->kernel_packets;
 	sum->bytes +=
-		(counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER + counts.payload;
+		(counts.added + counts.verdicts[DENSE_COMPLETE] + counts.verdicts[DENSE_SUMMED]) *
+			WIRE_HEADER +
+		counts.payload;
+	sum->raised += counts.raised;
+	sum->lowered += counts.lowered;
 	sum->payload += counts.payload;
 	sum->results += counts.results;
 	sum->sends += counts.sends;
