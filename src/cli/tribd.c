@@ -155,6 +155,8 @@ static void stop_roles(struct roles *roles)
 	char text[4096];
 
 	agent_stop(roles->agent);
+	if (roles->aggregator)
+		aggregator_leave_all(roles->aggregator, "tribd was told to stop");
 	metrics_stop(roles->metrics);
 	if (roles->controller)
 		controller_stop(roles->controller);

@@ -100,6 +100,7 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		lane = NULL;
 	*out = (struct stats_comm){ .job = comm->job,
 		                    .comm = comm->id,
+		                    .generation = comm->generation,
 		                    .state = comm_state(comm),
 		                    .size = comm->size,
 		                    .lanes = comm->lanes,
