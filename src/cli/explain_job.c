@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void tell_times(const char *what, double bps, double than)
 {
@@ -44,6 +45,22 @@ static void tell_plan(const char *plan)
 	}
 }
 
+/* Why there have been others. */
+static void tell_history(const json_t *history)
+{
+	for (size_t i = 0; i < json_array_size(history); i++) {
+		const json_t *plan = json_array_get(history, i);
+		time_t made_at = (time_t)remote_number(plan, "made_at");
+		struct tm local;
+		char when[32];
+
+		localtime_r(&made_at, &local);
+		strftime(when, sizeof(when), "%F %T", &local);
+		printf("  %s  plan %.0f: %s\n", when, remote_number(plan, "generation"),
+		       remote_text(plan, "why"));
+	}
+}
+
 static void tell_communicator(const json_t *it)
 {
 	const json_t *verdict = json_object_get(it, "verdict");
@@ -67,6 +84,7 @@ static void tell_communicator(const json_t *it)
 		tell_verdict(verdict);
 	else
 		printf("  It was made before this controller started, which does not know why.\n");
+	tell_history(json_object_get(it, "history"));
 }
 
 int explain_job(const char *job, const char *controller, bool json)

@@ -56,6 +56,22 @@ static json_t *verdict_to_json(const struct plan_verdict *verdict)
 	                 verdict->bounded);
 }
 
+/* The last plans, the newest last. */
+static json_t *history_to_json(const struct gathering_entry *entry)
+{
+	unsigned first = entry->n_history > HISTORY_MAX ? entry->n_history - HISTORY_MAX : 0;
+	json_t *list = json_array();
+
+	for (unsigned i = first; i < entry->n_history; i++) {
+		const struct plan_note *note = &entry->history[i % HISTORY_MAX];
+
+		json_array_append_new(list, json_pack("{s:i, s:I, s:s}", "generation",
+		                                      (int)note->generation, "made_at",
+		                                      (json_int_t)note->made_at, "why", note->why));
+	}
+	return list;
+}
+
 static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
 {
 	const struct job *job = &entry->job;
@@ -69,6 +85,7 @@ static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
 
 		if (at->verdict.trees)
 			json_object_set_new(one, "verdict", verdict_to_json(&at->verdict));
+		json_object_set_new(one, "history", history_to_json(at));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(json, "communicators", list);

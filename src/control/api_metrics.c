@@ -12,7 +12,7 @@
 static double node_is_live(const struct controller *controller, const struct node *node,
                            uint64_t now)
 {
-	return node_state(node, now, &controller->limits) <= NODE_LOADED;
+	return node_state(node, now, &controller->limits) <= NODE_DRAINED;
 }
 
 static double node_load(const struct controller *controller, const struct node *node, uint64_t now)
@@ -136,7 +136,7 @@ static void put_desk(FILE *out, const struct controller *controller)
 
 static void put_all(FILE *out, struct controller *controller)
 {
-	unsigned states[NODE_LEFT + 1] = { 0 }, jobs = 0;
+	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0;
 	uint64_t now = clock_now();
 
 	metrics_name(out, "trib_controller_info", "gauge",
@@ -145,7 +145,7 @@ static void put_all(FILE *out, struct controller *controller)
 	for (unsigned i = 0; i < controller->nodes.n; i++)
 		states[node_state(controller->nodes.all[i], now, &controller->limits)]++;
 	metrics_name(out, "trib_nodes", "gauge", "Nodes, by state.");
-	for (unsigned i = 0; i <= NODE_LEFT; i++)
+	for (unsigned i = 0; i < NODE_STATES_END; i++)
 		metrics_put(out, "trib_nodes", states[i], "state",
 		            node_state_name((enum node_state)i), NULL);
 	for (unsigned i = 0; i < JOBS_MAX; i++)

@@ -6,6 +6,7 @@
 #include "control/controller.h"
 #include "control/folder.h"
 #include "control/http.h"
+#include "control/mover.h"
 #include "control/store.h"
 #include "wire/packet.h"
 
@@ -21,12 +22,32 @@ struct visitor {
 	uint8_t child;
 };
 
+#define HISTORY_MAX 8u
+
+/* A plan that was made, and why. */
+struct plan_note {
+	uint32_t generation;
+	int64_t made_at; /* seconds since 1970 */
+	char why[320];
+};
+
+/* What was last decided about a node of a plan: moves.c. */
+struct move_note {
+	uint32_t generation; /* of the plan; 0: nothing yet */
+	bool leaves;
+	uint64_t looked_at;
+	char node[TREE_NAME_MAX], name[NODE_NAME_MAX], why[MOVE_WHY];
+};
+
 struct gathering_entry {
 	struct gathering_entry *next;
 	struct gathering gathering;
 	struct visitor visitors[SEATS_MAX];
-	struct plan_verdict verdict; /* of its plan; not of one that was stored before */
-	uint64_t asked_at;
+	struct plan_verdict verdict;   /* of its plan; not of one that was stored before */
+	uint64_t asked_at, planned_at; /* 0: not since the controller started */
+	struct move_note move;
+	struct plan_note history[HISTORY_MAX]; /* a ring */
+	unsigned n_history;                    /* that it has had */
 };
 
 struct job_entry {
@@ -75,6 +96,12 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer);
 
+/* moves.c; with the lock held. What this node is to leave, for the answer to its beat; NULL:
+ * nothing. */
+json_t *moves_for(struct controller *controller, const struct node *node, uint64_t now);
+/* There is a new plan. */
+void moves_note_plan(struct gathering_entry *entry, uint64_t now);
+
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);
 void desk_close(struct controller *controller);
@@ -83,6 +110,7 @@ void desk_close(struct controller *controller);
 extern const struct http_route api_routes[];
 void api_get_nodes(void *context, const struct http_request *request, struct http_reply *reply);
 void api_put_node(void *context, const struct http_request *request, struct http_reply *reply);
+void api_patch_node(void *context, const struct http_request *request, struct http_reply *reply);
 void api_delete_node(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_jobs(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);

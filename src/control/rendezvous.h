@@ -83,6 +83,9 @@ void gathering_start(struct gathering *gathering, uint16_t job, uint64_t key, en
 void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
                    struct answer *answer);
 
+/* What these seats, as ranks counted anew, would ask the planner for. */
+void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish);
+
 /* A process will not ask again: nobody waits for it. `nonce`: its, or as much of it as it told. */
 void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask);
 /* Seats that have asked a moment ago and wait, as bits. */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs that move while they run. An agent's beat says which communicators its
+ * aggregator has; the answer says which of them it is to leave, as often as it
+ * takes: nothing has to be remembered but what was decided for a plan.
+ */
+#include "control/controller_internal.h"
+
+#include "base/log.h"
+#include "control/mover.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_EVERY 1000000000ull /* a plan is not made for nothing more often */
+
+static struct gathering_entry *entry_find(struct controller *controller, json_int_t job,
+                                          json_int_t generation, const char *address)
+{
+	struct job_entry *owner = job > 0 && job < JOBS_MAX ? controller->jobs[job] : NULL;
+
+	for (struct gathering_entry *at = owner ? owner->gatherings : NULL; at; at = at->next)
+		if (at->gathering.generation == generation && plan_has(at->gathering.plan, address))
+			return at;
+	return NULL;
+}
+
+/* A stay is told once a plan, a move when it is decided. */
+static void tell(const struct gathering_entry *entry, const struct node *node, enum move move,
+                 const char *why)
+{
+	if (move == MOVE_LEAVES)
+		log_notice("job %u leaves node %s (%s): %s", entry->gathering.job,
+		           node->report.address, node->report.name, why);
+	else
+		log_notice("job %u stays at node %s (%s): %s", entry->gathering.job,
+		           node->report.address, node->report.name, why);
+}
+
+/* True: the node is to leave the trees of this plan. */
+static bool decide(struct controller *controller, struct gathering_entry *entry,
+                   const struct node *node, uint64_t now)
+{
+	const struct mover mover = { &controller->nodes, &controller->limits, now };
+	struct moving moving = { .plan = entry->gathering.plan,
+		                 .rate_bps = entry->verdict.rate_bps,
+		                 .made_at = entry->planned_at };
+	struct move_note *note = &entry->move;
+	char why[MOVE_WHY];
+	enum move move;
+
+	if (note->generation == entry->gathering.generation) {
+		if (note->leaves) /* and what comes next does without any that should */
+			return !strcmp(note->node, node->report.address);
+		if (now < note->looked_at + LOOK_EVERY)
+			return false;
+	}
+	gathering_wish(&entry->gathering, entry->gathering.members, &moving.wish);
+	move = mover_judge(&mover, &moving, node, why);
+	if (move == MOVE_NOT)
+		return false;
+	if (note->generation != entry->gathering.generation || strcmp(note->why, why) ||
+	    move == MOVE_LEAVES)
+		tell(entry, node, move, why);
+	*note = (struct move_note){ .generation = entry->gathering.generation,
+		                    .looked_at = now,
+		                    .leaves = move == MOVE_LEAVES };
+	snprintf(note->node, sizeof(note->node), "%s", node->report.address);
+	snprintf(note->name, sizeof(note->name), "%s", node->report.name);
+	snprintf(note->why, sizeof(note->why), "%s", why);
+	return note->leaves;
+}
+
+json_t *moves_for(struct controller *controller, const struct node *node, uint64_t now)
+{
+	enum node_state state = node_state(node, now, &controller->limits);
+	const json_t *comms = node->detail;
+	json_t *list = NULL;
+
+	if (state != NODE_LOADED && state != NODE_DRAINED)
+		return NULL;
+	for (size_t i = 0; i < json_array_size(comms); i++) {
+		const json_t *comm = json_array_get(comms, i);
+		const char *what = json_string_value(json_object_get(comm, "state"));
+		json_int_t job = json_integer_value(json_object_get(comm, "job"));
+		json_int_t generation = json_integer_value(json_object_get(comm, "generation"));
+		struct gathering_entry *entry;
+
+		if (!what || strcmp(what, "running") != 0)
+			continue;
+		entry = entry_find(controller, job, generation, node->report.address);
+		if (!entry || !decide(controller, entry, node, now))
+			continue;
+		if (!list)
+			list = json_array();
+		json_array_append_new(list, json_pack("{s:I, s:I, s:s}", "job", job, "generation",
+		                                      generation, "why", entry->move.why));
+	}
+	return list;
+}
+
+void moves_note_plan(struct gathering_entry *entry, uint64_t now)
+{
+	const struct gathering *gathering = &entry->gathering;
+	const struct move_note *move = &entry->move;
+	struct plan_note *note = &entry->history[entry->n_history++ % HISTORY_MAX];
+
+	entry->planned_at = now;
+	*note = (struct plan_note){ .generation = gathering->generation, .made_at = time(NULL) };
+	if (move->leaves && move->generation + 1 == gathering->generation)
+		snprintf(note->why, sizeof(note->why), "node %s (%s) left: %s", move->name,
+		         move->node, move->why);
+	else if (gathering->generation > 1)
+		snprintf(note->why, sizeof(note->why), "ranks asked: plan %u was over or broken",
+		         gathering->generation - 1);
+	else
+		snprintf(note->why, sizeof(note->why), "all ranks had come");
+}
