@@ -244,6 +244,21 @@ void desk_kill_one(struct desk *desk, uint64_t seed)
 	pthread_mutex_unlock(&desk->lock);
 }
 
+void desk_leave_one(struct desk *desk, uint64_t seed)
+{
+	pthread_mutex_lock(&desk->lock);
+	for (unsigned i = 0; i < DESK_PLACES; i++) {
+		struct cluster *place = &desk->places[(seed + i) % DESK_PLACES];
+
+		if (!place->aggregator || !strstr(desk->gatherings[0].plan, place->address))
+			continue;
+		demand(aggregator_leave(place->aggregator, DESK_JOB, desk->gatherings[0].generation,
+		                        "a test says so"));
+		break;
+	}
+	pthread_mutex_unlock(&desk->lock);
+}
+
 unsigned desk_generation(struct desk *desk)
 {
 	unsigned generation;
