@@ -12,6 +12,7 @@
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
+#include "path/meter.h"
 #include "path/pacer.h"
 #include "path/tcp.h"
 #include "plan/tree.h"
@@ -92,6 +93,7 @@ struct lane {
 
 	struct stream stream;
 	struct pacer pacer;
+	struct meter meter;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
@@ -137,6 +139,9 @@ struct trib_comm {
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
+	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
+	_Atomic uint64_t carried[WIRE_LANES_MAX];
+	_Atomic uint16_t waited;
 	pthread_t keeper;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
@@ -156,6 +161,8 @@ struct trib_comm {
 	struct trib_request *requests;
 	uint64_t rounds, posts, splits;
 	double wait_s;
+	uint64_t waited_since; /* from then on; 0: nothing yet */
+	double waited_then;    /* wait_s was that */
 };
 
 struct trib_request {

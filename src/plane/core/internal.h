@@ -177,6 +177,8 @@ struct lane {
 	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
+	uint32_t carried[WIRE_CHILDREN_MAX]; /* what children that are ranks say of themselves */
+	uint16_t waited[WIRE_CHILDREN_MAX];
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* whom each child waits for, where it is an aggregator
 	                                     */
 	struct result_entry *queue;         /* a ring of 2 * cells entries */
