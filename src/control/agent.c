@@ -244,6 +244,7 @@ static void introduce(struct agent *agent)
 		log_debug("no random numbers: the clock is taken");
 	report->incarnation = random;
 	report->threads = agent->options.threads;
+	report->is_switch = agent->options.is_switch;
 	snprintf(report->version, sizeof(report->version), "%s", TRIB_VERSION);
 	if (agent->options.name)
 		snprintf(report->name, sizeof(report->name), "%s", agent->options.name);

@@ -127,6 +127,7 @@ void api_patch_node(void *context, const struct http_request *request, struct ht
 			           json_is_true(drained) ? "is drained: plans do without it"
 			                                 : "may be used again");
 		node->drained = json_is_true(drained);
+		node->judged_at = 0; /* with its next beat */
 		status = store_put_node(controller->store, node);
 		reply->json = node_to_json(controller, node, clock_now());
 	}

@@ -7,6 +7,7 @@
 #include "control/folder.h"
 #include "control/http.h"
 #include "control/mover.h"
+#include "control/ranks.h"
 #include "control/store.h"
 #include "wire/packet.h"
 
@@ -35,8 +36,16 @@ struct plan_note {
 struct move_note {
 	uint32_t generation; /* of the plan; 0: nothing yet */
 	bool leaves;
-	uint64_t looked_at;
 	char node[TREE_NAME_MAX], name[NODE_NAME_MAX], why[MOVE_WHY];
+};
+
+/* What the ranks of the newest plan say of themselves: words.c. */
+struct words {
+	struct rank_word all[SEATS_MAX]; /* by their rank in the plan */
+	double share;                    /* as ranks_share says */
+	int side;                        /* as mover_side says, */
+	uint64_t since;                  /* since then */
+	uint64_t looked_at;              /* at links */
 };
 
 struct gathering_entry {
@@ -46,6 +55,8 @@ struct gathering_entry {
 	struct plan_verdict verdict;   /* of its plan; not of one that was stored before */
 	uint64_t asked_at, planned_at; /* 0: not since the controller started */
 	struct move_note move;
+	struct words words;
+	bool has_tried;                        /* to do without servers, which was wrong */
 	struct plan_note history[HISTORY_MAX]; /* a ring */
 	unsigned n_history;                    /* that it has had */
 };
@@ -65,6 +76,7 @@ struct controller {
 	uint64_t started_at;
 	uint64_t beat_ns;
 	struct node_limits limits;
+	double exit_below; /* as in struct mover */
 	struct secret secret;
 	struct store *store;
 	struct http_server *http;
@@ -98,9 +110,17 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 
 /* moves.c; with the lock held. What this node is to leave, for the answer to its beat; NULL:
  * nothing. */
-json_t *moves_for(struct controller *controller, const struct node *node, uint64_t now);
+json_t *moves_for(struct controller *controller, struct node *node, uint64_t now);
 /* There is a new plan. */
 void moves_note_plan(struct gathering_entry *entry, uint64_t now);
+
+/* words.c; with the lock held. A plan is new: nobody has said anything yet. */
+void words_clear(struct words *words);
+/* What an aggregator has heard from the ranks below it. */
+void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
+                uint64_t now);
+/* Of each rank, for who asks. */
+json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry);
 
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);

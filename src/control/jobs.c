@@ -152,6 +152,7 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 	if (!entry)
 		return NULL;
 	/* A split is of some ranks: how many, they say themselves. */
+	words_clear(&entry->words);
 	gathering_start(&entry->gathering, job->job.id, key, job->job.policy,
 	                key ? 0 : job->job.size, job->job.min);
 	entry->next = job->gatherings;

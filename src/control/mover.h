@@ -16,10 +16,13 @@
 #define MOVE_LEFT 0.5 /* of a plan's rate, while others fight for the cores of one of its nodes */
 #define MOVE_WHY 160
 
+#define MOVE_BACK 2.0 /* times the share below which servers are given up: they come back */
+
 struct mover {
 	const struct nodes *nodes;
 	const struct node_limits *limits;
 	uint64_t now;
+	double exit_below; /* of a step for communication: servers are given up; 0: never */
 };
 
 /* A plan that is at work. */
@@ -28,6 +31,9 @@ struct moving {
 	const char *plan;
 	double rate_bps; /* that it was planned for; 0: not known */
 	uint64_t made_at;
+	double share;   /* of a step that communication takes; below 0: not known */
+	uint64_t since; /* when it came to the side of the limit where it is; 0: unknown */
+	bool has_tried; /* to do without servers, which was wrong */
 };
 
 enum move {
@@ -38,5 +44,16 @@ enum move {
 
 enum move mover_judge(const struct mover *mover, const struct moving *moving,
                       const struct node *node, char why[MOVE_WHY]);
+
+/*
+ * Are machines that are not the ranks' own worth their use (XAgg §V: it exits where communication
+ * takes below a tenth of the step)? They are given up where it would take less also without them,
+ * and taken back where it turns out to take much more. MOVE_LEAVES: another plan is to be made, and
+ * moving->wish.frugal is what it is to be like no longer.
+ */
+enum move mover_weigh(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY]);
+
+/* On which side of the limits the share is: -1 where it is low, 1 where it is high, else 0. */
+int mover_side(const struct mover *mover, double share);
 
 #endif

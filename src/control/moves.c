@@ -38,33 +38,58 @@ static void tell(const struct gathering_entry *entry, const struct node *node, e
 		           node->report.address, node->report.name, why);
 }
 
-/* True: the node is to leave the trees of this plan. */
-static bool decide(struct controller *controller, struct gathering_entry *entry,
-                   const struct node *node, uint64_t now)
+static struct moving moving_of(const struct gathering_entry *entry)
 {
-	const struct mover mover = { &controller->nodes, &controller->limits, now };
 	struct moving moving = { .plan = entry->gathering.plan,
 		                 .rate_bps = entry->verdict.rate_bps,
-		                 .made_at = entry->planned_at };
+		                 .made_at = entry->planned_at,
+		                 .share = entry->words.share,
+		                 .since = entry->words.since,
+		                 .has_tried = entry->has_tried };
+
+	gathering_wish(&entry->gathering, entry->gathering.members, &moving.wish);
+	return moving;
+}
+
+/* Is something wrong with the node; or are servers, of which it is one, not worth their use? */
+static enum move judge(struct controller *controller, struct gathering_entry *entry,
+                       const struct node *node, uint64_t now, char why[MOVE_WHY])
+{
+	const struct mover mover = { &controller->nodes, &controller->limits, now,
+		                     controller->exit_below };
+	const struct moving moving = moving_of(entry);
+	bool frugal = entry->gathering.frugal;
+	enum move move = mover_judge(&mover, &moving, node, why);
+
+	if (move != MOVE_NOT || (!frugal && planner_is_ranks(&moving.wish, node)))
+		return move;
+	move = mover_weigh(&mover, &moving, why);
+	if (move != MOVE_LEAVES)
+		return move;
+	entry->gathering.frugal = !frugal;
+	entry->has_tried |= frugal;
+	return move;
+}
+
+/* True: the node is to leave the trees of this plan. */
+static bool decide(struct controller *controller, struct gathering_entry *entry,
+                   const struct node *node, uint64_t now, bool look)
+{
 	struct move_note *note = &entry->move;
+	bool is_new = note->generation != entry->gathering.generation;
 	char why[MOVE_WHY];
 	enum move move;
 
-	if (note->generation == entry->gathering.generation) {
-		if (note->leaves) /* and what comes next does without any that should */
-			return !strcmp(note->node, node->report.address);
-		if (now < note->looked_at + LOOK_EVERY)
-			return false;
-	}
-	gathering_wish(&entry->gathering, entry->gathering.members, &moving.wish);
-	move = mover_judge(&mover, &moving, node, why);
+	if (!is_new && note->leaves) /* and what comes next does without any that should */
+		return !strcmp(note->node, node->report.address);
+	if (!look)
+		return false;
+	move = judge(controller, entry, node, now, why);
 	if (move == MOVE_NOT)
 		return false;
-	if (note->generation != entry->gathering.generation || strcmp(note->why, why) ||
-	    move == MOVE_LEAVES)
+	if (is_new || move == MOVE_LEAVES)
 		tell(entry, node, move, why);
 	*note = (struct move_note){ .generation = entry->gathering.generation,
-		                    .looked_at = now,
 		                    .leaves = move == MOVE_LEAVES };
 	snprintf(note->node, sizeof(note->node), "%s", node->report.address);
 	snprintf(note->name, sizeof(note->name), "%s", node->report.name);
@@ -72,14 +97,14 @@ static bool decide(struct controller *controller, struct gathering_entry *entry,
 	return note->leaves;
 }
 
-json_t *moves_for(struct controller *controller, const struct node *node, uint64_t now)
+json_t *moves_for(struct controller *controller, struct node *node, uint64_t now)
 {
-	enum node_state state = node_state(node, now, &controller->limits);
+	bool look = now >= node->judged_at + LOOK_EVERY;
 	const json_t *comms = node->detail;
 	json_t *list = NULL;
 
-	if (state != NODE_LOADED && state != NODE_DRAINED)
-		return NULL;
+	if (look)
+		node->judged_at = now;
 	for (size_t i = 0; i < json_array_size(comms); i++) {
 		const json_t *comm = json_array_get(comms, i);
 		const char *what = json_string_value(json_object_get(comm, "state"));
@@ -90,7 +115,10 @@ json_t *moves_for(struct controller *controller, const struct node *node, uint64
 		if (!what || strcmp(what, "running") != 0)
 			continue;
 		entry = entry_find(controller, job, generation, node->report.address);
-		if (!entry || !decide(controller, entry, node, now))
+		if (!entry)
+			continue;
+		words_take(controller, entry, comm, now);
+		if (!decide(controller, entry, node, now, look))
 			continue;
 		if (!list)
 			list = json_array();
@@ -107,6 +135,7 @@ void moves_note_plan(struct gathering_entry *entry, uint64_t now)
 	struct plan_note *note = &entry->history[entry->n_history++ % HISTORY_MAX];
 
 	entry->planned_at = now;
+	words_clear(&entry->words);
 	*note = (struct plan_note){ .generation = gathering->generation, .made_at = time(NULL) };
 	if (move->leaves && move->generation + 1 == gathering->generation)
 		snprintf(note->why, sizeof(note->why), "node %s (%s) left: %s", move->name,

@@ -37,6 +37,7 @@ struct node {
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
 	uint64_t loaded_since; /* others have had its cores or memory since; 0: they have not */
+	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
 	bool left;             /* it said so */
 	bool drained;          /* somebody said that plans shall do without it */
 	void *detail;          /* what the table's owner keeps with it */

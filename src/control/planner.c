@@ -162,7 +162,7 @@ static void hosts_share(struct hosts *hosts, unsigned nodes)
 	}
 }
 
-/* Where a link was seen to carry less than it claims, so much is counted on. */
+/* Where a link was seen to carry less than it claims, so much is counted on; and who is alike. */
 static void hosts_measured(struct hosts *hosts, const struct plan_wish *wish)
 {
 	for (unsigned i = 0; i < hosts->n; i++) {
@@ -171,6 +171,8 @@ static void hosts_measured(struct hosts *hosts, const struct plan_wish *wish)
 
 		if (measured > 0 && measured < host->out_bps)
 			host->out_bps = measured;
+		if (host->rank >= 0)
+			host->round_s = wish->busy[host->rank];
 	}
 }
 

@@ -19,8 +19,10 @@ struct plan_wish {
 	/* What their links were seen to carry upwards, where that was less than they claim; else 0.
 	 */
 	double measured[TREE_RANKS_MAX];
-	const char *broken; /* the plan that they had; empty: none */
-	uint64_t since;     /* when the first of them said so */
+	double busy[TREE_RANKS_MAX]; /* share of a step that each computes: who is alike; 0: unknown
+	                              */
+	const char *broken;          /* the plan that they had; empty: none */
+	uint64_t since;              /* when the first of them said so */
 	bool frugal; /* no machines but those of the ranks, or else one: speed would gain little */
 };
 

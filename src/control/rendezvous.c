@@ -276,9 +276,16 @@ static uint64_t next_members(const struct gathering *gathering, unsigned seat, u
 
 void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish)
 {
-	*wish = (struct plan_wish){ .broken = gathering->plan, .since = gathering->since };
-	for (uint64_t seats = members; seats; seats &= seats - 1)
-		wish->where[wish->ranks++] = gathering->seats[__builtin_ctzll(seats)].where;
+	*wish = (struct plan_wish){ .broken = gathering->plan,
+		                    .since = gathering->since,
+		                    .frugal = gathering->frugal };
+	for (uint64_t seats = members; seats; seats &= seats - 1) {
+		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
+
+		wish->where[wish->ranks] = seat->where;
+		wish->measured[wish->ranks] = seat->measured;
+		wish->busy[wish->ranks++] = seat->busy;
+	}
 }
 
 /* True: there is a new plan. */

@@ -46,6 +46,20 @@ bool name_is_good(const char *name)
 	return *name != '\0';
 }
 
+static json_t *child_to_json(const struct stats_child *child)
+{
+	json_t *json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
+	                         child->host, "done", (json_int_t)child->done, "last",
+	                         (json_int_t)child->last, "missed", (json_int_t)child->missed,
+	                         "repeated", (json_int_t)child->repeated);
+
+	if (child->waits >= 0)
+		json_object_set_new(json, "waits", json_real(child->waits));
+	if (child->carries_bps > 0)
+		json_object_set_new(json, "carries_bps", json_real(child->carries_bps));
+	return json;
+}
+
 /* For each communicator who is how far, and who was last: how stragglers become known. */
 json_t *stats_to_json(const struct stats *stats)
 {
@@ -58,13 +72,7 @@ json_t *stats_to_json(const struct stats *stats)
 		for (unsigned k = 0; k < comm->n; k++) {
 			const struct stats_child *child = &stats->children[comm->first + k];
 
-			json_array_append_new(children,
-			                      json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank",
-			                                (int)child->rank, "host", child->host,
-			                                "done", (json_int_t)child->done, "last",
-			                                (json_int_t)child->last, "missed",
-			                                (json_int_t)child->missed, "repeated",
-			                                (json_int_t)child->repeated));
+			json_array_append_new(children, child_to_json(child));
 		}
 		json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:s, s:i, s:o}", "job",
 		                                      (int)comm->job, "comm", (int)comm->comm,

@@ -46,7 +46,7 @@ static struct moving job(const char *plan, double rate)
 static void test_well(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
 	struct moving moving = job("a:1(0-2)", 1e9);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0.5, mover.now);
@@ -64,7 +64,8 @@ static void test_well(void **state)
 static void test_drained(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START }; /* the plan is new: that does not matter */
+	struct mover mover = { &nodes, &limits, START,
+		               0.1 }; /* the plan is new: that does not matter */
 	struct moving moving = job("a:1(0-2)", 1e9);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0, START);
@@ -85,7 +86,7 @@ static void test_drained(void **state)
 static void test_loaded_lasts(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
 	struct moving moving = job("a:1(0-2)", 1e8);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0.95, mover.now);
@@ -118,7 +119,7 @@ static void test_loaded_lasts(void **state)
 static void test_memory_counts(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
 	struct moving moving = job("a:1(0-2)", 1e8);
 	struct node *node = beat(&nodes, "a:1", 0, mover.now);
 	char why[MOVE_WHY];
@@ -136,7 +137,7 @@ static void test_memory_counts(void **state)
 static void test_worth_it(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
 	struct moving moving = job("a:1(0-2)", 1e8);
 	struct node *node = beat(&nodes, "a:1", 0.95, mover.now - MOVE_LASTED), *other;
 	char why[MOVE_WHY];
@@ -158,6 +159,107 @@ static void test_worth_it(void **state)
 	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
 	moving.rate_bps = 0; /* made by an earlier run of the controller */
 	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	nodes_free(&nodes, NULL);
+}
+
+/* Three ranks of which two have an aggregator beside them, and two servers; all of 1 Gb/s. */
+static struct moving small_talk(struct nodes *nodes, const struct mover *mover, char *plan)
+{
+	struct plan_verdict verdict;
+	const struct planner planner = { nodes, &limits, mover->now, &verdict, false };
+	struct moving moving = job("", 0);
+
+	for (unsigned i = 1; i <= 4; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.%u.0.%u:7700", i <= 2 ? 1 : 2, i);
+		beat(nodes, address, 0, mover->now);
+	}
+	moving.wish.broken = "";
+	assert_int_equal(planner_plan(&planner, &moving.wish, plan), TRIB_OK);
+	moving.plan = plan;
+	moving.rate_bps = verdict.rate_bps;
+	moving.since = mover->now - MOVE_REST;
+	moving.share = 0.02;
+	return moving;
+}
+
+static void test_exit(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
+	struct moving moving = small_talk(&nodes, &mover, plan);
+
+	(void)state;
+	assert_true(plan_has(plan, "10.2.0.3:7700"));
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "takes 2.0 % of the step"));
+	assert_non_null(strstr(why, "not worth"));
+	/* Not at once, not in a new plan, not where it is switched off. */
+	moving.since++;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.since = 0;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.since = mover.now - MOVE_REST;
+	moving.made_at = mover.now - MOVE_REST + 1;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.made_at = START;
+	mover.exit_below = 0;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	mover.exit_below = 0.1;
+	/* Not where it is unknown, or would be more than the limit without servers. */
+	moving.share = -1;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.099;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	/* Nor once more, where it was wrong. */
+	moving.share = 0.02;
+	moving.has_tried = true;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+/* Without servers already, or with nothing else than the one that serves: nothing to give up. */
+static void test_nothing_to_give_up(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("10.9.0.1:7700(0-2)", 3e8);
+	char why[MOVE_WHY];
+
+	(void)state;
+	beat(&nodes, "10.9.0.1:7700", 0, mover.now);
+	moving.share = 0.001;
+	moving.since = START;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	beat(&nodes, "10.1.0.2:7700", 0, mover.now);
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	moving.plan = "10.1.0.2:7700(0-2)";
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+/* It takes much more than was thought: servers come back, and stay. */
+static void test_comes_back(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
+	struct moving moving = small_talk(&nodes, &mover, plan);
+
+	(void)state;
+	moving.wish.frugal = true;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.15; /* more than the limit, but not much */
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.21;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "are worth their use"));
+	moving.wish.frugal = false;
+	moving.has_tried = true;
+	for (moving.share = 0; moving.share < 1; moving.share += 0.01)
+		assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
 	nodes_free(&nodes, NULL);
 }
 
@@ -183,7 +285,7 @@ static void test_no_to_and_fro(void **state)
 
 		for (uint64_t now = START; now < START + 600 * SECOND; now += SECOND / 2) {
 			struct planner planner = { &nodes, &limits, now, &verdict, false };
-			struct mover mover = { &nodes, &limits, now };
+			struct mover mover = { &nodes, &limits, now, 0.1 };
 			struct moving moving = job(plan, verdict.rate_bps);
 
 			for (unsigned i = 0; i < 6; i++) {
@@ -227,6 +329,8 @@ int main(void)
 		cmocka_unit_test(test_well),         cmocka_unit_test(test_drained),
 		cmocka_unit_test(test_loaded_lasts), cmocka_unit_test(test_memory_counts),
 		cmocka_unit_test(test_worth_it),     cmocka_unit_test(test_no_to_and_fro),
+		cmocka_unit_test(test_exit),         cmocka_unit_test(test_nothing_to_give_up),
+		cmocka_unit_test(test_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
