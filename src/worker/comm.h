@@ -204,6 +204,8 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
  * until it gives some: trees, generation, planned_rank and planned_size are set.
  */
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
+/* Is there a controller where the aggregator should be? *answered: somebody is there who said. */
+bool comm_find_controller(const struct trib_comm *comm, bool *answered);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 
