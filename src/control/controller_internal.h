@@ -68,7 +68,7 @@ struct job_entry {
 	struct gathering_entry *gatherings;
 };
 
-enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_COUNTS };
+enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_MOVES, DESK_COUNTS };
 
 struct controller {
 	char folder[FOLDER_PATH_MAX];

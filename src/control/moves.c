@@ -87,6 +87,7 @@ static bool decide(struct controller *controller, struct gathering_entry *entry,
 	move = judge(controller, entry, node, now, why);
 	if (move == MOVE_NOT)
 		return false;
+	controller->counts[DESK_MOVES] += move == MOVE_LEAVES;
 	if (is_new || move == MOVE_LEAVES)
 		tell(entry, node, move, why);
 	*note = (struct move_note){ .generation = entry->gathering.generation,
