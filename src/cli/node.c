@@ -12,6 +12,7 @@
 
 #define PATIENCE_S 10.0
 #define LOOK_EVERY_US 200000
+#define EMPTY_FOR (3 * NSEC_PER_SEC / 2)
 
 /* By address, or by a name that only one node has; *found is the caller's to give up. */
 static trib_status node_find(struct client *client, const char *which, json_t **found)
@@ -86,11 +87,14 @@ static trib_status node_set(struct client *client, const json_t *node, bool drai
 	return status;
 }
 
-/* Until no job sends there any more. Its aggregator tells what it has once a second. */
+/*
+ * Until no job sends there any more. Its aggregator tells what it has once a second, so one that
+ * has only just come is not seen at once.
+ */
 static int wait_empty(struct client *client, const json_t *node, double seconds)
 {
 	const char *address = remote_text(node, "address");
-	uint64_t start = clock_now();
+	uint64_t start = clock_now(), empty_since = 0;
 	char jobs[200];
 
 	for (;;) {
@@ -103,20 +107,23 @@ static int wait_empty(struct client *client, const json_t *node, double seconds)
 		               ? 0
 		               : node_jobs(now, jobs, sizeof(jobs));
 		json_decref(now);
-		if (!left) {
-			printf("no job uses it any more\n");
-			return 0;
-		}
-		if ((double)(clock_now() - start) / 1e9 > seconds) {
+		if (left)
+			empty_since = 0;
+		else if (!empty_since)
+			empty_since = clock_now();
+		else if (clock_now() > empty_since + EMPTY_FOR)
+			break;
+		if (left && (double)(clock_now() - start) / 1e9 > seconds) {
 			fprintf(stderr,
-			        "trib node drain: after %.1f s it is still used by job %s: is "
-			        "there "
+			        "trib node drain: after %.1f s job %s still uses it: is there "
 			        "another node to go to? (trib nodes; the controller's log)\n",
 			        seconds, jobs);
 			return EXIT_FAILURE;
 		}
 		usleep(LOOK_EVERY_US);
 	}
+	printf("no job uses it any more\n");
+	return 0;
 }
 
 static int change(struct client *client, const char *which, bool drained, double wait_s)
@@ -139,56 +146,80 @@ static int change(struct client *client, const char *which, bool drained, double
 	return code;
 }
 
-static int cli_node_change(int argc, char **argv, bool drained)
+/* How long to wait until no job uses a node. */
+struct patience {
+	double seconds;
+	bool none;
+};
+
+static int change_all(const struct options *options, int argc, char **argv, bool drained,
+                      const char **controller, const struct patience *patience)
 {
-	const char *controller = NULL;
-	double wait_s = 30;
-	bool at_once = false;
-	const struct option_row drain_rows[] = {
-		{ "wait", 'w', OPTION_SECONDS, &wait_s, "SECONDS",
-		  "how long to wait until no job uses it (default 30)", "120" },
-		{ "no-wait", 0, OPTION_FLAG, &at_once, NULL, "only say so, and return", NULL },
-		REMOTE_ROW(&controller),
-		{ 0 },
-	};
-	const struct option_row resume_rows[] = { REMOTE_ROW(&controller), { 0 } };
-	const struct options options = {
-		drained ? "trib node drain [OPTION]... NODE..."
-			: "trib node resume [OPTION]... NODE...",
-		drained ? "Takes nodes out of service: plans do without them, and jobs that run go "
-		          "on "
-			  "in other trees,\nwith exact sums. Returns when no job uses them. A node "
-		          "stays "
-			  "drained, also when it is started\nagain, until trib node resume. NODE "
-		          "is a "
-			  "name or an address (trib nodes)."
-			: "Lets plans use nodes again that were drained. Jobs that run stay where "
-			  "they are.",
-		drained ? "trib node drain rack3-7 && ssh rack3-7 reboot"
-			: "trib node resume rack3-7",
-		drained ? drain_rows : resume_rows,
-	};
 	struct client *client;
-	int code, first = options_parse(&options, argc, argv, &code);
+	int code, first = options_parse(options, argc, argv, &code);
 
 	if (first < 0)
 		return code;
 	if (first == argc)
-		return options_fail(&options, "which node? trib nodes lists them");
-	if (client_find(controller, &client) != TRIB_OK)
+		return options_fail(options, "which node? trib nodes lists them");
+	if (client_find(*controller, &client) != TRIB_OK)
 		return remote_fail(drained ? "trib node drain" : "trib node resume");
 	for (code = 0; first < argc; first++)
-		code |= change(client, argv[first], drained, at_once ? 0 : wait_s);
+		code |= change(client, argv[first], drained,
+		               patience->none ? 0 : patience->seconds);
 	client_free(client);
 	return code;
+}
+
+static int cli_node_drain(int argc, char **argv)
+{
+	const char *controller = NULL;
+	struct patience patience = { .seconds = 30 };
+	const struct option_row rows[] = {
+		{ "wait", 'w', OPTION_SECONDS, &patience.seconds, "SECONDS",
+		  "how long to wait until no job uses it (default 30)", "120" },
+		{ "no-wait", 0, OPTION_FLAG, &patience.none, NULL, "only say so, and return",
+		  NULL },
+		REMOTE_ROW(&controller),
+		{ 0 },
+	};
+	const struct options options = {
+		"trib node drain [OPTION]... NODE...",
+		"Takes nodes out of service: plans do without them, and jobs that run go on in "
+		"other trees,\nwith exact sums. Returns when no job uses them. A node stays "
+		"drained "
+		"until trib node resume, also\nwhen it is started again. NODE is a name or an "
+		"address (trib nodes).",
+		"trib node drain rack3-7 && ssh rack3-7 reboot",
+		rows,
+	};
+
+	return change_all(&options, argc, argv, true, &controller, &patience);
+}
+
+static int cli_node_resume(int argc, char **argv)
+{
+	const char *controller = NULL;
+	const struct patience patience = { .none = true };
+	const struct option_row rows[] = { REMOTE_ROW(&controller), { 0 } };
+	const struct options options = {
+		"trib node resume [OPTION]... NODE...",
+		"Lets plans use nodes again that were drained. Jobs that run stay where they are.",
+		"trib node resume rack3-7",
+		rows,
+	};
+
+	return change_all(&options, argc, argv, false, &controller, &patience);
 }
 
 int cli_node(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(what, "drain") || !strcmp(what, "resume"))
-		return cli_node_change(argc - 1, argv + 1, !strcmp(what, "drain"));
+	if (!strcmp(what, "drain"))
+		return cli_node_drain(argc - 1, argv + 1);
+	if (!strcmp(what, "resume"))
+		return cli_node_resume(argc - 1, argv + 1);
 	if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
 		printf("Usage: trib node drain|resume [OPTION]... NODE...\n\n"
 		       "Takes nodes of a controller out of plans, and lets them back in. `trib "

@@ -209,13 +209,16 @@ static void *kill_main(void *argument)
 		/* The first one soon, as a short run has few; then mostly while they work, now and
 		 * then while they recover from the last one. */
 		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? 200 : 20)));
-		if (atomic_load(&job->ended) || (i && done == last && mix(job->seed + 78 * i) % 8))
+		if (atomic_load(&job->ended))
+			break;
+		if (job->leave) { /* where ranks are still joining, that is nothing */
+			desk_leave_one(&job->desk, mix(job->seed + i));
+			continue;
+		}
+		if (i && done == last && mix(job->seed + 78 * i) % 8)
 			continue;
 		last = done;
-		if (job->leave)
-			desk_leave_one(&job->desk, mix(job->seed + i));
-		else
-			desk_kill_one(&job->desk, mix(job->seed + i));
+		desk_kill_one(&job->desk, mix(job->seed + i));
 	}
 	return NULL;
 }
