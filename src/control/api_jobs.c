@@ -89,7 +89,7 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 		json_object_set_new(one, "history", history_to_json(at));
 		json_object_set_new(one, "ranks", words_to_json(controller, at));
 		json_object_set_new(one, "frugal", json_boolean(at->gathering.frugal));
-		if (at->planned_at && at->words.share >= 0)
+		if (at->words.share >= 0)
 			json_object_set_new(one, "share", json_real(at->words.share));
 		json_array_append_new(list, one);
 	}
