@@ -103,10 +103,9 @@ struct wire_report {
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
 	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
 	uint64_t waiting; /* of an aggregator: ranks below it that owe its first fragment */
-	uint32_t carried; /* what a rank's link was seen to carry, in units of 1024 bit/s; 0:
-	                     unknown */
-	uint16_t
-		waited; /* thousandths of its time that a rank waits for results, + 1; 0: unknown */
+	/* Of a rank; 0: unknown. */
+	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
+	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
 	uint16_t unused;
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
