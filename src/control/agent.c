@@ -135,11 +135,13 @@ static void take_leave(struct agent *agent, const json_t *list)
 		const json_t *one = json_array_get(list, i);
 		json_int_t job = json_integer_value(json_object_get(one, "job"));
 		json_int_t generation = json_integer_value(json_object_get(one, "generation"));
+		const char *key = json_string_value(json_object_get(one, "key"));
 		const char *why = json_string_value(json_object_get(one, "why"));
 
-		if (job > 0 && job <= UINT16_MAX && generation > 0 && generation <= UINT32_MAX)
+		if (job > 0 && job <= UINT16_MAX && key && generation > 0 &&
+		    generation <= UINT32_MAX)
 			aggregator_leave(agent->options.aggregator, (uint16_t)job,
-			                 (uint32_t)generation,
+			                 strtoull(key, NULL, 16), (uint32_t)generation,
 			                 why ? why : "the controller says so");
 	}
 }

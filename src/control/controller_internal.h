@@ -56,7 +56,8 @@ struct gathering_entry {
 	uint64_t asked_at, planned_at; /* 0: not since the controller started */
 	struct move_note move;
 	struct words words;
-	bool has_tried;                        /* to do without servers, which was wrong */
+	uint32_t epoch; /* that aggregators know it by, as far as seen: wire/key.h */
+	bool has_tried; /* to do without servers, which was wrong */
 	struct plan_note history[HISTORY_MAX]; /* a ring */
 	unsigned n_history;                    /* that it has had */
 };

@@ -8,20 +8,47 @@
 
 #include "base/log.h"
 #include "control/mover.h"
+#include "wire/key.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define LOOK_EVERY 1000000000ull /* a plan is not made for nothing more often */
 
-static struct gathering_entry *entry_find(struct controller *controller, json_int_t job,
-                                          json_int_t generation, const char *address)
+/* Is this how aggregators know the communicator? It may have begun with any of its plans. */
+static bool entry_has_key(struct gathering_entry *entry, uint64_t key)
 {
+	const struct gathering *gathering = &entry->gathering;
+
+	if (entry->epoch && wire_key(gathering->key, entry->epoch) == key)
+		return true;
+	for (uint32_t epoch = gathering->generation; epoch; epoch--) {
+		if (wire_key(gathering->key, epoch) != key)
+			continue;
+		entry->epoch = epoch;
+		return true;
+	}
+	return false;
+}
+
+/* The communicator that an aggregator speaks of, where this plan is its newest. */
+static struct gathering_entry *entry_find(struct controller *controller, const json_t *comm,
+                                          const char *address)
+{
+	json_int_t job = json_integer_value(json_object_get(comm, "job"));
+	json_int_t generation = json_integer_value(json_object_get(comm, "generation"));
+	const char *state = json_string_value(json_object_get(comm, "state"));
+	const char *key = json_string_value(json_object_get(comm, "key"));
 	struct job_entry *owner = job > 0 && job < JOBS_MAX ? controller->jobs[job] : NULL;
 
-	for (struct gathering_entry *at = owner ? owner->gatherings : NULL; at; at = at->next)
-		if (at->gathering.generation == generation && plan_has(at->gathering.plan, address))
+	if (!owner || !key || !state || strcmp(state, "running") != 0)
+		return NULL;
+	for (struct gathering_entry *at = owner->gatherings; at; at = at->next)
+		if (at->gathering.generation == generation &&
+		    plan_has(at->gathering.plan, address) &&
+		    entry_has_key(at, strtoull(key, NULL, 16)))
 			return at;
 	return NULL;
 }
@@ -108,14 +135,8 @@ json_t *moves_for(struct controller *controller, struct node *node, uint64_t now
 		node->judged_at = now;
 	for (size_t i = 0; i < json_array_size(comms); i++) {
 		const json_t *comm = json_array_get(comms, i);
-		const char *what = json_string_value(json_object_get(comm, "state"));
-		json_int_t job = json_integer_value(json_object_get(comm, "job"));
-		json_int_t generation = json_integer_value(json_object_get(comm, "generation"));
-		struct gathering_entry *entry;
+		struct gathering_entry *entry = entry_find(controller, comm, node->report.address);
 
-		if (!what || strcmp(what, "running") != 0)
-			continue;
-		entry = entry_find(controller, job, generation, node->report.address);
 		if (!entry)
 			continue;
 		words_take(controller, entry, comm, now);
@@ -123,8 +144,11 @@ json_t *moves_for(struct controller *controller, struct node *node, uint64_t now
 			continue;
 		if (!list)
 			list = json_array();
-		json_array_append_new(list, json_pack("{s:I, s:I, s:s}", "job", job, "generation",
-		                                      generation, "why", entry->move.why));
+		json_array_append_new(list, json_pack("{s:O, s:O, s:O, s:s}", "job",
+		                                      json_object_get(comm, "job"), "key",
+		                                      json_object_get(comm, "key"), "generation",
+		                                      json_object_get(comm, "generation"), "why",
+		                                      entry->move.why));
 	}
 	return list;
 }

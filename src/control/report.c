@@ -2,6 +2,7 @@
 #include "control/report.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -74,11 +75,12 @@ json_t *stats_to_json(const struct stats *stats)
 
 			json_array_append_new(children, child_to_json(child));
 		}
-		json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:s, s:i, s:o}", "job",
-		                                      (int)comm->job, "comm", (int)comm->comm,
-		                                      "generation", (int)comm->generation, "state",
-		                                      comm->state, "size", (int)comm->size,
-		                                      "children", children));
+		json_array_append_new(list,
+		                      json_pack("{s:i, s:i, s:o, s:i, s:s, s:i, s:o}", "job",
+		                                (int)comm->job, "comm", (int)comm->comm, "key",
+		                                json_sprintf("%" PRIx64, comm->key), "generation",
+		                                (int)comm->generation, "state", comm->state, "size",
+		                                (int)comm->size, "children", children));
 	}
 	return list;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "desk.h"
 
+#include "wire/key.h"
 #include "wire/parse.h"
 
 #include <arpa/inet.h>
@@ -252,8 +253,11 @@ void desk_leave_one(struct desk *desk, uint64_t seed)
 
 		if (!place->aggregator || !strstr(desk->gatherings[0].plan, place->address))
 			continue;
-		demand(aggregator_leave(place->aggregator, DESK_JOB, desk->gatherings[0].generation,
-		                        "a test says so"));
+		/* As its ranks have named it: by the plan that they began with, which is the first.
+		 */
+		demand(aggregator_leave(place->aggregator, DESK_JOB,
+		                        wire_key(desk->gatherings[0].key, 1),
+		                        desk->gatherings[0].generation, "a test says so"));
 		break;
 	}
 	pthread_mutex_unlock(&desk->lock);

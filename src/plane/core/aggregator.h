@@ -45,12 +45,12 @@ const char *aggregator_plane(const struct aggregator *aggregator);
  */
 void aggregator_set_secret(struct aggregator *aggregator, const struct secret *secret);
 /*
- * Takes this aggregator out of the trees of a job's plan: its communicators there
- * end, and their ranks are told by whom and why. Any thread may call it; it is done
+ * Takes this aggregator out of the trees of a communicator's plan: what it has of it
+ * ends, and its ranks are told by whom and why. Any thread may call it; it is done
  * within a tick. False: too many such requests are waiting, ask again.
  */
-bool aggregator_leave(struct aggregator *aggregator, uint16_t job, uint32_t generation,
-                      const char *why);
+bool aggregator_leave(struct aggregator *aggregator, uint16_t job, uint64_t key,
+                      uint32_t generation, const char *why);
 /* Out of all trees; returns when the ranks have been told, before aggregator_stop. */
 void aggregator_leave_all(struct aggregator *aggregator, const char *why);
 /* The first of the pages that tell of the plane; see describe.c. */

@@ -35,9 +35,10 @@ struct stats;
 
 #define LEAVES_MAX 64u
 
-/* A request to leave trees: those of one plan of a job, or all. */
+/* A request to leave trees: those of one plan of a communicator, or all. */
 struct leave {
 	uint16_t job;
+	uint64_t key;
 	uint32_t generation;
 	bool all;
 	char why[200];

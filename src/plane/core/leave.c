@@ -28,10 +28,10 @@ static bool request(struct aggregator *aggregator, const struct leave *wish)
 	return room;
 }
 
-bool aggregator_leave(struct aggregator *aggregator, uint16_t job, uint32_t generation,
-                      const char *why)
+bool aggregator_leave(struct aggregator *aggregator, uint16_t job, uint64_t key,
+                      uint32_t generation, const char *why)
 {
-	struct leave wish = { .job = job, .generation = generation };
+	struct leave wish = { .job = job, .key = key, .generation = generation };
 
 	snprintf(wish.why, sizeof(wish.why), "%s", why);
 	return request(aggregator, &wish);
@@ -78,8 +78,8 @@ void leaves_serve(struct aggregator *aggregator)
 			/* One that forms has nothing under way: it is told again when it runs. */
 			if (!comm || !comm->running || comm->retired || atomic_load(&comm->failed))
 				continue;
-			if (wish->all ||
-			    (comm->job == wish->job && comm->generation == wish->generation))
+			if (wish->all || (comm->job == wish->job && comm->key == wish->key &&
+			                  comm->generation == wish->generation))
 				leave(aggregator, comm, wish);
 		}
 	}

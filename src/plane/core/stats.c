@@ -103,6 +103,7 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		lane = NULL;
 	*out = (struct stats_comm){ .job = comm->job,
 		                    .comm = comm->id,
+		                    .key = comm->key,
 		                    .generation = comm->generation,
 		                    .state = comm_state(comm),
 		                    .size = comm->size,

@@ -28,6 +28,7 @@ struct stats_child {
 
 struct stats_comm {
 	uint16_t job, comm;
+	uint64_t key;        /* as ranks have told it: wire/key.h */
 	uint32_t generation; /* of the plan that it is from; 0: there is no controller */
 	const char *state;   /* "forming", "running" or "failed" */
 	uint32_t size, lanes, kernel_lanes;
