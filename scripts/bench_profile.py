@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an aggregator's core spends its time, and what is left without what only veth costs.
 
-bench_profile.py [--trib PATH] [--repeats N] [--json FILE] [PLANE...]: runs `trib bench plane
+bench_profile.py [--trib PATH] [--repeats N] [--json FILE] [--allreduce] [PLANE...]: runs `trib bench plane
 throughput` for each plane in turns (xdp and tcp-copied, which both pay veth's copies) and samples the
 aggregator's threads and receive threads on their core with perf, stacks included. Each sample has one
 place, the innermost that it is in. The time of a packet is that of the same threads, by the kernel's count.
@@ -12,7 +12,10 @@ buffer into a page, with the page and the freeing of that buffer; for xdp also m
 around the page, which it needs on veth alone. Making that buffer stays in tcp's time, as a driver has to
 do it, and freeing the page stays in both.
 
-All of it runs with real-time priority, before others on the machine (--urgent). Needs root and perf.
+--allreduce does the same during `trib bench allreduce` of four workers and a server with one link, which
+has a core of its own: all that is done on that core counts.
+
+Without it all runs with real-time priority, before others on the machine (--urgent). Needs root and perf.
 """
 
 import argparse
@@ -27,6 +30,7 @@ import tempfile
 import time
 
 CORE = 1  # of the aggregator, with one lane
+PACKET_BITS = 1432 * 8
 PRIORITY = 10  # ours and perf's: above all that is measured
 COPY = {"skb_pp_cow_data", "skb_cow_data_for_xdp", "veth_convert_skb_to_xdp_buff"}
 MAKE = {"napi_build_skb", "__napi_build_skb", "build_skb_around", "__build_skb_around", "skb_copy_header",
@@ -41,6 +45,7 @@ BACK = {"xdp_return_frame", "__xdp_return", "xdp_return_frame_rx_napi", "xdp_ret
 RECEIVE = {"__netif_receive_skb_core", "__netif_receive_skb_list_core", "netif_receive_skb_list_internal",
            "__netif_receive_skb_one_core", "ip_rcv", "ip_list_rcv", "tcp_v4_rcv", "udp_rcv", "napi_gro_receive",
            "gro_receive_skb", "dev_gro_receive"}
+SOFTIRQ = {"handle_softirqs", "__do_softirq", "irq_exit_rcu", "__irq_exit_rcu"}
 CALLS = {"el0_svc", "el0t_64_sync_handler", "do_syscall_64", "invoke_syscall"}
 PLACES = ["program", "veth: bytes copied", "veth: page for the copy", "veth: sender's buffer freed",
           "veth: rest of the copy", "buffer made around the page", "copy freed", "frames given back",
@@ -98,40 +103,62 @@ def place_of(names):
         return "frames given back"
     if all_names & FREE and "veth_poll" in all_names:
         return "copy freed"
-    if all_names & {"default_idle_call", "cpu_startup_entry", "do_idle"}:
+    if all_names & {"default_idle_call", "cpu_startup_entry", "do_idle"} and not all_names & SOFTIRQ:
         return "idle"
     return "ring, NAPI, rest"
 
 
-def stacks_of(data, pid, symbols):
-    """Lists of symbols, innermost first, of the benchmark's process and of receive threads."""
+def stacks_of(data, is_counted, symbols):
+    """Lists of symbols, innermost first, of the samples whose thread's name and process are counted."""
     text = subprocess.run(["perf", "script", "-i", data, "-F", "comm,pid,ip"], check=True, capture_output=True,
                           text=True).stdout
     for sample in text.split("\n\n"):
         lines = sample.strip("\n").split("\n")
         words = lines[0].split()
-        if len(lines) > 1 and (words[0].startswith("napi/") or words[-1] == str(pid)):
+        if len(lines) > 1 and is_counted(words[0], words[-1]):
             yield [symbols.find(int(line.split()[0], 16)) for line in lines[1:]]
+
+
+def throughput_words(plane):
+    """What `trib bench` is given."""
+    return ["plane", "throughput", "--urgent", "--repeats", "1", "--seconds", "3", "--plane", plane]
+
+
+def allreduce_words(plane):
+    """The same, for an aggregator whose core nobody else has."""
+    words = ["allreduce", "--server", "--hosts", "4", "--link", "500mbit", "--link", "s1=2gbit", "--no-offload",
+             "--sizes", "16M", "--iterations", "20", "--repeats", "1", "--cores", f"s1={CORE}", "--plane", plane.removesuffix("-copied")]
+    return words + ["--copied"] if plane.endswith("-copied") else words
+
+
+def packet_ns(figures):
+    """What a packet of 1432 bytes of payload cost, by the kernel's count."""
+    if "rows" in figures:
+        row = figures["rows"][0]
+        return row["ns_in_threads"] or row["ns_per_packet"]
+    return PACKET_BITS / figures["results"][0]["aggregated_gb_per_cpu_s"]
 
 
 def plane_run(options, plane, folder):
     """(ns a packet, {place: share}) of one run, or None if perf or the benchmark failed."""
     figures, data = folder + "/figures.json", folder + "/perf.data"
-    bench = subprocess.Popen([options.trib, "bench", "plane", "throughput", "--urgent", "--repeats", "1",
-                              "--seconds", "3", "--plane", plane, "--json", figures],
-                             stdout=subprocess.DEVNULL)
-    time.sleep(2)
+    words = allreduce_words(plane) if options.allreduce else throughput_words(plane)
+    bench = subprocess.Popen([options.trib, "bench", *words, "--json", figures], stdout=subprocess.DEVNULL)
+    time.sleep(3 if options.allreduce else 2)
     symbols = Symbols()  # while the program is loaded
     subprocess.run(["perf", "record", "-q", "-g", "-C", str(CORE), "-F", "2999", "-e", "cpu-clock", "-o", data,
                     "sleep", "1.5"], check=False, stderr=subprocess.DEVNULL)
     if bench.wait():
         return None
     with open(figures, encoding="ascii") as file:
-        row = json.load(file)["rows"][0]
-    places = collections.Counter(place_of(stack) for stack in stacks_of(data, bench.pid, symbols))
+        ns = packet_ns(json.load(file))
+
+    def is_counted(thread, process):
+        return options.allreduce or thread.startswith("napi/") or process == str(bench.pid)
+
+    places = collections.Counter(place_of(stack) for stack in stacks_of(data, is_counted, symbols))
     busy = sum(count for place, count in places.items() if place != "idle")
-    shares = {place: places[place] / busy for place in PLACES if place != "idle"}
-    return row["ns_in_threads"] or row["ns_per_packet"], shares
+    return ns, {place: places[place] / busy for place in PLACES if place != "idle"}
 
 
 def table_print(figures):
@@ -159,10 +186,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trib", default="build/src/cli/trib")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--allreduce", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("planes", nargs="*", default=["xdp", "tcp-copied"])
     options = parser.parse_args()
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    if not options.allreduce:  # whose workers share the other core
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     figures = collections.OrderedDict((plane, []) for plane in options.planes)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.repeats):

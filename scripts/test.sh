@@ -228,12 +228,36 @@ network_tests() {
 	check "kernel log after the network tests" test_kernel_log
 }
 
+# What asks for nothing but a core, while the network tests wait for links and deadlines.
+analyses() {
+	renice -n 19 -p "$BASHPID" >/dev/null
+	check "build with clang" build_test clang
+	check format test_format
+	check cppcheck test_cppcheck
+	check clang-tidy test_clang_tidy
+	check shellcheck test_shellcheck
+	check "file sizes" test_sizes
+}
+
+# count MARK: how many tests of $logs/analyses came to it.
+count() { grep -c "^$1 " "$logs/analyses" || true; }
+
+# Shows what `analyses` found, and counts it.
+gather() {
+	wait "$1" || say "FAIL analyses, which ended before their end" >>"$logs/analyses"
+	cat "$logs/analyses"
+	passed=$((passed + $(count PASS)))
+	failed=$((failed + $(count FAIL)))
+	skipped=$((skipped + $(count SKIP)))
+}
+
 report() {
 	say "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" -eq 0 ]
 }
 
 main() {
+	local built beside
 	mkdir -p "$logs"
 	rm -f "$logs"/*
 	check dependencies scripts/deps.sh build test
@@ -242,14 +266,19 @@ main() {
 		return
 	fi
 	check "build with gcc" build_test gcc
-	if [ "$verdict" -eq 0 ]; then
+	built=$verdict
+	if [ "$built" -eq 0 ]; then
 		meson_tests gcc build
 		check "gcc loopback" test_loopback build
 		check "symbols of the library" test_symbols
 		check install test_install
+	fi
+	analyses >"$logs/analyses" 2>&1 &
+	beside=$!
+	if [ "$built" -eq 0 ]; then
 		network_tests
 	fi
-	check "build with clang" build_test clang
+	gather "$beside"
 	check "build with ASan and UBSan" build_test asan
 	if [ "$verdict" -eq 0 ]; then
 		sanitized_tests asan --no-suite net
@@ -258,11 +287,6 @@ main() {
 	if [ "$verdict" -eq 0 ]; then
 		sanitized_tests tsan --suite threads
 	fi
-	check format test_format
-	check cppcheck test_cppcheck
-	check clang-tidy test_clang_tidy
-	check shellcheck test_shellcheck
-	check "file sizes" test_sizes
 	report
 }
 

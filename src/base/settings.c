@@ -25,6 +25,8 @@
  */
 #define LAUNCHER_RANK "RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK SLURM_PROCID"
 #define LAUNCHER_SIZE "WORLD_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS SLURM_NTASKS"
+#define LAUNCHER_LOCAL_SIZE \
+	"LOCAL_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALNRANKS SLURM_NTASKS_PER_NODE"
 
 const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
@@ -54,10 +56,14 @@ const struct setting settings[SETTINGS_N] = {
 	                   "memory asked for at the aggregator; where the gradient fits, "
 	                   "fast workers never wait for slow ones",
 	                   NULL },
-	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
+	[SETTING_LANES] = { "TRIB_LANES", "0", SETTING_COUNT,
 	                    "independent streams of a tree, 1 to 16 in all, each with its own "
-	                    "thread",
+	                    "thread; 0: as many as the cores are good for, up to 4",
 	                    NULL },
+	[SETTING_LOCAL_SIZE] = { "TRIB_LOCAL_SIZE", "1", SETTING_COUNT,
+	                         "workers on this host, which share its cores; also taken from "
+	                         "mpirun, srun, torchrun",
+	                         LAUNCHER_LOCAL_SIZE },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
@@ -131,7 +137,8 @@ static const struct {
 	[SETTING_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_JOB] = { 0, UINT16_MAX, NULL },
 	[SETTING_POOL] = { 1, INT64_MAX, NULL },
-	[SETTING_LANES] = { 1, 16, NULL },
+	[SETTING_LANES] = { 0, 16, NULL },
+	[SETTING_LOCAL_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },

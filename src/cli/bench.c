@@ -69,6 +69,15 @@ static trib_status late_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
+static trib_status cores_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+
+	if (o->n_cores == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d --cores", CLUSTER_HOSTS_MAX);
+	return cores_parse(text, &o->cores[o->n_cores++]);
+}
+
 /* "striped", "s1(0-3)", or either behind a name: "two=s1(0-3);s2(0-3)". */
 static trib_status trees_take(void *target, const char *text)
 {
@@ -174,7 +183,7 @@ static int bench_allreduce_run(int argc, char **argv)
 	bool is_switch = false;
 	struct option_hook link = { net_link_take, &o.net }, sizes = { sizes_take, &o },
 			   late = { late_take, &o }, trees = { trees_take, &o },
-			   loss = { net_probability_take, &o.net.loss },
+			   cores = { cores_take, &o }, loss = { net_probability_take, &o.net.loss },
 			   dup = { net_probability_take, &o.net.dup },
 			   reorder = { net_probability_take, &o.net.reorder },
 			   corrupt = { net_probability_take, &o.net.corrupt };
@@ -204,6 +213,15 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "seed", 0, OPTION_COUNT, &o.net.seed, "S", "of the faults (0)", "7" },
 		{ "net", 0, OPTION_TEXT, &o.net_name, "NAME",
 		  "on this virtual cluster, instead of one made for it", "trib" },
+		{ "cores", 0, OPTION_HOOK, &cores, "HOST=LIST",
+		  "cores of this host alone, for its programs and what it receives; hosts that "
+		  "are not named share the others; repeatable",
+		  "s1=1" },
+		{ "copied", 0, OPTION_FLAG, &o.copied, NULL,
+		  "packets to the aggregator are copied on every plane, as veth does it for XDP",
+		  NULL },
+		{ "plane", 0, OPTION_TEXT, &o.plane, "NAME",
+		  "of tributary, the first in the table: udp (default), xdp or tcp", "xdp" },
 		{ "late", 0, OPTION_HOOK, &late, "HOST=S",
 		  "this worker comes to every allreduce S seconds late; repeatable", "h2=0.1" },
 		{ "to-one", 0, OPTION_FLAG, &o.to_one, NULL,

@@ -3,7 +3,7 @@
  * bench: every system does the same allreduce, on the same hosts, in turns.
  *
  * bench.c reads the command line, bench_place.c brings the hosts, bench_limit.c
- * says what their links allow,
+ * says what their links allow, bench_cores.c gives them cores of their own,
  * bench_systems.c and bench_mpi.c know how each system is started, bench_job.c
  * runs it once, bench_allreduce.c decides what runs when, bench_stats.c
  * condenses, and bench_table.c, bench_json.c and bench_plot.c show it.
@@ -11,6 +11,7 @@
 #ifndef TRIB_CLI_BENCH_H
 #define TRIB_CLI_BENCH_H
 
+#include "cli/bench_cores.h"
 #include "cli/bench_stats.h"
 #include "cli/trees.h"
 #include "net/cluster.h"
@@ -48,7 +49,11 @@ struct bench_options {
 	double timeout_s; /* of one run; 0: chosen by its size */
 	struct bench_late late[CLUSTER_HOSTS_MAX];
 	unsigned n_late;
-	bool to_one; /* a reduce to the first host instead of an allreduce */
+	struct bench_cores cores[CLUSTER_HOSTS_MAX];
+	unsigned n_cores;  /* 0: hosts share all cores */
+	bool copied;       /* packets to aggregators come as XDP's do, on every plane */
+	const char *plane; /* of the first system; NULL: udp */
+	bool to_one;       /* a reduce to the first host instead of an allreduce */
 	bool check;
 	const char *json, *plot;
 };
@@ -58,8 +63,9 @@ struct bench_place {
 	struct cluster cluster; /* n is 0 on loopback */
 	bool made;              /* by us, so that we remove it */
 	unsigned workers;
-	uint64_t slowest_bps; /* among the workers' links; 0: not shaped */
-	uint64_t server_bps;  /* that all workers share; 0: not shaped, or a switch */
+	uint64_t slowest_bps;               /* among the workers' links; 0: not shaped */
+	uint64_t server_bps;                /* that all workers share; 0: not shaped, or a switch */
+	cpu_set_t cores[CLUSTER_HOSTS_MAX]; /* with --cores: of each host */
 };
 
 /* One way a system can do an allreduce. */

@@ -2,6 +2,7 @@
 #include "cli/bench_job.h"
 #include "cli/bench_strays.h"
 #include "cli/launch.h"
+#include "cli/plane_cpu.h"
 #include "net/accept.h"
 #include "plane/xdp/xdp.h"
 
@@ -144,9 +145,13 @@ struct collector {
 	const struct bench_run *run;
 	struct bench_outcome *outcome;
 	double *samples; /* NaN where none came */
-	char last[240];  /* the last line that was no sample, for what failed */
+	size_t n_samples;
+	char last[240]; /* the last line that was no sample, for what failed */
 	unsigned last_from;
 };
+
+/* From the moment when all services are there until the last time is told. */
+static struct cpu_sample cpu_before, cpu_after;
 
 static double number_after(const char *line, const char *key)
 {
@@ -164,6 +169,8 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
+		if (++c->n_samples == (size_t)c->run->place->workers * c->run->iterations)
+			cpu_look(&cpu_after);
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
 		c->outcome->cpu_s +=
 			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
@@ -175,12 +182,56 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 	}
 }
 
+static trib_status ready_take(void *context)
+{
+	const struct collector *c = context;
+	const struct bench_place *place = c->run->place;
+	trib_status status = TRIB_OK;
+
+	if (c->run->options->n_cores)
+		status = cores_receive(place->cores, &place->cluster);
+	cpu_look(&cpu_before);
+	return status;
+}
+
+/* Of the aggregators, where they have cores of their own. */
+static void cores_count(const struct bench_run *run, struct bench_outcome *outcome)
+{
+	cpu_set_t servers;
+
+	cores_of_servers(run->place->cores, &run->place->cluster, &servers);
+	if (CPU_COUNT(&servers) == 0)
+		return;
+	outcome->cpu_s = 0;
+	for (unsigned core = 0; core < CPU_CORES_MAX; core++)
+		if (CPU_ISSET(core, &servers))
+			outcome->cpu_s += cpu_busy(&cpu_before, &cpu_after, core);
+}
+
+/* An MPI's launcher starts ranks on all workers. */
+static const cpu_set_t *task_cores(const struct bench_run *run, const struct bench_job *job,
+                                   const struct cluster_host *host)
+{
+	const struct bench_place *place = run->place;
+	static cpu_set_t workers;
+
+	if (!run->options->n_cores)
+		return NULL;
+	if (!job->strays)
+		return &place->cores[host - place->cluster.hosts];
+	CPU_ZERO(&workers);
+	for (unsigned i = 0; i < place->workers; i++)
+		CPU_OR(&workers, &workers, &place->cores[i]);
+	return &workers;
+}
+
 static trib_status job_launch(const struct bench_run *run, struct bench_job *job,
                               struct collector *collector)
 {
 	struct launch_task tasks[CLUSTER_HOSTS_MAX + TREES_SITES_MAX] = { 0 };
 	struct launch_options options = { .line = line_take,
 		                          .context = collector,
+		                          .ready = ready_take,
 		                          .timeout_s = run->timeout_s,
 		                          .ready_word = job->ready_word };
 	struct launch_report report;
@@ -191,12 +242,13 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 	strays_mark(mark, sizeof(mark), run->port);
 	for (unsigned i = 0; i < job->n; i++) {
 		words_add(&job->tasks[i].env, "%s", mark);
-		tasks[i] = (struct launch_task){ .label = job->tasks[i].label,
-			                         .host = job->tasks[i].host,
-			                         .argv = job->tasks[i].argv.items,
-			                         .env = job->tasks[i].env.items,
-			                         .service = job->tasks[i].service,
-			                         .cpu = -1 };
+		tasks[i] =
+			(struct launch_task){ .label = job->tasks[i].label,
+			                      .host = job->tasks[i].host,
+			                      .argv = job->tasks[i].argv.items,
+			                      .env = job->tasks[i].env.items,
+			                      .service = job->tasks[i].service,
+			                      .cores = task_cores(run, job, job->tasks[i].host) };
 	}
 	status = launch_all(tasks, job->n, &options, &report);
 	if (job->strays)
@@ -228,10 +280,13 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	outcome->cpu_s = outcome->payload_bytes = 0;
 	status = run->system->prepare(run, job);
 	if (strcmp(run->system->plane, "xdp") == 0) {
-		statistics =
-			xdp_stats_open(); /* so that tribd can tell how long its programs ran */
+		/* So that tribd can tell how long its programs ran. It makes them slower. */
+		if (!run->options->n_cores)
+			statistics = xdp_stats_open();
 		if (status == TRIB_OK && run->place->cluster.n)
 			status = trees_accept(run->system->trees, &run->place->cluster, &accepted);
+	} else if (status == TRIB_OK && run->options->copied && run->place->cluster.n) {
+		status = accept_at_servers(&run->place->cluster, &accepted);
 	}
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
@@ -240,6 +295,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	accept_end(&accepted);
 	if (statistics >= 0)
 		close(statistics);
+	if (status == TRIB_OK && run->options->n_cores)
+		cores_count(run, outcome);
 	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
 	                         outcome->times);
 	if (status == TRIB_OK && !complete) {

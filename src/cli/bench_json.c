@@ -36,6 +36,11 @@ static void settings_print(FILE *out, const struct bench_report *report)
 		fprintf(out, "%s{ \"host\": \"%s\", \"seconds\": %g }%s",
 		        i ? ", " : "    \"late\": [ ", o->late[i].host, o->late[i].seconds,
 		        i + 1 < o->n_late ? "" : " ],\n");
+	for (unsigned i = 0; i < o->n_cores; i++)
+		fprintf(out, "%s\"%s\"%s", i ? ", " : "    \"own_cores\": [ ", o->cores[i].host,
+		        i + 1 < o->n_cores ? "" : " ],\n");
+	if (o->copied)
+		fprintf(out, "    \"copied\": true,\n");
 	for (unsigned i = 0; i < o->n_trees; i++) {
 		fprintf(out, "%s{ \"name\": ", i ? ", " : "    \"trees\": [ ");
 		json_print_text(out, o->trees[i].label);
@@ -79,7 +84,7 @@ static void result_print(FILE *out, const struct bench_report *report, const str
 	if (r->cpu_s > 0) {
 		figure_print(out, "aggregator_cpu_s", r->cpu_s, true);
 		figure_print(out, "aggregated_gb_per_cpu_s", r->payload_bytes * 8e-9 / r->cpu_s,
-		             true);
+		             r->payload_bytes > 0);
 	}
 	fprintf(out, ", \"repeats\": %u, \"failed\": %u", r->stats.repeats, r->failed);
 	if (r->failed) {

@@ -76,7 +76,12 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 			                   options->late[i].host);
 	}
 	rates_find(place);
-	return TRIB_OK;
+	if (!options->n_cores)
+		return TRIB_OK;
+	if (!place->cluster.n)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--cores needs hosts: there are none without root");
+	return cores_share(options->cores, options->n_cores, &place->cluster, place->cores);
 }
 
 void bench_place_close(struct bench_place *place)

@@ -356,12 +356,28 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	return TRIB_OK;
 }
 
+static trib_status plane_choose(const char *name, struct bench_system *system)
+{
+	for (unsigned i = 0; name && i < SYSTEMS_N; i++) {
+		if (system_is_ours(&systems[i]) && strcmp(systems[i].plane, name) == 0) {
+			system->plane = systems[i].plane;
+			return TRIB_OK;
+		}
+	}
+	return name ? status_fail(TRIB_ERR_ARGUMENT, "--plane: \"%s\" is none of udp, xdp, tcp",
+	                          name)
+	            : TRIB_OK;
+}
+
 trib_status bench_systems_choose(struct bench_report *report)
 {
 	const char *name = report->options->against ? report->options->against : "";
-	trib_status status = TRIB_OK;
+	struct bench_system first = systems[0];
+	trib_status status = plane_choose(report->options->plane, &first);
 
-	system_add(report, &systems[0], 0);
+	if (status != TRIB_OK)
+		return status;
+	system_add(report, &first, 0);
 	if (report->n_systems == 0)
 		return status_fail(TRIB_ERR_CONFIG, "tributary cannot run: %s", report->left_out);
 	while (*name && status == TRIB_OK) {

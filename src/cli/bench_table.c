@@ -120,10 +120,11 @@ static void notes_print(const struct bench_report *report)
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
-		if (r->cpu_s > 0)
-			printf("aggregator of %s at %s: %.1f Gb added a CPU-second\n",
+		if (r->cpu_s > 0 && r->payload_bytes > 0)
+			printf("aggregator of %s at %s: %.1f Gb added a CPU-second%s\n",
 			       r->system->name, bench_bytes_text(r->bytes, size),
-			       r->payload_bytes * 8e-9 / r->cpu_s);
+			       r->payload_bytes * 8e-9 / r->cpu_s,
+			       report->options->n_cores ? ", by all that its cores did" : "");
 	}
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];

@@ -187,6 +187,10 @@ static void workers_start(struct launcher *l)
 {
 	double timeout = l->options->timeout_s;
 
+	if (l->options->ready && l->options->ready(l->options->context) != TRIB_OK) {
+		fail(l, -1, 1, TRIB_ERR_SYSTEM, "%s", trib_last_error());
+		return;
+	}
 	phase_set(l, PHASE_RUN, timeout > 0 ? (uint64_t)(timeout * 1e9) : NEVER);
 	l->started = clock_now();
 	tasks_start(l, false);

@@ -8,13 +8,15 @@
 
 #include "net/cluster.h"
 
+#include <sched.h>
+
 struct launch_task {
 	const char *label;               /* "rank 2", "aggregator" */
 	const struct cluster_host *host; /* NULL: in this namespace */
 	char *const *argv;
-	char *const *env; /* "NAME=value" added to this process's, NULL-ended; may be NULL */
-	bool service;     /* runs until the others have ended, then gets SIGTERM */
-	int cpu;          /* pin to this core; -1: not */
+	char *const *env;       /* "NAME=value" added to this process's, NULL-ended; may be NULL */
+	bool service;           /* runs until the others have ended, then gets SIGTERM */
+	const cpu_set_t *cores; /* that it may use; NULL: all */
 };
 
 struct launch_options {
@@ -24,6 +26,8 @@ struct launch_options {
 	double timeout_s; /* 0: none */
 	/* Services are started first; the others wait until each has printed a line with this. */
 	const char *ready_word;
+	/* Called when they have, before the others start; NULL: nothing to do. */
+	trib_status (*ready)(void *context);
 };
 
 struct launch_report {

@@ -94,16 +94,6 @@ child_fail(int code, const char *format, ...)
 	_exit(code);
 }
 
-static void child_pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((unsigned)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
-		child_fail(EXIT_CANNOT_RUN, "cannot pin to core %d: %s\n", cpu, strerror(errno));
-}
-
 static void __attribute__((noreturn))
 child_run(const struct launch_task *task, const int *outputs, pid_t parent, const sigset_t *mask)
 {
@@ -121,8 +111,8 @@ child_run(const struct launch_task *task, const int *outputs, pid_t parent, cons
 	if (task->host && cluster_enter(task->host) != TRIB_OK)
 		child_fail(EXIT_CANNOT_RUN, "cannot enter host %s: %s\n", task->host->name,
 		           trib_last_error());
-	if (task->cpu >= 0)
-		child_pin(task->cpu);
+	if (task->cores && sched_setaffinity(0, sizeof(*task->cores), task->cores) < 0)
+		child_fail(EXIT_CANNOT_RUN, "cannot be kept to its cores: %s\n", strerror(errno));
 	for (char *const *entry = task->env; entry && *entry; entry++)
 		putenv(*entry);
 	sigprocmask(SIG_SETMASK, mask, NULL);

@@ -280,7 +280,7 @@ trib_status bed_start(struct bed *bed, const char *plane)
 	else if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
 		status = accept_frames(&bed->cluster, NULL, &bed->accepted);
 	else if (status == TRIB_OK && bed->options.copied)
-		status = accept_at_ports(&bed->cluster, &bed->accepted);
+		status = accept_at_servers(&bed->cluster, &bed->accepted);
 	if (status == TRIB_OK)
 		status = aggregator_open(bed);
 	if (status == TRIB_OK)

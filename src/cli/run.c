@@ -46,6 +46,7 @@ struct run_slot {
 	char *env[ENV_MAX + 2]; /* with the one that all share */
 	unsigned n_env;
 	char address[64], *argv[8]; /* of an aggregator */
+	cpu_set_t cores;
 };
 
 struct run {
@@ -153,8 +154,7 @@ static void aggregator_add(struct run *run, const struct trees_site *site)
 		                                     .host = site->host,
 		                                     .argv = slot->argv,
 		                                     .env = slot->env,
-		                                     .service = true,
-		                                     .cpu = -1 };
+		                                     .service = true };
 }
 
 /* Where nobody asked for trees it is one star, and workers are told its address alone. */
@@ -201,7 +201,6 @@ static void workers_add(struct run *run)
 			.host = n_hosts ? &run->cluster.hosts[rank % n_hosts] : NULL,
 			.argv = run->options.command,
 			.env = slot->env,
-			.cpu = -1,
 		};
 	}
 }
@@ -218,7 +217,9 @@ static void tasks_pin(struct run *run)
 		do {
 			core = (core + 1) % CPU_SETSIZE;
 		} while (!CPU_ISSET((unsigned)core, &set));
-		run->tasks[i].cpu = core;
+		CPU_ZERO(&run->slots[i].cores);
+		CPU_SET((unsigned)core, &run->slots[i].cores);
+		run->tasks[i].cores = &run->slots[i].cores;
 	}
 }
 

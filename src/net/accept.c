@@ -66,22 +66,29 @@ trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
 	return status;
 }
 
-trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out)
+trib_status accept_at_servers(const struct cluster *cluster, struct accepted *out)
 {
 	struct pass_bpf *skeleton = pass_bpf__open_and_load();
 	trib_status status = TRIB_OK;
 	struct link_end end;
 	char ports[64];
+	int program;
 
 	out->n = 0;
 	if (!skeleton)
 		return status_fail_errno("cannot load an XDP program");
+	program = bpf_program__fd(skeleton->progs.pass);
 	plan_bridge_namespace(cluster, ports);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
-		plan_port_end(cluster, i, &end);
-		if (!cluster->hosts[i].is_server)
-			status = accept_at(ports, end.name, bpf_program__fd(skeleton->progs.pass),
-			                   out);
+		const struct cluster_host *host = &cluster->hosts[i];
+
+		if (cluster->is_switch && !host->is_server) {
+			plan_port_end(cluster, i, &end);
+			status = accept_at(ports, end.name, program, out);
+		} else if (!cluster->is_switch && host->is_server) {
+			plan_host_end(cluster, i, &end);
+			status = accept_at(host->ns, end.name, program, out);
+		}
 	}
 	pass_bpf__destroy(skeleton);
 	return status;

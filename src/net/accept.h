@@ -22,8 +22,11 @@ struct accepted {
  */
 trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
                           struct accepted *out);
-/* The same program at s1's ports, where it only makes packets come the way that XDP's do. */
-trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out);
+/*
+ * The same program where servers receive, or at s1's ports where that is a switch: there it only
+ * makes packets come the way that XDP's do.
+ */
+trib_status accept_at_servers(const struct cluster *cluster, struct accepted *out);
 void accept_end(struct accepted *accepted);
 
 #endif

@@ -12,7 +12,7 @@ trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
 	                   "this build has no XDP; it needs clang, bpftool and libbpf");
 }
 
-trib_status accept_at_ports(const struct cluster *cluster, struct accepted *out)
+trib_status accept_at_servers(const struct cluster *cluster, struct accepted *out)
 {
 	return accept_frames(cluster, NULL, out);
 }

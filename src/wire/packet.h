@@ -48,6 +48,7 @@ enum wire_type {
  */
 enum wire_flag {
 	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
+	WIRE_ECHO = 1,            /* BYE: the answer to one */
 	WIRE_AVERAGE = 1,         /* DATA: the sum will be divided */
 	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
 	WIRE_PADDING_SHIFT = 2,   /* three bits: bytes of padding behind the last element */

@@ -36,7 +36,9 @@ struct comm_config {
 	uint32_t epoch; /* the generation that this communicator began with; 0: no controller */
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
-	unsigned lanes, mtu;
+	unsigned lanes; /* of a tree; 0: by the cores */
+	unsigned cores; /* this worker's share of the host's */
+	unsigned mtu;
 	bool tcp; /* the plane; else udp */
 	bool multicast;
 	const char *pin;
@@ -125,6 +127,7 @@ struct trunk {
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks, n_lanes;
+	unsigned lanes_wanted; /* of each trunk; an aggregator may give fewer */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
 	struct shares shares;               /* of each lane */

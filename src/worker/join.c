@@ -75,7 +75,7 @@ static void ask(struct asking *asking, uint32_t payload)
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
-		          .lanes = config->lanes,
+		          .lanes = asking->comm->lanes_wanted,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
@@ -137,7 +137,7 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 {
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
-	       welcome->lanes >= 1 && welcome->lanes <= comm->config.lanes;
+	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
 }
 
 static void take_verdict(struct asking *asking, const struct wire_welcome *welcome, uint32_t bytes)
@@ -279,6 +279,18 @@ static bool is_controller(struct asking *asking)
 	return asking->is_controller;
 }
 
+/* A controller names aggregators that run; others may be started later than we are. */
+static void check_closed(struct asking *asking)
+{
+	char address[64];
+
+	if (asking->comm->config.controller.length && asking->refused >= REFUSED_MAX &&
+	    asking->status == TRIB_OK)
+		asking->status = status_fail(TRIB_ERR_AGGREGATOR,
+		                             "the aggregator at %s has ended: its port is closed",
+		                             trunk_name(asking->trunk, address, sizeof(address)));
+}
+
 /* Asks where it is time to, and says when that is again. */
 static uint64_t ask_all(struct asking *askings, unsigned n)
 {
@@ -294,26 +306,16 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 				beat(asking);
 			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
 				ask(asking, next_length(asking));
-			else
+			else {
 				asking->refused++;
+				check_closed(asking);
+			}
 			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
 		}
 		if (asking->ask_at < next)
 			next = asking->ask_at;
 	}
 	return next;
-}
-
-/* A controller names aggregators that run; others may be started later than we are. */
-static void check_closed(struct asking *asking)
-{
-	char address[64];
-
-	if (asking->comm->config.controller.length && asking->refused >= REFUSED_MAX &&
-	    asking->status == TRIB_OK)
-		asking->status = status_fail(TRIB_ERR_AGGREGATOR,
-		                             "the aggregator at %s has ended: its port is closed",
-		                             trunk_name(asking->trunk, address, sizeof(address)));
 }
 
 /* Takes the answers that come until then, or until something is decided. */

@@ -331,13 +331,12 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 		       WIRE_CHILDREN_MAX);
 		return false;
 	}
-	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 ||
-	    join->lanes > aggregator->n_threads) {
+	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 || join->lanes > WIRE_LANES_MAX) {
 		refuse(aggregator, header, bytes, from,
-		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator has %u "
-		       "threads (tribd --threads) and takes %u bytes or more",
-		       join->rank, join->lanes, join->payload, aggregator->n_threads,
-		       WIRE_PAYLOAD_MIN);
+		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator takes 1 "
+		       "to "
+		       "%u lanes and %u bytes or more",
+		       join->rank, join->lanes, join->payload, WIRE_LANES_MAX, WIRE_PAYLOAD_MIN);
 		return false;
 	}
 	if (join_fault(aggregator, join, why, sizeof(why))) {

@@ -124,7 +124,7 @@ void registry_settle(const struct aggregator *aggregator, struct comm *comm)
 	comm->payload = WIRE_PAYLOAD_MAX;
 	if (aggregator->xdp)
 		comm->payload = xdp_room(aggregator->xdp);
-	comm->lanes = THREADS_MAX;
+	comm->lanes = aggregator->n_threads; /* one has a lane of a communicator at most */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {
@@ -226,6 +226,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 		aggregator->threads[0].counters.drops[DROP_STRANGER]++;
 		return;
 	}
+	echo.flags = WIRE_ECHO;
 	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
 	comm->gone |= dense_bit(header->child);
 	/* Only lane 0 is ours; the others see it by the mark in the communicator. */

@@ -152,6 +152,21 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 	return lane != NULL;
 }
 
+/*
+ * Who says goodbye to a communicator that is not here may go: it is over, and the echo was lost, or
+ * we have begun anew. No more goes back than came, and an echo is not echoed.
+ */
+static void echo_stranger(struct thread *thread, const struct wire_header *header,
+                          const struct udp_address *from)
+{
+	struct wire_header echo = *header;
+
+	if (header->child >= WIRE_CHILDREN_MAX || header->flags & WIRE_ECHO)
+		return;
+	echo.flags = WIRE_ECHO;
+	thread_send(thread, &echo, sizeof(echo), from);
+}
+
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
                  enum wire_fault fault, const struct udp_address *from)
 {
@@ -197,6 +212,8 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		lane = admit(thread, header);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
+		else if (!lane)
+			echo_stranger(thread, header, from);
 		return lane != NULL;
 	default:
 		thread->counters.drops[DROP_UNEXPECTED]++;

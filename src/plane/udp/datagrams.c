@@ -225,7 +225,8 @@ static bool reach(struct thread *thread, struct udp_address *parent)
 static void forget(struct thread *thread, struct lane *lane)
 {
 	(void)lane;
-	udp_tx_clear(thread->tx); /* it may point into the pool; what is lost is asked for again */
+	udp_send(thread->tx, thread->fd);
+	udp_tx_clear(thread->tx); /* the rest may point into its pool, and counts as lost */
 }
 
 static void no_tick(struct thread *thread)
