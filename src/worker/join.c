@@ -274,7 +274,9 @@ static bool is_controller(struct asking *asking)
 {
 	const struct comm_config *config = &asking->comm->config;
 
-	if (config->tcp && !config->controller.length && !config->trees && !asking->is_known)
+	if (config->controller.length)
+		return false; /* there is one already */
+	if (config->tcp && !config->trees && !asking->is_known)
 		asking->is_controller = comm_find_controller(asking->comm, &asking->is_known);
 	return asking->is_controller;
 }
