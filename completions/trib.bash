@@ -72,6 +72,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine plane) ;;
 	job) command=(new end) ;;
+	node) command=(drain resume) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")

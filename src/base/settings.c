@@ -121,6 +121,11 @@ const struct setting settings[SETTINGS_N] = {
 	                       "percent of an agent's cores that others may use before the "
 	                       "controller plans without it; 100: never",
 	                       NULL },
+	[SETTING_EXIT_BELOW] = { "TRIB_EXIT_BELOW", "10", SETTING_COUNT,
+	                         "percent of the step: where communication would take less also "
+	                         "without other machines than its workers', a job gives those up; "
+	                         "0: never",
+	                         NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -142,6 +147,7 @@ static const struct {
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
+	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
 };
 
 /* ---- the file ---- */

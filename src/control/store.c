@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -30,6 +30,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"  FOREIGN KEY (job, key) REFERENCES gatherings ON DELETE CASCADE);"
 	"CREATE TABLE nodes (address TEXT PRIMARY KEY, name TEXT NOT NULL, cores INTEGER NOT NULL,"
 	"  memory INTEGER NOT NULL, link INTEGER NOT NULL, gone INTEGER NOT NULL);",
+	"ALTER TABLE nodes ADD COLUMN drained INTEGER NOT NULL DEFAULT 0;",
 };
 
 struct store {
@@ -291,9 +292,10 @@ trib_status store_put_node(struct store *store, const struct node *node)
 {
 	const struct node_report *report = &node->report;
 
-	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?)",
+	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)",
 	              TEXT(report->address), TEXT(report->name), NUMBER(report->cores),
-	              NUMBER(report->memory), NUMBER(report->link_bps), NUMBER(node->left));
+	              NUMBER(report->memory), NUMBER(report->link_bps), NUMBER(node->left),
+	              NUMBER(node->drained));
 }
 
 trib_status store_drop_node(struct store *store, const char *address)
@@ -405,7 +407,8 @@ static trib_status read_node(struct store *store, sqlite3_stmt *row,
 	struct node node = { .report = { .cores = (uint32_t)sqlite3_column_int(row, 2),
 		                         .memory = (uint64_t)sqlite3_column_int64(row, 3),
 		                         .link_bps = (uint64_t)sqlite3_column_int64(row, 4) },
-		             .left = sqlite3_column_int(row, 5) };
+		             .left = sqlite3_column_int(row, 5),
+		             .drained = sqlite3_column_int(row, 6) };
 
 	(void)store;
 	column_text(row, 0, node.report.address, sizeof(node.report.address));

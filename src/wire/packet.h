@@ -104,6 +104,10 @@ struct wire_report {
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
 	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
 	uint64_t waiting; /* of an aggregator: ranks below it that owe its first fragment */
+	/* Of a rank; 0: unknown. */
+	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
+	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
+	uint16_t unused;
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -194,7 +198,7 @@ struct wire_abort {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 160, "report");
+_Static_assert(sizeof(struct wire_report) == 168, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

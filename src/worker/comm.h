@@ -12,6 +12,7 @@
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
+#include "path/meter.h"
 #include "path/pacer.h"
 #include "path/tcp.h"
 #include "plan/tree.h"
@@ -94,6 +95,7 @@ struct lane {
 
 	struct stream stream;
 	struct pacer pacer;
+	struct meter meter;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
@@ -140,6 +142,9 @@ struct trib_comm {
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
+	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
+	_Atomic uint64_t carried[WIRE_LANES_MAX];
+	_Atomic uint16_t waited;
 	pthread_t keeper;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
@@ -159,6 +164,8 @@ struct trib_comm {
 	struct trib_request *requests;
 	uint64_t rounds, posts, splits;
 	double wait_s;
+	uint64_t waited_since; /* from then on; 0: nothing yet */
+	double waited_then;    /* wait_s was that */
 };
 
 struct trib_request {
@@ -200,6 +207,8 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
  * until it gives some: trees, generation, planned_rank and planned_size are set.
  */
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
+/* Is there a controller where the aggregator should be? *answered: somebody is there who said. */
+bool comm_find_controller(const struct trib_comm *comm, bool *answered);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 

@@ -50,6 +50,7 @@ struct asking {
 	unsigned refused;   /* times in a row that its port was closed */
 	trib_status status; /* a sure failure */
 	bool heard, joined, is_controller;
+	bool is_known;            /* not to be one; tcp only */
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
 };
 
@@ -268,6 +269,18 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	return TRIB_OK;
 }
 
+/* A controller speaks HTTP on connections, and would never answer what we say on one. */
+static bool is_controller(struct asking *asking)
+{
+	const struct comm_config *config = &asking->comm->config;
+
+	if (config->controller.length)
+		return false; /* there is one already */
+	if (config->tcp && !config->trees && !asking->is_known)
+		asking->is_controller = comm_find_controller(asking->comm, &asking->is_known);
+	return asking->is_controller;
+}
+
 /* A controller names aggregators that run; others may be started later than we are. */
 static void check_closed(struct asking *asking)
 {
@@ -289,6 +302,8 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 		struct asking *asking = &askings[i];
 
 		if (clock_now() >= asking->ask_at) {
+			if (is_controller(asking))
+				return clock_now();
 			if (asking->joined)
 				beat(asking);
 			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))

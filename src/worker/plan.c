@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define ASK_EVERY_MS 50
+#define FIND_MS 20      /* for an answer that a live one gives at once */
 #define ASK_BYTES 1200u /* room for the answer: its length follows the question's */
 
 union plan_packet {
@@ -171,6 +172,33 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
 	close(fd);
 	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
+}
+
+bool comm_find_controller(const struct trib_comm *comm, bool *answered)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_header query = { .type = WIRE_QUERY,
+		                     .cookie = comm->config.cookie,
+		                     .job = comm->config.job };
+	struct {
+		struct wire_header header;
+		_Alignas(8) char text[WIRE_PAYLOAD_MAX];
+	} answer;
+	struct pollfd wait = { .events = POLLIN };
+	ssize_t bytes = -1;
+	bool gso;
+
+	if (udp_open(NULL, &comm->config.aggregator, &options, &wait.fd, &gso) != TRIB_OK)
+		return false;
+	wire_seal(&query, sizeof(query));
+	if (send(wait.fd, &query, sizeof(query), 0) == sizeof(query) && poll(&wait, 1, FIND_MS) > 0)
+		bytes = recv(wait.fd, &answer, sizeof(answer), MSG_DONTWAIT);
+	close(wait.fd);
+	if (bytes < 0 || wire_parse(&answer, (size_t)bytes) != WIRE_SOUND ||
+	    answer.header.type != WIRE_ANSWER || answer.header.cookie != comm->config.cookie)
+		return false;
+	*answered = true;
+	return strstr(answer.text, "\"controller\":true") != NULL;
 }
 
 /* Once, and without an answer: if it is lost, the controller waits for us a while. */

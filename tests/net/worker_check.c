@@ -38,7 +38,8 @@ static struct {
 	long mark_round;
 	int absent; /* the rank that stops calling at the marked round */
 	bool split;
-	unsigned linger; /* seconds to stay after an error, so that others find their own */
+	unsigned linger;   /* seconds to stay after an error, so that others find their own */
+	unsigned pause_ms; /* between calls */
 } options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0 };
 
 /* Of all results here, and of those that are the same on all ranks. */
@@ -261,6 +262,7 @@ static bool run(trib_comm *comm, long rounds, uint64_t first)
 			if (!call_check(&calls[i], comm))
 				return false;
 		done += n;
+		usleep(options.pause_ms * 1000); /* as training would take */
 	}
 	return true;
 }
@@ -302,11 +304,17 @@ static int kind_find(const char *name)
 static void options_read(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
-		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
-		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
-		{ "linger", 1, NULL, 'l' }, { 0 },
+		{ "rounds", 1, NULL, 'r' },
+		{ "seed", 1, NULL, 's' },
+		{ "max", 1, NULL, 'm' },
+		{ "only", 1, NULL, 'o' },
+		{ "mark", 1, NULL, 'k' },
+		{ "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' },
+		{ "split", 0, NULL, 'p' },
+		{ "linger", 1, NULL, 'l' },
+		{ "pause", 1, NULL, 'P' },
+		{ 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -334,6 +342,9 @@ static void options_read(int argc, char **argv)
 			break;
 		case 'l':
 			options.linger = (unsigned)atoi(optarg);
+			break;
+		case 'P':
+			options.pause_ms = (unsigned)atoi(optarg);
 			break;
 		case 'p':
 			options.split = true;

@@ -115,6 +115,7 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	aggregator->rates.capacity = (double)options->link_bps;
 	aggregator->started_at = clock_now();
 	pthread_mutex_init(&aggregator->secret_lock, NULL);
+	pthread_mutex_init(&aggregator->leave_lock, NULL);
 	stats_open(aggregator);
 	for (unsigned i = 0; i < THREADS_MAX; i++)
 		aggregator->threads[i].fd = -1;
@@ -173,6 +174,7 @@ void aggregator_free(struct aggregator *aggregator)
 	registry_free(aggregator);
 	xdp_close(aggregator->xdp);
 	stats_close(aggregator);
+	pthread_mutex_destroy(&aggregator->leave_lock);
 	pthread_mutex_destroy(&aggregator->secret_lock);
 	free(aggregator);
 }

@@ -33,6 +33,17 @@ enum drop {
 
 struct stats;
 
+#define LEAVES_MAX 64u
+
+/* A request to leave trees: those of one plan of a communicator, or all. */
+struct leave {
+	uint16_t job;
+	uint64_t key;
+	uint32_t generation;
+	bool all;
+	char why[200];
+};
+
 struct counters {
 	uint64_t packets, bytes; /* taken in, all kinds */
 	uint64_t payload;        /* bytes of payload that were added to sums */
@@ -176,6 +187,8 @@ struct lane {
 	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
+	uint32_t carried[WIRE_CHILDREN_MAX]; /* what children that are ranks say of themselves */
+	uint16_t waited[WIRE_CHILDREN_MAX];
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* whom each child waits for, where it is an aggregator
 	                                     */
 	struct result_entry *queue;         /* a ring of 2 * cells entries */
@@ -281,6 +294,11 @@ struct aggregator {
 	struct stats *stats; /* to be filled; NULL: nobody waits */
 	bool stats_good;
 	_Atomic bool stats_wanted;
+	/* Requests to leave; see leave.c. */
+	pthread_mutex_t leave_lock;
+	struct leave leaves[LEAVES_MAX];
+	unsigned n_leaves;
+	_Atomic bool leave_wanted, told_leave;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -471,6 +489,9 @@ void stats_serve(struct aggregator *aggregator);
 void totals_read(struct aggregator *aggregator, struct totals *totals);
 /* Fragments that this child was the last to bring, here or in the kernel. */
 uint64_t lane_came_last(const struct lane *lane, unsigned child);
+
+/* leave.c; thread 0: does what was asked for. */
+void leaves_serve(struct aggregator *aggregator);
 
 /* describe.c */
 /* NULL: it is none. */

@@ -349,6 +349,8 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
 	rates_hear(thread, lane, header->child, report);
 	lane->awaits[header->child] = report->waiting;
+	lane->carried[header->child] = report->carried;
+	lane->waited[header->child] = report->waited;
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
 		uplink_settle(lane->dense, &lane->pool);

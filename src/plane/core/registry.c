@@ -299,6 +299,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 	struct thread *thread = &aggregator->threads[0];
 
 	stats_serve(aggregator);
+	leaves_serve(aggregator);
 	if (aggregator->xdp && thread->now >= aggregator->look_at) {
 		aggregator->look_at = thread->now + LOOK_EVERY;
 		xdp_look(aggregator->xdp);

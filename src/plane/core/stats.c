@@ -86,7 +86,7 @@ uint64_t lane_came_last(const struct lane *lane, unsigned child)
 static void fill_child(struct stats_child *child, const struct comm *comm, const struct lane *lane,
                        unsigned index, uint64_t now)
 {
-	*child = (struct stats_child){ .rank = index };
+	*child = (struct stats_child){ .rank = index, .waits = -1 };
 	snprintf(child->host, sizeof(child->host), "%s", comm->children[index].join.host);
 	if (!lane)
 		return;
@@ -94,6 +94,9 @@ static void fill_child(struct stats_child *child, const struct comm *comm, const
 	child->last = lane_came_last(lane, index);
 	child->missed = lane->missed[index];
 	child->repeated = lane->repeated[index];
+	if (lane->waited[index])
+		child->waits = (lane->waited[index] - 1) / 1000.0;
+	child->carries_bps = lane->carried[index] * 1024.0;
 	child->silent_s =
 		now > lane->heard_at[index] ? (double)(now - lane->heard_at[index]) / 1e9 : 0;
 }
@@ -108,6 +111,8 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		lane = NULL;
 	*out = (struct stats_comm){ .job = comm->job,
 		                    .comm = comm->id,
+		                    .key = comm->key,
+		                    .generation = comm->generation,
 		                    .state = comm_state(comm),
 		                    .size = comm->size,
 		                    .lanes = comm->lanes,
