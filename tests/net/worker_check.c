@@ -40,7 +40,7 @@ static struct {
 	bool split;
 	unsigned linger;   /* seconds to stay after an error, so that others find their own */
 	unsigned pause_ms; /* between calls */
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0 };
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, 0 };
 
 /* Of all results here, and of those that are the same on all ranks. */
 static uint64_t digest = DIGEST_START, common = DIGEST_START;
