@@ -200,6 +200,21 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 
+/* watch.c: has anybody else given up the trees that we are about to join? */
+struct plan_watch {
+	int fd; /* -1: there is no controller to ask */
+	uint64_t ask_at;
+};
+
+void plan_watch_open(const struct trib_comm *comm, struct plan_watch *watch);
+void plan_watch_close(struct plan_watch *watch);
+/* If it is time to. */
+void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch);
+/* TRIB_OK: nobody that we know of. */
+trib_status plan_watch_hear(const struct trib_comm *comm, struct plan_watch *watch);
+/* What the controller's answer means for those who join the trees of this plan. */
+bool plan_is_given_up(const char *text, uint32_t generation);
+
 /* recover.c: agrees with all others in new trees on what is missing, and posts that. */
 trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);
 

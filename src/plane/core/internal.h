@@ -206,7 +206,8 @@ struct thread {
 	struct udp_rx *group_rx;           /* for what parents send to groups */
 	uint64_t scratch[64][512 / 8];     /* small packets until they are sent */
 	unsigned scratch_used;
-	unsigned ids; /* above every id in use */
+	unsigned strays_left; /* that are answered until the next tick */
+	unsigned ids;         /* above every id in use */
 	struct counters counters;
 	/* What others see: */
 	pthread_mutex_t lock;
@@ -390,6 +391,12 @@ void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
 /* "rank 2 (host h3, 10.0.0.3:4711, pid 99)", or the aggregator that is the child. */
 const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size);
 
+/* stray.c: a cookie for a communicator of this job; false: no random numbers. */
+bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out);
+/* A packet of a communicator that is not here: its sender is told so. */
+void stray_answer(struct thread *thread, const struct wire_header *header,
+                  const struct udp_address *from);
+
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
 void comm_enter_kernel(struct comm *comm, unsigned lane);
 /* `hint` is for the log only. */
@@ -408,7 +415,8 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
                     uint32_t bytes);
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from);
-void lane_take_abort(struct lane *lane, const struct wire_header *header);
+void lane_take_abort(struct lane *lane, const struct wire_header *header,
+                     const struct udp_address *from);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
