@@ -39,11 +39,13 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load;
+	uint64_t load, fan_in, stripes;
 	double beat_s;
 
 	if ((status = setting_seconds(SETTING_BEAT, &beat_s)) ||
 	    (status = setting_count(SETTING_LOAD_MAX, &load)) ||
+	    (status = setting_count(SETTING_FAN_IN, &fan_in)) ||
+	    (status = setting_count(SETTING_STRIPES, &stripes)) ||
 	    (status = folder_make(options->state, controller->folder)) ||
 	    (status = store_open(controller->folder, &controller->store)) ||
 	    (status = store_secret(controller->store, &controller->secret)) ||
@@ -52,6 +54,8 @@ static trib_status open_all(struct controller *controller, const struct controll
 	controller->beat_ns = (uint64_t)(beat_s * 1e9);
 	controller->limits.dead_after = CONTROL_BEATS_MISSED * controller->beat_ns;
 	controller->limits.load = (double)load / 100;
+	controller->fan_in = (unsigned)fan_in;
+	controller->stripes = (unsigned)stripes;
 	return open_http(controller, options);
 }
 

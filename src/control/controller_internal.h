@@ -44,6 +44,7 @@ struct controller {
 	uint64_t started_at;
 	uint64_t beat_ns;
 	struct node_limits limits;
+	unsigned fan_in, stripes; /* of plans, at most */
 	struct secret secret;
 	struct store *store;
 	struct http_server *http;

@@ -168,7 +168,12 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
 	struct plan_verdict verdict;
-	struct planner planner = { &controller->nodes, &controller->limits, now, &verdict };
+	struct planner planner = { .nodes = &controller->nodes,
+		                   .limits = &controller->limits,
+		                   .now = now,
+		                   .verdict = &verdict,
+		                   .children = controller->fan_in,
+		                   .trees = controller->stripes };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;

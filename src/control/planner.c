@@ -166,10 +166,9 @@ static void forest_join(struct forest *forest)
 }
 
 /* With fewer trees where their text is too long for a packet. */
-static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verdict,
-                            char out[PLAN_TEXT_MAX])
+static trib_status plan_fit(const struct hosts *hosts, struct plan_limits limits,
+                            struct plan_verdict *verdict, char out[PLAN_TEXT_MAX])
 {
-	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	size_t bytes = plan_work_bytes(hosts->n, &limits), length = PLAN_TEXT_MAX;
 	struct forest *forest = malloc(sizeof(*forest));
 	void *work = malloc(bytes);
@@ -202,11 +201,16 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	struct hosts hosts = {
 		calloc((size_t)planner->nodes->n + wish->ranks + 1, sizeof(*hosts.all)), 0
 	};
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	struct plan_verdict verdict;
 	trib_status status;
 	unsigned usable = 0;
 	bool decided;
 
+	if (planner->children)
+		limits.children = planner->children;
+	if (planner->trees)
+		limits.trees = planner->trees;
 	if (!hosts.all)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
 	decided = hosts_fill(planner, wish, NODE_LIVE, &hosts, &usable);
@@ -221,7 +225,13 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		                    "start tribd --join on a machine (trib nodes)",
 		                    planner->nodes->n);
 	else
-		status = plan_fit(&hosts, planner->verdict ? planner->verdict : &verdict, out);
+		status = plan_fit(&hosts, limits, planner->verdict ? planner->verdict : &verdict,
+		                  out);
+	if (status < 0 && usable && planner->children) { /* too few live for so small families */
+		limits.children = PLAN_LIMITS_DEFAULT.children;
+		status = plan_fit(&hosts, limits, planner->verdict ? planner->verdict : &verdict,
+		                  out);
+	}
 	free(hosts.all);
 	return status;
 }

@@ -25,6 +25,7 @@ struct planner {
 	const struct node_limits *limits;
 	uint64_t now;
 	struct plan_verdict *verdict; /* of the last plan; NULL: nobody wants it */
+	unsigned children, trees;     /* at most; 0: as many as there can be */
 };
 
 /*
