@@ -321,7 +321,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 		if (!comm->running) {
 			if (thread->now > comm->created_at + FORMING_MAX)
 				comm->retired = true;
-			else if (comm->parent.asking)
+			else if (comm->has_parent)
 				parent_tick_forming(aggregator, comm);
 			continue;
 		}

@@ -158,10 +158,21 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 
 	if (header->type == WIRE_WELCOME && thread->index == 0)
 		return parent_take_welcome(thread->aggregator, header, bytes);
+	if (header->type == WIRE_ABORT && thread->index == 0 &&
+	    parent_take_abort(thread->aggregator, header))
+		return true;
 	lane = header->type == WIRE_WELCOME ? NULL : uplink_find(thread, header);
 	if (lane)
 		uplink_take_packet(thread, lane, header, bytes);
 	return lane != NULL;
+}
+
+/* A parent that has let us in looks whether we are here before we have heard of it. */
+static bool parent_looks(const struct thread *thread, const struct wire_header *header,
+                         const struct udp_address *from)
+{
+	return header->child == WIRE_ALL &&
+	       (thread->index != 0 || parent_is_asked(thread->aggregator, header->job, from));
 }
 
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
@@ -206,7 +217,9 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 	case WIRE_BYE:
 		if (take_from_parent(thread, header, bytes))
 			return true;
-		lane = admit(thread, header, from);
+		lane = find_lane(thread, header);
+		if (!lane && !parent_looks(thread, header, from))
+			stray_answer(thread, header, from);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
 		return lane != NULL;
