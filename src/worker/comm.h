@@ -149,6 +149,7 @@ struct trib_comm {
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
 	bool recovering;         /* the keeper is at it: what is posted waits */
+	bool controller_heard;   /* while it is asked for other trees */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
