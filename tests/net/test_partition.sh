@@ -38,7 +38,7 @@ begin() {
 	pids=()
 	for ((rank = 0; rank < ranks; rank++)); do
 		TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$control TRIB_JOB=$job TRIB_COOKIE=$cookie \
-			"$trib" net exec --name "$cluster" "h$((rank + 1))" -- timeout -k 5 100 "$worker" \
+			"$trib" net exec --name "$cluster" "h$((rank + 1))" -- "$worker" \
 			--rounds "$rounds" --max 20000 --mark "$work/mark" --linger 3 "$@" >"$work/rank.$rank" 2>&1 &
 		pids+=($!)
 	done

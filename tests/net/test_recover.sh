@@ -17,7 +17,6 @@ control=127.0.0.1:$(free_port)
 export TRIB_CONTROLLER=$control
 base=$(free_port)
 names=(a1 a2 a3 a4) # a root, two leaves, and one to spare
-kinds=(leaf root controller spare)
 ranks=4
 
 port_of() { echo $((base + 20 * ${1#a})); }
@@ -43,7 +42,7 @@ workers() {
 	eval "$("$trib" job new --size $ranks)"
 	for ((rank = 0; rank < ranks; rank++)); do
 		TRIB_MTU=1500 TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$TRIB_AGGREGATOR \
-			TRIB_JOB=$TRIB_JOB TRIB_COOKIE=$TRIB_COOKIE timeout -k 5 200 \
+			TRIB_JOB=$TRIB_JOB TRIB_COOKIE=$TRIB_COOKIE \
 			"$worker" --rounds "$1" --seed 7 --max 200000 --pause 0.03 --times "$run/times.$rank" >"$run/worker.$rank" 2>&1 &
 		pids+=($!)
 	done
@@ -68,16 +67,15 @@ plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan // ""'; }
 
 # pick KIND: an agent that is that now, or nothing; by $draw, as a subshell has random numbers of its own.
 pick() {
-	local name address trees found=()
+	local name address trees roots kind found=()
 	trees=$(plan)
+	roots=$(tr ';' '\n' <<<"$trees" | sed 's/^[^:(]*\*//; s/(.*/(/')
 	for name in "${names[@]}"; do
 		address=127.0.0.1:$(port_of "$name")
-		case $1:$trees in
-		root:"$address("*) found+=("$name") ;;
-		leaf:"$address("* | spare:*"$address("*) ;;
-		leaf:*"$address("*) found+=("$name") ;;
-		spare:*) found+=("$name") ;;
-		esac
+		kind=spare
+		grep -qF "$address(" <<<"$trees" && kind=leaf
+		grep -qxF "$address(" <<<"$roots" && kind=root
+		[ "$kind" != "$1" ] || found+=("$name")
 	done
 	[ ${#found[@]} = 0 ] || echo "${found[draw % ${#found[@]}]}"
 }
@@ -87,7 +85,7 @@ moment() { sleep "0.$((RANDOM % 10))"; }
 
 # kill_one: somebody ends without a word, and is there again a moment later.
 kill_one() {
-	local kind=${kinds[RANDOM % 4]} name='' pid
+	local kind=${kinds[RANDOM % ${#kinds[@]}]} name='' pid
 	draw=$RANDOM
 	[ "$kind" = controller ] || name=$(pick "$kind")
 	[ "$kind" = controller ] || [ -n "$name" ] || return 0
@@ -97,7 +95,7 @@ kill_one() {
 		pid=${agents[$name]}
 	fi
 	kill -KILL "$pid"
-	echo "$(date +%s.%N) $kind" >>"$run/kills"
+	echo "$(date +%s.%N) $label$kind" >>"$run/kills"
 	wait "$pid" 2>/dev/null
 	killed=$((killed + 1))
 	moment
@@ -113,19 +111,30 @@ check "an undisturbed run" all_well
 digests >"$work/right"
 check "... has digests" test "$(wc -l <"$work/right")" = $ranks
 
-killed=0
-while [ $killed -lt "$kills" ]; do
-	workers 200
-	while working && [ $killed -lt "$kills" ]; do
-		moment
-		kill_one
+# kill_many KILLS LABEL KIND...: so many of these kinds, while ranks do 200 rounds again and again.
+kill_many() {
+	local kills=$1 label=$2 kinds=("${@:3}") killed=0
+	while [ $killed -lt "$kills" ]; do
+		workers 200
+		while working && [ $killed -lt "$kills" ]; do
+			moment
+			kill_one
+		done
+		check "200 rounds, until $killed of $kills were killed" all_well
+		digests >"$work/got"
+		check "... have the same sums" cmp "$work/right" "$work/got"
+		[ $failures -lt 3 ] || break
 	done
-	check "200 rounds, until $killed were killed" all_well
-	digests >"$work/got"
-	check "... have the same sums" cmp "$work/right" "$work/got"
-	[ $failures -lt 3 ] || break
-done
-check "all agents are back" agents_live
+	check "all agents are back" agents_live
+}
+
+kill_many "$kills" '' leaf root controller spare
+# The same with plans as they are by default: a star at each agent, and each is in use.
+unset TRIB_FAN_IN TRIB_STRIPES
+kill -KILL "$controller"
+wait "$controller" 2>/dev/null
+controller && agents_live
+kill_many $((kills / 3)) striped- root root controller
 check "there was something to recover from" python3 "$(dirname "$0")/standstill.py" "$work"/run.*
 
 # ---- without a controller, and with one that comes back when it is needed ----
