@@ -3,10 +3,10 @@
 """How long a job stood still for each kill: standstill.py RUN...
 
 A run is a folder. In its file `kills` is a line a kill, "SECONDS KIND"; in times.RANK are the
-moments at which that rank had ended a round. Of the pauses between two rounds that end behind a
-kill and begin before the next one, the longest counts, from the kill on; and of all ranks the one
-that it took longest. A kill behind which no rank has ended a round is not counted. Runs without
-kills are there to compare with: the longest pause of each rank.
+moments at which that rank had ended a round. Of the pauses between two rounds the longest one
+counts, from the kill on and up to the next kill; and of all ranks the one that it took longest. A
+kill behind which no rank has ended a round is not counted. Runs without kills are there to compare
+with: the longest pause of each rank.
 """
 import bisect
 import pathlib
@@ -14,7 +14,7 @@ import sys
 
 
 def longest(times, start, end):
-    """The longest pause in [start, ...) that begins before `end`; None: no round has ended."""
+    """The longest pause from `start` to `end`; None: no round has ended behind that."""
     at = bisect.bisect_right(times, start)
     if at == len(times):
         return None
@@ -22,7 +22,7 @@ def longest(times, start, end):
     for now in times[at:]:
         if before >= end:
             break
-        most = max(most, now - before)
+        most = max(most, min(now, end) - before)
         before = now
     return most
 
