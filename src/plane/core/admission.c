@@ -283,6 +283,21 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 	return spoke_since(comm, join, spoke_at, thread->now) ? CONFLICT_HELD : CONFLICT_WAIT;
 }
 
+/*
+ * An aggregator below asks anew from the place where one is in: the one that
+ * was let in is gone, as there is one process a port. Its ranks know nothing of
+ * what the others have begun.
+ */
+static bool is_reborn(const struct comm *comm, const struct wire_join *join,
+                      const struct udp_address *from)
+{
+	const struct child *child = &comm->children[join->rank & 63];
+
+	return comm->running && join->height && comm->present & dense_bit(join->rank) &&
+	       !(comm->gone & dense_bit(join->rank)) && child->join.nonce != join->nonce &&
+	       !from->link && udp_same(&child->address, from);
+}
+
 /* Children of one communicator have been given different trees. */
 static void refuse_tree(struct aggregator *aggregator, const struct wire_header *header,
                         uint32_t bytes, const struct udp_address *from, const struct comm *comm)
@@ -311,9 +326,14 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
 {
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = registry_find(aggregator, header->job, join);
-	enum conflict conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
+	enum conflict conflict;
 	char text[200];
 
+	if (comm && !atomic_load(&comm->failed) && is_reborn(comm, join, from))
+		registry_fail(comm, TRIB_ERR_AGGREGATOR, join->rank,
+		              "%s has been started again, and does not know the job",
+		              comm_describe_child(comm, join->rank, text, sizeof(text)));
+	conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
 	if (conflict == CONFLICT_WAIT) {
 		answer_wait(aggregator, header, bytes, from);
 		return NULL;
