@@ -113,8 +113,7 @@ static void ask_again(struct aggregator *aggregator, struct comm *comm)
 	send_join(aggregator, comm, payload);
 }
 
-/* It has been told, perhaps, and may be so by a connection that is there. False: no random numbers.
- */
+/* If it has been told before, by the connection that is there. False: no random numbers. */
 static bool parent_open(struct comm *comm)
 {
 	struct parent *parent = &comm->parent, told = *parent;
