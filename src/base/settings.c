@@ -126,6 +126,14 @@ const struct setting settings[SETTINGS_N] = {
 	                         "without other machines than its workers', a job gives those up; "
 	                         "0: never",
 	                         NULL },
+	[SETTING_FAN_IN] = { "TRIB_FAN_IN", "64", SETTING_COUNT,
+	                     "most children that the controller gives an aggregator, 2 to 64: the "
+	                     "fewer, the deeper the trees; more where too few aggregators live",
+	                     NULL },
+	[SETTING_STRIPES] = { "TRIB_STRIPES", "16", SETTING_COUNT,
+	                      "most trees in a plan of the controller's, 1 to 16; each is a thread "
+	                      "and a socket of every worker",
+	                      NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -148,6 +156,8 @@ static const struct {
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
 	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
+	[SETTING_FAN_IN] = { 2, 64, NULL },
+	[SETTING_STRIPES] = { 1, 16, NULL },
 };
 
 /* ---- the file ---- */

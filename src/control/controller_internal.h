@@ -77,7 +77,8 @@ struct controller {
 	uint64_t started_at;
 	uint64_t beat_ns;
 	struct node_limits limits;
-	double exit_below; /* as in struct mover */
+	double exit_below;        /* as in struct mover */
+	unsigned fan_in, stripes; /* of plans, at most */
 	struct secret secret;
 	struct store *store;
 	struct http_server *http;

@@ -173,7 +173,9 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 	struct planner planner = { .nodes = &controller->nodes,
 		                   .limits = &controller->limits,
 		                   .now = now,
-		                   .verdict = &verdict };
+		                   .verdict = &verdict,
+		                   .children = controller->fan_in,
+		                   .trees = controller->stripes };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;

@@ -257,10 +257,9 @@ static void forest_join(struct forest *forest)
 }
 
 /* With fewer trees where their text is too long for a packet. */
-static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_verdict *verdict,
-                            char out[PLAN_TEXT_MAX])
+static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_limits limits,
+                            struct plan_verdict *verdict, char out[PLAN_TEXT_MAX])
 {
-	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	size_t bytes = plan_work_bytes(hosts->n, &limits), length = PLAN_TEXT_MAX;
 	struct forest *forest = malloc(sizeof(*forest));
 	void *work = malloc(bytes);
@@ -331,11 +330,16 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	size_t most = (size_t)planner->nodes->n + wish->ranks + 1;
 	struct hosts hosts = { calloc(most, sizeof(*hosts.all)),
 		               calloc(most, sizeof(*hosts.places)), 0 };
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	struct plan_verdict verdict;
 	unsigned usable = 0;
 	trib_status status;
 	bool star;
 
+	if (planner->children)
+		limits.children = planner->children;
+	if (planner->trees)
+		limits.trees = planner->trees;
 	if (!hosts.all || !hosts.places)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
 	else if (!hosts_choose(planner, wish, &hosts, &usable, &star))
@@ -343,8 +347,13 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	else if (!usable)
 		status = fail_alone(planner);
 	else
-		status =
-			plan_fit(&hosts, star, planner->verdict ? planner->verdict : &verdict, out);
+		status = plan_fit(&hosts, star, limits,
+		                  planner->verdict ? planner->verdict : &verdict, out);
+	if (status < 0 && usable && planner->children) { /* too few live for so small families */
+		limits.children = PLAN_LIMITS_DEFAULT.children;
+		status = plan_fit(&hosts, star, limits,
+		                  planner->verdict ? planner->verdict : &verdict, out);
+	}
 	free(hosts.places);
 	free(hosts.all);
 	return status;

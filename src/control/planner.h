@@ -32,6 +32,7 @@ struct planner {
 	uint64_t now;
 	struct plan_verdict *verdict; /* of the last plan; NULL: nobody wants it */
 	bool strict;                  /* rather no plan than one with a node that is loaded */
+	unsigned children, trees;     /* at most; 0: as many as there can be */
 };
 
 /*

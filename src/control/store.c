@@ -190,6 +190,17 @@ static trib_status upgrade(struct store *store)
 	return finish(store, status);
 }
 
+/*
+ * What a commit survives: the death of this process always, that of the machine
+ * only if it is to be `safe`. That waits for the disk, which may be busy for long,
+ * and a recovery must not. A plan that a machine has forgotten is no loss: ranks
+ * know its number, and numbers go on from there (rendezvous.c).
+ */
+static trib_status set_safe(struct store *store, bool safe)
+{
+	return run(store, safe ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+}
+
 trib_status store_open(const char *folder, struct store **out)
 {
 	struct store *store = calloc(1, sizeof(*store));
@@ -214,6 +225,8 @@ trib_status store_open(const char *folder, struct store **out)
 		                    "PRAGMA foreign_keys = ON;");
 	if (status == TRIB_OK)
 		status = upgrade(store);
+	if (status == TRIB_OK)
+		status = set_safe(store, false);
 	if (status != TRIB_OK) {
 		store_close(store);
 		return status;
@@ -236,8 +249,10 @@ void store_close(struct store *store)
 
 trib_status store_put_job(struct store *store, const struct job *job)
 {
-	trib_status status = run(store, "BEGIN IMMEDIATE");
+	trib_status status = set_safe(store, true);
 
+	if (status == TRIB_OK)
+		status = run(store, "BEGIN IMMEDIATE");
 	if (status != TRIB_OK)
 		return status;
 	status = CHANGE(store, "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?)", NUMBER(job->id),
@@ -246,7 +261,9 @@ trib_status store_put_job(struct store *store, const struct job *job)
 	if (status == TRIB_OK)
 		status = CHANGE(store, "INSERT OR REPLACE INTO meta VALUES ('last_job', ?)",
 		                NUMBER(job->id));
-	return finish(store, status);
+	status = finish(store, status);
+	set_safe(store, false);
+	return status;
 }
 
 trib_status store_drop_job(struct store *store, uint16_t id)

@@ -25,6 +25,7 @@ enum uplink_queued {
 	UPLINK_LEFT,   /* the kernel may not: it is to be put into the ring */
 	UPLINK_RAISED, /* the kernel has, and nobody else */
 };
+#define UPLINK_OLD_US 1000000u /* longer ago, a stamp says nothing any more */
 
 struct uplink {
 	uint64_t *ring; /* of as many entries as there are cells: sums to go up */
@@ -377,11 +378,14 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
                                  uint32_t now_us, struct uplink_news *news)
 {
 	uint32_t rtt = now_us - status->stamp;
-	/* Asked before what was asked for last could come: it says nothing new of results. */
-	int is_news = status->stamp && !up->reliable &&
-	              (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
-	int is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
+	int is_news, is_late;
 
+	if (uplink_stamp(now_us) - up->asked_at > UPLINK_OLD_US)
+		up->asked_at = 0; /* or it would be ahead of all when half of the clock is round */
+	/* Asked before what was asked for last could come: it says nothing new of results. */
+	is_news = status->stamp && !up->reliable &&
+	          (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
+	is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
 	*news = (struct uplink_news){ .n_again = 0 };
 	if (status->stamp)
 		up->waiting = status->waiting;

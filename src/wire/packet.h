@@ -156,7 +156,8 @@ struct wire_join {
 	uint8_t hops;        /* in up[] */
 	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
 	uint16_t port;       /* where an aggregator that asks listens; 0: a worker */
-	uint8_t unused[6];
+	uint8_t waits;       /* 1: an aggregator that waits itself, and tells who has come */
+	uint8_t unused[5];
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */

@@ -157,6 +157,7 @@ struct trib_comm {
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
 	bool recovering;         /* the keeper is at it: what is posted waits */
+	bool controller_heard;   /* while it is asked for other trees */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
@@ -211,6 +212,21 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
 bool comm_find_controller(const struct trib_comm *comm, bool *answered);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
+
+/* watch.c: has anybody else given up the trees that we are about to join? */
+struct plan_watch {
+	int fd; /* -1: there is no controller to ask */
+	uint64_t ask_at;
+};
+
+void plan_watch_open(const struct trib_comm *comm, struct plan_watch *watch);
+void plan_watch_close(struct plan_watch *watch);
+/* If it is time to. */
+void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch);
+/* TRIB_OK: nobody that we know of. */
+trib_status plan_watch_hear(const struct trib_comm *comm, struct plan_watch *watch);
+/* What the controller's answer means for those who join the trees of this plan. */
+bool plan_is_given_up(const char *text, uint32_t generation);
 
 /* recover.c: agrees with all others in new trees on what is missing, and posts that. */
 trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);

@@ -184,14 +184,15 @@ static void take_answer(struct lane *lane, const struct wire_header *header, uin
 	if (asking->status != TRIB_OK || header->job != config->job ||
 	    header->child != config->rank)
 		return;
-	if (asking->joined) { /* another rank could not join elsewhere, or is gone */
+	if (header->cookie != (asking->joined ? lane->trunk->welcome.cookie : config->cookie))
+		return;
+	if (header->type == WIRE_ABORT) { /* another rank is gone, or an aggregator above */
 		const struct wire_abort *abort = wire_payload(header);
 
-		if (header->type == WIRE_ABORT && header->cookie == lane->trunk->welcome.cookie)
-			asking->status = status_fail(abort->status < 0 ? (trib_status)abort->status
-			                                               : TRIB_ERR_PEER,
-			                             "%s", abort->text);
-	} else if (header->type == WIRE_WELCOME && header->cookie == config->cookie) {
+		asking->status =
+			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
+		                    "%s", abort->text);
+	} else if (header->type == WIRE_WELCOME && !asking->joined) {
 		take_verdict(asking, wire_payload(header), bytes);
 	}
 }
@@ -321,9 +322,10 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 }
 
 /* Takes the answers that come until then, or until something is decided. */
-static void hear_all(struct asking *askings, unsigned n, uint64_t until)
+static void hear_all(struct asking *askings, unsigned n, const struct plan_watch *watch,
+                     uint64_t until)
 {
-	struct pollfd waits[FOREST_TREES_MAX];
+	struct pollfd waits[FOREST_TREES_MAX + 1];
 	bool decided = false;
 
 	while (!decided) {
@@ -331,8 +333,10 @@ static void hear_all(struct asking *askings, unsigned n, uint64_t until)
 
 		for (unsigned i = 0; i < n; i++)
 			waits[i] = (struct pollfd){ .fd = askings[i].lane->fd, .events = POLLIN };
-		if (now >= until || poll(waits, n, (int)((until - now) / 1000000) + 1) <= 0)
+		waits[n] = (struct pollfd){ .fd = watch->fd, .events = POLLIN };
+		if (now >= until || poll(waits, n + 1, (int)((until - now) / 1000000) + 1) <= 0)
 			return;
+		decided = waits[n].revents;
 		for (unsigned i = 0; i < n; i++) {
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
@@ -360,7 +364,7 @@ static const struct asking *first_open(const struct asking *askings, unsigned n)
 	return NULL;
 }
 
-trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+static trib_status join_all(struct trib_comm *comm, struct plan_watch *watch, uint64_t deadline)
 {
 	struct asking askings[FOREST_TREES_MAX];
 	const struct asking *open;
@@ -377,9 +381,23 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			return TRIB_IN_PROGRESS;
 		if (comm_is_over(comm))
 			return status_fail(TRIB_ERR_CLOSED, "given up while joining");
+		if ((status = plan_watch_hear(comm, watch)) != TRIB_OK)
+			return status;
 		if (clock_now() >= deadline)
 			return give_up(open);
-		hear_all(askings, comm->n_trunks, ask_all(askings, comm->n_trunks));
+		plan_watch_ask(comm, watch);
+		hear_all(askings, comm->n_trunks, watch, ask_all(askings, comm->n_trunks));
 	}
 	return TRIB_OK;
+}
+
+trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+{
+	struct plan_watch watch;
+	trib_status status;
+
+	plan_watch_open(comm, &watch);
+	status = join_all(comm, &watch, deadline);
+	plan_watch_close(&watch);
+	return status;
 }

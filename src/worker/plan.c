@@ -114,6 +114,13 @@ static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
 	return take_plan(comm, &packet);
 }
 
+static void nap(void)
+{
+	struct timespec span = clock_span(ASK_EVERY_MS * 1000000ull);
+
+	nanosleep(&span, NULL);
+}
+
 static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, uint64_t *present)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -126,9 +133,7 @@ static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, ui
 			break;
 		status = hear(comm, fd, present);
 		if (wait.revents & (POLLERR | POLLHUP)) { /* nobody is there, as of now */
-			struct timespec nap = clock_span(ASK_EVERY_MS * 1000000ull);
-
-			nanosleep(&nap, NULL);
+			nap();
 			break;
 		}
 	}
@@ -153,24 +158,42 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 	                   all & ~present ? "it waits for rank " : "it has no plan", ranks);
 }
 
+/* For the sentence of a user who does not want to wait any longer. */
+static void note_heard(struct trib_comm *comm, bool heard)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->controller_heard = heard;
+	pthread_mutex_unlock(&comm->lock);
+}
+
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
 	uint64_t present = UINT64_MAX;
 	trib_status status;
+	int fd = -1;
 	bool gso;
-	int fd;
 
-	status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
-	if (status != TRIB_OK)
-		return status;
+	note_heard(comm, false);
 	do {
 		/* Others may not know yet that these trees are given up. */
 		comm_tell_hurt(comm);
+		if (fd < 0) {
+			status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
+			if (status != TRIB_OK && !comm->opened)
+				return status;
+		}
+		if (fd < 0) { /* a link is down: that may change, as long as users wait */
+			nap();
+			status = TRIB_IN_PROGRESS;
+			continue;
+		}
 		ask(comm, fd);
 		status = hear_until(comm, fd, clock_now() + ASK_EVERY_MS * 1000000ull, &present);
+		note_heard(comm, present != UINT64_MAX);
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
 }
 

@@ -7,6 +7,8 @@
 #define YOUNG_MIN (2 * MS)
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
+#define STAMP_OLD 1000000u /* microseconds: longer ago, a stamp says nothing any more */
+
 static bool is_after(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;
@@ -237,6 +239,9 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 	uint64_t rtt = (uint64_t)(stamp_of(now) - status->stamp) * 1000;
 	uint32_t lost = 0;
 
+	if (stamp_of(now) - stream->asked_at > STAMP_OLD)
+		stream->asked_at =
+			0; /* or it would be ahead of all when half of the clock is round */
 	stream_on_low(stream, status->low);
 	stream->waiting = status->waiting;
 	if (stream->first && stream->first->from != WIRE_ALL) /* nobody else owes anything */

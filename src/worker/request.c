@@ -106,9 +106,13 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 	const struct lane *lane = NULL;
 	uint64_t mask = 0;
 	char ranks[260] = "no rank is known to be missing: the network is slow or broken";
+	char address[64];
 
 	if (comm->recovering) {
-		snprintf(out, size, "an aggregator was lost, and no other one has taken over");
+		snprintf(out, size, "%.300s; %s the controller at %s", comm->failure,
+		         comm->controller_heard ? "no trees that serve have come yet from"
+		                                : "no answer from",
+		         udp_text(&comm->config.controller, address, sizeof(address)));
 		return;
 	}
 	for (unsigned i = 0; i < comm->n_lanes; i++) {
@@ -130,7 +134,7 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	char missing[400];
+	char missing[500];
 
 	pthread_mutex_lock(&comm->lock); /* lanes may be replaced */
 	describe_missing(comm, missing, sizeof(missing));

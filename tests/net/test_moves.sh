@@ -99,7 +99,7 @@ check "an undisturbed run" all_well || tail -n 3 "$work"/rank.?
 sums >"$work/right"
 check "... has sums" test -s "$work/right"
 
-ranks 200 --pause 450
+ranks 200 --pause 0.45
 check "the job has a plan" wait_for 20 plan_is_past 0
 
 # ---- a node is drained ----

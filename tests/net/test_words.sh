@@ -72,7 +72,7 @@ on h1 "$trib" node resume s2 >/dev/null
 
 # ---- a job that hardly communicates ----
 on h1 "$trib" node resume h2 >/dev/null
-ranks 100 --pause 1000 --max 1000
+ranks 100 --pause 1 --max 1000
 check "a job with little communication has a plan" wait_for 20 plan_is_past 0
 check "... with more than one machine" is_so '.verdict.aggregators > 1'
 check "... says how little" wait_for 20 is_so '.share < 0.05'

@@ -166,7 +166,9 @@ static void test_worth_it(void **state)
 static struct moving small_talk(struct nodes *nodes, const struct mover *mover, char *plan)
 {
 	struct plan_verdict verdict;
-	const struct planner planner = { nodes, &limits, mover->now, &verdict, false };
+	const struct planner planner = {
+		.nodes = nodes, .limits = &limits, .now = mover->now, .verdict = &verdict
+	};
 	struct moving moving = job("", 0);
 
 	for (unsigned i = 1; i <= 4; i++) {
@@ -284,7 +286,11 @@ static void test_no_to_and_fro(void **state)
 		double loads[6] = { 0 };
 
 		for (uint64_t now = START; now < START + 600 * SECOND; now += SECOND / 2) {
-			struct planner planner = { &nodes, &limits, now, &verdict, false };
+			struct planner planner = { .nodes = &nodes,
+				                   .limits = &limits,
+				                   .now = now,
+				                   .verdict = &verdict,
+				                   .strict = false };
 			struct mover mover = { &nodes, &limits, now, 0.1 };
 			struct moving moving = job(plan, verdict.rate_bps);
 

@@ -106,7 +106,7 @@ static void test_facts_change(void **state)
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL, false };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 3, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct forest *forest = malloc(sizeof(*forest));
@@ -131,12 +131,38 @@ static void test_plans_with_the_living(void **state)
 	free(forest);
 }
 
+/* No aggregator has more children than it may, as long as enough of them live. */
+static void test_small_families(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .children = 2, .trees = 1
+	};
+	struct plan_wish wish = { .ranks = 4, .broken = "" };
+	struct forest *forest = malloc(sizeof(*forest));
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.1:7700(0-3)");
+	beat(&nodes, "10.0.0.2:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.0.3:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.0.4:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	assert_int_equal(forest->n_trees, 1);
+	assert_int_equal(forest->trees[0].n_nodes, 3);
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
 /* Whatever loads and links are, no tree is there twice, and all ranks are in each. */
 static void test_trees_differ(void **state)
 {
 	struct forest *forest = malloc(sizeof(*forest));
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL, false };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 3,
 		                  .broken = "",
 		                  .where = { "127.0.0.1", "127.0.0.1", "10.0.0.7" } };
@@ -165,7 +191,7 @@ static void test_trees_differ(void **state)
 static void test_suspects(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL, false };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 2,
 		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
 		                  .since = 2000 * MS };
@@ -193,7 +219,9 @@ static void test_links_are_shared(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = { &nodes, &limits, 2000 * MS, &verdict, false };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	double apart;
@@ -228,7 +256,9 @@ static void test_servers_share(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = { &nodes, &limits, 2000 * MS, &verdict, false };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	double one;
@@ -251,7 +281,9 @@ static void test_switch(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = { &nodes, &limits, 2000 * MS, &verdict, false };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct node *node = beat(&nodes, "10.0.0.9:7700", 0, 1900 * MS);
@@ -271,7 +303,9 @@ static void test_frugal(void **state)
 	struct forest *forest = malloc(sizeof(*forest));
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = { &nodes, &limits, 2000 * MS, &verdict, false };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
 	struct plan_wish wish = { .ranks = 3,
 		                  .broken = "",
 		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.3" } };
@@ -307,7 +341,9 @@ static void test_measured(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = { &nodes, &limits, 2000 * MS, &verdict, false };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
 	struct plan_wish wish = { .ranks = 2, .broken = "", .where = { "10.0.0.1", "10.0.0.2" } };
 	char plan[PLAN_TEXT_MAX];
 
@@ -330,7 +366,7 @@ static void test_measured(void **state)
 static void test_drained_are_left_out(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { &nodes, &limits, 2000 * MS, NULL, false };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
 	struct plan_wish wish = { .ranks = 2, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct node *node = beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS);
@@ -369,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_facts_change),
 		cmocka_unit_test(test_plans_with_the_living),
+		cmocka_unit_test(test_small_families),
 		cmocka_unit_test(test_trees_differ),
 		cmocka_unit_test(test_suspects),
 		cmocka_unit_test(test_plan_has),

@@ -67,16 +67,19 @@ struct child {
 	uint64_t cookie;            /* that it has shown */
 	uint64_t asked_at;          /* when it last asked */
 	uint32_t asked_bytes;       /* and with how long a packet: answers are as long */
+	uint64_t here;              /* while it waits itself: ranks that have come there */
 };
 
 /* The aggregator above, whose child a communicator is as a whole. */
 struct parent {
-	struct udp_address address; /* of its lane 0 */
-	uint8_t child;              /* our index there */
-	bool asking, joined;
-	_Atomic bool echoed; /* our good-bye */
+	struct udp_address address;   /* of its lane 0 */
+	uint8_t child;                /* our index there */
+	bool telling, asking, joined; /* who has come; to be let in; it has let us in */
+	_Atomic bool echoed;          /* our good-bye */
 	uint64_t nonce, asked_at, heard_at, present;
+	uint64_t since; /* it is asked */
 	unsigned asks;
+	unsigned refused;       /* times in a row that its port was closed */
 	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
 	uint32_t payload, lanes, cells, dead_after_ms;
 	bool closed;              /* its port was, when we last asked */
@@ -100,6 +103,7 @@ struct comm {
 	uint64_t ranks;         /* that come together here, as bits */
 	uint64_t covered;       /* of those, who has joined */
 	uint64_t present;       /* children that have joined: each has the lowest of its ranks */
+	uint64_t forming;       /* children that wait for children of their own, and have said so */
 	_Atomic uint64_t gone;  /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
 	struct parent parent;
@@ -229,7 +233,8 @@ struct thread {
 	struct udp_rx *group_rx;           /* for what parents send to groups */
 	uint64_t scratch[64][512 / 8];     /* small packets until they are sent */
 	unsigned scratch_used;
-	unsigned ids; /* above every id in use */
+	unsigned strays_left; /* that are answered until the next tick */
+	unsigned ids;         /* above every id in use */
 	struct counters counters;
 	/* What others see: */
 	pthread_mutex_t lock;
@@ -318,10 +323,14 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 
 /* To a child that has asked: it is in, or has to wait. */
 void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned child);
-/* All children are told the same, and the communicator is over before it began. */
 /* All are in: sums begin, and everyone is told; or nobody is let in. */
 void admission_start(struct aggregator *aggregator, struct comm *comm);
+/* All children are told the same, and the communicator is over before it began. */
 void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* The same where other trees may help. */
+void admission_abort_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* Ranks that have come, here, below, and elsewhere in the tree as far as that is known. */
+uint64_t comm_arrived(const struct comm *comm);
 
 /* place.c: where a JOIN puts its sender in a tree. */
 uint64_t join_covers(const struct wire_join *join);
@@ -338,8 +347,12 @@ const char *ranks_text(uint64_t ranks, char *out, size_t size);
 void parent_ask(struct aggregator *aggregator, struct comm *comm);
 bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
                          uint32_t bytes);
-/* Not all that it needs is here yet: asks again. */
+/* Not all that it needs is here yet: asks again, or tells who has come. */
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm);
+bool parent_is_asked(const struct aggregator *aggregator, uint16_t job,
+                     const struct udp_address *address);
+/* The aggregator that is asked has given up. False: none is. */
+bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header);
 void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
 void parent_send_abort(struct thread *thread, struct lane *lane);
 /* All children have left: true when the parent knows. */
@@ -421,6 +434,12 @@ void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
 /* "rank 2 (host h3, 10.0.0.3:4711, pid 99)", or the aggregator that is the child. */
 const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size);
 
+/* stray.c: a cookie for a communicator of this job; false: no random numbers. */
+bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out);
+/* A packet of a communicator that is not here: its sender is told so. */
+void stray_answer(struct thread *thread, const struct wire_header *header,
+                  const struct udp_address *from);
+
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
 void comm_enter_kernel(struct comm *comm, unsigned lane);
 /* `hint` is for the log only. */
@@ -442,7 +461,8 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
                     uint32_t bytes);
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from);
-void lane_take_abort(struct lane *lane, const struct wire_header *header);
+void lane_take_abort(struct lane *lane, const struct wire_header *header,
+                     const struct udp_address *from);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);

@@ -274,10 +274,32 @@ static void check_left(struct lane *lane, unsigned child)
 	              comm_describe_child(lane->comm, child, text, sizeof(text)));
 }
 
+/* A child that was asked whether it is still here does not know us: it was started again. */
+static void fail_forgotten(struct lane *lane, const struct udp_address *from)
+{
+	struct comm *comm = lane->comm;
+	char text[200];
+
+	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		if (udp_same(&lane->addresses[child], from))
+			registry_fail(comm, TRIB_ERR_AGGREGATOR, child,
+			              "%s has been started again, and does not know the job",
+			              comm_describe_child(comm, child, text, sizeof(text)));
+	}
+}
+
 /* A child gave up, and says for whom it waited: the others shall know that too. */
-void lane_take_abort(struct lane *lane, const struct wire_header *header)
+void lane_take_abort(struct lane *lane, const struct wire_header *header,
+                     const struct udp_address *from)
 {
 	const struct wire_abort *abort = wire_payload(header);
+
+	if (header->child == WIRE_ALL) {
+		fail_forgotten(lane, from);
+		return;
+	}
 
 	if (abort->status < 0 && abort->status >= TRIB_ERR_CLOSED)
 		registry_fail(lane->comm, (trib_status)abort->status, abort->rank, "%s",

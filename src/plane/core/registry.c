@@ -7,13 +7,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SECOND NSEC_PER_SEC
 #define CELLS_MIN 16u
 #define CELLS_MAX (1u << 24)
 #define FORMING_MAX (600 * SECOND)
-#define PING_AFTER SECOND
+#define PING_AFTER (6 * SECOND / 10) /* heartbeats come more often */
+#define PING_AGGREGATOR_AFTER (SECOND / 5)
 #define ABORT_FOR SECOND
 #define LOOK_EVERY SECOND
 
@@ -42,7 +42,7 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return NULL;
-	if (getrandom(&comm->cookie, sizeof(comm->cookie), 0) != sizeof(comm->cookie)) {
+	if (!cookie_make(aggregator, job, &comm->cookie)) {
 		free(comm);
 		return NULL;
 	}
@@ -254,14 +254,16 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 
 	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
 		unsigned rank = (unsigned)__builtin_ctzll(left);
-		uint64_t silent;
+		/* Its workers know soon that it is lost; those elsewhere in the tree only by us. */
+		uint64_t silent, patience = comm->children[rank].join.height ? PING_AGGREGATOR_AFTER
+		                                                             : PING_AFTER;
 
 		lane->heard_at[rank] += gap; /* we were stopped, not they */
 		silent =
 			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
 		if (silent > dead_after) {
 			registry_fail_silent(comm, rank, "nothing has come from it", silent);
-		} else if (silent > PING_AFTER) {
+		} else if (silent > patience) {
 			/* If its process is gone, the kernel there will say so. */
 			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
 
@@ -321,7 +323,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 		if (!comm->running) {
 			if (thread->now > comm->created_at + FORMING_MAX)
 				comm->retired = true;
-			else if (comm->parent.asking)
+			else if (comm->has_parent)
 				parent_tick_forming(aggregator, comm);
 			continue;
 		}

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#define STRAYS_A_TICK 64u
 #define STOPPED_FOR (NSEC_PER_SEC / 2) /* a longer gap means that we were not running */
 
 void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
@@ -83,7 +84,7 @@ void thread_read_mail(struct thread *thread)
 }
 
 /* The lane that a packet may speak to, or NULL and a count of why not. */
-static struct lane *admit(struct thread *thread, const struct wire_header *header)
+static struct lane *find_lane(struct thread *thread, const struct wire_header *header)
 {
 	struct lane *lane = header->comm < COMMS_MAX ? thread->lanes[header->comm] : NULL;
 	uint64_t *drops = thread->counters.drops;
@@ -99,6 +100,17 @@ static struct lane *admit(struct thread *thread, const struct wire_header *heade
 	else
 		return lane;
 	return NULL;
+}
+
+/* The same, and who speaks to none is told so. */
+static struct lane *admit(struct thread *thread, const struct wire_header *header,
+                          const struct udp_address *from)
+{
+	struct lane *lane = find_lane(thread, header);
+
+	if (!lane)
+		stray_answer(thread, header, from);
+	return lane;
 }
 
 static void answer_query(struct thread *thread, const struct wire_header *header,
@@ -146,6 +158,9 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 
 	if (header->type == WIRE_WELCOME && thread->index == 0)
 		return parent_take_welcome(thread->aggregator, header, bytes);
+	if (header->type == WIRE_ABORT && thread->index == 0 &&
+	    parent_take_abort(thread->aggregator, header))
+		return true;
 	lane = header->type == WIRE_WELCOME ? NULL : uplink_find(thread, header);
 	if (lane)
 		uplink_take_packet(thread, lane, header, bytes);
@@ -167,6 +182,14 @@ static void echo_stranger(struct thread *thread, const struct wire_header *heade
 	thread_send(thread, &echo, sizeof(echo), from);
 }
 
+/* A parent that has let us in looks whether we are here before we have heard of it. */
+static bool parent_looks(const struct thread *thread, const struct wire_header *header,
+                         const struct udp_address *from)
+{
+	return header->child == WIRE_ALL &&
+	       (thread->index != 0 || parent_is_asked(thread->aggregator, header->job, from));
+}
+
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
                  enum wire_fault fault, const struct udp_address *from)
 {
@@ -183,12 +206,12 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 	case WIRE_QUERY:
 		return take_visitor(thread, header, bytes, from);
 	case WIRE_DATA:
-		lane = admit(thread, header);
+		lane = admit(thread, header, from);
 		if (lane)
 			lane_take_data(thread, lane, header, bytes - WIRE_HEADER);
 		return lane != NULL;
 	case WIRE_REPORT:
-		lane = admit(thread, header);
+		lane = admit(thread, header, from);
 		if (lane)
 			lane_take_report(thread, lane, header, from);
 		return lane != NULL;
@@ -202,18 +225,20 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 	case WIRE_ABORT:
 		if (take_from_parent(thread, header, bytes))
 			return true;
-		lane = admit(thread, header);
+		lane = find_lane(thread, header);
 		if (lane)
-			lane_take_abort(lane, header);
+			lane_take_abort(lane, header, from);
 		return lane != NULL;
 	case WIRE_BYE:
 		if (take_from_parent(thread, header, bytes))
 			return true;
-		lane = admit(thread, header);
+		lane = find_lane(thread, header);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
-		else if (!lane)
+		else if (!lane && header->child != WIRE_ALL)
 			echo_stranger(thread, header, from);
+		else if (!lane && !parent_looks(thread, header, from))
+			stray_answer(thread, header, from);
 		return lane != NULL;
 	default:
 		thread->counters.drops[DROP_UNEXPECTED]++;
@@ -249,6 +274,7 @@ static void publish(struct thread *thread)
 static void tick(struct thread *thread, uint64_t gap)
 {
 	publish(thread);
+	thread->strays_left = STRAYS_A_TICK;
 	if (thread->index == 0)
 		registry_tick(thread->aggregator, gap);
 	else
@@ -269,6 +295,7 @@ void *thread_main(void *argument)
 	const struct carrier *carrier = aggregator->carrier;
 	uint64_t last = clock_now(), tick_at = last;
 
+	thread->strays_left = STRAYS_A_TICK;
 	while (!atomic_load_explicit(&aggregator->stop, memory_order_relaxed)) {
 		int n = carrier->fetch(thread);
 		uint64_t gap;

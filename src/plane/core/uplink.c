@@ -265,7 +265,7 @@ void uplink_take_packet(struct thread *thread, struct lane *lane, const struct w
 		take_status(thread, lane, header);
 		break;
 	case WIRE_ABORT:
-		lane_take_abort(lane, header);
+		lane_take_abort(lane, header, &lane->parent);
 		break;
 	case WIRE_BYE: /* the echo of ours, or a look whether we are still here */
 		if (header->child != WIRE_ALL && lane->index == 0)
