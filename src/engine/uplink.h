@@ -15,8 +15,7 @@
 #define UPLINK_GROUPS 16u
 #define UPLINK_PATIENCE_US 1000u /* the parent is asked about one group once in so long */
 #define UPLINK_YOUNG_MAX_US 100000u
-#define UPLINK_BATCH_US \
-	200u /* what the kernel sends leaves in batches, and a report may overtake it */
+#define UPLINK_BATCH_US 200u /* a report may overtake what the kernel sends in batches */
 
 /* Who is to send a sum up, where two can: user space, and a program in the kernel. */
 enum uplink_queued {

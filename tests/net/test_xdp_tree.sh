@@ -38,7 +38,8 @@ end_tribds() { # they write their counters
 	tribds=()
 }
 
-at_host() { echo "$(address "$1"):7700"; }
+declare -A six=() # addresses, where it is IPv6
+at_host() { if [ -n "${six[$1]:-}" ]; then echo "[${six[$1]}]:7700"; else echo "$(address "$1"):7700"; fi; }
 
 # tree_of SHAPE: names of hosts become their addresses.
 tree_of() {
@@ -115,6 +116,27 @@ tree_right "between aggregators in user space" "$three" 6 "${mixed[@]}"
 check "... bitwise as in a star" same_digests "$work/mixed"
 end_tribds
 by_kernel s3 50
+down
+
+# --- IPv6, to a parent in user space: what XDP sends has no UDP checksum
+up $name --hosts 6 --servers 4 --link 200mbit
+hold_frames
+n=0
+for host in h1 h2 h3 h4 h5 h6 s1 s2 s3; do
+	n=$((n + 1))
+	on $host sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0
+	on $host ip -6 addr add fd00:8::$n/64 dev eth0 nodad
+	six[$host]=fd00:8::$n
+done
+tribd_on '--plane udp' s1
+tree_right "IPv6, a star" 's1(0-5)' 6 "${sums[@]}" # its blocks are shorter, so it has bits of its own
+digests "$out" >"$work/six"
+tribd_on '--plane xdp' s2 s3
+tree_right "IPv6" "$two" 6 "${sums[@]}"
+check "... bitwise as in a star" same_digests "$work/six"
+end_tribds
+by_kernel s2 50
+six=()
 down
 
 # --- what XDP sends arrives nowhere: noticed, and exact
