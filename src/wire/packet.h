@@ -48,6 +48,7 @@ enum wire_type {
  */
 enum wire_flag {
 	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
+	WIRE_AT_REST = 2,         /* REPORT: the sender has no more DATA for now */
 	WIRE_AVERAGE = 1,         /* DATA: the sum will be divided */
 	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
 	WIRE_PADDING_SHIFT = 2,   /* three bits: bytes of padding behind the last element */
@@ -103,6 +104,8 @@ struct wire_report {
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
 	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
 	uint64_t waiting; /* of an aggregator: ranks below it that owe its first fragment */
+	uint32_t judged;  /* fragments of which STATUS has told whether they came at once, so far */
+	uint32_t lost;    /* of those, how many did not */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -181,7 +184,7 @@ struct wire_welcome {
 	uint32_t dead_after_ms;
 	uint32_t rank, size; /* WIRE_PLAN: those of the addressee from now on */
 	uint32_t generation; /* WIRE_PLAN: the number of the plan */
-	uint32_t unused;
+	uint32_t rate;       /* how fast it may send on each lane at first, as in STATUS */
 	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
 	char text[WIRE_TEXT_MAX];
 };
@@ -193,7 +196,7 @@ struct wire_abort {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 160, "report");
+_Static_assert(sizeof(struct wire_report) == 168, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

@@ -188,7 +188,7 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 			stream_on_news(&lane->stream, header, now);
 		} else {
 			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
-			            status->serial);
+			            status->serial, now);
 			stream_on_status(&lane->stream, header, now);
 		}
 		break;
@@ -380,6 +380,7 @@ static void *lane_main(void *argument)
 		last = now;
 		take_posts(lane, now);
 		got = receive(lane, now);
+		pacer_forget(&lane->pacer, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
 		if (lane->finishing)
@@ -408,9 +409,10 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->pacer.own =
-		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
-	lane->pacer.rate = lane->pacer.own;
+	pacer_start(
+		&lane->pacer,
+		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number)),
+		(uint64_t)lane->trunk->welcome.rate * RATE_UNIT, clock_now());
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
 	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);

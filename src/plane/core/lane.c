@@ -179,7 +179,7 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
-	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);
+	rates_note(thread, lane);
 	switch (verdict) {
 	case DENSE_COMPLETE:
 		lane_queue_result(lane, position, WIRE_ALL);
@@ -350,7 +350,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		probe_group(thread, lane);
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
-	rates_hear(thread, lane, header->child, report);
+	rates_hear(thread, lane, header);
 	lane->awaits[header->child] = report->waiting;
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
