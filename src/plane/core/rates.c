@@ -350,12 +350,12 @@ void rates_hear(struct thread *thread, struct lane *lane, const struct wire_head
 	double want = report->want * UNIT;
 	bool changed = losses_hear(&own->losses, child, thread->now, report->judged, report->lost);
 
+	if (report->bits || !(header->flags & WIRE_AT_REST))
+		own->seen_at = thread->now;
 	if (header->flags & WIRE_AT_REST)
 		child_rests(thread, lane, child);
 	else
 		child_sends(thread, lane, child);
-	if (report->bits)
-		own->seen_at = thread->now;
 	/* Small changes are not worth everybody's attention. */
 	changed |= fabs(want - own->want[child]) > 0.05 * own->want[child];
 	if (!changed)
