@@ -9,7 +9,7 @@
 
 struct rates_options {
 	struct halve_options halve;
-	uint64_t workers, window_ms;
+	uint64_t workers, window_ms, repeats;
 	const char *planes, *json, *plot;
 };
 
@@ -21,6 +21,8 @@ static const char *options_wrong(struct rates_options *o)
 	h->window_s = (double)o->window_ms / 1e3;
 	if (!h->slow_bps)
 		h->slow_bps = h->link_bps / 2;
+	if (o->repeats > AGREE_REPEATS_MAX)
+		return "--repeats is 1000 at most";
 	if (o->workers < 2 || o->workers > HALVE_WORKERS_MAX)
 		return "--hosts is 2 to 16";
 	if (h->link_bps < 1000000 || h->slow_bps < 1000000)
@@ -61,12 +63,28 @@ static trib_status halve_all(const struct rates_options *o, struct rates_report 
 	return status;
 }
 
+/* In a star, and in a tree of two levels. */
+static trib_status agree_all(const struct rates_options *o, struct rates_report *report)
+{
+	trib_status status = TRIB_OK;
+
+	for (unsigned levels = 1; levels <= 2 && o->repeats && status == TRIB_OK; levels++) {
+		if (levels == 2 && o->workers < 4)
+			break; /* an aggregator has two children at least */
+		status = agree_run((unsigned)o->workers, o->halve.link_bps, levels,
+		                   (unsigned)o->repeats, &report->agreed[report->n_agreed]);
+		report->n_agreed += status == TRIB_OK;
+	}
+	return status;
+}
+
 int bench_rates_run(int argc, char **argv)
 {
 	static struct rates_options o = {
 		.halve = { .link_bps = 400000000, .phase_s = 4, .bytes = 1 << 20, .told = true },
 		.workers = 4,
 		.window_ms = 50,
+		.repeats = 50,
 		.planes = "udp,xdp,tcp"
 	};
 	static struct rates_report report;
@@ -81,9 +99,11 @@ int bench_rates_run(int argc, char **argv)
 		  "before, while it is slow, and after (4)", "2" },
 		{ "window", 0, OPTION_COUNT, &o.window_ms, "MS",
 		  "in which sent bytes are counted (50)", "10" },
+		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
+		  "how often the agreement is timed (50; 0: not)", "200" },
 		{ "size", 0, OPTION_BYTES, &o.halve.bytes, "BYTES", "of a vector (1M)", "4M" },
-		{ "plane", 0, OPTION_TEXT, &o.planes, "LIST", "udp, xdp, tcp (all three)",
-		  "udp,tcp" },
+		{ "plane", 0, OPTION_TEXT, &o.planes, "LIST",
+		  "udp, xdp, tcp (all three), or nothing", "udp,tcp" },
 		{ "untold", 0, OPTION_FLAG, &untold, NULL,
 		  "the aggregator does not know its link's rate, so that it gives none", NULL },
 		{ "offload", 0, OPTION_FLAG, &o.halve.whole, NULL,
@@ -95,11 +115,12 @@ int bench_rates_run(int argc, char **argv)
 	};
 	const struct options options = {
 		"trib bench rates [OPTION]...",
-		"Sums without pause over a virtual cluster (root), and makes the link of the "
-		"aggregator\n"
-		"slow for a while: what workers send meanwhile, what is lost, and how soon it "
-		"settles.\n"
-		"Every sum is looked at.",
+		"Times how long workers and aggregators take to agree on rates. Then sums without "
+		"pause\n"
+		"over a virtual cluster (root), and makes the aggregator's link slow for a while: "
+		"what\n"
+		"workers send meanwhile, what is lost, and how soon it settles. Every sum is "
+		"looked at.",
 		"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg",
 		rows,
 	};
@@ -114,9 +135,10 @@ int bench_rates_run(int argc, char **argv)
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
 	report.halve = o.halve;
-	status = halve_all(&o, &report);
-	if (report.n)
-		rates_print(&report);
+	status = agree_all(&o, &report);
+	if (status == TRIB_OK)
+		status = halve_all(&o, &report);
+	rates_print(&report);
 	if (o.json && status != TRIB_ERR_ARGUMENT && rates_json(&report, o.json) != TRIB_OK)
 		status = TRIB_ERR_SYSTEM;
 	if (o.plot && status != TRIB_ERR_ARGUMENT && rates_plot(&report, o.plot) != TRIB_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/rates_show.h"
 
+#include "cli/bench_stats.h"
 #include "cli/chart.h"
 #include "cli/json.h"
 
@@ -32,10 +33,57 @@ static void phase_print(const struct halve_result *r, unsigned i)
 	       i ? settled_text(p->settled_s, text) : "", share(p->resent, p->sent) * 100);
 }
 
+static const char *const agree_names[AGREE_WHATS] = { "first_s", "begins_s", "ends_s" };
+
+static void agreed_print(const struct rates_report *report)
+{
+	static const char *const texts[AGREE_WHATS] = {
+		"from a job's first JOIN until all of its workers know their rate",
+		"from when another job begins to send until all workers know less",
+		"from when it ends until all know more",
+	};
+
+	for (unsigned i = 0; i < report->n_agreed; i++) {
+		const struct agree_result *r = &report->agreed[i];
+
+		printf("%s, %u times:%*s median      90 %%       max\n",
+		       r->levels == 1 ? "one aggregator" : "two and a root above", r->n,
+		       r->levels == 1 ? 44 : 38, "");
+		for (unsigned k = 0; k < AGREE_WHATS; k++)
+			printf("  %-66s %7.2f ms %6.2f ms %6.2f ms\n", texts[k],
+			       stats_percentile(r->times[k], r->n, 50) * 1e3,
+			       stats_percentile(r->times[k], r->n, 90) * 1e3,
+			       r->times[k][r->n - 1] * 1e3);
+	}
+	if (report->n_agreed)
+		printf("\n");
+}
+
+static void agreed_write(FILE *out, const struct rates_report *report)
+{
+	fprintf(out, "\n  \"agreed\": [");
+	for (unsigned i = 0; i < report->n_agreed; i++) {
+		const struct agree_result *r = &report->agreed[i];
+
+		fprintf(out, "%s\n    { \"levels\": %u", i ? "," : "", r->levels);
+		for (unsigned k = 0; k < AGREE_WHATS; k++) {
+			fprintf(out, ", \"%s\": [", agree_names[k]);
+			for (unsigned j = 0; j < r->n; j++)
+				fprintf(out, "%s%.6f", j ? ", " : "", r->times[k][j]);
+			fprintf(out, "]");
+		}
+		fprintf(out, " }");
+	}
+	fprintf(out, " ],");
+}
+
 void rates_print(const struct rates_report *report)
 {
 	const struct halve_options *o = &report->halve;
 
+	agreed_print(report);
+	if (!report->n)
+		return;
 	printf("%u workers, links of %g Mb/s; the aggregator's gets %g Mb/s for %g s and then %g\n"
 	       "again. Mb/s of a worker; sent in windows of %g ms\n\n"
 	       "%-6s %-9s %10s %10s %10s %12s %11s\n",
@@ -81,9 +129,11 @@ trib_status rates_json(const struct rates_report *report, const char *path)
 		return status_fail_errno("cannot write %s", path);
 	fprintf(out,
 	        "{ \"workers\": %u, \"link_bps\": %llu, \"slow_bps\": %llu, \"phase_s\": %g, "
-	        "\"window_s\": %g, \"vector_bytes\": %llu,\n  \"planes\": [",
+	        "\"window_s\": %g, \"vector_bytes\": %llu,",
 	        o->workers, (unsigned long long)o->link_bps, (unsigned long long)o->slow_bps,
 	        o->phase_s, o->window_s, (unsigned long long)o->bytes);
+	agreed_write(out, report);
+	fprintf(out, "\n  \"planes\": [");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct halve_result *r = &report->results[i];
 

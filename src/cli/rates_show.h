@@ -3,14 +3,18 @@
 #ifndef TRIB_CLI_RATES_SHOW_H
 #define TRIB_CLI_RATES_SHOW_H
 
+#include "cli/rates_agree.h"
 #include "cli/rates_halve.h"
 
 #define RATES_PLANES_MAX 3u
+#define RATES_LEVELS_MAX 2u
 
 struct rates_report {
 	struct halve_options halve;
 	struct halve_result results[RATES_PLANES_MAX];
 	unsigned n;
+	struct agree_result agreed[RATES_LEVELS_MAX];
+	unsigned n_agreed;
 };
 
 void rates_print(const struct rates_report *report);

@@ -22,12 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USED 0.96            /* of a link: frames have headers, and reports want through */
-#define UNIT 1024.0          /* of rates on the wire, bit/s */
-#define REST_NS 4000000ull   /* a child that says nothing else for so long is at rest */
-#define IDLE_NS 300000000ull /* and so is one that says nothing at all */
-#define LOOK_NS NSEC_PER_SEC /* between two looks at the device's speed */
-#define SMALL 0.01           /* of a rate: not worth a word */
+#define USED 0.96             /* of a link: frames have headers, and reports want through */
+#define UNIT 1024.0           /* of rates on the wire, bit/s */
+#define REST_NS 4000000ull    /* a child that says nothing else for so long is at rest */
+#define IDLE_NS 1200000000ull /* and so is one that says nothing at all: two heartbeats */
+#define BEGIN_NS 300000000ull /* who has joined is about to send */
+#define LOOK_NS NSEC_PER_SEC  /* between two looks at the device's speed */
+#define SMALL 0.01            /* of a rate: not worth a word */
 
 static double device_rate(const char *interface)
 {
@@ -178,7 +179,7 @@ void rates_open(struct aggregator *aggregator, struct lane *lane)
 	own->works = true; /* soon: it is told before it begins */
 	own->seen_at = comm->created_at;
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
-		own->rest_at[child] = comm->created_at + IDLE_NS;
+		own->rest_at[child] = comm->created_at + BEGIN_NS;
 	}
 	pthread_mutex_lock(&rates->lock);
 	find_capacity(rates, comm);
