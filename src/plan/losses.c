@@ -18,7 +18,8 @@
 #define OWN_FALLS 16          /* periods, when less than that is lost */
 #define STEP_MIN 0.01
 #define STEP_MAX 0.05
-#define BEYOND 1.15 /* of a ceiling, which then is one no longer */
+#define STEP_FREE 0.1 /* beyond every ceiling that is known */
+#define BEYOND 1.15   /* of a ceiling, which then is one no longer */
 #define REST_MIN 1000000000ull
 #define REST_MAX 8000000000ull
 
@@ -148,7 +149,8 @@ static void grow(struct losses *losses, uint64_t now)
 		losses->factor += (losses->ceiling - losses->factor) / 2;
 	} else if (now >= losses->try_at) {
 		losses->factor *= 1 + losses->step;
-		losses->step = fmin(2 * losses->step, STEP_MAX);
+		losses->step =
+			fmin(2 * losses->step, isfinite(losses->ceiling) ? STEP_MAX : STEP_FREE);
 	}
 	losses->factor = fmin(losses->factor, 1);
 	if (losses->factor > BEYOND * losses->ceiling || losses->factor == 1)

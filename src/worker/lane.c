@@ -187,8 +187,12 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (header->child == WIRE_ALL) { /* to everyone */
 			stream_on_news(&lane->stream, header, now);
 		} else {
+			uint64_t rate = lane->pacer.rate;
+
 			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
 			            status->serial, now);
+			if (lane->pacer.rate < rate)
+				stream_judge_anew(&lane->stream);
 			stream_on_status(&lane->stream, header, now);
 		}
 		break;

@@ -104,6 +104,12 @@ void stream_on_news(struct stream *stream, const struct wire_header *header, uin
 /* The aggregator says how far everyone is. */
 void stream_on_low(struct stream *stream, uint64_t low);
 
+/* It is sent at another rate from now on: what was sent before says nothing about that one. */
+static inline void stream_judge_anew(struct stream *stream)
+{
+	stream->judged = stream->sent;
+}
+
 /* When to call stream_next or stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);
 

@@ -377,6 +377,8 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
 		return;
 	own->above_serial = status->serial;
+	if (status->rate * UNIT < own->above)
+		lane->up_known = lane->up.sent; /* as worker/stream.h does */
 	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
