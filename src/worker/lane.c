@@ -420,6 +420,9 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
 	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
+	if (lane->pacer.rate)
+		log_info("lane %u is paced to %.1f Mbit/s at first, by a token bucket", lane->number,
+		         (double)lane->pacer.rate / 1e6);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);
