@@ -273,7 +273,7 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 	if (bytes) {
 		if (flight_wants_report(&stream->flight) ||
 		    (now >= stream->reported_at + REPORT_EVERY &&
-		     stream->sent >= stream->reported + TAIL_MIN))
+		     stream->sent >= stream->reported + REPORT_MIN))
 			stream_report_sent(stream, now);
 	} else if (stream->last) {
 		/* A tail. Who gets no result learns from the answer that its part has arrived. */

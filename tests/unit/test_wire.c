@@ -146,6 +146,7 @@ static const struct value values[] = {
 	VALUE("wire_type", WIRE_QUERY),
 	VALUE("wire_type", WIRE_ANSWER),
 	VALUE("wire_flag", WIRE_HEARS_MULTICAST),
+	VALUE("wire_flag", WIRE_AT_REST),
 	VALUE("wire_flag", WIRE_AVERAGE),
 	VALUE("wire_flag", WIRE_RESENT),
 	VALUE("wire_flag", WIRE_PADDING_SHIFT),
