@@ -330,6 +330,13 @@ static void mark_set(const struct halve *halve, struct mark *mark)
 	}
 }
 
+static unsigned windows_in(const struct halve_options *o, double seconds)
+{
+	unsigned n = (unsigned)(seconds / o->window_s + 0.5);
+
+	return n ? n : 1;
+}
+
 static void phase_fill(const struct halve *halve, unsigned phase, const struct mark *from,
                        const struct mark *to)
 {
@@ -338,7 +345,9 @@ static void phase_fill(const struct halve *halve, unsigned phase, const struct m
 	struct halve_phase *p = &out->phases[phase];
 	unsigned first = phase ? out->at[phase - 1] : 0;
 	unsigned end = phase < 2 ? out->at[phase] : out->n;
-	unsigned span = (unsigned)(SPAN_S / o->window_s + 0.5);
+	const struct settle how = { .span = windows_in(o, SPAN_S),
+		                    .hold = windows_in(o, o->phase_s / 4),
+		                    .share = NEAR };
 
 	p->goodput_bps = (double)(to->rounds - from->rounds) * (double)o->bytes * 8 * 1e9 /
 	                 (double)(to->at - from->at);
@@ -347,8 +356,7 @@ static void phase_fill(const struct halve *halve, unsigned phase, const struct m
 	p->level_bps = settle_mean(out->bps, (first + end) / 2, end);
 	/* The window in which it changes is of both. */
 	p->lowest_bps = settle_lowest(out->bps, first + (phase > 0), end);
-	p->settled_s =
-		settle_time(out->bps, first, end, span ? span : 1, p->level_bps, NEAR, o->window_s);
+	p->settled_s = settle_time(out->bps, first, end, &how, p->level_bps, o->window_s);
 }
 
 static uint64_t cpu_sum(const struct halve *halve)

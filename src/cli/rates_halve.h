@@ -30,7 +30,7 @@ struct halve_options {
 struct halve_phase {
 	double goodput_bps; /* of a worker: bytes of vectors summed in the time */
 	double lowest_bps;  /* of a worker, in the slowest window */
-	double settled_s;   /* until what follows stays near the phase's level; < 0: never */
+	double settled_s;   /* until it stays near the phase's level for a while; < 0: never */
 	double level_bps;   /* of a worker, over the phase's second half */
 	uint64_t sent, resent;
 };
@@ -50,13 +50,15 @@ struct halve_result {
 trib_status halve_run(const struct halve_options *options, const char *plane,
                       struct halve_result *out);
 
-/*
- * rates_settle.c, pure: the time from window `from` on until the means over
- * `span` windows stay within `share` of `level`, up to window `to`. Negative:
- * they do not.
- */
-double settle_time(const double *bps, unsigned from, unsigned to, unsigned span, double level,
-                   double share, double window_s);
+/* rates_settle.c, pure. When a rate counts as settled: */
+struct settle {
+	unsigned span; /* windows of which the mean is looked at, */
+	unsigned hold; /* so many such means, one window apart, */
+	double share;  /* that are no further from the level */
+};
+/* The time from window `from` on until that is so, before window `to`. Negative: it is not. */
+double settle_time(const double *bps, unsigned from, unsigned to, const struct settle *how,
+                   double level, double window_s);
 double settle_mean(const double *bps, unsigned from, unsigned to);
 double settle_lowest(const double *bps, unsigned from, unsigned to);
 

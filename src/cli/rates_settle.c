@@ -21,16 +21,17 @@ double settle_lowest(const double *bps, unsigned from, unsigned to)
 	return to > from ? lowest : 0;
 }
 
-/* From the end: the last mean that is off is where it had not settled yet. */
-double settle_time(const double *bps, unsigned from, unsigned to, unsigned span, double level,
-                   double share, double window_s)
+double settle_time(const double *bps, unsigned from, unsigned to, const struct settle *how,
+                   double level, double window_s)
 {
-	unsigned i;
+	unsigned good = 0;
 
-	if (!span || to < from + span)
-		return -1;
-	for (i = to - span + 1; i > from; i--)
-		if (fabs(settle_mean(bps, i - 1, i - 1 + span) - level) > share * level)
-			break;
-	return i > to - span ? -1 : (i - from) * window_s;
+	for (unsigned i = from; how->span && i + how->span <= to; i++) {
+		double mean = settle_mean(bps, i, i + how->span);
+
+		good = fabs(mean - level) <= how->share * level ? good + 1 : 0;
+		if (good == how->hold)
+			return (i + 1 - good - from) * window_s;
+	}
+	return -1;
 }

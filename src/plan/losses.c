@@ -17,11 +17,11 @@
 #define SIGMAS 3              /* ... besides by chance */
 #define OWN_FALLS 16          /* periods, when less than that is lost */
 #define STEP_MIN 0.01
-#define STEP_MAX 0.05
+#define STEP_MAX 0.02
 #define STEP_FREE 0.1 /* beyond every ceiling that is known */
 #define BEYOND 1.15   /* of a ceiling, which then is one no longer */
 #define REST_MIN 1000000000ull
-#define REST_MAX 8000000000ull
+#define REST_MAX 2000000000ull
 
 static void ceiling_forget(struct losses *losses)
 {
@@ -140,7 +140,8 @@ static void cut(struct losses *losses, uint64_t now, double share)
 	losses->factor = fmax(losses->ceiling * DRAIN, LOSSES_LEAST);
 	if (tried && losses->rest < REST_MAX)
 		losses->rest *= 2;
-	losses->try_at = now + losses->rest;
+	if (tried || share > HEAVY || now > losses->try_at)
+		losses->try_at = now + losses->rest;
 }
 
 static void grow(struct losses *losses, uint64_t now)
@@ -196,10 +197,12 @@ bool losses_hear(struct losses *losses, unsigned child, uint64_t now, uint32_t j
 	if (!period_ends(losses, now, &period))
 		return false;
 	own_lower(losses);
-	if (period.sent > 0)
+	/* A core that was busy elsewhere for a moment loses some packets too. */
+	losses->struck = period.share > 0 && period.share <= HEAVY && !losses->struck;
+	if (!losses->struck && period.share > 0)
 		cut(losses, now, period.share);
-	else
+	else if (!losses->struck)
 		grow(losses, now);
-	period_begin(losses, period.sent > 0 ? now + LOSSES_BLIND_NS : now);
+	period_begin(losses, losses->factor < old ? now + LOSSES_BLIND_NS : now);
 	return losses->factor != old;
 }

@@ -6,8 +6,8 @@
  * a factor, of the share that they would get. It is one for all, as no sum
  * leaves before the slowest has brought its part: nobody need be faster.
  *
- * Too much lost: the factor falls by what those lost who lost too much, and a
- * little more, so that the queue that overflows can drain. Nothing lost: it
+ * Too much lost, twice in a row if it is not very much: the factor falls by what those lost who
+ * lost too much, and a little more, so that the queue that overflows can drain. Nothing lost: it
  * goes back to where the losses began, rests there, and then tries more in
  * growing steps; the rest is longer after each try that failed. A link that
  * has become slower so loses packets for a moment now and then, one that is
@@ -36,6 +36,7 @@ struct losses {
 	double step;           /* of the next try */
 	uint64_t try_at, rest; /* when to try more, and how long that rests */
 	uint64_t since;        /* when the period began, or will; 0: not yet */
+	bool struck;           /* the last period had losses that could be chance */
 	/* Cuts in a row that did not help: */
 	unsigned cuts;
 	uint64_t cut_at;
