@@ -20,7 +20,7 @@
 #define STEP_MAX 0.02
 #define STEP_FREE 0.1 /* beyond every ceiling that is known */
 #define BEYOND 1.15   /* of a ceiling, which then is one no longer */
-#define REST_MIN 1000000000ull
+#define REST_MIN 500000000ull
 #define REST_MAX 2000000000ull
 
 static void ceiling_forget(struct losses *losses)
