@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PORT 7700
+#define PORT 7700u
 #define COOKIE 0x7261746573ull
 #define IN_FLIGHT 4u /* vectors, so that there is always something to send */
 #define WARM_UP_S 0.5

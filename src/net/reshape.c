@@ -4,16 +4,17 @@
 #include "net/plan.h"
 #include "net/shape.h"
 
-static trib_status end_shape(const char *namespace, struct link_end *end, uint64_t bps,
+static trib_status end_shape(const char *namespace, const struct link_end *which, uint64_t bps,
                              bool batches)
 {
 	struct netns ns;
+	struct link_end end = *which;
 	trib_status status = netns_open(namespace, &ns);
 
 	if (status != TRIB_OK)
 		return status;
-	end->ns = &ns;
-	status = shape_rate(end, bps, batches);
+	end.ns = &ns;
+	status = shape_rate(&end, bps, batches);
 	netns_close(&ns);
 	return status;
 }
