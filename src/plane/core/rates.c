@@ -178,18 +178,19 @@ void rates_open(struct aggregator *aggregator, struct lane *lane)
 	own->factor = 1;
 	own->works = true; /* soon: it is told before it begins */
 	own->seen_at = comm->created_at;
-	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
+	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++)
 		own->rest_at[child] = comm->created_at + BEGIN_NS;
-	}
 	pthread_mutex_lock(&rates->lock);
 	find_capacity(rates, comm);
 	own->next = rates->lanes;
 	rates->lanes = own;
 	own->listed = true;
-	update(aggregator, 0);
+	share(aggregator);
 	/* The WELCOME says so. */
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX && rates->capacity > 0; child++)
 		own->told[child] = on_wire(own->given[child]);
+	pthread_mutex_unlock(&rates->lock);
+	wake_others(aggregator, 0);
 }
 
 void rates_close(struct aggregator *aggregator, struct lane *lane)
@@ -480,11 +481,12 @@ void rates_tick(struct thread *thread)
 {
 	if (thread->index == 0)
 		look_at_device(thread->aggregator, thread->now);
-	thread->rates_at = thread->now; /* also who has never said anything is looked at */
 	for (unsigned id = 1; id < thread->ids; id++) {
 		struct lane *lane = thread->lanes[id];
 
 		if (lane && lane->rates.works && thread->now > lane->rates.seen_at + IDLE_NS)
 			work(thread, lane, false, lane->rates.members);
 	}
+	thread->rates_at = thread->now; /* also who has never said anything is looked at */
+	rates_look(thread);
 }
