@@ -70,7 +70,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine plane) ;;
+	bench) command=(allreduce deploy engine plane rates) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume) ;;
 	esac

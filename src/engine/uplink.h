@@ -311,7 +311,7 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 	report->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
 	report->stamp = uplink_stamp(now_us);
 	report->young = lost ? 0 : young;
-	report->want = 0;
+	report->want = report->judged = report->lost = 0;
 	report->waiting = 0;
 	uplink_tell(up, lane, now_us);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)

@@ -49,6 +49,7 @@ enum wire_type {
 enum wire_flag {
 	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
 	WIRE_ECHO = 1,            /* BYE: the answer to one */
+	WIRE_AT_REST = 2,         /* REPORT: the sender has no more DATA for now */
 	WIRE_AVERAGE = 1,         /* DATA: the sum will be divided */
 	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
 	WIRE_PADDING_SHIFT = 2,   /* three bits: bytes of padding behind the last element */
@@ -108,6 +109,8 @@ struct wire_report {
 	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
 	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
 	uint16_t unused;
+	uint32_t judged; /* fragments of which STATUS has told whether they came at once, so far */
+	uint32_t lost;   /* of those, how many did not */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -187,7 +190,7 @@ struct wire_welcome {
 	uint32_t dead_after_ms;
 	uint32_t rank, size; /* WIRE_PLAN: those of the addressee from now on */
 	uint32_t generation; /* WIRE_PLAN: the number of the plan */
-	uint32_t unused;
+	uint32_t rate;       /* how fast it may send on each lane at first, as in STATUS */
 	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
 	char text[WIRE_TEXT_MAX];
 };
@@ -199,7 +202,7 @@ struct wire_abort {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 168, "report");
+_Static_assert(sizeof(struct wire_report) == 176, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

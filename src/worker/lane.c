@@ -187,8 +187,12 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (header->child == WIRE_ALL) { /* to everyone */
 			stream_on_news(&lane->stream, header, now);
 		} else {
+			uint64_t rate = lane->pacer.rate;
+
 			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
-			            status->serial);
+			            status->serial, now);
+			if (lane->pacer.rate < rate)
+				stream_judge_anew(&lane->stream);
 			stream_on_status(&lane->stream, header, now);
 			meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,
 			                WIRE_HEADER + lane->comm->payload);
@@ -411,6 +415,7 @@ static void *lane_main(void *argument)
 		last = now;
 		take_posts(lane, now);
 		got = receive(lane, now);
+		pacer_forget(&lane->pacer, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
 		if (lane->finishing)
@@ -440,12 +445,16 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->pacer.own =
-		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number));
-	lane->pacer.rate = lane->pacer.own;
+	pacer_start(
+		&lane->pacer,
+		(uint64_t)((double)comm->config.rate_bps * shares_of(&comm->shares, lane->number)),
+		(uint64_t)lane->trunk->welcome.rate * RATE_UNIT, clock_now());
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
 	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
+	if (lane->pacer.rate)
+		log_info("lane %u is paced to %.1f Mbit/s at first, by a token bucket", lane->number,
+		         (double)lane->pacer.rate / 1e6);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);

@@ -108,6 +108,7 @@ void admission_answer(struct aggregator *aggregator, const struct comm *comm, un
 		welcome->epoch = comm->epoch;
 		welcome->port = aggregator->port;
 		welcome->dead_after_ms = comm->dead_after_ms;
+		welcome->rate = rates_first(aggregator, comm, rank);
 		if (comm->group.length) {
 			const struct sockaddr_in *group = (const void *)&comm->group.storage;
 

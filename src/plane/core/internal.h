@@ -5,6 +5,7 @@
 
 #include "engine/uplink.h"
 #include "path/flight.h"
+#include "plan/losses.h"
 #include "plan/rates.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
@@ -88,6 +89,7 @@ struct parent {
 	/* As in its WELCOME: */
 	uint64_t cookie;
 	uint16_t comm, epoch;
+	uint32_t rate;            /* that it gives each lane at first, as on the wire */
 	struct udp_address group; /* lane 0's */
 };
 
@@ -145,19 +147,26 @@ struct watch_up {
 /* What a lane has to do with the sharing of links: rates.c. In bits a second. */
 struct lane_rates {
 	struct lane_rates *next;
+	const struct comm *comm;
 	uint64_t members;
 	bool listed, has_parent;
 	/* Written by the lane's thread, with the lock, as others look at it: */
-	bool works;   /* packets come, or are about to */
-	double above; /* what the parent gives; 0: no limit */
-	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX];
+	bool works;      /* packets come, or are about to */
+	uint64_t active; /* children that send; 0: nobody has said that he does */
+	double above;    /* what the parent gives; 0: no limit */
+	double factor;   /* of its share, as losses leave it */
+	double want[WIRE_CHILDREN_MAX];
 	/* With the lock: */
+	uint64_t gone; /* children that have left */
 	double given[WIRE_CHILDREN_MAX];
 	/* The lane's thread alone: */
-	uint32_t above_serial, told, copied;
-	double copy[WIRE_CHILDREN_MAX]; /* of given[], as of serial `copied` */
-	uint64_t period_at, seen_at;
-	uint32_t packets[WIRE_CHILDREN_MAX], again[WIRE_CHILDREN_MAX];
+	uint32_t above_serial, seen, copied;
+	double copy[WIRE_CHILDREN_MAX];      /* of given[], as of serial `copied` */
+	uint32_t told[WIRE_CHILDREN_MAX];    /* what each child knows, as on the wire */
+	uint64_t resting;                    /* of the active ones, who has said that he rests, */
+	uint64_t rest_at[WIRE_CHILDREN_MAX]; /* ... and when that is to be believed */
+	uint64_t seen_at;                    /* when something last came */
+	struct losses losses;
 };
 
 #define RATES_CHILDREN_MAX 1024u
@@ -165,8 +174,10 @@ struct lane_rates {
 struct rates {
 	pthread_mutex_t lock;
 	_Atomic double
-		capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
-	bool looked;      /* at the interface, for it */
+		capacity;   /* of the link, in bits a second; 0: unknown, nobody is held back */
+	char interface[64]; /* that says how fast it is; "": none is asked */
+	bool looked;        /* for one */
+	uint64_t look_at;   /* when to ask again */
 	struct lane_rates *lanes;
 	_Atomic uint32_t serial;
 	struct rate_child children[RATES_CHILDREN_MAX];
@@ -213,6 +224,8 @@ struct lane {
 	int group_fd; /* of the parent's group; -1: none */
 	bool hears_parent;
 	struct watch_up watch_up;
+	/* Sums whose fate is known below up_known: how many, and how many of them got lost. */
+	uint64_t up_known, up_judged, up_lost;
 	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
 };
@@ -220,7 +233,8 @@ struct lane {
 struct thread {
 	struct aggregator *aggregator;
 	unsigned index;
-	int fd; /* for datagrams */
+	int fd;      /* for datagrams */
+	int wake_fd; /* another thread has changed what this one has to tell */
 	pthread_t id;
 	bool started;
 	struct udp_rx *rx;
@@ -235,6 +249,8 @@ struct thread {
 	unsigned scratch_used;
 	unsigned strays_left; /* that are answered until the next tick */
 	unsigned ids;         /* above every id in use */
+	uint32_t rates_seen;  /* of their serials, which all lanes' children know */
+	uint64_t rates_at;    /* when to look at them again */
 	struct counters counters;
 	/* What others see: */
 	pthread_mutex_t lock;
@@ -379,16 +395,23 @@ void uplink_tick(struct thread *thread, struct lane *lane);
 /* What the kernel has sent is in the lane's flight; and it is told what it may send from now on. */
 void uplink_count_kernel(struct lane *lane);
 void uplink_allow_kernel(struct lane *lane);
+/* The parent shall know at once whether sums come. */
+void uplink_speak(struct thread *thread, struct lane *lane);
 /* What stands in front of what we send to the parent. */
 struct wire_header uplink_header(const struct lane *lane, uint8_t type);
 
 /* rates.c: how fast children may send. */
 void rates_open(struct aggregator *aggregator, struct lane *lane);
 void rates_close(struct aggregator *aggregator, struct lane *lane);
-/* The lane is at work again. */
+/* DATA comes to a lane that was at rest. */
 void rates_wake(struct thread *thread, struct lane *lane);
-void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
-                const struct wire_report *report);
+void rates_hear(struct thread *thread, struct lane *lane, const struct wire_header *header);
+/* The child has left. Thread 0 only. */
+void rates_leave(struct aggregator *aggregator, const struct comm *comm, unsigned child);
+/* What the child may send at first, as in a WELCOME. */
+uint32_t rates_first(struct aggregator *aggregator, const struct comm *comm, unsigned child);
+/* After what has come: children whose rate is another one are told at once. */
+void rates_look(struct thread *thread);
 void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
                 struct wire_status *status);
 void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status);
@@ -396,17 +419,13 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child);
 /* What to ask the parent for, as in a REPORT. */
 uint32_t rates_want(const struct thread *thread, const struct lane *lane);
-void rates_tick(struct thread *thread, struct lane *lane);
+void rates_tick(struct thread *thread);
 
-/* A packet of the child's has come. */
-static inline void rates_note(struct thread *thread, struct lane *lane, unsigned child, bool again)
+/* DATA has come. */
+static inline void rates_note(struct thread *thread, struct lane *lane)
 {
-	struct lane_rates *rates = &lane->rates;
-
-	rates->packets[child & 63]++;
-	rates->again[child & 63] += again;
-	rates->seen_at = thread->now;
-	if (!rates->works)
+	lane->rates.seen_at = thread->now;
+	if (!lane->rates.works)
 		rates_wake(thread, lane);
 }
 
@@ -489,6 +508,12 @@ void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
 void thread_answer(struct thread *thread, void *packet, uint32_t bytes,
                    const struct udp_address *to);
 void thread_post(struct thread *thread, unsigned id, struct lane *lane);
+/* Ends its sleep. Any thread may call it. */
+void thread_wake(const struct thread *thread);
+/* It was, or may have been, ended so. */
+void thread_awake(const struct thread *thread);
+/* How long a thread may sleep, in milliseconds. */
+int thread_patience(const struct thread *thread);
 /* Takes up lanes that thread 0 has made, and gives up those that are over. */
 void thread_read_mail(struct thread *thread);
 /* A packet in which the parser found this fault, or none. False: dropped, and counted. */

@@ -179,7 +179,7 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		xdp_cell_unlock(cell);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
-	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);
+	rates_note(thread, lane);
 	switch (verdict) {
 	case DENSE_COMPLETE:
 	case DENSE_SUMMED:
@@ -369,7 +369,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		probe_group(thread, lane);
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
-	rates_hear(thread, lane, header->child, report);
+	rates_hear(thread, lane, header);
 	lane->awaits[header->child] = report->waiting;
 	lane->carried[header->child] = report->carried;
 	lane->waited[header->child] = report->waited;

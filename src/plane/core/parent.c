@@ -218,6 +218,7 @@ static void take_terms(struct comm *comm, const struct wire_welcome *welcome)
 	parent->cookie = welcome->cookie;
 	parent->comm = welcome->comm;
 	parent->epoch = welcome->epoch;
+	parent->rate = welcome->rate;
 	if (welcome->multicast_port && parent->address.storage.ss_family == AF_INET)
 		udp_from_raw(&welcome->multicast_group, 4, welcome->multicast_port, &parent->group);
 }

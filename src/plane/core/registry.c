@@ -231,6 +231,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 	comm->gone |= dense_bit(header->child);
 	/* Only lane 0 is ours; the others see it by the mark in the communicator. */
 	lane->dense->left |= dense_bit(header->child);
+	rates_leave(aggregator, comm, header->child);
 	dense_update_low(lane->dense);
 }
 

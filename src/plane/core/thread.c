@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define STRAYS_A_TICK 64u
 #define STOPPED_FOR (NSEC_PER_SEC / 2) /* a longer gap means that we were not running */
@@ -45,6 +46,31 @@ void thread_post(struct thread *thread, unsigned id, struct lane *lane)
 	thread->outbox[id] = lane == NULL;
 	atomic_store_explicit(&thread->mail, true, memory_order_release);
 	pthread_mutex_unlock(&thread->lock);
+}
+
+void thread_wake(const struct thread *thread)
+{
+	uint64_t one = 1;
+
+	if (write(thread->wake_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is awake */
+}
+
+void thread_awake(const struct thread *thread)
+{
+	uint64_t count;
+
+	if (read(thread->wake_fd, &count, sizeof(count)) < 0)
+		return; /* it was something else */
+}
+
+int thread_patience(const struct thread *thread)
+{
+	uint64_t now = clock_now(), ns = TICK_NS;
+
+	if (thread->rates_at < now + ns)
+		ns = thread->rates_at > now ? thread->rates_at - now : 0;
+	return (int)((ns + 999999) / 1000000);
 }
 
 static void drop_lane(struct thread *thread, unsigned id)
@@ -282,9 +308,8 @@ static void tick(struct thread *thread, uint64_t gap)
 	for (unsigned id = 1; id < thread->ids; id++) {
 		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent)
 			uplink_tick(thread, thread->lanes[id]);
-		if (thread->lanes[id])
-			rates_tick(thread, thread->lanes[id]);
 	}
+	rates_tick(thread);
 	thread->aggregator->carrier->tick(thread);
 }
 
@@ -306,6 +331,7 @@ void *thread_main(void *argument)
 		thread_read_mail(thread);
 		carrier->take(thread, n);
 		thread_read_mail(thread); /* a join may have made a lane that comes next */
+		rates_look(thread);
 		carrier->flush(thread);
 		if (gap || thread->now >= tick_at) {
 			tick_at = thread->now + TICK_NS;

@@ -61,15 +61,19 @@ void uplink_close(struct lane *lane)
 	free(lane->up.ring);
 }
 
+static uint8_t report_flags(const struct lane *lane)
+{
+	return (uint8_t)((lane->hears_parent ? WIRE_HEARS_MULTICAST : 0) |
+	                 (lane->rates.works ? 0 : WIRE_AT_REST));
+}
+
 struct wire_header uplink_header(const struct lane *lane, uint8_t type)
 {
 	const struct parent *parent = &lane->comm->parent;
 
 	return (struct wire_header){ .magic = WIRE_MAGIC,
 		                     .type = type,
-		                     .flags = type == WIRE_REPORT && lane->hears_parent
-		                                      ? WIRE_HEARS_MULTICAST
-		                                      : 0,
+		                     .flags = type == WIRE_REPORT ? report_flags(lane) : 0,
 		                     .cookie = parent->cookie,
 		                     .job = lane->comm->job,
 		                     .comm = parent->comm,
@@ -132,10 +136,17 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 	              &packet.report);
 	packet.report.waiting = lane_waiting(lane, lane->dense->settled);
 	packet.report.want = rates_want(thread, lane);
+	packet.report.judged = (uint32_t)lane->up_judged;
+	packet.report.lost = (uint32_t)lane->up_lost;
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
 	thread_send(thread, &packet, sizeof(packet), &lane->parent);
+}
+
+void uplink_speak(struct thread *thread, struct lane *lane)
+{
+	report(thread, lane, lane->dense->settled, 0, NULL, NULL);
 }
 
 void uplink_report_raised(struct thread *thread, struct lane *lane)
@@ -207,6 +218,22 @@ static void send_again(struct lane *lane, uint64_t position)
 		xdp_cell_unlock(cell);
 }
 
+/* What has become of sums that went up for the first time, as worker/report.c does it. */
+static void judge(struct lane *lane, const struct wire_status *status,
+                  const struct uplink_news *news)
+{
+	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++) {
+		bool again = news->again[i / 64] >> i % 64 & 1;
+
+		if (status->base + i < lane->up_known ||
+		    (!again && status->missing[i / 64] >> i % 64 & 1))
+			continue;
+		lane->up_known = status->base + i + 1;
+		lane->up_judged++;
+		lane->up_lost += again;
+	}
+}
+
 static void take_status(struct thread *thread, struct lane *lane, const struct wire_header *header)
 {
 	const struct wire_status *status = wire_payload(header);
@@ -214,6 +241,7 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 
 	rates_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
+	judge(lane, status, &news);
 	if (status->stamp)
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
 	for (uint32_t i = 0; news.n_again && i < WIRE_GROUP / 64; i++)
