@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees of jobs: who gets which, and what changes when it does. */
+#include "sim/engine.h"
+
+#include "plan/draw.h"
+
+#include <math.h>
+
+#define ENDLESS_STEPS 1e6
+#define MOVE_LEAST 1e-3  /* s; for less nobody moves */
+#define WORTH_LEAST 1e-6 /* s; a tree that is free costs nothing, so all may have one */
+
+/* What a job wants of each of its tree's resources. */
+static void tree_want(struct engine *engine, const struct run *run, double sign)
+{
+	for (uint32_t i = 0; i < run->tree_n; i++)
+		engine->want[run->tree[i]] += sign * run->pattern->demand /
+		                              fabric_capacity(&engine->input->fabric, run->tree[i]);
+}
+
+/* Out of its own way, with its root remembered. */
+static void tree_drop(struct engine *engine, uint32_t slot)
+{
+	struct run *run = &engine->runs[slot];
+
+	groups_leave(&engine->groups, slot);
+	tree_want(engine, run, -1);
+	run->tree = NULL;
+	run->tree_n = 0;
+	groups_join(&engine->groups, slot, NULL, 0);
+}
+
+/* A job's tree becomes the one with that root; an allreduce under way keeps the old one. */
+static void tree_set(struct engine *engine, uint32_t slot, uint32_t root, double now)
+{
+	struct run *run = &engine->runs[slot];
+
+	if (run->tree && run->root == root)
+		return;
+	tree_drop(engine, slot);
+	if (run->root != ASSIGN_NONE && root != ASSIGN_NONE && run->root != root) {
+		run->moves++;
+		run->usable_s = now + engine->input->options.migrate_s;
+	}
+	run->root = root;
+	if (root == ASSIGN_NONE)
+		return;
+	run->had_tree = true;
+	run->tree = run->buffers[run->held == run->buffers[0]];
+	run->tree_n = fabric_tree(&engine->input->fabric, &run->footprint, root, run->tree);
+	groups_leave(&engine->groups, slot);
+	groups_join(&engine->groups, slot, run->tree, run->tree_n);
+	tree_want(engine, run, 1);
+}
+
+/* Any one, or the first, of those that no allreduce is using at this moment. */
+static void tree_opportune(struct engine *engine, uint32_t slot, bool any, double now)
+{
+	const struct fabric *fabric = &engine->input->fabric;
+	struct run *run = &engine->runs[slot];
+	uint32_t ways = fabric->ways[run->footprint.level], found = 0, chosen = ASSIGN_NONE;
+
+	for (uint32_t root = 0; root < ways && (any || !found); root++) {
+		uint32_t n = fabric_tree(fabric, &run->footprint, root, run->buffers[0]);
+
+		if (tree_is_free(engine, run->buffers[0], n) && !draw_below(&engine->seed, ++found))
+			chosen = root;
+	}
+	if (chosen != ASSIGN_NONE)
+		tree_set(engine, slot, chosen, now);
+}
+
+/* ---- trees of their own, or shared ones ---- */
+
+static void unserved_add(struct engine *engine, uint32_t slot)
+{
+	struct run *run = &engine->runs[slot];
+
+	if (run->unserved_at != ASSIGN_NONE)
+		return;
+	run->unserved_at = engine->n_unserved;
+	engine->unserved[engine->n_unserved++] = slot;
+}
+
+static void unserved_remove(struct engine *engine, uint32_t slot)
+{
+	uint32_t at = engine->runs[slot].unserved_at, last;
+
+	if (at == ASSIGN_NONE)
+		return;
+	last = engine->unserved[--engine->n_unserved];
+	engine->unserved[at] = last;
+	engine->runs[last].unserved_at = at;
+	engine->runs[slot].unserved_at = ASSIGN_NONE;
+}
+
+/* Seconds that a job gains by aggregation in what it has still to do. */
+static double run_worth(const struct run *run)
+{
+	double left = run->steps == SIM_ENDLESS ? ENDLESS_STEPS : run->steps - run->step;
+
+	return (run->pattern->plain_s - run->pattern->fast_s) * left + WORTH_LEAST;
+}
+
+/* Whether all that are in the way of a tree are of one group. */
+static bool group_alone(const struct engine *engine, const uint32_t *tree, uint32_t n)
+{
+	const struct groups *groups = &engine->groups;
+	uint32_t group = GROUPS_NONE;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = groups->at[tree[i]];
+
+		if (at == GROUPS_NONE)
+			continue;
+		if (group != GROUPS_NONE && group != groups->group[at])
+			return false;
+		group = groups->group[at];
+	}
+	return true;
+}
+
+/* What is wanted most of a tree. */
+static double tree_wanted(const struct engine *engine, const uint32_t *tree, uint32_t n)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = fmax(most, engine->want[tree[i]]);
+	return most;
+}
+
+/* How good a tree is that others are in the way of. */
+struct shared {
+	uint32_t root;
+	double want; /* of what is wanted most */
+	bool alone;  /* one group only */
+};
+
+static struct shared shared_look(struct engine *engine, const struct run *run, uint32_t root)
+{
+	uint32_t n = fabric_tree(&engine->input->fabric, &run->footprint, root, engine->tree);
+
+	return (struct shared){ root, tree_wanted(engine, engine->tree, n),
+		                group_alone(engine, engine->tree, n) };
+}
+
+/*
+ * Whether it may be had: it conflicts with a single group, as MINA has it, or,
+ * where jobs give way only to those that they meet, nobody wants too much of it.
+ */
+static bool shared_is_fit(const struct engine *engine, const struct run *run,
+                          const struct shared *shared)
+{
+	return shared->alone || (engine->input->options.sharing == TURN_FRUGAL &&
+	                         shared->want + run->pattern->demand <= 1);
+}
+
+/* Seconds that a job loses where others want that much, roughly. */
+static double shared_loss(const struct run *run, double want)
+{
+	return run_worth(run) * want / (1 + want);
+}
+
+/* The fit tree that is wanted least; the one it has, unless moving pays. */
+static void tree_share(struct engine *engine, uint32_t slot, double now)
+{
+	struct run *run = &engine->runs[slot];
+	uint32_t roots = assign_roots(&engine->assign, slot);
+	struct shared best = { .root = ASSIGN_NONE, .want = INFINITY }, old;
+
+	tree_drop(engine, slot);
+	for (uint32_t i = 0; i < roots; i++) {
+		struct shared shared =
+			shared_look(engine, run, assign_root(&engine->assign, slot, i));
+
+		if (shared.want < best.want && shared_is_fit(engine, run, &shared))
+			best = shared;
+	}
+	if (run->root != ASSIGN_NONE && best.root != ASSIGN_NONE) {
+		old = shared_look(engine, run, run->root);
+		if (shared_is_fit(engine, run, &old) &&
+		    shared_loss(run, old.want) - shared_loss(run, best.want) <=
+		            fmax(engine->assign.jobs[slot].move, MOVE_LEAST))
+			best = old;
+	}
+	tree_set(engine, slot, best.root, now);
+}
+
+static void trees_smart(struct engine *engine, double now)
+{
+	struct assign *assign = &engine->assign;
+	double migrate = engine->input->options.migrate_s;
+
+	for (uint32_t i = 0; i < engine->n_fresh; i++) {
+		uint32_t slot = engine->fresh[i];
+		const struct pattern *pattern = engine->runs[slot].pattern;
+
+		assign_enter(assign, slot, &engine->runs[slot].footprint,
+		             run_worth(&engine->runs[slot]),
+		             migrate * (1 - pattern->fast_s / pattern->plain_s),
+		             (uint32_t)draw_next(&engine->seed));
+		unserved_add(engine, slot);
+	}
+	for (uint32_t i = engine->n_unserved; i-- > 0;)
+		assign_serve(assign, engine->unserved[i]);
+	for (uint32_t i = 0; i < assign->n_changed; i++) {
+		uint32_t slot = assign->changed[i], root = assign->jobs[slot].root;
+
+		if (root == ASSIGN_NONE) {
+			unserved_add(engine, slot);
+		} else {
+			unserved_remove(engine, slot);
+			tree_set(engine, slot, root, now);
+		}
+	}
+	assign_clear(assign);
+	for (uint32_t i = 0; i < engine->n_unserved; i++) {
+		uint32_t slot = engine->unserved[i];
+
+		tree_share(engine, slot, now);
+	}
+}
+
+void trees_build(struct engine *engine, double now)
+{
+	enum sim_trees trees = engine->input->options.trees;
+
+	if (trees == SIM_TREES_SMART)
+		trees_smart(engine, now);
+	for (uint32_t i = 0; i < engine->n_fresh; i++)
+		if (trees == SIM_TREES_FIRST || trees == SIM_TREES_RANDOM)
+			tree_opportune(engine, engine->fresh[i], trees == SIM_TREES_RANDOM, now);
+}
+
+void trees_leave(struct engine *engine, uint32_t slot)
+{
+	if (engine->input->options.trees != SIM_TREES_SMART)
+		return;
+	tree_want(engine, &engine->runs[slot], -1);
+	assign_exit(&engine->assign, slot);
+	unserved_remove(engine, slot);
+}
