@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 40
 
 enum option_type {
 	OPTION_FLAG,    /* bool; takes no argument */

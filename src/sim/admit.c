@@ -92,9 +92,17 @@ static void sample_give(struct engine *engine, double now)
 	hooks->sample(hooks->context, &sample);
 }
 
+static uint64_t clock_look(const struct engine *engine)
+{
+	const struct sim_hooks *hooks = &engine->input->hooks;
+
+	return hooks->clock ? hooks->clock(hooks->context) : 0;
+}
+
 void engine_admit(struct engine *engine, double now)
 {
 	const struct sim_input *input = engine->input;
+	uint64_t began = clock_look(engine), placed, built;
 
 	engine->run_s += (now - engine->run_since) * (engine->slots - engine->n_free);
 	engine->run_since = now;
@@ -110,7 +118,13 @@ void engine_admit(struct engine *engine, double now)
 		           (struct queue_entry){ .time = input->jobs[engine->head].arrive_s,
 		                                 .slot = ENGINE_ARRIVAL });
 	}
+	placed = clock_look(engine);
 	trees_build(engine, now);
+	built = clock_look(engine) - placed;
+	engine->result.place_ns += placed - began;
+	engine->result.trees_ns += built;
+	if (built > engine->result.trees_longest_ns)
+		engine->result.trees_longest_ns = built;
 	if (input->options.public_ties)
 		ties_order(engine);
 	if (input->hooks.sample)

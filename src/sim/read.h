@@ -44,7 +44,7 @@ trib_status read_jobs(struct sim_list *list, const char *text, const struct read
 
 /* How jobs of other clusters become jobs here: their models are not ours, so they are drawn. */
 struct read_cluster {
-	const double *step_s; /* of each model: seconds of a step, without aggregation */
+	const double *step_s; /* of each model: seconds of a step, computation alone */
 	unsigned n_models;
 	uint32_t gpus_per_host;
 	double shrink;  /* durations and times of arrival are divided by this */

@@ -88,6 +88,8 @@ struct sim_result {
 	double host_s;                  /* hosts times seconds that they were taken */
 	uint64_t done, moves, unserved; /* jobs; unserved ones never had a tree */
 	uint64_t peak;                  /* most jobs at once */
+	uint64_t place_ns, trees_ns;    /* spent on hosts and on trees, where there is a clock */
+	uint64_t trees_longest_ns;      /* for one arrival or departure */
 };
 
 /* 0: as slow as without aggregation; 1: as fast as with all of it. */
@@ -100,6 +102,8 @@ double sim_gain(const struct sim_result *result);
 struct sim_hooks {
 	void (*progress)(void *context, uint64_t done, uint64_t jobs, double now_s);
 	void (*sample)(void *context, const struct sim_sample *sample);
+	uint64_t (*clock)(
+		void *context); /* ns, for place_ns and trees_ns; nothing else depends on it */
 	void *context;
 };
 

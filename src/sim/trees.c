@@ -203,7 +203,8 @@ static void trees_smart(struct engine *engine, double now)
 		unserved_add(engine, slot);
 	}
 	for (uint32_t i = engine->n_unserved; i-- > 0;)
-		assign_serve(assign, engine->unserved[i]);
+		if (assign->jobs[engine->unserved[i]].root == ASSIGN_NONE)
+			assign_serve(assign, engine->unserved[i]);
 	for (uint32_t i = 0; i < assign->n_changed; i++) {
 		uint32_t slot = assign->changed[i], root = assign->jobs[slot].root;
 
