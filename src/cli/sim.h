@@ -55,7 +55,7 @@ struct sim_task {
 	struct sim_sample samples[SIM_SAMPLES];
 	unsigned n_samples, every, skipped;
 	bool is_sampled;
-	double wall_s;
+	double wall_s, cpu_s;
 	trib_status status;
 	char why[256];
 	struct tasks *tasks;

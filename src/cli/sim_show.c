@@ -35,7 +35,7 @@ static double jct_mean(const struct sim_result *result)
 
 static double events_a_second(const struct sim_task *task)
 {
-	return task->wall_s > 0 ? (double)task->result.events / task->wall_s : 0;
+	return task->cpu_s > 0 ? (double)task->result.events / task->cpu_s : 0;
 }
 
 static void task_print(const struct sim_task *task)
@@ -94,7 +94,8 @@ static void result_json(const struct sim_task *task)
 	       "\"utilization\":%.9g,\"gain\":%.9g,\"jct_s\":%.9f,\"jct_all_s\":%.9f,"
 	       "\"jct_none_s\":%.9f,\"wait_s\":%.9g,\"end_s\":%.9g,\"host_utilization\":%.9g,"
 	       "\"jobs\":%u,\"done\":%llu,\"moves\":%llu,\"unserved\":%llu,\"peak\":%llu,"
-	       "\"wall_s\":%.6f,\"place_s\":%.6f,\"trees_s\":%.6f,\"trees_longest_s\":%.6f",
+	       "\"wall_s\":%.6f,\"cpu_s\":%.6f,\"events_per_s\":%.0f,\"place_s\":%.6f,\"trees_s\":%"
+	       ".6f,\"trees_longest_s\":%.6f",
 	       (unsigned long long)task->input.options.seed, (unsigned long long)result->events,
 	       sim_score(result), sim_score_weighted(result), sim_utilization(result),
 	       sim_gain(result), result->jct_s, result->jct_all_s, result->jct_none_s,
@@ -102,8 +103,9 @@ static void result_json(const struct sim_task *task)
 	       result->end_s > 0 ? result->host_s / (result->end_s * task->input.fabric.hosts) : 0,
 	       task->input.n_jobs, (unsigned long long)result->done,
 	       (unsigned long long)result->moves, (unsigned long long)result->unserved,
-	       (unsigned long long)result->peak, task->wall_s, (double)result->place_ns / 1e9,
-	       (double)result->trees_ns / 1e9, (double)result->trees_longest_ns / 1e9);
+	       (unsigned long long)result->peak, task->wall_s, task->cpu_s, events_a_second(task),
+	       (double)result->place_ns / 1e9, (double)result->trees_ns / 1e9,
+	       (double)result->trees_longest_ns / 1e9);
 }
 
 static void text_json(const char *name, const char *text)

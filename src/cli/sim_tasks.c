@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS_MAX 256u
@@ -81,9 +81,19 @@ static uint64_t clock_look(void *context)
 	return clock_now();
 }
 
+/* Of this thread: others on the machine do not count. */
+static double cpu_seconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 static void task_run(struct sim_task *task)
 {
 	uint64_t began = clock_now();
+	double cpu = cpu_seconds();
 
 	task->every = 1;
 	task->input.hooks = (struct sim_hooks){ .progress = progress_note,
@@ -92,6 +102,7 @@ static void task_run(struct sim_task *task)
 		                                .context = task };
 	task->status = sim_run(&task->input, task->outcomes, &task->result);
 	task->wall_s = (double)(clock_now() - began) / 1e9;
+	task->cpu_s = cpu_seconds() - cpu;
 	if (task->status != TRIB_OK)
 		snprintf(task->why, sizeof(task->why), "%s", trib_last_error());
 	progress_note(task, 1, 1, 0);

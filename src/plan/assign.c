@@ -9,6 +9,7 @@
 #define BUDGET 48u      /* jobs looked at for one that wants a tree */
 #define BLOCKERS_MAX 8u /* a tree with more in its way is left alone */
 #define WIDE_MAX 8u
+#define FORCED_MAX 3u
 #define SINGLES_MAX 64u /* trees with one in the way that are remembered */
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -268,9 +269,11 @@ static bool tree_seize(struct assign *assign, uint32_t slot, double below)
 	return true;
 }
 
-bool assign_serve(struct assign *assign, uint32_t slot)
+bool assign_serve(struct assign *assign, uint32_t slot, bool is_modest)
 {
 	search_begin(assign);
+	if (is_modest)
+		return tree_find(assign, slot, 0, 0);
 	return tree_find(assign, slot, assign->depth, assign->jobs[slot].worth) ||
 	       tree_seize(assign, slot, assign->jobs[slot].worth);
 }
@@ -305,17 +308,28 @@ static void roots_restore(struct assign *assign, uint32_t slots, const uint32_t 
 }
 
 /* One job without a tree takes one by force; those it drives out look for others. */
-static bool job_force(struct assign *assign, uint32_t slot, uint64_t *seed)
+static void job_force(struct assign *assign, uint32_t slot, uint64_t *seed)
 {
 	struct blockers blockers;
 	uint32_t root = assign_root(assign, slot, draw_below(seed, assign_roots(assign, slot)));
 
 	if (!blockers_find(assign, &assign->jobs[slot], root, BLOCKERS_MAX, &blockers))
-		return false;
+		return;
 	for (uint32_t i = 0; i < blockers.n; i++)
 		tree_give(assign, blockers.slots[i]);
 	tree_take(assign, slot, root);
-	return true;
+}
+
+/* One of those that have no tree, each as likely. */
+static uint32_t without_draw(const struct assign *assign, uint32_t slots, uint64_t *seed)
+{
+	uint32_t seen = 0, chosen = ASSIGN_NONE;
+
+	for (uint32_t i = 0; i < slots; i++)
+		if (assign->jobs[i].is_in && assign->jobs[i].root == ASSIGN_NONE &&
+		    !draw_below(seed, ++seen))
+			chosen = i;
+	return chosen;
 }
 
 void assign_improve(struct assign *assign, uint32_t slots, uint32_t rounds, uint64_t *seed,
@@ -325,23 +339,19 @@ void assign_improve(struct assign *assign, uint32_t slots, uint32_t rounds, uint
 
 	roots_save(assign, slots, keep);
 	for (uint32_t round = 0; round < rounds; round++) {
-		uint32_t without = 0, chosen = ASSIGN_NONE;
+		/* One is often not enough to leave a hilltop. */
+		for (uint32_t i = 1 + draw_below(seed, FORCED_MAX); i > 0; i--) {
+			uint32_t slot = without_draw(assign, slots, seed);
 
-		for (uint32_t i = 0; i < slots; i++)
-			if (assign->jobs[i].is_in && assign->jobs[i].root == ASSIGN_NONE &&
-			    !draw_below(seed, ++without))
-				chosen = i;
-		if (chosen == ASSIGN_NONE)
-			return;
-		if (!job_force(assign, chosen, seed))
-			continue;
+			if (slot == ASSIGN_NONE)
+				break;
+			job_force(assign, slot, seed);
+		}
 		for (uint32_t i = 0, at = draw_below(seed, slots); i < slots; i++, at++) {
 			uint32_t slot = at % slots;
 
-			if (!assign->jobs[slot].is_in || assign->jobs[slot].root != ASSIGN_NONE)
-				continue;
-			search_begin(assign);
-			tree_find(assign, slot, assign->depth, assign->jobs[slot].worth);
+			if (assign->jobs[slot].is_in && assign->jobs[slot].root == ASSIGN_NONE)
+				assign_serve(assign, slot, false);
 		}
 		now = assign_worth(assign, slots);
 		if (now < best) {

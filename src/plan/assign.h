@@ -55,8 +55,11 @@ void assign_enter(struct assign *assign, uint32_t slot, const struct footprint *
                   double worth, double move, uint32_t draw);
 void assign_exit(struct assign *assign, uint32_t slot);
 
-/* Finds a tree for a job that has none. Others that have lost or moved theirs are in `changed`. */
-bool assign_serve(struct assign *assign, uint32_t slot);
+/*
+ * Finds a tree for a job that has none; a modest one takes none that others are
+ * in the way of. Those that have lost or moved theirs are in `changed`.
+ */
+bool assign_serve(struct assign *assign, uint32_t slot, bool is_modest);
 
 /* The i-th root that a job may have, and how many there are. */
 uint32_t assign_roots(const struct assign *assign, uint32_t slot);

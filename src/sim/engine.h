@@ -59,7 +59,7 @@ struct engine {
 	uint32_t *pods;           /* scratch for a footprint */
 	uint32_t *tree;           /* scratch for a tree */
 	uint32_t *fresh, n_fresh; /* jobs that have just got hosts */
-	uint32_t *unserved, n_unserved;
+	uint32_t *unserved, n_unserved, retry;
 	struct ties_memory ties;
 	void *memory[4];    /* of placement, assign, groups and ties */
 	uint32_t head;      /* the first job in the queue */

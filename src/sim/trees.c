@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define ENDLESS_STEPS 1e6
+#define LOOKS 2048u      /* trees looked at when something changes, for jobs that have to share */
 #define MOVE_LEAST 1e-3  /* s; for less nobody moves */
 #define WORTH_LEAST 1e-6 /* s; a tree that is free costs nothing, so all may have one */
 
@@ -187,6 +188,47 @@ static void tree_share(struct engine *engine, uint32_t slot, double now)
 	tree_set(engine, slot, best.root, now);
 }
 
+/* Of the jobs that share or have no tree, how many are looked at anew. */
+static uint32_t retries(const struct engine *engine)
+{
+	const struct fabric *fabric = &engine->input->fabric;
+
+	return 1 + LOOKS / fabric->ways[fabric->levels];
+}
+
+/* Nobody moves for a job that gains nothing by it. */
+static void unserved_serve(struct engine *engine)
+{
+	struct assign *assign = &engine->assign;
+	uint32_t old = engine->n_unserved - engine->n_fresh;
+
+	for (uint32_t i = 0; i < engine->n_fresh; i++) {
+		uint32_t slot = engine->fresh[i];
+
+		if (assign->jobs[slot].root == ASSIGN_NONE)
+			assign_serve(assign, slot, assign->jobs[slot].worth <= WORTH_LEAST);
+	}
+	for (uint32_t i = 0; i < retries(engine) && i < old; i++) {
+		uint32_t slot = engine->unserved[engine->retry++ % old];
+
+		if (assign->jobs[slot].root == ASSIGN_NONE)
+			assign_serve(assign, slot, assign->jobs[slot].worth <= WORTH_LEAST);
+	}
+}
+
+/* All that have no tree, and some of those that might have a better one. */
+static void unserved_share(struct engine *engine, double now)
+{
+	uint32_t tries = 0;
+
+	for (uint32_t i = 0; i < engine->n_unserved; i++) {
+		uint32_t slot = engine->unserved[(engine->retry + i) % engine->n_unserved];
+
+		if (!engine->runs[slot].tree || tries++ < retries(engine))
+			tree_share(engine, slot, now);
+	}
+}
+
 static void trees_smart(struct engine *engine, double now)
 {
 	struct assign *assign = &engine->assign;
@@ -202,9 +244,7 @@ static void trees_smart(struct engine *engine, double now)
 		             (uint32_t)draw_next(&engine->seed));
 		unserved_add(engine, slot);
 	}
-	for (uint32_t i = engine->n_unserved; i-- > 0;)
-		if (assign->jobs[engine->unserved[i]].root == ASSIGN_NONE)
-			assign_serve(assign, engine->unserved[i]);
+	unserved_serve(engine);
 	for (uint32_t i = 0; i < assign->n_changed; i++) {
 		uint32_t slot = assign->changed[i], root = assign->jobs[slot].root;
 
@@ -216,11 +256,7 @@ static void trees_smart(struct engine *engine, double now)
 		}
 	}
 	assign_clear(assign);
-	for (uint32_t i = 0; i < engine->n_unserved; i++) {
-		uint32_t slot = engine->unserved[i];
-
-		tree_share(engine, slot, now);
-	}
+	unserved_share(engine, now);
 }
 
 void trees_build(struct engine *engine, double now)
