@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MODELS "opt-125m-4,opt-350m-4,opt-1.3b-4,bert-base-4,bert-large-4,vit-base-4,vit-large-4"
+#define JOBS_DEFAULT 2000u
 #define SEEDS_MAX 10000u
 #define SEEDS_PAPER 5u
 
@@ -89,7 +90,11 @@ static const char *setup_fault(struct sim_setup *setup)
 
 	if (given > 1)
 		return "one of --jobs, --philly and --gavel";
-	if (!setup->generate || setup->generate > READ_JOBS_MAX)
+	if (given && setup->generate)
+		return "--generate makes jobs of its own: leave it, or the file, out";
+	if (!setup->generate)
+		setup->generate = JOBS_DEFAULT;
+	if (setup->generate > READ_JOBS_MAX)
 		return "--generate is from 1 to 16777216 jobs";
 	if (!setup->trace || setup->trace > GENERATE_TRACES)
 		return "--trace is from 1 to 10";
@@ -182,7 +187,6 @@ int cli_sim(int argc, char **argv)
 	struct sim_setup setup = { .fabric = "fat-tree:16",
 		                   .traces = ".",
 		                   .models = MODELS,
-		                   .generate = 2000,
 		                   .trace = 1,
 		                   .seed = 1,
 		                   .gpus = 8,

@@ -42,7 +42,7 @@ static void task_print(const struct sim_task *task)
 {
 	const struct sim_result *result = &task->result;
 
-	printf("%8llu %7.4f %7.4f %8.3f %% %12.3f %12.3f %12.3f %8.2f %6llu %9llu %6.1f M/s\n",
+	printf("%8llu %7.4f %7.4f %8.3f %% %12.3f %12.3f %12.3f %9.2f %6llu %10llu %6.1f M/s\n",
 	       (unsigned long long)task->input.options.seed, sim_score(result),
 	       sim_utilization(result), 100 * sim_gain(result), result->jct_s, result->jct_all_s,
 	       result->jct_none_s, result->done ? result->wait_s / (double)result->done : 0,
@@ -68,8 +68,8 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 	       sharing_name(options->sharing));
 	printf("%.4g GB/s, %.3g times with aggregation; computation %.3g times as fast\n\n",
 	       options->wire.bytes_per_s / 1e9, options->wire.ratio, options->speedup);
-	printf("    seed   score    util      gain        JCT s      all agg.     none agg.   wait "
-	       "s  moves    events\n");
+	printf("%8s %7s %7s %10s %12s %12s %12s %9s %6s %10s %10s\n", "seed", "score", "util",
+	       "gain", "JCT s", "if all agg.", "if none", "queued s", "moves", "events", "speed");
 	for (unsigned i = 0; i < n; i++)
 		task_print(&tasks[i]);
 	printf("\n");

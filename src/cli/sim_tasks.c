@@ -75,12 +75,6 @@ static void sample_note(void *context, const struct sim_sample *sample)
 	task->samples[task->n_samples++] = *sample;
 }
 
-static uint64_t clock_look(void *context)
-{
-	(void)context;
-	return clock_now();
-}
-
 /* Of this thread: others on the machine do not count. */
 static double cpu_seconds(void)
 {
@@ -88,6 +82,12 @@ static double cpu_seconds(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static uint64_t clock_look(void *context)
+{
+	(void)context;
+	return (uint64_t)(cpu_seconds() * 1e9);
 }
 
 static void task_run(struct sim_task *task)
