@@ -72,7 +72,7 @@ trib_status task_make(struct sim_task *task, const struct sim_setup *setup,
 trib_status tasks_run(struct sim_task *tasks, unsigned n, bool with_bar);
 void tasks_free(struct sim_task *tasks, unsigned n);
 
-/* Mean, and half of the distance between the smallest and the largest. */
+/* Mean, smallest and largest. */
 struct sim_spread {
 	double mean, low, high;
 };

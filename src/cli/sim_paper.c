@@ -3,8 +3,6 @@
 #include "cli/sim.h"
 #include "cli/sim_paper.h"
 
-#include "cli/chart.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +56,8 @@ static void table1_row(unsigned row, char *name, size_t room)
 
 static const struct paper_policies sets[] = {
 	{ "baseline", SIM_PLACE_FIRST, SIM_TREES_FIRST, TURN_GREEDY, 0, 0, 0 },
-	{ "with sharing smart", SIM_PLACE_SMART, SIM_TREES_SMART, TURN_SMART, MINA_CANDIDATES, 0,
-	  0 },
-	{ "with sharing frugal", SIM_PLACE_SMART, SIM_TREES_SMART, TURN_FRUGAL, 0, 0, 0 },
+	{ "smart", SIM_PLACE_SMART, SIM_TREES_SMART, TURN_SMART, MINA_CANDIDATES, 0, 0 },
+	{ "frugal", SIM_PLACE_SMART, SIM_TREES_SMART, TURN_FRUGAL, 0, 0, 0 },
 };
 
 static trib_status fig11_make(struct paper *paper, unsigned row, unsigned column, uint64_t seed,
@@ -202,7 +199,7 @@ static const struct paper_about abouts[] = {
 	  "The ten traces",
 	  GENERATE_TRACES,
 	  3,
-	  { "baseline", "MINA's policies", "frugal" },
+	  { "baseline", "smart, k = 5", "frugal" },
 	  fig11_make,
 	  fig11_row,
 	  NULL },

@@ -31,6 +31,8 @@ static uint32_t size_draw(const struct generate_sizes *sizes, uint64_t *seed)
 
 	for (unsigned k = 0; k < sizes->n; k++)
 		all += sizes->weight[k];
+	if (!all)
+		return 1;
 	for (at = draw_next(seed) % all; at >= sizes->weight[i]; i++)
 		at -= sizes->weight[i];
 	return sizes->hosts[i];

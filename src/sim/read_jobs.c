@@ -33,7 +33,7 @@ void list_free(struct sim_list *list)
 /* Merge sort: stable, and where they are in order already, which is usual, one pass. */
 static void jobs_merge(struct sim_job *jobs, struct sim_job *spare, uint32_t half, uint32_t n)
 {
-	uint32_t a = 0, b = half, at = half;
+	uint32_t a = 0, b = half, at;
 
 	memcpy(spare, jobs, half * sizeof(*jobs));
 	for (at = 0; a < half; at++) {
