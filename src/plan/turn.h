@@ -15,6 +15,7 @@
 #ifndef TRIB_PLAN_TURN_H
 #define TRIB_PLAN_TURN_H
 
+#include "plan/groups.h"
 #include "plan/pattern.h"
 
 #include <stdbool.h>
@@ -55,6 +56,30 @@ static inline bool turn_yields(const struct turn *mine, double mine_score, const
                                double now)
 {
 	return other->start_s < now + mine->fast_s && turn_score(other, now) > mine_score;
+}
+
+/*
+ * Whether an allreduce that begins now, and whose tree is free, is aggregated.
+ * `turns` has the next allreduce of each slot, this one's among them.
+ */
+static inline bool turn_is_mine(const struct groups *groups, const struct turn *turns,
+                                uint32_t slot, enum turn_policy policy, double now)
+{
+	const struct turn *mine = &turns[slot];
+	double score;
+
+	if (policy <= TURN_GREEDY)
+		return policy == TURN_GREEDY;
+	if (groups->next[slot] == slot)
+		return true;
+	if (policy == TURN_FRUGAL && !(mine->gain_s > 0))
+		return false;
+	score = turn_score(mine, now);
+	for (uint32_t other = groups->next[slot]; other != slot; other = groups->next[other])
+		if (turn_yields(mine, score, &turns[other], now) &&
+		    (policy != TURN_FRUGAL || groups_meet(groups, slot, other)))
+			return false;
+	return true;
 }
 
 #endif

@@ -9,38 +9,6 @@
 
 /* ---- whose turn it is ---- */
 
-/* Trees ascend. */
-static bool trees_meet(const struct run *a, const struct run *b)
-{
-	for (uint32_t i = 0, k = 0; i < a->tree_n && k < b->tree_n;) {
-		if (a->tree[i] == b->tree[k])
-			return true;
-		if (a->tree[i] < b->tree[k])
-			i++;
-		else
-			k++;
-	}
-	return false;
-}
-
-static bool turn_is_mine(const struct engine *engine, uint32_t slot, bool frugal, double now)
-{
-	const struct groups *groups = &engine->groups;
-	const struct turn *mine = &engine->turns[slot];
-	double score;
-
-	if (groups->next[slot] == slot)
-		return true;
-	if (frugal && !(mine->gain_s > 0))
-		return false;
-	score = turn_score(mine, now);
-	for (uint32_t other = groups->next[slot]; other != slot; other = groups->next[other])
-		if (turn_yields(mine, score, &engine->turns[other], now) &&
-		    (!frugal || trees_meet(&engine->runs[slot], &engine->runs[other])))
-			return false;
-	return true;
-}
-
 static bool engine_decide(const struct engine *engine, const struct run *run, uint32_t slot,
                           double now)
 {
@@ -51,7 +19,7 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 	    (policy != TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
 	    !tree_is_free(engine, run->tree, run->tree_n))
 		return false;
-	return policy == TURN_GREEDY || turn_is_mine(engine, slot, policy == TURN_FRUGAL, now);
+	return turn_is_mine(groups, engine->turns, slot, policy, now);
 }
 
 /* ---- events ---- */
@@ -300,17 +268,17 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	engine->runs = calloc(slots + 1, sizeof(*engine->runs));
 	engine->turns = calloc(slots + 1, sizeof(*engine->turns));
 	engine->in_use = calloc(fabric->resources + 1, sizeof(*engine->in_use));
-	engine->want = calloc(fabric->resources + 1, sizeof(*engine->want));
+	engine->share.want = calloc(fabric->resources + 1, sizeof(*engine->share.want));
 	engine->free_slots = calloc(slots + 1, sizeof(*engine->free_slots));
 	engine->hosts = calloc(most + 1, sizeof(*engine->hosts));
 	engine->pods = calloc(pods + 1, sizeof(*engine->pods));
-	engine->tree = calloc(2 * pods + 1, sizeof(*engine->tree));
+	engine->share.tree = calloc(2 * pods + 1, sizeof(*engine->share.tree));
 	engine->fresh = calloc(slots + 1, sizeof(*engine->fresh));
 	engine->unserved = calloc(slots + 1, sizeof(*engine->unserved));
 	engine->queue.entries = calloc(slots + 2, sizeof(*engine->queue.entries));
 	if (!engine->memory[0] || !engine->memory[1] || !engine->memory[2] || !engine->runs ||
-	    !engine->turns || !engine->in_use || !engine->want || !engine->free_slots ||
-	    !engine->hosts || !engine->pods || !engine->tree || !engine->fresh ||
+	    !engine->turns || !engine->in_use || !engine->share.want || !engine->free_slots ||
+	    !engine->hosts || !engine->pods || !engine->share.tree || !engine->fresh ||
 	    !engine->unserved || !engine->queue.entries || !patterns_make(engine) ||
 	    !ties_make(engine))
 		return false;
@@ -318,6 +286,8 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	               engine->memory[0]);
 	assign_init(&engine->assign, fabric, slots, engine->memory[1]);
 	groups_init(&engine->groups, slots, fabric->resources, engine->memory[2]);
+	engine->share.fabric = fabric;
+	engine->share.groups = &engine->groups;
 	engine->assign.candidates = engine->input->options.candidates;
 	engine->seed = engine->input->options.seed;
 	engine->is_exclusive = fabric->link_jobs <= 1 && fabric->switch_jobs <= 1;
@@ -337,11 +307,11 @@ static void engine_free(struct engine *engine)
 	free(engine->runs);
 	free(engine->turns);
 	free(engine->in_use);
-	free(engine->want);
+	free(engine->share.want);
 	free(engine->free_slots);
 	free(engine->hosts);
 	free(engine->pods);
-	free(engine->tree);
+	free(engine->share.tree);
 	free(engine->fresh);
 	free(engine->unserved);
 	free(engine->queue.entries);

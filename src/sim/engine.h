@@ -6,6 +6,7 @@
 #include "plan/assign.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
+#include "plan/share.h"
 #include "plan/turn.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
@@ -47,17 +48,16 @@ struct engine {
 	struct placement placement;
 	struct assign assign;
 	struct groups groups;
+	struct share share;
 	struct queue queue;
 	struct pattern *patterns; /* of each step: on one host, on several */
 	struct pattern_op *ops;
 	struct run *runs;
 	struct turn *turns; /* of each slot: its next allreduce */
 	uint32_t *in_use;   /* of a resource: allreduces under way */
-	double *want;       /* of a resource: what the trees on it want, over its capacity */
 	uint32_t *free_slots, n_free, slots;
 	uint32_t *hosts;          /* scratch for a placement */
 	uint32_t *pods;           /* scratch for a footprint */
-	uint32_t *tree;           /* scratch for a tree */
 	uint32_t *fresh, n_fresh; /* jobs that have just got hosts */
 	uint32_t *unserved, n_unserved, retry;
 	struct ties_memory ties;

@@ -11,21 +11,13 @@
 #define MOVE_LEAST 1e-3  /* s; for less nobody moves */
 #define WORTH_LEAST 1e-6 /* s; a tree that is free costs nothing, so all may have one */
 
-/* What a job wants of each of its tree's resources. */
-static void tree_want(struct engine *engine, const struct run *run, double sign)
-{
-	for (uint32_t i = 0; i < run->tree_n; i++)
-		engine->want[run->tree[i]] += sign * run->pattern->demand /
-		                              fabric_capacity(&engine->input->fabric, run->tree[i]);
-}
-
 /* Out of its own way, with its root remembered. */
 static void tree_drop(struct engine *engine, uint32_t slot)
 {
 	struct run *run = &engine->runs[slot];
 
 	groups_leave(&engine->groups, slot);
-	tree_want(engine, run, -1);
+	share_want(&engine->share, run->tree, run->tree_n, run->pattern->demand, -1);
 	run->tree = NULL;
 	run->tree_n = 0;
 	groups_join(&engine->groups, slot, NULL, 0);
@@ -51,7 +43,7 @@ static void tree_set(struct engine *engine, uint32_t slot, uint32_t root, double
 	run->tree_n = fabric_tree(&engine->input->fabric, &run->footprint, root, run->tree);
 	groups_leave(&engine->groups, slot);
 	groups_join(&engine->groups, slot, run->tree, run->tree_n);
-	tree_want(engine, run, 1);
+	share_want(&engine->share, run->tree, run->tree_n, run->pattern->demand, 1);
 }
 
 /* Any one, or the first, of those that no allreduce is using at this moment. */
@@ -103,89 +95,17 @@ static double run_worth(const struct run *run)
 	return (run->pattern->plain_s - run->pattern->fast_s) * left + WORTH_LEAST;
 }
 
-/* Whether all that are in the way of a tree are of one group. */
-static bool group_alone(const struct engine *engine, const uint32_t *tree, uint32_t n)
-{
-	const struct groups *groups = &engine->groups;
-	uint32_t group = GROUPS_NONE;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = groups->at[tree[i]];
-
-		if (at == GROUPS_NONE)
-			continue;
-		if (group != GROUPS_NONE && group != groups->group[at])
-			return false;
-		group = groups->group[at];
-	}
-	return true;
-}
-
-/* What is wanted most of a tree. */
-static double tree_wanted(const struct engine *engine, const uint32_t *tree, uint32_t n)
-{
-	double most = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		most = fmax(most, engine->want[tree[i]]);
-	return most;
-}
-
-/* How good a tree is that others are in the way of. */
-struct shared {
-	uint32_t root;
-	double want; /* of what is wanted most */
-	bool alone;  /* one group only */
-};
-
-static struct shared shared_look(struct engine *engine, const struct run *run, uint32_t root)
-{
-	uint32_t n = fabric_tree(&engine->input->fabric, &run->footprint, root, engine->tree);
-
-	return (struct shared){ root, tree_wanted(engine, engine->tree, n),
-		                group_alone(engine, engine->tree, n) };
-}
-
-/*
- * Whether it may be had: it conflicts with a single group, as MINA has it, or,
- * where jobs give way only to those that they meet, nobody wants too much of it.
- */
-static bool shared_is_fit(const struct engine *engine, const struct run *run,
-                          const struct shared *shared)
-{
-	return shared->alone || (engine->input->options.sharing == TURN_FRUGAL &&
-	                         shared->want + run->pattern->demand <= 1);
-}
-
-/* Seconds that a job loses where others want that much, roughly. */
-static double shared_loss(const struct run *run, double want)
-{
-	return run_worth(run) * want / (1 + want);
-}
-
-/* The fit tree that is wanted least; the one it has, unless moving pays. */
 static void tree_share(struct engine *engine, uint32_t slot, double now)
 {
 	struct run *run = &engine->runs[slot];
-	uint32_t roots = assign_roots(&engine->assign, slot);
-	struct shared best = { .root = ASSIGN_NONE, .want = INFINITY }, old;
+	const struct share_job job = { .root = run->root,
+		                       .demand = run->pattern->demand,
+		                       .worth = run_worth(run),
+		                       .move = fmax(engine->assign.jobs[slot].move, MOVE_LEAST),
+		                       .meets = engine->input->options.sharing == TURN_FRUGAL };
 
 	tree_drop(engine, slot);
-	for (uint32_t i = 0; i < roots; i++) {
-		struct shared shared =
-			shared_look(engine, run, assign_root(&engine->assign, slot, i));
-
-		if (shared.want < best.want && shared_is_fit(engine, run, &shared))
-			best = shared;
-	}
-	if (run->root != ASSIGN_NONE && best.root != ASSIGN_NONE) {
-		old = shared_look(engine, run, run->root);
-		if (shared_is_fit(engine, run, &old) &&
-		    shared_loss(run, old.want) - shared_loss(run, best.want) <=
-		            fmax(engine->assign.jobs[slot].move, MOVE_LEAST))
-			best = old;
-	}
-	tree_set(engine, slot, best.root, now);
+	tree_set(engine, slot, share_root(&engine->share, &engine->assign, slot, &job), now);
 }
 
 /* Of the jobs that share or have no tree, how many are looked at anew. */
@@ -272,9 +192,11 @@ void trees_build(struct engine *engine, double now)
 
 void trees_leave(struct engine *engine, uint32_t slot)
 {
+	const struct run *run = &engine->runs[slot];
+
+	share_want(&engine->share, run->tree, run->tree_n, run->pattern->demand, -1);
 	if (engine->input->options.trees != SIM_TREES_SMART)
 		return;
-	tree_want(engine, &engine->runs[slot], -1);
 	assign_exit(&engine->assign, slot);
 	unserved_remove(engine, slot);
 }
