@@ -19,6 +19,7 @@ int cli_job(int argc, char **argv);
 int cli_jobs(int argc, char **argv);
 int cli_node(int argc, char **argv);
 int cli_nodes(int argc, char **argv);
+int cli_sim(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_top(int argc, char **argv);
 

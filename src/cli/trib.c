@@ -29,6 +29,7 @@ static const struct {
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
 	{ "plan", cli_plan, "how a cluster would sum: trees, shares, and the bound" },
+	{ "sim", cli_sim, "many jobs on one fabric, simulated: hosts, trees, turns" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
 	{ "top", cli_top, "watch an aggregator at work" },
 };
