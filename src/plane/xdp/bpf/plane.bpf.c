@@ -479,15 +479,15 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		verdict = CORRUPTED;
 	else
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
+	if (verdict == DENSE_ADDED) { /* first: most of them are */
+		cell_unlock(cell);
+		return XDP_DROP; /* counted with the sum that it is part of */
+	}
 	if (verdict == NOT_HERE) {
 		verdict = take_checked(ctx, &frame, &place, slot, index);
 	} else if (verdict == TO_UNDO) {
 		undo_words(ctx, slot, index, frame.at, frame.bytes);
 		verdict = CORRUPTED;
-	}
-	if (verdict == DENSE_ADDED) {
-		cell_unlock(cell);
-		return XDP_DROP; /* counted with the sum that it is part of */
 	}
 	made = MADE_NOTHING;
 	if (verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED) {
@@ -496,6 +496,8 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		made = make(ctx, lane, cell, &frame, verdict);
 	}
 	cell_unlock(cell);
+	if (verdict == DENSE_ADDED)
+		return XDP_DROP;
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
 		return XDP_PASS; /* the daemon finds the words for it */
 	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
