@@ -97,7 +97,7 @@ static trib_status time_plot(const struct sim_setup *setup, const struct sim_tas
 	chart->y_format = "%.0f";
 	line_fill(&chart->lines[chart->n++], "jobs running", task, running);
 	line_fill(&chart->lines[chart->n++], "jobs in conflict", task, conflicted);
-	line_fill(&chart->lines[chart->n++], "fragments of free hosts", task, fragments);
+	line_fill(&chart->lines[chart->n++], "free fragments", task, fragments);
 	if ((status = chart_end(chart, setup->plot, "time")) != TRIB_OK)
 		return status;
 	chart = chart_new("Utilization of aggregation", subtitle, "seconds",
