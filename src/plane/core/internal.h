@@ -458,6 +458,9 @@ bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out);
 /* A packet of a communicator that is not here: its sender is told so. */
 void stray_answer(struct thread *thread, const struct wire_header *header,
                   const struct udp_address *from);
+/* The answer to a goodbye: it is over, and the first echo was lost, or we have begun anew. */
+void stray_echo(struct thread *thread, const struct wire_header *header,
+                const struct udp_address *from);
 
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
 void comm_enter_kernel(struct comm *comm, unsigned lane);

@@ -7,8 +7,8 @@
  * The answer has the cookie of the packet, so only who is in that communicator
  * takes it for one. With a controller's secret only cookies are answered that
  * were made with it; without one, anybody, but no more than a few a tick, so
- * nobody can be flooded by way of us. An ABORT is never answered: two
- * aggregators cannot keep one another busy.
+ * nobody can be flooded by way of us. An ABORT is never answered, nor an echo:
+ * two aggregators cannot keep one another busy. Who says goodbye may go.
  */
 #include "plane/core/internal.h"
 
@@ -38,6 +38,29 @@ static bool was_made(struct aggregator *aggregator, uint16_t job, uint64_t cooki
 	return made;
 }
 
+static bool is_answered(struct thread *thread, const struct wire_header *header)
+{
+	struct aggregator *aggregator = thread->aggregator;
+
+	/* A connection that shows an unknown cookie is closed, which says it all. */
+	if (aggregator->carrier->reliable || !thread->strays_left ||
+	    !was_made(aggregator, header->job, header->cookie))
+		return false;
+	thread->strays_left--;
+	return true;
+}
+
+void stray_echo(struct thread *thread, const struct wire_header *header,
+                const struct udp_address *from)
+{
+	struct wire_header echo = *header;
+
+	if (header->flags & WIRE_ECHO || !is_answered(thread, header))
+		return;
+	echo.flags = WIRE_ECHO;
+	thread_send(thread, &echo, sizeof(echo), from);
+}
+
 void stray_answer(struct thread *thread, const struct wire_header *header,
                   const struct udp_address *from)
 {
@@ -56,11 +79,8 @@ void stray_answer(struct thread *thread, const struct wire_header *header,
 		     .abort = { .status = TRIB_ERR_AGGREGATOR, .rank = header->child } };
 	char host[WIRE_NAME_MAX] = "", address[64];
 
-	/* A connection that shows an unknown cookie is closed, which says it all. */
-	if (aggregator->carrier->reliable || !thread->strays_left ||
-	    !was_made(aggregator, header->job, header->cookie))
+	if (!is_answered(thread, header))
 		return;
-	thread->strays_left--;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(packet.abort.text, sizeof(packet.abort.text),
 	         "the aggregator at %s (host %s, pid %d) does not know communicator %u of job %u: "

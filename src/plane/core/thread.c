@@ -193,21 +193,6 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 	return lane != NULL;
 }
 
-/*
- * Who says goodbye to a communicator that is not here may go: it is over, and the echo was lost, or
- * we have begun anew. No more goes back than came, and an echo is not echoed.
- */
-static void echo_stranger(struct thread *thread, const struct wire_header *header,
-                          const struct udp_address *from)
-{
-	struct wire_header echo = *header;
-
-	if (header->child >= WIRE_CHILDREN_MAX || header->flags & WIRE_ECHO)
-		return;
-	echo.flags = WIRE_ECHO;
-	thread_send(thread, &echo, sizeof(echo), from);
-}
-
 /* A parent that has let us in looks whether we are here before we have heard of it. */
 static bool parent_looks(const struct thread *thread, const struct wire_header *header,
                          const struct udp_address *from)
@@ -262,7 +247,7 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
 		else if (!lane && header->child != WIRE_ALL)
-			echo_stranger(thread, header, from);
+			stray_echo(thread, header, from);
 		else if (!lane && !parent_looks(thread, header, from))
 			stray_answer(thread, header, from);
 		return lane != NULL;
