@@ -388,8 +388,9 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 	*news = (struct uplink_news){ .n_again = 0 };
 	if (status->stamp)
 		up->waiting = status->waiting;
+	/* Quick to rise: what is called lost while it waits in a queue is sent twice. */
 	if (status->stamp && rtt < 1000000)
-		up->rtt_us = rtt < up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
+		up->rtt_us = rtt > up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
 		uplink_hear(lane, pool, i, status, is_news, is_news && is_late, news);
 	if (up->reliable)
