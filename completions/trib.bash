@@ -47,7 +47,14 @@ _trib() {
 		fi
 		return
 		;;
-	--trees)
+	--trees | --placement | --sharing | --ties | --paper)
+		if [[ ${COMP_WORDS[1]} == sim ]]; then
+			local -A words=([--trees]="none first random smart" [--placement]="first random smart"
+				[--sharing]="none greedy smart frugal" [--ties]="mina arrival"
+				[--paper]="table1 fig11 fig12 fig13 fig14")
+			mapfile -t COMPREPLY < <(compgen -W "${words[$before]}" -- "$word")
+			return
+		fi
 		mapfile -t COMPREPLY < <(compgen -f -W "star striped planned" -- "$word")
 		return
 		;;
@@ -57,6 +64,10 @@ _trib() {
 		;;
 	--against)
 		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
+		return
+		;;
+	--jobs | --philly | --gavel | --per-job | --fabric | --traces)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
 	--json | --plot)
@@ -70,8 +81,9 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine plane) ;;
+	bench) command=(allreduce deploy engine plane rates) ;;
 	job) command=(new end) ;;
+	node) command=(drain resume) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")

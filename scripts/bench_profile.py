@@ -12,8 +12,8 @@ buffer into a page, with the page and the freeing of that buffer; for xdp also m
 around the page, which it needs on veth alone. Making that buffer stays in tcp's time, as a driver has to
 do it, and freeing the page stays in both.
 
---allreduce does the same during `trib bench allreduce` of four workers, the aggregator having a core of its
-own: all that is done on that core counts.
+--allreduce does the same during `trib bench allreduce` of four workers and a server with one link, which
+has a core of its own: all that is done on that core counts.
 
 Without it all runs with real-time priority, before others on the machine (--urgent). Needs root and perf.
 """
@@ -126,8 +126,8 @@ def throughput_words(plane):
 
 def allreduce_words(plane):
     """The same, for an aggregator whose core nobody else has."""
-    words = ["allreduce", "--hosts", "4", "--link", "500mbit", "--no-offload", "--sizes", "16M", "--iterations", "20",
-             "--repeats", "1", "--cores", f"s1={CORE}", "--plane", plane.removesuffix("-copied")]
+    words = ["allreduce", "--server", "--hosts", "4", "--link", "500mbit", "--link", "s1=2gbit", "--no-offload",
+             "--sizes", "16M", "--iterations", "20", "--repeats", "1", "--cores", f"s1={CORE}", "--plane", plane.removesuffix("-copied")]
     return words + ["--copied"] if plane.endswith("-copied") else words
 
 

@@ -215,20 +215,27 @@ test_kernel_log() {
 	fi
 }
 
+network_test() {
+	check "net $1" timeout -k 10 300 bash "tests/net/test_$1.sh" "$PWD/build/src/cli/trib"
+}
+
+# Two at a time: they mostly wait, for links and deadlines. Each has a virtual cluster of its own.
 network_tests() {
-	local script name trib=$PWD/build/src/cli/trib
+	local script name
 	kernel_log >"$logs/kernel-before" || true
-	for script in tests/net/*.sh; do
-		case $script in
-		*'*'* | */lib*.sh) continue ;;
-		esac
+	for script in tests/net/test_*.sh; do
 		name=$(basename "$script" .sh)
-		check "net ${name#test_}" timeout -k 10 240 bash "$script" "$trib"
+		name=${name#test_}
+		while [ "$(beside_count 'net-*')" -ge 2 ]; do
+			sleep 0.2
+		done
+		beside "net-$name" network_test "$name"
 	done
+	gather 'net-*'
 	check "kernel log after the network tests" test_kernel_log
 }
 
-# What asks for nothing but a core, while the network tests wait for links and deadlines.
+# What asks for nothing but a core.
 analyses() {
 	renice -n 19 -p "$BASHPID" >/dev/null
 	check "build with clang" build_test clang
@@ -239,16 +246,46 @@ analyses() {
 	check "file sizes" test_sizes
 }
 
-# count MARK: how many tests of $logs/analyses came to it.
-count() { grep -c "^$1 " "$logs/analyses" || true; }
+# beside NAME COMMAND...: runs checks while others run; `gather` shows what came of them.
+beside() {
+	local name=$1
+	shift
+	touch "$logs/$name.running"
+	{
+		trap 'beside_end "$name" $?' EXIT
+		"$@"
+	} >"$logs/$name.lines" 2>&1 &
+}
 
-# Shows what `analyses` found, and counts it.
+# beside_end NAME CODE
+beside_end() {
+	[ "$2" -eq 0 ] || say "FAIL $1, which ended before its end"
+	rm "$logs/$1.running"
+}
+
+# beside_count PATTERN: how many of these run.
+beside_count() { find "$logs" -name "$1.running" | wc -l; }
+
+# gather PATTERN: waits for them, shows their lines and counts them.
 gather() {
-	wait "$1" || say "FAIL analyses, which ended before their end" >>"$logs/analyses"
-	cat "$logs/analyses"
-	passed=$((passed + $(count PASS)))
-	failed=$((failed + $(count FAIL)))
-	skipped=$((skipped + $(count SKIP)))
+	local mark lines
+	while [ "$(beside_count "$1")" -gt 0 ]; do
+		sleep 0.2
+	done
+	mapfile -t lines < <(find "$logs" -name "$1.lines" | sort)
+	cat "${lines[@]}"
+	for mark in PASS FAIL SKIP; do
+		count "$mark" "$(cat "${lines[@]}" | grep -c "^$mark ")"
+	done
+}
+
+# count MARK N
+count() {
+	case $1 in
+	PASS) passed=$((passed + $2)) ;;
+	FAIL) failed=$((failed + $2)) ;;
+	SKIP) skipped=$((skipped + $2)) ;;
+	esac
 }
 
 report() {
@@ -257,7 +294,7 @@ report() {
 }
 
 main() {
-	local built beside
+	local built
 	mkdir -p "$logs"
 	rm -f "$logs"/*
 	check dependencies scripts/deps.sh build test
@@ -273,12 +310,11 @@ main() {
 		check "symbols of the library" test_symbols
 		check install test_install
 	fi
-	analyses >"$logs/analyses" 2>&1 &
-	beside=$!
+	beside analyses analyses
 	if [ "$built" -eq 0 ]; then
 		network_tests
 	fi
-	gather "$beside"
+	gather analyses
 	check "build with ASan and UBSan" build_test asan
 	if [ "$verdict" -eq 0 ]; then
 		sanitized_tests asan --no-suite net

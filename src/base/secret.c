@@ -67,6 +67,27 @@ uint64_t secret_cookie(const struct secret *secret, uint16_t job)
 	return cookie ? cookie : 1; /* 0 stands for no cookie */
 }
 
+uint64_t secret_ticket(const struct secret *secret, uint16_t job, uint32_t random)
+{
+	const uint8_t text[] = { 'c',
+		                 'o',
+		                 'm',
+		                 'm',
+		                 (uint8_t)job,
+		                 (uint8_t)(job >> 8),
+		                 (uint8_t)random,
+		                 (uint8_t)(random >> 8),
+		                 (uint8_t)(random >> 16),
+		                 (uint8_t)(random >> 24) };
+
+	return (uint64_t)random << 32 | (uint32_t)secret_hash(secret, text, sizeof(text));
+}
+
+bool secret_made(const struct secret *secret, uint16_t job, uint64_t ticket)
+{
+	return ticket == secret_ticket(secret, job, (uint32_t)(ticket >> 32));
+}
+
 void secret_print(const struct secret *secret, char out[SECRET_TEXT])
 {
 	for (unsigned i = 0; i < SECRET_BYTES; i++)

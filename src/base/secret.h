@@ -23,6 +23,13 @@ uint64_t secret_hash(const struct secret *secret, const void *data, size_t bytes
 /* Of a job; job 0 is for questions that are about no job. Never 0. */
 uint64_t secret_cookie(const struct secret *secret, uint16_t job);
 
+/*
+ * A cookie that is random, but of which whoever has the secret can tell that it
+ * was made with it for this job; nobody else can make or guess one.
+ */
+uint64_t secret_ticket(const struct secret *secret, uint16_t job, uint32_t random);
+bool secret_made(const struct secret *secret, uint16_t job, uint64_t ticket);
+
 /* As hexadecimal digits. */
 void secret_print(const struct secret *secret, char out[SECRET_TEXT]);
 bool secret_parse(struct secret *secret, const char *text);

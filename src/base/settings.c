@@ -25,6 +25,8 @@
  */
 #define LAUNCHER_RANK "RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK SLURM_PROCID"
 #define LAUNCHER_SIZE "WORLD_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS SLURM_NTASKS"
+#define LAUNCHER_LOCAL_SIZE \
+	"LOCAL_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALNRANKS SLURM_NTASKS_PER_NODE"
 
 const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
@@ -54,10 +56,14 @@ const struct setting settings[SETTINGS_N] = {
 	                   "memory asked for at the aggregator; where the gradient fits, "
 	                   "fast workers never wait for slow ones",
 	                   NULL },
-	[SETTING_LANES] = { "TRIB_LANES", "1", SETTING_COUNT,
+	[SETTING_LANES] = { "TRIB_LANES", "0", SETTING_COUNT,
 	                    "independent streams of a tree, 1 to 16 in all, each with its own "
-	                    "thread",
+	                    "thread; 0: as many as the cores are good for, up to 4",
 	                    NULL },
+	[SETTING_LOCAL_SIZE] = { "TRIB_LOCAL_SIZE", "1", SETTING_COUNT,
+	                         "workers on this host, which share its cores; also taken from "
+	                         "mpirun, srun, torchrun",
+	                         LAUNCHER_LOCAL_SIZE },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
@@ -121,6 +127,19 @@ const struct setting settings[SETTINGS_N] = {
 	                      "score (whose step it shortens most), greedy (who comes first), fair "
 	                      "(who had the least) or none (nobody)",
 	                      NULL },
+	[SETTING_EXIT_BELOW] = { "TRIB_EXIT_BELOW", "10", SETTING_COUNT,
+	                         "percent of the step: where communication would take less also "
+	                         "without other machines than its workers', a job gives those up; "
+	                         "0: never",
+	                         NULL },
+	[SETTING_FAN_IN] = { "TRIB_FAN_IN", "64", SETTING_COUNT,
+	                     "most children that the controller gives an aggregator, 2 to 64: the "
+	                     "fewer, the deeper the trees; more where too few aggregators live",
+	                     NULL },
+	[SETTING_STRIPES] = { "TRIB_STRIPES", "16", SETTING_COUNT,
+	                      "most trees in a plan of the controller's, 1 to 16; each is a thread "
+	                      "and a socket of every worker",
+	                      NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -132,7 +151,8 @@ static const struct {
 	[SETTING_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_JOB] = { 0, UINT16_MAX, NULL },
 	[SETTING_POOL] = { 1, INT64_MAX, NULL },
-	[SETTING_LANES] = { 1, 16, NULL },
+	[SETTING_LANES] = { 0, 16, NULL },
+	[SETTING_LOCAL_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
@@ -142,6 +162,9 @@ static const struct {
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
 	[SETTING_SHARING] = { 0, 3, "score greedy fair none" },
+	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
+	[SETTING_FAN_IN] = { 2, 64, NULL },
+	[SETTING_STRIPES] = { 1, 16, NULL },
 };
 
 /* ---- the file ---- */

@@ -283,6 +283,8 @@ int cli_bench(int argc, char **argv)
 		return bench_plane_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "deploy") == 0)
 		return bench_deploy_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "rates") == 0)
+		return bench_rates_run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(help ? stdout : stderr,
@@ -290,7 +292,9 @@ int cli_bench(int argc, char **argv)
 	        "  allreduce  time and bandwidth of sums over several hosts, also of others\n"
 	        "  deploy     how long an aggregator takes to be there\n"
 	        "  engine     what one packet costs where it is summed\n"
-	        "  plane      what an aggregator can take, and what that costs\n\n"
+	        "  plane      what an aggregator can take, and what that costs\n"
+	        "  rates      how rates are agreed on, and what becomes of them when a link slows\n"
+	        "             down\n\n"
 	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

@@ -156,6 +156,8 @@ trib_status bench_plot_write(const struct bench_report *report, const char *path
 int bench_engine_run(int argc, char **argv);
 /* bench_plane.c */
 int bench_plane_run(int argc, char **argv);
+/* bench_rates.c */
+int bench_rates_run(int argc, char **argv);
 /* bench_deploy.c */
 int bench_deploy_run(int argc, char **argv);
 

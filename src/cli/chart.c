@@ -162,7 +162,7 @@ static void line_draw(const struct plot *plot, const struct chart_line *line, co
 		fprintf(plot->out, "%.1f,%.1f ", x_of(plot, line->points[k].x),
 		        y_of(plot, line->points[k].y));
 	fprintf(plot->out, "\"/>\n");
-	for (unsigned k = 0; k < line->n && !line->dashed; k++) {
+	for (unsigned k = 0; k < line->n && line->n <= CHART_DOTS_MAX && !line->dashed; k++) {
 		const struct chart_point *p = &line->points[k];
 
 		if (p->high > p->low)

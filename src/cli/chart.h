@@ -9,7 +9,8 @@
 #include <stdbool.h>
 
 #define CHART_LINES_MAX 8u
-#define CHART_POINTS_MAX 32u
+#define CHART_POINTS_MAX 512u
+#define CHART_DOTS_MAX 32u /* a line with more points is only a line */
 
 struct chart_point {
 	double x, y;

@@ -17,7 +17,9 @@ int cli_run(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_job(int argc, char **argv);
 int cli_jobs(int argc, char **argv);
+int cli_node(int argc, char **argv);
 int cli_nodes(int argc, char **argv);
+int cli_sim(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_top(int argc, char **argv);
 

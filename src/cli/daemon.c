@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define PORT_TRIES 50
+#define PORT_LEAST 10240u /* below are those of known services */
 
 void daemon_find(char *out, size_t room)
 {
@@ -65,6 +67,29 @@ static bool ports_are_free(const char *address, int type, unsigned port, unsigne
 	return true;
 }
 
+/*
+ * One that the kernel gives nobody who asks for any: between our look and
+ * tribd's start, workers and others open sockets. 0: all are such.
+ */
+static unsigned port_draw(void)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	unsigned low = 0, high = 0;
+	uint16_t random = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%u %u", &low, &high) != 2 || low > high || high > 65535 ||
+	    getrandom(&random, sizeof(random), 0) != sizeof(random))
+		low = high = 65535;
+	fclose(file);
+	if (low > PORT_LEAST + 1024 && high < 65535)
+		return PORT_LEAST + random % (low - WIRE_LANES_MAX - PORT_LEAST);
+	if (high + 1024 < 65535)
+		return high + 1 + random % (65535 - WIRE_LANES_MAX - high);
+	return 0;
+}
+
 /* In a thread, since a namespace, once entered, is not left again. */
 static void *port_search(void *context)
 {
@@ -75,10 +100,13 @@ static void *port_search(void *context)
 	for (unsigned i = 0; i < PORT_TRIES && !search->port; i++) {
 		struct sockaddr_in at = { 0 };
 		socklen_t length = sizeof(at);
-		int fd = port_take(search->address, SOCK_DGRAM, 0);
+		unsigned port = port_draw();
+		int fd = port_take(search->address, SOCK_DGRAM, port);
 
-		if (fd < 0)
+		if (fd < 0 && !port)
 			return NULL;
+		if (fd < 0)
+			continue;
 		if (getsockname(fd, (struct sockaddr *)&at, &length) == 0 &&
 		    ports_are_free(search->address, SOCK_DGRAM, ntohs(at.sin_port), 1) &&
 		    (!search->tcp ||

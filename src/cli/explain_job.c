@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void tell_times(const char *what, double bps, double than)
 {
@@ -46,6 +47,55 @@ static void tell_plan(const char *plan)
 	}
 }
 
+/* Why there have been others. */
+static void tell_history(const json_t *history)
+{
+	for (size_t i = 0; i < json_array_size(history); i++) {
+		const json_t *plan = json_array_get(history, i);
+		time_t made_at = (time_t)remote_number(plan, "made_at");
+		struct tm local;
+		char when[32];
+
+		localtime_r(&made_at, &local);
+		strftime(when, sizeof(when), "%F %T", &local);
+		printf("  %s  plan %.0f: %s\n", when, remote_number(plan, "generation"),
+		       remote_text(plan, "why"));
+	}
+}
+
+/* What ranks have been seen to do: how much they wait, and which links are slow. */
+static void tell_ranks(const json_t *it)
+{
+	const json_t *ranks = json_object_get(it, "ranks");
+	double share = json_object_get(it, "share") ? remote_number(it, "share") : -1, most = 0;
+
+	for (size_t i = 0; i < json_array_size(ranks); i++) {
+		const json_t *rank = json_array_get(ranks, i);
+		double waits = remote_number(rank, "waits");
+
+		most = waits > most ? waits : most;
+		if (json_object_get(rank, "measured_bps")) {
+			double link = remote_number(rank, "link_bps");
+			char measured[24], claims[24];
+
+			remote_rate(remote_number(rank, "measured_bps"), measured,
+			            sizeof(measured));
+			remote_rate(link, claims, sizeof(claims));
+			printf("  %s (rank %.0f): measured %s%s%s, which the next plan counts on\n",
+			       remote_text(rank, "host"), remote_number(rank, "rank"), measured,
+			       link > 0 ? " of " : "", link > 0 ? claims : "");
+		}
+	}
+	if (share >= 0)
+		printf("  Communication takes %.1f %% of the step: so much waits the rank that "
+		       "waits "
+		       "least; the most is %.1f %%.\n",
+		       share * 100, most * 100);
+	if (json_is_true(json_object_get(it, "frugal")))
+		printf("  That is little, so plans do without machines that are not the ranks' "
+		       "own.\n");
+}
+
 static void tell_communicator(const json_t *it)
 {
 	const json_t *verdict = json_object_get(it, "verdict");
@@ -69,6 +119,8 @@ static void tell_communicator(const json_t *it)
 		tell_verdict(verdict);
 	else
 		printf("  It was made before this controller started, which does not know why.\n");
+	tell_ranks(it);
+	tell_history(json_object_get(it, "history"));
 }
 
 int explain_job(const char *job, const char *controller, bool json)

@@ -5,14 +5,19 @@
 #include "cli/remote.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void print_node(const json_t *node)
 {
 	double memory = remote_number(node, "memory"), link = remote_number(node, "link_bps");
-	char rate[24] = "?";
+	char rate[24] = "?", *end;
 
 	if (link > 0)
 		remote_rate(link, rate, sizeof(rate));
+	if (link > 0 && remote_number(node, "is_switch") > 0) { /* of each port */
+		end = rate + strlen(rate);
+		snprintf(end, (size_t)(rate + sizeof(rate) - end), " each");
+	}
 	printf("%-20s %-24s %-7s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %s\n",
 	       remote_text(node, "name"), remote_text(node, "address"), remote_text(node, "state"),
 	       remote_number(node, "cores"), remote_number(node, "load") * 100, memory / (1u << 30),
@@ -57,7 +62,7 @@ int cli_nodes(int argc, char **argv)
 		"Lists the machines that have joined a controller: what they have, what of it is "
 		"in "
 		"use, and\nwhether they live. A node that is loaded is left out of plans where "
-		"there are others.",
+		"there are others;\none that is drained is left out until trib node resume.",
 		"trib nodes --json",
 		rows,
 	};

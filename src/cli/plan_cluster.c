@@ -2,55 +2,16 @@
 /* Where trib plan has its hosts from. */
 #include "base/status.h"
 #include "cli/plan.h"
+#include "cli/text.h"
 #include "plan/draw.h"
 #include "plan/hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (16u << 20)
-#define PIECE 65536u
-
 static trib_status no_memory(unsigned n)
 {
 	return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u hosts", n);
-}
-
-static trib_status text_take(FILE *file, const char *path, char **text)
-{
-	size_t used = 0, got;
-
-	do {
-		char *more = realloc(*text, used + PIECE + 1);
-
-		if (!more)
-			return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for it", path);
-		*text = more;
-		used += got = fread(more + used, 1, PIECE, file);
-		more[used] = 0;
-		/* Text ends at a 0; what is behind one would be left out without a word. */
-		if (strlen(more) != used)
-			return status_fail(TRIB_ERR_CONFIG, "%s is not a text", path);
-		if (used > TEXT_MAX)
-			return status_fail(TRIB_ERR_CONFIG, "%s has more than %u MB", path,
-			                   TEXT_MAX >> 20);
-	} while (got);
-	return ferror(file) ? status_fail_errno("%s", path) : TRIB_OK;
-}
-
-/* All of a file, or of the standard input for "-", with a 0 behind it. */
-static trib_status text_read(const char *path, char **text)
-{
-	FILE *file = strcmp(path, "-") ? fopen(path, "r") : stdin;
-	trib_status status;
-
-	*text = NULL;
-	if (!file)
-		return status_fail_errno("%s", path);
-	status = text_take(file, path, text);
-	if (file != stdin)
-		fclose(file);
-	return status;
 }
 
 static unsigned lines_count(const char *text)

@@ -24,6 +24,12 @@ int cli_nodes(int argc, char **argv)
 	return left_out(argv[0]);
 }
 
+int cli_node(int argc, char **argv)
+{
+	(void)argc;
+	return left_out(argv[0]);
+}
+
 int cli_jobs(int argc, char **argv)
 {
 	(void)argc;

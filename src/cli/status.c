@@ -12,10 +12,12 @@ static void print_controller(const json_t *status)
 {
 	const json_t *nodes = json_object_get(status, "nodes");
 
-	printf("  controller %s, up %.0f s: %.0f nodes live, %.0f loaded, %.0f silent; %.0f jobs\n",
+	printf("  controller %s, up %.0f s: %.0f nodes live, %.0f loaded, %.0f drained, %.0f "
+	       "silent; %.0f jobs\n",
 	       remote_text(status, "address"), remote_number(status, "uptime_s"),
 	       remote_number(nodes, "live"), remote_number(nodes, "loaded"),
-	       remote_number(nodes, "silent"), remote_number(status, "jobs"));
+	       remote_number(nodes, "drained"), remote_number(nodes, "silent"),
+	       remote_number(status, "jobs"));
 }
 
 void status_controller(const char *controller)

@@ -16,6 +16,7 @@ struct straggler {
 	unsigned job, rank;
 	char host[64];
 	double done, last, missed, repeated;
+	double waits; /* share of its time; below 0: it has not said */
 };
 
 struct look {
@@ -52,7 +53,7 @@ static void take_child(struct look *look, unsigned job, const json_t *child)
 
 	if (!it && look->n_ranks < RANKS_MAX) {
 		it = &look->ranks[look->n_ranks++];
-		*it = (struct straggler){ .job = job, .rank = rank };
+		*it = (struct straggler){ .job = job, .rank = rank, .waits = -1 };
 		remote_plain(child, "host", it->host, sizeof(it->host));
 	}
 	if (!it)
@@ -61,6 +62,8 @@ static void take_child(struct look *look, unsigned job, const json_t *child)
 	it->last += remote_number(child, "last");
 	it->missed += remote_number(child, "missed");
 	it->repeated += remote_number(child, "repeated");
+	if (json_object_get(child, "waits"))
+		it->waits = remote_number(child, "waits");
 }
 
 static void take_node(struct look *look, const json_t *node)
@@ -142,12 +145,15 @@ static void show_ranks(const struct look *look, struct look *before)
 	for (unsigned i = 0; list && i < look->n_ranks; i++) {
 		const struct straggler *it = &list[i];
 		double share = it->done > 0 ? 100 / it->done : 0;
+		char waits[16] = "?";
 
 		if (!i || it->job != it[-1].job)
-			printf("\njob %u\n  %4s  %-20s %12s %8s %10s %10s\n", it->job, "RANK",
-			       "HOST", "FRAGMENTS", "LATE", "LOST UP", "LOST DOWN");
-		printf("  %4u  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %%\n", it->rank, it->host,
-		       it->done, it->last * share, it->missed * share, it->repeated * share);
+			printf("\njob %u\n  %4s  %-20s %12s %8s %10s %10s %8s\n", it->job, "RANK",
+			       "HOST", "FRAGMENTS", "LATE", "LOST UP", "LOST DOWN", "WAITS");
+		if (it->waits >= 0)
+			snprintf(waits, sizeof(waits), "%.1f %%", it->waits * 100);
+		printf("  %4u  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %% %8s\n", it->rank, it->host,
+		       it->done, it->last * share, it->missed * share, it->repeated * share, waits);
 	}
 	free(list);
 }

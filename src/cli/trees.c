@@ -239,6 +239,9 @@ trib_status trees_accept(const struct trees *trees, const struct cluster *cluste
 {
 	bool aggregates[CLUSTER_HOSTS_MAX] = { false };
 
+	/* Servers too: aggregators may run there that others have started. */
+	for (unsigned i = 0; i < cluster->n; i++)
+		aggregates[i] = cluster->hosts[i].is_server;
 	for (unsigned i = 0; i < trees->n_sites; i++)
 		if (trees->sites[i].host)
 			aggregates[trees->sites[i].host - cluster->hosts] = true;

@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{ "status", cli_status, "what is here; also without a command" },
 	{ "nodes", cli_nodes, "the machines that a controller knows" },
+	{ "node", cli_node, "take machines out of plans and back in: drain, resume" },
 	{ "jobs", cli_jobs, "the jobs of a controller" },
 	{ "job", cli_job, "make and end jobs: new, end" },
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
@@ -28,6 +29,7 @@ static const struct {
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
 	{ "plan", cli_plan, "how a cluster would sum: trees, shares, and the bound" },
+	{ "sim", cli_sim, "many jobs on one fabric, simulated: hosts, trees, turns" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
 	{ "top", cli_top, "watch an aggregator at work" },
 };

@@ -28,8 +28,8 @@ struct wishes {
 	const char *interfaces;
 	bool generic;
 	const char *controller, *join, *state, *name, *http;
-	uint64_t link;
-	bool agent, plain;
+	uint64_t link, exit_below;
+	bool agent, plain, is_switch;
 };
 
 /* What runs; a part that is not wanted is NULL. */
@@ -74,7 +74,11 @@ static trib_status configure(struct aggregator_options *options, const struct wi
 
 static trib_status start_controller(struct roles *roles, const struct wishes *wishes)
 {
-	struct controller_options options = { .state = wishes->state, .plain = wishes->plain };
+	struct controller_options options = { .state = wishes->state,
+		                              .plain = wishes->plain,
+		                              .exit_below = wishes->exit_below <= 100
+		                                                    ? (int)wishes->exit_below
+		                                                    : -1 };
 	trib_status status = udp_resolve(wishes->controller, CONTROL_PORT, &options.listen);
 
 	if (status == TRIB_OK)
@@ -110,6 +114,7 @@ static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
 		.state = wishes->state,
 		.name = wishes->name,
 		.link_bps = wishes->link,
+		.is_switch = wishes->is_switch,
 		.listen = roles->options.listen,
 		.threads = roles->options.threads,
 		.capacity = roles->options.capacity,
@@ -157,6 +162,8 @@ static void stop_roles(struct roles *roles)
 	char text[4096];
 
 	agent_stop(roles->agent);
+	if (roles->aggregator)
+		aggregator_leave_all(roles->aggregator, "tribd was told to stop");
 	metrics_stop(roles->metrics);
 	if (roles->controller)
 		controller_stop(roles->controller);
@@ -172,7 +179,8 @@ int main(int argc, char **argv)
 {
 	struct wishes wishes = { .listen = ":7700",
 		                 .plane = setting_text(SETTING_PLANE, NULL),
-		                 .threads = 4 };
+		                 .threads = 4,
+		                 .exit_below = UINT64_MAX };
 	const char *level = setting_text(SETTING_LOG, NULL);
 	struct roles roles = { 0 };
 	sigset_t signals;
@@ -204,6 +212,8 @@ int main(int argc, char **argv)
 		  "agent: its name in lists (default: the host's)", "rack3-7" },
 		{ "link", 0, OPTION_RATE, &wishes.link, "RATE",
 		  "how fast its link is, which workers share (default: found out)", "10gbit" },
+		{ "switch", 0, OPTION_FLAG, &wishes.is_switch, NULL,
+		  "agent: it is a switch, with a port of that rate for each neighbour", NULL },
 		{ "http", 0, OPTION_TEXT, &wishes.http, "HOST:PORT",
 		  "serve /metrics there; a controller does so at its own address", ":7601" },
 		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",
@@ -213,6 +223,10 @@ int main(int argc, char **argv)
 		{ "state", 0, OPTION_TEXT, &wishes.state, "FOLDER",
 		  "where a controller keeps what survives it (default: TRIB_STATE)",
 		  "/var/lib/tributary" },
+		{ "exit-below", 0, OPTION_COUNT, &wishes.exit_below, "PERCENT",
+		  "controller: jobs whose communication takes less of a step give up machines that "
+		  "are not their workers' (default: TRIB_EXIT_BELOW, 10; 0: never)",
+		  "5" },
 		{ "plain", 0, OPTION_FLAG, &wishes.plain, NULL,
 		  "HTTP without TLS also beyond this machine: others can read the token", NULL },
 		{ 0 }
@@ -249,6 +263,12 @@ int main(int argc, char **argv)
 	if (wishes.capacity && wishes.plane && !strcmp(wishes.plane, "xdp"))
 		return options_fail(&usage, "--capacity goes with --plane udp or tcp: who has sums "
 		                            "under way is not counted in the kernel");
+	if (wishes.exit_below != UINT64_MAX && wishes.exit_below > 100)
+		return options_fail(&usage, "--exit-below is percent, 0 to 100");
+	if (wishes.is_switch && !wishes.join && !wishes.agent)
+		return options_fail(&usage,
+		                    "--switch is for the plans of a controller: it goes with "
+		                    "--join");
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);

@@ -128,6 +128,24 @@ static bool look(struct agent *agent)
 
 /* ---- what it hears ---- */
 
+/* Trees that the aggregator is to leave; said again with each answer until it has. */
+static void take_leave(struct agent *agent, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *one = json_array_get(list, i);
+		json_int_t job = json_integer_value(json_object_get(one, "job"));
+		json_int_t generation = json_integer_value(json_object_get(one, "generation"));
+		const char *key = json_string_value(json_object_get(one, "key"));
+		const char *why = json_string_value(json_object_get(one, "why"));
+
+		if (job > 0 && job <= UINT16_MAX && key && generation > 0 &&
+		    generation <= UINT32_MAX)
+			aggregator_leave(agent->options.aggregator, (uint16_t)job,
+			                 strtoull(key, NULL, 16), (uint32_t)generation,
+			                 why ? why : "the controller says so");
+	}
+}
+
 static void take_answer(struct agent *agent, const json_t *answer)
 {
 	double beat_s = json_number_value(json_object_get(answer, "beat_s"));
@@ -136,6 +154,7 @@ static void take_answer(struct agent *agent, const json_t *answer)
 
 	if (beat_s >= 0.001 && beat_s <= 3600)
 		agent->beat_ns = (uint64_t)(beat_s * 1e9);
+	take_leave(agent, json_object_get(answer, "leave"));
 	if (!text || !strcmp(text, agent->secret) || !secret_parse(&secret, text))
 		return;
 	snprintf(agent->secret, sizeof(agent->secret), "%s", text);
@@ -228,6 +247,7 @@ static void introduce(struct agent *agent)
 	report->incarnation = random;
 	report->threads = agent->options.threads;
 	report->capacity = agent->options.capacity;
+	report->is_switch = agent->options.is_switch;
 	snprintf(report->version, sizeof(report->version), "%s", TRIB_VERSION);
 	if (agent->options.name)
 		snprintf(report->name, sizeof(report->name), "%s", agent->options.name);

@@ -18,6 +18,7 @@ struct agent_options {
 	const char *state;         /* the folder where a token may be; NULL: the usual one */
 	const char *name;          /* NULL: the host's */
 	uint64_t link_bps;         /* 0: found out */
+	bool is_switch;            /* a port for each neighbour, each of that rate */
 	struct udp_address listen; /* the aggregator's, with the port that it has */
 	unsigned threads, capacity;
 	struct aggregator *aggregator;

@@ -14,7 +14,8 @@ static void get_version(void *context, const struct http_request *request, struc
 static void get_status(void *context, const struct http_request *request, struct http_reply *reply)
 {
 	struct controller *controller = context;
-	unsigned states[NODE_LEFT + 1] = { 0 }, jobs = 0;
+	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0;
+	json_t *nodes = json_object();
 	uint64_t now = clock_now();
 
 	(void)request;
@@ -24,13 +25,14 @@ static void get_status(void *context, const struct http_request *request, struct
 	for (unsigned i = 0; i < JOBS_MAX; i++)
 		jobs += controller->jobs[i] != NULL;
 	pthread_mutex_unlock(&controller->lock);
-	reply->json =
-		json_pack("{s:s, s:s, s:f, s:f, s:i, s:{s:i, s:i, s:i, s:i}}", "version",
-	                  TRIB_VERSION, "address", controller->address, "uptime_s",
-	                  (double)(now - controller->started_at) / 1e9, "dead_after_s",
-	                  (double)controller->limits.dead_after / 1e9, "jobs", (int)jobs, "nodes",
-	                  "live", (int)states[NODE_LIVE], "loaded", (int)states[NODE_LOADED],
-	                  "silent", (int)states[NODE_SILENT], "left", (int)states[NODE_LEFT]);
+	for (unsigned i = 0; i < NODE_STATES_END; i++)
+		json_object_set_new(nodes, node_state_name((enum node_state)i),
+		                    json_integer(states[i]));
+	reply->json = json_pack("{s:s, s:s, s:f, s:f, s:i, s:o}", "version", TRIB_VERSION,
+	                        "address", controller->address, "uptime_s",
+	                        (double)(now - controller->started_at) / 1e9, "dead_after_s",
+	                        (double)controller->limits.dead_after / 1e9, "jobs", (int)jobs,
+	                        "nodes", nodes);
 }
 
 void api_get_turns(void *context, const struct http_request *request, struct http_reply *reply)
@@ -48,6 +50,7 @@ const struct http_route api_routes[] = {
 	{ "GET", "/v1/status", get_status, false },
 	{ "GET", "/v1/nodes", api_get_nodes, false },
 	{ "PUT", "/v1/nodes/*", api_put_node, false },
+	{ "PATCH", "/v1/nodes/*", api_patch_node, false },
 	{ "DELETE", "/v1/nodes/*", api_delete_node, false },
 	{ "GET", "/v1/jobs", api_get_jobs, false },
 	{ "POST", "/v1/jobs", api_post_job, false },

@@ -56,7 +56,24 @@ static json_t *verdict_to_json(const struct plan_verdict *verdict)
 	                 verdict->bounded);
 }
 
-static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
+/* The last plans, the newest last. */
+static json_t *history_to_json(const struct gathering_entry *entry)
+{
+	unsigned first = entry->n_history > HISTORY_MAX ? entry->n_history - HISTORY_MAX : 0;
+	json_t *list = json_array();
+
+	for (unsigned i = first; i < entry->n_history; i++) {
+		const struct plan_note *note = &entry->history[i % HISTORY_MAX];
+
+		json_array_append_new(list, json_pack("{s:i, s:I, s:s}", "generation",
+		                                      (int)note->generation, "made_at",
+		                                      (json_int_t)note->made_at, "why", note->why));
+	}
+	return list;
+}
+
+static json_t *job_to_json(const struct controller *controller, const struct job_entry *entry,
+                           uint64_t now)
 {
 	const struct job *job = &entry->job;
 	json_t *list = json_array(), *json;
@@ -69,6 +86,11 @@ static json_t *job_to_json(const struct job_entry *entry, uint64_t now)
 
 		if (at->verdict.trees)
 			json_object_set_new(one, "verdict", verdict_to_json(&at->verdict));
+		json_object_set_new(one, "history", history_to_json(at));
+		json_object_set_new(one, "ranks", words_to_json(controller, at));
+		json_object_set_new(one, "frugal", json_boolean(at->gathering.frugal));
+		if (at->words.share >= 0)
+			json_object_set_new(one, "share", json_real(at->words.share));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(json, "communicators", list);
@@ -85,7 +107,8 @@ void api_get_jobs(void *context, const struct http_request *request, struct http
 	pthread_mutex_lock(&controller->lock);
 	for (unsigned i = 0; i < JOBS_MAX; i++)
 		if (controller->jobs[i])
-			json_array_append_new(list, job_to_json(controller->jobs[i], now));
+			json_array_append_new(list,
+			                      job_to_json(controller, controller->jobs[i], now));
 	pthread_mutex_unlock(&controller->lock);
 	reply->json = json_pack("{s:o}", "jobs", list);
 }
@@ -111,7 +134,7 @@ void api_get_job(void *context, const struct http_request *request, struct http_
 	pthread_mutex_lock(&controller->lock);
 	entry = job_find(controller, request->part, reply);
 	if (entry) {
-		reply->json = job_to_json(entry, clock_now());
+		reply->json = job_to_json(controller, entry, clock_now());
 		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
 	}
 	pthread_mutex_unlock(&controller->lock);
@@ -173,7 +196,7 @@ void api_post_job(void *context, const struct http_request *request, struct http
 	status = jobs_make(controller, &wish, &entry);
 	if (status == TRIB_OK) {
 		reply->status = HTTP_CREATED;
-		reply->json = job_to_json(entry, clock_now());
+		reply->json = job_to_json(controller, entry, clock_now());
 		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
 		log_notice("job %u (%s) is made: %u ranks, policy %s", entry->job.id,
 		           entry->job.name, entry->job.size, policy_name(entry->job.policy));

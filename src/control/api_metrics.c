@@ -12,7 +12,7 @@
 static double node_is_live(const struct controller *controller, const struct node *node,
                            uint64_t now)
 {
-	return node_state(node, now, &controller->limits) <= NODE_LOADED;
+	return node_state(node, now, &controller->limits) <= NODE_DRAINED;
 }
 
 static double node_load(const struct controller *controller, const struct node *node, uint64_t now)
@@ -70,32 +70,42 @@ static void put_nodes(FILE *out, const struct controller *controller, uint64_t n
 	}
 }
 
-static double plan_generation(const struct gathering *gathering, uint64_t now)
+static double plan_generation(const struct gathering_entry *entry, uint64_t now)
 {
 	(void)now;
-	return gathering->generation;
+	return entry->gathering.generation;
 }
 
-static double plan_members(const struct gathering *gathering, uint64_t now)
+static double plan_members(const struct gathering_entry *entry, uint64_t now)
 {
 	(void)now;
-	return __builtin_popcountll(gathering->members);
+	return __builtin_popcountll(entry->gathering.members);
 }
 
-static double plan_waiting(const struct gathering *gathering, uint64_t now)
+static double plan_waiting(const struct gathering_entry *entry, uint64_t now)
 {
-	return __builtin_popcountll(gathering_waiting(gathering, now));
+	return __builtin_popcountll(gathering_waiting(&entry->gathering, now));
+}
+
+/* Not a number: not all ranks have said. */
+static double plan_share(const struct gathering_entry *entry, uint64_t now)
+{
+	(void)now;
+	return entry->words.share >= 0 ? entry->words.share : NAN;
 }
 
 static void put_plans(FILE *out, const struct controller *controller, uint64_t now)
 {
 	static const struct {
 		const char *name, *help;
-		double (*value)(const struct gathering *gathering, uint64_t now);
+		double (*value)(const struct gathering_entry *entry, uint64_t now);
 	} rows[] = {
 		{ "trib_plan_generation", "The newest plan of a communicator.", plan_generation },
 		{ "trib_plan_members", "Ranks in it.", plan_members },
 		{ "trib_plan_waiting", "Ranks that wait for the next one.", plan_waiting },
+		{ "trib_plan_communication_ratio",
+		  "Share of a step that communication takes: what the rank waits that waits least.",
+		  plan_share },
 	};
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
@@ -105,12 +115,15 @@ static void put_plans(FILE *out, const struct controller *controller, uint64_t n
 			const struct gathering_entry *at = job ? job->gatherings : NULL;
 
 			for (; at; at = at->next) {
+				double value = rows[r].value(at, now);
 				char number[8], key[20];
 
+				if (isnan(value))
+					continue;
 				snprintf(number, sizeof(number), "%u", id);
 				snprintf(key, sizeof(key), "%" PRIx64, at->gathering.key);
-				metrics_put(out, rows[r].name, rows[r].value(&at->gathering, now),
-				            "job", number, "name", job->job.name, "key", key, NULL);
+				metrics_put(out, rows[r].name, value, "job", number, "name",
+				            job->job.name, "key", key, NULL);
 			}
 		}
 	}
@@ -126,6 +139,7 @@ static void put_desk(FILE *out, const struct controller *controller)
 		                 "Packets that were malformed, or had a wrong cookie." },
 		[DESK_PLANS] = { "trib_desk_plans_total", "Plans made." },
 		[DESK_REFUSALS] = { "trib_desk_refusals_total", "Ranks that were refused." },
+		[DESK_MOVES] = { "trib_moves_total", "Plans that a node was told to leave." },
 	};
 
 	for (unsigned i = 0; i < DESK_COUNTS; i++) {
@@ -136,7 +150,7 @@ static void put_desk(FILE *out, const struct controller *controller)
 
 static void put_all(FILE *out, struct controller *controller)
 {
-	unsigned states[NODE_LEFT + 1] = { 0 }, jobs = 0;
+	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0;
 	uint64_t now = clock_now();
 
 	metrics_name(out, "trib_controller_info", "gauge",
@@ -145,7 +159,7 @@ static void put_all(FILE *out, struct controller *controller)
 	for (unsigned i = 0; i < controller->nodes.n; i++)
 		states[node_state(controller->nodes.all[i], now, &controller->limits)]++;
 	metrics_name(out, "trib_nodes", "gauge", "Nodes, by state.");
-	for (unsigned i = 0; i <= NODE_LEFT; i++)
+	for (unsigned i = 0; i < NODE_STATES_END; i++)
 		metrics_put(out, "trib_nodes", states[i], "state",
 		            node_state_name((enum node_state)i), NULL);
 	for (unsigned i = 0; i < JOBS_MAX; i++)

@@ -24,6 +24,7 @@ static json_t *node_to_json(const struct controller *controller, const struct no
 	json_object_set_new(json, "silent_s",
 	                    node->beat_at ? json_real((double)(now - node->beat_at) / 1e9)
 	                                  : json_null());
+	json_object_set_new(json, "drained", json_boolean(node->drained));
 	if (node->detail)
 		json_object_set(json, "jobs", node->detail);
 	return json;
@@ -66,6 +67,7 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	char secret[SECRET_TEXT];
 	struct node *node;
 	bool facts, known;
+	json_t *leave;
 
 	if (report_from_json(&report, request->json) != TRIB_OK) {
 		http_fail(reply, HTTP_BAD_REQUEST, "%s", trib_last_error());
@@ -89,13 +91,49 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	api_forget_node(node);
 	if (json_is_array(json_object_get(request->json, "jobs")))
 		node->detail = json_incref(json_object_get(request->json, "jobs"));
+	node_watch(node, now, &controller->limits);
 	note_change(node, known, before);
+	leave = moves_for(controller, node, now);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
 		log_error("%s", trib_last_error());
 	pthread_mutex_unlock(&controller->lock);
 	secret_print(&controller->secret, secret);
 	reply->json = json_pack("{s:f, s:s}", "beat_s", (double)controller->beat_ns / 1e9, "secret",
 	                        secret);
+	if (leave)
+		json_object_set_new(reply->json, "leave", leave);
+}
+
+/* Plans do without it, and jobs that run leave it; or they may use it again. */
+void api_patch_node(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	const json_t *drained = json_object_get(request->json, "drained");
+	struct controller *controller = context;
+	trib_status status = TRIB_OK;
+	struct node *node;
+
+	if (!json_is_boolean(drained) || json_object_size(request->json) != 1) {
+		http_fail(reply, HTTP_BAD_REQUEST,
+		          "what can be changed of a node is \"drained\": true or false");
+		return;
+	}
+	pthread_mutex_lock(&controller->lock);
+	node = nodes_find(&controller->nodes, request->part);
+	if (!node) {
+		http_fail(reply, HTTP_NOT_FOUND, "there is no node %s", request->part);
+	} else {
+		if (node->drained != json_is_true(drained))
+			log_notice("node %s (%s) %s", node->report.address, node->report.name,
+			           json_is_true(drained) ? "is drained: plans do without it"
+			                                 : "may be used again");
+		node->drained = json_is_true(drained);
+		node->judged_at = 0; /* with its next beat */
+		status = store_put_node(controller->store, node);
+		reply->json = node_to_json(controller, node, clock_now());
+	}
+	pthread_mutex_unlock(&controller->lock);
+	if (status != TRIB_OK)
+		http_fail(reply, HTTP_FAILED, "%s", trib_last_error());
 }
 
 /* One that lives says good-bye; one that does not is forgotten. */
@@ -114,7 +152,7 @@ void api_delete_node(void *context, const struct http_request *request, struct h
 		return;
 	}
 	state = node_state(node, clock_now(), &controller->limits);
-	if (state == NODE_LIVE || state == NODE_LOADED) {
+	if (state <= NODE_DRAINED) {
 		node->left = true;
 		log_notice("node %s (%s) has left", node->report.address, node->report.name);
 		status = store_put_node(controller->store, node);

@@ -39,13 +39,16 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load, sharing;
+	uint64_t load, sharing, exit_below, fan_in, stripes;
 	double beat_s;
 	struct timespec started;
 
 	if ((status = setting_seconds(SETTING_BEAT, &beat_s)) ||
 	    (status = setting_count(SETTING_LOAD_MAX, &load)) ||
 	    (status = setting_count(SETTING_SHARING, &sharing)) ||
+	    (status = setting_count(SETTING_EXIT_BELOW, &exit_below)) ||
+	    (status = setting_count(SETTING_FAN_IN, &fan_in)) ||
+	    (status = setting_count(SETTING_STRIPES, &stripes)) ||
 	    (status = folder_make(options->state, controller->folder)) ||
 	    (status = store_open(controller->folder, &controller->store)) ||
 	    (status = store_secret(controller->store, &controller->secret)))
@@ -57,7 +60,11 @@ static trib_status open_all(struct controller *controller, const struct controll
 	controller->beat_ns = (uint64_t)(beat_s * 1e9);
 	controller->limits.dead_after = CONTROL_BEATS_MISSED * controller->beat_ns;
 	controller->limits.load = (double)load / 100;
-	controller->sharing = (enum sharing)sharing;
+	controller->sharing = (enum share_policy)sharing;
+	controller->exit_below =
+		(double)(options->exit_below < 0 ? (int)exit_below : options->exit_below) / 100;
+	controller->fan_in = (unsigned)fan_in;
+	controller->stripes = (unsigned)stripes;
 	return open_http(controller, options);
 }
 

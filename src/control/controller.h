@@ -10,6 +10,8 @@ struct controller_options {
 	struct udp_address listen;
 	const char *state; /* the folder; NULL: the usual one */
 	bool plain;        /* HTTP without TLS also beyond loopback */
+	int exit_below; /* percent, as TRIB_EXIT_BELOW, which it stands in for; below 0: not given
+	                 */
 };
 
 struct aggregator;

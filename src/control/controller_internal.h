@@ -7,6 +7,8 @@
 #include "control/folder.h"
 #include "control/http.h"
 #include "control/share.h"
+#include "control/mover.h"
+#include "control/ranks.h"
 #include "control/store.h"
 #include "control/turns.h"
 #include "wire/packet.h"
@@ -23,12 +25,43 @@ struct visitor {
 	uint8_t child;
 };
 
+#define HISTORY_MAX 8u
+
+/* A plan that was made, and why. */
+struct plan_note {
+	uint32_t generation;
+	int64_t made_at; /* seconds since 1970 */
+	char why[320];
+};
+
+/* What was last decided about a node of a plan: moves.c. */
+struct move_note {
+	uint32_t generation; /* of the plan; 0: nothing yet */
+	bool leaves;
+	char node[TREE_NAME_MAX], name[NODE_NAME_MAX], why[MOVE_WHY];
+};
+
+/* What the ranks of the newest plan say of themselves: words.c. */
+struct words {
+	struct rank_word all[SEATS_MAX]; /* by their rank in the plan */
+	double share;                    /* as ranks_share says */
+	int side;                        /* as mover_side says, */
+	uint64_t since;                  /* since then */
+	uint64_t looked_at;              /* at links */
+};
+
 struct gathering_entry {
 	struct gathering_entry *next;
 	struct gathering gathering;
 	struct visitor visitors[SEATS_MAX];
-	struct plan_verdict verdict; /* of its plan; not of one that was stored before */
-	uint64_t asked_at;
+	struct plan_verdict verdict;   /* of its plan; not of one that was stored before */
+	uint64_t asked_at, planned_at; /* 0: not since the controller started */
+	struct move_note move;
+	struct words words;
+	uint32_t epoch; /* that aggregators know it by, as far as seen: wire/key.h */
+	bool has_tried; /* to do without servers, which was wrong */
+	struct plan_note history[HISTORY_MAX]; /* a ring */
+	unsigned n_history;                    /* that it has had */
 };
 
 struct job_entry {
@@ -52,9 +85,7 @@ struct sharer {
 	uint64_t counted_change, seen_change;
 };
 
-#define SHARERS_MAX                                                                  \
-	256u /* among whom the next turn is given; others wait until there are fewer \
-	      */
+#define SHARERS_MAX 256u /* among whom the next turn is given; others wait */
 
 /* Those that share one aggregator. */
 struct sharing_group {
@@ -65,7 +96,7 @@ struct sharing_group {
 	uint64_t agree_ns; /* how long ranks take to agree */
 };
 
-enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_COUNTS };
+enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_MOVES, DESK_COUNTS };
 
 struct controller {
 	char folder[FOLDER_PATH_MAX];
@@ -73,6 +104,8 @@ struct controller {
 	uint64_t started_at;
 	uint64_t beat_ns;
 	struct node_limits limits;
+	double exit_below;        /* as in struct mover */
+	unsigned fan_in, stripes; /* of plans, at most */
 	struct secret secret;
 	struct store *store;
 	struct http_server *http;
@@ -83,7 +116,7 @@ struct controller {
 	uint16_t last_job;
 	uint64_t counts[DESK_COUNTS];
 	struct sharing_group *groups;
-	enum sharing sharing;
+	enum share_policy sharing;
 	uint64_t session;              /* above that of any controller before */
 	struct aggregator *aggregator; /* NULL: none is in this process */
 	/* The desk's. */
@@ -120,6 +153,19 @@ void sharing_take(struct controller *controller, const struct wire_header *heade
 /* True: somebody shares something, so it is to be called often. */
 bool sharing_tick(struct controller *controller, uint64_t now);
 json_t *sharing_to_json(const struct controller *controller);
+/* moves.c; with the lock held. What this node is to leave, for the answer to its beat; NULL:
+ * nothing. */
+json_t *moves_for(struct controller *controller, struct node *node, uint64_t now);
+/* There is a new plan. */
+void moves_note_plan(struct gathering_entry *entry, uint64_t now);
+
+/* words.c; with the lock held. A plan is new: nobody has said anything yet. */
+void words_clear(struct words *words);
+/* What an aggregator has heard from the ranks below it. */
+void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
+                uint64_t now);
+/* Of each rank, for who asks. */
+json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry);
 
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);
@@ -129,6 +175,7 @@ void desk_close(struct controller *controller);
 extern const struct http_route api_routes[];
 void api_get_nodes(void *context, const struct http_request *request, struct http_reply *reply);
 void api_put_node(void *context, const struct http_request *request, struct http_reply *reply);
+void api_patch_node(void *context, const struct http_request *request, struct http_reply *reply);
 void api_delete_node(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_jobs(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);

@@ -163,7 +163,10 @@ static void take_bye(struct controller *controller, const struct wire_header *he
 			                WIRE_POSITION_MASK);
 }
 
-/* How the job is, for a worker that wants to know whether others wait to come in. */
+/*
+ * How a communicator of the job is, for a worker that wants to know whether
+ * others wait to come in, or have given up the plan.
+ */
 static void take_query(struct controller *controller, const struct packet *query,
                        const struct udp_address *from)
 {
@@ -179,7 +182,8 @@ static void take_query(struct controller *controller, const struct packet *query
 		controller->counts[DESK_DROPS]++;
 		return;
 	}
-	while (entry && entry->gathering.key)
+	while (entry &&
+	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
 		entry = entry->next;
 	length = snprintf(
 		packet.text, 512,

@@ -68,6 +68,7 @@ static trib_status load_node(void *context, const struct node *stored)
 		return no_memory();
 	node->report = stored->report;
 	node->left = stored->left;
+	node->drained = stored->drained;
 	return TRIB_OK;
 }
 
@@ -153,6 +154,7 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 	if (!entry)
 		return NULL;
 	/* A split is of some ranks: how many, they say themselves. */
+	words_clear(&entry->words);
 	gathering_start(&entry->gathering, job->job.id, key, job->job.policy,
 	                key ? 0 : job->job.size, job->job.min);
 	entry->next = job->gatherings;
@@ -175,8 +177,14 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
 	struct plan_verdict verdict;
-	struct planner planner = { &controller->nodes, &controller->limits, now,
-		                   &verdict,           count_sharers,       controller };
+	struct planner planner = { .nodes = &controller->nodes,
+		                   .limits = &controller->limits,
+		                   .now = now,
+		                   .verdict = &verdict,
+		                   .children = controller->fan_in,
+		                   .trees = controller->stripes,
+		                   .sharers = count_sharers,
+		                   .context = controller };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;
@@ -195,6 +203,7 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 	if (controller->jobs[entry->gathering.job])
 		sharing_plan(controller, controller->jobs[entry->gathering.job], &entry->gathering,
 		             false);
+	moves_note_plan(entry, now);
 	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
 	         entry->gathering.generation, answer->size, entry->gathering.plan);
 	return TRIB_OK;

@@ -68,24 +68,46 @@ static void look_rights(struct node_report *report)
 	}
 }
 
+/* Idle, and waiting for a disk, are the fourth and fifth of a line's counts. */
+static bool line_ticks(const char *counts, uint64_t *busy, uint64_t *all)
+{
+	uint64_t t[8] = { 0 }, sum = 0;
+
+	if (sscanf(counts,
+	           " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+	           " %" SCNu64 " %" SCNu64,
+	           &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) != 8)
+		return false;
+	for (int i = 0; i < 8; i++)
+		sum += t[i];
+	*all += sum;
+	*busy += sum - t[3] - t[4];
+	return true;
+}
+
+/* Of the cores that this process may run on: what happens on others is not its business. */
 static bool read_ticks(uint64_t *busy, uint64_t *all)
 {
-	uint64_t t[8] = { 0 };
 	FILE *file = fopen("/proc/stat", "re");
-	int n = 0;
+	bool have_set, found = false;
+	char line[512];
+	cpu_set_t set;
 
-	if (file) {
-		n = fscanf(file,
-		           "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-		           " %" SCNu64 " %" SCNu64 " %" SCNu64,
-		           &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
-		fclose(file);
+	*busy = *all = 0;
+	have_set = sched_getaffinity(0, sizeof(set), &set) == 0;
+	while (file && fgets(line, sizeof(line), file)) {
+		unsigned core;
+		int length = 0;
+
+		if (!have_set && !strncmp(line, "cpu ", 4))
+			found = line_ticks(line + 4, busy, all);
+		else if (have_set && sscanf(line, "cpu%u%n", &core, &length) == 1 &&
+		         core < CPU_SETSIZE && CPU_ISSET(core, &set))
+			found |= line_ticks(line + length, busy, all);
 	}
-	*all = 0;
-	for (int i = 0; i < 8; i++)
-		*all += t[i];
-	*busy = *all - t[3] - t[4]; /* idle, and waiting for a disk */
-	return n == 8;
+	if (file)
+		fclose(file);
+	return found;
 }
 
 /* What others use is what is used less what this process uses. */
@@ -100,12 +122,11 @@ static void look_load(struct machine *machine, struct node_report *report)
 	        (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) / 1e6;
 	if (!read_ticks(&busy, &all))
 		return;
-	if (machine->looked_at && seconds > 0 && all > machine->all) {
-		double online = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	if (machine->looked_at && seconds > 0 && all > machine->all && busy >= machine->busy) {
 		double used = (double)(busy - machine->busy) / (double)(all - machine->all);
 
 		report->busy = (own_s - machine->own_s) / seconds;
-		used -= report->busy / (online > 0 ? online : 1);
+		used -= report->busy / (report->cores ? report->cores : 1);
 		/* Over some seconds: a compiler that runs for one is no reason to move a job. */
 		report->load += ((used < 0 ? 0 : used) - report->load) * SMOOTH;
 	}

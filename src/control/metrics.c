@@ -208,6 +208,17 @@ static double child_silent(const struct stats_child *child)
 	return child->silent_s;
 }
 
+/* Not a number: it has not said. */
+static double child_waits(const struct stats_child *child)
+{
+	return child->waits >= 0 ? child->waits : NAN;
+}
+
+static double child_link(const struct stats_child *child)
+{
+	return child->carries_bps > 0 ? child->carries_bps / 8 : NAN;
+}
+
 static void put_child(FILE *out, const char *name, double value, const struct stats_comm *comm,
                       const struct stats_child *child)
 {
@@ -236,6 +247,11 @@ static void put_children(FILE *out, const struct stats *stats)
 		  "Results that a child asked for again: lost on the way down.", child_repeated },
 		{ "trib_child_silent_seconds", "gauge", "Time since a child was heard of.",
 		  child_silent },
+		{ "trib_child_wait_ratio", "gauge",
+		  "Share of its time that a rank waits for results, by its own word.",
+		  child_waits },
+		{ "trib_child_link_bytes_per_second", "gauge",
+		  "What a rank's link was seen to carry, by its own word.", child_link },
 	};
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
@@ -245,7 +261,10 @@ static void put_children(FILE *out, const struct stats *stats)
 				const struct stats_comm *comm = &stats->comms[i];
 				const struct stats_child *child = &stats->children[comm->first + k];
 
-				put_child(out, rows[r].name, rows[r].value(child), comm, child);
+				double value = rows[r].value(child);
+
+				if (!isnan(value))
+					put_child(out, rows[r].name, value, comm, child);
 			}
 	}
 }

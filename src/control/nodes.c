@@ -90,7 +90,7 @@ static bool same_facts(const struct node_report *a, const struct node_report *b)
 	       !strcmp(a->plane, b->plane) && !strcmp(a->planes, b->planes) &&
 	       !strcmp(a->rights, b->rights) && a->incarnation == b->incarnation &&
 	       a->cores == b->cores && a->threads == b->threads && a->memory == b->memory &&
-	       a->link_bps == b->link_bps;
+	       a->link_bps == b->link_bps && a->is_switch == b->is_switch;
 }
 
 struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
@@ -119,24 +119,56 @@ void nodes_free(struct nodes *nodes, void (*forget)(struct node *node))
 	*nodes = (struct nodes){ 0 };
 }
 
-enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits)
+static bool cores_are_full(const struct node_report *report, const struct node_limits *limits)
+{
+	return report->load > limits->load;
+}
+
+static bool is_loaded(const struct node_report *report, const struct node_limits *limits)
+{
+	return cores_are_full(report, limits) ||
+	       (double)report->memory_used > (double)report->memory * MEMORY_MAX;
+}
+
+void node_watch(struct node *node, uint64_t now, const struct node_limits *limits)
+{
+	if (!is_loaded(&node->report, limits))
+		node->loaded_since = 0;
+	else if (!node->loaded_since)
+		node->loaded_since = now;
+}
+
+const char *node_load_text(const struct node *node, const struct node_limits *limits, char *out,
+                           size_t size)
 {
 	const struct node_report *report = &node->report;
 
+	if (cores_are_full(report, limits))
+		snprintf(out, size, "others use %.0f %% of its cores", report->load * 100);
+	else
+		snprintf(out, size, "%.0f %% of its memory is in use",
+		         report->memory
+		                 ? 100.0 * (double)report->memory_used / (double)report->memory
+		                 : 0.0);
+	return out;
+}
+
+enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits)
+{
 	if (node->left)
 		return NODE_LEFT;
 	if (!node->beat_at || now > node->beat_at + limits->dead_after)
 		return NODE_SILENT;
-	if (report->load > limits->load ||
-	    (double)report->memory_used > (double)report->memory * MEMORY_MAX)
-		return NODE_LOADED;
-	return NODE_LIVE;
+	if (node->drained)
+		return NODE_DRAINED;
+	return is_loaded(&node->report, limits) ? NODE_LOADED : NODE_LIVE;
 }
 
 const char *node_state_name(enum node_state state)
 {
 	static const char *const names[] = { [NODE_LIVE] = "live",
 		                             [NODE_LOADED] = "loaded",
+		                             [NODE_DRAINED] = "drained",
 		                             [NODE_SILENT] = "silent",
 		                             [NODE_LEFT] = "left" };
 

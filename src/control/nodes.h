@@ -24,6 +24,7 @@ struct node_report {
 	uint64_t incarnation;         /* another one each time the agent starts */
 	uint32_t cores, threads;      /* of the machine; of the aggregator */
 	uint32_t capacity;            /* jobs that it sums for at once; 0: any number */
+	uint32_t is_switch;           /* 1: a port for each neighbour, each of link_bps */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
 	uint64_t payload;             /* bytes that its aggregator has added */
@@ -36,11 +37,15 @@ struct node {
 	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
+	uint64_t loaded_since; /* others have had its cores or memory since; 0: they have not */
+	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
 	bool left;             /* it said so */
+	bool drained;          /* somebody said that plans shall do without it */
 	void *detail;          /* what the table's owner keeps with it */
 };
 
-enum node_state { NODE_LIVE, NODE_LOADED, NODE_SILENT, NODE_LEFT };
+/* Those up to NODE_DRAINED beat; the earlier one is, the rather it is planned with. */
+enum node_state { NODE_LIVE, NODE_LOADED, NODE_DRAINED, NODE_SILENT, NODE_LEFT, NODE_STATES_END };
 
 /* Sorted by address. */
 struct nodes {
@@ -65,6 +70,12 @@ struct node_limits {
 	uint64_t dead_after; /* nanoseconds of silence */
 	double load;         /* beyond it, others have the cores */
 };
+
+/* After a beat: since when others have too much of it. */
+void node_watch(struct node *node, uint64_t now, const struct node_limits *limits);
+/* "others use 98 % of its cores", for a node that is loaded. */
+const char *node_load_text(const struct node *node, const struct node_limits *limits, char *out,
+                           size_t size);
 
 enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits);
 const char *node_state_name(enum node_state state);

@@ -64,25 +64,56 @@ static const struct node *shared_node(const struct planner *planner, const struc
 
 /* ---- hosts ---- */
 
+/* Where a host is: its address without a port. */
+struct place {
+	const char *text;
+	size_t length;  /* 0: that is not known */
+	unsigned among; /* so many hosts of the plan are there, and share one link */
+};
+
 struct hosts {
 	struct plan_host *all;
+	struct place *places;
 	unsigned n;
 };
 
 /* "10.0.0.7" of "10.0.0.7:7700", "fe80::1" of "[fe80::1]:7700" */
-static bool node_is_at(const struct node *node, const char *where)
+static struct place node_place(const struct node *node)
 {
 	const char *address = node->report.address, *end = strrchr(address, ':');
-	size_t length;
 
 	if (!end)
-		return false;
+		return (struct place){ 0 };
 	if (*address == '[') {
 		address++;
 		end--; /* the other bracket */
 	}
-	length = end > address ? (size_t)(end - address) : 0;
-	return length && strlen(where) == length && !strncmp(address, where, length);
+	return (struct place){ address, end > address ? (size_t)(end - address) : 0, 1 };
+}
+
+static struct place rank_place(const struct plan_wish *wish, unsigned rank)
+{
+	const char *where = wish->where[rank] ? wish->where[rank] : "";
+
+	return (struct place){ where, strlen(where), 1 };
+}
+
+static bool place_same(const struct place *a, const struct place *b)
+{
+	return a->length && a->length == b->length && !strncmp(a->text, b->text, a->length);
+}
+
+bool planner_is_ranks(const struct plan_wish *wish, const struct node *node)
+{
+	const struct place place = node_place(node);
+
+	for (unsigned r = 0; r < wish->ranks; r++) {
+		const struct place other = rank_place(wish, r);
+
+		if (place_same(&place, &other))
+			return true;
+	}
+	return false;
 }
 
 static double link_bps(const struct node_report *report, double unknown)
@@ -102,11 +133,12 @@ static double link_guess(const struct nodes *nodes)
 }
 
 static void host_add(struct hosts *hosts, const struct node *node, int rank, bool may_aggregate,
-                     double link)
+                     double link, struct place place)
 {
 	const struct node_report *report = node ? &node->report : NULL;
 	double idle = report ? report->cores * (1 - report->load) : 0;
 
+	hosts->places[hosts->n] = place;
 	hosts->all[hosts->n++] =
 		(struct plan_host){ .name = report ? report->name : "a worker's host",
 		                    .address = report ? report->address : "",
@@ -116,7 +148,54 @@ static void host_add(struct hosts *hosts, const struct node *node, int rank, boo
 		                    .memory_total = report ? report->memory : 0,
 		                    .memory_used = report ? report->memory_used : 0,
 		                    .rank = rank,
-		                    .may_aggregate = may_aggregate };
+		                    .may_aggregate = may_aggregate,
+		                    .is_switch = report && report->is_switch && rank < 0 };
+}
+
+/*
+ * What is at one address has one link between it. Those with an aggregator (the first
+ * `nodes`) are sorted by address, so they stand side by side; the others are few.
+ */
+static void hosts_share(struct hosts *hosts, unsigned nodes)
+{
+	for (unsigned i = 0, after; i < nodes; i = after) {
+		for (after = i + 1;
+		     after < nodes && place_same(&hosts->places[i], &hosts->places[after]);)
+			after++;
+		for (unsigned k = i; k < after; k++)
+			hosts->places[k].among = after - i;
+	}
+	for (unsigned r = nodes; r < hosts->n; r++)
+		for (unsigned i = 0; i < hosts->n; i++) {
+			if (i == r || !place_same(&hosts->places[r], &hosts->places[i]))
+				continue;
+			hosts->places[i].among += i < nodes;
+			hosts->places[r].among++;
+			if (i < nodes) { /* an agent knows its link */
+				hosts->all[r].in_bps = hosts->all[i].in_bps;
+				hosts->all[r].out_bps = hosts->all[i].out_bps;
+			}
+		}
+	for (unsigned i = 0; i < hosts->n; i++) {
+		if (hosts->all[i].is_switch) /* a port for each neighbour */
+			continue;
+		hosts->all[i].in_bps /= hosts->places[i].among;
+		hosts->all[i].out_bps /= hosts->places[i].among;
+	}
+}
+
+/* Where a link was seen to carry less than it claims, so much is counted on; and who is alike. */
+static void hosts_measured(struct hosts *hosts, const struct plan_wish *wish)
+{
+	for (unsigned i = 0; i < hosts->n; i++) {
+		struct plan_host *host = &hosts->all[i];
+		double measured = host->rank >= 0 ? wish->measured[host->rank] : 0;
+
+		if (measured > 0 && measured < host->out_bps)
+			host->out_bps = measured;
+		if (host->rank >= 0)
+			host->round_s = wish->busy[host->rank];
+	}
 }
 
 /*
@@ -125,36 +204,47 @@ static void host_add(struct hosts *hosts, const struct node *node, int rank, boo
  * the first has the aggregator. False: a suspect may still answer.
  */
 static bool hosts_fill(const struct planner *planner, const struct plan_wish *wish,
-                       enum node_state worst, bool own, struct hosts *hosts, unsigned *usable)
+                       enum node_state worst, bool servers, struct hosts *hosts, unsigned *usable)
 {
 	const struct nodes *nodes = planner->nodes;
 	double link = link_guess(nodes);
 	uint64_t placed = 0;
+	unsigned with_nodes;
 
 	hosts->n = *usable = 0;
 	for (unsigned i = 0; i < nodes->n; i++) {
 		const struct node *node = nodes->all[i];
+		const struct place place = node_place(node);
 		enum use use = node_use(planner, wish, node, worst);
+		bool beside = false;
 		int rank = -1;
 
 		if (use == USE_PERHAPS)
 			return false;
-		for (unsigned r = 0; rank < 0 && r < wish->ranks; r++)
-			if (!(placed >> r & 1) && wish->where[r] &&
-			    node_is_at(node, wish->where[r]))
+		for (unsigned r = 0; rank < 0 && r < wish->ranks; r++) {
+			const struct place other = rank_place(wish, r);
+
+			if (!place_same(&place, &other))
+				continue;
+			beside = true;
+			if (!(placed >> r & 1))
 				rank = (int)r;
-		if (node->report.capacity || (own && rank < 0))
-			use = USE_NO; /* in turns only: plan_share; or others' */
-		if (rank < 0 && use == USE_NO)
+		}
+		if (node->report.capacity)
+			use = USE_NO; /* in turns only: plan_share */
+		if (rank < 0 && (use == USE_NO || (!beside && !servers)))
 			continue;
 		if (rank >= 0)
 			placed |= 1ull << rank;
-		host_add(hosts, node, rank, use == USE_YES, link);
+		host_add(hosts, node, rank, use == USE_YES, link, place);
 		*usable += use == USE_YES;
 	}
+	with_nodes = hosts->n;
 	for (unsigned r = 0; r < wish->ranks; r++)
 		if (!(placed >> r & 1))
-			host_add(hosts, NULL, (int)r, false, link);
+			host_add(hosts, NULL, (int)r, false, link, rank_place(wish, r));
+	hosts_share(hosts, with_nodes);
+	hosts_measured(hosts, wish);
 	return true;
 }
 
@@ -191,14 +281,16 @@ static void forest_join(struct forest *forest)
 }
 
 /* With fewer trees where their text is too long for a packet. */
-static trib_status plan_fit(const struct hosts *hosts, struct plan_verdict *verdict,
-                            char out[PLAN_TEXT_MAX])
+static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_limits limits,
+                            struct plan_verdict *verdict, char out[PLAN_TEXT_MAX])
 {
-	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	size_t bytes = plan_work_bytes(hosts->n, &limits), length = PLAN_TEXT_MAX;
 	struct forest *forest = malloc(sizeof(*forest));
 	void *work = malloc(bytes);
 	trib_status status = TRIB_OK;
+
+	if (star)
+		limits.trees = limits.depth = 1;
 
 	if (!forest || !work) {
 		free(forest);
@@ -232,39 +324,78 @@ static void plan_share(const struct planner *planner, const struct plan_wish *wi
 		out[length] = '\0'; /* it does not fit: without */
 }
 
+static trib_status fail_alone(const struct planner *planner)
+{
+	unsigned drained = 0;
+	char more[80] = "";
+
+	for (unsigned i = 0; i < planner->nodes->n; i++)
+		drained += node_state(planner->nodes->all[i], planner->now, planner->limits) ==
+		           NODE_DRAINED;
+	if (drained)
+		snprintf(more, sizeof(more), "; %u beat%s but %s drained (trib node resume)",
+		         drained, drained > 1 ? "" : "s", drained > 1 ? "are" : "is");
+	return status_fail(TRIB_ERR_AGGREGATOR,
+	                   "no aggregator lives, of %u that this controller has heard of, or all "
+	                   "that do have a capacity and serve in turns only: start tribd --join on "
+	                   "a machine (trib nodes)%s",
+	                   planner->nodes->n, more);
+}
+
+/* False: a suspect may still answer. *star: no rank has an aggregator beside it, so one is lent. */
+static bool hosts_choose(const struct planner *planner, const struct plan_wish *wish,
+                         struct hosts *hosts, unsigned *usable, bool *star)
+{
+	/* Slow is better than not at all. */
+	enum node_state last = planner->strict ? NODE_LIVE : NODE_LOADED;
+
+	/* Beside turns at a shared one, what a job has for itself: others' hosts are theirs. */
+	bool beside = wish->frugal || shared_node(planner, wish);
+
+	for (unsigned worst = NODE_LIVE; worst <= last; worst++)
+		for (unsigned servers = !beside; servers < 2; servers++) {
+			if (!hosts_fill(planner, wish, worst, servers, hosts, usable))
+				return false;
+			*star = wish->frugal && servers;
+			if (*usable)
+				return true;
+		}
+	return true;
+}
+
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX])
 {
-	struct hosts hosts = {
-		calloc((size_t)planner->nodes->n + wish->ranks + 1, sizeof(*hosts.all)), 0
-	};
+	size_t most = (size_t)planner->nodes->n + wish->ranks + 1;
+	struct hosts hosts = { calloc(most, sizeof(*hosts.all)),
+		               calloc(most, sizeof(*hosts.places)), 0 };
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	struct plan_verdict verdict;
-	trib_status status;
 	unsigned usable = 0;
-	bool decided;
+	trib_status status;
+	bool star;
 
-	if (!hosts.all)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
-	/* Beside turns at a shared one, what a job has for itself: others' hosts are theirs. */
-	decided = hosts_fill(planner, wish, NODE_LIVE, shared_node(planner, wish) != NULL, &hosts,
-	                     &usable);
-	if (decided && !usable)
-		decided = hosts_fill(planner, wish, NODE_LIVE, false, &hosts, &usable);
-	if (decided && !usable) /* slow is better than not at all */
-		decided = hosts_fill(planner, wish, NODE_LOADED, false, &hosts, &usable);
-	if (!decided)
+	if (planner->children)
+		limits.children = planner->children;
+	if (planner->trees)
+		limits.trees = planner->trees;
+	if (!hosts.all || !hosts.places)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
+	else if (!hosts_choose(planner, wish, &hosts, &usable, &star))
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)
-		status = status_fail(
-			TRIB_ERR_AGGREGATOR,
-			"no aggregator lives, of %u that this controller has heard of, or "
-			"all that do have a capacity and serve in turns only: start "
-			"tribd --join on a machine (trib nodes)",
-			planner->nodes->n);
+		status = fail_alone(planner);
 	else
-		status = plan_fit(&hosts, planner->verdict ? planner->verdict : &verdict, out);
+		status = plan_fit(&hosts, star, limits,
+		                  planner->verdict ? planner->verdict : &verdict, out);
+	if (status < 0 && usable && planner->children) { /* too few live for so small families */
+		limits.children = PLAN_LIMITS_DEFAULT.children;
+		status = plan_fit(&hosts, star, limits,
+		                  planner->verdict ? planner->verdict : &verdict, out);
+	}
 	if (status == TRIB_OK)
 		plan_share(planner, wish, out);
+	free(hosts.places);
 	free(hosts.all);
 	return status;
 }

@@ -16,8 +16,14 @@ struct plan_wish {
 	unsigned ranks; /* 0 to ranks - 1 want a plan */
 	/* The address that each asks from, so that it is known which node it runs on. */
 	const char *where[TREE_RANKS_MAX];
-	const char *broken; /* the plan that they had; empty: none */
-	uint64_t since;     /* when the first of them said so */
+	/* What their links were seen to carry upwards, where that was less than they claim; else 0.
+	 */
+	double measured[TREE_RANKS_MAX];
+	double busy[TREE_RANKS_MAX]; /* share of a step that each computes: who is alike; 0: unknown
+	                              */
+	const char *broken;          /* the plan that they had; empty: none */
+	uint64_t since;              /* when the first of them said so */
+	bool frugal; /* no machines but those of the ranks, or else one: speed would gain little */
 };
 
 struct planner {
@@ -28,6 +34,8 @@ struct planner {
 	/* Communicators that share this aggregator; NULL: none does. */
 	unsigned (*sharers)(const void *context, const char *address);
 	const void *context;
+	bool strict;              /* rather no plan than one with a node that is loaded */
+	unsigned children, trees; /* at most; 0: as many as there can be */
 };
 
 /*
@@ -41,6 +49,9 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 
 /* Has this one to show that it lives, before it is in the plan that follows a broken one? */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
+
+/* Does a rank run at the node's address? */
+bool planner_is_ranks(const struct plan_wish *wish, const struct node *node);
 
 /* Is this aggregator in the plan? */
 bool plan_has(const char *plan, const char *address);

@@ -274,16 +274,29 @@ static uint64_t next_members(const struct gathering *gathering, unsigned seat, u
 	return 0;
 }
 
+void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish)
+{
+	*wish = (struct plan_wish){ .broken = gathering->plan,
+		                    .since = gathering->since,
+		                    .frugal = gathering->frugal };
+	for (uint64_t seats = members; seats; seats &= seats - 1) {
+		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
+
+		wish->where[wish->ranks] = seat->where;
+		wish->measured[wish->ranks] = seat->measured;
+		wish->busy[wish->ranks++] = seat->busy;
+	}
+}
+
 /* True: there is a new plan. */
 static bool plan_next(struct gathering *gathering, uint64_t members, const struct world *world,
                       struct answer *answer)
 {
-	struct plan_wish wish = { .broken = gathering->plan, .since = gathering->since };
 	char plan[PLAN_TEXT_MAX];
+	struct plan_wish wish;
 	trib_status status;
 
-	for (uint64_t seats = members; seats; seats &= seats - 1)
-		wish.where[wish.ranks++] = gathering->seats[__builtin_ctzll(seats)].where;
+	gathering_wish(gathering, members, &wish);
 	status = world->plan(world->context, &wish, plan);
 	if (status != TRIB_OK) {
 		if (status < 0 && world->now > gathering->since + grace(gathering, members))

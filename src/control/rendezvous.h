@@ -43,7 +43,9 @@ struct seat {
 	uint64_t rival, rival_since; /* another one that wants it */
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
-	bool waits; /* for the next plan */
+	bool waits;            /* for the next plan */
+	double measured, busy; /* as in struct plan_wish: what was seen of it at work */
+	uint64_t measured_at;
 	char host[HOST_MAX], where[WHERE_MAX];
 };
 
@@ -58,6 +60,7 @@ struct gathering {
 	uint64_t since;      /* when it was first said to be broken, or first asked for one */
 	uint64_t lost;       /* members that others know to be dead */
 	uint64_t left;       /* members that have said good-bye */
+	bool frugal;         /* its plans do without machines that are not the ranks' own */
 	char plan[PLAN_TEXT_MAX];
 	struct seat seats[SEATS_MAX];
 };
@@ -82,6 +85,9 @@ void gathering_start(struct gathering *gathering, uint16_t job, uint64_t key, en
                      uint32_t size, uint32_t min);
 void gathering_ask(struct gathering *gathering, const struct ask *ask, const struct world *world,
                    struct answer *answer);
+
+/* What these seats, as ranks counted anew, would ask the planner for. */
+void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish);
 
 /* A process will not ask again: nobody waits for it. `nonce`: its, or as much of it as it told. */
 void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask);

@@ -2,6 +2,7 @@
 #include "control/report.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,11 +13,15 @@ enum field_type { FIELD_TEXT, FIELD_U32, FIELD_U64, FIELD_DOUBLE };
 #define TEXT(field)                                                      \
 	{                                                                \
 #field, FIELD_TEXT, offsetof(struct node_report, field), \
-			sizeof(((struct node_report *)0)->field)         \
+			sizeof(((struct node_report *)0)->field), false  \
 	}
-#define FIELD(type, field)                                                   \
-	{                                                                    \
-#field, FIELD_##type, offsetof(struct node_report, field), 0 \
+#define FIELD(type, field)                                                          \
+	{                                                                           \
+#field, FIELD_##type, offsetof(struct node_report, field), 0, false \
+	}
+#define LATER(type, field)                                                         \
+	{                                                                          \
+#field, FIELD_##type, offsetof(struct node_report, field), 0, true \
 	}
 
 /* The names in JSON are the names in C. */
@@ -24,23 +29,13 @@ static const struct field {
 	const char *name;
 	enum field_type type;
 	size_t offset, size;
+	bool may_miss; /* agents of earlier versions do not know it: it is 0 then */
 } fields[] = {
-	TEXT(address),
-	TEXT(name),
-	TEXT(version),
-	TEXT(plane),
-	TEXT(planes),
-	TEXT(rights),
-	FIELD(U64, incarnation),
-	FIELD(U32, cores),
-	FIELD(U32, threads),
-	FIELD(U32, capacity),
-	FIELD(U64, memory),
-	FIELD(U64, memory_used),
-	FIELD(U64, link_bps),
-	FIELD(U64, payload),
-	FIELD(DOUBLE, load),
-	FIELD(DOUBLE, busy),
+	TEXT(address),        TEXT(name),          TEXT(version),           TEXT(plane),
+	TEXT(planes),         TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
+	FIELD(U32, threads),  FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
+	FIELD(U64, payload),  FIELD(DOUBLE, load), FIELD(DOUBLE, busy),     LATER(U32, is_switch),
+	LATER(U32, capacity),
 };
 
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
@@ -51,6 +46,20 @@ bool name_is_good(const char *name)
 		if (!isalnum((unsigned char)*p) && !strchr(".:-_[]%", *p))
 			return false;
 	return *name != '\0';
+}
+
+static json_t *child_to_json(const struct stats_child *child)
+{
+	json_t *json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
+	                         child->host, "done", (json_int_t)child->done, "last",
+	                         (json_int_t)child->last, "missed", (json_int_t)child->missed,
+	                         "repeated", (json_int_t)child->repeated);
+
+	if (child->waits >= 0)
+		json_object_set_new(json, "waits", json_real(child->waits));
+	if (child->carries_bps > 0)
+		json_object_set_new(json, "carries_bps", json_real(child->carries_bps));
+	return json;
 }
 
 /* For each communicator who is how far, and who was last: how stragglers become known. */
@@ -65,18 +74,14 @@ json_t *stats_to_json(const struct stats *stats)
 		for (unsigned k = 0; k < comm->n; k++) {
 			const struct stats_child *child = &stats->children[comm->first + k];
 
-			json_array_append_new(children,
-			                      json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank",
-			                                (int)child->rank, "host", child->host,
-			                                "done", (json_int_t)child->done, "last",
-			                                (json_int_t)child->last, "missed",
-			                                (json_int_t)child->missed, "repeated",
-			                                (json_int_t)child->repeated));
+			json_array_append_new(children, child_to_json(child));
 		}
 		json_array_append_new(list,
-		                      json_pack("{s:i, s:i, s:s, s:i, s:o}", "job", (int)comm->job,
-		                                "comm", (int)comm->comm, "state", comm->state,
-		                                "size", (int)comm->size, "children", children));
+		                      json_pack("{s:i, s:i, s:o, s:i, s:s, s:i, s:o}", "job",
+		                                (int)comm->job, "comm", (int)comm->comm, "key",
+		                                json_sprintf("%" PRIx64, comm->key), "generation",
+		                                (int)comm->generation, "state", comm->state, "size",
+		                                (int)comm->size, "children", children));
 	}
 	return list;
 }
@@ -149,6 +154,8 @@ trib_status report_from_json(struct node_report *report, const json_t *json)
 		const json_t *value = json_object_get(json, fields[i].name);
 		void *at = (char *)report + fields[i].offset;
 
+		if (!value && fields[i].may_miss)
+			continue;
 		if (!(fields[i].type == FIELD_TEXT ? take_text(&fields[i], at, value)
 		                                   : take_number(&fields[i], at, value)))
 			return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is missing or is not %s",

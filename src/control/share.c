@@ -9,12 +9,12 @@
 #define LOOK_AHEAD 24u     /* requests that a turn may begin with */
 #define GAIN_LEAST 500000u /* nanoseconds */
 
-static const char *const names[SHARINGS_END] = { [SHARING_SCORE] = "score",
-	                                         [SHARING_GREEDY] = "greedy",
-	                                         [SHARING_FAIR] = "fair",
-	                                         [SHARING_NONE] = "none" };
+static const char *const names[SHARE_POLICIES_END] = { [SHARE_SCORE] = "score",
+	                                               [SHARE_GREEDY] = "greedy",
+	                                               [SHARE_FAIR] = "fair",
+	                                               [SHARE_NONE] = "none" };
 
-const char *sharing_name(enum sharing sharing)
+const char *share_policy_name(enum share_policy sharing)
 {
 	return names[sharing];
 }
@@ -177,7 +177,7 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 	}
 }
 
-void share_wish(const struct share_job *job, enum sharing sharing, unsigned sharers,
+void share_wish(const struct share_job *job, enum share_policy sharing, unsigned sharers,
                 uint64_t agree_ns, uint64_t now, struct share_wish *wish)
 {
 	struct step step;
@@ -197,7 +197,7 @@ void share_wish(const struct share_job *job, enum sharing sharing, unsigned shar
 	if (first_possible(&step, now + agree_ns) == job->ops)
 		next_step(&step, now); /* it is too late in this one */
 
-	if (sharing == SHARING_SCORE) {
+	if (sharing == SHARE_SCORE) {
 		wish_least(&step, sharers ? sharers : 1, now + agree_ns, wish);
 		return;
 	}
@@ -245,7 +245,7 @@ static bool is_time(const struct share_wish *wish, uint64_t agree_ns, uint64_t n
 }
 
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
-                 enum sharing sharing, uint64_t agree_ns, uint64_t now)
+                 enum share_policy sharing, uint64_t agree_ns, uint64_t now)
 {
 	int best = -1;
 
@@ -256,10 +256,10 @@ int share_choose(const struct share_job *const *jobs, const struct share_wish *w
 			continue;
 		if (best < 0)
 			better = true;
-		else if (sharing == SHARING_SCORE)
+		else if (sharing == SHARE_SCORE)
 			better = score(jobs[i], &wishes[i], now) >
 			         score(jobs[best], &wishes[best], now);
-		else if (sharing == SHARING_FAIR)
+		else if (sharing == SHARE_FAIR)
 			better = jobs[i]->used < jobs[best]->used;
 		else
 			better = jobs[i]->wants_since < jobs[best]->wants_since;

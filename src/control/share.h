@@ -23,9 +23,9 @@
 #include <stdbool.h>
 
 /* In the order of the words of TRIB_SHARING. */
-enum sharing { SHARING_SCORE, SHARING_GREEDY, SHARING_FAIR, SHARING_NONE, SHARINGS_END };
+enum share_policy { SHARE_SCORE, SHARE_GREEDY, SHARE_FAIR, SHARE_NONE, SHARE_POLICIES_END };
 
-const char *sharing_name(enum sharing sharing);
+const char *share_policy_name(enum share_policy sharing);
 
 /* A job as it was told by its rank 0; times in nanoseconds on one clock. */
 struct share_job {
@@ -57,7 +57,7 @@ struct share_wish {
  * `sharers`: so many jobs there are; the more, the less there is to spare.
  * `agree_ns`: so long ranks take to agree, and what comes sooner is missed.
  */
-void share_wish(const struct share_job *job, enum sharing sharing, unsigned sharers,
+void share_wish(const struct share_job *job, enum share_policy sharing, unsigned sharers,
                 uint64_t agree_ns, uint64_t now, struct share_wish *wish);
 
 /* So long before it is needed is a turn given. */
@@ -75,6 +75,6 @@ bool share_overtakes(const struct share_job *job, const struct share_wish *wish,
 
 /* Of these, who gets a turn now; -1: nobody. Jobs that may have none have an empty wish. */
 int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
-                 enum sharing sharing, uint64_t agree_ns, uint64_t now);
+                 enum share_policy sharing, uint64_t agree_ns, uint64_t now);
 
 #endif

@@ -288,7 +288,7 @@ static void overtake(struct sharing_group *group, const struct share_job *job,
 		    share->held_to <= next + 1 || now < sharer->held_at + 4 * group->agree_ns)
 			continue;
 		sharer->told.next = next;
-		share_wish(&sharer->told, SHARING_SCORE, count_sharers(group), group->agree_ns, now,
+		share_wish(&sharer->told, SHARE_SCORE, count_sharers(group), group->agree_ns, now,
 		           &rest);
 		if (!share_overtakes(job, wish, &rest, now))
 			continue;
@@ -329,7 +329,7 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		return;
 	best = share_choose(jobs, wishes, n, controller->sharing, group->agree_ns, now);
 	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share)) {
-		if (controller->sharing == SHARING_SCORE)
+		if (controller->sharing == SHARE_SCORE)
 			overtake(group, &sharers[best]->told, &wishes[best], now);
 		best = -1;
 	}
@@ -365,9 +365,9 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 			free(sharer);
 		}
 	}
-	if (count_sharers(group) == 1 && controller->sharing != SHARING_NONE)
+	if (count_sharers(group) == 1 && controller->sharing != SHARE_NONE)
 		serve_alone(group, sharer_of(group->turns.shares), now);
-	else if (group->turns.shares && controller->sharing != SHARING_NONE)
+	else if (group->turns.shares && controller->sharing != SHARE_NONE)
 		serve_many(controller, group, now);
 	EACH_SHARER(sharer, group)
 	say_all(controller, sharer, now);
@@ -469,5 +469,6 @@ json_t *sharing_to_json(const struct controller *controller)
 		                                      (json_int_t)group->refused, "fenced",
 		                                      (json_int_t)group->fenced, "jobs", sharers));
 	}
-	return json_pack("{s:s, s:o}", "policy", sharing_name(controller->sharing), "groups", list);
+	return json_pack("{s:s, s:o}", "policy", share_policy_name(controller->sharing), "groups",
+	                 list);
 }

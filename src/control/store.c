@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -30,6 +30,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"  FOREIGN KEY (job, key) REFERENCES gatherings ON DELETE CASCADE);"
 	"CREATE TABLE nodes (address TEXT PRIMARY KEY, name TEXT NOT NULL, cores INTEGER NOT NULL,"
 	"  memory INTEGER NOT NULL, link INTEGER NOT NULL, gone INTEGER NOT NULL);",
+	"ALTER TABLE nodes ADD COLUMN drained INTEGER NOT NULL DEFAULT 0;",
 };
 
 struct store {
@@ -189,6 +190,17 @@ static trib_status upgrade(struct store *store)
 	return finish(store, status);
 }
 
+/*
+ * What a commit survives: the death of this process always, that of the machine
+ * only if it is to be `safe`. That waits for the disk, which may be busy for long,
+ * and a recovery must not. A plan that a machine has forgotten is no loss: ranks
+ * know its number, and numbers go on from there (rendezvous.c).
+ */
+static trib_status set_safe(struct store *store, bool safe)
+{
+	return run(store, safe ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+}
+
 trib_status store_open(const char *folder, struct store **out)
 {
 	struct store *store = calloc(1, sizeof(*store));
@@ -213,6 +225,8 @@ trib_status store_open(const char *folder, struct store **out)
 		                    "PRAGMA foreign_keys = ON;");
 	if (status == TRIB_OK)
 		status = upgrade(store);
+	if (status == TRIB_OK)
+		status = set_safe(store, false);
 	if (status != TRIB_OK) {
 		store_close(store);
 		return status;
@@ -235,8 +249,10 @@ void store_close(struct store *store)
 
 trib_status store_put_job(struct store *store, const struct job *job)
 {
-	trib_status status = run(store, "BEGIN IMMEDIATE");
+	trib_status status = set_safe(store, true);
 
+	if (status == TRIB_OK)
+		status = run(store, "BEGIN IMMEDIATE");
 	if (status != TRIB_OK)
 		return status;
 	status = CHANGE(store, "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?)", NUMBER(job->id),
@@ -245,7 +261,9 @@ trib_status store_put_job(struct store *store, const struct job *job)
 	if (status == TRIB_OK)
 		status = CHANGE(store, "INSERT OR REPLACE INTO meta VALUES ('last_job', ?)",
 		                NUMBER(job->id));
-	return finish(store, status);
+	status = finish(store, status);
+	set_safe(store, false);
+	return status;
 }
 
 trib_status store_drop_job(struct store *store, uint16_t id)
@@ -291,9 +309,10 @@ trib_status store_put_node(struct store *store, const struct node *node)
 {
 	const struct node_report *report = &node->report;
 
-	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?)",
+	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)",
 	              TEXT(report->address), TEXT(report->name), NUMBER(report->cores),
-	              NUMBER(report->memory), NUMBER(report->link_bps), NUMBER(node->left));
+	              NUMBER(report->memory), NUMBER(report->link_bps), NUMBER(node->left),
+	              NUMBER(node->drained));
 }
 
 trib_status store_drop_node(struct store *store, const char *address)
@@ -405,7 +424,8 @@ static trib_status read_node(struct store *store, sqlite3_stmt *row,
 	struct node node = { .report = { .cores = (uint32_t)sqlite3_column_int(row, 2),
 		                         .memory = (uint64_t)sqlite3_column_int64(row, 3),
 		                         .link_bps = (uint64_t)sqlite3_column_int64(row, 4) },
-		             .left = sqlite3_column_int(row, 5) };
+		             .left = sqlite3_column_int(row, 5),
+		             .drained = sqlite3_column_int(row, 6) };
 
 	(void)store;
 	column_text(row, 0, node.report.address, sizeof(node.report.address));

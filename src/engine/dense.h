@@ -68,7 +68,7 @@ struct dense_cell {
 	uint8_t shape; /* the packet's flags but for WIRE_RESENT */
 	uint8_t complete;
 	uint8_t summed;     /* every child that is expected is in */
-	uint8_t queued;     /* for the plane: the sum waits to go up */
+	uint8_t queued;     /* for the plane: who is to send the sum up, enum uplink_queued */
 	uint8_t misses;     /* times that the parent has said it has not got the sum */
 	uint32_t lock;      /* for planes where several cores sum: 1 while one of them is at it */
 	uint32_t raised_at; /* for the plane: when the sum last went up */
@@ -89,7 +89,8 @@ struct dense_lane {
 	uint32_t payload;                    /* the largest a fragment may have */
 	uint64_t has_parent;                 /* 1: sums go up, and results come from there */
 	uint64_t settled;                    /* with a parent: below, no child needs it any more,
-	                                        and what has gone up from here is complete */
+	                                        and what has gone up from here is complete. Only
+	                                        user space moves it */
 	uint64_t above;                      /* the parent's low, as far as we know */
 	uint64_t ack[WIRE_CHILDREN_MAX];     /* below, the child needs nothing more */
 	uint64_t by_rank[WIRE_CHILDREN_MAX]; /* the child that a rank comes by, as a bit; 0: none */
@@ -141,11 +142,18 @@ static inline uint64_t dense_acked(const struct dense_lane *lane)
 	return low;
 }
 
+/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next. */
+static inline void dense_move_low(struct dense_lane *lane, uint64_t old, uint64_t low)
+{
+	if (low < DENSE_NEVER && low > old)
+		__sync_val_compare_and_swap(&lane->low, old, low);
+}
+
 /*
  * Where the window begins. Not done with each acknowledgement: when a cell
  * completes, in large pools when every sixteenth does, when one seems to be
  * ahead, and when a report is answered is soon enough. With a parent,
- * dense_settle comes first.
+ * uplink_settle comes first.
  */
 static inline void dense_update_low(struct dense_lane *lane)
 {
@@ -155,10 +163,7 @@ static inline void dense_update_low(struct dense_lane *lane)
 		low = dense_acked(lane);
 	else
 		low = lane->settled < lane->above ? lane->settled : lane->above;
-	/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next.
-	 */
-	if (low < DENSE_NEVER && low > old)
-		__sync_val_compare_and_swap(&lane->low, old, low);
+	dense_move_low(lane, old, low);
 }
 
 /*

@@ -15,6 +15,16 @@
 #define UPLINK_GROUPS 16u
 #define UPLINK_PATIENCE_US 1000u /* the parent is asked about one group once in so long */
 #define UPLINK_YOUNG_MAX_US 100000u
+#define UPLINK_BATCH_US 200u /* a report may overtake what the kernel sends in batches */
+
+/* Who is to send a sum up, where two can: user space, and a program in the kernel. */
+enum uplink_queued {
+	UPLINK_NOT,    /* nobody, or it has been sent from the ring */
+	UPLINK_QUEUED, /* it waits in the ring */
+	UPLINK_LEFT,   /* the kernel may not: it is to be put into the ring */
+	UPLINK_RAISED, /* the kernel has, and nobody else */
+};
+#define UPLINK_OLD_US 1000000u /* longer ago, a stamp says nothing any more */
 
 struct uplink {
 	uint64_t *ring; /* of as many entries as there are cells: sums to go up */
@@ -39,7 +49,8 @@ struct uplink_news {
 	uint64_t again[WIRE_GROUP / 64]; /* sums that have not come there */
 	uint64_t lost[WIRE_GROUP / 64];  /* results that have not come here */
 	uint32_t n_again, n_lost;
-	uint32_t n_done; /* that nobody here wants, and that are complete there */
+	uint32_t n_astray; /* of those to send again, who has sent them was the kernel */
+	uint32_t n_done;   /* that nobody here wants, and that are complete there */
 };
 
 static inline uint32_t uplink_stamp(uint32_t now_us)
@@ -81,12 +92,17 @@ static inline int uplink_settle(struct dense_lane *lane, const struct dense_pool
 	return 1;
 }
 
-/* The parent says where its window begins. */
+/*
+ * The parent says where its window begins. Two may be at it at once: what one
+ * of them has heard may be forgotten until it is said again, but `low` stays.
+ */
 static inline void uplink_low(struct dense_lane *lane, uint64_t low)
 {
-	if (low > lane->above && low <= lane->settled)
+	uint64_t old = lane->low, settled = lane->settled;
+
+	if (low > lane->above && low <= settled)
 		lane->above = low;
-	dense_update_low(lane);
+	dense_move_low(lane, old, settled < lane->above ? settled : lane->above);
 }
 
 /* A sum is to go up, for the first time or again. */
@@ -95,24 +111,46 @@ static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
 {
 	if (cell->position >= up->end)
 		up->end = cell->position + 1;
-	if (cell->queued || up->tail - up->head >= lane->cells)
+	if (cell->queued == UPLINK_QUEUED || up->tail - up->head >= lane->cells)
 		return;
-	cell->queued = 1;
+	cell->queued = UPLINK_QUEUED;
 	up->ring[up->tail++ % lane->cells] = cell->position;
+}
+
+/* Is it a sum that the kernel has left to user space? */
+static inline int uplink_is_left(const struct dense_cell *cell)
+{
+	return cell->queued == UPLINK_LEFT && cell->summed && !cell->complete;
+}
+
+/* Takes the next one out of the ring; false: there is none. */
+static inline int uplink_next(struct uplink *up, const struct dense_lane *lane, uint64_t *position)
+{
+	if (up->head == up->tail)
+		return 0;
+	*position = up->ring[up->head++ % lane->cells];
+	return 1;
+}
+
+/* Is what came out of the ring still to go up? */
+static inline int uplink_claim(struct dense_cell *cell, uint64_t position)
+{
+	if (cell->position != position || cell->queued != UPLINK_QUEUED)
+		return 0;
+	cell->queued = UPLINK_NOT;
+	return cell->summed && !cell->complete;
 }
 
 /* The next one that goes up; NULL: there is none. */
 static inline struct dense_cell *uplink_pop(struct uplink *up, const struct dense_lane *lane,
                                             const struct dense_pool *pool)
 {
-	while (up->head != up->tail) {
-		uint64_t position = up->ring[up->head++ % lane->cells];
-		struct dense_cell *cell = uplink_cell(lane, pool, position);
+	uint64_t position;
 
-		if (!cell || !cell->queued)
-			continue;
-		cell->queued = 0;
-		if (cell->summed && !cell->complete)
+	while (uplink_next(up, lane, &position)) {
+		struct dense_cell *cell = dense_cell(pool, dense_index(lane, position));
+
+		if (uplink_claim(cell, position))
 			return cell;
 	}
 	return NULL;
@@ -136,47 +174,68 @@ static inline void uplink_raise(struct uplink *up, const struct dense_lane *lane
 }
 
 /*
- * Takes a RESULT of the parent's. DENSE_COMPLETE: it is in the cell, and goes
- * down. It must be what our children have sent, at the scale of their sum;
- * where none of them contributes, it begins a cell.
+ * What is to be done with a RESULT of the parent's: DENSE_FRESH or
+ * DENSE_ADDED, copy it into the cell; else, leave it. It must be what our
+ * children have sent, at the scale of their sum; where none of them
+ * contributes, it begins a cell. Nothing is changed.
  */
-static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct dense_cell *cell,
-                                             void *sum, const struct wire_header *packet,
-                                             const void *payload, uint32_t bytes)
+static inline enum dense_verdict uplink_judge(const struct dense_lane *lane,
+                                              const struct dense_cell *cell,
+                                              const struct wire_header *packet, uint32_t bytes)
 {
 	uint64_t position = wire_position(packet);
 	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
 
-	uplink_low(lane, wire_widen(packet->ack, lane->above));
 	if (position < lane->low)
 		return DENSE_STALE;
 	if (position >= lane->low + lane->cells)
 		return DENSE_AHEAD;
 	if (bytes > lane->payload)
 		return DENSE_MISMATCH;
-	if (cell->position != position) {
-		if (dense_expected(lane, packet->from))
-			return DENSE_MISMATCH;
-		cell->complete = cell->queued = 0;
+	if (cell->position != position)
+		return dense_expected(lane, packet->from) ? DENSE_MISMATCH : DENSE_FRESH;
+	if (cell->complete)
+		return DENSE_FINISHED;
+	if (!cell->summed || cell->scale != packet->scale || cell->op != packet->op ||
+	    cell->from != packet->from || cell->to != packet->to || cell->shape != shape ||
+	    cell->bytes != bytes)
+		return DENSE_MISMATCH;
+	return DENSE_ADDED;
+}
+
+/* The result is in the cell, as `how` told. */
+static inline void uplink_enter(struct dense_cell *cell, const struct wire_header *packet,
+                                uint32_t bytes, enum dense_verdict how)
+{
+	if (how == DENSE_FRESH) {
+		cell->complete = cell->queued = 0; /* first: others look without the lock */
 		cell->arrived = 0;
-		cell->position = position;
+		cell->position = wire_position(packet);
 		cell->op = packet->op;
 		cell->from = packet->from;
 		cell->to = packet->to;
-		cell->shape = shape;
+		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
 		cell->bytes = (uint16_t)bytes;
 		cell->scale = packet->scale;
 		cell->summed = 1;
 		cell->misses = 0;
-	} else if (cell->complete) {
-		return DENSE_FINISHED;
-	} else if (!cell->summed || cell->scale != packet->scale || cell->op != packet->op ||
-	           cell->from != packet->from || cell->to != packet->to || cell->shape != shape ||
-	           cell->bytes != bytes) {
-		return DENSE_MISMATCH;
 	}
-	combine_copy(sum, payload, bytes);
 	cell->complete = 1;
+}
+
+/* Takes a RESULT of the parent's. DENSE_COMPLETE: it is in the cell, and goes down. */
+static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct dense_cell *cell,
+                                             void *sum, const struct wire_header *packet,
+                                             const void *payload, uint32_t bytes)
+{
+	enum dense_verdict how;
+
+	uplink_low(lane, wire_widen(packet->ack, lane->above));
+	how = uplink_judge(lane, cell, packet, bytes);
+	if (how != DENSE_FRESH && how != DENSE_ADDED)
+		return how;
+	combine_copy(sum, payload, bytes);
+	uplink_enter(cell, packet, bytes, how);
 	return DENSE_COMPLETE;
 }
 
@@ -252,7 +311,7 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 	report->bits = bits < WIRE_GROUP ? bits : WIRE_GROUP;
 	report->stamp = uplink_stamp(now_us);
 	report->young = lost ? 0 : young;
-	report->want = 0;
+	report->want = report->judged = report->lost = 0;
 	report->waiting = 0;
 	uplink_tell(up, lane, now_us);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
@@ -267,6 +326,15 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 		    (!cell || now_us - cell->raised_at > young))
 			report->missing[i / 64] |= 1ull << i % 64;
 	}
+}
+
+/* Had the sum left by when the parent was asked? Else the answer says nothing of it. */
+static inline int uplink_was_up(const struct dense_cell *cell, uint32_t stamp)
+{
+	int32_t before = (int32_t)(stamp - cell->raised_at);
+
+	return cell->queued == UPLINK_RAISED ? before > (int32_t)UPLINK_BATCH_US
+	                                     : before > 0 && cell->queued != UPLINK_QUEUED;
 }
 
 /* One fragment that the parent's STATUS speaks of. */
@@ -294,10 +362,11 @@ static inline void uplink_hear(struct dense_lane *lane, const struct dense_pool 
 			news->lost[i / 64] |= bit;
 			news->n_lost++;
 		} else if (!complete && status->missing[i / 64] & bit &&
-		           (int32_t)(status->stamp - cell->raised_at) > 0 && !cell->queued) {
+		           uplink_was_up(cell, status->stamp)) {
 			cell->misses += cell->misses < 2;
 			news->again[i / 64] |= bit;
 			news->n_again++;
+			news->n_astray += cell->queued == UPLINK_RAISED;
 		}
 	}
 }
@@ -308,16 +377,20 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
                                  uint32_t now_us, struct uplink_news *news)
 {
 	uint32_t rtt = now_us - status->stamp;
-	/* Asked before what was asked for last could come: it says nothing new of results. */
-	int is_news = status->stamp && !up->reliable &&
-	              (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
-	int is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
+	int is_news, is_late;
 
+	if (uplink_stamp(now_us) - up->asked_at > UPLINK_OLD_US)
+		up->asked_at = 0; /* or it would be ahead of all when half of the clock is round */
+	/* Asked before what was asked for last could come: it says nothing new of results. */
+	is_news = status->stamp && !up->reliable &&
+	          (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
+	is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
 	*news = (struct uplink_news){ .n_again = 0 };
 	if (status->stamp)
 		up->waiting = status->waiting;
+	/* Quick to rise: what is called lost while it waits in a queue is sent twice. */
 	if (status->stamp && rtt < 1000000)
-		up->rtt_us = rtt < up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
+		up->rtt_us = rtt > up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
 		uplink_hear(lane, pool, i, status, is_news, is_news && is_late, news);
 	if (up->reliable)

@@ -58,6 +58,9 @@ trib_status cluster_up(const struct cluster_options *options, struct cluster *ou
 trib_status cluster_down(const char *name);
 trib_status cluster_load(const char *name, struct cluster *out);
 const struct cluster_host *cluster_find(const struct cluster *cluster, const char *host);
+/* Another rate for a host's link, each way, while it is in use; where all hang on one bridge. */
+trib_status cluster_shape(const struct cluster *cluster, const char *host, uint64_t bps,
+                          bool batches);
 /* Moves the calling thread into the host's network namespace. */
 trib_status cluster_enter(const struct cluster_host *host);
 

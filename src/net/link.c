@@ -12,10 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 
 #define LINK_GROUP 84 /* marks our links, so that all of them go with one request */
 #define LINK_QUERY_CLOCK_TICKS \
 	10 /* 0.1 s: how long hosts may take to say which groups they are in */
+
+#define LINK_NAP_NS 2000000
+#define LINK_NAPS 1500 /* 3 s; the kernel takes up to one */
 
 unsigned link_index(const struct netns *ns, const char *name)
 {
@@ -119,6 +123,23 @@ trib_status link_add_pair(const struct link_end *port, const struct link_end *ho
 		return status_fail_errno("cannot create the link from %s in %s to %s in %s",
 		                         host->name, host->ns->name, port->name, port->ns->name);
 	return link_set_up(host->ns, host->name);
+}
+
+trib_status link_wait(const struct link_end *end)
+{
+	const struct timespec nap = { .tv_nsec = LINK_NAP_NS };
+	struct ifreq request = { 0 };
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", end->name);
+	for (unsigned i = 0; i < LINK_NAPS; i++) {
+		if (ioctl(end->ns->nl, SIOCGIFFLAGS, &request) < 0)
+			return status_fail_errno("cannot ask about %s in %s", end->name,
+			                         end->ns->name);
+		if ((unsigned short)request.ifr_flags & IFF_RUNNING)
+			return TRIB_OK;
+		nanosleep(&nap, NULL);
+	}
+	return status_fail(TRIB_ERR_TIMEOUT, "%s in %s has not come up", end->name, end->ns->name);
 }
 
 trib_status link_set_up(const struct netns *ns, const char *name)

@@ -25,6 +25,8 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu, bool sn
 trib_status link_add_pair(const struct link_end *port, const struct link_end *host,
                           const struct link_end *bridge, unsigned mtu);
 trib_status link_set_up(const struct netns *ns, const char *name);
+/* Waits until it carries packets: one that was just made may drop its first ones. */
+trib_status link_wait(const struct link_end *end);
 
 /* IPv4 in network order. All of 10.84.x.0/24 and multicast go through `end`. */
 trib_status link_add_address(const struct link_end *end, uint32_t address);

@@ -163,6 +163,17 @@ static trib_status wiring_peers(const struct wiring *wiring, unsigned i)
 	return status;
 }
 
+static trib_status wiring_wait(const struct wiring *wiring, unsigned i)
+{
+	struct link_end host = { .ns = &wiring->ns[i] }, port = { .ns = wiring->bridge.ns };
+	trib_status status;
+
+	plan_host_end(wiring->cluster, i, &host);
+	plan_port_end(wiring->cluster, i, &port);
+	status = link_wait(&host);
+	return status == TRIB_OK ? link_wait(&port) : status;
+}
+
 static trib_status wiring_all(struct wiring *wiring)
 {
 	const struct cluster *cluster = wiring->cluster;
@@ -179,6 +190,9 @@ static trib_status wiring_all(struct wiring *wiring)
 		else if (!host_is_switch(wiring, i))
 			status = wiring_peers(wiring, i);
 	}
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
+		if (!host_is_switch(wiring, i))
+			status = wiring_wait(wiring, i);
 	return status;
 }
 

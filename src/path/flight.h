@@ -22,9 +22,10 @@
 struct flight {
 	uint64_t launched;  /* packets sent, repeats included */
 	uint64_t confirmed; /* of those, sent before a report that was answered */
+	uint64_t judged;    /* of those, looked at for how many were lost */
 	uint64_t cut_until; /* losses among packets up to here have been reacted to */
 	uint32_t limit;
-	uint32_t lost; /* found since `confirmed` last moved */
+	uint32_t lost; /* found since `judged` last moved */
 	unsigned n_marks;
 	struct {
 		uint32_t stamp;
@@ -53,11 +54,13 @@ static inline bool flight_wants_report(const struct flight *flight)
 	       (interval < FLIGHT_REPORT_MAX ? interval : FLIGHT_REPORT_MAX);
 }
 
-/* A report with this stamp leaves. */
+/* A report with this stamp leaves. Those of one moment are one mark: answers may take long. */
 static inline void flight_mark(struct flight *flight, uint32_t stamp)
 {
-	unsigned i = flight->n_marks++ % FLIGHT_MARKS;
+	unsigned i = (flight->n_marks - 1) % FLIGHT_MARKS;
 
+	if (!flight->n_marks || flight->marks[i].stamp != stamp)
+		i = flight->n_marks++ % FLIGHT_MARKS;
 	flight->marks[i].stamp = stamp;
 	flight->marks[i].launched = flight->launched;
 }
@@ -73,19 +76,23 @@ static inline void flight_confirm(struct flight *flight, uint32_t stamp, uint32_
 			launched = flight->marks[i].launched;
 	if (launched <= flight->confirmed)
 		return;
-	news = launched - flight->confirmed;
 	flight->confirmed = launched;
-	if (news < FLIGHT_MIN) {
-		; /* too few to judge by */
-	} else if ((double)flight->lost > FLIGHT_HEAVY_LOSS * (double)news) {
+	/* Where little is under way, each answer is about a few: those are judged together. */
+	news = launched - flight->judged;
+	if (news < FLIGHT_MIN)
+		return;
+	flight->judged = launched;
+	if ((double)flight->lost > FLIGHT_HEAVY_LOSS * (double)news) {
 		if (launched > flight->cut_until) {
 			double share = (double)flight->lost / (double)news;
 
 			flight->limit = (uint32_t)(flight->limit * (share < 0.5 ? 1 - share : 0.5));
 			flight->cut_until = flight->launched;
 		}
-	} else {
-		flight->limit += flight->limit / 32 + 1;
+	} else { /* by an eighth in the time that an answer takes, or faster */
+		uint64_t more = news / 8 > flight->limit / 32 ? news / 8 : flight->limit / 32;
+
+		flight->limit += more < FLIGHT_MAX ? (uint32_t)more + 1 : FLIGHT_MAX;
 	}
 	flight->lost = 0;
 	if (flight->limit < FLIGHT_MIN)

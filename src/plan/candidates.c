@@ -9,7 +9,7 @@ static double round_time(const struct candidates_round *round)
 	return round->training_s + round->transmission_s;
 }
 
-bool candidates_worth(const struct candidates_round *rounds, unsigned n)
+bool candidates_worth(const struct candidates_round *rounds, unsigned n, double share)
 {
 	double all = 0, transmission = 0;
 
@@ -17,7 +17,7 @@ bool candidates_worth(const struct candidates_round *rounds, unsigned n)
 		all += round_time(&rounds[i]);
 		transmission += rounds[i].transmission_s;
 	}
-	return transmission > 0 && transmission >= CANDIDATES_WORTH * all;
+	return transmission > 0 && transmission >= share * all;
 }
 
 static bool round_before(const void *context, uint32_t a, uint32_t b)

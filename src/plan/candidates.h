@@ -16,8 +16,8 @@ struct candidates_round {
 	double training_s, transmission_s;
 };
 
-/* Whether communication takes enough of the rounds for aggregation to pay. */
-bool candidates_worth(const struct candidates_round *rounds, unsigned n);
+/* Whether communication takes at least this share of the rounds, so that aggregation pays. */
+bool candidates_worth(const struct candidates_round *rounds, unsigned n, double share);
 /* Workers into order[n], the quickest round first, so that neighbours are alike. */
 void candidates_order(const struct candidates_round *rounds, unsigned n, uint32_t *order);
 

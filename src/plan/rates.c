@@ -3,14 +3,6 @@
 
 #include <math.h>
 
-double rates_after_loss(double rate, double loss)
-{
-	/* Also false for what is not a number. */
-	if (!(loss > RATES_LOSS_MAX))
-		return rate;
-	return rate * (1 - fmin(loss, 1));
-}
-
 bool rates_is_newer(uint32_t number, uint32_t last)
 {
 	return (int32_t)(number - last) > 0;
@@ -23,7 +15,7 @@ static double child_weight(const struct rate_child *child)
 
 static double child_most(const struct rate_child *child, double cap)
 {
-	return fmax(fmin(rates_after_loss(child->max, child->loss), cap), 0);
+	return fmax(fmin(child->max, cap), 0);
 }
 
 /*

@@ -3,7 +3,8 @@
  * How fast each child of an aggregator may send (XAgg §IV-C). The parent's
  * links are shared so that nobody can get more without somebody who has less
  * getting even less (max-min), and none is left idle while a child wants more.
- * Called whenever a child starts, ends, or loses too much; never per packet.
+ * Called whenever a child starts or ends; never per packet. What losses change
+ * is in losses.h.
  */
 #ifndef TRIB_PLAN_RATES_H
 #define TRIB_PLAN_RATES_H
@@ -11,11 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RATES_LOSS_MAX 0.01 /* more than this in a period and a child slows down */
-
 struct rate_child {
 	double max;    /* bits a second that it can send, at most */
-	double loss;   /* share of its packets that were lost in the last period, 0 to 1 */
 	double weight; /* what it gets compared to others; 0 is 1. A tree's share, where a
 	                  host's NIC serves several trees */
 	bool active;   /* it is sending now, or asks to */
@@ -30,9 +28,6 @@ struct rate_child {
  */
 double rates_share(double capacity_in, double capacity_out, const struct rate_child *children,
                    unsigned n, double *rates);
-
-/* What a child may send after a period in which it lost a share of its packets. */
-double rates_after_loss(double rate, double loss);
 
 /* Notices overtake each other: whether one with this number is newer than the last taken. */
 bool rates_is_newer(uint32_t number, uint32_t last);

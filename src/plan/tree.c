@@ -4,11 +4,14 @@
 #include "base/status.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define SHARE_DIGITS 15u
+#define SHARE_MAX 1e9
 
 void tree_start(struct tree *tree, double share, const char *root)
 {
@@ -161,19 +164,34 @@ static trib_status read_tree(struct reader *reader)
 	}
 }
 
+/*
+ * By hand, as strtod takes the decimal point from the program's locale, and a
+ * library has no say in that. With so few digits both numbers are exact and the
+ * one division rounds, so every rank on every machine reads the same share.
+ */
 static trib_status read_share(struct reader *reader, double *share)
 {
 	size_t length = strspn(reader->at, "0123456789.");
-	char number[24];
+	double number = 0, divisor = 1;
+	unsigned digits = 0, points = 0;
 
 	*share = 1;
 	if (!length || reader->at[length] != '*')
 		return TRIB_OK;
-	if (length >= sizeof(number))
-		return fail(reader, "no share");
-	snprintf(number, sizeof(number), "%.*s", (int)length, reader->at);
-	*share = strtod(number, NULL);
-	if (!(*share > 0 && *share <= 1e9))
+	for (size_t i = 0; i < length; i++) {
+		char c = reader->at[i];
+
+		points += c == '.';
+		if (c == '.')
+			continue;
+		digits += digits || c != '0' || points;
+		number = number * 10 + (c - '0');
+		divisor *= points ? 10 : 1;
+	}
+	if (digits > SHARE_DIGITS || points > 1)
+		return fail(reader, "no share: one point, and up to 15 digits");
+	*share = number / divisor;
+	if (!(*share > 0 && *share <= SHARE_MAX))
 		return fail(reader, "no share above 0");
 	reader->at += length + 1;
 	return TRIB_OK;
@@ -250,6 +268,14 @@ static void print_node(struct writer *writer, const struct tree *tree, int node)
 	put(writer, ")");
 }
 
+/* In millionths: printf has a locale too. */
+static void print_share(struct writer *writer, double share)
+{
+	uint64_t millionths = (uint64_t)(fmin(fmax(share, 1e-6), SHARE_MAX) * 1e6 + 0.5);
+
+	put(writer, "%" PRIu64 ".%06" PRIu64 "*", millionths / 1000000, millionths % 1000000);
+}
+
 size_t forest_print(const struct forest *forest, char *out, size_t size)
 {
 	struct writer writer = { .out = out, .size = size };
@@ -259,7 +285,7 @@ size_t forest_print(const struct forest *forest, char *out, size_t size)
 	for (unsigned i = 0; i < forest->n_trees; i++) {
 		put(&writer, "%s", i ? ";" : "");
 		if (forest->n_trees > 1)
-			put(&writer, "%.6f*", fmax(forest->trees[i].share, 1e-6));
+			print_share(&writer, forest->trees[i].share);
 		print_node(&writer, &forest->trees[i], 0);
 	}
 	return writer.used;

@@ -49,6 +49,8 @@ enum wire_type {
  */
 enum wire_flag {
 	WIRE_HEARS_MULTICAST = 1, /* REPORT: the sender receives the group's packets */
+	WIRE_ECHO = 1,            /* BYE: the answer to one */
+	WIRE_AT_REST = 2,         /* REPORT: the sender has no more DATA for now */
 	WIRE_AVERAGE = 1,         /* DATA: the sum will be divided */
 	WIRE_RESENT = 2,          /* DATA, RESULT: not the first time */
 	WIRE_PADDING_SHIFT = 2,   /* three bits: bytes of padding behind the last element */
@@ -104,6 +106,12 @@ struct wire_report {
 	uint32_t young; /* microseconds: a result that left within these may still be on its way */
 	uint32_t want;  /* how fast the child could send, in units of 1024 bit/s; 0: unknown */
 	uint64_t waiting; /* of an aggregator: ranks below it that owe its first fragment */
+	/* Of a rank; 0: unknown. */
+	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
+	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
+	uint16_t unused;
+	uint32_t judged; /* fragments of which STATUS has told whether they came at once, so far */
+	uint32_t lost;   /* of those, how many did not */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -152,7 +160,8 @@ struct wire_join {
 	uint8_t hops;        /* in up[] */
 	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
 	uint16_t port;       /* where an aggregator that asks listens; 0: a worker */
-	uint8_t unused[6];
+	uint8_t waits;       /* 1: an aggregator that waits itself, and tells who has come */
+	uint8_t unused[5];
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */
@@ -182,7 +191,7 @@ struct wire_welcome {
 	uint32_t dead_after_ms;
 	uint32_t rank, size; /* WIRE_PLAN: those of the addressee from now on */
 	uint32_t generation; /* WIRE_PLAN: the number of the plan */
-	uint32_t unused;
+	uint32_t rate;       /* how fast it may send on each lane at first, as in STATUS */
 	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
 	char text[WIRE_TEXT_MAX];
 };
@@ -249,7 +258,7 @@ struct wire_turn {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
-_Static_assert(sizeof(struct wire_report) == 160, "report");
+_Static_assert(sizeof(struct wire_report) == 176, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

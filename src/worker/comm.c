@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/key.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -111,9 +112,7 @@ static trib_status comm_start(struct trib_comm *comm)
 
 uint64_t comm_key(const struct comm_config *config)
 {
-	uint64_t key = config->key ^ config->epoch * 0xff51afd7ed558ccdull;
-
-	return config->epoch ? (key ^ key >> 33) * 0xc4ceb9fe1a85ec53ull : key;
+	return wire_key(config->key, config->epoch);
 }
 
 trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,

@@ -12,6 +12,7 @@
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
+#include "path/meter.h"
 #include "path/pacer.h"
 #include "path/tcp.h"
 #include "plan/tree.h"
@@ -38,7 +39,9 @@ struct comm_config {
 	uint32_t epoch; /* the generation that this communicator began with; 0: no controller */
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
-	unsigned lanes, mtu;
+	unsigned lanes; /* of a tree; 0: by the cores */
+	unsigned cores; /* this worker's share of the host's */
+	unsigned mtu;
 	bool tcp; /* the plane; else udp */
 	bool multicast;
 	const char *pin;
@@ -95,6 +98,7 @@ struct lane {
 
 	struct stream stream;
 	struct pacer pacer;
+	struct meter meter;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
 	uint64_t dropped;
@@ -132,6 +136,7 @@ struct way {
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks, n_lanes;
+	unsigned lanes_wanted; /* of each trunk; an aggregator may give fewer */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
 	struct way own, shared;
@@ -146,6 +151,9 @@ struct trib_comm {
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
+	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
+	_Atomic uint64_t carried[WIRE_LANES_MAX];
+	_Atomic uint16_t waited;
 	pthread_t keeper;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
@@ -163,6 +171,7 @@ struct trib_comm {
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
 	bool recovering;         /* the keeper is at it: what is posted waits */
+	bool controller_heard;   /* while it is asked for other trees */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
 	unsigned quiet_lanes;    /* that have done so */
@@ -174,6 +183,8 @@ struct trib_comm {
 	struct trib_request *requests;
 	uint64_t rounds, posts, splits;
 	double wait_s;
+	uint64_t waited_since; /* from then on; 0: nothing yet */
+	double waited_then;    /* wait_s was that */
 };
 
 struct trib_request {
@@ -219,8 +230,25 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
  * until it gives some: trees, generation, planned_rank and planned_size are set.
  */
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
+/* Is there a controller where the aggregator should be? *answered: somebody is there who said. */
+bool comm_find_controller(const struct trib_comm *comm, bool *answered);
 /* Tells it that this process will not ask again. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
+
+/* watch.c: has anybody else given up the trees that we are about to join? */
+struct plan_watch {
+	int fd; /* -1: there is no controller to ask */
+	uint64_t ask_at;
+};
+
+void plan_watch_open(const struct trib_comm *comm, struct plan_watch *watch);
+void plan_watch_close(struct plan_watch *watch);
+/* If it is time to. */
+void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch);
+/* TRIB_OK: nobody that we know of. */
+trib_status plan_watch_hear(const struct trib_comm *comm, struct plan_watch *watch);
+/* What the controller's answer means for those who join the trees of this plan. */
+bool plan_is_given_up(const char *text, uint32_t generation);
 
 /* recover.c: agrees with all others in new trees on what is missing, and posts that. */
 trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);

@@ -5,6 +5,7 @@
 #include "base/settings.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,15 @@ static trib_status number(uint64_t option, enum setting_id id, uint64_t *value)
 	return TRIB_OK;
 }
 
+/* That this worker may use, where as many as `local` share them. */
+static unsigned cores_each(unsigned local)
+{
+	cpu_set_t set;
+	unsigned cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
+
+	return cores > local ? cores / local : 1;
+}
+
 static bool is_off(const char *text)
 {
 	return !text || !strcmp(text, "off") || !strcmp(text, "0") || !strcmp(text, "no");
@@ -125,7 +135,7 @@ static bool is_off(const char *text)
 static trib_status read_all(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, mtu, busy_poll, plane;
+	uint64_t job, lanes, local, mtu, busy_poll, plane;
 	trib_status status;
 
 	memset(config, 0, sizeof(*config));
@@ -148,6 +158,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	    (status = number(options.pool_bytes, SETTING_POOL, &config->pool_bytes)) ||
 	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||
 	    (status = number((uint64_t)options.lanes, SETTING_LANES, &lanes)) ||
+	    (status = setting_count(SETTING_LOCAL_SIZE, &local)) ||
 	    (status = setting_count(SETTING_MTU, &mtu)) ||
 	    (status = setting_count(SETTING_PLANE, &plane)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
@@ -161,8 +172,8 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	if (job > UINT16_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "TRIB_JOB=%llu: at most 65535",
 		                   (unsigned long long)job);
-	if (lanes < 1 || lanes > WIRE_LANES_MAX)
-		return status_fail(TRIB_ERR_CONFIG, "%llu lanes: 1 to %u are possible",
+	if (lanes > WIRE_LANES_MAX)
+		return status_fail(TRIB_ERR_CONFIG, "%llu lanes: at most %u are possible",
 		                   (unsigned long long)lanes, WIRE_LANES_MAX);
 	if (config->size > (int)WIRE_CHILDREN_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "%d ranks: one aggregator takes at most %u",
@@ -173,6 +184,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 		config->seat = -1; /* whichever is free */
 	config->job = (uint16_t)job;
 	config->lanes = (unsigned)lanes;
+	config->cores = cores_each((unsigned)local);
 	config->mtu = (unsigned)mtu;
 	config->tcp = plane == PLANE_TCP;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));

@@ -50,6 +50,7 @@ struct asking {
 	unsigned refused;   /* times in a row that its port was closed */
 	trib_status status; /* a sure failure */
 	bool heard, joined, is_controller;
+	bool is_known;            /* not to be one; tcp only */
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
 };
 
@@ -74,7 +75,7 @@ static void ask(struct asking *asking, uint32_t payload)
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
-		          .lanes = config->lanes,
+		          .lanes = asking->comm->lanes_wanted,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
@@ -136,7 +137,7 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 {
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
-	       welcome->lanes >= 1 && welcome->lanes <= comm->config.lanes;
+	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
 }
 
 static void take_verdict(struct asking *asking, const struct wire_welcome *welcome, uint32_t bytes)
@@ -183,14 +184,15 @@ static void take_answer(struct lane *lane, const struct wire_header *header, uin
 	if (asking->status != TRIB_OK || header->job != config->job ||
 	    header->child != config->rank)
 		return;
-	if (asking->joined) { /* another rank could not join elsewhere, or is gone */
+	if (header->cookie != (asking->joined ? lane->trunk->welcome.cookie : config->cookie))
+		return;
+	if (header->type == WIRE_ABORT) { /* another rank is gone, or an aggregator above */
 		const struct wire_abort *abort = wire_payload(header);
 
-		if (header->type == WIRE_ABORT && header->cookie == lane->trunk->welcome.cookie)
-			asking->status = status_fail(abort->status < 0 ? (trib_status)abort->status
-			                                               : TRIB_ERR_PEER,
-			                             "%s", abort->text);
-	} else if (header->type == WIRE_WELCOME && header->cookie == config->cookie) {
+		asking->status =
+			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
+		                    "%s", abort->text);
+	} else if (header->type == WIRE_WELCOME && !asking->joined) {
 		take_verdict(asking, wire_payload(header), bytes);
 	}
 }
@@ -268,27 +270,16 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	return TRIB_OK;
 }
 
-/* Asks where it is time to, and says when that is again. */
-static uint64_t ask_all(struct asking *askings, unsigned n)
+/* A controller speaks HTTP on connections, and would never answer what we say on one. */
+static bool is_controller(struct asking *asking)
 {
-	uint64_t next = UINT64_MAX;
+	const struct comm_config *config = &asking->comm->config;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct asking *asking = &askings[i];
-
-		if (clock_now() >= asking->ask_at) {
-			if (asking->joined)
-				beat(asking);
-			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
-				ask(asking, next_length(asking));
-			else
-				asking->refused++;
-			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
-		}
-		if (asking->ask_at < next)
-			next = asking->ask_at;
-	}
-	return next;
+	if (config->controller.length)
+		return false; /* there is one already */
+	if (config->tcp && !config->trees && !asking->is_known)
+		asking->is_controller = comm_find_controller(asking->comm, &asking->is_known);
+	return asking->is_controller;
 }
 
 /* A controller names aggregators that run; others may be started later than we are. */
@@ -303,10 +294,38 @@ static void check_closed(struct asking *asking)
 		                             trunk_name(asking->trunk, address, sizeof(address)));
 }
 
-/* Takes the answers that come until then, or until something is decided. */
-static void hear_all(struct asking *askings, unsigned n, uint64_t until)
+/* Asks where it is time to, and says when that is again. */
+static uint64_t ask_all(struct asking *askings, unsigned n)
 {
-	struct pollfd waits[FOREST_TREES_MAX];
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct asking *asking = &askings[i];
+
+		if (clock_now() >= asking->ask_at) {
+			if (is_controller(asking))
+				return clock_now();
+			if (asking->joined)
+				beat(asking);
+			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
+				ask(asking, next_length(asking));
+			else {
+				asking->refused++;
+				check_closed(asking);
+			}
+			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+		}
+		if (asking->ask_at < next)
+			next = asking->ask_at;
+	}
+	return next;
+}
+
+/* Takes the answers that come until then, or until something is decided. */
+static void hear_all(struct asking *askings, unsigned n, const struct plan_watch *watch,
+                     uint64_t until)
+{
+	struct pollfd waits[FOREST_TREES_MAX + 1];
 	bool decided = false;
 
 	while (!decided) {
@@ -314,8 +333,10 @@ static void hear_all(struct asking *askings, unsigned n, uint64_t until)
 
 		for (unsigned i = 0; i < n; i++)
 			waits[i] = (struct pollfd){ .fd = askings[i].lane->fd, .events = POLLIN };
-		if (now >= until || poll(waits, n, (int)((until - now) / 1000000) + 1) <= 0)
+		waits[n] = (struct pollfd){ .fd = watch->fd, .events = POLLIN };
+		if (now >= until || poll(waits, n + 1, (int)((until - now) / 1000000) + 1) <= 0)
 			return;
+		decided = waits[n].revents;
 		for (unsigned i = 0; i < n; i++) {
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
@@ -343,7 +364,7 @@ static const struct asking *first_open(const struct asking *askings, unsigned n)
 	return NULL;
 }
 
-trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+static trib_status join_all(struct trib_comm *comm, struct plan_watch *watch, uint64_t deadline)
 {
 	struct asking askings[FOREST_TREES_MAX];
 	const struct asking *open;
@@ -360,9 +381,23 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 			return TRIB_IN_PROGRESS;
 		if (comm_is_over(comm))
 			return status_fail(TRIB_ERR_CLOSED, "given up while joining");
+		if ((status = plan_watch_hear(comm, watch)) != TRIB_OK)
+			return status;
 		if (clock_now() >= deadline)
 			return give_up(open);
-		hear_all(askings, comm->n_trunks, ask_all(askings, comm->n_trunks));
+		plan_watch_ask(comm, watch);
+		hear_all(askings, comm->n_trunks, watch, ask_all(askings, comm->n_trunks));
 	}
 	return TRIB_OK;
+}
+
+trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+{
+	struct plan_watch watch;
+	trib_status status;
+
+	plan_watch_open(comm, &watch);
+	status = join_all(comm, &watch, deadline);
+	plan_watch_close(&watch);
+	return status;
 }

@@ -187,9 +187,15 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (header->child == WIRE_ALL) { /* to everyone */
 			stream_on_news(&lane->stream, header, now);
 		} else {
+			uint64_t rate = lane->pacer.rate;
+
 			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
-			            status->serial);
+			            status->serial, now);
+			if (lane->pacer.rate < rate)
+				stream_judge_anew(&lane->stream);
 			stream_on_status(&lane->stream, header, now);
+			meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,
+			                WIRE_HEADER + lane->comm->payload);
 		}
 		break;
 	}
@@ -232,6 +238,21 @@ static bool receive(struct lane *lane, uint64_t now)
 	return n > 0;
 }
 
+/* What the rank's link carries is known where it is of all lanes. */
+static uint32_t carried_by_all(const struct trib_comm *comm)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < comm->n_lanes; i++) {
+		uint64_t bps = atomic_load_explicit(&comm->carried[i], memory_order_relaxed);
+
+		if (!bps)
+			return 0;
+		sum += bps;
+	}
+	return sum / RATE_UNIT > UINT32_MAX ? UINT32_MAX : (uint32_t)(sum / RATE_UNIT);
+}
+
 /* The fields that the stream does not know. */
 static void seal(struct lane *lane, void *packet, uint32_t bytes)
 {
@@ -242,8 +263,14 @@ static void seal(struct lane *lane, void *packet, uint32_t bytes)
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
-	if (header->type == WIRE_REPORT && lane->hears_multicast)
-		header->flags |= WIRE_HEARS_MULTICAST;
+	if (header->type == WIRE_REPORT) {
+		struct wire_report *report = (void *)(header + 1);
+
+		report->carried = carried_by_all(lane->comm);
+		report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
+		if (lane->hears_multicast)
+			header->flags |= WIRE_HEARS_MULTICAST;
+	}
 	lane->way->seal(packet, bytes);
 }
 
@@ -278,6 +305,10 @@ uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet)
 	uint32_t bytes =
 		pacer_free_at(&lane->pacer) <= now ? stream_next(&lane->stream, now, packet) : 0;
 
+	if (!bytes && !lane->stream.reliable && flight_is_full(&lane->stream.flight))
+		meter_pressed(&lane->meter);
+	else if (!bytes)
+		meter_hindered(&lane->meter);
 	if (!bytes)
 		return 0;
 	seal(lane, packet, bytes);
@@ -294,6 +325,8 @@ static bool send_some(struct lane *lane, uint64_t now, bool *sent)
 	error = lane->way->send_some(lane, now, sent);
 	if (error && error != -EAGAIN)
 		note_error(lane, error);
+	if (error == -EAGAIN)
+		meter_pressed(&lane->meter);
 	return error == -EAGAIN;
 }
 
@@ -310,6 +343,8 @@ static void publish(struct lane *lane)
 	atomic_store_explicit(&lane->results, stream->stats.results, memory_order_relaxed);
 	atomic_store_explicit(&lane->duplicates, stream->stats.duplicates, memory_order_relaxed);
 	atomic_store_explicit(&lane->drops, lane->dropped, memory_order_relaxed);
+	atomic_store_explicit(&lane->comm->carried[lane->number], lane->meter.bps,
+	                      memory_order_relaxed);
 }
 
 static void check_silence(struct lane *lane, uint64_t now)
@@ -380,6 +415,7 @@ static void *lane_main(void *argument)
 		last = now;
 		take_posts(lane, now);
 		got = receive(lane, now);
+		pacer_forget(&lane->pacer, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
 		if (lane->finishing)
@@ -405,18 +441,23 @@ trib_status lane_start(struct lane *lane)
 	                                : &comm->own;
 
 	lane->way->start(lane);
+	atomic_store(&comm->carried[lane->number], 0);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
 	lane->stream.reliable = comm->config.tcp;
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	lane->pacer.own = (uint64_t)((double)comm->config.rate_bps *
-	                             shares_of(&way->shares, lane->number - way->first));
-	lane->pacer.rate = lane->pacer.own;
+	pacer_start(&lane->pacer,
+	            (uint64_t)((double)comm->config.rate_bps *
+	                       shares_of(&way->shares, lane->number - way->first)),
+	            (uint64_t)lane->trunk->welcome.rate * RATE_UNIT, clock_now());
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
 	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
+	if (lane->pacer.rate)
+		log_info("lane %u is paced to %.1f Mbit/s at first, by a token bucket",
+		         lane->number, (double)lane->pacer.rate / 1e6);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);

@@ -83,7 +83,9 @@ static void take_echo(struct lane *lane, const struct wire_header *header, uint3
 
 	(void)bytes;
 	(void)by_group;
-	*heard |= header->type == WIRE_BYE && header->cookie == lane->trunk->welcome.cookie &&
+	/* An ABORT is as good: there is nothing left there to leave. */
+	*heard |= (header->type == WIRE_BYE || header->type == WIRE_ABORT) &&
+	          header->cookie == lane->trunk->welcome.cookie &&
 	          header->child == lane->comm->config.rank;
 }
 

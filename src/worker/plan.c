@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define ASK_EVERY_MS 50
+#define FIND_MS 20      /* for an answer that a live one gives at once */
 #define ASK_BYTES 1200u /* room for the answer: its length follows the question's */
 
 union plan_packet {
@@ -135,6 +136,13 @@ static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
 	return take_plan(comm, &packet);
 }
 
+static void nap(void)
+{
+	struct timespec span = clock_span(ASK_EVERY_MS * 1000000ull);
+
+	nanosleep(&span, NULL);
+}
+
 static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, uint64_t *present)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -147,9 +155,7 @@ static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, ui
 			break;
 		status = hear(comm, fd, present);
 		if (wait.revents & (POLLERR | POLLHUP)) { /* nobody is there, as of now */
-			struct timespec nap = clock_span(ASK_EVERY_MS * 1000000ull);
-
-			nanosleep(&nap, NULL);
+			nap();
 			break;
 		}
 	}
@@ -174,25 +180,70 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 	                   all & ~present ? "it waits for rank " : "it has no plan", ranks);
 }
 
+/* For the sentence of a user who does not want to wait any longer. */
+static void note_heard(struct trib_comm *comm, bool heard)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->controller_heard = heard;
+	pthread_mutex_unlock(&comm->lock);
+}
+
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
 	uint64_t present = UINT64_MAX;
 	trib_status status;
+	int fd = -1;
 	bool gso;
-	int fd;
 
-	status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
-	if (status != TRIB_OK)
-		return status;
+	note_heard(comm, false);
 	do {
 		/* Others may not know yet that these trees are given up. */
 		comm_tell_hurt(comm);
+		if (fd < 0) {
+			status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
+			if (status != TRIB_OK && !comm->opened)
+				return status;
+		}
+		if (fd < 0) { /* a link is down: that may change, as long as users wait */
+			nap();
+			status = TRIB_IN_PROGRESS;
+			continue;
+		}
 		ask(comm, fd);
 		status = hear_until(comm, fd, clock_now() + ASK_EVERY_MS * 1000000ull, &present);
+		note_heard(comm, present != UINT64_MAX);
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
+}
+
+bool comm_find_controller(const struct trib_comm *comm, bool *answered)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_header query = { .type = WIRE_QUERY,
+		                     .cookie = comm->config.cookie,
+		                     .job = comm->config.job };
+	struct {
+		struct wire_header header;
+		_Alignas(8) char text[WIRE_PAYLOAD_MAX];
+	} answer;
+	struct pollfd wait = { .events = POLLIN };
+	ssize_t bytes = -1;
+	bool gso;
+
+	if (udp_open(NULL, &comm->config.aggregator, &options, &wait.fd, &gso) != TRIB_OK)
+		return false;
+	wire_seal(&query, sizeof(query));
+	if (send(wait.fd, &query, sizeof(query), 0) == sizeof(query) && poll(&wait, 1, FIND_MS) > 0)
+		bytes = recv(wait.fd, &answer, sizeof(answer), MSG_DONTWAIT);
+	close(wait.fd);
+	if (bytes < 0 || wire_parse(&answer, (size_t)bytes) != WIRE_SOUND ||
+	    answer.header.type != WIRE_ANSWER || answer.header.cookie != comm->config.cookie)
+		return false;
+	*answered = true;
+	return strstr(answer.text, "\"controller\":true") != NULL;
 }
 
 /* Once, and without an answer: if it is lost, the controller waits for us a while. */

@@ -7,6 +7,8 @@
 #define YOUNG_MIN (2 * MS)
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
+#define STAMP_OLD 1000000u /* microseconds: longer ago, a stamp says nothing any more */
+
 static bool is_after(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;
@@ -21,7 +23,7 @@ void stream_report(struct stream *stream, uint64_t base)
 		stream->reports[stream->n_reports++] = base;
 }
 
-void stream_report_sent(struct stream *stream)
+void stream_report_sent(struct stream *stream, uint64_t now)
 {
 	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
 	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
@@ -37,6 +39,7 @@ void stream_report_sent(struct stream *stream)
 	for (; base < stream->sent; base += WIRE_GROUP)
 		stream_report(stream, base);
 	stream->reported = stream->sent;
+	stream->reported_at = now;
 }
 
 /* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */
@@ -72,6 +75,10 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	report->stamp = stamp_of(now);
 	report->bits = (uint32_t)(left < most ? left : most);
 	report->want = stream->want;
+	report->judged = (uint32_t)stream->stats.judged;
+	report->lost = (uint32_t)stream->stats.lost;
+	stream->rests = stream_all_sent(stream);
+	header->flags = stream->rests ? WIRE_AT_REST : 0;
 	if (stream->reliable) {
 		; /* what is not here is on its way */
 	} else if (fill_missing(stream, report, true)) {
@@ -153,22 +160,25 @@ static bool is_delivered(const struct round *round, uint32_t index, bool missing
 	return complete || (!missing && !round->guessed && round_is_final(round, index));
 }
 
-/* One fragment that the status speaks of; gives how many it turned out to have lost. */
-static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t stamp, bool missing,
-                          bool complete, uint64_t now)
+enum fate { FATE_UNKNOWN, FATE_ARRIVED, FATE_LOST };
+
+/* One fragment that the status speaks of, and what has become of it. */
+static enum fate take_word(struct stream *stream, uint64_t position, uint32_t stamp, bool missing,
+                           bool complete, uint64_t now)
 {
 	struct round *round = stream_find(stream, position);
 	uint32_t index, before, todo, lost = 0;
 
 	if (!round)
-		return 0;
+		return position < stream->done ? FATE_ARRIVED : FATE_UNKNOWN;
 	index = (uint32_t)(position - round->base);
+	if (bitmap_get(round->have, index))
+		return FATE_ARRIVED;
 	before = round->finished;
 	todo = round->todo;
 	/* Only what was asked after it had left says anything about it. */
-	if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
-	    !is_after(stamp, round->sent_at[index]))
-		return 0;
+	if (!round_was_sent(round, index) || !is_after(stamp, round->sent_at[index]))
+		return FATE_UNKNOWN;
 	if (is_delivered(round, index, missing, complete)) {
 		round_finish(round, index);
 	} else if (missing && round_is_settled(round, index)) {
@@ -177,7 +187,20 @@ static uint32_t take_word(struct stream *stream, uint64_t position, uint32_t sta
 	} /* sent on a guess, it may be there, below another's exponent */
 	stream->todo += round->todo - todo;
 	stream_settle(stream, round, before, now);
-	return lost;
+	return lost ? FATE_LOST : FATE_ARRIVED;
+}
+
+/*
+ * Each fragment is counted once, by the first word on it: what comes of repeats
+ * is another matter, and words on them come late and in heaps.
+ */
+static void judge(struct stream *stream, uint64_t position, enum fate fate)
+{
+	if (position < stream->judged || fate == FATE_UNKNOWN)
+		return;
+	stream->judged = position + 1;
+	stream->stats.judged++;
+	stream->stats.lost += fate == FATE_LOST;
 }
 
 /* Results that left before this STATUS did and are not here are lost. */
@@ -237,6 +260,9 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 	uint64_t rtt = (uint64_t)(stamp_of(now) - status->stamp) * 1000;
 	uint32_t lost = 0;
 
+	if (stamp_of(now) - stream->asked_at > STAMP_OLD)
+		stream->asked_at =
+			0; /* or it would be ahead of all when half of the clock is round */
 	stream_on_low(stream, status->low);
 	stream->waiting = status->waiting;
 	if (stream->first && stream->first->from != WIRE_ALL) /* nobody else owes anything */
@@ -244,10 +270,14 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 	if (status->stamp && rtt < 1000 * MS) /* quick to fall, as when a queue has drained */
 		stream->rtt =
 			rtt < stream->rtt ? (stream->rtt + rtt) / 2 : (7 * stream->rtt + rtt) / 8;
-	for (uint32_t i = 0; i < status->bits; i++)
-		lost += take_word(stream, status->base + i, status->stamp,
-		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
-		                  now);
+	for (uint32_t i = 0; i < status->bits; i++) {
+		enum fate fate = take_word(stream, status->base + i, status->stamp,
+		                           bitmap_get(status->missing, i),
+		                           bitmap_get(status->complete, i), now);
+
+		lost += fate == FATE_LOST;
+		judge(stream, status->base + i, fate);
+	}
 	flight_confirm(&stream->flight, status->stamp, lost);
 	if ((!stream->reliable && find_lost_results(stream, status)) || lost)
 		stream_progress(stream, now); /* what comes of it should be here soon */

@@ -112,9 +112,13 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 	const struct lane *lane = NULL;
 	uint64_t mask = 0;
 	char ranks[260] = "no rank is known to be missing: the network is slow or broken";
+	char address[64];
 
 	if (comm->recovering) {
-		snprintf(out, size, "an aggregator was lost, and no other one has taken over");
+		snprintf(out, size, "%.300s; %s the controller at %s", comm->failure,
+		         comm->controller_heard ? "no trees that serve have come yet from"
+		                                : "no answer from",
+		         udp_text(&comm->config.controller, address, sizeof(address)));
 		return;
 	}
 	if (comm->turner && comm->begun < comm->posts && !comm->under_way[0] &&
@@ -143,7 +147,7 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 static trib_status fail_timeout(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	char missing[400];
+	char missing[500];
 
 	pthread_mutex_lock(&comm->lock); /* lanes may be replaced */
 	describe_missing(comm, missing, sizeof(missing));
@@ -154,11 +158,30 @@ static trib_status fail_timeout(struct trib_request *request, double seconds)
 	                   seconds, comm->config.rank, missing);
 }
 
+/*
+ * Over a second at least, and whole steps: from the end of one wait to that of
+ * another. What is computed while requests are under way is no waiting.
+ */
+static void note_waited(struct trib_comm *comm, uint64_t now)
+{
+	double seconds = (double)(now - comm->waited_since) / 1e9;
+
+	if (comm->waited_since && seconds < 1)
+		return;
+	if (comm->waited_since) {
+		double share = (comm->wait_s - comm->waited_then) / seconds;
+
+		atomic_store(&comm->waited, (uint16_t)(1.5 + 1000 * (share < 1 ? share : 1)));
+	}
+	comm->waited_since = now;
+	comm->waited_then = comm->wait_s;
+}
+
 /* False: the deadline passed first. */
 static bool wait_ended(struct trib_request *request, double seconds)
 {
 	struct trib_comm *comm = request->comm;
-	uint64_t start = clock_now();
+	uint64_t start = clock_now(), now;
 	struct timespec until = clock_span(start + (uint64_t)(seconds * 1e9));
 	bool ended;
 	int error = 0;
@@ -168,9 +191,11 @@ static bool wait_ended(struct trib_request *request, double seconds)
 		rhythm_wait(&comm->rhythm, start);
 	while (!(ended = request->done || is_quiet(comm)) && error != ETIMEDOUT)
 		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
-	comm->wait_s += (double)(clock_now() - start) / 1e9;
+	now = clock_now();
 	if (comm->turner)
-		rhythm_waited(&comm->rhythm, clock_now());
+		rhythm_waited(&comm->rhythm, now);
+	comm->wait_s += (double)(now - start) / 1e9;
+	note_waited(comm, now);
 	pthread_mutex_unlock(&comm->lock);
 	return ended;
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define TAIL_MIN 64u /* fragments that make a report at a tail worth its packet */
-
 void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
                  uint32_t cells, uint32_t payload)
 {
@@ -17,6 +15,7 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->patience = PATIENCE_MIN;
 	stream->rtt = MS / 2;
 	flight_init(&stream->flight);
+	stream->rests = true;
 }
 
 void stream_clear(struct stream *stream)
@@ -66,6 +65,9 @@ bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 			stream_report(stream, round->base);
 	}
 	stream->deaf += !round->receives;
+	/* What others get of the links depends on who sends: he says so before he begins. */
+	if (stream->rests && round->contributes && round_fragments(round) >= TAIL_MIN)
+		stream_report(stream, stream->done);
 	if (stream->first == round)
 		stream_progress(stream, now);
 	return round->contributes || early_take(stream, round, now);
@@ -236,6 +238,13 @@ static uint32_t next_of_round(struct stream *stream, struct round *round, uint64
 	return bytes ? bytes : next_exponents(stream, round, end, now, packet);
 }
 
+bool stream_all_sent(struct stream *stream)
+{
+	while (stream->fresh && all_sent(stream->fresh))
+		stream->fresh = stream->fresh->next;
+	return !stream->fresh && !stream->todo;
+}
+
 static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 {
 	uint64_t end = stream_window_end(stream, now);
@@ -243,8 +252,7 @@ static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 
 	if (stream->todo && (bytes = next_repeat(stream, end, now, packet)))
 		return bytes;
-	while (stream->fresh && all_sent(stream->fresh))
-		stream->fresh = stream->fresh->next;
+	stream_all_sent(stream);
 	for (struct round *round = stream->fresh; round && round->base < end; round = round->next)
 		if ((bytes = next_of_round(stream, round, end, now, packet)))
 			return bytes;
@@ -263,12 +271,16 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 	if (stream->reliable && !stream->deaf)
 		return bytes;
 	if (bytes) {
-		if (flight_wants_report(&stream->flight))
-			stream_report_sent(stream);
+		if (flight_wants_report(&stream->flight) ||
+		    (now >= stream->reported_at + REPORT_EVERY &&
+		     stream->sent >= stream->reported + REPORT_MIN))
+			stream_report_sent(stream, now);
 	} else if (stream->last) {
 		/* A tail. Who gets no result learns from the answer that its part has arrived. */
 		if (stream->sent >= stream->reported + (stream->deaf ? 1 : TAIL_MIN))
-			stream_report_sent(stream);
+			stream_report_sent(stream, now);
+		else if (!stream->rests && stream_all_sent(stream))
+			stream_report(stream, stream->done);
 	}
 	return bytes;
 }

@@ -27,6 +27,8 @@
 
 struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
+	uint64_t judged, lost; /* fragments sent for the first time, once it is known what became
+	                          of them, and how many of those were lost */
 };
 
 struct stream {
@@ -51,9 +53,12 @@ struct stream {
 	struct flight flight;
 	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */
 	uint64_t reported;    /* every fragment below is in a report */
-	uint64_t checked;     /* every result below has been looked for, and asked for if lost */
-	uint32_t asked_at;    /* when lost results were last asked for, as a stamp */
-	uint32_t since_ack;   /* results since an acknowledgement last left */
+	uint64_t reported_at; /* when those last left */
+	bool rests;           /* the last report has said that there is nothing to send */
+	uint64_t judged;    /* below, it is known what became of the first packets, or never will */
+	uint64_t checked;   /* every result below has been looked for, and asked for if lost */
+	uint32_t asked_at;  /* when lost results were last asked for, as a stamp */
+	uint32_t since_ack; /* results since an acknowledgement last left */
 	uint64_t progress_at; /* when something last moved */
 	uint64_t patience;    /* how long silence is borne; doubles with each report of it */
 	unsigned silences;    /* reports of silence in a row */
@@ -98,6 +103,12 @@ void stream_on_status(struct stream *stream, const struct wire_header *header, u
 void stream_on_news(struct stream *stream, const struct wire_header *header, uint64_t now);
 /* The aggregator says how far everyone is. */
 void stream_on_low(struct stream *stream, uint64_t low);
+
+/* It is sent at another rate from now on: what was sent before says nothing about that one. */
+static inline void stream_judge_anew(struct stream *stream)
+{
+	stream->judged = stream->sent;
+}
 
 /* When to call stream_next or stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);

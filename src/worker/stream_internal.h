@@ -10,6 +10,9 @@
 #define PATIENCE_MAX (100 * MS)
 #define SHUT_PATIENCE (MS / 2)
 #define ACK_DELAY MS
+#define REPORT_EVERY (10 * MS) /* while something is sent: losses are found as soon */
+#define REPORT_MIN 16u         /* fragments that are worth one then */
+#define TAIL_MIN 64u           /* ... at a tail, or before so many */
 
 static inline uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -44,6 +47,8 @@ void early_free(struct stream *stream);
 /* report.c: a report on the group from `base` on is due. */
 void stream_report(struct stream *stream, uint64_t base);
 /* Reports on all that was sent since the last ones, and on the oldest gap. */
-void stream_report_sent(struct stream *stream);
+void stream_report_sent(struct stream *stream, uint64_t now);
+/* stream.c: is all sent that was posted? */
+bool stream_all_sent(struct stream *stream);
 
 #endif

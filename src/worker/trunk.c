@@ -3,6 +3,7 @@
 #include "worker/comm.h"
 
 #include "base/clock.h"
+#include "worker/lanes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -70,9 +71,7 @@ trib_status trunks_plan(struct trib_comm *comm)
 
 	memset(comm->trunks, 0, sizeof(comm->trunks));
 	comm->n_trunks = trees ? trees->n_trees : 1;
-	/* There are only so many lanes in all. */
-	if (comm->config.lanes * comm->n_trunks > WIRE_LANES_MAX)
-		comm->config.lanes = WIRE_LANES_MAX / comm->n_trunks;
+	comm->lanes_wanted = lanes_choose(comm->config.lanes, comm->config.cores, comm->n_trunks);
 	if (!trees) {
 		comm->trunks[0].share = 1;
 		comm->trunks[0].aggregator = comm->config.aggregator;

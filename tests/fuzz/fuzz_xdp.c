@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The XDP program beside user space: an input is a datagram in a frame, and
- * then a script of packets that are nearly right. They must agree on each.
- * Exit 77 where there is no right to load the program.
+ * then a script of packets that are nearly right, for a root and for one that
+ * has a parent. They must agree on each. Exit 77 where there is no right to
+ * load the program.
  */
 #include "fuzz.h"
 #include "xdp_script.h"
@@ -16,7 +17,7 @@ static uint8_t byte(void *source)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fuzz_input input = { data, data + size };
+	struct fuzz_input input;
 	static struct script script;
 	static struct rig rig;
 
@@ -24,10 +25,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		rig_load(&rig, SCRIPT_PAYLOAD);
 		script_lane(&rig);
 	}
-	rig_clear(&rig);
-	script_datagram(&rig, data, size < UINT16_MAX ? (uint32_t)size : UINT16_MAX);
-	script = (struct script){ .rig = &rig, .byte = byte, .source = &input };
-	for (unsigned i = 0; i < STEPS_MAX && input.at < input.end; i++)
-		script_step(&script);
+	for (unsigned with_parent = 0; with_parent < 2; with_parent++) {
+		input = (struct fuzz_input){ data, data + size };
+		script_clear(&rig, with_parent);
+		script_datagram(&rig, data, size < UINT16_MAX ? (uint32_t)size : UINT16_MAX);
+		script = (struct script){ .rig = &rig, .byte = byte, .source = &input };
+		for (unsigned i = 0; i < STEPS_MAX && input.at < input.end; i++)
+			script_step(&script);
+	}
 	return 0;
 }

@@ -17,7 +17,8 @@ need_control() {
 	export TRIB_BEAT=0.5
 }
 
-free_port() { echo $((20000 + RANDOM % 20000)); }
+# free_port: below those that the kernel gives to whoever asks for any.
+free_port() { echo $((12000 + RANDOM % 18000)); }
 
 # controller [HOST]: tribd --controller at $control, on a host or here; its pid is $controller.
 controller() {

@@ -57,6 +57,10 @@ refused '' 404 GET /v1/jobs/x
 refused '' 404 DELETE /v1/jobs/70000
 refused '' 404 GET /v2/jobs
 refused '' 405 DELETE /v1/jobs
+refused '{"drained":1}' 400 PATCH "/v1/nodes/127.0.0.1:$one"
+refused '{"drained":true,"cores":9}' 400 PATCH "/v1/nodes/127.0.0.1:$one"
+refused '' 400 PATCH "/v1/nodes/127.0.0.1:$one"
+refused '{"drained":true}' 404 PATCH /v1/nodes/10.9.9.9:1
 report=$(api GET /v1/nodes | jq -c '.nodes[0]')
 refused "$report" 400 PUT /v1/nodes/10.0.0.1:1
 refused "$(jq -c '.cores = -1' <<<"$report")" 400 PUT "/v1/nodes/127.0.0.1:$one"
@@ -141,6 +145,21 @@ check "... and it is gone" test "$(api GET /v1/jobs | jq '.jobs | length')" = 3
 check "... once" grep -q "there is no job 4" "$work/error"
 eval "$("$trib" job new)"
 check "a number is not given again" test "$TRIB_JOB" = 5
+
+# ---- a drained node ----
+"$trib" node drain a1 >"$work/drain"
+check "a node is drained by its name" node_is a1 drained
+job '{"size":2}'
+ask_all 2 0 8
+check "... and no plan is made with it" grep -q 'drained (trib node resume)' "$work/ask.0" "$work/ask.1"
+kill -KILL "$controller"
+wait "$controller" 2>/dev/null
+check "the controller is killed and comes back" controller
+check "... the node is drained as before" wait_for 20 node_is a1 drained
+check "... until it is resumed" "$trib" node resume "127.0.0.1:$one" >/dev/null
+check "... and lives" node_is a1 live
+"$trib" node drain nobody 2>"$work/error"
+check "one that is not there is named" grep -q 'no node of the name or address nobody' "$work/error"
 
 # ---- the end ----
 kill -TERM "${agents[a1]}"

@@ -102,6 +102,13 @@ for name in a1 a2; do
 done
 see_right "a job goes on when its aggregators are killed"
 check "... by another plan: $before, then $(generation "$TRIB_JOB")" test "$(generation "$TRIB_JOB")" -gt "$before"
+# On connections too a worker finds out by itself that what it was given is a controller.
+agent t1 $((one + 60)) --plane tcp
+check "an aggregator on TCP joins" wait_for 20 node_is t1 live
+"$trib" node drain -c "$control" a3 >/dev/null
+TRIB_PLANE=tcp by_hand "on TCP, given the controller as TRIB_AGGREGATOR" TRIB_RANK TRIB_SIZE
+kill -TERM "${agents[t1]}"
+wait "${agents[t1]}"
 kill -TERM "$controller" "${agents[a3]}"
 wait "$controller" "${agents[a3]}"
 [ $failures = 0 ] || exit 1

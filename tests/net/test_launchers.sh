@@ -10,7 +10,7 @@ out=$work/out
 
 # Any free port, which another one may take before tribd does: so several tries.
 for _ in 1 2 3 4 5; do
-	port=$((20000 + RANDOM % 20000)) aggregator ''
+	port=$((12000 + RANDOM % 18000)) aggregator ''
 	aggregator_ready && break
 done
 check "an aggregator at $at" aggregator_ready || exit 1

@@ -36,6 +36,9 @@ end_tribds() { # they write their counters
 
 at_host() { echo "$(address "$1"):7700"; }
 
+# What aggregators send from the kernel arrives.
+let_frames() { [ "${TRIB_PLANE:-udp}" != xdp ] || hold_frames; }
+
 # tree_of SHAPE: names of servers become their addresses.
 tree_of() {
 	local text=$1 host
@@ -61,6 +64,7 @@ mixed=(--rounds 60 --seed 7 --max 30000)
 
 # --- without faults: a star says what the bits have to be
 up $name --hosts 6 --servers 4 --link 200mbit || skip "no cluster: $(cat "$work/up")"
+let_frames
 tribd_on s1 s2 s3 s4
 tree_right "a star" 's1(0-5)' 6 "${mixed[@]}" --split
 digests "$out" >"$work/expected"
@@ -81,6 +85,7 @@ down
 all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
 up $name --hosts 6 --servers 4 --link 200mbit "${all[@]}" --seed 3 ||
 	skip "no faults here: $(cat "$work/up")"
+let_frames
 tribd_on s1 s2 s3 s4
 tree_right "all faults, two levels" "$two" 6 "${mixed[@]}" --split
 check "... bitwise as in a star" same_digests "$work/expected"
@@ -97,6 +102,7 @@ down
 # --- deaths. Workers run one by one, so that each can be looked at.
 export TRIB_SIZE=6 TRIB_TIMEOUT=5
 up $name --hosts 6 --servers 4 --link 200mbit
+let_frames
 endless=(--rounds 1000000 --max 100000)
 
 workers() { # SHAPE RANKS WORKER_ARG...
@@ -205,7 +211,7 @@ errors "no root, two levels up" "1 4" aggregator "aggregator at $(at_host s1)"
 finish_all
 tribd_on s1 s2 s3 s4
 workers "$three" "0 1 2 3 5" "${endless[@]}"
-errors "a rank never comes" "0 1 2 3 5" timeout "rank [0-5, ]*4[0-5, ]* of 6 did not join"
+errors "a rank never comes" "0 1 2 3 5" timeout "rank 4 of 6 did not join"
 finish_all
 
 # --- trees that cannot be

@@ -38,8 +38,12 @@ static struct {
 	long mark_round;
 	int absent; /* the rank that stops calling at the marked round */
 	bool split;
-	unsigned linger; /* seconds to stay after an error, so that others find their own */
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0 };
+	unsigned linger;   /* seconds to stay after an error, so that others find their own */
+	const char *times; /* a file for when each round has ended */
+	useconds_t pause;  /* between rounds, as if something were computed */
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0 };
+
+static FILE *times;
 
 /* Of all results here, and of those that are the same on all ranks. */
 static uint64_t digest = DIGEST_START, common = DIGEST_START;
@@ -231,6 +235,17 @@ static void mark_reached(int rank)
 		fclose(file);
 }
 
+/* In seconds since 1970, as `date +%s.%N` has it. */
+static void note_time(void)
+{
+	struct timespec now;
+
+	if (!times)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	fprintf(times, "%lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
+}
+
 static bool run(trib_comm *comm, long rounds, uint64_t first)
 {
 	struct call calls[IN_FLIGHT];
@@ -257,10 +272,12 @@ static bool run(trib_comm *comm, long rounds, uint64_t first)
 			if (status != TRIB_OK)
 				die(comm, kind_names[calls[i].kind], status);
 		}
+		note_time();
 		for (int i = 0; i < n; i++)
 			if (!call_check(&calls[i], comm))
 				return false;
 		done += n;
+		usleep(options.pause);
 	}
 	return true;
 }
@@ -306,7 +323,8 @@ static void options_read(int argc, char **argv)
 		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
 		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
 		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
-		{ "linger", 1, NULL, 'l' }, { 0 },
+		{ "linger", 1, NULL, 'l' }, { "times", 1, NULL, 't' },
+		{ "pause", 1, NULL, 'u' },  { 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -335,6 +353,12 @@ static void options_read(int argc, char **argv)
 		case 'l':
 			options.linger = (unsigned)atoi(optarg);
 			break;
+		case 'u':
+			options.pause = (useconds_t)(atof(optarg) * 1e6);
+			break;
+		case 't':
+			options.times = optarg;
+			break;
 		case 'p':
 			options.split = true;
 			break;
@@ -352,6 +376,11 @@ int main(int argc, char **argv)
 	int rank, size;
 
 	options_read(argc, argv);
+	times = options.times ? fopen(options.times, "w") : NULL;
+	if (options.times && !times) {
+		perror(options.times);
+		return 2;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &round_start);
 	status = trib_init(&comm, NULL);
 	if (status != TRIB_OK)
@@ -362,6 +391,8 @@ int main(int argc, char **argv)
 		printf("rank %d: WRONG\n", rank);
 		return 1;
 	}
+	if (times)
+		fclose(times);
 	trib_get_stats(comm, &stats);
 	status = trib_finalize(comm);
 	if (status != TRIB_OK)

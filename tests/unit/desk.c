@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "desk.h"
 
+#include "wire/key.h"
 #include "wire/parse.h"
 
 #include <arpa/inet.h>
@@ -239,6 +240,24 @@ void desk_kill_one(struct desk *desk, uint64_t seed)
 		if (place->aggregator)
 			continue;
 		cluster_start(place, THREADS, 0);
+		break;
+	}
+	pthread_mutex_unlock(&desk->lock);
+}
+
+void desk_leave_one(struct desk *desk, uint64_t seed)
+{
+	pthread_mutex_lock(&desk->lock);
+	for (unsigned i = 0; i < DESK_PLACES; i++) {
+		struct cluster *place = &desk->places[(seed + i) % DESK_PLACES];
+
+		if (!place->aggregator || !strstr(desk->gatherings[0].plan, place->address))
+			continue;
+		/* As its ranks have named it: by the plan that they began with, which is the first.
+		 */
+		demand(aggregator_leave(place->aggregator, DESK_JOB,
+		                        wire_key(desk->gatherings[0].key, 1),
+		                        desk->gatherings[0].generation, "a test says so"));
 		break;
 	}
 	pthread_mutex_unlock(&desk->lock);

@@ -13,6 +13,7 @@
 
 #define DESK_PLACES 8
 #define DESK_GATHERINGS 8
+#define DESK_JOB 1 /* as TRIB_JOB is where it is not set */
 
 struct desk_gathering {
 	uint64_t key;
@@ -41,6 +42,8 @@ void desk_start(struct desk *desk, unsigned n, unsigned trees, bool deep);
 void desk_stop(struct desk *desk);
 /* One of the newest plan of the first gathering ends without a word, and another one starts. */
 void desk_kill_one(struct desk *desk, uint64_t seed);
+/* One of it leaves the trees of that plan, and may be in the next one. */
+void desk_leave_one(struct desk *desk, uint64_t seed);
 unsigned desk_generation(struct desk *desk);
 /* Seats that wait for the next plan of the first gathering. */
 uint64_t desk_waiting(struct desk *desk);

@@ -13,6 +13,7 @@
 #define LATENCY 20000ull
 #define NODE 256u
 #define TICK 50000000ull
+#define HEARTBEAT 500000000ull
 
 struct sim_packet {
 	uint64_t at;
@@ -38,6 +39,7 @@ struct sim {
 	uint64_t now, tick_at, last_at, random, packets, verdicts[DENSE_VERDICTS_END];
 	unsigned unfinished;
 	struct stream streams[SIM_WORKERS_MAX];
+	uint64_t spoke_at[SIM_WORKERS_MAX]; /* when each last reported */
 	struct node nodes[SIM_NODES_MAX];
 	struct sim_packet *heap; /* by time */
 	size_t n, room;
@@ -420,6 +422,11 @@ static bool worker_send(struct sim *sim, unsigned w)
 	if (sim->now < sim->options.start_ns[w])
 		return false;
 	bytes = stream_next_report(&sim->streams[w], sim->now, packet);
+	/* As a lane's thread does: also who is done says so again. */
+	if (!bytes && sim->now >= sim->spoke_at[w] + HEARTBEAT)
+		bytes = stream_heartbeat(&sim->streams[w], sim->now, packet);
+	if (bytes)
+		sim->spoke_at[w] = sim->now;
 	if (!bytes)
 		bytes = stream_next(&sim->streams[w], sim->now, packet);
 	if (bytes)
@@ -461,6 +468,8 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 			for (unsigned w = 0; w < sim->options.workers; w++) {
 				uint64_t wake = stream_wake(&sim->streams[w], sim->now);
 
+				if (wake > sim->spoke_at[w] + HEARTBEAT)
+					wake = sim->spoke_at[w] + HEARTBEAT;
 				if (wake < sim->options.start_ns[w])
 					wake = sim->options.start_ns[w];
 				if (wake < next)

@@ -601,12 +601,41 @@ static void test_insider(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
+/* One that is not known here any more may go, and does not have to wait; echoes do not go round. */
+static void test_goodbye(void **state)
+{
+	struct cluster cluster;
+	struct pollfd wait = { .events = POLLIN };
+	union packet packet, answer;
+	uint32_t bytes = make(&packet, WIRE_BYE, 0);
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	wait.fd = fd = attacker_open(&cluster);
+	packet.header.child = 3;
+	attack(fd, &packet, sealed(&packet, bytes));
+	assert_int_equal(poll(&wait, 1, 5000), 1);
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), WIRE_HEADER);
+	assert_int_equal(wire_parse(&answer, WIRE_HEADER), WIRE_SOUND);
+	assert_int_equal(answer.header.type, WIRE_BYE);
+	assert_int_equal(answer.header.flags, WIRE_ECHO);
+	assert_int_equal(answer.header.child, 3);
+	assert_true(answer.header.cookie == packet.header.cookie);
+	packet.header.flags = WIRE_ECHO;
+	attack(fd, &packet, sealed(&packet, bytes));
+	assert_int_equal(poll(&wait, 1, 100), 0);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_insider),
 		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_goodbye),
 	};
 
 	cluster_environment();

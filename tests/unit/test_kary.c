@@ -154,10 +154,10 @@ static void test_worth(void **state)
 	uint32_t order[3];
 
 	(void)state;
-	assert_false(candidates_worth(rounds, 3)); /* 3 of 36 */
+	assert_false(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 3 of 36 */
 	rounds[0].transmission_s = 2;
-	assert_true(candidates_worth(rounds, 3)); /* 4 of 37 */
-	assert_false(candidates_worth(rounds, 0));
+	assert_true(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 4 of 37 */
+	assert_false(candidates_worth(rounds, 0, CANDIDATES_WORTH));
 	candidates_order(rounds, 3, order);
 	assert_int_equal(order[0], 1);
 	assert_int_equal(order[1], 0);

@@ -131,6 +131,32 @@ static void test_plans_with_the_living(void **state)
 	free(forest);
 }
 
+/* No aggregator has more children than it may, as long as enough of them live. */
+static void test_small_families(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .children = 2, .trees = 1
+	};
+	struct plan_wish wish = { .ranks = 4, .broken = "" };
+	struct forest *forest = malloc(sizeof(*forest));
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.1:7700(0-3)");
+	beat(&nodes, "10.0.0.2:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.0.3:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.0.4:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	assert_int_equal(forest->n_trees, 1);
+	assert_int_equal(forest->trees[0].n_nodes, 3);
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
 /* Whatever loads and links are, no tree is there twice, and all ranks are in each. */
 static void test_trees_differ(void **state)
 {
@@ -188,6 +214,177 @@ static void test_suspects(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+/* Ranks at one address have one link between them, and so have aggregators. */
+static void test_links_are_shared(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
+	struct plan_wish wish = { .ranks = 4, .broken = "" };
+	char plan[PLAN_TEXT_MAX];
+	double apart;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.0.1.%u:7700", i);
+		beat(&nodes, address, 0, 1900 * MS);
+	}
+	wish.where[0] = "10.0.0.1", wish.where[1] = "10.0.0.2";
+	wish.where[2] = "10.0.0.3", wish.where[3] = "10.0.0.4";
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	apart = verdict.bound_bps;
+	wish.where[1] = "10.0.0.1"; /* two processes on one machine */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.bound_bps > apart * 0.49 && verdict.bound_bps < apart * 0.51);
+	wish.where[2] = "10.0.0.1";
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.bound_bps > apart * 0.32 && verdict.bound_bps < apart * 0.34);
+	/* Those of which nobody knows where they are, are not at one place. */
+	wish.where[0] = wish.where[1] = "";
+	wish.where[2] = NULL;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.bound_bps > apart * 0.99 && verdict.bound_bps < apart * 1.01);
+	nodes_free(&nodes, NULL);
+}
+
+/* Two servers at one address are no faster than one. */
+static void test_servers_share(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
+	struct plan_wish wish = { .ranks = 4, .broken = "" };
+	char plan[PLAN_TEXT_MAX];
+	double one;
+
+	(void)state;
+	beat(&nodes, "10.0.0.9:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	one = verdict.rate_bps;
+	beat(&nodes, "10.0.0.9:7720", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.rate_bps < one * 1.01);
+	beat(&nodes, "10.0.0.10:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.rate_bps > one * 1.9);
+	nodes_free(&nodes, NULL);
+}
+
+/* A switch has a port for each neighbour, however many come. */
+static void test_switch(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
+	struct plan_wish wish = { .ranks = 4, .broken = "" };
+	char plan[PLAN_TEXT_MAX];
+	struct node *node = beat(&nodes, "10.0.0.9:7700", 0, 1900 * MS);
+
+	(void)state;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.rate_bps < 0.26e9);
+	node->report.is_switch = 1;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.rate_bps > 0.99e9);
+	nodes_free(&nodes, NULL);
+}
+
+/* Without servers: those of the ranks, or else a single star. */
+static void test_frugal(void **state)
+{
+	struct forest *forest = malloc(sizeof(*forest));
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
+	struct plan_wish wish = { .ranks = 3,
+		                  .broken = "",
+		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.3" } };
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.0.1.%u:7700", i);
+		beat(&nodes, address, 0, 1900 * MS);
+	}
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.aggregators > 1);
+	wish.frugal = true;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	assert_int_equal(forest->n_trees, 1);
+	assert_int_equal(forest->trees[0].n_nodes, 1);
+	beat(&nodes, "10.0.0.2:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.2:7700(0-2)");
+	/* A loaded one of a rank's is the last resort, after servers that are not. */
+	beat(&nodes, "10.0.0.2:7700", 0.95, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_false(plan_has(plan, "10.0.0.2:7700"));
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
+/* A link that was seen to carry less than it says bounds the plan, and nothing else does. */
+static void test_measured(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
+	};
+	struct plan_wish wish = { .ranks = 2, .broken = "", .where = { "10.0.0.1", "10.0.0.2" } };
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.0.1.%u:7700", i);
+		beat(&nodes, address, 0, 1900 * MS);
+	}
+	wish.measured[1] = 230e6;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.bound_bps > 229e6 && verdict.bound_bps < 231e6);
+	wish.measured[1] = 5e9; /* above what the link has: no news */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(verdict.bound_bps > 0.99e9);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_drained_are_left_out(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct plan_wish wish = { .ranks = 2, .broken = "" };
+	char plan[PLAN_TEXT_MAX];
+	struct node *node = beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS);
+
+	(void)state;
+	node->drained = true;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	assert_non_null(strstr(trib_last_error(), "1 beats but is drained"));
+	beat(&nodes, "10.0.0.2:7700", 0.95, 1900 * MS); /* loaded is better than drained */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.2:7700(0-1)");
+	planner.strict = true;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS); /* a beat does not bring it back */
+	assert_int_equal(node_state(node, 1900 * MS, &limits), NODE_DRAINED);
+	nodes_free(&nodes, NULL);
+}
+
 static void test_plan_has(void **state)
 {
 	(void)state;
@@ -204,10 +401,20 @@ static void test_plan_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_finds_many),   cmocka_unit_test(test_states),
-		cmocka_unit_test(test_facts_change), cmocka_unit_test(test_plans_with_the_living),
-		cmocka_unit_test(test_trees_differ), cmocka_unit_test(test_suspects),
+		cmocka_unit_test(test_finds_many),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_facts_change),
+		cmocka_unit_test(test_plans_with_the_living),
+		cmocka_unit_test(test_small_families),
+		cmocka_unit_test(test_trees_differ),
+		cmocka_unit_test(test_suspects),
 		cmocka_unit_test(test_plan_has),
+		cmocka_unit_test(test_links_are_shared),
+		cmocka_unit_test(test_servers_share),
+		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_frugal),
+		cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_drained_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

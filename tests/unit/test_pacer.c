@@ -85,33 +85,60 @@ static void test_given(void **state)
 	struct pacer pacer = { 0 };
 
 	(void)state;
-	pacer_given(&pacer, 500, 0); /* nobody has given anything yet */
+	pacer_given(&pacer, 500, 0, SECOND); /* nobody has given anything yet */
 	assert_int_equal(pacer.rate, 0);
-	pacer_given(&pacer, 500, 2);
-	pacer_given(&pacer, 900, 1);
+	pacer_given(&pacer, 500, 2, SECOND);
+	pacer_given(&pacer, 900, 1, SECOND);
 	assert_int_equal(pacer.rate, 500);
-	pacer_given(&pacer, 900, 3);
+	pacer_given(&pacer, 900, 3, SECOND);
 	assert_int_equal(pacer.rate, 900);
-	pacer_given(&pacer, 0, 4);
+	pacer_given(&pacer, 0, 4, SECOND);
 	assert_int_equal(pacer.rate, 0);
 	pacer.own = 700;
-	pacer_given(&pacer, 900, 5);
+	pacer_given(&pacer, 900, 5, SECOND);
 	assert_int_equal(pacer.rate, 700);
-	pacer_given(&pacer, 600, UINT32_MAX); /* older: numbers go round */
+	pacer_given(&pacer, 600, UINT32_MAX, SECOND); /* older: numbers go round */
 	assert_int_equal(pacer.rate, 700);
-	pacer_given(&pacer, 600, 6);
+	pacer_given(&pacer, 600, 6, SECOND);
 	assert_int_equal(pacer.rate, 600);
-	pacer_given(&pacer, 0, 7);
+	pacer_given(&pacer, 0, 7, SECOND);
+	assert_int_equal(pacer.rate, 700);
+}
+
+/* A rate that nobody stands by any more is over, until somebody does again. */
+static void test_stale(void **state)
+{
+	struct pacer pacer;
+
+	(void)state;
+	pacer_start(&pacer, 700, 500, SECOND);
+	assert_int_equal(pacer.rate, 500);
+	pacer_forget(&pacer, SECOND + PACER_STALE_NS);
+	assert_int_equal(pacer.rate, 500);
+	pacer_given(&pacer, 400, 3, 2 * SECOND);
+	pacer_given(&pacer, 400, 3, 9 * SECOND); /* the same word again keeps it alive */
+	pacer_forget(&pacer, 9 * SECOND + PACER_STALE_NS);
+	assert_int_equal(pacer.rate, 400);
+	pacer_given(&pacer, 300, 2, 20 * SECOND); /* an older one does not */
+	pacer_forget(&pacer, 20 * SECOND);
+	assert_int_equal(pacer.rate, 700);
+	pacer_given(&pacer, 400, 3, 21 * SECOND);
+	assert_int_equal(pacer.rate, 400);
+	/* Who was never given one has none to lose. */
+	pacer_start(&pacer, 0, 0, SECOND);
+	pacer_forget(&pacer, 100 * SECOND);
+	assert_int_equal(pacer.rate, 0);
+	pacer_start(&pacer, 700, 0, SECOND);
+	pacer_forget(&pacer, 100 * SECOND);
 	assert_int_equal(pacer.rate, 700);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_rate),
-		cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_given),
+		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_pause),      cmocka_unit_test(test_given),
+		cmocka_unit_test(test_stale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,25 +65,6 @@ static void test_known(void **state)
 	near_to(rates_share(8, 100, children, 0, rates), 0);
 }
 
-static void test_loss(void **state)
-{
-	struct rate_child child = { .max = 10, .active = true, .loss = 0.01 };
-	double rate;
-
-	(void)state;
-	near_to(rates_after_loss(10, 0), 10);
-	near_to(rates_after_loss(10, 0.01), 10); /* over 1 %, not at it */
-	near_to(rates_after_loss(10, 0.02), 9.8);
-	near_to(rates_after_loss(10, 1), 0);
-	near_to(rates_after_loss(10, 7), 0);
-	near_to(rates_after_loss(10, NAN), 10);
-	rates_share(100, 100, &child, 1, &rate);
-	near_to(rate, 10);
-	child.loss = 0.5;
-	rates_share(100, 100, &child, 1, &rate);
-	near_to(rate, 5);
-}
-
 /* The newest notice wins, also where numbers begin anew. */
 static void test_newest_wins(void **state)
 {
@@ -124,7 +105,6 @@ static void draw_scene(uint64_t *random, struct scene *scene)
 		scene->children[i] = (struct rate_child){
 			.max = draw_below(random, 8) ? 1e9 * draw_share(random) : 0,
 			.active = draw_below(random, 4) || wake_all,
-			.loss = draw_below(random, 4) ? 0 : 0.2 * draw_share(random),
 			.weight = scene->has_weights ? draw_share(random) : 0,
 		};
 		scene->all_active = scene->all_active && scene->children[i].active;
@@ -139,7 +119,7 @@ static double weight_of(const struct rate_child *child)
 /* What a child could use at most. */
 static double most_of(const struct scene *scene, unsigned i)
 {
-	double most = rates_after_loss(scene->children[i].max, scene->children[i].loss);
+	double most = scene->children[i].max;
 
 	return scene->all_active ? fmin(most, scene->out) : most;
 }
@@ -215,7 +195,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_newest_wins),
 		cmocka_unit_test(test_any),
 	};

@@ -38,6 +38,7 @@ struct job {
 	pthread_barrier_t barrier;
 	uint64_t seed;
 	unsigned rounds;
+	bool leave;            /* aggregators leave instead of ending */
 	_Atomic unsigned done; /* rounds, of rank 0 */
 	_Atomic bool ended;
 };
@@ -208,7 +209,13 @@ static void *kill_main(void *argument)
 		/* The first one soon, as a short run has few; then mostly while they work, now and
 		 * then while they recover from the last one. */
 		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? 200 : 20)));
-		if (atomic_load(&job->ended) || (i && done == last && mix(job->seed + 78 * i) % 8))
+		if (atomic_load(&job->ended))
+			break;
+		if (job->leave) { /* where ranks are still joining, that is nothing */
+			desk_leave_one(&job->desk, mix(job->seed + i));
+			continue;
+		}
+		if (i && done == last && mix(job->seed + 78 * i) % 8)
 			continue;
 		last = done;
 		desk_kill_one(&job->desk, mix(job->seed + i));
@@ -216,7 +223,7 @@ static void *kill_main(void *argument)
 	return NULL;
 }
 
-static void recover_run(unsigned trees, int lanes, bool deep)
+static void recover_run(unsigned trees, int lanes, bool deep, bool leave)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
 	const char *given = getenv("TRIB_TEST_SEED"), *rounds = getenv("TRIB_TEST_ROUNDS");
@@ -225,6 +232,7 @@ static void recover_run(unsigned trees, int lanes, bool deep)
 	pthread_t killer;
 
 	demand(job);
+	job->leave = leave;
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
 	job->rounds = rounds ? (unsigned)atoi(rounds) : cluster_is_short() ? 30 : 200;
 	print_message("seed %llu\n", (unsigned long long)job->seed);
@@ -251,28 +259,41 @@ static void recover_run(unsigned trees, int lanes, bool deep)
 static void test_one_star(void **state)
 {
 	(void)state;
-	recover_run(1, 1, false);
+	recover_run(1, 1, false, false);
 }
 
 static void test_stripes(void **state)
 {
 	(void)state;
-	recover_run(3, 2, false);
+	recover_run(3, 2, false, false);
 }
 
 /* Any one of a tree may end: a leaf, or the root. */
 static void test_deep_trees(void **state)
 {
 	(void)state;
-	recover_run(2, 1, true);
+	recover_run(2, 1, true, false);
+}
+
+/* They are told to go, and stay alive: the next plan may have them again. */
+static void test_leaving(void **state)
+{
+	(void)state;
+	recover_run(2, 2, false, true);
+}
+
+static void test_leaving_deep(void **state)
+{
+	(void)state;
+	recover_run(2, 1, true, true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_star),
-		cmocka_unit_test(test_stripes),
-		cmocka_unit_test(test_deep_trees),
+		cmocka_unit_test(test_one_star),     cmocka_unit_test(test_stripes),
+		cmocka_unit_test(test_deep_trees),   cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_leaving_deep),
 	};
 
 	cluster_environment();

@@ -50,6 +50,23 @@ static void test_each_job_has_its_own(void **state)
 	}
 }
 
+static void test_knows_its_tickets(void **state)
+{
+	struct secret secret = counting(), other = counting();
+
+	(void)state;
+	other.bytes[0] ^= 1;
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t random = i * 2654435761u;
+		uint64_t ticket = secret_ticket(&secret, 7, random);
+
+		assert_true(secret_made(&secret, 7, ticket));
+		assert_false(secret_made(&secret, 8, ticket));
+		assert_false(secret_made(&other, 7, ticket));
+		assert_false(secret_made(&secret, 7, ticket ^ 1ull << i % 64));
+	}
+}
+
 static void test_reads_what_it_prints(void **state)
 {
 	const struct secret secret = counting();
@@ -87,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_is_siphash),
 		cmocka_unit_test(test_each_job_has_its_own),
+		cmocka_unit_test(test_knows_its_tickets),
 		cmocka_unit_test(test_reads_what_it_prints),
 		cmocka_unit_test(test_compares),
 	};

@@ -180,7 +180,7 @@ static void errors_name_variable_value_and_expectation(void **state)
 		{ SETTING_SIZE, "0", "a whole number from 1" },
 		{ SETTING_SIZE, "99999999999999999999", "a whole number from 1" },
 		{ SETTING_JOB, "65536", "0 to 65535" },
-		{ SETTING_LANES, "0", "1 to 16" },
+		{ SETTING_LANES, "17", "0 to 16" },
 		{ SETTING_POOL, "-64M", "64M or 1.5G" },
 		{ SETTING_POOL, "0", "64M or 1.5G" },
 		{ SETTING_RATE_LIMIT, "fast", "1gbit" },

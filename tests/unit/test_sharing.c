@@ -138,14 +138,14 @@ static void overtake(struct sim *holder, unsigned n, const struct share_job *job
 	if (holder->pending || holder->to <= holder->next + 1 || now < holder->given + 4 * AGREE)
 		return;
 	tell(holder);
-	share_wish(&holder->told, SHARING_SCORE, n, AGREE, now, &rest);
+	share_wish(&holder->told, SHARE_SCORE, n, AGREE, now, &rest);
 	if (!share_overtakes(job, wish, &rest, now))
 		return;
 	holder->pending = now + AGREE;
 	holder->p_from = holder->p_to = holder->next + 1;
 }
 
-static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t now)
+static void serve(struct sim *sims, unsigned n, enum share_policy sharing, uint64_t now)
 {
 	const struct share_job *jobs[JOBS_MAX];
 	struct share_wish wishes[JOBS_MAX];
@@ -170,7 +170,7 @@ static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t n
 	}
 	best = m ? share_choose(jobs, wishes, m, sharing, AGREE, now) : -1;
 	if (holder) {
-		if (best >= 0 && sharing == SHARING_SCORE)
+		if (best >= 0 && sharing == SHARE_SCORE)
 			overtake(holder, n, jobs[best], &wishes[best], now);
 		best = -1;
 	}
@@ -188,7 +188,7 @@ static void serve(struct sim *sims, unsigned n, enum sharing sharing, uint64_t n
 
 enum mode { ALL, NONE, SHARED };
 
-static void simulate(struct sim *sims, unsigned n, enum mode mode, enum sharing sharing)
+static void simulate(struct sim *sims, unsigned n, enum mode mode, enum share_policy sharing)
 {
 	uint64_t now = 1;
 	bool over = false;
@@ -207,7 +207,7 @@ static void simulate(struct sim *sims, unsigned n, enum mode mode, enum sharing 
 	}
 }
 
-static double total(const struct sim *sims, unsigned n, enum mode mode, enum sharing sharing)
+static double total(const struct sim *sims, unsigned n, enum mode mode, enum share_policy sharing)
 {
 	struct sim own[JOBS_MAX];
 	double sum = 0;
@@ -219,12 +219,12 @@ static double total(const struct sim *sims, unsigned n, enum mode mode, enum sha
 	return sum;
 }
 
-static double score_of(const struct sim *sims, unsigned n, enum sharing sharing)
+static double score_of(const struct sim *sims, unsigned n, enum share_policy sharing)
 {
 	double none = total(sims, n, NONE, sharing), all = total(sims, n, ALL, sharing);
 	double score = (none - total(sims, n, SHARED, sharing)) / (none - all);
 
-	printf("%u jobs, %s: score %.3f, gap %.1f%%\n", n, sharing_name(sharing), score,
+	printf("%u jobs, %s: score %.3f, gap %.1f%%\n", n, share_policy_name(sharing), score,
 	       (none / all - 1) * 100);
 	return score;
 }
@@ -236,11 +236,11 @@ static void test_two(void **state)
 	(void)state;
 	fill(&sims[0], 14, 900 * MS, 0.68, 0.4);
 	fill(&sims[1], 13, 1000 * MS, 0.70, 0.4);
-	assert_true(score_of(sims, 2, SHARING_SCORE) >= 0.9);
-	assert_true(score_of(sims, 2, SHARING_SCORE) > score_of(sims, 2, SHARING_GREEDY));
+	assert_true(score_of(sims, 2, SHARE_SCORE) >= 0.9);
+	assert_true(score_of(sims, 2, SHARE_SCORE) > score_of(sims, 2, SHARE_GREEDY));
 	fill(&sims[1], 14, 900 * MS, 0.68, 0.4); /* the same: all at the same time */
-	assert_true(score_of(sims, 2, SHARING_SCORE) >= 0.9);
-	score_of(sims, 2, SHARING_GREEDY);
+	assert_true(score_of(sims, 2, SHARE_SCORE) >= 0.9);
+	score_of(sims, 2, SHARE_GREEDY);
 }
 
 /* One whose step without the aggregator is as long as the other's with it. */
@@ -251,8 +251,8 @@ static void test_in_time(void **state)
 	(void)state;
 	fill(&sims[0], 14, 900 * MS, 0.72, 0.4);
 	fill(&sims[1], 13, 1005 * MS, 0.70, 0.4);
-	assert_true(score_of(sims, 2, SHARING_SCORE) >= 0.9);
-	score_of(sims, 2, SHARING_GREEDY);
+	assert_true(score_of(sims, 2, SHARE_SCORE) >= 0.9);
+	score_of(sims, 2, SHARE_GREEDY);
 }
 
 static void test_three(void **state)
@@ -263,9 +263,9 @@ static void test_three(void **state)
 	fill(&sims[0], 14, 900 * MS, 0.68, 0.4);
 	fill(&sims[1], 13, 1000 * MS, 0.69, 0.4);
 	fill(&sims[2], 38, 2400 * MS, 0.67, 0.4);
-	assert_true(score_of(sims, 3, SHARING_SCORE) >= 0.9);
-	assert_true(score_of(sims, 3, SHARING_SCORE) > score_of(sims, 3, SHARING_GREEDY));
-	score_of(sims, 3, SHARING_FAIR);
+	assert_true(score_of(sims, 3, SHARE_SCORE) >= 0.9);
+	assert_true(score_of(sims, 3, SHARE_SCORE) > score_of(sims, 3, SHARE_GREEDY));
+	score_of(sims, 3, SHARE_FAIR);
 }
 
 int main(void)

@@ -80,6 +80,18 @@ static void test_again_on_lanes(void **state)
 	cluster_stop(&cluster);
 }
 
+/* They get as many as there are. */
+static void test_more_lanes_than_threads(void **state)
+{
+	const trib_options options = { .struct_size = sizeof(options), .lanes = 16 };
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 2, 0);
+	cluster_run_bare(&cluster, 3, &options, lanes_body, NULL);
+	cluster_stop(&cluster);
+}
+
 static void late_body(struct rank *rank)
 {
 	trib_comm *comm;
@@ -232,9 +244,12 @@ static void test_odd_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_odd_places),        cmocka_unit_test(test_launchers),
-		cmocka_unit_test(test_one_after_another), cmocka_unit_test(test_again),
+		cmocka_unit_test(test_odd_places),
+		cmocka_unit_test(test_launchers),
+		cmocka_unit_test(test_one_after_another),
+		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_again_on_lanes),
+		cmocka_unit_test(test_more_lanes_than_threads),
 	};
 
 	cluster_environment();

@@ -8,6 +8,9 @@
 
 #include "plan/tree.h"
 
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct forest forest;
@@ -94,6 +97,10 @@ static void test_refuses_with_place(void **state)
 		{ "a(0-3", "no aggregator" },
 		{ "a(0-3);b(0-2)", "not the ranks of the first tree" },
 		{ "0*a(0)", "no share" },
+		{ ".*a(0)", "no share" },
+		{ "1.2.3*a(0)", "no share" },
+		{ "0.1234567890123456*a(0)", "up to 15 digits" },
+		{ "2000000000*a(0)", "no share" },
 		{ "a(b(c(d(e(f(g(h(i(0)))))))))", "too many aggregators" },
 		{ "a b(0)", "no name" },
 		{ "a(b(0)1)", "neither a comma" },
@@ -107,13 +114,48 @@ static void test_refuses_with_place(void **state)
 	}
 }
 
+/* As strtod reads it where a point is a point, to the last bit. */
+static void test_reads_shares(void **state)
+{
+	uint64_t random = 7;
+
+	(void)state;
+	for (unsigned i = 0; i < 20000; i++) {
+		char number[40], text[80];
+		unsigned decimals = (unsigned)(random >> 60) % 10;
+
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		snprintf(number, sizeof(number), "%.*f", (int)decimals,
+		         (double)(random >> 40) / (i % 2 ? 1e3 : 1e7) + 1);
+		snprintf(text, sizeof(text), "%s*a(0);2*b(0)", number);
+		assert_int_equal(forest_parse(&forest, text), TRIB_OK);
+		assert_true(forest.trees[0].share == strtod(number, NULL));
+	}
+}
+
+/* Whatever the program's locale: a library has no say in that. */
+static void test_locale(void **state)
+{
+	static const char *const others[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };
+	const char *found = NULL;
+	char text[80];
+
+	(void)state;
+	for (size_t i = 0; !found && i < sizeof(others) / sizeof(others[0]); i++)
+		found = setlocale(LC_ALL, others[i]);
+	assert_int_equal(forest_parse(&forest, "0.250000*a(0-1);1.750000*b(0-1)"), TRIB_OK);
+	assert_true(forest.trees[0].share == 0.25 && forest.trees[1].share == 1.75);
+	forest_print(&forest, text, sizeof(text));
+	assert_string_equal(text, "0.250000*a(0-1);1.750000*b(0-1)");
+	setlocale(LC_ALL, "C");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_forest),
-		cmocka_unit_test(test_prints_what_it_reads),
-		cmocka_unit_test(test_subset),
-		cmocka_unit_test(test_refuses_with_place),
+		cmocka_unit_test(test_reads_forest), cmocka_unit_test(test_prints_what_it_reads),
+		cmocka_unit_test(test_subset),       cmocka_unit_test(test_refuses_with_place),
+		cmocka_unit_test(test_reads_shares), cmocka_unit_test(test_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,9 +184,101 @@ static void test_any_tree(void **state)
 	print_message("%llu packets\n", (unsigned long long)packets);
 }
 
+/* ---- a kernel that sends sums too ---- */
+
+#define CELLS 4u
+
+struct bench {
+	struct dense_lane lane;
+	struct dense_cell cells[CELLS];
+	struct dense_pool pool;
+	struct uplink up;
+	uint64_t ring[CELLS];
+};
+
+/* One child, whose fragments 0 to 3 are summed. */
+static void bench_make(struct bench *bench)
+{
+	*bench = (struct bench){ .lane = { .cells = CELLS, .payload = 8, .has_parent = 1 } };
+	bench->pool = (struct dense_pool){ .cells = (uint8_t *)bench->cells,
+		                           .cell_step = sizeof(bench->cells[0]) };
+	bench->up.ring = bench->ring;
+	dense_add_child(&bench->lane, 0, 1);
+	for (unsigned i = 0; i < CELLS; i++)
+		bench->cells[i] = (struct dense_cell){
+			.position = i, .arrived = 1, .from = WIRE_ALL, .to = WIRE_ALL, .summed = 1
+		};
+}
+
+static void test_who_sends(void **state)
+{
+	struct dense_cell *cell;
+	struct bench bench;
+	uint64_t position;
+
+	(void)state;
+	bench_make(&bench);
+	cell = &bench.cells[2];
+	assert_false(uplink_is_left(cell));
+	cell->queued = UPLINK_LEFT;
+	assert_true(uplink_is_left(cell));
+	uplink_push(&bench.up, &bench.lane, cell);
+	assert_int_equal(cell->queued, UPLINK_QUEUED);
+	assert_false(uplink_is_left(cell));
+	uplink_push(&bench.up, &bench.lane, cell); /* once is enough */
+	assert_true(uplink_next(&bench.up, &bench.lane, &position));
+	assert_int_equal(position, 2);
+	assert_false(uplink_next(&bench.up, &bench.lane, &position));
+	assert_true(uplink_claim(cell, 2));
+	assert_false(uplink_claim(cell, 2));
+	/* The kernel has sent it since, or it was emptied, or there is another in the cell. */
+	uplink_push(&bench.up, &bench.lane, cell);
+	cell->queued = UPLINK_RAISED;
+	assert_null(uplink_pop(&bench.up, &bench.lane, &bench.pool));
+	uplink_push(&bench.up, &bench.lane, cell);
+	cell->summed = 0;
+	assert_null(uplink_pop(&bench.up, &bench.lane, &bench.pool));
+	cell->summed = 1;
+	uplink_push(&bench.up, &bench.lane, cell);
+	assert_false(uplink_claim(cell, 6));
+	assert_ptr_equal(uplink_pop(&bench.up, &bench.lane, &bench.pool), cell);
+	/* What is complete is left to nobody. */
+	cell->queued = UPLINK_LEFT;
+	cell->complete = 1;
+	assert_false(uplink_is_left(cell));
+}
+
+/* A status that was asked for while a batch of the kernel's may have been on its way. */
+static void test_what_is_missing(void **state)
+{
+	struct wire_status status = { .stamp = 10000, .bits = CELLS, .missing = { 0xf } };
+	struct uplink_news news;
+	struct bench bench;
+
+	(void)state;
+	bench_make(&bench);
+	bench.cells[0].queued = UPLINK_RAISED;
+	bench.cells[0].raised_at = 10000 - UPLINK_BATCH_US;
+	bench.cells[1].queued = UPLINK_RAISED;
+	bench.cells[1].raised_at = 10000 - UPLINK_BATCH_US - 1;
+	bench.cells[2].queued = UPLINK_LEFT;
+	bench.cells[2].raised_at = 9999;
+	bench.cells[3].queued = UPLINK_QUEUED;
+	uplink_status(&bench.up, &bench.lane, &bench.pool, &status, 11000, &news);
+	assert_int_equal(news.again[0], 6);
+	assert_int_equal(news.n_again, 2);
+	assert_int_equal(news.n_astray, 1);
+	assert_int_equal(bench.cells[0].misses, 0);
+	assert_int_equal(bench.cells[1].misses, 1);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_any_tree) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_any_tree),
+		cmocka_unit_test(test_who_sends),
+		cmocka_unit_test(test_what_is_missing),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,19 +8,51 @@
 #include "base/clock.h"
 #include "xdp_script.h"
 
-#define ROUND 1000u /* packets until the lane is empty again */
+/* Packets until the lane is empty again; with a parent the window gets stuck before long. */
+#define ROUND (has_parent ? 250u : 1000u)
 
 static uint8_t byte(void *source)
 {
 	return (uint8_t)(rig_random(source) >> 40);
 }
 
+/* What became of the packets. */
+struct tally {
+	uint64_t taken[XDP_VERDICTS], passed, left;
+};
+
+static void run(struct rig *rig, bool has_parent, uint64_t packets, uint64_t *random,
+                struct tally *tally)
+{
+	static struct script script;
+
+	script = (struct script){ .rig = rig, .byte = byte, .source = random };
+	for (uint64_t i = 0; i < packets; i++) {
+		int how;
+
+		if (i % ROUND == 0)
+			script_clear(rig, has_parent);
+		how = script_step(&script);
+		if (how == TAKEN_NOT)
+			tally->passed++;
+		else if (how == TAKEN_LEFT)
+			tally->left++;
+		else
+			tally->taken[how]++;
+	}
+	printf("%s: passed %llu, left %llu; taken, by verdict, the last corrupted:",
+	       has_parent ? "with a parent" : "without a parent", (unsigned long long)tally->passed,
+	       (unsigned long long)tally->left);
+	for (unsigned i = 0; i <= (unsigned)TAKEN_CORRUPTED; i++)
+		printf(" %llu", (unsigned long long)tally->taken[i]);
+	printf("\n");
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : clock_now();
 	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : rig_is_short() ? 20000 : 300000;
-	static uint64_t taken[XDP_VERDICTS], passed;
-	static struct script script;
+	static struct tally root, middle;
 	static struct rig rig;
 	uint64_t random = seed;
 
@@ -28,26 +60,17 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	rig_load(&rig, SCRIPT_PAYLOAD);
 	script_lane(&rig);
-	script = (struct script){ .rig = &rig, .byte = byte, .source = &random };
-	for (uint64_t i = 0; i < packets; i++) {
-		int how;
-
-		if (i % ROUND == 0)
-			rig_clear(&rig);
-		how = script_step(&script);
-		if (how == TAKEN_NOT)
-			passed++;
-		else
-			taken[how]++;
-	}
-	rig_unload(&rig);
-	printf("passed %llu; taken, by verdict, the last corrupted:", (unsigned long long)passed);
-	for (unsigned i = 0; i <= (unsigned)TAKEN_CORRUPTED; i++)
-		printf(" %llu", (unsigned long long)taken[i]);
-	printf("\n");
+	run(&rig, false, packets, &random, &root);
+	run(&rig, true, packets, &random, &middle);
 	/* None of them is rare, or this would prove little. */
-	demand(passed > packets / 100 && taken[TAKEN_CORRUPTED] > packets / 100);
-	for (unsigned i = 0; i <= DENSE_LOWER; i++)
-		demand(taken[i] > packets / 1000);
+	demand(root.passed > packets / 100 && root.taken[TAKEN_CORRUPTED] > packets / 100);
+	demand(middle.passed > packets / 100 && middle.taken[TAKEN_CORRUPTED] > packets / 100);
+	for (unsigned i = 0; i <= DENSE_LOWER; i++) {
+		demand(root.taken[i] > packets / 1000);
+		demand(i == DENSE_AHEAD || middle.taken[i] > packets / 2000);
+	}
+	demand(middle.taken[DENSE_SUMMED] > packets / 1000 && middle.left > packets / 2000);
+	demand(rig.counts.lowered == middle.taken[DENSE_COMPLETE]);
+	rig_unload(&rig);
 	return 0;
 }

@@ -162,31 +162,6 @@ static void test_no_way(void **state)
 		assert_true(dense_cell(&rig.pool, i)->complete);
 }
 
-static void test_parent(void **state)
-{
-	struct xdp_parent *parent;
-
-	(void)state;
-	for (unsigned way = 0; way < SHAPES; way += rig_is_short() ? 3 : 1) {
-		start(3);
-		parent = &rig.lane->parent;
-		parent->cookie = 0xfeedfacecafebeefull;
-		parent->job = 0x1111;
-		parent->comm = 0x2222;
-		parent->epoch = 0x3333;
-		parent->child = 9;
-		route_make(&parent->route, &shapes[way], 33, way % 2 ? RIG_LO : ELSEWHERE);
-		parent->active = 1;
-		/* Also what is for one child alone: the parent knows the way. */
-		assert_int_equal(
-			complete(DATA(0, 0, .to = way % 3 ? WIRE_ALL : 1), &shapes[9 - way]),
-			way % 2 ? XDP_TX : XDP_REDIRECT);
-		result_check(&rig, &out, &shapes[way], 33, 0);
-		parent->route.ifindex = 0;
-		assert_int_equal(complete(DATA(1, 0), &shape_plain), XDP_DROP);
-	}
-}
-
 /* One's complement sums whose carry carries again. */
 static void test_ip_checksum_carries(void **state)
 {
@@ -429,7 +404,6 @@ int main(void)
 		cmocka_unit_test(test_to_all_by_one_frame),
 		cmocka_unit_test(test_other_interface),
 		cmocka_unit_test(test_no_way),
-		cmocka_unit_test(test_parent),
 		cmocka_unit_test(test_ip_checksum_carries),
 		cmocka_unit_test(test_repeatedly),
 		cmocka_unit_test(test_sent_at),

@@ -56,6 +56,35 @@ uint32_t packet_data(struct packet *packet, const struct rig_data *data)
 	return WIRE_HEADER + data->bytes;
 }
 
+static void header_from_parent(struct wire_header *header, enum wire_type type, uint8_t child)
+{
+	header->type = type;
+	header->cookie = RIG_PARENT_COOKIE;
+	header->comm = RIG_PARENT_COMM;
+	header->epoch = RIG_PARENT_EPOCH;
+	header->child = child;
+}
+
+uint32_t packet_result(struct packet *packet, const struct rig_data *data)
+{
+	uint32_t bytes = packet_data(packet, data);
+
+	header_from_parent(&packet->header, WIRE_RESULT, WIRE_ALL);
+	wire_seal(packet, bytes);
+	return bytes;
+}
+
+uint32_t packet_status(struct packet *packet, uint8_t child)
+{
+	const struct wire_status status = { .stamp = 1 };
+
+	packet->header = header_make(WIRE_STATUS, child, 0);
+	header_from_parent(&packet->header, WIRE_STATUS, child);
+	memcpy(packet->words, &status, sizeof(status));
+	wire_seal(packet, WIRE_HEADER + sizeof(status));
+	return WIRE_HEADER + sizeof(status);
+}
+
 uint32_t packet_report(struct packet *packet, uint8_t child)
 {
 	const struct wire_report report = { .stamp = 1, .bits = 64 };
@@ -255,35 +284,51 @@ void rig_routes(struct rig *rig, const struct shape *shape)
 
 /* ---- results ---- */
 
-void result_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
-                  unsigned child, uint64_t position)
+/* The twin's cell is in `out`, behind such a front; its packet. */
+static const struct wire_header *cell_check(const struct rig *rig, const struct frame *out,
+                                            const struct shape *shape, unsigned to,
+                                            uint64_t position)
 {
 	static struct packet packet;
 	uint32_t index = dense_index(&rig->twin, position);
 	const struct dense_cell *cell = dense_cell(&rig->twin_pool, index);
 	const struct wire_header *header = &packet.header;
 	uint8_t head[XDP_HEAD_MAX];
-	uint32_t at = head_make(head, shape, child, WIRE_HEADER + cell->bytes);
+	uint32_t at = head_make(head, shape, to, WIRE_HEADER + cell->bytes);
 
-	demand(cell->position == position && cell->complete);
+	demand(cell->position == position && cell->summed);
 	demand(out->bytes == at + WIRE_HEADER + cell->bytes);
 	demand(!memcmp(out->data, head, at));
 	memcpy(&packet, out->data + at, out->bytes - at);
 	demand(wire_parse(&packet, out->bytes - at) == WIRE_SOUND);
 	demand(header->flags == cell->shape && header->pos == wire_pos(RIG_LANE, position));
 	demand(header->op == cell->op && header->from == cell->from && header->to == cell->to);
-	demand(header->scale == cell->scale && header->ack == (uint32_t)rig->twin.low);
+	demand(header->scale == cell->scale);
 	demand(!memcmp(packet.words, dense_packet(&rig->twin_pool, index) + WIRE_HEADER,
 	               cell->bytes));
-	if (rig->lane->parent.active) {
-		const struct xdp_parent *parent = &rig->lane->parent;
+	return header;
+}
 
-		demand(header->type == WIRE_DATA && header->child == parent->child);
-		demand(header->cookie == parent->cookie && header->job == parent->job &&
-		       header->comm == parent->comm && header->epoch == parent->epoch);
-		return;
-	}
+void result_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
+                  unsigned child, uint64_t position)
+{
+	const struct wire_header *header = cell_check(rig, out, shape, child, position);
+
+	demand(dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->complete);
+	demand(header->ack == (uint32_t)rig->twin.low);
 	demand(header->type == WIRE_RESULT && header->child == WIRE_ALL);
 	demand(header->cookie == RIG_COOKIE && header->job == RIG_JOB && header->comm == RIG_COMM &&
 	       header->epoch == RIG_EPOCH);
+}
+
+void raised_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
+               uint64_t position)
+{
+	const struct wire_header *header = cell_check(rig, out, shape, RIG_PARENT, position);
+
+	demand(!dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->complete);
+	demand(header->ack == (uint32_t)rig->twin.settled);
+	demand(header->type == WIRE_DATA && header->child == RIG_PARENT_CHILD);
+	demand(header->cookie == RIG_PARENT_COOKIE && header->job == RIG_JOB &&
+	       header->comm == RIG_PARENT_COMM && header->epoch == RIG_PARENT_EPOCH);
 }

@@ -54,6 +54,10 @@ void rig_clear(struct rig *rig)
 	memset(rig->dense, 0, sizeof(*rig->dense));
 	memset(rig->lane->last, 0, sizeof(rig->lane->last));
 	memset(rig->pool.cells, 0, rig->cells * rig->pool.cell_step);
+	rig->dense->has_parent = rig->has_parent;
+	rig->lane->parent.launched = rig->lane->parent.sent = 0;
+	rig->lane->parent.told = rig->lane->parent.heard = 0;
+	rig->lane->parent.allowed = UINT64_MAX;
 	rig->dense->cells = rig->cells;
 	rig->dense->payload = rig->payload;
 	for (unsigned child = 0; child < rig->children; child++)
@@ -78,6 +82,7 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 	rig->slot = xdp_slot_open(rig->plane, &options, &rig->dense, &rig->pool);
 	demand(rig->slot);
 	rig->lane = xdp_slot_lane(rig->slot);
+	rig->has_parent = false;
 	rig->children = children;
 	rig->cells = cells;
 	rig->payload = payload;
@@ -87,6 +92,23 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 	rig->twin_pool.packets = rig->twin_pool.cells + (rig->pool.packets - rig->pool.cells);
 	rig_clear(rig);
 	xdp_slot_start(rig->slot);
+}
+
+void rig_parent(struct rig *rig, const struct shape *shape)
+{
+	struct xdp_parent *parent = &rig->lane->parent;
+	static struct frame from;
+
+	demand(xdp_slot_parent(rig->slot, RIG_PARENT_COOKIE, RIG_PARENT_COMM, RIG_PARENT_EPOCH,
+	                       RIG_PARENT_CHILD) == TRIB_OK);
+	frame_make(&from, shape, RIG_PARENT, "", 0);
+	route_make(&parent->route, shape, RIG_PARENT, RIG_LO);
+	parent->mac = parent->address = 0;
+	memcpy(&parent->mac, from.data, 6);
+	memcpy(&parent->address, from.data + from.at - 16, 8);
+	parent->active = 1;
+	rig->has_parent = true;
+	rig_clear(rig);
 }
 
 void rig_unload(struct rig *rig)
@@ -100,6 +122,7 @@ void rig_copy(struct rig *rig)
 	rig->twin = *rig->dense;
 	memcpy(rig->twin_pool.cells, rig->pool.cells, rig->cells * rig->pool.cell_step);
 	memcpy(rig->twin_last, rig->lane->last, sizeof(rig->twin_last));
+	rig->twin_parent = rig->lane->parent;
 	xdp_count(rig->plane, &rig->counts);
 }
 
@@ -144,35 +167,112 @@ static uint32_t datagram(const struct frame *frame, struct packet *packet)
 	return bytes - 8;
 }
 
-static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes)
+static bool is_from_parent(const struct rig *rig, const struct wire_header *header, uint32_t bytes,
+                           const struct frame *frame)
+{
+	const struct xdp_parent *parent = &rig->twin_parent;
+	uint64_t mac = 0;
+
+	memcpy(&mac, frame->data, 6);
+	return header->type == WIRE_RESULT && rig->has_parent && parent->active &&
+	       rig->lane->entries && header->comm == RIG_PARENT_COMM &&
+	       header->cookie == RIG_PARENT_COOKIE && header->job == RIG_JOB &&
+	       header->epoch == RIG_PARENT_EPOCH && header->child == WIRE_ALL &&
+	       wire_lane(header) == RIG_LANE && bytes <= rig->room && mac == parent->mac &&
+	       !memcmp(frame->data + frame->at - 16, &parent->address, 8);
+}
+
+/* A result of the parent's, which is right. */
+static int result_take(struct rig *rig, const struct packet *packet, uint32_t payload)
+{
+	const struct wire_header *header = &packet->header;
+	uint32_t index = dense_index(&rig->twin, wire_position(header));
+	struct dense_cell *cell = dense_cell(&rig->twin_pool, index);
+	bool by_kernel =
+		cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
+	enum dense_verdict verdict =
+		uplink_take(&rig->twin, cell, dense_packet(&rig->twin_pool, index) + WIRE_HEADER,
+	                    header, packet->words, payload);
+
+	if (verdict == DENSE_FINISHED || verdict == DENSE_STALE)
+		rig->counts.echoes++;
+	if (verdict != DENSE_COMPLETE)
+		return verdict == DENSE_FINISHED || verdict == DENSE_STALE ? (int)verdict
+		                                                           : TAKEN_NOT;
+	rig->twin_parent.heard += by_kernel;
+	rig->counts.lowered++;
+	rig->counts.results++;
+	rig->counts.sends += header->to != WIRE_ALL ? 1 : rig->lane->entries;
+	return DENSE_COMPLETE;
+}
+
+/* The last part of a sum that goes up, or is left. */
+static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, uint32_t payload)
+{
+	struct xdp_parent *parent = &rig->twin_parent;
+	unsigned contributors =
+		(unsigned)__builtin_popcountll(dense_expected(&rig->twin, cell->from));
+
+	rig->counts.added += contributors - 1;
+	rig->counts.payload += (uint64_t)(contributors - 1) * payload;
+	if (!parent->active || parent->launched >= parent->allowed) {
+		cell->queued = UPLINK_LEFT;
+		rig->counts.left++;
+		return TAKEN_LEFT;
+	}
+	cell->queued = UPLINK_RAISED;
+	parent->launched++;
+	if (cell->position >= parent->sent)
+		parent->sent = cell->position + 1;
+	parent->told = rig->twin.settled;
+	rig->counts.payload += payload;
+	rig->counts.raised++;
+	rig->counts.verdicts[DENSE_SUMMED]++;
+	rig->twin_last[child]++;
+	return DENSE_SUMMED;
+}
+
+static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
+                       const struct frame *frame)
 {
 	uint32_t payload = bytes - WIRE_HEADER, check = packet->header.check;
 	uint32_t index = dense_index(&rig->twin, wire_position(&packet->header));
 	enum dense_verdict verdict;
-	bool is_right;
+	bool is_right, from_parent;
 
 	if (bytes < WIRE_HEADER || bytes % 8 || packet->header.magic != WIRE_MAGIC)
 		return TAKEN_NOT;
 	/* What is wrong besides the checksum is for the daemon to tell. */
 	wire_seal(packet, bytes);
 	is_right = packet->header.check == check;
-	if (wire_parse(packet, bytes) != WIRE_SOUND || !is_admitted(rig, &packet->header, payload))
+	from_parent = is_from_parent(rig, &packet->header, payload, frame);
+	if (wire_parse(packet, bytes) != WIRE_SOUND ||
+	    (!from_parent && !is_admitted(rig, &packet->header, payload)))
 		return TAKEN_NOT;
-	if (!is_right)
+	if (!is_right) {
+		rig->counts.verdicts[TAKEN_CORRUPTED]++;
 		return TAKEN_CORRUPTED;
+	}
+	if (from_parent)
+		return result_take(rig, packet, payload);
 	verdict = dense_take(&rig->twin, dense_cell(&rig->twin_pool, index),
 	                     dense_packet(&rig->twin_pool, index) + WIRE_HEADER, &packet->header,
 	                     packet->words, payload);
-	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
+	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER ||
+	    (verdict == DENSE_AHEAD && rig->has_parent))
 		return TAKEN_NOT;
+	if (verdict == DENSE_SUMMED)
+		return sum_take(rig, dense_cell(&rig->twin_pool, index), packet->header.child,
+		                payload);
+	/* What only adds is counted when the sum is complete. */
+	if (verdict != DENSE_ADDED)
+		rig->counts.verdicts[verdict]++;
 	if (verdict == DENSE_COMPLETE) {
 		unsigned contributors = (unsigned)__builtin_popcountll(
 			dense_expected(&rig->twin, packet->header.from));
 
 		rig->counts.results++;
-		rig->counts.sends += rig->lane->parent.active || packet->header.to != WIRE_ALL
-		                             ? 1
-		                             : rig->lane->entries;
+		rig->counts.sends += packet->header.to != WIRE_ALL ? 1 : rig->lane->entries;
 		rig->twin_last[packet->header.child]++;
 		rig->counts.added += contributors - 1;
 		rig->counts.payload += (uint64_t)contributors * payload;
@@ -184,12 +284,8 @@ int twin_take(struct rig *rig, const struct frame *frame)
 {
 	static _Thread_local struct packet packet;
 	uint32_t bytes = datagram(frame, &packet);
-	int taken = bytes ? packet_take(rig, &packet, bytes) : TAKEN_NOT;
 
-	/* What only adds is counted when the sum is complete. */
-	if (taken != TAKEN_NOT && taken != DENSE_ADDED)
-		rig->counts.verdicts[taken]++;
-	return taken;
+	return bytes ? packet_take(rig, &packet, bytes, frame) : TAKEN_NOT;
 }
 
 /* A copy that turned out to be corrupted may be in a cell that nobody needs any more. */
@@ -208,6 +304,7 @@ static void cells_compare(struct rig *rig, bool corrupted)
 		size_t room = rig->pool.cell_step - sizeof(struct xdp_cell);
 
 		twin->sent_at = cell->sent_at; /* the twin sends nothing */
+		twin->raised_at = cell->raised_at;
 		demand(!memcmp(cell, twin, sizeof(*cell)));
 		if (corrupted && is_unused(rig->dense, cell))
 			memcpy(twin_sum, sum, room);
@@ -223,6 +320,10 @@ static void compare(struct rig *rig, bool corrupted)
 	demand(!memcmp(&counts, &rig->counts, sizeof(counts)));
 	demand(!memcmp(rig->dense, &rig->twin, sizeof(rig->twin)));
 	demand(!memcmp(rig->lane->last, rig->twin_last, sizeof(rig->twin_last)));
+	demand(rig->lane->parent.launched == rig->twin_parent.launched);
+	demand(rig->lane->parent.sent == rig->twin_parent.sent);
+	demand(rig->lane->parent.told == rig->twin_parent.told);
+	demand(rig->lane->parent.heard == rig->twin_parent.heard);
 	cells_compare(rig, corrupted);
 }
 
@@ -240,11 +341,11 @@ int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)
 	out = out ? out : &own;
 	action = rig_run(rig, frame, out, 0);
 	taken = twin_take(rig, frame);
-	if (taken == TAKEN_NOT || taken == TAKEN_CORRUPTED) {
+	if (taken == TAKEN_NOT || taken == TAKEN_LEFT || taken == TAKEN_CORRUPTED) {
 		demand(action == XDP_PASS);
 		demand(out->bytes == frame->bytes);
 		demand(!memcmp(out->data, frame->data, frame->bytes));
-	} else if (taken == DENSE_COMPLETE) {
+	} else if (taken == DENSE_COMPLETE || taken == DENSE_SUMMED) {
 		demand(action == XDP_TX || action == XDP_REDIRECT || action == XDP_DROP);
 	} else {
 		demand(action == XDP_DROP);
@@ -258,5 +359,14 @@ int rig_give(struct rig *rig, struct rig_data data)
 	static struct frame frame;
 
 	frame_data(&frame, &shape_plain, &data);
+	return rig_agree(rig, &frame, NULL);
+}
+
+int rig_lower(struct rig *rig, struct rig_data data)
+{
+	static struct packet packet;
+	static struct frame frame;
+
+	frame_make(&frame, &shape_plain, RIG_PARENT, &packet, packet_result(&packet, &data));
 	return rig_agree(rig, &frame, NULL);
 }

@@ -20,7 +20,12 @@
 #define RIG_COOKIE 0x1122334455667788ull
 #define RIG_JOB 0x0a0bu
 #define RIG_EPOCH 0x0c0du
-#define RIG_LO 1u /* loopback, where frames come from unless told otherwise */
+#define RIG_PARENT 33u /* its addresses are those of this child's number */
+#define RIG_PARENT_COOKIE 0xfeedfacecafebeefull
+#define RIG_PARENT_COMM 0x2222u
+#define RIG_PARENT_EPOCH 0x3333u
+#define RIG_PARENT_CHILD 9u /* what we are there */
+#define RIG_LO 1u           /* loopback, where frames come from unless told otherwise */
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -36,6 +41,12 @@
 	} while (0)
 #endif
 
+/* What is around a packet. */
+struct shape {
+	uint16_t tags[3]; /* EtherTypes of VLAN tags; 0: no more */
+	bool six;
+};
+
 struct rig {
 	struct xdp_plane *plane;
 	struct xdp_slot *slot;
@@ -47,6 +58,8 @@ struct rig {
 	struct dense_lane twin;
 	struct dense_pool twin_pool;
 	uint64_t twin_last[WIRE_CHILDREN_MAX];
+	bool has_parent;
+	struct xdp_parent twin_parent;
 	struct xdp_counts counts; /* as the twin counts */
 };
 
@@ -54,6 +67,8 @@ struct rig {
 void rig_load(struct rig *rig, uint32_t payload);
 /* An empty lane; the one that was there before goes. */
 void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t payload);
+/* Gives the lane a parent, which is reached by such frames; it may be sent any number of sums. */
+void rig_parent(struct rig *rig, const struct shape *shape);
 /* The same lane, as if nothing had come; a new one takes the kernel a while. */
 void rig_clear(struct rig *rig);
 void rig_unload(struct rig *rig);
@@ -92,12 +107,9 @@ struct rig_data {
 /* Made and sealed; bytes of the datagram. */
 uint32_t packet_data(struct packet *packet, const struct rig_data *data);
 uint32_t packet_report(struct packet *packet, uint8_t child);
-
-/* What is around a packet. */
-struct shape {
-	uint16_t tags[3]; /* EtherTypes of VLAN tags; 0: no more */
-	bool six;
-};
+/* As the parent sends them: the result of what `data` says, to whichever child; and a status. */
+uint32_t packet_result(struct packet *packet, const struct rig_data *data);
+uint32_t packet_status(struct packet *packet, uint8_t child);
 
 struct frame {
 	uint32_t bytes;
@@ -128,7 +140,8 @@ uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uin
 
 /* What became of a packet. Below: enum dense_verdict. */
 #define TAKEN_CORRUPTED ((int)DENSE_VERDICTS_END)
-#define TAKEN_NOT (-1) /* not the program's: passed on */
+#define TAKEN_NOT (-1)  /* not the program's: passed on */
+#define TAKEN_LEFT (-2) /* passed on, but its sum has changed: the daemon is to send that up */
 
 /* What the twin makes of the frame, with its state and counters. */
 int twin_take(struct rig *rig, const struct frame *frame);
@@ -139,6 +152,8 @@ int twin_take(struct rig *rig, const struct frame *frame);
 int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out);
 /* The same for a DATA packet in a plain frame. */
 int rig_give(struct rig *rig, struct rig_data data);
+/* The same for a RESULT of the parent's. */
+int rig_lower(struct rig *rig, struct rig_data data);
 /* Is the kernel's state the twin's? For tests that change both. */
 void rig_compare(struct rig *rig);
 /* The twin becomes what the kernel has. */
@@ -147,5 +162,8 @@ void rig_copy(struct rig *rig);
 /* In `out` is the result of the twin's cell, as it is to go to the child by such a way. */
 void result_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
                   unsigned child, uint64_t position);
+/* In `out` is the sum of the twin's cell, as it is to go to the parent. */
+void raised_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
+               uint64_t position);
 
 #endif

@@ -14,6 +14,9 @@ static const struct shape *way_to(unsigned child)
 	return &shapes[child * 3 % SHAPES];
 }
 
+/* And to the parent of an IPv6 one, with a tag. */
+static const struct shape *const way_up = &shapes[6];
+
 void script_lane(struct rig *rig)
 {
 	rig_lane(rig, SCRIPT_CHILDREN, SCRIPT_CELLS, SCRIPT_PAYLOAD);
@@ -21,6 +24,14 @@ void script_lane(struct rig *rig)
 		route_make(&rig->lane->routes[child], way_to(child), child, RIG_LO);
 	rig->lane->entries = 1;
 	rig->lane->entry[0] = 2;
+	rig_parent(rig, way_up);
+}
+
+void script_clear(struct rig *rig, bool has_parent)
+{
+	rig->has_parent = has_parent;
+	rig->lane->parent.active = has_parent;
+	rig_clear(rig);
 }
 
 static int frame_try(struct rig *rig, const struct frame *frame)
@@ -29,19 +40,19 @@ static int frame_try(struct rig *rig, const struct frame *frame)
 	struct wire_header header;
 	int taken = rig_agree(rig, frame, &out);
 
-	if (taken != DENSE_COMPLETE)
+	if (taken != DENSE_COMPLETE && taken != DENSE_SUMMED)
 		return taken;
 	memcpy(&header, frame->data + frame->at, sizeof(header));
+	/* What was behind the datagram is behind what it has become. */
+	out.bytes -=
+		frame->bytes - frame->at - WIRE_HEADER -
+		dense_cell(&rig->twin_pool, dense_index(&rig->twin, wire_position(&header)))->bytes;
 	if (header.to == WIRE_ALL)
 		header.to = 2;
-	if (header.to < SCRIPT_CHILDREN) {
-		/* What was behind the datagram is behind the result. */
-		out.bytes -=
-			frame->bytes - frame->at - WIRE_HEADER -
-			dense_cell(&rig->twin_pool, dense_index(&rig->twin, wire_position(&header)))
-				->bytes;
+	if (taken == DENSE_SUMMED)
+		raised_check(rig, &out, way_up, wire_position(&header));
+	else if (header.to < SCRIPT_CHILDREN)
 		result_check(rig, &out, way_to(header.to), header.to, wire_position(&header));
-	}
 	return taken;
 }
 
@@ -68,16 +79,18 @@ static void shape_likely(struct script *script, struct rig_data *data)
 {
 	uint64_t random = data->position;
 	uint8_t odd = script->byte(script->source);
+	/* With a parent there are ranks that do not come by us. */
+	uint8_t ranks = SCRIPT_CHILDREN + script->rig->has_parent;
 
 	if (odd < 8)
 		random += odd;
 	random = rig_random(&random);
 	data->op = random % 3 ? WIRE_ADD64 : (uint8_t)(random >> 8) % WIRE_OPS_END;
-	data->to = random >> 16 & 1 ? WIRE_ALL : (uint8_t)(random >> 17) % SCRIPT_CHILDREN;
+	data->to = random >> 16 & 1 ? WIRE_ALL : (uint8_t)(random >> 17) % ranks;
 	data->bytes =
 		random >> 24 & 1 ? 64 : 8 * ((uint32_t)(random >> 25) % (SCRIPT_PAYLOAD / 8 + 1));
 	if ((random >> 40) % 8 == 0)
-		data->from = (uint8_t)(random >> 44) % SCRIPT_CHILDREN;
+		data->from = (uint8_t)(random >> 44) % ranks;
 }
 
 /* What a child that knows where it is might send. */
@@ -96,6 +109,40 @@ static uint32_t packet_likely(struct script *script)
 	data.flags = kind & 0x40 ? WIRE_RESENT : 0;
 	data.seed = number(script);
 	return packet_data(&script->packet, &data);
+}
+
+/* What a parent might send. */
+static uint32_t packet_from_parent(struct script *script)
+{
+	const struct dense_lane *lane = &script->rig->twin;
+	uint8_t kind = script->byte(script->source);
+	struct rig_data data = DATA(0, 0);
+
+	data.position = position_near(script, lane->low, SCRIPT_CELLS + 1);
+	data.ack = (uint32_t)(kind & 1 ? lane->settled : lane->above);
+	data.scale = (kind & 0x1e) == 0 ? 1 : 0;
+	shape_likely(script, &data);
+	data.flags = kind & 0x40 ? WIRE_RESENT : 0;
+	data.seed = number(script);
+	return packet_result(&script->packet, &data);
+}
+
+/* The daemon beside the program: the same is done to both. */
+static void daemon_act(const struct dense_pool *pool, struct dense_lane *lane,
+                       struct xdp_parent *parent, uint8_t what, uint8_t how)
+{
+	struct dense_cell *cell = dense_cell(pool, how % SCRIPT_CELLS);
+
+	if (what < 4)
+		uplink_settle(lane, pool);
+	else if (what == 4)
+		parent->allowed = parent->launched + how % 8;
+	else if (what == 5)
+		parent->active = how % 8 != 0;
+	else if (uplink_is_left(cell))
+		cell->queued = how & 0x80 ? UPLINK_QUEUED : UPLINK_NOT;
+	else if (cell->summed && !dense_expected(lane, cell->to))
+		cell->complete = 1; /* the parent says that it is, and it is for others */
 }
 
 enum mutation {
@@ -159,19 +206,35 @@ static void frame_mutate(struct script *script, enum mutation how, struct frame 
 int script_step(struct script *script)
 {
 	static struct frame frame;
-	uint8_t how = script->byte(script->source);
-	uint32_t bytes = packet_likely(script);
+	struct rig *rig = script->rig;
+	uint8_t who = rig->has_parent ? script->byte(script->source) : UINT8_MAX, how, way;
+	bool from_parent = who < 96;
 	struct packet *other = &script->other;
-	struct wire_header sent = script->packet.header;
+	struct wire_header sent;
+	uint32_t bytes;
+
+	if (who >= 96 && who < 160) {
+		uint8_t what = script->byte(script->source) % 8;
+
+		how = script->byte(script->source);
+		daemon_act(&rig->pool, rig->dense, &rig->lane->parent, what, how);
+		daemon_act(&rig->twin_pool, &rig->twin, &rig->twin_parent, what, how);
+		rig_compare(rig);
+		return TAKEN_NOT;
+	}
+	how = script->byte(script->source);
+	bytes = from_parent ? packet_from_parent(script) : packet_likely(script);
+	sent = script->packet.header;
 
 	/* Half of them are what they should be. */
 	how = how >= 128 ? NONE : how % NONE;
 	packet_mutate(script, how, bytes);
-	frame_make(&frame, &shapes[script->byte(script->source) % SHAPES], sent.child,
-	           &script->packet, bytes);
+	way = script->byte(script->source);
+	frame_make(&frame, from_parent && way >= 16 ? way_up : &shapes[way % SHAPES],
+	           from_parent ? RIG_PARENT : sent.child, &script->packet, bytes);
 	frame_mutate(script, how, &frame);
 	other->header = sent;
-	return frame_try(script->rig, &frame);
+	return frame_try(rig, &frame);
 }
 
 void script_datagram(struct rig *rig, const uint8_t *data, uint32_t bytes)

@@ -79,6 +79,15 @@ static void tell_parent(const struct aggregator *aggregator, const struct comm *
 	         parent->closed ? "is not running: its port is closed" : "does not answer");
 }
 
+uint64_t comm_arrived(const struct comm *comm)
+{
+	uint64_t ranks = comm->covered | comm->parent.present;
+
+	for (uint64_t left = comm->forming; left; left &= left - 1)
+		ranks |= comm->children[__builtin_ctzll(left)].here;
+	return ranks;
+}
+
 void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned rank)
 {
 	const struct child *child = &comm->children[rank];
@@ -88,7 +97,7 @@ void admission_answer(struct aggregator *aggregator, const struct comm *comm, un
 		                                     .pos = echo_of(&child->join) } };
 	struct wire_welcome *welcome = &packet.welcome;
 
-	welcome->present = comm->covered | comm->parent.present;
+	welcome->present = comm_arrived(comm);
 	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
 	if (comm->running) {
 		welcome->cookie = comm->cookie;
@@ -99,6 +108,7 @@ void admission_answer(struct aggregator *aggregator, const struct comm *comm, un
 		welcome->epoch = comm->epoch;
 		welcome->port = aggregator->port;
 		welcome->dead_after_ms = comm->dead_after_ms;
+		welcome->rate = rates_first(aggregator, comm, rank);
 		if (comm->group.length) {
 			const struct sockaddr_in *group = (const void *)&comm->group.storage;
 
@@ -126,6 +136,28 @@ void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, cons
 		to.join = child->join;
 		refuse(aggregator, &to.header, child->asked_bytes, &child->address, "%s", why);
 	}
+	comm->retired = true;
+}
+
+void admission_abort_all(struct aggregator *aggregator, struct comm *comm, const char *why)
+{
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		const struct child *child = &comm->children[__builtin_ctzll(left)];
+		struct {
+			struct wire_header header;
+			struct wire_abort abort;
+		} packet = { .header = { .magic = WIRE_MAGIC,
+			                 .type = WIRE_ABORT,
+			                 .cookie = child->cookie,
+			                 .job = comm->job,
+			                 .child = (uint8_t)child->join.rank,
+			                 .pos = echo_of(&child->join) },
+			     .abort = { .status = TRIB_ERR_AGGREGATOR } };
+
+		snprintf(packet.abort.text, sizeof(packet.abort.text), "%s", why);
+		thread_answer(&aggregator->threads[0], &packet, sizeof(packet), &child->address);
+	}
+	log_warn("job %u, communicator %u: %s", comm->job, comm->id, why);
 	comm->retired = true;
 }
 
@@ -252,6 +284,21 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 	return spoke_since(comm, join, spoke_at, thread->now) ? CONFLICT_HELD : CONFLICT_WAIT;
 }
 
+/*
+ * An aggregator below asks anew from the place where one is in: the one that
+ * was let in is gone, as there is one process a port. Its ranks know nothing of
+ * what the others have begun.
+ */
+static bool is_reborn(const struct comm *comm, const struct wire_join *join,
+                      const struct udp_address *from)
+{
+	const struct child *child = &comm->children[join->rank & 63];
+
+	return comm->running && join->height && comm->present & dense_bit(join->rank) &&
+	       !(comm->gone & dense_bit(join->rank)) && child->join.nonce != join->nonce &&
+	       !from->link && udp_same(&child->address, from);
+}
+
 /* Children of one communicator have been given different trees. */
 static void refuse_tree(struct aggregator *aggregator, const struct wire_header *header,
                         uint32_t bytes, const struct udp_address *from, const struct comm *comm)
@@ -280,9 +327,14 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
 {
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = registry_find(aggregator, header->job, join);
-	enum conflict conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
+	enum conflict conflict;
 	char text[200];
 
+	if (comm && !atomic_load(&comm->failed) && is_reborn(comm, join, from))
+		registry_fail(comm, TRIB_ERR_AGGREGATOR, join->rank,
+		              "%s has been started again, and does not know the job",
+		              comm_describe_child(comm, join->rank, text, sizeof(text)));
+	conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
 	if (conflict == CONFLICT_WAIT) {
 		answer_wait(aggregator, header, bytes, from);
 		return NULL;
@@ -331,13 +383,12 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 		       WIRE_CHILDREN_MAX);
 		return false;
 	}
-	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 ||
-	    join->lanes > aggregator->n_threads) {
+	if (join->payload < WIRE_PAYLOAD_MIN || join->lanes < 1 || join->lanes > WIRE_LANES_MAX) {
 		refuse(aggregator, header, bytes, from,
-		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator has %u "
-		       "threads (tribd --threads) and takes %u bytes or more",
-		       join->rank, join->lanes, join->payload, aggregator->n_threads,
-		       WIRE_PAYLOAD_MIN);
+		       "rank %u asks for %u lanes and %u bytes a packet; this aggregator takes 1 "
+		       "to "
+		       "%u lanes and %u bytes or more",
+		       join->rank, join->lanes, join->payload, WIRE_LANES_MAX, WIRE_PAYLOAD_MIN);
 		return false;
 	}
 	if (join_fault(aggregator, join, why, sizeof(why))) {
@@ -347,6 +398,44 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 	return true;
 }
 
+static void note_asker(struct aggregator *aggregator, struct child *child,
+                       const struct wire_header *header, uint32_t bytes)
+{
+	child->asked_at = aggregator->threads[0].now;
+	child->asked_bytes = bytes;
+	child->cookie = header->cookie;
+}
+
+static void note_child(struct child *child, const struct wire_join *join,
+                       const struct udp_address *from)
+{
+	child->join = *join;
+	clean_name(child->join.host);
+	child->address = *from;
+}
+
+/* An aggregator waits for children of its own, and says who has come: no more than that. */
+static void hear_forming(struct aggregator *aggregator, const struct wire_header *header,
+                         uint32_t bytes, const struct udp_address *from)
+{
+	const struct wire_join *join = wire_payload(header);
+	struct comm *comm = registry_find(aggregator, header->job, join);
+	struct child *child;
+
+	/* If there is no room, that is told when it asks to be let in. */
+	if (!comm && !(comm = registry_new(aggregator, header->job, join)))
+		return;
+	if (comm->running || comm->parent.asking || comm->present & dense_bit(join->rank) ||
+	    !join_same_tree(&comm->first, join))
+		return;
+	child = &comm->children[join->rank];
+	note_asker(aggregator, child, header, bytes);
+	note_child(child, join, from);
+	child->here = join_covers(join);
+	comm->forming |= dense_bit(join->rank);
+	admission_answer(aggregator, comm, join->rank);
+}
+
 void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
                    const struct udp_address *from)
 {
@@ -354,20 +443,22 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 	struct comm *comm;
 	struct child *child;
 
-	if (!is_possible(aggregator, header, bytes, from) ||
-	    !(comm = admit(aggregator, header, bytes, from)))
+	if (!is_possible(aggregator, header, bytes, from))
+		return;
+	if (join->waits) {
+		hear_forming(aggregator, header, bytes, from);
+		return;
+	}
+	if (!(comm = admit(aggregator, header, bytes, from)))
 		return;
 	child = &comm->children[join->rank];
-	child->asked_at = aggregator->threads[0].now;
-	child->asked_bytes = bytes;
-	child->cookie = header->cookie;
+	note_asker(aggregator, child, header, bytes);
 	if (comm->running || comm->parent.asking) {
 		admission_answer(aggregator, comm, join->rank);
 		return;
 	}
-	child->join = *join;
-	clean_name(child->join.host);
-	child->address = *from;
+	note_child(child, join, from);
+	comm->forming &= ~dense_bit(join->rank);
 	comm->present |= dense_bit(join->rank);
 	comm->covered |= join_covers(join);
 	if (comm->covered != comm->ranks) {

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define HEADERS (20u + 8u + WIRE_HEADER) /* of IPv4 and UDP and ours */
 
@@ -35,6 +37,10 @@ static trib_status open_thread(struct aggregator *aggregator, unsigned index)
 
 	thread->aggregator = aggregator;
 	thread->index = index;
+	thread->rates_at = UINT64_MAX;
+	thread->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (thread->wake_fd < 0)
+		return status_fail_errno("cannot open an eventfd");
 	pthread_mutex_init(&thread->lock, NULL);
 	if (index)
 		udp_set_port(&address, (uint16_t)(aggregator->port + index));
@@ -115,9 +121,10 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	aggregator->rates.capacity = (double)options->link_bps;
 	aggregator->started_at = clock_now();
 	pthread_mutex_init(&aggregator->secret_lock, NULL);
+	pthread_mutex_init(&aggregator->leave_lock, NULL);
 	stats_open(aggregator);
 	for (unsigned i = 0; i < THREADS_MAX; i++)
-		aggregator->threads[i].fd = -1;
+		aggregator->threads[i].fd = aggregator->threads[i].wake_fd = -1;
 	for (unsigned i = 0; i < options->threads; i++) {
 		status = open_thread(aggregator, i);
 		if (status != TRIB_OK) {
@@ -169,10 +176,13 @@ void aggregator_free(struct aggregator *aggregator)
 			lane_free(thread->inbox[id]);
 		if (thread->aggregator)
 			aggregator->carrier->close(thread);
+		if (thread->wake_fd >= 0)
+			close(thread->wake_fd);
 	}
 	registry_free(aggregator);
 	xdp_close(aggregator->xdp);
 	stats_close(aggregator);
+	pthread_mutex_destroy(&aggregator->leave_lock);
 	pthread_mutex_destroy(&aggregator->secret_lock);
 	free(aggregator);
 }

@@ -45,6 +45,15 @@ const char *aggregator_plane(const struct aggregator *aggregator);
  * is no longer; the one in the options is as before. Any thread may call it.
  */
 void aggregator_set_secret(struct aggregator *aggregator, const struct secret *secret);
+/*
+ * Takes this aggregator out of the trees of a communicator's plan: what it has of it
+ * ends, and its ranks are told by whom and why. Any thread may call it; it is done
+ * within a tick. False: too many such requests are waiting, ask again.
+ */
+bool aggregator_leave(struct aggregator *aggregator, uint16_t job, uint64_t key,
+                      uint32_t generation, const char *why);
+/* Out of all trees; returns when the ranks have been told, before aggregator_stop. */
+void aggregator_leave_all(struct aggregator *aggregator, const char *why);
 /* The first of the pages that tell of the plane; see describe.c. */
 #define DESCRIBE_PLANE 65536u
 /* One line of JSON with all counters; after aggregator_stop. Gives the length. */

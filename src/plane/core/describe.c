@@ -138,6 +138,11 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	if (sum->raised)
 		put(text, ",\"raised\":%llu,\"lowered\":%llu", (unsigned long long)sum->raised,
 		    (unsigned long long)sum->lowered);
+	if (sum->raised && aggregator->xdp)
+		put(text, ",\"kernel_raised\":%llu,\"kernel_lowered\":%llu,\"kernel_left\":%llu",
+		    (unsigned long long)totals.kernel_raised,
+		    (unsigned long long)totals.kernel_lowered,
+		    (unsigned long long)totals.kernel_left);
 	put_counts(text, "verdicts", verdict_names, sum->verdicts, DENSE_VERDICTS_END);
 	put_counts(text, "drops", drop_names, sum->drops, DROPS_END);
 }

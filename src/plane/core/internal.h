@@ -5,6 +5,7 @@
 
 #include "engine/uplink.h"
 #include "path/flight.h"
+#include "plan/losses.h"
 #include "plan/rates.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
@@ -33,6 +34,17 @@ enum drop {
 
 struct stats;
 
+#define LEAVES_MAX 64u
+
+/* A request to leave trees: those of one plan of a communicator, or all. */
+struct leave {
+	uint16_t job;
+	uint64_t key;
+	uint32_t generation;
+	bool all;
+	char why[200];
+};
+
 struct counters {
 	uint64_t packets, bytes; /* taken in, all kinds */
 	uint64_t payload;        /* bytes of payload that were added to sums */
@@ -47,6 +59,7 @@ struct totals {
 	struct counters sum;
 	double cpu_s, kernel_s;
 	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
+	uint64_t kernel_raised, kernel_lowered, kernel_left;
 };
 
 struct child {
@@ -55,16 +68,19 @@ struct child {
 	uint64_t cookie;            /* that it has shown */
 	uint64_t asked_at;          /* when it last asked */
 	uint32_t asked_bytes;       /* and with how long a packet: answers are as long */
+	uint64_t here;              /* while it waits itself: ranks that have come there */
 };
 
 /* The aggregator above, whose child a communicator is as a whole. */
 struct parent {
-	struct udp_address address; /* of its lane 0 */
-	uint8_t child;              /* our index there */
-	bool asking, joined;
-	_Atomic bool echoed; /* our good-bye */
+	struct udp_address address;   /* of its lane 0 */
+	uint8_t child;                /* our index there */
+	bool telling, asking, joined; /* who has come; to be let in; it has let us in */
+	_Atomic bool echoed;          /* our good-bye */
 	uint64_t nonce, asked_at, heard_at, present;
+	uint64_t since; /* it is asked */
 	unsigned asks;
+	unsigned refused;       /* times in a row that its port was closed */
 	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
 	uint32_t payload, lanes, cells, dead_after_ms;
 	bool closed;              /* its port was, when we last asked */
@@ -73,6 +89,7 @@ struct parent {
 	/* As in its WELCOME: */
 	uint64_t cookie;
 	uint16_t comm, epoch;
+	uint32_t rate;            /* that it gives each lane at first, as on the wire */
 	struct udp_address group; /* lane 0's */
 };
 
@@ -88,6 +105,7 @@ struct comm {
 	uint64_t ranks;         /* that come together here, as bits */
 	uint64_t covered;       /* of those, who has joined */
 	uint64_t present;       /* children that have joined: each has the lowest of its ranks */
+	uint64_t forming;       /* children that wait for children of their own, and have said so */
 	_Atomic uint64_t gone;  /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
 	struct parent parent;
@@ -120,22 +138,37 @@ struct watch {
 	uint32_t asked, heard; /* of late, results that it had to ask for, and others */
 };
 
+/* Whether the parent gets the sums that the kernel sends. */
+struct watch_up {
+	uint64_t launched; /* of those, how many are in the lane's flight */
+	uint64_t heard;    /* results of sums that only the kernel had sent, up to the last look */
+	uint32_t astray, arrived; /* of late */
+	bool over;                /* it sends no more */
+};
+
 /* What a lane has to do with the sharing of links: rates.c. In bits a second. */
 struct lane_rates {
 	struct lane_rates *next;
+	const struct comm *comm;
 	uint64_t members;
 	bool listed, has_parent;
 	/* Written by the lane's thread, with the lock, as others look at it: */
-	bool works;   /* packets come, or are about to */
-	double above; /* what the parent gives; 0: no limit */
-	double want[WIRE_CHILDREN_MAX], factor[WIRE_CHILDREN_MAX];
+	bool works;      /* packets come, or are about to */
+	uint64_t active; /* children that send; 0: nobody has said that he does */
+	double above;    /* what the parent gives; 0: no limit */
+	double factor;   /* of its share, as losses leave it */
+	double want[WIRE_CHILDREN_MAX];
 	/* With the lock: */
+	uint64_t gone; /* children that have left */
 	double given[WIRE_CHILDREN_MAX];
 	/* The lane's thread alone: */
-	uint32_t above_serial, told, copied;
-	double copy[WIRE_CHILDREN_MAX]; /* of given[], as of serial `copied` */
-	uint64_t period_at, seen_at;
-	uint32_t packets[WIRE_CHILDREN_MAX], again[WIRE_CHILDREN_MAX];
+	uint32_t above_serial, seen, copied;
+	double copy[WIRE_CHILDREN_MAX];      /* of given[], as of serial `copied` */
+	uint32_t told[WIRE_CHILDREN_MAX];    /* what each child knows, as on the wire */
+	uint64_t resting;                    /* of the active ones, who has said that he rests, */
+	uint64_t rest_at[WIRE_CHILDREN_MAX]; /* ... and when that is to be believed */
+	uint64_t seen_at;                    /* when something last came */
+	struct losses losses;
 };
 
 #define RATES_CHILDREN_MAX 1024u
@@ -143,8 +176,10 @@ struct lane_rates {
 struct rates {
 	pthread_mutex_t lock;
 	_Atomic double
-		capacity; /* of the link, in bits a second; 0: unknown, nobody is held back */
-	bool looked;      /* at the interface, for it */
+		capacity;   /* of the link, in bits a second; 0: unknown, nobody is held back */
+	char interface[64]; /* that says how fast it is; "": none is asked */
+	bool looked;        /* for one */
+	uint64_t look_at;   /* when to ask again */
 	struct lane_rates *lanes;
 	_Atomic uint32_t serial;
 	struct rate_child children[RATES_CHILDREN_MAX];
@@ -170,6 +205,8 @@ struct lane {
 	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
+	uint32_t carried[WIRE_CHILDREN_MAX]; /* what children that are ranks say of themselves */
+	uint16_t waited[WIRE_CHILDREN_MAX];
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* whom each child waits for, where it is an aggregator
 	                                     */
 	struct result_entry *queue;         /* a ring of 2 * cells entries */
@@ -189,6 +226,9 @@ struct lane {
 	uint64_t parent_heard_at;
 	int group_fd; /* of the parent's group; -1: none */
 	bool hears_parent;
+	struct watch_up watch_up;
+	/* Sums whose fate is known below up_known: how many, and how many of them got lost. */
+	uint64_t up_known, up_judged, up_lost;
 	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
 };
@@ -196,7 +236,8 @@ struct lane {
 struct thread {
 	struct aggregator *aggregator;
 	unsigned index;
-	int fd; /* for datagrams */
+	int fd;      /* for datagrams */
+	int wake_fd; /* another thread has changed what this one has to tell */
 	pthread_t id;
 	bool started;
 	struct udp_rx *rx;
@@ -209,7 +250,10 @@ struct thread {
 	struct udp_rx *group_rx;           /* for what parents send to groups */
 	uint64_t scratch[64][512 / 8];     /* small packets until they are sent */
 	unsigned scratch_used;
-	unsigned ids; /* above every id in use */
+	unsigned strays_left; /* that are answered until the next tick */
+	unsigned ids;         /* above every id in use */
+	uint32_t rates_seen;  /* of their serials, which all lanes' children know */
+	uint64_t rates_at;    /* when to look at them again */
 	struct counters counters;
 	/* What others see: */
 	pthread_mutex_t lock;
@@ -282,6 +326,11 @@ struct aggregator {
 	struct stats *stats; /* to be filled; NULL: nobody waits */
 	bool stats_good;
 	_Atomic bool stats_wanted;
+	/* Requests to leave; see leave.c. */
+	pthread_mutex_t leave_lock;
+	struct leave leaves[LEAVES_MAX];
+	unsigned n_leaves;
+	_Atomic bool leave_wanted, told_leave;
 	/* Thread 0's alone. */
 	struct comm *comms[COMMS_MAX];
 	uint64_t pools;
@@ -301,10 +350,14 @@ void registry_join(struct aggregator *aggregator, const struct wire_header *head
 
 /* To a child that has asked: it is in, or has to wait. */
 void admission_answer(struct aggregator *aggregator, const struct comm *comm, unsigned child);
-/* All children are told the same, and the communicator is over before it began. */
 /* All are in: sums begin, and everyone is told; or nobody is let in. */
 void admission_start(struct aggregator *aggregator, struct comm *comm);
+/* All children are told the same, and the communicator is over before it began. */
 void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* The same where other trees may help. */
+void admission_abort_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* Ranks that have come, here, below, and elsewhere in the tree as far as that is known. */
+uint64_t comm_arrived(const struct comm *comm);
 
 /* place.c: where a JOIN puts its sender in a tree. */
 uint64_t join_covers(const struct wire_join *join);
@@ -321,8 +374,12 @@ const char *ranks_text(uint64_t ranks, char *out, size_t size);
 void parent_ask(struct aggregator *aggregator, struct comm *comm);
 bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
                          uint32_t bytes);
-/* Not all that it needs is here yet: asks again. */
+/* Not all that it needs is here yet: asks again, or tells who has come. */
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm);
+bool parent_is_asked(const struct aggregator *aggregator, uint16_t job,
+                     const struct udp_address *address);
+/* The aggregator that is asked has given up. False: none is. */
+bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header);
 void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
 void parent_send_abort(struct thread *thread, struct lane *lane);
 /* All children have left: true when the parent knows. */
@@ -346,16 +403,26 @@ void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_r
 /* Many sums have gone up: asks what has become of them. */
 void uplink_report_raised(struct thread *thread, struct lane *lane);
 void uplink_tick(struct thread *thread, struct lane *lane);
+/* What the kernel has sent is in the lane's flight; and it is told what it may send from now on. */
+void uplink_count_kernel(struct lane *lane);
+void uplink_allow_kernel(struct lane *lane);
+/* The parent shall know at once whether sums come. */
+void uplink_speak(struct thread *thread, struct lane *lane);
 /* What stands in front of what we send to the parent. */
 struct wire_header uplink_header(const struct lane *lane, uint8_t type);
 
 /* rates.c: how fast children may send. */
 void rates_open(struct aggregator *aggregator, struct lane *lane);
 void rates_close(struct aggregator *aggregator, struct lane *lane);
-/* The lane is at work again. */
+/* DATA comes to a lane that was at rest. */
 void rates_wake(struct thread *thread, struct lane *lane);
-void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
-                const struct wire_report *report);
+void rates_hear(struct thread *thread, struct lane *lane, const struct wire_header *header);
+/* The child has left. Thread 0 only. */
+void rates_leave(struct aggregator *aggregator, const struct comm *comm, unsigned child);
+/* What the child may send at first, as in a WELCOME. */
+uint32_t rates_first(struct aggregator *aggregator, const struct comm *comm, unsigned child);
+/* After what has come: children whose rate is another one are told at once. */
+void rates_look(struct thread *thread);
 void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
                 struct wire_status *status);
 void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status);
@@ -363,17 +430,13 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child);
 /* What to ask the parent for, as in a REPORT. */
 uint32_t rates_want(const struct thread *thread, const struct lane *lane);
-void rates_tick(struct thread *thread, struct lane *lane);
+void rates_tick(struct thread *thread);
 
-/* A packet of the child's has come. */
-static inline void rates_note(struct thread *thread, struct lane *lane, unsigned child, bool again)
+/* DATA has come. */
+static inline void rates_note(struct thread *thread, struct lane *lane)
 {
-	struct lane_rates *rates = &lane->rates;
-
-	rates->packets[child & 63]++;
-	rates->again[child & 63] += again;
-	rates->seen_at = thread->now;
-	if (!rates->works)
+	lane->rates.seen_at = thread->now;
+	if (!lane->rates.works)
 		rates_wake(thread, lane);
 }
 
@@ -401,6 +464,15 @@ void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child);
 /* "rank 2 (host h3, 10.0.0.3:4711, pid 99)", or the aggregator that is the child. */
 const char *comm_describe_child(const struct comm *comm, unsigned child, char *out, size_t size);
 
+/* stray.c: a cookie for a communicator of this job; false: no random numbers. */
+bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out);
+/* A packet of a communicator that is not here: its sender is told so. */
+void stray_answer(struct thread *thread, const struct wire_header *header,
+                  const struct udp_address *from);
+/* The answer to a goodbye: it is over, and the first echo was lost, or we have begun anew. */
+void stray_echo(struct thread *thread, const struct wire_header *header,
+                const struct udp_address *from);
+
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
 void comm_enter_kernel(struct comm *comm, unsigned lane);
 /* `hint` is for the log only. */
@@ -420,6 +492,8 @@ void crowd_drop(struct aggregator *aggregator, struct lane *lane);
 /* The controller ends a communicator here. Thread 0. */
 void crowd_fence(struct thread *thread, const struct wire_header *header,
                  const struct udp_address *from);
+/* The parent has answered, and misses so many of the sums that the kernel has sent. */
+void lane_watch_up(struct lane *lane, uint32_t astray);
 
 /* lane.c: the way of a packet. */
 struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned index);
@@ -428,7 +502,8 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
                     uint32_t bytes);
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from);
-void lane_take_abort(struct lane *lane, const struct wire_header *header);
+void lane_take_abort(struct lane *lane, const struct wire_header *header,
+                     const struct udp_address *from);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
 bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child);
@@ -455,6 +530,12 @@ void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
 void thread_answer(struct thread *thread, void *packet, uint32_t bytes,
                    const struct udp_address *to);
 void thread_post(struct thread *thread, unsigned id, struct lane *lane);
+/* Ends its sleep. Any thread may call it. */
+void thread_wake(const struct thread *thread);
+/* It was, or may have been, ended so. */
+void thread_awake(const struct thread *thread);
+/* How long a thread may sleep, in milliseconds. */
+int thread_patience(const struct thread *thread);
 /* Takes up lanes that thread 0 has made, and gives up those that are over. */
 void thread_read_mail(struct thread *thread);
 /* A packet in which the parser found this fault, or none. False: dropped, and counted. */
@@ -475,6 +556,9 @@ void stats_serve(struct aggregator *aggregator);
 void totals_read(struct aggregator *aggregator, struct totals *totals);
 /* Fragments that this child was the last to bring, here or in the kernel. */
 uint64_t lane_came_last(const struct lane *lane, unsigned child);
+
+/* leave.c; thread 0: does what was asked for. */
+void leaves_serve(struct aggregator *aggregator);
 
 /* describe.c */
 /* NULL: it is none. */

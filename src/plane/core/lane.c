@@ -45,11 +45,6 @@ static bool pool_share(struct xdp_plane *plane, struct lane *lane)
 
 	if (!plane)
 		return false;
-	if (comm->has_parent) {
-		comm_leave_kernel(lane->comm, lane->index, "",
-		                  "its sums go up to another aggregator");
-		return false;
-	}
 	lane->xdp = xdp_slot_open(plane, &options, &lane->dense, &lane->pool);
 	if (!lane->xdp)
 		comm_leave_kernel(lane->comm, lane->index, "", "%s", trib_last_error());
@@ -188,21 +183,23 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
 		                     wire_payload(header), bytes);
 	}
+	/* The kernel has added the last part of a sum, and leaves the sum and its count to us. */
+	if (verdict == DENSE_DUPLICATE && uplink_is_left(cell))
+		verdict = DENSE_SUMMED;
+	if (verdict == DENSE_SUMMED)
+		uplink_push(&lane->up, lane->dense, cell);
 	if (lane->xdp)
 		xdp_cell_unlock(cell);
 	if (counts)
 		count_open(thread->aggregator, lane, fresh, verdict);
 	thread->counters.verdicts[verdict]++;
 	lane->heard_at[header->child & 63] = thread->now;
-	rates_note(thread, lane, header->child, header->flags & WIRE_RESENT);
+	rates_note(thread, lane);
 	switch (verdict) {
 	case DENSE_COMPLETE:
-		lane_queue_result(lane, position, WIRE_ALL);
-		lane->last[header->child]++;
-		thread->counters.payload += bytes;
-		break;
 	case DENSE_SUMMED:
-		uplink_push(&lane->up, lane->dense, cell);
+		if (verdict == DENSE_COMPLETE)
+			lane_queue_result(lane, position, WIRE_ALL);
 		lane->last[header->child]++;
 		thread->counters.payload += bytes;
 		break;
@@ -292,10 +289,32 @@ static void check_left(struct lane *lane, unsigned child)
 	              comm_describe_child(lane->comm, child, text, sizeof(text)));
 }
 
+/* A child that was asked whether it is still here does not know us: it was started again. */
+static void fail_forgotten(struct lane *lane, const struct udp_address *from)
+{
+	struct comm *comm = lane->comm;
+	char text[200];
+
+	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		if (udp_same(&lane->addresses[child], from))
+			registry_fail(comm, TRIB_ERR_AGGREGATOR, child,
+			              "%s has been started again, and does not know the job",
+			              comm_describe_child(comm, child, text, sizeof(text)));
+	}
+}
+
 /* A child gave up, and says for whom it waited: the others shall know that too. */
-void lane_take_abort(struct lane *lane, const struct wire_header *header)
+void lane_take_abort(struct lane *lane, const struct wire_header *header,
+                     const struct udp_address *from)
 {
 	const struct wire_abort *abort = wire_payload(header);
+
+	if (header->child == WIRE_ALL) {
+		fail_forgotten(lane, from);
+		return;
+	}
 
 	if (abort->status < 0 && abort->status >= TRIB_ERR_CLOSED)
 		registry_fail(lane->comm, (trib_status)abort->status, abort->rank, "%s",
@@ -365,8 +384,10 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		probe_group(thread, lane);
 	if (lane->xdp)
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
-	rates_hear(thread, lane, header->child, report);
+	rates_hear(thread, lane, header);
 	lane->awaits[header->child] = report->waiting;
+	lane->carried[header->child] = report->carried;
+	lane->waited[header->child] = report->waited;
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
 		uplink_settle(lane->dense, &lane->pool);

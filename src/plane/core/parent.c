@@ -18,7 +18,10 @@
 #define ASK_EVERY TICK_NS
 #define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
 #define LONELY_NS (2 * NSEC_PER_SEC)
-#define PING_AFTER NSEC_PER_SEC
+#define TELL_AFTER (NSEC_PER_SEC / 2) /* most children come sooner */
+#define TELL_EVERY (NSEC_PER_SEC / 5)
+#define REFUSED_MAX 5u
+#define SILENT_NS (2 * NSEC_PER_SEC)
 
 struct join_packet {
 	struct wire_header header;
@@ -55,9 +58,10 @@ static uint8_t height_of(const struct comm *comm)
 	return height < UINT8_MAX ? height + 1 : height;
 }
 
-static void send_join(struct aggregator *aggregator, struct comm *comm, uint32_t payload)
+static void send_join(struct aggregator *aggregator, const struct comm *comm, uint32_t payload)
 {
-	struct parent *parent = &comm->parent;
+	const struct parent *parent = &comm->parent;
+	bool waits = !parent->asking;
 	uint32_t bytes = payload;
 	struct join_packet packet = {
 		.header = { .magic = WIRE_MAGIC,
@@ -68,19 +72,20 @@ static void send_join(struct aggregator *aggregator, struct comm *comm, uint32_t
 		.join = { .key = comm->key,
 		          .pool_bytes = comm->pool_bytes,
 		          .nonce = parent->nonce,
-		          .covers = comm->ranks,
+		          .covers = waits ? comm_arrived(comm) & comm->ranks : comm->ranks,
 		          .ranks = comm->first.up[0].ranks,
 		          .rank = parent->child,
 		          .size = comm->size,
 		          .payload = payload,
-		          .lanes = comm->lanes,
+		          .lanes = waits ? 1 : comm->lanes,
 		          .timeout_ms = 2 * comm->dead_after_ms,
 		          .pid = (uint32_t)getpid(),
 		          .generation = comm->generation,
 		          .tree = comm->tree,
 		          .hops = (uint8_t)(comm->first.hops - 1),
 		          .height = height_of(comm),
-		          .port = aggregator->port },
+		          .port = aggregator->port,
+		          .waits = waits },
 	};
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
@@ -108,6 +113,19 @@ static void ask_again(struct aggregator *aggregator, struct comm *comm)
 	send_join(aggregator, comm, payload);
 }
 
+/* If it has been told before, by the connection that is there. False: no random numbers. */
+static bool parent_open(struct comm *comm)
+{
+	struct parent *parent = &comm->parent, told = *parent;
+
+	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks),
+		                   .present = told.present,
+		                   .address = told.address };
+	if (!told.telling)
+		hop_address(&comm->first.up[0], &parent->address);
+	return getrandom(&parent->nonce, sizeof(parent->nonce), 0) == sizeof(parent->nonce);
+}
+
 void parent_ask(struct aggregator *aggregator, struct comm *comm)
 {
 	struct parent *parent = &comm->parent;
@@ -115,12 +133,12 @@ void parent_ask(struct aggregator *aggregator, struct comm *comm)
 	char address[64];
 
 	registry_settle(aggregator, comm);
-	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks), .asking = true };
-	hop_address(&comm->first.up[0], &parent->address);
-	if (getrandom(&parent->nonce, sizeof(parent->nonce), 0) != sizeof(parent->nonce)) {
+	if (!parent_open(comm)) {
 		admission_refuse_all(aggregator, comm, "no random numbers");
 		return;
 	}
+	parent->asking = true;
+	parent->since = aggregator->threads[0].now;
 	fits = route_payload(&parent->address);
 	parent->full = comm->payload < fits ? comm->payload : fits;
 	parent->settled = aggregator->carrier->reliable ? parent->full : 0;
@@ -129,11 +147,37 @@ void parent_ask(struct aggregator *aggregator, struct comm *comm)
 	ask_again(aggregator, comm);
 }
 
+/* Not all of ours have come: those elsewhere in the tree shall know who has. */
+static void tell_arrived(struct aggregator *aggregator, struct comm *comm)
+{
+	struct parent *parent = &comm->parent;
+	uint64_t now = aggregator->threads[0].now;
+
+	if (now < comm->created_at + TELL_AFTER || now < parent->asked_at + TELL_EVERY)
+		return;
+	if (!parent->telling && !parent_open(comm))
+		return;
+	parent->telling = true;
+	parent->asked_at = now;
+	if (aggregator->carrier->reach(&aggregator->threads[0], &parent->address))
+		send_join(aggregator, comm, WIRE_PAYLOAD_MIN);
+}
+
+/* With a controller there may be other trees: nobody has to wait for one that is not there. */
+static bool is_lost(const struct comm *comm, uint64_t now)
+{
+	const struct parent *parent = &comm->parent;
+	uint64_t heard = parent->heard_at > parent->since ? parent->heard_at : parent->since;
+
+	return comm->generation && (parent->refused >= REFUSED_MAX || now > heard + SILENT_NS);
+}
+
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
 {
 	uint64_t now = aggregator->threads[0].now, asked = 0;
+	char why[200], address[64];
 
-	for (uint64_t left = comm->present; left; left &= left - 1) {
+	for (uint64_t left = comm->present | comm->forming; left; left &= left - 1) {
 		uint64_t at = comm->children[__builtin_ctzll(left)].asked_at;
 
 		asked = at > asked ? at : asked;
@@ -141,8 +185,16 @@ void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
 	/* Nobody waits any more: the parent need not think that we are there. */
 	if (now > asked + LONELY_NS)
 		return;
-	if (now >= comm->parent.asked_at + ASK_EVERY)
+	if (!comm->parent.asking) {
+		tell_arrived(aggregator, comm);
+	} else if (is_lost(comm, now)) {
+		snprintf(why, sizeof(why), "the aggregator at %s is lost: %s",
+		         udp_text(&comm->parent.address, address, sizeof(address)),
+		         comm->parent.closed ? "its port is closed" : "it does not answer");
+		admission_abort_all(aggregator, comm, why);
+	} else if (now >= comm->parent.asked_at + ASK_EVERY) {
 		ask_again(aggregator, comm);
+	}
 }
 
 /* Against a hostile or mistaken answer. */
@@ -166,6 +218,7 @@ static void take_terms(struct comm *comm, const struct wire_welcome *welcome)
 	parent->cookie = welcome->cookie;
 	parent->comm = welcome->comm;
 	parent->epoch = welcome->epoch;
+	parent->rate = welcome->rate;
 	if (welcome->multicast_port && parent->address.storage.ss_family == AF_INET)
 		udp_from_raw(&welcome->multicast_group, 4, welcome->multicast_port, &parent->group);
 }
@@ -176,7 +229,8 @@ static struct comm *find_asking(struct aggregator *aggregator, const struct wire
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
 
-		if (comm && !comm->retired && comm->parent.asking && comm->job == header->job &&
+		if (comm && !comm->retired && !comm->running &&
+		    (comm->parent.asking || comm->parent.telling) && comm->job == header->job &&
 		    comm->parent.child == header->child &&
 		    (comm->parent.nonce & WIRE_POSITION_MASK) == header->pos)
 			return comm;
@@ -198,7 +252,10 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 	parent = &comm->parent;
 	parent->heard_at = aggregator->threads[0].now;
 	parent->closed = false;
+	parent->refused = 0;
 	parent->present = welcome->present;
+	if (!parent->asking) /* that is all that was asked for */
+		return true;
 	if (payload > parent->full)
 		payload = parent->full;
 	if (payload > parent->settled && !aggregator->carrier->reliable)
@@ -214,6 +271,31 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 		/* It waits for its own parent, and says so: children shall know. */
 		memcpy(parent->text, welcome->text, sizeof(parent->text));
 	}
+	return true;
+}
+
+bool parent_is_asked(const struct aggregator *aggregator, uint16_t job,
+                     const struct udp_address *address)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		const struct comm *comm = aggregator->comms[id];
+
+		if (comm && !comm->retired && comm->parent.asking && comm->job == job &&
+		    udp_same(&comm->parent.address, address))
+			return true;
+	}
+	return false;
+}
+
+bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header)
+{
+	const struct wire_abort *abort = wire_payload(header);
+	struct comm *comm = find_asking(aggregator, header);
+
+	if (!comm || !comm->parent.asking ||
+	    header->cookie != comm->children[comm->first.rank].cookie)
+		return false;
+	admission_abort_all(aggregator, comm, abort->text);
 	return true;
 }
 
@@ -244,8 +326,10 @@ void parent_hung_up(struct thread *thread, uint64_t link)
 	for (unsigned id = 1; thread->index == 0 && id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
 
-		if (comm && comm->parent.asking && comm->parent.address.link == link) {
+		if (comm && (comm->parent.asking || comm->parent.telling) && !comm->running &&
+		    comm->parent.address.link == link) {
 			comm->parent.closed = true;
+			comm->parent.refused++;
 			comm->parent.address.link = 0;
 		}
 	}
@@ -300,11 +384,13 @@ void parent_refused(struct aggregator *aggregator, const struct udp_address *add
 		if (!comm || comm->retired || !comm->has_parent ||
 		    !udp_same(&comm->parent.address, address))
 			continue;
-		if (comm->parent.asking)
+		if (comm->parent.asking) {
 			comm->parent.closed = true;
-		else if (lane && lane->comm == comm && !atomic_load(&comm->failed) &&
-		         !comm->parent.echoed)
+			comm->parent.refused++;
+		} else if (lane && lane->comm == comm && !atomic_load(&comm->failed) &&
+		           !comm->parent.echoed) {
 			fail_lost(comm, "its port is closed, so its process has ended",
 			          thread->now - lane->parent_heard_at);
+		}
 	}
 }

@@ -114,7 +114,8 @@ bool join_fault(const struct aggregator *aggregator, const struct wire_join *joi
 	uint64_t top = join->hops ? join->up[join->hops - 1].ranks : ranks;
 	char one[64], two[64];
 
-	if (covers & ~ranks || ranks & ~all || (unsigned)__builtin_ctzll(covers) != join->rank) {
+	if (covers & ~ranks || ranks & ~all || !(ranks >> join->rank & 1) ||
+	    (!join->waits && (unsigned)__builtin_ctzll(covers) != join->rank)) {
 		snprintf(why, size, "rank %u of %u speaks for ranks %s of %s, which cannot be",
 		         join->rank, join->size, ranks_text(covers, one, sizeof(one)),
 		         ranks_text(ranks, two, sizeof(two)));

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast children may send (XAgg §IV-C). All lanes that are at work share
- * the aggregator's link: what children bring, and the results that come from
- * a parent. A parent's answer bounds what is given on. Looked at when a lane
- * begins or ends to work, at each tick, and when a parent has answered; never
- * per packet.
+ * the aggregator's link: what those children bring that send, and the results
+ * that come from a parent. A parent's answer bounds what is given on. Looked
+ * at when a child begins or ends to send or loses much, when a lane comes or
+ * goes, and when a parent has answered; never per packet.
+ *
+ * Who begins or ends says so in its REPORT. A child that rests is believed only
+ * a moment later, as the next vector may follow at once; so a stream of vectors
+ * changes nothing. Whose rate is another one then is told at once, by the
+ * thread that has its lane, and nobody else is told anything.
  */
 #include "plane/core/internal.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "plan/rates.h"
 
 #include <math.h>
@@ -16,13 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USED 0.96            /* of a link: frames have headers, and reports want through */
-#define UNIT 1024.0          /* of rates on the wire, bit/s */
-#define PERIOD_NS 100000000u /* over which losses are counted */
-#define IDLE_NS 300000000u   /* a lane without packets for so long is at rest */
-#define ENOUGH 200u          /* packets to judge by */
-#define LEAST 0.05           /* of its share, whatever a child loses */
-#define GROWTH 1.05          /* after a period without losses */
+#define USED 0.96             /* of a link: frames have headers, and reports want through */
+#define UNIT 1024.0           /* of rates on the wire, bit/s */
+#define REST_NS 4000000ull    /* a child that says nothing else for so long is at rest */
+#define IDLE_NS 1200000000ull /* and so is one that says nothing at all: two heartbeats */
+#define BEGIN_NS 300000000ull /* who has joined is about to send */
+#define LOOK_NS NSEC_PER_SEC  /* between two looks at the device's speed */
+#define SMALL 0.01            /* of a rate: not worth a word */
 
 static double device_rate(const char *interface)
 {
@@ -46,15 +52,32 @@ static double device_rate(const char *interface)
 	return mbit * 1e6;
 }
 
-/* The share of each child of each lane that works, and of each parent's results. */
+static uint32_t on_wire(double rate)
+{
+	return rate > 0 && rate < UINT32_MAX * UNIT ? (uint32_t)fmax(rate / UNIT, 1) : 0;
+}
+
+/* Those whose share counts: who sends, or all where nobody has said so. */
+static uint64_t senders(const struct lane_rates *lane)
+{
+	uint64_t there = lane->members & ~lane->gone;
+
+	if (!lane->works)
+		return 0;
+	return lane->active & there ? lane->active & there : there;
+}
+
+/* The share of each child that sends, and of each parent's results. */
 static unsigned list_children(const struct rates *rates, struct rate_child *children)
 {
 	unsigned n = 0;
 
 	for (const struct lane_rates *lane = rates->lanes; lane; lane = lane->next) {
-		if (!lane->works || n + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
+		uint64_t left = senders(lane);
+
+		if (!left || n + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
-		for (uint64_t left = lane->members; left; left &= left - 1) {
+		for (; left; left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 			double most = lane->want[child] > 0 ? lane->want[child] : INFINITY;
 
@@ -70,52 +93,104 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 	return n;
 }
 
-/* With the lock. */
-static void share(struct rates *rates)
+/* One that rests gets what it could have at once, were it to begin: as much as the others. */
+static void give(struct lane_rates *lane, const double *given)
 {
-	unsigned n = list_children(rates, rates->children), at = 0;
+	double least = INFINITY;
+	unsigned at = 0;
+
+	for (uint64_t left = senders(lane); left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		least = fmin(least, given[at]);
+		lane->given[child] = given[at++] * lane->factor;
+	}
+	for (uint64_t left = lane->members & ~senders(lane); left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		lane->given[child] = least * lane->factor;
+	}
+}
+
+/* With the lock. */
+static void share(struct aggregator *aggregator)
+{
+	struct rates *rates = &aggregator->rates;
+	unsigned n, at = 0;
 
 	rates->serial++;
+	if (!(rates->capacity > 0))
+		return;
+	n = list_children(rates, rates->children);
 	rates_share(rates->capacity * USED, INFINITY, rates->children, n, rates->given);
 	for (struct lane_rates *lane = rates->lanes; lane; lane = lane->next) {
-		if (!lane->works || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
-			continue;
-		for (uint64_t left = lane->members; left; left &= left - 1) {
-			unsigned child = (unsigned)__builtin_ctzll(left);
+		uint64_t who = senders(lane);
 
-			lane->given[child] = rates->given[at++] * lane->factor[child];
-		}
-		at += lane->has_parent;
+		if (!who || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
+			continue;
+		give(lane, rates->given + at);
+		at += (unsigned)__builtin_popcountll(who) + lane->has_parent;
 	}
+}
+
+/* Without the lock: the others' children are told by their own threads. */
+static void wake_others(struct aggregator *aggregator, unsigned but)
+{
+	for (unsigned i = 0; i < aggregator->n_threads; i++)
+		if (i != but)
+			thread_wake(&aggregator->threads[i]);
+}
+
+/* With the lock held, which is given back: something has changed. */
+static void update(struct aggregator *aggregator, unsigned by)
+{
+	share(aggregator);
+	pthread_mutex_unlock(&aggregator->rates.lock);
+	wake_others(aggregator, by);
+}
+
+/* From the device that leads to the children, unless we were told. */
+static void find_capacity(struct rates *rates, const struct comm *comm)
+{
+	struct udp_address local;
+
+	if (rates->capacity > 0 || rates->looked)
+		return;
+	rates->looked = true;
+	if (udp_route(&comm->children[__builtin_ctzll(comm->present)].address, &local,
+	              rates->interface, sizeof(rates->interface)) == TRIB_OK)
+		rates->capacity = device_rate(rates->interface);
+	if (!(rates->capacity > 0))
+		rates->interface[0] = '\0';
 }
 
 void rates_open(struct aggregator *aggregator, struct lane *lane)
 {
 	struct rates *rates = &aggregator->rates;
 	struct lane_rates *own = &lane->rates;
-	char interface[64];
-	struct udp_address local;
 	const struct comm *comm = lane->comm;
 
-	own->members = lane->dense->members;
+	own->comm = comm;
+	own->members = own->active = own->resting = lane->dense->members;
 	own->has_parent = lane->dense->has_parent;
+	own->above = comm->parent.rate * UNIT;
+	losses_init(&own->losses);
+	own->factor = 1;
 	own->works = true; /* soon: it is told before it begins */
 	own->seen_at = comm->created_at;
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++)
-		own->factor[child] = 1;
+		own->rest_at[child] = comm->created_at + BEGIN_NS;
 	pthread_mutex_lock(&rates->lock);
-	if (!(rates->capacity > 0) && !rates->looked) {
-		rates->looked = true;
-		if (udp_route(&comm->children[__builtin_ctzll(comm->present)].address, &local,
-		              interface, sizeof(interface)) == TRIB_OK)
-			rates->capacity = device_rate(interface);
-	}
+	find_capacity(rates, comm);
 	own->next = rates->lanes;
 	rates->lanes = own;
 	own->listed = true;
-	if (rates->capacity > 0)
-		share(rates);
+	share(aggregator);
+	/* The WELCOME says so. */
+	for (unsigned child = 0; child < WIRE_CHILDREN_MAX && rates->capacity > 0; child++)
+		own->told[child] = on_wire(own->given[child]);
 	pthread_mutex_unlock(&rates->lock);
+	wake_others(aggregator, 0);
 }
 
 void rates_close(struct aggregator *aggregator, struct lane *lane)
@@ -130,39 +205,73 @@ void rates_close(struct aggregator *aggregator, struct lane *lane)
 			*at = lane->rates.next;
 			break;
 		}
-	if (rates->capacity > 0)
-		share(rates);
-	pthread_mutex_unlock(&rates->lock);
+	update(aggregator, THREADS_MAX);
 }
 
-static uint32_t on_wire(double rate)
+void rates_leave(struct aggregator *aggregator, const struct comm *comm, unsigned child)
 {
-	return rate > 0 && rate < UINT32_MAX * UNIT ? (uint32_t)fmax(rate / UNIT, 1) : 0;
+	struct rates *rates = &aggregator->rates;
+	bool news = false;
+
+	pthread_mutex_lock(&rates->lock);
+	for (struct lane_rates *lane = rates->lanes; lane; lane = lane->next)
+		if (lane->comm == comm && !(lane->gone & dense_bit(child))) {
+			lane->gone |= dense_bit(child);
+			news = true;
+		}
+	if (news)
+		update(aggregator, 0);
+	else
+		pthread_mutex_unlock(&rates->lock);
 }
 
-void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
-                struct wire_status *status)
+/* What the child is given, as on the wire; not with every packet under the lock. */
+static uint32_t rate_of(struct thread *thread, struct lane *lane, unsigned child)
 {
 	struct rates *rates = &thread->aggregator->rates;
-
 	struct lane_rates *own = &lane->rates;
 
-	if (!(rates->capacity > 0) && !(own->above > 0))
-		return;
-	if (own->copied != rates->serial) { /* not with every packet */
+	if (own->copied != rates->serial) {
 		pthread_mutex_lock(&rates->lock);
 		own->copied = rates->serial;
 		memcpy(own->copy, own->given, sizeof(own->copy));
 		pthread_mutex_unlock(&rates->lock);
 	}
-	status->rate = on_wire(rates->capacity > 0 ? own->copy[child] : own->above);
-	status->serial = own->copied;
+	return on_wire(rates->capacity > 0 ? own->copy[child] : own->above);
 }
 
-/* To every child of the lane: its rate, at once. */
+void rates_fill(struct thread *thread, struct lane *lane, unsigned child,
+                struct wire_status *status)
+{
+	if (!(thread->aggregator->rates.capacity > 0) && !(lane->rates.above > 0))
+		return;
+	status->rate = lane->rates.told[child] = rate_of(thread, lane, child);
+	status->serial = lane->rates.copied;
+}
+
+uint32_t rates_first(struct aggregator *aggregator, const struct comm *comm, unsigned child)
+{
+	struct rates *rates = &aggregator->rates;
+	double least = INFINITY;
+
+	pthread_mutex_lock(&rates->lock);
+	for (const struct lane_rates *lane = rates->lanes; lane; lane = lane->next)
+		if (lane->comm == comm && rates->capacity > 0)
+			least = fmin(least, lane->given[child]);
+	pthread_mutex_unlock(&rates->lock);
+	return isfinite(least) ? on_wire(least) : comm->parent.rate;
+}
+
+static bool is_small(uint32_t a, uint32_t b)
+{
+	return fabs((double)a - b) <= SMALL * b;
+}
+
+/* Those children of the lane who know another rate. */
 static void tell(struct thread *thread, struct lane *lane)
 {
-	lane->rates.told = thread->aggregator->rates.serial;
+	struct lane_rates *own = &lane->rates;
+
 	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(to);
 		struct {
@@ -170,6 +279,8 @@ static void tell(struct thread *thread, struct lane *lane)
 			struct wire_status status;
 		} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, (uint8_t)child) };
 
+		if (is_small(rate_of(thread, lane, child), own->told[child]))
+			continue;
 		packet.header.pos = wire_pos(lane->index, lane->dense->ack[child]);
 		packet.status.low = lane->dense->low;
 		rates_fill(thread, lane, child, &packet.status);
@@ -177,43 +288,87 @@ static void tell(struct thread *thread, struct lane *lane)
 	}
 }
 
-/* With the lock held, which is given back: something has changed. */
-static void update(struct thread *thread, struct lane *lane)
+/* The lane begins or ends: the parent may have something to share out again. */
+static void work(struct thread *thread, struct lane *lane, bool works, uint64_t active)
 {
-	struct rates *rates = &thread->aggregator->rates;
+	struct lane_rates *own = &lane->rates;
+	bool news = own->works != works;
 
-	if (rates->capacity > 0)
-		share(rates);
-	pthread_mutex_unlock(&rates->lock);
-	if (rates->capacity > 0 || lane->rates.above > 0)
-		tell(thread, lane);
+	pthread_mutex_lock(&thread->aggregator->rates.lock);
+	own->works = works;
+	own->active = active;
+	update(thread->aggregator, thread->index);
+	if (news && own->has_parent)
+		uplink_speak(thread, lane);
 }
 
 void rates_wake(struct thread *thread, struct lane *lane)
 {
-	pthread_mutex_lock(&thread->aggregator->rates.lock);
-	lane->rates.works = true;
-	update(thread, lane);
+	lane->rates.resting = 0;
+	work(thread, lane, true, 0);
 }
 
-void rates_hear(struct thread *thread, struct lane *lane, unsigned child,
-                const struct wire_report *report)
+/* A child that is an aggregator has waited itself before it said so. */
+static void child_rests(struct thread *thread, struct lane *lane, unsigned child)
 {
-	double want = report->want * UNIT;
 	struct lane_rates *own = &lane->rates;
+	uint64_t bit = dense_bit(child);
+	uint64_t at = thread->now + (lane->comm->children[child].join.height ? 0 : REST_NS);
 
-	if (report->bits)
-		own->seen_at = thread->now;
-	if (!(thread->aggregator->rates.capacity > 0))
+	if (!own->works || own->resting & bit)
 		return;
-	if (report->bits && !own->works)
-		rates_wake(thread, lane);
+	own->resting |= bit;
+	own->rest_at[child] = at;
+	if (at < thread->rates_at)
+		thread->rates_at = at;
+}
+
+/* With the first one all are about to; who does not follow soon rests. */
+static void child_sends(struct thread *thread, struct lane *lane, unsigned child)
+{
+	struct lane_rates *own = &lane->rates;
+	uint64_t bit = dense_bit(child);
+
+	own->resting &= ~bit;
+	if (own->works && (own->active & bit))
+		return;
+	if (own->works) {
+		work(thread, lane, true, own->active | bit);
+		return;
+	}
+	own->resting = own->members & ~bit;
+	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++)
+		own->rest_at[i] = thread->now + REST_NS;
+	if (thread->now + REST_NS < thread->rates_at)
+		thread->rates_at = thread->now + REST_NS;
+	work(thread, lane, true, own->members);
+}
+
+void rates_hear(struct thread *thread, struct lane *lane, const struct wire_header *header)
+{
+	const struct wire_report *report = wire_payload(header);
+	struct lane_rates *own = &lane->rates;
+	unsigned child = header->child & 63;
+	double want = report->want * UNIT;
+	bool changed = losses_hear(&own->losses, child, thread->now, report->judged, report->lost);
+
+	if (report->bits || !(header->flags & WIRE_AT_REST))
+		own->seen_at = thread->now;
+	if (header->flags & WIRE_AT_REST)
+		child_rests(thread, lane, child);
+	else
+		child_sends(thread, lane, child);
 	/* Small changes are not worth everybody's attention. */
-	if (fabs(want - own->want[child]) <= 0.05 * own->want[child])
+	changed |= fabs(want - own->want[child]) > 0.05 * own->want[child];
+	if (!changed)
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->want[child] = want;
-	update(thread, lane);
+	if (own->losses.factor != own->factor)
+		log_debug("job %u, lane %u: after losses, rates are %.0f %% of their share",
+		          lane->comm->job, lane->index, own->losses.factor * 100);
+	own->factor = own->losses.factor;
+	update(thread->aggregator, thread->index);
 }
 
 void rates_from_parent(struct thread *thread, struct lane *lane, const struct wire_status *status)
@@ -223,13 +378,13 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
 		return;
 	own->above_serial = status->serial;
+	if (status->rate * UNIT < own->above)
+		lane->up_known = lane->up.sent; /* as worker/stream.h does */
 	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->above = status->rate * UNIT;
-	if (!(thread->aggregator->rates.capacity > 0))
-		thread->aggregator->rates.serial++;
-	update(thread, lane);
+	update(thread->aggregator, thread->index);
 }
 
 double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child)
@@ -259,45 +414,79 @@ uint32_t rates_want(const struct thread *thread, const struct lane *lane)
 	return on_wire(slowest);
 }
 
-/* Who lost much in the last period slows down; who lost nothing grows back to its share. */
-static double judge_losses(struct lane_rates *own, unsigned child)
+/* Who has said that he rests, and has not begun again since. */
+static void look_at_resting(struct thread *thread, struct lane *lane)
 {
-	bool enough = own->packets[child] >= ENOUGH;
-	double loss = enough ? (double)own->again[child] / own->packets[child] : 0;
-	double factor = rates_after_loss(own->factor[child], loss);
+	struct lane_rates *own = &lane->rates;
+	uint64_t rest = 0, active;
 
-	own->packets[child] = own->again[child] = 0;
-	if (enough && factor == own->factor[child])
-		factor = fmin(factor * GROWTH, 1);
-	return fmax(factor, LEAST);
+	for (uint64_t left = own->works ? own->resting : 0; left; left &= left - 1) {
+		unsigned child = (unsigned)__builtin_ctzll(left);
+
+		if (thread->now >= own->rest_at[child])
+			rest |= dense_bit(child);
+		else if (own->rest_at[child] < thread->rates_at)
+			thread->rates_at = own->rest_at[child];
+	}
+	active = own->active & ~rest;
+	if (!rest || active == own->active)
+		return;
+	/* Small vectors are not announced: as long as some come, the lane is at work. */
+	if (!active && thread->now < own->seen_at + REST_NS) {
+		if (own->seen_at + REST_NS < thread->rates_at)
+			thread->rates_at = own->seen_at + REST_NS;
+		return;
+	}
+	work(thread, lane, active != 0, active ? active : own->members);
 }
 
-void rates_tick(struct thread *thread, struct lane *lane)
+void rates_look(struct thread *thread)
 {
 	struct rates *rates = &thread->aggregator->rates;
-	struct lane_rates *own = &lane->rates;
-	bool rests = own->works && thread->now > own->seen_at + IDLE_NS, changed = rests;
 
-	if (!(rates->capacity > 0))
+	if (thread->now >= thread->rates_at) {
+		thread->rates_at = UINT64_MAX;
+		for (unsigned id = 1; id < thread->ids; id++)
+			if (thread->lanes[id])
+				look_at_resting(thread, thread->lanes[id]);
+	}
+	if (thread->rates_seen == rates->serial)
 		return;
+	thread->rates_seen = rates->serial;
+	for (unsigned id = 1; id < thread->ids; id++)
+		if (thread->lanes[id] && thread->lanes[id]->rates.works)
+			tell(thread, thread->lanes[id]);
+}
+
+/* A device that negotiates another speed says so. */
+static void look_at_device(struct aggregator *aggregator, uint64_t now)
+{
+	struct rates *rates = &aggregator->rates;
+	double capacity;
+
+	if (!rates->interface[0] || now < rates->look_at)
+		return;
+	rates->look_at = now + LOOK_NS;
+	capacity = device_rate(rates->interface);
+	if (!(capacity > 0) || capacity == rates->capacity)
+		return;
+	log_notice("%s has %.0f Mbit/s now, and had %.0f", rates->interface, capacity / 1e6,
+	           rates->capacity / 1e6);
 	pthread_mutex_lock(&rates->lock);
-	if (rests)
-		own->works = false;
-	for (uint64_t left = own->members; left && thread->now > own->period_at + PERIOD_NS;
-	     left &= left - 1) {
-		unsigned child = (unsigned)__builtin_ctzll(left);
-		double factor = judge_losses(own, child);
+	rates->capacity = capacity;
+	update(aggregator, 0);
+}
 
-		changed |= fabs(factor - own->factor[child]) > 0.01;
-		own->factor[child] = factor;
+void rates_tick(struct thread *thread)
+{
+	if (thread->index == 0)
+		look_at_device(thread->aggregator, thread->now);
+	for (unsigned id = 1; id < thread->ids; id++) {
+		struct lane *lane = thread->lanes[id];
+
+		if (lane && lane->rates.works && thread->now > lane->rates.seen_at + IDLE_NS)
+			work(thread, lane, false, lane->rates.members);
 	}
-	if (thread->now > own->period_at + PERIOD_NS)
-		own->period_at = thread->now;
-	if (changed) {
-		update(thread, lane);
-		return;
-	}
-	pthread_mutex_unlock(&rates->lock);
-	if (own->works && own->told != rates->serial)
-		tell(thread, lane); /* another lane has changed what is left for this one */
+	thread->rates_at = thread->now; /* also who has never said anything is looked at */
+	rates_look(thread);
 }

@@ -7,13 +7,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SECOND NSEC_PER_SEC
 #define CELLS_MIN 16u
 #define CELLS_MAX (1u << 24)
 #define FORMING_MAX (600 * SECOND)
-#define PING_AFTER SECOND
+#define PING_AFTER (6 * SECOND / 10) /* heartbeats come more often */
+#define PING_AGGREGATOR_AFTER (SECOND / 5)
 #define ABORT_FOR SECOND
 #define LOOK_EVERY SECOND
 
@@ -42,7 +42,7 @@ struct comm *registry_new(struct aggregator *aggregator, uint16_t job, const str
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return NULL;
-	if (getrandom(&comm->cookie, sizeof(comm->cookie), 0) != sizeof(comm->cookie)) {
+	if (!cookie_make(aggregator, job, &comm->cookie)) {
 		free(comm);
 		return NULL;
 	}
@@ -124,7 +124,7 @@ void registry_settle(const struct aggregator *aggregator, struct comm *comm)
 	comm->payload = WIRE_PAYLOAD_MAX;
 	if (aggregator->xdp)
 		comm->payload = xdp_room(aggregator->xdp);
-	comm->lanes = THREADS_MAX;
+	comm->lanes = aggregator->n_threads; /* one has a lane of a communicator at most */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {
@@ -226,10 +226,12 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 		aggregator->threads[0].counters.drops[DROP_STRANGER]++;
 		return;
 	}
+	echo.flags = WIRE_ECHO;
 	thread_send(&aggregator->threads[0], &echo, sizeof(echo), from);
 	comm->gone |= dense_bit(header->child);
 	/* Only lane 0 is ours; the others see it by the mark in the communicator. */
 	lane->dense->left |= dense_bit(header->child);
+	rates_leave(aggregator, comm, header->child);
 	dense_update_low(lane->dense);
 }
 
@@ -253,14 +255,16 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 
 	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
 		unsigned rank = (unsigned)__builtin_ctzll(left);
-		uint64_t silent;
+		/* Its workers know soon that it is lost; those elsewhere in the tree only by us. */
+		uint64_t silent, patience = comm->children[rank].join.height ? PING_AGGREGATOR_AFTER
+		                                                             : PING_AFTER;
 
 		lane->heard_at[rank] += gap; /* we were stopped, not they */
 		silent =
 			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
 		if (silent > dead_after) {
 			registry_fail_silent(comm, rank, "nothing has come from it", silent);
-		} else if (silent > PING_AFTER) {
+		} else if (silent > patience) {
 			/* If its process is gone, the kernel there will say so. */
 			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
 
@@ -298,6 +302,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 	struct thread *thread = &aggregator->threads[0];
 
 	stats_serve(aggregator);
+	leaves_serve(aggregator);
 	if (aggregator->xdp && thread->now >= aggregator->look_at) {
 		aggregator->look_at = thread->now + LOOK_EVERY;
 		xdp_look(aggregator->xdp);
@@ -319,7 +324,7 @@ void registry_tick(struct aggregator *aggregator, uint64_t gap)
 		if (!comm->running) {
 			if (thread->now > comm->created_at + FORMING_MAX)
 				comm->retired = true;
-			else if (comm->parent.asking)
+			else if (comm->has_parent)
 				parent_tick_forming(aggregator, comm);
 			continue;
 		}

@@ -40,9 +40,17 @@ static void add_kernel(struct totals *totals, struct xdp_plane *plane)
 	totals->kernel_payload = counts.payload;
 	totals->kernel_results = counts.results;
 	totals->kernel_busy = counts.busy;
+	totals->kernel_raised = counts.raised;
+	totals->kernel_lowered = counts.lowered;
+	totals->kernel_left = counts.left;
+	totals->kernel_packets += counts.lowered + counts.echoes;
 	sum->packets += totals->kernel_packets;
 	sum->bytes +=
-		(counts.added + counts.verdicts[DENSE_COMPLETE]) * WIRE_HEADER + counts.payload;
+		(counts.added + counts.verdicts[DENSE_COMPLETE] + counts.verdicts[DENSE_SUMMED]) *
+			WIRE_HEADER +
+		counts.payload;
+	sum->raised += counts.raised;
+	sum->lowered += counts.lowered;
 	sum->payload += counts.payload;
 	sum->results += counts.results;
 	sum->sends += counts.sends;
@@ -78,7 +86,7 @@ uint64_t lane_came_last(const struct lane *lane, unsigned child)
 static void fill_child(struct stats_child *child, const struct comm *comm, const struct lane *lane,
                        unsigned index, uint64_t now)
 {
-	*child = (struct stats_child){ .rank = index };
+	*child = (struct stats_child){ .rank = index, .waits = -1 };
 	snprintf(child->host, sizeof(child->host), "%s", comm->children[index].join.host);
 	if (!lane)
 		return;
@@ -86,6 +94,9 @@ static void fill_child(struct stats_child *child, const struct comm *comm, const
 	child->last = lane_came_last(lane, index);
 	child->missed = lane->missed[index];
 	child->repeated = lane->repeated[index];
+	if (lane->waited[index])
+		child->waits = (lane->waited[index] - 1) / 1000.0;
+	child->carries_bps = lane->carried[index] * 1024.0;
 	child->silent_s =
 		now > lane->heard_at[index] ? (double)(now - lane->heard_at[index]) / 1e9 : 0;
 }
@@ -100,6 +111,8 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		lane = NULL;
 	*out = (struct stats_comm){ .job = comm->job,
 		                    .comm = comm->id,
+		                    .key = comm->key,
+		                    .generation = comm->generation,
 		                    .state = comm_state(comm),
 		                    .size = comm->size,
 		                    .lanes = comm->lanes,

@@ -17,16 +17,20 @@ struct stats_count {
 struct stats_child {
 	unsigned rank;
 	char host[WIRE_NAME_MAX];
-	uint64_t done;     /* fragments whose result it has */
-	uint64_t last;     /* fragments that it was the last to bring */
-	uint64_t missed;   /* fragments that it was asked for again: lost on the way up */
-	uint64_t repeated; /* results that it asked for again: lost on the way down */
-	double silent_s;   /* since it was last heard of */
+	uint64_t done;      /* fragments whose result it has */
+	uint64_t last;      /* fragments that it was the last to bring */
+	uint64_t missed;    /* fragments that it was asked for again: lost on the way up */
+	uint64_t repeated;  /* results that it asked for again: lost on the way down */
+	double silent_s;    /* since it was last heard of */
+	double waits;       /* share of its time, by its own word; below 0: it has not said */
+	double carries_bps; /* its link, the same; 0: it does not know */
 };
 
 struct stats_comm {
 	uint16_t job, comm;
-	const char *state; /* "forming", "running" or "failed" */
+	uint64_t key;        /* as ranks have told it: wire/key.h */
+	uint32_t generation; /* of the plan that it is from; 0: there is no controller */
+	const char *state;   /* "forming", "running" or "failed" */
 	uint32_t size, lanes, kernel_lanes;
 	uint64_t pool_bytes;
 	uint64_t done;     /* fragments that no child needs any more, in lane 0 */

@@ -4,7 +4,9 @@
 #include "base/clock.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#define STRAYS_A_TICK 64u
 #define STOPPED_FOR (NSEC_PER_SEC / 2) /* a longer gap means that we were not running */
 
 void thread_send(struct thread *thread, const void *packet, uint32_t bytes,
@@ -47,6 +49,31 @@ void thread_post(struct thread *thread, unsigned id, struct lane *lane)
 	pthread_mutex_unlock(&thread->lock);
 }
 
+void thread_wake(const struct thread *thread)
+{
+	uint64_t one = 1;
+
+	if (write(thread->wake_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is awake */
+}
+
+void thread_awake(const struct thread *thread)
+{
+	uint64_t count;
+
+	if (read(thread->wake_fd, &count, sizeof(count)) < 0)
+		return; /* it was something else */
+}
+
+int thread_patience(const struct thread *thread)
+{
+	uint64_t now = clock_now(), ns = TICK_NS;
+
+	if (thread->rates_at < now + ns)
+		ns = thread->rates_at > now ? thread->rates_at - now : 0;
+	return (int)((ns + 999999) / 1000000);
+}
+
 static void drop_lane(struct thread *thread, unsigned id)
 {
 	struct lane *lane = thread->lanes[id];
@@ -84,7 +111,7 @@ void thread_read_mail(struct thread *thread)
 }
 
 /* The lane that a packet may speak to, or NULL and a count of why not. */
-static struct lane *admit(struct thread *thread, const struct wire_header *header)
+static struct lane *find_lane(struct thread *thread, const struct wire_header *header)
 {
 	struct lane *lane = header->comm < COMMS_MAX ? thread->lanes[header->comm] : NULL;
 	uint64_t *drops = thread->counters.drops;
@@ -100,6 +127,17 @@ static struct lane *admit(struct thread *thread, const struct wire_header *heade
 	else
 		return lane;
 	return NULL;
+}
+
+/* The same, and who speaks to none is told so. */
+static struct lane *admit(struct thread *thread, const struct wire_header *header,
+                          const struct udp_address *from)
+{
+	struct lane *lane = find_lane(thread, header);
+
+	if (!lane)
+		stray_answer(thread, header, from);
+	return lane;
 }
 
 static void answer_query(struct thread *thread, const struct wire_header *header,
@@ -149,10 +187,21 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 
 	if (header->type == WIRE_WELCOME && thread->index == 0)
 		return parent_take_welcome(thread->aggregator, header, bytes);
+	if (header->type == WIRE_ABORT && thread->index == 0 &&
+	    parent_take_abort(thread->aggregator, header))
+		return true;
 	lane = header->type == WIRE_WELCOME ? NULL : uplink_find(thread, header);
 	if (lane)
 		uplink_take_packet(thread, lane, header, bytes);
 	return lane != NULL;
+}
+
+/* A parent that has let us in looks whether we are here before we have heard of it. */
+static bool parent_looks(const struct thread *thread, const struct wire_header *header,
+                         const struct udp_address *from)
+{
+	return header->child == WIRE_ALL &&
+	       (thread->index != 0 || parent_is_asked(thread->aggregator, header->job, from));
 }
 
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
@@ -176,12 +225,12 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		thread->counters.drops[DROP_UNEXPECTED]++;
 		return false;
 	case WIRE_DATA:
-		lane = admit(thread, header);
+		lane = admit(thread, header, from);
 		if (lane)
 			lane_take_data(thread, lane, header, bytes - WIRE_HEADER);
 		return lane != NULL;
 	case WIRE_REPORT:
-		lane = admit(thread, header);
+		lane = admit(thread, header, from);
 		if (lane)
 			lane_take_report(thread, lane, header, from);
 		return lane != NULL;
@@ -195,16 +244,20 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 	case WIRE_ABORT:
 		if (take_from_parent(thread, header, bytes))
 			return true;
-		lane = admit(thread, header);
+		lane = find_lane(thread, header);
 		if (lane)
-			lane_take_abort(lane, header);
+			lane_take_abort(lane, header, from);
 		return lane != NULL;
 	case WIRE_BYE:
 		if (take_from_parent(thread, header, bytes))
 			return true;
-		lane = admit(thread, header);
+		lane = find_lane(thread, header);
 		if (lane && thread->index == 0)
 			registry_bye(thread->aggregator, lane, header, from);
+		else if (!lane && header->child != WIRE_ALL)
+			stray_echo(thread, header, from);
+		else if (!lane && !parent_looks(thread, header, from))
+			stray_answer(thread, header, from);
 		return lane != NULL;
 	default:
 		thread->counters.drops[DROP_UNEXPECTED]++;
@@ -240,6 +293,7 @@ static void publish(struct thread *thread)
 static void tick(struct thread *thread, uint64_t gap)
 {
 	publish(thread);
+	thread->strays_left = STRAYS_A_TICK;
 	if (thread->index == 0)
 		registry_tick(thread->aggregator, gap);
 	else
@@ -247,9 +301,8 @@ static void tick(struct thread *thread, uint64_t gap)
 	for (unsigned id = 1; id < thread->ids; id++) {
 		if (thread->lanes[id] && thread->lanes[id]->dense->has_parent)
 			uplink_tick(thread, thread->lanes[id]);
-		if (thread->lanes[id])
-			rates_tick(thread, thread->lanes[id]);
 	}
+	rates_tick(thread);
 	thread->aggregator->carrier->tick(thread);
 }
 
@@ -260,6 +313,7 @@ void *thread_main(void *argument)
 	const struct carrier *carrier = aggregator->carrier;
 	uint64_t last = clock_now(), tick_at = last;
 
+	thread->strays_left = STRAYS_A_TICK;
 	while (!atomic_load_explicit(&aggregator->stop, memory_order_relaxed)) {
 		int n = carrier->fetch(thread);
 		uint64_t gap;
@@ -270,6 +324,7 @@ void *thread_main(void *argument)
 		thread_read_mail(thread);
 		carrier->take(thread, n);
 		thread_read_mail(thread); /* a join may have made a lane that comes next */
+		rates_look(thread);
 		carrier->flush(thread);
 		if (gap || thread->now >= tick_at) {
 			tick_at = thread->now + TICK_NS;

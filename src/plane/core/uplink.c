@@ -22,7 +22,8 @@ static void open_group(struct aggregator *aggregator, struct lane *lane)
 	struct udp_address local;
 	char interface[64];
 
-	if (!parent->group.length || !aggregator->options.multicast)
+	/* The kernel takes what is for us alone: what is for a group others may hear as well. */
+	if (!parent->group.length || !aggregator->options.multicast || lane->xdp)
 		return;
 	if (udp_route(&parent->address, &local, interface, sizeof(interface)) ||
 	    udp_open_group(((const struct sockaddr_in *)&parent->group.storage)->sin_addr,
@@ -46,6 +47,10 @@ bool uplink_open(struct aggregator *aggregator, struct lane *lane)
 	if (lane->index)
 		lane->parent.link = 0; /* a connection of its own, made by its thread */
 	open_group(aggregator, lane);
+	if (lane->xdp && xdp_slot_parent(lane->xdp, parent->cookie, parent->comm, parent->epoch,
+	                                 parent->child) != TRIB_OK)
+		log_warn("job %u, communicator %u: lane %u: %s; sums go up from user space",
+		         lane->comm->job, lane->comm->id, lane->index, trib_last_error());
 	return lane->up.ring != NULL;
 }
 
@@ -56,15 +61,19 @@ void uplink_close(struct lane *lane)
 	free(lane->up.ring);
 }
 
+static uint8_t report_flags(const struct lane *lane)
+{
+	return (uint8_t)((lane->hears_parent ? WIRE_HEARS_MULTICAST : 0) |
+	                 (lane->rates.works ? 0 : WIRE_AT_REST));
+}
+
 struct wire_header uplink_header(const struct lane *lane, uint8_t type)
 {
 	const struct parent *parent = &lane->comm->parent;
 
 	return (struct wire_header){ .magic = WIRE_MAGIC,
 		                     .type = type,
-		                     .flags = type == WIRE_REPORT && lane->hears_parent
-		                                      ? WIRE_HEARS_MULTICAST
-		                                      : 0,
+		                     .flags = type == WIRE_REPORT ? report_flags(lane) : 0,
 		                     .cookie = parent->cookie,
 		                     .job = lane->comm->job,
 		                     .comm = parent->comm,
@@ -72,6 +81,45 @@ struct wire_header uplink_header(const struct lane *lane, uint8_t type)
 		                     .child = parent->child,
 		                     .pos = wire_pos(lane->index, 0),
 		                     .ack = (uint32_t)lane->dense->settled };
+}
+
+void uplink_count_kernel(struct lane *lane)
+{
+	struct uplink *up = &lane->up;
+	const struct xdp_parent *parent;
+	uint64_t launched, sent, told;
+
+	if (!lane->xdp)
+		return;
+	parent = &xdp_slot_lane(lane->xdp)->parent;
+	launched = __atomic_load_n(&parent->launched, __ATOMIC_ACQUIRE);
+	sent = __atomic_load_n(&parent->sent, __ATOMIC_RELAXED);
+	told = __atomic_load_n(&parent->told, __ATOMIC_RELAXED);
+	lane->flight.launched += launched - lane->watch_up.launched;
+	lane->watch_up.launched = launched;
+	if (sent > up->sent)
+		up->sent = sent;
+	if (sent > up->end)
+		up->end = sent;
+	if (told > up->told)
+		up->told = told;
+}
+
+/*
+ * The kernel cannot wait: what it may not send has to come through a socket.
+ * So it may go beyond the limit by as much again, as long as answers come; what
+ * is under way from its children is bounded too.
+ */
+void uplink_allow_kernel(struct lane *lane)
+{
+	const struct flight *flight = &lane->flight;
+	uint64_t end = flight->confirmed + 2 * (uint64_t)flight->limit, more;
+
+	if (!lane->xdp || lane->watch_up.over)
+		return;
+	more = end > flight->launched ? end - flight->launched : 0;
+	__atomic_store_n(&xdp_slot_lane(lane->xdp)->parent.allowed, lane->watch_up.launched + more,
+	                 __ATOMIC_RELEASE);
 }
 
 /* What it says is as of now: what is in the sockets' queues left before it. */
@@ -83,14 +131,22 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 		struct wire_report report;
 	} packet;
 
+	uplink_count_kernel(lane);
 	uplink_report(&lane->up, lane->dense, &lane->pool, base, bits, asked, lost, now_us(thread),
 	              &packet.report);
 	packet.report.waiting = lane_waiting(lane, lane->dense->settled);
 	packet.report.want = rates_want(thread, lane);
+	packet.report.judged = (uint32_t)lane->up_judged;
+	packet.report.lost = (uint32_t)lane->up_lost;
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
 	thread_send(thread, &packet, sizeof(packet), &lane->parent);
+}
+
+void uplink_speak(struct thread *thread, struct lane *lane)
+{
+	report(thread, lane, lane->dense->settled, 0, NULL, NULL);
 }
 
 void uplink_report_raised(struct thread *thread, struct lane *lane)
@@ -128,19 +184,53 @@ static void take_result(struct thread *thread, struct lane *lane, const struct w
 	uint32_t index = dense_index(lane->dense, wire_position(header));
 	struct dense_cell *cell = dense_cell(&lane->pool, index);
 	uint8_t *sum = dense_packet(&lane->pool, index) + WIRE_HEADER;
-	enum dense_verdict verdict =
-		uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
+	enum dense_verdict verdict;
+	bool by_kernel;
 
+	if (lane->xdp)
+		xdp_cell_lock(cell);
+	by_kernel = cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
+	verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
 	if (verdict == DENSE_AHEAD) {
 		uplink_settle(lane->dense, &lane->pool);
 		verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
 	}
+	if (lane->xdp)
+		xdp_cell_unlock(cell);
 	if (verdict == DENSE_COMPLETE) {
 		thread->counters.lowered++;
+		lane->watch_up.arrived += by_kernel;
 		if (dense_expected(lane->dense, cell->to))
 			lane_queue_result(lane, cell->position, WIRE_ALL);
 	} else if (verdict == DENSE_MISMATCH) {
 		thread->counters.drops[DROP_RESULT]++;
+	}
+}
+
+static void send_again(struct lane *lane, uint64_t position)
+{
+	struct dense_cell *cell = dense_cell(&lane->pool, dense_index(lane->dense, position));
+
+	if (lane->xdp)
+		xdp_cell_lock(cell);
+	uplink_push(&lane->up, lane->dense, cell);
+	if (lane->xdp)
+		xdp_cell_unlock(cell);
+}
+
+/* What has become of sums that went up for the first time, as worker/report.c does it. */
+static void judge(struct lane *lane, const struct wire_status *status,
+                  const struct uplink_news *news)
+{
+	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++) {
+		bool again = news->again[i / 64] >> i % 64 & 1;
+
+		if (status->base + i < lane->up_known ||
+		    (!again && status->missing[i / 64] >> i % 64 & 1))
+			continue;
+		lane->up_known = status->base + i + 1;
+		lane->up_judged++;
+		lane->up_lost += again;
 	}
 }
 
@@ -151,6 +241,7 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 
 	rates_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
+	judge(lane, status, &news);
 	if (status->stamp)
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
 	for (uint32_t i = 0; news.n_again && i < WIRE_GROUP / 64; i++)
@@ -159,8 +250,7 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 				(status->base + 64 * i + (uint64_t)__builtin_ctzll(word)) &
 				WIRE_POSITION_MASK;
 
-			uplink_push(&lane->up, lane->dense,
-			            dense_cell(&lane->pool, dense_index(lane->dense, position)));
+			send_again(lane, position);
 		}
 	if (news.n_lost)
 		report(thread, lane, status->base, status->bits, NULL, news.lost);
@@ -168,6 +258,12 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 		lane_tell(thread, lane, status->base, status->bits);
 	else
 		lane_announce_low(thread, lane);
+	if (lane->xdp && !lane->watch_up.over) {
+		xdp_slot_parent_route(lane->xdp, &lane->parent);
+		lane_watch_up(lane, news.n_astray);
+		/* What waits here goes first, then the kernel may. */
+		thread->aggregator->carrier->send_sums(thread, lane);
+	}
 }
 
 struct lane *uplink_find(const struct thread *thread, const struct wire_header *header)
@@ -197,7 +293,7 @@ void uplink_take_packet(struct thread *thread, struct lane *lane, const struct w
 		take_status(thread, lane, header);
 		break;
 	case WIRE_ABORT:
-		lane_take_abort(lane, header);
+		lane_take_abort(lane, header, &lane->parent);
 		break;
 	case WIRE_BYE: /* the echo of ours, or a look whether we are still here */
 		if (header->child != WIRE_ALL && lane->index == 0)

@@ -4,7 +4,7 @@
  * that XDP sends may be dropped without a word: a veth drops it if the other
  * end has no program, a card may lack the queues. The child then asks for
  * every result, one by one. That is exact, and slow: the lane is better off
- * in user space.
+ * in user space. A parent that misses every sum gets them from user space.
  */
 #include "plane/core/internal.h"
 
@@ -91,7 +91,7 @@ static void count_taken(const struct lane *lane, struct watch *watch, unsigned c
 
 		__builtin_prefetch(dense_cell(&lane->pool, dense_ahead(lane->dense, index)));
 		if (cell->position != position || !cell->complete ||
-		    (cell->to != WIRE_ALL && cell->to != child))
+		    !(dense_expected(lane->dense, cell->to) & dense_bit(child)))
 			continue;
 		if (lane->asked[index] & dense_bit(child) && was_repeated(lane, index, position))
 			watch->asked++;
@@ -135,5 +135,31 @@ void lane_watch(struct lane *lane, unsigned child, const struct wire_report *rep
 	} else if (watch->asked + watch->heard > MANY) {
 		watch->asked /= 2;
 		watch->heard /= 2;
+	}
+}
+
+void lane_watch_up(struct lane *lane, uint32_t astray)
+{
+	const struct xdp_parent *parent = &xdp_slot_lane(lane->xdp)->parent;
+	uint64_t heard = __atomic_load_n(&parent->heard, __ATOMIC_RELAXED);
+	struct watch_up *watch = &lane->watch_up;
+	char interface[IF_NAMESIZE] = "?", address[64];
+
+	watch->astray += astray;
+	watch->arrived += (uint32_t)(heard - watch->heard);
+	watch->heard = heard;
+	if (watch->astray >= ENOUGH && watch->arrived < watch->astray / 16) {
+		if_indextoname(parent->route.ifindex, interface);
+		xdp_slot_parent_stop(lane->xdp);
+		watch->over = true;
+		log_warn(
+			"job %u, communicator %u: the sums of lane %u go up from user space: %u of "
+			"%u that XDP sent through interface %s did not reach the aggregator at %s",
+			lane->comm->job, lane->comm->id, lane->index, watch->astray,
+			watch->astray + watch->arrived, interface,
+			udp_text(&lane->parent, address, sizeof(address)));
+	} else if (watch->astray + watch->arrived > MANY) {
+		watch->astray /= 2;
+		watch->arrived /= 2;
 	}
 }

@@ -8,6 +8,7 @@
 
 #define LISTENER 0 /* links are above */
 #define DATAGRAMS UINT64_MAX
+#define WAKE (UINT64_MAX - 1)
 
 /* A connection is a descriptor: as many as we may need, if the system lets us have them. */
 static void raise_limit(void)
@@ -55,6 +56,7 @@ static trib_status streams_open(struct thread *thread, const struct udp_address 
 	if (status != TRIB_OK)
 		return status;
 	if (!watch(streams->epoll, streams->listener, LISTENER) ||
+	    !watch(streams->epoll, thread->wake_fd, WAKE) ||
 	    (thread->index == 0 && !watch(streams->epoll, thread->fd, DATAGRAMS)))
 		return status_fail_errno("cannot wait for connections");
 	return TRIB_OK;
@@ -161,7 +163,7 @@ static int fetch(struct thread *thread)
 	bool sleeps = !thread->aggregator->options.socket.busy_poll;
 
 	return epoll_wait(thread->streams->epoll, thread->streams->events, EVENTS_MAX,
-	                  sleeps ? (int)(TICK_NS / 1000000) : 0);
+	                  sleeps ? thread_patience(thread) : 0);
 }
 
 static void take(struct thread *thread, int n)
@@ -176,6 +178,10 @@ static void take(struct thread *thread, int n)
 		}
 		if (event->data.u64 == DATAGRAMS) {
 			take_datagrams(thread);
+			continue;
+		}
+		if (event->data.u64 == WAKE) {
+			thread_awake(thread);
 			continue;
 		}
 		connection = connection_find(thread, event->data.u64);

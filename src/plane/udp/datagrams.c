@@ -14,7 +14,7 @@
 #define RX_MESSAGES 16u
 #define TX_MESSAGES 512u
 #define GROUP_BATCHES 8u
-#define GROUPS_MAX 63u /* that are waited for in poll; the others are looked at each tick */
+#define GROUPS_MAX 62u /* that are waited for in poll; the others are looked at each tick */
 
 trib_status datagrams_open(struct thread *thread, const struct udp_address *listen)
 {
@@ -202,17 +202,22 @@ static void flush(struct thread *thread)
 
 static void rest(struct thread *thread)
 {
-	struct pollfd wait[1 + GROUPS_MAX] = {
-		{ .fd = thread->fd, .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) }
+	struct pollfd wait[2 + GROUPS_MAX] = {
+		{ .fd = thread->fd, .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) },
+		{ .fd = thread->wake_fd, .events = POLLIN }
 	};
-	unsigned n = 1;
+	unsigned n = 2;
 
-	for (unsigned id = 1; id < thread->ids && n <= GROUPS_MAX; id++)
+	for (unsigned id = 1; id < thread->ids && n < 2 + GROUPS_MAX; id++)
 		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
 			wait[n++] = (struct pollfd){ .fd = thread->lanes[id]->group_fd,
 				                     .events = POLLIN };
-	if (poll(wait, n, (int)(TICK_NS / 1000000)) > 0 && wait[0].revents & POLLERR)
+	if (poll(wait, n, thread_patience(thread)) <= 0)
+		return;
+	if (wait[0].revents & POLLERR)
 		drain_errors(thread);
+	if (wait[1].revents)
+		thread_awake(thread);
 }
 
 static bool reach(struct thread *thread, struct udp_address *parent)
@@ -225,7 +230,8 @@ static bool reach(struct thread *thread, struct udp_address *parent)
 static void forget(struct thread *thread, struct lane *lane)
 {
 	(void)lane;
-	udp_tx_clear(thread->tx); /* it may point into the pool; what is lost is asked for again */
+	udp_send(thread->tx, thread->fd);
+	udp_tx_clear(thread->tx); /* the rest may point into its pool, and counts as lost */
 }
 
 static void no_tick(struct thread *thread)

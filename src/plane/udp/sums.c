@@ -39,28 +39,52 @@ static void run_send(struct thread *thread, struct lane *lane, struct run *run)
 	run->segments = run->bytes = 0;
 }
 
+/*
+ * Puts the header in front of a sum that is still to go up. With the lock: the
+ * kernel may be about to empty the cell for a higher scale, and half of each
+ * must not be sealed. What it does afterwards makes the checksum wrong.
+ */
+static bool take_sum(struct thread *thread, struct lane *lane, struct dense_cell *cell,
+                     uint64_t position, uint8_t *packet)
+{
+	bool is_there;
+
+	if (lane->xdp)
+		xdp_cell_lock(cell);
+	is_there = uplink_claim(cell, position);
+	if (is_there) {
+		sum_head(lane, cell, packet);
+		wire_seal(packet, WIRE_HEADER + cell->bytes);
+		uplink_raise(&lane->up, lane->dense, cell, (uint32_t)(thread->now / 1000));
+		lane->flight.launched++;
+	}
+	if (lane->xdp)
+		xdp_cell_unlock(cell);
+	return is_there;
+}
+
 bool sums_send_udp(struct thread *thread, struct lane *lane)
 {
-	uint32_t now_us = (uint32_t)(thread->now / 1000);
 	struct run run = { 0 };
 	bool room;
 
+	uplink_count_kernel(lane);
 	/* One place for a run, one for the report. */
 	while ((room = udp_tx_room(thread->tx) > 2) && !flight_is_full(&lane->flight)) {
-		struct dense_cell *cell = uplink_pop(&lane->up, lane->dense, &lane->pool);
+		struct dense_cell *cell;
+		uint64_t position;
 		uint8_t *packet;
 
-		if (!cell)
+		if (!uplink_next(&lane->up, lane->dense, &position))
 			break;
-		packet = dense_packet(&lane->pool, dense_index(lane->dense, cell->position));
+		cell = dense_cell(&lane->pool, dense_index(lane->dense, position));
+		packet = dense_packet(&lane->pool, dense_index(lane->dense, position));
+		if (!take_sum(thread, lane, cell, position, packet))
+			continue;
 		if (!run_takes(&run, lane, cell, packet)) {
 			run_send(thread, lane, &run);
 			run.data = packet;
 		}
-		sum_head(lane, cell, packet);
-		wire_seal(packet, WIRE_HEADER + cell->bytes);
-		uplink_raise(&lane->up, lane->dense, cell, now_us);
-		lane->flight.launched++;
 		run.bytes += WIRE_HEADER + cell->bytes;
 		run.segments++;
 		run.next = cell->position + 1;
@@ -68,5 +92,6 @@ bool sums_send_udp(struct thread *thread, struct lane *lane)
 	run_send(thread, lane, &run);
 	if (flight_wants_report(&lane->flight))
 		uplink_report_raised(thread, lane);
+	uplink_allow_kernel(lane);
 	return room;
 }

@@ -104,6 +104,29 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 	(void)from;
 }
 
+trib_status xdp_slot_parent(struct xdp_slot *slot, uint64_t cookie, uint16_t comm, uint16_t epoch,
+                            uint8_t child)
+{
+	(void)slot;
+	(void)cookie;
+	(void)comm;
+	(void)epoch;
+	(void)child;
+	return TRIB_ERR_SYSTEM;
+}
+
+bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *parent)
+{
+	(void)slot;
+	(void)parent;
+	return false;
+}
+
+void xdp_slot_parent_stop(struct xdp_slot *slot)
+{
+	(void)slot;
+}
+
 void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group)
 {
 	(void)slot;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/xdp/xdp.h"
+#include "plane/xdp/internal.h"
 
 #include "base/log.h"
-#include "plane.skel.h" /* after the structs that it has in it */
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -14,31 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-struct xdp_plane {
-	struct plane_bpf *bpf;
-	struct xdp_lane *lanes; /* all of them, mapped */
-	uint32_t payload;
-	int links[XDP_INTERFACES_MAX];
-	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* of the links */
-	unsigned n_links;
-	bool generic; /* on one of them, at least */
-	_Atomic unsigned pools;
-};
-
-struct xdp_slot {
-	struct xdp_plane *plane;
-	struct xdp_lane *lane;
-	uint32_t index;
-	uint32_t children;
-	void *cells;
-	size_t bytes;
-	int pool, fan;
-	bool started;
-	struct udp_address group;
-	uint64_t hears;
-	uint32_t fan_ifindex[XDP_ROUTES]; /* what the fan's slots are set to */
-};
 
 uint32_t xdp_room(const struct xdp_plane *plane)
 {
@@ -317,7 +290,7 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
  * In generic mode copies of a frame share its bytes, so they cannot have
  * headers of their own: the kernel sums only what one frame tells to all.
  */
-static void slot_activate(struct xdp_slot *slot)
+void slot_activate(struct xdp_slot *slot)
 {
 	bool one = slot->lane->entries <= 1 || !slot->plane->generic;
 
@@ -347,6 +320,7 @@ void xdp_slot_close(struct xdp_slot *slot)
 
 	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
 	slot->lane->cookie = 0; /* nothing is noted any more */
+	slot_forget_parent(slot);
 	/* Programs that still hold the maps end before these return. */
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.pools), &slot->index);
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);
@@ -425,218 +399,4 @@ trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run)
 	run->ns = options.duration;
 	run->out_bytes = options.data_size_out;
 	return TRIB_OK;
-}
-
-/* ---- where children are ---- */
-
-/* One's complement sum of 16-bit words, for the IPv4 header. */
-static uint32_t sum16(const uint8_t *bytes, unsigned n)
-{
-	uint32_t sum = 0;
-
-	for (unsigned i = 0; i < n; i += 2)
-		sum += (uint32_t)bytes[i] | (uint32_t)bytes[i + 1] << 8;
-	return sum;
-}
-
-static void swap(uint8_t *a, uint8_t *b, unsigned n)
-{
-	while (n--) {
-		uint8_t kept = a[n];
-
-		a[n] = b[n];
-		b[n] = kept;
-	}
-}
-
-/* Lengths and checksums are 0 in a route; identification is not needed where nothing is cut up. */
-static void route_settle(struct xdp_route *route)
-{
-	uint8_t *ip = route->head + route->l2;
-	uint8_t *udp = ip + route->l3;
-
-	memset(udp + 4, 0, 4);
-	if (route->l3 == 20) {
-		memset(ip + 2, 0, 4);
-		ip[6] = 0x40; /* do not fragment */
-		ip[7] = 0;
-		ip[8] = 64;
-		memset(ip + 10, 0, 2);
-		route->ip_sum = sum16(ip, 20);
-	} else {
-		memset(ip + 4, 0, 2);
-		ip[7] = 64;
-	}
-}
-
-/* Bytes of Ethernet with its tags, 0: not as we know it. */
-static uint8_t seen_l2(const struct xdp_seen *seen)
-{
-	uint8_t l2 = 14;
-
-	while (l2 <= 22) {
-		unsigned type = (unsigned)seen->head[l2 - 2] << 8 | seen->head[l2 - 1];
-
-		if (type == ETH_P_IP || type == ETH_P_IPV6)
-			return l2;
-		l2 += 4;
-	}
-	return 0;
-}
-
-/* The way back: what came from there goes there. */
-static bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen)
-{
-	uint8_t *ip;
-
-	memset(route, 0, sizeof(*route));
-	route->ifindex = seen->ifindex;
-	route->l2 = seen_l2(seen);
-	route->l3 = (uint8_t)(seen->at - 8 - route->l2);
-	if (!route->l2 || (route->l3 != 20 && route->l3 != 40))
-		return false;
-	memcpy(route->head, seen->head, sizeof(route->head));
-	ip = route->head + route->l2;
-	swap(route->head, route->head + 6, 6);
-	if (route->l3 == 20)
-		swap(ip + 12, ip + 16, 4);
-	else
-		swap(ip + 8, ip + 24, 16);
-	swap(ip + route->l3, ip + route->l3 + 2, 2);
-	route_settle(route);
-	return true;
-}
-
-/* Does the frame's sender have this address and port? */
-static bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *from)
-{
-	const struct sockaddr_in6 *six = (const void *)&from->storage;
-	const struct sockaddr_in *four = (const void *)&from->storage;
-	unsigned l2 = seen_l2(seen), l3 = seen->at - 8 - l2;
-	const uint8_t *ip = seen->head + l2;
-
-	if (!l2 || seen->at > XDP_HEAD_MAX || (l3 != 20 && l3 != 40))
-		return false;
-	if (from->storage.ss_family == AF_INET6) {
-		const uint8_t *address = six->sin6_addr.s6_addr;
-
-		if (l3 == 20) /* a socket for both takes IPv4 as ::ffff:a.b.c.d */
-			return IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) &&
-			       !memcmp(ip + 12, address + 12, 4) &&
-			       !memcmp(ip + 20, &six->sin6_port, 2);
-		return !memcmp(ip + 8, address, 16) && !memcmp(ip + 40, &six->sin6_port, 2);
-	}
-	return l3 == 20 && !memcmp(ip + 12, &four->sin_addr, 4) &&
-	       !memcmp(ip + 20, &four->sin_port, 2);
-}
-
-/* The route of those who hear the group, like that of one of them but for whom it is for. */
-static void group_route(struct xdp_slot *slot, const struct xdp_route *like)
-{
-	const struct sockaddr_in *group = (const void *)&slot->group.storage;
-	struct xdp_route route = *like;
-	uint8_t *ip = route.head + route.l2;
-	uint32_t address = ntohl(group->sin_addr.s_addr);
-
-	route.head[0] = 0x01;
-	route.head[1] = 0x00;
-	route.head[2] = 0x5e;
-	route.head[3] = address >> 16 & 0x7f;
-	route.head[4] = (uint8_t)(address >> 8);
-	route.head[5] = (uint8_t)address;
-	memcpy(ip + 16, &group->sin_addr, 4);
-	memcpy(ip + route.l3 + 2, &group->sin_port, 2);
-	route_settle(&route);
-	slot->lane->routes[XDP_GROUP] = route;
-}
-
-/* Of the children that hear the group, those behind the interface that most of them share. */
-static uint64_t group_members(const struct xdp_slot *slot)
-{
-	const struct xdp_route *routes = slot->lane->routes;
-	uint64_t best = 0;
-
-	if (!slot->group.length)
-		return 0;
-	for (unsigned i = 0; i < slot->children; i++) {
-		uint64_t members = 0;
-
-		for (unsigned j = 0; j < slot->children && routes[i].l3 == 20; j++)
-			if (slot->hears >> j & 1 && routes[j].ifindex &&
-			    routes[j].ifindex == routes[i].ifindex && routes[j].l2 == routes[i].l2)
-				members |= 1ull << j;
-		if (__builtin_popcountll(members) > __builtin_popcountll(best))
-			best = members;
-	}
-	return __builtin_popcountll(best) > 1 ? best : 0;
-}
-
-/*
- * The fan: a slot for each frame that a result becomes. The program may be at
- * it meanwhile: a result that goes astray then is asked for again.
- */
-static void fan_update(struct xdp_slot *slot)
-{
-	struct xdp_lane *lane = slot->lane;
-	uint64_t grouped = group_members(slot);
-	uint8_t n = 0, entry[XDP_ROUTES];
-
-	if (grouped) {
-		group_route(slot, &lane->routes[__builtin_ctzll(grouped)]);
-		entry[n++] = XDP_GROUP;
-	}
-	for (unsigned child = 0; child < slot->children; child++)
-		if (!(grouped >> child & 1) && lane->routes[child].ifindex)
-			entry[n++] = (uint8_t)child;
-	lane->entries = 0;
-	lane->shared_ports = 0;
-	for (uint32_t i = 0; i < slot->children; i++) {
-		struct bpf_devmap_val value = {
-			.ifindex = i < n ? lane->routes[entry[i]].ifindex : 0,
-			.bpf_prog.fd = bpf_program__fd(slot->plane->bpf->progs.fan_out)
-		};
-
-		for (uint32_t j = 0; j < i && i < n; j++)
-			lane->shared_ports |= slot->fan_ifindex[j] == value.ifindex;
-		if (i < n)
-			lane->entry[i] = entry[i];
-		if (slot->fan_ifindex[i] == value.ifindex)
-			continue;
-		if (i >= n)
-			bpf_map_delete_elem(slot->fan, &i);
-		else if (bpf_map_update_elem(slot->fan, &i, &value, 0)) {
-			log_warn("results cannot leave through interface %u: %s", value.ifindex,
-			         strerror(errno));
-			value.ifindex = 0; /* to be tried again */
-			bpf_map_delete_elem(slot->fan, &i);
-		}
-		slot->fan_ifindex[i] = value.ifindex;
-	}
-	__atomic_store_n(&lane->entries, n, __ATOMIC_RELEASE);
-	slot_activate(slot);
-}
-
-void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from)
-{
-	struct xdp_seen seen = slot->lane->seen[child & 63];
-	struct xdp_route route;
-
-	/* Written by the program at any moment: twice the same is whole. */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (child >= slot->children || memcmp(&seen, &slot->lane->seen[child], sizeof(seen)) != 0 ||
-	    !seen_is_from(&seen, from) || !route_reverse(&route, &seen))
-		return;
-	if (!memcmp(&route, &slot->lane->routes[child], sizeof(route)))
-		return;
-	slot->lane->routes[child] = route;
-	fan_update(slot);
-}
-
-void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group)
-{
-	if (slot->hears == hears)
-		return;
-	slot->hears = hears;
-	slot->group = *group;
-	fan_update(slot);
 }

@@ -49,73 +49,84 @@
 		left -= (many);                    \
 		__asm__ volatile("" : "+r"(left)); \
 	} while (0)
+/*
+ * What a comparison has told is known of the register alone: old verifiers do
+ * not see that a copy, made before and kept on the stack, is the same number.
+ */
+#define LEARNED(number) __asm__ volatile("" : "+r"(number))
 /* It is to count from `words`, and not back from behind: not all machines have such offsets. */
 #define FROM_HERE __asm__ volatile("" : "+r"(words))
-#define DEFINE_PASS(name, DO, KEEP)                                                                \
-	static __noinline __u32 name(struct wire_header *header, void *end, struct xdp_cell *cell, \
-	                             __u32 bytes)                                                  \
-	{                                                                                          \
-		wire_word *words = (wire_word *)(header + 1), *sums = cell->sum;                   \
-		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                              \
-		__u32 left = opaque(bytes / 8);                                                    \
-                                                                                                   \
-		if (left > settings.payload / 8)                                                   \
-			return 0;                                                                  \
-		while (HAVE(48)) {                                                                 \
-			TWENTY_FOUR(DO, 0);                                                        \
-			TWENTY_FOUR(DO, 24);                                                       \
-			NEXT(48);                                                                  \
-			FROM_HERE;                                                                 \
-		}                                                                                  \
-		if (HAVE(24)) {                                                                    \
-			TWENTY_FOUR(DO, 0);                                                        \
-			NEXT(24);                                                                  \
-		}                                                                                  \
-		while (HAVE(6)) {                                                                  \
-			SIX(DO, 0);                                                                \
-			NEXT(6);                                                                   \
-		}                                                                                  \
-		if (HAVE(4)) {                                                                     \
-			WORD(DO, 0, r0, r1);                                                       \
-			WORD(DO, 1, r1, r2);                                                       \
-			WORD(DO, 2, r2, r3);                                                       \
-			WORD(DO, 3, r3, r4);                                                       \
-			if (HAVE(5))                                                               \
-				WORD(DO, 4, r4, r5);                                               \
-		} else if (HAVE(2)) {                                                              \
-			WORD(DO, 0, r0, r1);                                                       \
-			WORD(DO, 1, r1, r2);                                                       \
-			if (HAVE(3))                                                               \
-				WORD(DO, 2, r2, r3);                                               \
-		} else if (HAVE(1)) {                                                              \
-			WORD(DO, 0, r0, r1);                                                       \
-		}                                                                                  \
-		KEEP;                                                                              \
-		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },               \
-		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);            \
+#define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                   \
+	static __noinline __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes) \
+	{                                                                                         \
+		wire_word *words = (wire_word *)(header + 1), *sums = SUMS;                       \
+		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                             \
+		__u32 left = opaque(bytes / 8);                                                   \
+                                                                                                  \
+		if (left > settings.payload / 8)                                                  \
+			return 0;                                                                 \
+		LEARNED(left);                                                                    \
+		while (HAVE(48)) {                                                                \
+			TWENTY_FOUR(DO, 0);                                                       \
+			TWENTY_FOUR(DO, 24);                                                      \
+			NEXT(48);                                                                 \
+			FROM_HERE;                                                                \
+		}                                                                                 \
+		if (HAVE(24)) {                                                                   \
+			TWENTY_FOUR(DO, 0);                                                       \
+			NEXT(24);                                                                 \
+		}                                                                                 \
+		while (HAVE(6)) {                                                                 \
+			SIX(DO, 0);                                                               \
+			NEXT(6);                                                                  \
+		}                                                                                 \
+		if (HAVE(4)) {                                                                    \
+			WORD(DO, 0, r0, r1);                                                      \
+			WORD(DO, 1, r1, r2);                                                      \
+			WORD(DO, 2, r2, r3);                                                      \
+			WORD(DO, 3, r3, r4);                                                      \
+			if (HAVE(5))                                                              \
+				WORD(DO, 4, r4, r5);                                              \
+		} else if (HAVE(2)) {                                                             \
+			WORD(DO, 0, r0, r1);                                                      \
+			WORD(DO, 1, r1, r2);                                                      \
+			if (HAVE(3))                                                              \
+				WORD(DO, 2, r2, r3);                                              \
+		} else if (HAVE(1)) {                                                             \
+			WORD(DO, 0, r0, r1);                                                      \
+		}                                                                                 \
+		KEEP;                                                                             \
+		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },              \
+		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);           \
 	}
 
 #define DO_NOTHING(i, v)
 #define DO_ADD64(i, v) sums[i] += v
 #define DO_COPY(i, v) sums[i] = v
-#define KEEP_NOTHING ((void)sums)
-#define KEEP_SUM                     \
-	do {                         \
-		cell->ring.r0 += r0; \
-		cell->ring.r1 += r1; \
-		cell->ring.r2 += r2; \
-		cell->ring.r3 += r3; \
-		cell->ring.r4 += r4; \
-		cell->ring.r5 += r5; \
+#define KEEP_NOTHING ((void)to, (void)sums)
+#define KEEP_RING                                                    \
+	do {                                                         \
+		*to = (struct wire_check){ r0, r1, r2, r3, r4, r5 }; \
+		(void)sums;                                          \
 	} while (0)
-#define KEEP_COPY                        \
-	cell->ring = (struct wire_check) \
-	{                                \
-		r0, r1, r2, r3, r4, r5   \
+#define KEEP_SUM                   \
+	do {                       \
+		to->ring.r0 += r0; \
+		to->ring.r1 += r1; \
+		to->ring.r2 += r2; \
+		to->ring.r3 += r3; \
+		to->ring.r4 += r4; \
+		to->ring.r5 += r5; \
+	} while (0)
+#define KEEP_COPY                      \
+	to->ring = (struct wire_check) \
+	{                              \
+		r0, r1, r2, r3, r4, r5 \
 	}
-DEFINE_PASS(pass_check, DO_NOTHING, KEEP_NOTHING)
-DEFINE_PASS(pass_add64, DO_ADD64, KEEP_SUM)
-DEFINE_PASS(pass_copy, DO_COPY, KEEP_COPY)
+DEFINE_PASS(pass_check, const void *, words, DO_NOTHING, KEEP_NOTHING)
+DEFINE_PASS(pass_weigh, struct wire_check *, words, DO_NOTHING, KEEP_RING)
+DEFINE_PASS(pass_add64, struct xdp_cell *, to->sum, DO_ADD64, KEEP_SUM)
+DEFINE_PASS(pass_copy, struct xdp_cell *, to->sum, DO_COPY, KEEP_COPY)
 
 #define COMBINE_CASE(op, type, expression)                                                         \
 	case op:                                                                                   \

@@ -2,8 +2,10 @@
 /*
  * The aggregator before the network stack. DATA of a lane that is here is
  * checked, added to its cell and dropped; the packet that completes a cell
- * becomes the result and leaves for all children. Everything else passes on
- * untouched: other traffic, and all that the daemon answers.
+ * becomes the result and leaves for all children. Where there is a parent it
+ * becomes DATA for that one, and what the parent sends back goes down (above.h).
+ * Everything else passes on untouched: other traffic, and all that the daemon
+ * answers.
  *
  * Two children's packets for one cell may be here on two cores at once: a
  * cell has a lock, held while one packet is judged and added. The daemon
@@ -24,85 +26,17 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "plane/xdp/bpf/shared.h"
+#include "plane/xdp/bpf/maps.h"
 #include "wire/check.h"
 
 #define LOCK_TRIES 512
-#define IP_FRAGMENT 0x3fff /* more to come, or not the first */
-#define VLAN_TAGS 2
-#define COPYING 64 /* a power of two */
-#define LINE 64    /* bytes of a cache's line */
-#define LONG 1024  /* bytes of a fragment, and cells of a pool: */
-#define MANY 1024  /* from here on it is worth the while to fetch lines together */
+#define LINE 64   /* bytes of a cache's line */
+#define LONG 1024 /* bytes of a fragment, and cells of a pool: */
+#define MANY 1024 /* from here on it is worth the while to fetch lines together */
 #define ALWAYS static __always_inline
 
 /* Beside the engine's verdicts. */
-enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE };
-
-/* Set by the daemon before the program is loaded. */
-const volatile struct xdp_settings settings = { 0 };
-
-/* Never written, but only we know that. */
-__u64 hidden_zero;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, XDP_LANES);
-	__type(key, __u32);
-	__type(value, struct xdp_lane);
-} lanes SEC(".maps");
-
-struct pool {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct xdp_cell)); /* and the payload: set before loading */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, XDP_LANES);
-	__type(key, __u32);
-	__array(values, struct pool);
-} pools SEC(".maps");
-
-struct fan {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct bpf_devmap_val));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, XDP_LANES);
-	__type(key, __u32);
-	__array(values, struct fan);
-} fans SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct xdp_counts);
-} counts SEC(".maps");
-
-/* Of a result that leaves several times through one interface: which copy is next. */
-struct copies {
-	__u64 pos;
-	__u32 slot, next;
-	__u32 ifindex, cookie; /* half of the job's: slots are used again */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COPYING);
-	__type(key, __u32);
-	__type(value, struct copies);
-} copying SEC(".maps"); /* by interface: what the kernel sends in bulk through one may mix with
-                           another's */
+enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE, TO_UNDO };
 
 /* The compiler knows nothing of it: it keeps checks that the verifier asks for. */
 ALWAYS __u32 opaque(__u32 number)
@@ -127,189 +61,7 @@ ALWAYS __u32 popcount(__u64 bits)
 }
 
 #include "plane/xdp/bpf/passes.h"
-
-/* ---- frames ---- */
-
-struct frame {
-	__u32 at;    /* where our packet begins in the frame */
-	__u32 bytes; /* of payload */
-	__u32 port;
-};
-
-/*
- * Found anew after every loop: what a loop taught the verifier about the old
- * pointer would be another state for each turn of it.
- */
-ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *frame)
-{
-	struct wire_header *header = (void *)(long)ctx->data + (frame->at & 127);
-
-	/* The compiler is not to reckon with it further, in ways that old verifiers do not follow.
-	 */
-	__asm__("" : "+r"(header));
-	return (void *)(header + 1) <= (void *)(long)ctx->data_end ? header : NULL;
-}
-
-/* Is this a packet of ours, with a whole header and as much payload as it says? */
-ALWAYS int frame_parse(struct xdp_md *ctx, struct frame *frame)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethhdr *eth = data;
-	__u32 at = sizeof(*eth), l3;
-	struct udphdr *udp;
-	__u16 proto;
-	__u8 next;
-
-	if ((void *)(eth + 1) > end)
-		return 0;
-	proto = eth->h_proto;
-	for (int tag = 0; tag < VLAN_TAGS; tag++) {
-		__be16 *vlan = data + at;
-
-		if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
-			break;
-		if ((void *)(vlan + 2) > end)
-			return 0;
-		proto = vlan[1];
-		at += 4;
-	}
-	if (proto == bpf_htons(ETH_P_IP)) {
-		struct iphdr *ip = data + at;
-
-		l3 = sizeof(*ip);
-		if ((void *)(ip + 1) > end || *(__u8 *)ip != 0x45 ||
-		    ip->frag_off & bpf_htons(IP_FRAGMENT))
-			return 0;
-		next = ip->protocol;
-	} else if (proto == bpf_htons(ETH_P_IPV6)) {
-		struct ipv6hdr *ip = data + at;
-
-		l3 = sizeof(*ip);
-		if ((void *)(ip + 1) > end)
-			return 0;
-		next = ip->nexthdr;
-	} else {
-		return 0;
-	}
-	if (next != IPPROTO_UDP)
-		return 0;
-	/* One way on for all kinds of frame. */
-	at = hide(at + l3) & 127;
-	udp = data + at;
-	if ((void *)(udp + 1) + WIRE_HEADER > end)
-		return 0;
-	frame->at = at + sizeof(*udp);
-	frame->port = bpf_ntohs(udp->dest);
-	frame->bytes = bpf_ntohs(udp->len);
-	if (frame->bytes < sizeof(*udp) + WIRE_HEADER || frame->bytes % 8 ||
-	    at + frame->bytes > ctx->data_end - ctx->data)
-		return 0;
-	frame->bytes -= sizeof(*udp) + WIRE_HEADER;
-	return ((struct wire_header *)(udp + 1))->magic == WIRE_MAGIC;
-}
-
-/* ---- sending ---- */
-
-ALWAYS void put_route(void *head, const struct xdp_route *route, __u32 l2, __u32 l3, __u32 bytes)
-{
-	struct udphdr *udp = head + l2 + l3;
-
-	__builtin_memcpy(head, route->head, l2 + l3 + sizeof(*udp));
-	udp->len = bpf_htons(bytes + sizeof(*udp));
-	if (l3 == sizeof(struct iphdr)) {
-		struct iphdr *ip = head + l2;
-		__u32 sum;
-
-		ip->tot_len = bpf_htons(bytes + sizeof(*udp) + l3);
-		sum = route->ip_sum + ip->tot_len;
-		sum = (sum & 0xffff) + (sum >> 16);
-		sum = (sum & 0xffff) + (sum >> 16);
-		ip->check = ~sum;
-	} else {
-		((struct ipv6hdr *)(head + l2))->payload_len = udp->len;
-	}
-}
-
-/* Puts the route in front of our packet, which begins `at` bytes into the frame. */
-ALWAYS int address(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
-{
-	__u32 head = route->l2 + route->l3 + sizeof(struct udphdr);
-	void *data, *end;
-
-	if (head != at && bpf_xdp_adjust_head(ctx, (int)at - (int)head))
-		return -1;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	if (data + XDP_HEAD_MAX > end)
-		return -1;
-	switch (route->l2 << 8 | route->l3) {
-	case 14 << 8 | 20:
-		put_route(data, route, 14, 20, bytes);
-		return 0;
-	case 18 << 8 | 20:
-		put_route(data, route, 18, 20, bytes);
-		return 0;
-	case 22 << 8 | 20:
-		put_route(data, route, 22, 20, bytes);
-		return 0;
-	case 14 << 8 | 40:
-		put_route(data, route, 14, 40, bytes);
-		return 0;
-	case 18 << 8 | 40:
-		put_route(data, route, 18, 40, bytes);
-		return 0;
-	case 22 << 8 | 40:
-		put_route(data, route, 22, 40, bytes);
-		return 0;
-	}
-	return -1;
-}
-
-ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, __u32 bytes)
-{
-	__u32 ifindex = route->ifindex;
-
-	if (!ifindex || address(ctx, route, at, bytes))
-		return XDP_DROP;
-	return ifindex == ctx->ingress_ifindex ? XDP_TX : (int)bpf_redirect(ifindex, 0);
-}
-
-/* The slot of the lane's fan that a copy going out through this interface is for. */
-ALWAYS __u32 fan_slot(struct xdp_lane *lane, __u32 slot, __u64 pos, __u32 ifindex)
-{
-	__u32 key = ifindex & (COPYING - 1), first = 0, found = XDP_ROUTES;
-	struct copies *copies = NULL;
-
-	if (lane->shared_ports) {
-		copies = bpf_map_lookup_elem(&copying, &key);
-		if (!copies)
-			return XDP_ROUTES;
-		/* Interfaces are served one after the other, in whatever order. */
-		if (copies->slot == slot && copies->pos == pos && copies->ifindex == ifindex &&
-		    copies->cookie == (__u32)lane->cookie)
-			first = copies->next;
-		copies->slot = slot;
-		copies->ifindex = ifindex;
-		copies->cookie = (__u32)lane->cookie;
-		copies->pos = pos;
-	}
-	for (__u32 i = 0; i < XDP_ROUTES; i++) {
-		__u32 route;
-
-		if (i < first)
-			continue;
-		if (i >= lane->entries)
-			break;
-		route = lane->entry[i];
-		if (route >= XDP_ROUTES || lane->routes[route].ifindex != ifindex)
-			continue;
-		if (copies)
-			copies->next = i + 1;
-		found = route;
-		break;
-	}
-	return hide(found);
-}
+#include "plane/xdp/bpf/frames.h"
 
 /* Each copy of a result, just before it leaves. */
 SEC("xdp/devmap")
@@ -326,7 +78,7 @@ int fan_out(struct xdp_md *ctx)
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane)
 		return XDP_DROP;
-	route = fan_slot(lane, slot, header->pos, ctx->egress_ifindex);
+	route = (__u32)fan_route(slot, header->pos, ctx->egress_ifindex);
 	if (route >= XDP_ROUTES ||
 	    address(ctx, &lane->routes[route], frame.at, WIRE_HEADER + frame.bytes))
 		return XDP_DROP;
@@ -407,7 +159,8 @@ ALWAYS int ring_is_whole(const struct xdp_cell *cell, const struct wire_header *
 /*
  * Judges, checks and adds in one pass, where that is safe: a sum of 64-bit
  * words can be undone, and a cell that nobody needs any more may be written.
- * A verdict; NOT_HERE: it takes a longer way; CORRUPTED.
+ * A verdict; NOT_HERE: it takes a longer way; TO_UNDO: it was corrupted, and is
+ * in the sum; CORRUPTED.
  */
 static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
                              struct xdp_cell *cell, __u32 bytes)
@@ -421,11 +174,8 @@ static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_l
 		check = pass_copy(header, end, cell, bytes);
 	else
 		return NOT_HERE;
-	if (check != header->check) {
-		if (how == DENSE_ADDED)
-			undo_add64(header, end, cell, bytes);
-		return CORRUPTED;
-	}
+	if (check != header->check)
+		return how == DENSE_ADDED ? TO_UNDO : CORRUPTED;
 	if (how == DENSE_FRESH)
 		ring_begin(cell, header);
 	else if (ring_is_whole(cell, header))
@@ -436,13 +186,26 @@ static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_l
 
 /* ---- the longer way: each loop a function of its own ---- */
 
-__noinline int is_intact(struct xdp_md *ctx, __u32 at, __u32 bytes)
+/* What the checksum of the packet has to be. */
+__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes)
 {
 	const struct frame frame = { .at = at };
 	struct wire_header *header = frame_header(ctx, &frame);
 	void *end = (void *)(long)ctx->data_end;
 
-	return header && pass_check(header, end, NULL, bytes) == header->check;
+	return header ? (int)pass_check(header, end, NULL, bytes) : 0;
+}
+
+__noinline int undo_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at };
+	struct wire_header *header = frame_header(ctx, &frame);
+	void *end = (void *)(long)ctx->data_end;
+	struct place place;
+
+	if (header && find_place(&place, slot, index))
+		undo_add64(header, end, place.cell, bytes);
+	return 0;
 }
 
 __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
@@ -492,10 +255,10 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
                           __u32 slot, __u32 index)
 {
 	struct dense_lane *dense = &place->lane->dense;
-	struct wire_header *header;
-	__u32 how;
+	__u32 how, check = (__u32)checksum(ctx, frame->at, frame->bytes);
+	struct wire_header *header = frame_header(ctx, frame);
 
-	if (!is_intact(ctx, frame->at, frame->bytes) || !(header = frame_header(ctx, frame)))
+	if (!header || check != header->check)
 		return CORRUPTED;
 	how = dense_judge(dense, &place->cell->state, header, frame->bytes);
 	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
@@ -520,13 +283,13 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 }
 
 /*
- * Puts the sum into the packet that completed it, and the checksum of both.
- * The only part of a sum is there already.
+ * Puts the sum into the packet that was the last of it, and the checksum of
+ * both. The only part of a sum is there already.
  */
 ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame)
 {
 	struct wire_header *header = frame_header(ctx, frame);
-	__u32 bytes = opaque(frame->bytes);
+	__u32 bytes = opaque(frame->bytes), check;
 	int whole;
 
 	if (!header || bytes > settings.payload)
@@ -535,54 +298,82 @@ ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *f
 	if ((int)bytes >= 8 && !(whole && popcount(cell->state.arrived) == 1) &&
 	    bpf_xdp_store_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
 		return 0;
+	check = whole ? 0 : (__u32)checksum(ctx, frame->at, bytes);
 	header = frame_header(ctx, frame);
 	if (!header)
 		return 0;
 	if (whole)
-		header->check =
-			wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
-	else
-		header->check = pass_check(header, (void *)(long)ctx->data_end, cell, bytes);
+		check = wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
+	header->check = check;
 	return 1;
 }
 
-/* The packet that completed the cell becomes what leaves: a result, or DATA for a parent. */
-static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
-                               const struct frame *frame, __u32 slot)
+/* What a sum has become that has got its last part. */
+enum made { MADE_NOTHING, MADE_RESULT, MADE_DATA, MADE_LEFT };
+
+/* May it go up from here? Then it is under way. Else the daemon is to send it. */
+ALWAYS int raise(struct xdp_lane *lane, struct xdp_cell *cell)
+{
+	struct xdp_parent *parent = &lane->parent;
+	__u64 end = cell->state.position + 1, sent = parent->sent;
+	int may = parent->active && parent->launched < parent->allowed;
+
+	cell->state.raised_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	cell->state.queued = may ? UPLINK_RAISED : UPLINK_LEFT;
+	if (!may)
+		return 0;
+	__sync_fetch_and_add(&parent->launched, 1);
+	if (end > sent) /* who is overtaken leaves it to the next */
+		__sync_val_compare_and_swap(&parent->sent, sent, end);
+	parent->told = lane->dense.settled;
+	return 1;
+}
+
+/*
+ * The packet that was the last of a sum becomes what leaves: the result, or
+ * DATA for the parent. With the lock: a cell that is not complete may be
+ * emptied by another core as soon as it is free.
+ */
+static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
+                           const struct frame *frame, __u32 verdict)
 {
 	struct wire_header *header = frame_header(ctx, frame);
-	__u32 bytes = WIRE_HEADER + frame->bytes, key = 0, route;
-	struct xdp_counts *count;
-	void *fan;
+	const struct xdp_parent *parent = &lane->parent;
+	enum made made = MADE_RESULT;
 
 	if (!header)
-		return XDP_DROP;
-	header->flags = cell->state.shape;
-	header->scale = cell->state.scale;
-	header->ack = (__u32)(lane->parent.active ? lane->dense.settled : lane->dense.low);
-	if (lane->parent.active) {
-		header->cookie = lane->parent.cookie;
-		header->job = lane->parent.job;
-		header->comm = lane->parent.comm;
-		header->epoch = lane->parent.epoch;
-		header->child = lane->parent.child;
+		return MADE_NOTHING;
+	if (verdict == DENSE_SUMMED) {
+		if (!raise(lane, cell))
+			return MADE_LEFT;
+		made = MADE_DATA;
+		header->cookie = parent->cookie;
+		header->job = parent->job;
+		header->comm = parent->comm;
+		header->epoch = parent->epoch;
+		header->child = parent->child;
+		header->ack = (__u32)lane->dense.settled;
 	} else {
+		cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 		header->type = WIRE_RESULT;
 		header->child = WIRE_ALL;
+		header->ack = (__u32)lane->dense.low;
 	}
-	if (!fill(ctx, cell, frame))
-		return XDP_DROP;
-	count = bpf_map_lookup_elem(&counts, &key);
-	if (count) {
-		count->results++;
-		count->sends +=
-			lane->parent.active || cell->state.to != WIRE_ALL ? 1 : lane->entries;
-	}
-	if (lane->parent.active)
-		return send_to(ctx, &lane->parent.route, frame->at, bytes);
-	if (cell->state.to != WIRE_ALL) {
+	header->flags = cell->state.shape;
+	header->scale = cell->state.scale;
+	return fill(ctx, cell, frame) ? made : MADE_NOTHING;
+}
+
+/* A result leaves for the children that it is for. */
+static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
+                                const struct frame *frame, __u32 slot, __u8 to)
+{
+	__u32 bytes = WIRE_HEADER + frame->bytes, route;
+	void *fan;
+
+	if (to != WIRE_ALL) {
 		/* The child that the rank comes by: the number of its one bit. */
-		route = popcount(lane->dense.by_rank[cell->state.to & 63] - 1);
+		route = popcount(lane->dense.by_rank[to & 63] - 1);
 		return route < WIRE_CHILDREN_MAX
 		               ? send_to(ctx, &lane->routes[route], frame->at, bytes)
 		               : XDP_DROP;
@@ -598,29 +389,41 @@ static __noinline int send_sum(struct xdp_md *ctx, struct xdp_lane *lane, struct
 	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
 }
 
+ALWAYS void count_result(struct xdp_counts *count, const struct xdp_lane *lane, __u8 to)
+{
+	count->results++;
+	count->sends += to != WIRE_ALL ? 1 : lane->entries;
+}
+
+/* One rank, or all. One more than a rank's number; WIRE_ALL becomes 0. */
+ALWAYS int is_rank(__u8 rank)
+{
+	return (__u8)(rank + 1) <= WIRE_CHILDREN_MAX;
+}
+
 /* What a parser in user space finds wrong in a fragment's header. */
 ALWAYS int is_sound(const struct wire_header *header)
 {
-	/* One more than a child's index; WIRE_ALL becomes 0. */
-	__u8 from = header->from + 1, to = header->to + 1;
-
 	return header->op < WIRE_OPS_END && header->child < WIRE_CHILDREN_MAX &&
-	       from <= WIRE_CHILDREN_MAX && to <= WIRE_CHILDREN_MAX;
+	       is_rank(header->from) && is_rank(header->to);
 }
 
-/* Where a report came from; the daemon, which the report goes on to, decides if that is right. */
-ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_lane *lane, const struct frame *frame,
-                      __u8 child)
+/*
+ * Where a report came from, or a status; the daemon, which it goes on to,
+ * decides if that is right.
+ */
+ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct frame *frame)
 {
-	struct xdp_seen *seen = &lane->seen[child & 63];
 	void *data = (void *)(long)ctx->data;
 
 	if (data + XDP_HEAD_MAX > (void *)(long)ctx->data_end)
 		return;
 	seen->ifindex = ctx->ingress_ifindex;
 	seen->at = frame->at;
-	__builtin_memcpy(seen->head, data, XDP_HEAD_MAX);
+	copy_front(seen->head, data, XDP_HEAD_MAX);
 }
+
+#include "plane/xdp/bpf/above.h"
 
 ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 {
@@ -629,7 +432,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	struct xdp_lane *lane;
 	struct xdp_cell *cell;
 	struct xdp_counts *count;
-	__u32 slot, index, verdict, contributors, key = 0;
+	__u32 slot, index, verdict, contributors, made, key = 0;
 	struct place place;
 	void *pool;
 	__u8 child;
@@ -637,16 +440,18 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_PASS;
 	slot = frame.port - settings.first_port;
-	if (slot >= settings.ports || header->comm >= XDP_COMMS || wire_lane(header) != slot)
+	if (slot >= settings.ports || wire_lane(header) != slot)
 		return XDP_PASS;
+	if (header->comm >= XDP_COMMS)
+		return from_parent(ctx, frame.at, frame.bytes);
 	slot += header->comm * WIRE_LANES_MAX;
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane || lane->cookie != header->cookie || lane->job != header->job ||
 	    lane->epoch != header->epoch)
-		return XDP_PASS;
+		return from_parent(ctx, frame.at, frame.bytes);
 	child = header->child;
 	if (header->type == WIRE_REPORT)
-		note_seen(ctx, lane, &frame, child);
+		note_seen(ctx, &lane->seen[child & 63], &frame);
 	if (header->type != WIRE_DATA || !lane->active || !is_sound(header) ||
 	    frame.bytes > settings.payload)
 		return XDP_PASS;
@@ -674,30 +479,55 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 		verdict = CORRUPTED;
 	else
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
-	if (verdict == NOT_HERE)
+	if (verdict == DENSE_ADDED) { /* first: most of them are */
+		cell_unlock(cell);
+		return XDP_DROP; /* counted with the sum that it is part of */
+	}
+	if (verdict == NOT_HERE) {
 		verdict = take_checked(ctx, &frame, &place, slot, index);
-	if (verdict == DENSE_COMPLETE)
-		cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	} else if (verdict == TO_UNDO) {
+		undo_words(ctx, slot, index, frame.at, frame.bytes);
+		verdict = CORRUPTED;
+	}
+	made = MADE_NOTHING;
+	if (verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED) {
+		if (verdict == DENSE_COMPLETE && dense_is_turn(&lane->dense, cell->state.position))
+			update_low(slot);
+		made = make(ctx, lane, cell, &frame, verdict);
+	}
 	cell_unlock(cell);
 	if (verdict == DENSE_ADDED)
-		return XDP_DROP; /* counted with the sum that it is part of */
+		return XDP_DROP;
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
 		return XDP_PASS; /* the daemon finds the words for it */
+	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
+		return XDP_PASS; /* the daemon looks what can be settled */
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_DROP;
-	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
-	if (verdict == CORRUPTED)
-		return XDP_PASS; /* or several that were joined (GSO, GRO): the daemon can tell */
-	if (verdict != DENSE_COMPLETE)
-		return XDP_DROP;
-	contributors = popcount(dense_expected(&lane->dense, header->from));
+	if (verdict != DENSE_COMPLETE && verdict != DENSE_SUMMED) {
+		count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
+		/* Or several that were joined (GSO, GRO): the daemon can tell. */
+		return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
+	}
+	contributors = popcount(dense_expected(&lane->dense, cell->state.from));
 	count->added += contributors - 1;
-	count->payload += (__u64)contributors * frame.bytes;
+	count->payload += (__u64)(contributors - 1) * frame.bytes;
+	if (made == MADE_LEFT) {
+		count->left++;
+		return XDP_PASS; /* and counts it: it was not for us to finish */
+	}
+	count->payload += frame.bytes;
+	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
 	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	if (dense_is_turn(&lane->dense, wire_position(header)))
-		update_low(slot);
-	return send_sum(ctx, lane, cell, &frame, slot);
+	if (made == MADE_DATA) {
+		count->raised++;
+		return send_to(ctx, &lane->parent.route, frame.at, WIRE_HEADER + frame.bytes);
+	}
+	if (made != MADE_RESULT)
+		return XDP_DROP;
+	count_result(count, lane, cell->state.to);
+	return send_down(ctx, lane, &frame, slot, cell->state.to);
 }
 
 SEC("xdp")

@@ -3,7 +3,7 @@
 #ifndef TRIB_PLANE_XDP_SHARED_H
 #define TRIB_PLANE_XDP_SHARED_H
 
-#include "engine/dense.h"
+#include "engine/uplink.h"
 #include "wire/check.h"
 
 #define XDP_COMMS 32u /* communicators with a higher id are summed in user space */
@@ -33,19 +33,37 @@ struct xdp_route {
 	uint8_t head[XDP_HEAD_MAX];
 };
 
-/* The front of a child's last report, as it came. */
+/* The front of a child's last report, or of the parent's last status, as it came. */
 struct xdp_seen {
 	uint32_t ifindex;
 	uint32_t at; /* where our packet began */
 	uint8_t head[XDP_HEAD_MAX];
 };
 
-/* Where a sum goes that is complete here but not yet everywhere. */
+/*
+ * The aggregator above, where sums go and results come from. The daemon says
+ * who it is and how much may be under way; the program counts what it sends.
+ */
 struct xdp_parent {
 	uint64_t cookie;
 	uint16_t job, comm, epoch;
-	uint8_t child, active;
+	uint8_t child;
+	uint8_t active;    /* the way is known: the next three fields hold */
+	uint64_t mac;      /* in frames that are for us, the first six bytes; */
+	uint64_t address;  /* the eight before UDP: IPv4's addresses, or half of our IPv6's */
+	uint64_t launched; /* sums that the program has sent up, while that was below */
+	uint64_t allowed;
+	uint64_t sent;  /* above every fragment among them */
+	uint64_t told;  /* what was settled when the last one left */
+	uint64_t heard; /* results of sums that nobody else had sent */
 	struct xdp_route route;
+	struct xdp_seen seen;
+};
+
+/* By what the parent calls it, the slot of a lane is found. */
+struct xdp_uplink {
+	uint64_t cookie;
+	uint64_t lane;
 };
 
 struct xdp_lane {
@@ -57,7 +75,8 @@ struct xdp_lane {
 	uint8_t unused;
 	struct dense_lane dense;
 	uint64_t last[WIRE_CHILDREN_MAX];    /* fragments that each child was the last to bring */
-	uint8_t entry[XDP_ROUTES + 7];       /* the route of each slot */
+	uint8_t entry[XDP_ROUTES + 7];       /* the route of each slot, */
+	uint32_t entry_port[XDP_ROUTES + 1]; /* and the interface that it leaves by */
 	struct xdp_route routes[XDP_ROUTES]; /* by child; the last is the multicast group's */
 	struct xdp_parent parent;
 	struct xdp_seen seen[WIRE_CHILDREN_MAX];
@@ -86,6 +105,9 @@ struct xdp_counts {
 	uint64_t verdicts[XDP_VERDICTS];
 	uint64_t added, payload;
 	uint64_t results, sends, busy;
+	uint64_t raised, left; /* sums that went up, and that the daemon was left to send */
+	uint64_t lowered;      /* results that came from the parent and became ours */
+	uint64_t echoes;       /* that had come before */
 };
 
 #endif

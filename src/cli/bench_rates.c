@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/rates_show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct rates_options {
+	struct halve_options halve;
+	uint64_t workers, window_ms, repeats;
+	const char *planes, *json, *plot;
+};
+
+static const char *options_wrong(struct rates_options *o)
+{
+	struct halve_options *h = &o->halve;
+
+	h->workers = (unsigned)o->workers;
+	h->window_s = (double)o->window_ms / 1e3;
+	if (!h->slow_bps)
+		h->slow_bps = h->link_bps / 2;
+	if (o->repeats > AGREE_REPEATS_MAX)
+		return "--repeats is 1000 at most";
+	if (o->workers < 2 || o->workers > HALVE_WORKERS_MAX)
+		return "--hosts is 2 to 16";
+	if (h->link_bps < 1000000 || h->slow_bps < 1000000)
+		return "a link has at least 1mbit";
+	if (h->bytes < 4096 || h->bytes > 1u << 30 || h->bytes % 4)
+		return "--size is 4K to 1G, in whole elements of 4 bytes";
+	if (o->window_ms < 1 || h->phase_s * HALVE_PHASES > h->window_s * HALVE_WINDOWS_MAX)
+		return "there are at most 480 windows: a longer --window, or fewer --seconds";
+	if (h->phase_s < 8 * h->window_s)
+		return "a phase has at least 8 windows";
+	return NULL;
+}
+
+/* Each of the comma-separated planes in turn. */
+static trib_status halve_all(const struct rates_options *o, struct rates_report *report)
+{
+	trib_status status = TRIB_OK;
+
+	for (const char *at = o->planes; *at; at += *at == ',') {
+		size_t length = strcspn(at, ",");
+		struct halve_options halve = o->halve;
+		char plane[8];
+
+		snprintf(plane, sizeof(plane), "%.*s", (int)length, at);
+		at += length;
+		if (strcmp(plane, "udp") && strcmp(plane, "xdp") && strcmp(plane, "tcp"))
+			return status_fail(TRIB_ERR_ARGUMENT, "there is no plane \"%s\"", plane);
+		if (report->n == RATES_PLANES_MAX)
+			return status_fail(TRIB_ERR_ARGUMENT, "more than %u planes",
+			                   RATES_PLANES_MAX);
+		halve.told &= strcmp(plane, "tcp") != 0; /* the kernel finds its rates */
+		if (halve_run(&halve, plane, &report->results[report->n++]) != TRIB_OK)
+			status = status_fail(TRIB_ERR_PEER, "%s: %s", plane,
+			                     report->results[report->n - 1].why);
+		else if (report->results[report->n - 1].wrong)
+			status = status_fail(TRIB_ERR_PEER, "%s: wrong sums", plane);
+	}
+	return status;
+}
+
+/* In a star, and in a tree of two levels. */
+static trib_status agree_all(const struct rates_options *o, struct rates_report *report)
+{
+	trib_status status = TRIB_OK;
+
+	for (unsigned levels = 1; levels <= 2 && o->repeats && status == TRIB_OK; levels++) {
+		if (levels == 2 && o->workers < 4)
+			break; /* an aggregator has two children at least */
+		status = agree_run((unsigned)o->workers, o->halve.link_bps, levels,
+		                   (unsigned)o->repeats, &report->agreed[report->n_agreed]);
+		report->n_agreed += status == TRIB_OK;
+	}
+	return status;
+}
+
+int bench_rates_run(int argc, char **argv)
+{
+	static struct rates_options o = {
+		.halve = { .link_bps = 400000000, .phase_s = 4, .bytes = 1 << 20, .told = true },
+		.workers = 4,
+		.window_ms = 50,
+		.repeats = 50,
+		.planes = "udp,xdp,tcp"
+	};
+	static struct rates_report report;
+	bool untold = false;
+	const struct option_row rows[] = {
+		{ "hosts", 'n', OPTION_COUNT, &o.workers, "N", "workers (4)", "8" },
+		{ "link", 0, OPTION_RATE, &o.halve.link_bps, "RATE", "of every link (400mbit)",
+		  "1gbit" },
+		{ "slow", 0, OPTION_RATE, &o.halve.slow_bps, "RATE",
+		  "what the aggregator's link gets for a while (half)", "100mbit" },
+		{ "seconds", 0, OPTION_SECONDS, &o.halve.phase_s, "S",
+		  "before, while it is slow, and after (4)", "2" },
+		{ "window", 0, OPTION_COUNT, &o.window_ms, "MS",
+		  "in which sent bytes are counted (50)", "10" },
+		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
+		  "how often the agreement is timed (50; 0: not)", "200" },
+		{ "size", 0, OPTION_BYTES, &o.halve.bytes, "BYTES", "of a vector (1M)", "4M" },
+		{ "plane", 0, OPTION_TEXT, &o.planes, "LIST",
+		  "udp, xdp, tcp (all three), or nothing", "udp,tcp" },
+		{ "untold", 0, OPTION_FLAG, &untold, NULL,
+		  "the aggregator does not know its link's rate, so that it gives none", NULL },
+		{ "offload", 0, OPTION_FLAG, &o.halve.whole, NULL,
+		  "up to 64 KB cross at once, instead of packet by packet", NULL },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there", NULL },
+		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw rates over time there, as SVG",
+		  NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib bench rates [OPTION]...",
+		"Times how long workers and aggregators take to agree on rates. Then sums without "
+		"pause\n"
+		"over a virtual cluster (root), and makes the aggregator's link slow for a while: "
+		"what\n"
+		"workers send meanwhile, what is lost, and how soon it settles. Every sum is "
+		"looked at.",
+		"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg",
+		rows,
+	};
+	int code;
+	const char *wrong;
+	trib_status status;
+
+	if (!options_parse_all(&options, argc, argv, &code))
+		return code;
+	o.halve.told = !untold;
+	wrong = options_wrong(&o);
+	if (wrong)
+		return options_fail(&options, "%s", wrong);
+	report.halve = o.halve;
+	status = agree_all(&o, &report);
+	if (status == TRIB_OK)
+		status = halve_all(&o, &report);
+	rates_print(&report);
+	if (o.json && status != TRIB_ERR_ARGUMENT && rates_json(&report, o.json) != TRIB_OK)
+		status = TRIB_ERR_SYSTEM;
+	if (o.plot && status != TRIB_ERR_ARGUMENT && rates_plot(&report, o.plot) != TRIB_OK)
+		status = TRIB_ERR_SYSTEM;
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench rates: %s\n", trib_last_error());
+	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+}

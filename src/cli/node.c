@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib node: takes a machine out of plans, for maintenance or for good, and back in. */
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10.0
+#define LOOK_EVERY_US 200000
+#define EMPTY_FOR (3 * NSEC_PER_SEC / 2)
+
+/* By address, or by a name that only one node has; *found is the caller's to give up. */
+static trib_status node_find(struct client *client, const char *which, json_t **found)
+{
+	trib_status status;
+	json_t *answer, *list;
+	unsigned same = 0;
+
+	*found = NULL;
+	if ((status = remote_get(client, "/v1/nodes", &answer)) != TRIB_OK)
+		return status;
+	list = json_object_get(answer, "nodes");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *node = json_array_get(list, i);
+		bool is_address = !strcmp(remote_text(node, "address"), which);
+
+		if (!is_address && strcmp(remote_text(node, "name"), which) != 0)
+			continue;
+		same++;
+		json_decref(*found);
+		*found = json_incref(node);
+		if (is_address) {
+			same = 1;
+			break;
+		}
+	}
+	json_decref(answer);
+	if (same == 1)
+		return TRIB_OK;
+	json_decref(*found);
+	*found = NULL;
+	return same ? status_fail(TRIB_ERR_ARGUMENT,
+	                          "%u nodes have the name %s: give the address (trib nodes)", same,
+	                          which)
+	            : status_fail(TRIB_ERR_ARGUMENT,
+	                          "there is no node of the name or address %s (trib nodes)", which);
+}
+
+/* The jobs that still send there, "3, 7"; how many. Those without a controller stay as they are. */
+static unsigned node_jobs(const json_t *node, char *out, size_t size)
+{
+	const json_t *comms = json_object_get(node, "jobs");
+	unsigned n = 0;
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < json_array_size(comms); i++) {
+		const json_t *comm = json_array_get(comms, i);
+
+		if (strcmp(remote_text(comm, "state"), "failed") == 0 ||
+		    remote_number(comm, "generation") == 0)
+			continue;
+		if (used < size)
+			used += (size_t)snprintf(out + used, size - used, "%s%.0f", n ? ", " : "",
+			                         remote_number(comm, "job"));
+		n++;
+	}
+	return n;
+}
+
+static trib_status node_set(struct client *client, const json_t *node, bool drained)
+{
+	json_t *wish = json_pack("{s:b}", "drained", (int)drained);
+	char path[256] = "/v1/nodes/";
+	trib_status status;
+
+	for (const char *p = remote_text(node, "address"); *p && strlen(path) + 4 < sizeof(path);
+	     p++)
+		snprintf(path + strlen(path), 4, strchr("[]%", *p) ? "%%%02X" : "%c", *p);
+	status = client_call(client, "PATCH", path, wish, PATIENCE_S, NULL);
+	json_decref(wish);
+	return status;
+}
+
+/*
+ * Until no job sends there any more. Its aggregator tells what it has once a second, so one that
+ * has only just come is not seen at once.
+ */
+static int wait_empty(struct client *client, const json_t *node, double seconds)
+{
+	const char *address = remote_text(node, "address");
+	uint64_t start = clock_now(), empty_since = 0;
+	char jobs[200];
+
+	for (;;) {
+		json_t *now;
+		unsigned left;
+
+		if (node_find(client, address, &now) != TRIB_OK)
+			return remote_fail("trib node drain");
+		left = strcmp(remote_text(now, "state"), "drained")
+		               ? 0
+		               : node_jobs(now, jobs, sizeof(jobs));
+		json_decref(now);
+		if (left)
+			empty_since = 0;
+		else if (!empty_since)
+			empty_since = clock_now();
+		else if (clock_now() > empty_since + EMPTY_FOR)
+			break;
+		if (left && (double)(clock_now() - start) / 1e9 > seconds) {
+			fprintf(stderr,
+			        "trib node drain: after %.1f s job %s still uses it: is there "
+			        "another node to go to? (trib nodes; the controller's log)\n",
+			        seconds, jobs);
+			return EXIT_FAILURE;
+		}
+		usleep(LOOK_EVERY_US);
+	}
+	printf("no job uses it any more\n");
+	return 0;
+}
+
+static int change(struct client *client, const char *which, bool drained, double wait_s)
+{
+	const char *command = drained ? "trib node drain" : "trib node resume";
+	int code = 0;
+	json_t *node;
+
+	if (node_find(client, which, &node) != TRIB_OK)
+		return remote_fail(command);
+	if (node_set(client, node, drained) != TRIB_OK)
+		code = remote_fail(command);
+	else
+		printf("node %s (%s) %s\n", remote_text(node, "address"), remote_text(node, "name"),
+		       drained ? "is drained: plans do without it" : "may be used again");
+	fflush(stdout);
+	if (!code && drained && wait_s > 0)
+		code = wait_empty(client, node, wait_s);
+	json_decref(node);
+	return code;
+}
+
+/* How long to wait until no job uses a node. */
+struct patience {
+	double seconds;
+	bool none;
+};
+
+static int change_all(const struct options *options, int argc, char **argv, bool drained,
+                      const char **controller, const struct patience *patience)
+{
+	struct client *client;
+	int code, first = options_parse(options, argc, argv, &code);
+
+	if (first < 0)
+		return code;
+	if (first == argc)
+		return options_fail(options, "which node? trib nodes lists them");
+	if (client_find(*controller, &client) != TRIB_OK)
+		return remote_fail(drained ? "trib node drain" : "trib node resume");
+	for (code = 0; first < argc; first++)
+		code |= change(client, argv[first], drained,
+		               patience->none ? 0 : patience->seconds);
+	client_free(client);
+	return code;
+}
+
+static int cli_node_drain(int argc, char **argv)
+{
+	const char *controller = NULL;
+	struct patience patience = { .seconds = 30 };
+	const struct option_row rows[] = {
+		{ "wait", 'w', OPTION_SECONDS, &patience.seconds, "SECONDS",
+		  "how long to wait until no job uses it (default 30)", "120" },
+		{ "no-wait", 0, OPTION_FLAG, &patience.none, NULL, "only say so, and return",
+		  NULL },
+		REMOTE_ROW(&controller),
+		{ 0 },
+	};
+	const struct options options = {
+		"trib node drain [OPTION]... NODE...",
+		"Takes nodes out of service: plans do without them, and jobs that run go on in "
+		"other trees,\nwith exact sums. Returns when no job uses them. A node stays "
+		"drained "
+		"until trib node resume, also\nwhen it is started again. NODE is a name or an "
+		"address (trib nodes).",
+		"trib node drain rack3-7 && ssh rack3-7 reboot",
+		rows,
+	};
+
+	return change_all(&options, argc, argv, true, &controller, &patience);
+}
+
+static int cli_node_resume(int argc, char **argv)
+{
+	const char *controller = NULL;
+	const struct patience patience = { .none = true };
+	const struct option_row rows[] = { REMOTE_ROW(&controller), { 0 } };
+	const struct options options = {
+		"trib node resume [OPTION]... NODE...",
+		"Lets plans use nodes again that were drained. Jobs that run stay where they are.",
+		"trib node resume rack3-7",
+		rows,
+	};
+
+	return change_all(&options, argc, argv, false, &controller, &patience);
+}
+
+int cli_node(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "drain"))
+		return cli_node_drain(argc - 1, argv + 1);
+	if (!strcmp(what, "resume"))
+		return cli_node_resume(argc - 1, argv + 1);
+	if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
+		printf("Usage: trib node drain|resume [OPTION]... NODE...\n\n"
+		       "Takes nodes of a controller out of plans, and lets them back in. `trib "
+		       "node "
+		       "drain --help`\nand `trib node resume --help` say more.\n\n"
+		       "Example:\n  trib node drain rack3-7\n  trib node resume rack3-7\n");
+		return 0;
+	}
+	fprintf(stderr, "trib node: drain or resume?\nTry: trib node --help\n");
+	return EXIT_USAGE;
+}

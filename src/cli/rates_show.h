@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What trib bench rates has found: a table, JSON, a plot. */
+#ifndef TRIB_CLI_RATES_SHOW_H
+#define TRIB_CLI_RATES_SHOW_H
+
+#include "cli/rates_agree.h"
+#include "cli/rates_halve.h"
+
+#define RATES_PLANES_MAX 3u
+#define RATES_LEVELS_MAX 2u
+
+struct rates_report {
+	struct halve_options halve;
+	struct halve_result results[RATES_PLANES_MAX];
+	unsigned n;
+	struct agree_result agreed[RATES_LEVELS_MAX];
+	unsigned n_agreed;
+};
+
+void rates_print(const struct rates_report *report);
+trib_status rates_json(const struct rates_report *report, const char *path);
+trib_status rates_plot(const struct rates_report *report, const char *path);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib sim: many jobs on one fabric, without one. */
+#include "cli/sim.h"
+
+#include "base/status.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODELS "opt-125m-4,opt-350m-4,opt-1.3b-4,bert-base-4,bert-large-4,vit-base-4,vit-large-4"
+#define JOBS_DEFAULT 2000u
+#define SEEDS_MAX 10000u
+#define SEEDS_PAPER 5u
+
+static int fail(void)
+{
+	fprintf(stderr, "trib sim: %s\n", trib_last_error());
+	return EXIT_FAILURE;
+}
+
+/* ---- options ---- */
+
+static trib_status name_take(const char *text, const char *const *names, unsigned n,
+                             unsigned *found)
+{
+	for (*found = 0; *found < n; ++*found)
+		if (names[*found] && !strcmp(text, names[*found]))
+			return TRIB_OK;
+	return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is none of those in --help", text);
+}
+
+static trib_status placement_take(void *context, const char *text)
+{
+	static const char *const names[] = { "first", "random", "smart" };
+	unsigned found;
+	trib_status status = name_take(text, names, 3, &found);
+
+	*(enum sim_placement *)context = (enum sim_placement)found;
+	return status;
+}
+
+static trib_status trees_take(void *context, const char *text)
+{
+	static const char *const names[] = { "none", "first", "random", "smart" };
+	unsigned found;
+	trib_status status = name_take(text, names, 4, &found);
+
+	*(enum sim_trees *)context = (enum sim_trees)found;
+	return status;
+}
+
+static trib_status sharing_take(void *context, const char *text)
+{
+	static const char *const names[] = { "none", "greedy", "smart", "frugal" };
+	unsigned found;
+	trib_status status = name_take(text, names, 4, &found);
+
+	*(enum turn_policy *)context = (enum turn_policy)found;
+	return status;
+}
+
+static trib_status ties_take(void *context, const char *text)
+{
+	static const char *const names[] = { "mina", "arrival" };
+	unsigned found;
+	trib_status status = name_take(text, names, 2, &found);
+
+	*(bool *)context = found == 1;
+	return status;
+}
+
+static trib_status number_take(void *context, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(value) || value < 0)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a number of 0 or more", text);
+	*(double *)context = value;
+	return TRIB_OK;
+}
+
+/* What is wrong with the options, or NULL. */
+static const char *setup_fault(struct sim_setup *setup)
+{
+	unsigned given = !!setup->jobs + !!setup->philly + !!setup->gavel;
+
+	if (given > 1)
+		return "one of --jobs, --philly and --gavel";
+	if (given && setup->generate)
+		return "--generate makes jobs of its own: leave it, or the file, out";
+	if (!setup->generate)
+		setup->generate = JOBS_DEFAULT;
+	if (setup->generate > READ_JOBS_MAX)
+		return "--generate is from 1 to 16777216 jobs";
+	if (!setup->trace || setup->trace > GENERATE_TRACES)
+		return "--trace is from 1 to 10";
+	if (!setup->seeds)
+		setup->seeds = setup->paper && !setup->jobs ? SEEDS_PAPER : 1;
+	if (setup->seeds > SEEDS_MAX)
+		return "--seeds is from 1 to 10000";
+	if (!setup->gpus || setup->gpus > 1024)
+		return "--gpus is from 1 to 1024";
+	if (setup->link > FABRIC_HOSTS_MAX || setup->switches > FABRIC_HOSTS_MAX ||
+	    setup->candidates > FABRIC_HOSTS_MAX || setup->limit > READ_JOBS_MAX)
+		return "a number is too large";
+	if (!(setup->shrink > 0) || !(setup->sim.speedup > 0) || !(setup->sim.wire.ratio >= 1))
+		return "--shrink and --speedup are above 0, --ratio is 1 or more";
+	if (!setup->bandwidth)
+		return "--bandwidth is a rate above 0";
+	setup->sim.candidates = (uint32_t)setup->candidates;
+	setup->sim.wire.bytes_per_s = (double)setup->bandwidth / 8;
+	return NULL;
+}
+
+/* ---- the runs ---- */
+
+static trib_status tasks_make(struct sim_task *tasks, const struct sim_setup *setup,
+                              struct sim_models *models)
+{
+	struct fabric fabric;
+	trib_status status = fabric_make(&fabric, setup);
+
+	/* A list names its models; otherwise they are drawn. */
+	if (status == TRIB_OK && !setup->jobs)
+		status = models_read(models, setup->models);
+	for (unsigned i = 0; status == TRIB_OK && i < setup->seeds; i++)
+		status = task_make(&tasks[i], setup, models, &fabric, setup->seed + i);
+	for (unsigned i = 0; i < setup->seeds; i++) {
+		tasks[i].input.steps = models->steps;
+		tasks[i].input.n_steps = models->n;
+	}
+	return status;
+}
+
+static trib_status setup_run(const struct sim_setup *setup, struct sim_task *tasks,
+                             struct sim_models *models)
+{
+	unsigned n = (unsigned)setup->seeds;
+	trib_status status = tasks_make(tasks, setup, models);
+
+	if (status == TRIB_OK)
+		status = tasks_run(tasks, n, true);
+	if (status != TRIB_OK)
+		return status;
+	if (setup->json)
+		sim_show_json(setup, tasks, n);
+	else
+		sim_show_text(setup, tasks, n);
+	if (setup->per_job)
+		status = sim_show_jobs(setup->per_job, &tasks[0], models);
+	if (status == TRIB_OK && setup->plot)
+		status = sim_plot(setup, tasks, n);
+	return status;
+}
+
+static int sim_start(const struct sim_setup *setup)
+{
+	static struct sim_models models;
+	struct sim_task *tasks;
+	trib_status status;
+	int code;
+
+	models.folder = setup->traces;
+	if (setup->paper) {
+		code = sim_paper(setup, &models);
+		models_free(&models);
+		return code;
+	}
+	tasks = calloc(setup->seeds, sizeof(*tasks));
+	if (!tasks)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %llu seeds",
+		                     (unsigned long long)setup->seeds);
+	else
+		status = setup_run(setup, tasks, &models);
+	code = status == TRIB_OK ? EXIT_SUCCESS : fail();
+	tasks_free(tasks, (unsigned)setup->seeds);
+	models_free(&models);
+	return code;
+}
+
+int cli_sim(int argc, char **argv)
+{
+	struct sim_setup setup = { .fabric = "fat-tree:16",
+		                   .traces = ".",
+		                   .models = MODELS,
+		                   .trace = 1,
+		                   .seed = 1,
+		                   .gpus = 8,
+		                   .link = 1,
+		                   .shrink = 1,
+		                   .bandwidth = 100000000000,
+		                   .sim = SIM_OPTIONS_DEFAULT };
+	struct option_hook placement = { placement_take, &setup.sim.placement },
+			   trees = { trees_take, &setup.sim.trees },
+			   sharing = { sharing_take, &setup.sim.sharing },
+			   ties = { ties_take, &setup.by_arrival },
+			   arrivals = { number_take, &setup.arrivals },
+			   alpha = { number_take, &setup.sim.alpha },
+			   migrate = { number_take, &setup.sim.migrate_s },
+			   ratio = { number_take, &setup.sim.wire.ratio },
+			   latency = { number_take, &setup.sim.wire.latency_s },
+			   speedup = { number_take, &setup.sim.speedup },
+			   shrink = { number_take, &setup.shrink };
+	const struct option_row rows[] = {
+		{ "jobs", 0, OPTION_TEXT, &setup.jobs, "FILE",
+		  "lines index,model,hosts,steps[,arrival in s]", NULL },
+		{ "generate", 'n', OPTION_COUNT, &setup.generate, "N", "so many random jobs (2000)",
+		  NULL },
+		{ "trace", 0, OPTION_COUNT, &setup.trace, "1..10",
+		  "how large these are: MINA's traces (1)", NULL },
+		{ "sizes", 0, OPTION_TEXT, &setup.sizes, "LIST", "or HOSTS:WEIGHT,HOSTS:WEIGHT...",
+		  "1:3,8:1" },
+		{ "arrivals", 0, OPTION_HOOK, &arrivals, "RATE",
+		  "a second, at random (0: all there from the start)", NULL },
+		{ "philly", 0, OPTION_TEXT, &setup.philly, "FILE",
+		  "jobs of Microsoft's trace (CSV)", NULL },
+		{ "gavel", 0, OPTION_TEXT, &setup.gavel, "FILE", "jobs of one of Gavel's traces",
+		  NULL },
+		{ "shrink", 0, OPTION_HOOK, &shrink, "X",
+		  "divides durations and arrivals of those two (1)", NULL },
+		{ "limit", 0, OPTION_COUNT, &setup.limit, "N", "only the first N of them", NULL },
+		{ "gpus", 0, OPTION_COUNT, &setup.gpus, "N", "of a host there (8)", NULL },
+		{ "traces", 't', OPTION_TEXT, &setup.traces, "DIR",
+		  "has MODEL.json for each model: a measured step (.)", NULL },
+		{ "models", 0, OPTION_TEXT, &setup.models, "LIST", "of random jobs (MINA's seven)",
+		  "opt-125m-4,vit-base-4" },
+		{ "fabric", 'f', OPTION_TEXT, &setup.fabric, "FABRIC",
+		  "fat-tree:DEGREE[:RATIO], leaf-spine:HOSTS:LEAVES:SPINES, or a file "
+		  "(fat-tree:16)",
+		  NULL },
+		{ "link", 0, OPTION_COUNT, &setup.link, "N",
+		  "jobs that a link aggregates at once (1; 0: any number)", NULL },
+		{ "switch", 0, OPTION_COUNT, &setup.switches, "N", "and a switch (0)", NULL },
+		{ "placement", 'p', OPTION_HOOK, &placement, "POLICY",
+		  "first, random, smart (smart)", NULL },
+		{ "alpha", 0, OPTION_HOOK, &alpha, "A",
+		  "of smart: what fragments left free count (0.5)", NULL },
+		{ "trees", 0, OPTION_HOOK, &trees, "POLICY", "none, first, random, smart (smart)",
+		  NULL },
+		{ "candidates", 'k', OPTION_COUNT, &setup.candidates, "K",
+		  "of smart: trees of a job that are looked at (all)", NULL },
+		{ "migrate", 0, OPTION_HOOK, &migrate, "SECONDS",
+		  "without aggregation while a tree is moved (0)", "0.559" },
+		{ "sharing", 's', OPTION_HOOK, &sharing, "POLICY",
+		  "none, greedy, smart (MINA's), frugal (frugal)", NULL },
+		{ "bandwidth", 'b', OPTION_RATE, &setup.bandwidth, "RATE",
+		  "of an allreduce without aggregation (100gbit)", NULL },
+		{ "ratio", 0, OPTION_HOOK, &ratio, "R", "how much faster with it (2)", NULL },
+		{ "latency", 0, OPTION_HOOK, &latency, "SECONDS", "of each allreduce (50e-6)",
+		  NULL },
+		{ "speedup", 0, OPTION_HOOK, &speedup, "X",
+		  "computation is X times as fast as measured (1)", NULL },
+		{ "until", 0, OPTION_SECONDS, &setup.sim.until_s, "SECONDS", "stop then", NULL },
+		{ "ties", 0, OPTION_HOOK, &ties, "ORDER",
+		  "of events at the same time: mina, arrival (mina up to 4096 hosts)", NULL },
+		{ "seed", 0, OPTION_COUNT, &setup.seed, "S", "of all that is random (1)", NULL },
+		{ "seeds", 0, OPTION_COUNT, &setup.seeds, "N",
+		  "so many runs, from --seed on, on all cores (1; --paper: 5)", NULL },
+		{ "paper", 0, OPTION_TEXT, &setup.paper, "NAME",
+		  "table1, fig11, fig12, fig13, fig14: MINA's experiments", NULL },
+		{ "json", 'j', OPTION_FLAG, &setup.json, NULL, "for programs", NULL },
+		{ "per-job", 0, OPTION_TEXT, &setup.per_job, "FILE",
+		  "a line a job of the first run", NULL },
+		{ "plot", 0, OPTION_TEXT, &setup.plot, "PREFIX",
+		  "PREFIX-gain.svg, -score, -time and -utilization", NULL },
+		{ 0 },
+	};
+	const struct options usage = {
+		.usage = "trib sim [OPTION]...",
+		.about =
+			"Simulates many training jobs on one fabric whose links and switches "
+			"aggregate few jobs at\nonce: where jobs are placed, which trees they get, "
+			"and who takes turns. Says how much of\nwhat aggregation could save is "
+			"saved (score), and what that is of the jobs' time (gain).",
+		.example = "trib sim --traces mina --jobs mina/jobs_trace1_seed42.csv --sharing "
+			   "smart\n"
+			   "  trib sim -t mina --seeds 10 --bandwidth 25gbit --ratio 1.5 --speedup "
+			   "1.5\n"
+			   "  trib sim -t mina -f leaf-spine:16:64:8 --switch 1 --plot out\n"
+			   "  xz -dc philly.csv.xz | trib sim -t mina --philly - --shrink 1000 "
+			   "--limit "
+			   "5000\n"
+			   "  trib sim -t mina --paper table1",
+		.rows = rows,
+	};
+	const char *fault;
+	int code;
+
+	if (!options_parse_all(&usage, argc, argv, &code))
+		return code;
+	if ((fault = setup_fault(&setup)))
+		return options_fail(&usage, "%s", fault);
+	return sim_start(&setup);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of simulations, and how it is shown. */
+#ifndef TRIB_CLI_SIM_PAPER_H
+#define TRIB_CLI_SIM_PAPER_H
+
+#include "cli/sim.h"
+
+#define PAPER_COLUMNS_MAX 3u
+
+struct paper;
+
+struct paper_policies {
+	const char *name;
+	enum sim_placement placement;
+	enum sim_trees trees;
+	enum turn_policy sharing;
+	uint32_t candidates;
+	double score, utilization; /* what the paper has; 0: it has not */
+};
+
+struct paper_about {
+	const char *name, *title;
+	unsigned rows, columns;
+	const char *column_names[PAPER_COLUMNS_MAX];
+	trib_status (*make)(struct paper *paper, unsigned row, unsigned column, uint64_t seed,
+	                    struct sim_task *task);
+	void (*row_name)(unsigned row, char *name, size_t room);
+	const struct paper_policies *reference; /* of each row, or NULL */
+};
+
+struct paper {
+	const struct sim_setup *setup;
+	struct sim_models *models;
+	const struct paper_about *about;
+	struct sim_task *tasks; /* by row, column, seed */
+	unsigned n_tasks, seeds;
+};
+
+/* As a table or JSON, and as pictures where they are asked for. */
+trib_status paper_show(const struct paper *paper);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX (64u << 20)
+#define PIECE 65536u
+#define XZ_MAGIC \
+	"\xfd"   \
+	"7zXZ"
+
+static trib_status text_take(FILE *file, const char *path, char **text)
+{
+	size_t used = 0, got;
+
+	do {
+		char *more = realloc(*text, used + PIECE + 1);
+
+		if (!more)
+			return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for it", path);
+		*text = more;
+		used += got = fread(more + used, 1, PIECE, file);
+		more[used] = 0;
+		if (used >= sizeof(XZ_MAGIC) - 1 && !memcmp(more, XZ_MAGIC, sizeof(XZ_MAGIC) - 1))
+			return status_fail(TRIB_ERR_CONFIG,
+			                   "%s is packed: xz -dc %s | ... reads it from -", path,
+			                   path);
+		/* Text ends at a 0; what is behind one would be left out without a word. */
+		if (memchr(more + used - got, 0, got))
+			return status_fail(TRIB_ERR_CONFIG, "%s is not a text", path);
+		if (used > TEXT_MAX)
+			return status_fail(TRIB_ERR_CONFIG, "%s has more than %u MB", path,
+			                   TEXT_MAX >> 20);
+	} while (got);
+	return ferror(file) ? status_fail_errno("%s", path) : TRIB_OK;
+}
+
+trib_status text_read(const char *path, char **text)
+{
+	FILE *file = strcmp(path, "-") ? fopen(path, "r") : stdin;
+	trib_status status;
+
+	*text = NULL;
+	if (!file)
+		return status_fail_errno("%s", path);
+	status = text_take(file, path, text);
+	if (file != stdin)
+		fclose(file);
+	return status;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What ranks at work say of themselves in their reports, and aggregators hand on
+ * with their beats: how much of their time they wait, and what their links carry.
+ */
+#include "control/controller_internal.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+#define LINKS_EVERY 1000000000ull
+#define LINKS_FORGOTTEN (600 * 1000000000ull) /* a slow link may have been mended */
+
+void words_clear(struct words *words)
+{
+	*words = (struct words){ .share = -1 };
+	for (unsigned i = 0; i < SEATS_MAX; i++)
+		words->all[i].waits = -1;
+}
+
+/* The seat of a rank of the newest plan. */
+static struct seat *seat_of_rank(struct gathering *gathering, unsigned rank)
+{
+	uint64_t seats = gathering->members;
+
+	while (rank-- && seats)
+		seats &= seats - 1;
+	return seats ? &gathering->seats[__builtin_ctzll(seats)] : NULL;
+}
+
+static unsigned ranks_of(const struct gathering_entry *entry)
+{
+	return (unsigned)__builtin_popcountll(entry->gathering.members);
+}
+
+/* Which ranks have an aggregator of the plan beside them. */
+static void find_aggregators(const struct controller *controller,
+                             const struct gathering_entry *entry, const struct plan_wish *wish,
+                             bool *aggregates)
+{
+	memset(aggregates, 0, SEATS_MAX * sizeof(*aggregates));
+	for (unsigned i = 0; i < controller->nodes.n; i++) {
+		const struct node *node = controller->nodes.all[i];
+
+		if (!plan_has(entry->gathering.plan, node->report.address))
+			continue;
+		for (unsigned r = 0; r < wish->ranks; r++) {
+			const struct plan_wish one = { .ranks = 1, .where = { wish->where[r] } };
+
+			aggregates[r] |= planner_is_ranks(&one, node);
+		}
+	}
+}
+
+/* For the next plan: links that carry less than this one counts on, and who is alike. */
+static void look_at_links(struct controller *controller, struct gathering_entry *entry,
+                          uint64_t now)
+{
+	unsigned n = ranks_of(entry);
+	bool aggregates[SEATS_MAX];
+	double slow[SEATS_MAX];
+	struct plan_wish wish;
+
+	gathering_wish(&entry->gathering, entry->gathering.members, &wish);
+	find_aggregators(controller, entry, &wish, aggregates);
+	ranks_slow(entry->words.all, n, entry->verdict.rate_bps, aggregates, slow);
+	for (unsigned r = 0; r < n; r++) {
+		const struct rank_word *word = &entry->words.all[r];
+		struct seat *seat = seat_of_rank(&entry->gathering, r);
+
+		if (word->waits >= 0)
+			seat->busy = 1 - word->waits;
+		if (seat->measured > 0 && (now > seat->measured_at + LINKS_FORGOTTEN ||
+		                           word->carries_bps > RANKS_APART * seat->measured))
+			seat->measured = 0;
+		if (!(slow[r] > 0))
+			continue;
+		if (!(seat->measured > 0))
+			log_notice(
+				"job %u: the link of rank %u (%s) carries %.0f Mb/s where %.0f are "
+				"planned with: the next plan counts on that",
+				entry->gathering.job, r, seat->host, slow[r] / 1e6,
+				entry->verdict.rate_bps / 1e6);
+		seat->measured = slow[r];
+		seat->measured_at = now;
+	}
+}
+
+void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
+                uint64_t now)
+{
+	const struct mover mover = { &controller->nodes, &controller->limits, now,
+		                     controller->exit_below };
+	const json_t *children = json_object_get(comm, "children");
+	struct words *words = &entry->words;
+	unsigned n = ranks_of(entry);
+	int side;
+
+	for (size_t i = 0; i < json_array_size(children); i++) {
+		const json_t *child = json_array_get(children, i);
+		const json_t *waits = json_object_get(child, "waits");
+		const json_t *carries = json_object_get(child, "carries_bps");
+		json_int_t rank = json_integer_value(json_object_get(child, "rank"));
+
+		if (rank < 0 || rank >= n)
+			continue;
+		if (json_is_number(waits) && json_number_value(waits) <= 1)
+			words->all[rank].waits = json_number_value(waits);
+		if (json_is_number(carries) && json_number_value(carries) > 0)
+			words->all[rank].carries_bps = json_number_value(carries);
+	}
+	words->share = ranks_share(words->all, n);
+	side = mover_side(&mover, words->share);
+	if (side != words->side || !words->since) {
+		words->side = side;
+		words->since = now;
+	}
+	if (now >= words->looked_at + LINKS_EVERY) {
+		words->looked_at = now;
+		look_at_links(controller, entry, now);
+	}
+}
+
+/* What the agent beside a rank says of its link; 0: there is none, or it does not know. */
+static double claimed(const struct controller *controller, const struct seat *seat)
+{
+	const struct plan_wish one = { .ranks = 1, .where = { seat->where } };
+
+	for (unsigned i = 0; i < controller->nodes.n; i++)
+		if (planner_is_ranks(&one, controller->nodes.all[i]))
+			return (double)controller->nodes.all[i]->report.link_bps;
+	return 0;
+}
+
+json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry)
+{
+	struct gathering gathering = entry->gathering;
+	json_t *list = json_array();
+
+	for (unsigned r = 0; r < ranks_of(entry); r++) {
+		const struct rank_word *word = &entry->words.all[r];
+		const struct seat *seat = seat_of_rank(&gathering, r);
+		double link = claimed(controller, seat);
+		json_t *one = json_pack("{s:i, s:s}", "rank", (int)r, "host", seat->host);
+
+		if (word->waits >= 0)
+			json_object_set_new(one, "waits", json_real(word->waits));
+		if (word->carries_bps > 0)
+			json_object_set_new(one, "carries_bps", json_real(word->carries_bps));
+		if (seat->measured > 0)
+			json_object_set_new(one, "measured_bps", json_real(seat->measured));
+		if (link > 0)
+			json_object_set_new(one, "link_bps", json_real(link));
+		json_array_append_new(list, one);
+	}
+	return list;
+}

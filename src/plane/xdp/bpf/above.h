@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
+/*
+ * What comes from the parent of a lane, for plane.bpf.c alone: results go into
+ * their cells and on to the children, a status shows the way up.
+ */
+#ifndef TRIB_PLANE_XDP_ABOVE_H
+#define TRIB_PLANE_XDP_ABOVE_H
+
+#include "plane/xdp/bpf/frames.h"
+#include "plane/xdp/bpf/passes.h"
+
+/*
+ * Is the frame for us, and not on its way through a switch to another child of
+ * the same parent, or for all who hear a group?
+ */
+ALWAYS int is_for_us(struct xdp_md *ctx, const struct xdp_parent *parent, __u32 at)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 *before_udp = data + ((at - 16) & 127);
+
+	if (data + 8 > end || (void *)(before_udp + 1) > end)
+		return 0;
+	return parent->active && (*(__u64 *)data & 0xffffffffffffull) == parent->mac &&
+	       *before_udp == parent->address;
+}
+
+/* A result that was found intact, into its cell. DENSE_COMPLETE: it is there now. */
+ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
+                   const struct frame *frame)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+	__u32 bytes = opaque(frame->bytes), how;
+
+	if (!header || bytes > settings.payload)
+		return CORRUPTED;
+	uplink_low(&lane->dense, wire_widen(header->ack, lane->dense.above));
+	how = uplink_judge(&lane->dense, &cell->state, header, bytes);
+	if (how != DENSE_FRESH && how != DENSE_ADDED)
+		return how;
+	cell->ring_of = 0; /* it is no sum of ours any more */
+	if ((int)bytes >= 8 &&
+	    bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
+		return CORRUPTED;
+	header = frame_header(ctx, frame);
+	if (!header)
+		return CORRUPTED;
+	if (how == DENSE_ADDED && cell->state.queued == UPLINK_RAISED)
+		__sync_fetch_and_add(&lane->parent.heard, 1);
+	uplink_enter(&cell->state, header, bytes, how);
+	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
+	return DENSE_COMPLETE;
+}
+
+/* It becomes ours: as the daemon would send it, with the checksum that the payload's ring gives. */
+ALWAYS int make_ours(struct xdp_md *ctx, const struct xdp_lane *lane, const struct frame *frame,
+                     __u32 comm, const struct wire_check *ring)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+
+	if (!header)
+		return 0;
+	header->flags &= (__u8)~WIRE_RESENT;
+	header->cookie = lane->cookie;
+	header->job = lane->job;
+	header->comm = comm;
+	header->epoch = lane->epoch;
+	header->child = WIRE_ALL;
+	header->ack = (__u32)lane->dense.low;
+	header->check =
+		wire_check_end(*ring, (wire_word *)header, WIRE_HEADER + (__u64)frame->bytes);
+	return 1;
+}
+
+/*
+ * What is of no communicator of ours may be of one above: its results go on to
+ * our children, and its status shows the way there. Walked by itself, like
+ * all functions that are not static.
+ */
+__noinline int from_parent(struct xdp_md *ctx, __u32 at, __u32 bytes)
+{
+	const struct frame frame = { .at = at, .bytes = bytes };
+	struct wire_header *header = frame_header(ctx, &frame);
+	struct xdp_uplink uplink;
+	struct xdp_counts *count;
+	struct wire_check ring;
+	struct place place;
+	__u32 *found, slot, index, verdict, key = 0;
+	struct xdp_parent *parent;
+	__u8 to;
+
+	if (!header || (header->type != WIRE_RESULT && header->type != WIRE_STATUS))
+		return XDP_PASS;
+	uplink.cookie = header->cookie;
+	uplink.lane = wire_lane(header);
+	found = bpf_map_lookup_elem(&uplinks, &uplink);
+	if (!found)
+		return XDP_PASS;
+	slot = *found;
+	place.lane = bpf_map_lookup_elem(&lanes, &slot);
+	if (!place.lane)
+		return XDP_PASS;
+	parent = &place.lane->parent;
+	if (parent->cookie != header->cookie || parent->job != header->job ||
+	    parent->comm != header->comm || parent->epoch != header->epoch)
+		return XDP_PASS;
+	if (header->type == WIRE_STATUS && header->child == parent->child)
+		note_seen(ctx, &parent->seen, &frame);
+	to = header->to;
+	if (header->type != WIRE_RESULT || !place.lane->active || !place.lane->entries ||
+	    header->op >= WIRE_OPS_END || header->child != WIRE_ALL || !is_rank(header->from) ||
+	    !is_rank(to) || bytes > settings.payload || !is_for_us(ctx, parent, at))
+		return XDP_PASS;
+	count = bpf_map_lookup_elem(&counts, &key);
+	if (!count)
+		return XDP_PASS;
+	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes) != header->check) {
+		count->verdicts[CORRUPTED]++;
+		return XDP_PASS; /* or several that were joined */
+	}
+	header = frame_header(ctx, &frame);
+	if (!header)
+		return XDP_PASS;
+	index = dense_index(&place.lane->dense, wire_position(header));
+	if (!find_place(&place, slot, index))
+		return XDP_PASS;
+	if (!cell_lock(place.cell)) {
+		count->busy++;
+		return XDP_PASS;
+	}
+	verdict = lower(ctx, place.lane, place.cell, &frame);
+	cell_unlock(place.cell);
+	if (verdict == DENSE_STALE || verdict == DENSE_FINISHED) {
+		count->echoes++;
+		return XDP_DROP;
+	}
+	if (verdict != DENSE_COMPLETE)
+		return XDP_PASS; /* ahead of what the daemon has settled, or it finds the words */
+	count->lowered++;
+	if (!make_ours(ctx, place.lane, &frame, slot / WIRE_LANES_MAX, &ring))
+		return XDP_DROP;
+	count_result(count, place.lane, to);
+	return send_down(ctx, place.lane, &frame, slot, to);
+}
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/engine.h"
+#include "sim/ties.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define PROGRESS_EVENTS 65536u /* a power of two */
+
+/* ---- whose turn it is ---- */
+
+static bool engine_decide(const struct engine *engine, const struct run *run, uint32_t slot,
+                          double now)
+{
+	const struct groups *groups = &engine->groups;
+	enum turn_policy policy = engine->input->options.sharing;
+
+	if (run->root == ASSIGN_NONE || now < run->usable_s || policy == TURN_NONE ||
+	    (policy != TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
+	    !tree_is_free(engine, run->tree, run->tree_n))
+		return false;
+	return turn_is_mine(groups, engine->turns, slot, policy, now);
+}
+
+/* ---- events ---- */
+
+/* What the next allreduce will be, seen from when this one (already begun) ends. */
+static void turn_next(struct engine *engine, const struct run *run, uint32_t slot, double end)
+{
+	const struct pattern *pattern = run->pattern;
+	double began = run->began_s;
+	uint32_t op = run->op + 1;
+
+	if (op == pattern->n) {
+		if (run->step + 1 == run->steps) {
+			engine->turns[slot] = (struct turn){ .start_s = INFINITY };
+			return;
+		}
+		began = end = fmax(end, began + pattern->compute_s);
+		op = 0;
+	}
+	engine->turns[slot] =
+		turn_of(&pattern->ops[op], began, fmax(end, began + pattern->ops[op].start_s),
+	                engine->input->options.sharing);
+}
+
+static double op_begin(struct engine *engine, struct run *run, uint32_t slot, double now)
+{
+	const struct pattern_op *op = &run->pattern->ops[run->op];
+	double end;
+
+	run->is_sending = true;
+	run->is_fast = engine_decide(engine, run, slot, now);
+	if (run->is_fast) {
+		run->held = run->tree;
+		run->held_n = run->tree_n;
+		for (uint32_t i = 0; i < run->tree_n; i++)
+			engine->in_use[run->tree[i]]++;
+		groups_activate(&engine->groups, slot, true);
+	}
+	end = now + (run->is_fast ? op->fast_s : op->plain_s);
+	turn_next(engine, run, slot, end);
+	return end;
+}
+
+static double op_end(struct engine *engine, struct run *run, uint32_t slot, double now)
+{
+	const struct pattern *pattern = run->pattern;
+
+	run->is_sending = false;
+	if (run->is_fast) {
+		run->is_fast = false;
+		run->aggregated_s += pattern->ops[run->op].fast_s;
+		engine->aggregated_s += pattern->ops[run->op].fast_s;
+		for (uint32_t i = 0; i < run->held_n; i++)
+			engine->in_use[run->held[i]]--;
+		run->held = NULL;
+		groups_activate(&engine->groups, slot, false);
+	}
+	run->op++;
+	return fmax(now, run->began_s + (run->op == pattern->n ? pattern->compute_s
+	                                                       : pattern->ops[run->op].start_s));
+}
+
+/* When its first allreduce begins, or the step ends where it has none. */
+static double step_begin(const struct run *run)
+{
+	const struct pattern *pattern = run->pattern;
+
+	return run->began_s + (pattern->n ? pattern->ops[0].start_s : pattern->compute_s);
+}
+
+static double job_start(struct engine *engine, struct run *run, uint32_t slot, double now)
+{
+	const struct pattern *pattern = run->pattern;
+
+	run->is_started = true;
+	run->start_s = run->began_s = now;
+	if (pattern->n)
+		engine->turns[slot] = turn_of(&pattern->ops[0], now, step_begin(run),
+		                              engine->input->options.sharing);
+	return step_begin(run);
+}
+
+static void run_count(struct engine *engine, const struct run *run, double end, uint32_t steps)
+{
+	struct sim_result *result = &engine->result;
+	double jct = end - run->start_s;
+	double fast = run->pattern->fast_s * steps, plain = run->pattern->plain_s * steps;
+
+	result->jct_s += jct;
+	result->jct_all_s += fast;
+	result->jct_none_s += plain;
+	result->weighted_s += jct * run->n_hosts;
+	result->weighted_all_s += fast * run->n_hosts;
+	result->weighted_none_s += plain * run->n_hosts;
+	result->aggregated_s += run->aggregated_s;
+	result->wait_s += run->start_s - engine->input->jobs[run->job].arrive_s;
+	result->host_s += jct * run->n_hosts;
+	result->moves += run->moves;
+	result->unserved += !run->had_tree;
+	if (engine->outcomes)
+		engine->outcomes[run->job] =
+			(struct sim_outcome){ .start_s = run->start_s,
+			                      .end_s = -1,
+			                      .fast_s = fast,
+			                      .plain_s = plain,
+			                      .aggregated_s = run->aggregated_s,
+			                      .moves = run->moves };
+}
+
+static void job_finish(struct engine *engine, struct run *run, uint32_t slot, double now)
+{
+	run_count(engine, run, now, run->steps);
+	if (engine->outcomes)
+		engine->outcomes[run->job].end_s = now;
+	engine->result.done++;
+	queue_pop(&engine->queue);
+	engine_release(engine, slot, now);
+	engine_admit(engine, now);
+}
+
+static void event_run(struct engine *engine, uint32_t slot, double now)
+{
+	struct run *run = &engine->runs[slot];
+	double next;
+
+	engine->result.events++;
+	if (run->is_sending) {
+		next = op_end(engine, run, slot, now);
+	} else if (!run->is_started) {
+		next = job_start(engine, run, slot, now);
+	} else if (run->op < run->pattern->n) {
+		next = op_begin(engine, run, slot, now);
+	} else {
+		if (++run->step == run->steps) {
+			job_finish(engine, run, slot, now);
+			return;
+		}
+		run->op = 0;
+		run->began_s = now;
+		next = step_begin(run);
+	}
+	queue_replace(&engine->queue, next);
+}
+
+static void engine_loop(struct engine *engine)
+{
+	const struct sim_input *input = engine->input;
+	double until = input->options.until_s > 0 ? input->options.until_s : INFINITY;
+
+	engine_admit(engine, 0);
+	while (engine->queue.n && !engine->no_memory) {
+		const struct queue_entry *first = &engine->queue.entries[0];
+		uint32_t slot = first->slot;
+		double now = first->time;
+
+		if (now > until)
+			break;
+		engine->result.end_s = now;
+		if (slot == ENGINE_ARRIVAL) {
+			queue_pop(&engine->queue);
+			engine_admit(engine, now);
+			continue;
+		}
+		event_run(engine, slot, now);
+		if (!(engine->result.events & (PROGRESS_EVENTS - 1)) && input->hooks.progress)
+			input->hooks.progress(input->hooks.context, engine->result.done,
+			                      input->n_jobs, now);
+	}
+	/* Whole steps of those that are not done. */
+	for (uint32_t i = 0; i < engine->queue.n; i++)
+		if (engine->queue.entries[i].slot != ENGINE_ARRIVAL) {
+			const struct run *run = &engine->runs[engine->queue.entries[i].slot];
+
+			if (run->is_started)
+				run_count(engine, run, run->began_s, run->step);
+		}
+}
+
+/* ---- memory ---- */
+
+static bool patterns_make(struct engine *engine)
+{
+	const struct sim_input *input = engine->input;
+	size_t total = 0, used = 0;
+	uint32_t longest = 1;
+	double *start;
+
+	for (unsigned i = 0; i < input->n_steps; i++) {
+		total += input->steps[i].n;
+		longest = input->steps[i].n > longest ? input->steps[i].n : longest;
+	}
+	engine->patterns = calloc(2 * input->n_steps + 1, sizeof(*engine->patterns));
+	engine->ops = calloc(2 * total + 1, sizeof(*engine->ops));
+	start = calloc(longest, sizeof(*start));
+	if (!engine->patterns || !engine->ops || !start) {
+		free(start);
+		return false;
+	}
+	for (unsigned i = 0; i < 2 * input->n_steps; i++) {
+		const struct sim_step *step = &input->steps[i / 2];
+
+		for (unsigned op = 0; op < step->n; op++)
+			start[op] = step->start_s[op] / input->options.speedup;
+		pattern_fill(&engine->patterns[i], engine->ops + used, step->n, start, step->bytes,
+		             step->compute_s / input->options.speedup, 1 + i % 2,
+		             &input->options.wire);
+		used += step->n;
+	}
+	free(start);
+	return true;
+}
+
+static bool ties_make(struct engine *engine)
+{
+	struct ties_memory *ties = &engine->ties;
+	size_t slots = engine->slots, resources = engine->input->fabric.resources;
+	uint32_t *memory;
+
+	if (!engine->input->options.public_ties)
+		return true;
+	engine->memory[3] = memory =
+		calloc(5 * slots + 1 + TIES_BUCKETS(slots) + resources, sizeof(*memory));
+	if (!memory)
+		return false;
+	ties->slots = memory;
+	ties->above = memory + slots;
+	ties->first = memory + 2 * slots;
+	ties->rank = memory + 3 * slots;
+	ties->next = memory + 4 * slots;
+	ties->buckets = memory + 5 * slots + 1;
+	ties->mark = ties->buckets + TIES_BUCKETS(slots);
+	return true;
+}
+
+static bool engine_make(struct engine *engine, uint32_t most)
+{
+	const struct fabric *fabric = &engine->input->fabric;
+	uint32_t slots =
+		engine->input->n_jobs < fabric->hosts ? engine->input->n_jobs : fabric->hosts;
+	size_t pods = FOOTPRINT_PODS(fabric, most);
+
+	engine->slots = slots;
+	engine->memory[0] = malloc(placement_bytes(fabric, most));
+	engine->memory[1] = malloc(assign_bytes(fabric, slots));
+	engine->memory[2] = malloc(groups_bytes(slots, fabric->resources));
+	engine->runs = calloc(slots + 1, sizeof(*engine->runs));
+	engine->turns = calloc(slots + 1, sizeof(*engine->turns));
+	engine->in_use = calloc(fabric->resources + 1, sizeof(*engine->in_use));
+	engine->share.want = calloc(fabric->resources + 1, sizeof(*engine->share.want));
+	engine->free_slots = calloc(slots + 1, sizeof(*engine->free_slots));
+	engine->hosts = calloc(most + 1, sizeof(*engine->hosts));
+	engine->pods = calloc(pods + 1, sizeof(*engine->pods));
+	engine->share.tree = calloc(2 * pods + 1, sizeof(*engine->share.tree));
+	engine->fresh = calloc(slots + 1, sizeof(*engine->fresh));
+	engine->unserved = calloc(slots + 1, sizeof(*engine->unserved));
+	engine->queue.entries = calloc(slots + 2, sizeof(*engine->queue.entries));
+	if (!engine->memory[0] || !engine->memory[1] || !engine->memory[2] || !engine->runs ||
+	    !engine->turns || !engine->in_use || !engine->share.want || !engine->free_slots ||
+	    !engine->hosts || !engine->pods || !engine->share.tree || !engine->fresh ||
+	    !engine->unserved || !engine->queue.entries || !patterns_make(engine) ||
+	    !ties_make(engine))
+		return false;
+	placement_init(&engine->placement, fabric, engine->input->options.alpha, most,
+	               engine->memory[0]);
+	assign_init(&engine->assign, fabric, slots, engine->memory[1]);
+	groups_init(&engine->groups, slots, fabric->resources, engine->memory[2]);
+	engine->share.fabric = fabric;
+	engine->share.groups = &engine->groups;
+	engine->assign.candidates = engine->input->options.candidates;
+	engine->seed = engine->input->options.seed;
+	engine->is_exclusive = fabric->link_jobs <= 1 && fabric->switch_jobs <= 1;
+	while (engine->n_free < slots) {
+		engine->free_slots[engine->n_free] = slots - 1 - engine->n_free;
+		engine->n_free++;
+	}
+	return true;
+}
+
+static void engine_free(struct engine *engine)
+{
+	for (uint32_t i = 0; engine->runs && i < engine->slots; i++)
+		free(engine->runs[i].hosts);
+	for (unsigned i = 0; i < 4; i++)
+		free(engine->memory[i]);
+	free(engine->runs);
+	free(engine->turns);
+	free(engine->in_use);
+	free(engine->share.want);
+	free(engine->free_slots);
+	free(engine->hosts);
+	free(engine->pods);
+	free(engine->share.tree);
+	free(engine->fresh);
+	free(engine->unserved);
+	free(engine->queue.entries);
+	free(engine->patterns);
+	free(engine->ops);
+}
+
+/* ---- the input ---- */
+
+static trib_status input_check(const struct sim_input *input, uint32_t *most)
+{
+	double arrived = 0;
+
+	*most = 1;
+	for (uint32_t i = 0; i < input->n_jobs; i++) {
+		const struct sim_job *job = &input->jobs[i];
+
+		if (!job->hosts || job->hosts > input->fabric.hosts || job->hosts > PLACEMENT_MOST)
+			return status_fail(TRIB_ERR_CONFIG, "job %u wants %u hosts of %u", i,
+			                   job->hosts, input->fabric.hosts);
+		if (job->step >= input->n_steps)
+			return status_fail(TRIB_ERR_CONFIG, "job %u is of an unknown model", i);
+		if (!(job->arrive_s >= arrived))
+			return status_fail(TRIB_ERR_CONFIG,
+			                   "job %u arrives before the one before it", i);
+		if (job->steps == SIM_ENDLESS && !(input->options.until_s > 0))
+			return status_fail(TRIB_ERR_CONFIG,
+			                   "job %u has no end, and the simulation neither", i);
+		arrived = job->arrive_s;
+		*most = job->hosts > *most ? job->hosts : *most;
+	}
+	return TRIB_OK;
+}
+
+trib_status sim_run(const struct sim_input *input, struct sim_outcome *outcomes,
+                    struct sim_result *result)
+{
+	struct engine engine = { .input = input, .outcomes = outcomes };
+	uint32_t most;
+	trib_status status = input_check(input, &most);
+
+	if (status == TRIB_OK && !engine_make(&engine, most))
+		engine.no_memory = true;
+	for (uint32_t i = 0; status == TRIB_OK && outcomes && i < input->n_jobs; i++)
+		outcomes[i] = (struct sim_outcome){ .start_s = -1, .end_s = -1 };
+	if (status == TRIB_OK && !engine.no_memory)
+		engine_loop(&engine);
+	if (engine.no_memory)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u jobs on %u hosts",
+		                     input->n_jobs, input->fabric.hosts);
+	*result = engine.result;
+	engine_free(&engine);
+	return status;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/json_read.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+trib_status json_fail(const struct json_reader *reader, const char *what)
+{
+	return status_fail(TRIB_ERR_CONFIG, "%u: %s", reader->line, what);
+}
+
+char json_peek(struct json_reader *reader)
+{
+	for (;; reader->at++) {
+		if (*reader->at == '\n')
+			reader->line++;
+		else if (*reader->at != ' ' && *reader->at != '\t' && *reader->at != '\r')
+			return *reader->at;
+	}
+}
+
+trib_status json_take(struct json_reader *reader, char wanted, const char *what)
+{
+	if (json_peek(reader) != wanted)
+		return json_fail(reader, what);
+	reader->at++;
+	return TRIB_OK;
+}
+
+/* Behind the opening quote; copies what is plain. */
+static trib_status text_take(struct json_reader *reader, char *text, size_t room)
+{
+	size_t n = 0;
+	bool plain = true;
+
+	for (; *reader->at != '"'; reader->at++) {
+		if ((unsigned char)*reader->at < 0x20)
+			return json_fail(reader, "a text has no end on its line");
+		if (*reader->at == '\\') {
+			plain = false;
+			reader->at++;
+			if ((unsigned char)*reader->at < 0x20)
+				return json_fail(reader, "a text has no end on its line");
+		}
+		if (n + 1 < room)
+			text[n] = *reader->at;
+		n++;
+	}
+	reader->at++;
+	if (room)
+		text[plain && n < room ? n : 0] = 0;
+	return TRIB_OK;
+}
+
+trib_status json_name(struct json_reader *reader, char *name, size_t room)
+{
+	trib_status status = json_take(reader, '"', "expected a member's name in quotes");
+
+	if (status == TRIB_OK)
+		status = text_take(reader, name, room);
+	if (status == TRIB_OK)
+		status = json_take(reader, ':', "expected a colon behind a member's name");
+	return status;
+}
+
+trib_status json_number(struct json_reader *reader, double *value)
+{
+	char *end, first = json_peek(reader);
+
+	/* strtod would take "nan", "inf" and blanks. */
+	if (first != '-' && (first < '0' || first > '9'))
+		return json_fail(reader, "expected a number");
+	*value = strtod(reader->at, &end);
+	if (end == reader->at || !isfinite(*value))
+		return json_fail(reader, "expected a number");
+	reader->at = end;
+	return TRIB_OK;
+}
+
+trib_status json_more(struct json_reader *reader, char close, bool *first, bool *more)
+{
+	char c = json_peek(reader);
+
+	*more = c != close;
+	if (c == close) {
+		reader->at++;
+		return TRIB_OK;
+	}
+	if (!*first && c != ',')
+		return json_fail(reader, "expected a comma");
+	reader->at += !*first;
+	*first = false;
+	return TRIB_OK;
+}
+
+static trib_status elements_skip(struct json_reader *reader, char close)
+{
+	bool first = true, more;
+	trib_status status;
+
+	if (++reader->depth > JSON_DEPTH_MAX)
+		return json_fail(reader, "nested too deeply");
+	reader->at++;
+	while ((status = json_more(reader, close, &first, &more)) == TRIB_OK && more) {
+		if (close == '}')
+			status = json_name(reader, NULL, 0);
+		if (status == TRIB_OK)
+			status = json_skip(reader);
+		if (status != TRIB_OK)
+			return status;
+	}
+	reader->depth--;
+	return status;
+}
+
+trib_status json_skip(struct json_reader *reader)
+{
+	static const char *const words[] = { "true", "false", "null" };
+	double number;
+	char c = json_peek(reader);
+
+	if (c == '{' || c == '[')
+		return elements_skip(reader, c == '{' ? '}' : ']');
+	if (c == '"') {
+		reader->at++;
+		return text_take(reader, NULL, 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		if (!strncmp(reader->at, words[i], strlen(words[i]))) {
+			reader->at += strlen(words[i]);
+			return TRIB_OK;
+		}
+	return json_number(reader, &number);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a simulation reads: steps, lists of jobs, and traces of clusters, from
+ * text in memory. An error begins with the number of the line that is wrong.
+ */
+#ifndef TRIB_SIM_READ_H
+#define TRIB_SIM_READ_H
+
+#include "sim/sim.h"
+
+#include <stddef.h>
+
+#define READ_OPS_MAX 65536u
+#define READ_JOBS_MAX (1u << 24)
+#define READ_STEPS_MAX 1000000000u
+#define READ_TIME_MAX 1e12
+
+/*
+ * A step as a JSON object: "duration" in seconds, "allreduces" with "start" in
+ * seconds and "size" in bytes, in the order in which they run. Other members
+ * are left alone.
+ */
+trib_status read_step(struct sim_step *step, const char *text);
+void step_free(struct sim_step *step);
+
+struct sim_list {
+	struct sim_job *jobs;
+	uint32_t n, room;
+};
+
+trib_status list_add(struct sim_list *list, const struct sim_job *job);
+void list_free(struct sim_list *list);
+/* By arrival; those that arrive together stay as they are. */
+trib_status list_sort(struct sim_list *list);
+
+/* Gives the number of the step with that name; an error's sentence says why there is none. */
+struct read_models {
+	trib_status (*find)(void *context, const char *name, uint32_t *step);
+	void *context;
+};
+
+/* Lines "index,model,hosts,steps[,arrival in s]"; # begins a comment. */
+trib_status read_jobs(struct sim_list *list, const char *text, const struct read_models *models);
+
+/* How jobs of other clusters become jobs here: their models are not ours, so they are drawn. */
+struct read_cluster {
+	const double *step_s; /* of each model: seconds of a step, computation alone */
+	unsigned n_models;
+	uint32_t gpus_per_host;
+	double shrink;  /* durations and times of arrival are divided by this */
+	uint32_t most;  /* larger jobs get this many hosts */
+	uint32_t limit; /* only so many jobs, the first ones; 0 is all */
+	uint64_t seed;
+};
+
+/* Microsoft's Philly: "timestamp,duration,num_gpus,gpu_time,cluster", behind a line of names. */
+trib_status read_philly(struct sim_list *list, const char *text,
+                        const struct read_cluster *cluster);
+/* Gavel's: type, command, flag, flag, steps, arrival, scale factor, with tabs between. */
+trib_status read_gavel(struct sim_list *list, const char *text, const struct read_cluster *cluster);
+
+#endif

@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Links that go down under a job with a controller: it goes on where it can, and where it cannot every
+# rank has an error by the deadline that names what is out of reach. Nobody goes on alone.
+# test_partition.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+need_clusters "$@"
+start "$@"
+need_control
+limit=8 # the deadline; half of it is when a silent peer is dead
+export TRIB_TIMEOUT=$limit TRIB_STRIPES=1 TRIB_MTU=1500
+ranks=4
+check "a cluster" up part$$ --hosts $ranks --servers 4 --link 300mbit || exit 1
+control=$(address s1):7600
+scheme=https
+curl() { on h1 /usr/bin/env curl "$@"; }
+
+controller s1 || exit 1
+join=$(sed -n 's/.*TRIB_CONTROLLER=//p' "$work/controller")
+for host in s2 s3 s4; do
+	"$trib" net exec --name "$cluster" $host -- \
+		"$tribd" --join "$join" --name $host --listen :7700 >"$work/$host" 2>&1 &
+done
+for host in s2 s3 s4; do
+	check "$host joins" wait_for 20 node_is $host live
+done
+
+# link HOST up|down
+link() { on "$1" ip link set eth0 "$2"; }
+
+# begin ROUNDS [OPTION]...: a job's ranks, each on its host, until all are in the middle of it.
+begin() {
+	local rank rounds=$1
+	shift
+	rm -f "$work"/rank.* "$work"/mark.*
+	job "{\"size\":$ranks}"
+	pids=()
+	for ((rank = 0; rank < ranks; rank++)); do
+		TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$control TRIB_JOB=$job TRIB_COOKIE=$cookie \
+			"$trib" net exec --name "$cluster" "h$((rank + 1))" -- "$worker" \
+			--rounds "$rounds" --max 20000 --mark "$work/mark" --linger 3 "$@" >"$work/rank.$rank" 2>&1 &
+		pids+=($!)
+	done
+	wait_for 20 all_marked
+}
+all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = $ranks ]; }
+
+# all_right: every rank ends, with every sum as it has to be.
+all_right() {
+	wait "${pids[@]}"
+	[ "$(cat "$work"/rank.? | grep -c ': right, ')" = $ranks ] || { tail -n 3 "$work"/rank.?; return 1; }
+}
+
+# say RANKS WORDS: each of these ranks has an error with the words, by the deadline and a little.
+say() {
+	local rank took
+	wait "${pids[@]}"
+	for rank in $1; do
+		if ! grep -qE "error .*($2)" "$work/rank.$rank"; then
+			tail -n 3 "$work/rank.$rank"
+			return 1
+		fi
+		took=$(sed -n 's/.* error .* after \([0-9]*\)\..* s: .*/\1/p' "$work/rank.$rank" | tail -n 1)
+		[ "${took:-99}" -le $((limit + 2)) ] || { echo "rank $rank took $took s"; return 1; }
+	done
+}
+
+# nobody_right: no rank has gone on to the end.
+nobody_right() { ! grep -q ': right, ' "$work"/rank.?; }
+
+# used: an aggregator that the plan of the job uses.
+used() {
+	local host trees
+	trees=$(api GET "/v1/jobs/$job" | jq -r '.communicators[0].plan')
+	for host in s2 s3 s4; do
+		case $trees in *"$(address $host):7700("*) echo $host && return ;; esac
+	done
+}
+
+# --- the controller is cut off: nobody needs it
+begin 300 --pause 0.02
+link s1 down
+check "ranks do not need the controller" all_right
+link s1 up
+for host in s2 s3 s4; do
+	check "... and $host finds it again" wait_for 20 node_is $host live
+done
+
+# --- an aggregator is cut off: others take over
+begin 300 --pause 0.02
+cut=$(used)
+link "$cut" down
+check "an aggregator ($cut) is cut off, and the job goes on" all_right
+check "... in the trees of another plan" test "$(generation "$job")" -gt 1
+link "$cut" up
+check "... it is back" wait_for 20 node_is "$cut" live
+
+# --- an aggregator is cut off for a moment: those who had lost it may not mix with what it knows
+begin 300 --pause 0.02
+cut=$(used)
+link "$cut" down
+sleep $((limit / 2 - 1))
+link "$cut" up
+check "an aggregator is cut off for a moment, and sums are right" all_right
+check "... it is back" wait_for 20 node_is "$cut" live
+
+# --- both: there is nobody to ask, and the error says so
+begin 100000
+cut=$(used)
+link s1 down
+link "$cut" down
+check "an aggregator and the controller are cut off: all say so" \
+	say "0 1 2 3" "aggregator at $(address "$cut"):7700.*no answer from the controller at $control"
+check "... and nobody goes on" nobody_right
+link s1 up
+link "$cut" up
+for host in s2 s3 s4; do
+	check "... $host is back" wait_for 20 node_is $host live
+done
+
+# --- one worker: it knows what it cannot reach, and the others know whom they have lost
+begin 100000
+link h3 down
+check "a worker is cut off: the others name it" say "0 1 3" "rank 2 .*is lost"
+check "... and itself it says what it cannot reach" say "2" "aggregator at .*no answer from the controller at $control"
+check "... and nobody goes on" nobody_right
+link h3 up
+done_checking

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many packets may be under way: heavy loss cuts it, and it grows back from anywhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "path/flight.h"
+
+/*
+ * A sender that has always more to send: it fills the flight, reports when that
+ * is due, and all reports of a turn are answered at its end.
+ */
+struct sender {
+	struct flight flight;
+	uint32_t stamp;
+};
+
+static void turn(struct sender *sender, double loss)
+{
+	struct flight *flight = &sender->flight;
+	uint32_t first = sender->stamp + 1;
+	uint64_t at[FLIGHT_MAX], before = flight->confirmed;
+
+	while (!flight_is_full(flight)) {
+		flight->launched++;
+		if (flight_wants_report(flight)) {
+			at[++sender->stamp - first] = flight->launched;
+			flight_mark(flight, sender->stamp);
+		}
+	}
+	flight_mark(flight, ++sender->stamp); /* silence: one more */
+	at[sender->stamp - first] = flight->launched;
+	for (uint32_t stamp = first; stamp <= sender->stamp; stamp++) {
+		flight_confirm(flight, stamp,
+		               (uint32_t)((double)(at[stamp - first] - before) * loss + 0.5));
+		before = at[stamp - first];
+	}
+}
+
+static void test_heavy_loss_cuts(void **state)
+{
+	struct sender sender = { .stamp = 0 };
+
+	(void)state;
+	flight_init(&sender.flight);
+	turn(&sender, 0.1); /* the link's own */
+	assert_true(sender.flight.limit >= FLIGHT_START);
+	for (int i = 0; i < 100; i++)
+		turn(&sender, 0.4);
+	assert_int_equal(sender.flight.limit, FLIGHT_MIN);
+}
+
+/* The fewer are under way, the fewer each answer is about; it grows nonetheless. */
+static void test_grows_back_from_the_least(void **state)
+{
+	struct sender sender = { .stamp = 0 };
+	int turns = 0;
+
+	(void)state;
+	flight_init(&sender.flight);
+	sender.flight.limit = FLIGHT_MIN;
+	for (; sender.flight.limit < FLIGHT_START && turns < 1000; turns++)
+		turn(&sender, 0);
+	assert_true(turns < 60);
+}
+
+static void test_loss_at_the_least_is_seen(void **state)
+{
+	struct sender sender = { .stamp = 0 };
+
+	(void)state;
+	flight_init(&sender.flight);
+	sender.flight.limit = 2 * FLIGHT_MIN;
+	for (int i = 0; i < 20; i++)
+		turn(&sender, 0.4);
+	assert_int_equal(sender.flight.limit, FLIGHT_MIN);
+}
+
+/* Many reports of one moment do not push out those whose answers are still to come. */
+static void test_reports_of_a_moment_are_one(void **state)
+{
+	struct flight flight;
+
+	(void)state;
+	flight_init(&flight);
+	flight.launched = 100;
+	flight_mark(&flight, 1);
+	flight.launched = 200;
+	for (unsigned i = 0; i < 4 * FLIGHT_MARKS; i++)
+		flight_mark(&flight, 3);
+	flight_confirm(&flight, 1, 0);
+	assert_true(flight.confirmed == 100);
+	flight_confirm(&flight, 3, 0);
+	assert_true(flight.confirmed == 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_heavy_loss_cuts),
+		cmocka_unit_test(test_grows_back_from_the_least),
+		cmocka_unit_test(test_loss_at_the_least_is_seen),
+		cmocka_unit_test(test_reports_of_a_moment_are_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rates that follow losses: senders share a link with a short queue, in steps
+ * of a millisecond, and the link changes. TRIB_SEED takes the seed of what is
+ * drawn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/draw.h"
+#include "plan/losses.h"
+#include "plan/rates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000000ull
+#define SENDERS_MAX 8
+#define FOUND_MS 30 /* a loss is known so much later */
+#define QUEUE_MS 20
+
+static uint64_t seed = 1;
+
+struct sender {
+	double owed, sent, lost; /* packets */
+	double found[FOUND_MS];  /* losses of the last milliseconds, as a ring */
+	struct losses losses;
+	double noise; /* of its own path */
+};
+
+struct world {
+	unsigned senders;
+	double share;    /* packets a millisecond that a sender is given */
+	double capacity; /* of the link */
+	double queue;
+	uint64_t now; /* ms */
+	uint64_t random;
+	struct losses losses;
+	struct sender all[SENDERS_MAX];
+	/* Of the last run: */
+	double delivered, offered, dropped, lowest; /* the lowest of 50 ms, of the capacity */
+	double factor;                              /* on average */
+	unsigned changes;                           /* of a factor by more than a tenth */
+};
+
+static void world_init(struct world *world, unsigned senders, double capacity)
+{
+	memset(world, 0, sizeof(*world));
+	world->senders = senders;
+	world->capacity = capacity;
+	world->share = 0.96 * capacity / senders;
+	world->random = seed;
+	world->now = 1;
+	losses_init(&world->losses);
+}
+
+/* Packets of one millisecond, those of all senders mixed. */
+static double sender_step(struct world *world, struct sender *sender, double room)
+{
+	unsigned at = (unsigned)(world->now % FOUND_MS);
+	double old = world->losses.factor, lost, n;
+
+	sender->owed += world->share * old;
+	n = floor(sender->owed);
+	sender->owed -= n;
+	lost = fmax(n - room, 0);
+	for (unsigned i = 0; sender->noise > 0 && i < (unsigned)(n - lost); i++)
+		lost += draw_below(&world->random, 1000000) < sender->noise * 1e6;
+	sender->lost += sender->found[at];
+	sender->found[at] = lost;
+	sender->sent += n;
+	world->offered += n;
+	world->dropped += lost;
+	losses_hear(&world->losses, (unsigned)(sender - world->all), world->now * MS,
+	            (uint32_t)sender->sent, (uint32_t)sender->lost);
+	world->changes += fabs(world->losses.factor - old) > 0.1 * old;
+	return n - lost;
+}
+
+static void world_run(struct world *world, unsigned ms)
+{
+	double window = 0;
+
+	world->delivered = world->offered = world->dropped = world->factor = 0;
+	world->lowest = INFINITY;
+	world->changes = 0;
+	for (unsigned t = 1; t <= ms; t++, world->now++) {
+		double room = world->capacity * (1 + QUEUE_MS) - world->queue, out;
+
+		/* In turn, so that all lose alike. */
+		for (unsigned k = 0; k < world->senders; k++) {
+			unsigned i = (unsigned)((world->now + k) % world->senders);
+			double in = sender_step(world, &world->all[i], room);
+
+			world->queue += in;
+			room -= in;
+		}
+		world->factor += world->losses.factor / ms;
+		out = fmin(world->queue, world->capacity);
+		world->queue -= out;
+		world->delivered += out;
+		window += out;
+		if (t % 50 == 0) {
+			world->lowest = fmin(world->lowest, window / 50 / world->capacity);
+			window = 0;
+		}
+	}
+	world->delivered /= ms * world->capacity;
+}
+
+static void show(const char *what, const struct world *world)
+{
+	printf("%-28s %3.0f %% of the link, at least %3.0f %% in 50 ms, %4.1f %% lost, factor "
+	       "%.2f, %u large changes\n",
+	       what, world->delivered * 100, world->lowest * 100,
+	       world->dropped / world->offered * 100, world->factor, world->changes);
+}
+
+/* A link that is as it was said to be: nobody ever gets less. */
+static void test_clean(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	world_init(&world, 4, 33);
+	world_run(&world, 5000);
+	show("as it should be", &world);
+	assert_true(world.dropped == 0);
+	assert_true(world.delivered > 0.95 && world.losses.factor == 1);
+}
+
+/* Half of it is gone, and comes back. */
+static void halve(unsigned senders, double capacity)
+{
+	static struct world world;
+
+	world_init(&world, senders, capacity);
+	world_run(&world, 2000);
+	world.capacity /= 2;
+	world_run(&world, 300);
+	show("half, at first", &world);
+	assert_true(world.lowest > 0.7); /* no collapse while it finds out */
+	world_run(&world, 4000);
+	show("half, later", &world);
+	assert_true(world.delivered > 0.9);
+	assert_true(world.lowest > 0.8);
+	assert_true(world.dropped < 0.01 * world.offered);
+	assert_true(world.changes <= 2); /* no up and down */
+	world.capacity *= 2;
+	world_run(&world, 5000); /* it rests up to 2 s before it tries */
+	world_run(&world, 1000);
+	show("all of it again", &world);
+	assert_true(world.delivered > 0.95);
+	assert_true(world.dropped == 0);
+}
+
+static void test_halved(void **state)
+{
+	(void)state;
+	halve(4, 33);
+	halve(1, 10);
+	halve(8, 200);
+}
+
+/* To a tenth: more than one step. */
+static void test_tenth(void **state)
+{
+	static struct world world;
+
+	(void)state;
+	world_init(&world, 4, 100);
+	world_run(&world, 1000);
+	world.capacity /= 10;
+	world_run(&world, 1500);
+	show("a tenth, at first", &world);
+	assert_true(world.lowest > 0.6);
+	world_run(&world, 4000);
+	show("a tenth, later", &world);
+	assert_true(world.delivered > 0.85);
+	assert_true(world.dropped < 0.02 * world.offered);
+}
+
+/* A path that loses packets whatever is sent: slowing down would not help. */
+static void test_noise(void **state)
+{
+	static const double noises[] = { 0.005, 0.02, 0.05, 0.1 };
+	static struct world world;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(noises) / sizeof(noises[0]); i++) {
+		world_init(&world, 4, 33);
+		world.all[0].noise = noises[i];
+		world_run(&world, 22000);
+		show("noise on one path", &world);
+		assert_true(world.factor > 0.85);
+	}
+	/* It ends, and then the link gets slower: that is noticed as ever. */
+	world.all[0].noise = 0;
+	world_run(&world, 3000);
+	world.capacity /= 2;
+	world_run(&world, 1000);
+	world_run(&world, 4000);
+	show("half, after noise", &world);
+	assert_true(world.delivered > 0.85);
+	assert_true(world.dropped < 0.02 * world.offered);
+}
+
+/* Two trees share the link: one ends, and the shares of the other grow (plan/rates.h). */
+static void test_two_trees(void **state)
+{
+	static struct world world;
+	struct rate_child children[8];
+	double rates[8];
+
+	(void)state;
+	world_init(&world, 8, 40);
+	for (unsigned i = 0; i < 8; i++)
+		children[i] = (struct rate_child){ .max = INFINITY, .active = true };
+	rates_share(0.96 * 40, INFINITY, children, 8, rates);
+	world.share = rates[0];
+	world_run(&world, 1000);
+	assert_true(world.dropped == 0);
+	world.capacity = 20;
+	world_run(&world, 3000);
+	show("two trees, half a link", &world);
+	assert_true(world.lowest > 0.7);
+	for (unsigned i = 4; i < 8; i++)
+		children[i].active = false;
+	rates_share(0.96 * 40, INFINITY, children, 8, rates);
+	world.senders = 4;
+	world.share = rates[0];
+	world_run(&world, 300);
+	world_run(&world, 4000);
+	show("one of them has ended", &world);
+	assert_true(world.delivered > 0.85);
+	assert_true(world.dropped < 0.02 * world.offered);
+}
+
+static void test_counters(void **state)
+{
+	struct losses losses;
+
+	(void)state;
+	losses_init(&losses);
+	/* The first word is where it begins, also near the end of the numbers. */
+	assert_false(losses_hear(&losses, 3, 1000 * MS, UINT32_MAX - 100, UINT32_MAX - 5));
+	/* 1 % is not too much, */
+	assert_false(losses_hear(&losses, 3, 1100 * MS, 899, 4));
+	/* 3 % is; but not of ten packets, */
+	assert_false(losses_hear(&losses, 3, 1200 * MS, 909, 7));
+	assert_false(losses_hear(&losses, 3, 1250 * MS, 1199, 16));
+	/* nor once by chance, */
+	assert_false(losses_hear(&losses, 3, 1300 * MS, 1199, 16));
+	assert_true(losses_hear(&losses, 3, 1400 * MS, 1599, 28));
+	assert_true(losses.factor < 0.96 && losses.factor > 0.92);
+	/* and what is found right after it is of before. */
+	assert_false(losses_hear(&losses, 3, 1440 * MS, 2000, 800));
+	assert_false(losses_hear(&losses, 3, 1460 * MS, 2100, 800));
+	losses_hear(&losses, 3, 1565 * MS, 2400, 800);
+	assert_true(losses.factor > 0.92);
+	/* Much lost is noticed sooner. */
+	losses_init(&losses);
+	losses_hear(&losses, 3, 1000 * MS, 0, 0);
+	assert_true(losses_hear(&losses, 3, 1021 * MS, 400, 200));
+	assert_true(losses.factor > 0.48 && losses.factor < 0.5);
+	/* Never nothing. */
+	for (uint64_t t = 2000; t < 100000; t += 100)
+		losses_hear(&losses, 3, t * MS, (uint32_t)t * 10, (uint32_t)t * 10);
+	assert_true(losses.factor >= LOSSES_LEAST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean),     cmocka_unit_test(test_halved),
+		cmocka_unit_test(test_tenth),     cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_two_trees), cmocka_unit_test(test_counters),
+	};
+
+	if (getenv("TRIB_SEED"))
+		seed = strtoull(getenv("TRIB_SEED"), NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

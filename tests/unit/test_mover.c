@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a job that runs leaves a node, and when it does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "control/mover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ull
+#define START (100 * SECOND)
+
+static const struct node_limits limits = { .dead_after = SECOND, .load = 0.9 };
+
+static struct node *beat(struct nodes *nodes, const char *address, double load, uint64_t now)
+{
+	struct node_report report = { .name = "n", .cores = 4, .memory = 100 };
+	struct node *node;
+
+	report.link_bps = 1000000000;
+	report.load = load;
+	snprintf(report.address, sizeof(report.address), "%.*s", (int)sizeof(report.address) - 1,
+	         address);
+	node = nodes_beat(nodes, &report, now, NULL);
+	node_watch(node, now, &limits);
+	return node;
+}
+
+/* Three ranks elsewhere, with this plan since START. */
+static struct moving job(const char *plan, double rate)
+{
+	return (struct moving){ .wish = { .ranks = 3,
+		                          .where = { "10.1.0.1", "10.1.0.2", "10.1.0.3" },
+		                          .broken = plan },
+		                .plan = plan,
+		                .rate_bps = rate,
+		                .made_at = START };
+}
+
+static void test_well(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("a:1(0-2)", 1e9);
+	char why[MOVE_WHY];
+	struct node *node = beat(&nodes, "a:1", 0.5, mover.now);
+
+	(void)state;
+	beat(&nodes, "b:1", 0, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	/* One that is not in the plan is none of its business. */
+	moving.plan = "b:1(0-2)";
+	node->drained = true;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_drained(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START,
+		               0.1 }; /* the plan is new: that does not matter */
+	struct moving moving = job("a:1(0-2)", 1e9);
+	char why[MOVE_WHY];
+	struct node *node = beat(&nodes, "a:1", 0, START);
+
+	(void)state;
+	node->drained = true;
+	assert_int_equal(node_state(node, START, &limits), NODE_DRAINED);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
+	assert_non_null(strstr(why, "no other"));
+	beat(&nodes, "b:1", 0.99, START); /* slow, but another one */
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "drained"));
+	node->drained = false;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_loaded_lasts(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("a:1(0-2)", 1e8);
+	char why[MOVE_WHY];
+	struct node *node = beat(&nodes, "a:1", 0.95, mover.now);
+
+	(void)state;
+	beat(&nodes, "b:1", 0, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	mover.now += MOVE_LASTED - 1;
+	beat(&nodes, "a:1", 0.99, mover.now);
+	beat(&nodes, "b:1", 0, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	mover.now++;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "others use 99 % of its cores"));
+	/* A moment of rest, and it counts anew. */
+	beat(&nodes, "a:1", 0.2, mover.now);
+	beat(&nodes, "a:1", 0.99, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	/* A new plan is left in peace. */
+	mover.now += MOVE_LASTED;
+	beat(&nodes, "a:1", 0.99, mover.now);
+	beat(&nodes, "b:1", 0, mover.now);
+	moving.made_at = mover.now - MOVE_REST + 1;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_NOT);
+	moving.made_at--;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	nodes_free(&nodes, NULL);
+}
+
+static void test_memory_counts(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("a:1(0-2)", 1e8);
+	struct node *node = beat(&nodes, "a:1", 0, mover.now);
+	char why[MOVE_WHY];
+
+	(void)state;
+	node->report.memory_used = 85;
+	node_watch(node, mover.now - MOVE_LASTED, &limits);
+	beat(&nodes, "b:1", 0, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "85 % of its memory"));
+	nodes_free(&nodes, NULL);
+}
+
+/* Where all else is loaded too, or much slower, it stays. */
+static void test_worth_it(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("a:1(0-2)", 1e8);
+	struct node *node = beat(&nodes, "a:1", 0.95, mover.now - MOVE_LASTED), *other;
+	char why[MOVE_WHY];
+	double third = 1e9 / 3; /* what one star of a server gives three ranks */
+
+	(void)state;
+	beat(&nodes, "a:1", 0.95, mover.now);
+	other = beat(&nodes, "b:1", 0.95, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
+	assert_non_null(strstr(why, "no other"));
+	other = beat(&nodes, "b:1", 0, mover.now);
+	other->drained = true;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
+	other->drained = false;
+	moving.rate_bps = third / MOVE_GAIN / MOVE_LEFT * 1.01;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
+	assert_non_null(strstr(why, "slower"));
+	moving.rate_bps = third / MOVE_GAIN / MOVE_LEFT * 0.99;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	moving.rate_bps = 0; /* made by an earlier run of the controller */
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	nodes_free(&nodes, NULL);
+}
+
+/* Three ranks of which two have an aggregator beside them, and two servers; all of 1 Gb/s. */
+static struct moving small_talk(struct nodes *nodes, const struct mover *mover, char *plan)
+{
+	struct plan_verdict verdict;
+	const struct planner planner = {
+		.nodes = nodes, .limits = &limits, .now = mover->now, .verdict = &verdict
+	};
+	struct moving moving = job("", 0);
+
+	for (unsigned i = 1; i <= 4; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.%u.0.%u:7700", i <= 2 ? 1 : 2, i);
+		beat(nodes, address, 0, mover->now);
+	}
+	moving.wish.broken = "";
+	assert_int_equal(planner_plan(&planner, &moving.wish, plan), TRIB_OK);
+	moving.plan = plan;
+	moving.rate_bps = verdict.rate_bps;
+	moving.since = mover->now - MOVE_REST;
+	moving.share = 0.02;
+	return moving;
+}
+
+static void test_exit(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
+	struct moving moving = small_talk(&nodes, &mover, plan);
+
+	(void)state;
+	assert_true(plan_has(plan, "10.2.0.3:7700"));
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "takes 2.0 % of the step"));
+	assert_non_null(strstr(why, "not worth"));
+	/* Not at once, not in a new plan, not where it is switched off. */
+	moving.since++;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.since = 0;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.since = mover.now - MOVE_REST;
+	moving.made_at = mover.now - MOVE_REST + 1;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.made_at = START;
+	mover.exit_below = 0;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	mover.exit_below = 0.1;
+	/* Not where it is unknown, or would be more than the limit without servers. */
+	moving.share = -1;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.099;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	/* Nor once more, where it was wrong. */
+	moving.share = 0.02;
+	moving.has_tried = true;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+/* Without servers already, or with nothing else than the one that serves: nothing to give up. */
+static void test_nothing_to_give_up(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct moving moving = job("10.9.0.1:7700(0-2)", 3e8);
+	char why[MOVE_WHY];
+
+	(void)state;
+	beat(&nodes, "10.9.0.1:7700", 0, mover.now);
+	moving.share = 0.001;
+	moving.since = START;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	beat(&nodes, "10.1.0.2:7700", 0, mover.now);
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	moving.plan = "10.1.0.2:7700(0-2)";
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+/* It takes much more than was thought: servers come back, and stay. */
+static void test_comes_back(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
+	struct moving moving = small_talk(&nodes, &mover, plan);
+
+	(void)state;
+	moving.wish.frugal = true;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.15; /* more than the limit, but not much */
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	moving.share = 0.21;
+	assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "are worth their use"));
+	moving.wish.frugal = false;
+	moving.has_tried = true;
+	for (moving.share = 0; moving.share < 1; moving.share += 0.01)
+		assert_int_equal(mover_weigh(&mover, &moving, why), MOVE_NOT);
+	nodes_free(&nodes, NULL);
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return *state >> 33;
+}
+
+/*
+ * Loads that come and go for ten minutes: the job never goes to where it has just been
+ * chased from, never moves twice within a plan's rest, and is in the end at work.
+ */
+static void test_no_to_and_fro(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct nodes nodes = { 0 };
+		char plan[PLAN_TEXT_MAX] = "", why[MOVE_WHY], names[6][TREE_NAME_MAX];
+		struct plan_verdict verdict;
+		uint64_t random = seed, made_at = START, moves = 0;
+		double loads[6] = { 0 };
+
+		for (uint64_t now = START; now < START + 600 * SECOND; now += SECOND / 2) {
+			struct planner planner = { .nodes = &nodes,
+				                   .limits = &limits,
+				                   .now = now,
+				                   .verdict = &verdict,
+				                   .strict = false };
+			struct mover mover = { &nodes, &limits, now, 0.1 };
+			struct moving moving = job(plan, verdict.rate_bps);
+
+			for (unsigned i = 0; i < 6; i++) {
+				if (random_next(&random) % 40 == 0)
+					loads[i] = (double)(random_next(&random) % 101) / 100;
+				snprintf(names[i], sizeof(names[i]), "10.0.0.%u:7700", i + 1);
+				beat(&nodes, names[i], loads[i], now);
+			}
+			if (!*plan) {
+				moving.wish.broken = "";
+				assert_int_equal(planner_plan(&planner, &moving.wish, plan),
+				                 TRIB_OK);
+				made_at = now;
+				continue;
+			}
+			moving.made_at = made_at;
+			for (unsigned i = 0; i < 6; i++) {
+				struct node *node = nodes_find(&nodes, names[i]);
+
+				if (mover_judge(&mover, &moving, node, why) != MOVE_LEAVES)
+					continue;
+				assert_true(now - made_at >= MOVE_REST);
+				assert_true(now - node->loaded_since >= MOVE_LASTED);
+				moving.wish.broken = "";
+				assert_int_equal(planner_plan(&planner, &moving.wish, plan),
+				                 TRIB_OK);
+				assert_false(plan_has(plan, names[i]));
+				made_at = now;
+				moves++;
+				break;
+			}
+		}
+		assert_true(moves <= 600 / (MOVE_REST / SECOND));
+		nodes_free(&nodes, NULL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_well),         cmocka_unit_test(test_drained),
+		cmocka_unit_test(test_loaded_lasts), cmocka_unit_test(test_memory_counts),
+		cmocka_unit_test(test_worth_it),     cmocka_unit_test(test_no_to_and_fro),
+		cmocka_unit_test(test_exit),         cmocka_unit_test(test_nothing_to_give_up),
+		cmocka_unit_test(test_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks judged by what they say of themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/ranks.h"
+
+#include <string.h>
+
+static void test_share(void **state)
+{
+	struct rank_word words[3] = { { .waits = 0.3 }, { .waits = 0.07 }, { .waits = 0.5 } };
+
+	(void)state;
+	assert_true(ranks_share(words, 3) == 0.07);
+	assert_true(ranks_share(words, 1) == 0.3);
+	words[2].waits = -1; /* has not said */
+	assert_true(ranks_share(words, 3) < 0);
+	assert_true(ranks_share(words, 0) < 0);
+}
+
+static void test_slow_link(void **state)
+{
+	struct rank_word words[3] = { { .carries_bps = 900e6 },
+		                      { .carries_bps = 230e6 },
+		                      { .carries_bps = 850e6 } };
+	bool aggregates[3] = { false };
+	double slow[3];
+
+	(void)state;
+	ranks_slow(words, 3, 500e6, aggregates, slow);
+	assert_true(slow[0] == 0 && slow[1] == 230e6 && slow[2] == 0);
+	/* Fast enough for the plan. */
+	ranks_slow(words, 3, 300e6, aggregates, slow);
+	assert_true(slow[1] == 0);
+	/* It has more to do than its own. */
+	aggregates[1] = true;
+	ranks_slow(words, 3, 500e6, aggregates, slow);
+	assert_true(slow[1] == 0);
+	aggregates[1] = false;
+	/* Not known what the plan asks for. */
+	ranks_slow(words, 3, 0, aggregates, slow);
+	assert_true(slow[1] == 0);
+	/* All alike: what they share is slow, and not their links. */
+	words[0].carries_bps = words[2].carries_bps = 250e6;
+	ranks_slow(words, 3, 500e6, aggregates, slow);
+	assert_true(slow[0] == 0 && slow[1] == 0 && slow[2] == 0);
+	/* Nobody to compare with. */
+	words[0].carries_bps = words[2].carries_bps = 0;
+	ranks_slow(words, 3, 500e6, aggregates, slow);
+	assert_true(slow[0] == 0 && slow[1] == 0 && slow[2] == 0);
+}
+
+/* Whatever is said: the fastest is never slow, and what is slow is what it said. */
+static void test_slow_random(void **state)
+{
+	uint64_t random = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 20000; round++) {
+		struct rank_word words[8] = { 0 };
+		bool aggregates[8];
+		double slow[8], rate, most = 0;
+
+		for (unsigned i = 0; i < 8; i++) {
+			random = random * 6364136223846793005ull + 1442695040888963407ull;
+			words[i].carries_bps = random >> 60 ? (double)(random >> 34) : 0;
+			aggregates[i] = random >> 20 & 1;
+			most = words[i].carries_bps > most ? words[i].carries_bps : most;
+		}
+		rate = (double)(random >> 33);
+		ranks_slow(words, 8, rate, aggregates, slow);
+		for (unsigned i = 0; i < 8; i++) {
+			assert_true(slow[i] == 0 || slow[i] == words[i].carries_bps);
+			if (slow[i] > 0)
+				assert_true(slow[i] < most && slow[i] < rate && !aggregates[i]);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_slow_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns and turns: what is predicted of a step is what it does, op by op. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/draw.h"
+#include "plan/turn.h"
+
+#include <math.h>
+
+#define OPS 12u
+
+static double start_s[OPS];
+static uint64_t bytes[OPS];
+static struct pattern_op ops[OPS];
+static struct pattern pattern;
+
+static void pattern_draw(uint64_t *seed, uint32_t hosts)
+{
+	const struct wire_model wire = WIRE_MODEL_DEFAULT;
+	unsigned n = 1 + draw_below(seed, OPS);
+	double t = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		t += draw_below(seed, 1000) * 1e-5;
+		start_s[i] = t;
+		bytes[i] = draw_below(seed, 200000000);
+	}
+	pattern_fill(&pattern, ops, n, start_s, bytes, t + draw_below(seed, 1000) * 2e-5, hosts,
+	             &wire);
+}
+
+/* When a step ends in which the ops of `mask` are aggregated, op `from` beginning at `now`. */
+static double step_end(double began, double now, unsigned from, uint32_t mask)
+{
+	double t = now;
+
+	for (unsigned i = from; i < pattern.n; i++)
+		t = fmax(t, began + ops[i].start_s) +
+		    (mask >> i & 1 ? ops[i].fast_s : ops[i].plain_s);
+	return fmax(t, began + pattern.compute_s);
+}
+
+static void gains_are_true(void **state)
+{
+	uint64_t seed = 2;
+
+	(void)state;
+	for (unsigned round = 0; round < 2000; round++) {
+		double began = draw_below(&seed, 100), now;
+		unsigned op;
+		uint32_t later, me;
+
+		pattern_draw(&seed, 2);
+		op = draw_below(&seed, pattern.n);
+		me = 1u << op;
+		later = (1u << OPS) - 1 - (2 * me - 1);
+		now = began + ops[op].start_s + draw_below(&seed, 100) * 1e-4;
+		assert_true(fabs(pattern_gain(&ops[op], began, now) -
+		                 (step_end(began, now, op, 0) - step_end(began, now, op, me))) <
+		            1e-9);
+		assert_true(fabs(pattern_gain_fast(&ops[op], began, now) -
+		                 (step_end(began, now, op, later) -
+		                  step_end(began, now, op, later | me))) < 1e-9);
+		assert_true(pattern_gain_fast(&ops[op], began, now) <=
+		            pattern_gain(&ops[op], began, now) + 1e-9);
+		assert_true(fabs(pattern.plain_s - step_end(0, 0, 0, 0)) < 1e-9);
+		assert_true(fabs(pattern.fast_s - step_end(0, 0, 0, ~0u)) < 1e-9);
+	}
+}
+
+/* No smaller tail of ops makes the step as short as all of them. */
+static void demand_is_the_least_tail(void **state)
+{
+	uint64_t seed = 4;
+
+	(void)state;
+	for (unsigned round = 0; round < 500; round++) {
+		double sum = 0;
+		unsigned first;
+
+		pattern_draw(&seed, 2);
+		for (first = pattern.n;
+		     first && step_end(0, 0, 0, ~0u << first) > pattern.fast_s * (1 + 1e-9);
+		     first--)
+			sum += ops[first - 1].fast_s;
+		assert_true(fabs(pattern.demand - sum / pattern.fast_s) < 1e-9);
+	}
+}
+
+static void one_host_pays_latency(void **state)
+{
+	uint64_t seed = 5;
+
+	(void)state;
+	pattern_draw(&seed, 1);
+	assert_true(ops[0].plain_s == 50e-6 && ops[0].fast_s == 50e-6);
+	assert_true(pattern.demand == 0);
+}
+
+static void the_dearer_goes_first(void **state)
+{
+	struct turn mine = { .start_s = 1, .fast_s = 0.2, .gain_s = 0.1 };
+	struct turn soon = { .start_s = 1.1, .fast_s = 0.1, .gain_s = 0.2 };
+	struct turn late = { .start_s = 1.2, .fast_s = 0.1, .gain_s = 9 };
+	struct turn never = { .start_s = INFINITY };
+	double score = turn_score(&mine, 1);
+
+	(void)state;
+	assert_true(fabs(score - 0.5) < 1e-12);
+	assert_true(turn_yields(&mine, score, &soon, 1));
+	assert_false(turn_yields(&mine, score, &late, 1));
+	assert_false(turn_yields(&mine, score, &never, 1));
+	soon.gain_s = 0.1; /* as dear: who is there first goes first */
+	assert_false(turn_yields(&mine, score, &soon, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gains_are_true),
+		cmocka_unit_test(demand_is_the_least_tail),
+		cmocka_unit_test(one_host_pays_latency),
+		cmocka_unit_test(the_dearer_goes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

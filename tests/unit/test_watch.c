@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a controller's answer means for those who are about to join the trees of a plan. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "worker/comm.h"
+
+#define ANSWER(generation, members, waiting)                                                \
+	"{\"controller\":true,\"job\":7,\"generation\":" generation ",\"members\":" members \
+	",\"waiting\":" waiting "}"
+
+static void test_given_up(void **state)
+{
+	(void)state;
+	assert_false(plan_is_given_up(ANSWER("2", "15", "0"), 2));
+	assert_true(plan_is_given_up(ANSWER("2", "15", "8"), 2));
+	assert_true(
+		plan_is_given_up(ANSWER("2", "18446744073709551615", "9223372036854775808"), 2));
+	/* One that waits to come in is no member. */
+	assert_false(plan_is_given_up(ANSWER("2", "15", "16"), 2));
+	assert_true(plan_is_given_up(ANSWER("2", "15", "24"), 2));
+	/* There is a newer one; or the controller has an old store, and knows less than we do. */
+	assert_true(plan_is_given_up(ANSWER("3", "15", "0"), 2));
+	assert_false(plan_is_given_up(ANSWER("1", "15", "15"), 2));
+	/* Words of something else. */
+	assert_false(plan_is_given_up("", 2));
+	assert_false(plan_is_given_up("{\"tribd\":1,\"generation\":\"x\"}", 2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
