@@ -153,7 +153,7 @@ test_clang_tidy() {
 		exit 77
 	}
 	# Not what includes a generated skeleton, whose flaws are bpftool's.
-	lint_files | grep '\.c$' | xargs grep -L 'skel\.h"' | grep -Ff - build-clang/compile_commands.json |
+	lint_files | grep '\.c$' | xargs grep -LE '(skel|xdp/internal)\.h"' | grep -Ff - build-clang/compile_commands.json |
 		sed -n 's/.*"file": "\.\.\/\(.*\)".*/\1/p' | sort -u |
 		xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build-clang >"$logs/clang-tidy-details" 2>&1 ||
 		{

@@ -144,7 +144,7 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster)
 	plan_bridge_namespace(cluster, ports);
 	for (unsigned i = 0; i < cluster->n && status == TRIB_OK; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
-		const cpu_set_t *hub = cluster->is_switch ? &cores[server] : &cores[i % server];
+		const cpu_set_t *hub = &cores[cluster->is_switch || !server ? server : i % server];
 
 		if (cluster->is_switch && i == server)
 			continue;

@@ -198,7 +198,7 @@ trib_status rates_plot(const struct rates_report *report, const char *path)
 			continue;
 		chart.n++;
 		line->name = r->plane;
-		for (unsigned k = 0; k < r->n && k < CHART_POINTS_MAX; k++)
+		for (unsigned k = 0; k < r->n && k < HALVE_WINDOWS_MAX; k++)
 			line->points[line->n++] =
 				(struct chart_point){ .x = (k + 0.5) * r->window_s,
 				                      .y = r->bps[k] / 1e6 };

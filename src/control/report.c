@@ -10,25 +10,18 @@
 
 enum field_type { FIELD_TEXT, FIELD_U32, FIELD_U64, FIELD_DOUBLE };
 
-#define TEXT(field)                                                      \
-	{                                                                \
-#field, FIELD_TEXT, offsetof(struct node_report, field), \
-			sizeof(((struct node_report *)0)->field), false  \
-	}
-#define FIELD(type, field)                                                          \
-	{                                                                           \
-#field, FIELD_##type, offsetof(struct node_report, field), 0, false \
-	}
-#define LATER(type, field)                                                         \
-	{                                                                          \
-#field, FIELD_##type, offsetof(struct node_report, field), 0, true \
-	}
+/* clang-format off */
+#define PLACE(field) #field, offsetof(struct node_report, field)
+#define TEXT(field) { PLACE(field), sizeof(((struct node_report *)0)->field), FIELD_TEXT, false }
+#define FIELD(type, field) { PLACE(field), 0, FIELD_##type, false }
+#define LATER(type, field) { PLACE(field), 0, FIELD_##type, true }
+/* clang-format on */
 
 /* The names in JSON are the names in C. */
 static const struct field {
 	const char *name;
-	enum field_type type;
 	size_t offset, size;
+	enum field_type type;
 	bool may_miss; /* agents of earlier versions do not know it: it is 0 then */
 } fields[] = {
 	TEXT(address),        TEXT(name),          TEXT(version),           TEXT(plane),

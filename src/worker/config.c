@@ -124,7 +124,7 @@ static unsigned cores_each(unsigned local)
 	cpu_set_t set;
 	unsigned cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 
-	return cores > local ? cores / local : 1;
+	return local && cores > local ? cores / local : 1;
 }
 
 static bool is_off(const char *text)

@@ -322,7 +322,7 @@ void result_check(const struct rig *rig, const struct frame *out, const struct s
 }
 
 void raised_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
-               uint64_t position)
+                  uint64_t position)
 {
 	const struct wire_header *header = cell_check(rig, out, shape, RIG_PARENT, position);
 

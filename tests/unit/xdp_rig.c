@@ -188,8 +188,7 @@ static int result_take(struct rig *rig, const struct packet *packet, uint32_t pa
 	const struct wire_header *header = &packet->header;
 	uint32_t index = dense_index(&rig->twin, wire_position(header));
 	struct dense_cell *cell = dense_cell(&rig->twin_pool, index);
-	bool by_kernel =
-		cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
+	bool by_kernel = cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
 	enum dense_verdict verdict =
 		uplink_take(&rig->twin, cell, dense_packet(&rig->twin_pool, index) + WIRE_HEADER,
 	                    header, packet->words, payload);

@@ -164,6 +164,6 @@ void result_check(const struct rig *rig, const struct frame *out, const struct s
                   unsigned child, uint64_t position);
 /* In `out` is the sum of the twin's cell, as it is to go to the parent. */
 void raised_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
-               uint64_t position);
+                  uint64_t position);
 
 #endif
