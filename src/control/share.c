@@ -6,7 +6,6 @@
 #define UNKNOWN_OPS 4u     /* of a job whose steps are not known */
 #define MARGIN 64u         /* a part of the step: so much sooner it should be over, among all */
 #define OVERTAKES 1.5      /* times as much it has to be worth to end another one's turn */
-#define LOOK_AHEAD 24u     /* requests that a turn may begin with */
 #define GAIN_LEAST 500000u /* nanoseconds */
 
 static const char *const names[SHARE_POLICIES_END] = { [SHARE_SCORE] = "score",
@@ -155,8 +154,8 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 {
 	const struct share_job *job = step->job;
 	uint64_t ready = step->began + job->compute, margin = job->compute / (MARGIN * sharers);
-	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal, least = 0;
-	unsigned first = first_possible(step, soonest), to = 0;
+	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal;
+	unsigned first = first_possible(step, soonest), to;
 
 	if (first == job->ops)
 		return;
@@ -165,16 +164,11 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 		return;
 	wish->gain = (double)(plain - later(best, ready)) / 1e9;
 	goal = later(best + (plain - later(best, ready)) / 64, ready - margin);
-	for (unsigned i = first; i < job->ops && i < first + LOOK_AHEAD; i++) {
-		uint64_t time = fewest(step, i, goal, &to);
-
-		if (!time || (least && time + time / 16 >= least))
-			continue;
-		least = time;
-		wish->from = step->base + i;
-		wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
-		run(step, i, to, wish);
-	}
+	if (!fewest(step, first, goal, &to))
+		to = job->ops;
+	run(step, first, to, wish);
+	wish->from = step->base + first;
+	wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
 }
 
 void share_wish(const struct share_job *job, enum share_policy sharing, unsigned sharers,
