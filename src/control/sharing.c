@@ -458,10 +458,13 @@ static json_t *sharer_to_json(const struct sharer *sharer, uint64_t now)
 	char key[20];
 
 	snprintf(key, sizeof(key), "%" PRIx64, sharer->key);
-	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f, s:i, s:I, s:I, s:I}", "job", (int)sharer->job, "key",
-	                 key, "generation", (int)sharer->generation, "ranks",
-	                 (int)sharer->share.ranks, "holds", (int)sharer->share.held, "known",
-	                 (int)sharer->share.known, "step_requests", (int)sharer->told.ops, "held_s", (double)used / 1e9, "step", (int)sharer->share.step, "change", (json_int_t)sharer->share.change, "next", (json_int_t)turns_next(&sharer->share), "to", (json_int_t)sharer->share.held_to);
+	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f, s:I, s:I}", "job",
+	                 (int)sharer->job, "key", key, "generation", (int)sharer->generation,
+	                 "ranks", (int)sharer->share.ranks, "holds", (int)sharer->share.held,
+	                 "known", (int)sharer->share.known, "step_requests", (int)sharer->told.ops,
+	                 "held_s", (double)used / 1e9, "next",
+	                 (json_int_t)turns_next(&sharer->share), "to",
+	                 (json_int_t)sharer->share.held_to);
 }
 
 json_t *sharing_to_json(const struct controller *controller)
