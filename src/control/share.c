@@ -5,8 +5,7 @@
 
 #define UNKNOWN_OPS 4u     /* of a job whose steps are not known */
 #define MARGIN 64u         /* a part of the step: so much sooner it should be over, among all */
-#define OVERTAKES 1.5      /* times as much it has to be worth to end another one's turn */
-#define LOOK_AHEAD 24u     /* requests that a turn may begin with */
+#define OVERTAKES 3.0      /* times as much it has to be worth to end another one's turn */
 #define GAIN_LEAST 500000u /* nanoseconds */
 
 static const char *const names[SHARE_POLICIES_END] = { [SHARE_SCORE] = "score",
@@ -123,14 +122,11 @@ static unsigned first_possible(const struct step *step, uint64_t soonest)
 	return i;
 }
 
-/* As few as will do from this one on, to be done by then; their time, 0: all would not do. */
-static uint64_t fewest(const struct step *step, unsigned from, uint64_t goal, unsigned *to)
+/* The end of the fewest requests from this one on that will do to be done by then; or of all. */
+static unsigned fewest(const struct step *step, unsigned from, uint64_t goal)
 {
 	unsigned low = from + 1, high = step->job->ops;
-	uint64_t time = 0;
 
-	if (run(step, from, high, NULL) > goal)
-		return 0;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
@@ -139,24 +135,20 @@ static uint64_t fewest(const struct step *step, unsigned from, uint64_t goal, un
 		else
 			low = middle + 1;
 	}
-	*to = low;
-	for (unsigned i = from; i < low; i++)
-		time += duration(step->job, step->job->base + i, true);
-	return time ? time : 1;
+	return low;
 }
 
 /*
- * The requests that make the step as short as all would, and take the least of
- * the aggregator's time: not those that only make a gap, which are the early
- * ones. Of several, those that come first: later ones may find it taken.
+ * Where the step would end sooner, all that is left of it; when those of it will
+ * be over that are needed for that tells what the gain costs.
  */
-static void wish_least(const struct step *step, unsigned sharers, uint64_t soonest,
-                       struct share_wish *wish)
+static void wish_gain(const struct step *step, unsigned sharers, uint64_t soonest,
+                      struct share_wish *wish)
 {
 	const struct share_job *job = step->job;
 	uint64_t ready = step->began + job->compute, margin = job->compute / (MARGIN * sharers);
-	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal, least = 0;
-	unsigned first = first_possible(step, soonest), to = 0;
+	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal;
+	unsigned first = first_possible(step, soonest);
 
 	if (first == job->ops)
 		return;
@@ -165,16 +157,9 @@ static void wish_least(const struct step *step, unsigned sharers, uint64_t soone
 		return;
 	wish->gain = (double)(plain - later(best, ready)) / 1e9;
 	goal = later(best + (plain - later(best, ready)) / 64, ready - margin);
-	for (unsigned i = first; i < job->ops && i < first + LOOK_AHEAD; i++) {
-		uint64_t time = fewest(step, i, goal, &to);
-
-		if (!time || (least && time + time / 16 >= least))
-			continue;
-		least = time;
-		wish->from = step->base + i;
-		wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
-		run(step, i, to, wish);
-	}
+	run(step, first, fewest(step, first, goal), wish);
+	wish->from = step->base + first;
+	wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
 }
 
 void share_wish(const struct share_job *job, enum share_policy sharing, unsigned sharers,
@@ -198,7 +183,7 @@ void share_wish(const struct share_job *job, enum share_policy sharing, unsigned
 		next_step(&step, now); /* it is too late in this one */
 
 	if (sharing == SHARE_SCORE) {
-		wish_least(&step, sharers ? sharers : 1, now + agree_ns, wish);
+		wish_gain(&step, sharers ? sharers : 1, now + agree_ns, wish);
 		return;
 	}
 	step.at = first_possible(&step, now + agree_ns);

@@ -4,16 +4,14 @@
  * from what jobs have told of their steps, and of how far they are, to a choice.
  *
  * `greedy`: who could use it first, for the rest of his step. `fair`: of those,
- * who has had the least. `score`: only requests that make a step end sooner are
- * worth a turn; it is for all of them, but ends for another job when what is
- * left of it is worth less. Of the jobs whose time has come, that with the most gain for a second
- * of the aggregator, the wait for it included (MINA III-D). `none`: nobody.
- *
- * What a job has missed in steps before counts as gain.
+ * who has had the least. `score`: only who would end his step sooner, and of
+ * those, who gains most for a second of the aggregator, the wait for it included
+ * (MINA III-D); what a job has missed in steps before counts as gain. The turn is
+ * for the rest of the step, and ends for another job when what is left of it is
+ * worth less. `none`: nobody.
  *
  * It is not held back for one that is worth more but comes later, as MINA does:
- * turns are short, and that left it idle (test_share.c: with it, three jobs lose
- * a hundredth of the score).
+ * turns can be cut short, and waiting left it idle (test_sharing.c).
  */
 #ifndef TRIB_CONTROL_SHARE_H
 #define TRIB_CONTROL_SHARE_H

@@ -17,6 +17,7 @@
 
 #define ALONE_OPS 4096u        /* a job that has the aggregator for itself gets many at once */
 #define AGREE_MOST 25000000ull /* who takes longer is told late */
+#define MISSES_MOST 3u
 #define FORGET_NS (30 * NSEC_PER_SEC)
 #define FENCE_EVERY 20000000ull
 #define IDLE_NS 250000000ull /* who does nothing with its turn loses it to others */
@@ -233,7 +234,10 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 			group->agree_ns = AGREE_MOST;
 	}
 	if (share->step == TURNS_REST && share->change > sharer->seen_change) {
-		group->refused += share->change != share->held_change;
+		bool refused = share->change != share->held_change;
+
+		group->refused += refused;
+		sharer->misses = refused ? sharer->misses + 1 : 0;
 		sharer->seen_change = share->change;
 	}
 }
@@ -299,11 +303,20 @@ static void overtake(struct sharing_group *group, const struct share_job *job,
 	}
 }
 
+/* Who was asked too late is asked sooner the next time. */
+static uint64_t lead_of(const struct sharing_group *group, const struct sharer *sharer)
+{
+	unsigned misses = sharer->misses < MISSES_MOST ? sharer->misses : MISSES_MOST;
+
+	return group->agree_ns << misses;
+}
+
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
 {
 	const struct share_job *jobs[SHARERS_MAX];
 	struct share_wish wishes[SHARERS_MAX];
 	struct sharer *sharers[SHARERS_MAX];
+	uint64_t most = 0;
 	unsigned n = 0;
 	int best;
 
@@ -317,17 +330,19 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 			continue;
 		sharer->told.next = turns_next(&sharer->share);
 		share_wish(&sharer->told, controller->sharing, count_sharers(group),
-		           group->agree_ns, now, wish);
-		if (wish->from >= wish->to || wish->by > now + share_lead(group->agree_ns))
+		           lead_of(group, sharer), now, wish);
+		if (wish->from >= wish->to || wish->by > now + share_lead(lead_of(group, sharer)))
 			sharer->told.wants_since = 0;
 		else if (!sharer->told.wants_since)
 			sharer->told.wants_since = now;
+		if (lead_of(group, sharer) > most)
+			most = lead_of(group, sharer);
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
 	if (!n)
 		return;
-	best = share_choose(jobs, wishes, n, controller->sharing, group->agree_ns, now);
+	best = share_choose(jobs, wishes, n, controller->sharing, most, now);
 	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share)) {
 		if (controller->sharing == SHARE_SCORE)
 			overtake(group, &sharers[best]->told, &wishes[best], now);
@@ -378,7 +393,7 @@ bool sharing_tick(struct controller *controller, uint64_t now)
 	bool any = false;
 
 	for (struct sharing_group *group = controller->groups; group; group = group->next) {
-		group->agree_ns -= group->agree_ns / 512; /* a tick is 2 ms */
+		group->agree_ns -= group->agree_ns / 4096; /* a tick is 2 ms */
 		group_serve(controller, group, now);
 		any |= group->turns.shares != NULL;
 	}
@@ -443,11 +458,13 @@ static json_t *sharer_to_json(const struct sharer *sharer, uint64_t now)
 	char key[20];
 
 	snprintf(key, sizeof(key), "%" PRIx64, sharer->key);
-	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f}", "job", (int)sharer->job, "key",
-	                 key, "generation", (int)sharer->generation, "ranks",
-	                 (int)sharer->share.ranks, "holds", (int)sharer->share.held, "known",
-	                 (int)sharer->share.known, "step_requests", (int)sharer->told.ops, "held_s",
-	                 (double)used / 1e9);
+	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f, s:I, s:I}", "job",
+	                 (int)sharer->job, "key", key, "generation", (int)sharer->generation,
+	                 "ranks", (int)sharer->share.ranks, "holds", (int)sharer->share.held,
+	                 "known", (int)sharer->share.known, "step_requests", (int)sharer->told.ops,
+	                 "held_s", (double)used / 1e9, "next",
+	                 (json_int_t)turns_next(&sharer->share), "to",
+	                 (json_int_t)sharer->share.held_to);
 }
 
 json_t *sharing_to_json(const struct controller *controller)

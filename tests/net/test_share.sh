@@ -12,11 +12,11 @@ control=127.0.0.1:$port
 
 # workers NAME STEPS: a job of two ranks that trains; its number is in ${jobs[NAME]}, its ranks' pids
 # in ${ranks[NAME]}.
-declare -A jobs ranks
+declare -A jobs cookies ranks
 workers() {
 	local name=$1 r
 	job '{"size":2}'
-	jobs[$name]=$job ranks[$name]=''
+	jobs[$name]=$job cookies[$name]=$cookie ranks[$name]=''
 	for r in 0 1; do
 		TRIB_TIMEOUT=20 TRIB_CONTROLLER=$control TRIB_JOB=$job TRIB_COOKIE=$cookie TRIB_RANK=$r TRIB_SIZE=2 \
 			"$replay" "$2" 2 40000 4000:200000 12000:400000 20000:400000 32000:800000 \
@@ -115,4 +115,17 @@ workers f 100
 check "a job has the turn" wait_for 20 holds f
 kill -KILL "$controller"
 check "without a controller a job goes on" ended f
+
+# Whoever asks nobody is seen by the aggregator.
+for name in d e; do
+	ranks[$name]=''
+	for r in 0 1; do
+		TRIB_TIMEOUT=20 TRIB_AGGREGATOR=$at TRIB_JOB=${jobs[$name]} TRIB_COOKIE=${cookies[$name]} TRIB_RANK=$r \
+			TRIB_SIZE=2 "$replay" 40 2 1000 0:800000 0:800000 >"$work/$name.$r" 2>&1 &
+		ranks[$name]+=" $!"
+	done
+done
+for name in d e; do check "job $name without turns: every sum is right" ended $name; done
+check "... and the aggregator has counted that two were there at once: $(metric trib_over_capacity_total) times" \
+	test "$(metric trib_at_once_most)" = 2
 done_checking
