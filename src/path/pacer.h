@@ -2,8 +2,9 @@
 /*
  * Pacing to a given rate, without burning a core: the sender asks when it may
  * go on, and sleeps until then. A sleep is as long as a batch of packets takes,
- * so that there are some thousand of them a second and not one a packet; what
- * is late by then leaves at once, so the rate is kept.
+ * so that there are some thousand of them a second and not one a packet, also
+ * for who is woken by something else meanwhile; what is late by then leaves at
+ * once, so the rate is kept.
  */
 #ifndef TRIB_PATH_PACER_H
 #define TRIB_PATH_PACER_H
@@ -19,7 +20,8 @@
 
 struct pacer {
 	uint64_t rate;    /* bits a second; 0: no limit */
-	uint64_t free_at; /* when the next packet may leave */
+	uint64_t free_at; /* when the next packet could leave */
+	uint64_t nap_end; /* ... and when it may, with others */
 	uint64_t own;     /* the user's limit; 0: none */
 	uint64_t given;   /* the receiver's; 0: none */
 	uint64_t told_at; /* when that was last said */
@@ -57,23 +59,17 @@ static inline void pacer_forget(struct pacer *pacer, uint64_t now)
 		pacer_choose(pacer, 0);
 }
 
-/* When may a packet leave? Not after `now`: at once. */
+/* When may a packet leave? Not after `now`: at once. Else it is worth waking up then. */
 static inline uint64_t pacer_free_at(const struct pacer *pacer)
 {
-	return pacer->rate ? pacer->free_at : 0;
+	if (!pacer->rate)
+		return 0;
+	return pacer->free_at > pacer->nap_end ? pacer->free_at : pacer->nap_end;
 }
 
 static inline uint64_t pacer_span(const struct pacer *pacer, uint32_t bytes)
 {
 	return bytes * 8000000000ull / pacer->rate;
-}
-
-/* When it is worth waking up to send; only where pacer_free_at is not over. */
-static inline uint64_t pacer_wake_at(const struct pacer *pacer)
-{
-	uint64_t batch = pacer_span(pacer, PACER_BATCH);
-
-	return pacer->free_at + (batch < PACER_NAP_NS ? batch : PACER_NAP_NS);
 }
 
 static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
@@ -83,6 +79,11 @@ static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
 	if (pacer->free_at + PACER_BURST_NS < now)
 		pacer->free_at = now - PACER_BURST_NS;
 	pacer->free_at += pacer_span(pacer, bytes);
+	if (pacer->free_at > now) {
+		uint64_t batch = pacer_span(pacer, PACER_BATCH);
+
+		pacer->nap_end = pacer->free_at + (batch < PACER_NAP_NS ? batch : PACER_NAP_NS);
+	}
 }
 
 #endif

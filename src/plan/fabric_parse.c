@@ -92,7 +92,8 @@ trib_status fabric_parse(struct fabric *fabric, const char *text)
 			return status_fail(status, "%u: %s", number, why);
 		}
 		line = strchr(line, '\n');
-		line += !!line;
+		if (line)
+			line++;
 	}
 	if (!fabric->levels)
 		return status_fail(TRIB_ERR_CONFIG, "%u: no \"level DOWN UP\" up to here",

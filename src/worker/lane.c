@@ -373,8 +373,8 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 	if (stream < wake)
 		wake = stream;
 	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
-	    pacer_wake_at(&lane->pacer) < wake)
-		wake = pacer_wake_at(&lane->pacer);
+	    pacer_free_at(&lane->pacer) < wake)
+		wake = pacer_free_at(&lane->pacer);
 	span = clock_span(wake > now ? wake - now : 0);
 	if (ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL) > 0 && fds[0].revents)
 		if (read(lane->wake_fd, &count, sizeof(count)) < 0)

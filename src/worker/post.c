@@ -99,7 +99,7 @@ static trib_status make_all(struct trib_request *request, const struct round_spe
                             struct posting **out, size_t *made)
 {
 	const struct trib_comm *comm = request->comm;
-	struct posting *postings = calloc(n * comm->n_lanes, sizeof(*postings));
+	struct posting *postings = calloc(n * comm->n_lanes + 1, sizeof(*postings));
 
 	*made = 0;
 	*out = postings;

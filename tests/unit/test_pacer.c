@@ -32,7 +32,7 @@ static struct ran run(uint64_t rate, uint64_t late)
 		}
 		ran.bytes += burst;
 		ran.burst = burst > ran.burst ? burst : ran.burst;
-		now = pacer_wake_at(&pacer) + late;
+		now = pacer_free_at(&pacer) + late;
 		ran.sleeps++;
 	}
 	return ran;
@@ -55,6 +55,24 @@ static void test_keeps_rate(void **state)
 			            rates[i] / 1000 + 2 * 8 * (PACKET + PACER_BATCH));
 		}
 	}
+}
+
+/* Whatever else wakes it: packets leave together. */
+static void test_woken(void **state)
+{
+	struct pacer pacer = { .rate = 100000000, .free_at = SECOND };
+	uint64_t bytes = 0, bursts = 0;
+
+	(void)state;
+	for (uint64_t now = SECOND; now < 2 * SECOND; now += 20000) {
+		uint64_t before = bytes;
+
+		for (; pacer_free_at(&pacer) <= now; bytes += PACKET)
+			pacer_sent(&pacer, now, PACKET);
+		bursts += bytes > before;
+	}
+	assert_in_range(bytes * 8, 99000000, 101000000);
+	assert_in_range(bursts, 100, 2100);
 }
 
 static void test_no_limit(void **state)
@@ -136,9 +154,9 @@ static void test_stale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_pause),      cmocka_unit_test(test_given),
-		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_no_limit),   cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given),      cmocka_unit_test(test_stale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,7 +296,7 @@ static bool is_reborn(const struct comm *comm, const struct wire_join *join,
 
 	return comm->running && join->height && comm->present & dense_bit(join->rank) &&
 	       !(comm->gone & dense_bit(join->rank)) && child->join.nonce != join->nonce &&
-	       !from->link && udp_same(&child->address, from);
+	       child->join.pid != join->pid && !from->link && udp_same(&child->address, from);
 }
 
 /* Children of one communicator have been given different trees. */
@@ -332,7 +332,7 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
 
 	if (comm && !atomic_load(&comm->failed) && is_reborn(comm, join, from))
 		registry_fail(comm, TRIB_ERR_AGGREGATOR, join->rank,
-		              "%s has been started again, and does not know the job",
+		              "%s has been started again, and asks anew",
 		              comm_describe_child(comm, join->rank, text, sizeof(text)));
 	conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
 	if (conflict == CONFLICT_WAIT) {

@@ -376,8 +376,8 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
                          uint32_t bytes);
 /* Not all that it needs is here yet: asks again, or tells who has come. */
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm);
-bool parent_is_asked(const struct aggregator *aggregator, uint16_t job,
-                     const struct udp_address *address);
+bool parent_is_known(const struct aggregator *aggregator, const struct wire_header *header,
+                     const struct udp_address *from);
 /* The aggregator that is asked has given up. False: none is. */
 bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header);
 void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);

@@ -274,14 +274,17 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 	return true;
 }
 
-bool parent_is_asked(const struct aggregator *aggregator, uint16_t job,
-                     const struct udp_address *address)
+bool parent_is_known(const struct aggregator *aggregator, const struct wire_header *header,
+                     const struct udp_address *from)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		const struct comm *comm = aggregator->comms[id];
 
-		if (comm && !comm->retired && comm->parent.asking && comm->job == job &&
-		    udp_same(&comm->parent.address, address))
+		if (!comm || comm->retired || comm->job != header->job)
+			continue;
+		if (comm->parent.asking
+		            ? udp_same(&comm->parent.address, from)
+		            : comm->parent.joined && comm->parent.cookie == header->cookie)
 			return true;
 	}
 	return false;

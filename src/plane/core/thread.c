@@ -196,12 +196,13 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 	return lane != NULL;
 }
 
-/* A parent that has let us in looks whether we are here before we have heard of it. */
+/* A parent that has let us in looks whether we are here before we have heard of it, or made lanes.
+ */
 static bool parent_looks(const struct thread *thread, const struct wire_header *header,
                          const struct udp_address *from)
 {
 	return header->child == WIRE_ALL &&
-	       (thread->index != 0 || parent_is_asked(thread->aggregator, header->job, from));
+	       (thread->index != 0 || parent_is_known(thread->aggregator, header, from));
 }
 
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
