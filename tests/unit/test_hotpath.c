@@ -24,7 +24,7 @@
 #define SMALL ((size_t)1 << 20)
 #define LARGE ((size_t)64 << 20)
 /* Requests, rounds and their neighbours: allocations may differ by so many between two calls. */
-#define SLACK 20u
+#define SLACK 40u
 /* Locks go by time: the aggregator publishes its counters every 50 ms. */
 #define LOCKS_A_SECOND 200u
 
@@ -157,8 +157,9 @@ static void count_costs(const struct cluster *cluster, trib_options options)
 	assert_true(large->allocations <= small->allocations + SLACK);
 	assert_true((double)large->locks <=
 	            (double)small->locks + SLACK + LOCKS_A_SECOND * large->seconds);
-	/* Each packet goes through a send and a receive, many at a time. */
-	assert_true(large->system_calls > 0 && large->system_calls < large->packets / 8);
+	/* Each packet goes through a send and a receive, many at a time; in a tree once a level. */
+	assert_true(large->system_calls > 0 &&
+	            large->system_calls < large->packets / (getenv("TRIB_TEST_TREE") ? 4 : 8));
 }
 
 static void test_per_packet(void **state)
