@@ -38,7 +38,7 @@ ended() {
 # turns FILTER: of what the controller says of them.
 turns() { api GET /v1/turns | jq -r ".groups[0] | $1"; }
 holds() { [ "$(turns ".jobs[] | select(.job == ${jobs[$1]}).holds")" = true ]; }
-gone() { [ -z "$(turns ".jobs[] | select(.job == ${jobs[$1]}).holds")" ]; }
+freed() { ! holds "$1"; }
 has_given() { [ "$(turns .given)" -gt "$1" ]; }
 
 # metric NAME: of the aggregator's own counters.
@@ -85,7 +85,7 @@ check "a job has the turn" wait_for 20 holds killed
 # shellcheck disable=SC2086
 kill -KILL ${ranks[killed]}
 killed_at=$EPOCHREALTIME
-check "... its turn is taken back when it is killed" wait_for 10 gone killed
+check "... its turn is taken back when it is killed" wait_for 10 freed killed
 awk -v a="$killed_at" -v b="$EPOCHREALTIME" 'BEGIN { printf "   after %.2f s\n", b - a }'
 check "... and the other job gets it" wait_for 20 holds other
 check "... with every sum right" ended other
@@ -95,7 +95,7 @@ check "... and never two at once" never_over
 workers half 100000
 check "a job has the turn" wait_for 20 holds half
 kill -KILL "${ranks[half]##* }"
-check "... and loses it with one of its ranks" wait_for 10 gone half
+check "... and loses it with one of its ranks" wait_for 10 freed half
 check "... the other one ends with an error" test "$(ended half >/dev/null; echo $?)" = 1
 
 # The controller is started again in the midst of it.
