@@ -79,13 +79,15 @@ void comm_free(struct trib_comm *comm)
 static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)
 {
 	trib_status status;
+	bool shares;
 
 	comm->keeps = true; /* before any lane is there to read it */
 	status = keeper_find_trees(comm, true, deadline);
 	comm->opened = true;
+	shares = comm->shared.shares.n; /* from now on the keeper may change trees */
 	if (status == TRIB_OK && comm->config.size > 1)
 		status = keeper_start(comm);
-	return status == TRIB_OK && comm->shared.shares.n ? turner_start(comm) : status;
+	return status == TRIB_OK && shares ? turner_start(comm) : status;
 }
 
 static trib_status comm_start(struct trib_comm *comm)
