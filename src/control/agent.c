@@ -248,6 +248,10 @@ static void introduce(struct agent *agent)
 	report->threads = agent->options.threads;
 	report->capacity = agent->options.capacity;
 	report->is_switch = agent->options.is_switch;
+	if (agent->options.rack)
+		snprintf(report->rack, sizeof(report->rack), "%s", agent->options.rack);
+	if (agent->options.above)
+		snprintf(report->above, sizeof(report->above), "%s", agent->options.above);
 	snprintf(report->version, sizeof(report->version), "%s", TRIB_VERSION);
 	if (agent->options.name)
 		snprintf(report->name, sizeof(report->name), "%s", agent->options.name);

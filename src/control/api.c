@@ -55,6 +55,7 @@ const struct http_route api_routes[] = {
 	{ "GET", "/v1/jobs", api_get_jobs, false },
 	{ "POST", "/v1/jobs", api_post_job, false },
 	{ "GET", "/v1/jobs/*", api_get_job, false },
+	{ "PATCH", "/v1/jobs/*", api_patch_job, false },
 	{ "DELETE", "/v1/jobs/*", api_delete_job, false },
 	{ "GET", "/v1/turns", api_get_turns, false },
 	{ "GET", "/metrics", api_get_metrics, false },

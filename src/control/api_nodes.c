@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "control/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A node's detail is what its aggregator says of the jobs that it has. */
@@ -14,8 +15,9 @@ void api_forget_node(struct node *node)
 	node->detail = NULL;
 }
 
+/* `job`: that has the machine; 0: none. */
 static json_t *node_to_json(const struct controller *controller, const struct node *node,
-                            uint64_t now)
+                            uint16_t job, uint64_t now)
 {
 	enum node_state state = node_state(node, now, &controller->limits);
 	json_t *json = report_to_json(&node->report);
@@ -25,6 +27,8 @@ static json_t *node_to_json(const struct controller *controller, const struct no
 	                    node->beat_at ? json_real((double)(now - node->beat_at) / 1e9)
 	                                  : json_null());
 	json_object_set_new(json, "drained", json_boolean(node->drained));
+	if (job)
+		json_object_set_new(json, "job", json_integer(job));
 	if (node->detail)
 		json_object_set(json, "jobs", node->detail);
 	return json;
@@ -35,13 +39,18 @@ void api_get_nodes(void *context, const struct http_request *request, struct htt
 	struct controller *controller = context;
 	json_t *list = json_array();
 	uint64_t now = clock_now();
+	uint16_t *jobs;
 
 	(void)request;
 	pthread_mutex_lock(&controller->lock);
+	jobs = calloc(controller->nodes.n + 1, sizeof(*jobs));
+	if (jobs)
+		admitting_mark(controller, jobs);
 	for (unsigned i = 0; i < controller->nodes.n; i++)
-		json_array_append_new(list,
-		                      node_to_json(controller, controller->nodes.all[i], now));
+		json_array_append_new(list, node_to_json(controller, controller->nodes.all[i],
+		                                         jobs ? jobs[i] : 0, now));
 	pthread_mutex_unlock(&controller->lock);
+	free(jobs);
 	reply->json = json_pack("{s:o}", "nodes", list);
 }
 
@@ -92,6 +101,7 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	if (json_is_array(json_object_get(request->json, "jobs")))
 		node->detail = json_incref(json_object_get(request->json, "jobs"));
 	node_watch(node, now, &controller->limits);
+	admitting_hear_node(controller, node, now);
 	note_change(node, known, before);
 	leave = moves_for(controller, node, now);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
@@ -129,7 +139,7 @@ void api_patch_node(void *context, const struct http_request *request, struct ht
 		node->drained = json_is_true(drained);
 		node->judged_at = 0; /* with its next beat */
 		status = store_put_node(controller->store, node);
-		reply->json = node_to_json(controller, node, clock_now());
+		reply->json = node_to_json(controller, node, 0, clock_now());
 	}
 	pthread_mutex_unlock(&controller->lock);
 	if (status != TRIB_OK)

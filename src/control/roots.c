@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(ROOTS_NONE == ASSIGN_NONE, "none is none");
+
 /* One level of switches, all above one pod: a tree is its root. */
 struct table {
 	struct fabric fabric;
@@ -66,16 +68,24 @@ static trib_status table_make(struct table *table, const struct roots_site *site
 	return TRIB_OK;
 }
 
-/* Those above the job, the closest first; how many. */
+static bool is_above(const struct roots_site *site, const struct roots_job *job)
+{
+	return !job->rack || rack_is_below(job->rack, site->above);
+}
+
+/* Those above the job; how many. The one where it is comes first: there others can make room
+ * without its moving. Then the closest. */
 static uint32_t candidates(const struct roots_site *sites, uint32_t n_sites,
                            const struct roots_job *job, uint32_t *own)
 {
 	uint32_t n = 0;
 
+	if (job->root != ROOTS_NONE && is_above(&sites[job->root], job))
+		own[n++] = job->root;
 	for (unsigned names = RACK_NAMES_MAX + 1; names-- > 0;)
 		for (uint32_t i = 0; i < n_sites; i++)
-			if (rack_names(sites[i].above) == names &&
-			    (!job->rack || rack_is_below(job->rack, sites[i].above)))
+			if (i != job->root && rack_names(sites[i].above) == names &&
+			    is_above(&sites[i], job))
 				own[n++] = i;
 	return n;
 }
@@ -133,7 +143,29 @@ static void job_serve(struct assign *assign, const struct roots_job *job, uint32
 	assign->jobs[slot].worth = INFINITY;
 }
 
-/* Those without one of their own, among the others. */
+static void job_join(struct table *table, const struct roots_job *job, uint32_t slot, uint32_t root)
+{
+	table->trees[slot] = root;
+	groups_join(&table->groups, slot, &table->trees[slot], root != ROOTS_NONE);
+	share_want(&table->share, &table->trees[slot], root != ROOTS_NONE, job->demand, 1);
+}
+
+/* One without an aggregator of its own, among the others. */
+static void job_share(struct table *table, const struct roots_job *job, uint32_t slot)
+{
+	uint32_t root = table->trees[slot];
+	const struct share_job asks = {
+		.root = root, .demand = job->demand, .worth = job->worth, .move = job->move
+	};
+
+	if (table->assign.jobs[slot].root != ASSIGN_NONE || (root != ROOTS_NONE && job->rests))
+		return;
+	share_want(&table->share, &table->trees[slot], root != ROOTS_NONE, job->demand, -1);
+	groups_leave(&table->groups, slot);
+	job_join(table, job, slot, share_root(&table->share, &table->assign, slot, &asks));
+}
+
+/* Who is new comes first: that others might move is no reason for it to be elsewhere. */
 static void jobs_share(struct table *table, const struct roots_job *jobs, uint32_t n,
                        uint32_t *roots)
 {
@@ -141,33 +173,17 @@ static void jobs_share(struct table *table, const struct roots_job *jobs, uint32
 
 	for (uint32_t i = 0; i < n; i++) {
 		bool keeps = jobs[i].root != ROOTS_NONE && may_have(assign, i, jobs[i].root);
+		uint32_t own = assign->jobs[i].root;
 
-		roots[i] = assign->jobs[i].root;
-		if (roots[i] == ASSIGN_NONE && keeps)
-			roots[i] = jobs[i].root;
-		table->trees[i] = roots[i];
-		groups_join(&table->groups, i, &table->trees[i], roots[i] != ASSIGN_NONE);
-		share_want(&table->share, &table->trees[i], roots[i] != ASSIGN_NONE, jobs[i].demand,
-		           1);
+		job_join(table, &jobs[i], i, own == ASSIGN_NONE && keeps ? jobs[i].root : own);
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		const struct share_job job = { .root = roots[i],
-			                       .demand = jobs[i].demand,
-			                       .worth = jobs[i].worth,
-			                       .move = jobs[i].move };
-
-		if (assign->jobs[i].root != ASSIGN_NONE ||
-		    (roots[i] != ASSIGN_NONE && jobs[i].rests))
-			continue;
-		share_want(&table->share, &table->trees[i], roots[i] != ASSIGN_NONE, jobs[i].demand,
-		           -1);
-		groups_leave(&table->groups, i);
-		roots[i] = share_root(&table->share, assign, i, &job);
-		table->trees[i] = roots[i];
-		groups_join(&table->groups, i, &table->trees[i], roots[i] != ASSIGN_NONE);
-		share_want(&table->share, &table->trees[i], roots[i] != ASSIGN_NONE, jobs[i].demand,
-		           1);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (jobs[i].root == ROOTS_NONE)
+			job_share(table, &jobs[i], i);
+	for (uint32_t i = 0; i < n; i++)
+		if (jobs[i].root != ROOTS_NONE)
+			job_share(table, &jobs[i], i);
+	memcpy(roots, table->trees, n * sizeof(*roots));
 }
 
 trib_status roots_assign(const struct roots_site *sites, uint32_t n_sites,
