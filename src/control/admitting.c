@@ -19,6 +19,7 @@
 #define JUDGE_EVERY (NSEC_PER_SEC / 5)
 #define STATS_LAG (2 * NSEC_PER_SEC) /* what an agent says of its aggregator may be so old */
 #define DEAD_NS (60 * NSEC_PER_SEC)  /* an aggregator that is silent for longer has no job */
+#define AGAIN_NS (10 * NSEC_PER_SEC) /* since a start: whoever has a lease has said so again */
 
 /* ---- hosts ---- */
 
@@ -289,13 +290,12 @@ trib_status admitting_load(struct controller *controller, struct job_entry *entr
 {
 	uint64_t now = clock_now();
 
-	/* Whoever had a lease has some time to say so again. */
 	entry->hosting = (struct hosting){ .hosts = row->hosts,
 		                           .per_host = row->per_host,
 		                           .ordinal = row->ordinal,
 		                           .placed_at = now,
 		                           .heard_at = now,
-		                           .lease_until = now + DEAD_NS };
+		                           .lease_until = now + AGAIN_NS };
 	if (row->ordinal > controller->last_ordinal)
 		controller->last_ordinal = row->ordinal;
 	if (*row->placed && !(entry->hosting.placed = strdup(row->placed)))

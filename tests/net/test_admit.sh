@@ -8,7 +8,7 @@ need_clusters "$@"
 start "$@"
 need_control
 # That communication takes little of the step is for test_words.sh.
-export TRIB_EXIT_BELOW=0 TRIB_BEAT=0.25
+export TRIB_EXIT_BELOW=0 TRIB_BEAT=0.25 TRIB_START_WITHIN=2
 check "a cluster" up adm --hosts 8 --servers 3 --link 300mbit || exit 1
 control=$(address s3):7600
 curl() { on s3 /usr/bin/env curl "$@"; }
@@ -57,7 +57,7 @@ hosts_of() { of "$1" '[.placed[].name] | sort | join(" ")'; }
 root() { of "$1" '.communicators[0].plan' | sed -n 's/.*|\(.*\):.*/\1/p'; }
 has_root() { [ -n "$(root "$1")" ]; }
 root_is() { [ "$(root "$1")" = "$(address "$2")" ]; }
-# took_all NAME...: has each of these jobs had a turn?
+# held NAME: has it had a turn?
 held() { [ "$(api GET /v1/turns | jq "[.groups[].jobs[] | select(.job == ${number[$1]}).held_s] | max // 0 | . > 0")" = true ]; }
 ended_well() {
 	wait "${pid[$1]}" && [ "$(grep -c ': right, ' "$work/run.$1")" = "$2" ] &&
@@ -65,7 +65,7 @@ ended_well() {
 	cut -c 1-400 "$work/run.$1"
 	return 1
 }
-# metric HOST NAME: what an aggregator has counted itself, from its last line.
+# never_over: as the aggregators themselves have counted it, which they say when they end.
 never_over() {
 	local host
 	for host in s1 s2 s3; do
@@ -76,7 +76,7 @@ never_over() {
 
 # ---- four jobs fill the hosts; three aggregators are for one job each ----
 for name in a b c d; do
-	job_run $name 2 -- --rounds 700 --pause 0.02
+	job_run $name 2 -- --rounds 1100 --pause 0.02
 	check "job $name gets hosts" wait_for 10 state_is $name placed && knows $name
 	check "job $name gets trees" wait_for 10 has_root $name
 done
@@ -114,10 +114,30 @@ check "... the launcher of the other says why it ended" eval '! wait ${pid[a]}; 
 check "job e: exact sums" ended_well e 2
 check "... then the next one that waits: exact sums" ended_well f 1
 
+# ---- nobody ends these: whose ranks never come, whose ranks go, whose launcher is killed ----
+over() { [ -z "$(of "$1" .id)" ]; }
+on s3 "$trib" job new --hosts 1 --name idle >/dev/null 2>"$work/new"
+check "a job without ranks has a host" state_is idle placed
+check "... until TRIB_START_WITHIN" wait_for 10 over idle
+eval "$(on s3 "$trib" job new --hosts 2 --name left --hostfile "$work/hostfile" 2>"$work/new")"
+check "a hostfile has what TRIB_HOSTS has: $TRIB_HOSTS" test "$(xargs <"$work/hostfile")" = "${TRIB_HOSTS/,/ }"
+for r in 0 1; do
+	TRIB_RANK=$r TRIB_SIZE=2 on "$(of left ".placed[$r].name")" "$worker" --rounds 5 >"$work/left.$r" 2>&1 &
+	left[r]=$!
+done
+check "its ranks do well" wait "${left[@]}"
+check "... and are gone: its hosts are free" wait_for 10 over left
+unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE TRIB_HOSTS
+job_run lost 2 -- --rounds 10000 --pause 0.02
+check "a job runs" wait_for 10 has_root lost
+kill -KILL "${pid[lost]}"
+
 # ---- a job moves where one has become free ----
 check "the one that shared goes where it is alone" wait_for 15 eval \
 	'[ "$(for n in b c d; do root $n; done | sort -u | wc -l)" = 3 ]'
 grep -h 'takes its turns at' "$work/controller.1" | sed 's/^/   /'
+
+check "a job whose launcher was killed is over" wait_for 20 over lost
 
 # ---- the controller is started again: hosts stay whose they are ----
 kill -KILL "$controller"
@@ -125,10 +145,9 @@ wait "$controller" 2>/dev/null
 check "a controller is started again" control_start 2
 check "... all hosts are back" wait_for 20 eval '[ "$(api GET /v1/nodes | jq "[.nodes[] | select(.state == \"live\")] | length")" = 11 ]'
 eval "$(on s3 "$trib" job new --hosts 2 --hostfile "$work/hostfile" 2>"$work/new")"
-check "... and those of jobs that run are theirs: $TRIB_HOSTS" eval \
+check "the hosts of jobs that ran all the time are theirs, others are free: $TRIB_HOSTS" eval \
 	'! grep -qwf "$work/hostfile" <(for n in b c d; do of $n ".placed[].address"; done)'
-check "... a hostfile has them" test "$(xargs <"$work/hostfile")" = "${TRIB_HOSTS/,/ }"
-on s3 "$trib" job end "$TRIB_JOB"
+check "trib job end frees them" on s3 "$trib" job end "$TRIB_JOB"
 unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE TRIB_HOSTS
 for name in b c d; do check "job $name: exact sums" ended_well $name 2; done
 check "all is free at the end" wait_for 5 eval '[ "$(jobs_all)" = "[]" ]'
