@@ -202,6 +202,7 @@ int cli_job(int argc, char **argv)
 		       "job "
 		       "end --help` say more.\n\n"
 		       "Example:\n  eval \"$(trib job new --size 4 --policy shrink)\"\n"
+		       "  eval \"$(trib job new --hosts 4 --wait --hostfile hosts)\"\n"
 		       "  trib job end \"$TRIB_JOB\"\n");
 		return 0;
 	}

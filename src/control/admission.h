@@ -23,7 +23,8 @@ const char *admission_policy_name(enum admission_policy policy);
 enum host_state {
 	HOST_FREE,
 	HOST_BUSY, /* a job has it */
-	HOST_AWAY  /* it is silent or drained: for nobody */
+	HOST_AWAY, /* it is silent or drained: for nobody */
+	HOST_STATES_END
 };
 
 struct admission_host {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/placed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,110 +22,7 @@
 #define DEAD_NS (60 * NSEC_PER_SEC)  /* an aggregator that is silent for longer has no job */
 #define AGAIN_NS (10 * NSEC_PER_SEC) /* since a start: whoever has a lease has said so again */
 
-/* ---- hosts ---- */
-
-/* A machine that takes jobs. */
-struct machine_row {
-	char where[TREE_NAME_MAX];
-	const struct node *node;
-	struct admission_host host;
-};
-
-struct machines {
-	struct machine_row *all; /* sorted by address */
-	struct admission_host *hosts;
-	unsigned n;
-};
-
-static int machine_order(const void *a, const void *b)
-{
-	return strcmp(((const struct machine_row *)a)->where,
-	              ((const struct machine_row *)b)->where);
-}
-
-static struct machine_row *machine_find(const struct machines *machines, const char *where,
-                                        size_t length)
-{
-	struct machine_row key;
-
-	snprintf(key.where, sizeof(key.where), "%.*s", (int)length, where);
-	return bsearch(&key, machines->all, machines->n, sizeof(key), machine_order);
-}
-
-/* Calls `each` for every address of a job's hosts, in the order of ranks. */
-static void placed_each(const struct hosting *hosting,
-                        void (*each)(void *context, const char *where, size_t length),
-                        void *context)
-{
-	for (const char *at = hosting->placed ? hosting->placed : ""; *at;) {
-		size_t length = strcspn(at, ",");
-
-		each(context, at, length);
-		at += length + (at[length] == ',');
-	}
-}
-
-static void mark_busy(void *context, const char *where, size_t length)
-{
-	struct machine_row *row = machine_find(context, where, length);
-
-	if (row)
-		row->host.state = HOST_BUSY;
-}
-
-static void machines_free(struct machines *machines)
-{
-	free(machines->all);
-	free(machines->hosts);
-}
-
-static bool machines_make(const struct controller *controller, uint64_t now,
-                          struct machines *machines)
-{
-	const struct nodes *nodes = &controller->nodes;
-
-	*machines = (struct machines){ calloc(nodes->n + 1, sizeof(*machines->all)),
-		                       calloc(nodes->n + 1, sizeof(*machines->hosts)), 0 };
-	if (!machines->all || !machines->hosts)
-		return false;
-	for (unsigned i = 0; i < nodes->n; i++) {
-		const struct node *node = nodes->all[i];
-		struct machine_row *row = &machines->all[machines->n];
-		const char *where;
-		size_t length = node_where(node, &where);
-
-		if (!length || !*node->report.rack)
-			continue;
-		snprintf(row->where, sizeof(row->where), "%.*s", (int)length, where);
-		row->node = node;
-		row->host = (struct admission_host){
-			node->report.rack, node_state(node, now, &controller->limits) <= NODE_LOADED
-						   ? HOST_FREE
-						   : HOST_AWAY
-		};
-		/* Several aggregators of one machine stand side by side. */
-		if (machines->n && !strcmp(row[-1].where, row->where)) {
-			if (row->host.state == HOST_FREE)
-				row[-1] = *row;
-			continue;
-		}
-		machines->n++;
-	}
-	qsort(machines->all, machines->n, sizeof(*machines->all), machine_order);
-	for (unsigned id = 0; id < JOBS_MAX; id++)
-		if (controller->jobs[id])
-			placed_each(&controller->jobs[id]->hosting, mark_busy, machines);
-	for (unsigned i = 0; i < machines->n; i++)
-		machines->hosts[i] = machines->all[i].host;
-	return true;
-}
-
 /* ---- who gets hosts ---- */
-
-static bool is_waiting(const struct job_entry *entry)
-{
-	return entry && entry->hosting.hosts && !entry->hosting.placed;
-}
 
 static int waiting_order(const void *a, const void *b)
 {
@@ -141,13 +39,13 @@ static struct job_entry **waiting_list(const struct controller *controller, unsi
 
 	*n = 0;
 	for (unsigned id = 0; id < JOBS_MAX; id++)
-		*n += is_waiting(controller->jobs[id]);
+		*n += hosting_waits(controller->jobs[id]);
 	list = *n ? calloc(*n, sizeof(*list)) : NULL;
 	if (!list)
 		return NULL;
 	*n = 0;
 	for (unsigned id = 0; id < JOBS_MAX; id++)
-		if (is_waiting(controller->jobs[id]))
+		if (hosting_waits(controller->jobs[id]))
 			list[(*n)++] = controller->jobs[id];
 	qsort(list, *n, sizeof(struct job_entry *), waiting_order);
 	return list;
@@ -226,36 +124,6 @@ static void admit_waiting(struct controller *controller, uint64_t now)
 	free(chosen);
 }
 
-/* Why a job that waits has no hosts. */
-static void say_why(const struct controller *controller, const struct job_entry *entry, char *out,
-                    size_t size)
-{
-	struct machines machines;
-	struct admission admission;
-	uint32_t unused, busy;
-	unsigned before = 0;
-
-	for (unsigned id = 0; id < JOBS_MAX; id++)
-		before += is_waiting(controller->jobs[id]) &&
-		          controller->jobs[id]->hosting.ordinal < entry->hosting.ordinal;
-	*out = '\0';
-	if (machines_make(controller, clock_now(), &machines)) {
-		admission = (struct admission){ .hosts = machines.hosts, .n = machines.n };
-		unused = admission_count(&admission, HOST_FREE);
-		busy = admission_count(&admission, HOST_BUSY);
-		snprintf(out, size,
-		         "%u host%s asked for; of %u that take jobs %u %s free, jobs have %u%s",
-		         entry->hosting.hosts, entry->hosting.hosts > 1 ? "s are" : " is",
-		         machines.n, unused, unused == 1 ? "is" : "are", busy,
-		         unused + busy < machines.n ? ", and the others are silent or drained"
-		                                    : "");
-		if (before)
-			snprintf(out + strlen(out), size - strlen(out), "; %u job%s before it",
-			         before, before > 1 ? "s are" : " is");
-	}
-	machines_free(&machines);
-}
-
 trib_status admitting_ask(struct controller *controller, struct job_entry *entry, bool waits)
 {
 	uint64_t now = clock_now();
@@ -278,7 +146,7 @@ trib_status admitting_ask(struct controller *controller, struct job_entry *entry
 	admit_waiting(controller, now);
 	if (entry->hosting.placed)
 		return TRIB_OK;
-	say_why(controller, entry, why, sizeof(why));
+	admitting_why(controller, entry, why, sizeof(why));
 	if (!waits)
 		return status_fail(TRIB_ERR_REFUSED, "%s: it could wait for them (--wait)", why);
 	log_notice("job %u (%s) waits: %s", entry->job.id, entry->job.name, why);
@@ -398,104 +266,4 @@ void admitting_tick(struct controller *controller, uint64_t now)
 	}
 	if (now >= controller->admit_at)
 		admit_waiting(controller, now);
-}
-
-/* ---- what is seen ---- */
-
-struct check {
-	const char *where;
-	bool found;
-};
-
-static void check_one(void *context, const char *where, size_t length)
-{
-	struct check *check = context;
-
-	check->found |= strlen(check->where) == length && !strncmp(check->where, where, length);
-}
-
-void admitting_check(const struct job_entry *entry, const struct gathering *gathering)
-{
-	for (uint64_t seats = entry->hosting.placed ? gathering->members : 0; seats;
-	     seats &= seats - 1) {
-		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
-		struct check check = { seat->where, false };
-
-		placed_each(&entry->hosting, check_one, &check);
-		if (!check.found)
-			log_warn("job %u: rank %d asks from %s, which is not one of its hosts: %s",
-			         entry->job.id, __builtin_ctzll(seats), seat->where,
-			         entry->hosting.placed);
-	}
-}
-
-struct marks {
-	const struct nodes *nodes;
-	uint16_t job, *jobs;
-};
-
-static void mark_one(void *context, const char *where, size_t length)
-{
-	struct marks *marks = context;
-	char text[TREE_NAME_MAX];
-	unsigned n, first;
-
-	snprintf(text, sizeof(text), "%.*s", (int)length, where);
-	first = nodes_at(marks->nodes, text, &n);
-	for (unsigned i = first; i < first + n; i++)
-		marks->jobs[i] = marks->job;
-}
-
-void admitting_mark(const struct controller *controller, uint16_t *jobs)
-{
-	struct marks marks = { &controller->nodes, 0, jobs };
-
-	for (unsigned id = 1; id < JOBS_MAX; id++) {
-		marks.job = (uint16_t)id;
-		if (controller->jobs[id])
-			placed_each(&controller->jobs[id]->hosting, mark_one, &marks);
-	}
-}
-
-struct telling {
-	const struct nodes *nodes;
-	json_t *list;
-};
-
-static void tell_one(void *context, const char *where, size_t length)
-{
-	struct telling *telling = context;
-	const struct node *node = NULL;
-	char text[TREE_NAME_MAX];
-	unsigned n, first;
-
-	snprintf(text, sizeof(text), "%.*s", (int)length, where);
-	first = nodes_at(telling->nodes, text, &n);
-	if (n)
-		node = telling->nodes->all[first];
-	json_array_append_new(telling->list, json_pack("{s:s, s:s, s:s}", "address", text, "name",
-	                                               node ? node->report.name : text, "rack",
-	                                               node ? node->report.rack : ""));
-}
-
-void admitting_to_json(const struct controller *controller, const struct job_entry *entry,
-                       json_t *json)
-{
-	struct telling telling = { &controller->nodes, json_array() };
-	char why[SENTENCE_MAX];
-
-	if (!entry->hosting.hosts) {
-		json_decref(telling.list);
-		return;
-	}
-	placed_each(&entry->hosting, tell_one, &telling);
-	json_object_set_new(json, "hosts", json_integer(entry->hosting.hosts));
-	json_object_set_new(json, "per_host", json_integer(entry->hosting.per_host));
-	json_object_set_new(json, "state",
-	                    json_string(entry->hosting.placed ? "placed" : "waiting"));
-	json_object_set_new(json, "placed", telling.list);
-	if (entry->hosting.placed)
-		return;
-	say_why(controller, entry, why, sizeof(why));
-	json_object_set_new(json, "why", json_string(why));
 }

@@ -177,6 +177,12 @@ void admitting_hear(struct job_entry *entry, uint64_t now);
 void admitting_hear_node(struct controller *controller, const struct node *node, uint64_t now);
 /* Are the ranks of a plan where the job was placed? */
 void admitting_check(const struct job_entry *entry, const struct gathering *gathering);
+/* admitting_show.c: why a job that waits has no hosts. */
+void admitting_why(const struct controller *controller, const struct job_entry *entry, char *out,
+                   size_t size);
+/* Hosts by their state, and jobs that wait. */
+void admitting_count(const struct controller *controller, uint64_t now, uint32_t *hosts,
+                     unsigned *waiting);
 /* Of each node, the job that has it; 0: none. */
 void admitting_mark(const struct controller *controller, uint16_t *jobs);
 void admitting_to_json(const struct controller *controller, const struct job_entry *entry,

@@ -76,7 +76,7 @@ never_over() {
 
 # ---- four jobs fill the hosts; three aggregators are for one job each ----
 for name in a b c d; do
-	job_run $name 2 -- --rounds 1100 --pause 0.02
+	job_run $name 2 -- --rounds 2000 --pause 0.02
 	check "job $name gets hosts" wait_for 10 state_is $name placed && knows $name
 	check "job $name gets trees" wait_for 10 has_root $name
 done
@@ -150,6 +150,7 @@ check "the hosts of jobs that ran all the time are theirs, others are free: $TRI
 check "trib job end frees them" on s3 "$trib" job end "$TRIB_JOB"
 unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE TRIB_HOSTS
 for name in b c d; do check "job $name: exact sums" ended_well $name 2; done
+grep -ho "goes on in the trees.*" "$work"/run.[bcd] | sed "s/^/   /"
 check "all is free at the end" wait_for 5 eval '[ "$(jobs_all)" = "[]" ]'
 check "no aggregator had two jobs at once" never_over
 done_checking
