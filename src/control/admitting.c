@@ -40,14 +40,14 @@ static struct job_entry **waiting_list(const struct controller *controller, unsi
 	*n = 0;
 	for (unsigned id = 0; id < JOBS_MAX; id++)
 		*n += hosting_waits(controller->jobs[id]);
-	list = *n ? calloc(*n, sizeof(*list)) : NULL;
+	list = *n ? calloc(*n, sizeof(void *)) : NULL;
 	if (!list)
 		return NULL;
 	*n = 0;
 	for (unsigned id = 0; id < JOBS_MAX; id++)
 		if (hosting_waits(controller->jobs[id]))
 			list[(*n)++] = controller->jobs[id];
-	qsort(list, *n, sizeof(struct job_entry *), waiting_order);
+	qsort(list, *n, sizeof(void *), waiting_order);
 	return list;
 }
 

@@ -60,7 +60,7 @@ static enum use node_use(const struct planner *planner, const struct plan_wish *
 /* The aggregator at which they take turns, of those that have a capacity; NULL: there is none. */
 static const struct node *shared_node(const struct planner *planner, const struct plan_wish *wish)
 {
-	const struct node **usable = calloc(planner->nodes->n + 1, sizeof(*usable));
+	const struct node **usable = calloc(planner->nodes->n + 1, sizeof(void *));
 	const struct node *node = NULL;
 	unsigned n = 0, chosen = 0;
 

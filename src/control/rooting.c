@@ -208,7 +208,7 @@ bool rooting_moves(struct controller *controller, struct gathering_entry *entry,
 	    strcmp(address, node->report.address) != 0 || !entry->planned_at ||
 	    now < entry->planned_at + REST)
 		return false;
-	nodes = calloc(controller->nodes.n + 1, sizeof(*nodes));
+	nodes = calloc(controller->nodes.n + 1, sizeof(void *));
 	parties = calloc(parties_most(controller), sizeof(*parties));
 	if (nodes && parties) {
 		n = sites_find(controller, now, nodes);

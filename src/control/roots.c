@@ -41,10 +41,11 @@ static trib_status table_make(struct table *table, const struct roots_site *site
 	struct fabric *fabric = &table->fabric;
 	trib_status status;
 
-	*table = (struct table){ .serves = calloc(n_sites, sizeof(uint32_t)),
-		                 .own = calloc((size_t)n_sites * n, sizeof(uint32_t)),
-		                 .trees = calloc(n, sizeof(uint32_t)),
-		                 .want = calloc(n_sites, sizeof(double)) };
+	memset(table, 0, sizeof(*table));
+	table->serves = calloc(n_sites, sizeof(uint32_t));
+	table->own = calloc((size_t)n_sites * n, sizeof(uint32_t));
+	table->trees = calloc(n, sizeof(uint32_t));
+	table->want = calloc(n_sites, sizeof(double));
 	*fabric = (struct fabric){ .levels = 1, .down = { 1 }, .up = { n_sites } };
 	for (uint32_t i = 0; i < n_sites; i++)
 		if (sites[i].capacity > fabric->switch_jobs)
