@@ -3,8 +3,8 @@
  * Jobs that ask for a number of hosts: who waits, who has which (admission.h),
  * and until when. Hosts are a job's until it is ended, or until its ranks have
  * been there and are gone and nobody has a lease on it. Gone they are when there
- * is no sign of them and every aggregator of their plan lives and says that it
- * does not have them: who is merely out of reach keeps its hosts.
+ * is no sign of them and every aggregator of their plan has said since the last
+ * one that it does not have them: who is merely out of reach keeps its hosts.
  */
 #include "control/controller_internal.h"
 
@@ -18,7 +18,10 @@
 
 #define ADMIT_EVERY (NSEC_PER_SEC / 2) /* where somebody waits: hosts may have come */
 #define JUDGE_EVERY (NSEC_PER_SEC / 5)
-#define STATS_LAG (2 * NSEC_PER_SEC) /* what an agent says of its aggregator may be so old */
+#define GONE_NS NSEC_PER_SEC         /* no sign of its ranks for so long, */
+#define LINGER_NS (5 * NSEC_PER_SEC) /* or for so long where all said good-bye: others may follow \
+	                              */
+#define LATER_NS (NSEC_PER_SEC / 10) /* what is said of the time after that sign counts */
 #define DEAD_NS (60 * NSEC_PER_SEC)  /* an aggregator that is silent for longer has no job */
 #define AGAIN_NS (10 * NSEC_PER_SEC) /* since a start: whoever has a lease has said so again */
 
@@ -188,11 +191,12 @@ void admitting_hear(struct job_entry *entry, uint64_t now)
 {
 	if (!entry->hosting.hosts)
 		return;
-	entry->hosting.heard_at = now;
+	if (now > entry->hosting.heard_at)
+		entry->hosting.heard_at = now;
 	entry->hosting.has_come = true;
 }
 
-void admitting_hear_node(struct controller *controller, const struct node *node, uint64_t now)
+void admitting_hear_node(struct controller *controller, const struct node *node)
 {
 	const json_t *comms = node->detail;
 
@@ -203,25 +207,44 @@ void admitting_hear_node(struct controller *controller, const struct node *node,
 
 		if (job > 0 && job < JOBS_MAX && controller->jobs[job] && state &&
 		    strcmp(state, "failed") != 0)
-			admitting_hear(controller->jobs[job], now);
+			admitting_hear(controller->jobs[job], node->detail_at);
 	}
 }
 
-/* Has every aggregator that could have it said a moment ago that it does not? */
+/* Could this aggregator have the job, for all that is known? */
+static bool may_have(const struct controller *controller, const struct job_entry *entry,
+                     const struct node *node, uint64_t now)
+{
+	uint64_t last = node->beat_at ? node->beat_at : controller->started_at;
+
+	switch (node_state(node, now, &controller->limits)) {
+	case NODE_LEFT:
+		return false;
+	case NODE_SILENT:
+		return now < last + DEAD_NS;
+	default:
+		return node->detail_at < entry->hosting.heard_at + LATER_NS;
+	}
+}
+
 static bool is_denied(const struct controller *controller, const struct job_entry *entry,
                       uint64_t now)
 {
 	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next)
-		for (unsigned i = 0; i < controller->nodes.n; i++) {
-			const struct node *node = controller->nodes.all[i];
-
-			if (node_state(node, now, &controller->limits) == NODE_SILENT &&
-			    now < (node->beat_at ? node->beat_at : controller->started_at) +
-			                    DEAD_NS &&
-			    plan_has(at->gathering.plan, node->report.address))
+		for (unsigned i = 0; i < controller->nodes.n; i++)
+			if (may_have(controller, entry, controller->nodes.all[i], now) &&
+			    plan_has(at->gathering.plan, controller->nodes.all[i]->report.address))
 				return false;
-		}
 	return true;
+}
+
+/* All ranks of the job's own communicator: then its next run may come. */
+static bool have_left(const struct job_entry *entry)
+{
+	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next)
+		if (!at->gathering.key)
+			return !(at->gathering.members & ~at->gathering.left);
+	return false;
 }
 
 /* NULL: it is not over. */
@@ -237,7 +260,7 @@ static const char *why_over(struct controller *controller, struct job_entry *ent
 		return now > hosting->placed_at + controller->start_within
 		               ? "its ranks have not come (TRIB_START_WITHIN)"
 		               : NULL;
-	if (now < hosting->heard_at + STATS_LAG + controller->limits.dead_after ||
+	if (now < hosting->heard_at + (have_left(entry) ? LINGER_NS : GONE_NS) ||
 	    !is_denied(controller, entry, now))
 		return NULL;
 	return "its ranks are gone";

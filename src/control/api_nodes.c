@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JOBS_AGE_S 1.5
+
 /* A node's detail is what its aggregator says of the jobs that it has. */
 void api_forget_node(struct node *node)
 {
@@ -65,6 +67,20 @@ static void note_change(const struct node *node, bool was_known, enum node_state
 		log_notice("node %s (%s) is back", report->address, report->name);
 }
 
+/* What its aggregator has, and since when it is so: agents of earlier versions do not say. */
+static void take_detail(struct node *node, const json_t *json, uint64_t now)
+{
+	const json_t *age = json_object_get(json, "jobs_age_s");
+	double age_s = json_is_number(age) ? json_number_value(age) : JOBS_AGE_S;
+	uint64_t age_ns = age_s >= 0 && age_s < 3600 ? (uint64_t)(age_s * 1e9) : 0;
+
+	api_forget_node(node);
+	if (!json_is_array(json_object_get(json, "jobs")))
+		return;
+	node->detail = json_incref(json_object_get(json, "jobs"));
+	node->detail_at = now > age_ns ? now - age_ns : 0;
+}
+
 /* A beat, which is also how an agent joins: whatever was lost on either side, the next one heals.
  */
 void api_put_node(void *context, const struct http_request *request, struct http_reply *reply)
@@ -97,11 +113,9 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		http_fail(reply, HTTP_UNAVAILABLE, "there are %u nodes, no more fit", NODES_MAX);
 		return;
 	}
-	api_forget_node(node);
-	if (json_is_array(json_object_get(request->json, "jobs")))
-		node->detail = json_incref(json_object_get(request->json, "jobs"));
+	take_detail(node, request->json, now);
 	node_watch(node, now, &controller->limits);
-	admitting_hear_node(controller, node, now);
+	admitting_hear_node(controller, node);
 	note_change(node, known, before);
 	leave = moves_for(controller, node, now);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)

@@ -174,7 +174,7 @@ void admitting_tick(struct controller *controller, uint64_t now);
 void admitting_lease(struct job_entry *entry, double lease_s, uint64_t now);
 /* A sign of life of its ranks; or what an aggregator says of them with its beat. */
 void admitting_hear(struct job_entry *entry, uint64_t now);
-void admitting_hear_node(struct controller *controller, const struct node *node, uint64_t now);
+void admitting_hear_node(struct controller *controller, const struct node *node);
 /* Are the ranks of a plan where the job was placed? */
 void admitting_check(const struct job_entry *entry, const struct gathering *gathering);
 /* admitting_show.c: why a job that waits has no hosts. */

@@ -44,7 +44,8 @@ struct node {
 	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
 	bool left;             /* it said so */
 	bool drained;          /* somebody said that plans shall do without it */
-	void *detail;          /* what the table's owner keeps with it */
+	void *detail;          /* what the table's owner keeps with it, */
+	uint64_t detail_at;    /* as it was then */
 };
 
 /* Those up to NODE_DRAINED beat; the earlier one is, the rather it is planned with. */
