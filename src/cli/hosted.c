@@ -148,10 +148,11 @@ static void renew_stop(struct hosted *hosted)
 
 static trib_status ask(struct hosted *hosted, const struct hosted_wish *wish)
 {
-	json_t *body = json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:f}", "name", wish->name,
-	                         "policy", wish->policy, "hosts", (json_int_t)wish->hosts,
-	                         "per_host", (json_int_t)wish->per_host, "min",
-	                         (json_int_t)wish->min, "wait", wish->waits, "lease_s", LEASE_S);
+	json_t *body =
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:f}", "name",
+	                  wish->name ? wish->name : "job", "policy", wish->policy, "hosts",
+	                  (json_int_t)wish->hosts, "per_host", (json_int_t)wish->per_host, "min",
+	                  (json_int_t)wish->min, "wait", wish->waits, "lease_s", LEASE_S);
 	const struct endpoint *endpoint;
 	trib_status status =
 		client_call(hosted->client, "POST", "/v1/jobs", body, PATIENCE_S, &hosted->job);

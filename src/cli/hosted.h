@@ -15,7 +15,8 @@
 struct hosted_wish {
 	const char *command;    /* for what is said meanwhile: "trib run" */
 	const char *controller; /* NULL: TRIB_CONTROLLER, or one on this machine */
-	const char *name, *policy;
+	const char *name;       /* NULL: "job" */
+	const char *policy;
 	uint64_t hosts, per_host, min;
 	bool waits; /* where there are not enough */
 };

@@ -304,8 +304,8 @@ static const char *options_wrong(const struct run_options *o)
 		return "--hosts goes with --net: for machines that are real, trib job new --hosts "
 		       "--hostfile and mpirun";
 	if (!o->hosted.hosts &&
-	    (o->hosted.per_host != 1 || o->hosted.waits || o->hosted.controller))
-		return "--per-host, --wait and --controller go with --hosts";
+	    (o->hosted.per_host != 1 || o->hosted.waits || o->hosted.controller || o->hosted.name))
+		return "--per-host, --wait, --controller and --name go with --hosts";
 	if (o->hosted.hosts > WORKERS_MAX || o->hosted.per_host > WORKERS_MAX ||
 	    !o->hosted.per_host || o->hosted.hosts * o->hosted.per_host > WORKERS_MAX)
 		return "--hosts times --per-host is from 1 to 64";
@@ -329,7 +329,6 @@ static const char *options_wrong(const struct run_options *o)
 int cli_run(int argc, char **argv)
 {
 	static struct run run = { .options.hosted = { .command = "trib run",
-		                                      .name = "job",
 		                                      .policy = "fail",
 		                                      .per_host = 1,
 		                                      .min = 1 } };

@@ -59,21 +59,26 @@ static void ground_mark(struct ground *ground, const struct admission *admission
 
 /* Racks lie over the largest fabric that they fit into. */
 static trib_status ground_make(struct ground *ground, const struct admission *admission,
-                               uint32_t most)
+                               uint32_t most, bool *is_cut)
 {
 	uint32_t n = admission->n;
 	trib_status status;
-	unsigned names;
+	unsigned names, deepest = 0;
 
 	*ground = (struct ground){ .racks = calloc(n, sizeof(*ground->racks)),
 		                   .numbers = calloc(n, sizeof(*ground->numbers)) };
 	if (!ground->racks || !ground->numbers)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u hosts", n);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned own = rack_names(admission->hosts[i].rack);
+
 		ground->racks[i] = admission->hosts[i].rack;
+		deepest = own > deepest ? own : deepest;
+	}
 	status = racks_number(ground->racks, n, &ground->fabric, ground->numbers, &names);
 	if (status != TRIB_OK)
 		return status;
+	*is_cut = names < deepest;
 	ground->hosts = malloc(ground->fabric.hosts * sizeof(*ground->hosts));
 	ground->work = malloc(placement_bytes(&ground->fabric, most));
 	if (!ground->hosts || !ground->work)
@@ -101,14 +106,14 @@ static bool hosts_choose(struct placement *placement, enum admission_policy poli
 }
 
 trib_status admission_run(const struct admission *admission, const uint32_t *wants, unsigned n,
-                          uint32_t *chosen, unsigned *admitted)
+                          uint32_t *chosen, struct admission_result *result)
 {
 	uint32_t unused = admission_count(admission, HOST_FREE), most = 0, used = 0;
 	uint64_t seed = admission->seed;
 	struct ground ground;
 	trib_status status;
 
-	*admitted = 0;
+	*result = (struct admission_result){ 0 };
 	if (!n || wants[0] > unused)
 		return TRIB_OK;
 	for (unsigned i = 0; i < n; i++)
@@ -116,11 +121,11 @@ trib_status admission_run(const struct admission *admission, const uint32_t *wan
 			most = wants[i];
 	if (most > PLACEMENT_MOST)
 		return status_fail(TRIB_ERR_CONFIG, "a job has at most %u hosts", PLACEMENT_MOST);
-	status = ground_make(&ground, admission, most);
-	while (status == TRIB_OK && *admitted < n && wants[*admitted] <= most &&
-	       hosts_choose(&ground.placement, admission->policy, wants[*admitted], &seed,
+	status = ground_make(&ground, admission, most, &result->is_cut);
+	while (status == TRIB_OK && result->admitted < n && wants[result->admitted] <= most &&
+	       hosts_choose(&ground.placement, admission->policy, wants[result->admitted], &seed,
 	                    chosen + used)) {
-		uint32_t *own = chosen + used, want = wants[(*admitted)++];
+		uint32_t *own = chosen + used, want = wants[result->admitted++];
 
 		placement_take(&ground.placement, own, want);
 		for (uint32_t i = 0; i < want; i++)

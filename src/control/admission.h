@@ -41,11 +41,16 @@ struct admission {
 
 uint32_t admission_count(const struct admission *admission, enum host_state state);
 
+struct admission_result {
+	unsigned admitted; /* so many, from the first */
+	bool is_cut;       /* racks are so unlike that their last names did not count */
+};
+
 /*
- * For jobs that want so many hosts each, in their order: *admitted of them, from the first, get
- * hosts, whose indices stand one job after the other in `chosen`, in the order of ranks.
+ * For jobs that want so many hosts each, in their order: the indices of the hosts of those that get
+ * some stand one job after the other in `chosen`, in the order of ranks.
  */
 trib_status admission_run(const struct admission *admission, const uint32_t *wants, unsigned n,
-                          uint32_t *chosen, unsigned *admitted);
+                          uint32_t *chosen, struct admission_result *result);
 
 #endif

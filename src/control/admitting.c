@@ -18,8 +18,9 @@
 
 #define ADMIT_EVERY (NSEC_PER_SEC / 2) /* where somebody waits: hosts may have come */
 #define JUDGE_EVERY (NSEC_PER_SEC / 5)
-#define GONE_NS NSEC_PER_SEC         /* no sign of its ranks for so long, */
-#define LINGER_NS (5 * NSEC_PER_SEC) /* or for so long where all said good-bye: others may follow \
+#define GONE_NS NSEC_PER_SEC /* no sign of its ranks for so long, */
+#define LINGER_NS                                                                                 \
+	(5 * NSEC_PER_SEC)           /* or for so long where all said good-bye: others may follow \
 	                              */
 #define LATER_NS (NSEC_PER_SEC / 10) /* what is said of the time after that sign counts */
 #define DEAD_NS (60 * NSEC_PER_SEC)  /* an aggregator that is silent for longer has no job */
@@ -57,8 +58,11 @@ static struct job_entry **waiting_list(const struct controller *controller, unsi
 static trib_status placement_store(struct controller *controller, const struct job_entry *entry,
                                    const char *placed)
 {
-	const struct placement_row row = { entry->job.id, entry->hosting.hosts,
-		                           entry->hosting.per_host, entry->hosting.ordinal,
+	const struct placement_row row = { entry->job.id,
+		                           entry->hosting.hosts,
+		                           entry->hosting.per_host,
+		                           entry->hosting.ordinal,
+		                           entry->hosting.lease_until != 0,
 		                           placed };
 
 	return store_put_placement(controller->store, &row);
@@ -96,9 +100,29 @@ static bool job_place(struct controller *controller, struct job_entry *entry,
 	return true;
 }
 
+/* What is told to those who wait, as often as they ask. */
+static void note_waiting(struct controller *controller, struct job_entry *const *waiting,
+                         unsigned n, const struct machines *machines)
+{
+	uint32_t before = 0;
+
+	memset(controller->hosts, 0, sizeof(controller->hosts));
+	for (unsigned i = 0; i < machines->n; i++)
+		controller->hosts[machines->hosts[i].state]++;
+	for (unsigned i = 0; i < n; i++) {
+		if (waiting[i]->hosting.placed) {
+			controller->hosts[HOST_FREE] -= waiting[i]->hosting.hosts;
+			controller->hosts[HOST_BUSY] += waiting[i]->hosting.hosts;
+		} else {
+			waiting[i]->hosting.before = before++;
+		}
+	}
+}
+
 static void admit_waiting(struct controller *controller, uint64_t now)
 {
-	unsigned n, admitted = 0;
+	struct admission_result result = { 0 };
+	unsigned n;
 	struct job_entry **waiting = waiting_list(controller, &n);
 	struct machines machines = { 0 };
 	uint32_t *wants = NULL, *chosen = NULL;
@@ -115,12 +139,18 @@ static void admit_waiting(struct controller *controller, uint64_t now)
 
 		for (unsigned i = 0; i < n; i++)
 			wants[i] = waiting[i]->hosting.hosts;
-		if (admission_run(&admission, wants, n, chosen, &admitted) != TRIB_OK)
+		if (admission_run(&admission, wants, n, chosen, &result) != TRIB_OK)
 			log_error("jobs get no hosts: %s", trib_last_error());
+		if (result.is_cut && !controller->told_cut)
+			log_warn("racks are so unlike in size that their last names do not count "
+			         "when "
+			         "jobs are placed");
+		controller->told_cut = result.is_cut;
 	}
-	for (unsigned i = 0, used = 0; i < admitted; used += wants[i++])
+	for (unsigned i = 0, used = 0; i < result.admitted; used += wants[i++])
 		if (!job_place(controller, waiting[i], &machines, chosen + used, now))
 			break;
+	note_waiting(controller, waiting, n, &machines);
 	machines_free(&machines);
 	free(waiting);
 	free(wants);
@@ -161,12 +191,13 @@ trib_status admitting_load(struct controller *controller, struct job_entry *entr
 {
 	uint64_t now = clock_now();
 
-	entry->hosting = (struct hosting){ .hosts = row->hosts,
-		                           .per_host = row->per_host,
-		                           .ordinal = row->ordinal,
-		                           .placed_at = now,
-		                           .heard_at = now,
-		                           .lease_until = now + AGAIN_NS };
+	entry->hosting =
+		(struct hosting){ .hosts = row->hosts,
+		                  .per_host = row->per_host,
+		                  .ordinal = row->ordinal,
+		                  .placed_at = now,
+		                  .heard_at = now,
+		                  .lease_until = row->leased || *row->placed ? now + AGAIN_NS : 0 };
 	if (row->ordinal > controller->last_ordinal)
 		controller->last_ordinal = row->ordinal;
 	if (*row->placed && !(entry->hosting.placed = strdup(row->placed)))

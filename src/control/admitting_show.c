@@ -13,30 +13,17 @@
 void admitting_why(const struct controller *controller, const struct job_entry *entry, char *out,
                    size_t size)
 {
-	struct machines machines;
-	struct admission admission;
-	uint32_t unused, busy;
-	unsigned before = 0;
+	const uint32_t *hosts = controller->hosts;
+	uint32_t before = entry->hosting.before;
 
-	for (unsigned id = 0; id < JOBS_MAX; id++)
-		before += hosting_waits(controller->jobs[id]) &&
-		          controller->jobs[id]->hosting.ordinal < entry->hosting.ordinal;
-	*out = '\0';
-	if (machines_make(controller, clock_now(), &machines)) {
-		admission = (struct admission){ .hosts = machines.hosts, .n = machines.n };
-		unused = admission_count(&admission, HOST_FREE);
-		busy = admission_count(&admission, HOST_BUSY);
-		snprintf(out, size,
-		         "%u host%s asked for; of %u that take jobs %u %s free, jobs have %u%s",
-		         entry->hosting.hosts, entry->hosting.hosts > 1 ? "s are" : " is",
-		         machines.n, unused, unused == 1 ? "is" : "are", busy,
-		         unused + busy < machines.n ? ", and the others are silent or drained"
-		                                    : "");
-		if (before)
-			snprintf(out + strlen(out), size - strlen(out), "; %u job%s before it",
-			         before, before > 1 ? "s are" : " is");
-	}
-	machines_free(&machines);
+	snprintf(out, size, "%u host%s asked for; of %u that take jobs %u %s free, jobs have %u%s",
+	         entry->hosting.hosts, entry->hosting.hosts > 1 ? "s are" : " is",
+	         hosts[HOST_FREE] + hosts[HOST_BUSY] + hosts[HOST_AWAY], hosts[HOST_FREE],
+	         hosts[HOST_FREE] == 1 ? "is" : "are", hosts[HOST_BUSY],
+	         hosts[HOST_AWAY] ? ", and the others are silent or drained" : "");
+	if (before)
+		snprintf(out + strlen(out), size - strlen(out), "; %u job%s before it", before,
+		         before > 1 ? "s are" : " is");
 }
 
 void admitting_count(const struct controller *controller, uint64_t now, uint32_t *hosts,
@@ -68,8 +55,9 @@ static void check_one(void *context, const char *where, size_t length)
 
 void admitting_check(const struct job_entry *entry, const struct gathering *gathering)
 {
-	for (uint64_t seats = entry->hosting.placed ? gathering->members : 0; seats;
-	     seats &= seats - 1) {
+	bool looks = entry->hosting.placed && !gathering->key;
+
+	for (uint64_t seats = looks ? gathering->members : 0; seats; seats &= seats - 1) {
 		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
 		struct check check = { seat->where, false };
 

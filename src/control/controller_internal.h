@@ -73,6 +73,7 @@ struct gathering_entry {
 struct hosting {
 	uint32_t hosts, per_host; /* 0: it did not ask */
 	uint64_t ordinal;         /* of those who wait the lowest is first */
+	uint32_t before;          /* so many wait before it */
 	char *placed;             /* addresses, a comma between them; NULL: it waits */
 	uint64_t placed_at;
 	uint64_t heard_at;    /* the last sign of its ranks */
@@ -137,10 +138,12 @@ struct controller {
 	enum share_policy sharing;
 	enum admission_policy placement;
 	uint64_t start_within, last_ordinal;
-	uint64_t admit_at;             /* when those who wait are looked at again, */
-	uint64_t judge_at;             /* and those who have hosts */
-	uint64_t session;              /* above that of any controller before */
-	struct aggregator *aggregator; /* NULL: none is in this process */
+	uint64_t admit_at;               /* when those who wait are looked at again, */
+	uint64_t judge_at;               /* and those who have hosts */
+	uint32_t hosts[HOST_STATES_END]; /* as they were when somebody last asked for some */
+	bool told_cut;                   /* that racks are too unlike */
+	uint64_t session;                /* above that of any controller before */
+	struct aggregator *aggregator;   /* NULL: none is in this process */
 	/* The desk's. */
 	int fd;
 	pthread_t desk;

@@ -34,7 +34,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"ALTER TABLE nodes ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
 	"CREATE TABLE placements (job INTEGER PRIMARY KEY REFERENCES jobs ON DELETE CASCADE,"
 	"  hosts INTEGER NOT NULL, per_host INTEGER NOT NULL, ordinal INTEGER NOT NULL,"
-	"  placed TEXT NOT NULL);",
+	"  leased INTEGER NOT NULL, placed TEXT NOT NULL);",
 };
 
 struct store {
@@ -275,9 +275,10 @@ trib_status store_put_placement(struct store *store, const struct placement_row 
 	trib_status status = set_safe(store, true);
 
 	if (status == TRIB_OK)
-		status = CHANGE(store, "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?)",
-		                NUMBER(row->job), NUMBER(row->hosts), NUMBER(row->per_host),
-		                NUMBER(row->ordinal), TEXT(row->placed));
+		status =
+			CHANGE(store, "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?, ?)",
+		               NUMBER(row->job), NUMBER(row->hosts), NUMBER(row->per_host),
+		               NUMBER(row->ordinal), NUMBER(row->leased), TEXT(row->placed));
 	set_safe(store, false);
 	return status;
 }
@@ -395,11 +396,12 @@ static trib_status read_job(struct store *store, sqlite3_stmt *row,
 static trib_status read_placement(struct store *store, sqlite3_stmt *row,
                                   const struct store_visitor *visitor)
 {
-	const unsigned char *placed = sqlite3_column_text(row, 4);
+	const unsigned char *placed = sqlite3_column_text(row, 5);
 	const struct placement_row placement = { .job = (uint16_t)sqlite3_column_int(row, 0),
 		                                 .hosts = (uint32_t)sqlite3_column_int(row, 1),
 		                                 .per_host = (uint32_t)sqlite3_column_int(row, 2),
 		                                 .ordinal = (uint64_t)sqlite3_column_int64(row, 3),
+		                                 .leased = sqlite3_column_int(row, 4),
 		                                 .placed = placed ? (const char *)placed : "" };
 
 	(void)store;

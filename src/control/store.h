@@ -26,6 +26,7 @@ struct placement_row {
 	uint16_t job;
 	uint32_t hosts, per_host;
 	uint64_t ordinal;   /* of those who wait the lowest is first */
+	bool leased;        /* it ends with a lease */
 	const char *placed; /* addresses, a comma between them; empty: it waits */
 };
 

@@ -109,12 +109,12 @@ static void smart(void **state)
 	static const char *const racks[] = { "a", "b" };
 	static const uint32_t wants[] = { 2, 4, 2 };
 	uint32_t chosen[8], seen = 0;
-	unsigned admitted;
+	struct admission_result result;
 
 	(void)state;
 	setup(8, racks, 2);
-	assert_int_equal(admission_run(&admission, wants, 3, chosen, &admitted), TRIB_OK);
-	assert_int_equal(admitted, 3);
+	assert_int_equal(admission_run(&admission, wants, 3, chosen, &result), TRIB_OK);
+	assert_int_equal(result.admitted, 3);
 	for (unsigned i = 0; i < 8; i++)
 		seen |= 1u << chosen[i];
 	assert_int_equal(seen, 0xff);
@@ -125,8 +125,8 @@ static void smart(void **state)
 	admission.policy = ADMISSION_FIRST;
 	hosts[0].state = HOST_AWAY;
 	hosts[2].state = HOST_BUSY;
-	assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &admitted), TRIB_OK);
-	assert_int_equal(admitted, 2);
+	assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &result), TRIB_OK);
+	assert_int_equal(result.admitted, 2);
 	for (unsigned i = 0; i < 6; i++)
 		assert_true(chosen[i] != 0 && chosen[i] != 2);
 }
@@ -137,22 +137,20 @@ static void order(void **state)
 	static const char *const racks[] = { "a/1", "a/2", "b/1" };
 	static const uint32_t wants[] = { 3, 6, 1 };
 	uint32_t chosen[10];
-	unsigned admitted;
+	struct admission_result result;
 
 	(void)state;
 	for (unsigned policy = 0; policy < ADMISSION_POLICIES_END; policy++) {
 		setup(8, racks, 3);
 		admission.policy = policy;
 		admission.seed = 3;
-		assert_int_equal(admission_run(&admission, wants, 3, chosen, &admitted), TRIB_OK);
-		assert_int_equal(admitted, 1);
-		assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &admitted),
-		                 TRIB_OK);
-		assert_int_equal(admitted, 2);
+		assert_int_equal(admission_run(&admission, wants, 3, chosen, &result), TRIB_OK);
+		assert_int_equal(result.admitted, 1);
+		assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &result), TRIB_OK);
+		assert_int_equal(result.admitted, 2);
 		hosts[0].state = hosts[1].state = hosts[2].state = HOST_BUSY;
-		assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &admitted),
-		                 TRIB_OK);
-		assert_int_equal(admitted, 0);
+		assert_int_equal(admission_run(&admission, wants + 1, 2, chosen, &result), TRIB_OK);
+		assert_int_equal(result.admitted, 0);
 	}
 }
 
@@ -170,6 +168,7 @@ static void never_twice(void **state)
 	memset(has, 0, sizeof(has));
 	for (uint32_t round = 1; round < 3000; round++) {
 		uint32_t gone = 1 + draw_below(&seed, round), flips = draw_below(&seed, 40), *own;
+		struct admission_result result;
 		unsigned admitted, n = 1 + draw_below(&seed, 4);
 
 		for (uint32_t h = 0; h < 40; h++)
@@ -185,7 +184,8 @@ static void never_twice(void **state)
 			wants[i] = 1 + draw_below(&seed, 16);
 		admission.policy = round % ADMISSION_POLICIES_END;
 		admission.seed = round;
-		assert_int_equal(admission_run(&admission, wants, n, chosen, &admitted), TRIB_OK);
+		assert_int_equal(admission_run(&admission, wants, n, chosen, &result), TRIB_OK);
+		admitted = result.admitted;
 		if (admitted < n)
 			assert_true(admitted || wants[0] > admission_count(&admission, HOST_FREE));
 		own = chosen;
