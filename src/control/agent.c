@@ -99,9 +99,8 @@ static void look_plane(struct agent *agent)
 
 static void look_jobs(struct agent *agent)
 {
-	struct stats *stats;
-
 	uint64_t now = clock_now();
+	struct stats *stats;
 
 	if (aggregator_stats(agent->options.aggregator, &stats) != TRIB_OK)
 		return;

@@ -183,6 +183,7 @@ static trib_status make_plan(void *context, const struct plan_wish *wish, char o
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
+	const struct job_entry *job = controller->jobs[entry->gathering.job];
 	struct rooting rooting = { controller, entry, now };
 	struct plan_verdict verdict;
 	struct planner planner = { .nodes = &controller->nodes,
@@ -208,11 +209,10 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		return status;
 	}
 	entry->verdict = verdict;
-	if (controller->jobs[entry->gathering.job])
-		sharing_plan(controller, controller->jobs[entry->gathering.job], &entry->gathering,
-		             false);
-	if (controller->jobs[entry->gathering.job])
-		admitting_check(controller->jobs[entry->gathering.job], &entry->gathering);
+	if (job) {
+		sharing_plan(controller, job, &entry->gathering, false);
+		admitting_check(job, &entry->gathering);
+	}
 	moves_note_plan(entry, now);
 	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
 	         entry->gathering.generation, answer->size, entry->gathering.plan);
