@@ -49,7 +49,7 @@ static void say_hosts(const struct hosted *hosted)
 {
 	const json_t *list = json_object_get(hosted->job, "placed");
 
-	fprintf(stderr, "%s: job %.0f runs on", hosted->command, remote_number(hosted->job, "id"));
+	fprintf(stderr, "%s: job %.0f has", hosted->command, remote_number(hosted->job, "id"));
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		char name[72], rack[72];
 
