@@ -42,7 +42,8 @@ struct comm_config {
 	unsigned lanes; /* of a tree; 0: by the cores */
 	unsigned cores; /* this worker's share of the host's */
 	unsigned mtu;
-	bool tcp; /* the plane; else udp */
+	bool tcp;    /* the plane; else udp */
+	bool bucket; /* pace in user space, whatever the kernel can */
 	bool multicast;
 	const char *pin;
 	struct udp_options socket;
@@ -305,6 +306,10 @@ void lane_wake(struct lane *lane);
 /* The next packet to send, sealed: a report or heartbeat that is due, or data; 0: none. */
 uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet);
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet);
+
+/* pacing.c: who spaces its packets, as the lane starts and its pacer has; and what came of it. */
+void pacing_start(struct lane *lane);
+void pacing_end(const struct lane *lane);
 
 /* dispatch.c: with an aggregator that is shared. */
 /* Begins what may be begun, in order; the caller holds `posting`. */
