@@ -7,7 +7,6 @@
  *
  * Usage: fq_times ADDRESS:PORT NAMESPACE-FILE RATE PACKETS
  */
-#define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/settings.h"
 #include "path/egress.h"
