@@ -352,6 +352,7 @@ static void check_silence(struct lane *lane, uint64_t now)
 	uint64_t limit = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000;
 	char address[64];
 
+	doubt_raise(lane, now);
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has not been heard of for %.1f s",
