@@ -104,7 +104,7 @@ static trib_status find_qdisc(int netlink, unsigned index, void *answer, struct 
 		                                     .nlmsg_len =
 		                                             NLMSG_LENGTH(sizeof(struct tcmsg)) } };
 	trib_status status = ask(netlink, &question);
-	size_t bytes;
+	size_t bytes = 0;
 	int more = 1;
 
 	*qdisc = (struct rtnl_qdisc){ 0 };

@@ -14,7 +14,7 @@ mapfile -t cores < <(for core in /sys/devices/system/cpu/cpu[0-9]*; do
 done | sort -n)
 [ ${#cores[@]} -ge 2 ] || skip "two cores are needed, one for each node"
 export TRIB_LOAD_MAX=80 TRIB_BEAT=0.25 TRIB_EXIT_BELOW=0 TRIB_STRIPES=1
-check "a cluster" up burn --hosts 2 --servers 2 --link 300mbit || exit 1
+check "a cluster" up burn$$ --hosts 2 --servers 2 --link 300mbit || exit 1
 control=$(address h1):7600
 scheme=http
 curl() { on h1 /usr/bin/env curl "$@"; }
@@ -37,7 +37,7 @@ ranks() {
 	eval "$(on h1 "$trib" job new --size 2 -c "$TRIB_CONTROLLER")"
 	workers=()
 	for rank in 0 1; do
-		TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=2 on "h$((rank + 1))" \
+		TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=2 "$trib" net exec --name "$cluster" "h$((rank + 1))" -- \
 			"$worker" --rounds 80 --seed 7 --max 20000 "$@" >"$work/rank.$rank" 2>&1 &
 		workers+=($!)
 	done
@@ -67,13 +67,14 @@ for _ in 1 2 3; do
 	taskset -c "${core[$burnt]}" bash -c 'while [ $SECONDS -lt 90 ]; do :; done' &
 	hogs+=($!)
 done
-wait_for 40 plan_is_past "$before"
-moved=$?
+# Seldom, as to look costs something too, and the other core is to be free.
+for ((tries = 50; tries > 0; tries--)); do
+	sleep 0.5
+	! plan_is_past "$before" || break
+	! node_is $spare loaded || skip "the core of $spare is in use too, by others than this test"
+done
 echo "loads: $burnt $(load $burnt), $spare $(load $spare)"
-if [ $moved != 0 ] && node_is $spare loaded; then
-	skip "the core of $spare is in use too, by others than this test"
-fi
-check "loops burn the core of $burnt: the job leaves it" test $moved = 0
+check "loops burn the core of $burnt: the job leaves it" plan_is_past "$before"
 check "... for a plan at $spare" has_plan $spare
 check "... without $burnt" eval '! has_plan $burnt'
 check "... which is loaded" node_is $burnt loaded
