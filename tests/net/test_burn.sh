@@ -81,10 +81,10 @@ check "... which is loaded" node_is $burnt loaded
 check "... the controller says so" \
 	grep -q "job $TRIB_JOB leaves node .* ($burnt): overloaded, others use \(100\|[89][0-9]\) % of its cores" "$work/controller"
 check "... ranks were told why" grep -q 'leaves: overloaded, others use' "$work/rank.1"
+kill "${hogs[@]}"
 check "all ranks end well" all_well || tail -n 3 "$work"/rank.?
 sums >"$work/got"
 check "... with the same sums" cmp "$work/right" "$work/got"
 grep -ho 'goes on in the trees.*' "$work"/rank.?
-kill "${hogs[@]}"
 check "when the loops have ended the node is taken back" wait_for 30 node_is $burnt live
 done_checking
