@@ -50,6 +50,8 @@ void pacing_start(struct lane *lane)
 
 void pacing_end(const struct lane *lane)
 {
+	if (!lane->pacer.naps && !lane->pacer.messages)
+		return;
 	log_info("lane %u has slept %llu times for its rate; %llu messages had a time to leave",
 	         lane->number, (unsigned long long)lane->pacer.naps,
 	         (unsigned long long)lane->pacer.messages);
