@@ -261,11 +261,14 @@ static bool may_have(const struct controller *controller, const struct job_entry
 static bool is_denied(const struct controller *controller, const struct job_entry *entry,
                       uint64_t now)
 {
-	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next)
-		for (unsigned i = 0; i < controller->nodes.n; i++)
-			if (may_have(controller, entry, controller->nodes.all[i], now) &&
-			    plan_has(at->gathering.plan, controller->nodes.all[i]->report.address))
+	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next) {
+		const char *plan = at->gathering.plan;
+		const struct node *node;
+
+		while ((node = plan_node(&controller->nodes, &plan)))
+			if (may_have(controller, entry, node, now))
 				return false;
+	}
 	return true;
 }
 

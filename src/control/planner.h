@@ -59,5 +59,8 @@ bool planner_is_ranks(const struct plan_wish *wish, const struct node *node);
 bool plan_has(const char *plan, const char *address);
 /* The address behind the bar, at which they take turns; false: there is none. */
 bool plan_shared(const char *plan, char out[TREE_NAME_MAX]);
+/* The first aggregator that the text names, and in *plan what is behind it; NULL: there is no more.
+ */
+struct node *plan_node(const struct nodes *nodes, const char **plan);
 
 #endif
