@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "control/admission.h"
 #include "plan/draw.h"
 
@@ -201,11 +202,42 @@ static void never_twice(void **state)
 	assert_true(placed > 500);
 }
 
+/* A large cluster, half of it busy: what a decision takes, for docs/benchmarks.md. */
+static void large(void **state)
+{
+	static struct admission_host many[16384];
+	static char text[16384][24];
+	static uint32_t chosen[64];
+	static const uint32_t want = 64;
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t n = 1024; n <= 16384; n *= 4) {
+		struct admission world = { .hosts = many, .n = n };
+		struct admission_result result;
+		uint64_t began;
+
+		for (uint32_t i = 0; i < n; i++) {
+			snprintf(text[i], sizeof(text[i]), "pod%u/rack%u", i / 64, i / 8);
+			many[i] = (struct admission_host){ text[i], draw_below(&seed, 2)
+				                                            ? HOST_FREE
+				                                            : HOST_BUSY };
+		}
+		began = clock_now();
+		assert_int_equal(admission_run(&world, &want, 1, chosen, &result), TRIB_OK);
+		print_message("%u hosts: %.3f ms for a job of %u\n", n,
+		              (double)(clock_now() - began) / 1e6, want);
+		assert_int_equal(result.admitted, 1);
+		assert_false(result.is_cut);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths), cmocka_unit_test(numbers), cmocka_unit_test(unlike),
 		cmocka_unit_test(smart), cmocka_unit_test(order),   cmocka_unit_test(never_twice),
+		cmocka_unit_test(large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

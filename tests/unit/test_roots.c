@@ -7,10 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "control/racks.h"
 #include "control/roots.h"
 #include "plan/draw.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,12 +212,56 @@ static void comes_to_rest(void **state)
 	assert_true(moves > 100);
 }
 
+/* MINA's fabric of 320 switches with 200 jobs on it: what a decision takes, for docs/benchmarks.md.
+ */
+static void large(void **state)
+{
+	static struct roots_site many[320];
+	static struct roots_job jobs[200];
+	static char above[320][24], racks[200][24];
+	static uint32_t roots[200];
+	uint64_t seed = 1, began;
+	uint32_t alone = 0, count[320] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 320; i++) {
+		if (i < 128)
+			snprintf(above[i], sizeof(above[i]), "pod%u/rack%u", i / 8, i);
+		else if (i < 256)
+			snprintf(above[i], sizeof(above[i]), "pod%u", (i - 128) / 8);
+		many[i] = (struct roots_site){ above[i], 1 };
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		uint32_t rack = draw_below(&seed, 128), kind = draw_below(&seed, 3);
+
+		if (kind)
+			snprintf(racks[i], sizeof(racks[i]), kind > 1 ? "pod%u" : "pod%u/rack%u",
+			         rack / 8, rack);
+		jobs[i] = job(racks[i], ROOTS_NONE);
+	}
+	began = clock_now();
+	assert_int_equal(roots_assign(many, 320, jobs, 200, roots), TRIB_OK);
+	print_message("200 jobs: %.3f ms for all, ", (double)(clock_now() - began) / 1e6);
+	for (unsigned i = 0; i < 200; i++)
+		count[jobs[i].root = roots[i]]++;
+	for (unsigned i = 0; i < 320; i++)
+		alone += count[i] == 1;
+	assert_int_equal(alone, 200);
+	jobs[199].root = ROOTS_NONE;
+	began = clock_now();
+	assert_int_equal(roots_assign(many, 320, jobs, 200, roots), TRIB_OK);
+	print_message("%.3f ms where one is new\n", (double)(clock_now() - began) / 1e6);
+	for (unsigned i = 0; i < 199; i++)
+		assert_int_equal(roots[i], jobs[i].root); /* nobody moves for it */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone),        cmocka_unit_test(only_above),
 		cmocka_unit_test(room_is_made), cmocka_unit_test(room_is_taken),
 		cmocka_unit_test(few_move),     cmocka_unit_test(comes_to_rest),
+		cmocka_unit_test(large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
