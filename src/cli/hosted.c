@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define PATIENCE_S 10.0
-#define LEASE_S 5.0 /* a controller that is started again meanwhile finds us in time */
+#define LEASE_S 5.0       /* while it runs; a controller that starts again waits for longer */
+#define WAIT_LEASE_S 15.0 /* a place in the queue is not lost because the controller is slow */
 #define RENEW_US 1000000
 #define POLL_US 200000
 #define LATE_MOST 40u /* polls that may fail in a row while waiting */
@@ -76,7 +77,7 @@ static trib_status wait_placed(struct hosted *hosted)
 			        remote_number(hosted->job, "id"), why);
 		memcpy(said, why, sizeof(said));
 		usleep(POLL_US);
-		status = lease_renew(hosted, LEASE_S, &answer);
+		status = lease_renew(hosted, WAIT_LEASE_S, &answer);
 		if (status != TRIB_OK && (client_status(hosted->client) || ++late > LATE_MOST))
 			return status;
 		if (status != TRIB_OK)
@@ -152,7 +153,7 @@ static trib_status ask(struct hosted *hosted, const struct hosted_wish *wish)
 		json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:f}", "name",
 	                  wish->name ? wish->name : "job", "policy", wish->policy, "hosts",
 	                  (json_int_t)wish->hosts, "per_host", (json_int_t)wish->per_host, "min",
-	                  (json_int_t)wish->min, "wait", wish->waits, "lease_s", LEASE_S);
+	                  (json_int_t)wish->min, "wait", wish->waits, "lease_s", WAIT_LEASE_S);
 	const struct endpoint *endpoint;
 	trib_status status =
 		client_call(hosted->client, "POST", "/v1/jobs", body, PATIENCE_S, &hosted->job);
