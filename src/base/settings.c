@@ -144,6 +144,15 @@ const struct setting settings[SETTINGS_N] = {
 	                      "most trees in a plan of the controller's, 1 to 16; each is a thread "
 	                      "and a socket of every worker",
 	                      NULL },
+	[SETTING_PLACEMENT] = { "TRIB_PLACEMENT", "smart", SETTING_TEXT,
+	                        "controller: which hosts a job gets: smart (close together, and so "
+	                        "that those left are too), first (the first that are free) or "
+	                        "random",
+	                        NULL },
+	[SETTING_START_WITHIN] = { "TRIB_START_WITHIN", "120", SETTING_SECONDS,
+	                           "controller: a job whose ranks have not come so long after it "
+	                           "got its hosts is over",
+	                           NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -170,6 +179,7 @@ static const struct {
 	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
 	[SETTING_FAN_IN] = { 2, 64, NULL },
 	[SETTING_STRIPES] = { 1, 16, NULL },
+	[SETTING_PLACEMENT] = { 0, 2, "smart first random" },
 };
 
 /* ---- the file ---- */

@@ -129,6 +129,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		return;
 	}
 	controller->counts[DESK_JOINS]++;
+	admitting_hear(job, clock_now());
 	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
 	clean_name(ask.host);
 	host_text(&visitor->from, ask.where, sizeof(ask.where));
@@ -248,7 +249,7 @@ static const char *silent_one(struct controller *controller, const char *plan, u
 static void take_query(struct controller *controller, const struct packet *query,
                        const struct udp_address *from)
 {
-	const struct job_entry *job = controller->jobs[query->header.job];
+	struct job_entry *job = controller->jobs[query->header.job];
 	const struct gathering_entry *entry = job ? job->gatherings : NULL;
 	struct packet packet = { .header = { .type = WIRE_ANSWER,
 		                             .cookie = query->header.cookie,
@@ -261,6 +262,7 @@ static void take_query(struct controller *controller, const struct packet *query
 		controller->counts[DESK_DROPS]++;
 		return;
 	}
+	admitting_hear(job, now);
 	while (entry &&
 	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
 		entry = entry->next;
@@ -275,6 +277,16 @@ static void take_query(struct controller *controller, const struct packet *query
 }
 
 /* ---- the thread ---- */
+
+static void take_turn(struct controller *controller, const struct wire_header *header,
+                      const struct udp_address *from)
+{
+	struct job_entry *job = controller->jobs[header->job];
+
+	if (job && job->cookie == header->cookie)
+		admitting_hear(job, clock_now());
+	sharing_take(controller, header, from);
+}
 
 static bool take_one(struct controller *controller)
 {
@@ -302,7 +314,7 @@ static bool take_one(struct controller *controller)
 		take_answer(controller, &packet, &visitor.from);
 		break;
 	case WIRE_TURN:
-		sharing_take(controller, &packet.header, &visitor.from);
+		take_turn(controller, &packet.header, &visitor.from);
 		break;
 	default:
 		controller->counts[DESK_DROPS]++;
@@ -334,6 +346,7 @@ static void *desk_main(void *context)
 		tick_at = clock_now();
 		pthread_mutex_lock(&controller->lock);
 		probe_all(controller);
+		admitting_tick(controller, tick_at);
 		pthread_mutex_unlock(&controller->lock);
 	}
 	return NULL;

@@ -41,6 +41,35 @@ struct node *nodes_find(const struct nodes *nodes, const char *address)
 	return found ? nodes->all[at] : NULL;
 }
 
+size_t node_where(const struct node *node, const char **where)
+{
+	const char *address = node->report.address, *end = strrchr(address, ':');
+
+	if (!end)
+		return 0;
+	if (*address == '[') {
+		address++;
+		end--; /* the other bracket */
+	}
+	*where = address;
+	return end > address ? (size_t)(end - address) : 0;
+}
+
+unsigned nodes_at(const struct nodes *nodes, const char *where, unsigned *n)
+{
+	char prefix[TREE_NAME_MAX];
+	unsigned first;
+	bool found;
+
+	snprintf(prefix, sizeof(prefix),
+	         strchr(where, ':') ? "[%.*s]:" : "%.*s:", (int)sizeof(prefix) - 4, where);
+	first = place(nodes, prefix, &found);
+	for (*n = 0; first + *n < nodes->n; ++*n)
+		if (strncmp(nodes->all[first + *n]->report.address, prefix, strlen(prefix)) != 0)
+			break;
+	return first;
+}
+
 static bool make_room(struct nodes *nodes)
 {
 	unsigned room = nodes->room ? 2 * nodes->room : 16;
@@ -93,7 +122,8 @@ static bool same_facts(const struct node_report *a, const struct node_report *b)
 	       !strcmp(a->plane, b->plane) && !strcmp(a->planes, b->planes) &&
 	       !strcmp(a->rights, b->rights) && a->incarnation == b->incarnation &&
 	       a->cores == b->cores && a->threads == b->threads && a->memory == b->memory &&
-	       a->link_bps == b->link_bps && a->is_switch == b->is_switch;
+	       a->link_bps == b->link_bps && a->is_switch == b->is_switch &&
+	       !strcmp(a->rack, b->rack);
 }
 
 struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
