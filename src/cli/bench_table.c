@@ -15,6 +15,21 @@ double bench_share(const struct bench_result *result)
 	return result->stats.median > 0 ? result->limit_s / result->stats.median : 0;
 }
 
+bool bench_again(const struct bench_report *report, const struct bench_result *result,
+                 double *fragments, double *results)
+{
+	const struct bench_packets *packets = &result->packets;
+	double once = packets->fragments - packets->fragments_again;
+
+	if (once <= 0)
+		return false;
+	*fragments = packets->fragments_again / once;
+	/* There are as many as fragments of all workers, or of one. */
+	*results = packets->results_again / once *
+	           (report->options->to_one ? report->place->workers : 1);
+	return true;
+}
+
 double bench_gain(const struct bench_report *report, const struct bench_result *peer)
 {
 	for (unsigned i = 0; i < report->n; i++) {
@@ -125,6 +140,15 @@ static void notes_print(const struct bench_report *report)
 			       r->system->name, bench_bytes_text(r->bytes, size),
 			       r->payload_bytes * 8e-9 / r->cpu_s,
 			       report->options->n_cores ? ", by all that its cores did" : "");
+	}
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+		double fragments, results;
+
+		if (bench_again(report, r, &fragments, &results) && fragments + results > 0.0005)
+			printf("%s at %s: sent again %.1f %% of fragments, %.1f %% of results\n",
+			       r->system->name, bench_bytes_text(r->bytes, size), fragments * 100,
+			       results * 100);
 	}
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
