@@ -117,9 +117,24 @@ static int name_width(const struct bench_report *report)
 	return (int)width;
 }
 
-static void notes_print(const struct bench_report *report)
+static void faults_print(const struct bench_report *report)
 {
 	const struct cluster_options *net = &report->options->net;
+	bool by_xdp = false;
+
+	if (net->loss <= 0 && net->dup <= 0 && net->reorder <= 0 && net->corrupt <= 0)
+		return;
+	for (unsigned i = 0; i < report->n_systems; i++)
+		by_xdp |= strcmp(report->systems[i]->plane, "xdp") == 0;
+	if (report->n_systems > 1)
+		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
+	if (by_xdp && report->place->cluster.is_switch)
+		printf("On xdp they meet results only: a switch's program sums before faults are "
+		       "made (--server has both).\n");
+}
+
+static void notes_print(const struct bench_report *report)
+{
 	bool peers = report->n_systems > 1;
 	char size[24], name[96];
 
@@ -130,8 +145,7 @@ static void notes_print(const struct bench_report *report)
 		       peers ? ", for a parameter server that of its link, for the others that "
 		               "of a ring"
 		             : "");
-	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
-		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
+	faults_print(report);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
