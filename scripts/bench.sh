@@ -96,7 +96,8 @@ main() {
 	fi
 	if is_wanted engine; then
 		say "" "== engine: trib bench engine"
-		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" | tee "$out/engine.txt"
+		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" --plot "$out/engine.svg" |
+			tee "$out/engine.txt"
 	fi
 	if is_wanted traffic; then
 		say "" "== traffic: scripts/bench_traffic.sh"
