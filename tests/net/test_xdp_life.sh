@@ -199,6 +199,19 @@ if command -v setpriv >/dev/null; then
 	works "... and works" 3
 	end_aggregator
 	in_kernel 95 "$work/tribd"
+	# Workers have no rights at all.
+	aggregator s1 --plane xdp && aggregator_ready
+	cp "$worker" "$work/bin/" && chmod 755 "$work/bin/worker_check"
+	mkdir "$work/src" && cp "$build"/src/libtributary.so.0 "$work/src/" 2>/dev/null
+	out=$work/out
+	# shellcheck disable=SC2086
+	timeout -k 5 60 "$trib" run -n 3 --net $a --aggregator "$at" --plane xdp --timeout 20 -- \
+		$nobody --bounding-set -all env LD_LIBRARY_PATH="$work/src" "$work/bin/worker_check" \
+		"${mixed[@]}" --seed 31 >"$out" 2>&1
+	check "workers without any rights: exact on all ranks" right 3
+	check "... the same bits" same_digests "$work/expected.3"
+	end_aggregator
+	in_kernel 95 "$work/tribd"
 fi
 if unshare -U true 2>/dev/null; then
 	as unshare -U -r
