@@ -250,9 +250,12 @@ int bench_deploy_run(int argc, char **argv)
 	if (strcmp(o->plane, "udp") && strcmp(o->plane, "xdp"))
 		return options_fail(&options, "--plane is udp or xdp");
 	deploy.starts = calloc(2 * o->repeats, sizeof(*deploy.starts));
-	deploy.joins = deploy.starts ? deploy.starts + o->repeats : NULL;
-	status = deploy.starts ? deploy_run(&deploy)
-	                       : status_fail(TRIB_ERR_NO_MEMORY, "no memory for the times");
+	if (!deploy.starts) {
+		fprintf(stderr, "trib bench deploy: no memory for the times\n");
+		return 1;
+	}
+	deploy.joins = deploy.starts + o->repeats;
+	status = deploy_run(&deploy);
 	if (status == TRIB_OK) {
 		stats_median(deploy.starts, deploy.done); /* sorts them */
 		stats_median(deploy.joins, deploy.done);
