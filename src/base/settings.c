@@ -67,6 +67,10 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
+	[SETTING_PACING] = { "TRIB_PACING", "auto", SETTING_TEXT,
+	                     "who spaces packets that have a rate: auto (the kernel, where the "
+	                     "interface's queue is fq) or bucket (always a token bucket here)",
+	                     NULL },
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: found on the route", NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
@@ -154,6 +158,7 @@ static const struct {
 	[SETTING_LANES] = { 0, 16, NULL },
 	[SETTING_LOCAL_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
+	[SETTING_PACING] = { PACING_AUTO, PACING_BUCKET, "auto bucket" },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },

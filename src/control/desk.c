@@ -163,38 +163,6 @@ static void take_bye(struct controller *controller, const struct wire_header *he
 			                WIRE_POSITION_MASK);
 }
 
-/*
- * How a communicator of the job is, for a worker that wants to know whether
- * others wait to come in, or have given up the plan.
- */
-static void take_query(struct controller *controller, const struct packet *query,
-                       const struct udp_address *from)
-{
-	const struct job_entry *job = controller->jobs[query->header.job];
-	const struct gathering_entry *entry = job ? job->gatherings : NULL;
-	struct packet packet = { .header = { .type = WIRE_ANSWER,
-		                             .cookie = query->header.cookie,
-		                             .job = query->header.job,
-		                             .pos = query->header.pos } };
-	int length;
-
-	if (!job || job->cookie != query->header.cookie) {
-		controller->counts[DESK_DROPS]++;
-		return;
-	}
-	while (entry &&
-	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
-		entry = entry->next;
-	length = snprintf(
-		packet.text, 512,
-		"{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
-		"\"waiting\":%llu}",
-		job->job.id, entry ? entry->gathering.generation : 0,
-		entry ? (unsigned long long)entry->gathering.members : 0,
-		entry ? (unsigned long long)gathering_waiting(&entry->gathering, clock_now()) : 0);
-	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
-}
-
 /* ---- aggregators ---- */
 
 static void take_answer(struct controller *controller, const struct packet *packet,
@@ -252,6 +220,58 @@ static void probe_all(struct controller *controller)
 			if (now < at->asked_at + NSEC_PER_SEC)
 				probe_suspects(controller, &at->gathering, now);
 	}
+}
+
+/* ---- how a communicator is ---- */
+
+/* An aggregator of the plan of which nobody hears; "": none is known. */
+static const char *silent_one(struct controller *controller, const char *plan, uint64_t now)
+{
+	const char *silent = "";
+	struct node *node;
+	bool ask;
+
+	while ((node = plan_node(&controller->nodes, &plan))) {
+		if (node_doubt(node, now, &ask))
+			silent = node->report.address;
+		if (ask)
+			probe_node(controller, node, now);
+	}
+	return silent;
+}
+
+/*
+ * How a communicator of the job is, for a worker that wants to know whether
+ * others wait to come in, have given up the plan, or whether the aggregator that
+ * does not answer it is dead.
+ */
+static void take_query(struct controller *controller, const struct packet *query,
+                       const struct udp_address *from)
+{
+	const struct job_entry *job = controller->jobs[query->header.job];
+	const struct gathering_entry *entry = job ? job->gatherings : NULL;
+	struct packet packet = { .header = { .type = WIRE_ANSWER,
+		                             .cookie = query->header.cookie,
+		                             .job = query->header.job,
+		                             .pos = query->header.pos } };
+	uint64_t now = clock_now();
+	int length;
+
+	if (!job || job->cookie != query->header.cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	while (entry &&
+	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
+		entry = entry->next;
+	length = snprintf(packet.text, 512,
+	                  "{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
+	                  "\"waiting\":%llu,\"silent\":\"%s\"}",
+	                  job->job.id, entry ? entry->gathering.generation : 0,
+	                  entry ? (unsigned long long)entry->gathering.members : 0,
+	                  entry ? (unsigned long long)gathering_waiting(&entry->gathering, now) : 0,
+	                  entry ? silent_one(controller, entry->gathering.plan, now) : "");
+	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
 }
 
 /* ---- the thread ---- */

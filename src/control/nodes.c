@@ -6,7 +6,10 @@
 #include <string.h>
 
 #define POINTER sizeof(struct node *)
-#define MEMORY_MAX 0.8 /* XAgg's limit for a candidate server */
+#define MEMORY_MAX 0.8                   /* XAgg's limit for a candidate server */
+#define DOUBT_OLD (1000 * 1000000ull)    /* ns: who was heard of since is there */
+#define DOUBT_SILENT (1500 * 1000000ull) /* ... and who was not for so long, */
+#define DOUBT_ASKED (400 * 1000000ull)   /* though it has been asked for so long, is not */
 
 /* Where the address is, or would be. */
 static unsigned place(const struct nodes *nodes, const char *address, bool *found)
@@ -151,6 +154,22 @@ const char *node_load_text(const struct node *node, const struct node_limits *li
 		                 ? 100.0 * (double)report->memory_used / (double)report->memory
 		                 : 0.0);
 	return out;
+}
+
+bool node_doubt(struct node *node, uint64_t now, bool *ask)
+{
+	uint64_t heard = node->beat_at > node->confirmed_at ? node->beat_at : node->confirmed_at;
+
+	*ask = false;
+	/* Of one that has not been heard of since the controller started nothing is known. */
+	if (!heard || now < heard + DOUBT_OLD) {
+		node->doubted_at = 0;
+		return false;
+	}
+	*ask = true;
+	if (node->doubted_at <= heard)
+		node->doubted_at = now;
+	return now >= heard + DOUBT_SILENT && now >= node->doubted_at + DOUBT_ASKED;
 }
 
 enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits)

@@ -37,6 +37,7 @@ struct node {
 	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
+	uint64_t doubted_at;   /* since when ranks have doubted that it is there; 0: they do not */
 	uint64_t loaded_since; /* others have had its cores or memory since; 0: they have not */
 	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
 	bool left;             /* it said so */
@@ -76,6 +77,12 @@ void node_watch(struct node *node, uint64_t now, const struct node_limits *limit
 /* "others use 98 % of its cores", for a node that is loaded. */
 const char *node_load_text(const struct node *node, const struct node_limits *limits, char *out,
                            size_t size);
+
+/*
+ * A rank waits, and wonders whether the node is there. True: nobody has heard of it, neither by
+ * its beats nor by answers. *ask: it is to be asked, so that this can be told.
+ */
+bool node_doubt(struct node *node, uint64_t now, bool *ask);
 
 enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits);
 const char *node_state_name(enum node_state state);

@@ -20,6 +20,25 @@ bool plan_has(const char *plan, const char *address)
 	return false;
 }
 
+struct node *plan_node(const struct nodes *nodes, const char **plan)
+{
+	while (**plan) {
+		size_t length = strcspn(*plan, "*;,()|");
+		char name[TREE_NAME_MAX];
+		struct node *node = NULL;
+
+		if (length && length < sizeof(name) && (*plan)[length] == '(') {
+			memcpy(name, *plan, length);
+			name[length] = '\0';
+			node = nodes_find(nodes, name);
+		}
+		*plan += length + ((*plan)[length] != '\0');
+		if (node)
+			return node;
+	}
+	return NULL;
+}
+
 /* When something has just died, a beat of half a second ago proves little. */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node)
 {

@@ -55,5 +55,8 @@ bool planner_is_ranks(const struct plan_wish *wish, const struct node *node);
 
 /* Is this aggregator in the plan? */
 bool plan_has(const char *plan, const char *address);
+/* The first aggregator that the text names, and in *plan what is behind it; NULL: there is no more.
+ */
+struct node *plan_node(const struct nodes *nodes, const char **plan);
 
 #endif

@@ -5,7 +5,7 @@
 #include "net/shape.h"
 
 static trib_status end_shape(const char *namespace, const struct link_end *which, uint64_t bps,
-                             bool batches)
+                             bool batches, uint64_t highest)
 {
 	struct netns ns;
 	struct link_end end = *which;
@@ -14,7 +14,7 @@ static trib_status end_shape(const char *namespace, const struct link_end *which
 	if (status != TRIB_OK)
 		return status;
 	end.ns = &ns;
-	status = shape_rate(&end, bps, batches);
+	status = shape_again(&end, bps, batches, highest);
 	netns_close(&ns);
 	return status;
 }
@@ -34,6 +34,7 @@ trib_status cluster_shape(const struct cluster *cluster, const char *host, uint6
 	plan_bridge_namespace(cluster, hub);
 	plan_host_end(cluster, i, &own);
 	plan_port_end(cluster, i, &port);
-	status = end_shape(hub, &port, bps, batches);
-	return status == TRIB_OK ? end_shape(found->ns, &own, bps, batches) : status;
+	status = end_shape(hub, &port, bps, batches, found->rate_bps);
+	return status == TRIB_OK ? end_shape(found->ns, &own, bps, batches, found->rate_bps)
+	                         : status;
 }

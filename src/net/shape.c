@@ -25,11 +25,12 @@ static uint32_t burst_choose(uint64_t bytes_per_second, bool batches)
 	return burst < least ? least : burst > SHAPE_BURST_MAX ? SHAPE_BURST_MAX : (uint32_t)burst;
 }
 
-trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches)
+trib_status shape_again(const struct link_end *end, uint64_t bits_per_second, bool batches,
+                        uint64_t highest)
 {
 	struct nl_request request;
 	uint64_t bytes = bits_per_second / 8;
-	uint32_t burst = burst_choose(bytes, batches);
+	uint32_t burst = burst_choose(highest > bits_per_second ? highest / 8 : bytes, batches);
 	double limit = (double)bytes * SHAPE_QUEUE_S + burst;
 	double burst_ticks = burst * 1e9 / (double)bytes / SHAPE_TICK_NS;
 	struct tcmsg message = { .tcm_ifindex = (int)link_index(end->ns, end->name),
@@ -60,4 +61,9 @@ trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, boo
 		return status_fail_errno("cannot shape %s in %s to %.0f Mbit/s (tbf)", end->name,
 		                         end->ns->name, (double)bits_per_second / 1e6);
 	return TRIB_OK;
+}
+
+trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches)
+{
+	return shape_again(end, bits_per_second, batches, bits_per_second);
 }

@@ -8,6 +8,7 @@
 #define STALE 20u     /* periods: fewer packets in so long say nothing about a rate */
 #define HEAVY 0.05
 #define DRAIN 0.97            /* of what got through, so that a queue drains */
+#define CUT_MAX 0.5           /* of the factor: a moment in which all is lost says little */
 #define HELPS 0.5             /* a cut after which more of the losses are left has not helped, */
 #define ELSE 2.0              /* and so many times the losses are others */
 #define CUTS_MAX 3u           /* that do not help */
@@ -136,7 +137,7 @@ static void cut(struct losses *losses, uint64_t now, double share)
 		ceiling_forget(losses);
 		return;
 	}
-	losses->ceiling = losses->factor * (1 - share);
+	losses->ceiling = losses->factor * (1 - fmin(share, CUT_MAX));
 	losses->factor = fmax(losses->ceiling * DRAIN, LOSSES_LEAST);
 	if (tried && losses->rest < REST_MAX)
 		losses->rest *= 2;

@@ -7,11 +7,10 @@
  * leaves before the slowest has brought its part: nobody need be faster.
  *
  * Too much lost, twice in a row if it is not very much: the factor falls by what those lost who
- * lost too much, and a little more, so that the queue that overflows can drain. Nothing lost: it
- * goes back to where the losses began, rests there, and then tries more in
- * growing steps; the rest is longer after each try that failed. A link that
- * has become slower so loses packets for a moment now and then, one that is
- * fast again is found out soon.
+ * lost too much (half at most), and a little more, so that the queue that overflows can drain.
+ * Nothing lost: it goes back to where the losses began, rests there, and then tries more in growing
+ * steps; the rest is longer after each try that failed. A link that has become slower so loses
+ * packets for a moment now and then, one that is fast again is found out soon.
  *
  * Losses that do not become fewer although the factor falls again and again
  * are a path's own (noise, not a queue): the factor goes back, and only what is

@@ -21,8 +21,8 @@ for plane in udp xdp tcp; do
 	[ $plane != tcp ] || continue # what becomes of its rates is the kernel's business
 	before=$(value before sent_packets) slow=$(value slow sent_packets)
 	again=$(value slow resent_packets)
-	# Told, not demanded: counts are taken where a sum ends, and none may in so short a time.
-	echo "$slow packets after $before, $again of them repeats"
+	check "... no collapse: $slow packets after $before" is "$slow > 0.2 * $before"
+	check "... $again of them are repeats" is "$again < 0.3 * $slow"
 done
 
 # What is agreed on, and when: first rates, less, more; in a star and in a tree.

@@ -268,6 +268,11 @@ static void test_counters(void **state)
 	losses_hear(&losses, 3, 1000 * MS, 0, 0);
 	assert_true(losses_hear(&losses, 3, 1021 * MS, 400, 200));
 	assert_true(losses.factor > 0.48 && losses.factor < 0.5);
+	/* A moment in which all is lost halves it, and no more. */
+	losses_init(&losses);
+	losses_hear(&losses, 3, 1000 * MS, 0, 0);
+	assert_true(losses_hear(&losses, 3, 1021 * MS, 400, 400));
+	assert_true(losses.factor > 0.48 && losses.factor < 0.5);
 	/* Never nothing. */
 	for (uint64_t t = 2000; t < 100000; t += 100)
 		losses_hear(&losses, 3, t * MS, (uint32_t)t * 10, (uint32_t)t * 10);

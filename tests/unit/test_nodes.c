@@ -398,6 +398,60 @@ static void test_plan_has(void **state)
 	assert_false(plan_has("", "10.0.0.1:7700"));
 }
 
+static void test_plan_node(void **state)
+{
+	static const char *const names[] = { "10.0.0.1:7700", "10.0.0.2:7700", "[fe80::1]:7700" };
+	const char *plan =
+		"0.5*10.0.0.2:7700(0,[fe80::1]:7700(1-2));0.5*9.9.9.9:1(0-2)|10.0.0.1:7700(0-2)";
+	struct nodes nodes = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		beat(&nodes, names[i], 0, 0);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[1]);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[2]);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[0]);
+	assert_null(plan_node(&nodes, &plan));
+	assert_string_equal(plan, "");
+	assert_null(plan_node(&nodes, &plan));
+	plan = "10.0.0.1:7700"; /* cut short: no aggregator of a tree */
+	assert_null(plan_node(&nodes, &plan));
+	nodes_free(&nodes, NULL);
+}
+
+/* A node is silent where neither beats nor answers have come for long, and it was asked for a
+ * while. */
+static void test_doubts(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *node = nodes_add(&nodes, "10.0.0.1:7700");
+	bool ask;
+
+	(void)state;
+	assert_false(node_doubt(node, 100000 * MS, &ask)); /* it has not been heard of at all yet */
+	assert_false(ask);
+	beat(&nodes, "10.0.0.1:7700", 0, 1000 * MS);
+	assert_false(node_doubt(node, 1999 * MS, &ask));
+	assert_false(ask);
+	assert_false(node_doubt(node, 2200 * MS, &ask)); /* doubts begin */
+	assert_true(ask);
+	assert_false(node_doubt(node, 2599 * MS, &ask));
+	assert_true(node_doubt(node, 2600 * MS, &ask));
+	assert_true(node_doubt(node, 9000 * MS, &ask));
+	/* An answer, or a beat, and all begins anew. */
+	node->confirmed_at = 9001 * MS;
+	assert_false(node_doubt(node, 9500 * MS, &ask));
+	assert_false(node_doubt(node, 10001 * MS, &ask));
+	assert_false(
+		node_doubt(node, 10401 * MS, &ask)); /* asked for long enough, not silent yet */
+	assert_true(node_doubt(node, 10501 * MS, &ask));
+	beat(&nodes, "10.0.0.1:7700", 0, 10502 * MS);
+	assert_false(node_doubt(node, 20000 * MS, &ask)); /* the first who asks for long */
+	assert_false(node_doubt(node, 20399 * MS, &ask));
+	assert_true(node_doubt(node, 20400 * MS, &ask));
+	nodes_free(&nodes, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +463,8 @@ int main(void)
 		cmocka_unit_test(test_trees_differ),
 		cmocka_unit_test(test_suspects),
 		cmocka_unit_test(test_plan_has),
+		cmocka_unit_test(test_plan_node),
+		cmocka_unit_test(test_doubts),
 		cmocka_unit_test(test_links_are_shared),
 		cmocka_unit_test(test_servers_share),
 		cmocka_unit_test(test_switch),
