@@ -221,6 +221,8 @@ down
 
 # --- an MTU that the driver has no XDP for, and loopback
 up $a --hosts 3 --servers 1 --mtu 9000 --no-offload
+on s1 "$trib" check >"$work/check"
+check "MTU 9000: trib check expects generic mode" grep -q 'eth0, MTU 9000: generic mode, most likely' "$work/check"
 aggregator s1 --plane xdp && aggregator_ready
 check "MTU 9000: not in the driver, and says why" says 'generic mode: the MTU is too large'
 job 3 "${mixed[@]}" --seed 31
