@@ -17,7 +17,7 @@
 
 #define NARROW_LEAST 32u
 #define NARROW_WALL 512u  /* twice what a ring holds: half of it is soon allowed again, */
-#define NARROW_STEP 8u    /* more than that in small steps */
+#define NARROW_STEP 8u    /* more than that in steps of a 32nd, and no more than so many */
 #define NARROW_MOST 8192u /* flights allow no more by themselves */
 #define NARROW_NONE UINT32_MAX
 #define NARROW_LOOK 512u    /* results to judge by, */
@@ -106,8 +106,13 @@ static inline void narrow_look_trial(struct narrow *narrow, double share)
 /* Fast where nothing is known, slowly where it may be too much. */
 static inline void narrow_widen(struct narrow *narrow)
 {
+	uint32_t step = narrow->cap / 32;
+
 	narrow->useless = 0;
-	narrow->cap += narrow->cap <= narrow->wall / 4 ? narrow->cap : NARROW_STEP;
+	if (narrow->cap <= narrow->wall / 4)
+		narrow->cap *= 2;
+	else
+		narrow->cap += step < NARROW_STEP ? step : NARROW_STEP;
 	if (narrow->cap <= NARROW_MOST)
 		return;
 	narrow_open(narrow);

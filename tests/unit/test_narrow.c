@@ -195,21 +195,26 @@ static void outcomes_print(const char *what, const struct outcome *narrow,
 	       (double)wide->ns / 1e6);
 }
 
-/* A worker takes a quarter longer for a result than its link. */
+/* A worker takes a quarter longer for a result than its link; 64 is a lane's part of a ring of 256.
+ */
 static void test_streams_with_rings(void **state)
 {
-	struct sim_options options = { .workers = 3,
-		                       .cells = 16384,
-		                       .payload = 256,
-		                       .ring = 256,
-		                       .drain_ns = 2500,
-		                       .seed = 1 };
-	struct outcome wide = sum_many(&options, false), narrow = sum_many(&options, true);
+	static const unsigned rings[] = { 64, 256 };
 
 	(void)state;
-	outcomes_print("rings of 256", &narrow, &wide);
-	assert_true(wide.again > 0.1);
-	assert_true(narrow.again < 0.02);
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_options options = { .workers = 3,
+			                       .cells = 16384,
+			                       .payload = 256,
+			                       .ring = rings[i],
+			                       .drain_ns = 2500,
+			                       .seed = 1 };
+		struct outcome wide = sum_many(&options, false), narrow = sum_many(&options, true);
+
+		outcomes_print(i ? "rings of 256" : "rings of 64", &narrow, &wide);
+		assert_true(wide.again > 0.1);
+		assert_true(narrow.again < 0.02);
+	}
 }
 
 static void test_streams_with_loss(void **state)
