@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults on links, by a small tc program (bpf/fault.bpf.c) at one end: of what
- * comes in there, after XDP has seen it, or of what goes out. It touches UDP over IPv4 only, so
- * that connections that a test needs stay whole, and it draws from the seed and the packet's number
- * on its link.
+ * comes in there, after XDP has seen it, or of what goes out. It touches UDP
+ * over IPv4 only, so that connections that a test needs stay whole, and it
+ * draws from the seed and the packet's number on its link.
  */
 #ifndef TRIB_NET_FAULT_H
 #define TRIB_NET_FAULT_H
