@@ -71,8 +71,9 @@ main() {
 		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M --against trib-xdp
 		measure planes-unlike --hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload \
 			--sizes 16M --pool 64M --against trib-xdp
-		measure planes-loss --hosts 4 --link 200mbit --sizes 16M --iterations 5 --loss 0.01 --seed 1 \
-			--against trib-xdp
+		# Behind a bridge faults meet what goes up on xdp too.
+		measure planes-loss --hosts 4 --server --link 200mbit --link s1=800mbit --sizes 16M \
+			--iterations 5 --loss 0.01 --seed 1 --against trib-xdp
 		bench planes-throughput plane throughput --repeats 5
 		bench planes-urgent plane throughput --urgent --repeats 5 --seconds 0.6
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5
@@ -95,7 +96,8 @@ main() {
 	fi
 	if is_wanted engine; then
 		say "" "== engine: trib bench engine"
-		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" | tee "$out/engine.txt"
+		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" --plot "$out/engine.svg" |
+			tee "$out/engine.txt"
 	fi
 	if is_wanted traffic; then
 		say "" "== traffic: scripts/bench_traffic.sh"

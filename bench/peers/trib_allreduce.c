@@ -5,6 +5,8 @@
 #include <tributary.h>
 
 #include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int comm_barrier(void *comm)
@@ -31,6 +33,17 @@ static int comm_reduce(void *comm, float *data, size_t count)
 	return -1;
 }
 
+/* How much had to be sent twice; `trib bench` adds it up. */
+static void packets_print(trib_comm *comm)
+{
+	trib_stats stats = { .struct_size = sizeof(stats) };
+
+	if (trib_get_stats(comm, &stats) == TRIB_OK)
+		printf("PACKETS %" PRIu64 " %" PRIu64 "\n", stats.sent_packets,
+		       stats.resent_packets);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct peer_options options;
@@ -49,8 +62,10 @@ int main(int argc, char **argv)
 	                        .barrier = comm_barrier,
 	                        .allreduce = options.to_one ? comm_reduce : comm_allreduce },
 		&options, samples);
-	if (rc == 0)
+	if (rc == 0) {
 		peer_print(trib_rank(comm), samples, options.iterations);
+		packets_print(comm);
+	}
 	if (trib_finalize(comm) != TRIB_OK) {
 		warnx("%s", trib_last_error());
 		rc = -1;

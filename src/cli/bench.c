@@ -130,9 +130,10 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 /* Better now than after all has been measured. */
 static trib_status file_try(const char *path)
 {
-	FILE *file = path ? fopen(path, "a") : NULL;
+	bool is_file = path && strcmp(path, "-") != 0;
+	FILE *file = is_file ? fopen(path, "a") : NULL;
 
-	if (path && (!file || fclose(file) != 0))
+	if (is_file && (!file || fclose(file) != 0))
 		return status_fail_errno("cannot write %s", path);
 	return TRIB_OK;
 }
@@ -154,7 +155,8 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 	if (status != TRIB_OK)
 		return status;
 	stopped = bench_allreduce(report);
-	bench_table_print(report);
+	if (!o->json || strcmp(o->json, "-") != 0)
+		bench_table_print(report);
 	if (o->json)
 		status = bench_json_write(report, o->json);
 	if (o->plot && status == TRIB_OK)
@@ -243,7 +245,8 @@ static int bench_allreduce_run(int argc, char **argv)
 		{ "lanes", 0, OPTION_COUNT, &o.lanes, "N", "TRIB_LANES of all", "2" },
 		{ "timeout", 0, OPTION_SECONDS, &o.timeout_s, "S",
 		  "the longest a run may take; also TRIB_TIMEOUT", "60" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there", NULL },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
+		  NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },
 		{ 0 },
 	};

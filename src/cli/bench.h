@@ -90,6 +90,12 @@ struct bench_system {
 	const struct trees *trees; /* as chosen for a row; NULL: not with aggregators of ours */
 };
 
+/* Of all workers and aggregators of ours; those of other systems are not counted. */
+struct bench_packets {
+	double fragments, fragments_again; /* that workers sent, and repeats among them */
+	double results_again;              /* that aggregators sent once more, asked by one */
+};
+
 /* One row of the table. */
 struct bench_result {
 	const struct bench_system *system;
@@ -98,6 +104,7 @@ struct bench_result {
 	double limit_s; /* what the links set; 0: they set none */
 	struct bench_stats stats;
 	double cpu_s, payload_bytes; /* of the aggregator */
+	struct bench_packets packets;
 	unsigned runs, failed;
 	char note[400]; /* why the last of the failed did */
 	/* While it is being measured: */
@@ -123,6 +130,10 @@ double bench_gbps(const struct bench_result *result);
 double bench_share(const struct bench_result *result);
 /* How many times the speed of `peer` Tributary has at that size; 0 where one is missing. */
 double bench_gain(const struct bench_report *report, const struct bench_result *peer);
+
+/* Shares that had to be sent again, of fragments and of results; false: nothing was counted. */
+bool bench_again(const struct bench_report *report, const struct bench_result *result,
+                 double *fragments, double *results);
 
 trib_status bench_place_open(const struct bench_options *options, struct bench_place *place);
 void bench_place_close(struct bench_place *place);

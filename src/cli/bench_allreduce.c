@@ -164,6 +164,9 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 	}
 	result->cpu_s += outcome.cpu_s;
 	result->payload_bytes += outcome.payload_bytes;
+	result->packets.fragments += outcome.packets.fragments;
+	result->packets.fragments_again += outcome.packets.fragments_again;
+	result->packets.results_again += outcome.packets.results_again;
 }
 
 static void results_lay_out(struct bench_report *report, struct progress *progress)

@@ -185,10 +185,9 @@ static void times_write(FILE *out, const char *name, const double *times, unsign
 	fprintf(out, "]");
 }
 
-static trib_status deploy_show(const struct deploy *deploy)
+static void deploy_print(const struct deploy *deploy)
 {
 	bool hosts = deploy->cluster.n > 0;
-	FILE *out;
 
 	printf("a tribd, plane %s, %s, %u times\n\n%-32s %10s", deploy->options.plane,
 	       hosts ? "seen from another host" : "on loopback", deploy->done, "", "min");
@@ -198,18 +197,28 @@ static trib_status deploy_show(const struct deploy *deploy)
 	row_print("start of the process to answer", deploy->starts, deploy->done);
 	if (hosts)
 		row_print("a job's JOIN to its lane's answer", deploy->joins, deploy->done);
-	if (!deploy->options.json)
+}
+
+static trib_status deploy_show(const struct deploy *deploy)
+{
+	const char *path = deploy->options.json;
+	bool here = path && strcmp(path, "-") == 0;
+	FILE *out;
+
+	if (!here)
+		deploy_print(deploy);
+	if (!path)
 		return TRIB_OK;
-	out = fopen(deploy->options.json, "w");
+	out = here ? stdout : fopen(path, "w");
 	if (!out)
-		return status_fail_errno("cannot write %s", deploy->options.json);
+		return status_fail_errno("cannot write %s", path);
 	fprintf(out, "{ \"plane\": ");
 	json_print_text(out, deploy->options.plane);
 	times_write(out, "start_s", deploy->starts, deploy->done);
-	if (hosts)
+	if (deploy->cluster.n > 0)
 		times_write(out, "join_s", deploy->joins, deploy->done);
 	fprintf(out, " }\n");
-	return fclose(out) ? status_fail_errno("cannot write %s", deploy->options.json) : TRIB_OK;
+	return fclose(out) ? status_fail_errno("cannot write %s", path) : TRIB_OK;
 }
 
 int bench_deploy_run(int argc, char **argv)
@@ -219,7 +228,8 @@ int bench_deploy_run(int argc, char **argv)
 	const struct option_row rows[] = {
 		{ "repeats", 0, OPTION_COUNT, &o->repeats, "N", "how often (100)", "20" },
 		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "udp or xdp (udp)", "xdp" },
-		{ "json", 0, OPTION_TEXT, &o->json, "FILE", "write all times there", NULL },
+		{ "json", 0, OPTION_TEXT, &o->json, "FILE", "write all times there (-: here)",
+		  NULL },
 		{ 0 },
 	};
 	const struct options options = {
@@ -240,9 +250,12 @@ int bench_deploy_run(int argc, char **argv)
 	if (strcmp(o->plane, "udp") && strcmp(o->plane, "xdp"))
 		return options_fail(&options, "--plane is udp or xdp");
 	deploy.starts = calloc(2 * o->repeats, sizeof(*deploy.starts));
-	deploy.joins = deploy.starts ? deploy.starts + o->repeats : NULL;
-	status = deploy.starts ? deploy_run(&deploy)
-	                       : status_fail(TRIB_ERR_NO_MEMORY, "no memory for the times");
+	if (!deploy.starts) {
+		fprintf(stderr, "trib bench deploy: no memory for the times\n");
+		return 1;
+	}
+	deploy.joins = deploy.starts + o->repeats;
+	status = deploy_run(&deploy);
 	if (status == TRIB_OK) {
 		stats_median(deploy.starts, deploy.done); /* sorts them */
 		stats_median(deploy.joins, deploy.done);

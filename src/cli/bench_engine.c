@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/bench.h"
 #include "cli/bench_stats.h"
+#include "cli/chart.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "engine/dense.h"
@@ -35,7 +36,7 @@ static const char *const plane_names[ENGINES] = { "xdp", "udp", "tcp" };
 
 struct engine_options {
 	uint64_t repeats;
-	const char *json;
+	const char *json, *plot;
 };
 
 struct bed {
@@ -231,6 +232,48 @@ static bool json_write(const char *path, struct engine_row rows[ENGINES][SIZES],
 	return out == stdout || fclose(out) == 0;
 }
 
+/* Million packets a second (XAgg's figure 6), or Gb/s of payload (7). */
+static double row_rate(const struct engine_row *row, unsigned elements, bool gbps)
+{
+	return gbps ? elements * 32 / row->floats : 1e3 / row->floats;
+}
+
+static trib_status plot_write(const char *path, struct engine_row rows[ENGINES][SIZES], bool gbps)
+{
+	static struct chart chart;
+
+	chart = (struct chart){ .title = gbps ? "What a core adds" : "Packets that a core adds",
+		                .subtitle =
+		                        "f32, where it is summed alone: in cache, nothing received",
+		                .x_title = "elements of a packet",
+		                .y_title = gbps ? "Gb/s of payload" : "million packets a second",
+		                .y_format = gbps ? "%.0f" : "%.1f",
+		                .y_log = true };
+	for (unsigned plane = 0; plane < ENGINES; plane++) {
+		struct chart_line *line = &chart.lines[chart.n];
+
+		if (!(rows[plane][0].floats > 0))
+			continue;
+		chart.n++;
+		line->name = plane_names[plane];
+		for (unsigned s = 0; s < SIZES; s++)
+			line->points[line->n++] =
+				(struct chart_point){ .x = FIRST + s * STEP,
+				                      .y = row_rate(&rows[plane][s],
+				                                    FIRST + s * STEP, gbps) };
+	}
+	return chart_write(&chart, path);
+}
+
+static trib_status plots_write(const char *path, struct engine_row rows[ENGINES][SIZES])
+{
+	char second[4096];
+	trib_status status = plot_write(path, rows, false);
+
+	chart_path(second, sizeof(second), path, "-gbps");
+	return status == TRIB_OK ? plot_write(second, rows, true) : status;
+}
+
 int bench_engine_run(int argc, char **argv)
 {
 	struct engine_options o = { .repeats = 5 };
@@ -238,6 +281,8 @@ int bench_engine_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "times of each, in turns (5)", "9" },
 		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
 		  "write the rows there (- or nothing: here)", "engine.json" },
+		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE",
+		  "draw packets a second there, and Gb/s beside it (-gbps), as SVG", "engine.svg" },
 		{ 0 },
 	};
 	const struct options options = {
@@ -245,7 +290,7 @@ int bench_engine_run(int argc, char **argv)
 		"Times what one packet costs where it is summed: by the kernel's program (xdp; "
 		"needs\n"
 		"root), by the daemon (udp, and tcp, which needs no checksum).",
-		"trib bench engine --json engine.json",
+		"trib bench engine --json engine.json --plot engine.svg",
 		rows,
 	};
 	static struct engine_row figures[ENGINES][SIZES];
@@ -274,6 +319,10 @@ int bench_engine_run(int argc, char **argv)
 		table_print(figures);
 	if (o.json && !json_write(o.json, figures, &o)) {
 		fprintf(stderr, "trib bench engine: cannot write %s\n", o.json);
+		return EXIT_FAILURE;
+	}
+	if (o.plot && plots_write(o.plot, figures) != TRIB_OK) {
+		fprintf(stderr, "trib bench engine: %s\n", trib_last_error());
 		return EXIT_FAILURE;
 	}
 	return EXIT_SUCCESS;

@@ -163,8 +163,9 @@ static double number_after(const char *line, const char *key)
 static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
 {
 	struct collector *c = context;
+	struct bench_packets *packets = &c->outcome->packets;
 	unsigned rank, iteration;
-	double seconds;
+	double seconds, sent, again;
 
 	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
@@ -175,6 +176,10 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		c->outcome->cpu_s +=
 			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
 		c->outcome->payload_bytes += number_after(line, "\"payload_bytes\":");
+		packets->results_again += number_after(line, "\"repeats\":");
+	} else if (sscanf(line, "PACKETS %lf %lf", &sent, &again) == 2) {
+		packets->fragments += sent;
+		packets->fragments_again += again;
 	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
 		/* The first to complain knows best; the others complain about it. */
 		snprintf(c->last, sizeof(c->last), "%s", line);
@@ -278,6 +283,7 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		collector.samples[i] = NAN;
 	outcome->why[0] = '\0';
 	outcome->cpu_s = outcome->payload_bytes = 0;
+	outcome->packets = (struct bench_packets){ 0 };
 	status = run->system->prepare(run, job);
 	if (strcmp(run->system->plane, "xdp") == 0) {
 		/* So that tribd can tell how long its programs ran. It makes them slower. */

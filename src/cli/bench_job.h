@@ -39,6 +39,7 @@ struct bench_job {
 struct bench_outcome {
 	double *times; /* a time for each iteration */
 	double cpu_s, payload_bytes;
+	struct bench_packets packets;
 	bool stopped;  /* by a signal: the whole benchmark ends */
 	char why[400]; /* it failed */
 };

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void settings_print(FILE *out, const struct bench_report *report)
 {
@@ -66,7 +67,7 @@ static void figure_print(FILE *out, const char *name, double value, bool there)
 static void result_print(FILE *out, const struct bench_report *report, const struct bench_result *r)
 {
 	bool there = r->stats.repeats > 0;
-	double gain = bench_gain(report, r);
+	double gain = bench_gain(report, r), fragments, results;
 
 	fprintf(out, "    { \"system\": \"%s\", \"algorithm\": ", r->system->name);
 	json_print_text(out, r->variant->name[0] ? r->variant->name : NULL);
@@ -86,6 +87,10 @@ static void result_print(FILE *out, const struct bench_report *report, const str
 		figure_print(out, "aggregated_gb_per_cpu_s", r->payload_bytes * 8e-9 / r->cpu_s,
 		             r->payload_bytes > 0);
 	}
+	if (bench_again(report, r, &fragments, &results)) {
+		figure_print(out, "fragments_again", fragments, true);
+		figure_print(out, "results_again", results, true);
+	}
 	fprintf(out, ", \"repeats\": %u, \"failed\": %u", r->stats.repeats, r->failed);
 	if (r->failed) {
 		fprintf(out, ", \"note\": ");
@@ -96,7 +101,7 @@ static void result_print(FILE *out, const struct bench_report *report, const str
 
 trib_status bench_json_write(const struct bench_report *report, const char *path)
 {
-	FILE *out = fopen(path, "w");
+	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
 
 	if (!out)
 		return status_fail_errno("cannot write %s", path);

@@ -110,15 +110,6 @@ static trib_status draw(const struct plane_report *report, const struct picture 
 	return chart_write(&chart, path);
 }
 
-/* "load.svg" becomes "load-latency.svg". */
-static void path_make(char *out, size_t size, const char *path, const char *suffix)
-{
-	const char *dot = strrchr(path, '.');
-	size_t stem = dot && !strchr(dot, '/') ? (size_t)(dot - path) : strlen(path);
-
-	snprintf(out, size, "%.*s%s%s", (int)stem, path, suffix, path + stem);
-}
-
 trib_status bench_plane_plot(const struct plane_report *report, const char *path)
 {
 	trib_status status = TRIB_OK;
@@ -130,7 +121,7 @@ trib_status bench_plane_plot(const struct plane_report *report, const char *path
 		return draw(report, &cost_picture, path);
 	for (size_t i = 0; i < sizeof(load_pictures) / sizeof(*load_pictures) && status == TRIB_OK;
 	     i++) {
-		path_make(one, sizeof(one), path, load_pictures[i].suffix);
+		chart_path(one, sizeof(one), path, load_pictures[i].suffix);
 		status = draw(report, &load_pictures[i], one);
 	}
 	return status;

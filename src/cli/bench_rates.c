@@ -108,7 +108,8 @@ int bench_rates_run(int argc, char **argv)
 		  "the aggregator does not know its link's rate, so that it gives none", NULL },
 		{ "offload", 0, OPTION_FLAG, &o.halve.whole, NULL,
 		  "up to 64 KB cross at once, instead of packet by packet", NULL },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there", NULL },
+		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
+		  NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw rates over time there, as SVG",
 		  NULL },
 		{ 0 },
@@ -138,7 +139,8 @@ int bench_rates_run(int argc, char **argv)
 	status = agree_all(&o, &report);
 	if (status == TRIB_OK)
 		status = halve_all(&o, &report);
-	rates_print(&report);
+	if (!o.json || strcmp(o.json, "-") != 0)
+		rates_print(&report);
 	if (o.json && status != TRIB_ERR_ARGUMENT && rates_json(&report, o.json) != TRIB_OK)
 		status = TRIB_ERR_SYSTEM;
 	if (o.plot && status != TRIB_ERR_ARGUMENT && rates_plot(&report, o.plot) != TRIB_OK)

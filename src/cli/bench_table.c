@@ -15,6 +15,21 @@ double bench_share(const struct bench_result *result)
 	return result->stats.median > 0 ? result->limit_s / result->stats.median : 0;
 }
 
+bool bench_again(const struct bench_report *report, const struct bench_result *result,
+                 double *fragments, double *results)
+{
+	const struct bench_packets *packets = &result->packets;
+	double once = packets->fragments - packets->fragments_again;
+
+	if (once <= 0)
+		return false;
+	*fragments = packets->fragments_again / once;
+	/* There are as many as fragments of all workers, or of one. */
+	*results = packets->results_again / once *
+	           (report->options->to_one ? report->place->workers : 1);
+	return true;
+}
+
 double bench_gain(const struct bench_report *report, const struct bench_result *peer)
 {
 	for (unsigned i = 0; i < report->n; i++) {
@@ -102,9 +117,24 @@ static int name_width(const struct bench_report *report)
 	return (int)width;
 }
 
-static void notes_print(const struct bench_report *report)
+static void faults_print(const struct bench_report *report)
 {
 	const struct cluster_options *net = &report->options->net;
+	bool by_xdp = false;
+
+	if (net->loss <= 0 && net->dup <= 0 && net->reorder <= 0 && net->corrupt <= 0)
+		return;
+	for (unsigned i = 0; i < report->n_systems; i++)
+		by_xdp |= strcmp(report->systems[i]->plane, "xdp") == 0;
+	if (report->n_systems > 1)
+		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
+	if (by_xdp && report->place->cluster.is_switch)
+		printf("On xdp they meet results only: a switch's program sums before faults are "
+		       "made (--server has both).\n");
+}
+
+static void notes_print(const struct bench_report *report)
+{
 	bool peers = report->n_systems > 1;
 	char size[24], name[96];
 
@@ -115,8 +145,7 @@ static void notes_print(const struct bench_report *report)
 		       peers ? ", for a parameter server that of its link, for the others that "
 		               "of a ring"
 		             : "");
-	if (peers && (net->loss > 0 || net->dup > 0 || net->reorder > 0 || net->corrupt > 0))
-		printf("The faults meet UDP packets: the others, over TCP, had none.\n");
+	faults_print(report);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
@@ -125,6 +154,15 @@ static void notes_print(const struct bench_report *report)
 			       r->system->name, bench_bytes_text(r->bytes, size),
 			       r->payload_bytes * 8e-9 / r->cpu_s,
 			       report->options->n_cores ? ", by all that its cores did" : "");
+	}
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+		double fragments, results;
+
+		if (bench_again(report, r, &fragments, &results) && fragments + results > 0.0005)
+			printf("%s at %s: sent again %.1f %% of fragments, %.1f %% of results\n",
+			       r->system->name, bench_bytes_text(r->bytes, size), fragments * 100,
+			       results * 100);
 	}
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];

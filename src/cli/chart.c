@@ -278,6 +278,14 @@ static void labels_draw(const struct plot *plot)
 	}
 }
 
+void chart_path(char *out, size_t size, const char *path, const char *suffix)
+{
+	const char *dot = strrchr(path, '.');
+	size_t stem = dot && !strchr(dot, '/') ? (size_t)(dot - path) : strlen(path);
+
+	snprintf(out, size, "%.*s%s%s", (int)stem, path, suffix, path + stem);
+}
+
 trib_status chart_write(const struct chart *chart, const char *path)
 {
 	struct plot plot = { .out = fopen(path, "w"), .chart = chart };

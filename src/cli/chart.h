@@ -36,6 +36,8 @@ struct chart {
 	unsigned n;
 };
 
+/* "load.svg" becomes "load-latency.svg": for those who draw several. */
+void chart_path(char *out, size_t size, const char *path, const char *suffix);
 trib_status chart_write(const struct chart *chart, const char *path);
 
 #endif

@@ -6,8 +6,10 @@
 
 #include <netinet/in.h>
 #include <stdio.h>
+#include <unistd.h>
 
-#define SHOWN 8u /* interfaces; a switch may have many */
+#define AROUND 590u /* what drivers keep in the page of a frame for themselves, and its headers */
+#define SHOWN 8u    /* interfaces; a switch may have many */
 
 static bool check_program(struct check *check)
 {
@@ -47,6 +49,13 @@ static void check_port(struct check *check, const struct xdp_port *port)
 		           "name other interfaces with --interface",
 		           "interface %s already runs another program, %s", port->name,
 		           probe.other);
+	else if (probe.driver > XDP_UNABLE && port->mtu + AROUND > (unsigned)sysconf(_SC_PAGESIZE))
+		check_tell(check, CHECK_WARN, "xdp",
+		           "fragments that the kernel sums are at most 1696 bytes long, so that a "
+		           "smaller MTU costs little",
+		           "interface %s, MTU %u: generic mode, most likely, which is slower: most "
+		           "drivers have XDP only for frames that fit into a page",
+		           port->name, port->mtu);
 	else
 		check_tell(check, CHECK_OK, "xdp", NULL, "interface %s, MTU %u: %s", port->name,
 		           port->mtu, driver[probe.driver]);

@@ -16,7 +16,7 @@ struct list {
 	unsigned clusters;
 };
 
-/* Both ends of a host's link: `up` is counted where packets from the host arrive. */
+/* Both ways of a host's link: `up` is what it sends. */
 struct link_faults {
 	bool known;
 	struct fault_counts up, down;
@@ -30,8 +30,10 @@ static void faults_read(const struct cluster *cluster, unsigned i, struct link_f
 	plan_host_end(cluster, i, &host);
 	plan_port_end(cluster, i, &port);
 	plan_bridge_namespace(cluster, bridge);
-	out->known = fault_read(cluster->hosts[i].ns, host.name, &out->down) &&
-	             fault_read(bridge, port.name, &out->up);
+	out->known = (cluster->is_switch
+	                      ? fault_read(cluster->hosts[i].ns, host.name, FAULT_IN, &out->down)
+	                      : fault_read(bridge, port.name, FAULT_OUT, &out->down)) &&
+	             fault_read(bridge, port.name, FAULT_IN, &out->up);
 }
 
 static void rate_print(char out[32], uint64_t bits_per_second)

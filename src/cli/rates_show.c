@@ -123,7 +123,7 @@ static void phases_write(FILE *out, const struct halve_result *r)
 trib_status rates_json(const struct rates_report *report, const char *path)
 {
 	const struct halve_options *o = &report->halve;
-	FILE *out = fopen(path, "w");
+	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
 
 	if (!out)
 		return status_fail_errno("cannot write %s", path);

@@ -37,12 +37,14 @@ static uint64_t probability_scale(double probability)
 	return (uint64_t)(probability * 4294967296.0);
 }
 
-static struct fault_bpf *fault_load(const struct fault_rates *rates, uint64_t stream)
+static struct fault_bpf *fault_load(enum fault_way way, const struct fault_rates *rates,
+                                    uint64_t stream)
 {
 	struct fault_bpf *skeleton = fault_bpf__open();
 
 	if (!skeleton)
 		return NULL;
+	skeleton->rodata->goes_out = way == FAULT_OUT;
 	skeleton->rodata->loss_below = probability_scale(rates->loss);
 	skeleton->rodata->dup_below = probability_scale(rates->dup);
 	skeleton->rodata->reorder_below = probability_scale(rates->reorder);
@@ -60,10 +62,16 @@ static struct fault_bpf *fault_load(const struct fault_rates *rates, uint64_t st
 	return skeleton;
 }
 
-/* In the link's namespace: libbpf speaks to that of the thread. */
-static trib_status fault_attach_here(const struct link_end *end, const struct fault_bpf *skeleton)
+static enum bpf_tc_attach_point fault_point(enum fault_way way)
 {
-	LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = BPF_TC_INGRESS);
+	return way == FAULT_IN ? BPF_TC_INGRESS : BPF_TC_EGRESS;
+}
+
+/* In the link's namespace: libbpf speaks to that of the thread. */
+static trib_status fault_attach_here(const struct link_end *end, enum fault_way way,
+                                     const struct fault_bpf *skeleton)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = fault_point(way));
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
 	int error;
 
@@ -81,20 +89,20 @@ static trib_status fault_attach_here(const struct link_end *end, const struct fa
 	                         end->ns->name);
 }
 
-trib_status fault_attach(const struct link_end *end, const struct fault_rates *rates,
-                         uint64_t stream)
+trib_status fault_attach(const struct link_end *end, enum fault_way way,
+                         const struct fault_rates *rates, uint64_t stream)
 {
 	trib_status status;
 	int back;
 
 	libbpf_set_print(libbpf_log);
-	struct fault_bpf *skeleton = fault_load(rates, stream);
+	struct fault_bpf *skeleton = fault_load(way, rates, stream);
 
 	if (!skeleton)
 		return status_fail_errno("cannot load the fault program (TRIB_LOG=info says more)");
 	status = netns_enter(end->ns->name, end->ns->fd, &back);
 	if (status == TRIB_OK) {
-		status = fault_attach_here(end, skeleton);
+		status = fault_attach_here(end, way, skeleton);
 		if (netns_return(back) != TRIB_OK)
 			status = TRIB_ERR_SYSTEM;
 	}
@@ -102,10 +110,10 @@ trib_status fault_attach(const struct link_end *end, const struct fault_rates *r
 	return status;
 }
 
-/* The id of the program at the interface's ingress, 0: none. */
-static uint32_t fault_program_id(const struct netns *ns, const char *link)
+/* The id of the program at the interface, 0: none. */
+static uint32_t fault_program_id(const struct netns *ns, const char *link, enum fault_way way)
 {
-	LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = fault_point(way));
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
 	uint32_t id = 0;
 	int back;
@@ -135,7 +143,8 @@ static bool counts_read(uint32_t map_id, struct fault_counts *out)
 	return is_read;
 }
 
-bool fault_read(const char *namespace, const char *link, struct fault_counts *out)
+bool fault_read(const char *namespace, const char *link, enum fault_way way,
+                struct fault_counts *out)
 {
 	uint32_t maps[8] = { 0 };
 	struct bpf_prog_info info = { .nr_map_ids = 8, .map_ids = (uintptr_t)maps };
@@ -146,7 +155,7 @@ bool fault_read(const char *namespace, const char *link, struct fault_counts *ou
 	libbpf_set_print(libbpf_log);
 	if (netns_open(namespace, &ns) != TRIB_OK)
 		return false;
-	int program = bpf_prog_get_fd_by_id(fault_program_id(&ns, link));
+	int program = bpf_prog_get_fd_by_id(fault_program_id(&ns, link, way));
 
 	netns_close(&ns);
 	if (program < 0)

@@ -66,24 +66,42 @@ static trib_status wiring_bridge(struct wiring *wiring)
 }
 
 static trib_status wiring_wire(const struct wiring *wiring, const struct link_end *end,
-                               uint64_t rate, uint64_t stream)
+                               uint64_t rate)
 {
 	const struct cluster_options *options = wiring->options;
-	struct fault_rates faults = { .loss = options->loss,
-		                      .dup = options->dup,
-		                      .reorder = options->reorder,
-		                      .corrupt = options->corrupt,
-		                      .seed = options->seed };
-	bool has_faults = plan_has_faults(options), singly = options->no_offload || has_faults;
+	bool singly = options->no_offload || plan_has_faults(options);
 	trib_status status = TRIB_OK;
 
 	if (rate)
 		status = shape_rate(end, rate, !singly);
 	if (status == TRIB_OK && singly)
 		status = shape_no_offload(end);
-	if (status == TRIB_OK && has_faults)
-		status = fault_attach(end, &faults, stream);
 	return status;
+}
+
+/*
+ * XDP sees what comes in before tc does. So a bridge, where nothing is summed,
+ * has the faults of both ways at its ports; those of a switch that sums itself
+ * can only meet what it lets pass. A host's own end would see several packets
+ * as one there, before they are cut up.
+ */
+static trib_status wiring_faults(const struct wiring *wiring, unsigned i,
+                                 const struct link_end *host, const struct link_end *port)
+{
+	const struct cluster_options *options = wiring->options;
+	const struct fault_rates faults = { .loss = options->loss,
+		                            .dup = options->dup,
+		                            .reorder = options->reorder,
+		                            .corrupt = options->corrupt,
+		                            .seed = options->seed };
+	bool is_switch = wiring->cluster->is_switch;
+	trib_status status;
+
+	if (!plan_has_faults(options))
+		return TRIB_OK;
+	status = fault_attach(is_switch ? host : port, is_switch ? FAULT_IN : FAULT_OUT, &faults,
+	                      2 * i);
+	return status == TRIB_OK ? fault_attach(port, FAULT_IN, &faults, 2 * i + 1) : status;
 }
 
 /* From the host to the relay, and from there to the port. */
@@ -116,10 +134,10 @@ static trib_status wiring_link(const struct wiring *wiring, unsigned i)
 	if (status == TRIB_OK && !wiring->options->is_routed)
 		status = link_add_forward(&port, host.mac);
 	if (status == TRIB_OK)
-		status = wiring_wire(wiring, &host, rate, 2 * i);
+		status = wiring_wire(wiring, &host, rate);
 	if (status == TRIB_OK)
-		status = wiring_wire(wiring, &port, rate, 2 * i + 1);
-	return status;
+		status = wiring_wire(wiring, &port, rate);
+	return status == TRIB_OK ? wiring_faults(wiring, i, &host, &port) : status;
 }
 
 static trib_status wiring_address(const struct wiring *wiring, unsigned i)

@@ -25,6 +25,7 @@ struct flight {
 	uint64_t judged;    /* of those, looked at for how many were lost */
 	uint64_t cut_until; /* losses among packets up to here have been reacted to */
 	uint32_t limit;
+	uint32_t cap;  /* set from outside (path/narrow.h): the limit is no more than that */
 	uint32_t lost; /* found since `judged` last moved */
 	unsigned n_marks;
 	struct {
@@ -35,12 +36,17 @@ struct flight {
 
 static inline void flight_init(struct flight *flight)
 {
-	*flight = (struct flight){ .limit = FLIGHT_START };
+	*flight = (struct flight){ .limit = FLIGHT_START, .cap = UINT32_MAX };
+}
+
+static inline uint32_t flight_limit(const struct flight *flight)
+{
+	return flight->limit < flight->cap ? flight->limit : flight->cap;
 }
 
 static inline bool flight_is_full(const struct flight *flight)
 {
-	return flight->launched >= flight->confirmed + flight->limit;
+	return flight->launched >= flight->confirmed + flight_limit(flight);
 }
 
 /* Have enough packets left since the last report? */
@@ -48,7 +54,7 @@ static inline bool flight_wants_report(const struct flight *flight)
 {
 	uint64_t last =
 		flight->n_marks ? flight->marks[(flight->n_marks - 1) % FLIGHT_MARKS].launched : 0;
-	uint32_t interval = flight->limit / 4;
+	uint32_t interval = flight_limit(flight) / 4;
 
 	return flight->launched - last >=
 	       (interval < FLIGHT_REPORT_MAX ? interval : FLIGHT_REPORT_MAX);

@@ -15,6 +15,7 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->patience = PATIENCE_MIN;
 	stream->rtt = MS / 2;
 	flight_init(&stream->flight);
+	narrow_init(&stream->narrow);
 	stream->rests = true;
 }
 
@@ -297,6 +298,15 @@ struct round *stream_find(struct stream *stream, uint64_t position)
 	return stream->near = round;
 }
 
+/* A result that comes for the first time: was it sent for the first time? */
+static void judge_result(struct stream *stream, const struct wire_header *header)
+{
+	if (stream->reliable || wire_position(header) < stream->narrow.until)
+		return;
+	narrow_count(&stream->narrow, header->flags & WIRE_RESENT, stream->sent);
+	stream->flight.cap = stream->narrow.cap;
+}
+
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now)
 {
@@ -324,6 +334,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 		stream->stats.duplicates++; /* it will be asked for again */
 		return true;
 	}
+	judge_result(stream, header);
 	stream->since_ack++;
 	stream->progress_at = now;
 	before = round->finished;

@@ -21,6 +21,7 @@
 #define TRIB_WORKER_STREAM_H
 
 #include "path/flight.h"
+#include "path/narrow.h"
 #include "worker/round.h"
 
 #define STREAM_REPORTS 6
@@ -51,6 +52,7 @@ struct stream {
 	uint32_t deaf;              /* rounds that get no result here and are not finished */
 
 	struct flight flight;
+	struct narrow narrow;
 	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */
 	uint64_t reported;    /* every fragment below is in a report */
 	uint64_t reported_at; /* when those last left */

@@ -71,7 +71,7 @@ settles() { # HOST COUNT: packets may still be in queues
 
 fault() { # HOST up|down COUNTER
 	"$trib" net list --json | grep -o "\"namespace\":\"$cluster-$1\"[^]]*" |
-		sed "s/.*\"faults\"/\"faults\"/;q" | grep -o "\"$2\":{[^}]*}" | head -1 |
+		sed 's/}}.*/}}/;q' | grep -o "\"$2\":{[^}]*}" | head -1 |
 		grep -o "\"$3\":[0-9]*" | cut -d: -f2
 }
 
@@ -194,6 +194,28 @@ else
 	send h1 s1 100 1
 	check "corrupted packets reach the host" settles s1 100
 	check "... as counted" test "$(fault h1 up corrupted)" = 100
+	check "... without checksum errors" test "$(field s1 Udp InCsumErrors)" = 0
+	down
+	# Behind a bridge packets meet the faults of two links: where they come in, and where they go out.
+	up --hosts 1 --loss 0.5 --seed 1
+	send h1 s1 400 100
+	lost=$(fault h1 up lost) out=$(fault s1 down lost)
+	check "a bridge: lost $lost of 400, then $out" test "$out" -gt 50 -a "$out" -lt $((400 - lost))
+	check "the rest arrived" settles s1 $((400 - lost - out))
+	down
+	up --hosts 1 --dup 1
+	send h1 s1 100 100
+	check "a bridge: all arrive four times" settles s1 400
+	down
+	up --hosts 1 --reorder 1
+	send h1 s1 100 1400
+	check "a bridge: all arrive, overtaken and back" settles s1 100
+	check "... as counted" test "$(fault h1 up reordered) $(fault s1 down reordered)" = "50 50"
+	down
+	up --hosts 1 --corrupt 1
+	send h1 s1 100 1
+	check "a bridge: corrupted packets reach the host" settles s1 100
+	check "... as counted" test "$(fault s1 down corrupted)" = 100
 	check "... without checksum errors" test "$(field s1 Udp InCsumErrors)" = 0
 	down
 	up --hosts 1 --loss 0.3 --dup 0.3 --reorder 0.3 --corrupt 0.3 --mtu 9000

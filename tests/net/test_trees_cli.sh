@@ -59,6 +59,9 @@ check "an aggregator as well" says 'exclude one another' -n 3 --trees star --agg
 check "bench: all ran, all sums right" test $? = 0 || cat "$work/bench"
 check "... six rows" test "$(grep -c '"median_s": [0-9]' "$work/json")" = 6
 check "... none failed" test "$(grep -c '"failed": 0' "$work/json")" = 6
+"$trib" bench allreduce --net "$cluster" --sizes 64K --iterations 2 --repeats 1 --json - >"$work/json" 2>&1
+check "... --json - is here, and only that" test "$(head -c 1 "$work/json")$(tail -n 1 "$work/json")" = '{}'
+check "... with what was sent again" grep -q '"fragments_again": [0-9].*"results_again": [0-9]' "$work/json"
 check "... trees that nobody named" grep -q 'behind the @' \
 	<("$trib" bench allreduce --trees striped --against trib-tcp@other 2>&1)
 "$trib" bench deploy --repeats 3 >"$work/bench" 2>&1

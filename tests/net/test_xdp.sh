@@ -122,27 +122,33 @@ in_kernel 95
 down
 
 # --- IPv6: what XDP sends has no UDP checksum
-up $a --hosts 3 --servers 1 --switch
-hold_frames
-n=0
-for host in h1 h2 h3 s1; do
-	n=$((n + 1)) device=eth0
-	[ $host = s1 ] && device=br0
-	on $host sysctl -qw net.ipv6.conf.$device.disable_ipv6=0
-	on $host ip -6 addr add fd00:7::$n/64 dev $device nodad
-done
-for plane in udp xdp; do
-	listen='[fd00:7::4]:7700' aggregator s1 --plane $plane
-	aggregator_ready
-	go -n 3 --net $a --plane $plane --aggregator "$at" --timeout 30 -- "$worker" "${mixed[@]}" --seed 81
-	check "IPv6, $plane: exact on all ranks" right 3
-	[ $plane = udp ] && digests "$out" >"$work/six"
-	check "... the same bits" same_digests "$work/six"
-	end_aggregator
-done
-in_kernel 95 "$work/tribd"
-check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
-down
+# six SHAPE [OPTION OF TRIB NET UP]
+six() {
+	local shape=$1 n=0 host device plane
+	shift
+	up $a --hosts 3 --servers 1 "$@"
+	hold_frames
+	for host in h1 h2 h3 s1; do
+		n=$((n + 1)) device=eth0
+		[ "$host $shape" != "s1 switch" ] || device=br0
+		on $host sysctl -qw net.ipv6.conf.$device.disable_ipv6=0
+		on $host ip -6 addr add fd00:7::$n/64 dev $device nodad
+	done
+	for plane in udp xdp; do
+		listen='[fd00:7::4]:7700' aggregator s1 --plane $plane
+		aggregator_ready
+		go -n 3 --net $a --plane $plane --aggregator "$at" --timeout 30 -- "$worker" "${mixed[@]}" --seed 81
+		check "IPv6, a $shape, $plane: exact on all ranks" right 3
+		[ $plane = udp ] && digests "$out" >"$work/six"
+		check "... the same bits" same_digests "$work/six"
+		end_aggregator
+	done
+	in_kernel 95 "$work/tribd"
+	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
+	down
+}
+six switch --switch
+six server
 
 # --- a VLAN, of which XDP sees the tag only where it is in the frame
 no_offload() {

@@ -147,6 +147,12 @@ up $a --hosts 3 --servers 1 --switch --no-offload
 export TRIB_MULTICAST=off
 aggregator s1 --plane xdp --generic && aggregator_ready
 works "--generic, a port a worker, no multicast" 3
+job 3 --rounds 1000000 --seed 5
+in_mid_run
+check "... trib explain says why it is in user space" \
+	wait_for 5 explains 'summed in user space: in generic mode a result can leave in one frame'
+kill $job
+wait $job 2>/dev/null
 end_aggregator
 unset TRIB_MULTICAST
 down
@@ -193,6 +199,19 @@ if command -v setpriv >/dev/null; then
 	works "... and works" 3
 	end_aggregator
 	in_kernel 95 "$work/tribd"
+	# Workers have no rights at all.
+	aggregator s1 --plane xdp && aggregator_ready
+	cp "$worker" "$work/bin/" && chmod 755 "$work/bin/worker_check"
+	mkdir "$work/src" && cp "$build"/src/libtributary.so.0 "$work/src/" 2>/dev/null
+	out=$work/out
+	# shellcheck disable=SC2086
+	timeout -k 5 60 "$trib" run -n 3 --net $a --aggregator "$at" --plane xdp --timeout 20 -- \
+		$nobody --bounding-set -all env LD_LIBRARY_PATH="$work/src" "$work/bin/worker_check" \
+		"${mixed[@]}" --seed 31 >"$out" 2>&1
+	check "workers without any rights: exact on all ranks" right 3
+	check "... the same bits" same_digests "$work/expected.3"
+	end_aggregator
+	in_kernel 95 "$work/tribd"
 fi
 if unshare -U true 2>/dev/null; then
 	as unshare -U -r
@@ -202,6 +221,8 @@ down
 
 # --- an MTU that the driver has no XDP for, and loopback
 up $a --hosts 3 --servers 1 --mtu 9000 --no-offload
+on s1 "$trib" check >"$work/check"
+check "MTU 9000: trib check expects generic mode" grep -q 'eth0, MTU 9000: generic mode, most likely' "$work/check"
 aggregator s1 --plane xdp && aggregator_ready
 check "MTU 9000: not in the driver, and says why" says 'generic mode: the MTU is too large'
 job 3 "${mixed[@]}" --seed 31

@@ -36,7 +36,8 @@ struct node {
 
 struct sim {
 	struct sim_options options;
-	uint64_t now, tick_at, last_at, random, packets, verdicts[DENSE_VERDICTS_END];
+	uint64_t now, tick_at, last_at, random, packets, repeats, verdicts[DENSE_VERDICTS_END];
+	uint64_t drained_at[SIM_WORKERS_MAX]; /* when the last that waits before each is taken */
 	unsigned unfinished;
 	struct stream streams[SIM_WORKERS_MAX];
 	uint64_t spoke_at[SIM_WORKERS_MAX]; /* when each last reported */
@@ -94,6 +95,20 @@ static struct sim_packet heap_pop(struct sim *sim)
 	return top;
 }
 
+/* Waits behind those that are there already; false: there is no room. */
+static bool ring_take(struct sim *sim, unsigned worker, uint64_t *at)
+{
+	uint64_t *drained = &sim->drained_at[worker];
+
+	if (*drained < *at)
+		*drained = *at;
+	if (*drained - *at >= sim->options.ring * sim->options.drain_ns)
+		return false;
+	*drained += sim->options.drain_ns;
+	*at = *drained;
+	return true;
+}
+
 static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t bytes)
 {
 	unsigned copies = chance(sim, sim->options.dup) ? 2 : 1;
@@ -105,6 +120,8 @@ static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t by
 		if (chance(sim, sim->options.loss))
 			continue;
 		packet.at = sim->now + LATENCY + sim_random(sim) % 1000;
+		if (sim->options.ring && to < NODE && !ring_take(sim, to, &packet.at))
+			continue;
 		if (sim->options.reliable && packet.at <= sim->last_at)
 			packet.at = sim->last_at + 1;
 		sim->last_at = packet.at;
@@ -235,12 +252,15 @@ static uint32_t build(const struct node *node, const struct dense_cell *cell, ui
 	return WIRE_HEADER + cell->bytes;
 }
 
-static void send_result(struct sim *sim, struct node *node, uint64_t position, uint64_t to)
+static void send_result(struct sim *sim, struct node *node, uint64_t position, uint64_t to,
+                        bool again)
 {
 	struct dense_cell *cell = uplink_cell(&node->lane, &node->pool, position);
 	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
 	uint32_t bytes = build(node, cell, WIRE_RESULT, packet);
 
+	((struct wire_header *)packet)->flags |= again ? WIRE_RESENT : 0;
+	sim->repeats += again;
 	cell->sent_at = now_us(sim);
 	for (; to; to &= to - 1)
 		transmit(sim, node->where[__builtin_ctzll(to)], packet, bytes);
@@ -295,7 +315,8 @@ static void node_take_data(struct sim *sim, struct node *node, const struct wire
 	}
 	sim->verdicts[verdict]++;
 	if (verdict == DENSE_COMPLETE)
-		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to));
+		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to),
+		            false);
 	if (verdict == DENSE_SUMMED)
 		uplink_push(&node->up, &node->lane, cell);
 }
@@ -314,7 +335,7 @@ static void node_take_report(struct sim *sim, struct node *node, const struct wi
 	dense_answer(&node->lane, &node->pool, header->child, report, now_us(sim), status, repeat);
 	for (uint32_t i = 0; i < status->bits; i++)
 		if (bitmap_get(repeat, i))
-			send_result(sim, node, report->base + i, 1ull << header->child);
+			send_result(sim, node, report->base + i, 1ull << header->child, true);
 	answer->type = WIRE_STATUS;
 	if (!status->waiting)
 		status->waiting = node->up.waiting;
@@ -355,7 +376,8 @@ static void node_take_result(struct sim *sim, struct node *node, const struct wi
 
 	sim->verdicts[verdict]++;
 	if (verdict == DENSE_COMPLETE)
-		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to));
+		send_result(sim, node, cell->position, dense_expected(&node->lane, cell->to),
+		            false);
 }
 
 static void node_take_status(struct sim *sim, struct node *node, const struct wire_header *header)
@@ -496,6 +518,11 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 uint64_t sim_packets(const struct sim *sim)
 {
 	return sim->packets;
+}
+
+uint64_t sim_repeats(const struct sim *sim)
+{
+	return sim->repeats;
 }
 
 uint64_t sim_now(const struct sim *sim)

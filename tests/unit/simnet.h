@@ -21,6 +21,8 @@ struct sim_options {
 	uint32_t cells, payload;
 	double loss, dup, delayed; /* probabilities, each way */
 	bool reliable;             /* none of that, and the order is kept */
+	unsigned ring;             /* packets that wait before a worker; 0: any number */
+	uint64_t drain_ns;         /* and how long it takes for one */
 	uint64_t seed;
 	uint64_t start_ns[SIM_WORKERS_MAX]; /* when each begins to send */
 };
@@ -35,6 +37,8 @@ void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec);
 /* Runs until all rounds are finished. False: stuck for `limit_ns` of its own time. */
 bool sim_run(struct sim *sim, uint64_t limit_ns);
 uint64_t sim_packets(const struct sim *sim);
+/* Results that were sent once more, to one worker. */
+uint64_t sim_repeats(const struct sim *sim);
 uint64_t sim_now(const struct sim *sim);
 uint64_t sim_verdicts(const struct sim *sim, enum dense_verdict verdict);
 uint64_t sim_random(struct sim *sim);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * Faults at the receiving end of a link (tc, clsact ingress): loss,
- * duplication, reordering and corruption of UDP over IPv4.
+ * Faults at an end of a link (tc, clsact), of what comes in there or of what
+ * goes out: loss, duplication, reordering and corruption of UDP over IPv4.
  *
  * What happens to a packet follows from the seed and from its number on this
  * link alone: the number goes through splitmix64, which needs no state, so
@@ -26,6 +26,7 @@
 /* Probabilities times 2^32. */
 const volatile __u64 loss_below = 0, dup_below = 0, reorder_below = 0, corrupt_below = 0;
 const volatile __u64 seed = 0;
+const volatile __u32 goes_out = 0;
 
 #define FLIPS_MAX 3
 #define DRAWS 8 /* a packet; all of those below */
@@ -115,13 +116,16 @@ static int payload_corrupt(struct __sk_buff *skb, __u32 udp, int is_first, __u64
 	return 1;
 }
 
-/* Puts a copy of the packet at the end of the device's queue, past further faults. */
+/*
+ * Past further faults, a copy of the packet goes out at once, or to the end of
+ * the queue of what has come in.
+ */
 static int packet_repeat(struct __sk_buff *skb)
 {
 	long error;
 
 	skb->mark = MARK_DONE;
-	error = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
+	error = bpf_clone_redirect(skb, skb->ifindex, goes_out ? 0 : BPF_F_INGRESS);
 	skb->mark = 0;
 	return !error;
 }
@@ -170,7 +174,10 @@ static int stash_release(struct stash *stash, struct __sk_buff *skb)
 		return TC_ACT_OK;
 	if (__sync_val_compare_and_swap(&stash->state, STASH_FULL, STASH_BUSY) != STASH_FULL)
 		return TC_ACT_OK;
-	if (bpf_skb_load_bytes(skb, 0, stash->overtaker, bytes) == 0) {
+	if (goes_out) { /* a copy of this one leaves now, and it becomes the other */
+		if (packet_repeat(skb) && frame_write(skb, stash->frame, stash->bytes))
+			result = TC_ACT_SHOT;
+	} else if (bpf_skb_load_bytes(skb, 0, stash->overtaker, bytes) == 0) {
 		if (frame_write(skb, stash->frame, stash->bytes) == 0)
 			packet_repeat(skb);
 		if (frame_write(skb, stash->overtaker, bytes))

@@ -191,7 +191,8 @@ struct lane {
 	struct dense_lane *dense;
 	struct dense_pool pool;
 	struct xdp_slot *xdp; /* the kernel shares the cells; NULL: it does not */
-	bool in_kernel;       /* and it sums in them */
+	bool in_kernel;       /* and it sums in them, */
+	bool rests;           /* but not now: its results need too many frames */
 	uint32_t open;        /* cells that wait for somebody; counted where there is a capacity */
 	uint32_t stride;      /* of packets that lie side by side, so that many leave as one */
 	unsigned index;
@@ -480,6 +481,8 @@ void comm_leave_kernel(struct comm *comm, unsigned lane, const char *hint, const
 	__attribute__((format(printf, 4, 5)));
 /* How many lanes the kernel sums; *why, the others not. */
 unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size);
+/* Ways to children have changed: can the kernel send them all? */
+void lane_watch_frames(struct lane *lane);
 /* The child reported; `repeat` has the results that it asks for. */
 void lane_watch(struct lane *lane, unsigned child, const struct wire_report *report,
                 const uint64_t *repeat);

@@ -382,8 +382,10 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		lane->hears |= dense_bit(header->child);
 	else
 		probe_group(thread, lane);
-	if (lane->xdp)
+	if (lane->xdp) {
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
+		lane_watch_frames(lane);
+	}
 	rates_hear(thread, lane, header);
 	lane->awaits[header->child] = report->waiting;
 	lane->carried[header->child] = report->carried;

@@ -54,6 +54,30 @@ unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size)
 	return lanes;
 }
 
+/* As children come, frames are more until they are heard to share a group. */
+void lane_watch_frames(struct lane *lane)
+{
+	bool rests = xdp_slot_is_wide(lane->xdp);
+	struct comm *comm = lane->comm;
+
+	if (!lane->in_kernel || lane->rests == rests)
+		return;
+	lane->rests = rests;
+	pthread_mutex_lock(&lock);
+	if (rests) {
+		comm->kernel_lanes &= ~(1u << lane->index);
+		snprintf(comm->kernel_why, sizeof(comm->kernel_why),
+		         "in generic mode a result can leave in one frame only, and these children "
+		         "need several, as they do not hear one multicast through one interface");
+	} else {
+		comm->kernel_lanes |= 1u << lane->index;
+	}
+	pthread_mutex_unlock(&lock);
+	log_info("job %u, communicator %u: lane %u is summed in %s", comm->job, comm->id,
+	         lane->index,
+	         rests ? "user space as long as its results need several frames" : "the kernel");
+}
+
 /* Has user space repeated the fragment in this cell? */
 static bool was_repeated(const struct lane *lane, uint32_t index, uint64_t position)
 {

@@ -134,6 +134,12 @@ void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_addr
 	(void)group;
 }
 
+bool xdp_slot_is_wide(const struct xdp_slot *slot)
+{
+	(void)slot;
+	return false;
+}
+
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
 {
 	(void)plane;

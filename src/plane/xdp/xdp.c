@@ -290,11 +290,15 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
  * In generic mode copies of a frame share its bytes, so they cannot have
  * headers of their own: the kernel sums only what one frame tells to all.
  */
+bool xdp_slot_is_wide(const struct xdp_slot *slot)
+{
+	return slot->plane->generic && slot->lane->entries > 1;
+}
+
 void slot_activate(struct xdp_slot *slot)
 {
-	bool one = slot->lane->entries <= 1 || !slot->plane->generic;
-
-	__atomic_store_n(&slot->lane->active, slot->started && one, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->lane->active, slot->started && !xdp_slot_is_wide(slot),
+	                 __ATOMIC_RELEASE);
 }
 
 void xdp_slot_start(struct xdp_slot *slot)

@@ -100,6 +100,9 @@ void xdp_slot_parent_stop(struct xdp_slot *slot);
 /* Children that hear the group, where two and more of them share an interface, get one frame. */
 void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group);
 
+/* A result has to leave in more frames than the program can send (generic mode): it passes all. */
+bool xdp_slot_is_wide(const struct xdp_slot *slot);
+
 /* Held while a cell is judged and added to, by the kernel as well. */
 static inline void xdp_cell_lock(struct dense_cell *cell)
 {

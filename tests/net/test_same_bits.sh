@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every collective on every plane, in both shapes: the bits of all results are the same, whether user
+# space, the kernel or the TCP plane has made them: test_same_bits.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+start "$@"
+need_xdp
+a=ts$$
+
+# made_by PLANE: did it run there?
+made_by() { grep '"tribd":' "$out" | tail -n 1 | grep -q "\"plane\":\"$1\""; }
+
+# from_kernel: nine results in ten at least, a barrier's too, which have nothing to add.
+from_kernel() {
+	local kernel all
+	kernel=$(counter kernel_results) all=$(counter results)
+	check "... ${kernel:-0} of ${all:-0} results left from the kernel" \
+		test "${kernel:-0}" -gt 0 -a $((${kernel:-0} * 10)) -ge $((${all:-1} * 9))
+}
+
+# every_plane COLLECTIVE: types, operations and lengths follow from the seed.
+every_plane() {
+	local plane
+	for plane in udp xdp tcp; do
+		run_options="--plane $plane --lanes 2" go_right "$shape, $1 on $plane" 4 --only "$1" \
+			--rounds 30 --max 30000 --seed 51
+		check "... by $plane" made_by $plane
+		[ $plane != udp ] || digests "$out" >"$work/udp"
+		check "... the bits of udp" same_digests "$work/udp"
+		[ $plane != xdp ] || from_kernel
+	done
+}
+
+for shape in switch server; do
+	options=()
+	[ $shape = server ] || options=(--switch)
+	up $a --hosts 4 --servers 1 "${options[@]}" || skip "no cluster: $(cat "$work/up")"
+	for collective in allreduce reduce broadcast allgather reduce_scatter barrier; do
+		every_plane $collective
+	done
+	down
+done
+done_checking
