@@ -6,6 +6,7 @@
 #include "cli/json.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const phase_names[HALVE_PHASES] = { "before", "slow", "restored" };
 
