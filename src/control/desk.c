@@ -121,6 +121,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .generation = join->generation,
 		           .timeout_ms = join->timeout_ms,
 		           .pid = join->pid,
+		           .pool_bytes = join->pool_bytes,
 		           .nonce = join->nonce,
 		           .lost = join->covers };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/nodes.h"
 
+#include "plan/candidates.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define POINTER sizeof(struct node *)
-#define MEMORY_MAX 0.8 /* XAgg's limit for a candidate server */
 
 /* Where the address is, or would be. */
 static unsigned place(const struct nodes *nodes, const char *address, bool *found)
@@ -127,7 +128,7 @@ static bool cores_are_full(const struct node_report *report, const struct node_l
 static bool is_loaded(const struct node_report *report, const struct node_limits *limits)
 {
 	return cores_are_full(report, limits) ||
-	       (double)report->memory_used > (double)report->memory * MEMORY_MAX;
+	       (double)report->memory_used > (double)report->memory * CANDIDATES_MEMORY;
 }
 
 void node_watch(struct node *node, uint64_t now, const struct node_limits *limits)

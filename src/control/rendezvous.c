@@ -198,6 +198,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->asked_at = now;
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
+	seat->pool_bytes = ask->pool_bytes;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
 	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
@@ -277,6 +278,7 @@ static uint64_t next_members(const struct gathering *gathering, unsigned seat, u
 void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish)
 {
 	*wish = (struct plan_wish){ .broken = gathering->plan,
+		                    .holds = gathering->plan,
 		                    .since = gathering->since,
 		                    .frugal = gathering->frugal };
 	for (uint64_t seats = members; seats; seats &= seats - 1) {
@@ -285,6 +287,9 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 		wish->where[wish->ranks] = seat->where;
 		wish->measured[wish->ranks] = seat->measured;
 		wish->busy[wish->ranks++] = seat->busy;
+		/* Aggregators give what the most modest one asks for. */
+		if (seat->pool_bytes && (!wish->pool_bytes || seat->pool_bytes < wish->pool_bytes))
+			wish->pool_bytes = seat->pool_bytes;
 	}
 }
 

@@ -31,6 +31,7 @@ struct ask {
 	uint32_t generation; /* the newest plan that it has had, which is broken; 0: none */
 	uint32_t timeout_ms; /* its deadline */
 	uint32_t pid;        /* for sentences, as is the host */
+	uint64_t pool_bytes; /* that it will ask aggregators for */
 	char host[HOST_MAX];
 	char where[WHERE_MAX]; /* the address that it asks from, without a port */
 	uint64_t nonce;        /* of the process */
@@ -43,6 +44,7 @@ struct seat {
 	uint64_t rival, rival_since; /* another one that wants it */
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
+	uint64_t pool_bytes;
 	bool waits;            /* for the next plan */
 	double measured, busy; /* as in struct plan_wish: what was seen of it at work */
 	uint64_t measured_at;
