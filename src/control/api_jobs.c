@@ -11,15 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-static json_t *seats_to_json(uint64_t seats)
-{
-	json_t *list = json_array();
-
-	for (; seats; seats &= seats - 1)
-		json_array_append_new(list, json_integer(__builtin_ctzll(seats)));
-	return list;
-}
-
 static json_t *hex(uint64_t number)
 {
 	return json_sprintf("%" PRIx64, number);

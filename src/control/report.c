@@ -41,13 +41,25 @@ bool name_is_good(const char *name)
 	return *name != '\0';
 }
 
+json_t *seats_to_json(uint64_t seats)
+{
+	json_t *list = json_array();
+
+	for (; seats; seats &= seats - 1)
+		json_array_append_new(list, json_integer(__builtin_ctzll(seats)));
+	return list;
+}
+
 static json_t *child_to_json(const struct stats_child *child)
 {
-	json_t *json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
-	                         child->host, "done", (json_int_t)child->done, "last",
-	                         (json_int_t)child->last, "missed", (json_int_t)child->missed,
-	                         "repeated", (json_int_t)child->repeated);
+	json_t *json =
+		json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
+	                  child->host, "done", (json_int_t)child->done, "last",
+	                  (json_int_t)child->last, "judged", (json_int_t)child->judged, "missed",
+	                  (json_int_t)child->missed, "repeated", (json_int_t)child->repeated);
 
+	if (child->covers)
+		json_object_set_new(json, "covers", seats_to_json(child->covers));
 	if (child->waits >= 0)
 		json_object_set_new(json, "waits", json_real(child->waits));
 	if (child->carries_bps > 0)

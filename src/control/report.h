@@ -9,6 +9,8 @@
 #include <jansson.h>
 
 json_t *report_to_json(const struct node_report *report);
+/* Ranks, or seats, that are bits. */
+json_t *seats_to_json(uint64_t seats);
 /* What its aggregator has: jobs and their children. */
 json_t *stats_to_json(const struct stats *stats);
 /* Hostile until read: an error's sentence says which field is wrong. */

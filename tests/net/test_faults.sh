@@ -60,4 +60,25 @@ run_options='--lanes 2 --pool 256K' go_right "all faults, 2 lanes, a small pool"
 	--rounds 30 --seed 22 --max 60000
 happened lost 100
 down
+
+# --- what a link loses is told, by rank and direction
+up $name --hosts 3 --servers 1 --switch --link 200mbit --loss 0.1 --seed 31
+export TRIB_COOKIE=1055
+aggregator s1 && aggregator_ready
+"$trib" run -n 3 --net $name --aggregator "$at" --timeout 30 -- "$worker" --only allreduce \
+	--rounds 30000 --max 200000 >"$work/load" 2>&1 &
+load=$!
+asked() { on s1 "$trib" top --json -a "$at" | grep -oE '"judged":([3-9][0-9]{3}|[0-9]{5,}),' | wc -l | grep -qx 3; }
+check "ranks know what became of 3000 fragments each" wait_for 60 asked
+on s1 "$trib" top --once -a "$at" >"$work/top"
+grep -A3 ' RANK ' "$work/top"
+# lost COLUMN LEAST MOST: is it between these, of all three ranks?
+lost() { [ "$(awk -v c="$1" -v l="$2" -v m="$3" '$1 ~ /^[0-2]$/ && $c > l && $c < m' "$work/top" | wc -l)" = 3 ]; }
+# Of 10 %: what was sent on a guess, and had to be sent again anyway, is not counted as lost; a result that
+# comes very late is.
+check "trib top says what is lost on the way up" lost 6 4 13
+check "... and on the way down" lost 8 4 30
+kill -TERM $load "$aggregator"
+wait $load "$aggregator" 2>/dev/null
+down
 done_checking
