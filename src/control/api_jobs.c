@@ -36,17 +36,6 @@ static json_t *gathering_to_json(const struct gathering *gathering, uint64_t now
 	return json;
 }
 
-/* Why the plan is as it is. */
-static json_t *verdict_to_json(const struct plan_verdict *verdict)
-{
-	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
-	                 verdict->rate_bps, "bound_bps", verdict->bound_bps, "star_bps",
-	                 verdict->star_bps, "ring_bps", verdict->ring_bps, "trees",
-	                 (int)verdict->trees, "depth", (int)verdict->depth, "aggregators",
-	                 (int)verdict->aggregators, "limit", verdict->limit, "bounded",
-	                 verdict->bounded);
-}
-
 /* The last plans, the newest last. */
 static json_t *history_to_json(const struct gathering_entry *entry)
 {

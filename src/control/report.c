@@ -91,6 +91,36 @@ json_t *stats_to_json(const struct stats *stats)
 	return list;
 }
 
+json_t *verdict_to_json(const struct plan_verdict *verdict)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
+	                 verdict->rate_bps, "bound_bps", verdict->bound_bps, "star_bps",
+	                 verdict->star_bps, "ring_bps", verdict->ring_bps, "trees",
+	                 (int)verdict->trees, "depth", (int)verdict->depth, "aggregators",
+	                 (int)verdict->aggregators, "limit", verdict->limit, "bounded",
+	                 verdict->bounded);
+}
+
+bool verdict_from_json(struct plan_verdict *verdict, json_t *json)
+{
+	const char *limit = "", *bounded = "";
+	int trees = 0, depth = 0, aggregators = 0;
+
+	*verdict = (struct plan_verdict){ 0 };
+	if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
+	                &verdict->rate_bps, "bound_bps", &verdict->bound_bps, "star_bps",
+	                &verdict->star_bps, "ring_bps", &verdict->ring_bps, "trees", &trees,
+	                "depth", &depth, "aggregators", &aggregators, "limit", &limit, "bounded",
+	                &bounded))
+		return false;
+	verdict->trees = (unsigned)trees;
+	verdict->depth = (unsigned)depth;
+	verdict->aggregators = (unsigned)aggregators;
+	snprintf(verdict->limit, sizeof(verdict->limit), "%s", limit);
+	snprintf(verdict->bounded, sizeof(verdict->bounded), "%s", bounded);
+	return true;
+}
+
 json_t *report_to_json(const struct node_report *report)
 {
 	json_t *json = json_object();

@@ -33,8 +33,9 @@ trib_status store_last_job(struct store *store, uint16_t *id);
 trib_status store_put_job(struct store *store, const struct job *job);
 /* With all that belongs to it. */
 trib_status store_drop_job(struct store *store, uint16_t id);
-/* A gathering when its plan has changed. */
-trib_status store_put_gathering(struct store *store, const struct gathering *gathering);
+/* A gathering when its plan has changed, and why that is as it is. */
+trib_status store_put_gathering(struct store *store, const struct gathering *gathering,
+                                const struct plan_verdict *verdict);
 trib_status store_drop_gathering(struct store *store, uint16_t job, uint64_t key);
 trib_status store_put_node(struct store *store, const struct node *node);
 trib_status store_drop_node(struct store *store, const char *address);
@@ -42,7 +43,9 @@ trib_status store_drop_node(struct store *store, const char *address);
 /* All that is there, jobs first. A visitor's error ends it and is returned. */
 struct store_visitor {
 	trib_status (*job)(void *context, const struct job *job);
-	trib_status (*gathering)(void *context, const struct gathering *gathering);
+	/* The verdict has no trees where it is not known. */
+	trib_status (*gathering)(void *context, const struct gathering *gathering,
+	                         const struct plan_verdict *verdict);
 	trib_status (*node)(void *context, const struct node *node);
 	void *context;
 };
