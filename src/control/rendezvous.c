@@ -293,6 +293,15 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 	}
 }
 
+/* Is a process among them that the newest plan was not given to? */
+static bool has_newcomers(const struct gathering *gathering, uint64_t members)
+{
+	for (uint64_t seats = members; seats; seats &= seats - 1)
+		if (gathering->seats[__builtin_ctzll(seats)].planned != gathering->generation)
+			return true;
+	return members & ~gathering->members;
+}
+
 /* True: there is a new plan. */
 static bool plan_next(struct gathering *gathering, uint64_t members, const struct world *world,
                       struct answer *answer)
@@ -309,6 +318,8 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 		return false;
 	}
 	snprintf(gathering->plan, sizeof(gathering->plan), "%s", plan);
+	if (has_newcomers(gathering, members))
+		gathering->same_since = gathering->generation + 1;
 	gathering->generation++;
 	gathering->members = members;
 	gathering->since = 0;
@@ -334,6 +345,7 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 		gathering->size = ask->size;
 	gathering->members = awaited(gathering);
 	gathering->generation = ask->generation;
+	gathering->same_since = 0;
 	gathering->since = 0;
 	gathering->plan[0] = '\0';
 	memset(gathering->seats, 0, sizeof(gathering->seats));

@@ -58,6 +58,7 @@ struct gathering {
 	uint32_t size; /* seats that the first plan waits for; 0: as many as the first one says */
 	uint32_t min;  /* POLICY_SHRINK: not below */
 	uint32_t generation; /* of the newest plan; 0: there is none yet */
+	uint32_t same_since; /* since this plan nobody has come in; 0: not known */
 	uint64_t members;    /* seats that are in it */
 	uint64_t since;      /* when it was first said to be broken, or first asked for one */
 	uint64_t lost;       /* members that others know to be dead */

@@ -32,6 +32,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"CREATE TABLE nodes (address TEXT PRIMARY KEY, name TEXT NOT NULL, cores INTEGER NOT NULL,"
 	"  memory INTEGER NOT NULL, link INTEGER NOT NULL, gone INTEGER NOT NULL);",
 	"ALTER TABLE nodes ADD COLUMN drained INTEGER NOT NULL DEFAULT 0;",
+	"ALTER TABLE gatherings ADD COLUMN same_since INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN frugal INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
 };
@@ -278,10 +279,10 @@ static trib_status put_gathering(struct store *store, const struct gathering *g,
                                  const char *verdict)
 {
 	trib_status status = CHANGE(
-		store, "INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		store, "INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		NUMBER(g->job), NUMBER(g->key), TEXT(policy_name(g->policy)), NUMBER(g->size),
 		NUMBER(g->min), NUMBER(g->generation), NUMBER(g->members), TEXT(g->plan),
-		NUMBER(g->frugal), TEXT(verdict ? verdict : ""));
+		NUMBER(g->same_since), NUMBER(g->frugal), TEXT(verdict ? verdict : ""));
 
 	for (unsigned i = 0; status == TRIB_OK && i < SEATS_MAX; i++) {
 		const struct seat *seat = &g->seats[i];
@@ -430,8 +431,9 @@ static trib_status read_gathering(struct store *store, sqlite3_stmt *row,
 	gathering.generation = (uint32_t)sqlite3_column_int64(row, 5);
 	gathering.members = (uint64_t)sqlite3_column_int64(row, 6);
 	column_text(row, 7, gathering.plan, sizeof(gathering.plan));
-	gathering.frugal = sqlite3_column_int(row, 8);
-	why = (const char *)sqlite3_column_text(row, 9);
+	gathering.same_since = (uint32_t)sqlite3_column_int64(row, 8);
+	gathering.frugal = sqlite3_column_int(row, 9);
+	why = (const char *)sqlite3_column_text(row, 10);
 	json = why && *why ? json_loads(why, 0, NULL) : NULL;
 	if (json)
 		verdict_from_json(&verdict, json);
