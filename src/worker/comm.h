@@ -115,6 +115,7 @@ struct lane {
 	/* For error sentences and statistics; written by the lane's thread. */
 	_Atomic uint64_t waiting, done, next_base;
 	_Atomic uint64_t sent, resent, results, duplicates, drops;
+	_Atomic uint64_t judged, lost; /* as in struct stream_stats */
 };
 
 struct trunk {

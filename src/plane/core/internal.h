@@ -456,7 +456,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
                   const struct wire_header *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);
 void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
-void registry_fail_silent(struct comm *comm, unsigned child, const char *why, uint64_t silent_ns);
+void registry_fail_silent(struct lane *lane, unsigned child, const char *why, uint64_t silent_ns);
 void registry_free(struct aggregator *aggregator);
 
 /* failure.c: a communicator fails once, and every rank hears why. */
