@@ -66,7 +66,7 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
-	--jobs | --philly | --gavel | --per-job | --fabric | --traces)
+	--hostfile | --jobs | --philly | --gavel | --per-job | --fabric | --traces)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;

@@ -7,7 +7,7 @@
 
 logs=build/test-logs
 passed=0 failed=0 skipped=0 verdict=0
-measuring=(plane rates) # network tests that need the cores for themselves
+measuring=(plane rates burn) # network tests that need the cores for themselves
 
 pass() {
 	passed=$((passed + 1))

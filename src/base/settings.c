@@ -67,6 +67,10 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
 	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
+	[SETTING_PACING] = { "TRIB_PACING", "auto", SETTING_TEXT,
+	                     "who spaces packets that have a rate: auto (the kernel, where the "
+	                     "interface's queue is fq) or bucket (always a token bucket here)",
+	                     NULL },
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: found on the route", NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
@@ -140,6 +144,15 @@ const struct setting settings[SETTINGS_N] = {
 	                      "most trees in a plan of the controller's, 1 to 16; each is a thread "
 	                      "and a socket of every worker",
 	                      NULL },
+	[SETTING_PLACEMENT] = { "TRIB_PLACEMENT", "smart", SETTING_TEXT,
+	                        "controller: which hosts a job gets: smart (close together, and so "
+	                        "that those left are too), first (the first that are free) or "
+	                        "random",
+	                        NULL },
+	[SETTING_START_WITHIN] = { "TRIB_START_WITHIN", "120", SETTING_SECONDS,
+	                           "controller: a job whose ranks have not come so long after it "
+	                           "got its hosts is over",
+	                           NULL },
 };
 
 /* What the table's type does not say: limits, and the words a text may be. */
@@ -154,6 +167,7 @@ static const struct {
 	[SETTING_LANES] = { 0, 16, NULL },
 	[SETTING_LOCAL_SIZE] = { 1, INT_MAX, NULL },
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
+	[SETTING_PACING] = { PACING_AUTO, PACING_BUCKET, "auto bucket" },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
@@ -165,6 +179,7 @@ static const struct {
 	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
 	[SETTING_FAN_IN] = { 2, 64, NULL },
 	[SETTING_STRIPES] = { 1, 16, NULL },
+	[SETTING_PLACEMENT] = { 0, 2, "smart first random" },
 };
 
 /* ---- the file ---- */

@@ -26,6 +26,9 @@ enum setting_type {
 /* What setting_count gives for SETTING_PLANE. */
 enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP };
 
+/* ... and for SETTING_PACING. */
+enum pacing { PACING_AUTO, PACING_BUCKET };
+
 enum setting_id {
 	SETTING_AGGREGATOR,
 	SETTING_TREES,
@@ -38,6 +41,7 @@ enum setting_id {
 	SETTING_LANES,
 	SETTING_LOCAL_SIZE,
 	SETTING_RATE_LIMIT,
+	SETTING_PACING,
 	SETTING_MTU,
 	SETTING_PLANE,
 	SETTING_MULTICAST,
@@ -58,6 +62,8 @@ enum setting_id {
 	SETTING_EXIT_BELOW,
 	SETTING_FAN_IN,
 	SETTING_STRIPES,
+	SETTING_PLACEMENT,
+	SETTING_START_WITHIN,
 	SETTINGS_N,
 };
 

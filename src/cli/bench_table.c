@@ -32,7 +32,7 @@ const char *bench_bytes_text(uint64_t bytes, char out[24])
 	static const char units[] = "\0KMGT";
 	unsigned unit = 0;
 
-	if (bytes % 1024 && bytes % 100000 == 0) {
+	if (bytes % 100000 == 0 && bytes % (1 << 20)) {
 		snprintf(out, 24, "%.1fe6", (double)bytes / 1e6);
 		return out;
 	}

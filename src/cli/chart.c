@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH 960
+#define WIDTH 1000
 #define HEIGHT 540
 #define LEFT 84
 #define RIGHT 770 /* labels stand to the right of it */
@@ -14,10 +14,13 @@
 #define BOTTOM 476
 #define MARGIN 20
 #define LABEL_GAP 19
+#define MARK_GAP 50 /* of an axis in steps of two: nearer ones share a label */
 
 /* Okabe and Ito's, which colour-blind readers can tell apart; black is for the axes. */
-static const char *const colours[CHART_LINES_MAX] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
-	                                              "#e69f00", "#56b4e9", "#7f7f7f", "#8c6d31" };
+static const char *const colours[CHART_LINES_MAX] = {
+	"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f",
+	"#8c6d31", "#5e3c99", "#b2182b", "#1b7837", "#999933", "#542788", "#35978f",
+};
 
 struct plot {
 	FILE *out;
@@ -106,25 +109,35 @@ static void y_axis_draw(const struct plot *plot)
 			y_line(plot, digit * pow(10, power), digit == 1);
 }
 
-static void x_mark(const struct plot *plot, double x)
+static void x_mark(const struct plot *plot, double x, bool labelled)
 {
+	char text[32] = "";
+
+	if (labelled && plot->chart->x_text)
+		plot->chart->x_text(x, text, sizeof(text));
+	else if (labelled)
+		snprintf(text, sizeof(text), "%g", round(x * 1e9) / 1e9);
 	fprintf(plot->out,
 	        "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\"/>\n"
-	        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-	        x_of(plot, x), x_of(plot, x), BOTTOM, BOTTOM + 6, x_of(plot, x), BOTTOM + 24,
-	        round(x * 1e9) / 1e9);
+	        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+	        x_of(plot, x), x_of(plot, x), BOTTOM, BOTTOM + 6, x_of(plot, x), BOTTOM + 24, text);
 }
 
 static void x_axis_draw(const struct plot *plot)
 {
-	double step = plot->last > 0 ? step_choose(plot->last) : 1;
+	const struct chart_line *line = &plot->chart->lines[0];
+	double step = plot->last > 0 ? step_choose(plot->last) : 1, labelled = -INFINITY;
 
-	if (plot->chart->x_log)
-		for (unsigned k = 0; k < plot->chart->lines[0].n; k++)
-			x_mark(plot, plot->chart->lines[0].points[k].x);
-	else
-		for (double x = plot->first; x <= plot->last + step / 1000; x += step)
-			x_mark(plot, x);
+	for (unsigned k = 0; plot->chart->x_log && k < line->n; k++) {
+		double x = x_of(plot, line->points[k].x);
+		bool room = x - labelled >= MARK_GAP;
+
+		x_mark(plot, line->points[k].x, room);
+		labelled = room ? x : labelled;
+	}
+	for (double x = plot->first; !plot->chart->x_log && x <= plot->last + step / 1000;
+	     x += step)
+		x_mark(plot, x, true);
 }
 
 static void frame_draw(const struct plot *plot)

@@ -7,8 +7,9 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#define CHART_LINES_MAX 8u
+#define CHART_LINES_MAX 14u
 #define CHART_POINTS_MAX 512u
 #define CHART_DOTS_MAX 32u /* a line with more points is only a line */
 
@@ -28,6 +29,7 @@ struct chart {
 	const char *title, *subtitle, *x_title, *y_title;
 	const char *y_format; /* of the label's number, "%.1f" */
 	bool x_log;           /* in steps of two, labelled at the points of the first line */
+	void (*x_text)(double x, char *text, size_t size); /* NULL: as a number */
 	bool y_log;
 	bool bars; /* the first point of each line as a bar; x does not matter */
 	struct chart_line lines[CHART_LINES_MAX];

@@ -3,8 +3,9 @@
 #include "base/clock.h"
 #include "cli/check.h"
 #include "cli/query.h"
-#include "path/udp.h"
+#include "path/egress.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +32,41 @@ static void check_mtu(struct check *check, const struct udp_address *peer)
 		check_tell(check, CHECK_OK, "mtu", NULL, "packets of %u bytes fit the route%s", mtu,
 		           mtu < 9000 ? "; 9000 would cost less CPU, where the network has it"
 		                      : "");
+}
+
+/* Who spaces the packets of a lane that has a rate. */
+static void check_pacing(struct check *check, const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	struct egress egress;
+	trib_status status;
+	bool gso, several;
+	char fix[160];
+	int fd;
+
+	status = udp_open(NULL, peer, &options, &fd, &gso);
+	if (status == TRIB_OK) {
+		status = egress_find(fd, &egress);
+		close(fd);
+	}
+	if (status != TRIB_OK) {
+		check_tell(check, CHECK_WARN, "pacing", NULL, "by a token bucket: %s",
+		           trib_last_error());
+		return;
+	}
+	several = !strcmp(egress.qdisc.kind, "mq");
+	snprintf(fix, sizeof(fix), "the kernel can, with fq%s: tc qdisc replace dev %s %s fq",
+	         several ? " on each queue" : "", egress.interface,
+	         several ? "parent (each of tc qdisc show)" : "root");
+	if (rtnl_is_fair(&egress.qdisc))
+		check_tell(check, CHECK_OK, "pacing", NULL,
+		           "by the kernel: the queue of %s is fq%s", egress.interface,
+		           several ? ", below mq" : "");
+	else
+		check_tell(check, CHECK_OK, "pacing",
+		           strcmp(egress.interface, "lo") == 0 ? NULL : fix,
+		           "by a token bucket: the queue of %s is %s, not fq", egress.interface,
+		           *egress.qdisc.kind ? egress.qdisc.kind : "unknown");
 }
 
 /* Over the wire: is tribd there, does it know our cookie, how long does an answer take? */
@@ -70,5 +106,6 @@ void check_route(struct check *check, const char *text)
 	           interface, udp_text(&local, from, sizeof(from)),
 	           strcmp(interface, "lo") == 0 ? "; all workers have to be on this machine" : "");
 	check_mtu(check, &peer);
+	check_pacing(check, &peer);
 	check_peer(check, text);
 }

@@ -19,6 +19,29 @@ static void print_communicator(const json_t *it)
 	       *remote_text(it, "plan") ? "\n    " : "", remote_text(it, "plan"));
 }
 
+/* Of a job that has asked for some: which, or why it has none. */
+static void print_hosts(const json_t *job)
+{
+	const json_t *list = json_object_get(job, "placed");
+	char text[400];
+
+	if (!list)
+		return;
+	remote_plain(job, "why", text, sizeof(text));
+	if (!json_array_size(list)) {
+		printf("  waits: %s\n", text);
+		return;
+	}
+	printf("  hosts:");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		remote_plain(json_array_get(list, i), "name", text, sizeof(text));
+		printf("%s %s", i ? "," : "", text);
+		remote_plain(json_array_get(list, i), "rack", text, sizeof(text));
+		printf(" (%s)", text);
+	}
+	putchar('\n');
+}
+
 static void print_job(const json_t *job)
 {
 	const json_t *list = json_object_get(job, "communicators");
@@ -28,6 +51,7 @@ static void print_job(const json_t *job)
 	snprintf(ranks, sizeof(ranks), size > 0 ? "%.0f" : "any", size);
 	printf("%5.0f  %-24s %5s  %s\n", remote_number(job, "id"), remote_text(job, "name"), ranks,
 	       remote_text(job, "policy"));
+	print_hosts(job);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		print_communicator(json_array_get(list, i));
 }
@@ -63,8 +87,8 @@ int cli_jobs(int argc, char **argv)
 	};
 	const struct options options = {
 		"trib jobs [OPTION]...",
-		"Lists the jobs of a controller, the plan that each has, and which ranks wait for "
-		"the next one.",
+		"Lists the jobs of a controller, the hosts and the plan that each has or why it "
+		"waits, and which\nranks wait for the next plan.",
 		"trib jobs",
 		rows,
 	};

@@ -63,13 +63,9 @@ static int net_up(int argc, char **argv)
 		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
 	};
 	int code;
-	int operand = options_parse(&options, argc, argv, &code);
 
-	if (operand < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (operand < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[operand]);
 	up.workers = hosts > UINT32_MAX ? UINT32_MAX : (unsigned)hosts;
 	up.servers = servers > UINT32_MAX ? UINT32_MAX : (unsigned)servers;
 	up.mtu = mtu > UINT32_MAX ? UINT32_MAX : (unsigned)mtu;

@@ -141,13 +141,9 @@ int net_list(int argc, char **argv)
 		"trib net list --json", rows
 	};
 	int code;
-	int operand = options_parse(&options, argc, argv, &code);
 
-	if (operand < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	if (operand < argc)
-		return options_fail(&options, "%s is too much: there are only options",
-		                    argv[operand]);
 	if (list.json)
 		printf("[");
 	if (state_each(cluster_list, &list) != TRIB_OK)

@@ -10,7 +10,7 @@
 static void print_node(const json_t *node)
 {
 	double memory = remote_number(node, "memory"), link = remote_number(node, "link_bps");
-	char rate[24] = "?", *end;
+	char rate[24] = "?", job[16] = "", *end;
 
 	if (link > 0)
 		remote_rate(link, rate, sizeof(rate));
@@ -18,11 +18,18 @@ static void print_node(const json_t *node)
 		end = rate + strlen(rate);
 		snprintf(end, (size_t)(rate + sizeof(rate) - end), " each");
 	}
-	printf("%-20s %-24s %-7s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %s\n",
+	if (remote_number(node, "job") > 0)
+		snprintf(job, sizeof(job), "%.0f", remote_number(node, "job"));
+	else if (remote_number(node, "capacity") > 0)
+		snprintf(job, sizeof(job), "turns");
+	else if (*remote_text(node, "rack"))
+		snprintf(job, sizeof(job), "free");
+	printf("%-20s %-24s %-7s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %-5s %-5s %s%s\n",
 	       remote_text(node, "name"), remote_text(node, "address"), remote_text(node, "state"),
 	       remote_number(node, "cores"), remote_number(node, "load") * 100, memory / (1u << 30),
 	       memory > 0 ? remote_number(node, "memory_used") / memory * 100 : 0, rate,
-	       remote_text(node, "plane"));
+	       remote_text(node, "plane"), job, *remote_text(node, "above") ? "above " : "",
+	       *remote_text(node, "rack") ? remote_text(node, "rack") : remote_text(node, "above"));
 }
 
 static int print_nodes(struct client *client, bool json)
@@ -38,8 +45,8 @@ static int print_nodes(struct client *client, bool json)
 	}
 	list = json_object_get(answer, "nodes");
 	if (json_array_size(list))
-		printf("%-20s %-24s %-7s %5s %7s %10s %7s %10s  %s\n", "NAME", "ADDRESS", "STATE",
-		       "CORES", "LOAD", "MEMORY", "USED", "LINK", "PLANE");
+		printf("%-20s %-24s %-7s %5s %7s %10s %7s %10s  %-5s %-5s %s\n", "NAME", "ADDRESS",
+		       "STATE", "CORES", "LOAD", "MEMORY", "USED", "LINK", "PLANE", "JOB", "RACK");
 	else
 		printf("no nodes yet: start tribd --join on machines that may aggregate\n");
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -62,7 +69,10 @@ int cli_nodes(int argc, char **argv)
 		"Lists the machines that have joined a controller: what they have, what of it is "
 		"in "
 		"use, and\nwhether they live. A node that is loaded is left out of plans where "
-		"there are others;\none that is drained is left out until trib node resume.",
+		"there are others;\none that is drained is left out until trib node resume. JOB: "
+		"the "
+		"one that has the machine (trib\njob new --hosts), or free, or turns where jobs "
+		"take turns.",
 		"trib nodes --json",
 		rows,
 	};

@@ -2,6 +2,7 @@
 /* The commands that ask a controller, in a build that cannot. */
 #include "cli/cli.h"
 #include "cli/explain.h"
+#include "cli/hosted.h"
 #include "cli/status.h"
 #include "cli/top.h"
 
@@ -73,4 +74,43 @@ int explain_job(const char *job, const char *controller, bool json)
 	(void)controller;
 	(void)json;
 	return left_out("explain JOB");
+}
+
+trib_status hosted_start(const struct hosted_wish *wish, struct hosted **out)
+{
+	(void)wish;
+	*out = NULL;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "--hosts needs the control plane, which was left out of "
+	                   "this build");
+}
+
+void hosted_end(struct hosted *hosted)
+{
+	(void)hosted;
+}
+
+const char *hosted_address(const struct hosted *hosted, unsigned host)
+{
+	(void)hosted;
+	(void)host;
+	return "";
+}
+
+const char *hosted_controller(const struct hosted *hosted)
+{
+	(void)hosted;
+	return "";
+}
+
+uint64_t hosted_job(const struct hosted *hosted)
+{
+	(void)hosted;
+	return 0;
+}
+
+uint64_t hosted_cookie(const struct hosted *hosted)
+{
+	(void)hosted;
+	return 0;
 }

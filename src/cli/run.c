@@ -2,6 +2,7 @@
 #include "base/settings.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/hosted.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/trees_rate.h"
@@ -31,6 +32,7 @@ static const struct plane_row {
 
 struct run_options {
 	uint64_t workers;
+	struct hosted_wish hosted; /* its `hosts` is 0: a controller is not asked */
 	const char *net, *aggregator, *trees, *plane_name;
 	const struct plane_row *plane;
 	double timeout_s;
@@ -58,6 +60,7 @@ struct run {
 	struct run_slot *slots;
 	struct launch_task *tasks;
 	struct accepted accepted; /* until we end */
+	struct hosted *hosted;
 	unsigned n;
 	uint64_t cookie, job;
 };
@@ -101,6 +104,11 @@ static trib_status identity_choose(struct run *run)
 	uint16_t random_job;
 	const char *origin;
 
+	if (run->hosted) {
+		run->cookie = hosted_cookie(run->hosted);
+		run->job = hosted_job(run->hosted);
+		return TRIB_OK;
+	}
 	if (setting_count(SETTING_COOKIE, &run->cookie) != TRIB_OK ||
 	    setting_count(SETTING_JOB, &run->job) != TRIB_OK)
 		return TRIB_ERR_CONFIG;
@@ -184,7 +192,21 @@ static trib_status aggregators_add(struct run *run)
 
 /* ---- the workers ---- */
 
-static void workers_add(struct run *run)
+/* Where the controller has placed it; else on the hosts in turn. */
+static const struct cluster_host *worker_host(const struct run *run, unsigned rank,
+                                              unsigned n_hosts)
+{
+	if (!run->hosted)
+		return n_hosts ? &run->cluster.hosts[rank % n_hosts] : NULL;
+	for (unsigned i = 0; i < run->cluster.n; i++)
+		if (!strcmp(run->cluster.hosts[i].address,
+		            hosted_address(run->hosted,
+		                           rank / (unsigned)run->options.hosted.per_host)))
+			return &run->cluster.hosts[i];
+	return NULL;
+}
+
+static trib_status workers_add(struct run *run)
 {
 	unsigned n_hosts = 0;
 
@@ -198,11 +220,21 @@ static void workers_add(struct run *run)
 		snprintf(slot->label, sizeof(slot->label), "rank %u", rank);
 		run->tasks[run->n++] = (struct launch_task){
 			.label = slot->label,
-			.host = n_hosts ? &run->cluster.hosts[rank % n_hosts] : NULL,
+			.host = worker_host(run, rank, n_hosts),
 			.argv = run->options.command,
 			.env = slot->env,
 		};
+		if (run->hosted && !run->tasks[run->n - 1].host)
+			return status_fail(
+				TRIB_ERR_CONFIG,
+				"rank %u was placed on %s, which is no host of the "
+				"cluster %s",
+				rank,
+				hosted_address(run->hosted,
+			                       rank / (unsigned)run->options.hosted.per_host),
+				run->cluster.name);
 	}
+	return TRIB_OK;
 }
 
 /* One task after the other on the cores that this process may use. */
@@ -228,15 +260,16 @@ static int run_all(struct run *run)
 	struct launch_options launch = { .ready_word = "ready on" };
 	struct launch_report report;
 
-	if (run->options.aggregator)
+	if (run->options.aggregator || run->hosted)
 		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
-		         run->options.aggregator);
+		         run->hosted ? hosted_controller(run->hosted) : run->options.aggregator);
 	else if (aggregators_add(run) != TRIB_OK)
 		goto failed;
-	if (run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
+	if (!run->hosted && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
 	    trees_accept(&run->trees, &run->cluster, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
-	workers_add(run);
+	if (workers_add(run) != TRIB_OK)
+		goto failed;
 	if (run->options.pin)
 		tasks_pin(run);
 	if (launch_all(run->tasks, run->n, &launch, &report) == TRIB_OK)
@@ -263,7 +296,20 @@ static const struct plane_row *plane_find(const char *name)
 
 static const char *options_wrong(const struct run_options *o)
 {
-	if (!o->workers)
+	if (o->hosted.hosts && (o->workers || o->aggregator || o->trees))
+		return "--hosts says how many workers there are and leaves trees to the "
+		       "controller: "
+		       "it goes without -n, --aggregator and --trees";
+	if (o->hosted.hosts && !o->net)
+		return "--hosts goes with --net: for machines that are real, trib job new --hosts "
+		       "--hostfile and mpirun";
+	if (!o->hosted.hosts &&
+	    (o->hosted.per_host != 1 || o->hosted.waits || o->hosted.controller || o->hosted.name))
+		return "--per-host, --wait, --controller and --name go with --hosts";
+	if (o->hosted.hosts > WORKERS_MAX || o->hosted.per_host > WORKERS_MAX ||
+	    !o->hosted.per_host || o->hosted.hosts * o->hosted.per_host > WORKERS_MAX)
+		return "--hosts times --per-host is from 1 to 64";
+	if (!o->workers && !o->hosted.hosts)
 		return "say how many workers with -n";
 	if (o->workers > WORKERS_MAX)
 		return "-n is 64 at most: one aggregator takes no more";
@@ -282,13 +328,31 @@ static const char *options_wrong(const struct run_options *o)
 
 int cli_run(int argc, char **argv)
 {
-	static struct run run;
+	static struct run run = { .options.hosted = { .command = "trib run",
+		                                      .policy = "fail",
+		                                      .per_host = 1,
+		                                      .min = 1 } };
 	struct run_options *o = &run.options;
+	struct hosted_wish *hosted = &o->hosted;
 	const struct option_row rows[] = {
 		{ "workers", 'n', OPTION_COUNT, &o->workers, "N", "how many workers to start",
 		  "4" },
 		{ "net", 0, OPTION_TEXT, &o->net, "NAME",
 		  "on the hosts of this virtual cluster, in turn; else here", "trib" },
+		{ "hosts", 0, OPTION_COUNT, &o->hosted.hosts, "N",
+		  "instead of -n: as a job of a controller, on so many hosts of the cluster as it "
+		  "places it on; they are the job's until it ends",
+		  "4" },
+		{ "per-host", 0, OPTION_COUNT, &o->hosted.per_host, "N",
+		  "--hosts: workers on each (default 1)", "2" },
+		{ "wait", 0, OPTION_FLAG, &o->hosted.waits, NULL,
+		  "--hosts: until there are enough, in the order in which jobs have come", NULL },
+		{ "controller", 'c', OPTION_TEXT, &o->hosted.controller, "CONTROLLER",
+		  "--hosts: the controller to ask (default: TRIB_CONTROLLER, or one on this "
+		  "machine)",
+		  "10.0.0.1:7600#sha256//..." },
+		{ "name", 0, OPTION_TEXT, &o->hosted.name, "NAME",
+		  "--hosts: the job's, for lists (default: job)", "resnet" },
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
 		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
 		{ "trees", 0, OPTION_TEXT, &o->trees, "TREES",
@@ -312,7 +376,8 @@ int cli_run(int argc, char **argv)
 		"trib run [OPTION]... -- COMMAND [ARGUMENT]...",
 		"Starts workers, and an aggregator where none is given; shows their output behind\n"
 		"their names. When one fails, all are ended, and its exit code is the exit code.",
-		"trib run -n 4 --net trib -- ./train --epochs 3",
+		"trib run -n 4 --net trib -- ./train --epochs 3\n"
+		"  trib run --hosts 4 --wait --net trib -- ./train --epochs 3",
 		rows,
 	};
 	int code, first = options_parse(&options, argc, argv, &code);
@@ -325,16 +390,21 @@ int cli_run(int argc, char **argv)
 	wrong = options_wrong(o);
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
+	if (hosted->hosts)
+		o->workers = hosted->hosts * hosted->per_host;
 	if ((o->net && cluster_load(o->net, &run.cluster) != TRIB_OK) ||
+	    (hosted->hosts && hosted_start(hosted, &run.hosted) != TRIB_OK) ||
 	    trees_read(&run.trees, o->trees ? o->trees : "star", &run.cluster,
 	               (unsigned)o->workers) != TRIB_OK ||
 	    identity_choose(&run) != TRIB_OK) {
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
+		hosted_end(run.hosted);
 		return 1;
 	}
 	run.slots = calloc(o->workers + TREES_SITES_MAX, sizeof(*run.slots));
 	run.tasks = calloc(o->workers + TREES_SITES_MAX, sizeof(*run.tasks));
 	code = run.slots && run.tasks ? run_all(&run) : 1;
+	hosted_end(run.hosted);
 	free(run.slots);
 	free(run.tasks);
 	return code;

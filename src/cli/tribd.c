@@ -10,6 +10,7 @@
 #include "control/agent.h"
 #include "control/controller.h"
 #include "control/metrics.h"
+#include "control/racks.h"
 #include "plane/core/aggregator.h"
 #include "wire/packet.h"
 
@@ -27,7 +28,7 @@ struct wishes {
 	uint64_t threads, memory, capacity;
 	const char *interfaces;
 	bool generic;
-	const char *controller, *join, *state, *name, *http;
+	const char *controller, *join, *state, *name, *http, *rack, *above;
 	uint64_t link, exit_below;
 	bool agent, plain, is_switch;
 };
@@ -118,6 +119,8 @@ static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
 		.listen = roles->options.listen,
 		.threads = roles->options.threads,
 		.capacity = roles->options.capacity,
+		.rack = wishes->rack,
+		.above = wishes->above,
 		.aggregator = roles->aggregator,
 	};
 
@@ -214,6 +217,14 @@ int main(int argc, char **argv)
 		  "how fast its link is, which workers share (default: found out)", "10gbit" },
 		{ "switch", 0, OPTION_FLAG, &wishes.is_switch, NULL,
 		  "agent: it is a switch, with a port of that rate for each neighbour", NULL },
+		{ "rack", 0, OPTION_TEXT, &wishes.rack, "PATH",
+		  "agent: jobs may be placed on this machine, which is there in the network, from "
+		  "its widest part to the narrowest (default: jobs are placed elsewhere)",
+		  "pod1/rack2" },
+		{ "above", 0, OPTION_TEXT, &wishes.above, "PATH",
+		  "agent with --capacity: it is for jobs whose hosts are all below that (default: "
+		  "for all)",
+		  "pod1" },
 		{ "http", 0, OPTION_TEXT, &wishes.http, "HOST:PORT",
 		  "serve /metrics there; a controller does so at its own address", ":7601" },
 		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",
@@ -237,9 +248,13 @@ int main(int argc, char **argv)
 			 "With --join it is one of\nmany, for the jobs of a controller; with "
 			 "--controller it is the controller. Runs until SIGTERM or\nSIGINT; an "
 			 "aggregator then prints its counters as a line of JSON.",
-		.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
-			   "  tribd --controller 10.0.0.1:7600\n"
-			   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...'",
+		.example =
+			"TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
+			"  tribd --controller 10.0.0.1:7600\n"
+			"  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
+			"pod1/rack2\n"
+			"  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
+			"--capacity 1 --above pod1",
 		.rows = rows,
 	};
 
@@ -269,6 +284,18 @@ int main(int argc, char **argv)
 		return options_fail(&usage,
 		                    "--switch is for the plans of a controller: it goes with "
 		                    "--join");
+	if ((wishes.rack || wishes.above) && !wishes.join && !wishes.agent)
+		return options_fail(&usage, "--rack and --above are for a controller: they go with "
+		                            "--join");
+	if (wishes.above && !wishes.capacity)
+		return options_fail(&usage, "--above goes with --capacity: plans use other "
+		                            "aggregators wherever they are");
+	if ((wishes.rack && (!*wishes.rack || !rack_is_good(wishes.rack))) ||
+	    (wishes.above && !rack_is_good(wishes.above)))
+		return options_fail(&usage,
+		                    "--rack and --above are up to %u names of letters, digits and "
+		                    ".-_ with slashes between them",
+		                    RACK_NAMES_MAX);
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);

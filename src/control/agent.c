@@ -23,7 +23,7 @@
 #define CALL_S 2.0 /* for one beat: the next one says the same */
 #define GOODBYE_S 0.5
 #define LINK_EVERY (10 * NSEC_PER_SEC)
-#define STATS_EVERY NSEC_PER_SEC
+#define STATS_EVERY (NSEC_PER_SEC / 4)
 
 struct agent {
 	struct agent_options options;
@@ -33,7 +33,8 @@ struct agent {
 	char path[3 * TREE_NAME_MAX + 16];
 	uint64_t link_at; /* when the link's rate was last looked at */
 	uint64_t stats_at;
-	json_t *jobs; /* as they were then */
+	json_t *jobs;     /* as they were */
+	uint64_t jobs_at; /* then */
 	uint64_t beat_ns;
 	bool joined, told; /* the last beat was answered; that it was not has been said */
 	char secret[SECRET_TEXT];
@@ -98,10 +99,12 @@ static void look_plane(struct agent *agent)
 
 static void look_jobs(struct agent *agent)
 {
+	uint64_t now = clock_now();
 	struct stats *stats;
 
 	if (aggregator_stats(agent->options.aggregator, &stats) != TRIB_OK)
 		return;
+	agent->jobs_at = now;
 	json_decref(agent->jobs);
 	agent->jobs = stats_to_json(stats);
 	agent->report.payload = stats->payload;
@@ -183,8 +186,11 @@ static void beat(struct agent *agent)
 		return;
 	}
 	body = report_to_json(&agent->report);
-	if (agent->jobs)
+	if (agent->jobs) {
 		json_object_set(body, "jobs", agent->jobs);
+		json_object_set_new(body, "jobs_age_s",
+		                    json_real((double)(clock_now() - agent->jobs_at) / 1e9));
+	}
 	status = client_call(agent->client, "PUT", agent->path, body, CALL_S, &answer);
 	json_decref(body);
 	if (status == TRIB_OK)
@@ -248,6 +254,10 @@ static void introduce(struct agent *agent)
 	report->threads = agent->options.threads;
 	report->capacity = agent->options.capacity;
 	report->is_switch = agent->options.is_switch;
+	if (agent->options.rack)
+		snprintf(report->rack, sizeof(report->rack), "%s", agent->options.rack);
+	if (agent->options.above)
+		snprintf(report->above, sizeof(report->above), "%s", agent->options.above);
 	snprintf(report->version, sizeof(report->version), "%s", TRIB_VERSION);
 	if (agent->options.name)
 		snprintf(report->name, sizeof(report->name), "%s", agent->options.name);

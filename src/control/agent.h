@@ -21,6 +21,7 @@ struct agent_options {
 	bool is_switch;            /* a port for each neighbour, each of that rate */
 	struct udp_address listen; /* the aggregator's, with the port that it has */
 	unsigned threads, capacity;
+	const char *rack, *above; /* as in struct node_report; NULL: empty */
 	struct aggregator *aggregator;
 };
 

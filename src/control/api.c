@@ -14,8 +14,9 @@ static void get_version(void *context, const struct http_request *request, struc
 static void get_status(void *context, const struct http_request *request, struct http_reply *reply)
 {
 	struct controller *controller = context;
-	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0;
+	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0, waiting;
 	json_t *nodes = json_object();
+	uint32_t hosts[HOST_STATES_END];
 	uint64_t now = clock_now();
 
 	(void)request;
@@ -24,6 +25,7 @@ static void get_status(void *context, const struct http_request *request, struct
 		states[node_state(controller->nodes.all[i], now, &controller->limits)]++;
 	for (unsigned i = 0; i < JOBS_MAX; i++)
 		jobs += controller->jobs[i] != NULL;
+	admitting_count(controller, now, hosts, &waiting);
 	pthread_mutex_unlock(&controller->lock);
 	for (unsigned i = 0; i < NODE_STATES_END; i++)
 		json_object_set_new(nodes, node_state_name((enum node_state)i),
@@ -33,6 +35,12 @@ static void get_status(void *context, const struct http_request *request, struct
 	                        (double)(now - controller->started_at) / 1e9, "dead_after_s",
 	                        (double)controller->limits.dead_after / 1e9, "jobs", (int)jobs,
 	                        "nodes", nodes);
+	json_object_set_new(reply->json, "placement",
+	                    json_string(admission_policy_name(controller->placement)));
+	json_object_set_new(reply->json, "jobs_waiting", json_integer(waiting));
+	json_object_set_new(reply->json, "hosts",
+	                    json_pack("{s:i, s:i, s:i}", "free", (int)hosts[HOST_FREE], "busy",
+	                              (int)hosts[HOST_BUSY], "away", (int)hosts[HOST_AWAY]));
 }
 
 void api_get_turns(void *context, const struct http_request *request, struct http_reply *reply)
@@ -55,6 +63,7 @@ const struct http_route api_routes[] = {
 	{ "GET", "/v1/jobs", api_get_jobs, false },
 	{ "POST", "/v1/jobs", api_post_job, false },
 	{ "GET", "/v1/jobs/*", api_get_job, false },
+	{ "PATCH", "/v1/jobs/*", api_patch_job, false },
 	{ "DELETE", "/v1/jobs/*", api_delete_job, false },
 	{ "GET", "/v1/turns", api_get_turns, false },
 	{ "GET", "/metrics", api_get_metrics, false },

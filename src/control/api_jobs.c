@@ -61,6 +61,7 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 	json = json_pack("{s:i, s:s, s:i, s:i, s:s, s:I}", "id", (int)job->id, "name", job->name,
 	                 "size", (int)job->size, "min", (int)job->min, "policy",
 	                 policy_name(job->policy), "made_at", (json_int_t)job->made_at);
+	admitting_to_json(controller, entry, json);
 	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next) {
 		json_t *one = gathering_to_json(&at->gathering, now);
 
@@ -133,6 +134,58 @@ static bool read_count(const json_t *json, const char *name, uint32_t *out)
 	return true;
 }
 
+#define LEASE_MAX 86400.0
+
+static bool read_lease(const json_t *json, double *lease_s, struct http_reply *reply)
+{
+	const json_t *lease = json_object_get(json, "lease_s");
+
+	*lease_s = json_number_value(lease);
+	if (!lease || (json_is_number(lease) && *lease_s >= 0 && *lease_s <= LEASE_MAX))
+		return true;
+	http_fail(reply, HTTP_BAD_REQUEST, "\"lease_s\" is seconds up to %.0f", LEASE_MAX);
+	return false;
+}
+
+/* What a job asks for that wants hosts, and not only ranks. */
+struct hosts_wish {
+	uint32_t hosts, per_host;
+	bool waits;
+	double lease_s;
+};
+
+static bool read_hosts(const json_t *json, struct hosts_wish *wish, struct job *job,
+                       struct http_reply *reply)
+{
+	const json_t *waits = json_object_get(json, "wait");
+	uint64_t ranks;
+
+	*wish = (struct hosts_wish){ .per_host = 1, .waits = json_is_true(waits) };
+	if (!read_count(json, "hosts", &wish->hosts) ||
+	    !read_count(json, "per_host", &wish->per_host) || !wish->per_host ||
+	    (waits && !json_is_boolean(waits))) {
+		http_fail(
+			reply, HTTP_BAD_REQUEST,
+			"\"hosts\" and \"per_host\" are numbers up to %u, and \"wait\" is true or "
+			"false",
+			SEATS_MAX);
+		return false;
+	}
+	ranks = (uint64_t)wish->hosts * wish->per_host;
+	if (wish->hosts && (ranks > SEATS_MAX || (job->size && job->size != ranks))) {
+		http_fail(reply, HTTP_BAD_REQUEST,
+		          "%u hosts with %u ranks each are %llu ranks, but \"size\" is %u, and %u "
+		          "are "
+		          "possible",
+		          wish->hosts, wish->per_host, (unsigned long long)ranks, job->size,
+		          SEATS_MAX);
+		return false;
+	}
+	if (wish->hosts)
+		job->size = (uint32_t)ranks;
+	return read_lease(json, &wish->lease_s, reply);
+}
+
 static bool read_wish(const json_t *json, struct job *job, struct http_reply *reply)
 {
 	const json_t *name = json_object_get(json, "name"), *policy;
@@ -163,17 +216,38 @@ static bool read_wish(const json_t *json, struct job *job, struct http_reply *re
 	return true;
 }
 
+/* With the lock held; what does not get its hosts is no job. */
+static trib_status job_make(struct controller *controller, const struct job *wish,
+                            const struct hosts_wish *hosts, struct job_entry **out)
+{
+	trib_status status = jobs_make(controller, wish, out);
+	char why[SENTENCE_MAX];
+
+	if (status != TRIB_OK || !hosts->hosts)
+		return status;
+	(*out)->hosting = (struct hosting){ .hosts = hosts->hosts, .per_host = hosts->per_host };
+	admitting_lease(*out, hosts->lease_s, clock_now());
+	status = admitting_ask(controller, *out, hosts->waits);
+	if (status == TRIB_OK)
+		return status;
+	snprintf(why, sizeof(why), "%s", trib_last_error());
+	jobs_end(controller, (*out)->job.id);
+	return status_fail(status, "%s", why);
+}
+
 void api_post_job(void *context, const struct http_request *request, struct http_reply *reply)
 {
 	struct controller *controller = context;
 	struct job wish = { .policy = POLICY_FAIL, .min = 1, .made_at = time(NULL) };
+	struct hosts_wish hosts;
 	struct job_entry *entry;
 	trib_status status;
 
-	if (!read_wish(request->json, &wish, reply))
+	if (!read_wish(request->json, &wish, reply) ||
+	    !read_hosts(request->json, &hosts, &wish, reply))
 		return;
 	pthread_mutex_lock(&controller->lock);
-	status = jobs_make(controller, &wish, &entry);
+	status = job_make(controller, &wish, &hosts, &entry);
 	if (status == TRIB_OK) {
 		reply->status = HTTP_CREATED;
 		reply->json = job_to_json(controller, entry, clock_now());
@@ -185,6 +259,29 @@ void api_post_job(void *context, const struct http_request *request, struct http
 	if (status != TRIB_OK)
 		http_fail(reply, status == TRIB_ERR_REFUSED ? HTTP_CONFLICT : HTTP_FAILED, "%s",
 		          trib_last_error());
+}
+
+/* Whoever wants the job says so before the lease is over, and hears how it is. */
+void api_patch_job(void *context, const struct http_request *request, struct http_reply *reply)
+{
+	struct controller *controller = context;
+	struct job_entry *entry;
+	double lease_s;
+
+	if (!json_object_get(request->json, "lease_s") || json_object_size(request->json) != 1) {
+		http_fail(reply, HTTP_BAD_REQUEST, "what can be changed of a job is \"lease_s\"");
+		return;
+	}
+	if (!read_lease(request->json, &lease_s, reply))
+		return;
+	pthread_mutex_lock(&controller->lock);
+	entry = job_find(controller, request->part, reply);
+	if (entry) {
+		admitting_lease(entry, lease_s, clock_now());
+		reply->json = job_to_json(controller, entry, clock_now());
+		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+	}
+	pthread_mutex_unlock(&controller->lock);
 }
 
 void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply)

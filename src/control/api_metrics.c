@@ -148,6 +148,22 @@ static void put_desk(FILE *out, const struct controller *controller)
 	}
 }
 
+static void put_hosts(FILE *out, const struct controller *controller, uint64_t now)
+{
+	static const char *const names[HOST_STATES_END] = {
+		[HOST_FREE] = "free", [HOST_BUSY] = "busy", [HOST_AWAY] = "away"
+	};
+	uint32_t hosts[HOST_STATES_END];
+	unsigned waiting;
+
+	admitting_count(controller, now, hosts, &waiting);
+	metrics_name(out, "trib_hosts", "gauge", "Machines that take jobs, by state.");
+	for (unsigned i = 0; i < HOST_STATES_END; i++)
+		metrics_put(out, "trib_hosts", hosts[i], "state", names[i], NULL);
+	metrics_name(out, "trib_jobs_waiting", "gauge", "Jobs that wait for hosts.");
+	metrics_put(out, "trib_jobs_waiting", waiting, NULL);
+}
+
 static void put_all(FILE *out, struct controller *controller)
 {
 	unsigned states[NODE_STATES_END] = { 0 }, jobs = 0;
@@ -166,6 +182,7 @@ static void put_all(FILE *out, struct controller *controller)
 		jobs += controller->jobs[i] != NULL;
 	metrics_name(out, "trib_jobs", "gauge", "Jobs that have not ended.");
 	metrics_put(out, "trib_jobs", jobs, NULL);
+	put_hosts(out, controller, now);
 	put_nodes(out, controller, now);
 	put_plans(out, controller, now);
 	put_desk(out, controller);

@@ -5,7 +5,10 @@
 #include "base/log.h"
 #include "control/report.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define JOBS_AGE_S 1.5
 
 /* A node's detail is what its aggregator says of the jobs that it has. */
 void api_forget_node(struct node *node)
@@ -14,8 +17,9 @@ void api_forget_node(struct node *node)
 	node->detail = NULL;
 }
 
+/* `job`: that has the machine; 0: none. */
 static json_t *node_to_json(const struct controller *controller, const struct node *node,
-                            uint64_t now)
+                            uint16_t job, uint64_t now)
 {
 	enum node_state state = node_state(node, now, &controller->limits);
 	json_t *json = report_to_json(&node->report);
@@ -25,6 +29,8 @@ static json_t *node_to_json(const struct controller *controller, const struct no
 	                    node->beat_at ? json_real((double)(now - node->beat_at) / 1e9)
 	                                  : json_null());
 	json_object_set_new(json, "drained", json_boolean(node->drained));
+	if (job)
+		json_object_set_new(json, "job", json_integer(job));
 	if (node->detail)
 		json_object_set(json, "jobs", node->detail);
 	return json;
@@ -35,13 +41,18 @@ void api_get_nodes(void *context, const struct http_request *request, struct htt
 	struct controller *controller = context;
 	json_t *list = json_array();
 	uint64_t now = clock_now();
+	uint16_t *jobs;
 
 	(void)request;
 	pthread_mutex_lock(&controller->lock);
+	jobs = calloc(controller->nodes.n + 1, sizeof(*jobs));
+	if (jobs)
+		admitting_mark(controller, jobs);
 	for (unsigned i = 0; i < controller->nodes.n; i++)
-		json_array_append_new(list,
-		                      node_to_json(controller, controller->nodes.all[i], now));
+		json_array_append_new(list, node_to_json(controller, controller->nodes.all[i],
+		                                         jobs ? jobs[i] : 0, now));
 	pthread_mutex_unlock(&controller->lock);
+	free(jobs);
 	reply->json = json_pack("{s:o}", "nodes", list);
 }
 
@@ -54,6 +65,20 @@ static void note_change(const struct node *node, bool was_known, enum node_state
 		           report->name, report->cores, report->plane);
 	else if (before == NODE_SILENT || before == NODE_LEFT)
 		log_notice("node %s (%s) is back", report->address, report->name);
+}
+
+/* What its aggregator has, and since when it is so: agents of earlier versions do not say. */
+static void take_detail(struct node *node, const json_t *json, uint64_t now)
+{
+	const json_t *age = json_object_get(json, "jobs_age_s");
+	double age_s = json_is_number(age) ? json_number_value(age) : JOBS_AGE_S;
+	uint64_t age_ns = age_s >= 0 && age_s < 3600 ? (uint64_t)(age_s * 1e9) : 0;
+
+	api_forget_node(node);
+	if (!json_is_array(json_object_get(json, "jobs")))
+		return;
+	node->detail = json_incref(json_object_get(json, "jobs"));
+	node->detail_at = now > age_ns ? now - age_ns : 0;
 }
 
 /* A beat, which is also how an agent joins: whatever was lost on either side, the next one heals.
@@ -88,10 +113,9 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		http_fail(reply, HTTP_UNAVAILABLE, "there are %u nodes, no more fit", NODES_MAX);
 		return;
 	}
-	api_forget_node(node);
-	if (json_is_array(json_object_get(request->json, "jobs")))
-		node->detail = json_incref(json_object_get(request->json, "jobs"));
+	take_detail(node, request->json, now);
 	node_watch(node, now, &controller->limits);
+	admitting_hear_node(controller, node);
 	note_change(node, known, before);
 	leave = moves_for(controller, node, now);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
@@ -129,7 +153,7 @@ void api_patch_node(void *context, const struct http_request *request, struct ht
 		node->drained = json_is_true(drained);
 		node->judged_at = 0; /* with its next beat */
 		status = store_put_node(controller->store, node);
-		reply->json = node_to_json(controller, node, clock_now());
+		reply->json = node_to_json(controller, node, 0, clock_now());
 	}
 	pthread_mutex_unlock(&controller->lock);
 	if (status != TRIB_OK)

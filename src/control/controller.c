@@ -39,8 +39,8 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load, sharing, exit_below, fan_in, stripes;
-	double beat_s;
+	uint64_t load, sharing, exit_below, fan_in, stripes, placement;
+	double beat_s, start_within_s;
 	struct timespec started;
 
 	if ((status = setting_seconds(SETTING_BEAT, &beat_s)) ||
@@ -49,6 +49,8 @@ static trib_status open_all(struct controller *controller, const struct controll
 	    (status = setting_count(SETTING_EXIT_BELOW, &exit_below)) ||
 	    (status = setting_count(SETTING_FAN_IN, &fan_in)) ||
 	    (status = setting_count(SETTING_STRIPES, &stripes)) ||
+	    (status = setting_count(SETTING_PLACEMENT, &placement)) ||
+	    (status = setting_seconds(SETTING_START_WITHIN, &start_within_s)) ||
 	    (status = folder_make(options->state, controller->folder)) ||
 	    (status = store_open(controller->folder, &controller->store)) ||
 	    (status = store_secret(controller->store, &controller->secret)))
@@ -61,6 +63,8 @@ static trib_status open_all(struct controller *controller, const struct controll
 	controller->limits.dead_after = CONTROL_BEATS_MISSED * controller->beat_ns;
 	controller->limits.load = (double)load / 100;
 	controller->sharing = (enum share_policy)sharing;
+	controller->placement = (enum admission_policy)placement;
+	controller->start_within = (uint64_t)(start_within_s * 1e9);
 	controller->exit_below =
 		(double)(options->exit_below < 0 ? (int)exit_below : options->exit_below) / 100;
 	controller->fan_in = (unsigned)fan_in;

@@ -3,6 +3,7 @@
 #ifndef TRIB_CONTROL_CONTROLLER_INTERNAL_H
 #define TRIB_CONTROL_CONTROLLER_INTERNAL_H
 
+#include "control/admission.h"
 #include "control/controller.h"
 #include "control/folder.h"
 #include "control/http.h"
@@ -58,14 +59,31 @@ struct gathering_entry {
 	uint64_t asked_at, planned_at; /* 0: not since the controller started */
 	struct move_note move;
 	struct words words;
-	uint32_t epoch; /* that aggregators know it by, as far as seen: wire/key.h */
-	bool has_tried; /* to do without servers, which was wrong */
+	uint32_t epoch;             /* that aggregators know it by, as far as seen: wire/key.h */
+	char rack[RACK_MAX];        /* what the racks of all its hosts begin with, */
+	bool has_rack;              /* where that is known */
+	char wanted[TREE_NAME_MAX]; /* where it was told to take its turns, */
+	uint32_t wanted_after;      /* when this plan is over: rooting.c */
+	bool has_tried;             /* to do without servers, which was wrong */
 	struct plan_note history[HISTORY_MAX]; /* a ring */
 	unsigned n_history;                    /* that it has had */
 };
 
+/* What is known of a job that asked for hosts: admitting.c. Times are the desk's. */
+struct hosting {
+	uint32_t hosts, per_host; /* 0: it did not ask */
+	uint64_t ordinal;         /* of those who wait the lowest is first */
+	uint32_t before;          /* so many wait before it */
+	char *placed;             /* addresses, a comma between them; NULL: it waits */
+	uint64_t placed_at;
+	uint64_t heard_at;    /* the last sign of its ranks */
+	uint64_t lease_until; /* somebody wants it until then at least; 0: nobody has said so */
+	bool has_come;        /* a rank, since it was placed or the controller started */
+};
+
 struct job_entry {
 	struct job job;
+	struct hosting hosting;
 	uint64_t cookie;
 	unsigned n_gatherings;
 	struct gathering_entry *gatherings;
@@ -118,8 +136,14 @@ struct controller {
 	uint64_t counts[DESK_COUNTS];
 	struct sharing_group *groups;
 	enum share_policy sharing;
-	uint64_t session;              /* above that of any controller before */
-	struct aggregator *aggregator; /* NULL: none is in this process */
+	enum admission_policy placement;
+	uint64_t start_within, last_ordinal;
+	uint64_t admit_at;               /* when those who wait are looked at again, */
+	uint64_t judge_at;               /* and those who have hosts */
+	uint32_t hosts[HOST_STATES_END]; /* as they were when somebody last asked for some */
+	bool told_cut;                   /* that racks are too unlike */
+	uint64_t session;                /* above that of any controller before */
+	struct aggregator *aggregator;   /* NULL: none is in this process */
 	/* The desk's. */
 	int fd;
 	pthread_t desk;
@@ -141,14 +165,50 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer);
 
+/* admitting.c; all with the lock held. Refused where there are not enough hosts, and it is not to
+ * wait for them. */
+trib_status admitting_ask(struct controller *controller, struct job_entry *entry, bool waits);
+trib_status admitting_load(struct controller *controller, struct job_entry *entry,
+                           const struct placement_row *row);
+/* Its hosts are free, and others may have them. */
+void admitting_end_job(struct controller *controller, struct job_entry *entry);
+void admitting_tick(struct controller *controller, uint64_t now);
+/* Somebody wants the job for so long; 0: it is with its ranks. */
+void admitting_lease(struct job_entry *entry, double lease_s, uint64_t now);
+/* A sign of life of its ranks; or what an aggregator says of them with its beat. */
+void admitting_hear(struct job_entry *entry, uint64_t now);
+void admitting_hear_node(struct controller *controller, const struct node *node);
+/* Are the ranks of a plan where the job was placed? */
+void admitting_check(const struct job_entry *entry, const struct gathering *gathering);
+/* admitting_show.c: why a job that waits has no hosts. */
+void admitting_why(const struct controller *controller, const struct job_entry *entry, char *out,
+                   size_t size);
+/* Hosts by their state, and jobs that wait. */
+void admitting_count(const struct controller *controller, uint64_t now, uint32_t *hosts,
+                     unsigned *waiting);
+/* Of each node, the job that has it; 0: none. */
+void admitting_mark(const struct controller *controller, uint16_t *jobs);
+void admitting_to_json(const struct controller *controller, const struct job_entry *entry,
+                       json_t *json);
+
+/* rooting.c; with the lock held. As struct planner has it, with a struct rooting as context. */
+struct rooting {
+	struct controller *controller;
+	struct gathering_entry *entry;
+	uint64_t now;
+};
+unsigned rooting_choose(void *context, const struct plan_wish *wish,
+                        const struct node *const *nodes, unsigned n);
+/* Is this job better off at another aggregator than at the one where it takes its turns? */
+bool rooting_moves(struct controller *controller, struct gathering_entry *entry,
+                   const struct node *node, uint64_t now, char why[MOVE_WHY]);
+
 /* sharing.c; all with the lock held. */
 /* There is a plan; `restored`: from the store. */
 void sharing_plan(struct controller *controller, const struct job_entry *job,
                   const struct gathering *gathering, bool restored);
 void sharing_end_job(struct controller *controller, uint16_t job);
 void sharing_free(struct controller *controller);
-/* Communicators that share this aggregator. */
-unsigned sharing_count(const struct controller *controller, const char *address);
 void sharing_take(struct controller *controller, const struct wire_header *header,
                   const struct udp_address *from);
 /* True: somebody shares something, so it is to be called often. */
@@ -181,6 +241,7 @@ void api_delete_node(void *context, const struct http_request *request, struct h
 void api_get_jobs(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_post_job(void *context, const struct http_request *request, struct http_reply *reply);
+void api_patch_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_delete_job(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_turns(void *context, const struct http_request *request, struct http_reply *reply);
 void api_get_metrics(void *context, const struct http_request *request, struct http_reply *reply);

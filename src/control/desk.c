@@ -131,6 +131,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		return;
 	}
 	controller->counts[DESK_JOINS]++;
+	admitting_hear(job, clock_now());
 	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
 	clean_name(ask.host);
 	host_text(&visitor->from, ask.where, sizeof(ask.where));
@@ -163,38 +164,6 @@ static void take_bye(struct controller *controller, const struct wire_header *he
 		if (!entry->gathering.key)
 			gathering_leave(&entry->gathering, wire_position(header),
 			                WIRE_POSITION_MASK);
-}
-
-/*
- * How a communicator of the job is, for a worker that wants to know whether
- * others wait to come in, or have given up the plan.
- */
-static void take_query(struct controller *controller, const struct packet *query,
-                       const struct udp_address *from)
-{
-	const struct job_entry *job = controller->jobs[query->header.job];
-	const struct gathering_entry *entry = job ? job->gatherings : NULL;
-	struct packet packet = { .header = { .type = WIRE_ANSWER,
-		                             .cookie = query->header.cookie,
-		                             .job = query->header.job,
-		                             .pos = query->header.pos } };
-	int length;
-
-	if (!job || job->cookie != query->header.cookie) {
-		controller->counts[DESK_DROPS]++;
-		return;
-	}
-	while (entry &&
-	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
-		entry = entry->next;
-	length = snprintf(
-		packet.text, 512,
-		"{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
-		"\"waiting\":%llu}",
-		job->job.id, entry ? entry->gathering.generation : 0,
-		entry ? (unsigned long long)entry->gathering.members : 0,
-		entry ? (unsigned long long)gathering_waiting(&entry->gathering, clock_now()) : 0);
-	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
 }
 
 /* ---- aggregators ---- */
@@ -256,7 +225,70 @@ static void probe_all(struct controller *controller)
 	}
 }
 
+/* ---- how a communicator is ---- */
+
+/* An aggregator of the plan of which nobody hears; "": none is known. */
+static const char *silent_one(struct controller *controller, const char *plan, uint64_t now)
+{
+	const char *silent = "";
+	struct node *node;
+	bool ask;
+
+	while ((node = plan_node(&controller->nodes, &plan))) {
+		if (node_doubt(node, now, &ask))
+			silent = node->report.address;
+		if (ask)
+			probe_node(controller, node, now);
+	}
+	return silent;
+}
+
+/*
+ * How a communicator of the job is, for a worker that wants to know whether
+ * others wait to come in, have given up the plan, or whether the aggregator that
+ * does not answer it is dead.
+ */
+static void take_query(struct controller *controller, const struct packet *query,
+                       const struct udp_address *from)
+{
+	struct job_entry *job = controller->jobs[query->header.job];
+	const struct gathering_entry *entry = job ? job->gatherings : NULL;
+	struct packet packet = { .header = { .type = WIRE_ANSWER,
+		                             .cookie = query->header.cookie,
+		                             .job = query->header.job,
+		                             .pos = query->header.pos } };
+	uint64_t now = clock_now();
+	int length;
+
+	if (!job || job->cookie != query->header.cookie) {
+		controller->counts[DESK_DROPS]++;
+		return;
+	}
+	admitting_hear(job, now);
+	while (entry &&
+	       (entry->gathering.key & WIRE_POSITION_MASK) != wire_position(&query->header))
+		entry = entry->next;
+	length = snprintf(packet.text, 512,
+	                  "{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
+	                  "\"waiting\":%llu,\"silent\":\"%s\"}",
+	                  job->job.id, entry ? entry->gathering.generation : 0,
+	                  entry ? (unsigned long long)entry->gathering.members : 0,
+	                  entry ? (unsigned long long)gathering_waiting(&entry->gathering, now) : 0,
+	                  entry ? silent_one(controller, entry->gathering.plan, now) : "");
+	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
+}
+
 /* ---- the thread ---- */
+
+static void take_turn(struct controller *controller, const struct wire_header *header,
+                      const struct udp_address *from)
+{
+	struct job_entry *job = controller->jobs[header->job];
+
+	if (job && job->cookie == header->cookie)
+		admitting_hear(job, clock_now());
+	sharing_take(controller, header, from);
+}
 
 static bool take_one(struct controller *controller)
 {
@@ -284,7 +316,7 @@ static bool take_one(struct controller *controller)
 		take_answer(controller, &packet, &visitor.from);
 		break;
 	case WIRE_TURN:
-		sharing_take(controller, &packet.header, &visitor.from);
+		take_turn(controller, &packet.header, &visitor.from);
 		break;
 	default:
 		controller->counts[DESK_DROPS]++;
@@ -316,6 +348,7 @@ static void *desk_main(void *context)
 		tick_at = clock_now();
 		pthread_mutex_lock(&controller->lock);
 		probe_all(controller);
+		admitting_tick(controller, tick_at);
 		pthread_mutex_unlock(&controller->lock);
 	}
 	return NULL;

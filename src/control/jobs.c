@@ -29,6 +29,7 @@ static void job_free(struct job_entry *entry)
 		free(entry->gatherings);
 		entry->gatherings = next;
 	}
+	free(entry->hosting.placed);
 	free(entry);
 }
 
@@ -42,6 +43,15 @@ static trib_status no_memory(void)
 static trib_status load_job(void *context, const struct job *job)
 {
 	return job_add(context, job) ? TRIB_OK : no_memory();
+}
+
+static trib_status load_placement(void *context, const struct placement_row *row)
+{
+	struct controller *controller = context;
+
+	return controller->jobs[row->job]
+	               ? admitting_load(controller, controller->jobs[row->job], row)
+	               : TRIB_OK;
 }
 
 static trib_status load_gathering(void *context, const struct gathering *gathering,
@@ -76,7 +86,8 @@ static trib_status load_node(void *context, const struct node *stored)
 
 trib_status jobs_load(struct controller *controller)
 {
-	const struct store_visitor visitor = { load_job, load_gathering, load_node, controller };
+	const struct store_visitor visitor = { load_job, load_placement, load_gathering, load_node,
+		                               controller };
 	trib_status status = store_last_job(controller->store, &controller->last_job);
 
 	return status == TRIB_OK ? store_load(controller->store, &visitor) : status;
@@ -117,6 +128,7 @@ trib_status jobs_end(struct controller *controller, uint16_t id)
 	if (status != TRIB_OK)
 		return status;
 	sharing_end_job(controller, id);
+	admitting_end_job(controller, controller->jobs[id]);
 	job_free(controller->jobs[id]);
 	controller->jobs[id] = NULL;
 	return TRIB_OK;
@@ -165,11 +177,6 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 	return entry;
 }
 
-static unsigned count_sharers(const void *context, const char *address)
-{
-	return sharing_count(context, address);
-}
-
 static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
 	return planner_plan(context, wish, out);
@@ -178,6 +185,8 @@ static trib_status make_plan(void *context, const struct plan_wish *wish, char o
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer)
 {
+	const struct job_entry *job = controller->jobs[entry->gathering.job];
+	struct rooting rooting = { controller, entry, now };
 	struct plan_verdict verdict;
 	struct planner planner = { .nodes = &controller->nodes,
 		                   .limits = &controller->limits,
@@ -185,8 +194,8 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		                   .verdict = &verdict,
 		                   .children = controller->fan_in,
 		                   .trees = controller->stripes,
-		                   .sharers = count_sharers,
-		                   .context = controller };
+		                   .root = rooting_choose,
+		                   .context = &rooting };
 	const struct world world = { now, make_plan, &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;
@@ -202,9 +211,10 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		return status;
 	}
 	entry->verdict = verdict;
-	if (controller->jobs[entry->gathering.job])
-		sharing_plan(controller, controller->jobs[entry->gathering.job], &entry->gathering,
-		             false);
+	if (job) {
+		sharing_plan(controller, job, &entry->gathering, false);
+		admitting_check(job, &entry->gathering);
+	}
 	moves_note_plan(entry, now);
 	log_info("job %u: plan %u for %u ranks: %s", entry->gathering.job,
 	         entry->gathering.generation, answer->size, entry->gathering.plan);

@@ -6,15 +6,32 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Turns are taken where they are now, or elsewhere if that is no longer possible; or not at all. */
+static unsigned root_now(void *context, const struct plan_wish *wish,
+                         const struct node *const *nodes, unsigned n)
+{
+	char address[TREE_NAME_MAX];
+	unsigned at = 0;
+
+	(void)wish;
+	if (!plan_shared(context, address))
+		return n;
+	while (at < n && strcmp(nodes[at]->report.address, address) != 0)
+		at++;
+	return at < n ? at : 0;
+}
+
 /* The plan that would be made now, and its rate; 0: there is none. */
-static double plan_now(const struct mover *mover, const struct plan_wish *asked, bool strict,
-                       char plan[PLAN_TEXT_MAX])
+static double plan_now(const struct mover *mover, const struct moving *moving,
+                       const struct plan_wish *asked, bool strict, char plan[PLAN_TEXT_MAX])
 {
 	struct plan_verdict verdict;
 	const struct planner planner = { .nodes = mover->nodes,
 		                         .limits = mover->limits,
 		                         .now = mover->now,
 		                         .verdict = &verdict,
+		                         .root = root_now,
+		                         .context = (void *)moving->plan,
 		                         .strict = strict };
 	struct plan_wish wish = *asked;
 
@@ -27,7 +44,7 @@ static double rate_without(const struct mover *mover, const struct moving *movin
                            const struct node *node, bool strict)
 {
 	char plan[PLAN_TEXT_MAX];
-	double rate = plan_now(mover, &moving->wish, strict, plan);
+	double rate = plan_now(mover, moving, &moving->wish, strict, plan);
 
 	return rate > 0 && !plan_has(plan, node->report.address) ? rate : 0;
 }
@@ -107,7 +124,7 @@ static enum move weigh_exit(const struct mover *mover, const struct moving *movi
 	double rate;
 
 	wish.frugal = true;
-	rate = plan_now(mover, &wish, true, plan);
+	rate = plan_now(mover, moving, &wish, true, plan);
 	if (!(rate > 0) ||
 	    servers_of(mover, moving, plan) >= servers_of(mover, moving, moving->plan))
 		return MOVE_NOT; /* nothing would be given up */

@@ -88,6 +88,8 @@ static enum move judge(struct controller *controller, struct gathering_entry *en
 	bool frugal = entry->gathering.frugal;
 	enum move move = mover_judge(&mover, &moving, node, why);
 
+	if (move == MOVE_NOT && rooting_moves(controller, entry, node, now, why))
+		return MOVE_LEAVES;
 	if (move != MOVE_NOT || (!frugal && planner_is_ranks(&moving.wish, node)))
 		return move;
 	move = mover_weigh(&mover, &moving, why);

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define POINTER sizeof(struct node *)
+#define DOUBT_OLD (1000 * 1000000ull)    /* ns: who was heard of since is there */
+#define DOUBT_SILENT (1500 * 1000000ull) /* ... and who was not for so long, */
+#define DOUBT_ASKED (400 * 1000000ull)   /* though it has been asked for so long, is not */
 
 /* Where the address is, or would be. */
 static unsigned place(const struct nodes *nodes, const char *address, bool *found)
@@ -37,6 +40,35 @@ struct node *nodes_find(const struct nodes *nodes, const char *address)
 	unsigned at = place(nodes, address, &found);
 
 	return found ? nodes->all[at] : NULL;
+}
+
+size_t node_where(const struct node *node, const char **where)
+{
+	const char *address = node->report.address, *end = strrchr(address, ':');
+
+	if (!end)
+		return 0;
+	if (*address == '[') {
+		address++;
+		end--; /* the other bracket */
+	}
+	*where = address;
+	return end > address ? (size_t)(end - address) : 0;
+}
+
+unsigned nodes_at(const struct nodes *nodes, const char *where, unsigned *n)
+{
+	char prefix[TREE_NAME_MAX];
+	unsigned first;
+	bool found;
+
+	snprintf(prefix, sizeof(prefix),
+	         strchr(where, ':') ? "[%.*s]:" : "%.*s:", (int)sizeof(prefix) - 4, where);
+	first = place(nodes, prefix, &found);
+	for (*n = 0; first + *n < nodes->n; ++*n)
+		if (strncmp(nodes->all[first + *n]->report.address, prefix, strlen(prefix)) != 0)
+			break;
+	return first;
 }
 
 static bool make_room(struct nodes *nodes)
@@ -91,7 +123,8 @@ static bool same_facts(const struct node_report *a, const struct node_report *b)
 	       !strcmp(a->plane, b->plane) && !strcmp(a->planes, b->planes) &&
 	       !strcmp(a->rights, b->rights) && a->incarnation == b->incarnation &&
 	       a->cores == b->cores && a->threads == b->threads && a->memory == b->memory &&
-	       a->link_bps == b->link_bps && a->is_switch == b->is_switch;
+	       a->link_bps == b->link_bps && a->is_switch == b->is_switch &&
+	       !strcmp(a->rack, b->rack);
 }
 
 struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, uint64_t now,
@@ -152,6 +185,22 @@ const char *node_load_text(const struct node *node, const struct node_limits *li
 		                 ? 100.0 * (double)report->memory_used / (double)report->memory
 		                 : 0.0);
 	return out;
+}
+
+bool node_doubt(struct node *node, uint64_t now, bool *ask)
+{
+	uint64_t heard = node->beat_at > node->confirmed_at ? node->beat_at : node->confirmed_at;
+
+	*ask = false;
+	/* Of one that has not been heard of since the controller started nothing is known. */
+	if (!heard || now < heard + DOUBT_OLD) {
+		node->doubted_at = 0;
+		return false;
+	}
+	*ask = true;
+	if (node->doubted_at <= heard)
+		node->doubted_at = now;
+	return now >= heard + DOUBT_SILENT && now >= node->doubted_at + DOUBT_ASKED;
 }
 
 enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits)

@@ -7,6 +7,7 @@
 #define TRIB_CONTROL_NODES_H
 
 #include "base/status.h"
+#include "control/racks.h"
 #include "plan/tree.h"
 
 #define NODES_MAX 16384u
@@ -25,6 +26,8 @@ struct node_report {
 	uint32_t cores, threads;      /* of the machine; of the aggregator */
 	uint32_t capacity;            /* jobs that it sums for at once; 0: any number */
 	uint32_t is_switch;           /* 1: a port for each neighbour, each of link_bps */
+	char rack[RACK_MAX];          /* where jobs find the machine; empty: it takes none */
+	char above[RACK_MAX];         /* with a capacity: the part of the network that it is for */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
 	uint64_t payload;             /* bytes that its aggregator has added */
@@ -37,11 +40,13 @@ struct node {
 	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
+	uint64_t doubted_at;   /* since when ranks have doubted that it is there; 0: they do not */
 	uint64_t loaded_since; /* others have had its cores or memory since; 0: they have not */
 	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
 	bool left;             /* it said so */
 	bool drained;          /* somebody said that plans shall do without it */
-	void *detail;          /* what the table's owner keeps with it */
+	void *detail;          /* what the table's owner keeps with it, */
+	uint64_t detail_at;    /* as it was then */
 };
 
 /* Those up to NODE_DRAINED beat; the earlier one is, the rather it is planned with. */
@@ -54,6 +59,10 @@ struct nodes {
 };
 
 struct node *nodes_find(const struct nodes *nodes, const char *address);
+/* Those at an address without a port stand together: the first, and how many. */
+unsigned nodes_at(const struct nodes *nodes, const char *where, unsigned *n);
+/* "10.0.0.7" of "10.0.0.7:7700", "fe80::1" of "[fe80::1]:7700"; its length, 0 where it has none. */
+size_t node_where(const struct node *node, const char **where);
 /* The node of that address, made where there is none; NULL: no memory, or too many. */
 struct node *nodes_add(struct nodes *nodes, const char *address);
 /*
@@ -76,6 +85,12 @@ void node_watch(struct node *node, uint64_t now, const struct node_limits *limit
 /* "others use 98 % of its cores", for a node that is loaded. */
 const char *node_load_text(const struct node *node, const struct node_limits *limits, char *out,
                            size_t size);
+
+/*
+ * A rank waits, and wonders whether the node is there. True: nobody has heard of it, neither by
+ * its beats nor by answers. *ask: it is to be asked, so that this can be told.
+ */
+bool node_doubt(struct node *node, uint64_t now, bool *ask);
 
 enum node_state node_state(const struct node *node, uint64_t now, const struct node_limits *limits);
 const char *node_state_name(enum node_state state);

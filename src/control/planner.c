@@ -12,6 +12,16 @@
 #define PROBE_ALL 512u        /* of more nodes, only those of the broken plan are asked */
 #define PROBE_NS 200000000ull /* a live aggregator answers within, or is left out */
 
+bool plan_shared(const char *plan, char out[TREE_NAME_MAX])
+{
+	const char *bar = strchr(plan, '|'), *end = bar ? strchr(bar, '(') : NULL;
+
+	if (!end || end - bar > TREE_NAME_MAX)
+		return false;
+	snprintf(out, TREE_NAME_MAX, "%.*s", (int)(end - bar - 1), bar + 1);
+	return true;
+}
+
 bool plan_has(const char *plan, const char *address)
 {
 	size_t length = strlen(address);
@@ -22,11 +32,37 @@ bool plan_has(const char *plan, const char *address)
 	return false;
 }
 
+struct node *plan_node(const struct nodes *nodes, const char **plan)
+{
+	while (**plan) {
+		size_t length = strcspn(*plan, "*;,()|");
+		char name[TREE_NAME_MAX];
+		struct node *node = NULL;
+
+		if (length && length < sizeof(name) && (*plan)[length] == '(') {
+			memcpy(name, *plan, length);
+			name[length] = '\0';
+			node = nodes_find(nodes, name);
+		}
+		*plan += length + ((*plan)[length] != '\0');
+		if (node)
+			return node;
+	}
+	return NULL;
+}
+
 /* When something has just died, a beat of half a second ago proves little. */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node)
 {
 	return *broken && (nodes->n <= PROBE_ALL || plan_has(broken, node->report.address));
 }
+
+/* Whose machines may aggregate besides those of the ranks. */
+enum lenders {
+	LENDERS_NONE,
+	LENDERS_SERVERS, /* those that take no jobs */
+	LENDERS_ALL
+};
 
 enum use { USE_YES, USE_PERHAPS, USE_NO };
 
@@ -42,26 +78,23 @@ static enum use node_use(const struct planner *planner, const struct plan_wish *
 	return planner->now < wish->since + PROBE_NS ? USE_PERHAPS : USE_NO;
 }
 
-/* The aggregator that the fewest share, of those that have a capacity; NULL: there is none. */
+/* The aggregator at which they take turns, of those that have a capacity; NULL: there is none. */
 static const struct node *shared_node(const struct planner *planner, const struct plan_wish *wish)
 {
-	const struct node *best = NULL;
-	unsigned least = 0;
+	const struct node **usable = calloc(planner->nodes->n + 1, sizeof(void *));
+	const struct node *node = NULL;
+	unsigned n = 0, chosen = 0;
 
-	for (unsigned i = 0; i < planner->nodes->n; i++) {
-		const struct node *node = planner->nodes->all[i];
-		const char *address = node->report.address;
-		unsigned n;
-
-		if (!node->report.capacity || node_use(planner, wish, node, NODE_LIVE) != USE_YES)
-			continue;
-		n = planner->sharers ? planner->sharers(planner->context, address) : 0;
-		if (!best || n * best->report.capacity < least * node->report.capacity) {
-			best = node;
-			least = n;
-		}
-	}
-	return best;
+	for (unsigned i = 0; usable && wish->ranks > 1 && i < planner->nodes->n; i++)
+		if (planner->nodes->all[i]->report.capacity &&
+		    node_use(planner, wish, planner->nodes->all[i], NODE_LIVE) == USE_YES)
+			usable[n++] = planner->nodes->all[i];
+	if (n && planner->root)
+		chosen = planner->root(planner->context, wish, usable, n);
+	if (chosen < n)
+		node = usable[chosen];
+	free(usable);
+	return node;
 }
 
 /* ---- hosts ---- */
@@ -79,18 +112,12 @@ struct hosts {
 	unsigned n;
 };
 
-/* "10.0.0.7" of "10.0.0.7:7700", "fe80::1" of "[fe80::1]:7700" */
 static struct place node_place(const struct node *node)
 {
-	const char *address = node->report.address, *end = strrchr(address, ':');
+	struct place place = { .among = 1 };
 
-	if (!end)
-		return (struct place){ 0 };
-	if (*address == '[') {
-		address++;
-		end--; /* the other bracket */
-	}
-	return (struct place){ address, end > address ? (size_t)(end - address) : 0, 1 };
+	place.length = node_where(node, &place.text);
+	return place;
 }
 
 static struct place rank_place(const struct plan_wish *wish, unsigned rank)
@@ -218,7 +245,8 @@ static void hosts_measured(struct hosts *hosts, const struct plan_wish *wish)
  * the first has the aggregator. False: a suspect may still answer.
  */
 static bool hosts_fill(const struct planner *planner, const struct plan_wish *wish,
-                       enum node_state worst, bool servers, struct hosts *hosts, unsigned *usable)
+                       enum node_state worst, enum lenders lenders, struct hosts *hosts,
+                       unsigned *usable)
 {
 	const struct nodes *nodes = planner->nodes;
 	double link = link_guess(nodes);
@@ -246,7 +274,9 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
 		}
 		if (node->report.capacity)
 			use = USE_NO; /* in turns only: plan_share */
-		if (rank < 0 && (use == USE_NO || (!beside && !servers)))
+		if (rank < 0 &&
+		    (use == USE_NO ||
+		     (!beside && lenders < (*node->report.rack ? LENDERS_ALL : LENDERS_SERVERS))))
 			continue;
 		if (rank >= 0)
 			placed |= 1ull << rank;
@@ -328,14 +358,11 @@ static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_li
 	return status;
 }
 
-static void plan_share(const struct planner *planner, const struct plan_wish *wish,
-                       char out[PLAN_TEXT_MAX])
+static void plan_share(const struct node *node, unsigned ranks, char out[PLAN_TEXT_MAX])
 {
-	const struct node *node = wish->ranks > 1 ? shared_node(planner, wish) : NULL;
 	size_t length = strlen(out), room = PLAN_TEXT_MAX - length;
 
-	if (node && snprintf(out + length, room, "|%s(0-%u)", node->report.address,
-	                     wish->ranks - 1) >= (int)room)
+	if (snprintf(out + length, room, "|%s(0-%u)", node->report.address, ranks - 1) >= (int)room)
 		out[length] = '\0'; /* it does not fit: without */
 }
 
@@ -385,20 +412,20 @@ static trib_status fail_alone(const struct planner *planner, const struct plan_w
 }
 
 /* False: a suspect may still answer. *star: no rank has an aggregator beside it, so one is lent. */
-static bool hosts_choose(const struct planner *planner, const struct plan_wish *wish,
+static bool hosts_choose(const struct planner *planner, const struct plan_wish *wish, bool shares,
                          struct hosts *hosts, unsigned *usable, bool *star)
 {
 	/* Slow is better than not at all. */
 	enum node_state last = planner->strict ? NODE_LIVE : NODE_LOADED;
 
 	/* Beside turns at a shared one, what a job has for itself: others' hosts are theirs. */
-	bool beside = wish->frugal || shared_node(planner, wish);
+	enum lenders least = wish->frugal || shares ? LENDERS_NONE : LENDERS_SERVERS;
 
 	for (unsigned worst = NODE_LIVE; worst <= last; worst++)
-		for (unsigned servers = !beside; servers < 2; servers++) {
-			if (!hosts_fill(planner, wish, worst, servers, hosts, usable))
+		for (unsigned lenders = least; lenders <= LENDERS_ALL; lenders++) {
+			if (!hosts_fill(planner, wish, worst, lenders, hosts, usable))
 				return false;
-			*star = wish->frugal && servers;
+			*star = wish->frugal && lenders;
 			if (*usable)
 				return true;
 		}
@@ -412,6 +439,7 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	struct hosts hosts = { calloc(most, sizeof(*hosts.all)),
 		               calloc(most, sizeof(*hosts.places)), 0 };
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	const struct node *shared = shared_node(planner, wish);
 	struct plan_verdict verdict;
 	unsigned usable = 0;
 	trib_status status;
@@ -423,7 +451,7 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		limits.trees = planner->trees;
 	if (!hosts.all || !hosts.places)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
-	else if (!hosts_choose(planner, wish, &hosts, &usable, &star))
+	else if (!hosts_choose(planner, wish, shared, &hosts, &usable, &star))
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)
 		status = fail_alone(planner, wish);
@@ -435,8 +463,8 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		status = plan_fit(&hosts, star, limits,
 		                  planner->verdict ? planner->verdict : &verdict, out);
 	}
-	if (status == TRIB_OK)
-		plan_share(planner, wish, out);
+	if (status == TRIB_OK && shared)
+		plan_share(shared, wish->ranks, out);
 	free(hosts.places);
 	free(hosts.all);
 	return status;

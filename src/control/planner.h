@@ -33,17 +33,19 @@ struct planner {
 	const struct node_limits *limits;
 	uint64_t now;
 	struct plan_verdict *verdict; /* of the last plan; NULL: nobody wants it */
-	/* Communicators that share this aggregator; NULL: none does. */
-	unsigned (*sharers)(const void *context, const char *address);
-	const void *context;
+	/* At which of these aggregators with a capacity they take turns; n: at none. NULL: the
+	 * first. */
+	unsigned (*root)(void *context, const struct plan_wish *wish,
+	                 const struct node *const *nodes, unsigned n);
+	void *context;
 	bool strict;              /* rather no plan than one with a node that is loaded */
 	unsigned children, trees; /* at most; 0: as many as there can be */
 };
 
 /*
  * Trees for the ranks, as forest_print writes them; and behind a bar, where some
- * aggregator has a capacity, a star at the one that the fewest share: for when
- * it is their turn. TRIB_IN_PROGRESS: a suspect aggregator may still answer.
+ * aggregator has a capacity and is for them (roots.h), a star at it: for when it
+ * is their turn. TRIB_IN_PROGRESS: a suspect aggregator may still answer.
  * TRIB_ERR_AGGREGATOR: none lives.
  */
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
@@ -57,5 +59,10 @@ bool planner_is_ranks(const struct plan_wish *wish, const struct node *node);
 
 /* Is this aggregator in the plan? */
 bool plan_has(const char *plan, const char *address);
+/* The address behind the bar, at which they take turns; false: there is none. */
+bool plan_shared(const char *plan, char out[TREE_NAME_MAX]);
+/* The first aggregator that the text names, and in *plan what is behind it; NULL: there is no more.
+ */
+struct node *plan_node(const struct nodes *nodes, const char **plan);
 
 #endif

@@ -15,6 +15,7 @@ enum field_type { FIELD_TEXT, FIELD_U32, FIELD_U64, FIELD_DOUBLE };
 #define TEXT(field) { PLACE(field), sizeof(((struct node_report *)0)->field), FIELD_TEXT, false }
 #define FIELD(type, field) { PLACE(field), 0, FIELD_##type, false }
 #define LATER(type, field) { PLACE(field), 0, FIELD_##type, true }
+#define TEXT_LATER(field) { PLACE(field), sizeof(((struct node_report *)0)->field), FIELD_TEXT, true }
 /* clang-format on */
 
 /* The names in JSON are the names in C. */
@@ -22,13 +23,13 @@ static const struct field {
 	const char *name;
 	size_t offset, size;
 	enum field_type type;
-	bool may_miss; /* agents of earlier versions do not know it: it is 0 then */
+	bool may_miss; /* agents of earlier versions do not know it: it is 0 or empty then */
 } fields[] = {
 	TEXT(address),        TEXT(name),          TEXT(version),           TEXT(plane),
 	TEXT(planes),         TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
 	FIELD(U32, threads),  FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
 	FIELD(U64, payload),  FIELD(DOUBLE, load), FIELD(DOUBLE, busy),     LATER(U32, is_switch),
-	LATER(U32, capacity),
+	LATER(U32, capacity), TEXT_LATER(rack),    TEXT_LATER(above),
 };
 
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
@@ -200,5 +201,10 @@ trib_status report_from_json(struct node_report *report, const json_t *json)
 	}
 	if (!name_is_good(report->address) || !strchr(report->address, ':'))
 		return status_fail(TRIB_ERR_ARGUMENT, "\"address\" is not HOST:PORT");
+	if (!rack_is_good(report->rack) || !rack_is_good(report->above))
+		return status_fail(
+			TRIB_ERR_ARGUMENT,
+			"\"rack\" and \"above\" are up to %u names with slashes between them",
+			RACK_NAMES_MAX);
 	return TRIB_OK;
 }

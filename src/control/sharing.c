@@ -69,17 +69,6 @@ static struct sharer *sharer_find(struct controller *controller, uint16_t job, u
 	return NULL;
 }
 
-unsigned sharing_count(const struct controller *controller, const char *address)
-{
-	unsigned n = 0;
-
-	for (struct sharing_group *group = controller->groups; group; group = group->next)
-		if (!strcmp(group->address, address))
-			EACH_SHARER(sharer, group)
-	n += !sharer->share.lost;
-	return n;
-}
-
 /* What older plans of the communicator had is over. `below`: generations. */
 static void lose_older(struct controller *controller, uint16_t job, bool all_keys, uint64_t key,
                        uint32_t below)
@@ -90,20 +79,28 @@ static void lose_older(struct controller *controller, uint16_t job, bool all_key
 		turns_lose(&sharer->share);
 }
 
+/* What the communicator still holds of an older plan, if anything: one share at most. */
+static const struct turns_share *older_held(const struct controller *controller, uint16_t job,
+                                            uint64_t key)
+{
+	for (struct sharing_group *group = controller->groups; group; group = group->next)
+		EACH_SHARER(sharer, group)
+	if (sharer->job == job && sharer->key == key && sharer->share.held)
+		return &sharer->share;
+	return NULL;
+}
+
+static void forget_before(struct controller *controller, const struct turns_share *gone)
+{
+	for (struct sharing_group *group = controller->groups; group; group = group->next)
+		EACH_SHARER(sharer, group)
+	if (sharer->share.before == gone)
+		sharer->share.before = NULL;
+}
+
 void sharing_end_job(struct controller *controller, uint16_t job)
 {
 	lose_older(controller, job, true, 0, UINT32_MAX);
-}
-
-/* The address behind the bar, without its ranks; false: nothing is shared. */
-static bool shared_address(const char *plan, char *out, size_t size)
-{
-	const char *bar = strchr(plan, '|'), *end = bar ? strchr(bar, '(') : NULL;
-
-	if (!end || (size_t)(end - bar) > size)
-		return false;
-	snprintf(out, size, "%.*s", (int)(end - bar - 1), bar + 1);
-	return true;
 }
 
 void sharing_plan(struct controller *controller, const struct job_entry *job,
@@ -112,10 +109,11 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
 	char address[TREE_NAME_MAX];
 	struct sharing_group *group;
 	struct sharer *sharer;
+	const struct turns_share *before;
 	unsigned ranks = 0;
 
 	lose_older(controller, job->job.id, false, gathering->key, gathering->generation);
-	if (!shared_address(gathering->plan, address, sizeof(address)))
+	if (!plan_shared(gathering->plan, address))
 		return;
 	group = group_make(controller, address);
 	sharer = group ? calloc(1, sizeof(*sharer)) : NULL;
@@ -126,7 +124,9 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
 	}
 	for (uint64_t seats = gathering->members; seats; seats &= seats - 1)
 		sharer->nonces[ranks++] = gathering->seats[__builtin_ctzll(seats)].nonce;
+	before = older_held(controller, job->job.id, gathering->key);
 	turns_add(&group->turns, &sharer->share, ranks, controller->session, restored, clock_now());
+	sharer->share.before = before;
 	sharer->heard_at = clock_now();
 	sharer->job = job->job.id;
 	sharer->cookie = job->cookie;
@@ -377,6 +377,7 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 		if (sharer->share.lost && fence(controller, group, sharer, now)) {
 			note_held(group, sharer, now);
 			turns_remove(&group->turns, &sharer->share);
+			forget_before(controller, &sharer->share);
 			free(sharer);
 		}
 	}

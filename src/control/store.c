@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -32,6 +32,10 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"CREATE TABLE nodes (address TEXT PRIMARY KEY, name TEXT NOT NULL, cores INTEGER NOT NULL,"
 	"  memory INTEGER NOT NULL, link INTEGER NOT NULL, gone INTEGER NOT NULL);",
 	"ALTER TABLE nodes ADD COLUMN drained INTEGER NOT NULL DEFAULT 0;",
+	"ALTER TABLE nodes ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
+	"CREATE TABLE placements (job INTEGER PRIMARY KEY REFERENCES jobs ON DELETE CASCADE,"
+	"  hosts INTEGER NOT NULL, per_host INTEGER NOT NULL, ordinal INTEGER NOT NULL,"
+	"  leased INTEGER NOT NULL, placed TEXT NOT NULL);",
 	"ALTER TABLE gatherings ADD COLUMN same_since INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN frugal INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
@@ -270,6 +274,19 @@ trib_status store_put_job(struct store *store, const struct job *job)
 	return status;
 }
 
+trib_status store_put_placement(struct store *store, const struct placement_row *row)
+{
+	trib_status status = set_safe(store, true);
+
+	if (status == TRIB_OK)
+		status =
+			CHANGE(store, "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?, ?)",
+		               NUMBER(row->job), NUMBER(row->hosts), NUMBER(row->per_host),
+		               NUMBER(row->ordinal), NUMBER(row->leased), TEXT(row->placed));
+	set_safe(store, false);
+	return status;
+}
+
 trib_status store_drop_job(struct store *store, uint16_t id)
 {
 	return CHANGE(store, "DELETE FROM jobs WHERE id = ?", NUMBER(id));
@@ -323,10 +340,10 @@ trib_status store_put_node(struct store *store, const struct node *node)
 {
 	const struct node_report *report = &node->report;
 
-	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)",
+	return CHANGE(store, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	              TEXT(report->address), TEXT(report->name), NUMBER(report->cores),
 	              NUMBER(report->memory), NUMBER(report->link_bps), NUMBER(node->left),
-	              NUMBER(node->drained));
+	              NUMBER(node->drained), TEXT(report->rack));
 }
 
 trib_status store_drop_node(struct store *store, const char *address)
@@ -388,6 +405,21 @@ static trib_status read_job(struct store *store, sqlite3_stmt *row,
 	column_text(row, 2, policy, sizeof(policy));
 	policy_parse(policy, &job.policy);
 	return visitor->job(visitor->context, &job);
+}
+
+static trib_status read_placement(struct store *store, sqlite3_stmt *row,
+                                  const struct store_visitor *visitor)
+{
+	const unsigned char *placed = sqlite3_column_text(row, 5);
+	const struct placement_row placement = { .job = (uint16_t)sqlite3_column_int(row, 0),
+		                                 .hosts = (uint32_t)sqlite3_column_int(row, 1),
+		                                 .per_host = (uint32_t)sqlite3_column_int(row, 2),
+		                                 .ordinal = (uint64_t)sqlite3_column_int64(row, 3),
+		                                 .leased = sqlite3_column_int(row, 4),
+		                                 .placed = placed ? (const char *)placed : "" };
+
+	(void)store;
+	return visitor->placement(visitor->context, &placement);
 }
 
 static trib_status read_seats(struct store *store, struct gathering *gathering)
@@ -455,6 +487,7 @@ static trib_status read_node(struct store *store, sqlite3_stmt *row,
 	(void)store;
 	column_text(row, 0, node.report.address, sizeof(node.report.address));
 	column_text(row, 1, node.report.name, sizeof(node.report.name));
+	column_text(row, 7, node.report.rack, sizeof(node.report.rack));
 	return visitor->node(visitor->context, &node);
 }
 
@@ -481,6 +514,8 @@ trib_status store_load(struct store *store, const struct store_visitor *visitor)
 {
 	trib_status status = each(store, "SELECT * FROM jobs", visitor, read_job);
 
+	if (status == TRIB_OK)
+		status = each(store, "SELECT * FROM placements", visitor, read_placement);
 	if (status == TRIB_OK)
 		status = each(store, "SELECT * FROM gatherings", visitor, read_gathering);
 	if (status == TRIB_OK)

@@ -21,6 +21,15 @@ struct job {
 	int64_t made_at; /* seconds since 1970 */
 };
 
+/* What a job has that asked for hosts: struct hosting is what else is known of it. */
+struct placement_row {
+	uint16_t job;
+	uint32_t hosts, per_host;
+	uint64_t ordinal;   /* of those who wait the lowest is first */
+	bool leased;        /* it ends with a lease */
+	const char *placed; /* addresses, a comma between them; empty: it waits */
+};
+
 struct store;
 trib_status store_open(const char *folder, struct store **out);
 void store_close(struct store *store);
@@ -33,6 +42,8 @@ trib_status store_last_job(struct store *store, uint16_t *id);
 trib_status store_put_job(struct store *store, const struct job *job);
 /* With all that belongs to it. */
 trib_status store_drop_job(struct store *store, uint16_t id);
+/* It goes with its job. */
+trib_status store_put_placement(struct store *store, const struct placement_row *row);
 /* A gathering when its plan has changed, and why that is as it is. */
 trib_status store_put_gathering(struct store *store, const struct gathering *gathering,
                                 const struct plan_verdict *verdict);
@@ -43,6 +54,7 @@ trib_status store_drop_node(struct store *store, const char *address);
 /* All that is there, jobs first. A visitor's error ends it and is returned. */
 struct store_visitor {
 	trib_status (*job)(void *context, const struct job *job);
+	trib_status (*placement)(void *context, const struct placement_row *row);
 	/* The verdict has no trees where it is not known. */
 	trib_status (*gathering)(void *context, const struct gathering *gathering,
 	                         const struct plan_verdict *verdict);

@@ -39,6 +39,8 @@ bool turns_may_give(const struct turns *turns, const struct turns_share *share)
 {
 	if (share->lost || !share->known || share->step != TURNS_REST)
 		return false;
+	if (share->before && share->before->held)
+		return false;
 	/* Of one that is not known it is not known either whether it has a turn. */
 	for (const struct turns_share *other = turns->shares; other; other = other->next)
 		if (!other->known)

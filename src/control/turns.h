@@ -27,6 +27,10 @@
  * aggregator ends it, and says so. So a turn is never with two, whoever is cut
  * off from whom.
  *
+ * A communicator that goes to another aggregator gives up its turn first: its
+ * share there gets none before that is free. So nobody holds one and waits for
+ * another, and there is no circle to wait in; meanwhile requests go their own way.
+ *
  * Invariants: at most `capacity` shares are held; of each request all ranks of
  * a communicator know the same when they begin it; a share is held as long as
  * one of its requests can be under way at the aggregator.
@@ -71,6 +75,8 @@ struct turns_share {
 	bool held;            /* it counts: it has a turn, or is being asked whether it takes one */
 	bool was_held;        /* before the change that is undecided */
 	bool lost;            /* it ends; where it is held, it is being fenced */
+	/* The one that the communicator had before, at whichever aggregator; NULL: it is gone. */
+	const struct turns_share *before;
 	struct turns_rank rank[WIRE_CHILDREN_MAX];
 };
 

@@ -53,6 +53,14 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr local,
                            const struct udp_options *options, int *fd);
 
+/* May packets of the socket carry the time when they are to leave, by CLOCK_MONOTONIC? */
+bool udp_let_times(int fd);
+/*
+ * Asks for a send buffer of so many bytes (0: leaves it), and says how many it has now, as
+ * the kernel counts: with all that surrounds them.
+ */
+uint32_t udp_send_room(int fd, int wanted);
+
 /* The MTU of the path of a connected socket; 0: unknown. */
 unsigned udp_mtu(int fd);
 /* Bytes that IP and UDP headers take on the path. */
@@ -84,6 +92,10 @@ unsigned udp_tx_room(const struct udp_tx *tx);
 bool udp_tx_is_empty(const struct udp_tx *tx);
 /* Forgets what waits. */
 void udp_tx_clear(struct udp_tx *tx);
+/* Does a message go to the kernel in one piece? Else each of its packets does. */
+bool udp_tx_joins(const struct udp_tx *tx);
+/* What is added from now on leaves at this time, if the queue heeds that (egress.h); 0: at once. */
+void udp_tx_at(struct udp_tx *tx, uint64_t time);
 /* `to` NULL: the socket's peer. Only into a tx that has room. */
 void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                 const struct udp_address *to);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int))
+#define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
 
 struct udp_rx {
@@ -104,12 +105,14 @@ const struct udp_message *udp_message(const struct udp_rx *rx, int index)
 struct tx_entry {
 	const uint8_t *data;
 	uint32_t bytes, segment;
+	uint64_t time; /* when it is to leave; 0: at once */
 	struct udp_address to;
 };
 
 struct udp_tx {
 	bool gso;
 	unsigned room, first, n; /* entries[first..n) wait */
+	uint64_t time;           /* of those to come */
 	struct tx_entry *entries;
 };
 
@@ -152,6 +155,16 @@ void udp_tx_clear(struct udp_tx *tx)
 	tx->first = tx->n = 0;
 }
 
+bool udp_tx_joins(const struct udp_tx *tx)
+{
+	return tx->gso;
+}
+
+void udp_tx_at(struct udp_tx *tx, uint64_t time)
+{
+	tx->time = time;
+}
+
 void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                 const struct udp_address *to)
 {
@@ -160,6 +173,7 @@ void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t se
 	entry->data = data;
 	entry->bytes = bytes;
 	entry->segment = segment;
+	entry->time = tx->time;
 	entry->to.length = 0;
 	if (to)
 		entry->to = *to;
@@ -169,9 +183,21 @@ void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t se
 struct tx_batch {
 	struct mmsghdr headers[SEND_AT_ONCE];
 	struct iovec vectors[SEND_AT_ONCE];
-	_Alignas(8) uint8_t control[SEND_AT_ONCE][CMSG_SPACE(sizeof(uint16_t))];
+	_Alignas(8) uint8_t control[SEND_AT_ONCE][TX_CONTROL_BYTES];
 	unsigned n;
 };
+
+/* Adds one control message; `header` has room for it, by msg_control. */
+static void header_add(struct msghdr *header, int level, int type, const void *data, size_t bytes)
+{
+	struct cmsghdr *c = (void *)((uint8_t *)header->msg_control + header->msg_controllen);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), data, bytes);
+	header->msg_controllen += CMSG_SPACE(bytes);
+}
 
 static void batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint8_t *data,
                       uint32_t bytes)
@@ -185,18 +211,15 @@ static void batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint
 		header->msg_name = &entry->to.storage;
 		header->msg_namelen = entry->to.length;
 	}
+	if (bytes > entry->segment || entry->time)
+		header->msg_control = batch->control[i];
 	if (bytes > entry->segment) {
-		struct cmsghdr *c;
 		uint16_t segment = (uint16_t)entry->segment;
 
-		header->msg_control = batch->control[i];
-		header->msg_controllen = sizeof(batch->control[i]);
-		c = CMSG_FIRSTHDR(header);
-		c->cmsg_level = SOL_UDP;
-		c->cmsg_type = UDP_SEGMENT;
-		c->cmsg_len = CMSG_LEN(sizeof(segment));
-		memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+		header_add(header, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
 	}
+	if (entry->time)
+		header_add(header, SOL_SOCKET, SCM_TXTIME, &entry->time, sizeof(entry->time));
 }
 
 static void batch_fill(struct tx_batch *batch, struct udp_tx *tx)

@@ -4,8 +4,10 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <linux/net_tstamp.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void set_option(int fd, int level, int name, int value)
@@ -16,14 +18,19 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* As root the limits of the system do not bind; otherwise the kernel cuts to them. */
+static void set_send_bytes(int fd, int bytes)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes);
+}
+
 static void set_buffers(int fd, const struct udp_options *options)
 {
-	int in = options->receive_bytes, out = options->send_bytes;
+	int in = options->receive_bytes;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &in, sizeof(in)))
 		set_option(fd, SOL_SOCKET, SO_RCVBUF, in);
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &out, sizeof(out)))
-		set_option(fd, SOL_SOCKET, SO_SNDBUF, out);
+	set_send_bytes(fd, options->send_bytes);
 }
 
 static bool set_common(int fd, const struct udp_options *options)
@@ -96,6 +103,25 @@ trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr l
 	}
 	*fd = s;
 	return TRIB_OK;
+}
+
+bool udp_let_times(int fd)
+{
+	struct sock_txtime times = { .clockid = CLOCK_MONOTONIC };
+
+	return setsockopt(fd, SOL_SOCKET, SO_TXTIME, &times, sizeof(times)) == 0;
+}
+
+uint32_t udp_send_room(int fd, int wanted)
+{
+	int bytes = 0;
+	socklen_t length = sizeof(bytes);
+
+	if (wanted)
+		set_send_bytes(fd, wanted);
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &length) || bytes < 0)
+		return 0;
+	return (uint32_t)bytes;
 }
 
 unsigned udp_mtu(int fd)

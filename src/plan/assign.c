@@ -65,10 +65,18 @@ void assign_enter(struct assign *assign, uint32_t slot, const struct footprint *
 		                                  .is_in = true };
 }
 
+void assign_limit(struct assign *assign, uint32_t slot, const uint32_t *roots, uint32_t n)
+{
+	assign->jobs[slot].own = roots;
+	assign->jobs[slot].n_own = n;
+}
+
 uint32_t assign_roots(const struct assign *assign, uint32_t slot)
 {
 	uint32_t ways = assign->fabric->ways[assign->jobs[slot].footprint.level];
 
+	if (assign->jobs[slot].own)
+		return assign->jobs[slot].n_own;
 	return assign->candidates && assign->candidates < ways ? assign->candidates : ways;
 }
 
@@ -79,6 +87,8 @@ uint32_t assign_root(const struct assign *assign, uint32_t slot, uint32_t i)
 	uint32_t ways = assign->fabric->ways[job->footprint.level], a, b;
 	uint64_t stride;
 
+	if (job->own)
+		return job->own[i];
 	if (!assign->candidates || assign->candidates >= ways)
 		return i;
 	for (stride = 1 + (job->draw >> 16) % ways;; stride++) {
@@ -132,6 +142,18 @@ static void tree_give(struct assign *assign, uint32_t slot)
 			users[at] = users[known - 1];
 	}
 	job->root = ASSIGN_NONE;
+}
+
+bool assign_keep(struct assign *assign, uint32_t slot, uint32_t root)
+{
+	uint32_t n = fabric_tree(assign->fabric, &assign->jobs[slot].footprint, root, assign->tree);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (assign->count[assign->tree[i]] >=
+		    fabric_capacity(assign->fabric, assign->tree[i]))
+			return false;
+	tree_take(assign, slot, root);
+	return true;
 }
 
 void assign_exit(struct assign *assign, uint32_t slot)

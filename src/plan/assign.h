@@ -24,10 +24,12 @@
 
 struct assign_job {
 	struct footprint footprint;
-	uint32_t root; /* or ASSIGN_NONE */
-	double worth;  /* of having a tree of its own */
-	double move;   /* what it costs to move to another */
-	uint32_t draw; /* where its candidates begin, if not all are looked at */
+	uint32_t root;       /* or ASSIGN_NONE */
+	double worth;        /* of having a tree of its own */
+	double move;         /* what it costs to move to another */
+	uint32_t draw;       /* where its candidates begin, if not all are looked at */
+	const uint32_t *own; /* its candidates, the best first, where they are not all; or NULL */
+	uint32_t n_own;
 	uint32_t seen; /* in which search it was last looked at */
 	bool is_in, is_changed;
 };
@@ -54,6 +56,10 @@ void assign_init(struct assign *assign, const struct fabric *fabric, uint32_t sl
 void assign_enter(struct assign *assign, uint32_t slot, const struct footprint *footprint,
                   double worth, double move, uint32_t draw);
 void assign_exit(struct assign *assign, uint32_t slot);
+/* It may have these roots only, and rather the first of them; they stay where they are. */
+void assign_limit(struct assign *assign, uint32_t slot, const uint32_t *roots, uint32_t n);
+/* It has this tree already; false: that is full. */
+bool assign_keep(struct assign *assign, uint32_t slot, uint32_t root);
 
 /*
  * Finds a tree for a job that has none; a modest one takes none that others are

@@ -23,6 +23,7 @@ static trib_status numbers_fill(struct fabric *fabric)
 		fabric->size[l + 1] = (uint32_t)hosts;
 	}
 	fabric->size[0] = fabric->ways[0] = 1;
+	fabric->serves = NULL;
 	fabric->hosts = (uint32_t)hosts;
 	for (unsigned l = 0; l <= fabric->levels; l++) {
 		fabric->pods[l] = (uint32_t)(hosts / fabric->size[l]);

@@ -34,6 +34,10 @@ struct fabric {
 	uint32_t ways[FABRIC_LEVELS_MAX + 1]; /* switches of a level above one host */
 	uint32_t link_base[FABRIC_LEVELS_MAX], switch_base[FABRIC_LEVELS_MAX + 1];
 	uint32_t resources, links; /* ids: links first, then switches */
+
+	/* Jobs at once of each resource, at most the numbers above, set behind fabric_complete
+	 * where resources are not alike; else NULL. */
+	const uint32_t *serves;
 };
 
 /* Checks levels, down and up, and fills in the rest. */
@@ -55,6 +59,8 @@ trib_status fabric_parse(struct fabric *fabric, const char *text);
 /* Jobs at once on a resource. */
 static inline uint32_t fabric_capacity(const struct fabric *fabric, uint32_t resource)
 {
+	if (fabric->serves)
+		return fabric->serves[resource];
 	return resource < fabric->links ? fabric->link_jobs : fabric->switch_jobs;
 }
 

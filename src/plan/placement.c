@@ -22,6 +22,7 @@ static size_t placement_carve(struct placement *placement, const struct fabric *
 
 		placement->stride[l] = stride;
 		placement->unused[l] = carve(work, &used, pods, sizeof(uint32_t));
+		placement->whole[l] = carve(work, &used, pods, sizeof(uint32_t));
 		placement->stale[l] = carve(work, &used, pods, 1);
 		placement->score[l] = carve(work, &used, pods * stride, sizeof(double));
 		placement->choice[l] =
@@ -51,7 +52,7 @@ void placement_init(struct placement *placement, const struct fabric *fabric, do
 	placement->steps = 0;
 	for (unsigned l = 1; l <= fabric->levels; l++)
 		for (uint32_t pod = 0; pod < fabric->pods[l]; pod++) {
-			placement->unused[l][pod] = fabric->size[l];
+			placement->unused[l][pod] = placement->whole[l][pod] = fabric->size[l];
 			placement->stale[l][pod] = 1;
 		}
 }
@@ -125,17 +126,28 @@ void placement_give(struct placement *placement, const uint32_t *hosts, uint32_t
 	hosts_mark(placement, hosts, n, false);
 }
 
+void placement_lack(struct placement *placement, const uint32_t *hosts, uint32_t n)
+{
+	const struct fabric *fabric = placement->fabric;
+
+	hosts_mark(placement, hosts, n, true);
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned l = 1; l <= fabric->levels; l++)
+			placement->whole[l][hosts[i] / fabric->size[l]]--;
+}
+
 /* ---- fragments ---- */
 
 static uint32_t pod_fragments(const struct placement *placement, unsigned level, uint32_t pod,
                               bool is_free)
 {
 	const struct fabric *fabric = placement->fabric;
-	uint32_t here = placement->unused[level][pod], sum = 0;
+	uint32_t here = placement->unused[level][pod], whole = placement->whole[level][pod],
+		 sum = 0;
 
 	if (!is_free)
-		here = fabric->size[level] - here;
-	if (here == 0 || here == fabric->size[level])
+		here = whole - here;
+	if (here == 0 || here == whole)
 		return here != 0;
 	if (level == 1)
 		return here;
@@ -156,14 +168,14 @@ uint32_t placement_fragments(const struct placement *placement, bool is_free)
 static void leaf_solve(struct placement *placement, uint32_t pod)
 {
 	double *score = placement->score[1] + (size_t)pod * placement->stride[1];
-	uint32_t unused = placement->unused[1][pod], size = placement->fabric->size[1];
+	uint32_t unused = placement->unused[1][pod], whole = placement->whole[1][pod];
 
 	for (uint32_t j = 0; j <= least(unused, placement->stride[1] - 1); j++)
 		score[j] = j + (unused - j) * placement->alpha;
-	if (unused == size) {
+	if (unused && unused == whole) {
 		score[0] = placement->alpha;
-		if (size < placement->stride[1])
-			score[size] = 1;
+		if (whole < placement->stride[1])
+			score[whole] = 1;
 	}
 	placement->stale[1][pod] = 0;
 }
@@ -226,7 +238,7 @@ static void pod_solve(struct placement *placement, unsigned level, uint32_t pod,
 			least(here, placement->stride[level - 1] - 1), most);
 		before += here;
 	}
-	if (before == fabric->size[level]) {
+	if (before && before == placement->whole[level][pod]) {
 		row[0] = placement->alpha;
 		if (before <= most)
 			row[before] = 1;

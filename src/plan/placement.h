@@ -23,6 +23,7 @@ struct placement {
 	uint32_t most; /* hosts of the largest job */
 	uint8_t *taken;
 	uint32_t *unused[FABRIC_LEVELS_MAX + 1]; /* free hosts in each pod, from level 1 */
+	uint32_t *whole[FABRIC_LEVELS_MAX + 1];  /* hosts that a pod has */
 	uint8_t *stale[FABRIC_LEVELS_MAX + 1];   /* whether `score` of a pod is to be made anew */
 	double *score[FABRIC_LEVELS_MAX + 1];    /* of each pod: of 0, 1, 2 ... of its hosts */
 	uint16_t *choice[FABRIC_LEVELS_MAX + 1]; /* of each pod and child: hosts in this child */
@@ -45,6 +46,11 @@ bool placement_smart(struct placement *placement, uint32_t n, uint32_t *hosts, d
 
 void placement_take(struct placement *placement, const uint32_t *hosts, uint32_t n);
 void placement_give(struct placement *placement, const uint32_t *hosts, uint32_t n);
+
+/* These are not there, for good: a real rack has fewer hosts than the largest. They are free
+ * before.
+ */
+void placement_lack(struct placement *placement, const uint32_t *hosts, uint32_t n);
 
 /* Fragments of the free hosts, or of those that are taken. */
 uint32_t placement_fragments(const struct placement *placement, bool is_free);

@@ -44,7 +44,8 @@ struct comm_config {
 	unsigned lanes; /* of a tree; 0: by the cores */
 	unsigned cores; /* this worker's share of the host's */
 	unsigned mtu;
-	bool tcp; /* the plane; else udp */
+	bool tcp;    /* the plane; else udp */
+	bool bucket; /* pace in user space, whatever the kernel can */
 	bool multicast;
 	const char *pin;
 	struct udp_options socket;
@@ -103,6 +104,7 @@ struct lane {
 	struct meter meter;
 	unsigned refused; /* times in a row that the aggregator's port was closed */
 	uint64_t heard_at, spoke_at;
+	uint64_t moved_at, moved; /* when a fragment was last done, and how many were then */
 	uint64_t dropped;
 
 	struct kept *kept, **kept_end; /* finished, and perhaps needed by others */
@@ -158,6 +160,7 @@ struct trib_comm {
 	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
 	_Atomic uint64_t carried[WIRE_LANES_MAX];
 	_Atomic uint16_t waited;
+	_Atomic uint64_t doubted_at; /* when the keeper was last told that nothing comes */
 	pthread_t keeper;
 	pthread_mutex_t posting; /* held while rounds are made and posted; taken before `lock` */
 
@@ -175,6 +178,7 @@ struct trib_comm {
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
 	bool recovering;         /* the keeper is at it: what is posted waits */
+	bool doubts;             /* a lane hears nothing: the keeper is to ask the controller */
 	bool controller_heard;   /* while it is asked for other trees */
 	bool told;               /* the aggregator, of a failure of ours */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers */
@@ -253,6 +257,18 @@ void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch);
 trib_status plan_watch_hear(const struct trib_comm *comm, struct plan_watch *watch);
 /* What the controller's answer means for those who join the trees of this plan. */
 bool plan_is_given_up(const char *text, uint32_t generation);
+/* ... and for those who wait in them: an aggregator that the controller does not hear of either. */
+bool plan_has_silent(const char *text, uint32_t generation, char *out, size_t size);
+
+#define PLAN_ANSWER_BYTES (WIRE_HEADER + WIRE_PAYLOAD_MAX)
+/* Asks the controller how the communicator is. */
+void plan_query(const struct trib_comm *comm, int fd);
+/* The text of an answer that has come, in the 8-byte aligned packet; NULL: there is none. */
+const char *plan_answer(const struct trib_comm *comm, int fd, void *packet);
+
+/* doubt.c: a lane waits, and hears nothing: is an aggregator of ours dead? The keeper asks. */
+void doubt_raise(struct lane *lane, uint64_t now);
+void doubt_settle(struct trib_comm *comm);
 
 /* recover.c: agrees with all others in new trees on what is missing, and posts that. */
 trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);
@@ -309,6 +325,10 @@ void lane_wake(struct lane *lane);
 /* The next packet to send, sealed: a report or heartbeat that is due, or data; 0: none. */
 uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet);
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet);
+
+/* pacing.c: who spaces its packets, as the lane starts and its pacer has; and what came of it. */
+void pacing_start(struct lane *lane);
+void pacing_end(const struct lane *lane);
 
 /* dispatch.c: with an aggregator that is shared. */
 /* Begins what may be begun, in order; the caller holds `posting`. */

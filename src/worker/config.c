@@ -135,7 +135,7 @@ static bool is_off(const char *text)
 static trib_status read_all(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, local, mtu, busy_poll, plane;
+	uint64_t job, lanes, local, mtu, busy_poll, plane, pacing;
 	trib_status status;
 
 	memset(config, 0, sizeof(*config));
@@ -161,6 +161,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	    (status = setting_count(SETTING_LOCAL_SIZE, &local)) ||
 	    (status = setting_count(SETTING_MTU, &mtu)) ||
 	    (status = setting_count(SETTING_PLANE, &plane)) ||
+	    (status = setting_count(SETTING_PACING, &pacing)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
 		return status;
 	if (config->timeout_s <= 0 &&
@@ -187,6 +188,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	config->cores = cores_each((unsigned)local);
 	config->mtu = (unsigned)mtu;
 	config->tcp = plane == PLANE_TCP;
+	config->bucket = pacing == PACING_BUCKET;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));
 	config->pin =
 		is_off(setting_text(SETTING_PIN, NULL)) ? NULL : setting_text(SETTING_PIN, NULL);

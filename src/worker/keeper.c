@@ -2,7 +2,8 @@
 /*
  * The keeper: a communicator that has a controller outlives its trees. When an
  * aggregator is lost its lanes go quiet; the keeper's thread asks the controller
- * for other trees, joins them, and has what was under way made whole there.
+ * for other trees, joins them, and has what was under way made whole there. It is
+ * also the one who asks the controller where a lane hears nothing (doubt.c).
  */
 #include "worker/comm.h"
 
@@ -146,12 +147,18 @@ static void *keeper_main(void *argument)
 
 	pthread_mutex_lock(&comm->lock);
 	while (!atomic_load(&comm->closing) && comm->failed == TRIB_OK) {
-		if (!comm->hurt) {
+		bool hurt = comm->hurt, doubts = comm->doubts;
+
+		comm->doubts = false;
+		if (!hurt && !doubts) {
 			pthread_cond_wait(&comm->changed, &comm->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&comm->lock);
-		recover(comm);
+		if (hurt)
+			recover(comm);
+		else
+			doubt_settle(comm);
 		pthread_mutex_lock(&comm->lock);
 	}
 	pthread_mutex_unlock(&comm->lock);

@@ -354,6 +354,7 @@ static void check_silence(struct lane *lane, uint64_t now)
 	uint64_t limit = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000;
 	char address[64];
 
+	doubt_raise(lane, now);
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
 		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has not been heard of for %.1f s",
@@ -369,16 +370,23 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 		                 { .fd = lane->group_fd, .events = POLLIN } };
 	uint64_t wake = lane->spoke_at + heartbeat_every(lane);
 	uint64_t stream = stream_wake(&lane->stream, now);
+	bool for_rate = false;
 	struct timespec span;
 	uint64_t count;
+	int n;
 
 	if (stream < wake)
 		wake = stream;
 	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
-	    pacer_free_at(&lane->pacer) < wake)
+	    pacer_free_at(&lane->pacer) < wake) {
 		wake = pacer_free_at(&lane->pacer);
+		for_rate = true;
+	}
 	span = clock_span(wake > now ? wake - now : 0);
-	if (ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL) > 0 && fds[0].revents)
+	n = ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL);
+	if (n == 0 && for_rate)
+		lane->pacer.naps++;
+	if (n > 0 && fds[0].revents)
 		if (read(lane->wake_fd, &count, sizeof(count)) < 0)
 			log_debug("eventfd: %s", strerror(errno));
 }
@@ -457,9 +465,7 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
 	                            ? UINT32_MAX
 	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
-	if (lane->pacer.rate)
-		log_info("lane %u is paced to %.1f Mbit/s at first, by a token bucket",
-		         lane->number, (double)lane->pacer.rate / 1e6);
+	pacing_start(lane);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
 		                   lane->number);
@@ -475,6 +481,7 @@ void lane_stop(struct lane *lane)
 	lane_wake(lane);
 	pthread_join(lane->thread, NULL);
 	lane->started = false;
+	pacing_end(lane);
 }
 
 void lane_close(struct lane *lane)

@@ -132,6 +132,8 @@ static uint32_t fill_reports(struct lane *lane, uint64_t now)
 {
 	uint32_t used = 0, bytes;
 
+	/* A report is about what was sent before, and must not come before that. */
+	udp_tx_at(lane->tx, pacer_time(&lane->pacer, now));
 	while (udp_tx_room(lane->tx) > TX_MESSAGES / 2 &&
 	       (bytes = lane_next_report(lane, now, lane->buffer + used))) {
 		udp_tx_add(lane->tx, lane->buffer + used, bytes, bytes, NULL);
@@ -140,28 +142,42 @@ static uint32_t fill_reports(struct lane *lane, uint64_t now)
 	return used;
 }
 
-/* Packets of one length are one message; a shorter one may end it. */
+static void add_data(struct lane *lane, uint64_t now, uint64_t time, const uint8_t *data,
+                     uint32_t bytes, uint32_t segment)
+{
+	udp_tx_at(lane->tx, time);
+	udp_tx_add(lane->tx, data, bytes, segment, NULL);
+	pacer_message(&lane->pacer, now, time);
+}
+
+/* Packets of one length are one message, as far as they leave together; a shorter one may end it.
+ */
 static uint32_t fill_data(struct lane *lane, uint64_t now, uint32_t used)
 {
 	uint32_t start = used, segment = 0, bytes = 0, data = 0;
+	uint32_t together = pacer_message_bytes(&lane->pacer, udp_tx_joins(lane->tx));
+	uint64_t time = 0;
 
 	while (data < BATCH_BYTES && (bytes = lane_next_data(lane, now, lane->buffer + used))) {
 		if (segment &&
 		    (bytes > segment || used - start + bytes > UDP_GSO_BYTES ||
+		     used - start + bytes > together ||
 		     (used - start) / segment >= UDP_GSO_SEGMENTS || (used - start) % segment)) {
-			udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
+			add_data(lane, now, time, lane->buffer + start, used - start, segment);
 			start = used;
 			segment = 0;
 		}
-		if (!segment)
+		if (!segment) {
 			segment = bytes;
+			time = pacer_time(&lane->pacer, now);
+		}
 		used += bytes;
 		data += bytes;
 		if (udp_tx_room(lane->tx) < 2)
 			break;
 	}
 	if (used > start)
-		udp_tx_add(lane->tx, lane->buffer + start, used - start, segment, NULL);
+		add_data(lane, now, time, lane->buffer + start, used - start, segment);
 	return data;
 }
 

@@ -36,6 +36,23 @@ bool plan_is_given_up(const char *text, uint32_t generation)
 	        number_in(text, "\"waiting\":") & number_in(text, "\"members\":"));
 }
 
+bool plan_has_silent(const char *text, uint32_t generation, char *out, size_t size)
+{
+	static const char name[] = "\"silent\":\"";
+	const char *at = strstr(text, name);
+	size_t length;
+
+	if (!at || !generation || number_in(text, "\"generation\":") != generation)
+		return false;
+	at += sizeof(name) - 1;
+	length = strcspn(at, "\"");
+	if (!length || length >= size || at[length] != '"')
+		return false;
+	memcpy(out, at, length);
+	out[length] = '\0';
+	return true;
+}
+
 void plan_watch_open(const struct trib_comm *comm, struct plan_watch *watch)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
@@ -58,41 +75,50 @@ void plan_watch_close(struct plan_watch *watch)
 		close(watch->fd);
 }
 
-void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch)
+void plan_query(const struct trib_comm *comm, int fd)
 {
 	struct wire_header query = { .type = WIRE_QUERY,
 		                     .cookie = comm->config.cookie,
 		                     .job = comm->config.job,
 		                     .pos = comm->config.key & WIRE_POSITION_MASK };
 
+	wire_seal(&query, sizeof(query));
+	/* A controller that is not there has made no newer plan either. */
+	if (send(fd, &query, sizeof(query), MSG_DONTWAIT) < 0)
+		log_debug("asking the controller what others do: %s", strerror(errno));
+}
+
+const char *plan_answer(const struct trib_comm *comm, int fd, void *packet)
+{
+	const struct comm_config *config = &comm->config;
+	const struct wire_header *header = packet;
+	ssize_t bytes;
+
+	while ((bytes = recv(fd, packet, PLAN_ANSWER_BYTES, MSG_DONTWAIT)) >= 0)
+		if (wire_parse(packet, (size_t)bytes) == WIRE_SOUND &&
+		    header->type == WIRE_ANSWER && header->cookie == config->cookie &&
+		    header->job == config->job && header->pos == (config->key & WIRE_POSITION_MASK))
+			return wire_payload(header);
+	return NULL;
+}
+
+void plan_watch_ask(const struct trib_comm *comm, struct plan_watch *watch)
+{
 	if (watch->fd < 0 || clock_now() < watch->ask_at)
 		return;
 	watch->ask_at = clock_now() + EVERY_NS;
-	wire_seal(&query, sizeof(query));
-	/* A controller that is not there has made no newer plan either. */
-	if (send(watch->fd, &query, sizeof(query), MSG_DONTWAIT) < 0)
-		log_debug("asking the controller what others do: %s", strerror(errno));
+	plan_query(comm, watch->fd);
 }
 
 trib_status plan_watch_hear(const struct trib_comm *comm, struct plan_watch *watch)
 {
-	const struct comm_config *config = &comm->config;
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
-	const struct wire_header *header = (const void *)packet;
-	ssize_t bytes;
+	uint64_t packet[PLAN_ANSWER_BYTES / 8];
+	const char *text;
 
-	while (watch->fd >= 0) {
-		bytes = recv(watch->fd, packet, sizeof(packet), MSG_DONTWAIT);
-		if (bytes < 0)
-			break;
-		if (wire_parse(packet, (size_t)bytes) != WIRE_SOUND ||
-		    header->type != WIRE_ANSWER || header->cookie != config->cookie ||
-		    header->job != config->job || header->pos != (config->key & WIRE_POSITION_MASK))
-			continue;
-		if (plan_is_given_up(wire_payload(header), config->generation))
+	while (watch->fd >= 0 && (text = plan_answer(comm, watch->fd, packet)))
+		if (plan_is_given_up(text, comm->config.generation))
 			return status_fail(TRIB_ERR_AGGREGATOR,
 			                   "another rank has given up the trees of plan %u",
-			                   config->generation);
-	}
+			                   comm->config.generation);
 	return TRIB_OK;
 }

@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint32_t generations[] = { 0, 1, 2, 3, 1000, 0x7fffffff, 0xffffffff };
 	char *text = malloc(size + 1);
 	bool newer = true;
+	char silent[16];
 
 	demand(text);
 	memcpy(text, data, size);
@@ -20,6 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		demand(newer || !given_up);
 		newer = given_up;
+		if (plan_has_silent(text, generations[i], silent, sizeof(silent)))
+			demand(*silent && strlen(silent) < sizeof(silent) && strstr(text, silent));
 	}
 	free(text);
 	return 0;

@@ -21,6 +21,7 @@ join=$(sed -n 's/.*TRIB_CONTROLLER=//p' "$work/controller")
 for host in s2 s3 s4; do
 	"$trib" net exec --name "$cluster" $host -- \
 		"$tribd" --join "$join" --name $host --listen :7700 >"$work/$host" 2>&1 &
+	agents[$host]=$!
 done
 for host in s2 s3 s4; do
 	check "$host joins" wait_for 20 node_is $host live
@@ -33,13 +34,14 @@ link() { on "$1" ip link set eth0 "$2"; }
 begin() {
 	local rank rounds=$1
 	shift
-	rm -f "$work"/rank.* "$work"/mark.*
+	rm -f "$work"/rank.* "$work"/mark.* "$work"/times.*
 	job "{\"size\":$ranks}"
 	pids=()
 	for ((rank = 0; rank < ranks; rank++)); do
 		TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$control TRIB_JOB=$job TRIB_COOKIE=$cookie \
 			"$trib" net exec --name "$cluster" "h$((rank + 1))" -- "$worker" \
-			--rounds "$rounds" --max 20000 --mark "$work/mark" --linger 3 "$@" >"$work/rank.$rank" 2>&1 &
+			--rounds "$rounds" --max 20000 --mark "$work/mark" --linger 3 --times "$work/times.$rank" "$@" \
+			>"$work/rank.$rank" 2>&1 &
 		pids+=($!)
 	done
 	wait_for 20 all_marked
@@ -77,6 +79,29 @@ used() {
 		case $trees in *"$(address $host):7700("*) echo $host && return ;; esac
 	done
 }
+
+# stood: the longest time between two rounds, in milliseconds.
+stood() { awk 'FNR > 1 && $1 - last > most { most = $1 - last } { last = $1 } END { printf "%d", 1000 * most }' "$work"/times.?; }
+
+# --- an aggregator is cut off, and the deadline is far away: its agent is silent too, so nobody waits for half of it
+TRIB_TIMEOUT=30 begin 300 --pause 0.02
+cut=$(used)
+link "$cut" down
+check "an aggregator ($cut) is cut off, with 30 s of deadline, and the job goes on" all_right
+echo "the job stood still for $(stood) ms"
+check "... as the controller does not hear of it either" grep -q 'the controller does not hear of it either' "$work"/rank.?
+check "... long before half the deadline" test "$(stood)" -lt 8000
+link "$cut" up
+check "... it is back" wait_for 20 node_is "$cut" live
+
+# --- an aggregator, and its agent with it, is stopped for a second: that is borne
+TRIB_TIMEOUT=30 begin 300 --pause 0.02
+cut=$(used)
+kill -STOP "${agents[$cut]}"
+sleep 1
+kill -CONT "${agents[$cut]}"
+check "an aggregator is stopped for a second, and sums are right" all_right
+check "... in the same trees" test "$(generation "$job")" = 1
 
 # --- the controller is cut off: nobody needs it
 begin 300 --pause 0.02

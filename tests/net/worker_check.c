@@ -41,7 +41,8 @@ static struct {
 	unsigned linger;   /* seconds to stay after an error, so that others find their own */
 	const char *times; /* a file for when each round has ended */
 	useconds_t pause;  /* between rounds, as if something were computed */
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0 };
+	const char *until; /* a file: no more rounds when rank 0 sees it */
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0, NULL };
 
 static FILE *times;
 
@@ -246,11 +247,22 @@ static void note_time(void)
 	fprintf(times, "%lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
 }
 
+/* All ranks end with the same round: rank 0 tells the others. */
+static bool is_over(trib_comm *comm)
+{
+	int32_t over = trib_rank(comm) == 0 && options.until && !access(options.until, F_OK);
+	trib_status status = options.until ? trib_broadcast(comm, &over, 1, TRIB_I32, 0) : TRIB_OK;
+
+	if (status != TRIB_OK)
+		die(comm, "broadcast", status);
+	return over;
+}
+
 static bool run(trib_comm *comm, long rounds, uint64_t first)
 {
 	struct call calls[IN_FLIGHT];
 
-	for (long done = 0; done < rounds;) {
+	for (long done = 0; done < rounds && !is_over(comm);) {
 		int n = (int)(mix(options.seed + first + (uint64_t)done) % IN_FLIGHT) + 1;
 
 		if (n > rounds - done)
@@ -319,12 +331,19 @@ static int kind_find(const char *name)
 static void options_read(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
-		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
-		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
-		{ "linger", 1, NULL, 'l' }, { "times", 1, NULL, 't' },
-		{ "pause", 1, NULL, 'u' },  { 0 },
+		{ "rounds", 1, NULL, 'r' },
+		{ "seed", 1, NULL, 's' },
+		{ "max", 1, NULL, 'm' },
+		{ "only", 1, NULL, 'o' },
+		{ "mark", 1, NULL, 'k' },
+		{ "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' },
+		{ "split", 0, NULL, 'p' },
+		{ "linger", 1, NULL, 'l' },
+		{ "times", 1, NULL, 't' },
+		{ "pause", 1, NULL, 'u' },
+		{ "until", 1, NULL, 'U' },
+		{ 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -355,6 +374,9 @@ static void options_read(int argc, char **argv)
 			break;
 		case 'u':
 			options.pause = (useconds_t)(atof(optarg) * 1e6);
+			break;
+		case 'U':
+			options.until = optarg;
 			break;
 		case 't':
 			options.times = optarg;

@@ -242,6 +242,50 @@ static void moving_has_to_pay(void **state)
 	}
 }
 
+/* One level, three switches that serve 1, 2 and 1: who may have which, and who has to move. */
+static void own_candidates(void **state)
+{
+	static const uint32_t serves[] = { 1, 2, 1 };
+	static const uint32_t low[] = { 0, 1 }, mid[] = { 1 }, all[] = { 0, 1, 2 }, none[1];
+	struct footprint footprint;
+
+	(void)state;
+	fabric = (struct fabric){ .levels = 1, .down = { 1 }, .up = { 3 }, .switch_jobs = 2 };
+	assert_int_equal(fabric_complete(&fabric), TRIB_OK);
+	assert_int_equal(fabric.resources, 3);
+	fabric.serves = serves;
+	work = malloc(assign_bytes(&fabric, JOBS_MAX));
+	assert_non_null(work);
+	assign_init(&assign, &fabric, JOBS_MAX, work);
+	for (n_jobs = 0; n_jobs < 6; n_jobs++) {
+		pods[n_jobs][0] = 0;
+		footprint = (struct footprint){ .level = 1, .n = { 0, 1 }, .pods = pods[n_jobs] };
+		assign_enter(&assign, n_jobs, &footprint, 1, 0.25, 0);
+	}
+	assign_limit(&assign, 0, all, 3);
+	assign_limit(&assign, 1, low, 2);
+	assign_limit(&assign, 2, mid, 1);
+	assign_limit(&assign, 3, mid, 1);
+	assign_limit(&assign, 4, none, 0);
+	assign_limit(&assign, 5, all, 3);
+	assert_true(assign_keep(&assign, 0, 0));
+	assert_false(assign_keep(&assign, 1, 0));
+	assert_true(assign_keep(&assign, 1, 1));
+	assert_true(assign_serve(&assign, 2, false));
+	assert_int_equal(assign.jobs[2].root, 1);
+	/* 1 is full: the second job makes room by taking the place of the first, which has a third.
+	 */
+	assert_true(assign_serve(&assign, 3, false));
+	assert_int_equal(assign.jobs[3].root, 1);
+	assert_int_equal(assign.jobs[1].root, 0);
+	assert_int_equal(assign.jobs[0].root, 2);
+	assert_false(assign_serve(&assign, 4, false));
+	assert_false(assign_serve(&assign, 5, false));
+	assign_check();
+	free(work);
+	fabric.serves = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +294,7 @@ int main(void)
 #endif
 		cmocka_unit_test(jobs_come_and_go),
 		cmocka_unit_test(moving_has_to_pay),
+		cmocka_unit_test(own_candidates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

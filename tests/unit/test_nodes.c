@@ -437,6 +437,149 @@ static void test_plan_has(void **state)
 	assert_false(plan_has("", "10.0.0.1:7700"));
 }
 
+static void test_plan_node(void **state)
+{
+	static const char *const names[] = { "10.0.0.1:7700", "10.0.0.2:7700", "[fe80::1]:7700" };
+	const char *plan =
+		"0.5*10.0.0.2:7700(0,[fe80::1]:7700(1-2));0.5*9.9.9.9:1(0-2)|10.0.0.1:7700(0-2)";
+	struct nodes nodes = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		beat(&nodes, names[i], 0, 0);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[1]);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[2]);
+	assert_string_equal(plan_node(&nodes, &plan)->report.address, names[0]);
+	assert_null(plan_node(&nodes, &plan));
+	assert_string_equal(plan, "");
+	assert_null(plan_node(&nodes, &plan));
+	plan = "10.0.0.1:7700"; /* cut short: no aggregator of a tree */
+	assert_null(plan_node(&nodes, &plan));
+	nodes_free(&nodes, NULL);
+}
+
+/* What is at one address stands together, and what begins like it is elsewhere. */
+static void test_nodes_at(void **state)
+{
+	static const char *const names[] = { "10.0.0.1:7700", "10.0.0.10:7700", "10.0.0.1:7800",
+		                             "10.0.0.11:1",   "[fe80::1]:7700", "[fe80::12]:7700" };
+	struct nodes nodes = { 0 };
+	const char *where;
+	unsigned n, first;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++)
+		beat(&nodes, names[i], 0, 0);
+	first = nodes_at(&nodes, "10.0.0.1", &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(nodes.all[first]->report.address, "10.0.0.1:7700");
+	assert_string_equal(nodes.all[first + 1]->report.address, "10.0.0.1:7800");
+	assert_int_equal(node_where(nodes.all[first], &where), 8);
+	assert_memory_equal(where, "10.0.0.1", 8);
+	first = nodes_at(&nodes, "fe80::1", &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(nodes.all[first]->report.address, "[fe80::1]:7700");
+	assert_int_equal(node_where(nodes.all[first], &where), 7);
+	assert_memory_equal(where, "fe80::1", 7);
+	nodes_at(&nodes, "10.0.0.2", &n);
+	assert_int_equal(n, 0);
+	nodes_at(&nodes, "", &n);
+	assert_int_equal(n, 0);
+	nodes_free(&nodes, NULL);
+}
+
+static unsigned take_last(void *context, const struct plan_wish *wish,
+                          const struct node *const *nodes, unsigned n)
+{
+	(void)wish;
+	(void)nodes;
+	return *(unsigned *)context < n ? n - 1 : n;
+}
+
+/* Machines that take jobs are for those; and at which aggregator turns are taken is asked. */
+static void test_others_hosts(void **state)
+{
+	struct nodes nodes = { 0 };
+	unsigned asks = 0;
+	struct planner planner = { .nodes = &nodes,
+		                   .limits = &limits,
+		                   .now = 2000 * MS,
+		                   .root = take_last,
+		                   .context = &asks };
+	struct plan_wish wish = { .ranks = 3,
+		                  .broken = "",
+		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.4" } };
+	char plan[PLAN_TEXT_MAX], shared[TREE_NAME_MAX];
+
+	(void)state;
+	for (unsigned i = 1; i <= 3; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.0.0.%u:7700", i + (i == 1 ? 8 : 0));
+		strcpy(beat(&nodes, address, 0, 1900 * MS)->report.rack, "a");
+	}
+	/* Of a rank's own, 10.0.0.2; not of another job's, 10.0.0.3 and 10.0.0.9. */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.2:7700(0-2)");
+	/* A server takes no jobs. */
+	beat(&nodes, "10.0.1.1:7700", 0, 1900 * MS);
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "10.0.1.1:7700"));
+	assert_false(plan_has(plan, "10.0.0.3:7700") || plan_has(plan, "10.0.0.9:7700"));
+	/* Where nobody else is there, rather theirs than none. */
+	nodes_drop(&nodes, nodes_find(&nodes, "10.0.1.1:7700"));
+	nodes_drop(&nodes, nodes_find(&nodes, "10.0.0.2:7700"));
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "10.0.0.3:7700") || plan_has(plan, "10.0.0.9:7700"));
+	/* Turns, where one is chosen; and then nothing else is lent. */
+	beat(&nodes, "10.0.0.2:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.1.1:7700", 0, 1900 * MS);
+	beat(&nodes, "10.0.2.1:7700", 0, 1900 * MS)->report.capacity = 1;
+	beat(&nodes, "10.0.2.2:7700", 0, 1900 * MS)->report.capacity = 1;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.2:7700(0-2)|10.0.2.2:7700(0-2)");
+	assert_true(plan_shared(plan, shared));
+	assert_string_equal(shared, "10.0.2.2:7700");
+	asks = UINT32_MAX; /* none of them is for this job */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_false(plan_shared(plan, shared));
+	assert_true(plan_has(plan, "10.0.1.1:7700"));
+	nodes_free(&nodes, NULL);
+}
+
+/* A node is silent where neither beats nor answers have come for long, and it was asked for a
+ * while. */
+static void test_doubts(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *node = nodes_add(&nodes, "10.0.0.1:7700");
+	bool ask;
+
+	(void)state;
+	assert_false(node_doubt(node, 100000 * MS, &ask)); /* it has not been heard of at all yet */
+	assert_false(ask);
+	beat(&nodes, "10.0.0.1:7700", 0, 1000 * MS);
+	assert_false(node_doubt(node, 1999 * MS, &ask));
+	assert_false(ask);
+	assert_false(node_doubt(node, 2200 * MS, &ask)); /* doubts begin */
+	assert_true(ask);
+	assert_false(node_doubt(node, 2599 * MS, &ask));
+	assert_true(node_doubt(node, 2600 * MS, &ask));
+	assert_true(node_doubt(node, 9000 * MS, &ask));
+	/* An answer, or a beat, and all begins anew. */
+	node->confirmed_at = 9001 * MS;
+	assert_false(node_doubt(node, 9500 * MS, &ask));
+	assert_false(node_doubt(node, 10001 * MS, &ask));
+	assert_false(
+		node_doubt(node, 10401 * MS, &ask)); /* asked for long enough, not silent yet */
+	assert_true(node_doubt(node, 10501 * MS, &ask));
+	beat(&nodes, "10.0.0.1:7700", 0, 10502 * MS);
+	assert_false(node_doubt(node, 20000 * MS, &ask)); /* the first who asks for long */
+	assert_false(node_doubt(node, 20399 * MS, &ask));
+	assert_true(node_doubt(node, 20400 * MS, &ask));
+	nodes_free(&nodes, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +592,10 @@ int main(void)
 		cmocka_unit_test(test_trees_differ),
 		cmocka_unit_test(test_suspects),
 		cmocka_unit_test(test_plan_has),
+		cmocka_unit_test(test_plan_node),
+		cmocka_unit_test(test_nodes_at),
+		cmocka_unit_test(test_others_hosts),
+		cmocka_unit_test(test_doubts),
 		cmocka_unit_test(test_links_are_shared),
 		cmocka_unit_test(test_servers_share),
 		cmocka_unit_test(test_switch),

@@ -2,6 +2,7 @@
 /* Pacing: the rate is kept although sleeps are long and come late, with few of them. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -55,6 +56,128 @@ static void test_keeps_rate(void **state)
 			            rates[i] / 1000 + 2 * 8 * (PACKET + PACER_BATCH));
 		}
 	}
+}
+
+#define ROOM 524288u
+
+/* The same where the kernel keeps packets until their time, in messages as a lane makes them. */
+static struct ran run_ahead(uint64_t rate, uint64_t late, bool joins, uint64_t *last)
+{
+	struct pacer pacer;
+	uint64_t now = SECOND, end = now + SECOND;
+	uint64_t times[4096] = { 0 };
+	struct ran ran = { 0 };
+	uint32_t n = 0;
+
+	pacer_start(&pacer, rate, 0, now);
+	assert_true(pacer_go_ahead(&pacer, ROOM, 100));
+	pacer.free_at = now;
+	while (now < end) {
+		uint32_t message = 0, together = pacer_message_bytes(&pacer, joins);
+		uint64_t time = 0;
+
+		while (pacer_free_at(&pacer) <= now) {
+			pacer_sent(&pacer, now, PACKET);
+			ran.bytes += PACKET;
+			if (message && message + PACKET > together) {
+				pacer_message(&pacer, now, time);
+				times[n++ % 4096] = time;
+				message = 0;
+			}
+			if (!message)
+				time = pacer_time(&pacer, now);
+			message += PACKET;
+			/* Order is kept, and nothing is far away. */
+			assert_true(time == 0 || time >= times[(n - 1) % 4096]);
+			assert_true(pacer.leaves_at <= now + PACER_AHEAD_NS);
+		}
+		if (message) {
+			pacer_message(&pacer, now, time);
+			times[n++ % 4096] = time;
+		}
+		/* Of a flow fq holds so many, each a message or a packet. */
+		assert_true(times[(n - 100) % 4096] <= now);
+		now = pacer_free_at(&pacer) + late;
+		ran.sleeps++;
+	}
+	*last = pacer.leaves_at;
+	return ran;
+}
+
+static void test_keeps_rate_ahead(void **state)
+{
+	static const uint64_t rates[] = { 10000000, 100000000, 500000000, 1000000000, 10000000000 };
+	uint64_t last;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(rates) / sizeof(rates[0]); i++) {
+		uint64_t rate = rates[i / 2];
+		bool joins = i % 2;
+		uint64_t packets = rate / 8 / PACKET;
+
+		for (uint64_t late = 0; late <= 30000; late += 10000) {
+			struct ran ran = run_ahead(rate, late, joins, &last);
+			double sent = (double)ran.bytes * 8 / (double)rate;
+
+			assert_true(sent > 0.99 && sent < 1.01);
+			assert_true(last < 2 * SECOND + 2 * PACER_AHEAD_NS);
+			/* Half of what the kernel holds is one sleep. */
+			if (joins)
+				assert_true(ran.sleeps <= rate / 8 / (ROOM / 2 - 2 * PACKET) + 510);
+			else
+				assert_true(ran.sleeps <= packets / 30 + 510);
+		}
+	}
+	/* Sleeps are far fewer than where the sender spaces packets itself. */
+	for (unsigned i = 1; i < sizeof(rates) / sizeof(rates[0]); i++)
+		assert_true(3 * run_ahead(rates[i], 0, true, &last).sleeps <
+		            run(rates[i], 0).sleeps);
+}
+
+/* Who comes late makes up for it, but not at once. */
+static void test_late_ahead(void **state)
+{
+	uint64_t now = 100 * SECOND, first, at;
+	struct pacer pacer;
+
+	(void)state;
+	pacer_start(&pacer, 80000000, 0, now); /* 1000 bytes: 0.1 ms */
+	assert_true(pacer_go_ahead(&pacer, ROOM, 100));
+	pacer_sent(&pacer, now, 1000); /* as after a long rest */
+	assert_int_equal(pacer_time(&pacer, now), 0);
+	first = pacer.leaves_at;
+	for (unsigned i = 1; i <= 50; i++) {
+		pacer_sent(&pacer, now, 1000);
+		at = pacer_time(&pacer, now);
+		assert_int_equal(at, first + i * 50000);
+	}
+	assert_int_equal(first, now);
+	/* Where nothing limits any more, order is kept all the same. */
+	pacer_given(&pacer, 0, 1, now);
+	pacer.rate = 0;
+	pacer_sent(&pacer, now, 1000);
+	assert_int_equal(pacer_time(&pacer, now), at);
+	assert_int_equal(pacer_free_at(&pacer), 0);
+	assert_int_equal(pacer_message_bytes(&pacer, false), UINT32_MAX);
+}
+
+static void test_ahead_needs_room(void **state)
+{
+	struct pacer pacer;
+
+	(void)state;
+	pacer_start(&pacer, 1000, 0, SECOND);
+	assert_false(pacer_go_ahead(&pacer, 0, 100));
+	assert_false(pacer_go_ahead(&pacer, ROOM, 0));
+	assert_false(pacer_go_ahead(&pacer, ROOM, 10));
+	assert_int_equal(pacer.held_bytes, 0);
+	assert_true(pacer_go_ahead(&pacer, ROOM, 12));
+	assert_int_equal(pacer.held, 8);
+	/* A packet that takes seconds is not given away seconds before. */
+	pacer.free_at = SECOND;
+	pacer_sent(&pacer, SECOND, 1000);
+	assert_int_equal(pacer.leaves_at, SECOND);
+	assert_int_equal(pacer_free_at(&pacer), 9 * SECOND - PACER_AHEAD_NS / 2);
 }
 
 /* Whatever else wakes it: packets leave together. */
@@ -154,9 +277,11 @@ static void test_stale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_woken),
-		cmocka_unit_test(test_no_limit),   cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_given),      cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_keeps_rate_ahead),
+		cmocka_unit_test(test_late_ahead), cmocka_unit_test(test_ahead_needs_room),
+		cmocka_unit_test(test_woken),      cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_pause),      cmocka_unit_test(test_given),
+		cmocka_unit_test(test_stale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

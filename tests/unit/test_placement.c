@@ -114,6 +114,75 @@ static void smart_is_optimal(void **state)
 		}
 }
 
+/* Fragments of a set where only `real` hosts are there: what is whole is what there is of it. */
+static unsigned fragments_of(const struct fabric *fabric, uint32_t set, uint32_t real,
+                             unsigned level, uint32_t pod)
+{
+	uint32_t size = fabric->size[level], all = ((1u << size) - 1) << pod * size;
+	unsigned sum = 0;
+
+	if (!(set & all) || (set & all) == (real & all))
+		return (set & all) != 0;
+	if (!level)
+		return 1;
+	for (uint32_t i = 0; i < fabric->down[level - 1]; i++)
+		sum += fragments_of(fabric, set, real, level - 1,
+		                    pod * fabric->down[level - 1] + i);
+	return sum;
+}
+
+/* Racks that are not alike: all sets of hosts that may be there, and all of those that are free. */
+static void gaps_are_no_fragments(void **state)
+{
+	struct fabric fabric = shapes[0];
+
+	(void)state;
+	for (uint32_t real = 1; real < 256; real++) {
+		struct placement placement;
+		uint32_t before = 0, hosts[8], top;
+
+		setup(&placement, &fabric, 0.5, 8);
+		top = fabric.levels;
+		for (uint32_t h = 0; h < 8; h++)
+			if (!(real >> h & 1))
+				placement_lack(&placement, &h, 1);
+		for (uint32_t taken = 0; taken < 256; taken++) {
+			uint32_t unused = real & ~taken;
+
+			if (taken & ~real)
+				continue;
+			for (uint32_t h = 0; h < 8; h++) {
+				if (taken & ~before & 1u << h)
+					placement_take(&placement, &h, 1);
+				if (before & ~taken & 1u << h)
+					placement_give(&placement, &h, 1);
+			}
+			before = taken;
+			assert_int_equal(placement_fragments(&placement, true),
+			                 fragments_of(&fabric, unused, real, top, 0));
+			assert_int_equal(placement_fragments(&placement, false),
+			                 fragments_of(&fabric, taken, real, top, 0));
+			for (uint32_t n = 1; n <= (uint32_t)__builtin_popcount(unused); n++) {
+				double best = INFINITY, score;
+
+				for (uint32_t set = unused; set; set = (set - 1) & unused)
+					if ((uint32_t)__builtin_popcount(set) == n)
+						best = fmin(
+							best,
+							fragments_of(&fabric, set, real, top, 0) +
+								0.5 * fragments_of(&fabric,
+						                                   unused & ~set,
+						                                   real, top, 0));
+				assert_true(placement_smart(&placement, n, hosts, &score));
+				assert_true(fabs(score - best) < 1e-9);
+				for (uint32_t i = 0; i < n; i++)
+					assert_true(unused >> hosts[i] & 1);
+			}
+		}
+		teardown(&placement);
+	}
+}
+
 /* Jobs come and go on MINA's fabric: what is remembered gives what a new start gives. */
 static void memory_is_sound(void **state)
 {
@@ -202,9 +271,8 @@ static void first_and_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(smart_is_optimal),
-		cmocka_unit_test(memory_is_sound),
-		cmocka_unit_test(work_is_bounded),
+		cmocka_unit_test(smart_is_optimal), cmocka_unit_test(gaps_are_no_fragments),
+		cmocka_unit_test(memory_is_sound),  cmocka_unit_test(work_is_bounded),
 		cmocka_unit_test(first_and_random),
 	};
 

@@ -30,10 +30,32 @@ static void test_given_up(void **state)
 	assert_false(plan_is_given_up("{\"tribd\":1,\"generation\":\"x\"}", 2));
 }
 
+#define SILENT(generation, who) \
+	"{\"controller\":true,\"generation\":" generation ",\"silent\":\"" who "\"}"
+
+static void test_silent(void **state)
+{
+	char who[64] = "";
+
+	(void)state;
+	assert_true(plan_has_silent(SILENT("2", "10.0.0.1:7700"), 2, who, sizeof(who)));
+	assert_string_equal(who, "10.0.0.1:7700");
+	assert_false(plan_has_silent(SILENT("2", ""), 2, who, sizeof(who)));
+	/* Of another plan than ours; of none; of a controller that does not tell. */
+	assert_false(plan_has_silent(SILENT("3", "10.0.0.1:7700"), 2, who, sizeof(who)));
+	assert_false(plan_has_silent(SILENT("0", "10.0.0.1:7700"), 0, who, sizeof(who)));
+	assert_false(plan_has_silent(ANSWER("2", "15", "0"), 2, who, sizeof(who)));
+	/* Longer than any address, or cut short. */
+	assert_false(plan_has_silent(SILENT("2", "10.0.0.1:7700"), 2, who, 13));
+	assert_true(plan_has_silent(SILENT("2", "10.0.0.1:7700"), 2, who, 14));
+	assert_false(plan_has_silent("{\"generation\":2,\"silent\":\"10.0.0", 2, who, sizeof(who)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

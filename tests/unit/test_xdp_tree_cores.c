@@ -254,6 +254,18 @@ static void daemon_lower(uint64_t position)
 	xdp_cell_unlock(cell);
 }
 
+/* Complete at the higher scale, if the next fragment is not there already. */
+static bool is_right(uint64_t position)
+{
+	struct dense_cell *cell = cell_of(position);
+	bool right;
+
+	xdp_cell_lock(cell);
+	right = cell->position > position || (cell->position == position && cell->scale == 1);
+	xdp_cell_unlock(cell);
+	return right;
+}
+
 static void daemon_main(void)
 {
 	static struct packet packet, low;
@@ -283,7 +295,7 @@ static void daemon_main(void)
 			last = rig.dense->low;
 			sched_yield();
 		}
-		demand(cell_of(position)->position == position && cell_of(position)->scale == 1);
+		demand(is_right(position));
 	}
 }
 

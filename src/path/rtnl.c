@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "path/rtnl.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+
+/* Bytes that are left to be read; copied out, as nothing says that they are aligned. */
+struct reader {
+	const uint8_t *at;
+	size_t left;
+};
+
+/* The next attribute and its content; false: there is none that is whole. */
+static bool next_attribute(struct reader *reader, struct rtattr *attr, struct reader *content)
+{
+	size_t step;
+
+	if (reader->left < sizeof(*attr))
+		return false;
+	memcpy(attr, reader->at, sizeof(*attr));
+	if (attr->rta_len < sizeof(*attr) || attr->rta_len > reader->left)
+		return false;
+	content->at = reader->at + RTA_LENGTH(0);
+	content->left = attr->rta_len - RTA_LENGTH(0);
+	step = RTA_ALIGN((size_t)attr->rta_len);
+	if (step > reader->left)
+		step = reader->left;
+	reader->at += step;
+	reader->left -= step;
+	return true;
+}
+
+/* The same for a message. */
+static bool next_message(struct reader *reader, struct nlmsghdr *head, struct reader *content)
+{
+	size_t step;
+
+	if (reader->left < sizeof(*head))
+		return false;
+	memcpy(head, reader->at, sizeof(*head));
+	if (head->nlmsg_len < sizeof(*head) || head->nlmsg_len > reader->left)
+		return false;
+	content->at = reader->at + NLMSG_HDRLEN;
+	content->left = head->nlmsg_len - NLMSG_HDRLEN;
+	step = NLMSG_ALIGN((size_t)head->nlmsg_len);
+	if (step > reader->left)
+		step = reader->left;
+	reader->at += step;
+	reader->left -= step;
+	return true;
+}
+
+static bool take(struct reader *reader, void *out, size_t bytes)
+{
+	if (reader->left < bytes)
+		return false;
+	memcpy(out, reader->at, bytes);
+	reader->at += bytes;
+	reader->left -= bytes;
+	return true;
+}
+
+static uint32_t read_u32(struct reader content)
+{
+	uint32_t value = 0;
+
+	take(&content, &value, sizeof(value));
+	return value;
+}
+
+/* Of an error or the end of an answer: 0 or -errno. */
+static int read_error(struct reader content)
+{
+	int32_t error = (int32_t)read_u32(content);
+
+	return error <= 0 && error > -4096 ? (int)error : -EPROTO;
+}
+
+static uint32_t read_flow_limit(struct reader options)
+{
+	struct reader content;
+	struct rtattr attr;
+	uint32_t limit = 0;
+
+	while (next_attribute(&options, &attr, &content))
+		if (attr.rta_type == TCA_FQ_FLOW_PLIMIT)
+			limit = read_u32(content);
+	return limit;
+}
+
+static void take_qdisc(struct rtnl_qdisc *qdisc, int index, struct reader message)
+{
+	struct reader content, options = { 0 };
+	char kind[RTNL_KIND] = "";
+	struct rtattr attr;
+	struct tcmsg about;
+	uint32_t limit;
+
+	if (!take(&message, &about, sizeof(about)) || about.tcm_ifindex != index)
+		return;
+	while (next_attribute(&message, &attr, &content)) {
+		size_t bytes = content.left < RTNL_KIND - 1 ? content.left : RTNL_KIND - 1;
+
+		if (attr.rta_type == TCA_KIND) {
+			memset(kind, 0, sizeof(kind));
+			memcpy(kind, content.at, bytes);
+		} else if (attr.rta_type == TCA_OPTIONS) {
+			options = content;
+		}
+	}
+	if (about.tcm_parent == TC_H_ROOT) {
+		memcpy(qdisc->kind, kind, sizeof(kind));
+		qdisc->handle = about.tcm_handle;
+	} else if (*qdisc->kind && TC_H_MAJ(about.tcm_parent) == TC_H_MAJ(qdisc->handle)) {
+		qdisc->leaves++; /* the kernel tells the root first */
+		qdisc->fair += !strcmp(kind, "fq");
+	}
+	limit = strcmp(kind, "fq") ? 0 : read_flow_limit(options);
+	if (limit && (!qdisc->flow_limit || limit < qdisc->flow_limit))
+		qdisc->flow_limit = limit;
+}
+
+int rtnl_take_qdiscs(struct rtnl_qdisc *qdisc, int index, const void *data, size_t bytes)
+{
+	struct reader reader = { data, bytes }, content;
+	struct nlmsghdr head;
+
+	while (next_message(&reader, &head, &content)) {
+		if (head.nlmsg_type == NLMSG_DONE || head.nlmsg_type == NLMSG_ERROR)
+			return read_error(content);
+		if (head.nlmsg_type == RTM_NEWQDISC)
+			take_qdisc(qdisc, index, content);
+	}
+	return reader.left ? -EPROTO : 1;
+}
+
+bool rtnl_is_fair(const struct rtnl_qdisc *qdisc)
+{
+	if (!strcmp(qdisc->kind, "mq"))
+		return qdisc->leaves && qdisc->fair == qdisc->leaves;
+	return !strcmp(qdisc->kind, "fq");
+}
+
+int rtnl_read_route(const void *data, size_t bytes)
+{
+	struct reader reader = { data, bytes }, content, value;
+	struct nlmsghdr head;
+	struct rtattr attr;
+	struct rtmsg route;
+
+	while (next_message(&reader, &head, &content)) {
+		int error = head.nlmsg_type == NLMSG_ERROR ? read_error(content) : 0;
+
+		if (error)
+			return error;
+		if (head.nlmsg_type != RTM_NEWROUTE || !take(&content, &route, sizeof(route)))
+			continue;
+		while (next_attribute(&content, &attr, &value))
+			if (attr.rta_type == RTA_OIF && (int32_t)read_u32(value) > 0)
+				return (int)read_u32(value);
+	}
+	return -EPROTO;
+}

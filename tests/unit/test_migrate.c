@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs that go from one aggregator to another while they and others come, go,
+ * take turns and are lost: every order of it, with the controller's own decisions
+ * (roots.h) and turns (turns.h). In every state that can be reached: no aggregator
+ * serves more jobs than it has capacity for, no job holds a turn at one while it
+ * holds another's, and each job that runs can get its turn, whatever the others do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/roots.h"
+#include "control/turns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define JOBS 3u
+#define SITES 2u
+#define OLD 2u   /* shares of a job that may be left to be fenced, and more than there ever are */
+#define GIVES 2u /* to a share; then it is at rest */
+
+/* In the first mix the second job can have the second one only; else all can have both. */
+static const struct roots_site sites[SITES] = { { "a", 1 }, { "", 1 } };
+static const char *const racks[][JOBS] = { { "a/1", "b", "a/2" }, { "a", "a", "a" } };
+static unsigned mix;
+
+enum stage { NOT_YET, ASKS, RUNS, OVER };
+
+struct part {
+	struct turns_share share;
+	bool there;
+	uint8_t site, gives;
+	bool uses; /* what is true: a request of its may be under way at the aggregator */
+};
+
+struct state {
+	struct turns turns[SITES];
+	struct {
+		enum stage stage;
+		uint8_t wanted, order;      /* who got its plan last is the highest */
+		struct part parts[1 + OLD]; /* the newest first */
+	} jobs[JOBS];
+};
+
+/* ---- states ---- */
+
+#define SHARE_BYTES (offsetof(struct turns_share, rank) + sizeof(struct turns_rank))
+
+static unsigned part_index(const struct state *state, const struct turns_share *share)
+{
+	return (unsigned)(((const char *)share - (const char *)state) / sizeof(uint64_t));
+}
+
+/* Pointers between shares are taken along. */
+static const struct turns_share *moved(const struct state *from, struct state *to,
+                                       const struct turns_share *share)
+{
+	return share ? (const struct turns_share *)((char *)to +
+	                                            ((const char *)share - (const char *)from))
+	             : NULL;
+}
+
+static void state_copy(struct state *to, const struct state *from)
+{
+	memcpy(to->turns, from->turns, sizeof(to->turns));
+	for (unsigned s = 0; s < SITES; s++)
+		to->turns[s].shares = (struct turns_share *)moved(from, to, from->turns[s].shares);
+	for (unsigned j = 0; j < JOBS; j++) {
+		to->jobs[j].stage = from->jobs[j].stage;
+		to->jobs[j].wanted = from->jobs[j].wanted;
+		to->jobs[j].order = from->jobs[j].order;
+		for (unsigned p = 0; p <= OLD; p++) {
+			const struct part *old = &from->jobs[j].parts[p];
+			struct part *new = &to->jobs[j].parts[p];
+
+			memcpy(&new->share, &old->share, SHARE_BYTES);
+			new->share.next = (struct turns_share *)moved(from, to, old->share.next);
+			new->share.before = moved(from, to, old->share.before);
+			new->there = old->there;
+			new->site = old->site;
+			new->gives = old->gives;
+			new->uses = old->uses;
+		}
+	}
+}
+
+/* All that what may follow depends on; numbers that only grow count by their difference. */
+static uint64_t state_key(const struct state *state)
+{
+	uint64_t key = 0xcbf29ce484222325;
+
+#define ADD(x) (key = (key ^ (uint64_t)(x)) * 0x100000001b3)
+	for (unsigned j = 0; j < JOBS; j++) {
+		unsigned older = 0;
+
+		for (unsigned k = 0; k < JOBS; k++)
+			older += state->jobs[k].order < state->jobs[j].order;
+		ADD(state->jobs[j].stage);
+		ADD(state->jobs[j].stage == ASKS ? state->jobs[j].wanted : 0);
+		ADD(state->jobs[j].stage == RUNS ? older : 0);
+		for (unsigned p = 0; p <= OLD; p++) {
+			const struct part *part = &state->jobs[j].parts[p];
+			const struct turns_share *share = &part->share;
+
+			ADD(part->there);
+			if (!part->there)
+				continue;
+			ADD(part->site << 4 | part->gives);
+			ADD(share->step << 8 | part->uses << 4 | share->held << 3 |
+			    share->was_held << 2 | share->lost << 1 | share->rank[0].done);
+			ADD(share->change - share->held_change);
+			ADD(share->change - share->rank[0].change);
+			ADD(share->rank[0].phase);
+			ADD(share->before ? part_index(state, share->before) : 0);
+		}
+	}
+#undef ADD
+	return key ? key : 1;
+}
+
+/* ---- what can happen ---- */
+
+static void say(struct turns_share *share, uint64_t change, enum wire_turn_phase phase, bool done)
+{
+	const struct wire_turn word = { .word = WIRE_TURN_STATE,
+		                        .session = 1,
+		                        .serial = share->rank[0].serial + 1,
+		                        .change = change,
+		                        .phase = phase,
+		                        .flags = done ? WIRE_TURN_DONE : 0 };
+
+	assert_true(turns_hear(share, 0, &word, 1));
+}
+
+/* Shares that are lost and not held are over. */
+static void sweep(struct state *state)
+{
+	for (unsigned j = 0; j < JOBS; j++)
+		for (unsigned p = 0; p <= OLD; p++) {
+			struct part *part = &state->jobs[j].parts[p];
+
+			if (!part->there || !part->share.lost || part->share.held)
+				continue;
+			turns_remove(&state->turns[part->site], &part->share);
+			part->there = false;
+			for (unsigned k = 0; k < JOBS * (1 + OLD); k++) {
+				struct part *other =
+					&state->jobs[k / (1 + OLD)].parts[k % (1 + OLD)];
+
+				if (other->share.before == &part->share)
+					other->share.before = NULL;
+			}
+		}
+}
+
+/* Where each job that runs should be, and one that asks. */
+static void decide(const struct state *state, unsigned who, uint32_t roots[JOBS])
+{
+	struct roots_job jobs[JOBS];
+	unsigned at[JOBS], n = 0;
+	uint32_t found[JOBS];
+
+	for (unsigned order = 0; order < JOBS; order++)
+		for (unsigned j = 0; j < JOBS; j++) {
+			if (state->jobs[j].stage != RUNS || state->jobs[j].order != order)
+				continue;
+			at[n] = j;
+			jobs[n++] = (struct roots_job){ .rack = racks[mix][j],
+				                        .root = state->jobs[j].parts[0].site,
+				                        .worth = 5,
+				                        .move = 0.2,
+				                        .demand = 0.3 };
+		}
+	if (who < JOBS) {
+		at[n] = who;
+		jobs[n] = (struct roots_job){ .rack = racks[mix][who],
+			                      .root = ROOTS_NONE,
+			                      .worth = 5,
+			                      .move = 0.2,
+			                      .demand = 0.3 };
+		n++;
+	}
+	assert_int_equal(roots_assign(sites, SITES, jobs, n, found), TRIB_OK);
+	for (unsigned j = 0; j < JOBS; j++)
+		roots[j] = ROOTS_NONE;
+	for (unsigned i = 0; i < n; i++)
+		roots[at[i]] = found[i];
+}
+
+/* What it had is over, and is fenced where it is held. */
+static void leave(struct state *state, unsigned j)
+{
+	struct part *parts = state->jobs[j].parts;
+
+	if (!parts[0].there)
+		return;
+	turns_lose(&parts[0].share);
+}
+
+static void plan(struct state *state, unsigned j, unsigned site)
+{
+	struct part *parts = state->jobs[j].parts, *old = NULL;
+	const struct turns_share *before = NULL;
+
+	if (parts[0].there) { /* to be fenced: it makes room */
+		for (unsigned p = 1; p <= OLD; p++)
+			if (!parts[p].there)
+				old = &parts[p];
+		assert_non_null(old);
+		turns_remove(&state->turns[parts[0].site], &parts[0].share);
+		memcpy(&old->share, &parts[0].share, SHARE_BYTES);
+		old->there = true;
+		old->site = parts[0].site;
+		old->gives = parts[0].gives;
+		old->uses = parts[0].uses;
+		old->share.next = state->turns[old->site].shares;
+		state->turns[old->site].shares = &old->share;
+	}
+	for (unsigned p = 1; p <= OLD; p++)
+		if (parts[p].there && parts[p].share.held)
+			before = &parts[p].share;
+	turns_add(&state->turns[site], &parts[0].share, 1, 1, false, 1);
+	parts[0].share.before = before;
+	parts[0].there = true;
+	parts[0].site = (uint8_t)site;
+	parts[0].gives = 0;
+	parts[0].uses = false;
+	say(&parts[0].share, 0, WIRE_TURN_SET, true);
+	state->jobs[j].stage = RUNS;
+	for (unsigned k = 0; k < JOBS; k++)
+		state->jobs[k].order -= k != j && state->jobs[k].order > state->jobs[j].order;
+	state->jobs[j].order = JOBS - 1;
+}
+
+enum action {
+	COMES,   /* a job, and asks */
+	PLANNED, /* one that asks */
+	MOVES,   /* if that is decided: it leaves, and asks */
+	GIVEN,   /* a turn */
+	AGREES,  /* its rank */
+	REFUSES,
+	SETS,
+	DONE,   /* with its turn */
+	FENCED, /* what it had before, or has where it is over: the aggregator says so */
+	ENDS,   /* or is killed */
+	ACTIONS
+};
+
+/* False: it cannot happen now. */
+static bool act(struct state *state, unsigned j, enum action action)
+{
+	struct part *parts = state->jobs[j].parts;
+	struct turns_share *share = &parts[0].share;
+	bool runs = state->jobs[j].stage == RUNS;
+	uint32_t roots[JOBS];
+	struct wire_turn word;
+
+	if (action >= GIVEN && action <= DONE && (!runs || share->lost))
+		return false;
+	switch (action) {
+	case COMES:
+		if (state->jobs[j].stage != NOT_YET)
+			return false;
+		decide(state, j, roots);
+		state->jobs[j].stage = ASKS;
+		state->jobs[j].wanted = (uint8_t)roots[j];
+		return true;
+	case PLANNED:
+		if (state->jobs[j].stage != ASKS)
+			return false;
+		plan(state, j, state->jobs[j].wanted);
+		return true;
+	case MOVES:
+		if (!runs)
+			return false;
+		decide(state, JOBS, roots);
+		if (roots[j] == parts[0].site)
+			return false;
+		leave(state, j);
+		state->jobs[j].stage = ASKS;
+		state->jobs[j].wanted = (uint8_t)roots[j];
+		return true;
+	case GIVEN:
+		if (parts[0].gives == GIVES || share->held ||
+		    !turns_may_give(&state->turns[parts[0].site], share))
+			return false;
+		parts[0].gives++;
+		turns_give(share, 1, 2, 1);
+		return true;
+	case AGREES:
+	case REFUSES:
+		if (!turns_say(share, 0, &word) || word.word != WIRE_TURN_PREPARE)
+			return false;
+		say(share, word.change, action == AGREES ? WIRE_TURN_ASKED : WIRE_TURN_DROPPED,
+		    true);
+		return true;
+	case SETS:
+		if (!turns_say(share, 0, &word) || word.word != WIRE_TURN_COMMIT)
+			return false;
+		parts[0].uses = true;
+		say(share, word.change, WIRE_TURN_SET, false);
+		return true;
+	case DONE:
+		if (!parts[0].uses)
+			return false;
+		parts[0].uses = false;
+		say(share, share->rank[0].change, WIRE_TURN_SET, true);
+		return true;
+	case FENCED:
+		for (unsigned p = 0; p <= OLD; p++)
+			if (parts[p].there && parts[p].share.lost && parts[p].share.held) {
+				parts[p].uses = false;
+				turns_fenced(&parts[p].share);
+				return true;
+			}
+		return false;
+	case ENDS:
+		if (!runs && state->jobs[j].stage != ASKS)
+			return false;
+		leave(state, j);
+		state->jobs[j].stage = OVER;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- what has to be true ---- */
+
+static void state_check(const struct state *state)
+{
+	unsigned uses[SITES] = { 0 };
+
+	for (unsigned s = 0; s < SITES; s++)
+		assert_true(turns_holders(&state->turns[s]) <= state->turns[s].capacity);
+	for (unsigned j = 0; j < JOBS; j++) {
+		unsigned held = 0;
+
+		for (unsigned p = 0; p <= OLD; p++) {
+			const struct part *part = &state->jobs[j].parts[p];
+
+			if (!part->there)
+				continue;
+			held += part->share.held;
+			uses[part->site] += part->uses;
+			assert_true(part->share.held || !part->uses);
+		}
+		assert_true(held <= 1);
+	}
+	for (unsigned s = 0; s < SITES; s++)
+		assert_true(uses[s] <= state->turns[s].capacity);
+}
+
+/* With what the others do by themselves, one job gets a turn: nobody waits in a circle. */
+static void progress_check(const struct state *from, unsigned j)
+{
+	static struct state state;
+
+	state_copy(&state, from);
+	state.jobs[j].parts[0].gives = 0;
+	for (unsigned round = 0; round < 8; round++) {
+		for (unsigned k = 0; k < JOBS; k++) {
+			act(&state, k, FENCED);
+			sweep(&state);
+			act(&state, k, PLANNED);
+			act(&state, k, AGREES);
+			act(&state, k, SETS);
+			if (k != j)
+				act(&state, k, DONE);
+		}
+		if (state.jobs[j].stage == RUNS && state.jobs[j].parts[0].uses)
+			return;
+		act(&state, j, GIVEN);
+	}
+	fail_msg("job %u gets no turn", j);
+}
+
+/* ---- all of it ---- */
+
+#define SEEN_BITS 20u
+#define STACK_MAX 256u
+
+static uint64_t *seen;
+static size_t n_seen;
+
+static bool see(uint64_t key)
+{
+	size_t at = key * 0x9e3779b97f4a7c15 >> (64 - SEEN_BITS);
+
+	for (; seen[at]; at = (at + 1) & ((1u << SEEN_BITS) - 1))
+		if (seen[at] == key)
+			return false;
+	seen[at] = key;
+	assert_true(++n_seen < 1u << (SEEN_BITS - 1));
+	return true;
+}
+
+static void explore(void **unused)
+{
+	struct state *stack = calloc(STACK_MAX, sizeof(*stack)), *next = calloc(1, sizeof(*next));
+	uint8_t *tried = calloc(STACK_MAX, 1);
+	size_t states = 0, moves = 0;
+	unsigned deepest = 0;
+
+	(void)unused;
+	assert_true(stack && next && tried);
+	for (mix = 0; mix < 2; mix++) {
+		unsigned depth = 1;
+
+		seen = calloc(1u << SEEN_BITS, sizeof(*seen));
+		assert_non_null(seen);
+		n_seen = 0;
+		memset(&stack[0], 0, sizeof(stack[0]));
+		for (unsigned s = 0; s < SITES; s++)
+			stack[0].turns[s].capacity = sites[s].capacity;
+		for (unsigned j = 0; j < JOBS; j++)
+			stack[0].jobs[j].order = (uint8_t)j;
+		see(state_key(&stack[0]));
+		tried[0] = 0;
+		while (depth) {
+			unsigned try = tried[depth - 1]++;
+
+			if (try == JOBS * ACTIONS) {
+				depth--;
+				continue;
+			}
+			state_copy(next, &stack[depth - 1]);
+			if (!act(next, try % JOBS, (enum action)(try / JOBS)))
+				continue;
+			moves += try / JOBS == MOVES;
+			state_check(next);
+			sweep(next);
+			if (!see(state_key(next)))
+				continue;
+			for (unsigned j = 0; j < JOBS; j++)
+				if (next->jobs[j].stage == RUNS || next->jobs[j].stage == ASKS)
+					progress_check(next, j);
+			assert_true(depth < STACK_MAX);
+			tried[depth] = 0;
+			state_copy(&stack[depth++], next);
+			deepest = depth > deepest ? depth : deepest;
+		}
+		states += n_seen;
+		free(seen);
+	}
+	print_message("%zu states, %zu moves of jobs, %u deep\n", states, moves, deepest);
+	assert_true(states > 10000 && moves > 1000);
+	free(stack);
+	free(next);
+	free(tried);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(explore),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

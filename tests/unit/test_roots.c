@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* At which aggregator jobs take turns: alone where that can be, shared where it cannot, and who
+ * moves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "control/racks.h"
+#include "control/roots.h"
+#include "plan/draw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOBS_MAX 16u
+
+static struct roots_job job(const char *rack, uint32_t root)
+{
+	return (struct roots_job){
+		.rack = rack, .root = root, .worth = 5, .move = 0.2, .demand = 0.3
+	};
+}
+
+/* Each gets one of its own, the closest that is free; the fourth shares. */
+static void alone(void **state)
+{
+	static const struct roots_site sites[] = { { "", 1 }, { "a", 1 }, { "a/1", 1 } };
+	struct roots_job jobs[4];
+	uint32_t roots[4], count[3] = { 0 };
+
+	(void)state;
+	jobs[0] = job("a/1", ROOTS_NONE);
+	assert_int_equal(roots_assign(sites, 3, jobs, 1, roots), TRIB_OK);
+	assert_int_equal(roots[0], 2);
+	jobs[0].root = 2;
+	jobs[1] = job("a/1", ROOTS_NONE);
+	assert_int_equal(roots_assign(sites, 3, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 2);
+	assert_int_equal(roots[1], 1);
+	jobs[1].root = 1;
+	jobs[2] = job("a/1", ROOTS_NONE);
+	assert_int_equal(roots_assign(sites, 3, jobs, 3, roots), TRIB_OK);
+	assert_int_equal(roots[2], 0);
+	jobs[2].root = 0;
+	jobs[2].demand = 0.1;
+	jobs[3] = job(NULL, ROOTS_NONE);
+	assert_int_equal(roots_assign(sites, 3, jobs, 4, roots), TRIB_OK);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(roots[i], jobs[i].root); /* nobody moves for it: nothing is free */
+	assert_int_equal(roots[3], 0);                    /* where it is wanted least */
+	for (unsigned i = 0; i < 4; i++)
+		count[roots[i]]++;
+	assert_int_equal(count[0], 2);
+}
+
+/* An aggregator is for hosts below it only. */
+static void only_above(void **state)
+{
+	static const struct roots_site sites[] = { { "a", 1 }, { "b", 2 } };
+	struct roots_job jobs[] = { job("", ROOTS_NONE), job("c/1", ROOTS_NONE),
+		                    job("b/7", ROOTS_NONE), job("a/2", 1) };
+	uint32_t roots[4];
+
+	(void)state;
+	assert_int_equal(roots_assign(sites, 2, jobs, 4, roots), TRIB_OK);
+	assert_int_equal(roots[0], ROOTS_NONE);
+	assert_int_equal(roots[1], ROOTS_NONE);
+	assert_int_equal(roots[2], 1);
+	assert_int_equal(roots[3], 0); /* it was where it may not be */
+	assert_int_equal(roots_assign(sites, 0, jobs, 4, roots), TRIB_OK);
+	assert_int_equal(roots[2], ROOTS_NONE);
+}
+
+/* The second can be nowhere else, so the first makes room; unless it rests, or that costs too much.
+ */
+static void room_is_made(void **state)
+{
+	static const struct roots_site sites[] = { { "a", 1 }, { "", 1 } };
+	struct roots_job jobs[] = { job("a/1", 0), job("a/2", ROOTS_NONE), job("b", 1) };
+	uint32_t roots[3];
+
+	(void)state;
+	jobs[1].rack = "a/2";
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 0); /* there is another one for the second */
+	assert_int_equal(roots[1], 1);
+	/* The third is above all: it is where only it can be, and the second comes. */
+	jobs[0].root = 1;
+	jobs[1] = job("b", ROOTS_NONE);
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 0);
+	assert_int_equal(roots[1], 1);
+	jobs[0].move = 6;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 1);
+	assert_int_equal(roots[1], 1); /* shared: dearer to move than it is worth */
+	jobs[0].move = 0.2;
+	jobs[0].rests = true;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 1);
+	/* As long as it rests they share; then it goes, though the other one has come already. */
+	jobs[1].root = 1;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 1);
+	jobs[0].rests = false;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 0);
+	assert_int_equal(roots[1], 1);
+}
+
+/* Of all ways in which the two that share can be parted, the one in which a single job moves. */
+static void few_move(void **state)
+{
+	static const struct roots_site sites[] = { { "a", 1 }, { "b", 1 }, { "", 1 } };
+	const struct roots_job jobs[] = { job("a/2", 2), job("b/1", 1), job("b/2", 2) };
+	uint32_t roots[3];
+
+	(void)state;
+	assert_int_equal(roots_assign(sites, 3, jobs, 3, roots), TRIB_OK);
+	assert_int_equal(roots[0], 0);
+	assert_int_equal(roots[1], 1);
+	assert_int_equal(roots[2], 2);
+}
+
+/* A job has ended, and one of those that share goes where it was; for little nobody does. */
+static void room_is_taken(void **state)
+{
+	static const struct roots_site sites[] = { { "", 1 }, { "", 1 } };
+	struct roots_job jobs[] = { job("a", 0), job("a", 0) };
+	uint32_t roots[2];
+
+	(void)state;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[0], 0);
+	assert_int_equal(roots[1], 1);
+	jobs[1].worth = 0.1;
+	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
+	assert_int_equal(roots[1], 0);
+}
+
+/*
+ * Jobs come, go and move as they are told: it comes to rest, as many are alone as there is room
+ * for, and nobody waits for a root that is there.
+ */
+static void comes_to_rest(void **state)
+{
+	static const struct roots_site sites[] = {
+		{ "", 1 }, { "a", 2 }, { "a/1", 1 }, { "b", 1 }, { "b/1", 1 }
+	};
+	static const char *const racks[] = { "", "a", "a/1", "a/2", "b", "b/1", "b/2", NULL };
+	struct roots_job jobs[JOBS_MAX];
+	uint32_t roots[JOBS_MAX], n = 0, moves = 0;
+	uint64_t seed = getenv("TRIB_SEED") ? strtoull(getenv("TRIB_SEED"), NULL, 10) : 5;
+
+	(void)state;
+	for (unsigned round = 0; round < 4000; round++) {
+		uint32_t count[5] = { 0 };
+		bool changed = true;
+
+		if (n == JOBS_MAX || (n && draw_below(&seed, 2))) {
+			uint32_t gone = draw_below(&seed, n--);
+
+			memmove(&jobs[gone], &jobs[gone + 1], (n - gone) * sizeof(*jobs));
+		} else {
+			jobs[n] = job(racks[draw_below(&seed, 8)], ROOTS_NONE);
+			jobs[n].demand = 0.01 + draw_below(&seed, 100) / 100.0;
+			jobs[n++].worth = 0.1 + draw_below(&seed, 100) / 10.0;
+		}
+		for (unsigned tries = 0; changed; tries++) {
+			assert_true(tries < 3 * JOBS_MAX); /* to and fro */
+			assert_int_equal(roots_assign(sites, 5, jobs, n, roots), TRIB_OK);
+			changed = false;
+			/* Any one of them first, as in life: it goes where it was told, and is the
+			 * youngest then. What follows is found anew. */
+			for (uint32_t k = 0, at = draw_below(&seed, n ? n : 1); k < n && !changed;
+			     k++) {
+				uint32_t i = (at + k) % n;
+				struct roots_job moved = jobs[i];
+
+				changed = roots[i] != moved.root;
+				if (!changed)
+					continue;
+				moves += moved.root != ROOTS_NONE;
+				moved.root = roots[i];
+				memmove(&jobs[i], &jobs[i + 1], (n - i - 1) * sizeof(*jobs));
+				jobs[n - 1] = moved;
+			}
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			const char *above = sites[jobs[i].root].above;
+
+			assert_true(jobs[i].root < 5); /* the first is above all */
+			assert_true(!jobs[i].rack || rack_is_below(jobs[i].rack, above));
+			count[jobs[i].root]++;
+		}
+		/* Where all that share would gain by it, none of them sees one that is free. */
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t root = jobs[i].root;
+			bool all = count[root] > sites[root].capacity;
+
+			for (uint32_t k = 0; k < n; k++)
+				all = all && (jobs[k].root != root || jobs[k].worth > 1);
+			for (uint32_t s = 0; all && s < 5; s++)
+				if (!jobs[i].rack || rack_is_below(jobs[i].rack, sites[s].above))
+					assert_true(count[s]);
+		}
+	}
+	assert_true(moves > 100);
+}
+
+/* MINA's fabric of 320 switches with 200 jobs on it: what a decision takes, for docs/benchmarks.md.
+ */
+static void large(void **state)
+{
+	static struct roots_site many[320];
+	static struct roots_job jobs[200];
+	static char above[320][24], racks[200][24];
+	static uint32_t roots[200];
+	uint64_t seed = 1, began;
+	uint32_t alone = 0, count[320] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 320; i++) {
+		if (i < 128)
+			snprintf(above[i], sizeof(above[i]), "pod%u/rack%u", i / 8, i);
+		else if (i < 256)
+			snprintf(above[i], sizeof(above[i]), "pod%u", (i - 128) / 8);
+		many[i] = (struct roots_site){ above[i], 1 };
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		uint32_t rack = draw_below(&seed, 128), kind = draw_below(&seed, 3);
+
+		if (kind)
+			snprintf(racks[i], sizeof(racks[i]), kind > 1 ? "pod%u" : "pod%u/rack%u",
+			         rack / 8, rack);
+		jobs[i] = job(racks[i], ROOTS_NONE);
+	}
+	began = clock_now();
+	assert_int_equal(roots_assign(many, 320, jobs, 200, roots), TRIB_OK);
+	print_message("200 jobs: %.3f ms for all, ", (double)(clock_now() - began) / 1e6);
+	for (unsigned i = 0; i < 200; i++)
+		count[jobs[i].root = roots[i]]++;
+	for (unsigned i = 0; i < 320; i++)
+		alone += count[i] == 1;
+	assert_int_equal(alone, 200);
+	jobs[199].root = ROOTS_NONE;
+	began = clock_now();
+	assert_int_equal(roots_assign(many, 320, jobs, 200, roots), TRIB_OK);
+	print_message("%.3f ms where one is new\n", (double)(clock_now() - began) / 1e6);
+	for (unsigned i = 0; i < 199; i++)
+		assert_int_equal(roots[i], jobs[i].root); /* nobody moves for it */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alone),        cmocka_unit_test(only_above),
+		cmocka_unit_test(room_is_made), cmocka_unit_test(room_is_taken),
+		cmocka_unit_test(few_move),     cmocka_unit_test(comes_to_rest),
+		cmocka_unit_test(large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Inside the virtual machine; see test_fq.sh. A veth with fq leads to a namespace.
+# Usage: fq_inside.sh BUILD-FOLDER
+set -u
+build=$1
+failures=0
+
+check() { # WHAT CONDITION...
+	what=$1
+	shift
+	if "$@"; then
+		echo "ok: $what"
+	else
+		echo "FAILED: $what ($*)"
+		failures=$((failures + 1))
+	fi
+}
+
+# of_fq KEY: a counter of fq's own, of the interface's only one or the sum over its queues.
+of_fq() { tc -s qdisc show dev near | tr -s ' ,()' '\n' | awk -v k="$1" 'l == k { n += $1 } { l = $1 } END { print n + 0 }'; }
+
+uname -r
+mkdir -p /run/netns
+ip netns add peer
+ip link add near numtxqueues 2 type veth peer name far netns peer
+ip address add 10.77.0.1/24 dev near
+ip link set near up
+ip -n peer address add 10.77.0.2/24 dev far
+ip -n peer link set far up
+ip -n peer link set lo up
+
+# go PACING [PORT RATE]: two workers here, the aggregator there; what the workers say is in /tmp/out.
+go() {
+	rm -f /tmp/out.*
+	for rank in 0 1; do
+		TRIB_AGGREGATOR=10.77.0.2:${2:-7700} TRIB_RANK=$rank TRIB_SIZE=2 TRIB_LANES=1 TRIB_TIMEOUT=60 \
+			TRIB_RATE=${3:-20mbit} TRIB_MULTICAST=off TRIB_LOG=info TRIB_PACING=$1 \
+			timeout 150 "$build"/tests/net/worker_check --rounds 30 --max 100000 --seed 7 >/tmp/out.$rank 2>&1 &
+		pids="${pids:-} $!"
+	done
+	# shellcheck disable=SC2086  # one word each
+	wait $pids
+	pids=''
+	cat /tmp/out.*
+}
+said() { grep -ho "$1" /tmp/out.* | sort -u; }
+right() { [ "$(cat /tmp/out.* | grep -c 'right, ')" = 2 ] && [ "$(said 'common [0-9a-f]*' | wc -l)" = 1 ]; }
+# How often workers slept for their rate.
+naps() { cat /tmp/out.* | sed -n 's/.* has slept \([0-9]*\) times.*/\1/p' | awk '{ n += $1 } END { print n + 0 }'; }
+
+ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7700 >/tmp/tribd 2>&1 &
+daemons=$!
+ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7710 --link 30mbit >/tmp/tribd 2>&1 &
+daemons="$daemons $!"
+sleep 2
+
+echo "-- no fq: a token bucket"
+go auto
+check "no fq: exact on all ranks" right
+check "... paced by a token bucket" grep -q 'is paced by a token bucket: the queue of near is' /tmp/out.0
+"$build"/src/cli/trib check --aggregator 10.77.0.2:7700 | grep -A1 ' pacing:'
+common=$(said 'common [0-9a-f]*')
+bucket=$(naps)
+
+echo "-- fq"
+tc qdisc replace dev near root fq || exit 77
+"$build"/src/cli/trib check --aggregator 10.77.0.2:7700 | tee /tmp/check | grep ' pacing:'
+check "fq: trib check says so" grep -q 'pacing: by the kernel: the queue of near is fq' /tmp/check
+go auto
+tc -s qdisc show dev near
+check "... exact on all ranks" right
+check "... with the same bits" test "$(said 'common [0-9a-f]*')" = "$common"
+check "... paced by the kernel" grep -q 'is paced by the kernel: the queue of near is fq' /tmp/out.0
+check "... fq held packets until their time" test "$(of_fq throttled)" -gt 100
+check "... and dropped none" test "$(of_fq dropped)" = 0
+echo "sleeps for the rate: $bucket by token bucket, $(naps) with fq"
+check "... workers slept less for their rate" test "$(naps)" -lt "$bucket"
+before=$(of_fq throttled)
+go bucket
+check "TRIB_PACING=bucket: exact on all ranks" right
+check "... fq held nothing" test "$(of_fq throttled)" = "$before"
+
+before=$(of_fq throttled)
+go auto 7710 0
+check "rates that an aggregator gives and changes: exact on all ranks" right
+check "... given" grep -q 'the queue of near is fq; at first [0-9.]* Mbit' /tmp/out.0
+check "... fq held packets until their time" test "$(of_fq throttled)" -gt "$((before + 100))"
+check "... and dropped none" test "$(of_fq dropped)" = 0
+
+echo "-- times"
+for rate in 10mbit 50mbit 400mbit; do # the last one in messages of several packets (GSO)
+	"$build"/tests/vm/fq_times 10.77.0.2:7801 /run/netns/peer $rate 3000
+	check "$rate: nothing leaves before its time, nothing is lost" test $? = 0
+done
+
+echo "-- fq below mq"
+tc qdisc replace dev near root handle 1: mq && tc qdisc replace dev near parent 1:1 fq
+"$build"/src/cli/trib check --aggregator 10.77.0.2:7700 | tee /tmp/check | grep ' pacing:'
+check "one of two queues is not enough" grep -q 'pacing: by a token bucket' /tmp/check
+tc qdisc replace dev near parent 1:2 fq
+"$build"/src/cli/trib check --aggregator 10.77.0.2:7700 | tee /tmp/check | grep ' pacing:'
+check "both are" grep -q 'pacing: by the kernel: the queue of near is fq, below mq' /tmp/check
+go auto
+tc -s qdisc show dev near
+check "mq: exact on all ranks" right
+check "... with the same bits" test "$(said 'common [0-9a-f]*')" = "$common"
+check "... fq held packets until their time" test "$(of_fq throttled)" -gt 100
+# shellcheck disable=SC2086  # one word each
+kill $daemons
+[ $failures = 0 ]
