@@ -148,6 +148,7 @@ static int explain_json(const char *aggregator)
 int cli_explain(int argc, char **argv)
 {
 	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL), *controller = NULL;
+	char page[QUERY_PAGE];
 	bool json = false;
 	int code, first;
 	const struct option_row rows[] = {
@@ -179,6 +180,10 @@ int cli_explain(int argc, char **argv)
 		return explain_job(argv[first], controller, json);
 	if (!aggregator)
 		return options_fail(&usage, "no aggregator: give --aggregator, or set "
-		                            "TRIB_AGGREGATOR");
+		                            "TRIB_AGGREGATOR; or name a JOB of a controller");
+	if (query_page(aggregator, 0, TIMEOUT_S, page, sizeof(page)) != TRIB_OK)
+		return fail();
+	if (page_is_controllers(page)) /* where trib job new has set both */
+		return explain_job(setting_text(SETTING_JOB, NULL), controller, json);
 	return json ? explain_json(aggregator) : explain(aggregator);
 }

@@ -118,7 +118,7 @@ static void tell_communicator(const json_t *it)
 	if (verdict)
 		tell_verdict(verdict);
 	else
-		printf("  It was made before this controller started, which does not know why.\n");
+		printf("  An earlier version of the controller made it, and did not say why.\n");
 	tell_ranks(it);
 	tell_history(json_object_get(it, "history"));
 }

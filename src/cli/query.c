@@ -34,15 +34,17 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 	struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
 	struct wire_header query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
 	struct udp_address peer;
-	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9);
+	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9), job;
 	bool gso;
 	int fd;
 	trib_status status;
 
 	if ((status = setting_count(SETTING_COOKIE, &query.cookie)) ||
+	    (status = setting_count(SETTING_JOB, &job)) ||
 	    (status = udp_resolve(aggregator, UDP_DEFAULT_PORT, &peer)) ||
 	    (status = udp_open(NULL, &peer, &options, &fd, &gso)))
 		return status;
+	query.job = (uint16_t)job; /* a controller's job has a cookie of its own */
 	wire_seal(&query, sizeof(query));
 	while (clock_now() < until) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -58,8 +60,14 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
 	close(fd);
 	return status_fail(TRIB_ERR_AGGREGATOR,
 	                   "no answer from %s within %.1f s: is tribd running there, and is "
-	                   "TRIB_COOKIE the one it was started with?",
+	                   "TRIB_COOKIE the one it was started with, or that of TRIB_JOB at its "
+	                   "controller?",
 	                   aggregator, timeout_s);
+}
+
+bool page_is_controllers(const char *page)
+{
+	return strstr(page, "\"controller\":true") != NULL;
 }
 
 double page_number(const char *page, const char *name)

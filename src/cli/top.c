@@ -61,17 +61,20 @@ static void show_comm(const char *page)
 		if (*parent)
 			printf("  tree %.0f: its sums go up to %s\n", page_number(page, "tree"),
 			       parent);
-		printf("  %4s  %-20s  %12s  %9s  %s\n", "RANK", "HOST", "FRAGMENTS", "CAME LAST",
-		       "");
+		printf("  %4s  %-20s %12s %8s %10s %10s\n", "RANK", "HOST", "FRAGMENTS", "LATE",
+		       "LOST UP", "LOST DOWN");
 	}
 	for (const char *child = strstr(page, "{\"rank\""); child;
 	     child = strstr(child + 1, "{\"rank\"")) {
-		double done = page_number(child, "done");
+		double done = page_number(child, "done"), judged = page_number(child, "judged");
+		double share = done > 0 ? 100 / done : 0;
 
 		page_text(child, "host", host, sizeof(host));
 		show_covers(child, covers, sizeof(covers));
-		printf("  %4.0f  %-20s  %12.0f  %7.0f %%  %s\n", page_number(child, "rank"), host,
-		       done, done > 0 ? page_number(child, "last") / done * 100 : 0, covers);
+		printf("  %4.0f  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %%  %s\n",
+		       page_number(child, "rank"), host, done, page_number(child, "last") * share,
+		       judged > 0 ? page_number(child, "missed") / judged * 100 : 0.0,
+		       page_number(child, "repeated") * share, covers);
 	}
 }
 
@@ -119,9 +122,9 @@ int cli_top(int argc, char **argv)
 	const struct options usage = {
 		.usage = "trib top [OPTION]...",
 		.about = "Shows what an aggregator does: bits added, packets, CPU, and for every "
-			 "rank how far it is\nand how often it was the one that others waited for. "
-			 "Of a controller: the same of all its\naggregators, and of each job the "
-			 "ranks that come late and the links that lose.",
+			 "rank how far it is,\nhow often it was the one that others waited for "
+			 "(LATE), and what its link lost. Of a\ncontroller: the same of all its "
+			 "aggregators together, the latest rank of each job first.",
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
@@ -135,6 +138,10 @@ int cli_top(int argc, char **argv)
 	if (!aggregator)
 		return options_fail(&usage, "no aggregator: give --aggregator, or set "
 		                            "TRIB_AGGREGATOR; or TRIB_CONTROLLER");
+	if (query_page(aggregator, 0, 3, page, sizeof(page)) != TRIB_OK)
+		return fail();
+	if (page_is_controllers(page)) /* as TRIB_AGGREGATOR is where trib job new has set it */
+		return top_controller(NULL, every, once, json);
 	if (json)
 		return print_json(aggregator);
 	for (;;) {

@@ -11,12 +11,14 @@
 #define RANKS_MAX 4096u
 #define NODES_MAX 16384u
 
-/* A rank of a job, summed over the aggregators that it sends to. */
+/* A rank of a job, or an aggregator of some, summed over the aggregators that it sends to. */
 struct straggler {
 	unsigned job, rank;
-	char host[64];
-	double done, last, missed, repeated;
+	uint64_t covers; /* 0: it is a rank */
+	char host[64], ranks[40];
+	double done, last, judged, missed, repeated;
 	double waits; /* share of its time; below 0: it has not said */
+	double late;  /* share of fragments that all waited for it */
 };
 
 struct look {
@@ -38,28 +40,48 @@ bool top_has_controller(void)
 	return true;
 }
 
-static struct straggler *rank_find(struct look *look, unsigned job, unsigned rank)
+static struct straggler *rank_find(struct look *look, const struct straggler *who)
 {
 	for (unsigned i = 0; i < look->n_ranks; i++)
-		if (look->ranks[i].job == job && look->ranks[i].rank == rank)
+		if (look->ranks[i].job == who->job && look->ranks[i].rank == who->rank &&
+		    look->ranks[i].covers == who->covers)
 			return &look->ranks[i];
 	return NULL;
 }
 
+static uint64_t take_covers(const json_t *list)
+{
+	uint64_t covers = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_int_t rank = json_integer_value(json_array_get(list, i));
+
+		if (rank >= 0 && rank < 64)
+			covers |= 1ull << rank;
+	}
+	return covers;
+}
+
 static void take_child(struct look *look, unsigned job, const json_t *child)
 {
-	unsigned rank = (unsigned)remote_number(child, "rank");
-	struct straggler *it = rank_find(look, job, rank);
+	struct straggler who = { .job = job,
+		                 .rank = (unsigned)remote_number(child, "rank"),
+		                 .waits = -1 };
+	struct straggler *it;
 
+	remote_plain(child, "host", who.host, sizeof(who.host));
+	remote_ranks(json_object_get(child, "covers"), who.ranks, sizeof(who.ranks));
+	who.covers = take_covers(json_object_get(child, "covers"));
+	it = rank_find(look, &who);
 	if (!it && look->n_ranks < RANKS_MAX) {
 		it = &look->ranks[look->n_ranks++];
-		*it = (struct straggler){ .job = job, .rank = rank, .waits = -1 };
-		remote_plain(child, "host", it->host, sizeof(it->host));
+		*it = who;
 	}
 	if (!it)
 		return;
 	it->done += remote_number(child, "done");
 	it->last += remote_number(child, "last");
+	it->judged += remote_number(child, "judged");
 	it->missed += remote_number(child, "missed");
 	it->repeated += remote_number(child, "repeated");
 	if (json_object_get(child, "waits"))
@@ -111,27 +133,67 @@ static void show_node(const json_t *node, const struct look *before, double seco
 /* What has come since the last look, or all of it where it was not there then. */
 static struct straggler since(const struct straggler *now, struct look *before)
 {
-	const struct straggler *then = rank_find(before, now->job, now->rank);
+	const struct straggler *then = rank_find(before, now);
 	struct straggler it = *now;
 
 	if (!then || then->done > now->done)
 		return it;
 	it.done -= then->done;
 	it.last -= then->last;
+	it.judged -= then->judged;
 	it.missed -= then->missed;
 	it.repeated -= then->repeated;
 	return it;
 }
 
+static double came_last(const struct straggler *it)
+{
+	return it->done > 0 ? it->last / it->done : 0;
+}
+
+/*
+ * In a tree a rank is late among its siblings only, and all wait for it as often as its
+ * aggregators are late as well. By rank the products add up to one.
+ */
+static void find_late(struct straggler *list, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct straggler *it = &list[i];
+		uint64_t below = it->covers ? it->covers : it->rank < 64 ? 1ull << it->rank : 0;
+
+		it->late = came_last(it);
+		for (unsigned k = 0; k < n; k++)
+			if (list[k].job == it->job && list[k].covers != it->covers && below &&
+			    (list[k].covers & below) == below)
+				it->late *= came_last(&list[k]);
+	}
+}
+
 static int later_first(const void *a, const void *b)
 {
 	const struct straggler *one = a, *two = b;
-	double late = (two->done > 0 ? two->last / two->done : 0) -
-	              (one->done > 0 ? one->last / one->done : 0);
 
 	if (one->job != two->job)
 		return one->job < two->job ? -1 : 1;
-	return late > 0 ? 1 : late < 0 ? -1 : (int)one->rank - (int)two->rank;
+	if (!one->covers != !two->covers) /* aggregators last: people look for ranks */
+		return one->covers ? 1 : -1;
+	if (one->late != two->late)
+		return one->late < two->late ? 1 : -1;
+	return (int)one->rank - (int)two->rank;
+}
+
+static void show_rank(const struct straggler *it)
+{
+	double share = it->done > 0 ? 100 / it->done : 0;
+	char waits[16] = "?", rank[16];
+
+	if (it->waits >= 0)
+		snprintf(waits, sizeof(waits), "%.1f %%", it->waits * 100);
+	snprintf(rank, sizeof(rank), "%u", it->rank);
+	printf("  %4s  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %% %8s\n",
+	       it->covers ? it->ranks : rank, it->host, it->done, it->late * 100,
+	       it->judged > 0 ? it->missed / it->judged * 100 : 0.0, it->repeated * share,
+	       it->covers ? "(sums)" : waits);
 }
 
 static void show_ranks(const struct look *look, struct look *before)
@@ -140,20 +202,16 @@ static void show_ranks(const struct look *look, struct look *before)
 
 	for (unsigned i = 0; list && i < look->n_ranks; i++)
 		list[i] = since(&look->ranks[i], before);
-	if (list)
+	if (list) {
+		find_late(list, look->n_ranks);
 		qsort(list, look->n_ranks, sizeof(*list), later_first);
+	}
 	for (unsigned i = 0; list && i < look->n_ranks; i++) {
-		const struct straggler *it = &list[i];
-		double share = it->done > 0 ? 100 / it->done : 0;
-		char waits[16] = "?";
-
-		if (!i || it->job != it[-1].job)
-			printf("\njob %u\n  %4s  %-20s %12s %8s %10s %10s %8s\n", it->job, "RANK",
-			       "HOST", "FRAGMENTS", "LATE", "LOST UP", "LOST DOWN", "WAITS");
-		if (it->waits >= 0)
-			snprintf(waits, sizeof(waits), "%.1f %%", it->waits * 100);
-		printf("  %4u  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %% %8s\n", it->rank, it->host,
-		       it->done, it->last * share, it->missed * share, it->repeated * share, waits);
+		if (!i || list[i].job != list[i - 1].job)
+			printf("\njob %u\n  %4s  %-20s %12s %8s %10s %10s %8s\n", list[i].job,
+			       "RANK", "HOST", "FRAGMENTS", "LATE", "LOST UP", "LOST DOWN",
+			       "WAITS");
+		show_rank(&list[i]);
 	}
 	free(list);
 }

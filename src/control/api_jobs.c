@@ -11,15 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-static json_t *seats_to_json(uint64_t seats)
-{
-	json_t *list = json_array();
-
-	for (; seats; seats &= seats - 1)
-		json_array_append_new(list, json_integer(__builtin_ctzll(seats)));
-	return list;
-}
-
 static json_t *hex(uint64_t number)
 {
 	return json_sprintf("%" PRIx64, number);
@@ -43,17 +34,6 @@ static json_t *gathering_to_json(const struct gathering *gathering, uint64_t now
 	}
 	json_object_set_new(json, "hosts", hosts);
 	return json;
-}
-
-/* Why the plan is as it is. */
-static json_t *verdict_to_json(const struct plan_verdict *verdict)
-{
-	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
-	                 verdict->rate_bps, "bound_bps", verdict->bound_bps, "star_bps",
-	                 verdict->star_bps, "ring_bps", verdict->ring_bps, "trees",
-	                 (int)verdict->trees, "depth", (int)verdict->depth, "aggregators",
-	                 (int)verdict->aggregators, "limit", verdict->limit, "bounded",
-	                 verdict->bounded);
 }
 
 /* The last plans, the newest last. */

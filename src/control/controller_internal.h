@@ -55,7 +55,7 @@ struct gathering_entry {
 	struct gathering_entry *next;
 	struct gathering gathering;
 	struct visitor visitors[SEATS_MAX];
-	struct plan_verdict verdict;   /* of its plan; not of one that was stored before */
+	struct plan_verdict verdict;   /* of its plan; no trees: it is not known */
 	uint64_t asked_at, planned_at; /* 0: not since the controller started */
 	struct move_note move;
 	struct words words;

@@ -75,6 +75,7 @@ static void answer_rank(struct controller *controller, const struct job_entry *j
 	welcome->rank = answer->rank;
 	welcome->size = answer->size;
 	welcome->generation = gathering->generation;
+	welcome->since = gathering->same_since;
 	memcpy((char *)welcome + offsetof(struct wire_welcome, text), text, strlen(text));
 	send_packet(controller, &packet, bytes, &visitor->from);
 }
@@ -121,6 +122,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .generation = join->generation,
 		           .timeout_ms = join->timeout_ms,
 		           .pid = join->pid,
+		           .pool_bytes = join->pool_bytes,
 		           .nonce = join->nonce,
 		           .lost = join->covers };
 

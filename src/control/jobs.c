@@ -54,7 +54,8 @@ static trib_status load_placement(void *context, const struct placement_row *row
 	               : TRIB_OK;
 }
 
-static trib_status load_gathering(void *context, const struct gathering *gathering)
+static trib_status load_gathering(void *context, const struct gathering *gathering,
+                                  const struct plan_verdict *verdict)
 {
 	struct controller *controller = context;
 	struct job_entry *job = controller->jobs[gathering->job];
@@ -64,6 +65,7 @@ static trib_status load_gathering(void *context, const struct gathering *gatheri
 	if (!entry)
 		return no_memory();
 	entry->gathering = *gathering;
+	entry->verdict = *verdict;
 	sharing_plan(controller, job, gathering, true);
 	return TRIB_OK;
 }
@@ -202,7 +204,7 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 	gathering_ask(&entry->gathering, ask, &world, answer);
 	if (!answer->changed)
 		return TRIB_OK;
-	status = store_put_gathering(controller->store, &entry->gathering);
+	status = store_put_gathering(controller->store, &entry->gathering, &verdict);
 	if (status != TRIB_OK) {
 		log_error("a plan is not given out: %s", trib_last_error());
 		entry->gathering = before;

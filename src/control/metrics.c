@@ -193,6 +193,11 @@ static double child_last(const struct stats_child *child)
 	return (double)child->last;
 }
 
+static double child_judged(const struct stats_child *child)
+{
+	return (double)child->judged;
+}
+
 static double child_missed(const struct stats_child *child)
 {
 	return (double)child->missed;
@@ -241,10 +246,13 @@ static void put_children(FILE *out, const struct stats *stats)
 		{ "trib_child_last_total", "counter",
 		  "Fragments that a child was the last to bring: the others waited for it.",
 		  child_last },
-		{ "trib_child_missed_total", "counter",
-		  "Fragments that a child was asked for again: lost on the way up.", child_missed },
+		{ "trib_child_judged_total", "counter",
+		  "Fragments of which a child knows whether they came at once.", child_judged },
+		{ "trib_child_missed_total", "counter", "Of those, fragments lost on the way up.",
+		  child_missed },
 		{ "trib_child_repeated_total", "counter",
-		  "Results that a child asked for again: lost on the way down.", child_repeated },
+		  "Results that a child asked for again: lost on the way down, or very late.",
+		  child_repeated },
 		{ "trib_child_silent_seconds", "gauge", "Time since a child was heard of.",
 		  child_silent },
 		{ "trib_child_wait_ratio", "gauge",

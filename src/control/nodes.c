@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/nodes.h"
 
+#include "plan/candidates.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define POINTER sizeof(struct node *)
-#define MEMORY_MAX 0.8                   /* XAgg's limit for a candidate server */
 #define DOUBT_OLD (1000 * 1000000ull)    /* ns: who was heard of since is there */
 #define DOUBT_SILENT (1500 * 1000000ull) /* ... and who was not for so long, */
 #define DOUBT_ASKED (400 * 1000000ull)   /* though it has been asked for so long, is not */
@@ -160,7 +161,7 @@ static bool cores_are_full(const struct node_report *report, const struct node_l
 static bool is_loaded(const struct node_report *report, const struct node_limits *limits)
 {
 	return cores_are_full(report, limits) ||
-	       (double)report->memory_used > (double)report->memory * MEMORY_MAX;
+	       (double)report->memory_used > (double)report->memory * CANDIDATES_MEMORY;
 }
 
 void node_watch(struct node *node, uint64_t now, const struct node_limits *limits)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/planner.h"
 
+#include "plan/candidates.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +161,18 @@ static double link_guess(const struct nodes *nodes)
 	return most ? (double)most : LINK_UNKNOWN_BPS;
 }
 
+/* XAgg §V: used + model <= 80 %. What holds the model now gives it up for the next plan's. */
+static void host_room(struct plan_host *host, const struct plan_wish *wish)
+{
+	const struct plan_limits need = { .model_bytes = wish->pool_bytes };
+	bool holds = wish->holds && *host->address && plan_has(wish->holds, host->address);
+
+	if (holds)
+		host->memory_used -=
+			host->memory_used < wish->pool_bytes ? host->memory_used : wish->pool_bytes;
+	host->may_aggregate = candidate_fits(host, &need);
+}
+
 static void host_add(struct hosts *hosts, const struct node *node, int rank, bool may_aggregate,
                      double link, struct place place)
 {
@@ -267,7 +281,8 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
 		if (rank >= 0)
 			placed |= 1ull << rank;
 		host_add(hosts, node, rank, use == USE_YES, link, place);
-		*usable += use == USE_YES;
+		host_room(&hosts->all[hosts->n - 1], wish);
+		*usable += hosts->all[hosts->n - 1].may_aggregate;
 	}
 	with_nodes = hosts->n;
 	for (unsigned r = 0; r < wish->ranks; r++)
@@ -351,11 +366,38 @@ static void plan_share(const struct node *node, unsigned ranks, char out[PLAN_TE
 		out[length] = '\0'; /* it does not fit: without */
 }
 
-static trib_status fail_alone(const struct planner *planner)
+/* Nodes that could sum, if they had the memory. */
+static unsigned count_full(const struct planner *planner, const struct plan_wish *wish)
 {
-	unsigned drained = 0;
+	unsigned full = 0;
+
+	for (unsigned i = 0; i < planner->nodes->n; i++) {
+		const struct node *node = planner->nodes->all[i];
+		struct plan_host host = { .address = node->report.address,
+			                  .memory_total = node->report.memory,
+			                  .memory_used = node->report.memory_used,
+			                  .may_aggregate = !node->report.capacity };
+
+		if (node_use(planner, wish, node, NODE_LOADED) != USE_YES || !host.may_aggregate)
+			continue;
+		host_room(&host, wish);
+		full += !host.may_aggregate;
+	}
+	return full;
+}
+
+static trib_status fail_alone(const struct planner *planner, const struct plan_wish *wish)
+{
+	unsigned drained = 0, full = count_full(planner, wish);
 	char more[80] = "";
 
+	if (full)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "%u aggregator%s but %s no memory for a pool of %.1f MB "
+		                   "(TRIB_POOL): with it more than %.0f %% would be in use (trib "
+		                   "nodes)",
+		                   full, full > 1 ? "s live" : " lives", full > 1 ? "have" : "has",
+		                   (double)wish->pool_bytes / 1e6, 100 * CANDIDATES_MEMORY);
 	for (unsigned i = 0; i < planner->nodes->n; i++)
 		drained += node_state(planner->nodes->all[i], planner->now, planner->limits) ==
 		           NODE_DRAINED;
@@ -412,7 +454,7 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	else if (!hosts_choose(planner, wish, shared, &hosts, &usable, &star))
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)
-		status = fail_alone(planner);
+		status = fail_alone(planner, wish);
 	else
 		status = plan_fit(&hosts, star, limits,
 		                  planner->verdict ? planner->verdict : &verdict, out);

@@ -21,8 +21,10 @@ struct plan_wish {
 	double measured[TREE_RANKS_MAX];
 	double busy[TREE_RANKS_MAX]; /* share of a step that each computes: who is alike; 0: unknown
 	                              */
-	const char *broken;          /* the plan that they had; empty: none */
-	uint64_t since;              /* when the first of them said so */
+	uint64_t pool_bytes; /* that each of their aggregators has to have room for; 0: unknown */
+	const char *holds;   /* the plan whose aggregators have that room already; NULL: none */
+	const char *broken;  /* the plan that they had; empty: none */
+	uint64_t since;      /* when the first of them said so */
 	bool frugal; /* no machines but those of the ranks, or else one: speed would gain little */
 };
 

@@ -198,6 +198,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->asked_at = now;
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
+	seat->pool_bytes = ask->pool_bytes;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
 	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
@@ -277,6 +278,7 @@ static uint64_t next_members(const struct gathering *gathering, unsigned seat, u
 void gathering_wish(const struct gathering *gathering, uint64_t members, struct plan_wish *wish)
 {
 	*wish = (struct plan_wish){ .broken = gathering->plan,
+		                    .holds = gathering->plan,
 		                    .since = gathering->since,
 		                    .frugal = gathering->frugal };
 	for (uint64_t seats = members; seats; seats &= seats - 1) {
@@ -285,7 +287,19 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 		wish->where[wish->ranks] = seat->where;
 		wish->measured[wish->ranks] = seat->measured;
 		wish->busy[wish->ranks++] = seat->busy;
+		/* Aggregators give what the most modest one asks for. */
+		if (seat->pool_bytes && (!wish->pool_bytes || seat->pool_bytes < wish->pool_bytes))
+			wish->pool_bytes = seat->pool_bytes;
 	}
+}
+
+/* Is a process among them that the newest plan was not given to? */
+static bool has_newcomers(const struct gathering *gathering, uint64_t members)
+{
+	for (uint64_t seats = members; seats; seats &= seats - 1)
+		if (gathering->seats[__builtin_ctzll(seats)].planned != gathering->generation)
+			return true;
+	return members & ~gathering->members;
 }
 
 /* True: there is a new plan. */
@@ -304,6 +318,8 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 		return false;
 	}
 	snprintf(gathering->plan, sizeof(gathering->plan), "%s", plan);
+	if (has_newcomers(gathering, members))
+		gathering->same_since = gathering->generation + 1;
 	gathering->generation++;
 	gathering->members = members;
 	gathering->since = 0;
@@ -329,6 +345,7 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 		gathering->size = ask->size;
 	gathering->members = awaited(gathering);
 	gathering->generation = ask->generation;
+	gathering->same_since = 0;
 	gathering->since = 0;
 	gathering->plan[0] = '\0';
 	memset(gathering->seats, 0, sizeof(gathering->seats));

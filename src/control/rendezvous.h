@@ -31,6 +31,7 @@ struct ask {
 	uint32_t generation; /* the newest plan that it has had, which is broken; 0: none */
 	uint32_t timeout_ms; /* its deadline */
 	uint32_t pid;        /* for sentences, as is the host */
+	uint64_t pool_bytes; /* that it will ask aggregators for */
 	char host[HOST_MAX];
 	char where[WHERE_MAX]; /* the address that it asks from, without a port */
 	uint64_t nonce;        /* of the process */
@@ -43,6 +44,7 @@ struct seat {
 	uint64_t rival, rival_since; /* another one that wants it */
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
+	uint64_t pool_bytes;
 	bool waits;            /* for the next plan */
 	double measured, busy; /* as in struct plan_wish: what was seen of it at work */
 	uint64_t measured_at;
@@ -56,6 +58,7 @@ struct gathering {
 	uint32_t size; /* seats that the first plan waits for; 0: as many as the first one says */
 	uint32_t min;  /* POLICY_SHRINK: not below */
 	uint32_t generation; /* of the newest plan; 0: there is none yet */
+	uint32_t same_since; /* since this plan nobody has come in; 0: not known */
 	uint64_t members;    /* seats that are in it */
 	uint64_t since;      /* when it was first said to be broken, or first asked for one */
 	uint64_t lost;       /* members that others know to be dead */

@@ -42,13 +42,25 @@ bool name_is_good(const char *name)
 	return *name != '\0';
 }
 
+json_t *seats_to_json(uint64_t seats)
+{
+	json_t *list = json_array();
+
+	for (; seats; seats &= seats - 1)
+		json_array_append_new(list, json_integer(__builtin_ctzll(seats)));
+	return list;
+}
+
 static json_t *child_to_json(const struct stats_child *child)
 {
-	json_t *json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
-	                         child->host, "done", (json_int_t)child->done, "last",
-	                         (json_int_t)child->last, "missed", (json_int_t)child->missed,
-	                         "repeated", (json_int_t)child->repeated);
+	json_t *json =
+		json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I}", "rank", (int)child->rank, "host",
+	                  child->host, "done", (json_int_t)child->done, "last",
+	                  (json_int_t)child->last, "judged", (json_int_t)child->judged, "missed",
+	                  (json_int_t)child->missed, "repeated", (json_int_t)child->repeated);
 
+	if (child->covers)
+		json_object_set_new(json, "covers", seats_to_json(child->covers));
 	if (child->waits >= 0)
 		json_object_set_new(json, "waits", json_real(child->waits));
 	if (child->carries_bps > 0)
@@ -78,6 +90,36 @@ json_t *stats_to_json(const struct stats *stats)
 		                                (int)comm->size, "children", children));
 	}
 	return list;
+}
+
+json_t *verdict_to_json(const struct plan_verdict *verdict)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
+	                 verdict->rate_bps, "bound_bps", verdict->bound_bps, "star_bps",
+	                 verdict->star_bps, "ring_bps", verdict->ring_bps, "trees",
+	                 (int)verdict->trees, "depth", (int)verdict->depth, "aggregators",
+	                 (int)verdict->aggregators, "limit", verdict->limit, "bounded",
+	                 verdict->bounded);
+}
+
+bool verdict_from_json(struct plan_verdict *verdict, json_t *json)
+{
+	const char *limit = "", *bounded = "";
+	int trees = 0, depth = 0, aggregators = 0;
+
+	*verdict = (struct plan_verdict){ 0 };
+	if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:i, s:s, s:s}", "rate_bps",
+	                &verdict->rate_bps, "bound_bps", &verdict->bound_bps, "star_bps",
+	                &verdict->star_bps, "ring_bps", &verdict->ring_bps, "trees", &trees,
+	                "depth", &depth, "aggregators", &aggregators, "limit", &limit, "bounded",
+	                &bounded))
+		return false;
+	verdict->trees = (unsigned)trees;
+	verdict->depth = (unsigned)depth;
+	verdict->aggregators = (unsigned)aggregators;
+	snprintf(verdict->limit, sizeof(verdict->limit), "%s", limit);
+	snprintf(verdict->bounded, sizeof(verdict->bounded), "%s", bounded);
+	return true;
 }
 
 json_t *report_to_json(const struct node_report *report)

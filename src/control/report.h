@@ -4,15 +4,22 @@
 #define TRIB_CONTROL_REPORT_H
 
 #include "control/nodes.h"
+#include "plan/plan.h"
 #include "plane/core/stats.h"
 
 #include <jansson.h>
 
 json_t *report_to_json(const struct node_report *report);
+/* Ranks, or seats, that are bits. */
+json_t *seats_to_json(uint64_t seats);
 /* What its aggregator has: jobs and their children. */
 json_t *stats_to_json(const struct stats *stats);
 /* Hostile until read: an error's sentence says which field is wrong. */
 trib_status report_from_json(struct node_report *report, const json_t *json);
+
+/* Why a plan is as it is; false: that is no verdict. */
+json_t *verdict_to_json(const struct plan_verdict *verdict);
+bool verdict_from_json(struct plan_verdict *verdict, json_t *json);
 
 /* Letters that a name may have where it goes into plans, logs and tables. */
 bool name_is_good(const char *name);

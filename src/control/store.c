@@ -2,6 +2,7 @@
 #include "control/store.h"
 
 #include "control/folder.h"
+#include "control/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -35,6 +36,9 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"CREATE TABLE placements (job INTEGER PRIMARY KEY REFERENCES jobs ON DELETE CASCADE,"
 	"  hosts INTEGER NOT NULL, per_host INTEGER NOT NULL, ordinal INTEGER NOT NULL,"
 	"  leased INTEGER NOT NULL, placed TEXT NOT NULL);",
+	"ALTER TABLE gatherings ADD COLUMN same_since INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE gatherings ADD COLUMN frugal INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
 };
 
 struct store {
@@ -288,12 +292,14 @@ trib_status store_drop_job(struct store *store, uint16_t id)
 	return CHANGE(store, "DELETE FROM jobs WHERE id = ?", NUMBER(id));
 }
 
-static trib_status put_gathering(struct store *store, const struct gathering *g)
+static trib_status put_gathering(struct store *store, const struct gathering *g,
+                                 const char *verdict)
 {
 	trib_status status = CHANGE(
-		store, "INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		store, "INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		NUMBER(g->job), NUMBER(g->key), TEXT(policy_name(g->policy)), NUMBER(g->size),
-		NUMBER(g->min), NUMBER(g->generation), NUMBER(g->members), TEXT(g->plan));
+		NUMBER(g->min), NUMBER(g->generation), NUMBER(g->members), TEXT(g->plan),
+		NUMBER(g->same_since), NUMBER(g->frugal), TEXT(verdict ? verdict : ""));
 
 	for (unsigned i = 0; status == TRIB_OK && i < SEATS_MAX; i++) {
 		const struct seat *seat = &g->seats[i];
@@ -307,13 +313,21 @@ static trib_status put_gathering(struct store *store, const struct gathering *g)
 	return status;
 }
 
-trib_status store_put_gathering(struct store *store, const struct gathering *gathering)
+trib_status store_put_gathering(struct store *store, const struct gathering *gathering,
+                                const struct plan_verdict *verdict)
 {
 	trib_status status = run(store, "BEGIN IMMEDIATE");
+	json_t *json;
+	char *text;
 
 	if (status != TRIB_OK)
 		return status;
-	return finish(store, put_gathering(store, gathering));
+	json = verdict_to_json(verdict);
+	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	status = finish(store, put_gathering(store, gathering, text));
+	json_decref(json);
+	free(text);
+	return status;
 }
 
 trib_status store_drop_gathering(struct store *store, uint16_t job, uint64_t key)
@@ -434,8 +448,11 @@ static trib_status read_gathering(struct store *store, sqlite3_stmt *row,
                                   const struct store_visitor *visitor)
 {
 	struct gathering gathering;
+	struct plan_verdict verdict = { 0 };
 	enum policy policy = POLICY_FAIL;
+	const char *why;
 	char text[16];
+	json_t *json;
 	trib_status status;
 
 	column_text(row, 2, text, sizeof(text));
@@ -446,8 +463,16 @@ static trib_status read_gathering(struct store *store, sqlite3_stmt *row,
 	gathering.generation = (uint32_t)sqlite3_column_int64(row, 5);
 	gathering.members = (uint64_t)sqlite3_column_int64(row, 6);
 	column_text(row, 7, gathering.plan, sizeof(gathering.plan));
+	gathering.same_since = (uint32_t)sqlite3_column_int64(row, 8);
+	gathering.frugal = sqlite3_column_int(row, 9);
+	why = (const char *)sqlite3_column_text(row, 10);
+	json = why && *why ? json_loads(why, 0, NULL) : NULL;
+	if (json)
+		verdict_from_json(&verdict, json);
+	json_decref(json);
 	status = read_seats(store, &gathering);
-	return status == TRIB_OK ? visitor->gathering(visitor->context, &gathering) : status;
+	return status == TRIB_OK ? visitor->gathering(visitor->context, &gathering, &verdict)
+	                         : status;
 }
 
 static trib_status read_node(struct store *store, sqlite3_stmt *row,

@@ -44,8 +44,9 @@ trib_status store_put_job(struct store *store, const struct job *job);
 trib_status store_drop_job(struct store *store, uint16_t id);
 /* It goes with its job. */
 trib_status store_put_placement(struct store *store, const struct placement_row *row);
-/* A gathering when its plan has changed. */
-trib_status store_put_gathering(struct store *store, const struct gathering *gathering);
+/* A gathering when its plan has changed, and why that is as it is. */
+trib_status store_put_gathering(struct store *store, const struct gathering *gathering,
+                                const struct plan_verdict *verdict);
 trib_status store_drop_gathering(struct store *store, uint16_t job, uint64_t key);
 trib_status store_put_node(struct store *store, const struct node *node);
 trib_status store_drop_node(struct store *store, const char *address);
@@ -54,7 +55,9 @@ trib_status store_drop_node(struct store *store, const char *address);
 struct store_visitor {
 	trib_status (*job)(void *context, const struct job *job);
 	trib_status (*placement)(void *context, const struct placement_row *row);
-	trib_status (*gathering)(void *context, const struct gathering *gathering);
+	/* The verdict has no trees where it is not known. */
+	trib_status (*gathering)(void *context, const struct gathering *gathering,
+	                         const struct plan_verdict *verdict);
 	trib_status (*node)(void *context, const struct node *node);
 	void *context;
 };

@@ -103,7 +103,7 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
 		const json_t *carries = json_object_get(child, "carries_bps");
 		json_int_t rank = json_integer_value(json_object_get(child, "rank"));
 
-		if (rank < 0 || rank >= n)
+		if (rank < 0 || rank >= n || json_object_get(child, "covers"))
 			continue;
 		if (json_is_number(waits) && json_number_value(waits) <= 1)
 			words->all[rank].waits = json_number_value(waits);

@@ -191,7 +191,10 @@ struct wire_welcome {
 	uint32_t dead_after_ms;
 	uint32_t rank, size; /* WIRE_PLAN: those of the addressee from now on */
 	uint32_t generation; /* WIRE_PLAN: the number of the plan */
-	uint32_t rate;       /* how fast it may send on each lane at first, as in STATUS */
+	union {
+		uint32_t rate;  /* how fast it may send on each lane at first, as in STATUS */
+		uint32_t since; /* WIRE_PLAN: since this one all plans had the same processes */
+	};
 	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
 	char text[WIRE_TEXT_MAX];
 };

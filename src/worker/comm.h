@@ -36,7 +36,9 @@ struct comm_config {
 	uint64_t cookie;
 	uint64_t key;        /* names the communicator within the job */
 	uint32_t generation; /* of the plan that the trees are from */
-	uint32_t epoch; /* the generation that this communicator began with; 0: no controller */
+	/* The generation that this communicator began with, or that a process came in with before
+	 * it was open; 0: no controller. */
+	uint32_t epoch;
 	double timeout_s;
 	uint64_t pool_bytes, rate_bps;
 	unsigned lanes; /* of a tree; 0: by the cores */
@@ -115,6 +117,7 @@ struct lane {
 	/* For error sentences and statistics; written by the lane's thread. */
 	_Atomic uint64_t waiting, done, next_base;
 	_Atomic uint64_t sent, resent, results, duplicates, drops;
+	_Atomic uint64_t judged, lost; /* as in struct stream_stats */
 };
 
 struct trunk {
@@ -152,6 +155,7 @@ struct trib_comm {
 	bool opened; /* users have it: rank and size stay */
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
+	uint32_t planned_since;         /* the plan since which nobody has come in; 0: not known */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
 	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
 	_Atomic uint64_t carried[WIRE_LANES_MAX];

@@ -16,14 +16,27 @@
 #define TRY_SHARE 6.0
 #define TRY_MIN 1.0
 
-/* A communicator that users have cannot change its ranks. */
+/*
+ * A communicator that users have cannot change its ranks, nor have another
+ * process in the place of one. Until they have it, it begins anew with whoever
+ * comes in: all are told of that by the same plan.
+ */
 static trib_status check_place(struct trib_comm *comm)
 {
+	bool came = comm->planned_since > comm->config.epoch;
+
 	if (!comm->opened) {
 		comm->config.rank = comm->planned_rank;
 		comm->config.size = comm->planned_size;
+		if (came)
+			comm->config.epoch = comm->planned_since;
 		return TRIB_OK;
 	}
+	if (came && comm->planned_size == comm->config.size)
+		return status_fail(TRIB_ERR_PEER,
+		                   "%s; the controller goes on with another process in the place "
+		                   "of one, so this communicator ends",
+		                   comm->failure);
 	if (comm->planned_rank == comm->config.rank && comm->planned_size == comm->config.size)
 		return TRIB_OK;
 	return status_fail(TRIB_ERR_PEER,
@@ -57,18 +70,22 @@ static trib_status open_trees(struct trib_comm *comm, uint64_t deadline)
 static trib_status try_plan(struct trib_comm *comm, bool first, uint64_t deadline)
 {
 	trib_status status = comm_ask_plan(comm, deadline);
+	uint32_t before = comm->config.epoch;
 
 	if (status == TRIB_ERR_AGGREGATOR && !first)
 		return TRIB_ERR_TIMEOUT; /* no controller: that is the end */
 	if (first)
-		comm->config.epoch = comm->config.generation;
+		before = comm->config.epoch = comm->config.generation;
 	if (status == TRIB_OK)
 		status = check_place(comm);
 	if (status != TRIB_OK || comm->config.size == 1)
 		return status;
 	let_go(comm);
 	status = open_trees(comm, deadline);
-	return status == TRIB_OK && !first ? recover_requests(comm, deadline) : status;
+	/* Others may have had the trees before; but not with somebody who has just come in. */
+	if (status == TRIB_OK && !first && comm->config.epoch == before)
+		status = recover_requests(comm, deadline);
+	return status;
 }
 
 trib_status keeper_find_trees(struct trib_comm *comm, bool first, uint64_t deadline)

@@ -340,6 +340,8 @@ static void publish(struct lane *lane)
 	atomic_store_explicit(&lane->next_base, stream->next_base, memory_order_relaxed);
 	atomic_store_explicit(&lane->sent, stream->stats.sent, memory_order_relaxed);
 	atomic_store_explicit(&lane->resent, stream->stats.resent, memory_order_relaxed);
+	atomic_store_explicit(&lane->judged, stream->stats.judged, memory_order_relaxed);
+	atomic_store_explicit(&lane->lost, stream->stats.lost, memory_order_relaxed);
 	atomic_store_explicit(&lane->results, stream->stats.results, memory_order_relaxed);
 	atomic_store_explicit(&lane->duplicates, stream->stats.duplicates, memory_order_relaxed);
 	atomic_store_explicit(&lane->drops, lane->dropped, memory_order_relaxed);

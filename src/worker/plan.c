@@ -109,6 +109,7 @@ static trib_status take_plan(struct trib_comm *comm, const union plan_packet *pa
 	comm->config.generation = welcome->generation;
 	comm->planned_rank = (int)welcome->rank;
 	comm->planned_size = (int)welcome->size;
+	comm->planned_since = welcome->since;
 	pthread_mutex_unlock(&comm->lock);
 	log_info("plan %u of the controller, rank %u of %u: %s", welcome->generation, welcome->rank,
 	         welcome->size, text);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MAX 1e9 /* seconds */
+#define WAIT_MAX 1e9    /* seconds */
+#define LOSS_TOLD 0.001 /* of a link: less does not explain anything */
 
 struct trib_request *request_new(struct trib_comm *comm, const char *what, size_t count)
 {
@@ -106,13 +107,34 @@ trib_status trib_test(trib_request **request)
 	return status;
 }
 
+/* What our own links have lost, where that is much; by the lane that lost most. */
+static void describe_losses(const struct trib_comm *comm, char *out, size_t size)
+{
+	double worst = LOSS_TOLD;
+	char address[64];
+
+	*out = '\0';
+	for (unsigned i = 0; i < comm->n_lanes; i++) {
+		const struct lane *lane = comm->lanes[i];
+		uint64_t judged = atomic_load(&lane->judged);
+		double share = judged ? (double)atomic_load(&lane->lost) / (double)judged : 0;
+
+		if (share < worst)
+			continue;
+		worst = share;
+		snprintf(out, size, "; of %llu fragments from here to %s %.1f %% were lost",
+		         (unsigned long long)judged,
+		         udp_text(&lane->trunk->aggregator, address, sizeof(address)), share * 100);
+	}
+}
+
 /* "rank 1, 3", or what else is known, and where the first lane is that has not ended. */
 static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 {
 	const struct lane *lane = NULL;
 	uint64_t mask = 0;
 	char ranks[260] = "no rank is known to be missing: the network is slow or broken";
-	char address[64];
+	char address[64], losses[160];
 
 	if (comm->recovering) {
 		snprintf(out, size, "%.300s; %s the controller at %s", comm->failure,
@@ -138,10 +160,11 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 
 		comm_list_ranks(mask, ranks + used, sizeof(ranks) - used);
 	}
-	snprintf(out, size, "%s (fragments %llu to %llu of lane %u)", ranks,
+	describe_losses(comm, losses, sizeof(losses));
+	snprintf(out, size, "%s (fragments %llu to %llu of lane %u)%s", ranks,
 	         (unsigned long long)(lane ? atomic_load(&lane->done) : 0),
 	         (unsigned long long)(lane ? atomic_load(&lane->next_base) : 0),
-	         lane ? lane->number : 0);
+	         lane ? lane->number : 0, losses);
 }
 
 static trib_status fail_timeout(struct trib_request *request, double seconds)

@@ -88,12 +88,16 @@ check "a wrong cookie gets no answer" test "$("$ask" "$control" "$job" 1234 0 3 
 check "a job that is not there neither" test "$("$ask" "$control" 77 "$cookie" 0 3 9 0 0.3)" = "wait 0"
 
 # ---- the controller is killed ----
+verdict() { api GET /v1/jobs/1 | jq -cS '.communicators[0].verdict'; }
+why=$(verdict)
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
 check "an agent notices, and goes on" wait_for 20 grep -q 'goes on, and tries again' "$work/a1"
 check "a killed controller starts again" controller || exit 1
 check "... its agents come back" wait_for 20 node_is a1 live
 check "... it has the job" test "$(generation 1)" = 1
+check "... and why its plan is as it is: $(jq -r .limit <<<"$why")" test -n "$why" -a "$why" = "$(verdict)"
+check "... which trib explain tells" grep -q 'What limits the plan: .' <("$trib" explain 1)
 check "... and its plan" test "$(ask 2 3 3 0 2)" = "plan 1 2/3 $first"
 wait_for 20 node_is a2 live
 ask_all 3 1

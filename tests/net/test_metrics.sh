@@ -37,12 +37,12 @@ good() {
 		grep -qE "^\| \`$name(\{[a-z,]*\})?\` \| $type \|" "$root/docs/metrics.md" || {
 			check "$1: $name, a $type, is in docs/metrics.md" false
 		}
-	done < <(sed -n 's/^# TYPE //p' "$work/metrics")
+	done < <(sed -n 's/^# TYPE //p' "$work/metrics" | tee -a "$work/seen")
 }
 unchecked=0
 
 port=$(free_port) http=$(free_port)
-"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$http" >"$work/tribd" 2>&1 &
+"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$http" --capacity 8 >"$work/tribd" 2>&1 &
 aggregator=$!
 check "a tribd with /metrics" wait_for 10 grep -q 'metrics on port' "$work/tribd" || exit 1
 check "no token, no metrics" test "$(curl -s -m 5 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$http/metrics")" = 401
@@ -73,6 +73,9 @@ check "something was added" is_more "$(sample trib_payload_bytes_total 'where="u
 late=$(sample trib_child_last_total 'rank="2"')
 early=$(($(sample trib_child_last_total 'rank="0"') + $(sample trib_child_last_total 'rank="1"')))
 check "the straggler is named: last $late times, the others $early" is_more "$late" "$early"
+# It has much to send, but nothing is lost on the way.
+judged=$(sample trib_child_judged_total 'rank="2"') missed=$(sample trib_child_missed_total 'rank="2"')
+check "... and no loss is made up: $missed of $judged" is_more "$judged" "$((missed * 100))"
 end_workers() {
 	kill "${pids[@]}"
 	wait "${pids[@]}" 2>/dev/null
@@ -103,9 +106,43 @@ workers
 tells() { "$trib" top -c "$control" --once >"$work/top" && awk '$1 == 2 && $4 > 10' "$work/top" | grep -q .; }
 check "trib top has the ranks of a job" wait_for 30 tells
 check "... the straggler first" test "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 2
+TRIB_COOKIE=$TRIB_COOKIE TRIB_JOB=$TRIB_JOB "$trib" top -a "127.0.0.1:$port" --once >"$work/top"
+check "... of one aggregator too, with what links lose" grep -q 'LATE *LOST UP *LOST DOWN' "$work/top"
+TRIB_CONTROLLER=$control TRIB_AGGREGATOR=$control "$trib" top --once >"$work/top.controller"
+check "where TRIB_AGGREGATOR is the controller, that one is looked at" grep -q '^both ' "$work/top.controller"
 end_workers
 kill -TERM "$controller"
 wait "$controller"
 check "both end well" test $? = 0
+
+# ---- in a tree: all wait for rank 1, though others are last among their siblings ----
+unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE
+TRIB_FAN_IN=2 TRIB_STRIPES=1 controller
+for name in a1 a2 a3; do
+	agent $name $((port + 20 * ${name#a}))
+	wait_for 20 node_is $name live
+done
+eval "$("$trib" job new -c "$control" --size 4)"
+for rank in 0 1 2 3; do
+	rate=0
+	[ $rank != 1 ] || rate=40mbit
+	TRIB_AGGREGATOR=$TRIB_AGGREGATOR TRIB_JOB=$TRIB_JOB TRIB_COOKIE=$TRIB_COOKIE TRIB_RANK=$rank TRIB_SIZE=4 \
+		TRIB_RATE=$rate "$worker" --rounds 30000 --max 200000 >"$work/worker.$rank" 2>&1 &
+	pids[rank]=$!
+done
+tells_tree() { "$trib" top -c "$control" --once >"$work/top" && awk '$1 == 1 && $3 > 3000' "$work/top" | grep -q .; }
+check "trib top has the ranks of a tree" wait_for 60 tells_tree
+check "... the straggler of all first" test "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 1 || cat "$work/top"
+check "... and the aggregators below others by their ranks" grep -qE '^ +[0-9]+[-,][-,0-9]+ .*\(sums\)' "$work/top" ||
+	cat "$work/top"
+end_workers
+kill -TERM "$controller" "${agents[@]}"
+wait "$controller" "${agents[@]}"
+
+# ---- what is documented is there ----
+while read -r name; do
+	grep -q "^$name " "$work/seen" || check "docs/metrics.md: $name is told by some tribd" false
+done < <(grep -oE '^\| `trib_[a-z_]+' "$root/docs/metrics.md" | grep -o 'trib_.*')
+check "all that docs/metrics.md has is told" test -s "$work/seen"
 [ $failures = 0 ] || exit 1
 [ $unchecked = 0 ] || skip "promtool (package prometheus) is not installed; all else has passed"

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib_control.sh"
 start "$1"
 need_control
-comers=${2:-6}
+comers=${2:-20}
 epochs=$build/tests/net/worker_epochs
 control=127.0.0.1:$(free_port)
 export TRIB_CONTROLLER=$control TRIB_TIMEOUT=20
@@ -69,4 +69,41 @@ check "... as two" test "$(grep ^epoch "$work/worker.0" | tail -n 1)" = "epoch 2
 touch "$work/end"
 check "the first two end well" ended_well 0
 check "... both" ended_well 1
+rm "$work/end"
+
+# job_of_three POLICY: whose rank 2 is killed when an epoch is over
+job_of_three() {
+	local n
+	eval "$("$trib" job new --size 3 --policy "$1")"
+	unset TRIB_AGGREGATOR
+	export TRIB_JOB TRIB_COOKIE
+	for n in 0 1 2; do
+		come $n 0 TRIB_RANK=$n TRIB_SIZE=3
+	done
+	wait_for 10 epochs_are 2
+	kill -KILL "${pids[2]}"
+	wait "${pids[2]}" 2>/dev/null
+}
+
+# ---- the owner of a job chose to wait ----
+job_of_three wait
+now=$(grep -c ^epoch "$work/worker.0")
+check "a job that waits does nothing without a killed rank" eval '! wait_for 3 epochs_are $((now + 2))'
+come 3 0 TRIB_RANK=2 TRIB_SIZE=3
+check "... and goes on with one in its place" wait_for 20 epochs_are $((now + 3))
+check "... as three" test "$(grep ^epoch "$work/worker.0" | tail -n 1)" = "epoch 3 b"
+touch "$work/end"
+for n in 0 1 3; do
+	check "... worker $n ends well" ended_well $n
+done
+rm "$work/end"
+
+# ---- or to fail ----
+export TRIB_TIMEOUT=6
+job_of_three fail
+for n in 0 1; do
+	check "a job that is to fail ends on worker $n" eval '! wait "${pids[$n]}"'
+	check "... with a word on who is lost: $(tail -n 1 "$work/worker.$n" | cut -c 1-200)" \
+		grep -qE '^regroup: .*rank 2 .*(lost|policy fail|did not join)' "$work/worker.$n"
+done
 done_checking

@@ -15,12 +15,13 @@ if command -v systemd-analyze >/dev/null && [ -f "$build/packaging/tribd-agent.s
 		check "tribd-$unit.service is well formed: $(cat "$work/verify")" \
 			test "$(grep -c "tribd-$unit" "$work/verify")" = 0
 	done
-	exposure=$(systemd-analyze security --offline=yes "$work/tribd-controller.service" 2>/dev/null |
-		sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p')
-	if [ -n "$exposure" ]; then
-		check "the controller's exposure is $exposure of 10, which is below 2" \
+	for unit in agent controller; do
+		exposure=$(systemd-analyze security --offline=yes "$work/tribd-$unit.service" 2>/dev/null |
+			sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p')
+		[ -n "$exposure" ] || continue
+		check "the $unit's exposure is $exposure of 10, which is below 2" \
 			awk -v e="$exposure" 'BEGIN { exit !(e < 2) }'
-	fi
+	done
 else
 	missing="systemd-analyze is not installed"
 fi
@@ -39,15 +40,49 @@ controller=$!
 check "a controller runs as nobody, without any rights" wait_for 10 grep -q 'controller ready' "$work/controller"
 job '{"size":1}'
 check "... and makes jobs" test "$job" = 1
-rights='+bpf,+net_admin,+perfmon'
-three=(setpriv --reuid nobody --regid nogroup --clear-groups --no-new-privs
-	--inh-caps "-all,$rights" --ambient-caps "$rights" --bounding-set "-all,$rights")
-LD_LIBRARY_PATH=$build/src "${three[@]}" "$work/tribd-copy" --join "$control" --listen "127.0.0.1:$(free_port)" \
-	--plane xdp --name three >"$work/agent" 2>&1 &
-agent=$!
-check "an agent runs with the three rights of its unit" wait_for 20 node_is three live
-check "... which it tells" test "$(api GET /v1/nodes | jq -r '.nodes[0].rights')" = "net_admin perfmon bpf"
+# agent_with NAME RIGHTS OPTION...: another one, with these alone; its pid is in $agent.
+agent_with() {
+	local name=$1 rights=$2 told=$3
+	shift 3
+	LD_LIBRARY_PATH=$build/src setpriv --reuid nobody --regid nogroup --clear-groups --no-new-privs \
+		--inh-caps "-all,$rights" --ambient-caps "$rights" --bounding-set "-all,$rights" \
+		"${trace[@]}" "$work/tribd-copy" --join "$control" --listen "127.0.0.1:$(free_port)" --name "$name" "$@" \
+		>"$work/$name" 2>&1 &
+	agent=$!
+	check "an agent runs with $rights" wait_for 20 node_is "$name" live
+	check "... which it tells" test "$(api GET /v1/nodes | jq -r ".nodes[] | select(.name == \"$name\").rights")" = "$told"
+}
+trace=()
+agent_with three +bpf,+net_admin,+perfmon "net_admin perfmon bpf" --plane xdp
+kill -TERM "$agent"
+wait "$agent"
+# As the unit has it by default; what it asks the kernel for is in what the unit's filter lets through.
+if [ -z "$missing" ] && strace -o /dev/null true 2>/dev/null; then
+	mkdir "$work/calls"
+	chown nobody "$work/calls"
+	trace=(strace -D -f -qq -o "$work/calls/list")
+fi
+agent_with one +net_admin net_admin
 kill -TERM "$agent" "$controller"
 wait "$agent" "$controller"
+if [ ${#trace[@]} -gt 0 ]; then
+	systemd-analyze syscall-filter >"$work/groups" 2>/dev/null
+	# calls GROUP: all that are in it, and in those that it names
+	calls() {
+		local line
+		while read -r line; do
+			case $line in
+			@*) calls "$line" ;;
+			'#'* | '') ;;
+			*) echo "$line" ;;
+			esac
+		done < <(awk -v g="$1" '$1 == g && !/^ / { on = 1; next } /^[^ ]/ { on = 0 } on' "$work/groups")
+	}
+	calls @system-service | sort -u >"$work/allowed"
+	calls @privileged | sort -u | comm -23 "$work/allowed" - >"$work/left"
+	sed -nE 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/p' "$work/calls/list" | sort -u >"$work/made"
+	check "$(wc -l <"$work/made") kinds of system calls, none beyond the unit's: $(comm -23 "$work/made" "$work/left" | tr '\n' ' ')" \
+		test -s "$work/made" -a -z "$(comm -23 "$work/made" "$work/left")"
+fi
 [ $failures = 0 ] || exit 1
 [ -z "$missing" ] || skip "$missing; the rights have been tried"

@@ -131,6 +131,45 @@ static void test_plans_with_the_living(void **state)
 	free(forest);
 }
 
+/* XAgg §V: used + model <= 80 % of the memory, where the model is what ranks ask a pool for. */
+static void test_memory_for_the_pool(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct plan_wish wish = { .ranks = 3, .broken = "", .pool_bytes = 30 };
+	struct node *a = beat(&nodes, "a:1", 0, planner.now);
+	struct node *b = beat(&nodes, "b:1", 0, planner.now);
+	char plan[PLAN_TEXT_MAX];
+
+	(void)state;
+	a->report.memory_used = 50; /* of 100 */
+	b->report.memory_used = 51;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "a:1"));
+	assert_false(plan_has(plan, "b:1"));
+	/* One that is loaded but has room is better than one that has none. */
+	beat(&nodes, "c:1", 0.99, planner.now);
+	a->report.memory_used = 51;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "c:1(0-2)");
+	nodes_drop(&nodes, nodes_find(&nodes, "c:1"));
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	assert_non_null(strstr(trib_last_error(), "2 aggregators live but have no memory"));
+	/* What has the pool now has room for the next one in its place. */
+	wish.holds = "b:1(0-2)";
+	b->report.memory_used = 80;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "b:1(0-2)");
+	b->report.memory_used = 81;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	wish.pool_bytes = UINT64_MAX;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	wish.pool_bytes = 0; /* not known */
+	a->report.memory_used = 80;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	nodes_free(&nodes, NULL);
+}
+
 /* No aggregator has more children than it may, as long as enough of them live. */
 static void test_small_families(void **state)
 {
@@ -548,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_facts_change),
 		cmocka_unit_test(test_plans_with_the_living),
+		cmocka_unit_test(test_memory_for_the_pool),
 		cmocka_unit_test(test_small_families),
 		cmocka_unit_test(test_trees_differ),
 		cmocka_unit_test(test_suspects),

@@ -50,6 +50,7 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .generation = generation,
 		           .timeout_ms = TIMEOUT_MS,
 		           .pid = 100 + rank,
+		           .pool_bytes = 1000 - rank,
 		           .lost = lost };
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
@@ -206,6 +207,7 @@ static void test_next_plan(void **state)
 		assert_int_equal(g.generation, 2);
 		assert_int_equal(wished.ranks, 3);
 		assert_string_equal(wished.where[2], "10.0.0.2");
+		assert_int_equal(wished.pool_bytes, 998); /* the least that one asks for */
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
 		assert_int_equal(ask(1, 0), ANSWER_PLAN);
@@ -370,6 +372,36 @@ static void test_waits_for_a_replacement(void **state)
 	assert_int_equal(g.generation, 2);
 	assert_int_equal(g.members, 7);
 	assert_int_equal(ask(0, 1), ANSWER_PLAN);
+}
+
+/* Ranks that were not open yet have to know whether somebody came in. */
+static void test_same_since(void **state)
+{
+	(void)state;
+	begin(POLICY_WAIT, 3);
+	form(3);
+	assert_int_equal(g.same_since, 1);
+	for (uint32_t generation = 1; generation < 4; generation++) /* a border, or lost trees */
+		for (unsigned rank = 0; rank < 3; rank++)
+			ask(rank, generation);
+	assert_int_equal(g.generation, 4);
+	assert_int_equal(g.same_since, 1);
+	now += 5000 * MS;
+	assert_int_equal(ask_as(2, 3, 88, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask(0, 4), ANSWER_WAIT);
+	assert_int_equal(ask(1, 4), ANSWER_PLAN);
+	assert_int_equal(g.same_since, 5);
+	ask_as(2, 3, 88, 5, 0);
+	ask(0, 5);
+	ask(1, 5);
+	assert_int_equal(g.generation, 6);
+	assert_int_equal(g.same_since, 5);
+	/* Who leaves is no newcomer. */
+	gathering_leave(&g, 2, UINT64_MAX);
+	ask_as(2, 3, 88, 6, 0);
+	ask(0, 6);
+	assert_int_equal(g.generation, 7);
+	assert_int_equal(g.same_since, 5);
 }
 
 /* A newcomer waits until those who are in come to a border, and is in the next plan. */
@@ -543,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_min),
 		cmocka_unit_test(test_waits_for_a_replacement),
 		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_same_since),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_any_seat),

@@ -43,7 +43,7 @@ const char *describe_drop(unsigned drop)
 }
 
 #define WHY_MAX 200 /* in the page that has the counters as well */
-#define CHILDREN_A_PAGE 8u
+#define CHILDREN_A_PAGE 6u
 #define INTERFACES_A_PAGE 4u
 
 struct text {
@@ -205,6 +205,9 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 		put(text, "%s{\"rank\":%u,\"host\":\"%.20s\",\"done\":%llu,\"last\":%llu", comma, i,
 		    comm->children[i].join.host, (unsigned long long)lane->dense->ack[i],
 		    (unsigned long long)lane_came_last(lane, i));
+		put(text, ",\"judged\":%llu,\"missed\":%llu,\"repeated\":%llu",
+		    (unsigned long long)lane->judged[i], (unsigned long long)lane->missed[i],
+		    (unsigned long long)lane->repeated[i]);
 		if (comm->children[i].join.height)
 			put(text, ",\"covers\":\"%s\"",
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));

@@ -198,12 +198,14 @@ struct lane {
 	unsigned index;
 	struct comm *comm;
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint32_t stamps[WIRE_CHILDREN_MAX];   /* of each child's newest report */
-	uint64_t known;                       /* children whose address is known */
-	uint64_t hears;                       /* children that hear multicast */
-	uint64_t probe_at;                    /* when the group was last tried */
-	uint64_t last[WIRE_CHILDREN_MAX];     /* fragments that each child was the last to bring */
-	uint64_t missed[WIRE_CHILDREN_MAX];   /* fragments that it was asked for again */
+	uint32_t stamps[WIRE_CHILDREN_MAX]; /* of each child's newest report */
+	uint64_t known;                     /* children whose address is known */
+	uint64_t hears;                     /* children that hear multicast */
+	uint64_t probe_at;                  /* when the group was last tried */
+	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
+	uint64_t judged[WIRE_CHILDREN_MAX]; /* fragments that it knows the fate of, */
+	uint64_t missed[WIRE_CHILDREN_MAX]; /* and how many of those were lost on their way */
+	uint32_t told_judged[WIRE_CHILDREN_MAX], told_lost[WIRE_CHILDREN_MAX]; /* as it last said */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	uint32_t carried[WIRE_CHILDREN_MAX]; /* what children that are ranks say of themselves */
@@ -455,7 +457,7 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
                   const struct wire_header *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);
 void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
-void registry_fail_silent(struct comm *comm, unsigned child, const char *why, uint64_t silent_ns);
+void registry_fail_silent(struct lane *lane, unsigned child, const char *why, uint64_t silent_ns);
 void registry_free(struct aggregator *aggregator);
 
 /* failure.c: a communicator fails once, and every rank hears why. */

@@ -366,6 +366,20 @@ static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_st
 	}
 }
 
+/* What its link loses on the way up only a child knows: what we miss may not have left it yet. */
+static void note_losses(struct lane *lane, unsigned child, const struct wire_report *report)
+{
+	uint32_t judged = report->judged - lane->told_judged[child];
+	uint32_t lost = report->lost - lane->told_lost[child];
+
+	lane->told_judged[child] = report->judged;
+	lane->told_lost[child] = report->lost;
+	if (lost > judged || judged > INT32_MAX)
+		return; /* no count goes back */
+	lane->judged[child] += judged;
+	lane->missed[child] += lost;
+}
+
 void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
                       const struct udp_address *from)
 {
@@ -387,6 +401,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		lane_watch_frames(lane);
 	}
 	rates_hear(thread, lane, header);
+	note_losses(lane, header->child, report);
 	lane->awaits[header->child] = report->waiting;
 	lane->carried[header->child] = report->carried;
 	lane->waited[header->child] = report->waited;
@@ -407,8 +422,6 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		return;
 	}
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
-		lane->missed[header->child] +=
-			(uint64_t)__builtin_popcountll(packet.status.missing[i]);
 		lane->repeated[header->child] += (uint64_t)__builtin_popcountll(repeat[i]);
 		if (!report->young) /* the child knows that they are lost */
 			lane->recent_losses[header->child] +=

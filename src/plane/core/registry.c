@@ -235,17 +235,31 @@ void registry_bye(struct aggregator *aggregator, struct lane *lane,
 	dense_update_low(lane->dense);
 }
 
-void registry_fail_silent(struct comm *comm, unsigned child, const char *why, uint64_t silent_ns)
+/* Where a link has lost much, that may be why. */
+static const char *losses_text(const struct lane *lane, unsigned child, char *out, size_t size)
 {
+	double share =
+		lane->judged[child] ? (double)lane->missed[child] / (double)lane->judged[child] : 0;
+
+	*out = '\0';
+	if (share >= LOSSES_MAX)
+		snprintf(out, size, "; its link lost %.1f %% of %llu fragments before", share * 100,
+		         (unsigned long long)lane->judged[child]);
+	return out;
+}
+
+void registry_fail_silent(struct lane *lane, unsigned child, const char *why, uint64_t silent_ns)
+{
+	struct comm *comm = lane->comm;
 	bool is_aggregator = comm->children[child].join.height;
-	char text[200];
+	char text[200], losses[80];
 
 	/* Where it is an aggregator that is lost, another tree may help. */
 	registry_fail(comm, is_aggregator ? TRIB_ERR_AGGREGATOR : TRIB_ERR_PEER, child,
-	              "%s is lost: %s, last heard of %.1f s ago; restart the job, or look at that "
-	              "host's log for why the process ended",
+	              "%s is lost: %s, last heard of %.1f s ago%s; restart the job, or look at "
+	              "that host's log for why the process ended",
 	              comm_describe_child(comm, child, text, sizeof(text)), why,
-	              (double)silent_ns / 1e9);
+	              (double)silent_ns / 1e9, losses_text(lane, child, losses, sizeof(losses)));
 }
 
 static void check_children(struct thread *thread, struct lane *lane, uint64_t gap)
@@ -263,7 +277,7 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 		silent =
 			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
 		if (silent > dead_after) {
-			registry_fail_silent(comm, rank, "nothing has come from it", silent);
+			registry_fail_silent(lane, rank, "nothing has come from it", silent);
 		} else if (silent > patience) {
 			/* If its process is gone, the kernel there will say so. */
 			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
@@ -357,7 +371,7 @@ void registry_refused(struct aggregator *aggregator, const struct udp_address *a
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
 			if (udp_same(&lane->addresses[child], address))
-				registry_fail_silent(lane->comm, child,
+				registry_fail_silent(lane, child,
 				                     "its port is closed, so its process has ended",
 				                     thread->now - lane->heard_at[child]);
 		}

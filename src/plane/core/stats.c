@@ -88,10 +88,13 @@ static void fill_child(struct stats_child *child, const struct comm *comm, const
 {
 	*child = (struct stats_child){ .rank = index, .waits = -1 };
 	snprintf(child->host, sizeof(child->host), "%s", comm->children[index].join.host);
+	if (comm->children[index].join.height)
+		child->covers = join_covers(&comm->children[index].join);
 	if (!lane)
 		return;
 	child->done = lane->dense->ack[index];
 	child->last = lane_came_last(lane, index);
+	child->judged = lane->judged[index];
 	child->missed = lane->missed[index];
 	child->repeated = lane->repeated[index];
 	if (lane->waited[index])

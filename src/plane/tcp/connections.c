@@ -52,7 +52,7 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 	if (why && connection->upward)
 		parent_hung_up(thread, connection->link);
 	if (lane && !(lane->comm->gone & dense_bit(rank)) && !atomic_load(&lane->comm->failed))
-		registry_fail_silent(lane->comm, rank, why, thread->now - lane->heard_at[rank]);
+		registry_fail_silent(lane, rank, why, thread->now - lane->heard_at[rank]);
 	for (struct connection **at = &streams->dirty; *at; at = &(*at)->next_dirty) {
 		if (*at == connection) {
 			*at = connection->next_dirty;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent says of itself, and a verdict from the store: any JSON is read
+ * or refused with a sentence; what was read has plain texts only, and is the
+ * same when it is written and read once more.
+ */
+#include "control/report.h"
+#include "fuzz.h"
+
+#include <math.h>
+#include <string.h>
+
+static void demand_plain(const char *text)
+{
+	for (; *text; text++)
+		demand(*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\');
+}
+
+static void try_report(const json_t *json)
+{
+	struct node_report report, again;
+	json_t *written;
+
+	if (report_from_json(&report, json) != TRIB_OK) {
+		demand(*trib_last_error());
+		return;
+	}
+	demand(strchr(report.address, ':') && !strpbrk(report.address, "(),;*| "));
+	demand_plain(report.address);
+	demand_plain(report.name);
+	demand_plain(report.planes);
+	demand(isfinite(report.load) && report.load >= 0);
+	written = report_to_json(&report);
+	demand(written && report_from_json(&again, written) == TRIB_OK);
+	demand(!memcmp(&report, &again, sizeof(report)));
+	json_decref(written);
+}
+
+static void try_verdict(json_t *json)
+{
+	struct plan_verdict verdict, again;
+	json_t *written;
+
+	if (!verdict_from_json(&verdict, json))
+		return;
+	written = verdict_to_json(&verdict);
+	if (!written)
+		return; /* half a letter, where a sentence was too long */
+	demand(verdict_from_json(&again, written));
+	demand(!strcmp(verdict.limit, again.limit) && verdict.trees == again.trees);
+	demand(verdict.rate_bps == again.rate_bps);
+	json_decref(written);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+
+	if (!json)
+		return 0;
+	try_report(json);
+	try_verdict(json);
+	json_decref(json);
+	return 0;
+}
