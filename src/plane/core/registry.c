@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
