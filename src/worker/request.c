@@ -107,25 +107,28 @@ trib_status trib_test(trib_request **request)
 	return status;
 }
 
+static double lane_loss(const struct lane *lane)
+{
+	uint64_t judged = atomic_load(&lane->judged);
+
+	return judged ? (double)atomic_load(&lane->lost) / (double)judged : 0;
+}
+
 /* What our own links have lost, where that is much; by the lane that lost most. */
 static void describe_losses(const struct trib_comm *comm, char *out, size_t size)
 {
-	double worst = LOSS_TOLD;
+	const struct lane *worst = NULL;
 	char address[64];
 
 	*out = '\0';
-	for (unsigned i = 0; i < comm->n_lanes; i++) {
-		const struct lane *lane = comm->lanes[i];
-		uint64_t judged = atomic_load(&lane->judged);
-		double share = judged ? (double)atomic_load(&lane->lost) / (double)judged : 0;
-
-		if (share < worst)
-			continue;
-		worst = share;
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		if (lane_loss(comm->lanes[i]) >= (worst ? lane_loss(worst) : LOSS_TOLD))
+			worst = comm->lanes[i];
+	if (worst)
 		snprintf(out, size, "; of %llu fragments from here to %s %.1f %% were lost",
-		         (unsigned long long)judged,
-		         udp_text(&lane->trunk->aggregator, address, sizeof(address)), share * 100);
-	}
+		         (unsigned long long)atomic_load(&worst->judged),
+		         udp_text(&worst->trunk->aggregator, address, sizeof(address)),
+		         lane_loss(worst) * 100);
 }
 
 /* "rank 1, 3", or what else is known, and where the first lane is that has not ended. */
