@@ -3,6 +3,7 @@
 
 #include "plan/outlook.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #define UNKNOWN_OPS 4u       /* of a job whose steps are not known */
@@ -10,6 +11,7 @@
 #define TAIL_NS 2000000u     /* a request is begun so long before the one before it is over */
 #define LEAD_NS 5000000u     /* a turn is given so long before that, and twice the agreeing */
 #define HANDOVER_NS 1000000u /* from one to another, and once the agreeing */
+#define STUCK_NS 250000000u  /* who is so late in its step does something else */
 
 static const char *const names[SHARE_POLICIES_END] = { [SHARE_SCORE] = "score",
 	                                               [SHARE_GREEDY] = "greedy",
@@ -82,8 +84,28 @@ static struct outlook_job outlook_of(const struct share_job *job, uint64_t now)
 		                     .began_s = seconds(job->began_at, now),
 		                     .at = (unsigned)(job->next - job->base),
 		                     .free_s = seconds(time_free(job, now), now),
+		                     .fixed_s = soonest(job),
 		                     .holds = job->held,
 		                     .given = given < job->ops ? (unsigned)given : job->ops };
+}
+
+/*
+ * Should it have begun something long ago? Its program does what it does not do in
+ * other steps, and nobody is to wait for it.
+ */
+static bool is_stuck(const struct share_job *job, uint64_t now)
+{
+	unsigned at = (unsigned)(job->next - job->base);
+	uint64_t due = job->began_at +
+	               (at < job->ops ? (uint64_t)job->op[at].start_us * 1000 : job->compute);
+	uint64_t free = time_free(job, now);
+
+	return now > due + STUCK_NS && free <= now;
+}
+
+static bool takes_part(const struct share_job *job, uint64_t now)
+{
+	return is_known(job) && job->open && !is_stuck(job, now);
 }
 
 /* ---- those who come first ---- */
@@ -112,6 +134,7 @@ static void wish(const struct share_job *job, uint64_t now, struct outlook_turn 
 		began = began > 0 ? began : 0;
 		free = began;
 	}
+	turn->to = turn->from = 0;
 }
 
 static bool is_due(const struct share_job *job, const struct outlook_turn *turn)
@@ -129,7 +152,7 @@ static bool decide_first(struct share_job *const *jobs, unsigned n, enum share_p
 		struct outlook_turn turn;
 		bool better;
 
-		if (job->held || !job->open || !is_known(job))
+		if (job->held || !takes_part(job, now))
 			continue;
 		wish(job, now, &turn);
 		if (!is_due(job, &turn)) {
@@ -153,7 +176,7 @@ static bool decide_first(struct share_job *const *jobs, unsigned n, enum share_p
 /* ---- those who gain most ---- */
 
 /* Those who have a turn, and those who have had least, if they are too many. */
-static unsigned pick(struct share_job *const *jobs, unsigned n, unsigned *picked)
+static unsigned pick(struct share_job *const *jobs, unsigned n, uint64_t now, unsigned *picked)
 {
 	unsigned m = 0;
 
@@ -163,7 +186,7 @@ static unsigned pick(struct share_job *const *jobs, unsigned n, unsigned *picked
 	for (unsigned i = 0; i < n; i++) {
 		unsigned most = 0;
 
-		if (jobs[i]->held || !is_known(jobs[i]))
+		if (jobs[i]->held || !takes_part(jobs[i], now))
 			continue;
 		if (m < OUTLOOK_JOBS) {
 			picked[m++] = i;
@@ -190,13 +213,14 @@ static bool goes_on(const struct share_job *job, const struct outlook_job *state
 	return true;
 }
 
-static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned capacity,
-                           bool has_room, uint64_t now, bool *wanted, struct share_move *move)
+/* `room`: so many more may have a turn. */
+static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned room, uint64_t now,
+                           bool *wanted, struct share_move *move)
 {
-	struct outlook outlook = { .capacity = capacity };
+	struct outlook outlook = { .capacity = room, .handover_s = HUGE_VAL };
 	struct outlook_job states[OUTLOOK_JOBS];
 	struct outlook_turn turns[OUTLOOK_JOBS];
-	unsigned picked[OUTLOOK_JOBS], m = pick(jobs, n, picked);
+	unsigned picked[OUTLOOK_JOBS], m = pick(jobs, n, now, picked);
 	int best = -1;
 
 	if (!m)
@@ -205,10 +229,9 @@ static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned c
 		const struct share_job *job = jobs[picked[i]];
 
 		states[i] = outlook_of(job, now);
-		if (soonest(job) > outlook.fixed_s)
-			outlook.fixed_s = soonest(job);
+		outlook.capacity += job->held;
+		outlook.handover_s = fmin(outlook.handover_s, soonest(job) + HANDOVER_NS / 1e9);
 	}
-	outlook.handover_s = outlook.fixed_s + HANDOVER_NS / 1e9;
 	outlook_plan(&outlook, states, m, turns);
 	for (unsigned i = 0; i < m; i++) {
 		const struct share_job *job = jobs[picked[i]];
@@ -221,7 +244,7 @@ static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned c
 		    (best < 0 || turns[i].begin_s < turns[best].begin_s))
 			best = (int)i;
 	}
-	if (best >= 0 && has_room) {
+	if (best >= 0 && room) {
 		const struct share_job *job = jobs[picked[best]];
 		uint64_t base = job->base + (uint64_t)turns[best].step * job->ops;
 
@@ -253,21 +276,18 @@ static bool decide_unknown(struct share_job *const *jobs, unsigned n, struct sha
 bool share_decide(struct share_job *const *jobs, unsigned n, enum share_policy sharing,
                   unsigned capacity, uint64_t now, struct share_move *move)
 {
-	unsigned holders = 0, strangers = 0; /* of whom it is not known what they do */
-	bool has_room, wanted = false;
+	unsigned holders = 0, room;
+	bool wanted = false;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		holders += jobs[i]->held;
-		strangers += jobs[i]->held && !is_known(jobs[i]);
-	}
-	has_room = holders < capacity;
+	room = holders < capacity ? capacity - holders : 0;
 	if (sharing == SHARE_SCORE) {
-		if (strangers < capacity &&
-		    decide_by_gain(jobs, n, capacity - strangers, has_room, now, &wanted, move))
+		if (decide_by_gain(jobs, n, room, now, &wanted, move))
 			return true;
-	} else if (has_room && decide_first(jobs, n, sharing, now, move)) {
+	} else if (room && decide_first(jobs, n, sharing, now, move)) {
 		jobs[move->job]->wants_since = 0;
 		return true;
 	}
-	return has_room && !wanted && decide_unknown(jobs, n, move);
+	return room && !wanted && decide_unknown(jobs, n, move);
 }

@@ -36,7 +36,7 @@ struct share_job {
 	/* Its turn, where it has one. */
 	bool held;
 	uint64_t held_to;
-	bool open;         /* it may be given a turn, or what it has may be cut short */
+	bool open;         /* it may be given a turn, or more of the one it has */
 	uint64_t agree_ns; /* so long its ranks take to agree */
 	/* share_learn: what was told, in the terms of plans. */
 	struct pattern pattern;
@@ -46,13 +46,13 @@ struct share_job {
 /* Its ops and compute have been told. */
 void share_learn(struct share_job *job);
 
-/* A turn that is to be given: these requests. To an end where they are none. */
+/* A turn that is to be given: these requests. */
 struct share_move {
 	unsigned job;
 	uint64_t from, to;
 };
 
-/* What is to be done now; false: nothing. `used` and `wants_since` are of `fair` and `greedy`. */
+/* What is to be done now; false: nothing. */
 bool share_decide(struct share_job *const *jobs, unsigned n, enum share_policy sharing,
                   unsigned capacity, uint64_t now, struct share_move *move);
 

@@ -327,15 +327,11 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 	if (!share_decide(jobs, n, controller->sharing, group->turns.capacity, now, &move))
 		return;
 	chosen = sharers[move.job];
-	if (move.from == move.to) {
-		log_debug("job %u ends its turn before request %" PRIu64 " for another one",
-		          chosen->job, move.from);
-		turns_cut(&chosen->share, move.from, now);
-	} else if (turns_may_give(&group->turns, &chosen->share)) {
-		log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s", chosen->job,
-		          move.from, move.to, group->address);
-		turns_give(&chosen->share, move.from, move.to, now);
-	}
+	if (!turns_may_give(&group->turns, &chosen->share))
+		return;
+	log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s", chosen->job, move.from,
+	          move.to, group->address);
+	turns_give(&chosen->share, move.from, move.to, now);
 }
 
 static void group_serve(struct controller *controller, struct sharing_group *group, uint64_t now)

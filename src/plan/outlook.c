@@ -117,7 +117,7 @@ static struct slot *choose(struct run *run, unsigned j)
 	unsigned more;
 	struct slot *slot = find_slot(run, j, &more);
 
-	if (has || it->begin < run->outlook->fixed_s)
+	if (has || it->begin < job->fixed_s)
 		return has ? slot : NULL;
 	if (!slot || !(mine.gain_s > 0) || (run->yields && is_outdone(run, j, &mine, more)))
 		return NULL;

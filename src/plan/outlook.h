@@ -22,6 +22,7 @@ struct outlook_job {
 	double began_s; /* its step */
 	unsigned at;    /* the first allreduce that has not begun; pattern->n: all have */
 	double free_s;  /* when those that have begun will be over */
+	double fixed_s; /* what begins before then is too soon to be agreed on */
 	bool holds;     /* it has the aggregator */
 	unsigned given; /* ... for those below this one */
 };
@@ -29,7 +30,6 @@ struct outlook_job {
 struct outlook {
 	unsigned capacity;
 	double now_s;
-	double fixed_s;    /* what begins before then is too soon to be agreed on */
 	double handover_s; /* so long the aggregator is nobody's, from one job to another */
 };
 

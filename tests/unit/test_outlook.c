@@ -14,6 +14,7 @@
 
 #define JOBS 3u
 #define OPS 8u
+#define FIXED 0.002
 
 static struct pattern patterns[JOBS];
 static struct pattern_op ops[JOBS][OPS];
@@ -29,14 +30,14 @@ static void job_fill(unsigned j, unsigned n, double plain, double fast)
 			                         .plain_s = plain,
 			                         .fast_s = fast };
 	pattern_close(&patterns[j], ops[j], n, 1);
-	jobs[j] = (struct outlook_job){ .pattern = &patterns[j] };
+	jobs[j] = (struct outlook_job){ .pattern = &patterns[j], .fixed_s = FIXED };
 }
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(turns, 0, sizeof(turns));
-	outlook = (struct outlook){ .capacity = 1, .fixed_s = 0.002, .handover_s = 0.003 };
+	outlook = (struct outlook){ .capacity = 1, .handover_s = 0.003 };
 	return 0;
 }
 
@@ -119,7 +120,7 @@ static void one_at_a_time(void **state)
 			assert_true(turns[j].from <= turns[j].to && turns[j].to <= patterns[j].n);
 			if (!turns[j].to)
 				continue;
-			assert_true(turns[j].begin_s >= outlook.fixed_s);
+			assert_true(turns[j].begin_s >= FIXED);
 			assert_true(turns[j].step || turns[j].from >= jobs[j].at);
 			assert_true(turns[j].end_s >=
 			            turns[j].begin_s + ops[j][turns[j].from].fast_s - 1e-9);

@@ -266,12 +266,82 @@ static void test_three(void **state)
 	score_of(sims, 3, SHARE_FAIR);
 }
 
+/* One that stops in the middle of a step, as for a checkpoint, is in nobody's way. */
+static void test_stuck(void **state)
+{
+	struct share_job *jobs[] = { &sims[0].told, &sims[1].told };
+	uint64_t now = 100000 * MS;
+	struct share_move move = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fill(&sims[i], 14, 900 * MS, 0.68, 0.4, 3);
+		sims[i].told.open = true;
+		sims[i].told.agree_ns = AGREE;
+		/* The third request will begin in 5 ms. */
+		sims[i].told.began_at = now + 5 * MS - (uint64_t)sims[i].told.op[2].start_us * 1000;
+		sims[i].told.next = sims[i].told.finished = 2;
+	}
+	sims[0].told.op[5].plain_us *= 3; /* this one gains more */
+	share_learn(&sims[0].told);
+	assert_true(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+	assert_int_equal(move.job, 0);
+	for (unsigned policy = SHARE_SCORE; policy <= SHARE_FAIR; policy++) {
+		sims[0].told.began_at = now - 5000 * MS;
+		assert_true(share_decide(jobs, 2, policy, 1, now, &move));
+		assert_int_equal(move.job, 1);
+		assert_int_equal(move.from, 2);
+	}
+	/* Nor is one that is not heard of. */
+	sims[0].told.began_at = sims[1].told.began_at;
+	sims[0].told.open = false;
+	assert_true(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+	assert_int_equal(move.job, 1);
+	sims[1].told.open = false;
+	assert_false(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+}
+
+/* One whose steps are not known gets a few, where nobody else wants any. */
+static void test_unknown(void **state)
+{
+	struct share_job *jobs[] = { &sims[0].told, &sims[1].told };
+	uint64_t now = 100000 * MS;
+	struct share_move move = { 0 };
+
+	(void)state;
+	fill(&sims[0], 14, 900 * MS, 0.68, 0.4, 3);
+	fill(&sims[1], 14, 900 * MS, 0.68, 0.4, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		sims[i].told.open = true;
+		sims[i].told.agree_ns = AGREE;
+		sims[i].told.began_at = now;
+	}
+	sims[1].told.ops = 0;
+	sims[1].told.next = 7;
+	assert_false(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move)); /* it does nothing */
+	sims[1].told.busy_at = now - MS;
+	assert_true(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+	assert_int_equal(move.job, 1);
+	assert_int_equal(move.from, 8);
+	/* It has them, and there is no room for more. */
+	sims[1].told.held = true;
+	sims[1].told.held_to = move.to;
+	sims[0].told.began_at = now + 5 * MS - (uint64_t)sims[0].told.op[0].start_us * 1000;
+	assert_false(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+	assert_true(share_decide(jobs, 2, SHARE_SCORE, 2, now, &move));
+	assert_int_equal(move.job, 0);
+	sims[1].told.held = false;
+	assert_true(share_decide(jobs, 2, SHARE_SCORE, 1, now, &move));
+	assert_int_equal(move.job, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two),     cmocka_unit_test(test_same),
 		cmocka_unit_test(test_in_time), cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_three),
+		cmocka_unit_test(test_three),   cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
