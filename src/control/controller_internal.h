@@ -94,7 +94,8 @@ struct sharing_group {
 	char address[TREE_NAME_MAX];
 	struct turns turns;
 	uint64_t given, refused, fenced, held_ns;
-	uint64_t agree_ns; /* how long ranks take to agree */
+	uint64_t agree_ns;    /* how long ranks take to agree */
+	uint64_t rests_until; /* who is next is not looked at before */
 };
 
 enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_MOVES, DESK_COUNTS };

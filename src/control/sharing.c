@@ -19,6 +19,8 @@
 #define AGREE_LEAST 1000000ull
 #define AGREE_MOST 25000000ull /* who takes longer is told late */
 #define MISSES_MOST 3u
+#define DECIDE_REST 10u /* times as long as it took is it not looked at again who is next */
+#define DECIDE_REST_MOST 10000000ull
 #define FORGET_NS (30 * NSEC_PER_SEC)
 #define FENCE_EVERY 20000000ull
 #define IDLE_NS 250000000ull /* who does nothing with its turn loses it to others */
@@ -313,7 +315,9 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 	struct share_job *jobs[SHARERS_MAX];
 	struct sharer *sharers[SHARERS_MAX], *chosen;
 	struct share_move move;
+	uint64_t began, rest;
 	unsigned n = 0;
+	bool is_any;
 
 	EACH_SHARER(sharer, group)
 	{
@@ -324,7 +328,13 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
-	if (!share_decide(jobs, n, controller->sharing, group->turns.capacity, now, &move))
+	if (now < group->rests_until)
+		return;
+	began = clock_now();
+	is_any = share_decide(jobs, n, controller->sharing, group->turns.capacity, now, &move);
+	rest = DECIDE_REST * (clock_now() - began);
+	group->rests_until = now + (rest < DECIDE_REST_MOST ? rest : DECIDE_REST_MOST);
+	if (!is_any)
 		return;
 	chosen = sharers[move.job];
 	if (!turns_may_give(&group->turns, &chosen->share))

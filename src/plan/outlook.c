@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STEPS 4u        /* are looked at, of each job */
-#define BUDGET 8192u    /* allreduces, at most: steps may be of very different lengths */
+#define BUDGET 2048u    /* allreduces, at most: steps may be of very different lengths */
 #define MUCH 0.001      /* of all steps: so much it has to be worth to differ from the score */
 #define GAIN_LEAST 1e-4 /* of the step's computation: what is worth having */
 
@@ -95,11 +95,10 @@ static bool is_outdone(const struct run *run, unsigned j, const struct turn *min
 	unsigned ahead = 0;
 
 	until.fast_s += run->outlook->handover_s;
-
 	for (unsigned other = 0; other < run->n; other++) {
 		struct turn turn;
 
-		if (other == j)
+		if (other == j || run->runner[other].begin >= now + until.fast_s)
 			continue;
 		turn = turn_at(run, other);
 		ahead += turn_yields(&until, score, &turn, now);
