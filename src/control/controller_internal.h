@@ -83,7 +83,6 @@ struct sharer {
 	uint64_t heard_at;                  /* of rank 0 */
 	uint64_t moved_at, held_at, fence_at;
 	uint64_t counted_change, seen_change;
-	unsigned misses; /* changes in a row that a rank was beyond of */
 };
 
 #define SHARERS_MAX 256u /* among whom the next turn is given; others wait */

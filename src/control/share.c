@@ -66,13 +66,18 @@ static double seconds(uint64_t at, uint64_t now)
 
 static double lead(const struct share_job *job)
 {
-	return (double)(LEAD_NS + TAIL_NS + 2 * job->agree_ns) / 1e9;
+	return (double)(LEAD_NS + TAIL_NS + 2 * job->agree_ns + job->early_ns) / 1e9;
 }
 
 /* What begins sooner is too soon to be agreed on. */
 static double soonest(const struct share_job *job)
 {
-	return (double)(TAIL_NS + job->agree_ns) / 1e9;
+	return (double)(TAIL_NS + job->agree_ns + job->early_ns) / 1e9;
+}
+
+static double handover(const struct share_job *job)
+{
+	return (double)(HANDOVER_NS + TAIL_NS + job->agree_ns) / 1e9;
 }
 
 /* From now on, in seconds. */
@@ -217,7 +222,7 @@ static bool goes_on(const struct share_job *job, const struct outlook_job *state
 static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned room, uint64_t now,
                            bool *wanted, struct share_move *move)
 {
-	struct outlook outlook = { .capacity = room, .handover_s = HUGE_VAL };
+	struct outlook outlook = { .capacity = room };
 	struct outlook_job states[OUTLOOK_JOBS];
 	struct outlook_turn turns[OUTLOOK_JOBS];
 	unsigned picked[OUTLOOK_JOBS], m = pick(jobs, n, now, picked);
@@ -230,7 +235,7 @@ static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned r
 
 		states[i] = outlook_of(job, now);
 		outlook.capacity += job->held;
-		outlook.handover_s = fmin(outlook.handover_s, soonest(job) + HANDOVER_NS / 1e9);
+		outlook.handover_s = fmax(outlook.handover_s, handover(job));
 	}
 	outlook_plan(&outlook, states, m, turns);
 	for (unsigned i = 0; i < m; i++) {

@@ -38,6 +38,7 @@ struct share_job {
 	uint64_t held_to;
 	bool open;         /* it may be given a turn, or more of the one it has */
 	uint64_t agree_ns; /* so long its ranks take to agree */
+	uint64_t early_ns; /* ... and so much sooner than it is foretold may requests begin */
 	/* share_learn: what was told, in the terms of plans. */
 	struct pattern pattern;
 	struct pattern_op pattern_ops[WIRE_TURN_OPS_MAX];

@@ -18,7 +18,8 @@
 #define ALONE_OPS 4096u /* a job that has the aggregator for itself gets many at once */
 #define AGREE_LEAST 1000000ull
 #define AGREE_MOST 25000000ull /* who takes longer is told late */
-#define MISSES_MOST 3u
+#define EARLY_STEP 4000000ull
+#define EARLY_MOST 40000000ull
 #define DECIDE_REST 10u /* times as long as it took is it not looked at again who is next */
 #define DECIDE_REST_MOST 10000000ull
 #define FORGET_NS (30 * NSEC_PER_SEC)
@@ -227,6 +228,15 @@ static void note_agreed(struct sharing_group *group, uint64_t took)
 	group->agree_ns -= group->agree_ns / 8;
 }
 
+/* Who was asked too late is asked sooner the next time. */
+static void note_early(struct share_job *told, bool refused)
+{
+	if (refused && told->early_ns < EARLY_MOST)
+		told->early_ns += EARLY_STEP;
+	else if (!refused)
+		told->early_ns -= told->early_ns / 16;
+}
+
 static void note_held(struct sharing_group *group, struct sharer *sharer, uint64_t now)
 {
 	struct turns_share *share = &sharer->share;
@@ -247,7 +257,7 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 		bool refused = share->change != share->held_change;
 
 		group->refused += refused;
-		sharer->misses = refused ? sharer->misses + 1 : 0;
+		note_early(&sharer->told, refused);
 		sharer->seen_change = share->change;
 	}
 }
@@ -288,14 +298,6 @@ static void shorten(struct sharer *sharer, uint64_t now)
 		turns_cut(share, next + 1, now);
 }
 
-/* Who was asked too late is asked sooner the next time. */
-static uint64_t agree_of(const struct sharing_group *group, const struct sharer *sharer)
-{
-	unsigned misses = sharer->misses < MISSES_MOST ? sharer->misses : MISSES_MOST;
-
-	return group->agree_ns << misses;
-}
-
 /* What of it matters for who is next. */
 static void tell_share(const struct sharing_group *group, struct sharer *sharer, uint64_t now)
 {
@@ -305,7 +307,7 @@ static void tell_share(const struct sharing_group *group, struct sharer *sharer,
 	told->next = turns_next(share);
 	told->held = share->held;
 	told->held_to = share->held_to;
-	told->agree_ns = agree_of(group, sharer);
+	told->agree_ns = group->agree_ns;
 	told->open = !share->lost && share->known && share->step == TURNS_REST &&
 	             now <= sharer->heard_at + TURNS_LEASE_NS;
 }
