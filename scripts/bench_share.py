@@ -4,15 +4,20 @@
 
 Each job replays a trace of training steps (sleep for computation, real allreduces) on hosts of its
 own. Its time a step is measured with the aggregator for itself (exclusive), without it (none), and
-with all jobs at once under each policy; runs are interleaved and repeated. The score is the paper's:
-(none - shared) / (none - exclusive), of sums over the jobs. Also counted, by the aggregator itself:
-how many jobs it had at once at most, and how often more than its capacity.
+with all jobs at once under each policy; runs are interleaved and repeated. All jobs of a run are at
+work as long as any is measured, whatever their steps take: --steps and --warmup are those of the job
+with the longest step, the others do as many more. The score is the paper's: (none - shared) / (none -
+exclusive), of sums over the jobs. Also counted, by the aggregator itself: how many jobs it had at once
+at most, and how often more than its capacity.
+
+Agents and workers are told how fast their links are (--link, TRIB_RATE), as real network cards say.
 
 Example:
   scripts/bench_share.py --traces bert-base,opt-125m --json share.json --plot share.svg
 """
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -26,7 +31,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKEN = "bench-share"
 RATIO = 1.5  # what a job of four hosts gains at the aggregator: 2 (n - 1) / n
-OVERHEAD = 1.17  # as measured: headers of packets of 1500 bytes, and what stripes cost
+OVERHEAD = 1.11  # as measured: headers of packets of 1500 bytes, and what stripes cost
 
 
 def synthetic(n, share):
@@ -61,6 +66,16 @@ def trace_read(options, name):
     return {"name": name, "duration": trace["duration"] * time_factor, "ops": ops}
 
 
+def steps_choose(options, traces):
+    """How many steps each job does, so that all are at work at the same time."""
+    longest = max(t["duration"] for t in traces)
+    for trace in traces:
+        ratio = longest / trace["duration"]
+        trace["steps"] = round(options.steps * ratio)
+        trace["warmup"] = math.ceil(options.warmup * ratio)
+        trace["cooldown"] = math.ceil(ratio)
+
+
 class Cluster:
     """The hosts, and what runs on them."""
 
@@ -68,7 +83,8 @@ class Cluster:
         self.options, self.running = options, []
         self.n = options.hosts * jobs
         self.net("down", check=False)
-        big = f"{max(10, self.n)}gbit"
+        self.big = max(10, self.n) * 1e9
+        big = str(int(self.big))
         self.net("up", "--hosts", str(self.n), "--servers", "2", "--no-offload", "--link", str(options.rate),
                  "--link", f"s1={big}", "--link", f"s2={big}")
         listed = subprocess.run([options.trib, "net", "list"], capture_output=True, text=True,
@@ -118,7 +134,9 @@ class Control:
         self.wait_for(lambda: "controller ready" in self.text("controller"), "the controller")
         hosts = [f"h{i + 1}" for i in range(cluster.n)]
         for host in ["s1", *hosts]:
-            more = ["--capacity", "1"] if host == "s1" else []
+            shared = host == "s1"
+            more = ["--link", str(int(cluster.big if shared else options.rate))]
+            more += ["--capacity", "1"] if shared else []
             self.programs.append(cluster.start(
                 host, [options.tribd, "--join", f"http://{self.at}", "--name", host, "--threads",
                        "1", "--listen", f"{cluster.addresses[host]}:7700", *more],
@@ -174,7 +192,7 @@ def run_jobs(cluster, policy, jobs, options):
     ranks = []
     for index, trace in jobs:
         made = control.call("POST", "/v1/jobs", {"size": options.hosts})
-        command = [options.replay, str(options.steps), str(options.warmup),
+        command = [options.replay, str(trace["steps"]), f"{trace['warmup']}+{trace['cooldown']}",
                    str(trace["duration"] * 1e6)]
         command += [f"{start * 1e6:.0f}:{size}" for start, size in trace["ops"]]
         for rank in range(options.hosts):
@@ -183,7 +201,7 @@ def run_jobs(cluster, policy, jobs, options):
                 host, command, control.log(f"job{index}.{rank}"),
                 TRIB_CONTROLLER=control.at, TRIB_JOB=str(made["id"]), TRIB_COOKIE=made["cookie"],
                 TRIB_RANK=str(rank), TRIB_SIZE=str(options.hosts), TRIB_LANES="1",
-                TRIB_LOG="warn")))
+                TRIB_RATE=str(int(options.rate)), TRIB_LOG="warn")))
     steps = {}
     for index, rank, process in ranks:
         code = process.wait()
@@ -257,8 +275,8 @@ def options_read():
                         help="folder of NAME-4.json")
     parser.add_argument("--policies", default="greedy,score", help="(%(default)s)")
     parser.add_argument("--hosts", type=int, default=4, help="of a job (%(default)s)")
-    parser.add_argument("--rate", type=float, default=50e6, help="of a host's link, bit/s (%(default).0f)")
-    parser.add_argument("--shrink", type=float, default=192, help="traces have so many times fewer "
+    parser.add_argument("--rate", type=float, default=25e6, help="of a host's link, bit/s (%(default).0f)")
+    parser.add_argument("--shrink", type=float, default=384, help="traces have so many times fewer "
                         "bytes here (%(default)s)")
     parser.add_argument("--faster", type=float, default=1.5, help="their computation is so many "
                         "times faster (%(default)s)")
@@ -281,6 +299,7 @@ def options_read():
 def main():
     options = options_read()
     traces = [trace_read(options, name) for name in options.traces.split(",")]
+    steps_choose(options, traces)
     policies = options.policies.split(",")
     modes = ["exclusive", *policies, "none"]
     runs = {mode: [] for mode in modes}

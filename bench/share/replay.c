@@ -4,10 +4,11 @@
  * sleep in the place of computation. Each allreduce is posted when its gradients
  * would be there; at the end of a step's computation all are waited for.
  *
- *   replay STEPS WARMUP COMPUTE_US [START_US:BYTES]...
+ *   replay STEPS WARMUP[+COOLDOWN] COMPUTE_US START_US:BYTES...
  *
- * Rank 0 prints a line of JSON: seconds of all steps after the warm-up, and of
- * each. Every sum is looked at.
+ * Rank 0 prints a line of JSON: seconds of the steps after the warm-up, of all and
+ * of each. Those of the cool-down are not counted; they are for others who share
+ * something with this job and are still counting. Every sum is looked at.
  */
 #include "tributary.h"
 
@@ -18,6 +19,7 @@
 #include <time.h>
 
 #define OPS_MAX 256
+#define STEPS_MAX 100000u
 
 struct op {
 	double start;
@@ -99,31 +101,45 @@ static int read_ops(char **argv, int argc, struct op *ops)
 	return argc;
 }
 
+/* `at`: when each began, and when the last one ended. */
+static void print(unsigned steps, const double *at)
+{
+	printf("{\"steps\":%u,\"seconds\":%.6f,\"step_s\":%.6f,\"each_s\":[", steps,
+	       at[steps] - at[0], (at[steps] - at[0]) / steps);
+	for (unsigned i = 0; i < steps; i++)
+		printf("%s%.6f", i ? "," : "", at[i + 1] - at[i]);
+	printf("]}\n");
+}
+
 int main(int argc, char **argv)
 {
 	static struct op ops[OPS_MAX];
+	static double at[STEPS_MAX + 1];
 	int n = argc > 4 ? read_ops(argv + 4, argc - 4, ops) : -1;
-	unsigned steps, warmup;
-	double compute, began = 0;
+	unsigned steps = argc > 4 ? (unsigned)strtoul(argv[1], NULL, 10) : 0, warmup, more;
+	double compute;
 	trib_comm *comm;
+	char *end;
 
-	if (n < 1) {
-		fprintf(stderr, "Usage: replay STEPS WARMUP COMPUTE_US START_US:BYTES...\n");
+	if (n < 1 || !steps || steps > STEPS_MAX) {
+		fprintf(stderr,
+		        "Usage: replay STEPS WARMUP[+COOLDOWN] COMPUTE_US START_US:BYTES...\n");
 		return 2;
 	}
-	steps = (unsigned)strtoul(argv[1], NULL, 10);
-	warmup = (unsigned)strtoul(argv[2], NULL, 10);
+	warmup = (unsigned)strtoul(argv[2], &end, 10);
+	more = (unsigned)strtoul(end, NULL, 10);
 	compute = strtod(argv[3], NULL) / 1e6;
 	if (trib_init(&comm, NULL) != TRIB_OK)
 		fail("init");
-	for (unsigned step = 0; step < warmup + steps; step++) {
-		if (step == warmup)
-			began = now_s();
+	for (unsigned step = 0; step < warmup + steps + more; step++) {
+		if (step >= warmup && step <= warmup + steps)
+			at[step - warmup] = now_s();
 		run_step(comm, ops, n, compute, step);
 	}
+	if (!more)
+		at[steps] = now_s();
 	if (trib_rank(comm) == 0)
-		printf("{\"steps\":%u,\"seconds\":%.6f,\"step_s\":%.6f}\n", steps, now_s() - began,
-		       (now_s() - began) / steps);
+		print(steps, at);
 	if (trib_finalize(comm) != TRIB_OK)
 		fail("finalize");
 	for (int i = 0; i < n; i++)

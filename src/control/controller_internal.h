@@ -101,7 +101,6 @@ struct sharer {
 	uint64_t heard_at;                  /* of rank 0 */
 	uint64_t moved_at, held_at, fence_at;
 	uint64_t counted_change, seen_change;
-	unsigned misses; /* changes in a row that a rank was beyond of */
 };
 
 #define SHARERS_MAX 256u /* among whom the next turn is given; others wait */
@@ -112,7 +111,8 @@ struct sharing_group {
 	char address[TREE_NAME_MAX];
 	struct turns turns;
 	uint64_t given, refused, fenced, held_ns;
-	uint64_t agree_ns; /* how long ranks take to agree */
+	uint64_t agree_ns;    /* how long ranks take to agree */
+	uint64_t rests_until; /* who is next is not looked at before */
 };
 
 enum desk_count { DESK_JOINS, DESK_DROPS, DESK_PLANS, DESK_REFUSALS, DESK_MOVES, DESK_COUNTS };

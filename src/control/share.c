@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/share.h"
 
+#include "plan/outlook.h"
+
+#include <math.h>
 #include <stddef.h>
 
-#define UNKNOWN_OPS 4u     /* of a job whose steps are not known */
-#define MARGIN 64u         /* a part of the step: so much sooner it should be over, among all */
-#define OVERTAKES 3.0      /* times as much it has to be worth to end another one's turn */
-#define GAIN_LEAST 500000u /* nanoseconds */
+#define UNKNOWN_OPS 4u       /* of a job whose steps are not known */
+#define UNKNOWN_WAIT_S 0.1   /* ... if no other one wants any within */
+#define TAIL_NS 2000000u     /* a request is begun so long before the one before it is over */
+#define LEAD_NS 5000000u     /* a turn is given so long before that, and twice the agreeing */
+#define HANDOVER_NS 1000000u /* from one to another, and once the agreeing */
+#define STUCK_NS 250000000u  /* who is so late in its step does something else */
 
 static const char *const names[SHARE_POLICIES_END] = { [SHARE_SCORE] = "score",
 	                                               [SHARE_GREEDY] = "greedy",
@@ -20,236 +25,274 @@ const char *share_policy_name(enum share_policy sharing)
 
 /* ---- one job ---- */
 
-/* The step that the next request is in. */
-struct step {
-	const struct share_job *job;
-	uint64_t base, began; /* its first request; when it begins */
-	unsigned at;          /* the first that has not begun */
-	uint64_t first, free; /* when what is under way will be over: the first of it, and all */
-};
-
-static uint64_t later(uint64_t a, uint64_t b)
+void share_learn(struct share_job *job)
 {
-	return a > b ? a : b;
+	for (unsigned i = 0; i < job->ops; i++)
+		job->pattern_ops[i] = (struct pattern_op){ .start_s = job->op[i].start_us / 1e6,
+			                                   .plain_s = job->op[i].plain_us / 1e6,
+			                                   .fast_s = job->op[i].fast_us / 1e6 };
+	if (job->ops)
+		pattern_close(&job->pattern, job->pattern_ops, job->ops,
+		              (double)job->compute / 1e9);
 }
 
-static uint64_t duration(const struct share_job *job, uint64_t request, bool fast)
+/* Is it known where in its step it is? */
+static bool is_known(const struct share_job *job)
+{
+	return job->ops && job->next >= job->base && job->next <= job->base + job->ops;
+}
+
+static uint64_t duration(const struct share_job *job, uint64_t request)
 {
 	const struct wire_turn_op *op = &job->op[(request - job->base) % job->ops];
 
-	return (uint64_t)(fast ? op->fast_us : op->plain_us) * 1000;
+	return (uint64_t)(job->fast ? op->fast_us : op->plain_us) * 1000;
 }
 
-/* When what has begun will be over; *first: the first of it, where there are two. */
-static uint64_t time_free(const struct share_job *job, uint64_t now, uint64_t *first)
+/* When what has begun will be over. */
+static uint64_t time_free(const struct share_job *job, uint64_t now)
 {
-	uint64_t at = now;
+	uint64_t at = job->busy_at ? job->busy_at : now;
 
-	*first = now;
-	for (uint64_t i = later(job->finished, job->base); i < job->next; i++) {
-		uint64_t span = duration(job, i, job->fast);
+	for (uint64_t i = job->finished > job->base ? job->finished : job->base; i < job->next; i++)
+		at += duration(job, i);
+	return at > now ? at : now;
+}
 
-		if (i == job->finished && job->busy_at && job->busy_at < now)
-			span = span > now - job->busy_at ? span - (now - job->busy_at) : 0;
-		if (i + 1 == job->next)
-			*first = at;
-		at += span;
-	}
-	return at;
+static double seconds(uint64_t at, uint64_t now)
+{
+	return at > now ? (double)(at - now) / 1e9 : -(double)(now - at) / 1e9;
+}
+
+static double lead(const struct share_job *job)
+{
+	return (double)(LEAD_NS + TAIL_NS + 2 * job->agree_ns + job->early_ns) / 1e9;
+}
+
+/* What begins sooner is too soon to be agreed on. */
+static double soonest(const struct share_job *job)
+{
+	return (double)(TAIL_NS + job->agree_ns + job->early_ns) / 1e9;
+}
+
+static double handover(const struct share_job *job)
+{
+	return (double)(HANDOVER_NS + TAIL_NS + job->agree_ns) / 1e9;
+}
+
+/* From now on, in seconds. */
+static struct outlook_job outlook_of(const struct share_job *job, uint64_t now)
+{
+	uint64_t given = job->held_to > job->base ? job->held_to - job->base : 0;
+
+	return (struct outlook_job){ .pattern = &job->pattern,
+		                     .began_s = seconds(job->began_at, now),
+		                     .at = (unsigned)(job->next - job->base),
+		                     .free_s = seconds(time_free(job, now), now),
+		                     .fixed_s = soonest(job),
+		                     .holds = job->held,
+		                     .given = given < job->ops ? (unsigned)given : job->ops };
 }
 
 /*
- * When the step's network is done if requests from `from` to `to` - 1 are
- * aggregated. A worker has two under way: so it is found by which way one goes
- * when the last but one before it is over.
+ * Should it have begun something long ago? Its program does what it does not do in
+ * other steps, and nobody is to wait for it.
  */
-static uint64_t run(const struct step *step, unsigned from, unsigned to, struct share_wish *wish)
+static bool is_stuck(const struct share_job *job, uint64_t now)
 {
-	const struct share_job *job = step->job;
-	uint64_t at = step->free, before = step->first;
+	unsigned at = (unsigned)(job->next - job->base);
+	uint64_t due = job->began_at +
+	               (at < job->ops ? (uint64_t)job->op[at].start_us * 1000 : job->compute);
+	uint64_t free = time_free(job, now);
 
-	for (unsigned i = step->at; i < job->ops; i++) {
-		uint64_t posted = step->began + (uint64_t)job->op[i].start_us * 1000;
-		uint64_t begin = later(at, posted);
+	return now > due + STUCK_NS && free <= now;
+}
 
-		if (i == from && wish) {
-			wish->begin = begin;
-			wish->by = later(before, posted);
+static bool takes_part(const struct share_job *job, uint64_t now)
+{
+	return is_known(job) && job->open && !is_stuck(job, now);
+}
+
+/* ---- those who come first ---- */
+
+/* What a job could have, if it goes its own way until then. */
+static void wish(const struct share_job *job, uint64_t now, struct outlook_turn *turn)
+{
+	struct outlook_job it = outlook_of(job, now);
+	double free = it.free_s, began = it.began_s;
+
+	*turn = (struct outlook_turn){ 0 };
+	for (; turn->step < 2; turn->step++) {
+		for (unsigned i = turn->step ? 0 : it.at; i < job->ops; i++) {
+			const struct pattern_op *op = &job->pattern_ops[i];
+			double posted = began + op->start_s;
+
+			turn->begin_s = free > posted ? free : posted;
+			turn->from = i;
+			turn->to = job->ops;
+			if (turn->begin_s >= soonest(job))
+				return;
+			free = turn->begin_s + op->plain_s;
 		}
-		before = at;
-		at = begin + duration(job, job->base + i, i >= from && i < to);
-		if (i + 1 == to && wish)
-			wish->end = at;
+		began = free > began + job->pattern.compute_s ? free
+		                                              : began + job->pattern.compute_s;
+		began = began > 0 ? began : 0;
+		free = began;
 	}
-	return at;
+	turn->to = turn->from = 0;
 }
 
-/* It begins when this one is over. */
-static void next_step(struct step *step, uint64_t now)
+static bool is_due(const struct share_job *job, const struct outlook_turn *turn)
 {
-	const struct share_job *job = step->job;
-	uint64_t over = run(step, 0, 0, NULL);
-
-	step->began = later(later(over, step->began + job->compute), now);
-	step->base += job->ops;
-	step->free = step->first = step->began;
-	step->at = 0;
+	return turn->to > turn->from && turn->begin_s <= lead(job);
 }
 
-static void find_step(const struct share_job *job, uint64_t now, struct step *step)
+static bool decide_first(struct share_job *const *jobs, unsigned n, enum share_policy sharing,
+                         uint64_t now, struct share_move *move)
 {
-	*step = (struct step){ .job = job,
-		               .base = job->base,
-		               .began = job->began_at,
-		               .at = (unsigned)(job->next - job->base) };
-	step->free = time_free(job, now, &step->first);
-	if (step->at == job->ops)
-		next_step(step, now);
-}
+	const struct share_job *best = NULL;
 
-/* The first request that there is still time to agree about. */
-static unsigned first_possible(const struct step *step, uint64_t soonest)
-{
-	unsigned i = step->at;
+	for (unsigned i = 0; i < n; i++) {
+		struct share_job *job = jobs[i];
+		struct outlook_turn turn;
+		bool better;
 
-	for (; i < step->job->ops; i++) {
-		struct share_wish wish = { 0 };
-
-		run(step, i, i, &wish);
-		if (wish.by >= soonest)
-			break;
+		if (job->held || !takes_part(job, now))
+			continue;
+		wish(job, now, &turn);
+		if (!is_due(job, &turn)) {
+			job->wants_since = 0;
+			continue;
+		}
+		if (!job->wants_since)
+			job->wants_since = now;
+		better = !best || (sharing == SHARE_FAIR ? job->used < best->used
+		                                         : job->wants_since < best->wants_since);
+		if (!better)
+			continue;
+		best = job;
+		*move = (struct share_move){ i,
+			                     job->base + (uint64_t)turn.step * job->ops + turn.from,
+			                     job->base + (uint64_t)turn.step * job->ops + turn.to };
 	}
-	return i;
+	return best != NULL;
 }
 
-/* The end of the fewest requests from this one on that will do to be done by then; or of all. */
-static unsigned fewest(const struct step *step, unsigned from, uint64_t goal)
+/* ---- those who gain most ---- */
+
+/* Those who have a turn, and those who have had least, if they are too many. */
+static unsigned pick(struct share_job *const *jobs, unsigned n, uint64_t now, unsigned *picked)
 {
-	unsigned low = from + 1, high = step->job->ops;
+	unsigned m = 0;
 
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
+	for (unsigned i = 0; i < n && m < OUTLOOK_JOBS; i++)
+		if (jobs[i]->held && is_known(jobs[i]))
+			picked[m++] = i;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned most = 0;
 
-		if (run(step, from, middle, NULL) <= goal)
-			high = middle;
-		else
-			low = middle + 1;
+		if (jobs[i]->held || !takes_part(jobs[i], now))
+			continue;
+		if (m < OUTLOOK_JOBS) {
+			picked[m++] = i;
+			continue;
+		}
+		for (unsigned k = 1; k < m; k++)
+			if (jobs[picked[k]]->used > jobs[picked[most]]->used)
+				most = k;
+		if (!jobs[picked[most]]->held && jobs[i]->used < jobs[picked[most]]->used)
+			picked[most] = i;
 	}
-	return low;
+	return m;
 }
 
-/*
- * Where the step would end sooner, all that is left of it; when those of it will
- * be over that are needed for that tells what the gain costs.
- */
-static void wish_gain(const struct step *step, unsigned sharers, uint64_t soonest,
-                      struct share_wish *wish)
+/* Does a turn that is about to end go on? */
+static bool goes_on(const struct share_job *job, const struct outlook_job *state,
+                    const struct outlook_turn *turn, struct share_move *move)
 {
-	const struct share_job *job = step->job;
-	uint64_t ready = step->began + job->compute, margin = job->compute / (MARGIN * sharers);
-	uint64_t plain = later(run(step, 0, 0, NULL), ready), best, goal;
-	unsigned first = first_possible(step, soonest);
-
-	if (first == job->ops)
-		return;
-	best = run(step, first, job->ops, NULL);
-	if (plain < later(best, ready) + GAIN_LEAST)
-		return;
-	wish->gain = (double)(plain - later(best, ready)) / 1e9;
-	goal = later(best + (plain - later(best, ready)) / 64, ready - margin);
-	run(step, first, fewest(step, first, goal), wish);
-	wish->from = step->base + first;
-	wish->to = step->base + job->ops; /* all, as long as nobody else has use for it */
+	if (!job->open || state->given <= state->at || state->given > state->at + 1 || turn->step ||
+	    turn->to <= state->given)
+		return false;
+	move->from = job->base + state->given;
+	move->to = job->base + turn->to;
+	return true;
 }
 
-void share_wish(const struct share_job *job, enum share_policy sharing, unsigned sharers,
-                uint64_t agree_ns, uint64_t now, struct share_wish *wish)
+/* `room`: so many more may have a turn. */
+static bool decide_by_gain(struct share_job *const *jobs, unsigned n, unsigned room, uint64_t now,
+                           bool *wanted, struct share_move *move)
 {
-	struct step step;
+	struct outlook outlook = { .capacity = room };
+	struct outlook_job states[OUTLOOK_JOBS];
+	struct outlook_turn turns[OUTLOOK_JOBS];
+	unsigned picked[OUTLOOK_JOBS], m = pick(jobs, n, now, picked);
+	int best = -1;
 
-	*wish = (struct share_wish){ 0 };
-	if (!job->ops || job->next < job->base || job->next > job->base + job->ops) {
-		/* Where steps are not known, or are not as they were: a few, if it is at work. */
-		if (job->busy_at)
-			*wish = (struct share_wish){ .from = job->next + 1,
-				                     .to = job->next + 1 + UNKNOWN_OPS,
-				                     .begin = now,
-				                     .by = now,
-				                     .end = now + 1 };
-		return;
+	if (!m)
+		return false;
+	for (unsigned i = 0; i < m; i++) {
+		const struct share_job *job = jobs[picked[i]];
+
+		states[i] = outlook_of(job, now);
+		outlook.capacity += job->held;
+		outlook.handover_s = fmax(outlook.handover_s, handover(job));
 	}
-	find_step(job, now, &step);
-	if (first_possible(&step, now + agree_ns) == job->ops)
-		next_step(&step, now); /* it is too late in this one */
+	outlook_plan(&outlook, states, m, turns);
+	for (unsigned i = 0; i < m; i++) {
+		const struct share_job *job = jobs[picked[i]];
 
-	if (sharing == SHARE_SCORE) {
-		wish_gain(&step, sharers ? sharers : 1, now + agree_ns, wish);
-		return;
+		move->job = picked[i];
+		if (job->held && goes_on(job, &states[i], &turns[i], move))
+			return true;
+		*wanted |= !job->held && turns[i].to && turns[i].begin_s < UNKNOWN_WAIT_S;
+		if (!job->held && job->open && is_due(job, &turns[i]) &&
+		    (best < 0 || turns[i].begin_s < turns[best].begin_s))
+			best = (int)i;
 	}
-	step.at = first_possible(&step, now + agree_ns);
-	if (step.at == job->ops)
-		return;
-	run(&step, step.at, job->ops, wish);
-	wish->from = step.base + step.at;
-	wish->to = step.base + job->ops;
-}
+	if (best >= 0 && room) {
+		const struct share_job *job = jobs[picked[best]];
+		uint64_t base = job->base + (uint64_t)turns[best].step * job->ops;
 
-/* ---- among jobs ---- */
-
-/* What a job has missed counts too: else two whose steps are in time with each other stay so. */
-static double score(const struct share_job *job, const struct share_wish *wish, uint64_t now)
-{
-	return (wish->gain + job->debt) * 1e9 / (double)(wish->end > now ? wish->end - now : 1);
-}
-
-bool share_overtakes(const struct share_job *job, const struct share_wish *wish,
-                     const struct share_wish *holder, uint64_t now)
-{
-	const struct share_job nothing_missed = { 0 };
-
-	return holder->from >= holder->to ||
-	       score(job, wish, now) > OVERTAKES * score(&nothing_missed, holder, now);
-}
-
-void share_note(struct share_job *job, const struct share_wish *wish, bool served)
-{
-	if (job->base != job->noted_base) {
-		job->debt = job->served ? 0 : job->debt + job->peak;
-		job->noted_base = job->base;
-		job->served = false;
-		job->peak = 0;
+		*move = (struct share_move){ picked[best], base + turns[best].from,
+			                     base + turns[best].to };
+		return true;
 	}
-	job->served |= served;
-	if (wish->gain > job->peak)
-		job->peak = wish->gain;
+	return false;
 }
 
-static bool is_time(const struct share_wish *wish, uint64_t agree_ns, uint64_t now)
-{
-	return wish->from < wish->to && wish->by <= now + share_lead(agree_ns);
-}
+/* ---- all ---- */
 
-int share_choose(const struct share_job *const *jobs, const struct share_wish *wishes, unsigned n,
-                 enum share_policy sharing, uint64_t agree_ns, uint64_t now)
+/* Where steps are not known, or are not as they were: a few, if it is at work. */
+static bool decide_unknown(struct share_job *const *jobs, unsigned n, struct share_move *move)
 {
 	int best = -1;
 
-	for (unsigned i = 0; i < n; i++) {
-		bool better;
-
-		if (!is_time(&wishes[i], agree_ns, now))
-			continue;
-		if (best < 0)
-			better = true;
-		else if (sharing == SHARE_SCORE)
-			better = score(jobs[i], &wishes[i], now) >
-			         score(jobs[best], &wishes[best], now);
-		else if (sharing == SHARE_FAIR)
-			better = jobs[i]->used < jobs[best]->used;
-		else
-			better = jobs[i]->wants_since < jobs[best]->wants_since;
-		if (better)
+	for (unsigned i = 0; i < n; i++)
+		if (!jobs[i]->held && jobs[i]->open && !is_known(jobs[i]) && jobs[i]->busy_at &&
+		    (best < 0 || jobs[i]->used < jobs[best]->used))
 			best = (int)i;
+	if (best < 0)
+		return false;
+	*move = (struct share_move){ (unsigned)best, jobs[best]->next + 1,
+		                     jobs[best]->next + 1 + UNKNOWN_OPS };
+	return true;
+}
+
+bool share_decide(struct share_job *const *jobs, unsigned n, enum share_policy sharing,
+                  unsigned capacity, uint64_t now, struct share_move *move)
+{
+	unsigned holders = 0, room;
+	bool wanted = false;
+
+	for (unsigned i = 0; i < n; i++)
+		holders += jobs[i]->held;
+	room = holders < capacity ? capacity - holders : 0;
+	if (sharing == SHARE_SCORE) {
+		if (decide_by_gain(jobs, n, room, now, &wanted, move))
+			return true;
+	} else if (room && decide_first(jobs, n, sharing, now, move)) {
+		jobs[move->job]->wants_since = 0;
+		return true;
 	}
-	return best;
+	return room && !wanted && decide_unknown(jobs, n, move);
 }

@@ -15,9 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALONE_OPS 4096u        /* a job that has the aggregator for itself gets many at once */
+#define ALONE_OPS 4096u /* a job that has the aggregator for itself gets many at once */
+#define AGREE_LEAST 1000000ull
 #define AGREE_MOST 25000000ull /* who takes longer is told late */
-#define MISSES_MOST 3u
+#define EARLY_STEP 4000000ull
+#define EARLY_MOST 40000000ull
+#define DECIDE_REST 10u /* times as long as it took is it not looked at again who is next */
+#define DECIDE_REST_MOST 10000000ull
 #define FORGET_NS (30 * NSEC_PER_SEC)
 #define FENCE_EVERY 20000000ull
 #define IDLE_NS 250000000ull /* who does nothing with its turn loses it to others */
@@ -42,6 +46,7 @@ static struct sharing_group *group_make(struct controller *controller, const cha
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return NULL;
+	group->agree_ns = AGREE_LEAST;
 	snprintf(group->address, sizeof(group->address), "%s", address);
 	group->next = controller->groups;
 	controller->groups = group;
@@ -212,6 +217,26 @@ static bool fence(struct controller *controller, const struct sharing_group *gro
 
 /* ---- who is next ---- */
 
+/* Of late, and what is common: once in a while a rank's core is busy elsewhere. */
+static void note_agreed(struct sharing_group *group, uint64_t took)
+{
+	if (took > AGREE_MOST)
+		took = AGREE_MOST;
+	if (took < AGREE_LEAST)
+		took = AGREE_LEAST;
+	group->agree_ns += took / 8;
+	group->agree_ns -= group->agree_ns / 8;
+}
+
+/* Who was asked too late is asked sooner the next time. */
+static void note_early(struct share_job *told, bool refused)
+{
+	if (refused && told->early_ns < EARLY_MOST)
+		told->early_ns += EARLY_STEP;
+	else if (!refused)
+		told->early_ns -= told->early_ns / 16;
+}
+
 static void note_held(struct sharing_group *group, struct sharer *sharer, uint64_t now)
 {
 	struct turns_share *share = &sharer->share;
@@ -226,18 +251,13 @@ static void note_held(struct sharing_group *group, struct sharer *sharer, uint64
 	if (share->held_change != sharer->counted_change) {
 		sharer->counted_change = share->held_change;
 		group->given++;
-		/* The longest of late: it fades. */
-		group->agree_ns -= group->agree_ns / 8;
-		if (now - share->asked_at > group->agree_ns)
-			group->agree_ns = now - share->asked_at;
-		if (group->agree_ns > AGREE_MOST)
-			group->agree_ns = AGREE_MOST;
+		note_agreed(group, now - share->asked_at);
 	}
 	if (share->step == TURNS_REST && share->change > sharer->seen_change) {
 		bool refused = share->change != share->held_change;
 
 		group->refused += refused;
-		sharer->misses = refused ? sharer->misses + 1 : 0;
+		note_early(&sharer->told, refused);
 		sharer->seen_change = share->change;
 	}
 }
@@ -278,88 +298,52 @@ static void shorten(struct sharer *sharer, uint64_t now)
 		turns_cut(share, next + 1, now);
 }
 
-/* Somebody else could make more of a turn than is left in it for those who have one. */
-static void overtake(struct sharing_group *group, const struct share_job *job,
-                     const struct share_wish *wish, uint64_t now)
+/* What of it matters for who is next. */
+static void tell_share(const struct sharing_group *group, struct sharer *sharer, uint64_t now)
 {
-	EACH_SHARER(sharer, group)
-	{
-		struct turns_share *share = &sharer->share;
-		uint64_t next = turns_next(share);
-		struct share_wish rest;
+	const struct turns_share *share = &sharer->share;
+	struct share_job *told = &sharer->told;
 
-		if (!share->held || share->step != TURNS_REST || share->lost || !share->known ||
-		    share->held_to <= next + 1 || now < sharer->held_at + 4 * group->agree_ns)
-			continue;
-		sharer->told.next = next;
-		share_wish(&sharer->told, SHARE_SCORE, count_sharers(group), group->agree_ns, now,
-		           &rest);
-		if (!share_overtakes(job, wish, &rest, now))
-			continue;
-		log_debug("job %u ends its turn with request %" PRIu64 " for another one",
-		          sharer->job, next);
-		turns_cut(share, next + 1, now);
-		return;
-	}
-}
-
-/* Who was asked too late is asked sooner the next time. */
-static uint64_t lead_of(const struct sharing_group *group, const struct sharer *sharer)
-{
-	unsigned misses = sharer->misses < MISSES_MOST ? sharer->misses : MISSES_MOST;
-
-	return group->agree_ns << misses;
+	told->next = turns_next(share);
+	told->held = share->held;
+	told->held_to = share->held_to;
+	told->agree_ns = group->agree_ns;
+	told->open = !share->lost && share->known && share->step == TURNS_REST &&
+	             now <= sharer->heard_at + TURNS_LEASE_NS;
 }
 
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
 {
-	const struct share_job *jobs[SHARERS_MAX];
-	struct share_wish wishes[SHARERS_MAX];
-	struct sharer *sharers[SHARERS_MAX];
-	uint64_t most = 0;
+	struct share_job *jobs[SHARERS_MAX];
+	struct sharer *sharers[SHARERS_MAX], *chosen;
+	struct share_move move;
+	uint64_t began, rest;
 	unsigned n = 0;
-	int best;
+	bool is_any;
 
 	EACH_SHARER(sharer, group)
 	{
-		struct share_wish *wish = &wishes[n];
-
 		shorten(sharer, now);
-		if (n == SHARERS_MAX || sharer->share.held || sharer->share.lost ||
-		    sharer->share.step != TURNS_REST || now > sharer->heard_at + TURNS_LEASE_NS)
+		if (n == SHARERS_MAX)
 			continue;
-		sharer->told.next = turns_next(&sharer->share);
-		share_wish(&sharer->told, controller->sharing, count_sharers(group),
-		           lead_of(group, sharer), now, wish);
-		if (wish->from >= wish->to || wish->by > now + share_lead(lead_of(group, sharer)))
-			sharer->told.wants_since = 0;
-		else if (!sharer->told.wants_since)
-			sharer->told.wants_since = now;
-		if (lead_of(group, sharer) > most)
-			most = lead_of(group, sharer);
+		tell_share(group, sharer, now);
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
-	if (!n)
+	if (now < group->rests_until)
 		return;
-	best = share_choose(jobs, wishes, n, controller->sharing, most, now);
-	if (best >= 0 && !turns_may_give(&group->turns, &sharers[best]->share)) {
-		if (controller->sharing == SHARE_SCORE)
-			overtake(group, &sharers[best]->told, &wishes[best], now);
-		best = -1;
-	}
-
-	for (unsigned i = 0; i < n; i++)
-		share_note(&sharers[i]->told, &wishes[i], (int)i == best);
-	if (best < 0)
+	began = clock_now();
+	is_any = share_decide(jobs, n, controller->sharing, group->turns.capacity, now, &move);
+	rest = DECIDE_REST * (clock_now() - began);
+	group->rests_until = now + (rest < DECIDE_REST_MOST ? rest : DECIDE_REST_MOST);
+	if (!is_any)
 		return;
-	log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s: in %.1f to %.1f ms, for "
-	          "%.1f ms",
-	          sharers[best]->job, wishes[best].from, wishes[best].to, group->address,
-	          ((double)wishes[best].begin - (double)now) / 1e6,
-	          ((double)wishes[best].end - (double)now) / 1e6, wishes[best].gain * 1e3);
-	sharers[best]->told.wants_since = 0;
-	turns_give(&sharers[best]->share, wishes[best].from, wishes[best].to, now);
+	chosen = sharers[move.job];
+	if (!turns_may_give(&group->turns, &chosen->share))
+		return;
+	log_debug("job %u gets requests %" PRIu64 " to %" PRIu64 " at %s", chosen->job, move.from,
+	          move.to, group->address);
+	turns_give(&chosen->share, move.from, move.to, now);
 }
 
 static void group_serve(struct controller *controller, struct sharing_group *group, uint64_t now)
@@ -394,7 +378,6 @@ bool sharing_tick(struct controller *controller, uint64_t now)
 	bool any = false;
 
 	for (struct sharing_group *group = controller->groups; group; group = group->next) {
-		group->agree_ns -= group->agree_ns / 4096; /* a tick is 2 ms */
 		group_serve(controller, group, now);
 		any |= group->turns.shares != NULL;
 	}
@@ -412,6 +395,7 @@ static void take_rhythm(struct sharer *sharer, const struct wire_turn *state, ui
 	told->ops = state->ops;
 	memcpy(told->op, state + 1, state->ops * sizeof(told->op[0]));
 	told->compute = (uint64_t)state->compute_us * 1000;
+	share_learn(told);
 	told->base = state->base;
 	told->next = state->next;
 	told->finished = state->finished;

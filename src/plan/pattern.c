@@ -42,21 +42,30 @@ void pattern_fill(struct pattern *pattern, struct pattern_op *ops, unsigned n,
                   const double *start_s, const uint64_t *bytes, double compute_s, uint32_t hosts,
                   const struct wire_model *wire)
 {
-	struct pattern_op *after = NULL;
-
-	for (unsigned i = n; i-- > 0; after = &ops[i]) {
+	for (unsigned i = 0; i < n; i++) {
 		struct pattern_op *op = &ops[i];
 		double latency = wire->latency_s, size = (double)bytes[i];
 
 		*op = (struct pattern_op){ .start_s = start_s[i],
 			                   .plain_s = latency,
-			                   .fast_s = latency,
-			                   .floor_s = compute_s,
-			                   .fast_floor_s = compute_s };
+			                   .fast_s = latency };
 		if (hosts > 1) {
 			op->plain_s = latency + size / wire->bytes_per_s;
 			op->fast_s = latency + size / (wire->bytes_per_s * wire->ratio);
 		}
+	}
+	pattern_close(pattern, ops, n, compute_s);
+}
+
+void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, double compute_s)
+{
+	const struct pattern_op *after = NULL;
+
+	for (unsigned i = n; i-- > 0; after = &ops[i]) {
+		struct pattern_op *op = &ops[i];
+
+		op->rest_s = op->fast_rest_s = 0;
+		op->floor_s = op->fast_floor_s = compute_s;
 		if (!after)
 			continue;
 		op->rest_s = after->plain_s + after->rest_s;

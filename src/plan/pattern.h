@@ -51,6 +51,9 @@ void pattern_fill(struct pattern *pattern, struct pattern_op *ops, unsigned n,
                   const double *start_s, const uint64_t *bytes, double compute_s, uint32_t hosts,
                   const struct wire_model *wire);
 
+/* The same of allreduces whose start_s, plain_s and fast_s are there already. */
+void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, double compute_s);
+
 /*
  * Seconds by which the step ends sooner if op, which begins at `now`, is
  * aggregated and no later one is. The step began at `began`.

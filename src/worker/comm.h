@@ -113,6 +113,10 @@ struct lane {
 	pthread_mutex_t lock; /* for what is below */
 	struct round *posted, **posted_end;
 	_Atomic bool mail;
+	uint64_t taken;           /* rounds that the thread has got */
+	_Atomic uint64_t entered; /* rounds that were posted, ever */
+	_Atomic uint64_t ending;  /* ... and so many of those are over, or nearly */
+	_Atomic uint32_t nearly;  /* that is: when no more fragments than these are left */
 
 	/* For error sentences and statistics; written by the lane's thread. */
 	_Atomic uint64_t waiting, done, next_base;
@@ -187,6 +191,7 @@ struct trib_comm {
 	unsigned under_way[2]; /* requests that were begun, by way */
 	uint64_t under_way_bytes;
 	uint64_t came_at; /* when one last ended */
+	uint64_t busy_at; /* ... or began after a pause */
 	struct rhythm rhythm;
 	struct trib_request *requests;
 	uint64_t rounds, posts, splits;

@@ -5,8 +5,10 @@
  * posts long before the network is free, and turns change meanwhile. All ranks
  * begin in the order of numbers, so lanes have one order everywhere.
  *
- * Two are under way at a time, so that there is no gap between them; but never
- * by both ways, which would share the host's link and hold the turn for longer.
+ * The next one is begun a little before the one before it is over: there is no gap
+ * between them, and the way is found as late as can be. Small ones need not wait
+ * for that. Never two by both ways, which would share the host's link and hold the
+ * turn for longer.
  */
 #include "worker/comm.h"
 
@@ -14,14 +16,45 @@
 
 #include <stdlib.h>
 
-#define AHEAD 2u                 /* requests under way */
-#define AHEAD_BYTES (512u << 10) /* ... or more of them where they are small */
+#define AHEAD 2u                /* requests under way */
+#define AHEAD_NS 500000.0       /* ... or more of them where all take no longer */
+#define AHEAD_BYTES (64u << 10) /* ... or are no larger, where that is not known */
+#define TAIL_NS 2000000.0       /* so long before its end is one nearly over */
+
+/* Is what was begun this way nearly over? */
+static bool is_ending(const struct trib_comm *comm, const struct way *way)
+{
+	for (unsigned i = 0; i < way->shares.n; i++) {
+		const struct lane *lane = comm->lanes[way->first + i];
+
+		if (atomic_load(&lane->ending) != atomic_load(&lane->entered))
+			return false;
+	}
+	return true;
+}
+
+/* In fragments of each lane. */
+static void set_nearly(struct trib_comm *comm, const struct way *way, bool shared)
+{
+	double each = (double)comm->payload * way->shares.n;
+	uint32_t nearly = (uint32_t)(rhythm_bytes_in(&comm->rhythm, shared, TAIL_NS) / each);
+
+	for (unsigned i = 0; i < way->shares.n; i++)
+		atomic_store_explicit(&comm->lanes[way->first + i]->nearly, nearly + 1,
+		                      memory_order_relaxed);
+}
 
 static bool is_room(const struct trib_comm *comm, bool shared)
 {
+	double most = rhythm_bytes_in(&comm->rhythm, shared, AHEAD_NS);
+
 	if (comm->under_way[!shared])
 		return false;
-	return comm->under_way[shared] < AHEAD || comm->under_way_bytes < AHEAD_BYTES;
+	if (!comm->under_way[shared] ||
+	    (double)comm->under_way_bytes < (most > 0 ? most : AHEAD_BYTES))
+		return true;
+	return comm->under_way[shared] < AHEAD &&
+	       is_ending(comm, shared ? &comm->shared : &comm->own);
 }
 
 /* Under the lock. False: no memory. */
@@ -51,10 +84,13 @@ static bool begin(struct trib_comm *comm, struct ledger *ledger, bool shared)
 	request->shared = shared;
 	request->generation = comm->config.generation;
 	request->begun_at = clock_now();
+	if (!comm->under_way[0] && !comm->under_way[1])
+		comm->busy_at = request->begun_at;
 	atomic_store(&request->rounds_left, (unsigned)n);
 	ledger->pending = (unsigned)n;
 	comm->under_way[shared]++;
 	comm->under_way_bytes += request->bytes;
+	set_nearly(comm, way, shared);
 	rounds_post(comm, postings, n, request->number);
 	free(postings);
 	return true;
@@ -118,7 +154,7 @@ void dispatch_ended(struct trib_request *request)
 	behind = comm->came_at > since;
 	if (behind)
 		since = comm->came_at;
-	comm->came_at = now;
+	comm->came_at = comm->busy_at = now;
 	rhythm_took(&comm->rhythm, request->shared, behind, request->bytes, now - since);
 	turner_wake(comm);
 }

@@ -71,6 +71,7 @@ void lane_post(struct lane *lane, struct round *round)
 	round->next = NULL;
 	*lane->posted_end = round;
 	lane->posted_end = &round->next;
+	atomic_fetch_add_explicit(&lane->entered, 1, memory_order_relaxed);
 	atomic_store_explicit(&lane->mail, true, memory_order_release);
 	pthread_mutex_unlock(&lane->lock);
 	lane_wake(lane);
@@ -86,6 +87,7 @@ static void take_posts(struct lane *lane, uint64_t now)
 	round = lane->posted;
 	lane->posted = NULL;
 	lane->posted_end = &lane->posted;
+	lane->taken = atomic_load_explicit(&lane->entered, memory_order_relaxed);
 	atomic_store_explicit(&lane->mail, false, memory_order_release);
 	pthread_mutex_unlock(&lane->lock);
 	if (round && stream_is_idle(&lane->stream))
@@ -349,6 +351,22 @@ static void publish(struct lane *lane)
 	                      memory_order_relaxed);
 }
 
+/* Where requests are begun one after the other, it is time for the next. */
+static void note_ending(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+
+	if (lane->taken == atomic_load_explicit(&lane->ending, memory_order_relaxed) ||
+	    lane->stream.next_base - lane->stream.done >
+	            atomic_load_explicit(&lane->nearly, memory_order_relaxed))
+		return;
+	atomic_store(&lane->ending, lane->taken);
+	pthread_mutex_lock(&comm->lock);
+	if (comm->turner)
+		turner_wake(comm);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 static void check_silence(struct lane *lane, uint64_t now)
 {
 	uint64_t limit = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000;
@@ -428,6 +446,7 @@ static void *lane_main(void *argument)
 		pacer_forget(&lane->pacer, now);
 		blocked = send_some(lane, now, &sent);
 		publish(lane);
+		note_ending(lane);
 		if (lane->finishing)
 			look_at_held(lane, now);
 		if (lane->kept && lane->kept->end <= lane->stream.low)
@@ -441,6 +460,17 @@ static void *lane_main(void *argument)
 	}
 	go_quiet(lane);
 	return NULL;
+}
+
+/*
+ * The user's limit is the link's. Where ranks sum for each other, it is full when
+ * they send less: to each come the parts of the others, and their results.
+ */
+static double way_rate(const struct trib_comm *comm, const struct way *way)
+{
+	double rate = (double)comm->config.rate_bps, ranks = comm->config.size;
+
+	return comm->shared.shares.n && way == &comm->own ? rate * ranks / (2 * ranks - 2) : rate;
 }
 
 trib_status lane_start(struct lane *lane)
@@ -459,7 +489,7 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
 	pacer_start(&lane->pacer,
-	            (uint64_t)((double)comm->config.rate_bps *
+	            (uint64_t)(way_rate(comm, way) *
 	                       shares_of(&way->shares, lane->number - way->first)),
 	            (uint64_t)lane->trunk->welcome.rate * RATE_UNIT, clock_now());
 	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX

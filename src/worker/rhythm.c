@@ -5,6 +5,7 @@
 #define FADE 0.95               /* with each request */
 #define RATIO_FEW 1.3           /* what few hosts gain, or so */
 #define RATIO_LEAST 1.1
+#define STRIPES_COST 1.2 /* a ring's share is split over many, with more packets and waits */
 #define LATENCY_NS 100000.0
 
 static bool is_like(const struct rhythm_step *a, const struct rhythm_step *b)
@@ -79,10 +80,17 @@ static double rate(const struct rhythm *rhythm, unsigned way)
 	return rhythm->bytes[way] > 0 ? rhythm->ns[way] / rhythm->bytes[way] : 0;
 }
 
+double rhythm_bytes_in(const struct rhythm *rhythm, bool shared, double ns)
+{
+	double each = rate(rhythm, shared);
+
+	return each > 0 ? ns / each : 0;
+}
+
 void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
                  struct wire_turn_op *ops)
 {
-	double plain = rate(rhythm, 0), fast = rate(rhythm, 1), most;
+	double plain = rate(rhythm, 0), fast = rate(rhythm, 1), ring;
 
 	out->ops = 0;
 	out->base = rhythm->base;
@@ -91,12 +99,15 @@ void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wi
 		return;
 	if (!(plain > 0))
 		plain = fast * RATIO_FEW;
-	/* More than a ring's share cannot be gained; where it seemed slower, that was chance. */
-	most = 2.0 * (ranks - 1) / ranks;
-	if (most < RATIO_FEW)
-		most = RATIO_FEW;
-	if (!(fast > plain / most))
-		fast = plain / most;
+	ring = 2.0 * (ranks - 1) / ranks;
+	if (ring < RATIO_FEW)
+		ring = RATIO_FEW;
+	/* Much more than a ring's share cannot be gained; where it seemed slower, that was chance.
+	 */
+	if (!(fast > 0))
+		fast = plain / ring;
+	else if (fast < plain / (ring * STRIPES_COST))
+		fast = plain / (ring * STRIPES_COST);
 	else if (fast > plain / RATIO_LEAST)
 		fast = plain / RATIO_LEAST;
 	out->ops = (uint16_t)rhythm->last.n;

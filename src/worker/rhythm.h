@@ -50,6 +50,9 @@ void rhythm_waited(struct rhythm *rhythm, uint64_t now);
  */
 void rhythm_took(struct rhythm *rhythm, bool shared, bool behind, uint64_t bytes, uint64_t ns);
 
+/* How many bytes that way carries in so long; 0: not known. */
+double rhythm_bytes_in(const struct rhythm *rhythm, bool shared, double ns);
+
 /* Fills ops, compute_us, base and age_us; ops have room for WIRE_TURN_OPS_MAX. */
 void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
                  struct wire_turn_op *ops);

@@ -77,7 +77,7 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 		                    .rank = (uint16_t)comm->config.rank,
 		                    .phase = (uint8_t)mine->phase };
 	if (comm->under_way[0] + comm->under_way[1])
-		turn->busy_us = 1 + (uint32_t)((now - comm->came_at) / 1000);
+		turn->busy_us = 1 + (uint32_t)((now - comm->busy_at) / 1000);
 	if (turn_is_used_up(mine, comm->begun) && !comm->under_way[1])
 		turn->flags |= WIRE_TURN_DONE;
 	if (comm->failed != TRIB_OK)
@@ -180,6 +180,14 @@ static void turner_free(struct turner *turner)
 	free(turner);
 }
 
+/* Lanes look for it with the lock. */
+static void turner_set(struct trib_comm *comm, struct turner *turner)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->turner = turner;
+	pthread_mutex_unlock(&comm->lock);
+}
+
 trib_status turner_start(struct trib_comm *comm)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
@@ -195,11 +203,11 @@ trib_status turner_start(struct trib_comm *comm)
 		status = status_fail_errno("cannot open an eventfd");
 	else
 		status = udp_open(NULL, &comm->config.controller, &options, &turner->fd, &gso);
-	comm->turner = turner; /* before its thread looks for it */
+	turner_set(comm, turner); /* before its thread looks for it */
 	if (status == TRIB_OK && pthread_create(&turner->thread, NULL, turner_main, comm))
 		status = status_fail(TRIB_ERR_SYSTEM, "cannot start the thread for turns");
 	if (status != TRIB_OK) {
-		comm->turner = NULL;
+		turner_set(comm, NULL);
 		turner_free(turner);
 	}
 	return status;
@@ -218,6 +226,6 @@ void turner_stop(struct trib_comm *comm)
 		packet.turn.flags |= WIRE_TURN_FAILED;
 		send_state(turner, &packet);
 	}
-	comm->turner = NULL;
+	turner_set(comm, NULL);
 	turner_free(turner);
 }

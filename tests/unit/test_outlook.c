@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns that are found ahead: who needs them, one at a time, and what is agreed on stays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "plan/draw.h"
+#include "plan/outlook.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JOBS 3u
+#define OPS 8u
+#define FIXED 0.002
+
+static struct pattern patterns[JOBS];
+static struct pattern_op ops[JOBS][OPS];
+static struct outlook_job jobs[JOBS];
+static struct outlook_turn turns[JOBS];
+static struct outlook outlook;
+
+/* A step of a second: from half of it on n allreduces, which take so long each. */
+static void job_fill(unsigned j, unsigned n, double plain, double fast)
+{
+	for (unsigned i = 0; i < n; i++)
+		ops[j][i] = (struct pattern_op){ .start_s = 0.5 + 0.4 * i / n,
+			                         .plain_s = plain,
+			                         .fast_s = fast };
+	pattern_close(&patterns[j], ops[j], n, 1);
+	jobs[j] = (struct outlook_job){ .pattern = &patterns[j], .fixed_s = FIXED };
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(turns, 0, sizeof(turns));
+	outlook = (struct outlook){ .capacity = 1, .handover_s = 0.003 };
+	return 0;
+}
+
+static void alone(void **state)
+{
+	(void)state;
+	job_fill(0, 4, 0.2, 0.1); /* ends at 1.3, or at 1 */
+	outlook_plan(&outlook, jobs, 1, turns);
+	assert_int_equal(turns[0].step, 0);
+	assert_int_equal(turns[0].from, 0);
+	assert_int_equal(turns[0].to, 3); /* with those it ends at 1 */
+	assert_float_equal(turns[0].begin_s, 0.5, 1e-9);
+	assert_float_equal(turns[0].end_s, 0.8, 1e-9);
+
+	/* What begins at once is too soon: so it is the next one. */
+	jobs[0].began_s = -0.499;
+	outlook_plan(&outlook, jobs, 1, turns);
+	assert_int_equal(turns[0].from, 1);
+	assert_int_equal(turns[0].to, 4);
+
+	/* All of this step have begun: of the next one, which begins at 1.3. */
+	jobs[0] = (struct outlook_job){ .pattern = &patterns[0], .at = 4, .free_s = 1.3 };
+	outlook_plan(&outlook, jobs, 1, turns);
+	assert_int_equal(turns[0].step, 1);
+	assert_int_equal(turns[0].from, 0);
+	assert_float_equal(turns[0].begin_s, 1.8, 1e-9);
+}
+
+static void who_gains_nothing_gets_nothing(void **state)
+{
+	(void)state;
+	job_fill(0, 4, 0.05, 0.03); /* ends at 1, always */
+	job_fill(1, 4, 0.2, 0.1);
+	outlook_plan(&outlook, jobs, 2, turns);
+	assert_int_equal(turns[0].to, 0);
+	assert_int_equal(turns[1].from, 0);
+	assert_int_equal(turns[1].to, 3);
+}
+
+static void what_is_agreed_on_stays(void **state)
+{
+	(void)state;
+	/* Much is to be gained by the second one, but the first one has it. */
+	job_fill(0, 4, 0.2, 0.1);
+	job_fill(1, 4, 0.2, 0.02);
+	jobs[0].began_s = jobs[1].began_s = -0.49;
+	jobs[0].holds = true;
+	jobs[0].given = 4;
+	outlook_plan(&outlook, jobs, 2, turns);
+	assert_int_equal(turns[0].from, 0);
+	assert_int_equal(turns[0].to, 4);
+	assert_true(turns[1].begin_s >= turns[0].end_s + outlook.handover_s);
+	/* There is room for both. */
+	outlook.capacity = 2;
+	outlook_plan(&outlook, jobs, 2, turns);
+	assert_int_equal(turns[1].step, 0);
+	assert_int_equal(turns[1].from, 0);
+}
+
+/* Those of any jobs: within steps, not too soon, and of at most `capacity` at a time. */
+static void one_at_a_time(void **state)
+{
+	uint64_t seed = 5;
+
+	(void)state;
+	for (unsigned round = 0; round < 3000; round++) {
+		outlook.capacity = 1 + draw_below(&seed, 2);
+		for (unsigned j = 0; j < JOBS; j++) {
+			double plain = 0.01 + draw_below(&seed, 100) * 2e-3;
+
+			job_fill(j, 1 + draw_below(&seed, OPS), plain, plain / 1.6);
+			jobs[j].at = draw_below(&seed, patterns[j].n + 1);
+			jobs[j].began_s = -0.01 * draw_below(&seed, 100);
+			jobs[j].free_s = 0.01 * draw_below(&seed, 10);
+		}
+		outlook_plan(&outlook, jobs, JOBS, turns);
+		for (unsigned j = 0; j < JOBS; j++) {
+			unsigned others = 0;
+
+			assert_true(turns[j].from <= turns[j].to && turns[j].to <= patterns[j].n);
+			if (!turns[j].to)
+				continue;
+			assert_true(turns[j].begin_s >= FIXED);
+			assert_true(turns[j].step || turns[j].from >= jobs[j].at);
+			assert_true(turns[j].end_s >=
+			            turns[j].begin_s + ops[j][turns[j].from].fast_s - 1e-9);
+			/* Where it begins, the first allreduce of another one's turn may be under
+			 * way. */
+			for (unsigned k = 0; k < JOBS; k++)
+				others += k != j && turns[k].to &&
+				          turns[k].begin_s <= turns[j].begin_s &&
+				          turns[k].begin_s + ops[k][turns[k].from].fast_s >
+				                  turns[j].begin_s;
+			assert_true(others < outlook.capacity);
+		}
+	}
+}
+
+/* Steps that take no time at all, beside others: it ends. */
+static void it_ends(void **state)
+{
+	(void)state;
+	job_fill(0, 4, 0.2, 0.1);
+	job_fill(1, 4, 0, 0);
+	for (unsigned i = 0; i < 4; i++)
+		ops[1][i].start_s = 0;
+	pattern_close(&patterns[1], ops[1], 4, 0);
+	outlook_plan(&outlook, jobs, 2, turns);
+	assert_int_equal(turns[1].to, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(alone, setup),
+		cmocka_unit_test_setup(who_gains_nothing_gets_nothing, setup),
+		cmocka_unit_test_setup(what_is_agreed_on_stays, setup),
+		cmocka_unit_test_setup(one_at_a_time, setup),
+		cmocka_unit_test_setup(it_ends, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
