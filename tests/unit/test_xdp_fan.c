@@ -148,11 +148,23 @@ static bool next_result(unsigned link, struct frame *frame, unsigned *child)
 	}
 }
 
-/* Every child gets its own copy of each, by its own link, once. */
+/* Which of the fragments from `first` on this result is of. */
+static uint64_t which(const struct frame *frame, bool six, uint64_t first)
+{
+	uint32_t at = ETH_HLEN + (six ? 40 : 20) + 8;
+	struct wire_header header;
+
+	demand(frame->bytes >= at + sizeof(header));
+	memcpy(&header, frame->data + at, sizeof(header));
+	return wire_position(&header) - first;
+}
+
+/* Every child gets its own copy of each, by its own link, once; other cores may send the next
+ * first. */
 static void collect(const struct layout *layout, uint64_t first, uint64_t n)
 {
 	static struct frame frame;
-	uint64_t got[CHILDREN] = { 0 };
+	uint64_t got[CHILDREN] = { 0 }, seen[CHILDREN] = { 0 };
 	unsigned child;
 
 	for (unsigned link = 0; link < LINKS; link++) {
@@ -161,9 +173,11 @@ static void collect(const struct layout *layout, uint64_t first, uint64_t n)
 		for (child = 0; child < CHILDREN; child++)
 			wanted += layout->link[child] == link ? n : 0;
 		while (wanted && next_result(link, &frame, &child)) {
-			demand(layout->link[child] == link);
-			result_check(&rig, &frame, shape_of(layout, child), child,
-			             first + got[child]);
+			uint64_t i = which(&frame, layout->six[child], first);
+
+			demand(layout->link[child] == link && i < n && !(seen[child] >> i & 1));
+			seen[child] |= 1ull << i;
+			result_check(&rig, &frame, shape_of(layout, child), child, first + i);
 			got[child]++;
 			wanted--;
 		}
