@@ -105,7 +105,8 @@ export TRIB_AGGREGATOR=127.0.0.1:$port
 workers
 tells() { "$trib" top -c "$control" --once >"$work/top" && awk '$1 == 2 && $4 > 10' "$work/top" | grep -q .; }
 check "trib top has the ranks of a job" wait_for 30 tells
-check "... the straggler first" test "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 2
+straggler_leads() { tells && [ "$(grep -A1 RANK "$work/top" | awk 'END { print $1 }')" = 2 ]; }
+check "... the straggler first" wait_for 30 straggler_leads
 TRIB_COOKIE=$TRIB_COOKIE TRIB_JOB=$TRIB_JOB "$trib" top -a "127.0.0.1:$port" --once >"$work/top"
 check "... of one aggregator too, with what links lose" grep -q 'LATE *LOST UP *LOST DOWN' "$work/top"
 TRIB_CONTROLLER=$control TRIB_AGGREGATOR=$control "$trib" top --once >"$work/top.controller"

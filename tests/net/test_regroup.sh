@@ -104,6 +104,6 @@ job_of_three fail
 for n in 0 1; do
 	check "a job that is to fail ends on worker $n" eval '! wait "${pids[$n]}"'
 	check "... with a word on who is lost: $(tail -n 1 "$work/worker.$n" | cut -c 1-200)" \
-		grep -qE '^regroup: .*rank 2 .*(lost|policy fail|did not join)' "$work/worker.$n"
+		grep -qE '^(regroup|init): .*rank 2 .*(lost|policy fail|did not join)' "$work/worker.$n"
 done
 done_checking

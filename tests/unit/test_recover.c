@@ -201,14 +201,14 @@ static void *kill_main(void *argument)
 {
 	struct job *job = argument;
 
-	unsigned last = 0;
+	unsigned last = 0, pause = cluster_is_short() ? 60 : 200;
 
 	for (unsigned i = 0; !atomic_load(&job->ended); i++) {
 		unsigned done = atomic_load(&job->done);
 
 		/* The first one soon, as a short run has few; then mostly while they work, now and
 		 * then while they recover from the last one. */
-		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? 200 : 20)));
+		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? pause : 20)));
 		if (atomic_load(&job->ended))
 			break;
 		if (job->leave) { /* where ranks are still joining, that is nothing */
