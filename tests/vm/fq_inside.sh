@@ -53,7 +53,11 @@ ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7700 >/tmp/tribd 2>
 daemons=$!
 ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7710 --link 30mbit >/tmp/tribd 2>&1 &
 daemons="$daemons $!"
-sleep 2
+listens() { ip netns exec peer grep -q ":$(printf %04X "$1") " /proc/net/udp; }
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	! listens 7700 || ! listens 7710 || break
+	sleep 1
+done
 
 echo "-- no fq: a token bucket"
 go auto
