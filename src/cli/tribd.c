@@ -178,6 +178,40 @@ static void stop_roles(struct roles *roles)
 	}
 }
 
+_Static_assert(RACK_NAMES_MAX == 4, "as wishes_fault says");
+
+/* What is wrong with the options, or NULL. */
+static const char *wishes_fault(const struct wishes *wishes)
+{
+	if (wishes->agent && !wishes->controller)
+		return "--agent goes with --controller; an agent of another "
+		       "controller is --join";
+	if (wishes->agent && wishes->join)
+		return "--agent joins this process's own controller, --join "
+		       "another one";
+	if (wishes->capacity > WIRE_CHILDREN_MAX)
+		return "--capacity is 64 at most";
+	if (wishes->capacity && wishes->plane && !strcmp(wishes->plane, "xdp"))
+		return "--capacity goes with --plane udp or tcp: who has sums "
+		       "under way is not counted in the kernel";
+	if (wishes->exit_below != UINT64_MAX && wishes->exit_below > 100)
+		return "--exit-below is percent, 0 to 100";
+	if (wishes->is_switch && !wishes->join && !wishes->agent)
+		return "--switch is for the plans of a controller: it goes with "
+		       "--join";
+	if ((wishes->rack || wishes->above) && !wishes->join && !wishes->agent)
+		return "--rack and --above are for a controller: they go with "
+		       "--join";
+	if (wishes->above && !wishes->capacity)
+		return "--above goes with --capacity: plans use other "
+		       "aggregators wherever they are";
+	if ((wishes->rack && (!*wishes->rack || !rack_is_good(wishes->rack))) ||
+	    (wishes->above && !rack_is_good(wishes->above)))
+		return "--rack and --above are up to 4 names of letters, digits and "
+		       ".-_ with slashes between them";
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct wishes wishes = { .listen = ":7700",
@@ -257,6 +291,7 @@ int main(int argc, char **argv)
 			"--capacity 1 --above pod1",
 		.rows = rows,
 	};
+	const char *fault;
 
 	log_set_prefix("tribd");
 	if (options_parse(&usage, argc, argv, &code) < 0)
@@ -267,35 +302,8 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
-	if (wishes.agent && !wishes.controller)
-		return options_fail(&usage, "--agent goes with --controller; an agent of another "
-		                            "controller is --join");
-	if (wishes.agent && wishes.join)
-		return options_fail(&usage, "--agent joins this process's own controller, --join "
-		                            "another one");
-	if (wishes.capacity > WIRE_CHILDREN_MAX)
-		return options_fail(&usage, "--capacity is 64 at most");
-	if (wishes.capacity && wishes.plane && !strcmp(wishes.plane, "xdp"))
-		return options_fail(&usage, "--capacity goes with --plane udp or tcp: who has sums "
-		                            "under way is not counted in the kernel");
-	if (wishes.exit_below != UINT64_MAX && wishes.exit_below > 100)
-		return options_fail(&usage, "--exit-below is percent, 0 to 100");
-	if (wishes.is_switch && !wishes.join && !wishes.agent)
-		return options_fail(&usage,
-		                    "--switch is for the plans of a controller: it goes with "
-		                    "--join");
-	if ((wishes.rack || wishes.above) && !wishes.join && !wishes.agent)
-		return options_fail(&usage, "--rack and --above are for a controller: they go with "
-		                            "--join");
-	if (wishes.above && !wishes.capacity)
-		return options_fail(&usage, "--above goes with --capacity: plans use other "
-		                            "aggregators wherever they are");
-	if ((wishes.rack && (!*wishes.rack || !rack_is_good(wishes.rack))) ||
-	    (wishes.above && !rack_is_good(wishes.above)))
-		return options_fail(&usage,
-		                    "--rack and --above are up to %u names of letters, digits and "
-		                    ".-_ with slashes between them",
-		                    RACK_NAMES_MAX);
+	if ((fault = wishes_fault(&wishes)))
+		return options_fail(&usage, "%s", fault);
 	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
