@@ -27,6 +27,7 @@ static size_t assign_carve(struct assign *assign, const struct fabric *fabric, u
 	assign->wide = least(wide, WIDE_MAX);
 	assign->jobs = carve(work, &used, slots, sizeof(*assign->jobs));
 	assign->count = carve(work, &used, fabric->resources, sizeof(uint32_t));
+	assign->known = carve(work, &used, fabric->resources, sizeof(uint32_t));
 	assign->users =
 		carve(work, &used, (size_t)fabric->resources * assign->wide, sizeof(uint32_t));
 	assign->changed = carve(work, &used, slots, sizeof(uint32_t));
@@ -119,10 +120,11 @@ static void tree_take(struct assign *assign, uint32_t slot, uint32_t root)
 
 	job->root = root;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t resource = assign->tree[i], at = assign->count[resource]++;
+		uint32_t resource = assign->tree[i], *known = &assign->known[resource];
 
-		if (at < assign->wide)
-			assign->users[(size_t)resource * assign->wide + at] = slot;
+		assign->count[resource]++;
+		if (*known < assign->wide)
+			assign->users[(size_t)resource * assign->wide + (*known)++] = slot;
 	}
 }
 
@@ -134,12 +136,13 @@ static void tree_give(struct assign *assign, uint32_t slot)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t resource = assign->tree[i],
 			 *users = assign->users + (size_t)resource * assign->wide;
-		uint32_t known = least(assign->count[resource]--, assign->wide), at = 0;
+		uint32_t *known = &assign->known[resource], at = 0;
 
-		while (at < known && users[at] != slot)
+		assign->count[resource]--;
+		while (at < *known && users[at] != slot)
 			at++;
-		if (at < known)
-			users[at] = users[known - 1];
+		if (at < *known)
+			users[at] = users[--*known];
 	}
 	job->root = ASSIGN_NONE;
 }
@@ -172,7 +175,7 @@ struct blockers {
 /*
  * Who is in the way of a tree: on each full resource the one that is worth
  * least, unless somebody else is there who has to go anyway. More than `most`
- * end the search.
+ * end the search. Who came when enough were known is never asked to go.
  */
 static bool blockers_find(struct assign *assign, const struct assign_job *job, uint32_t root,
                           uint32_t most, struct blockers *blockers)
@@ -186,7 +189,7 @@ static bool blockers_find(struct assign *assign, const struct assign_job *job, u
 		uint32_t resource = assign->tree[i], who;
 		uint32_t capacity = fabric_capacity(assign->fabric, resource);
 		const uint32_t *users = assign->users + (size_t)resource * assign->wide;
-		uint32_t known = least(capacity, assign->wide);
+		uint32_t known = assign->known[resource];
 		bool is_known = false;
 
 		if (assign->count[resource] < capacity)

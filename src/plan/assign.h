@@ -38,10 +38,11 @@ struct assign {
 	const struct fabric *fabric;
 	uint32_t candidates; /* trees of a job that are looked at; 0 is all */
 	uint32_t depth;      /* how many jobs may move for one */
-	uint32_t wide;       /* jobs of which a full resource knows who they are */
+	uint32_t wide;       /* of so many jobs a resource knows who they are */
 	struct assign_job *jobs;
 	uint32_t *count; /* of a resource: trees on it */
-	uint32_t *users; /* of a resource: whose */
+	uint32_t *known; /* ... of how many of them it is known whose they are */
+	uint32_t *users; /* ... and whose */
 	uint32_t search, budget;
 	uint64_t steps; /* trees looked at */
 	/* What has changed since assign_clear: slots whose root is another now. */

@@ -73,24 +73,42 @@ static void jobs_draw(uint64_t *seed, bool weighted)
 	}
 }
 
+/* How often a job is among those that a resource knows. */
+static uint32_t users_of(uint32_t resource, uint32_t slot)
+{
+	uint32_t n = 0;
+
+	for (uint32_t u = 0; u < assign.known[resource]; u++)
+		n += assign.users[(size_t)resource * assign.wide + u] == slot;
+	return n;
+}
+
 static void assign_check(void)
 {
 	uint32_t *count = calloc(fabric.resources, sizeof(*count)), tree[256];
+	uint32_t *known = calloc(fabric.resources, sizeof(*known));
 
-	assert_non_null(count);
+	assert_true(count && known);
 	for (uint32_t slot = 0; slot < n_jobs; slot++) {
 		const struct assign_job *job = &assign.jobs[slot];
 
 		if (!job->is_in || job->root == ASSIGN_NONE)
 			continue;
-		for (uint32_t i = fabric_tree(&fabric, &job->footprint, job->root, tree); i-- > 0;)
+		for (uint32_t i = fabric_tree(&fabric, &job->footprint, job->root, tree);
+		     i-- > 0;) {
 			count[tree[i]]++;
+			known[tree[i]] += users_of(tree[i], slot);
+			assert_in_range(users_of(tree[i], slot), 0, 1);
+		}
 	}
+	/* Nobody else is known. */
 	for (uint32_t i = 0; i < fabric.resources; i++) {
 		assert_true(count[i] <= fabric_capacity(&fabric, i));
 		assert_int_equal(count[i], assign.count[i]);
+		assert_int_equal(known[i], assign.known[i]);
 	}
 	free(count);
+	free(known);
 }
 
 static void jobs_serve(uint64_t *seed)
@@ -162,7 +180,7 @@ static void as_many_as_the_program(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 160; round++) {
-		uint32_t links = 1 + round % 2, switches = round / 2 % 3;
+		uint32_t links = 1 + round % 3, switches = round / 2 % 4;
 		bool weighted = round / 8 % 2;
 		double best, ours;
 
@@ -174,7 +192,7 @@ static void as_many_as_the_program(void **state)
 		ours = assign_worth(&assign, n_jobs);
 		assert_true(ours <= best + 1e-6);
 		/* As many jobs; and of the worth, a local search may miss a little. */
-		assert_true(ours >= best * (weighted ? 0.95 : 1) - 1e-6);
+		assert_true(ours >= best * (weighted ? 0.85 : 1) - 1e-6);
 		equal += ours > best - 1e-6;
 		free(work);
 	}
@@ -203,6 +221,38 @@ static void jobs_come_and_go(void **state)
 			               pods[slot]);
 			assign_enter(&assign, slot, &footprint, 1 + draw_below(&seed, 9), 0, 0);
 			assign_serve(&assign, slot, draw_below(&seed, 2));
+		}
+		assign_check();
+	}
+	free(work);
+}
+
+/* Two switches that serve more jobs than either knows: who is not known is in the way of nobody. */
+static void many_on_a_switch(void **state)
+{
+	static const uint32_t one[] = { 0 }, both[] = { 0, 1 };
+	uint64_t seed = 3;
+
+	(void)state;
+	fabric = (struct fabric){ .levels = 1, .down = { 1 }, .up = { 2 }, .switch_jobs = 10 };
+	assert_int_equal(fabric_complete(&fabric), TRIB_OK);
+	work = malloc(assign_bytes(&fabric, JOBS_MAX));
+	assert_non_null(work);
+	assign_init(&assign, &fabric, JOBS_MAX, work);
+	assert_true(assign.wide < 10);
+	n_jobs = JOBS_MAX;
+	for (unsigned round = 0; round < 4000; round++) {
+		uint32_t slot = draw_below(&seed, JOBS_MAX);
+		struct footprint footprint = { .level = 1, .n = { 0, 1 }, .pods = pods[slot] };
+
+		assign_clear(&assign);
+		pods[slot][0] = 0;
+		if (assign.jobs[slot].is_in) {
+			assign_exit(&assign, slot);
+		} else {
+			assign_enter(&assign, slot, &footprint, 1 + draw_below(&seed, 9), 0, 0);
+			assign_limit(&assign, slot, slot % 2 ? one : both, 2 - slot % 2);
+			assign_serve(&assign, slot, false);
 		}
 		assign_check();
 	}
@@ -292,9 +342,8 @@ int main(void)
 #ifdef HAVE_GLPK
 		cmocka_unit_test(as_many_as_the_program),
 #endif
-		cmocka_unit_test(jobs_come_and_go),
-		cmocka_unit_test(moving_has_to_pay),
-		cmocka_unit_test(own_candidates),
+		cmocka_unit_test(jobs_come_and_go),       cmocka_unit_test(many_on_a_switch),
+		cmocka_unit_test(moving_has_to_pay),      cmocka_unit_test(own_candidates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
