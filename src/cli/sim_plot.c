@@ -138,11 +138,6 @@ static trib_status seeds_line(struct chart_line *line, const char *name,
 	return TRIB_OK;
 }
 
-static double gain_all(const struct sim_result *result)
-{
-	return result->jct_none_s > 0 ? 1 - result->jct_all_s / result->jct_none_s : 0;
-}
-
 static trib_status seeds_plot(const struct sim_setup *setup, const struct sim_task *tasks,
                               unsigned n, const char *subtitle)
 {
@@ -155,7 +150,8 @@ static trib_status seeds_plot(const struct sim_setup *setup, const struct sim_ta
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a chart");
 	status = seeds_line(&chart->lines[0], "saved", tasks, n, sim_gain, 100);
 	if (status == TRIB_OK)
-		status = seeds_line(&chart->lines[1], "all aggregated", tasks, n, gain_all, 100);
+		status =
+			seeds_line(&chart->lines[1], "all aggregated", tasks, n, sim_gain_all, 100);
 	chart->lines[1].dashed = true;
 	chart->n = 2;
 	if (status == TRIB_OK)
@@ -186,16 +182,19 @@ static trib_status score_plot(const struct sim_setup *setup, const struct sim_ta
 trib_status sim_plot(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n)
 {
 	const struct sim_options *options = &tasks[0].input.options;
-	char subtitle[160];
+	char what[128], subtitle[160];
 	trib_status status;
 
-	snprintf(subtitle, sizeof(subtitle),
-	         "%u hosts, %u jobs; placement %s, trees %s, sharing %s; %u seed%s",
+	snprintf(what, sizeof(what), "%u hosts, %u jobs; placement %s, trees %s, sharing %s",
 	         tasks[0].input.fabric.hosts, tasks[0].input.n_jobs,
 	         placement_name(options->placement), trees_name(options->trees),
-	         sharing_name(options->sharing), n, n == 1 ? "" : "s");
-	if ((status = time_plot(setup, &tasks[0], subtitle)) != TRIB_OK ||
-	    (status = seeds_plot(setup, tasks, n, subtitle)) != TRIB_OK)
+	         sharing_name(options->sharing));
+	snprintf(subtitle, sizeof(subtitle), "%s; seed %llu", what,
+	         (unsigned long long)options->seed);
+	if ((status = time_plot(setup, &tasks[0], subtitle)) != TRIB_OK)
+		return status;
+	snprintf(subtitle, sizeof(subtitle), "%s; %u seed%s", what, n, n == 1 ? "" : "s");
+	if ((status = seeds_plot(setup, tasks, n, subtitle)) != TRIB_OK)
 		return status;
 	return score_plot(setup, tasks, n, subtitle);
 }

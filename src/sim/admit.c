@@ -76,11 +76,6 @@ static void sample_give(struct engine *engine, double now)
 		                     .aggregated_s = engine->aggregated_s,
 		                     .run_s = engine->run_s };
 
-	for (uint32_t i = engine->head; i < engine->input->n_jobs; i++) {
-		if (engine->input->jobs[i].arrive_s > now)
-			break;
-		sample.waiting++;
-	}
 	for (uint32_t i = 0; i < engine->queue.n; i++) {
 		uint32_t slot = engine->queue.entries[i].slot;
 

@@ -63,7 +63,7 @@ struct sim_options {
 /* How it stood when a job had come or gone. */
 struct sim_sample {
 	double time_s;
-	uint32_t running, waiting;
+	uint32_t running;
 	uint32_t fragments;  /* of the free hosts */
 	uint32_t conflicted; /* jobs that have to share a tree's links, or have no tree */
 	double aggregated_s; /* until now, over all jobs */
@@ -92,12 +92,13 @@ struct sim_result {
 	uint64_t trees_longest_ns;      /* for one arrival or departure */
 };
 
-/* 0: as slow as without aggregation; 1: as fast as with all of it. */
+/* 0: as slow as without aggregation; 1: as fast as with all of it, or nothing is to be gained. */
 double sim_score(const struct sim_result *result);
 double sim_score_weighted(const struct sim_result *result);
 double sim_utilization(const struct sim_result *result);
-/* Seconds saved of those without aggregation, as a share. */
+/* Seconds saved of those without aggregation, as a share; and with everything aggregated. */
 double sim_gain(const struct sim_result *result);
+double sim_gain_all(const struct sim_result *result);
 
 struct sim_hooks {
 	void (*progress)(void *context, uint64_t done, uint64_t jobs, double now_s);

@@ -298,6 +298,93 @@ static void policies_hold(void **state)
 	}
 }
 
+/* One switch: whoever it serves, and by whatever policy, so many at once are the most. */
+static void capacity_is_the_most(void **state)
+{
+	uint64_t seed = 41;
+	unsigned full = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 60; round++) {
+		struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
+		uint32_t capacity = 1 + round % 3;
+		struct sim_result result;
+
+		input.fabric = (struct fabric){
+			.levels = 1, .down = { 32 }, .up = { 1 }, .switch_jobs = capacity
+		};
+		assert_int_equal(fabric_complete(&input.fabric), TRIB_OK);
+		input_draw(&input, &seed, 3, false);
+		for (unsigned i = 0; i < JOBS; i++)
+			jobs[i].hosts += 1; /* on one host nothing is aggregated */
+		input.options.sharing = TURN_GREEDY + round / 3 % 3;
+		input.options.wire.bytes_per_s = 2e9;
+		assert_int_equal(sim_run(&input, NULL, &result), TRIB_OK);
+		assert_true(result.aggregated_s <= capacity * result.end_s * (1 + 1e-9));
+		full += result.aggregated_s > 0.7 * capacity * result.end_s;
+	}
+	assert_in_range(full, 10, 60);
+}
+
+static struct sim_result run_moving(uint64_t seed, double migrate_s)
+{
+	struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
+	struct sim_result result;
+
+	input.fabric.link_jobs = 1;
+	assert_int_equal(fabric_fat_tree(&input.fabric, 6, 1), TRIB_OK);
+	input_draw(&input, &seed, 4, true);
+	for (unsigned m = 0; m < MODELS; m++) { /* all gain by aggregation */
+		steps[m].n = 1;
+		bytes[m][0] = 1000000000;
+		steps[m].compute_s = start_s[m][0];
+	}
+	input.options.placement = SIM_PLACE_RANDOM;
+	input.options.sharing = TURN_GREEDY;
+	input.options.migrate_s = migrate_s;
+	input.options.seed = seed;
+	assert_int_equal(sim_run(&input, outcomes, &result), TRIB_OK);
+	return result;
+}
+
+/*
+ * Who moves is without aggregation for so long, here to its end; so where that
+ * is dear few move: those whose tree another one has taken that is worth more.
+ */
+static void moving_has_its_cost(void **state)
+{
+	uint64_t moves_free = 0, moves_dear = 0;
+	unsigned moved = 0, hurt = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		moves_free += run_moving(seed, 0).moves;
+		moves_dear += run_moving(seed, 1000).moves;
+		for (unsigned i = 0; i < JOBS; i++)
+			if (outcomes[i].moves) {
+				double took = outcomes[i].end_s - outcomes[i].start_s;
+
+				moved++;
+				hurt += took > outcomes[i].fast_s * (1 + 1e-9);
+			}
+	}
+	assert_true(moved > 40 && moves_dear < 0.75 * (double)moves_free);
+	/* But for those that moved when their last allreduce had begun. */
+	assert_true(hurt > 0.75 * moved);
+}
+
+static void nothing_to_gain_is_no_failure(void **state)
+{
+	struct sim_result result = { .jct_s = 3, .jct_all_s = 3, .jct_none_s = 3 + 1e-14 };
+
+	(void)state;
+	assert_true(sim_score(&result) == 1 && sim_gain(&result) == 0);
+	assert_true(sim_gain_all(&result) == 0 && sim_score_weighted(&result) == 1);
+	result = (struct sim_result){ .jct_s = 3.5, .jct_all_s = 3, .jct_none_s = 4 };
+	assert_true(sim_score(&result) == 0.5 && sim_gain(&result) == 0.125);
+	assert_true(sim_gain_all(&result) == 0.25);
+}
+
 static void bad_input_is_refused(void **state)
 {
 	struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
@@ -387,6 +474,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engines_agree),
 		cmocka_unit_test(policies_hold),
+		cmocka_unit_test(capacity_is_the_most),
+		cmocka_unit_test(moving_has_its_cost),
+		cmocka_unit_test(nothing_to_gain_is_no_failure),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(map_visits_each_key_once),
 		cmocka_unit_test(generator_follows_weights),
