@@ -92,6 +92,8 @@ static const char *setup_fault(struct sim_setup *setup)
 		return "one of --jobs, --philly and --gavel";
 	if (given && setup->generate)
 		return "--generate makes jobs of its own: leave it, or the file, out";
+	if (setup->paper && setup->per_job)
+		return "--per-job is of one simulation, and --paper has many";
 	if (!setup->generate)
 		setup->generate = JOBS_DEFAULT;
 	if (setup->generate > READ_JOBS_MAX)

@@ -83,6 +83,9 @@ struct sim_spread spread_of(const struct sim_task *tasks, unsigned n, sim_figure
 /* Text, JSON, a line a job, pictures. */
 void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);
 void sim_show_json(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);
+/* Parts of an object: how a simulation was set, and where its jobs are from. */
+void sim_options_json(const struct sim_task *task);
+void sim_jobs_json(const struct sim_setup *setup);
 trib_status sim_show_jobs(const char *path, const struct sim_task *task,
                           const struct sim_models *models);
 trib_status sim_plot(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n);

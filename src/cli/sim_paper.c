@@ -69,7 +69,6 @@ static trib_status fig11_make(struct paper *paper, unsigned row, unsigned column
 
 	policies_set(&setup, &sets[column]);
 	setup.trace = row + 1;
-	setup.jobs = NULL;
 	return status == TRIB_OK ? task_make(task, &setup, paper->models, &fabric, seed) : status;
 }
 
@@ -189,6 +188,7 @@ static void fig14_row(unsigned row, char *name, size_t room)
 static const struct paper_about abouts[] = {
 	{ "table1",
 	  "Placement, trees, sharing: what each is good for",
+	  PAPER_JOBS_ASKED,
 	  sizeof(ablation) / sizeof(ablation[0]),
 	  1,
 	  { "" },
@@ -197,6 +197,7 @@ static const struct paper_about abouts[] = {
 	  ablation },
 	{ "fig11",
 	  "The ten traces",
+	  PAPER_JOBS_TRACES,
 	  GENERATE_TRACES,
 	  3,
 	  { "baseline", "smart, k = 5", "frugal" },
@@ -205,6 +206,7 @@ static const struct paper_about abouts[] = {
 	  NULL },
 	{ "fig12",
 	  "Two jobs share one aggregator",
+	  PAPER_JOBS_PAIRS,
 	  MODELS_N *MODELS_N,
 	  3,
 	  { "greedy", "smart", "frugal" },
@@ -213,6 +215,7 @@ static const struct paper_about abouts[] = {
 	  NULL },
 	{ "fig13",
 	  "Links down to links up; sharing greedy",
+	  PAPER_JOBS_ASKED,
 	  8,
 	  3,
 	  { "random", "first", "smart" },
@@ -221,6 +224,7 @@ static const struct paper_about abouts[] = {
 	  NULL },
 	{ "fig14",
 	  "Trees of a job that are looked at; sharing greedy",
+	  PAPER_JOBS_ASKED,
 	  11,
 	  1,
 	  { "" },
@@ -253,7 +257,7 @@ static int paper_run(struct paper *paper)
 	trib_status status;
 
 	/* Nothing is random about two jobs. */
-	paper->seeds = paper->about->make == fig12_make ? 1 : (unsigned)paper->setup->seeds;
+	paper->seeds = paper->about->jobs == PAPER_JOBS_PAIRS ? 1 : (unsigned)paper->setup->seeds;
 	paper->n_tasks = paper->about->rows * paper->about->columns * paper->seeds;
 	paper->tasks = calloc(paper->n_tasks, sizeof(*paper->tasks));
 	if (!paper->tasks)
@@ -269,13 +273,28 @@ static int paper_run(struct paper *paper)
 	return status == TRIB_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* What was asked for and does not count is said, and left out. */
+static void jobs_choose(struct sim_setup *setup, const struct paper_about *about)
+{
+	if (about->jobs == PAPER_JOBS_ASKED)
+		return;
+	if (setup->jobs || setup->philly || setup->gavel)
+		fprintf(stderr,
+		        "trib sim: %s has jobs of its own: those of the file are not used\n",
+		        about->name);
+	setup->jobs = setup->philly = setup->gavel = NULL;
+	setup->trace = 0;
+}
+
 int sim_paper(const struct sim_setup *setup, struct sim_models *models)
 {
-	struct paper paper = { .setup = setup, .models = models };
+	struct sim_setup own = *setup;
+	struct paper paper = { .setup = &own, .models = models };
 
 	for (unsigned i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++)
 		if (!strcmp(setup->paper, abouts[i].name)) {
 			paper.about = &abouts[i];
+			jobs_choose(&own, paper.about);
 			return paper_run(&paper);
 		}
 	fprintf(stderr, "trib sim: --paper %s: it is table1, fig11, fig12, fig13 or fig14\n",

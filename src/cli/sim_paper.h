@@ -18,8 +18,16 @@ struct paper_policies {
 	double score, utilization; /* what the paper has; 0: it has not */
 };
 
+/* Where an experiment has its jobs from. */
+enum paper_jobs {
+	PAPER_JOBS_ASKED,  /* as it is asked for */
+	PAPER_JOBS_TRACES, /* drawn, a trace a row */
+	PAPER_JOBS_PAIRS,  /* its own two */
+};
+
 struct paper_about {
 	const char *name, *title;
+	enum paper_jobs jobs;
 	unsigned rows, columns;
 	const char *column_names[PAPER_COLUMNS_MAX];
 	trib_status (*make)(struct paper *paper, unsigned row, unsigned column, uint64_t seed,

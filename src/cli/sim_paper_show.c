@@ -119,15 +119,20 @@ static void cell_json(const struct paper *paper, unsigned row, unsigned column)
 	if (about->reference && about->reference[row].score > 0)
 		printf(",\"paper_score\":%.9g,\"paper_utilization\":%.9g",
 		       about->reference[row].score, about->reference[row].utilization);
-	printf("}");
+	printf(",\"settings\":{");
+	sim_options_json(&tasks[0]);
+	printf("}}");
 }
 
 static void table_json(const struct paper *paper)
 {
 	const struct paper_about *about = paper->about;
 
-	printf("{\"paper\":\"%s\",\"seed\":%llu,\"seeds\":%u,\"cells\":[", about->name,
+	printf("{\"paper\":\"%s\",\"seed\":%llu,\"seeds\":%u", about->name,
 	       (unsigned long long)paper->setup->seed, paper->seeds);
+	if (about->jobs != PAPER_JOBS_PAIRS)
+		sim_jobs_json(paper->setup);
+	printf(",\"cells\":[");
 	for (unsigned i = 0; i < about->rows * about->columns; i++) {
 		printf(i ? ",\n" : "\n");
 		cell_json(paper, i / about->columns, i % about->columns);

@@ -56,6 +56,20 @@ static void spread_print(const char *what, struct sim_spread spread, double scal
 	       spread.low * scale, spread.high * scale);
 }
 
+/* Why a score says nothing. */
+static void nothing_print(const struct sim_task *tasks, unsigned n)
+{
+	uint32_t largest = 0;
+
+	for (unsigned t = 0; t < n; t++)
+		for (uint32_t i = 0; i < tasks[t].input.n_jobs; i++)
+			if (tasks[t].input.jobs[i].hosts > largest)
+				largest = tasks[t].input.jobs[i].hosts;
+	printf("There is nothing to gain: %s.\n",
+	       largest > 1 ? "no job is slower without aggregation"
+	                   : "no job has more than one host (see --gpus for GPUs of a host)");
+}
+
 void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, unsigned n)
 {
 	const struct sim_input *input = &tasks[0].input;
@@ -77,6 +91,8 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 	spread_print("utilization", spread_of(tasks, n, sim_utilization), 1, "  ");
 	spread_print("gain", spread_of(tasks, n, sim_gain), 100, " %");
 	spread_print("JCT", spread_of(tasks, n, jct_mean), 1, " s");
+	if (spread_of(tasks, n, sim_gain_all).high <= 0)
+		nothing_print(tasks, n);
 	if (n == 1 && result->done && !setup->paper)
 		printf("placement %.3f ms a job, trees %.3f ms (at most %.3f ms at once)\n",
 		       (double)result->place_ns / 1e6 / (double)result->done,
@@ -114,27 +130,57 @@ static void text_json(const char *name, const char *text)
 	json_print_text(stdout, text);
 }
 
-static void settings_json(const struct sim_setup *setup, const struct sim_task *task)
+/* Of a simulation. A fabric has from the hosts upward, at each level, children and parents of each.
+ */
+void sim_options_json(const struct sim_task *task)
 {
 	const struct fabric *fabric = &task->input.fabric;
 	const struct sim_options *options = &task->input.options;
 
-	printf(",\n\"settings\":{\"hosts\":%u,\"switches\":%u", fabric->hosts, fabric->switches);
-	text_json("fabric", setup->fabric);
+	printf("\"hosts\":%u,\"switches\":%u,\"levels\":[", fabric->hosts, fabric->switches);
+	for (unsigned l = 0; l < fabric->levels; l++)
+		printf("%s[%u,%u]", l ? "," : "", fabric->down[l], fabric->up[l]);
+	printf("],\"link\":%u,\"switch\":%u", fabric->link_jobs, fabric->switch_jobs);
 	text_json("placement", placement_name(options->placement));
 	text_json("trees", trees_name(options->trees));
 	text_json("sharing", sharing_name(options->sharing));
 	text_json("ties", options->public_ties ? "mina" : "arrival");
+	printf(",\"bytes_per_s\":%.9g,\"ratio\":%.9g,\"latency_s\":%.9g,\"speedup\":%.9g,"
+	       "\"alpha\":%.9g,\"candidates\":%u,\"migrate_s\":%.9g,\"until_s\":%.9g",
+	       options->wire.bytes_per_s, options->wire.ratio, options->wire.latency_s,
+	       options->speedup, options->alpha, options->candidates, options->migrate_s,
+	       options->until_s);
+}
+
+/* Where jobs are from: a list or a trace, or they are drawn. */
+void sim_jobs_json(const struct sim_setup *setup)
+{
+	bool is_cluster = setup->philly || setup->gavel;
+
+	text_json("traces", setup->traces);
 	text_json("list", setup->jobs);
 	text_json("philly", setup->philly);
 	text_json("gavel", setup->gavel);
-	printf(",\"link\":%u,\"switch\":%u,\"bytes_per_s\":%.9g,\"ratio\":%.9g,\"latency_s\":%.9g,"
-	       "\"speedup\":%.9g,\"alpha\":%.9g,\"candidates\":%u,\"migrate_s\":%.9g,"
-	       "\"until_s\":%.9g,\"trace\":%llu,\"arrivals\":%.9g,\"shrink\":%.9g}",
-	       fabric->link_jobs, fabric->switch_jobs, options->wire.bytes_per_s,
-	       options->wire.ratio, options->wire.latency_s, options->speedup, options->alpha,
-	       options->candidates, options->migrate_s, options->until_s,
-	       (unsigned long long)setup->trace, setup->arrivals, setup->shrink);
+	text_json("models", setup->jobs ? NULL : setup->models);
+	if (is_cluster)
+		printf(",\"shrink\":%.9g,\"limit\":%llu,\"gpus\":%llu", setup->shrink,
+		       (unsigned long long)setup->limit, (unsigned long long)setup->gpus);
+	if (is_cluster || setup->jobs)
+		return;
+	printf(",\"generate\":%llu,\"arrivals\":%.9g", (unsigned long long)setup->generate,
+	       setup->arrivals);
+	text_json("sizes", setup->sizes);
+	if (setup->trace && !setup->sizes)
+		printf(",\"trace\":%llu", (unsigned long long)setup->trace);
+}
+
+static void settings_json(const struct sim_setup *setup, const struct sim_task *task)
+{
+	printf(",\n\"settings\":{");
+	sim_options_json(task);
+	text_json("fabric", setup->fabric);
+	sim_jobs_json(setup);
+	printf("}");
 }
 
 static void spread_json(const char *name, struct sim_spread spread)

@@ -34,6 +34,10 @@ if command -v python3 >/dev/null; then
 	check "... events" json 'v["events"] == 2 * 51 + 26 and v["done"] == 3'
 	check "... all aggregated" json 'abs(v["score"] - 1) < 1e-9 and v["gain"] > 0.15'
 	check "... the settings" json 'v["settings"]["sharing"] == "frugal" and v["seed"] == 1'
+	check "... of the fabric" json 'v["settings"]["levels"] == [[2, 1], [2, 2]] and v["settings"]["list"]'
+	check "MINA's experiments" sim --models ours -n 20 --sizes 2:1 --paper table1 --seeds 2 --json
+	check "... have theirs" json 'v["generate"] == 20 and len(v["cells"]) == 8 and
+		all(c["settings"]["hosts"] == 1024 and c["events"] for c in v["cells"])'
 	check "two jobs share one switch" sim --jobs "$work/jobs" -f "$work/fabric" --switch 1 \
 		--link 0 -p random --seed 3 --json
 	check "... and gain less" json '0 < v["score"] <= 1'
@@ -41,6 +45,10 @@ if command -v python3 >/dev/null; then
 	check "... each with its run" json 'len(v["runs"]) == 3 and v["runs"][2]["seed"] == 3'
 	check "... and their spread" json 'v["score_low"] <= v["score_mean"] <= v["score_high"]'
 fi
+check "a switch for more jobs than it knows of" sim --models ours -n 300 --sizes 2:1 -p random \
+	-f leaf-spine:16:8:1 --link 0 --switch 9
+check "jobs on one host each" sim --models ours -n 5 --sizes 1:1
+check "... gain nothing, and it says so" says "nothing to gain: no job has more than one host"
 check "the same seed" test "$(result -n 50 -f fat-tree:4)" = "$(result -n 50 -f fat-tree:4)"
 check "another" test "$(result -n 50 -f fat-tree:4)" != "$(result -n 50 -f fat-tree:4 --seed 2)"
 check "arrivals" sim --models ours -n 50 -f fat-tree:4 --arrivals 2
@@ -67,5 +75,6 @@ check "a job that is too large" complains 1 "wants 2 hosts of 1" --jobs "$work/j
 	-f leaf-spine:1:1:1
 check "a policy that is none" complains 2 "none of those" --sharing fair
 check "not both" complains 2 "leave it" --jobs "$work/jobs" -n 3
+check "not a file a job of many simulations" complains 2 "--paper has many" --paper table1 --per-job "$work/x"
 check "an experiment that is none" complains 2 "table1, fig11" --paper fig99
 done_checking
