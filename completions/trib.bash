@@ -50,7 +50,7 @@ _trib() {
 	--trees | --placement | --sharing | --ties | --paper)
 		if [[ ${COMP_WORDS[1]} == sim ]]; then
 			local -A words=([--trees]="none first random smart" [--placement]="first random smart"
-				[--sharing]="none greedy smart frugal" [--ties]="mina arrival"
+				[--sharing]="none greedy smart frugal ahead" [--ties]="mina arrival"
 				[--paper]="table1 fig11 fig12 fig13 fig14")
 			mapfile -t COMPREPLY < <(compgen -W "${words[$before]}" -- "$word")
 			return

@@ -54,9 +54,9 @@ static trib_status trees_take(void *context, const char *text)
 
 static trib_status sharing_take(void *context, const char *text)
 {
-	static const char *const names[] = { "none", "greedy", "smart", "frugal" };
+	static const char *const names[] = { "none", "greedy", "smart", "frugal", "ahead" };
 	unsigned found;
-	trib_status status = name_take(text, names, 4, &found);
+	trib_status status = name_take(text, names, 5, &found);
 
 	*(enum turn_policy *)context = (enum turn_policy)found;
 	return status;
@@ -248,7 +248,7 @@ int cli_sim(int argc, char **argv)
 		{ "migrate", 0, OPTION_HOOK, &migrate, "SECONDS",
 		  "without aggregation while a tree is moved (0)", "0.559" },
 		{ "sharing", 's', OPTION_HOOK, &sharing, "POLICY",
-		  "none, greedy, smart (MINA's), frugal (frugal)", NULL },
+		  "none, greedy, smart (MINA's), frugal, ahead (the controller's) (frugal)", NULL },
 		{ "bandwidth", 'b', OPTION_RATE, &setup.bandwidth, "RATE",
 		  "of an allreduce without aggregation (100gbit)", NULL },
 		{ "ratio", 0, OPTION_HOOK, &ratio, "R", "how much faster with it (2)", NULL },

@@ -79,7 +79,7 @@ static void fig11_row(unsigned row, char *name, size_t room)
 
 /* ---- fig12: two jobs on one aggregator ---- */
 
-static const enum turn_policy turns[] = { TURN_GREEDY, TURN_SMART, TURN_FRUGAL };
+static const enum turn_policy turns[] = { TURN_GREEDY, TURN_SMART, TURN_FRUGAL, TURN_AHEAD };
 
 static double step_plain(const struct sim_step *step, const struct sim_options *options)
 {
@@ -208,8 +208,8 @@ static const struct paper_about abouts[] = {
 	  "Two jobs share one aggregator",
 	  PAPER_JOBS_PAIRS,
 	  MODELS_N *MODELS_N,
-	  3,
-	  { "greedy", "smart", "frugal" },
+	  4,
+	  { "greedy", "smart", "frugal", "ahead" },
 	  fig12_make,
 	  fig12_row,
 	  NULL },

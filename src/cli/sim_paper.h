@@ -5,7 +5,7 @@
 
 #include "cli/sim.h"
 
-#define PAPER_COLUMNS_MAX 3u
+#define PAPER_COLUMNS_MAX 4u
 
 struct paper;
 

@@ -21,7 +21,7 @@ const char *trees_name(enum sim_trees trees)
 
 const char *sharing_name(enum turn_policy policy)
 {
-	static const char *const names[] = { "none", "greedy", "smart", "frugal" };
+	static const char *const names[] = { "none", "greedy", "smart", "frugal", "ahead" };
 
 	return names[policy];
 }

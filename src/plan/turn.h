@@ -10,7 +10,8 @@
  * differs in three things: only jobs whose trees meet this one are in its way
  * or compared with it; what gains nothing is not aggregated; and the gain is in
  * part the one that remains if later allreduces are aggregated as well, which is
- * what happens most of the time.
+ * what happens most of the time. `ahead` is that rule too, but for several
+ * steps of all those jobs: plan/outlook.h.
  */
 #ifndef TRIB_PLAN_TURN_H
 #define TRIB_PLAN_TURN_H
@@ -20,7 +21,7 @@
 
 #include <stdbool.h>
 
-enum turn_policy { TURN_NONE, TURN_GREEDY, TURN_SMART, TURN_FRUGAL };
+enum turn_policy { TURN_NONE, TURN_GREEDY, TURN_SMART, TURN_FRUGAL, TURN_AHEAD };
 
 /* A job's next allreduce. */
 struct turn {
@@ -40,7 +41,7 @@ static inline struct turn turn_of(const struct pattern_op *op, double began, dou
 	double gain = pattern_gain(op, began, start);
 
 	/* Without later ones aggregated it is at least as much: nothing is nothing. */
-	if (policy == TURN_FRUGAL && gain > 0)
+	if (policy >= TURN_FRUGAL && gain > 0)
 		gain += TURN_OPTIMISM * (pattern_gain_fast(op, began, start) - gain);
 	return (struct turn){ .start_s = start, .fast_s = op->fast_s, .gain_s = gain };
 }
@@ -72,12 +73,12 @@ static inline bool turn_is_mine(const struct groups *groups, const struct turn *
 		return policy == TURN_GREEDY;
 	if (groups->next[slot] == slot)
 		return true;
-	if (policy == TURN_FRUGAL && !(mine->gain_s > 0))
+	if (policy >= TURN_FRUGAL && !(mine->gain_s > 0))
 		return false;
 	score = turn_score(mine, now);
 	for (uint32_t other = groups->next[slot]; other != slot; other = groups->next[other])
 		if (turn_yields(mine, score, &turns[other], now) &&
-		    (policy != TURN_FRUGAL || groups_meet(groups, slot, other)))
+		    (policy < TURN_FRUGAL || groups_meet(groups, slot, other)))
 			return false;
 	return true;
 }

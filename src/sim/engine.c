@@ -16,9 +16,11 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 	enum turn_policy policy = engine->input->options.sharing;
 
 	if (run->root == ASSIGN_NONE || now < run->usable_s || policy == TURN_NONE ||
-	    (policy != TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
+	    (policy < TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
 	    !tree_is_free(engine, run->tree, run->tree_n))
 		return false;
+	if (policy == TURN_AHEAD && groups->next[slot] != slot)
+		return ahead_is_mine(engine, slot, now);
 	return turn_is_mine(groups, engine->turns, slot, policy, now);
 }
 
@@ -59,6 +61,7 @@ static double op_begin(struct engine *engine, struct run *run, uint32_t slot, do
 		groups_activate(&engine->groups, slot, true);
 	}
 	end = now + (run->is_fast ? op->fast_s : op->plain_s);
+	run->free_s = end;
 	turn_next(engine, run, slot, end);
 	return end;
 }
@@ -254,6 +257,14 @@ static bool ties_make(struct engine *engine)
 	return true;
 }
 
+/* The fewest that a link or switch serves, where that is limited. */
+static uint32_t places_of(const struct fabric *fabric)
+{
+	uint32_t links = fabric->link_jobs, switches = fabric->switch_jobs;
+
+	return links && (!switches || links < switches) ? links : switches;
+}
+
 static bool engine_make(struct engine *engine, uint32_t most)
 {
 	const struct fabric *fabric = &engine->input->fabric;
@@ -291,6 +302,7 @@ static bool engine_make(struct engine *engine, uint32_t most)
 	engine->assign.candidates = engine->input->options.candidates;
 	engine->seed = engine->input->options.seed;
 	engine->is_exclusive = fabric->link_jobs <= 1 && fabric->switch_jobs <= 1;
+	engine->places = places_of(fabric);
 	while (engine->n_free < slots) {
 		engine->free_slots[engine->n_free] = slots - 1 - engine->n_free;
 		engine->n_free++;

@@ -17,6 +17,7 @@
 struct run {
 	const struct pattern *pattern;
 	double began_s;  /* this step */
+	double free_s;   /* when the allreduce is over that is under way */
 	double usable_s; /* its tree, after it was moved */
 	double aggregated_s;
 	uint32_t op, step, steps;
@@ -68,6 +69,7 @@ struct engine {
 	double run_s, run_since; /* seconds that jobs have run, until */
 	double aggregated_s;
 	bool is_exclusive; /* no link or switch serves two jobs at once: MINA's groups are */
+	uint32_t places;   /* jobs that any of them serves */
 	bool no_memory;
 };
 
@@ -79,6 +81,9 @@ void engine_release(struct engine *engine, uint32_t slot, double now);
 /* trees.c: trees for those in `fresh`, and better ones for others where that pays. */
 void trees_build(struct engine *engine, double now);
 void trees_leave(struct engine *engine, uint32_t slot);
+
+/* ahead.c: the same as turn_is_mine, for TURN_AHEAD and a group of several. */
+bool ahead_is_mine(const struct engine *engine, uint32_t slot, double now);
 
 static inline bool tree_is_free(const struct engine *engine, const uint32_t *tree, uint32_t n)
 {

@@ -102,7 +102,7 @@ static void tree_share(struct engine *engine, uint32_t slot, double now)
 		                       .demand = run->pattern->demand,
 		                       .worth = run_worth(run),
 		                       .move = fmax(engine->assign.jobs[slot].move, MOVE_LEAST),
-		                       .meets = engine->input->options.sharing == TURN_FRUGAL };
+		                       .meets = engine->input->options.sharing >= TURN_FRUGAL };
 
 	tree_drop(engine, slot);
 	tree_set(engine, slot, share_root(&engine->share, &engine->assign, slot, &job), now);

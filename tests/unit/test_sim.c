@@ -272,7 +272,7 @@ static void policies_hold(void **state)
 		input_draw(&input, &seed, 8, round % 2);
 		input.options.placement = (enum sim_placement)draw_below(&seed, 3);
 		input.options.trees = (enum sim_trees)draw_below(&seed, 4);
-		input.options.sharing = (enum turn_policy)draw_below(&seed, 4);
+		input.options.sharing = (enum turn_policy)draw_below(&seed, 5);
 		input.options.candidates = draw_below(&seed, 3);
 		input.options.migrate_s = draw_below(&seed, 2) * 0.01;
 		input.options.public_ties = draw_below(&seed, 2);
@@ -317,7 +317,7 @@ static void capacity_is_the_most(void **state)
 		input_draw(&input, &seed, 3, false);
 		for (unsigned i = 0; i < JOBS; i++)
 			jobs[i].hosts += 1; /* on one host nothing is aggregated */
-		input.options.sharing = TURN_GREEDY + round / 3 % 3;
+		input.options.sharing = TURN_GREEDY + round / 3 % 4;
 		input.options.wire.bytes_per_s = 2e9;
 		assert_int_equal(sim_run(&input, NULL, &result), TRIB_OK);
 		assert_true(result.aggregated_s <= capacity * result.end_s * (1 + 1e-9));

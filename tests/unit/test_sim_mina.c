@@ -178,7 +178,7 @@ static double pair_score(unsigned a, unsigned b, enum turn_policy sharing)
 
 static void pairs_are_exact(void **state)
 {
-	double frugal = 0, smart = 0;
+	double frugal = 0, smart = 0, ahead = 0;
 	char *at;
 
 	(void)state;
@@ -190,8 +190,10 @@ static void pairs_are_exact(void **state)
 		assert_true(near(pair_score(i / MODELS, i % MODELS, TURN_SMART), wanted, 1e-3));
 		smart += wanted / (MODELS * MODELS);
 		frugal += pair_score(i / MODELS, i % MODELS, TURN_FRUGAL) / (MODELS * MODELS);
+		ahead += pair_score(i / MODELS, i % MODELS, TURN_AHEAD) / (MODELS * MODELS);
 	}
 	assert_true(frugal > smart + 0.01);
+	assert_true(ahead > frugal + 0.002);
 }
 
 int main(void)
