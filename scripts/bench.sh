@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # bench.sh [NAME...]: the measurements of docs/benchmarks.md, all or the named ones. Each makes its own
-# virtual cluster and leaves NAME.json, NAME.svg and NAME.txt in build/bench/.
+# virtual cluster and leaves NAME.json, NAME.svg and NAME.txt in build/bench/. "sim" and "share" are all whose
+# names begin so; these need MINA's traces, in the folder mina of TRIB_DATA (../shared/data).
 . "$(dirname "$0")/common.sh"
 
 out=build/bench
 peers=gloo,ring,openmpi,openmpi-default,mpich
+data=${TRIB_DATA:-../shared/data}/mina
 only=" $* "
 
 # is_wanted NAME: all are, or those that were named.
@@ -25,6 +27,56 @@ measure() {
 	local name=$1
 	shift
 	bench "$name" allreduce "$@"
+}
+
+# has_traces NAME GROUP: whether it is wanted, by its own name or the group's, and can be had.
+has_traces() {
+	is_wanted "$1" || [[ $only == *" $2 "* ]] || return 1
+	[ -d "$data" ] && return 0
+	warn "== $1: skipped, there is no folder $data"
+	return 1
+}
+
+# simulate NAME [options of trib sim]
+simulate() {
+	local name=$1
+	shift
+	has_traces "$name" sim || return 0
+	say "" "== $name: trib sim -t $data $*"
+	build/src/cli/trib sim -t "$data" "$@" | tee "$out/$name.txt"
+}
+
+# simulate_all: what docs/benchmarks.md has of many jobs on one fabric. No cluster is made.
+simulate_all() {
+	local list="--jobs $data/jobs_trace1_seed42.csv" dear="--bandwidth 25gbit --ratio 1.5 --speedup 1.5" paper i=0
+	local sets=("-p first --trees first -s greedy" "--trees first -s smart" "-k 5 -s smart" "-s frugal")
+	# shellcheck disable=SC2086
+	{
+		simulate sim-table1 $list --paper table1
+		simulate sim-migrate $list --migrate 0.559
+		simulate sim-seeds --seeds 10
+		for paper in fig11 fig12 fig13 fig14; do simulate sim-$paper --paper $paper; done
+		for set in "${sets[@]}"; do
+			i=$((i + 1))
+			simulate sim-dear-$i --seeds 10 $dear $set
+			simulate sim-switch-$i --seeds 5 --link 0 --switch 1 $set
+			simulate sim-switch-dear-$i --seeds 5 --link 0 --switch 1 $dear $set
+			simulate sim-speed-$i $list $set
+		done
+		for degree in 34 74 160; do simulate sim-hosts-$degree -f fat-tree:$degree -n 20000; done
+		simulate sim-at-once --sizes 4:1 -n 400 -p random
+		simulate sim-at-once-switch --sizes 4:1 -n 400 -p random --link 0 --switch 1
+	}
+}
+
+# share NAME TRACES [options of bench_share.py]: real jobs that share an aggregator.
+share() {
+	local name=$1 traces=$2
+	shift 2
+	has_traces "$name" share || return 0
+	say "" "== $name: scripts/bench_share.py --traces $traces $*"
+	nice -n -10 scripts/bench_share.py --traces "$traces" --data "$data" "$@" --json "$out/$name.json" \
+		--plot "$out/$name.svg" | tee "$out/$name.txt"
 }
 
 main() {
@@ -99,6 +151,11 @@ main() {
 		build/src/cli/trib bench engine --repeats 9 --json "$out/engine.json" --plot "$out/engine.svg" |
 			tee "$out/engine.txt"
 	fi
+	simulate_all
+	share share-bert-base-opt-125m bert-base,opt-125m --repeats 2 --steps 14
+	share share-opt-125m-opt-350m opt-125m,opt-350m --repeats 2 --steps 6 --warmup 3
+	share share-bert-base-bert-large bert-base,bert-large --repeats 3 --steps 6 --warmup 3
+	share share-three opt-125m,opt-350m,bert-large --repeats 3 --steps 6 --warmup 3
 	if is_wanted traffic; then
 		say "" "== traffic: scripts/bench_traffic.sh"
 		scripts/bench_traffic.sh | tee "$out/traffic.txt"
