@@ -80,14 +80,17 @@ done
 
 was_fenced() { [ "$(turns .fenced)" -gt "$fenced" ]; }
 
-# stopped_with_turn NAME: its ranks stand still, and it has a turn, which it cannot give back now; else they go on.
-# Who is only being asked whether it takes one has none a tenth of a second later.
+# has_requests NAME: a turn that all have agreed on, and requests in it that have not begun.
+has_requests() { [ "$(turns ".jobs[] | select(.job == ${jobs[$1]}) | .holds and .to > .next")" = true ]; }
+
+# stopped_with_turn NAME: its ranks stand still, all that they have said has come, and it has a turn, which it cannot
+# give back now; else they go on.
 # shellcheck disable=SC2086
 stopped_with_turn() {
 	fenced=$(turns .fenced) stopped_at=$EPOCHREALTIME
 	kill -STOP ${ranks[$1]}
 	sleep 0.15
-	if holds "$1" || was_fenced; then return 0; fi
+	if has_requests "$1" || was_fenced; then return 0; fi
 	kill -CONT ${ranks[$1]}
 	return 1
 }
