@@ -4,6 +4,7 @@
 #include "cli/sim.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -118,11 +119,13 @@ static void *thread_run(void *argument)
 	return NULL;
 }
 
+/* Those that this process may use. */
 static unsigned cores_count(void)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+	unsigned cores = sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned)CPU_COUNT(&set);
 
-	return cores < 1 ? 1 : cores > (long)THREADS_MAX ? THREADS_MAX : (unsigned)cores;
+	return cores < THREADS_MAX ? cores : THREADS_MAX;
 }
 
 trib_status tasks_run(struct sim_task *task, unsigned n, bool with_bar)
