@@ -82,7 +82,7 @@ void engine_release(struct engine *engine, uint32_t slot, double now);
 void trees_build(struct engine *engine, double now);
 void trees_leave(struct engine *engine, uint32_t slot);
 
-/* ahead.c: the same as turn_is_mine, for TURN_AHEAD and a group of several. */
+/* ahead.c: whether it is better not to give way after all. */
 bool ahead_is_mine(const struct engine *engine, uint32_t slot, double now);
 
 static inline bool tree_is_free(const struct engine *engine, const uint32_t *tree, uint32_t n)

@@ -317,7 +317,7 @@ static void capacity_is_the_most(void **state)
 		input_draw(&input, &seed, 3, false);
 		for (unsigned i = 0; i < JOBS; i++)
 			jobs[i].hosts += 1; /* on one host nothing is aggregated */
-		input.options.sharing = TURN_GREEDY + round / 3 % 4;
+		input.options.sharing = (enum turn_policy)(TURN_GREEDY + round / 3 % 4);
 		input.options.wire.bytes_per_s = 2e9;
 		assert_int_equal(sim_run(&input, NULL, &result), TRIB_OK);
 		assert_true(result.aggregated_s <= capacity * result.end_s * (1 + 1e-9));
