@@ -111,6 +111,7 @@ static void assign_check(void)
 	free(known);
 }
 
+#ifdef HAVE_GLPK
 static void jobs_serve(uint64_t *seed)
 {
 	uint32_t keep[JOBS_MAX];
@@ -124,7 +125,6 @@ static void jobs_serve(uint64_t *seed)
 	assign_check();
 }
 
-#ifdef HAVE_GLPK
 /* The integer program (1) to (3) of the paper, with weights. */
 static double glpk_best(void)
 {
