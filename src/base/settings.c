@@ -149,6 +149,11 @@ const struct setting settings[SETTINGS_N] = {
 	                        "that those left are too), first (the first that are free) or "
 	                        "random",
 	                        NULL },
+	[SETTING_ALPHA] = { "TRIB_ALPHA", "50", SETTING_COUNT,
+	                    "controller: percent that a free host which is left apart counts, "
+	                    "where "
+	                    "one of the job's own is 100 (smart placement; alpha of trib sim)",
+	                    NULL },
 	[SETTING_START_WITHIN] = { "TRIB_START_WITHIN", "120", SETTING_SECONDS,
 	                           "controller: a job whose ranks have not come so long after it "
 	                           "got its hosts is over",
@@ -180,6 +185,7 @@ static const struct {
 	[SETTING_FAN_IN] = { 2, 64, NULL },
 	[SETTING_STRIPES] = { 1, 16, NULL },
 	[SETTING_PLACEMENT] = { 0, 2, "smart first random" },
+	[SETTING_ALPHA] = { 0, 1000, NULL },
 };
 
 /* ---- the file ---- */

@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define ALPHA 0.5 /* MINA's, and that of trib sim */
-
 const char *admission_policy_name(enum admission_policy policy)
 {
 	static const char *const names[] = { [ADMISSION_SMART] = "smart",
@@ -87,7 +85,7 @@ static trib_status ground_make(struct ground *ground, const struct admission *ad
 		ground->hosts[i] = UINT32_MAX;
 	for (uint32_t i = 0; i < n; i++)
 		ground->hosts[ground->numbers[i]] = i;
-	placement_init(&ground->placement, &ground->fabric, ALPHA, most, ground->work);
+	placement_init(&ground->placement, &ground->fabric, admission->alpha, most, ground->work);
 	ground_mark(ground, admission);
 	return TRIB_OK;
 }

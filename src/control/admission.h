@@ -36,6 +36,7 @@ struct admission {
 	const struct admission_host *hosts;
 	uint32_t n;
 	enum admission_policy policy;
+	double alpha;  /* of ADMISSION_SMART: plan/placement.h */
 	uint64_t seed; /* of what is drawn */
 };
 

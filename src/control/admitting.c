@@ -134,8 +134,11 @@ static void admit_waiting(struct controller *controller, uint64_t now)
 	if (machines_make(controller, now, &machines))
 		chosen = calloc(machines.n + 1, sizeof(*chosen));
 	if (wants && chosen) {
-		const struct admission admission = { machines.hosts, machines.n,
-			                             controller->placement, now };
+		const struct admission admission = { .hosts = machines.hosts,
+			                             .n = machines.n,
+			                             .policy = controller->placement,
+			                             .alpha = controller->alpha,
+			                             .seed = now };
 
 		for (unsigned i = 0; i < n; i++)
 			wants[i] = waiting[i]->hosting.hosts;

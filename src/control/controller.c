@@ -39,7 +39,7 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load, sharing, exit_below, fan_in, stripes, placement;
+	uint64_t load, sharing, exit_below, fan_in, stripes, placement, alpha;
 	double beat_s, start_within_s;
 	struct timespec started;
 
@@ -50,6 +50,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 	    (status = setting_count(SETTING_FAN_IN, &fan_in)) ||
 	    (status = setting_count(SETTING_STRIPES, &stripes)) ||
 	    (status = setting_count(SETTING_PLACEMENT, &placement)) ||
+	    (status = setting_count(SETTING_ALPHA, &alpha)) ||
 	    (status = setting_seconds(SETTING_START_WITHIN, &start_within_s)) ||
 	    (status = folder_make(options->state, controller->folder)) ||
 	    (status = store_open(controller->folder, &controller->store)) ||
@@ -64,6 +65,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 	controller->limits.load = (double)load / 100;
 	controller->sharing = (enum share_policy)sharing;
 	controller->placement = (enum admission_policy)placement;
+	controller->alpha = (double)alpha / 100;
 	controller->start_within = (uint64_t)(start_within_s * 1e9);
 	controller->exit_below =
 		(double)(options->exit_below < 0 ? (int)exit_below : options->exit_below) / 100;

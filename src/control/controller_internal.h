@@ -137,6 +137,7 @@ struct controller {
 	struct sharing_group *groups;
 	enum share_policy sharing;
 	enum admission_policy placement;
+	double alpha; /* of it */
 	uint64_t start_within, last_ordinal;
 	uint64_t admit_at;               /* when those who wait are looked at again, */
 	uint64_t judge_at;               /* and those who have hosts */

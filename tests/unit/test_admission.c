@@ -99,7 +99,7 @@ static struct admission admission = { .hosts = hosts };
 
 static void setup(uint32_t n, const char *const *racks, uint32_t racks_n)
 {
-	admission = (struct admission){ .hosts = hosts, .n = n };
+	admission = (struct admission){ .hosts = hosts, .n = n, .alpha = 0.5 };
 	for (uint32_t i = 0; i < n; i++)
 		hosts[i] = (struct admission_host){ racks[i % racks_n], HOST_FREE };
 }
@@ -130,6 +130,28 @@ static void smart(void **state)
 	assert_int_equal(result.admitted, 2);
 	for (unsigned i = 0; i < 6; i++)
 		assert_true(chosen[i] != 0 && chosen[i] != 2);
+}
+
+/* Four get the rack that is whole, or, where it counts more what is left, the pieces of two others.
+ */
+static void alpha(void **state)
+{
+	static const char *const racks[] = { "a", "b", "c" };
+	static const uint32_t wants[] = { 4 };
+	uint32_t chosen[4];
+	struct admission_result result;
+
+	(void)state;
+	for (unsigned larger = 0; larger < 2; larger++) {
+		setup(12, racks, 3);
+		for (unsigned i = 0; i < 6; i++)
+			hosts[i].state = racks[i % 3] == racks[0] ? HOST_FREE : HOST_BUSY;
+		admission.alpha = larger ? 2 : 0.5;
+		assert_int_equal(admission_run(&admission, wants, 1, chosen, &result), TRIB_OK);
+		assert_int_equal(result.admitted, 1);
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(hosts[chosen[i]].rack == racks[0], !larger);
+	}
 }
 
 /* Who came first waits for as many as it wants, and nobody overtakes it. */
@@ -213,7 +235,7 @@ static void large(void **state)
 
 	(void)state;
 	for (uint32_t n = 1024; n <= 16384; n *= 4) {
-		struct admission world = { .hosts = many, .n = n };
+		struct admission world = { .hosts = many, .n = n, .alpha = 0.5 };
 		struct admission_result result;
 		uint64_t began;
 
@@ -235,9 +257,9 @@ static void large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths), cmocka_unit_test(numbers), cmocka_unit_test(unlike),
-		cmocka_unit_test(smart), cmocka_unit_test(order),   cmocka_unit_test(never_twice),
-		cmocka_unit_test(large),
+		cmocka_unit_test(paths),       cmocka_unit_test(numbers), cmocka_unit_test(unlike),
+		cmocka_unit_test(smart),       cmocka_unit_test(alpha),   cmocka_unit_test(order),
+		cmocka_unit_test(never_twice), cmocka_unit_test(large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
