@@ -162,6 +162,8 @@ static const struct value values[] = {
 	VALUE("constants", WIRE_LANE_SHIFT),
 	VALUE("constants", WIRE_NAME_MAX),
 	VALUE("constants", WIRE_TEXT_MAX),
+	VALUE("constants", WIRE_PLAN_PART),
+	VALUE("constants", WIRE_PLAN_MAX),
 	VALUE("constants", WIRE_TURN_OPS_MAX),
 	VALUE("wire_type", WIRE_DATA),
 	VALUE("wire_type", WIRE_RESULT),
