@@ -301,6 +301,7 @@ struct round *stream_find(struct stream *stream, uint64_t position)
 /* A result that comes for the first time: was it sent for the first time? */
 static void judge_result(struct stream *stream, const struct wire_header *header)
 {
+	stream->stats.again += (header->flags & WIRE_RESENT) != 0;
 	if (stream->reliable || wire_position(header) < stream->narrow.until)
 		return;
 	narrow_count(&stream->narrow, header->flags & WIRE_RESENT, stream->sent);

@@ -30,6 +30,7 @@ struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
 	uint64_t judged, lost; /* fragments sent for the first time, once it is known what became
 	                          of them, and how many of those were lost */
+	uint64_t again;        /* results that came only when they were sent again */
 };
 
 struct stream {

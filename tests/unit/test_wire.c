@@ -55,7 +55,7 @@ static const struct field fields[] = {
 	FIELD(wire_report, waiting),
 	FIELD(wire_report, carried),
 	FIELD(wire_report, waited),
-	FIELD(wire_report, unused),
+	FIELD(wire_report, again),
 	FIELD(wire_report, judged),
 	FIELD(wire_report, lost),
 	FIELD(wire_report, missing),
