@@ -58,6 +58,7 @@ struct stream {
 	uint64_t reported;    /* every fragment below is in a report */
 	uint64_t reported_at; /* when those last left */
 	bool rests;           /* the last report has said that there is nothing to send */
+	uint64_t unposted;    /* above every result that came before its round was posted */
 	uint64_t judged;    /* below, it is known what became of the first packets, or never will */
 	uint64_t checked;   /* every result below has been looked for, and asked for if lost */
 	uint32_t asked_at;  /* when lost results were last asked for, as a stamp */

@@ -357,6 +357,45 @@ static void test_late_is_not_lost(void **state)
 	stream_clear(&stream);
 }
 
+/* A result that came before its round was posted here was not lost either; the next one was. */
+static void test_early_is_not_lost(void **state)
+{
+	uint32_t in[2 * 64] = { 0 }, out[2 * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = sizeof(in),
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .copy = true,
+		                   .from = 0,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data[2];
+	struct stream sender, receiver;
+
+	(void)state;
+	stream_init(&sender, 0, 0, 2, 16, 256);
+	stream_init(&receiver, 0, 1, 2, 16, 256);
+	sender.on_finished = receiver.on_finished = finished;
+	assert_true(stream_post(&sender, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(stream_next(&sender, SECOND, &data[i]), WIRE_HEADER + 256);
+		data[i].header.type = WIRE_RESULT;
+	}
+	assert_true(stream_on_result(&receiver, &data[0].header, 256, SECOND));
+	assert_true(stream_post(&receiver, round_new(&spec, 1, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		data[i].header.flags |= WIRE_RESENT;
+		assert_true(stream_on_result(&receiver, &data[i].header, 256, SECOND));
+	}
+	assert_int_equal(receiver.done, 2);
+	assert_int_equal(receiver.stats.again, 1);
+	stream_clear(&sender);
+	stream_clear(&receiver);
+}
+
 /* And as many are lost as the network loses. */
 static void test_lost_results_are_told(void **state)
 {
@@ -515,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_huge_count),
 		cmocka_unit_test(test_no_waste),
 		cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_early_is_not_lost),
 		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_pool_is_a_dial),
 		cmocka_unit_test(test_early),
