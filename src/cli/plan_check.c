@@ -19,8 +19,7 @@ struct tally {
 	unsigned n;
 	unsigned bars[BARS];
 	double sum, least;
-	unsigned
-		near_program; /* within 3 % of the program's optimum, which has no limit on trees */
+	unsigned near_program; /* within 3 % of an optimum that has no limit on trees */
 	uint64_t least_seed;
 	unsigned least_hosts;
 	double plan_s, exact_s, longest_s;

@@ -98,7 +98,7 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 		return;
 	/* Children on this machine are reached by the loopback, a group by the interface alone. */
 	mtu = udp_group_mtu(&local);
-	if (mtu < udp_overhead(&local) + WIRE_HEADER + comm->payload) {
+	if (mtu && mtu < udp_overhead(&local) + WIRE_HEADER + comm->payload) {
 		log_info("communicator %u: no multicast: %s carries packets of %u bytes, and "
 		         "fragments have %u",
 		         comm->id, interface, mtu, comm->payload);
