@@ -29,7 +29,7 @@
 #define WARM_UP_S 0.5
 #define START_S 20.0
 #define SPAN_S 0.25 /* over which a rate is looked at to see whether it has settled */
-#define NEAR 0.1
+#define NEAR 0.2    /* tries of more end at a tenth above the link, and cuts below it */
 #define RECEIVE_BYTES (16 << 20)
 #define SEND_BYTES (512 << 10)
 
@@ -345,9 +345,7 @@ static void phase_fill(const struct halve *halve, unsigned phase, const struct m
 	struct halve_phase *p = &out->phases[phase];
 	unsigned first = phase ? out->at[phase - 1] : 0;
 	unsigned end = phase < 2 ? out->at[phase] : out->n;
-	const struct settle how = { .span = windows_in(o, SPAN_S),
-		                    .hold = windows_in(o, o->phase_s / 4),
-		                    .share = NEAR };
+	const struct settle how = { .span = windows_in(o, SPAN_S), .share = NEAR };
 
 	p->goodput_bps = (double)(to->rounds - from->rounds) * (double)o->bytes * 8 * 1e9 /
 	                 (double)(to->at - from->at);
@@ -357,6 +355,7 @@ static void phase_fill(const struct halve *halve, unsigned phase, const struct m
 	/* The window in which it changes is of both. */
 	p->lowest_bps = settle_lowest(out->bps, first + (phase > 0), end);
 	p->settled_s = settle_time(out->bps, first, end, &how, p->level_bps, o->window_s);
+	p->ripple = settle_ripple(out->bps, (first + end) / 2, end, how.span, p->level_bps);
 }
 
 static uint64_t cpu_sum(const struct halve *halve)

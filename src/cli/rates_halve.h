@@ -30,8 +30,9 @@ struct halve_options {
 struct halve_phase {
 	double goodput_bps; /* of a worker: bytes of vectors summed in the time */
 	double lowest_bps;  /* of a worker, in the slowest window */
-	double settled_s;   /* until it stays near the phase's level for a while; < 0: never */
+	double settled_s;   /* until it stays near the phase's level; < 0: it does not */
 	double level_bps;   /* of a worker, over the phase's second half */
+	double ripple;      /* how far it was from that there, at most, as a share of it */
 	uint64_t sent, resent;
 };
 
@@ -50,15 +51,20 @@ struct halve_result {
 trib_status halve_run(const struct halve_options *options, const char *plane,
                       struct halve_result *out);
 
-/* rates_settle.c, pure. When a rate counts as settled: */
+/*
+ * rates_settle.c, pure. A rate has settled when it stays near its level to the
+ * end. Who has to find out what a link carries tries more now and then, and
+ * has less for a while when that was too much: near is what holds all of that.
+ */
 struct settle {
 	unsigned span; /* windows of which the mean is looked at, */
-	unsigned hold; /* so many such means, one window apart, */
-	double share;  /* that are no further from the level */
+	double share;  /* which is no further from the level */
 };
-/* The time from window `from` on until that is so, before window `to`. Negative: it is not. */
+/* The time from window `from` on until that is so up to window `to`. Negative: it is not. */
 double settle_time(const double *bps, unsigned from, unsigned to, const struct settle *how,
                    double level, double window_s);
+/* The furthest that such means are from the level, as a share of it. */
+double settle_ripple(const double *bps, unsigned from, unsigned to, unsigned span, double level);
 double settle_mean(const double *bps, unsigned from, unsigned to);
 double settle_lowest(const double *bps, unsigned from, unsigned to);
 

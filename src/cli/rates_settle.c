@@ -21,17 +21,30 @@ double settle_lowest(const double *bps, unsigned from, unsigned to)
 	return to > from ? lowest : 0;
 }
 
+/* How far the mean of the windows from `at` on is from the level, as a share of that. */
+static double off(const double *bps, unsigned at, unsigned span, double level)
+{
+	return fabs(settle_mean(bps, at, at + span) - level) / level;
+}
+
 double settle_time(const double *bps, unsigned from, unsigned to, const struct settle *how,
                    double level, double window_s)
 {
-	unsigned good = 0;
+	unsigned at;
 
-	for (unsigned i = from; how->span && i + how->span <= to; i++) {
-		double mean = settle_mean(bps, i, i + how->span);
+	if (!how->span || from + how->span > to)
+		return -1;
+	at = to - how->span + 1; /* from here back, as long as all is near */
+	while (at > from && off(bps, at - 1, how->span, level) <= how->share)
+		at--;
+	return at + how->span > to ? -1 : (at - from) * window_s;
+}
 
-		good = fabs(mean - level) <= how->share * level ? good + 1 : 0;
-		if (good == how->hold)
-			return (i + 1 - good - from) * window_s;
-	}
-	return -1;
+double settle_ripple(const double *bps, unsigned from, unsigned to, unsigned span, double level)
+{
+	double most = 0;
+
+	for (unsigned i = from; i + span <= to; i++)
+		most = fmax(most, off(bps, i, span, level));
+	return most;
 }

@@ -29,9 +29,10 @@ static void phase_print(const struct halve_result *r, unsigned i)
 	const struct halve_phase *p = &r->phases[i];
 	char text[16];
 
-	printf("%-6s %-9s %10.1f %10.1f %10.1f %12s %9.2f %%\n", i ? "" : r->plane, phase_names[i],
-	       p->level_bps / 1e6, p->goodput_bps / 1e6, p->lowest_bps / 1e6,
-	       i ? settled_text(p->settled_s, text) : "", share(p->resent, p->sent) * 100);
+	printf("%-6s %-9s %10.1f %10.1f %10.1f %12s %8.0f %% %9.2f %%\n", i ? "" : r->plane,
+	       phase_names[i], p->level_bps / 1e6, p->goodput_bps / 1e6, p->lowest_bps / 1e6,
+	       i ? settled_text(p->settled_s, text) : "", p->ripple * 100,
+	       share(p->resent, p->sent) * 100);
 }
 
 static const char *const agree_names[AGREE_WHATS] = { "first_s", "begins_s", "ends_s" };
@@ -87,10 +88,10 @@ void rates_print(const struct rates_report *report)
 		return;
 	printf("%u workers, links of %g Mb/s; the aggregator's gets %g Mb/s for %g s and then %g\n"
 	       "again. Mb/s of a worker; sent in windows of %g ms\n\n"
-	       "%-6s %-9s %10s %10s %10s %12s %11s\n",
+	       "%-6s %-9s %10s %10s %10s %12s %10s %11s\n",
 	       o->workers, (double)o->link_bps / 1e6, (double)o->slow_bps / 1e6, o->phase_s,
 	       (double)o->link_bps / 1e6, o->window_s * 1e3, "plane", "link", "sent", "summed",
-	       "lowest", "settled in", "repeated");
+	       "lowest", "settled in", "varies", "repeated");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct halve_result *r = &report->results[i];
 
@@ -114,10 +115,12 @@ static void phases_write(FILE *out, const struct halve_result *r)
 
 		fprintf(out,
 		        "%s\n      { \"link\": \"%s\", \"sent_bps\": %.0f, \"summed_bps\": %.0f, "
-		        "\"lowest_bps\": %.0f, \"settled_s\": %.3f, \"sent_packets\": %llu, "
+		        "\"lowest_bps\": %.0f, \"settled_s\": %.3f, \"ripple\": %.4f, "
+		        "\"sent_packets\": %llu, "
 		        "\"resent_packets\": %llu }",
 		        i ? "," : "", phase_names[i], p->level_bps, p->goodput_bps, p->lowest_bps,
-		        p->settled_s, (unsigned long long)p->sent, (unsigned long long)p->resent);
+		        p->settled_s, p->ripple, (unsigned long long)p->sent,
+		        (unsigned long long)p->resent);
 	}
 }
 

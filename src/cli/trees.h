@@ -10,7 +10,7 @@
 #include "plan/tree.h"
 
 #define TREES_SITES_MAX 64u
-#define TREES_TEXT 16384u /* bytes that hold any forest over these */
+#define TREES_TEXT 65536u /* bytes that hold any forest over these */
 
 /* Where an aggregator has to run. */
 struct trees_site {

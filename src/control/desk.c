@@ -50,24 +50,37 @@ static void clean_name(char *name)
 			*name = '_';
 }
 
+/* As long as the question was, or as the text is: it goes on in the padding. */
+static void send_part(struct controller *controller, struct packet *packet,
+                      const struct visitor *visitor, const char *text, uint32_t length)
+{
+	uint32_t bytes = WIRE_HEADER + sizeof(struct wire_welcome), room;
+	char *out = (char *)&packet->welcome + offsetof(struct wire_welcome, text);
+
+	bytes = visitor->bytes > bytes ? visitor->bytes : bytes;
+	room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
+	if (length >= room) {
+		bytes += (length - room + 8) & ~7u;
+		room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
+	}
+	memset(out, 0, room);
+	memcpy(out, text, length);
+	send_packet(controller, packet, bytes, &visitor->from);
+}
+
+/* Once, or for a plan that is longer than a packet as often as it has parts. */
 static void answer_rank(struct controller *controller, const struct job_entry *job,
                         const struct gathering *gathering, const struct visitor *visitor,
                         const struct answer *answer)
 {
-	uint32_t least = WIRE_HEADER + sizeof(struct wire_welcome), bytes = visitor->bytes;
+	const char *text = answer->kind == ANSWER_PLAN ? gathering->plan : answer->sentence;
 	struct packet packet = { .header = { .type = WIRE_WELCOME,
 		                             .cookie = job->cookie,
 		                             .job = job->job.id,
 		                             .child = visitor->child } };
-	const char *text = answer->kind == ANSWER_PLAN ? gathering->plan : answer->sentence;
 	struct wire_welcome *welcome = &packet.welcome;
-	uint32_t room;
+	uint32_t whole = (uint32_t)strlen(text), from = 0;
 
-	/* As long as the question was, or as the plan is: it goes on in the padding. */
-	bytes = bytes < least ? least : bytes;
-	room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
-	if (strlen(text) >= room)
-		bytes += ((uint32_t)strlen(text) - room + 8) & ~7u;
 	welcome->present = answer->present;
 	welcome->verdict = answer->kind == ANSWER_PLAN   ? WIRE_PLAN
 	                   : answer->kind == ANSWER_WAIT ? WIRE_WAIT
@@ -76,8 +89,15 @@ static void answer_rank(struct controller *controller, const struct job_entry *j
 	welcome->size = answer->size;
 	welcome->generation = gathering->generation;
 	welcome->since = gathering->same_since;
-	memcpy((char *)welcome + offsetof(struct wire_welcome, text), text, strlen(text));
-	send_packet(controller, &packet, bytes, &visitor->from);
+	do {
+		if (answer->kind == ANSWER_PLAN) {
+			welcome->text_bytes = whole;
+			welcome->text_from = from;
+		}
+		send_part(controller, &packet, visitor, text + from,
+		          whole - from < WIRE_PLAN_PART ? whole - from : WIRE_PLAN_PART);
+		from += WIRE_PLAN_PART;
+	} while (from < whole);
 }
 
 /* All ranks of a new plan at once: nobody has to wait until it asks again. */

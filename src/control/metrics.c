@@ -251,7 +251,7 @@ static void put_children(FILE *out, const struct stats *stats)
 		{ "trib_child_missed_total", "counter", "Of those, fragments lost on the way up.",
 		  child_missed },
 		{ "trib_child_repeated_total", "counter",
-		  "Results that a child asked for again: lost on the way down, or very late.",
+		  "Results that came to a child only when sent again: lost on the way down.",
 		  child_repeated },
 		{ "trib_child_silent_seconds", "gauge", "Time since a child was heard of.",
 		  child_silent },

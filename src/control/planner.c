@@ -325,7 +325,7 @@ static void forest_join(struct forest *forest)
 	forest->n_trees = n;
 }
 
-/* With fewer trees where their text is too long for a packet. */
+/* With fewer trees where their text is too long for a rank to be told. */
 static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_limits limits,
                             struct plan_verdict *verdict, char out[PLAN_TEXT_MAX])
 {
@@ -354,7 +354,8 @@ static trib_status plan_fit(const struct hosts *hosts, bool star, struct plan_li
 	free(forest);
 	if (status == TRIB_OK && length >= PLAN_TEXT_MAX)
 		return status_fail(TRIB_ERR_AGGREGATOR,
-		                   "a plan for %u hosts is too long for a packet", hosts->n);
+		                   "a plan for %u hosts has more than %u bytes of text", hosts->n,
+		                   PLAN_TEXT_MAX - 1);
 	return status;
 }
 
@@ -449,6 +450,8 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		limits.children = planner->children;
 	if (planner->trees)
 		limits.trees = planner->trees;
+	if (shared && limits.trees == FOREST_TREES_MAX)
+		limits.trees--; /* the star at that one is a tree too */
 	if (!hosts.all || !hosts.places)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
 	else if (!hosts_choose(planner, wish, shared, &hosts, &usable, &star))

@@ -8,8 +8,9 @@
 
 #include "control/nodes.h"
 #include "plan/plan.h"
+#include "wire/packet.h"
 
-#define PLAN_TEXT_MAX 1344 /* with all headers it fits a packet of 1500 bytes */
+#define PLAN_TEXT_MAX WIRE_PLAN_MAX
 #define WHERE_MAX 48
 
 struct plan_wish {

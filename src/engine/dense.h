@@ -69,7 +69,8 @@ struct dense_cell {
 	uint8_t complete;
 	uint8_t summed;     /* every child that is expected is in */
 	uint8_t queued;     /* for the plane: who is to send the sum up, enum uplink_queued */
-	uint8_t misses;     /* times that the parent has said it has not got the sum */
+	uint8_t misses;     /* times that the parent has said it has not got the sum; and
+	                       UPLINK_REPEATED, when its result is here */
 	uint32_t lock;      /* for planes where several cores sum: 1 while one of them is at it */
 	uint32_t raised_at; /* for the plane: when the sum last went up */
 };

@@ -24,6 +24,7 @@ enum uplink_queued {
 	UPLINK_LEFT,   /* the kernel may not: it is to be put into the ring */
 	UPLINK_RAISED, /* the kernel has, and nobody else */
 };
+#define UPLINK_REPEATED 0x80u  /* a cell's `misses`: its result came only when it was sent again */
 #define UPLINK_OLD_US 1000000u /* longer ago, a stamp says nothing any more */
 
 struct uplink {
@@ -38,6 +39,10 @@ struct uplink {
 	int reliable;      /* the way loses nothing and keeps the order: nothing is looked for */
 	uint32_t rtt_us;   /* smoothed */
 	uint32_t asked_at; /* when lost results were last asked for, as a stamp; 0: never */
+	uint64_t unjudged; /* what went up below left at another rate, and is not counted: */
+	uint64_t judged;   /* sums of which it is known what became of them, */
+	uint64_t lost;     /* and how many of those did not come at once */
+	uint64_t again;    /* results that came only when they were sent again */
 	struct {
 		uint64_t group;
 		uint32_t at;
@@ -67,12 +72,28 @@ static inline struct dense_cell *uplink_cell(const struct dense_lane *lane,
 }
 
 /*
+ * A fragment is complete: was its sum lost on the way up, or its result on the
+ * way down? The parent misses also what it has dropped because another subtree
+ * has a higher scale; but such a sum does not complete, its children's at the
+ * higher scale take its place (dense_enter), and then nobody has missed it.
+ */
+static inline void uplink_count(struct uplink *up, const struct dense_cell *cell)
+{
+	up->again += (cell->misses & UPLINK_REPEATED) != 0;
+	if (!cell->arrived || cell->position < up->unjudged)
+		return;
+	up->judged++;
+	up->lost += cell->misses & (uint8_t)~UPLINK_REPEATED && !up->reliable;
+}
+
+/*
  * Moves on the mark up to which no child needs anything and all that went up
  * is complete: that is what we acknowledge to the parent. A child may be done
  * with a fragment that is here and no further, so its word is not enough.
  * False: all children have left, and nothing is under way any more.
  */
-static inline int uplink_settle(struct dense_lane *lane, const struct dense_pool *pool)
+static inline int uplink_settle(struct uplink *up, struct dense_lane *lane,
+                                const struct dense_pool *pool)
 {
 	uint64_t acked = dense_acked(lane), end = lane->settled + lane->cells, at = lane->settled;
 
@@ -81,6 +102,8 @@ static inline int uplink_settle(struct dense_lane *lane, const struct dense_pool
 
 		if (cell && !cell->complete)
 			break;
+		if (cell)
+			uplink_count(up, cell);
 	}
 	/* No cell holds anything from `end` on: all of it was skipped. */
 	if (at == end && acked < DENSE_NEVER)
@@ -220,6 +243,8 @@ static inline void uplink_enter(struct dense_cell *cell, const struct wire_heade
 		cell->summed = 1;
 		cell->misses = 0;
 	}
+	if (packet->flags & WIRE_RESENT)
+		cell->misses |= UPLINK_REPEATED;
 	cell->complete = 1;
 }
 
@@ -396,7 +421,7 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 	if (up->reliable)
 		news->n_again = 0; /* what is not there is on its way, or of a lower scale */
 	uplink_low(lane, status->low);
-	uplink_settle(lane, pool);
+	uplink_settle(up, lane, pool);
 }
 
 #endif

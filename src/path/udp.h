@@ -63,6 +63,8 @@ uint32_t udp_send_room(int fd, int wanted);
 
 /* The MTU of the path of a connected socket; 0: unknown. */
 unsigned udp_mtu(int fd);
+/* The same of the interface that has this IPv4 address, for what is sent to groups from there. */
+unsigned udp_group_mtu(const struct udp_address *local);
 /* Bytes that IP and UDP headers take on the path. */
 unsigned udp_overhead(const struct udp_address *address);
 /* The local address towards a peer, and the name of its interface. */

@@ -134,3 +134,22 @@ unsigned udp_mtu(int fd)
 		return 0;
 	return mtu > 0 ? (unsigned)mtu : 0;
 }
+
+unsigned udp_group_mtu(const struct udp_address *local)
+{
+	struct in_addr from = ((const struct sockaddr_in *)&local->storage)->sin_addr;
+	/* Any group will do: nothing is sent. */
+	struct sockaddr_in group = { .sin_family = AF_INET,
+		                     .sin_port = htons(9),
+		                     .sin_addr.s_addr = htonl(0xefff0001u) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned mtu = 0;
+
+	if (fd < 0)
+		return 0;
+	if (!setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof(from)) &&
+	    !connect(fd, (const void *)&group, sizeof(group)))
+		mtu = udp_mtu(fd);
+	close(fd);
+	return mtu;
+}

@@ -17,6 +17,8 @@
 #define NEAR 0.005         /* the bound: not worth to look further */
 #define LEVEL_COST 0.002   /* of the rate, that a level of depth has to be worth */
 #define ALIKE 0.0005       /* plans that differ by less are judged by their trees */
+#define TREES_FEW 16u      /* each costs every rank a thread: first without more than these, */
+#define MORE_WORTH 0.01    /* and with more where the bound is still further away than this */
 
 /* All memory of a plan. */
 struct stripes {
@@ -177,7 +179,8 @@ static void mixes_try(struct stripes *stripes)
 			}
 }
 
-static void plan_search(struct stripes *stripes)
+/* Of up to as many trees as the model has; forests of up to `tried` of equal ones were tried. */
+static void forms_try(struct stripes *stripes, unsigned tried)
 {
 	const struct model *model = &stripes->model;
 	struct plan_verdict *verdict = stripes->verdict;
@@ -190,9 +193,23 @@ static void plan_search(struct stripes *stripes)
 	if (group_fill(model, verdict->within_bps, stripes->leaf, stripes->slots, &stripes->trial,
 	               &verdict->steps))
 		trial_judge(stripes);
-	for (unsigned trees = model->trees; trees && !is_weary(verdict); trees -= 1 + trees / 32)
+	for (unsigned trees = model->trees; trees > tried && !is_weary(verdict);
+	     trees -= 1 + trees / 32)
 		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
 	mixes_try(stripes);
+}
+
+static void plan_search(struct stripes *stripes)
+{
+	struct plan_verdict *verdict = stripes->verdict;
+	unsigned most = stripes->model.trees, few = most < TREES_FEW ? most : TREES_FEW;
+
+	stripes->model.trees = few;
+	forms_try(stripes, 0);
+	stripes->model.trees = most;
+	if (most > few && !is_weary(verdict) &&
+	    verdict->rate_bps < verdict->within_bps * (1 - MORE_WORTH))
+		forms_try(stripes, few);
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)

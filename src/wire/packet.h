@@ -109,9 +109,9 @@ struct wire_report {
 	/* Of a rank; 0: unknown. */
 	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
 	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
-	uint16_t unused;
-	uint32_t judged; /* fragments of which STATUS has told whether they came at once, so far */
-	uint32_t lost;   /* of those, how many did not */
+	uint16_t again;   /* of any child: low half of how many results came only when repeated */
+	uint32_t judged;  /* fragments of which STATUS has told whether they came at once, so far */
+	uint32_t lost;    /* of those, how many did not */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -175,13 +175,21 @@ enum wire_verdict {
 };
 
 #define WIRE_TEXT_MAX 400
+#define WIRE_PLAN_PART 1336u /* bytes of a plan's text that fit a packet of 1500 */
+#define WIRE_PLAN_MAX 21376u /* bytes of all of it, with its end: sixteen packets */
 
 struct wire_welcome {
 	uint64_t cookie;  /* of this communicator, from now on */
 	uint64_t present; /* WIRE_WAIT: ranks that have joined */
 	uint32_t verdict;
-	uint32_t cells; /* pool of a lane, in fragments */
-	uint32_t payload;
+	union {
+		uint32_t cells;      /* pool of a lane, in fragments */
+		uint32_t text_bytes; /* WIRE_PLAN: of the trees' text, in all packets */
+	};
+	union {
+		uint32_t payload;
+		uint32_t text_from; /* WIRE_PLAN: where this packet's part of it begins */
+	};
 	uint32_t lanes;
 	uint16_t comm;
 	uint16_t epoch;
@@ -195,7 +203,8 @@ struct wire_welcome {
 		uint32_t rate;  /* how fast it may send on each lane at first, as in STATUS */
 		uint32_t since; /* WIRE_PLAN: since this one all plans had the same processes */
 	};
-	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), which may go on in the padding. */
+	/* WIRE_REFUSED: why. WIRE_PLAN: the trees (plan/tree.h), or
+	   WIRE_PLAN_PART bytes of their text, which go on in the padding. */
 	char text[WIRE_TEXT_MAX];
 };
 

@@ -147,7 +147,7 @@ struct trib_comm {
 	unsigned n_trunks, n_lanes;
 	unsigned lanes_wanted; /* of each trunk; an aggregator may give fewer */
 	struct trunk trunks[FOREST_TREES_MAX];
-	struct lane *lanes[WIRE_LANES_MAX]; /* those of all trunks, one trunk after the other */
+	struct lane *lanes[LANES_MAX]; /* those of all trunks, one trunk after the other */
 	struct way own, shared;
 	uint32_t payload; /* of a full fragment, the same in all trees */
 	uint64_t nonce;   /* what a controller knows this one by */
@@ -162,7 +162,7 @@ struct trib_comm {
 	uint32_t planned_since;         /* the plan since which nobody has come in; 0: not known */
 	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
 	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
-	_Atomic uint64_t carried[WIRE_LANES_MAX];
+	_Atomic uint64_t carried[LANES_MAX];
 	_Atomic uint16_t waited;
 	_Atomic uint64_t doubted_at; /* when the keeper was last told that nothing comes */
 	pthread_t keeper;

@@ -5,6 +5,7 @@
  * others ask or have been answered too.
  */
 #include "worker/comm.h"
+#include "worker/plan_text.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -61,7 +62,7 @@ static void ask(struct trib_comm *comm, int fd)
 /* "OWN|SHARED": behind the bar are trees at an aggregator that other jobs use too. */
 static trib_status parse_trees(struct forest *trees, const char *text, unsigned *own)
 {
-	char all[WIRE_PAYLOAD_MAX];
+	char all[WIRE_PLAN_MAX];
 	char *bar;
 	trib_status status;
 
@@ -79,10 +80,9 @@ static trib_status parse_trees(struct forest *trees, const char *text, unsigned 
 }
 
 /* Rank, size and trees as the controller says; they have to fit each other. */
-static trib_status take_plan(struct trib_comm *comm, const union plan_packet *packet)
+static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *welcome,
+                             const char *text)
 {
-	const struct wire_welcome *welcome = &packet->welcome;
-	const char *text = (const char *)welcome + offsetof(struct wire_welcome, text);
 	struct forest *trees = malloc(sizeof(*trees));
 	trib_status status;
 	unsigned own;
@@ -117,7 +117,7 @@ static trib_status take_plan(struct trib_comm *comm, const union plan_packet *pa
 }
 
 /* One answer, if there is one; TRIB_IN_PROGRESS: none that decides. */
-static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
+static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, uint64_t *present)
 {
 	const struct comm_config *config = &comm->config;
 	union plan_packet packet;
@@ -134,7 +134,11 @@ static trib_status hear(struct trib_comm *comm, int fd, uint64_t *present)
 	/* A plan that we have had may be told once more by an answer that was on its way. */
 	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
 		return TRIB_IN_PROGRESS;
-	return take_plan(comm, &packet);
+	if (!plan_text_take(plan, &packet.welcome,
+	                    (const char *)&packet + WIRE_HEADER +
+	                            offsetof(struct wire_welcome, text)))
+		return TRIB_IN_PROGRESS;
+	return take_plan(comm, &packet.welcome, plan->text);
 }
 
 static void nap(void)
@@ -144,7 +148,8 @@ static void nap(void)
 	nanosleep(&span, NULL);
 }
 
-static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, uint64_t *present)
+static trib_status hear_until(struct trib_comm *comm, int fd, struct plan_text *plan,
+                              uint64_t until, uint64_t *present)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	trib_status status = TRIB_IN_PROGRESS;
@@ -154,7 +159,7 @@ static trib_status hear_until(struct trib_comm *comm, int fd, uint64_t until, ui
 
 		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
 			break;
-		status = hear(comm, fd, present);
+		status = hear(comm, fd, plan, present);
 		if (wait.revents & (POLLERR | POLLHUP)) { /* nobody is there, as of now */
 			nap();
 			break;
@@ -193,10 +198,12 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
 	uint64_t present = UINT64_MAX;
+	struct plan_text plan;
 	trib_status status;
 	int fd = -1;
 	bool gso;
 
+	plan.generation = 0;
 	note_heard(comm, false);
 	do {
 		/* Others may not know yet that these trees are given up. */
@@ -212,7 +219,8 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 			continue;
 		}
 		ask(comm, fd);
-		status = hear_until(comm, fd, clock_now() + ASK_EVERY_MS * 1000000ull, &present);
+		status = hear_until(comm, fd, &plan, clock_now() + ASK_EVERY_MS * 1000000ull,
+		                    &present);
 		note_heard(comm, present != UINT64_MAX);
 	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
 	if (fd >= 0)

@@ -52,7 +52,7 @@ unsigned rounds_make_by(const struct trib_comm *comm, const struct way *way,
 	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
 	size_t per = comm->payload / (spec->copy ? 1 : number_wire_size(spec->type));
 	bool in_turn = shares_is_small(&way->shares, spec->count, per);
-	struct part parts[WIRE_LANES_MAX] = { { .count = spec->count } };
+	struct part parts[LANES_MAX] = { { .count = spec->count } };
 	unsigned n = in_turn ? 1 : shares_split(&way->shares, spec->count, per, parts);
 
 	for (unsigned i = 0; i < n; i++) {

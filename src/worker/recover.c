@@ -82,7 +82,7 @@ static trib_status meet(struct recovery *recovery, void *vector, size_t count, t
 		                   .from = WIRE_ALL,
 		                   .to = WIRE_ALL,
 		                   .owner = &request };
-	struct posting postings[WIRE_LANES_MAX];
+	struct posting postings[LANES_MAX];
 	unsigned n = rounds_make(comm, &spec, NULL, postings);
 
 	if (!n)
@@ -216,8 +216,8 @@ static bool work_add(struct recovery *recovery, struct work *work, const struct 
 {
 	unsigned n;
 
-	if (work->n + WIRE_LANES_MAX > work->room) {
-		size_t room = 2 * work->room + WIRE_LANES_MAX;
+	if (work->n + LANES_MAX > work->room) {
+		size_t room = 2 * work->room + LANES_MAX;
 		struct posting *more = realloc(work->postings, room * sizeof(*more));
 
 		if (!more)

@@ -77,6 +77,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	report->want = stream->want;
 	report->judged = (uint32_t)stream->stats.judged;
 	report->lost = (uint32_t)stream->stats.lost;
+	report->again = (uint16_t)stream->stats.again;
 	stream->rests = stream_all_sent(stream);
 	header->flags = stream->rests ? WIRE_AT_REST : 0;
 	if (stream->reliable) {

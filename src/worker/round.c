@@ -44,13 +44,14 @@ static bool round_allocate(struct round *round)
 	size_t bits = bitmap_words(n) * 8;
 	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
 	size_t block_bits = bitmap_words(blocks) * 8;
-	uint8_t *at = calloc(1, 3 * bits + 2 * block_bits + (size_t)n * 4 + blocks * 6 + 8);
+	uint8_t *at = calloc(1, 4 * bits + 2 * block_bits + (size_t)n * 4 + blocks * 6 + 8);
 
 	if (!at)
 		return false;
 	round->have = (uint64_t *)(void *)at;
 	round->again = (uint64_t *)(void *)(at += bits);
 	round->wanted = (uint64_t *)(void *)(at += bits);
+	round->came = (uint64_t *)(void *)(at += bits);
 	round->own_special = (uint64_t *)(void *)(at += bits);
 	round->any_special = (uint64_t *)(void *)(at += block_bits);
 	round->sent_at = (uint32_t *)(void *)(at += block_bits);

@@ -66,6 +66,7 @@ struct round {
 	uint64_t *have;                     /* fragments that need nothing more */
 	uint64_t *again;                    /* fragments to send again */
 	uint64_t *wanted;                   /* results that were lost, to be asked for */
+	uint64_t *came;                     /* results that came before they could be taken */
 	uint32_t *sent_at;                  /* per fragment, as a stamp: when it last left */
 	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
 	uint64_t *own_special, *any_special;

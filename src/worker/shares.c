@@ -12,7 +12,7 @@ static uint32_t weight(const struct shares *shares, unsigned lane)
 /* Each turn goes to the lane that is furthest behind its weight. */
 static void fill_turns(struct shares *shares)
 {
-	int64_t behind[WIRE_LANES_MAX] = { 0 };
+	int64_t behind[LANES_MAX] = { 0 };
 
 	for (unsigned turn = 0; turn < SHARES_TURNS; turn++) {
 		unsigned best = 0;
@@ -55,7 +55,7 @@ bool shares_is_small(const struct shares *shares, size_t count, size_t per)
 }
 
 unsigned shares_split(const struct shares *shares, size_t count, size_t per,
-                      struct part parts[WIRE_LANES_MAX])
+                      struct part parts[LANES_MAX])
 {
 	size_t fragments = count_fragments(count, per), first = 0;
 	uint32_t sum = shares->upto[shares->n - 1];

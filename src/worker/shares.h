@@ -8,7 +8,7 @@
 #ifndef TRIB_WORKER_SHARES_H
 #define TRIB_WORKER_SHARES_H
 
-#include "wire/packet.h"
+#include "worker/lanes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 struct shares {
 	unsigned n;
-	uint32_t upto[WIRE_LANES_MAX]; /* the sum of the weights up to this lane's */
-	uint8_t turns[SHARES_TURNS];   /* whose turn it is, each as often as its weight says */
+	uint32_t upto[LANES_MAX];    /* the sum of the weights up to this lane's */
+	uint8_t turns[SHARES_TURNS]; /* whose turn it is, each as often as its weight says */
 };
 
 struct part {
@@ -26,14 +26,14 @@ struct part {
 	size_t first, count; /* elements */
 };
 
-/* `weights` are above 0 and relative to each other; `n` is 1 to WIRE_LANES_MAX. */
+/* `weights` are above 0 and relative to each other; `n` is 1 to LANES_MAX. */
 void shares_init(struct shares *shares, const double *weights, unsigned n);
 
 /* Is a vector of so many elements, `per` in a fragment, too small to be split? */
 bool shares_is_small(const struct shares *shares, size_t count, size_t per);
 /* The parts of one that is not; gives their number. None is empty. */
 unsigned shares_split(const struct shares *shares, size_t count, size_t per,
-                      struct part parts[WIRE_LANES_MAX]);
+                      struct part parts[LANES_MAX]);
 /* The lane that a small one goes to as a whole. */
 static inline unsigned shares_turn(const struct shares *shares, uint64_t turn)
 {

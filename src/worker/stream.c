@@ -298,12 +298,18 @@ struct round *stream_find(struct stream *stream, uint64_t position)
 	return stream->near = round;
 }
 
-/* A result that comes for the first time: was it sent for the first time? */
-static void judge_result(struct stream *stream, const struct wire_header *header)
+/* A result that is taken: was it lost before, or did it only come when nothing could use it? */
+static void judge_result(struct stream *stream, const struct round *round,
+                         const struct wire_header *header)
 {
-	if (stream->reliable || wire_position(header) < stream->narrow.until)
+	uint64_t position = wire_position(header);
+	bool lost = header->flags & WIRE_RESENT && position >= stream->unposted &&
+	            !bitmap_get(round->came, (uint32_t)(position - round->base));
+
+	stream->stats.again += lost;
+	if (stream->reliable || position < stream->narrow.until)
 		return;
-	narrow_count(&stream->narrow, header->flags & WIRE_RESENT, stream->sent);
+	narrow_count(&stream->narrow, lost, stream->sent);
 	stream->flight.cap = stream->narrow.cap;
 }
 
@@ -319,6 +325,9 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	if (!round && stream->reliable && position >= stream->next_base)
 		return early_keep(stream, header, bytes);
 	if (!round) {
+		if (position >= stream->next_base && position < stream->low + stream->cells &&
+		    position >= stream->unposted)
+			stream->unposted = position + 1;
 		stream->stats.duplicates++;
 		return true;
 	}
@@ -331,10 +340,11 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	if (!round_may_take(round, index)) {
 		if (stream->reliable)
 			return round_keep(round, index, header->scale, header + 1);
+		bitmap_set(round->came, index);
 		stream->stats.duplicates++; /* it will be asked for again */
 		return true;
 	}
-	judge_result(stream, header);
+	judge_result(stream, round, header);
 	stream->since_ack++;
 	stream->progress_at = now;
 	before = round->finished;

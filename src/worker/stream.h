@@ -30,6 +30,7 @@ struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
 	uint64_t judged, lost; /* fragments sent for the first time, once it is known what became
 	                          of them, and how many of those were lost */
+	uint64_t again;        /* results that came only when they were sent again */
 };
 
 struct stream {
@@ -57,6 +58,7 @@ struct stream {
 	uint64_t reported;    /* every fragment below is in a report */
 	uint64_t reported_at; /* when those last left */
 	bool rests;           /* the last report has said that there is nothing to send */
+	uint64_t unposted;    /* above every result that came before its round was posted */
 	uint64_t judged;    /* below, it is known what became of the first packets, or never will */
 	uint64_t checked;   /* every result below has been looked for, and asked for if lost */
 	uint32_t asked_at;  /* when lost results were last asked for, as a stamp */

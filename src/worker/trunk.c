@@ -62,7 +62,7 @@ static trib_status plan_trunk(struct trunk *trunk, const struct tree *tree, unsi
 }
 
 _Static_assert(TREE_DEPTH_MAX <= WIRE_HOPS_MAX + 1, "the way up has to fit a JOIN");
-_Static_assert(FOREST_TREES_MAX <= WIRE_LANES_MAX, "each tree needs a lane");
+_Static_assert(FOREST_TREES_MAX <= LANES_MAX, "each tree needs a lane");
 
 trib_status trunks_plan(struct trib_comm *comm)
 {
@@ -132,7 +132,7 @@ static trib_status line_up(struct trib_comm *comm)
 	unsigned own_trees = comm->config.own_trees ? comm->config.own_trees : comm->n_trunks;
 	uint32_t payload = WIRE_PAYLOAD_MAX;
 	unsigned own = 0;
-	double weights[WIRE_LANES_MAX];
+	double weights[LANES_MAX];
 
 	pthread_mutex_lock(&comm->lock);
 	comm->quiet_lanes = 0;

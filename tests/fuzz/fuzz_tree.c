@@ -28,7 +28,7 @@ static void check_tree(const struct tree *tree)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct forest forest, again;
-	static char text[1 << 17], twice[1 << 17];
+	static char text[1 << 18], twice[1 << 18];
 	char *input = malloc(size + 1);
 
 	demand(input);

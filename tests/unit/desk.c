@@ -3,6 +3,7 @@
 
 #include "wire/key.h"
 #include "wire/parse.h"
+#include "worker/plan_text.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #define THREADS 2
+#define PACKET_BYTES 1448 /* of an answer */
 
 union packet {
 	struct {
@@ -71,7 +73,9 @@ static void make_plan(struct desk *desk, struct desk_gathering *gathering)
 	deep = desk->deep && gathering->generation % 2 == 0 && n >= 2 && ranks >= 3;
 	demand(n > 0);
 	for (unsigned i = 0; i < n && i < desk->trees; i++) {
-		put(gathering, &used, "%s%u*%s(", i ? ";" : "", i + 1, names[i]);
+		/* With zeros in front every other plan is longer than a packet. */
+		put(gathering, &used, "%s%0*u*%s(", i ? ";" : "",
+		    !i && gathering->generation % 2 ? (int)WIRE_PLAN_PART : 1, i + 1, names[i]);
 		if (deep)
 			put(gathering, &used, "%s(0-%u),%u)", names[(i + 1) % n], ranks - 2,
 			    ranks - 1);
@@ -89,6 +93,7 @@ static void answer(struct desk *desk, const union packet *question,
 		                            .cookie = question->header.cookie,
 		                            .job = question->header.job,
 		                            .child = question->header.child } };
+	uint32_t parts = planned ? plan_text_parts((uint32_t)strlen(gathering->plan)) : 1;
 
 	packet.welcome.present = gathering->asked;
 	packet.welcome.verdict = planned ? WIRE_PLAN : WIRE_WAIT;
@@ -96,11 +101,22 @@ static void answer(struct desk *desk, const union packet *question,
 	packet.welcome.rank =
 		(uint32_t)__builtin_popcountll(gathering->members & ((1ull << seat) - 1));
 	packet.welcome.size = (uint32_t)__builtin_popcountll(gathering->members);
-	if (planned)
-		memcpy(packet.bytes + WIRE_HEADER + offsetof(struct wire_welcome, text),
-		       gathering->plan, strlen(gathering->plan) + 1);
-	wire_seal(&packet, 1400);
-	demand(sendto(desk->fd, &packet, 1400, 0, (const void *)to, sizeof(*to)) == 1400);
+	do { /* the last part first */
+		char *text =
+			(char *)packet.bytes + WIRE_HEADER + offsetof(struct wire_welcome, text);
+
+		parts -= parts > 0;
+		memset(text, 0, WIRE_PLAN_PART + 1);
+		if (planned) {
+			packet.welcome.text_bytes = (uint32_t)strlen(gathering->plan);
+			packet.welcome.text_from = parts * WIRE_PLAN_PART;
+			memcpy(text, gathering->plan + packet.welcome.text_from,
+			       strnlen(gathering->plan + packet.welcome.text_from, WIRE_PLAN_PART));
+		}
+		wire_seal(&packet, PACKET_BYTES);
+		demand(sendto(desk->fd, &packet, PACKET_BYTES, 0, (const void *)to, sizeof(*to)) ==
+		       PACKET_BYTES);
+	} while (parts);
 }
 
 /* The one that the process has, the one that it asks for, or a free one. */

@@ -22,7 +22,7 @@ struct desk_gathering {
 	uint64_t members; /* of the last one */
 	uint64_t gone;    /* members that said good-bye */
 	uint64_t nonces[64];
-	char plan[600];
+	char plan[4096];
 };
 
 struct desk {

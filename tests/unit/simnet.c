@@ -36,6 +36,7 @@ struct node {
 
 struct sim {
 	struct sim_options options;
+	uint64_t missed; /* sums, by parents' word */
 	uint64_t now, tick_at, last_at, random, packets, repeats, verdicts[DENSE_VERDICTS_END];
 	uint64_t drained_at[SIM_WORKERS_MAX]; /* when the last that waits before each is taken */
 	unsigned unfinished;
@@ -272,7 +273,7 @@ static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_
 	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_report)) / 8] = { 0 };
 	struct wire_header *header = (void *)packet;
 
-	uplink_settle(&node->lane, &node->pool);
+	uplink_settle(&node->up, &node->lane, &node->pool);
 	header->type = WIRE_REPORT;
 	header->child = (uint8_t)__builtin_ctzll(node->ranks);
 	header->ack = (uint32_t)node->lane.settled;
@@ -309,7 +310,7 @@ static void node_take_data(struct sim *sim, struct node *node, const struct wire
 		dense_take(&node->lane, cell, sum, header, header + 1, bytes - WIRE_HEADER);
 
 	if (verdict == DENSE_AHEAD && node->lane.has_parent) {
-		uplink_settle(&node->lane, &node->pool);
+		uplink_settle(&node->up, &node->lane, &node->pool);
 		verdict =
 			dense_take(&node->lane, cell, sum, header, header + 1, bytes - WIRE_HEADER);
 	}
@@ -331,7 +332,7 @@ static void node_take_report(struct sim *sim, struct node *node, const struct wi
 
 	dense_ack(&node->lane, header->child, header->ack);
 	if (node->lane.has_parent)
-		uplink_settle(&node->lane, &node->pool);
+		uplink_settle(&node->up, &node->lane, &node->pool);
 	dense_answer(&node->lane, &node->pool, header->child, report, now_us(sim), status, repeat);
 	for (uint32_t i = 0; i < status->bits; i++)
 		if (bitmap_get(repeat, i))
@@ -387,6 +388,7 @@ static void node_take_status(struct sim *sim, struct node *node, const struct wi
 
 	uplink_status(&node->up, &node->lane, &node->pool, status, now_us(sim), &news);
 	flight_confirm(&node->flight, status->stamp, news.n_again);
+	sim->missed += news.n_again;
 	for (uint32_t i = 0; news.n_again && i < status->bits; i++)
 		if (bitmap_get(news.again, i))
 			uplink_push(&node->up, &node->lane,
@@ -428,7 +430,7 @@ static void nodes_tick(struct sim *sim)
 	for (unsigned n = 1; n < sim->options.nodes; n++) {
 		struct node *node = &sim->nodes[n];
 
-		uplink_settle(&node->lane, &node->pool);
+		uplink_settle(&node->up, &node->lane, &node->pool);
 		if (uplink_ack_is_due(&node->up, &node->lane, &node->pool, now_us(sim)))
 			report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
 		send_up(sim, node);
@@ -518,6 +520,18 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 uint64_t sim_packets(const struct sim *sim)
 {
 	return sim->packets;
+}
+
+struct sim_losses sim_losses(const struct sim *sim)
+{
+	struct sim_losses losses = { .missed = sim->missed };
+
+	for (unsigned n = 1; n < sim->options.nodes; n++) {
+		losses.judged += sim->nodes[n].up.judged;
+		losses.lost += sim->nodes[n].up.lost;
+		losses.again += sim->nodes[n].up.again;
+	}
+	return losses;
 }
 
 uint64_t sim_repeats(const struct sim *sim)

@@ -39,6 +39,11 @@ bool sim_run(struct sim *sim, uint64_t limit_ns);
 uint64_t sim_packets(const struct sim *sim);
 /* Results that were sent once more, to one worker. */
 uint64_t sim_repeats(const struct sim *sim);
+/* What the aggregators below the root tell of losses, and how many sums parents have missed. */
+struct sim_losses {
+	uint64_t judged, lost, again, missed;
+};
+struct sim_losses sim_losses(const struct sim *sim);
 uint64_t sim_now(const struct sim *sim);
 uint64_t sim_verdicts(const struct sim *sim, enum dense_verdict verdict);
 uint64_t sim_random(struct sim *sim);

@@ -31,14 +31,18 @@ static void trees_share_them(void **state)
 	assert_int_equal(lanes_choose(0, 16, 2), 2);
 	assert_int_equal(lanes_choose(0, 16, 3), 1);
 	assert_int_equal(lanes_choose(0, 16, 16), 1);
+	assert_int_equal(lanes_choose(0, 16, LANES_MAX), 1);
 }
 
 static void what_is_asked_for_holds_up_to_what_there_is(void **state)
 {
 	(void)state;
 	assert_int_equal(lanes_choose(8, 1, 1), 8);
-	assert_int_equal(lanes_choose(8, 1, 4), 4);
+	assert_int_equal(lanes_choose(8, 1, 4), 8);
+	assert_int_equal(lanes_choose(8, 1, 8), 4);
+	assert_int_equal(lanes_choose(64, 1, 1), WIRE_LANES_MAX);
 	assert_int_equal(lanes_choose(1, 64, 16), 1);
+	assert_int_equal(lanes_choose(4, 64, LANES_MAX), 1);
 }
 
 int main(void)

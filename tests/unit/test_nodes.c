@@ -547,6 +547,76 @@ static void test_others_hosts(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+/*
+ * 64 ranks and 40 unlike servers of few children each: the plan is longer than
+ * a packet, and fast all the same.
+ */
+static void test_long_plan(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = { .nodes = &nodes,
+		                   .limits = &limits,
+		                   .now = 2000 * MS,
+		                   .verdict = &verdict,
+		                   .children = 5 };
+	struct plan_wish wish = { .ranks = TREE_RANKS_MAX, .broken = "" };
+	struct forest *forest = malloc(sizeof(*forest));
+	static char plan[PLAN_TEXT_MAX], address[TREE_NAME_MAX];
+
+	(void)state;
+	for (unsigned i = 1; i <= 40; i++) {
+		struct node *node;
+
+		snprintf(address, sizeof(address), "10.0.0.%u:7700", i);
+		node = beat(&nodes, address, 0, 1900 * MS);
+		node->report.link_bps = (uint64_t)((1 + i % 7) * 1e9);
+	}
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	print_message("%zu bytes, %u trees, %.4f of the bound\n", strlen(plan), verdict.trees,
+	              verdict.rate_bps / verdict.bound_bps);
+	assert_true(strlen(plan) > WIRE_PLAN_PART);
+	assert_true(verdict.rate_bps > 0.97 * verdict.bound_bps);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	free(forest);
+	nodes_free(&nodes, NULL);
+}
+
+/* With many trees of its own, a job has still a place for the star at a shared aggregator. */
+static void test_most_trees_and_one(void **state)
+{
+	struct nodes nodes = { 0 };
+	unsigned asks = 0, most = 0;
+	struct planner planner = { .nodes = &nodes,
+		                   .limits = &limits,
+		                   .now = 2000 * MS,
+		                   .root = take_last,
+		                   .context = &asks };
+	struct plan_wish wish = { .ranks = 40, .broken = "" };
+	struct forest *forest = malloc(sizeof(*forest));
+	static char plan[PLAN_TEXT_MAX], where[40][WHERE_MAX], shared[TREE_NAME_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(where[i], sizeof(where[i]), "10.0.0.%u", i + 1);
+		snprintf(shared, sizeof(shared), "10.0.0.%u:7700", i + 1);
+		wish.where[i] = where[i];
+		beat(&nodes, shared, 0, 1900 * MS)->report.link_bps = (10 + i % 3) * 1000000000ull;
+	}
+	beat(&nodes, "10.0.2.1:7700", 0, 1900 * MS)->report.capacity = 1;
+	for (planner.children = 2; planner.children <= 40; planner.children++) {
+		assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+		assert_true(plan_shared(plan, shared));
+		assert_string_equal(shared, "10.0.2.1:7700");
+		*strchr(plan, '|') = ';';
+		assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+		most = forest->n_trees > most ? forest->n_trees : most;
+	}
+	assert_true(most > 16); /* more than are made where few will do */
+	free(forest);
+	nodes_free(&nodes, NULL);
+}
+
 /* A node is silent where neither beats nor answers have come for long, and it was asked for a
  * while. */
 static void test_doubts(void **state)
@@ -595,6 +665,8 @@ int main(void)
 		cmocka_unit_test(test_plan_node),
 		cmocka_unit_test(test_nodes_at),
 		cmocka_unit_test(test_others_hosts),
+		cmocka_unit_test(test_long_plan),
+		cmocka_unit_test(test_most_trees_and_one),
 		cmocka_unit_test(test_doubts),
 		cmocka_unit_test(test_links_are_shared),
 		cmocka_unit_test(test_servers_share),

@@ -187,7 +187,7 @@ static void test_limits(void **state)
 
 	(void)state;
 	for (limits.children = 4; limits.children <= 64; limits.children *= 2)
-		for (limits.trees = 1; limits.trees <= 16; limits.trees += 5) {
+		for (limits.trees = 1; limits.trees <= FOREST_TREES_MAX; limits.trees += 5) {
 			assert_int_equal(plan(n, &limits, &forest), TRIB_OK);
 			check_forest(n, &limits);
 		}
@@ -245,7 +245,7 @@ static void test_refuses(void **state)
 	refused(0, &limits, "hosts");
 	alike(65, 0, 1e9, 4);
 	refused(65, &limits, "64 ranks");
-	wrong.trees = 17;
+	wrong.trees = FOREST_TREES_MAX + 1;
 	refused(3, &wrong, "trees");
 	wrong = limits;
 	wrong.children = 1;
@@ -321,7 +321,7 @@ static void test_random(void **state)
 
 		draw_cluster(draw_next(&random), n, hosts, names);
 		limits.multicast = i & 1;
-		limits.trees = 1 + draw_below(&random, 16);
+		limits.trees = 1 + draw_below(&random, FOREST_TREES_MAX);
 		for (unsigned j = 0; j < n; j++)
 			workers += hosts[j].rank >= 0;
 		if (workers > TREE_RANKS_MAX) {
@@ -345,8 +345,8 @@ static void test_never_slower_than_ring(void **state)
 	for (unsigned workers = 2; workers <= 64; workers++) {
 		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 		unsigned n = alike(workers, draw_below(&random, 4), 10e9, 64);
-		/* 16 trees of many workers do not part evenly. */
-		double least = workers <= limits.trees ? 1 - 1e-9 : 0.99;
+		/* Few trees of many workers do not part evenly. */
+		double least = workers <= 16 ? 1 - 1e-9 : 0.99;
 
 		if (workers % 3 == 0)
 			for (unsigned i = 0; i < n; i++)

@@ -12,10 +12,9 @@
 
 #define near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
-static double settles(const double *bps, unsigned from, unsigned to, unsigned span, unsigned hold,
-                      double level)
+static double settles(const double *bps, unsigned from, unsigned to, unsigned span, double level)
 {
-	struct settle how = { .span = span, .hold = hold, .share = 0.1 };
+	struct settle how = { .span = span, .share = 0.1 };
 
 	return settle_time(bps, from, to, &how, level, 0.05);
 }
@@ -25,17 +24,20 @@ static void test_settles(void **state)
 	const double bps[] = { 100, 100, 80, 60, 52, 50, 50, 49, 51, 50, 70, 50 };
 
 	(void)state;
-	near(settles(bps, 2, 10, 1, 4, 50), 0.1);
-	near(settles(bps, 2, 10, 2, 4, 50), 0.1); /* 56 is off, 51 is not */
-	near(settles(bps, 4, 10, 1, 4, 50), 0);
-	near(settles(bps, 0, 10, 1, 6, 50), 0.2);
-	/* What comes after it was settled for long enough is something else. */
-	near(settles(bps, 0, 12, 1, 6, 50), 0.2);
-	assert_true(settles(bps, 0, 12, 1, 7, 50) < 0);
+	near(settles(bps, 2, 10, 1, 50), 0.1);
+	near(settles(bps, 2, 10, 2, 50), 0.1); /* 56 is off, 51 is not */
+	near(settles(bps, 4, 10, 1, 50), 0);
+	near(settles(bps, 0, 10, 1, 50), 0.2);
+	/* What comes later counts too. */
+	near(settles(bps, 0, 12, 1, 50), 0.55);
 	near(settle_mean(bps, 6, 10), 50);
 	near(settle_mean(bps, 6, 6), 0);
 	near(settle_lowest(bps, 2, 10), 49);
 	near(settle_lowest(bps, 2, 2), 0);
+	near(settle_ripple(bps, 5, 10, 1, 50), 0.02);
+	near(settle_ripple(bps, 5, 12, 1, 50), 0.4);
+	near(settle_ripple(bps, 5, 12, 2, 50), 0.2);
+	near(settle_ripple(bps, 5, 6, 2, 50), 0);
 }
 
 static void test_does_not(void **state)
@@ -43,11 +45,13 @@ static void test_does_not(void **state)
 	const double up_and_down[] = { 100, 50, 50, 20, 50, 90 };
 
 	(void)state;
-	near(settles(up_and_down, 0, 6, 1, 2, 50), 0.05);
-	assert_true(settles(up_and_down, 0, 6, 1, 3, 50) < 0);
-	assert_true(settles(up_and_down, 0, 2, 1, 2, 50) < 0);
+	assert_true(settles(up_and_down, 0, 6, 1, 50) < 0);
+	near(settles(up_and_down, 0, 5, 1, 50), 0.2);
+	near(settles(up_and_down, 0, 3, 1, 50), 0.05);
+	assert_true(settles(up_and_down, 0, 4, 2, 50) < 0);
 	/* One that is too short to say. */
-	assert_true(settles(up_and_down, 4, 5, 2, 1, 50) < 0);
+	assert_true(settles(up_and_down, 4, 5, 2, 50) < 0);
+	assert_true(settles(up_and_down, 4, 4, 0, 50) < 0);
 }
 
 int main(void)

@@ -300,6 +300,126 @@ static void test_no_waste(void **state)
 	sim_free(sim);
 }
 
+#define FEW 3u
+
+static void finished(void *context, struct round *round)
+{
+	(void)context;
+	(void)round;
+}
+
+/* Three results are asked for once more. Of two the first copy comes after all: one was lost. */
+static void test_late_is_not_lost(void **state)
+{
+	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = FEW * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		union {
+			uint8_t payload[256];
+			struct wire_report report;
+			struct wire_status status;
+		};
+	} data[FEW], packet;
+	struct stream stream;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 16, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < FEW; i++)
+		assert_int_equal(stream_next(&stream, SECOND, &data[i]), WIRE_HEADER + 256);
+	while (stream_next_report(&stream, SECOND + 1000000, &packet))
+		;
+	packet.header = (struct wire_header){ .type = WIRE_STATUS };
+	packet.status = (struct wire_status){ .bits = FEW,
+		                              .stamp = (uint32_t)(SECOND / 1000) + 1000,
+		                              .complete = { (1 << FEW) - 1 } };
+	stream_on_status(&stream, &packet.header, SECOND + 2000000);
+	assert_true(stream_next_report(&stream, SECOND + 2000000, &packet));
+	assert_int_equal(packet.report.missing[0], (1 << FEW) - 1);
+	assert_int_equal(packet.report.again, 0);
+	for (unsigned i = 0; i < FEW; i++) { /* alone, what it gave is the sum */
+		data[i].header.type = WIRE_RESULT;
+		data[i].header.flags |= i == 1 ? WIRE_RESENT : 0;
+		assert_true(stream_on_result(&stream, &data[i].header, 256, SECOND + 3000000));
+	}
+	data[1].header.flags &= (uint8_t)~WIRE_RESENT; /* twice is not two */
+	assert_true(stream_on_result(&stream, &data[1].header, 256, SECOND + 3000000));
+	assert_true(stream_heartbeat(&stream, SECOND + 4000000, &packet));
+	assert_int_equal(packet.report.again, 1);
+	stream_clear(&stream);
+}
+
+/* A result that came before its round was posted here was not lost either; the next one was. */
+static void test_early_is_not_lost(void **state)
+{
+	uint32_t in[2 * 64] = { 0 }, out[2 * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = sizeof(in),
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .copy = true,
+		                   .from = 0,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data[2];
+	struct stream sender, receiver;
+
+	(void)state;
+	stream_init(&sender, 0, 0, 2, 16, 256);
+	stream_init(&receiver, 0, 1, 2, 16, 256);
+	sender.on_finished = receiver.on_finished = finished;
+	assert_true(stream_post(&sender, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(stream_next(&sender, SECOND, &data[i]), WIRE_HEADER + 256);
+		data[i].header.type = WIRE_RESULT;
+	}
+	assert_true(stream_on_result(&receiver, &data[0].header, 256, SECOND));
+	assert_true(stream_post(&receiver, round_new(&spec, 1, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		data[i].header.flags |= WIRE_RESENT;
+		assert_true(stream_on_result(&receiver, &data[i].header, 256, SECOND));
+	}
+	assert_int_equal(receiver.done, 2);
+	assert_int_equal(receiver.stats.again, 1);
+	stream_clear(&sender);
+	stream_clear(&receiver);
+}
+
+/* And as many are lost as the network loses. */
+static void test_lost_results_are_told(void **state)
+{
+	struct sim_options options = {
+		.workers = 4, .cells = 8192, .payload = 256, .loss = 0.02, .seed = 5
+	};
+	struct sim *sim = sim_new(&options);
+	uint64_t again = 0, results = 0;
+	struct job job;
+
+	(void)state;
+	job_make(&job, sim, 4, 1000000, false);
+	job_post(&job, sim, TRIB_I32, TRIB_SUM, WIRE_ALL, WIRE_ALL);
+	run(sim);
+	for (unsigned w = 0; w < 4; w++) {
+		again += sim_stream(sim, w)->stats.again;
+		results += sim_stream(sim, w)->stats.results - sim_stream(sim, w)->stats.duplicates;
+	}
+	assert_true((double)again > 0.015 * (double)results);
+	assert_true((double)again < 0.025 * (double)results);
+	job_free(&job);
+	sim_free(sim);
+}
+
 /* Counts beyond 2^31: the far end of a vector that only pretends to be in memory. */
 static void test_huge_count(void **state)
 {
@@ -433,6 +553,9 @@ int main(void)
 		cmocka_unit_test(test_reduce_after_guess),
 		cmocka_unit_test(test_huge_count),
 		cmocka_unit_test(test_no_waste),
+		cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_early_is_not_lost),
+		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_pool_is_a_dial),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_millions),

@@ -22,11 +22,11 @@
 
 static void split_once(uint64_t seed)
 {
-	unsigned n = 1 + (unsigned)(mix(seed) % WIRE_LANES_MAX), parts_n;
+	unsigned n = 1 + (unsigned)(mix(seed) % LANES_MAX), parts_n;
 	size_t per = 1 + mix(seed + 1) % 400, fragments = mix(seed + 2) % 5000;
 	size_t count = fragments * per + mix(seed + 3) % per, at = 0;
-	double weights[WIRE_LANES_MAX], sum = 0;
-	struct part parts[WIRE_LANES_MAX];
+	double weights[LANES_MAX], sum = 0;
+	struct part parts[LANES_MAX];
 	struct shares shares;
 
 	for (unsigned i = 0; i < n; i++)

@@ -184,6 +184,94 @@ static void test_any_tree(void **state)
 	print_message("%llu packets\n", (unsigned long long)packets);
 }
 
+/* ---- what is told of losses ---- */
+
+/* Two subtrees of two workers each; those of one have larger numbers in every other block. */
+static struct sim_losses losses_of(bool floats, double loss, uint64_t seed)
+{
+	struct sim_options options = { .workers = 4,
+		                       .nodes = 3,
+		                       .leaf = { 1, 1, 2, 2 },
+		                       .cells = 1000,
+		                       .payload = 256,
+		                       .loss = loss,
+		                       .seed = seed };
+	struct job job = { .count = 300000, .floats = floats, .from = WIRE_ALL, .to = WIRE_ALL };
+	struct sim *sim = sim_new(&options);
+	struct sim_losses losses;
+
+	for (unsigned w = 0; w < options.workers; w++) {
+		job.in[w] = malloc(job.count * 4);
+		job.out[w] = calloc(job.count, 4);
+		assert_true(job.in[w] && job.out[w]);
+		for (size_t i = 0; i < job.count; i++) {
+			float f = (float)(i % 100 + 1) * (i / 500 % 2 == w / 2 ? 1e6f : 1);
+
+			memcpy(&job.in[w][i], &f, 4);
+		}
+	}
+	job_post(&job, sim, options.workers);
+	assert_true(sim_run(sim, 600 * SECOND));
+	losses = sim_losses(sim);
+	print_message("%s, loss %g: %llu sums judged, %llu lost, %llu missed; %llu results again\n",
+	              floats ? "floats" : "integers", loss, (unsigned long long)losses.judged,
+	              (unsigned long long)losses.lost, (unsigned long long)losses.missed,
+	              (unsigned long long)losses.again);
+	sim_free(sim);
+	for (unsigned w = 0; w < options.workers; w++) {
+		free(job.in[w]);
+		free(job.out[w]);
+	}
+	return losses;
+}
+
+/* With floats a root misses far more than is lost: sums that have come too low. */
+static void test_losses_are_told(void **state)
+{
+	static const double shares[] = { 0.005, 0.05 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		for (int floats = 0; floats < 2; floats++) {
+			struct sim_losses all = { 0 };
+			double up, down;
+
+			for (uint64_t seed = 1; seed <= 4; seed++) {
+				struct sim_losses losses = losses_of(floats, shares[i], seed);
+
+				all.judged += losses.judged;
+				all.lost += losses.lost;
+				all.again += losses.again;
+				all.missed += losses.missed;
+			}
+			up = (double)all.lost / (double)all.judged;
+			down = (double)all.again / (double)all.judged;
+			assert_true(up > 0.7 * shares[i] && up < 1.3 * shares[i]);
+			assert_true(down > 0.7 * shares[i] && down < 1.3 * shares[i]);
+			if (floats && shares[i] > 0.01)
+				assert_true(all.missed > 2 * all.lost);
+		}
+}
+
+/* What left at another rate is not counted. */
+static void test_other_rate_is_not_counted(void **state)
+{
+	struct dense_cell cell = { .position = 7, .arrived = 1, .misses = 1, .complete = 1 };
+	struct uplink up = { .unjudged = 8 };
+
+	(void)state;
+	uplink_count(&up, &cell);
+	assert_int_equal(up.judged + up.lost, 0);
+	cell.position = 8;
+	uplink_count(&up, &cell);
+	assert_int_equal(up.judged, 1);
+	assert_int_equal(up.lost, 1);
+	up.reliable = 1; /* nothing is lost there */
+	uplink_count(&up, &cell);
+	assert_int_equal(up.judged, 2);
+	assert_int_equal(up.lost, 1);
+}
+
 /* ---- a kernel that sends sums too ---- */
 
 #define CELLS 4u
@@ -272,10 +360,52 @@ static void test_what_is_missing(void **state)
 	assert_int_equal(bench.cells[1].misses, 1);
 }
 
+/* The parent misses sum 0 and sum 1. One was lost; the other is below another subtree's scale. */
+static void test_too_low_is_no_loss(void **state)
+{
+	struct wire_status status = { .stamp = 10000, .bits = 2, .missing = { 3 } };
+	struct wire_header packet = { .type = WIRE_DATA, .from = WIRE_ALL, .to = WIRE_ALL };
+	uint64_t payload = 0, sum = 0;
+	struct uplink_news news;
+	struct bench bench;
+
+	(void)state;
+	bench_make(&bench);
+	for (unsigned i = 0; i < CELLS; i++) {
+		bench.cells[i].bytes = sizeof(payload);
+		bench.cells[i].raised_at = 9000;
+	}
+	uplink_status(&bench.up, &bench.lane, &bench.pool, &status, 11000, &news);
+	assert_int_equal(news.n_again, 2);
+	/* Its child has learnt of the higher scale. */
+	packet.pos = 1;
+	packet.scale = 5;
+	assert_int_equal(dense_take(&bench.lane, &bench.cells[1], &sum, &packet, &payload, 8),
+	                 DENSE_SUMMED);
+	packet.type = WIRE_RESULT;
+	for (unsigned i = 0; i < CELLS; i++) {
+		packet.pos = i;
+		packet.scale = i == 1 ? 5 : 0;
+		packet.flags = i == 2 ? WIRE_RESENT : 0; /* of one the result was lost */
+		assert_int_equal(
+			uplink_take(&bench.lane, &bench.cells[i], &sum, &packet, &payload, 8),
+			DENSE_COMPLETE);
+	}
+	dense_ack(&bench.lane, 0, CELLS);
+	uplink_settle(&bench.up, &bench.lane, &bench.pool);
+	uplink_settle(&bench.up, &bench.lane, &bench.pool); /* each is counted once */
+	assert_int_equal(bench.up.judged, CELLS);
+	assert_int_equal(bench.up.lost, 1);
+	assert_int_equal(bench.up.again, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_too_low_is_no_loss),
 		cmocka_unit_test(test_any_tree),
+		cmocka_unit_test(test_losses_are_told),
+		cmocka_unit_test(test_other_rate_is_not_counted),
 		cmocka_unit_test(test_who_sends),
 		cmocka_unit_test(test_what_is_missing),
 	};

@@ -609,8 +609,8 @@ static void test_repeatedly(void **state)
 		data.ack = (uint32_t)rig.dense->settled; /* what the parent has been told */
 		assert_int_equal(lower(data, &shape_plain, DENSE_COMPLETE), XDP_TX);
 		result_check(&rig, &out, &shape_plain, 0, at);
-		uplink_settle(rig.dense, &rig.pool);
-		uplink_settle(&rig.twin, &rig.twin_pool);
+		uplink_settle(&(struct uplink){ 0 }, rig.dense, &rig.pool);
+		uplink_settle(&(struct uplink){ 0 }, &rig.twin, &rig.twin_pool);
 		assert_int_equal(rig.dense->settled, at);
 	}
 	assert_int_equal(rig.lane->parent.heard, rig.lane->parent.launched);

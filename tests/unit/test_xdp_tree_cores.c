@@ -289,7 +289,7 @@ static void daemon_main(void)
 			__atomic_store_n(&parent->allowed,
 			                 parent->launched + rig_random(&random) % 8,
 			                 __ATOMIC_RELAXED);
-			uplink_settle(rig.dense, &rig.pool);
+			uplink_settle(&up, rig.dense, &rig.pool);
 			uplink_low(rig.dense, rig.dense->settled); /* the parent is as far */
 			demand(rig.dense->low >= last);
 			last = rig.dense->low;

@@ -134,7 +134,7 @@ static void daemon_act(const struct dense_pool *pool, struct dense_lane *lane,
 	struct dense_cell *cell = dense_cell(pool, how % SCRIPT_CELLS);
 
 	if (what < 4)
-		uplink_settle(lane, pool);
+		uplink_settle(&(struct uplink){ 0 }, lane, pool);
 	else if (what == 4)
 		parent->allowed = parent->launched + how % 8;
 	else if (what == 5)

@@ -206,7 +206,8 @@ struct lane {
 	uint64_t judged[WIRE_CHILDREN_MAX]; /* fragments that it knows the fate of, */
 	uint64_t missed[WIRE_CHILDREN_MAX]; /* and how many of those were lost on their way */
 	uint32_t told_judged[WIRE_CHILDREN_MAX], told_lost[WIRE_CHILDREN_MAX]; /* as it last said */
-	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it asked for again */
+	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that came to it only when sent again */
+	uint16_t told_again[WIRE_CHILDREN_MAX];
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	uint32_t carried[WIRE_CHILDREN_MAX]; /* what children that are ranks say of themselves */
 	uint16_t waited[WIRE_CHILDREN_MAX];
@@ -230,8 +231,6 @@ struct lane {
 	int group_fd; /* of the parent's group; -1: none */
 	bool hears_parent;
 	struct watch_up watch_up;
-	/* Sums whose fate is known below up_known: how many, and how many of them got lost. */
-	uint64_t up_known, up_judged, up_lost;
 	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
 };

@@ -178,7 +178,7 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
 	                     header, wire_payload(header), bytes);
 	if (verdict == DENSE_AHEAD && lane->dense->has_parent) {
-		uplink_settle(lane->dense, &lane->pool);
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
 		verdict = dense_take(lane->dense, cell,
 		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
 		                     wire_payload(header), bytes);
@@ -366,12 +366,18 @@ static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_st
 	}
 }
 
-/* What its link loses on the way up only a child knows: what we miss may not have left it yet. */
+/*
+ * What its link loses only a child knows: what we miss may not have left it
+ * yet, and a result that it asks for once more may only be late.
+ */
 static void note_losses(struct lane *lane, unsigned child, const struct wire_report *report)
 {
 	uint32_t judged = report->judged - lane->told_judged[child];
 	uint32_t lost = report->lost - lane->told_lost[child];
+	uint16_t again = (uint16_t)(report->again - lane->told_again[child]);
 
+	lane->told_again[child] = report->again;
+	lane->repeated[child] += again <= INT16_MAX ? again : 0;
 	lane->told_judged[child] = report->judged;
 	lane->told_lost[child] = report->lost;
 	if (lost > judged || judged > INT32_MAX)
@@ -407,7 +413,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	lane->waited[header->child] = report->waited;
 	dense_ack(lane->dense, header->child, header->ack);
 	if (lane->dense->has_parent)
-		uplink_settle(lane->dense, &lane->pool);
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
 	dense_answer(lane->dense, &lane->pool, header->child, report,
 	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
 	if (lane->in_kernel)
@@ -422,7 +428,6 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		return;
 	}
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
-		lane->repeated[header->child] += (uint64_t)__builtin_popcountll(repeat[i]);
 		if (!report->young) /* the child knows that they are lost */
 			lane->recent_losses[header->child] +=
 				(uint32_t)__builtin_popcountll(repeat[i]);

@@ -379,7 +379,7 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 		return;
 	own->above_serial = status->serial;
 	if (status->rate * UNIT < own->above)
-		lane->up_known = lane->up.sent; /* as worker/stream.h does */
+		lane->up.unjudged = lane->up.sent; /* as worker/stream.h does */
 	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);

@@ -90,11 +90,20 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	const struct child *child = &comm->children[__builtin_ctzll(comm->present)];
 	struct udp_address local;
 	char interface[64];
+	unsigned mtu;
 
 	if (!aggregator->options.multicast || __builtin_popcountll(comm->present) < 2 ||
 	    child->address.storage.ss_family != AF_INET ||
 	    udp_route(&child->address, &local, interface, sizeof(interface)) != TRIB_OK)
 		return;
+	/* Children on this machine are reached by the loopback, a group by the interface alone. */
+	mtu = udp_group_mtu(&local);
+	if (mtu && mtu < udp_overhead(&local) + WIRE_HEADER + comm->payload) {
+		log_info("communicator %u: no multicast: %s carries packets of %u bytes, and "
+		         "fragments have %u",
+		         comm->id, interface, mtu, comm->payload);
+		return;
+	}
 	udp_set_port(&local, 0);
 	if (!aggregator->group_local.length)
 		aggregator->group_local = local;

@@ -22,7 +22,7 @@ struct stats_child {
 	uint64_t last;     /* fragments that it was the last to bring */
 	uint64_t judged;   /* fragments of which it knows whether they came at once */
 	uint64_t missed;   /* of those, how many were lost on the way up */
-	uint64_t repeated; /* results that it asked for again: lost on the way down, or very late */
+	uint64_t repeated; /* results that came to it only when sent again: lost on the way down */
 	double silent_s;   /* since it was last heard of */
 	double waits;      /* share of its time, by its own word; below 0: it has not said */
 	double carries_bps; /* its link, the same; 0: it does not know */

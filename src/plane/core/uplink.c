@@ -136,8 +136,9 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 	              &packet.report);
 	packet.report.waiting = lane_waiting(lane, lane->dense->settled);
 	packet.report.want = rates_want(thread, lane);
-	packet.report.judged = (uint32_t)lane->up_judged;
-	packet.report.lost = (uint32_t)lane->up_lost;
+	packet.report.judged = (uint32_t)lane->up.judged;
+	packet.report.lost = (uint32_t)lane->up.lost;
+	packet.report.again = (uint16_t)lane->up.again;
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
@@ -154,7 +155,7 @@ void uplink_report_raised(struct thread *thread, struct lane *lane)
 	struct uplink *up = &lane->up;
 	uint64_t base = up->reported;
 
-	uplink_settle(lane->dense, &lane->pool);
+	uplink_settle(&lane->up, lane->dense, &lane->pool);
 	if (base < lane->dense->settled)
 		base = lane->dense->settled;
 	if (base >= lane->dense->settled + WIRE_GROUP / 2)
@@ -192,7 +193,7 @@ static void take_result(struct thread *thread, struct lane *lane, const struct w
 	by_kernel = cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
 	verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
 	if (verdict == DENSE_AHEAD) {
-		uplink_settle(lane->dense, &lane->pool);
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
 		verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
 	}
 	if (lane->xdp)
@@ -218,22 +219,6 @@ static void send_again(struct lane *lane, uint64_t position)
 		xdp_cell_unlock(cell);
 }
 
-/* What has become of sums that went up for the first time, as worker/report.c does it. */
-static void judge(struct lane *lane, const struct wire_status *status,
-                  const struct uplink_news *news)
-{
-	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++) {
-		bool again = news->again[i / 64] >> i % 64 & 1;
-
-		if (status->base + i < lane->up_known ||
-		    (!again && status->missing[i / 64] >> i % 64 & 1))
-			continue;
-		lane->up_known = status->base + i + 1;
-		lane->up_judged++;
-		lane->up_lost += again;
-	}
-}
-
 static void take_status(struct thread *thread, struct lane *lane, const struct wire_header *header)
 {
 	const struct wire_status *status = wire_payload(header);
@@ -241,7 +226,6 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 
 	rates_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
-	judge(lane, status, &news);
 	if (status->stamp)
 		flight_confirm(&lane->flight, status->stamp, news.n_again);
 	for (uint32_t i = 0; news.n_again && i < WIRE_GROUP / 64; i++)
@@ -334,7 +318,7 @@ void uplink_tick(struct thread *thread, struct lane *lane)
 		every = HEARTBEAT_MAX / 1000;
 	thread->aggregator->carrier->reach(thread, &lane->parent);
 	/* Children that have left say nothing more; their sums may still be under way. */
-	if (!uplink_settle(lane->dense, &lane->pool))
+	if (!uplink_settle(&lane->up, lane->dense, &lane->pool))
 		atomic_fetch_or(&lane->comm->idle_lanes, 1u << lane->index);
 	if (uplink_ack_is_due(&lane->up, lane->dense, &lane->pool, now_us(thread)) ||
 	    now_us(thread) - lane->up.told_at >= every)
