@@ -14,6 +14,7 @@
 #include "desk.h"
 #include "number/number.h"
 #include "reduce_reference.h"
+#include "short.h"
 #include "worker/comm.h"
 
 #include <string.h>
@@ -201,7 +202,7 @@ static void *kill_main(void *argument)
 {
 	struct job *job = argument;
 
-	unsigned last = 0, pause = cluster_is_short() ? 60 : 200;
+	unsigned last = 0, pause = test_is_short() ? 60 : 200;
 
 	for (unsigned i = 0; !atomic_load(&job->ended); i++) {
 		unsigned done = atomic_load(&job->done);
@@ -234,7 +235,7 @@ static void recover_run(unsigned trees, int lanes, bool deep, bool leave)
 	demand(job);
 	job->leave = leave;
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
-	job->rounds = rounds ? (unsigned)atoi(rounds) : cluster_is_short() ? 30 : 200;
+	job->rounds = rounds ? (unsigned)atoi(rounds) : test_is_short() ? 30 : 200;
 	print_message("seed %llu\n", (unsigned long long)job->seed);
 	desk_start(&job->desk, trees + 2, trees, deep);
 	pthread_barrier_init(&job->barrier, NULL, RANKS);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "desk.h"
+#include "short.h"
 
 #include <string.h>
 
@@ -110,7 +111,7 @@ static void test_one_comes_one_leaves(void **state)
 
 	(void)state;
 	demand(job);
-	job->epochs = cluster_is_short() ? 6 : 20;
+	job->epochs = test_is_short() ? 6 : 20;
 	desk_start(&job->desk, 3, 2, false);
 	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++) {
 		threads[i] = worker_start(job, i);
