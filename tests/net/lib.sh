@@ -181,8 +181,11 @@ in_kernel() {
 }
 
 # hold_frames: links of the current cluster take what XDP sends, until it goes down; for `trib run`
-# does that itself only as long as it runs.
+# does that itself only as long as it runs. Its worker starts when they do.
 hold_frames() {
-	"$trib" run -n 1 --net "$cluster" --plane xdp --aggregator 127.0.0.1:9 -- sleep 600 &>/dev/null &
+	rm -f "$work/frames"
+	"$trib" run -n 1 --net "$cluster" --plane xdp --aggregator 127.0.0.1:9 -- \
+		sh -c "touch '$work/frames'; exec sleep 600" &>/dev/null &
 	holder=$!
+	wait_for 20 test -e "$work/frames"
 }
