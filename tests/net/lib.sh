@@ -120,6 +120,9 @@ go_right() {
 	check "$what: exact on all ranks" right "$n"
 }
 
+# all_marked N [FOLDER]: are N workers with --mark $work/mark, or FOLDER/mark, in the middle of it?
+all_marked() { [ "$(find "${2:-$work}" -name 'mark.*' | wc -l)" = "$1" ]; }
+
 # Bits of all results, rank by rank.
 digests() { grep -o 'rank [0-9]* of [0-9]*: right.*digest [0-9a-f]*' "$1" | sort; }
 

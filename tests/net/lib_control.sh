@@ -102,9 +102,6 @@ ranks() {
 	done
 }
 
-# all_marked: are all ranks in the middle of it?
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = ${#workers[@]} ]; }
-
 # all_go_on: have all ranks gone on in the trees of the newest plan?
 all_go_on() {
 	local plan

@@ -59,7 +59,7 @@ first_of_plan() {
 enough=$work/enough # ranks end when it is there
 ranks 3 --rounds 1000000 --until "$enough" --max 100000 --pause 0.1
 check "the job has a plan" wait_for 20 plan_is_past 0
-check "... and is at work" wait_for 20 all_marked
+check "... and is at work" wait_for 20 all_marked 3
 
 # ---- a node is drained ----
 drained=$(first_of_plan)

@@ -42,9 +42,8 @@ begin() {
 			>"$work/rank.$rank" 2>&1 &
 		pids+=($!)
 	done
-	wait_for 20 all_marked
+	wait_for 20 all_marked $ranks
 }
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = $ranks ]; }
 
 # all_right: every rank ends, with every sum as it has to be.
 all_right() {
