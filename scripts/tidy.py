@@ -64,7 +64,7 @@ class Keys:
         includes = self.includes.get(command['output'])
         if not includes:
             return None
-        parts = [self.common, command['command']]
+        parts = [self.common, command['command'].replace(os.getcwd(), '.')]
         parts += ['%s %s' % (path, self.hash_of(path)) for path in sorted(includes)]
         return hashlib.sha256('\n'.join(parts).encode()).hexdigest()
 
