@@ -212,14 +212,13 @@ static void *kill_main(void *argument)
 		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? pause : 20)));
 		if (atomic_load(&job->ended))
 			break;
-		if (job->leave) { /* where ranks are still joining, that is nothing */
-			desk_leave_one(&job->desk, mix(job->seed + i));
-			continue;
-		}
 		if (i && done == last && mix(job->seed + 78 * i) % 8)
 			continue;
 		last = done;
-		desk_kill_one(&job->desk, mix(job->seed + i));
+		if (job->leave) /* where ranks are still joining, that is nothing */
+			desk_leave_one(&job->desk, mix(job->seed + i));
+		else
+			desk_kill_one(&job->desk, mix(job->seed + i));
 	}
 	return NULL;
 }
