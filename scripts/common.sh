@@ -45,22 +45,24 @@ configure() {
 	fi
 }
 
-# build DIR: ninja alone; it configures again by itself when a meson.build has changed.
-build() { ninja -C "$1"; }
+# build DIR [TARGET]...: ninja alone; it configures again by itself when a meson.build has changed.
+build() { ninja -C "$@"; }
 
-# build_flavour NAME: configures and builds build/ (gcc) or build-NAME, warnings being errors.
+# build_flavour NAME: configures and builds build/ (gcc) or build-NAME, warnings being errors. That with
+# clang is for its warnings, and that with TSan has what is run of it.
 build_flavour() {
 	local sanitize=(-Db_lundef=false -Doptimization=1)
 	case $1 in
 	gcc) configure build gcc --werror && build build ;;
-	clang) configure build-clang clang --werror && build build-clang ;;
+	clang) configure build-clang clang --werror -Doptimization=0 && build build-clang ;;
 	asan)
 		configure build-asan clang --werror "${sanitize[@]}" -Db_sanitize=address,undefined \
 			-Dc_args="-fno-sanitize-recover=all $(fuzz_arguments)" \
 			-Dfuzz="$(has_libfuzzer && echo true || echo false)" && build build-asan
 		;;
 	tsan)
-		configure build-tsan clang --werror "${sanitize[@]}" -Db_sanitize=thread && build build-tsan
+		configure build-tsan clang --werror "${sanitize[@]}" -Db_sanitize=thread &&
+			build build-tsan threads_tests src/cli/trib{,d} bench/peers/trib_allreduce examples/train
 		;;
 	coverage)
 		configure build-coverage gcc -Db_coverage=true -Doptimization=1 && build build-coverage

@@ -8,7 +8,7 @@
 logs=build/test-logs
 passed=0 failed=0 skipped=0 verdict=0
 measuring=(plane rates burn) # network tests that need the cores for themselves
-slowest=(words xdp_tree tcp tree_xdp partition moves tree) # begun first, so that none is left alone
+slowest=(xdp_tree tcp tree_xdp partition tree recover share admit xdp) # begun first, so that none is left alone
 
 pass() {
 	passed=$((passed + 1))
@@ -68,14 +68,19 @@ build_test() {
 	build_flavour "$1"
 }
 
-# meson_tests LABEL DIR [meson test options]: each test of a build folder counts as one.
-# The word list in $wrapper, where set, runs before meson.
+# meson_tests LABEL DIR [meson test options]: each test of a build folder counts as one. The word
+# list in $wrapper, where set, runs before meson. Where $behind is set they run behind all others,
+# and one for each core; else one more, as many mostly wait for a deadline.
 meson_tests() {
-	local label=$1 dir=$2 json=$2/meson-logs/testlog.json log name result note
+	local label=$1 dir=$2 json=$2/meson-logs/testlog.json log name result note many=$(($(nproc) + 1))
 	shift 2
-	log=$(log_of "meson $label")
+	log=$(log_of "meson $label${behind:+ behind}")
+	if [ -n "${behind:-}" ]; then
+		json=$dir/meson-logs/testlog-behind.sh.json many=$(nproc)
+		set -- --wrapper "$PWD/scripts/behind.sh" --timeout-multiplier 10 "$@"
+	fi
 	rm -f "$json"
-	${wrapper:-} meson test -C "$dir" --no-rebuild --num-processes "$(nproc)" "$@" >"$log" 2>&1 || true
+	${wrapper:-} meson test -C "$dir" --no-rebuild --num-processes "$many" "$@" >"$log" 2>&1 || true
 	if [ ! -s "$json" ]; then
 		if grep -q 'No suitable tests\|No tests defined' "$log"; then
 			skip "$label" "this build has no such tests"
@@ -103,17 +108,21 @@ test_loopback() {
 	"${start[@]}" "$dir/examples/train" --data drawn --samples 1000 --epochs 1 --hidden 32 --quiet
 }
 
-# sanitized_tests FLAVOUR [meson test options]: under a sanitizer the same lines run on less, which
-# TRIB_TEST_SHORT asks for.
-sanitized_tests() {
-	local flavour=$1 wrapper
+# sanitized COMMAND...: under a sanitizer the same lines run on less, which TRIB_TEST_SHORT asks for.
+sanitized() {
+	local wrapper
 	wrapper=$(fixed_addresses)
-	shift
 	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TRIB_TEST_SHORT=1
 	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-	meson_tests "$flavour" "build-$flavour" "$@"
-	check "$flavour loopback" test_loopback "build-$flavour"
+	"$@"
 	unset ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS TRIB_TEST_SHORT
+}
+
+# threads_tests FLAVOUR [meson test options]: those with threads wait for each other, and have the
+# machine for themselves but for what runs behind.
+threads_tests() {
+	meson_tests "$1" "build-$1" --suite threads "${@:2}"
+	check "$1 loopback" test_loopback "build-$1"
 }
 
 c_files() {
@@ -155,14 +164,13 @@ test_clang_tidy() {
 		exit 77
 	}
 	# Not what includes a generated skeleton, whose flaws are bpftool's.
-	lint_files | grep '\.c$' | xargs grep -LE '(skel|xdp/internal)\.h"' | grep -Ff - build-clang/compile_commands.json |
-		sed -n 's/.*"file": "\.\.\/\(.*\)".*/\1/p' | sort -u |
-		xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build-clang >"$logs/clang-tidy-details" 2>&1 ||
-		{
-			grep ' error: ' "$logs/clang-tidy-details" | sort -u
-			say "(how it comes to that: $logs/clang-tidy-details)"
-			return 1
-		}
+	lint_files | grep '\.c$' | { xargs grep -LE '(skel|xdp/internal)\.h"' || true; } |
+		xargs python3 scripts/tidy.py build-clang >"$logs/clang-tidy-details" 2>&1 || {
+		grep ' error: ' "$logs/clang-tidy-details" | sort -u || tail -n 5 "$logs/clang-tidy-details"
+		say "(how it comes to that: $logs/clang-tidy-details)"
+		return 1
+	}
+	tail -n 1 "$logs/clang-tidy-details"
 }
 
 test_shellcheck() {
@@ -223,11 +231,12 @@ network_test() {
 
 network_names() { find tests/net -name 'test_*.sh' | sed 's|.*/test_\(.*\)\.sh|\1|' | sort; }
 
-# Two at a time: they mostly wait, for links and deadlines. Each has a virtual cluster of its own.
+# One more at a time than there are cores: they mostly wait, for links and deadlines. Each has a
+# virtual cluster of its own.
 network_tests() {
 	local name
 	for name in "${slowest[@]}" $(network_names | grep -vxFf <(printf '%s\n' "${measuring[@]}" "${slowest[@]}")); do
-		while [ "$(beside_count 'net-*')" -ge 2 ]; do
+		while [ "$(beside_count 'net-*')" -gt "$(nproc)" ]; do
 			sleep 0.2
 		done
 		beside "net-$name" network_test "$name"
@@ -236,12 +245,16 @@ network_tests() {
 	check "kernel log after the network tests" test_kernel_log
 }
 
-# What asks for nothing but a core.
+# What asks for nothing but a core, while others wait.
 analyses() {
+	local behind=yes
 	renice -n 19 -p "$BASHPID" >/dev/null
 	check "build with clang" build_test clang
 	check "build with ASan and UBSan" build_test asan
 	check "build with TSan" build_test tsan
+	if was_built ASan; then
+		sanitized meson_tests asan build-asan --no-suite net --no-suite threads --no-suite timed
+	fi
 	check format test_format
 	check cppcheck test_cppcheck
 	check clang-tidy test_clang_tidy
@@ -282,7 +295,13 @@ gather() {
 	done
 }
 
-was_built() { grep -q "^PASS build with $1" "$logs/analyses.lines"; }
+# was_built NAME: waits until it is known.
+was_built() {
+	while [ "$(beside_count analyses)" -gt 0 ] && ! grep -q "^[A-Z]* build with $1" "$logs/analyses.lines"; do
+		sleep 0.2
+	done
+	grep -q "^PASS build with $1" "$logs/analyses.lines"
+}
 
 # count MARK N
 count() {
@@ -309,27 +328,27 @@ main() {
 	fi
 	check "build with gcc" build_test gcc
 	built=$verdict
+	kernel_log >"$logs/kernel-before" || true
 	if [ "$built" -eq 0 ]; then
-		meson_tests gcc build
-		check "gcc loopback" test_loopback build
-		check "symbols of the library" test_symbols
-		check install test_install
-		kernel_log >"$logs/kernel-before" || true
 		for name in "${measuring[@]}"; do
 			network_test "$name"
 		done
 	fi
 	beside analyses analyses
 	if [ "$built" -eq 0 ]; then
+		meson_tests gcc build
+		check "gcc loopback" test_loopback build
+		check "symbols of the library" test_symbols
+		check install test_install
 		network_tests
 	fi
-	gather analyses
 	if was_built ASan; then
-		sanitized_tests asan --no-suite net
+		sanitized threads_tests asan --suite timed
 	fi
 	if was_built TSan; then
-		sanitized_tests tsan --suite threads
+		sanitized threads_tests tsan
 	fi
+	gather analyses
 	report
 }
 

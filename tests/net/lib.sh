@@ -32,10 +32,12 @@ start() {
 
 finish() {
 	local name pid
-	for pid in $(jobs -p); do
-		kill -KILL "$pid"
-	done 2>/dev/null
-	wait
+	{ # the shell has nothing to say of each that it kills: the last line may be why a test is skipped
+		for pid in $(jobs -p); do
+			kill -KILL "$pid"
+		done
+		wait
+	} 2>/dev/null
 	for name in "${clusters[@]}"; do
 		"$trib" net down --name "$name" >/dev/null
 	done
@@ -120,6 +122,9 @@ go_right() {
 	check "$what: exact on all ranks" right "$n"
 }
 
+# all_marked N [FOLDER]: are N workers with --mark $work/mark, or FOLDER/mark, in the middle of it?
+all_marked() { [ "$(find "${2:-$work}" -name 'mark.*' | wc -l)" = "$1" ]; }
+
 # Bits of all results, rank by rank.
 digests() { grep -o 'rank [0-9]* of [0-9]*: right.*digest [0-9a-f]*' "$1" | sort; }
 
@@ -181,8 +186,11 @@ in_kernel() {
 }
 
 # hold_frames: links of the current cluster take what XDP sends, until it goes down; for `trib run`
-# does that itself only as long as it runs.
+# does that itself only as long as it runs. Its worker starts when they do.
 hold_frames() {
-	"$trib" run -n 1 --net "$cluster" --plane xdp --aggregator 127.0.0.1:9 -- sleep 600 &>/dev/null &
+	rm -f "$work/frames"
+	"$trib" run -n 1 --net "$cluster" --plane xdp --aggregator 127.0.0.1:9 -- \
+		sh -c "touch '$work/frames'; exec sleep 600" &>/dev/null &
 	holder=$!
+	wait_for 20 test -e "$work/frames"
 }

@@ -20,12 +20,13 @@ need_control() {
 # free_port: below those that the kernel gives to whoever asks for any.
 free_port() { echo $((12000 + RANDOM % 18000)); }
 
-# controller [HOST]: tribd --controller at $control, on a host or here; its pid is $controller.
+# controller [HOST [OPTION]...]: tribd --controller at $control, on a host or here; its pid is $controller.
 controller() {
 	local host=${1:-} prefix=()
+	shift $(($# > 0))
 	[ -z "$host" ] || prefix=("$trib" net exec --name "$cluster" "$host" --)
 	: >"$work/controller" # or what an earlier one said would be taken for its word
-	"${prefix[@]}" "$tribd" --controller "$control" >"$work/controller" 2>&1 &
+	"${prefix[@]}" "$tribd" --controller "$control" "$@" >"$work/controller" 2>&1 &
 	# shellcheck disable=SC2034
 	controller=$!
 	wait_for 10 grep -q 'controller ready' "$work/controller"
@@ -38,6 +39,16 @@ agent() {
 	shift 2
 	"$tribd" --join "$control" --name "$name" --listen "127.0.0.1:$port" "$@" >"$work/$name" 2>&1 &
 	agents[$name]=$!
+}
+
+# agent_on HOST [OPTION]...: the same on a host of the cluster, started by $agent_command if it is set.
+agent_command=()
+agent_on() {
+	local host=$1
+	shift
+	"$trib" net exec --name "$cluster" "$host" -- "${agent_command[@]}" \
+		"$tribd" --join "$TRIB_CONTROLLER" --name "$host" --listen :7700 "$@" >"$work/$host" 2>&1 &
+	agents[$host]=$!
 }
 
 # api METHOD PATH [BODY]: the controller's answer; $code is its status.
@@ -64,6 +75,50 @@ job() {
 	api POST /v1/jobs "$1" >"$work/job"
 	job=$(jq -r .id "$work/job") cookie=$(jq -r .cookie "$work/job")
 }
+
+# plan, has_plan HOST...: the trees of job $TRIB_JOB as they are now; is one of them in there?
+plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan'; }
+has_plan() {
+	local host now
+	now=$(plan)
+	for host; do
+		[[ $now != *"$(address "$host"):7700("* ]] || return 0
+	done
+	return 1
+}
+plan_is_past() { [ "$(generation "$TRIB_JOB")" -gt "$1" ]; }
+
+# ranks N OPTION...: a new job's, rank 0 on host h1 and so on, in the background; outputs in $work/rank.N
+ranks() {
+	local rank size=$1
+	shift
+	rm -f "$work"/mark.*
+	eval "$(on h1 "$trib" job new --size "$size")"
+	workers=()
+	for ((rank = 0; rank < size; rank++)); do
+		TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=$size "$trib" net exec --name "$cluster" "h$((rank + 1))" -- \
+			"$worker" --seed 7 --mark "$work/mark" "$@" >"$work/rank.$rank" 2>&1 &
+		workers+=($!)
+	done
+}
+
+# all_go_on: have all ranks gone on in the trees of the newest plan?
+all_go_on() {
+	local plan
+	plan=$(generation "$TRIB_JOB")
+	[ "$(grep -l "goes on in the trees of plan $plan," "$work"/rank.? | wc -l)" = ${#workers[@]} ]
+}
+
+# all_well: they end, and end well.
+all_well() {
+	local pid
+	for pid in "${workers[@]}"; do
+		wait "$pid" || { tail -n 3 "$work"/rank.? && return 1; }
+	done
+}
+# rounds: so many did all of them. sums: of all results.
+rounds() { sed -n 's/.*right, \([0-9]*\) rounds.*/\1/p' "$work/rank.0"; }
+sums() { grep -ho 'rank.*right.*common [0-9a-f]*' "$work"/rank.?; }
 
 # ask RANK SIZE NONCE GENERATION SECONDS [LOST]
 ask() { "$ask" "$control" "$job" "$cookie" "$@"; }

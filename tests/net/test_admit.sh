@@ -9,7 +9,7 @@ start "$@"
 need_control
 # That communication takes little of the step is for test_words.sh.
 export TRIB_EXIT_BELOW=0 TRIB_BEAT=0.25 TRIB_START_WITHIN=6
-check "a cluster" up adm --hosts 8 --servers 3 --link 300mbit || exit 1
+check "a cluster" up adm$$ --hosts 8 --servers 3 --link 300mbit || exit 1
 control=$(address s3):7600
 curl() { on s3 /usr/bin/env curl "$@"; }
 

@@ -19,42 +19,21 @@ control=$(address h1):7600
 scheme=http
 curl() { on h1 /usr/bin/env curl "$@"; }
 
-"$trib" net exec --name "$cluster" h1 -- "$tribd" --controller "$control" --plain >"$work/controller" 2>&1 &
-check "a controller starts" wait_for 10 grep -q 'controller ready' "$work/controller" || exit 1
 export TRIB_CONTROLLER=http://$control
+check "a controller starts" controller h1 --plain || exit 1
 declare -A core=([s1]=${cores[0]} [s2]=${cores[1]})
 for host in s1 s2; do
-	"$trib" net exec --name "$cluster" $host -- taskset -c "${core[$host]}" \
-		"$tribd" --join "$TRIB_CONTROLLER" --name $host --listen :7700 >"$work/$host" 2>&1 &
+	agent_command=(taskset -c "${core[$host]}")
+	agent_on $host
 done
 for host in s1 s2; do
 	wait_for 20 node_is $host live || skip "$host has not joined: $(cat "$work/$host")"
 done
 
-# ranks: two of them, in the background; outputs in $work/rank.N
-ranks() {
-	local rank
-	eval "$(on h1 "$trib" job new --size 2 -c "$TRIB_CONTROLLER")"
-	workers=()
-	for rank in 0 1; do
-		TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=2 "$trib" net exec --name "$cluster" "h$((rank + 1))" -- \
-			"$worker" --rounds 80 --seed 7 --max 20000 "$@" >"$work/rank.$rank" 2>&1 &
-		workers+=($!)
-	done
-}
-all_well() { wait "${workers[0]}" && wait "${workers[1]}"; }
-sums() { grep -ho 'rank.*right.*common [0-9a-f]*' "$work"/rank.?; }
-plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan'; }
-plan_is_past() { [ "$(generation "$TRIB_JOB")" -gt "$1" ]; }
-has_plan() { [[ $(plan) == *"$(address "$1"):7700("* ]]; }
 load() { api GET /v1/nodes | jq -r ".nodes[] | select(.name == \"$1\").load"; }
 
-ranks
-check "an undisturbed run" all_well || tail -n 3 "$work"/rank.?
-sums >"$work/right"
-check "... has sums" test -s "$work/right"
-
-ranks --pause 0.3
+enough=$work/enough # ranks end when it is there
+ranks 2 --rounds 1000000 --until "$enough" --max 20000 --pause 0.3
 check "the job has a plan" wait_for 20 plan_is_past 0
 if has_plan s1; then burnt=s1 spare=s2; else burnt=s2 spare=s1; fi
 check "... at one of the nodes" has_plan $burnt
@@ -82,9 +61,15 @@ check "... the controller says so" \
 	grep -q "job $TRIB_JOB leaves node .* ($burnt): overloaded, others use \(100\|[89][0-9]\) % of its cores" "$work/controller"
 check "... ranks were told why" grep -q 'leaves: overloaded, others use' "$work/rank.1"
 kill "${hogs[@]}"
-check "all ranks end well" all_well || tail -n 3 "$work"/rank.?
+check "all ranks go on" wait_for 20 all_go_on
+touch "$enough"
+check "... and end well" all_well
 sums >"$work/got"
-check "... with the same sums" cmp "$work/right" "$work/got"
+check "... with sums" test -s "$work/got"
 grep -ho 'goes on in the trees.*' "$work"/rank.?
+ranks 2 --rounds "$(rounds)" --max 20000
+check "an undisturbed run" all_well
+sums >"$work/right"
+check "... has the same sums" cmp "$work/right" "$work/got"
 check "when the loops have ended the node is taken back" wait_for 30 node_is $burnt live
 done_checking

@@ -64,18 +64,18 @@ TRIB_AGGREGATOR=127.0.0.1:$one TRIB_JOB=1 TRIB_COOKIE=1234 TRIB_TIMEOUT=1 TRIB_R
 	timeout 10 "$worker" --rounds 1 >"$out" 2>&1
 check "an aggregator keeps out who has no job's cookie" grep -q 'no answer from the aggregator' "$out"
 
-# long_job: three ranks that run for a while; start, then do something, then see_right.
+# long_job ROUNDS: three ranks, until they are in the middle of it; then do something, then see_right.
 long_job() {
 	local rank
 	new_job 3
 	pids=()
+	rm -f "$work"/mark.*
 	for rank in 0 1 2; do
-		TRIB_RANK=$rank TRIB_SIZE=3 timeout 100 "$worker" --rounds "$1" --max 50000 >"$work/long.$rank" 2>&1 &
+		TRIB_RANK=$rank TRIB_SIZE=3 timeout 100 "$worker" --rounds "$1" --max 50000 --mark "$work/mark" >"$work/long.$rank" 2>&1 &
 		pids+=($!)
 	done
-	wait_for 10 runs
+	wait_for 20 all_marked 3
 }
-runs() { [ "$(generation "$TRIB_JOB")" -gt 0 ]; }
 see_right() {
 	wait "${pids[@]}"
 	cat "$work"/long.? >"$out"
@@ -83,7 +83,6 @@ see_right() {
 }
 
 long_job 600
-sleep 0.3
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
 see_right "a job goes on when the controller is killed"
@@ -95,7 +94,6 @@ done
 agent a3 "$three"
 check "a3 joins" wait_for 20 node_is a3 live
 long_job 1500
-sleep 0.3
 before=$(generation "$TRIB_JOB")
 for name in a1 a2; do
 	kill -KILL "${agents[$name]}"

@@ -6,7 +6,7 @@
 need_clusters "$@"
 start "$@"
 need_control
-check "a cluster" up ctl --hosts 2 --servers 2 --link 300mbit || exit 1
+check "a cluster" up ctl$$ --hosts 2 --servers 2 --link 300mbit || exit 1
 control=$(address s1):7600
 scheme=https
 on_host=(on h1)
@@ -34,13 +34,7 @@ check "... with another pin it refuses" grep -q 'not the pinned one' "$work/erro
 nodes_from h2 "$control"
 check "... and with none, a certificate that nobody vouches for" grep -q 'give its pin' "$work/error"
 
-# agent_on HOST [OPTION]...
-agent_on() {
-	local host=$1
-	shift
-	"$trib" net exec --name "$cluster" "$host" -- \
-		"$tribd" --join "$join" --name "$host" --listen :7700 "$@" >"$work/$host" 2>&1 &
-}
+TRIB_CONTROLLER=$join
 agent_on s1
 agent_on s2
 agent_on h1 --link 200mbit

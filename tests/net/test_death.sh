@@ -24,8 +24,7 @@ workers() {
 	done
 }
 
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = "${1:-4}" ]; }
-in_mid_round() { check "$1: all ranks are in mid-round" wait_for 20 all_marked || { tail "$work"/rank.*; exit 1; }; }
+in_mid_round() { check "$1: all ranks are in mid-round" wait_for 20 all_marked 4 || { tail "$work"/rank.*; exit 1; }; }
 all_said() { # RANKS: has each written its error?
 	local rank
 	for rank in $1; do

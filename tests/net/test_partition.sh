@@ -17,11 +17,9 @@ scheme=https
 curl() { on h1 /usr/bin/env curl "$@"; }
 
 controller s1 || exit 1
-join=$(sed -n 's/.*TRIB_CONTROLLER=//p' "$work/controller")
+TRIB_CONTROLLER=$(sed -n 's/.*TRIB_CONTROLLER=//p' "$work/controller")
 for host in s2 s3 s4; do
-	"$trib" net exec --name "$cluster" $host -- \
-		"$tribd" --join "$join" --name $host --listen :7700 >"$work/$host" 2>&1 &
-	agents[$host]=$!
+	agent_on $host
 done
 for host in s2 s3 s4; do
 	check "$host joins" wait_for 20 node_is $host live
@@ -44,9 +42,8 @@ begin() {
 			>"$work/rank.$rank" 2>&1 &
 		pids+=($!)
 	done
-	wait_for 20 all_marked
+	wait_for 20 all_marked $ranks
 }
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = $ranks ]; }
 
 # all_right: every rank ends, with every sum as it has to be.
 all_right() {

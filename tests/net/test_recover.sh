@@ -43,7 +43,8 @@ workers() {
 	for ((rank = 0; rank < ranks; rank++)); do
 		TRIB_MTU=1500 TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$TRIB_AGGREGATOR \
 			TRIB_JOB=$TRIB_JOB TRIB_COOKIE=$TRIB_COOKIE \
-			"$worker" --rounds "$1" --seed 7 --max 200000 --pause 0.03 --times "$run/times.$rank" >"$run/worker.$rank" 2>&1 &
+			"$worker" --rounds "$1" --seed 7 --max 200000 --pause 0.03 --mark "$run/mark" \
+			--times "$run/times.$rank" >"$run/worker.$rank" 2>&1 &
 		pids+=($!)
 	done
 }
@@ -139,7 +140,7 @@ check "there was something to recover from" python3 "$(dirname "$0")/standstill.
 
 # ---- without a controller, and with one that comes back when it is needed ----
 workers 200
-sleep 0.3
+wait_for 20 all_marked $ranks "$run"
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
 check "ranks do not need the controller to go on" all_well
@@ -148,12 +149,12 @@ check "... and have the same sums" cmp "$work/right" "$work/got"
 check "it starts again" controller
 agents_live
 workers 400
-sleep 0.3
+wait_for 20 all_marked $ranks "$run"
 draw=0
 name=$(pick root)
 kill -KILL "$controller" "${agents[$name]}"
 wait "$controller" "${agents[$name]}" 2>/dev/null
-sleep 0.5
+sleep 0.5 # ranks have nobody to ask for so long
 check "both at once, and the controller comes back" controller
 check "... ranks go on" all_well
 done_checking

@@ -3,63 +3,16 @@
 # Trees of aggregators: exact with every fault, the bits of one star, and deaths at every place of the
 # tree named to all: test_tree.sh PATH_TO_TRIB. On the plane that TRIB_PLANE names.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_tree.sh"
 need_clusters "$@"
 start "$@"
 export TRIB_COOKIE=7ee5
 name=tt$$
-declare -A tribds=()
 pids=()
-
-# tribd_on HOST...: an aggregator on each, with $tribd_options; its output goes to $work/tribd.HOST.
-tribd_on() {
-	local host
-	for host; do
-		: >"$work/tribd.$host"
-		# shellcheck disable=SC2086  # options, if any
-		"$trib" net exec --name "$cluster" "$host" -- "$tribd" ${tribd_options:-} \
-			--listen "$(address "$host"):7700" >"$work/tribd.$host" 2>&1 &
-		tribds[$host]=$!
-	done
-	for host; do
-		wait_for 10 grep -q 'ready on' "$work/tribd.$host" || { cat "$work/tribd.$host"; exit 1; }
-	done
-}
-
-end_tribds() { # they write their counters
-	local host
-	for host in "${!tribds[@]}"; do
-		kill -TERM "${tribds[$host]}"
-		wait "${tribds[$host]}"
-	done 2>/dev/null
-	tribds=()
-}
-
-at_host() { echo "$(address "$1"):7700"; }
 
 # What aggregators send from the kernel arrives.
 let_frames() { [ "${TRIB_PLANE:-udp}" != xdp ] || hold_frames; }
 
-# tree_of SHAPE: names of servers become their addresses.
-tree_of() {
-	local text=$1 host
-	for host in s1 s2 s3 s4; do
-		text=${text//$host/$(at_host $host)}
-	done
-	echo "$text"
-}
-
-# tree_right WHAT SHAPE N WORKER_ARG...
-tree_right() {
-	local what=$1 shape=$2 n=$3
-	shift 3
-	# shellcheck disable=SC2086  # options of trib run, if any
-	TRIB_TREES=$(tree_of "$shape") go -n "$n" --net "$cluster" --aggregator "$(at_host s1)" \
-		--timeout 30 ${run_options:-} -- "$worker" "$@"
-	check "$what: exact on all ranks" right "$n"
-}
-
-two='s1(s2(0-2),s3(3-5))'
-three='s1(s2(0,2),s3(s4(1,4),3),5)'
 mixed=(--rounds 60 --seed 7 --max 30000)
 
 # --- without faults: a star says what the bits have to be
@@ -118,7 +71,6 @@ workers() { # SHAPE RANKS WORKER_ARG...
 	done
 }
 
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = 6 ]; }
 all_said() {
 	local rank
 	for rank in $1; do
@@ -146,7 +98,7 @@ end() {
 begin() { # WHAT
 	tribd_on s1 s2 s3 s4
 	workers "$three" "0 1 2 3 4 5" "${endless[@]}"
-	check "$1: all ranks are in mid-round" wait_for 20 all_marked || { tail "$work"/rank.* "$work"/tribd.*; exit 1; }
+	check "$1: all ranks are in mid-round" wait_for 20 all_marked 6 || { tail "$work"/rank.* "$work"/tribd.*; exit 1; }
 }
 
 finish_all() {
@@ -183,7 +135,7 @@ finish_all
 # --- rates: three children and a parent share each leaf's link
 tribd_options='--link 200mbit' tribd_on s1 s2 s3 s4
 workers "$two" "0 1 2 3 4 5" "${endless[@]}"
-wait_for 20 all_marked
+wait_for 20 all_marked 6
 rates() { on s2 -- "$trib" top --once --json --aggregator "$(at_host s2)" | grep -o '"rate":[0-9]*' | cut -d: -f2; }
 some_rates() { [ "$(rates | wc -l)" = 3 ]; }
 if [ "${TRIB_PLANE:-udp}" = udp ]; then
@@ -217,7 +169,8 @@ finish_all
 # --- trees that cannot be
 tribd_on s1 s2 s3 s4
 workers "$two" "3 4" "${endless[@]}"
-sleep 0.5
+both_are_in() { on s3 -- "$trib" explain --json --aggregator "$(at_host s3)" | grep -q '"present":24,'; } # bits 3 and 4
+wait_for 10 both_are_in
 TRIB_RANK=5 TRIB_TREES=$(tree_of 's1(s2(0-1),s3(2-5))') on h6 -- "$worker" --rounds 1 >"$work/rank.5" 2>&1
 check "another tree is refused: $(cut -c 1-300 "$work/rank.5")" grep -q "refused.*ranks 2-5 come together here" "$work/rank.5"
 finish_all

@@ -8,19 +8,11 @@ need_clusters "$@"
 start "$@"
 need_control
 export TRIB_BEAT=0.25
-check "a cluster" up wrd --hosts 3 --servers 2 --link 300mbit --link h2=60mbit || exit 1
+check "a cluster" up wrd$$ --hosts 3 --servers 2 --link 300mbit --link h2=60mbit || exit 1
 control=$(address s1):7600
 export TRIB_CONTROLLER=http://$control
 curl() { on h1 /usr/bin/env curl "$@"; }
-"$trib" net exec --name "$cluster" s1 -- "$tribd" --controller "$control" --plain >"$work/controller" 2>&1 &
-check "a controller starts" wait_for 10 grep -q 'controller ready' "$work/controller" || exit 1
-# agent_on HOST [OPTION]...
-agent_on() {
-	local host=$1
-	shift
-	"$trib" net exec --name "$cluster" "$host" -- \
-		"$tribd" --join "$TRIB_CONTROLLER" --name "$host" --listen :7700 "$@" >"$work/$host" 2>&1 &
-}
+check "a controller starts" controller s1 --plain || exit 1
 agent_on s1
 agent_on s2
 agent_on h2 --link 300mbit # which is not true
@@ -29,31 +21,14 @@ for host in s1 s2 h2; do
 done
 on h1 "$trib" node drain h2 >/dev/null
 
-# ranks ROUNDS OPTION...: three of them, in the background; outputs in $work/rank.N
-ranks() {
-	local rank rounds=$1
-	shift
-	eval "$(on h1 "$trib" job new --size 3)"
-	workers=()
-	for rank in 0 1 2; do
-		TRIB_LOG=notice TRIB_RANK=$rank TRIB_SIZE=3 on "h$((rank + 1))" \
-			"$worker" --rounds "$rounds" --seed 7 "$@" >"$work/rank.$rank" 2>&1 &
-		workers+=($!)
-	done
-}
-all_well() {
-	local pid
-	for pid in "${workers[@]}"; do
-		wait "$pid" || return 1
-	done
-}
-plan_is_past() { [ "$(generation "$TRIB_JOB")" -gt "$1" ]; }
+enough=$work/enough # ranks end when it is there
+
 # of_job EXPRESSION: what jq makes of the job's communicator
 of_job() { api GET "/v1/jobs/$TRIB_JOB" | jq -r ".communicators[0] | $1"; }
 is_so() { [ "$(of_job "$1")" = true ]; }
 
 # ---- a slow link ----
-ranks 100 --only allreduce --max 1000000
+ranks 3 --rounds 1000000 --until "$enough" --only allreduce --max 1000000
 check "the job has a plan" wait_for 20 plan_is_past 0
 check "what links carry is told" wait_for 30 is_so '[.ranks[] | select(.carries_bps)] | length == 3'
 check "the slow one is found" wait_for 30 is_so '.ranks[1].measured_bps > 30e6 and .ranks[1].measured_bps < 130e6'
@@ -67,12 +42,15 @@ before=$(generation "$TRIB_JOB") bound=$(of_job .verdict.bound_bps)
 on h1 "$trib" node drain s2 >/dev/null
 check "another plan" wait_for 20 plan_is_past "$before"
 check "... counts on what was measured: $bound, then $(of_job .verdict.bound_bps)" is_so '.verdict.bound_bps < 130e6'
-check "all ranks end well" all_well || tail -n 3 "$work"/rank.?
+check "... in which all ranks go on" wait_for 20 all_go_on
+touch "$enough"
+check "all ranks end well" all_well
 on h1 "$trib" node resume s2 >/dev/null
 
 # ---- a job that hardly communicates ----
 on h1 "$trib" node resume h2 >/dev/null
-ranks 100 --pause 1 --max 1000
+rm "$enough"
+ranks 3 --rounds 1000000 --until "$enough" --pause 1 --max 1000
 check "a job with little communication has a plan" wait_for 20 plan_is_past 0
 check "... with more than one machine" is_so '.verdict.aggregators > 1'
 check "... says how little" wait_for 20 is_so '.share < 0.05'
@@ -80,6 +58,8 @@ check "... and gives up the other machines" wait_for 40 is_so '.generation == 2 
 check "... for the one of a rank: $(of_job .plan)" test "$(of_job .plan)" = "$(address h2):7700(0-2)"
 on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
 check "... and says why" grep -q 'plan 2: node s[12] .* not worth their use' "$work/explained"
-check "all ranks end well" all_well || tail -n 3 "$work"/rank.?
+check "all ranks go on in it" wait_for 20 all_go_on
+touch "$enough"
+check "... and end well" all_well
 grep -ho 'goes on in the trees.*' "$work"/rank.?
 done_checking

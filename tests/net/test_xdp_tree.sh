@@ -3,62 +3,13 @@
 # Trees whose sums and results pass through the kernel: the bits of one star in user space, with all
 # faults, in all shapes, and counters that say that it was the kernel: test_xdp_tree.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_tree.sh"
 start "$@"
 need_xdp
 export TRIB_COOKIE=7ee6
 name=tk$$
-two='s1(s2(0-2),s3(3-5))'
-three='s1(s2(0,2),s3(s4(1,4),3),5)'
 mixed=(--rounds 60 --seed 7 --max 30000 --split)
 sums=(--rounds 40 --seed 8 --max 300000 --only allreduce)
-declare -A tribds=()
-
-# tribd_on OPTIONS HOST...: an aggregator on each; its output goes to $work/tribd.HOST.
-tribd_on() {
-	local options=$1 host
-	shift
-	for host; do
-		: >"$work/tribd.$host"
-		# shellcheck disable=SC2086  # options, if any
-		"$trib" net exec --name "$cluster" "$host" -- "$tribd" $options \
-			--listen "$(at_host "$host")" >"$work/tribd.$host" 2>&1 &
-		tribds[$host]=$!
-	done
-	for host; do
-		wait_for 10 grep -q 'ready on' "$work/tribd.$host" || { cat "$work/tribd.$host"; exit 1; }
-	done
-}
-
-end_tribds() { # they write their counters
-	local host
-	for host in "${!tribds[@]}"; do
-		kill -TERM "${tribds[$host]}"
-		wait "${tribds[$host]}"
-	done 2>/dev/null
-	tribds=()
-}
-
-declare -A six=() # addresses, where it is IPv6
-at_host() { if [ -n "${six[$1]:-}" ]; then echo "[${six[$1]}]:7700"; else echo "$(address "$1"):7700"; fi; }
-
-# tree_of SHAPE: names of hosts become their addresses.
-tree_of() {
-	local text=$1 host
-	for host in s1 s2 s3 s4 h1 h2; do
-		text=${text//$host/$(at_host $host)}
-	done
-	echo "$text"
-}
-
-# tree_right WHAT SHAPE N WORKER_ARG...
-tree_right() {
-	local what=$1 shape=$2 n=$3
-	shift 3
-	# shellcheck disable=SC2086  # options of trib run, if any
-	TRIB_TREES=$(tree_of "$shape") go -n "$n" --net "$cluster" --aggregator "$(at_host s1)" \
-		--timeout 30 ${run_options:-} -- "$worker" "$@"
-	check "$what: exact on all ranks" right "$n"
-}
 
 # by_kernel HOST PERCENT: of the sums that went up from there and of the results that came down, so
 # much at least was the kernel's, and nothing of it was given up.
@@ -74,7 +25,7 @@ by_kernel() {
 
 # --- without faults: a star in user space says what the bits have to be
 up $name --hosts 6 --servers 4 --link 200mbit || skip "no cluster: $(cat "$work/up")"
-tribd_on '--plane udp' s1
+tribd_options='--plane udp' tribd_on s1
 tree_right "a star, udp" 's1(0-5)' 6 "${mixed[@]}"
 digests "$out" >"$work/mixed"
 tree_right "a star, udp, sums" 's1(0-5)' 6 "${sums[@]}"
@@ -82,7 +33,7 @@ digests "$out" >"$work/sums"
 end_tribds
 
 hold_frames
-tribd_on '--plane xdp' s1 s2 s3 s4
+tribd_options='--plane xdp' tribd_on s1 s2 s3 s4
 tree_right "two levels" "$two" 6 "${mixed[@]}"
 check "... bitwise as in a star" same_digests "$work/mixed"
 tree_right "two levels, sums" "$two" 6 "${sums[@]}"
@@ -97,8 +48,7 @@ s2_explains() { on s2 "$trib" explain --aggregator "$(at_host s2)" 2>&1 | grep -
 TRIB_TREES=$(tree_of "$two") "$trib" run -n 6 --net "$cluster" --aggregator "$(at_host s1)" --timeout 30 -- \
 	"$worker" --rounds 100000 --max 100000 --mark "$work/mark" >"$work/asked" 2>&1 &
 asked=$!
-all_marked() { [ "$(find "$work" -name 'mark.*' | wc -l)" = 6 ]; }
-wait_for 20 all_marked
+wait_for 20 all_marked 6
 check "trib explain says that the kernel sums, and to whom sums go" \
 	wait_for 10 s2_explains "sums go up to $(at_host s1); the kernel sums all"
 { kill $asked && wait $asked; } 2>/dev/null
@@ -110,8 +60,8 @@ done
 in_kernel 90 "$work/tribd.s1"
 
 # --- another plane above or below: the wire is the same
-tribd_on '--plane udp' s1 s4
-tribd_on '--plane xdp' s2 s3
+tribd_options='--plane udp' tribd_on s1 s4
+tribd_options='--plane xdp' tribd_on s2 s3
 tree_right "between aggregators in user space" "$three" 6 "${mixed[@]}"
 check "... bitwise as in a star" same_digests "$work/mixed"
 end_tribds
@@ -128,10 +78,10 @@ for host in h1 h2 h3 h4 h5 h6 s1 s2 s3; do
 	on $host ip -6 addr add fd00:8::$n/64 dev eth0 nodad
 	six[$host]=fd00:8::$n
 done
-tribd_on '--plane udp' s1
+tribd_options='--plane udp' tribd_on s1
 tree_right "IPv6, a star" 's1(0-5)' 6 "${sums[@]}" # its blocks are shorter, so it has bits of its own
 digests "$out" >"$work/six"
-tribd_on '--plane xdp' s2 s3
+tribd_options='--plane xdp' tribd_on s2 s3
 tree_right "IPv6" "$two" 6 "${sums[@]}"
 check "... bitwise as in a star" same_digests "$work/six"
 end_tribds
@@ -141,7 +91,7 @@ down
 
 # --- what XDP sends arrives nowhere: noticed, and exact
 up $name --hosts 6 --servers 4 --link 200mbit
-tribd_on '--plane xdp' s1 s2 s3
+tribd_options='--plane xdp' tribd_on s1 s2 s3
 tree_right "frames that do not arrive" "$two" 6 "${sums[@]}"
 check "... bitwise as in a star" same_digests "$work/sums"
 end_tribds
@@ -155,7 +105,7 @@ down
 up $name --hosts 6 --servers 4 --link 200mbit --loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01 --seed 3 ||
 	skip "no faults here: $(cat "$work/up")"
 hold_frames
-tribd_on '--plane xdp' s1 s2 s3 s4
+tribd_options='--plane xdp' tribd_on s1 s2 s3 s4
 tree_right "all faults, two levels" "$two" 6 "${mixed[@]}"
 check "... bitwise as in a star" same_digests "$work/mixed"
 tree_right "all faults, three levels" "$three" 6 "${mixed[@]}"
@@ -178,8 +128,8 @@ down
 # --- a switch in the middle: what its parent sends to others passes through it
 up $name --hosts 6 --servers 1 --switch
 hold_frames
-tribd_on '--plane xdp' s1
-tribd_on '--plane udp' h1 h2
+tribd_options='--plane xdp' tribd_on s1
+tribd_options='--plane udp' tribd_on h1 h2
 tree_right "a switch below a host" "h1(s1(0-2),h2(3-5))" 6 "${sums[@]}"
 check "... bitwise as in a star" same_digests "$work/sums"
 tree_right "... and everything" "h1(s1(0-2),h2(3-5))" 6 "${mixed[@]}"

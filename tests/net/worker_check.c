@@ -258,15 +258,17 @@ static bool is_over(trib_comm *comm)
 	return over;
 }
 
-static bool run(trib_comm *comm, long rounds, uint64_t first)
+/* Leaves in *rounds how many it did. */
+static bool run(trib_comm *comm, long *rounds, uint64_t first)
 {
 	struct call calls[IN_FLIGHT];
+	long done = 0;
 
-	for (long done = 0; done < rounds && !is_over(comm);) {
+	while (done < *rounds && !is_over(comm)) {
 		int n = (int)(mix(options.seed + first + (uint64_t)done) % IN_FLIGHT) + 1;
 
-		if (n > rounds - done)
-			n = (int)(rounds - done);
+		if (n > *rounds - done)
+			n = (int)(*rounds - done);
 		if (options.mark && done >= options.mark_round) {
 			mark_reached(trib_rank(comm));
 			if (trib_rank(comm) == options.absent)
@@ -291,6 +293,7 @@ static bool run(trib_comm *comm, long rounds, uint64_t first)
 		done += n;
 		usleep(options.pause);
 	}
+	*rounds = done;
 	return true;
 }
 
@@ -299,6 +302,7 @@ static bool run_split(trib_comm *comm)
 {
 	int rank = trib_rank(comm), size = trib_size(comm), color = rank % 2;
 	uint64_t common_of_all = common;
+	long rounds = 10;
 	trib_comm *half;
 	trib_status status = trib_split(comm, color, -rank, &half);
 	bool good;
@@ -311,7 +315,7 @@ static bool run_split(trib_comm *comm)
 		       trib_size(half));
 		return false;
 	}
-	good = run(half, 10, 1000000 + (uint64_t)color * 1000);
+	good = run(half, &rounds, 1000000 + (uint64_t)color * 1000);
 	common = common_of_all;
 	status = trib_finalize(half);
 	if (status != TRIB_OK)
@@ -409,7 +413,7 @@ int main(int argc, char **argv)
 		die(NULL, "init", status);
 	rank = trib_rank(comm);
 	size = trib_size(comm);
-	if (!run(comm, options.rounds, 0) || (options.split && !run_split(comm))) {
+	if (!run(comm, &options.rounds, 0) || (options.split && !run_split(comm))) {
 		printf("rank %d: WRONG\n", rank);
 		return 1;
 	}

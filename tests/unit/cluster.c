@@ -8,11 +8,6 @@
 
 #define TRIES 50
 
-bool cluster_is_short(void)
-{
-	return getenv("TRIB_TEST_SHORT") != NULL;
-}
-
 void cluster_environment(void)
 {
 	static const char *const names[] = {

@@ -39,8 +39,6 @@ struct cluster {
 	char addresses[CLUSTER_BELOW][32];
 };
 
-/* With TRIB_TEST_SHORT in the environment the same lines run on less. */
-bool cluster_is_short(void);
 /* Clears what the environment says about jobs, and sets the cookie. */
 void cluster_environment(void);
 

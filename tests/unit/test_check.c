@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "short.h"
 #include "wire/check.h"
 #include "wire/parse.h"
 
@@ -120,12 +121,10 @@ static void test_check_finds_bit_pairs(void **state)
 static void test_check_finds_two_bits(void **state)
 {
 	uint64_t words[184];
-	unsigned tried = 3000000, missed = 0;
+	unsigned tried = (unsigned)test_tenth("pairs of bits", 3000000), missed = 0;
 	uint32_t right;
 
 	(void)state;
-	if (getenv("TRIB_TEST_SHORT"))
-		tried /= 10;
 	randomize(words, countof(words));
 	right = wire_check(words, sizeof(words));
 	for (unsigned i = 0; i < tried; i++) {

@@ -13,6 +13,7 @@
 #include "cluster.h"
 #include "number/number.h"
 #include "reduce_reference.h"
+#include "short.h"
 #include "worker/comm.h" /* for the payload that was agreed on: it is the block of floats */
 
 #include <pthread.h>
@@ -228,7 +229,7 @@ static void matrix_run_at(const struct cluster *cluster, int ranks, const trib_o
 {
 	struct matrix matrix = { .values = values };
 
-	all = all && !cluster_is_short();
+	all = all && !test_is_short();
 	matrix.counts = all ? all_counts : few_counts;
 	matrix.n_counts = all ? countof(all_counts) : countof(few_counts);
 	matrix.types = all ? ~0u : 1u << TRIB_U8 | 1u << TRIB_I32 | 1u << TRIB_F32 | 1u << TRIB_F64;
@@ -506,7 +507,7 @@ static void test_many_ranks(void **state)
 
 	(void)state;
 	cluster_start(&cluster, 1, 0);
-	cluster_run(&cluster, cluster_is_short() ? 16 : 64, NULL, many_body, NULL);
+	cluster_run(&cluster, test_is_short() ? 16 : 64, NULL, many_body, NULL);
 	cluster_stop(&cluster);
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/dense.h"
+#include "short.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -497,7 +498,7 @@ static uint64_t walk(struct model *model, uint64_t seed)
 static void test_random_walk(void **state)
 {
 	struct model *model = malloc(sizeof(*model));
-	uint64_t packets = 0, enough = getenv("TRIB_TEST_SHORT") ? 300000 : 6000000;
+	uint64_t packets = 0, enough = test_count("packets", 6000000, 300000);
 
 	(void)state;
 	assert_non_null(model);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "short.h"
 #include "wire/parse.h"
 
 #include <poll.h>
@@ -303,7 +304,7 @@ static void besieged_body(struct rank *rank)
 {
 	struct siege *siege = rank->job;
 	uint32_t *vector = malloc(50000 * 4);
-	int rounds = cluster_is_short() ? 30 : 100;
+	int rounds = test_is_short() ? 30 : 100;
 
 	demand(vector);
 	for (int round = 0; round < rounds; round++) {
@@ -575,7 +576,7 @@ static void inside_body(struct rank *rank)
 
 static void test_insider(void **state)
 {
-	struct inside_job job = { .rounds = cluster_is_short() ? 100 : 500 };
+	struct inside_job job = { .rounds = test_is_short() ? 100 : 500 };
 	const struct insider *insider = &job.insider;
 	struct cluster cluster;
 	uint64_t seen;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "desk.h"
+#include "short.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -155,7 +156,7 @@ static void count_costs(const struct cluster *cluster, trib_options options)
 	assert_true(large->packets > 30 * small->packets && large->packets > 10000);
 	assert_true(small->allocations > 0); /* the request itself */
 	assert_true(large->allocations <= small->allocations + SLACK);
-	if (cluster_is_short()) /* a sanitizer's time: batches are as small as cores are slow */
+	if (test_is_short()) /* a sanitizer's time: batches are as small as cores are slow */
 		return;
 	assert_true((double)large->locks <=
 	            (double)small->locks + SLACK + LOCKS_A_SECOND * large->seconds);

@@ -13,6 +13,7 @@
 #include "plan/draw.h"
 #include "plan/kary.h"
 #include "plan_trees.h"
+#include "short.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -183,7 +184,7 @@ static void test_refuses(void **state)
 /* Never above the best of all trees; how far below is shown. */
 static void test_every_tree(void **state)
 {
-	unsigned rounds = getenv("TRIB_TEST_SHORT") ? 10 : 60, n = 5;
+	unsigned rounds = (unsigned)test_count("clusters", 60, 10), n = 5;
 	uint64_t random = seed;
 	double worst = 1, sum = 0;
 

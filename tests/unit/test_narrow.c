@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "path/narrow.h"
+#include "short.h"
 #include "simnet.h"
 
 #include <stdio.h>
@@ -64,11 +65,12 @@ static void path_open(struct path *path, uint64_t seed)
 static void test_own_losses_change_nothing(void **state)
 {
 	static const double shares[] = { 0, 0.001, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.3 };
+	uint64_t seeds = test_tenth("seeds", 20);
 	struct path path;
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		for (uint64_t seed = 1; seed <= 20; seed++) {
+		for (uint64_t seed = 1; seed <= seeds; seed++) {
 			path_open(&path, seed * 1000 + i);
 			path_run(&path, 2000000, UINT32_MAX, shares[i]);
 			if (shares[i] <= 0.01)

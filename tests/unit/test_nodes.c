@@ -26,6 +26,14 @@ static struct node *beat(struct nodes *nodes, const char *address, double load, 
 	return nodes_beat(nodes, &report, now, NULL);
 }
 
+/* Two seconds after the start. */
+static struct planner planner_of(const struct nodes *nodes, struct plan_verdict *verdict)
+{
+	return (struct planner){
+		.nodes = nodes, .limits = &limits, .now = 2000 * MS, .verdict = verdict
+	};
+}
+
 static void test_finds_many(void **state)
 {
 	struct nodes nodes = { 0 };
@@ -106,7 +114,7 @@ static void test_facts_change(void **state)
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct planner planner = planner_of(&nodes, NULL);
 	struct plan_wish wish = { .ranks = 3, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct forest *forest = malloc(sizeof(*forest));
@@ -135,7 +143,7 @@ static void test_plans_with_the_living(void **state)
 static void test_memory_for_the_pool(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct planner planner = planner_of(&nodes, NULL);
 	struct plan_wish wish = { .ranks = 3, .broken = "", .pool_bytes = 30 };
 	struct node *a = beat(&nodes, "a:1", 0, planner.now);
 	struct node *b = beat(&nodes, "b:1", 0, planner.now);
@@ -201,7 +209,7 @@ static void test_trees_differ(void **state)
 {
 	struct forest *forest = malloc(sizeof(*forest));
 	struct nodes nodes = { 0 };
-	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct planner planner = planner_of(&nodes, NULL);
 	struct plan_wish wish = { .ranks = 3,
 		                  .broken = "",
 		                  .where = { "127.0.0.1", "127.0.0.1", "10.0.0.7" } };
@@ -230,7 +238,7 @@ static void test_trees_differ(void **state)
 static void test_suspects(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct planner planner = planner_of(&nodes, NULL);
 	struct plan_wish wish = { .ranks = 2,
 		                  .broken = "0.5*a:1(0-1);0.5*b:1(0-1)",
 		                  .since = 2000 * MS };
@@ -258,9 +266,7 @@ static void test_links_are_shared(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = {
-		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
-	};
+	struct planner planner = planner_of(&nodes, &verdict);
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	double apart;
@@ -295,9 +301,7 @@ static void test_servers_share(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = {
-		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
-	};
+	struct planner planner = planner_of(&nodes, &verdict);
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	double one;
@@ -320,9 +324,7 @@ static void test_switch(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = {
-		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
-	};
+	struct planner planner = planner_of(&nodes, &verdict);
 	struct plan_wish wish = { .ranks = 4, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct node *node = beat(&nodes, "10.0.0.9:7700", 0, 1900 * MS);
@@ -342,9 +344,7 @@ static void test_frugal(void **state)
 	struct forest *forest = malloc(sizeof(*forest));
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = {
-		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
-	};
+	struct planner planner = planner_of(&nodes, &verdict);
 	struct plan_wish wish = { .ranks = 3,
 		                  .broken = "",
 		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.3" } };
@@ -380,9 +380,7 @@ static void test_measured(void **state)
 {
 	struct nodes nodes = { 0 };
 	struct plan_verdict verdict;
-	struct planner planner = {
-		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .verdict = &verdict
-	};
+	struct planner planner = planner_of(&nodes, &verdict);
 	struct plan_wish wish = { .ranks = 2, .broken = "", .where = { "10.0.0.1", "10.0.0.2" } };
 	char plan[PLAN_TEXT_MAX];
 
@@ -405,7 +403,7 @@ static void test_measured(void **state)
 static void test_drained_are_left_out(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct planner planner = { .nodes = &nodes, .limits = &limits, .now = 2000 * MS };
+	struct planner planner = planner_of(&nodes, NULL);
 	struct plan_wish wish = { .ranks = 2, .broken = "" };
 	char plan[PLAN_TEXT_MAX];
 	struct node *node = beat(&nodes, "10.0.0.1:7700", 0, 1900 * MS);

@@ -12,6 +12,7 @@
 #include "plan/draw.h"
 #include "plan/plan.h"
 #include "plan_trees.h"
+#include "short.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -255,11 +256,6 @@ static void test_refuses(void **state)
 
 /* ---- every tree there is ---- */
 
-static bool is_short(void)
-{
-	return getenv("TRIB_TEST_SHORT") != NULL;
-}
-
 /* The same small cluster with links and cores that limit. */
 static unsigned draw_small(uint64_t *state, unsigned n)
 {
@@ -279,7 +275,7 @@ static unsigned draw_small(uint64_t *state, unsigned n)
 /* One tree: the plan is the fastest of all trees. */
 static void test_one_tree_is_best(void **state)
 {
-	unsigned rounds = is_short() ? 20 : 200;
+	unsigned rounds = (unsigned)test_tenth("clusters", 200);
 	uint64_t random = seed;
 
 	(void)state;
@@ -309,7 +305,7 @@ static void test_one_tree_is_best(void **state)
 
 static void test_random(void **state)
 {
-	unsigned rounds = is_short() ? 60 : 600;
+	unsigned rounds = (unsigned)test_tenth("clusters", 600);
 	uint64_t random = seed;
 
 	(void)state;
@@ -362,10 +358,11 @@ static void test_never_slower_than_ring(void **state)
 /* An idle server more: no plan is worse off for it. */
 static void test_more_is_no_less(void **state)
 {
+	unsigned rounds = (unsigned)test_tenth("clusters", 100);
 	uint64_t random = seed;
 
 	(void)state;
-	for (unsigned i = 0; i < 100; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 		unsigned n = 3 + draw_below(&random, 30);
 		double bound, rate;
@@ -386,7 +383,7 @@ static void test_more_is_no_less(void **state)
 /* The work for 10,000 hosts is counted; the time is only shown. */
 static void test_ten_thousand(void **state)
 {
-	unsigned n = 10000, rounds = is_short() ? 2 : 20;
+	unsigned n = 10000, rounds = (unsigned)test_tenth("clusters", 20);
 	struct plan_host *many = calloc(n, sizeof(*many));
 	char(*called)[2][DRAW_NAME] = calloc(n, sizeof(*called));
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;

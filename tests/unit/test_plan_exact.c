@@ -13,6 +13,7 @@
 #include "cli/plan_exact.h"
 #include "plan/draw.h"
 #include "plan_trees.h"
+#include "short.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,11 +26,6 @@ static struct plan_host hosts[HOSTS_MAX];
 static char names[HOSTS_MAX][2][DRAW_NAME];
 static struct plan_verdict verdict;
 static uint64_t seed = 1;
-
-static bool is_short(void)
-{
-	return getenv("TRIB_TEST_SHORT") != NULL;
-}
 
 static void plan(unsigned n, const struct plan_limits *limits)
 {
@@ -97,7 +93,7 @@ static double all_trees(unsigned n, const struct plan_limits *limits)
 /* The program of hosts is not below that of trees, and not far above; plans are near. */
 static void test_every_tree(void **state)
 {
-	unsigned rounds = is_short() ? 12 : 120;
+	unsigned rounds = (unsigned)test_tenth("clusters", 120);
 	double worst = 1, widest = 1;
 	uint64_t random = seed;
 
@@ -156,7 +152,7 @@ static void tally_print(const struct tally *tally, const char *of)
  */
 static void test_random(void **state)
 {
-	unsigned rounds = is_short() ? 20 : 250;
+	unsigned rounds = (unsigned)test_count("clusters", 250, 20);
 	struct tally any = { .worst = 1 }, few = { .worst = 1 }, jobs = { .worst = 1 };
 	uint64_t random = seed;
 

@@ -11,6 +11,7 @@
 
 #include "plan/draw.h"
 #include "plan/rates.h"
+#include "short.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -163,7 +164,7 @@ static void none_is_less(const struct scene *before, const struct scene *after, 
 
 static void test_any(void **state)
 {
-	unsigned rounds = getenv("TRIB_TEST_SHORT") ? 2000 : 20000;
+	unsigned rounds = (unsigned)test_tenth("rounds", 20000);
 	uint64_t random = seed;
 	static struct scene scene, wider, fewer;
 

@@ -14,6 +14,7 @@
 #include "desk.h"
 #include "number/number.h"
 #include "reduce_reference.h"
+#include "short.h"
 #include "worker/comm.h"
 
 #include <string.h>
@@ -201,7 +202,7 @@ static void *kill_main(void *argument)
 {
 	struct job *job = argument;
 
-	unsigned last = 0, pause = cluster_is_short() ? 60 : 200;
+	unsigned last = 0, pause = test_is_short() ? 60 : 200;
 
 	for (unsigned i = 0; !atomic_load(&job->ended); i++) {
 		unsigned done = atomic_load(&job->done);
@@ -211,14 +212,13 @@ static void *kill_main(void *argument)
 		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? pause : 20)));
 		if (atomic_load(&job->ended))
 			break;
-		if (job->leave) { /* where ranks are still joining, that is nothing */
-			desk_leave_one(&job->desk, mix(job->seed + i));
-			continue;
-		}
 		if (i && done == last && mix(job->seed + 78 * i) % 8)
 			continue;
 		last = done;
-		desk_kill_one(&job->desk, mix(job->seed + i));
+		if (job->leave) /* where ranks are still joining, that is nothing */
+			desk_leave_one(&job->desk, mix(job->seed + i));
+		else
+			desk_kill_one(&job->desk, mix(job->seed + i));
 	}
 	return NULL;
 }
@@ -234,7 +234,7 @@ static void recover_run(unsigned trees, int lanes, bool deep, bool leave)
 	demand(job);
 	job->leave = leave;
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
-	job->rounds = rounds ? (unsigned)atoi(rounds) : cluster_is_short() ? 30 : 200;
+	job->rounds = rounds ? (unsigned)atoi(rounds) : test_is_short() ? 30 : 200;
 	print_message("seed %llu\n", (unsigned long long)job->seed);
 	desk_start(&job->desk, trees + 2, trees, deep);
 	pthread_barrier_init(&job->barrier, NULL, RANKS);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "short.h"
 #include "worker/recover_plan.h"
 
 #include <stdlib.h>
@@ -258,12 +259,13 @@ static void test_against_model(void **state)
 {
 	const char *given = getenv("TRIB_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) : clock_now();
+	uint64_t models = test_tenth("models", 200000);
 	unsigned repairs = 0, again = 0;
 
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	seed_state = seed;
-	for (unsigned i = 0; i < (getenv("TRIB_TEST_SHORT") ? 20000u : 200000u); i++) {
+	for (unsigned i = 0; i < models; i++) {
 		unsigned losses = any(4);
 		struct model model;
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "desk.h"
+#include "short.h"
 
 #include <string.h>
 
@@ -110,7 +111,7 @@ static void test_one_comes_one_leaves(void **state)
 
 	(void)state;
 	demand(job);
-	job->epochs = cluster_is_short() ? 6 : 20;
+	job->epochs = test_is_short() ? 6 : 20;
 	desk_start(&job->desk, 3, 2, false);
 	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++) {
 		threads[i] = worker_start(job, i);
@@ -129,14 +130,27 @@ static void test_one_comes_one_leaves(void **state)
 	free(job);
 }
 
+/* Ranks that a desk plans for, each of which does `body`. */
+static void job_run(int ranks, void (*body)(struct rank *))
+{
+	struct job *job = calloc(1, sizeof(*job));
+	struct cluster nowhere = { .address = "127.0.0.1:1" };
+	trib_options options;
+
+	demand(job);
+	desk_start(&job->desk, 2, 2, false);
+	options = options_of(job);
+	cluster_run(&nowhere, ranks, &options, body, job);
+	desk_stop(&job->desk);
+	free(job);
+}
+
 /* Rank 1 is gone without a word: the others get an error, and go on as two. */
 static void death_body(struct rank *rank)
 {
-	struct job *job = rank->job;
 	trib_status status;
 	uint32_t one = 1;
 
-	(void)job;
 	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
 	if (rank->rank == 1) {
 		/* It leaves the collective to the others, which is as good as dead for them. */
@@ -155,17 +169,8 @@ static void death_body(struct rank *rank)
 
 static void test_goes_on_without(void **state)
 {
-	struct job *job = calloc(1, sizeof(*job));
-	struct cluster nowhere = { .address = "127.0.0.1:1" };
-	trib_options options;
-
 	(void)state;
-	demand(job);
-	desk_start(&job->desk, 2, 2, false);
-	options = options_of(job);
-	cluster_run(&nowhere, 3, &options, death_body, job);
-	desk_stop(&job->desk);
-	free(job);
+	job_run(3, death_body);
 }
 
 /* Sub-communicators have trees and keys of their own, in each epoch others. */
@@ -187,17 +192,8 @@ static void split_body(struct rank *rank)
 
 static void test_split(void **state)
 {
-	struct job *job = calloc(1, sizeof(*job));
-	struct cluster nowhere = { .address = "127.0.0.1:1" };
-	trib_options options;
-
 	(void)state;
-	demand(job);
-	desk_start(&job->desk, 2, 2, false);
-	options = options_of(job);
-	cluster_run(&nowhere, 4, &options, split_body, job);
-	desk_stop(&job->desk);
-	free(job);
+	job_run(4, split_body);
 }
 
 static void alone_body(struct rank *rank)

@@ -25,36 +25,42 @@ static struct roots_job job(const char *rack, uint32_t root)
 	};
 }
 
+enum { ANY = UINT32_MAX - 1 };
+
+/* Each job is given the root that is expected, or one of ANY. */
+static void check_roots(const struct roots_site *sites, uint32_t n_sites,
+                        const struct roots_job *jobs, uint32_t n, const uint32_t *expected)
+{
+	uint32_t roots[JOBS_MAX];
+
+	assert_int_equal(roots_assign(sites, n_sites, jobs, n, roots), TRIB_OK);
+	for (uint32_t i = 0; i < n; i++)
+		if (expected[i] != ANY)
+			assert_int_equal(roots[i], expected[i]);
+}
+#define CHECK_ROOTS(sites, n_sites, jobs, n, ...) \
+	check_roots(sites, n_sites, jobs, n, (const uint32_t[n]){ __VA_ARGS__ })
+
 /* Each gets one of its own, the closest that is free; the fourth shares. */
 static void alone(void **state)
 {
 	static const struct roots_site sites[] = { { "", 1 }, { "a", 1 }, { "a/1", 1 } };
 	struct roots_job jobs[4];
-	uint32_t roots[4], count[3] = { 0 };
 
 	(void)state;
 	jobs[0] = job("a/1", ROOTS_NONE);
-	assert_int_equal(roots_assign(sites, 3, jobs, 1, roots), TRIB_OK);
-	assert_int_equal(roots[0], 2);
+	CHECK_ROOTS(sites, 3, jobs, 1, 2);
 	jobs[0].root = 2;
 	jobs[1] = job("a/1", ROOTS_NONE);
-	assert_int_equal(roots_assign(sites, 3, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 2);
-	assert_int_equal(roots[1], 1);
+	CHECK_ROOTS(sites, 3, jobs, 2, 2, 1);
 	jobs[1].root = 1;
 	jobs[2] = job("a/1", ROOTS_NONE);
-	assert_int_equal(roots_assign(sites, 3, jobs, 3, roots), TRIB_OK);
-	assert_int_equal(roots[2], 0);
+	CHECK_ROOTS(sites, 3, jobs, 3, ANY, ANY, 0);
 	jobs[2].root = 0;
 	jobs[2].demand = 0.1;
 	jobs[3] = job(NULL, ROOTS_NONE);
-	assert_int_equal(roots_assign(sites, 3, jobs, 4, roots), TRIB_OK);
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(roots[i], jobs[i].root); /* nobody moves for it: nothing is free */
-	assert_int_equal(roots[3], 0);                    /* where it is wanted least */
-	for (unsigned i = 0; i < 4; i++)
-		count[roots[i]]++;
-	assert_int_equal(count[0], 2);
+	/* Nobody moves for it, as nothing is free: it goes where it is wanted least. */
+	CHECK_ROOTS(sites, 3, jobs, 4, 2, 1, 0, 0);
 }
 
 /* An aggregator is for hosts below it only. */
@@ -63,16 +69,11 @@ static void only_above(void **state)
 	static const struct roots_site sites[] = { { "a", 1 }, { "b", 2 } };
 	struct roots_job jobs[] = { job("", ROOTS_NONE), job("c/1", ROOTS_NONE),
 		                    job("b/7", ROOTS_NONE), job("a/2", 1) };
-	uint32_t roots[4];
 
 	(void)state;
-	assert_int_equal(roots_assign(sites, 2, jobs, 4, roots), TRIB_OK);
-	assert_int_equal(roots[0], ROOTS_NONE);
-	assert_int_equal(roots[1], ROOTS_NONE);
-	assert_int_equal(roots[2], 1);
-	assert_int_equal(roots[3], 0); /* it was where it may not be */
-	assert_int_equal(roots_assign(sites, 0, jobs, 4, roots), TRIB_OK);
-	assert_int_equal(roots[2], ROOTS_NONE);
+	/* The last was where it may not be. */
+	CHECK_ROOTS(sites, 2, jobs, 4, ROOTS_NONE, ROOTS_NONE, 1, 0);
+	CHECK_ROOTS(sites, 0, jobs, 4, ANY, ANY, ROOTS_NONE, ANY);
 }
 
 /* The second can be nowhere else, so the first makes room; unless it rests, or that costs too much.
@@ -81,35 +82,26 @@ static void room_is_made(void **state)
 {
 	static const struct roots_site sites[] = { { "a", 1 }, { "", 1 } };
 	struct roots_job jobs[] = { job("a/1", 0), job("a/2", ROOTS_NONE), job("b", 1) };
-	uint32_t roots[3];
 
 	(void)state;
 	jobs[1].rack = "a/2";
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 0); /* there is another one for the second */
-	assert_int_equal(roots[1], 1);
+	/* There is another one for the second. */
+	CHECK_ROOTS(sites, 2, jobs, 2, 0, 1);
 	/* The third is above all: it is where only it can be, and the second comes. */
 	jobs[0].root = 1;
 	jobs[1] = job("b", ROOTS_NONE);
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 0);
-	assert_int_equal(roots[1], 1);
+	CHECK_ROOTS(sites, 2, jobs, 2, 0, 1);
 	jobs[0].move = 6;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 1);
-	assert_int_equal(roots[1], 1); /* shared: dearer to move than it is worth */
+	/* Shared: dearer to move than it is worth. */
+	CHECK_ROOTS(sites, 2, jobs, 2, 1, 1);
 	jobs[0].move = 0.2;
 	jobs[0].rests = true;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 1);
+	CHECK_ROOTS(sites, 2, jobs, 2, 1, ANY);
 	/* As long as it rests they share; then it goes, though the other one has come already. */
 	jobs[1].root = 1;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 1);
+	CHECK_ROOTS(sites, 2, jobs, 2, 1, ANY);
 	jobs[0].rests = false;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 0);
-	assert_int_equal(roots[1], 1);
+	CHECK_ROOTS(sites, 2, jobs, 2, 0, 1);
 }
 
 /* Of all ways in which the two that share can be parted, the one in which a single job moves. */
@@ -117,13 +109,9 @@ static void few_move(void **state)
 {
 	static const struct roots_site sites[] = { { "a", 1 }, { "b", 1 }, { "", 1 } };
 	const struct roots_job jobs[] = { job("a/2", 2), job("b/1", 1), job("b/2", 2) };
-	uint32_t roots[3];
 
 	(void)state;
-	assert_int_equal(roots_assign(sites, 3, jobs, 3, roots), TRIB_OK);
-	assert_int_equal(roots[0], 0);
-	assert_int_equal(roots[1], 1);
-	assert_int_equal(roots[2], 2);
+	CHECK_ROOTS(sites, 3, jobs, 3, 0, 1, 2);
 }
 
 /* A job has ended, and one of those that share goes where it was; for little nobody does. */
@@ -131,15 +119,11 @@ static void room_is_taken(void **state)
 {
 	static const struct roots_site sites[] = { { "", 1 }, { "", 1 } };
 	struct roots_job jobs[] = { job("a", 0), job("a", 0) };
-	uint32_t roots[2];
 
 	(void)state;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[0], 0);
-	assert_int_equal(roots[1], 1);
+	CHECK_ROOTS(sites, 2, jobs, 2, 0, 1);
 	jobs[1].worth = 0.1;
-	assert_int_equal(roots_assign(sites, 2, jobs, 2, roots), TRIB_OK);
-	assert_int_equal(roots[1], 0);
+	CHECK_ROOTS(sites, 2, jobs, 2, ANY, 0);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cluster.h"
+#include "short.h"
 #include "worker/comm.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static void test_split_covers(void **state)
 
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
-	for (unsigned i = 0; i < (cluster_is_short() ? 2000u : 20000u); i++)
+	for (unsigned i = 0; i < (test_is_short() ? 2000u : 20000u); i++)
 		split_once(mix(seed + i * 100ull));
 }
 

@@ -8,6 +8,7 @@
  * all requests come to their end.
  */
 #include "control/turns.h"
+#include "short.h"
 #include "worker/turn.h"
 
 #include <setjmp.h>
@@ -516,14 +517,15 @@ struct place {
 	unsigned action; /* the next one to try */
 };
 
-static void go_everywhere(struct seen *seen)
+/* Until `enough` states were seen. */
+static void go_everywhere(struct seen *seen, size_t enough)
 {
 	struct place *path = calloc(DEPTH_MAX, sizeof(*path));
 	size_t depth = 1;
 
 	assert_non_null(path);
 	world_start(&path[0].world);
-	while (depth) {
+	while (depth && seen->n < enough) {
 		struct place *here = &path[depth - 1], *there = &path[depth];
 
 		if (here->action == ACTIONS) {
@@ -564,18 +566,22 @@ static void explore(void **state)
 	struct seen seen = { calloc(1 << 16, sizeof(uint64_t)), 1 << 16, 0 };
 	const char *seed = getenv("TRIB_TEST_SEED");
 	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+	unsigned walks;
+	size_t least;
 
 	limits = *state;
+	least = test_tenth("states", limits->states);
+	walks = test_is_short() ? limits->walks / 10 : limits->walks;
 	assert_non_null(seen.slots);
 	if (!limits->walks)
-		go_everywhere(&seen);
-	for (unsigned i = 0; i < limits->walks; i++)
+		go_everywhere(&seen, test_is_short() ? least : SIZE_MAX);
+	for (unsigned i = 0; i < walks; i++)
 		walk(&seen, first + i);
 	printf("%s: %zu states", limits->name, seen.n);
-	if (limits->walks)
-		printf(", %u walks from seed %llu on", limits->walks, (unsigned long long)first);
+	if (walks)
+		printf(", %u walks from seed %llu on", walks, (unsigned long long)first);
 	printf("\n");
-	assert_true(seen.n >= limits->states);
+	assert_true(seen.n >= least);
 	free(seen.slots);
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/uplink.h"
+#include "short.h"
 #include "simnet.h"
 
 #include <stdio.h>
@@ -175,7 +176,7 @@ static void test_any_tree(void **state)
 {
 	const char *text = getenv("TRIB_TEST_SEED");
 	uint64_t seed = text ? strtoull(text, NULL, 10) : 1, packets = 0;
-	unsigned trees = getenv("TRIB_TEST_SHORT") ? 6 : 60;
+	unsigned trees = (unsigned)test_tenth("trees", 60);
 
 	(void)state;
 	print_message("seeds from %llu on\n", (unsigned long long)seed);
