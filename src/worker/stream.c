@@ -121,24 +121,17 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
 	advance(stream, now);
 }
 
-void stream_fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
-                        uint64_t position)
-{
-	memset(header, 0, sizeof(*header));
-	header->magic = WIRE_MAGIC;
-	header->type = type;
-	header->child = (uint8_t)stream->child;
-	header->pos = wire_pos(stream->lane, position);
-	header->ack = (uint32_t)stream->done;
-}
-
 static uint32_t send_fragment(struct stream *stream, struct round *round, uint32_t index,
                               uint64_t now, void *packet)
 {
 	struct wire_header *header = packet;
 	uint64_t position = round->base + index;
 
-	stream_fill_header(stream, header, WIRE_DATA, position);
+	*header = (struct wire_header){ .magic = WIRE_MAGIC,
+		                        .type = WIRE_DATA,
+		                        .child = (uint8_t)stream->child,
+		                        .pos = (uint32_t)position,
+		                        .ack = (uint32_t)stream->done };
 	round->sent_at[index] = stamp_of(now);
 	stream->stats.sent++;
 	stream->since_ack = 0;
@@ -299,9 +292,9 @@ struct round *stream_find(struct stream *stream, uint64_t position)
 }
 
 /* A result that comes for the first time: was it sent for the first time? */
-static void judge_result(struct stream *stream, const struct wire_header *header)
+static void judge_result(struct stream *stream, const struct wire_header *header, uint64_t position)
 {
-	if (stream->reliable || wire_position(header) < stream->narrow.until)
+	if (stream->reliable || position < stream->narrow.until)
 		return;
 	narrow_count(&stream->narrow, header->flags & WIRE_RESENT, stream->sent);
 	stream->flight.cap = stream->narrow.cap;
@@ -310,7 +303,7 @@ static void judge_result(struct stream *stream, const struct wire_header *header
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = stream_position(stream, header);
 	struct round *round = stream_find(stream, position);
 	uint32_t before, todo, index;
 
@@ -334,7 +327,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 		stream->stats.duplicates++; /* it will be asked for again */
 		return true;
 	}
-	judge_result(stream, header);
+	judge_result(stream, header, position);
 	stream->since_ack++;
 	stream->progress_at = now;
 	before = round->finished;

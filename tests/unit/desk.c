@@ -14,13 +14,13 @@
 
 union packet {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		union {
 			struct wire_join join;
 			struct wire_welcome welcome;
 		};
 	};
-	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
+	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
 };
 
 static struct desk_gathering *find(struct desk *desk, const struct wire_join *join)
@@ -97,7 +97,7 @@ static void answer(struct desk *desk, const union packet *question,
 		(uint32_t)__builtin_popcountll(gathering->members & ((1ull << seat) - 1));
 	packet.welcome.size = (uint32_t)__builtin_popcountll(gathering->members);
 	if (planned)
-		memcpy(packet.bytes + WIRE_HEADER + offsetof(struct wire_welcome, text),
+		memcpy(packet.bytes + WIRE_CONTROL + offsetof(struct wire_welcome, text),
 		       gathering->plan, strlen(gathering->plan) + 1);
 	wire_seal(&packet, 1400);
 	demand(sendto(desk->fd, &packet, 1400, 0, (const void *)to, sizeof(*to)) == 1400);
@@ -150,7 +150,7 @@ static void take(struct desk *desk, const union packet *packet, const struct soc
 	       from);
 }
 
-static void take_bye(struct desk *desk, const struct wire_header *header)
+static void take_bye(struct desk *desk, const struct wire_control *header)
 {
 	struct desk_gathering *gathering = &desk->gatherings[0];
 
