@@ -98,7 +98,7 @@ static void ask(struct asking *asking, uint32_t payload)
 /* Full length, or every third time a shorter one as long as nothing has come. */
 static uint32_t next_length(struct asking *asking)
 {
-	static const uint32_t shorter[] = { 4000, 1448, 1400, 1352, 1232, 1024, 512 };
+	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 
 	if (asking->settled)
 		return asking->settled;

@@ -99,7 +99,7 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 /* In full length; where nothing comes back, every third time a shorter one, as workers do. */
 static void ask_again(struct aggregator *aggregator, struct comm *comm)
 {
-	static const uint32_t shorter[] = { 4000, 1448, 1400, 1352, 1232, 1024, 512 };
+	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 	struct parent *parent = &comm->parent;
 	uint32_t payload = parent->settled ? parent->settled : parent->full;
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
