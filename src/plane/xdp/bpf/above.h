@@ -41,9 +41,12 @@ ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *c
 	if (how != DENSE_FRESH && how != DENSE_ADDED)
 		return how;
 	cell->ring_of = 0; /* it is no sum of ours any more */
-	if ((int)bytes >= 8 &&
-	    bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
-		return CORRUPTED;
+	bytes = opaque(bytes);
+	if ((int)bytes >= 8 && bytes <= settings.payload) {
+		LEARNED(bytes);
+		if (bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
+			return CORRUPTED;
+	}
 	header = frame_header(ctx, frame);
 	if (!header)
 		return CORRUPTED;
