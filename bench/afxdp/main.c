@@ -65,7 +65,7 @@ void bench_take(struct bench *bench, const void *datagram, size_t bytes)
 
 	if (bytes < BENCH_DATAGRAM || header->magic != WIRE_MAGIC || bench->work == WORK_NONE)
 		return;
-	sum = bench->pool + (wire_position(header) % bench->cells) * BENCH_WORDS;
+	sum = bench->pool + (header->pos % bench->cells) * BENCH_WORDS;
 	if (bench->work == WORK_ADD) {
 		for (unsigned i = 0; i < BENCH_WORDS; i++)
 			sum[i] += in[i];

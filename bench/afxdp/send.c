@@ -96,7 +96,7 @@ void *send_run(void *argument)
 		if (bench->window)
 			wait_for_window(bench, sent, &lost, batch);
 		for (unsigned i = 0; i < batch; i++)
-			((struct wire_header *)packets[i])->pos = wire_pos(0, sent + i);
+			((struct wire_header *)packets[i])->pos = (uint32_t)(sent + i);
 		if (bench->gso) {
 			ssize_t bytes = send(fd, packets, (size_t)batch * BENCH_DATAGRAM, 0);
 

@@ -36,7 +36,7 @@ static uint32_t sum16(const void *data, size_t bytes, uint32_t sum)
 	return sum;
 }
 
-/* Position and cookie are complements, so one checksum is right for all. */
+/* Position and acknowledgement are complements, so one checksum is right for all. */
 static void fill(uint8_t *frame, const struct bench *bench)
 {
 	struct ethhdr *eth = (struct ethhdr *)frame;
@@ -60,7 +60,7 @@ static void fill(uint8_t *frame, const struct bench *bench)
 	udp->source = htons(BENCH_PORT);
 	udp->dest = htons(BENCH_PORT);
 	udp->len = htons(udp_bytes);
-	*header = (struct wire_header){ .magic = WIRE_MAGIC, .type = WIRE_DATA, .cookie = ~0ull };
+	*header = (struct wire_header){ .magic = WIRE_MAGIC, .type = WIRE_DATA, .ack = ~0u };
 	for (unsigned w = 0; w < BENCH_WORDS; w++)
 		words[w] = 1;
 	if (bench->checksum)

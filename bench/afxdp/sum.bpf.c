@@ -49,7 +49,7 @@ static __always_inline void *datagram(struct xdp_md *context)
 
 static __always_inline struct payload *cell_of(const struct wire_header *header)
 {
-	__u32 index = (__u32)wire_position(header) % knobs.cells;
+	__u32 index = header->pos % knobs.cells;
 
 	return bpf_map_lookup_elem(&pool, &index);
 }
@@ -157,8 +157,8 @@ int emit(struct xdp_md *context)
 	ip->check = knobs.ip_check;
 	udp->len = knobs.udp_length;
 	udp->check = knobs.udp_check;
-	header->pos = state.sent++;
-	header->cookie = ~header->pos;
+	header->pos = (__u32)state.sent++;
+	header->ack = ~header->pos;
 	return bpf_redirect(knobs.interface, 0);
 }
 

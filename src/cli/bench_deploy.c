@@ -29,7 +29,7 @@
 #define REPEATS_MAX 100000
 #define JOB_WORKERS 4
 #define JOB_POOL (64u << 20)
-#define JOB_ELEMENTS 358
+#define JOB_ELEMENTS 362
 
 struct deploy_options {
 	uint64_t repeats;

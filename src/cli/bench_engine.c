@@ -55,6 +55,9 @@ struct engine_row {
 	double low, high;        /* of the floats' repeats */
 };
 
+/* Of position 0 in lane 0. */
+static const struct wire_unsent unsent = { .proof = COOKIE ^ (1 << 16 | 1) };
+
 /* From child 0 of two: the cell is never complete. */
 static void packet_make(struct bed *bed, unsigned elements, uint8_t op)
 {
@@ -63,17 +66,12 @@ static void packet_make(struct bed *bed, unsigned elements, uint8_t op)
 	uint8_t *front = bed->frame;
 
 	memset(bed->packet, 0, sizeof(bed->packet));
-	*header = (struct wire_header){ .type = WIRE_DATA,
-		                        .cookie = COOKIE,
-		                        .job = 1,
-		                        .comm = 1,
-		                        .epoch = 1,
-		                        .op = op,
-		                        .from = WIRE_ALL,
-		                        .to = WIRE_ALL };
+	*header = (struct wire_header){
+		.type = WIRE_DATA, .comm = 1, .op = op, .from = WIRE_ALL, .to = WIRE_ALL
+	};
 	for (unsigned i = 0; i < elements; i++)
 		((uint32_t *)(void *)(header + 1))[i] = i * 2654435761u;
-	wire_seal(bed->packet, bytes);
+	wire_seal_fragment(bed->packet, bytes, &unsent);
 	memset(front, 0, FRONT);
 	front[12] = 8; /* IPv4 */
 	front[14] = 0x45;
@@ -108,7 +106,8 @@ static double time_user(struct bed *bed, unsigned elements, bool parse)
 		/* The compiler is to do it each time. */
 		__asm__ volatile("" : : "r"(bed->packet) : "memory");
 		if (parse)
-			wrong += wire_parse(bed->packet, bytes) != WIRE_SOUND;
+			wrong += wire_parse(bed->packet, bytes) != WIRE_SOUND ||
+			         !wire_is_intact((const void *)bed->packet, bytes, &unsent);
 		bed->cell.arrived = 0;
 		wrong += dense_take(&bed->own_lane, &bed->cell, bed->sum,
 		                    (const struct wire_header *)bed->packet,

@@ -65,8 +65,8 @@ static const char *options_wrong(const struct plane_options *o)
 {
 	if (o->children < 1 || o->children > LOAD_CHILDREN_MAX)
 		return "--children is 1 to 16";
-	if (o->elements * 4 < WIRE_PAYLOAD_MIN || o->elements > 358 || o->elements % 2)
-		return "--elements is an even number from 64 to 358";
+	if (o->elements * 4 < WIRE_PAYLOAD_MIN || o->elements > 362 || o->elements % 2)
+		return "--elements is an even number from 64 to 362";
 	if (o->repeats < 1 || o->repeats > PLANE_REPEATS_MAX)
 		return "--repeats is 1 to 99";
 	if (o->window > 16384)
@@ -147,7 +147,7 @@ static trib_status report_make(const struct plane_options *o)
 int bench_plane_run(int argc, char **argv)
 {
 	static struct plane_options o = { .children = 2,
-		                          .elements = 358,
+		                          .elements = 362,
 		                          .pool_bytes = 64 << 20,
 		                          .repeats = 3,
 		                          .rate = PLANE_NO_RATE,
@@ -163,7 +163,7 @@ int bench_plane_run(int argc, char **argv)
 		  "of the aggregator, each with a lane and a load of its own (1; cores: 1,2,4 ...)",
 		  "1,2,4,8" },
 		{ "children", 0, OPTION_COUNT, &o.children, "N", "of a lane (2)", "4" },
-		{ "elements", 0, OPTION_COUNT, &o.elements, "N", "of a packet, 4 bytes each (358)",
+		{ "elements", 0, OPTION_COUNT, &o.elements, "N", "of a packet, 4 bytes each (362)",
 		  "256" },
 		{ "one-port", 0, OPTION_FLAG, &o.one_port, NULL,
 		  "a lane's children share a port, as behind a server's one link", NULL },

@@ -154,7 +154,7 @@ trib_status frames_prepare(struct frames *frames, uint64_t first, uint64_t behin
                            frames_packet *packet, void *context)
 {
 	unsigned children = frames->options.children, block = FRAMES_BLOCK * children;
-	uint64_t buffer[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t buffer[WIRE_PACKET_MAX / 8];
 	struct frames_template template;
 
 	for (uint32_t child = 0; child < children; child++) {
@@ -166,7 +166,6 @@ trib_status frames_prepare(struct frames *frames, uint64_t first, uint64_t behin
 			return status_fail(TRIB_ERR_ARGUMENT, "packets too long for frames");
 		front_make(frames, child, bytes, frames->frame);
 		memcpy(header, buffer, bytes);
-		header->pos &= ~WIRE_POSITION_MASK;
 		memset(&template, 0, sizeof(template));
 		memcpy(&template.start, frames->frame, 2);
 		memcpy(template.words, frames->frame + 2, frames->bytes - 2);

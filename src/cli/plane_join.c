@@ -32,7 +32,7 @@ void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned
                   unsigned lane, uint64_t ack)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_report report;
 	} packet = { .header = { .type = WIRE_REPORT,
 		                 .cookie = welcome->cookie,
@@ -50,11 +50,11 @@ void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned
 static void ask(const struct load_options *o, unsigned child)
 {
 	static const uint64_t nonce = 0x706c616e65ull;
-	uint32_t bytes = o->elements * 4;
+	uint32_t bytes = WIRE_HEADER + o->elements * 4;
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_join join;
-		uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_join)];
+		uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_join)];
 	} packet = { .header = { .type = WIRE_JOIN,
 		                 .cookie = PLANE_COOKIE,
 		                 .job = PLANE_JOB,
@@ -69,9 +69,9 @@ static void ask(const struct load_options *o, unsigned child)
 		               .pid = (uint32_t)getpid() } };
 
 	snprintf(packet.join.host, sizeof(packet.join.host), "%s", o->hosts[0][child]->name);
-	if (bytes < sizeof(packet.join) || o->tcp)
-		bytes = sizeof(packet.join);
-	packet_send(o->fds[0][child], o->tcp, &packet, WIRE_HEADER + bytes);
+	if (bytes < WIRE_CONTROL + sizeof(packet.join) || o->tcp)
+		bytes = WIRE_CONTROL + sizeof(packet.join);
+	packet_send(o->fds[0][child], o->tcp, &packet, bytes);
 }
 
 /* The socket does not wait by itself. */
@@ -94,8 +94,8 @@ static bool read_all(int fd, void *out, size_t bytes, int wait_ms)
 /* The next packet of this type; on a stream, what comes before it is read over. */
 static bool hear(int fd, bool tcp, uint8_t type, int wait_ms, void *out, size_t size)
 {
-	uint64_t buffer[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
-	struct wire_header *header = (void *)buffer;
+	uint64_t buffer[WIRE_PACKET_MAX / 8];
+	struct wire_control *header = (void *)buffer;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 	while (poll(&wait, 1, wait_ms) > 0) {
@@ -110,7 +110,7 @@ static bool hear(int fd, bool tcp, uint8_t type, int wait_ms, void *out, size_t 
 			return false;
 		if (header->type != type)
 			continue;
-		memcpy(out, header + 1, size);
+		memcpy(out, wire_payload(header), size);
 		return true;
 	}
 	return false;

@@ -63,6 +63,8 @@ struct load {
 
 /* plane_load_send.c */
 
+/* What is not sent of a fragment. */
+struct wire_unsent load_unsent(const struct load_lane *lane, uint64_t position);
 /* The checksums of what will be sent, as far as memory goes. */
 void load_prepare(struct load_lane *lane);
 /* For plane_frames.h: one packet, sealed; its bytes. */

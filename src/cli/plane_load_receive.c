@@ -42,7 +42,7 @@ static bool sum_is_right(const struct load_lane *lane, const struct wire_header 
 	if (bytes != load->stride)
 		return false;
 	if (!load->options.check) { /* one word in each, another one each time */
-		first = (uint32_t)(wire_position(header) % n);
+		first = header->pos % n;
 		step = n;
 	}
 	for (uint32_t i = first; i < n; i += step)
@@ -54,13 +54,14 @@ static bool sum_is_right(const struct load_lane *lane, const struct wire_header 
 static void result_take(struct load_lane *lane, unsigned child, const struct wire_header *header,
                         uint32_t bytes, uint64_t now)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = wire_widen(header->pos, lane->next);
 	struct fragment *fragment = &lane->ring[position % LOAD_RING];
+	const struct wire_unsent unsent = load_unsent(lane, position);
 
 	if (bytes < WIRE_HEADER || header->magic != WIRE_MAGIC || header->type != WIRE_RESULT)
 		return;
 	if (lane->load->options.check && !lane->load->options.tcp &&
-	    wire_parse(header, bytes) != WIRE_SOUND) {
+	    (wire_parse(header, bytes) != WIRE_SOUND || !wire_is_intact(header, bytes, &unsent))) {
 		lane->wrong++;
 		return;
 	}

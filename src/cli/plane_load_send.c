@@ -21,24 +21,33 @@ static void header_make(const struct load_lane *lane, unsigned child, uint64_t p
 	*header = (struct wire_header){
 		.magic = WIRE_MAGIC,
 		.type = WIRE_DATA,
-		.cookie = load->welcome.cookie,
-		.job = PLANE_JOB,
 		.comm = load->welcome.comm,
-		.epoch = load->welcome.epoch,
 		.child = (uint8_t)child,
 		.op = WIRE_ADD64,
-		.pos = wire_pos(lane->index, position),
+		.pos = (uint32_t)position,
 		.ack = (uint32_t)(position > behind ? position - behind : 0),
 		.from = WIRE_ALL,
 		.to = load->options.to_all ? WIRE_ALL : 0,
 	};
 }
 
+struct wire_unsent load_unsent(const struct load_lane *lane, uint64_t position)
+{
+	const struct wire_welcome *welcome = &lane->load->welcome;
+
+	return (struct wire_unsent){
+		.proof = wire_proof(welcome->cookie, PLANE_JOB, welcome->epoch),
+		.pos = wire_pos(lane->index, position),
+	};
+}
+
 static uint32_t packet_check(const struct load_lane *lane, unsigned child, uint64_t position,
                              uint64_t *packet)
 {
+	const struct wire_unsent unsent = load_unsent(lane, position);
+
 	header_make(lane, child, position, (void *)packet);
-	wire_seal(packet, lane->load->stride);
+	wire_seal_fragment(packet, lane->load->stride, &unsent);
 	return ((struct wire_header *)(void *)packet)->check;
 }
 
@@ -51,7 +60,7 @@ void load_prepare(struct load_lane *lane)
 {
 	const struct load *load = lane->load;
 	unsigned children = load->options.children;
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t packet[WIRE_PACKET_MAX / 8];
 	double rate = load->rate > 0 ? load->rate * children * 1.1 : RATE_GUESS;
 	uint64_t n = load->rate < 0 ? 0 : (uint64_t)(rate * (load->seconds + 0.1));
 
@@ -90,7 +99,7 @@ static void header_seal(const struct load_lane *lane, unsigned child, uint64_t p
                         struct wire_header *header)
 {
 	uint64_t i = (position - lane->checks_from) * lane->load->options.children + child;
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t packet[WIRE_PACKET_MAX / 8];
 
 	header_make(lane, child, position, header);
 	if (lane->load->options.tcp) {

@@ -14,10 +14,10 @@
 #define ASK_EVERY_MS 2
 #define REFUSED_MS 1 /* until the next try where nobody listens yet */
 
-static bool take_answer(int fd, const struct wire_header *query, char *out, size_t size)
+static bool take_answer(int fd, const struct wire_control *query, char *out, size_t size)
 {
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
-	const struct wire_header *header = (const void *)packet;
+	uint64_t packet[WIRE_PACKET_MAX / 8];
+	const struct wire_control *header = (const void *)packet;
 	ssize_t bytes = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
 
 	if (bytes < 0 || wire_parse(packet, (size_t)bytes) != WIRE_SOUND ||
@@ -32,7 +32,7 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
                        size_t size)
 {
 	struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
-	struct wire_header query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
+	struct wire_control query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
 	struct udp_address peer;
 	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9), job;
 	bool gso;

@@ -50,9 +50,9 @@ static void send_packet(const struct talker *talker, void *packet, uint32_t byte
 static void ask(const struct talk *talk, const struct talker *talker, uint64_t nonce)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_join join;
-		uint8_t padding[PAYLOAD - sizeof(struct wire_join)];
+		uint8_t padding[WIRE_HEADER + PAYLOAD - WIRE_CONTROL - sizeof(struct wire_join)];
 	} packet = { .header = { .type = WIRE_JOIN,
 		                 .cookie = talk->cookie,
 		                 .job = talk->job,
@@ -83,22 +83,22 @@ static void ask(const struct talk *talk, const struct talker *talker, uint64_t n
 	send_packet(talker, &packet, sizeof(packet));
 }
 
-static struct wire_header header_of(const struct talk *talk, const struct talker *talker,
-                                    uint8_t type)
+static struct wire_control header_of(const struct talk *talk, const struct talker *talker,
+                                     uint8_t type)
 {
-	return (struct wire_header){ .type = type,
-		                     .cookie = talker->welcome.cookie,
-		                     .job = talk->job,
-		                     .comm = talker->welcome.comm,
-		                     .epoch = talker->welcome.epoch,
-		                     .child = (uint8_t)talker->rank };
+	return (struct wire_control){ .type = type,
+		                      .cookie = talker->welcome.cookie,
+		                      .job = talk->job,
+		                      .comm = talker->welcome.comm,
+		                      .epoch = talker->welcome.epoch,
+		                      .child = (uint8_t)talker->rank };
 }
 
 void talk_say(struct talk *talk, unsigned rank, bool rests)
 {
 	struct talker *talker = &talk->all[rank];
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_report report;
 	} packet = { .header = header_of(talk, talker, WIRE_REPORT) };
 	uint32_t stamp = (uint32_t)(clock_now() / 1000) | 1;
@@ -116,13 +116,13 @@ void talk_say(struct talk *talk, unsigned rank, bool rests)
 void talk_leave(struct talk *talk)
 {
 	for (unsigned i = 0; i < talk->n; i++) {
-		struct wire_header bye = header_of(talk, &talk->all[i], WIRE_BYE);
+		struct wire_control bye = header_of(talk, &talk->all[i], WIRE_BYE);
 
 		send_packet(&talk->all[i], &bye, sizeof(bye));
 	}
 }
 
-static void take(struct talker *talker, const struct wire_header *header)
+static void take(struct talker *talker, const struct wire_control *header)
 {
 	const struct wire_welcome *welcome = wire_payload(header);
 	const struct wire_status *status = wire_payload(header);
@@ -147,7 +147,7 @@ static void take(struct talker *talker, const struct wire_header *header)
 
 static void take_all(struct talker *talker)
 {
-	uint64_t buffer[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t buffer[WIRE_PACKET_MAX / 8];
 	ssize_t bytes;
 
 	while ((bytes = recv(talker->fd, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)

@@ -210,7 +210,7 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
                   const struct gathering *gathering, bool restored);
 void sharing_end_job(struct controller *controller, uint16_t job);
 void sharing_free(struct controller *controller);
-void sharing_take(struct controller *controller, const struct wire_header *header,
+void sharing_take(struct controller *controller, const struct wire_control *header,
                   const struct udp_address *from);
 /* True: somebody shares something, so it is to be called often. */
 bool sharing_tick(struct controller *controller, uint64_t now);

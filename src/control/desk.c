@@ -23,12 +23,12 @@
 #define BATCH 64
 
 struct packet {
-	struct wire_header header;
+	struct wire_control header;
 	union {
-		uint8_t payload[WIRE_PAYLOAD_MAX];
+		uint8_t payload[WIRE_PACKET_MAX - WIRE_CONTROL];
 		struct wire_join join;
 		struct wire_welcome welcome;
-		char text[WIRE_PAYLOAD_MAX];
+		char text[WIRE_PACKET_MAX - WIRE_CONTROL];
 	};
 };
 
@@ -54,14 +54,14 @@ static void clean_name(char *name)
 static void send_part(struct controller *controller, struct packet *packet,
                       const struct visitor *visitor, const char *text, uint32_t length)
 {
-	uint32_t bytes = WIRE_HEADER + sizeof(struct wire_welcome), room;
+	uint32_t bytes = WIRE_CONTROL + sizeof(struct wire_welcome), room;
 	char *out = (char *)&packet->welcome + offsetof(struct wire_welcome, text);
 
 	bytes = visitor->bytes > bytes ? visitor->bytes : bytes;
-	room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
+	room = (uint32_t)(bytes - WIRE_CONTROL - offsetof(struct wire_welcome, text));
 	if (length >= room) {
 		bytes += (length - room + 8) & ~7u;
-		room = (uint32_t)(bytes - WIRE_HEADER - offsetof(struct wire_welcome, text));
+		room = (uint32_t)(bytes - WIRE_CONTROL - offsetof(struct wire_welcome, text));
 	}
 	memset(out, 0, room);
 	memcpy(out, text, length);
@@ -172,7 +172,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 }
 
 /* Of the job's own communicator; those of trib_split end with it. */
-static void take_bye(struct controller *controller, const struct wire_header *header)
+static void take_bye(struct controller *controller, const struct wire_control *header)
 {
 	struct job_entry *job = controller->jobs[header->job];
 
@@ -212,7 +212,7 @@ static void probe_node(struct controller *controller, struct node *node, uint64_
 	    udp_resolve(node->report.address, UDP_DEFAULT_PORT, &to) != TRIB_OK)
 		return;
 	node->probed_at = now;
-	send_packet(controller, &packet, WIRE_HEADER, &to);
+	send_packet(controller, &packet, WIRE_CONTROL, &to);
 }
 
 /* While a plan is said to be broken, for the next one. */
@@ -295,12 +295,12 @@ static void take_query(struct controller *controller, const struct packet *query
 	                  entry ? (unsigned long long)entry->gathering.members : 0,
 	                  entry ? (unsigned long long)gathering_waiting(&entry->gathering, now) : 0,
 	                  entry ? silent_one(controller, entry->gathering.plan, now) : "");
-	send_packet(controller, &packet, WIRE_HEADER + (((uint32_t)length + 8) & ~7u), from);
+	send_packet(controller, &packet, WIRE_CONTROL + (((uint32_t)length + 8) & ~7u), from);
 }
 
 /* ---- the thread ---- */
 
-static void take_turn(struct controller *controller, const struct wire_header *header,
+static void take_turn(struct controller *controller, const struct wire_control *header,
                       const struct udp_address *from)
 {
 	struct job_entry *job = controller->jobs[header->job];

@@ -154,7 +154,7 @@ void sharing_free(struct controller *controller)
 /* ---- words ---- */
 
 struct packet {
-	struct wire_header header;
+	struct wire_control header;
 	struct wire_turn turn;
 };
 
@@ -404,7 +404,7 @@ static void take_rhythm(struct sharer *sharer, const struct wire_turn *state, ui
 	told->fast = sharer->share.held && !(state->flags & WIRE_TURN_DONE);
 }
 
-void sharing_take(struct controller *controller, const struct wire_header *header,
+void sharing_take(struct controller *controller, const struct wire_control *header,
                   const struct udp_address *from)
 {
 	const struct wire_turn *turn = wire_payload(header);

@@ -183,6 +183,13 @@ static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t h
 		lane->ack[child] = ack;
 }
 
+/* Of a packet's fragment: nothing is under way that is half of the numbers away from the window. */
+static inline uint64_t dense_position(const struct dense_lane *lane,
+                                      const struct wire_header *packet)
+{
+	return wire_widen(packet->pos, lane->low);
+}
+
 static inline uint32_t dense_index(const struct dense_lane *lane, uint64_t position)
 {
 	return (uint32_t)(position % lane->cells);
@@ -207,13 +214,13 @@ static inline uint8_t *dense_packet(const struct dense_pool *pool, uint32_t inde
 /*
  * What is to be done with a DATA packet: DENSE_FRESH or DENSE_HIGHER, copy it
  * into the cell; DENSE_ADDED, combine it with the cell; else, leave it. Nothing
- * is changed.
+ * is changed. `position` is dense_position of it.
  */
 static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
                                              const struct dense_cell *cell,
-                                             const struct wire_header *packet, uint32_t bytes)
+                                             const struct wire_header *packet, uint64_t position,
+                                             uint32_t bytes)
 {
-	uint64_t position = wire_position(packet);
 	uint64_t bit = dense_bit(packet->child);
 	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
 
@@ -239,12 +246,12 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 
 /* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
 static inline enum dense_verdict dense_enter(const struct dense_lane *lane, struct dense_cell *cell,
-                                             const struct wire_header *packet, uint32_t bytes,
-                                             enum dense_verdict how)
+                                             const struct wire_header *packet, uint64_t position,
+                                             uint32_t bytes, enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
 		cell->complete = cell->queued = 0; /* first: others look without the lock */
-		cell->position = wire_position(packet);
+		cell->position = position;
 		cell->op = packet->op;
 		cell->from = packet->from;
 		cell->to = packet->to;
@@ -267,21 +274,22 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 }
 
 /*
- * Takes one DATA packet that wire_parse found sound. `cell` and `sum` are
+ * Takes one DATA packet that was found sound and intact. `cell` and `sum` are
  * those at dense_index() of its position.
  */
 static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dense_cell *cell,
                                             void *sum, const struct wire_header *packet,
                                             const void *payload, uint32_t bytes)
 {
-	enum dense_verdict how = dense_judge(lane, cell, packet, bytes);
+	uint64_t position = dense_position(lane, packet);
+	enum dense_verdict how = dense_judge(lane, cell, packet, position, bytes);
 
 	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
 		return how;
 	dense_ack(lane, packet->child, packet->ack);
 	if (how == DENSE_AHEAD) {
 		dense_update_low(lane);
-		how = dense_judge(lane, cell, packet, bytes);
+		how = dense_judge(lane, cell, packet, position, bytes);
 	}
 	if (how == DENSE_FRESH || how == DENSE_HIGHER)
 		combine_copy(sum, payload, bytes);
@@ -289,8 +297,8 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 		combine(packet->op, sum, payload, bytes);
 	else
 		return how;
-	how = dense_enter(lane, cell, packet, bytes, how);
-	if (how == DENSE_COMPLETE && dense_is_turn(lane, wire_position(packet)))
+	how = dense_enter(lane, cell, packet, position, bytes, how);
+	if (how == DENSE_COMPLETE && dense_is_turn(lane, position))
 		dense_update_low(lane);
 	return how;
 }

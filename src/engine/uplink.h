@@ -204,9 +204,9 @@ static inline void uplink_raise(struct uplink *up, const struct dense_lane *lane
  */
 static inline enum dense_verdict uplink_judge(const struct dense_lane *lane,
                                               const struct dense_cell *cell,
-                                              const struct wire_header *packet, uint32_t bytes)
+                                              const struct wire_header *packet, uint64_t position,
+                                              uint32_t bytes)
 {
-	uint64_t position = wire_position(packet);
 	uint8_t shape = packet->flags & (uint8_t)~WIRE_RESENT;
 
 	if (position < lane->low)
@@ -228,12 +228,12 @@ static inline enum dense_verdict uplink_judge(const struct dense_lane *lane,
 
 /* The result is in the cell, as `how` told. */
 static inline void uplink_enter(struct dense_cell *cell, const struct wire_header *packet,
-                                uint32_t bytes, enum dense_verdict how)
+                                uint64_t position, uint32_t bytes, enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
 		cell->complete = cell->queued = 0; /* first: others look without the lock */
 		cell->arrived = 0;
-		cell->position = wire_position(packet);
+		cell->position = position;
 		cell->op = packet->op;
 		cell->from = packet->from;
 		cell->to = packet->to;
@@ -253,14 +253,15 @@ static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct den
                                              void *sum, const struct wire_header *packet,
                                              const void *payload, uint32_t bytes)
 {
+	uint64_t position = dense_position(lane, packet);
 	enum dense_verdict how;
 
 	uplink_low(lane, wire_widen(packet->ack, lane->above));
-	how = uplink_judge(lane, cell, packet, bytes);
+	how = uplink_judge(lane, cell, packet, position, bytes);
 	if (how != DENSE_FRESH && how != DENSE_ADDED)
 		return how;
 	combine_copy(sum, payload, bytes);
-	uplink_enter(cell, packet, bytes, how);
+	uplink_enter(cell, packet, position, bytes, how);
 	return DENSE_COMPLETE;
 }
 

@@ -9,7 +9,9 @@
  * linear recurrence modulo 2^64 that comes back to itself only after 63 * 2^63
  * words, so the place of an error counts, and nothing that is wrong within six
  * words in a row is lost. Then come the header and the length, in the same way,
- * and what the ring holds is mixed into 32 bits.
+ * and what the ring holds is mixed into 32 bits. A header has five words for
+ * this purpose; of those of DATA and RESULT two are not sent, as both ends know
+ * them: a packet of another communicator, epoch, lane or time is a corrupted one.
  *
  * Linear: the ring of a sum of payloads (64-bit words, added) is the sum of
  * their rings. Who has checked what it adds knows the checksum of the sum
@@ -47,17 +49,20 @@ struct wire_check {
 		WIRE_CHECK_PLUS(sum, word); \
 	} while (0)
 
-/* What the ring holds when a payload has been through it, with the header and the length. */
+/*
+ * What the ring holds when a payload has been through it, with the header, the
+ * last two words of that, wherever they are, and the length.
+ */
 static inline uint32_t wire_check_end(struct wire_check check, const wire_word *header,
-                                      uint64_t bytes)
+                                      const wire_word *rest, uint64_t bytes)
 {
 	uint64_t u, v, w;
 
 	WIRE_CHECK_STEP(check.r0, check.r1, header[0] & WIRE_CHECK_WORD0);
 	WIRE_CHECK_STEP(check.r1, check.r2, header[1]);
 	WIRE_CHECK_STEP(check.r2, check.r3, header[2]);
-	WIRE_CHECK_STEP(check.r3, check.r4, header[3]);
-	WIRE_CHECK_STEP(check.r4, check.r5, header[4]);
+	WIRE_CHECK_STEP(check.r3, check.r4, rest[0]);
+	WIRE_CHECK_STEP(check.r4, check.r5, rest[1]);
 	WIRE_CHECK_STEP(check.r5, check.r0, bytes);
 	/* Shifted before another is added: in the highest bit two errors would cancel. */
 	u = check.r0 * 0x9e3779b97f4a7c15ull;
@@ -117,8 +122,24 @@ static inline uint32_t wire_check(const void *data, uint64_t bytes)
 {
 	const wire_word *words = (const wire_word *)data;
 
-	return wire_check_end(wire_check_words(words + WIRE_HEADER / 8, (bytes - WIRE_HEADER) / 8),
-	                      words, bytes);
+	return wire_check_end(
+		wire_check_words(words + WIRE_CONTROL / 8, (bytes - WIRE_CONTROL) / 8), words,
+		words + WIRE_HEADER / 8, bytes);
+}
+
+/* The ring of a fragment's payload: it can be tried who has sent it. */
+static inline struct wire_check wire_check_payload(const void *data, uint64_t bytes)
+{
+	return wire_check_words((const wire_word *)data + WIRE_HEADER / 8,
+	                        (bytes - WIRE_HEADER) / 8);
+}
+
+/* The same as wire_check of a DATA or RESULT. */
+static inline uint32_t wire_check_fragment(const void *data, uint64_t bytes,
+                                           const struct wire_unsent *unsent)
+{
+	return wire_check_end(wire_check_payload(data, bytes), (const wire_word *)data,
+	                      (const wire_word *)unsent, bytes);
 }
 
 #endif

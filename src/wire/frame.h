@@ -11,7 +11,7 @@
 #include "wire/parse.h"
 
 #define WIRE_FRAME_START 8u /* bytes that tell what a frame is */
-#define WIRE_FRAME_MAX (WIRE_HEADER + WIRE_PAYLOAD_MAX)
+#define WIRE_FRAME_MAX WIRE_PACKET_MAX
 
 /* In place of wire_seal. */
 static inline void wire_seal_frame(void *data, uint32_t bytes)

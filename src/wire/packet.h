@@ -16,11 +16,13 @@
 #error "Tributary needs a little-endian machine"
 #endif
 
-#define WIRE_MAGIC 0x3154u /* "T1": the name and the version */
-#define WIRE_HEADER 40u
+#define WIRE_MAGIC 0x3254u /* "T2": the name and the version */
+#define WIRE_HEADER 24u    /* of DATA and RESULT */
+#define WIRE_CONTROL 40u   /* of all others */
 #define WIRE_PAYLOAD_MIN 256u
-#define WIRE_PAYLOAD_MAX 8928u /* fits a 9000-byte MTU */
-#define WIRE_ALL 0xffu         /* in `from`, `to`, `child`: everyone */
+#define WIRE_PAYLOAD_MAX 8944u /* of DATA and RESULT: fits a 9000-byte MTU */
+#define WIRE_PACKET_MAX (WIRE_HEADER + WIRE_PAYLOAD_MAX)
+#define WIRE_ALL 0xffu /* in `from`, `to`, `child`: everyone */
 #define WIRE_CHILDREN_MAX 64u
 #define WIRE_GROUP 1024u /* fragments in a group */
 #define WIRE_LANES_MAX 16u
@@ -79,23 +81,52 @@ enum wire_op {
 	WIRE_OPS_END,
 };
 
-struct wire_header {
-	uint16_t magic;
+/*
+ * What a packet begins with; DATA and RESULT have nothing more. Whose they are,
+ * both ends know: it is in the checksum alone (struct wire_unsent).
+ */
+struct __attribute__((may_alias)) wire_header {
+	_Alignas(8) uint16_t magic;
 	uint8_t type;
 	uint8_t flags;
 	uint32_t check; /* over the datagram with this field 0; see wire/check.h */
-	uint64_t cookie;
-	uint16_t job;
 	uint16_t comm;
-	uint16_t epoch;
 	uint8_t child; /* the sender's index, or the addressee's */
 	uint8_t op;
-	uint64_t pos;   /* lane << 56 | position in the lane's stream; WELCOME: of the nonce */
+	uint32_t pos;   /* low half of the position in the lane's stream */
 	uint32_t ack;   /* child: low half of the position below which it needs nothing more;
 	                   aggregator: low half of the position below which no child does */
 	uint16_t scale; /* block exponent class; the highest wins a cell */
 	uint8_t from;   /* the one child that contributes, or WIRE_ALL */
 	uint8_t to;     /* the one child that wants the result, or WIRE_ALL */
+};
+
+/* What all other packets begin with. */
+struct __attribute__((may_alias)) wire_control {
+	union {
+		struct wire_header head;
+		struct {
+			uint16_t magic;
+			uint8_t type;
+			uint8_t flags;
+			uint32_t check;
+			uint16_t comm;
+			uint8_t child;
+			uint8_t unused;
+			uint16_t job;
+			uint16_t epoch;
+			uint32_t ack;
+			uint32_t unused_too;
+		};
+	};
+	uint64_t cookie;
+	uint64_t pos; /* lane << 56 | position in the lane's stream; WELCOME: of the nonce */
+};
+
+/* In a DATA or RESULT, what stands in the last two words of a wire_control is not sent. */
+struct wire_unsent {
+	uint64_t proof; /* wire_proof */
+	uint64_t pos;   /* wire_pos */
 };
 
 struct wire_report {
@@ -270,6 +301,7 @@ struct wire_turn {
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
+_Static_assert(sizeof(struct wire_control) == WIRE_CONTROL, "control");
 _Static_assert(sizeof(struct wire_report) == 176, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
@@ -284,14 +316,32 @@ static inline uint64_t wire_pos(unsigned lane, uint64_t position)
 	return (uint64_t)lane << WIRE_LANE_SHIFT | position;
 }
 
-static inline unsigned wire_lane(const struct wire_header *header)
+static inline unsigned wire_lane(const struct wire_control *control)
 {
-	return (unsigned)(header->pos >> WIRE_LANE_SHIFT);
+	return (unsigned)(control->pos >> WIRE_LANE_SHIFT);
 }
 
-static inline uint64_t wire_position(const struct wire_header *header)
+static inline uint64_t wire_position(const struct wire_control *control)
 {
-	return header->pos & WIRE_POSITION_MASK;
+	return control->pos & WIRE_POSITION_MASK;
+}
+
+/* What shows that a DATA or RESULT is of this communicator. */
+static inline uint64_t wire_proof(uint64_t cookie, uint16_t job, uint16_t epoch)
+{
+	return cookie ^ ((uint64_t)epoch << 16 | job);
+}
+
+static inline int wire_is_fragment(const struct wire_header *header)
+{
+	return header->type == WIRE_DATA || header->type == WIRE_RESULT;
+}
+
+/* NULL: a DATA or RESULT. */
+static inline const struct wire_control *wire_control(const struct wire_header *header)
+{
+	return wire_is_fragment(header) ? (const struct wire_control *)0
+	                                : (const struct wire_control *)header;
 }
 
 /* The 64-bit position whose low half is `half` and that is nearest to `near`. */

@@ -3,7 +3,6 @@
 
 #include "wire/check.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static bool is_child(uint8_t index)
@@ -16,28 +15,25 @@ static bool is_text(const char *text, size_t size)
 	return memchr(text, 0, size) != NULL;
 }
 
-static bool fragment_ok(const struct wire_header *header, size_t payload)
+static bool fragment_ok(const struct wire_header *header)
 {
-	return payload <= WIRE_PAYLOAD_MAX && header->op < WIRE_OPS_END && is_child(header->from) &&
-	       is_child(header->to) && wire_lane(header) < WIRE_LANES_MAX;
+	return is_child(header->child) &&
+	       (header->child != WIRE_ALL || header->type == WIRE_RESULT) &&
+	       header->op < WIRE_OPS_END && is_child(header->from) && is_child(header->to);
 }
 
 /* Does the payload have the form that the type demands? */
-static bool content_ok(const struct wire_header *header, size_t payload)
+static bool control_ok(const struct wire_control *control, size_t payload)
 {
-	const void *body = wire_payload(header);
+	const void *body = wire_payload(control);
 
-	if (!is_child(header->child) || wire_lane(header) >= WIRE_LANES_MAX)
+	if (!is_child(control->child) || wire_lane(control) >= WIRE_LANES_MAX)
 		return false;
-	switch (header->type) {
-	case WIRE_DATA:
-		return fragment_ok(header, payload) && header->child != WIRE_ALL;
-	case WIRE_RESULT:
-		return fragment_ok(header, payload);
+	switch (control->type) {
 	case WIRE_REPORT: {
 		const struct wire_report *report = body;
 		return payload == sizeof(*report) && report->bits <= WIRE_GROUP &&
-		       header->child != WIRE_ALL;
+		       control->child != WIRE_ALL;
 	}
 	case WIRE_STATUS: {
 		const struct wire_status *status = body;
@@ -80,15 +76,19 @@ static enum wire_fault parse(const void *data, size_t bytes, bool is_frame)
 {
 	const struct wire_header *header = data;
 
-	if (bytes < WIRE_HEADER || bytes > WIRE_HEADER + WIRE_PAYLOAD_MAX || bytes % 8)
+	if (bytes < WIRE_HEADER || bytes > WIRE_PACKET_MAX || bytes % 8)
 		return WIRE_FAULT_LENGTH;
 	if (header->magic != WIRE_MAGIC)
 		return WIRE_FAULT_MAGIC;
 	if (header->type == 0 || header->type >= WIRE_TYPES_END)
 		return WIRE_FAULT_TYPE;
+	if (wire_is_fragment(header))
+		return fragment_ok(header) ? WIRE_SOUND : WIRE_FAULT_CONTENT;
+	if (bytes < WIRE_CONTROL)
+		return WIRE_FAULT_LENGTH;
 	if (!is_frame && header->check != wire_check(data, bytes))
 		return WIRE_FAULT_CHECK;
-	return content_ok(header, bytes - WIRE_HEADER) ? WIRE_SOUND : WIRE_FAULT_CONTENT;
+	return control_ok(data, bytes - WIRE_CONTROL) ? WIRE_SOUND : WIRE_FAULT_CONTENT;
 }
 
 enum wire_fault wire_parse(const void *data, size_t bytes)
@@ -101,12 +101,26 @@ enum wire_fault wire_parse_frame(const void *data, size_t bytes)
 	return parse(data, bytes, true);
 }
 
+bool wire_is_intact(const struct wire_header *header, size_t bytes,
+                    const struct wire_unsent *unsent)
+{
+	return header->check == wire_check_fragment(header, bytes, unsent);
+}
+
 void wire_seal(void *data, size_t bytes)
 {
 	struct wire_header *header = data;
 
 	header->magic = WIRE_MAGIC;
 	header->check = wire_check(data, bytes);
+}
+
+void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unsent)
+{
+	struct wire_header *header = data;
+
+	header->magic = WIRE_MAGIC;
+	header->check = wire_check_fragment(data, bytes, unsent);
 }
 
 const char *wire_fault_name(enum wire_fault fault)

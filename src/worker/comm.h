@@ -54,7 +54,8 @@ struct comm_config {
 struct lane;
 struct trunk;
 
-/* Gets each packet that has come and is sound. `by_group`: it was sent to many. */
+/* Gets each packet that has come and is sound; DATA and RESULT may still be anybody's. `by_group`:
+ * it was sent to many. */
 typedef void lane_taker(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         bool by_group, void *context);
 
@@ -72,7 +73,8 @@ struct lane_way {
 	int (*send_one)(struct lane *lane, void *packet, uint32_t bytes);
 	/* What the stream has to send, as far as the socket takes it; -EAGAIN: that is full. */
 	int (*send_some)(struct lane *lane, uint64_t now, bool *sent);
-	void (*seal)(void *packet, uint32_t bytes);
+	/* `unsent`: it is a fragment. */
+	void (*seal)(void *packet, uint32_t bytes, const struct wire_unsent *unsent);
 };
 
 extern const struct lane_way lane_way_udp, lane_way_tcp;
@@ -265,7 +267,7 @@ bool plan_is_given_up(const char *text, uint32_t generation);
 /* ... and for those who wait in them: an aggregator that the controller does not hear of either. */
 bool plan_has_silent(const char *text, uint32_t generation, char *out, size_t size);
 
-#define PLAN_ANSWER_BYTES (WIRE_HEADER + WIRE_PAYLOAD_MAX)
+#define PLAN_ANSWER_BYTES WIRE_PACKET_MAX
 /* Asks the controller how the communicator is. */
 void plan_query(const struct trib_comm *comm, int fd);
 /* The text of an answer that has come, in the 8-byte aligned packet; NULL: there is none. */

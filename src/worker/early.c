@@ -8,6 +8,7 @@
 struct early {
 	struct wire_header *packet; /* NULL: none; the payload lies behind it */
 	uint32_t bytes;             /* of the payload */
+	uint64_t position;
 };
 
 static struct early *early_of(struct stream *stream, uint64_t position)
@@ -18,7 +19,7 @@ static struct early *early_of(struct stream *stream, uint64_t position)
 /* At most one a cell: what the window does not let be is not kept. */
 bool early_keep(struct stream *stream, const struct wire_header *header, uint32_t bytes)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = stream_position(stream, header);
 	struct early *early;
 
 	if (position < stream->next_base || position - stream->done >= stream->cells)
@@ -26,13 +27,14 @@ bool early_keep(struct stream *stream, const struct wire_header *header, uint32_
 	if (!stream->early && !(stream->early = calloc(stream->cells, sizeof(*stream->early))))
 		return false;
 	early = early_of(stream, position);
-	if (early->packet && wire_position(early->packet) >= stream->next_base)
+	if (early->packet && early->position >= stream->next_base)
 		return true;
 	free(early->packet); /* of a round that was another one here */
 	early->packet = malloc(WIRE_HEADER + bytes);
 	if (!early->packet)
 		return false;
 	early->bytes = bytes;
+	early->position = position;
 	memcpy(early->packet, header, WIRE_HEADER + bytes);
 	return true;
 }
@@ -49,7 +51,7 @@ bool early_take(struct stream *stream, const struct round *round, uint64_t now)
 		struct early *early = early_of(stream, base + i);
 		struct wire_header *packet = early->packet;
 
-		if (!packet || wire_position(packet) != base + i)
+		if (!packet || early->position != base + i)
 			continue;
 		early->packet = NULL;
 		ok &= stream_on_result(stream, packet, early->bytes, now);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,9 +24,9 @@
 #define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
 
 struct join_packet {
-	struct wire_header header;
+	struct wire_control header;
 	struct wire_join join;
-	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_join)];
+	uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_join)];
 };
 
 static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
@@ -59,7 +60,7 @@ static void ask(struct asking *asking, uint32_t payload)
 	const struct comm_config *config = &asking->comm->config;
 	const struct trunk *trunk = asking->trunk;
 	struct lane *lane = asking->lane;
-	uint32_t bytes = payload;
+	uint32_t bytes = WIRE_HEADER + payload; /* as long as DATA will be */
 	int error;
 	struct join_packet packet = {
 		.header = { .type = WIRE_JOIN,
@@ -85,10 +86,10 @@ static void ask(struct asking *asking, uint32_t payload)
 
 	memcpy(packet.join.up, trunk->up, sizeof(packet.join.up));
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < sizeof(packet.join) || config->tcp)
-		bytes = sizeof(packet.join);
+	if (bytes < offsetof(struct join_packet, padding) || config->tcp)
+		bytes = offsetof(struct join_packet, padding);
 	asking->asked = payload;
-	error = lane->way->send_one(lane, &packet, WIRE_HEADER + bytes);
+	error = lane->way->send_one(lane, &packet, bytes);
 	asking->refused += error == -ECONNREFUSED;
 	if (error)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
@@ -97,7 +98,7 @@ static void ask(struct asking *asking, uint32_t payload)
 /* Full length, or every third time a shorter one as long as nothing has come. */
 static uint32_t next_length(struct asking *asking)
 {
-	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
+	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 
 	if (asking->settled)
 		return asking->settled;
@@ -118,7 +119,7 @@ static void beat(struct asking *asking)
 {
 	const struct wire_welcome *welcome = &asking->trunk->welcome;
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_report report;
 	} packet = { .header = { .type = WIRE_REPORT,
 		                 .cookie = welcome->cookie,
@@ -174,14 +175,15 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 	asking->joined = true;
 }
 
-static void take_answer(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+static void take_answer(struct lane *lane, const struct wire_header *packet, uint32_t bytes,
                         bool by_group, void *context)
 {
+	const struct wire_control *header = wire_control(packet);
 	const struct comm_config *config = &lane->comm->config;
 	struct asking *asking = context;
 
 	(void)by_group;
-	if (asking->status != TRIB_OK || header->job != config->job ||
+	if (!header || asking->status != TRIB_OK || header->job != config->job ||
 	    header->child != config->rank)
 		return;
 	if (header->cookie != (asking->joined ? lane->trunk->welcome.cookie : config->cookie))

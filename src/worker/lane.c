@@ -48,8 +48,7 @@ trib_status lane_open(struct lane *lane)
 	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (lane->wake_fd < 0)
 		return status_fail_errno("cannot open an eventfd");
-	lane->buffer =
-		aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_HEADER + WIRE_PAYLOAD_MAX + 56));
+	lane->buffer = aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_PACKET_MAX + 56));
 	if (!lane->buffer)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
 	lane->peer = lane->trunk->aggregator;
@@ -152,7 +151,28 @@ static void look_at_held(struct lane *lane, uint64_t now)
 	}
 }
 
-static bool is_ours(const struct lane *lane, const struct wire_header *header)
+/* What is not sent of a fragment. */
+static struct wire_unsent unsent_of(const struct lane *lane, const struct wire_header *header)
+{
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
+	uint64_t position = stream_position(&lane->stream, header);
+
+	return (struct wire_unsent){ .proof = wire_proof(welcome->cookie, lane->comm->config.job,
+		                                         welcome->epoch),
+		                     .pos = wire_pos(lane->index, position) };
+}
+
+/* What comes by our connection is the aggregator's. */
+static bool is_our_result(const struct lane *lane, const struct wire_header *header, uint32_t bytes)
+{
+	const struct wire_unsent unsent = unsent_of(lane, header);
+
+	return header->type == WIRE_RESULT && header->comm == lane->trunk->welcome.comm &&
+	       (header->child == lane->comm->config.rank || header->child == WIRE_ALL) &&
+	       (lane->stream.reliable || wire_is_intact(header, bytes, &unsent));
+}
+
+static bool is_ours(const struct lane *lane, const struct wire_control *header)
 {
 	const struct trib_comm *comm = lane->comm;
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
@@ -163,12 +183,39 @@ static bool is_ours(const struct lane *lane, const struct wire_header *header)
 	       (header->child == comm->config.rank || header->child == WIRE_ALL);
 }
 
+static void take_status(struct lane *lane, const struct wire_control *header, uint64_t now)
+{
+	const struct wire_status *status = wire_payload(header);
+	uint64_t rate = lane->pacer.rate;
+
+	if (header->child == WIRE_ALL) { /* to everyone */
+		stream_on_news(&lane->stream, header, now);
+		return;
+	}
+	pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT, status->serial, now);
+	if (lane->pacer.rate < rate)
+		stream_judge_anew(&lane->stream);
+	stream_on_status(&lane->stream, header, now);
+	meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,
+	                WIRE_HEADER + lane->comm->payload);
+}
+
+static void take_abort(struct lane *lane, const struct wire_control *header)
+{
+	const struct wire_abort *abort = wire_payload(header);
+
+	if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
+		atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
+	comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
+}
+
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         bool by_group, void *context)
 {
+	const struct wire_control *control = wire_control(header);
 	uint64_t now = *(const uint64_t *)context;
 
-	if (!is_ours(lane, header)) {
+	if (control ? !is_ours(lane, control) : !is_our_result(lane, header, bytes)) {
 		lane->dropped++;
 		return;
 	}
@@ -178,39 +225,14 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		lane->hears_multicast = true;
 		lane->spoke_at = 0; /* say so at once */
 	}
-	switch (header->type) {
-	case WIRE_RESULT:
+	/* A BYE is none: the aggregator looks whether we are still here. */
+	if (!control) {
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
 			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
-		break;
-	case WIRE_STATUS: {
-		const struct wire_status *status = wire_payload(header);
-
-		if (header->child == WIRE_ALL) { /* to everyone */
-			stream_on_news(&lane->stream, header, now);
-		} else {
-			uint64_t rate = lane->pacer.rate;
-
-			pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT,
-			            status->serial, now);
-			if (lane->pacer.rate < rate)
-				stream_judge_anew(&lane->stream);
-			stream_on_status(&lane->stream, header, now);
-			meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,
-			                WIRE_HEADER + lane->comm->payload);
-		}
-		break;
-	}
-	case WIRE_ABORT: {
-		const struct wire_abort *abort = wire_payload(header);
-
-		if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
-			atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
-		comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
-		break;
-	}
-	default: /* a BYE that is none: the aggregator looks whether we are still here */
-		break;
+	} else if (control->type == WIRE_STATUS) {
+		take_status(lane, control, now);
+	} else if (control->type == WIRE_ABORT) {
+		take_abort(lane, control);
 	}
 }
 
@@ -256,24 +278,30 @@ static uint32_t carried_by_all(const struct trib_comm *comm)
 }
 
 /* The fields that the stream does not know. */
-static void seal(struct lane *lane, void *packet, uint32_t bytes)
+static void seal_report(struct lane *lane, void *packet, uint32_t bytes)
 {
-	struct wire_header *header = packet;
+	struct wire_control *header = packet;
+	struct wire_report *report = (void *)(header + 1);
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
 
 	header->cookie = welcome->cookie;
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
-	if (header->type == WIRE_REPORT) {
-		struct wire_report *report = (void *)(header + 1);
+	if (lane->hears_multicast)
+		header->flags |= WIRE_HEARS_MULTICAST;
+	report->carried = carried_by_all(lane->comm);
+	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
+	lane->way->seal(packet, bytes, NULL);
+}
 
-		report->carried = carried_by_all(lane->comm);
-		report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
-		if (lane->hears_multicast)
-			header->flags |= WIRE_HEARS_MULTICAST;
-	}
-	lane->way->seal(packet, bytes);
+static void seal_data(struct lane *lane, void *packet, uint32_t bytes)
+{
+	struct wire_header *header = packet;
+	const struct wire_unsent unsent = unsent_of(lane, header);
+
+	header->comm = lane->trunk->welcome.comm;
+	lane->way->seal(packet, bytes, &unsent);
 }
 
 static uint64_t heartbeat_every(const struct lane *lane)
@@ -297,7 +325,7 @@ uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet)
 		bytes = stream_heartbeat(&lane->stream, now, packet);
 	if (!bytes)
 		return 0;
-	seal(lane, packet, bytes);
+	seal_report(lane, packet, bytes);
 	lane->spoke_at = now;
 	return bytes;
 }
@@ -313,7 +341,7 @@ uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet)
 		meter_hindered(&lane->meter);
 	if (!bytes)
 		return 0;
-	seal(lane, packet, bytes);
+	seal_data(lane, packet, bytes);
 	pacer_sent(&lane->pacer, now, bytes);
 	return bytes;
 }
@@ -481,6 +509,7 @@ trib_status lane_start(struct lane *lane)
 	                                : &comm->own;
 
 	lane->way->start(lane);
+	lane->spoke_at = 0; /* the first packet is a report: it shows who we are */
 	atomic_store(&comm->carried[lane->number], 0);
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);

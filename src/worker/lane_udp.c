@@ -116,9 +116,12 @@ static int udp_lane_receive(struct lane *lane, lane_taker *take, void *context)
 	return error ? error : any;
 }
 
-static void udp_seal(void *packet, uint32_t bytes)
+static void udp_seal(void *packet, uint32_t bytes, const struct wire_unsent *unsent)
 {
-	wire_seal(packet, bytes);
+	if (unsent)
+		wire_seal_fragment(packet, bytes, unsent);
+	else
+		wire_seal(packet, bytes);
 }
 
 static int udp_lane_send_one(struct lane *lane, void *packet, uint32_t bytes)

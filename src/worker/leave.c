@@ -11,21 +11,21 @@
 
 #define BYE_TRIES 10
 
-static struct wire_header address_to(const struct trib_comm *comm, const struct trunk *trunk,
-                                     uint8_t type)
+static struct wire_control address_to(const struct trib_comm *comm, const struct trunk *trunk,
+                                      uint8_t type)
 {
-	return (struct wire_header){ .type = type,
-		                     .cookie = trunk->welcome.cookie,
-		                     .job = comm->config.job,
-		                     .comm = trunk->welcome.comm,
-		                     .epoch = trunk->welcome.epoch,
-		                     .child = (uint8_t)comm->config.rank };
+	return (struct wire_control){ .type = type,
+		                      .cookie = trunk->welcome.cookie,
+		                      .job = comm->config.job,
+		                      .comm = trunk->welcome.comm,
+		                      .epoch = trunk->welcome.epoch,
+		                      .child = (uint8_t)comm->config.rank };
 }
 
 static void tell(struct trib_comm *comm, struct wire_abort abort)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_abort abort;
 	} packet = { .abort = abort };
 
@@ -76,15 +76,16 @@ void comm_tell_hurt(struct trib_comm *comm)
 	tell(comm, abort);
 }
 
-static void take_echo(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+static void take_echo(struct lane *lane, const struct wire_header *packet, uint32_t bytes,
                       bool by_group, void *context)
 {
+	const struct wire_control *header = wire_control(packet);
 	bool *heard = context;
 
 	(void)bytes;
 	(void)by_group;
 	/* An ABORT is as good: there is nothing left there to leave. */
-	*heard |= (header->type == WIRE_BYE || header->type == WIRE_ABORT) &&
+	*heard |= header && (header->type == WIRE_BYE || header->type == WIRE_ABORT) &&
 	          header->cookie == lane->trunk->welcome.cookie &&
 	          header->child == lane->comm->config.rank;
 }
@@ -112,7 +113,7 @@ void comm_leave(struct trib_comm *comm)
 		uint64_t until = clock_now() + (20000000ull << try / 3);
 
 		for (unsigned i = 0; i < comm->n_trunks; i++) {
-			struct wire_header bye = address_to(comm, &comm->trunks[i], WIRE_BYE);
+			struct wire_control bye = address_to(comm, &comm->trunks[i], WIRE_BYE);
 			struct lane *lane = comm->trunks[i].lanes[0];
 			int error =
 				left >> i & 1 ? lane->way->send_one(lane, &bye, sizeof(bye)) : 0;

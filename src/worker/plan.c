@@ -25,13 +25,13 @@
 
 union plan_packet {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		union {
 			struct wire_join join;
 			struct wire_welcome welcome;
 		};
 	};
-	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
+	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
 };
 
 static void ask(struct trib_comm *comm, int fd)
@@ -135,7 +135,7 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
 		return TRIB_IN_PROGRESS;
 	if (!plan_text_take(plan, &packet.welcome,
-	                    (const char *)&packet + WIRE_HEADER +
+	                    (const char *)&packet + WIRE_CONTROL +
 	                            offsetof(struct wire_welcome, text)))
 		return TRIB_IN_PROGRESS;
 	return take_plan(comm, &packet.welcome, plan->text);
@@ -231,11 +231,11 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 bool comm_find_controller(const struct trib_comm *comm, bool *answered)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
-	struct wire_header query = { .type = WIRE_QUERY,
-		                     .cookie = comm->config.cookie,
-		                     .job = comm->config.job };
+	struct wire_control query = { .type = WIRE_QUERY,
+		                      .cookie = comm->config.cookie,
+		                      .job = comm->config.job };
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		_Alignas(8) char text[WIRE_PAYLOAD_MAX];
 	} answer;
 	struct pollfd wait = { .events = POLLIN };
@@ -259,11 +259,11 @@ bool comm_find_controller(const struct trib_comm *comm, bool *answered)
 void comm_tell_controller_bye(const struct trib_comm *comm)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
-	struct wire_header bye = { .type = WIRE_BYE,
-		                   .cookie = comm->config.cookie,
-		                   .job = comm->config.job,
-		                   .child = (uint8_t)comm->config.seat,
-		                   .pos = comm->nonce & WIRE_POSITION_MASK };
+	struct wire_control bye = { .type = WIRE_BYE,
+		                    .cookie = comm->config.cookie,
+		                    .job = comm->config.job,
+		                    .child = (uint8_t)comm->config.seat,
+		                    .pos = comm->nonce & WIRE_POSITION_MASK };
 	bool gso;
 	int fd;
 

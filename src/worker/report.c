@@ -63,13 +63,17 @@ static uint32_t fill_missing(struct stream *stream, struct wire_report *report, 
 
 static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now, void *packet)
 {
-	struct wire_header *header = packet;
+	struct wire_control *header = packet;
 	struct wire_report *report = (void *)(header + 1);
 	uint64_t left = stream->next_base - base, most = WIRE_GROUP;
 
 	if (stream->reliable && !stream->deaf)
 		most = 1; /* who owes it is all that there is to learn */
-	stream_fill_header(stream, header, WIRE_REPORT, stream->done);
+	*header = (struct wire_control){ .magic = WIRE_MAGIC,
+		                         .type = WIRE_REPORT,
+		                         .child = (uint8_t)stream->child,
+		                         .pos = wire_pos(stream->lane, stream->done),
+		                         .ack = (uint32_t)stream->done };
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
@@ -91,7 +95,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	stream->since_ack = 0;
 	stream->stats.reports++;
 	flight_mark(&stream->flight, report->stamp);
-	return WIRE_HEADER + sizeof(*report);
+	return WIRE_CONTROL + sizeof(*report);
 }
 
 /* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
@@ -235,7 +239,7 @@ static bool find_lost_results(struct stream *stream, const struct wire_status *s
 	return lost;
 }
 
-void stream_on_news(struct stream *stream, const struct wire_header *header, uint64_t now)
+void stream_on_news(struct stream *stream, const struct wire_control *header, uint64_t now)
 {
 	const struct wire_status *status = (const void *)(header + 1);
 
@@ -255,7 +259,7 @@ void stream_on_news(struct stream *stream, const struct wire_header *header, uin
 	}
 }
 
-void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now)
+void stream_on_status(struct stream *stream, const struct wire_control *header, uint64_t now)
 {
 	const struct wire_status *status = (const void *)(header + 1);
 	uint64_t rtt = (uint64_t)(stamp_of(now) - status->stamp) * 1000;

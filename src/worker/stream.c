@@ -121,24 +121,17 @@ void stream_settle(struct stream *stream, struct round *round, uint32_t finished
 	advance(stream, now);
 }
 
-void stream_fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
-                        uint64_t position)
-{
-	memset(header, 0, sizeof(*header));
-	header->magic = WIRE_MAGIC;
-	header->type = type;
-	header->child = (uint8_t)stream->child;
-	header->pos = wire_pos(stream->lane, position);
-	header->ack = (uint32_t)stream->done;
-}
-
 static uint32_t send_fragment(struct stream *stream, struct round *round, uint32_t index,
                               uint64_t now, void *packet)
 {
 	struct wire_header *header = packet;
 	uint64_t position = round->base + index;
 
-	stream_fill_header(stream, header, WIRE_DATA, position);
+	*header = (struct wire_header){ .magic = WIRE_MAGIC,
+		                        .type = WIRE_DATA,
+		                        .child = (uint8_t)stream->child,
+		                        .pos = (uint32_t)position,
+		                        .ack = (uint32_t)stream->done };
 	round->sent_at[index] = stamp_of(now);
 	stream->stats.sent++;
 	stream->since_ack = 0;
@@ -300,9 +293,8 @@ struct round *stream_find(struct stream *stream, uint64_t position)
 
 /* A result that is taken: was it lost before, or did it only come when nothing could use it? */
 static void judge_result(struct stream *stream, const struct round *round,
-                         const struct wire_header *header)
+                         const struct wire_header *header, uint64_t position)
 {
-	uint64_t position = wire_position(header);
 	bool lost = header->flags & WIRE_RESENT && position >= stream->unposted &&
 	            !bitmap_get(round->came, (uint32_t)(position - round->base));
 
@@ -316,7 +308,7 @@ static void judge_result(struct stream *stream, const struct round *round,
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = stream_position(stream, header);
 	struct round *round = stream_find(stream, position);
 	uint32_t before, todo, index;
 
@@ -344,7 +336,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 		stream->stats.duplicates++; /* it will be asked for again */
 		return true;
 	}
-	judge_result(stream, round, header);
+	judge_result(stream, round, header, position);
 	stream->since_ack++;
 	stream->progress_at = now;
 	before = round->finished;

@@ -99,12 +99,19 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet);
 /* A REPORT that says "I am here". */
 uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet);
 
-/* Takes a packet that wire_parse found sound and that is for this lane. False: no memory. */
+/* The position of a result's fragment. */
+static inline uint64_t stream_position(const struct stream *stream,
+                                       const struct wire_header *header)
+{
+	return wire_widen(header->pos, stream->done);
+}
+
+/* Takes a packet that was found sound, intact and for this lane. False: no memory. */
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
                       uint64_t now);
-void stream_on_status(struct stream *stream, const struct wire_header *header, uint64_t now);
+void stream_on_status(struct stream *stream, const struct wire_control *header, uint64_t now);
 /* A STATUS to everyone: the window, and what is complete, which ends rounds without a result. */
-void stream_on_news(struct stream *stream, const struct wire_header *header, uint64_t now);
+void stream_on_news(struct stream *stream, const struct wire_control *header, uint64_t now);
 /* The aggregator says how far everyone is. */
 void stream_on_low(struct stream *stream, uint64_t low);
 

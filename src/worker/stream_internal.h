@@ -24,8 +24,6 @@ static inline uint32_t stamp_of(uint64_t now)
 	return (uint32_t)(now / 1000) | 1; /* 0 means: none */
 }
 
-void stream_fill_header(const struct stream *stream, struct wire_header *header, uint8_t type,
-                        uint64_t position);
 struct round *stream_find(struct stream *stream, uint64_t position);
 /* Something moved: silence is counted from now. */
 void stream_progress(struct stream *stream, uint64_t now);

@@ -33,11 +33,11 @@ struct turner {
 
 union turn_packet {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_turn turn;
 		struct wire_turn_op ops[WIRE_TURN_OPS_MAX];
 	};
-	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
+	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
 };
 
 void turner_wake(struct trib_comm *comm)
@@ -60,10 +60,10 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 	pthread_mutex_lock(&comm->lock);
 	good = !comm->recovering && comm->shared.shares.n;
 	now = clock_now();
-	packet->header = (struct wire_header){ .type = WIRE_TURN,
-		                               .cookie = comm->config.cookie,
-		                               .job = comm->config.job,
-		                               .child = (uint8_t)comm->config.seat };
+	packet->header = (struct wire_control){ .type = WIRE_TURN,
+		                                .cookie = comm->config.cookie,
+		                                .job = comm->config.job,
+		                                .child = (uint8_t)comm->config.seat };
 	*turn = (struct wire_turn){ .key = comm->config.key,
 		                    .peer_key = comm_key(&comm->config),
 		                    .nonce = comm->nonce,

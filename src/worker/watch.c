@@ -77,10 +77,10 @@ void plan_watch_close(struct plan_watch *watch)
 
 void plan_query(const struct trib_comm *comm, int fd)
 {
-	struct wire_header query = { .type = WIRE_QUERY,
-		                     .cookie = comm->config.cookie,
-		                     .job = comm->config.job,
-		                     .pos = comm->config.key & WIRE_POSITION_MASK };
+	struct wire_control query = { .type = WIRE_QUERY,
+		                      .cookie = comm->config.cookie,
+		                      .job = comm->config.job,
+		                      .pos = comm->config.key & WIRE_POSITION_MASK };
 
 	wire_seal(&query, sizeof(query));
 	/* A controller that is not there has made no newer plan either. */
@@ -91,7 +91,7 @@ void plan_query(const struct trib_comm *comm, int fd)
 const char *plan_answer(const struct trib_comm *comm, int fd, void *packet)
 {
 	const struct comm_config *config = &comm->config;
-	const struct wire_header *header = packet;
+	const struct wire_control *header = packet;
 	ssize_t bytes;
 
 	while ((bytes = recv(fd, packet, PLAN_ANSWER_BYTES, MSG_DONTWAIT)) >= 0)

@@ -69,11 +69,9 @@ static uint64_t near_low(struct bench *bench)
 	return (step & 0x80 ? position << 20 : position) & WIRE_POSITION_MASK;
 }
 
-static void ledger_take(struct ledger_entry *entry, const struct wire_header *packet,
-                        const uint64_t *words, uint32_t bytes)
+static void ledger_take(struct ledger_entry *entry, uint64_t position,
+                        const struct wire_header *packet, const uint64_t *words, uint32_t bytes)
 {
-	uint64_t position = wire_position(packet);
-
 	if (entry->position != position || packet->scale > entry->scale) {
 		*entry = (struct ledger_entry){ .position = position, .scale = packet->scale };
 		memcpy(entry->words, words, bytes);
@@ -88,14 +86,14 @@ static void ledger_take(struct ledger_entry *entry, const struct wire_header *pa
 
 static void packet_give(struct bench *bench)
 {
-	struct wire_header packet = { .type = WIRE_DATA };
-	uint64_t words[WORDS_MAX], position = near_low(bench), old_low = bench->lane.low;
+	struct wire_header packet = { .type = WIRE_DATA, .pos = (uint32_t)near_low(bench) };
+	uint64_t position = dense_position(&bench->lane, &packet);
+	uint64_t words[WORDS_MAX], old_low = bench->lane.low;
 	uint32_t at = dense_index(&bench->lane, position);
 	uint32_t bytes = 8u * (fuzz_byte(&bench->input) % (WORDS_MAX + 1));
 	uint8_t form = fuzz_byte(&bench->input);
 	enum dense_verdict verdict;
 
-	packet.pos = wire_pos(0, position);
 	packet.child = fuzz_byte(&bench->input) % WIRE_CHILDREN_MAX;
 	packet.op = ops[form % 4];
 	packet.from = form & 0x10 ? packet.child : form & 0x20 ? form % 64 : WIRE_ALL;
@@ -115,7 +113,7 @@ static void packet_give(struct bench *bench)
 	/* Completing it may have moved the window on, past it. */
 	demand(position >= old_low && position < bench->lane.low + bench->lane.cells);
 	demand(bytes <= bench->lane.payload && bench->lane.members & dense_bit(packet.child));
-	ledger_take(&bench->ledger[at], &packet, words, bytes);
+	ledger_take(&bench->ledger[at], position, &packet, words, bytes);
 	demand(memcmp(bench->ledger[at].words, bench->sums[at], bytes) == 0);
 	demand(bench->ledger[at].taken == bench->cells[at].arrived);
 	demand(verdict != (bench->lane.has_parent ? DENSE_COMPLETE : DENSE_SUMMED));
@@ -156,14 +154,13 @@ static struct dense_pool pool_of(struct bench *bench)
 /* A result from above: only what is summed, or what nobody here contributes to, may take it. */
 static void result_give(struct bench *bench)
 {
-	struct wire_header packet = { .type = WIRE_RESULT };
-	uint64_t words[WORDS_MAX], position = near_low(bench);
+	struct wire_header packet = { .type = WIRE_RESULT, .pos = (uint32_t)near_low(bench) };
+	uint64_t words[WORDS_MAX], position = dense_position(&bench->lane, &packet);
 	uint32_t at = dense_index(&bench->lane, position);
 	uint32_t bytes = 8u * (fuzz_byte(&bench->input) % (WORDS_MAX + 1));
 	uint8_t form = fuzz_byte(&bench->input);
 	struct dense_cell before = bench->cells[at];
 
-	packet.pos = wire_pos(0, position);
 	packet.op = ops[form % 4];
 	packet.from = form & 0x20 ? form % 64 : WIRE_ALL;
 	packet.to = form & 0x40 ? form % 64 : WIRE_ALL;

@@ -21,7 +21,7 @@ static void frame_take(struct reading *reading, const uint8_t *frame, uint32_t b
 {
 	demand((uintptr_t)frame % 8 == 0);
 	demand(bytes >= WIRE_HEADER && bytes <= WIRE_FRAME_MAX && bytes % 8 == 0);
-	demand(wire_parse_frame(frame, bytes) != WIRE_FAULT_LENGTH);
+	demand(bytes < WIRE_CONTROL || wire_parse_frame(frame, bytes) != WIRE_FAULT_LENGTH);
 	demand(wire_parse_frame(frame, bytes) != WIRE_FAULT_CHECK);
 	for (uint32_t i = 0; i < bytes; i++)
 		reading->sum = (reading->sum ^ frame[i]) * 0x100000001b3ull;

@@ -9,21 +9,24 @@
 
 #include <string.h>
 
-static void sound_check(const struct wire_header *header, size_t bytes)
-{
-	size_t payload = bytes - WIRE_HEADER;
+static const struct wire_unsent unsent = { 0x0123456789abcdef, 0x0200000000000007 };
 
-	demand(bytes >= WIRE_HEADER && bytes % 8 == 0 && payload <= WIRE_PAYLOAD_MAX);
-	demand(header->type > 0 && header->type < WIRE_TYPES_END);
-	demand(wire_lane(header) < WIRE_LANES_MAX);
-	demand(header->child < WIRE_CHILDREN_MAX || header->child == WIRE_ALL);
-	if (header->type == WIRE_DATA)
-		demand(header->child < WIRE_CHILDREN_MAX);
-	if (header->type == WIRE_DATA || header->type == WIRE_RESULT) {
-		demand(header->op < WIRE_OPS_END);
-		demand(header->from < WIRE_CHILDREN_MAX || header->from == WIRE_ALL);
-		demand(header->to < WIRE_CHILDREN_MAX || header->to == WIRE_ALL);
+static void sound_check(const struct wire_header *packet, size_t bytes)
+{
+	const struct wire_control *header = wire_control(packet);
+
+	demand(bytes >= WIRE_HEADER && bytes % 8 == 0 && bytes <= WIRE_PACKET_MAX);
+	demand(packet->type > 0 && packet->type < WIRE_TYPES_END);
+	demand(packet->child < WIRE_CHILDREN_MAX || packet->child == WIRE_ALL);
+	if (!header) {
+		demand(packet->child < WIRE_CHILDREN_MAX || packet->type == WIRE_RESULT);
+		demand(packet->op < WIRE_OPS_END);
+		demand(packet->from < WIRE_CHILDREN_MAX || packet->from == WIRE_ALL);
+		demand(packet->to < WIRE_CHILDREN_MAX || packet->to == WIRE_ALL);
+		return;
 	}
+	demand(bytes >= WIRE_CONTROL);
+	demand(wire_lane(header) < WIRE_LANES_MAX);
 	if (header->type == WIRE_REPORT)
 		demand(((const struct wire_report *)wire_payload(header))->bits <= WIRE_GROUP);
 	if (header->type == WIRE_STATUS)
@@ -51,11 +54,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(datagram, data, size);
 	datagram_try(datagram, size);
 	if (size >= WIRE_HEADER && size % 8 == 0) {
-		wire_seal(datagram, size);
-		datagram_try(datagram, size);
-		demand(wire_parse(datagram, size) != WIRE_FAULT_CHECK);
-		datagram[size / 2] ^= 1;
-		demand(wire_parse(datagram, size) != WIRE_SOUND);
+		const struct wire_header *header = (const void *)datagram;
+		size_t wrong = size / 2;
+
+		if (wire_is_fragment(header)) {
+			wire_seal_fragment(datagram, size, &unsent);
+			demand(wire_is_intact(header, size, &unsent));
+			datagram_try(datagram, size);
+			datagram[wrong] ^= 1;
+			demand(!wire_is_intact(header, size, &unsent));
+		} else if (size >= WIRE_CONTROL) {
+			wire_seal(datagram, size);
+			datagram_try(datagram, size);
+			demand(wire_parse(datagram, size) != WIRE_FAULT_CHECK);
+			datagram[wrong] ^= 1;
+			demand(wire_parse(datagram, size) != WIRE_SOUND);
+		}
 	}
 	free(datagram);
 	return 0;

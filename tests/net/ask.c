@@ -18,7 +18,7 @@
 #define BYTES 1400
 
 struct packet {
-	struct wire_header header;
+	struct wire_control header;
 	union {
 		struct wire_join join;
 		struct wire_welcome welcome;

@@ -8,7 +8,7 @@ name=tm$$
 export TRIB_LOG=info
 
 payload() { grep -o 'fragments of [0-9]*' "$out" | head -n 1 | grep -o '[0-9]*'; }
-full() { echo $((($1 - 20 - 8 - 40) / 8 * 8)); } # of an MTU: without IP, UDP and our headers
+full() { echo $((($1 - 20 - 8 - 24) / 8 * 8)); } # of an MTU: without IP, UDP and our headers
 mean() { echo $(($(counter payload_bytes) / ($(counter added) + $(counter completed)))); }
 fragmented() { # by IP, on any host
 	local host n=0

@@ -51,9 +51,13 @@ end() { # PID...
 aggregator s1 --plane tcp && aggregator_ready
 for _ in 1 2 3; do
 	shout 'head -c 1000000 /dev/urandom >&3'
-	shout 'printf "T1\1\0\377\377\377\377" >&3; exec sleep 60'
-	shout 'printf "T1\1\0\50\0\0\0" >&3; exec sleep 60'
-	shout 'printf "T1\11\0\50\0\0\0" >&3; head -c 32 /dev/zero >&3; exec sleep 60'
+	shout 'printf "T2\1\0\377\377\377\377" >&3; exec sleep 60'
+	shout 'printf "T2\1\0\50\0\0\0" >&3; exec sleep 60'
+	shout 'printf "T2\11\0\50\0\0\0" >&3; head -c 32 /dev/zero >&3; exec sleep 60'
+	# DATA of one that has not joined, to the communicator that will be there soon
+	for wait in 0.2 0.4 0.6 0.8 1 1.5 2 3; do
+		shout "sleep $wait"'; printf "T2\1\0\40\0\0\0\1\0\0\1" >&3; head -c 20 /dev/zero >&3; exec sleep 60'
+	done
 	shout 'printf T >&3; exec sleep 60'
 	shout 'exec sleep 60'
 	shout 'while printf "GET / HTTP/1.1\r\n" >&3; do :; done'
@@ -72,7 +76,8 @@ check "strangers at the port: exact on all ranks" right 4
 end "${held[@]}"
 kill -TERM "$aggregator"
 wait "$aggregator" 2>/dev/null
-for drop in magic length cookie; do
+sed -i 's/.*"drops":/"tribd":/' "$work/tribd" # a verdict has the name of a drop
+for drop in magic length cookie stranger; do
 	check "... drops by $drop are counted" test "$(counter $drop "$work/tribd")" -gt 0
 done
 

@@ -16,13 +16,13 @@
 
 union packet {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		union {
 			struct wire_join join;
 			struct wire_welcome welcome;
 		};
 	};
-	_Alignas(8) uint8_t bytes[WIRE_HEADER + WIRE_PAYLOAD_MAX];
+	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
 };
 
 static struct desk_gathering *find(struct desk *desk, const struct wire_join *join)
@@ -103,7 +103,7 @@ static void answer(struct desk *desk, const union packet *question,
 	packet.welcome.size = (uint32_t)__builtin_popcountll(gathering->members);
 	do { /* the last part first */
 		char *text =
-			(char *)packet.bytes + WIRE_HEADER + offsetof(struct wire_welcome, text);
+			(char *)packet.bytes + WIRE_CONTROL + offsetof(struct wire_welcome, text);
 
 		parts -= parts > 0;
 		memset(text, 0, WIRE_PLAN_PART + 1);
@@ -166,7 +166,7 @@ static void take(struct desk *desk, const union packet *packet, const struct soc
 	       from);
 }
 
-static void take_bye(struct desk *desk, const struct wire_header *header)
+static void take_bye(struct desk *desk, const struct wire_control *header)
 {
 	struct desk_gathering *gathering = &desk->gatherings[0];
 

@@ -243,7 +243,7 @@ static uint32_t build(const struct node *node, const struct dense_cell *cell, ui
 	header->type = type;
 	header->child = type == WIRE_DATA ? (uint8_t)__builtin_ctzll(node->ranks) : WIRE_ALL;
 	header->flags = cell->shape;
-	header->pos = cell->position;
+	header->pos = (uint32_t)cell->position;
 	header->ack = (uint32_t)(type == WIRE_DATA ? node->lane.settled : node->lane.low);
 	header->scale = cell->scale;
 	header->op = cell->op;
@@ -257,7 +257,7 @@ static void send_result(struct sim *sim, struct node *node, uint64_t position, u
                         bool again)
 {
 	struct dense_cell *cell = uplink_cell(&node->lane, &node->pool, position);
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t packet[WIRE_PACKET_MAX / 8];
 	uint32_t bytes = build(node, cell, WIRE_RESULT, packet);
 
 	((struct wire_header *)packet)->flags |= again ? WIRE_RESENT : 0;
@@ -270,8 +270,8 @@ static void send_result(struct sim *sim, struct node *node, uint64_t position, u
 static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_t bits,
                       const uint64_t *asked, const uint64_t *lost)
 {
-	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_report)) / 8] = { 0 };
-	struct wire_header *header = (void *)packet;
+	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_report)) / 8] = { 0 };
+	struct wire_control *header = (void *)packet;
 
 	uplink_settle(&node->up, &node->lane, &node->pool);
 	header->type = WIRE_REPORT;
@@ -285,7 +285,7 @@ static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_
 
 static void send_up(struct sim *sim, struct node *node)
 {
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t packet[WIRE_PACKET_MAX / 8];
 	struct dense_cell *cell;
 
 	while (!flight_is_full(&node->flight) &&
@@ -303,7 +303,7 @@ static void send_up(struct sim *sim, struct node *node)
 static void node_take_data(struct sim *sim, struct node *node, const struct wire_header *header,
                            uint32_t bytes)
 {
-	uint32_t index = dense_index(&node->lane, wire_position(header));
+	uint32_t index = dense_index(&node->lane, dense_position(&node->lane, header));
 	struct dense_cell *cell = &node->cells[index];
 	void *sum = dense_packet(&node->pool, index);
 	enum dense_verdict verdict =
@@ -322,11 +322,11 @@ static void node_take_data(struct sim *sim, struct node *node, const struct wire
 		uplink_push(&node->up, &node->lane, cell);
 }
 
-static void node_take_report(struct sim *sim, struct node *node, const struct wire_header *header)
+static void node_take_report(struct sim *sim, struct node *node, const struct wire_control *header)
 {
 	const struct wire_report *report = (const void *)(header + 1);
-	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_status)) / 8] = { 0 };
-	struct wire_header *answer = (void *)packet;
+	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_status)) / 8] = { 0 };
+	struct wire_control *answer = (void *)packet;
 	struct wire_status *status = (void *)(answer + 1);
 	uint64_t repeat[WIRE_GROUP / 64];
 
@@ -353,8 +353,8 @@ static void node_take_report(struct sim *sim, struct node *node, const struct wi
 /* To all children: where the window is, and what is complete from `base` on. */
 static void tell_all(struct sim *sim, struct node *node, uint64_t base, uint32_t bits)
 {
-	uint64_t packet[(WIRE_HEADER + sizeof(struct wire_status)) / 8] = { 0 };
-	struct wire_header *header = (void *)packet;
+	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_status)) / 8] = { 0 };
+	struct wire_control *header = (void *)packet;
 	struct wire_status *status = (void *)(header + 1);
 
 	node->told_low = node->lane.low;
@@ -369,7 +369,7 @@ static void tell_all(struct sim *sim, struct node *node, uint64_t base, uint32_t
 static void node_take_result(struct sim *sim, struct node *node, const struct wire_header *header,
                              uint32_t bytes)
 {
-	uint32_t index = dense_index(&node->lane, wire_position(header));
+	uint32_t index = dense_index(&node->lane, dense_position(&node->lane, header));
 	struct dense_cell *cell = &node->cells[index];
 	enum dense_verdict verdict =
 		uplink_take(&node->lane, cell, dense_packet(&node->pool, index), header, header + 1,
@@ -381,7 +381,7 @@ static void node_take_result(struct sim *sim, struct node *node, const struct wi
 		            false);
 }
 
-static void node_take_status(struct sim *sim, struct node *node, const struct wire_header *header)
+static void node_take_status(struct sim *sim, struct node *node, const struct wire_control *header)
 {
 	const struct wire_status *status = (const void *)(header + 1);
 	struct uplink_news news;
@@ -407,13 +407,13 @@ static void node_take(struct sim *sim, struct node *node, const struct wire_head
 		node_take_data(sim, node, header, bytes);
 		break;
 	case WIRE_REPORT:
-		node_take_report(sim, node, header);
+		node_take_report(sim, node, wire_control(header));
 		break;
 	case WIRE_RESULT:
 		node_take_result(sim, node, header, bytes);
 		break;
 	default:
-		node_take_status(sim, node, header);
+		node_take_status(sim, node, wire_control(header));
 	}
 	if (node->lane.has_parent)
 		send_up(sim, node);
@@ -440,7 +440,7 @@ static void nodes_tick(struct sim *sim)
 /* Everything a worker wants to send at this moment, a packet at a time. */
 static bool worker_send(struct sim *sim, unsigned w)
 {
-	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint64_t packet[WIRE_PACKET_MAX / 8];
 	uint32_t bytes;
 
 	if (sim->now < sim->options.start_ns[w])
@@ -469,9 +469,9 @@ static void deliver(struct sim *sim, const struct sim_packet *packet)
 		                           packet->bytes - WIRE_HEADER, sim->now);
 		assert(ok);
 	} else if (header->child == WIRE_ALL) {
-		stream_on_news(&sim->streams[packet->to], header, sim->now);
+		stream_on_news(&sim->streams[packet->to], wire_control(header), sim->now);
 	} else {
-		stream_on_status(&sim->streams[packet->to], header, sim->now);
+		stream_on_status(&sim->streams[packet->to], wire_control(header), sim->now);
 	}
 }
 

@@ -18,7 +18,7 @@
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 
-#define WORDS_MAX ((WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8)
+#define WORDS_MAX (WIRE_PACKET_MAX / 8)
 
 static uint64_t random_state = 1;
 
@@ -65,6 +65,36 @@ static void test_check_as_documented(void **state)
 	}
 }
 
+/* A fragment's is that of a packet which has what is not sent, and counts what is. */
+static void test_check_of_a_fragment(void **state)
+{
+	static uint64_t words[WORDS_MAX], whole[WORDS_MAX + 2];
+
+	(void)state;
+	for (size_t n = 3; n <= WORDS_MAX; n++) {
+		struct wire_unsent unsent = { next_random(), next_random() };
+		uint32_t right;
+
+		randomize(words, n);
+		memcpy(whole, words, 24);
+		memcpy(whole + 3, &unsent, 16);
+		memcpy(whole + 5, words + 3, (n - 3) * 8);
+		right = wire_check_fragment(words, n * 8, &unsent);
+		assert_int_equal(right, wire_check_end(wire_check_words(whole + 5, n - 3), whole,
+		                                       whole + 3, n * 8));
+		/* Every bit of it counts. */
+		for (unsigned bit = 0; bit < 64; bit++) {
+			struct wire_unsent other = unsent;
+
+			other.proof ^= 1ull << bit;
+			assert_int_not_equal(wire_check_fragment(words, n * 8, &other), right);
+			other.proof = unsent.proof;
+			other.pos ^= 1ull << bit;
+			assert_int_not_equal(wire_check_fragment(words, n * 8, &other), right);
+		}
+	}
+}
+
 /* The checksum of a sum is known from those of its parts: words of 64 bits, added. */
 static void test_check_of_a_sum(void **state)
 {
@@ -85,7 +115,7 @@ static void test_check_of_a_sum(void **state)
 			for (size_t i = 5; i < n; i++)
 				sum[i] += parts[part][i];
 		}
-		assert_int_equal(wire_check_end(ring, sum, n * 8), wire_check(sum, n * 8));
+		assert_int_equal(wire_check_end(ring, sum, sum + 3, n * 8), wire_check(sum, n * 8));
 	}
 }
 
@@ -207,8 +237,11 @@ static void test_check_finds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check_as_documented),   cmocka_unit_test(test_check_of_a_sum),
-		cmocka_unit_test(test_check_finds_two_bits),  cmocka_unit_test(test_check_finds),
+		cmocka_unit_test(test_check_as_documented),
+		cmocka_unit_test(test_check_of_a_fragment),
+		cmocka_unit_test(test_check_of_a_sum),
+		cmocka_unit_test(test_check_finds_two_bits),
+		cmocka_unit_test(test_check_finds),
 		cmocka_unit_test(test_check_finds_bit_pairs),
 	};
 

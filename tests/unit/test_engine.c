@@ -60,7 +60,7 @@ static enum dense_verdict give(struct packet packet)
 		                      .flags = packet.flags,
 		                      .child = packet.child,
 		                      .op = packet.op,
-		                      .pos = wire_pos(0, packet.position),
+		                      .pos = (uint32_t)packet.position,
 		                      .ack = packet.ack,
 		                      .scale = packet.scale,
 		                      .from = packet.from,

@@ -25,31 +25,42 @@
 
 union packet {
 	struct wire_header header;
-	uint64_t words[(WIRE_HEADER + WIRE_PAYLOAD_MAX + 64) / 8];
+	struct wire_control control;
+	uint64_t words[(WIRE_PACKET_MAX + 64) / 8];
 };
 
 static void *body_of(union packet *packet)
 {
-	return &packet->header + 1;
+	return wire_is_fragment(&packet->header) ? (void *)(&packet->header + 1)
+	                                         : (void *)(&packet->control + 1);
 }
 
 /* A packet as a worker would send it, but for the cookie of a communicator. */
 static uint32_t make(union packet *packet, uint8_t type, uint32_t payload)
 {
-	memset(packet, 0, WIRE_HEADER + payload);
-	packet->header = (struct wire_header){ .type = type,
-		                               .cookie = CLUSTER_COOKIE,
-		                               .job = JOB,
-		                               .comm = 1,
-		                               .epoch = 1,
-		                               .from = WIRE_ALL,
-		                               .to = WIRE_ALL };
-	return WIRE_HEADER + payload;
+	memset(packet, 0, WIRE_CONTROL + payload);
+	packet->header.type = type;
+	packet->header.comm = 1;
+	if (wire_is_fragment(&packet->header)) {
+		packet->header.from = packet->header.to = WIRE_ALL;
+		return WIRE_HEADER + payload;
+	}
+	packet->control.cookie = CLUSTER_COOKIE;
+	packet->control.job = JOB;
+	packet->control.epoch = 1;
+	return WIRE_CONTROL + payload;
 }
 
+/* With what an outsider knows. */
 static uint32_t sealed(union packet *packet, uint32_t bytes)
 {
-	wire_seal(packet, bytes);
+	const struct wire_unsent unsent = { .proof = wire_proof(CLUSTER_COOKIE, JOB, 1),
+		                            .pos = packet->header.pos };
+
+	if (wire_is_fragment(&packet->header))
+		wire_seal_fragment(packet, bytes, &unsent);
+	else
+		wire_seal(packet, bytes);
 	return bytes;
 }
 
@@ -115,6 +126,16 @@ static uint32_t bad_check(union packet *packet, uint64_t random)
 	return bytes;
 }
 
+/* DATA of one who has not joined. */
+static uint32_t bad_proof(union packet *packet, uint64_t random)
+{
+	uint32_t bytes = make(packet, WIRE_DATA, 8 * (uint32_t)(random % 100));
+
+	packet->header.child = random >> 8 & 1;
+	packet->header.op = WIRE_ADD32;
+	return sealed(packet, bytes);
+}
+
 static uint32_t bad_cut(union packet *packet, uint64_t random)
 {
 	return sealed(packet, make_join(packet)) - 8 * (uint32_t)(1 + random % 12);
@@ -130,7 +151,8 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		packet->header.child = wrong_child[random / 10 % 3];
 		break;
 	case 1:
-		packet->header.pos = wire_pos(16 + random / 10 % 240, 0);
+		bytes = make(packet, WIRE_REPORT, sizeof(struct wire_report));
+		packet->control.pos = wire_pos(16 + random / 10 % 240, 0);
 		break;
 	case 2:
 		packet->header.op = (uint8_t)(WIRE_OPS_END + random / 10 % 200);
@@ -177,17 +199,16 @@ static uint32_t bad_unexpected(union packet *packet, uint64_t random)
 
 static uint32_t session_packet(union packet *packet, uint64_t random)
 {
-	if (random % 3 == 0)
-		return make(packet, WIRE_REPORT, sizeof(struct wire_report));
-	return random % 3 == 1 ? make(packet, WIRE_DATA, 64) : make(packet, WIRE_BYE, 0);
+	return random % 2 ? make(packet, WIRE_REPORT, sizeof(struct wire_report))
+	                  : make(packet, WIRE_BYE, 0);
 }
 
 static uint32_t bad_unknown(union packet *packet, uint64_t random)
 {
-	uint32_t bytes = session_packet(packet, random);
+	uint32_t bytes = random % 3 ? session_packet(packet, random) : make(packet, WIRE_DATA, 64);
 
-	if (random >> 8 & 1)
-		packet->header.job = JOB + 1;
+	if (random % 3 && random >> 8 & 1)
+		packet->control.job = JOB + 1;
 	else
 		packet->header.comm = random >> 9 & 1 ? 900 : 60000;
 	return sealed(packet, bytes);
@@ -199,7 +220,7 @@ static uint32_t bad_cookie(union packet *packet, uint64_t random)
 
 	if (random >> 8 & 1)
 		bytes = random >> 9 & 1 ? make_join(packet) : make(packet, WIRE_QUERY, 0);
-	packet->header.cookie = random | 1ull << 63;
+	packet->control.cookie = random | 1ull << 63;
 	return sealed(packet, bytes);
 }
 
@@ -240,7 +261,7 @@ static const struct kind {
 	{ bad_long, "length" },           { bad_magic, "magic" },     { bad_type, "type" },
 	{ bad_check, "checksum" },        { bad_cut, "checksum" },    { bad_content, "content" },
 	{ bad_unexpected, "unexpected" }, { bad_unknown, "unknown" }, { bad_cookie, "cookie" },
-	{ bad_wishes, "refused" },
+	{ bad_wishes, "refused" },        { bad_proof, "checksum" },
 };
 
 static int attacker_open(const struct cluster *cluster)
@@ -399,7 +420,7 @@ struct insider {
 	int thief; /* another place, from which its reports are replayed */
 	struct wire_welcome welcome;
 	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
-	uint64_t replayed;
+	uint64_t replayed, check;
 };
 
 static uint32_t insider_receive(struct insider *insider, union packet *packet, uint8_t type,
@@ -441,49 +462,78 @@ static uint32_t insider_packet(const struct insider *insider, union packet *pack
 {
 	uint32_t bytes = make(packet, type, payload);
 
-	packet->header.cookie = insider->welcome.cookie;
 	packet->header.comm = insider->welcome.comm;
-	packet->header.epoch = insider->welcome.epoch;
 	packet->header.child = 1;
 	packet->header.ack = (uint32_t)done;
+	if (!wire_is_fragment(&packet->header)) {
+		packet->control.cookie = insider->welcome.cookie;
+		packet->control.epoch = insider->welcome.epoch;
+	}
 	return bytes;
+}
+
+static struct wire_unsent insider_unsent(const struct insider *insider, uint64_t position)
+{
+	return (struct wire_unsent){ .proof = wire_proof(insider->welcome.cookie, JOB,
+		                                         insider->welcome.epoch),
+		                     .pos = wire_pos(0, position) };
 }
 
 static uint32_t insider_data(const struct insider *insider, union packet *packet, uint64_t position)
 {
+	const struct wire_unsent unsent = insider_unsent(insider, position);
 	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
 	uint32_t *words = body_of(packet);
 
-	packet->header.pos = wire_pos(0, position);
+	packet->header.pos = (uint32_t)position;
 	packet->header.op = WIRE_ADD32;
 	packet->header.flags = TRIB_U32 << WIRE_TYPE_SHIFT;
 	for (uint32_t i = 0; i < WORDS; i++)
 		words[i] = (uint32_t)position + i;
-	return sealed(packet, bytes);
+	wire_seal_fragment(packet, bytes, &unsent);
+	return bytes;
 }
 
-/* Variations on a packet that was right. */
+/* DATA as if it were of another time, and a stranger's. */
 static void insider_lies(struct insider *insider, union packet *packet, uint32_t bytes)
 {
-	struct wire_header right = packet->header;
+	const struct wire_unsent right = insider_unsent(insider, packet->header.pos);
+	struct wire_unsent lies[] = { right, right, right, right };
 
-	packet->header.epoch++;
+	lies[0].proof ^= 1;
+	lies[1].proof ^= 1ull << 16; /* the epoch */
+	lies[2].pos ^= 1ull << WIRE_LANE_SHIFT;
+	lies[3].pos ^= 1ull << 32;
+	for (unsigned i = 0; i < countof(lies); i++) {
+		wire_seal_fragment(packet, bytes, &lies[i]);
+		attack(insider->fd, packet, bytes);
+		insider->check++;
+	}
+	packet->header.child = 2;
+	wire_seal_fragment(packet, bytes, &right);
+	attack(insider->fd, packet, bytes);
+	insider->strangers_data++;
+	packet->header.child = 1;
+	wire_seal_fragment(packet, bytes, &right);
+}
+
+/* Variations on a report that was right. */
+static void insider_forges(struct insider *insider, union packet *packet, uint32_t bytes)
+{
+	struct wire_control right = packet->control;
+
+	packet->control.epoch++;
 	attack(insider->fd, packet, sealed(packet, bytes));
 	insider->epoch++;
-	packet->header = right;
-	packet->header.cookie ^= 1;
+	packet->control = right;
+	packet->control.cookie ^= 1;
 	attack(insider->fd, packet, sealed(packet, bytes));
 	insider->cookie++;
-	packet->header = right;
-	packet->header.pos = wire_pos(1, wire_position(&right));
+	packet->control = right;
+	packet->control.pos = wire_pos(1, 0);
 	attack(insider->fd, packet, sealed(packet, bytes));
 	insider->lane++;
-	packet->header = right;
-	packet->header.child = 2;
-	attack(insider->fd, packet, sealed(packet, bytes));
-	insider->strangers_data++;
-	packet->header = right;
-	sealed(packet, bytes);
+	packet->control = right;
 }
 
 /* Reports of what cannot be, and a stranger's. */
@@ -498,6 +548,7 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 	report->bits = WIRE_GROUP;
 	report->stamp = (uint32_t)(done + 1) * 16;
 	memset(report->missing, 0xff, sizeof(report->missing));
+	insider_forges(insider, &packet, bytes);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
 	/* An old one from elsewhere must not draw the results away. */
 	report->stamp -= 8;
@@ -516,7 +567,7 @@ static void insider_round(struct insider *insider, uint64_t position)
 {
 	union packet packet, result, old;
 	uint32_t bytes = insider_data(insider, &packet, position);
-	const uint32_t *words = body_of(&result);
+	const uint32_t *words = (const void *)(&result.header + 1);
 
 	insider_lies(insider, &packet, bytes);
 	insider_reports(insider, position, mix(position));
@@ -530,7 +581,7 @@ static void insider_round(struct insider *insider, uint64_t position)
 	}
 	do
 		demand(insider_receive(insider, &result, WIRE_RESULT, 5000));
-	while (wire_position(&result.header) != position);
+	while (result.header.pos != position);
 	for (uint32_t i = 0; i < WORDS; i++)
 		demand(words[i] == 2 * ((uint32_t)position + i));
 	attack(insider->fd, &packet, bytes);
@@ -585,6 +636,7 @@ static void test_insider(void **state)
 	cluster_start(&cluster, 1, 0);
 	cluster_run_bare(&cluster, 2, NULL, inside_body, &job);
 	aggregator_stop(cluster.aggregator);
+	assert_int_equal(cluster_count(&cluster, "drops", "checksum"), insider->check);
 	assert_int_equal(cluster_count(&cluster, "drops", "epoch"), insider->epoch);
 	assert_int_equal(cluster_count(&cluster, "drops", "cookie"), insider->cookie);
 	assert_int_equal(cluster_count(&cluster, "drops", "lane"), insider->lane);
@@ -617,12 +669,12 @@ static void test_goodbye(void **state)
 	packet.header.child = 3;
 	attack(fd, &packet, sealed(&packet, bytes));
 	assert_int_equal(poll(&wait, 1, 5000), 1);
-	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), WIRE_HEADER);
-	assert_int_equal(wire_parse(&answer, WIRE_HEADER), WIRE_SOUND);
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), WIRE_CONTROL);
+	assert_int_equal(wire_parse(&answer, WIRE_CONTROL), WIRE_SOUND);
 	assert_int_equal(answer.header.type, WIRE_BYE);
 	assert_int_equal(answer.header.flags, WIRE_ECHO);
 	assert_int_equal(answer.header.child, 3);
-	assert_true(answer.header.cookie == packet.header.cookie);
+	assert_true(answer.control.cookie == packet.control.cookie);
 	packet.header.flags = WIRE_ECHO;
 	attack(fd, &packet, sealed(&packet, bytes));
 	assert_int_equal(poll(&wait, 1, 100), 0);

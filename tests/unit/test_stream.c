@@ -326,12 +326,15 @@ static void test_late_is_not_lost(void **state)
 		                   .to = WIRE_ALL };
 	struct {
 		struct wire_header header;
+		uint8_t payload[256];
+	} data[FEW];
+	struct {
+		struct wire_control header;
 		union {
-			uint8_t payload[256];
 			struct wire_report report;
 			struct wire_status status;
 		};
-	} data[FEW], packet;
+	} packet;
 	struct stream stream;
 
 	(void)state;
@@ -342,7 +345,7 @@ static void test_late_is_not_lost(void **state)
 		assert_int_equal(stream_next(&stream, SECOND, &data[i]), WIRE_HEADER + 256);
 	while (stream_next_report(&stream, SECOND + 1000000, &packet))
 		;
-	packet.header = (struct wire_header){ .type = WIRE_STATUS };
+	packet.header = (struct wire_control){ .type = WIRE_STATUS };
 	packet.status = (struct wire_status){ .bits = FEW,
 		                              .stamp = (uint32_t)(SECOND / 1000) + 1000,
 		                              .complete = { (1 << FEW) - 1 } };

@@ -36,10 +36,7 @@ static const struct field fields[] = {
 	FIELD(wire_header, type),
 	FIELD(wire_header, flags),
 	FIELD(wire_header, check),
-	FIELD(wire_header, cookie),
-	FIELD(wire_header, job),
 	FIELD(wire_header, comm),
-	FIELD(wire_header, epoch),
 	FIELD(wire_header, child),
 	FIELD(wire_header, op),
 	FIELD(wire_header, pos),
@@ -47,6 +44,19 @@ static const struct field fields[] = {
 	FIELD(wire_header, scale),
 	FIELD(wire_header, from),
 	FIELD(wire_header, to),
+	FIELD(wire_control, magic),
+	FIELD(wire_control, type),
+	FIELD(wire_control, flags),
+	FIELD(wire_control, check),
+	FIELD(wire_control, comm),
+	FIELD(wire_control, child),
+	FIELD(wire_control, unused),
+	FIELD(wire_control, job),
+	FIELD(wire_control, epoch),
+	FIELD(wire_control, ack),
+	FIELD(wire_control, unused_too),
+	FIELD(wire_control, cookie),
+	FIELD(wire_control, pos),
 	FIELD(wire_report, base),
 	FIELD(wire_report, stamp),
 	FIELD(wire_report, bits),
@@ -152,6 +162,7 @@ struct value {
 static const struct value values[] = {
 	VALUE("constants", WIRE_MAGIC),
 	VALUE("constants", WIRE_HEADER),
+	VALUE("constants", WIRE_CONTROL),
 	VALUE("constants", WIRE_PAYLOAD_MIN),
 	VALUE("constants", WIRE_PAYLOAD_MAX),
 	VALUE("constants", WIRE_ALL),
@@ -223,6 +234,7 @@ static const struct {
 	size_t size;
 } structs[] = {
 	{ "wire_header", sizeof(struct wire_header) },
+	{ "wire_control", sizeof(struct wire_control) },
 	{ "wire_report", sizeof(struct wire_report) },
 	{ "wire_status", sizeof(struct wire_status) },
 	{ "wire_join", sizeof(struct wire_join) },
@@ -366,7 +378,9 @@ static void test_document(void **state)
 static void test_document_packet(void **state)
 {
 	struct document *document = read_document();
-	uint64_t built[7] = { 0 }, given[7];
+	const struct wire_unsent unsent = { wire_proof(0x1122334455667788, 7, 1),
+		                            wire_pos(1, 0x300000102) };
+	uint64_t built[5] = { 0 }, given[5];
 	struct wire_header *header = (void *)built;
 	const int32_t elements[] = { -2, 1 - 1, 1000 }; /* a negative low half borrows */
 
@@ -374,27 +388,24 @@ static void test_document_packet(void **state)
 	assert_int_equal(document->packet_bytes, sizeof(given));
 	memcpy(given, document->packet, sizeof(given));
 	assert_int_equal(wire_parse(given, sizeof(given)), WIRE_SOUND);
+	assert_true(wire_is_intact((const void *)given, sizeof(given), &unsent));
 	header->type = WIRE_DATA;
 	header->flags = WIRE_RESENT | 4 << WIRE_PADDING_SHIFT | (8 & 7) << WIRE_TYPE_SHIFT;
-	header->cookie = 0x1122334455667788;
-	header->job = 7;
 	header->comm = 3;
-	header->epoch = 1;
 	header->child = 2;
 	header->op = WIRE_ADD64;
-	header->pos = wire_pos(1, 0x102);
+	header->pos = 0x102;
 	header->ack = 0x100;
 	header->scale = 0x21;
 	header->from = header->to = WIRE_ALL;
 	memcpy(header + 1, elements, sizeof(elements));
-	wire_seal(built, sizeof(built));
+	wire_seal_fragment(built, sizeof(built), &unsent);
 	assert_memory_equal(built, given, sizeof(given));
-	assert_int_equal(wire_lane(header), 1);
-	assert_int_equal(wire_position(header), 0x102);
+	assert_true(wire_pos(1, wire_widen(header->pos, 0x300000100)) == unsent.pos);
 	free(document);
 }
 
-#define WORDS_MAX ((WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8)
+#define WORDS_MAX (WIRE_PACKET_MAX / 8)
 
 /* ---- the parser ---- */
 
@@ -418,6 +429,8 @@ static const struct form {
 
 static uint64_t buffer[WORDS_MAX + 8];
 
+static const struct wire_unsent unsent = { 0x0123456789abcdef, 0x0300000000000000 };
+
 static struct wire_header *make(uint8_t type)
 {
 	struct wire_header *header = (void *)buffer;
@@ -428,16 +441,51 @@ static struct wire_header *make(uint8_t type)
 	return header;
 }
 
+static struct wire_control *make_control(uint8_t type)
+{
+	make(type);
+	return (void *)buffer;
+}
+
+static bool is_fragment(void)
+{
+	return wire_is_fragment((const struct wire_header *)buffer);
+}
+
+static uint32_t header_bytes(void)
+{
+	return is_fragment() ? WIRE_HEADER : WIRE_CONTROL;
+}
+
+static void seal(size_t bytes)
+{
+	if (is_fragment())
+		wire_seal_fragment(buffer, bytes, &unsent);
+	else
+		wire_seal(buffer, bytes);
+}
+
+/* As a receiver does who knows whose it is. */
+static enum wire_fault parse(size_t bytes)
+{
+	enum wire_fault fault = wire_parse(buffer, bytes);
+
+	if (fault == WIRE_SOUND && is_fragment() &&
+	    !wire_is_intact((const struct wire_header *)buffer, bytes, &unsent))
+		return WIRE_FAULT_CHECK;
+	return fault;
+}
+
 static enum wire_fault parse_sealed(uint32_t payload)
 {
-	wire_seal(buffer, WIRE_HEADER + payload);
-	return wire_parse(buffer, WIRE_HEADER + payload);
+	seal(header_bytes() + payload);
+	return parse(header_bytes() + payload);
 }
 
 /* What is counted has to be there, and what is named has to exist. */
 static void test_parse_turn(void **state)
 {
-	struct wire_header *header = make(WIRE_TURN);
+	struct wire_control *header = make_control(WIRE_TURN);
 	struct wire_turn *turn = (void *)(header + 1);
 	uint32_t bytes = sizeof(*turn);
 
@@ -447,7 +495,7 @@ static void test_parse_turn(void **state)
 	assert_int_equal(parse_sealed(bytes + 16), WIRE_FAULT_CONTENT);
 	assert_int_equal(parse_sealed(bytes + 24), WIRE_SOUND);
 	turn->ops = WIRE_TURN_OPS_MAX + 1;
-	assert_int_equal(parse_sealed(WIRE_PAYLOAD_MAX), WIRE_FAULT_CONTENT);
+	assert_int_equal(parse_sealed(WIRE_PACKET_MAX - WIRE_CONTROL), WIRE_FAULT_CONTENT);
 	turn->ops = 0;
 	turn->word = WIRE_TURN_WORDS_END;
 	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
@@ -463,25 +511,29 @@ static void test_parse_lengths(void **state)
 {
 	(void)state;
 	for (size_t f = 0; f < countof(forms); f++) {
+		uint32_t header, most;
+		size_t whole;
+
 		make(forms[f].type);
-		for (uint32_t payload = 0; payload <= WIRE_PAYLOAD_MAX + 16; payload += 8) {
+		header = header_bytes();
+		most = WIRE_PACKET_MAX - header;
+		for (uint32_t payload = 0; payload <= most + 16; payload += 8) {
 			bool right = payload == forms[f].payload ||
 			             (forms[f].longer && payload > forms[f].payload);
 
-			assert_int_equal(parse_sealed(payload), payload > WIRE_PAYLOAD_MAX
-			                                                ? WIRE_FAULT_LENGTH
-			                                        : right ? WIRE_SOUND
+			assert_int_equal(parse_sealed(payload), payload > most ? WIRE_FAULT_LENGTH
+			                                        : right        ? WIRE_SOUND
 			                                                : WIRE_FAULT_CONTENT);
 		}
 		/* Cut off anywhere, with the checksum of the whole. */
-		wire_seal(buffer, WIRE_HEADER + forms[f].payload);
-		for (size_t bytes = 0; bytes < WIRE_HEADER + forms[f].payload; bytes++)
-			assert_int_equal(wire_parse(buffer, bytes), bytes < WIRE_HEADER || bytes % 8
-			                                                    ? WIRE_FAULT_LENGTH
-			                                                    : WIRE_FAULT_CHECK);
+		whole = header + forms[f].payload;
+		seal(whole);
+		for (size_t bytes = 0; bytes < whole; bytes++)
+			assert_int_equal(parse(bytes), bytes < header || bytes % 8
+			                                       ? WIRE_FAULT_LENGTH
+			                                       : WIRE_FAULT_CHECK);
 		for (unsigned odd = 1; odd < 8; odd++)
-			assert_int_equal(wire_parse(buffer, WIRE_HEADER + forms[f].payload + odd),
-			                 WIRE_FAULT_LENGTH);
+			assert_int_equal(parse(whole + odd), WIRE_FAULT_LENGTH);
 	}
 }
 
@@ -494,8 +546,7 @@ static void test_parse_header(void **state)
 
 		assert_int_equal(parse_sealed(forms[f].payload), WIRE_SOUND);
 		header->magic ^= 0x0100; /* a version that is to come */
-		assert_int_equal(wire_parse(buffer, WIRE_HEADER + forms[f].payload),
-		                 WIRE_FAULT_MAGIC);
+		assert_int_equal(parse(header_bytes() + forms[f].payload), WIRE_FAULT_MAGIC);
 		for (unsigned other = 0; other < 256; other++) {
 			header->type = (uint8_t)other;
 			if (other == 0 || other >= WIRE_TYPES_END)
@@ -512,12 +563,14 @@ static void test_parse_header(void **state)
 			                 right ? WIRE_SOUND : WIRE_FAULT_CONTENT);
 		}
 		header->child = 0;
-		for (unsigned lane = 0; lane < 256; lane++) {
-			header->pos = wire_pos(lane, WIRE_POSITION_MASK);
+		for (unsigned lane = 0; lane < 256 && !is_fragment(); lane++) {
+			struct wire_control *control = (void *)buffer;
+
+			control->pos = wire_pos(lane, WIRE_POSITION_MASK);
 			assert_int_equal(parse_sealed(forms[f].payload),
 			                 lane < WIRE_LANES_MAX ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+			control->pos = 0;
 		}
-		header->pos = 0;
 		for (unsigned value = 0; value < 256; value++) {
 			bool fragment = type == WIRE_DATA || type == WIRE_RESULT;
 			bool index = value < WIRE_CHILDREN_MAX || value == WIRE_ALL;
@@ -554,7 +607,7 @@ static void test_parse_payload(void **state)
 		  sizeof(struct wire_abort) },
 		{ WIRE_ANSWER, 0, 64, 64 },
 	};
-	uint8_t *payload = (uint8_t *)(buffer + WIRE_HEADER / 8);
+	uint8_t *payload = (uint8_t *)(buffer + WIRE_CONTROL / 8);
 
 	(void)state;
 	make(WIRE_REPORT);
@@ -583,7 +636,7 @@ static void test_parse_payload(void **state)
 /* A plan may be longer than a sentence: up to the packet's end, and it has to end there. */
 static void test_parse_plan(void **state)
 {
-	struct wire_header *header = make(WIRE_WELCOME);
+	struct wire_control *header = make_control(WIRE_WELCOME);
 	struct wire_welcome *welcome = (void *)(header + 1);
 	uint8_t *text = (uint8_t *)welcome + offsetof(struct wire_welcome, text);
 	uint32_t payload = sizeof(*welcome) + 800;
@@ -606,13 +659,15 @@ static void test_parse_flips(void **state)
 {
 	(void)state;
 	for (size_t f = 0; f < countof(forms); f++) {
-		size_t bytes = WIRE_HEADER + forms[f].payload;
+		size_t bytes;
 
 		make(forms[f].type);
+		bytes = header_bytes() + forms[f].payload;
 		assert_int_equal(parse_sealed(forms[f].payload), WIRE_SOUND);
 		for (size_t bit = 0; bit < bytes * 8; bit++) {
 			buffer[bit / 64] ^= 1ull << bit % 64;
-			assert_int_not_equal(wire_parse(buffer, bytes), WIRE_SOUND);
+			/* Another type may be found whole, but not whose it is said to be. */
+			assert_int_not_equal(parse(bytes), WIRE_SOUND);
 			buffer[bit / 64] ^= 1ull << bit % 64;
 		}
 	}

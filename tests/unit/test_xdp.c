@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#define MTU_PAYLOAD (rig.room < 1432 ? rig.room : 1432)
+#define MTU_PAYLOAD (rig.room < 1448 ? rig.room : 1448)
 
 static struct rig rig;
 static struct frame frame, out;
@@ -97,11 +97,12 @@ static void test_truncated_with_fitting_checksum(void **state)
 	(void)state;
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
 	for (uint32_t missing = 8; missing <= 128; missing += 8) {
-		wire_word *words = (wire_word *)&packet;
+		const struct wire_unsent unsent = rig_unsent(0);
 
 		bytes = packet_data(&packet, &DATA(0, 0, .bytes = 128));
-		packet.header.check = wire_check_end(
-			wire_check_words(words + 5, (bytes - missing) / 8 - 5), words, bytes);
+		packet.header.check = wire_check_end(wire_check_payload(&packet, bytes - missing),
+		                                     (const wire_word *)&packet,
+		                                     (const wire_word *)&unsent, bytes);
 		frame_make(&frame, &shape_plain, 0, &packet, bytes);
 		frame.bytes -= missing;
 		passes(&frame);
@@ -135,7 +136,8 @@ static void test_udp_length(void **state)
 			udp[4] = (uint8_t)(length >> 8);
 			udp[5] = (uint8_t)length;
 			/* A shorter one is a packet of another length: its checksum is wrong. */
-			if (length % 8 == 0 && length >= 8 + WIRE_HEADER && length < 112)
+			if (length % 8 == 0 && length >= 8 + WIRE_HEADER &&
+			    length < 8 + WIRE_HEADER + 64)
 				assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED);
 			else
 				passes(&frame);
@@ -225,7 +227,7 @@ static void test_fragments_and_options_pass(void **state)
 
 /* ---- who is let in ---- */
 
-enum field { MAGIC, TYPE, COOKIE, JOB, COMM, EPOCH, LANE, OP, FROM, TO, CHILD, FIELDS };
+enum field { MAGIC, TYPE, COMM, OP, FROM, TO, CHILD, FIELDS };
 
 static void field_set(struct wire_header *header, enum field field, uint64_t value)
 {
@@ -236,20 +238,8 @@ static void field_set(struct wire_header *header, enum field field, uint64_t val
 	case TYPE:
 		header->type = (uint8_t)value;
 		break;
-	case COOKIE:
-		header->cookie = value;
-		break;
-	case JOB:
-		header->job = (uint16_t)value;
-		break;
 	case COMM:
 		header->comm = (uint16_t)value;
-		break;
-	case EPOCH:
-		header->epoch = (uint16_t)value;
-		break;
-	case LANE:
-		header->pos = value << WIRE_LANE_SHIFT;
 		break;
 	case OP:
 		header->op = (uint8_t)value;
@@ -268,10 +258,11 @@ static void field_set(struct wire_header *header, enum field field, uint64_t val
 /* The packet with one field set, its checksum right. */
 static void frame_with(enum field field, uint64_t value)
 {
+	const struct wire_unsent unsent = rig_unsent(0);
 	uint32_t bytes = packet_data(&packet, &DATA(0, 0));
 
 	field_set(&packet.header, field, value);
-	packet.header.check = wire_check(&packet, bytes);
+	packet.header.check = wire_check_fragment(&packet, bytes, &unsent);
 	frame_make(&frame, &shape_plain, 0, &packet, bytes);
 }
 
@@ -286,17 +277,8 @@ static void test_others_pass(void **state)
 		{ TYPE, 0, 0 },
 		{ TYPE, 2, 2 },
 		{ TYPE, 4, 255 },
-		{ COOKIE, 0, 0 },
-		{ COOKIE, RIG_COOKIE + 1, RIG_COOKIE + 1 },
-		{ COOKIE, RIG_COOKIE ^ 1ull << 63, RIG_COOKIE ^ 1ull << 63 },
-		{ JOB, 0, RIG_JOB - 1 },
-		{ JOB, RIG_JOB + 1, 0xffff },
 		{ COMM, 0, RIG_COMM - 1 },
 		{ COMM, RIG_COMM + 1, 0xffff },
-		{ EPOCH, 0, RIG_EPOCH - 1 },
-		{ EPOCH, RIG_EPOCH + 1, 0xffff },
-		{ LANE, 0, RIG_LANE - 1 },
-		{ LANE, RIG_LANE + 1, 255 },
 		{ OP, WIRE_OPS_END, 255 },
 		{ FROM, 1, 254 }, /* not the sender, or nobody */
 		{ TO, WIRE_CHILDREN_MAX, 254 },
@@ -312,6 +294,61 @@ static void test_others_pass(void **state)
 			frame_with(wrong[i].field, value);
 			passes(&frame);
 		}
+	}
+}
+
+/* Of another communicator, job, epoch, lane or time: the daemon is to count it as corrupted too. */
+static void test_not_ours(void **state)
+{
+	const struct wire_unsent others[] = {
+		{ wire_proof(0, RIG_JOB, RIG_EPOCH), wire_pos(RIG_LANE, 1) },
+		{ wire_proof(RIG_COOKIE + 1, RIG_JOB, RIG_EPOCH), wire_pos(RIG_LANE, 1) },
+		{ wire_proof(RIG_COOKIE ^ 1ull << 63, RIG_JOB, RIG_EPOCH), wire_pos(RIG_LANE, 1) },
+		{ wire_proof(RIG_COOKIE, RIG_JOB + 1, RIG_EPOCH), wire_pos(RIG_LANE, 1) },
+		{ wire_proof(RIG_COOKIE, RIG_JOB, RIG_EPOCH + 1), wire_pos(RIG_LANE, 1) },
+		{ wire_proof(RIG_COOKIE, RIG_JOB, RIG_EPOCH), wire_pos(RIG_LANE + 1, 1) },
+		{ wire_proof(RIG_COOKIE, RIG_JOB, RIG_EPOCH),
+		  wire_pos(RIG_LANE, 1 + (1ull << 32)) },
+		{ wire_proof(RIG_COOKIE, RIG_JOB, RIG_EPOCH), wire_pos(RIG_LANE, 2) },
+	};
+
+	(void)state;
+	for (unsigned has = 0; has < 2; has++) { /* the cell is empty, or has a part */
+		rig_lane(&rig, 3, 8, MTU_PAYLOAD);
+		if (has)
+			assert_int_equal(rig_give(&rig, DATA(1, 1)), DENSE_ADDED);
+		for (unsigned i = 0; i < countof(others); i++) {
+			uint32_t bytes = packet_data(&packet, &DATA(1, 0));
+
+			wire_seal_fragment(&packet, bytes, &others[i]);
+			frame_make(&frame, &shape_plain, 0, &packet, bytes);
+			assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED);
+		}
+		assert_int_equal(rig_give(&rig, DATA(1, 0)), DENSE_ADDED);
+	}
+}
+
+/* Positions are longer than what is sent of them. */
+static void test_long_positions(void **state)
+{
+	static const uint64_t lows[] = { 0xfffffffe, 1ull << 31, 1ull << 32, (5ull << 32) - 3,
+		                         1ull << 48 };
+
+	(void)state;
+	for (unsigned i = 0; i < countof(lows); i++) {
+		rig_lane(&rig, 2, 8, MTU_PAYLOAD);
+		rig.dense->low = lows[i];
+		rig.dense->ack[0] = rig.dense->ack[1] = lows[i];
+		rig_copy(&rig);
+		for (uint64_t at = lows[i]; at < lows[i] + 8; at++) {
+			uint32_t ack = (uint32_t)lows[i];
+
+			assert_int_equal(rig_give(&rig, DATA(at, 0, .ack = ack)), DENSE_ADDED);
+			assert_int_equal(rig_give(&rig, DATA(at, 1, .ack = ack)), DENSE_COMPLETE);
+			assert_true(dense_cell(&rig.pool, (uint32_t)(at % 8))->position == at);
+		}
+		assert_int_equal(rig_give(&rig, DATA(lows[i] + 8, 0)), DENSE_AHEAD);
+		assert_int_equal(rig_give(&rig, DATA(lows[i] - 1, 0)), DENSE_STALE);
 	}
 }
 
@@ -402,8 +439,11 @@ static void test_verdicts(void **state)
 			assert_int_equal(rig_give(&rig, DATA(0, child, .scale = scale)),
 			                 DENSE_FINISHED);
 	assert_int_equal(rig_give(&rig, DATA(8, 0)), DENSE_AHEAD);
-	assert_int_equal(rig_give(&rig, DATA(1ull << 40, 0)), DENSE_AHEAD);
-	assert_int_equal(rig_give(&rig, DATA(WIRE_POSITION_MASK, 0)), DENSE_AHEAD);
+	assert_int_equal(rig_give(&rig, DATA((1ull << 31) - 1, 0)), DENSE_AHEAD);
+	/* So far away, it is taken for another one, which it is not. */
+	assert_int_equal(rig_give(&rig, DATA(1ull << 31, 0)), TAKEN_CORRUPTED);
+	assert_int_equal(rig_give(&rig, DATA(1ull << 40, 0)), TAKEN_CORRUPTED);
+	assert_int_equal(rig_give(&rig, DATA(WIRE_POSITION_MASK, 0)), TAKEN_CORRUPTED);
 	assert_int_equal(rig_give(&rig, DATA(8, 0, .ack = 1)), DENSE_AHEAD);
 	assert_int_equal(rig_give(&rig, DATA(8, 1, .ack = 1)), DENSE_AHEAD);
 	/* The last acknowledgement that was missing comes with the packet itself. */
@@ -577,7 +617,7 @@ static void test_extremes(void **state)
 
 			for (unsigned i = 0; i < 64; i++)
 				packet.words[i] = edges[child ? i / 8 : i % 8];
-			wire_seal(&packet, bytes);
+			rig_seal(&rig, &packet, bytes);
 			frame_make(&frame, &shape_plain, child, &packet, bytes);
 			rig_agree(&rig, &frame, NULL);
 		}
@@ -667,6 +707,8 @@ int main(void)
 		cmocka_unit_test(test_other_traffic_passes),
 		cmocka_unit_test(test_fragments_and_options_pass),
 		cmocka_unit_test(test_others_pass),
+		cmocka_unit_test(test_not_ours),
+		cmocka_unit_test(test_long_positions),
 		cmocka_unit_test(test_lane_not_active_passes),
 		cmocka_unit_test(test_payload_too_long_passes),
 		cmocka_unit_test(test_reports_are_seen_and_pass),

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define CHILDREN 4u
-#define PAYLOAD 1432u
+#define PAYLOAD 1448u
 #define WORDS (PAYLOAD / 8)
 #define BY_DAEMON 3u /* the child whose packets come by way of a socket */
 
@@ -118,7 +118,7 @@ static void *sender_main(void *argument)
 /* As plane/core/lane.c does it. */
 static enum dense_verdict daemon_take(const struct packet *packet)
 {
-	uint64_t position = wire_position(&packet->header);
+	uint64_t position = dense_position(rig.dense, &packet->header);
 	struct dense_cell *cell = cell_of(position);
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;

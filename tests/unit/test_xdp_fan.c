@@ -156,7 +156,7 @@ static uint64_t which(const struct frame *frame, bool six, uint64_t first)
 
 	demand(frame->bytes >= at + sizeof(header));
 	memcpy(&header, frame->data + at, sizeof(header));
-	return wire_position(&header) - first;
+	return header.pos - first;
 }
 
 /* Every child gets its own copy of each, by its own link, once; other cores may send the next

@@ -38,7 +38,7 @@ static uint32_t programs_show(uint32_t before)
 
 int main(void)
 {
-	static const uint32_t payloads[] = { WIRE_PAYLOAD_MIN, 1432, XDP_PAYLOAD_MAX };
+	static const uint32_t payloads[] = { WIRE_PAYLOAD_MIN, 1448, XDP_PAYLOAD_MAX };
 	uint32_t last = 0;
 
 	log_set_level(LOG_INFO); /* what the verifier says */

@@ -358,8 +358,9 @@ static void test_down_to_several(void **state)
 	memcpy(&packet, out.data + out.at, out.bytes - out.at);
 	assert_int_equal(wire_parse(&packet, out.bytes - out.at), WIRE_SOUND);
 	assert_int_equal(packet.header.comm, RIG_COMM);
-	assert_true(packet.header.cookie == RIG_COOKIE);
-	assert_int_equal(packet.header.epoch, RIG_EPOCH);
+	assert_true(
+		wire_is_intact(&packet.header, out.bytes - out.at,
+	                       &(struct wire_unsent){ rig_unsent(0).proof, rig_unsent(0).pos }));
 	/* One frame for the group. */
 	assert_int_equal(udp_resolve("239.212.3.7:9000", 0, &group), TRIB_OK);
 	xdp_slot_group(rig.slot, 7, &group);
@@ -426,10 +427,15 @@ static void test_down_passes(void **state)
 
 /* ---- whose results are taken ---- */
 
+static void sealed_as(uint32_t bytes, struct wire_unsent unsent)
+{
+	packet.header.check = wire_check_fragment(&packet, bytes, &unsent);
+	frame_make(&frame, &shape_plain, RIG_PARENT, &packet, bytes);
+}
+
 static void sealed(uint32_t bytes)
 {
-	packet.header.check = wire_check(&packet, bytes);
-	frame_make(&frame, &shape_plain, RIG_PARENT, &packet, bytes);
+	sealed_as(bytes, rig_parent_unsent(0));
 }
 
 static void test_strange_parents_pass(void **state)
@@ -447,26 +453,39 @@ static void test_strange_parents_pass(void **state)
 		sealed(bytes);                               \
 		passes();                                    \
 	} while (0)
-	WITH(header->cookie ^= 1);
-	WITH(header->cookie = RIG_COOKIE);
 	WITH(header->comm = RIG_COMM);
 	WITH(header->comm = 0);
-	WITH(header->job++);
-	WITH(header->epoch++);
 	WITH(header->child = RIG_PARENT_CHILD);
 	WITH(header->child = 1);
 	WITH(header->type = WIRE_DATA);
 	WITH(header->type = WIRE_WELCOME);
-	WITH(header->pos = wire_pos(RIG_LANE + 1, 0));
 	WITH(header->op = WIRE_OPS_END);
 	WITH(header->from = WIRE_CHILDREN_MAX);
 	WITH(header->to = WIRE_CHILDREN_MAX);
 #undef WITH
+#define SEALED(change)                                                            \
+	do {                                                                      \
+		struct wire_unsent unsent = rig_parent_unsent(0);                 \
+		bytes = packet_result(&packet, &DATA(0, 0));                      \
+		change;                                                           \
+		sealed_as(bytes, unsent);                                         \
+		assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED); \
+	} while (0)
+	SEALED(unsent.proof ^= 1);
+	SEALED(unsent.proof ^= 1ull << 63);
+	SEALED(unsent.proof = rig_unsent(0).proof);
+	SEALED(unsent.pos = wire_pos(RIG_LANE + 1, 0));
+	SEALED(unsent.pos = wire_pos(RIG_LANE, 1ull << 32));
+#undef SEALED
 	/* A result of our own, come back. */
-	packet_data(&packet, &DATA(0, 0));
+	bytes = packet_data(&packet, &DATA(0, 0));
 	header->type = WIRE_RESULT;
 	header->child = WIRE_ALL;
-	sealed(bytes);
+	sealed_as(bytes, rig_unsent(0));
+	passes();
+	/* Of another aggregator, that has given the same number. */
+	bytes = packet_result(&packet, &DATA(0, 0));
+	frame_make(&frame, &shape_plain, RIG_PARENT + 1, &packet, bytes);
 	passes();
 	assert_int_equal(rig_lower(&rig, DATA(0, 0)), DENSE_COMPLETE);
 }
@@ -513,7 +532,9 @@ static void test_same_numbers(void **state)
 
 		start(2, &shape_plain);
 		sum_up(DATA(0, 0));
-		rig.lane->parent.comm = numbers[i];
+		assert_int_equal(xdp_slot_parent(rig.slot, &rig.parent, RIG_PARENT_COOKIE,
+		                                 numbers[i], RIG_PARENT_EPOCH, RIG_PARENT_CHILD),
+		                 TRIB_OK);
 		bytes = packet_result(&packet, &DATA(0, 0));
 		packet.header.comm = numbers[i];
 		sealed(bytes);
@@ -544,7 +565,7 @@ static void test_way_from_status(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < SHAPES; i++) {
-		start(2, &shape_plain);
+		start(2, &shapes[i]);
 		memset(&rig.lane->parent.route, 0, sizeof(rig.lane->parent.route));
 		rig.lane->parent.active = rig.twin_parent.active = 0;
 		rig.lane->parent.mac = rig.lane->parent.address = 0;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define CHILDREN 4u
-#define PAYLOAD 1432u
+#define PAYLOAD 1448u
 #define WORDS (PAYLOAD / 8)
 #define BY_DAEMON 3u /* the child whose packets come by way of a socket, every fourth only so */
 
@@ -73,7 +73,7 @@ static void pin(unsigned core)
 /* A sum that goes up is that of all children at its scale. */
 static void sum_is_whole(const struct wire_header *header, const uint64_t *words)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = header->pos; /* they are few */
 	uint64_t wanted[WORDS];
 	struct packet *packet = malloc(sizeof(*packet));
 
@@ -119,17 +119,20 @@ static void look(struct sender *sender, const struct frame *in)
 {
 	struct wire_header *header = &sender->packet.header;
 	uint32_t bytes = sender->out.bytes - in->at;
+	struct wire_unsent unsent;
 
 	memcpy(&sender->packet, sender->out.data + in->at, bytes);
 	demand(wire_parse(&sender->packet, bytes) == WIRE_SOUND);
+	unsent = header->type == WIRE_DATA ? rig_parent_unsent(header->pos)
+	                                   : rig_unsent(header->pos);
+	demand(wire_is_intact(header, bytes, &unsent));
 	if (header->type == WIRE_DATA) {
-		demand(header->cookie == RIG_PARENT_COOKIE);
 		sum_is_whole(header, sender->packet.words);
 		__atomic_fetch_add(&up_by_kernel, 1, __ATOMIC_RELAXED);
 	} else {
-		uint64_t position = wire_position(header), wanted[2];
+		uint64_t position = header->pos, wanted[2];
 
-		demand(header->type == WIRE_RESULT && header->cookie == RIG_COOKIE);
+		demand(header->type == WIRE_RESULT);
 		wanted[0] = rig_random(&(uint64_t){ ~position });
 		demand(header->scale == 1 && sender->packet.words[0] == wanted[0]);
 	}
@@ -206,7 +209,7 @@ static void daemon_send_up(struct uplink *up)
 	while (uplink_next(up, rig.dense, &position)) {
 		struct dense_cell *cell = cell_of(position);
 		uint32_t index = dense_index(rig.dense, position);
-		struct wire_header header = { .pos = wire_pos(RIG_LANE, position) };
+		struct wire_header header = { .pos = (uint32_t)position };
 		bool is_there;
 
 		xdp_cell_lock(cell);
@@ -226,7 +229,7 @@ static void daemon_send_up(struct uplink *up)
 
 static void daemon_take(struct uplink *up, const struct packet *packet)
 {
-	uint64_t position = wire_position(&packet->header);
+	uint64_t position = dense_position(rig.dense, &packet->header);
 	struct dense_cell *cell = cell_of(position);
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;

@@ -28,49 +28,74 @@ const struct shape shapes[SHAPES] = {
 
 /* ---- packets ---- */
 
-static struct wire_header header_make(enum wire_type type, uint8_t child, uint64_t position)
+struct wire_unsent rig_unsent(uint64_t position)
 {
-	return (struct wire_header){ .type = type,
-		                     .cookie = RIG_COOKIE,
-		                     .job = RIG_JOB,
-		                     .comm = RIG_COMM,
-		                     .epoch = RIG_EPOCH,
-		                     .child = child,
+	return (struct wire_unsent){ .proof = wire_proof(RIG_COOKIE, RIG_JOB, RIG_EPOCH),
 		                     .pos = wire_pos(RIG_LANE, position) };
+}
+
+struct wire_unsent rig_parent_unsent(uint64_t position)
+{
+	return (struct wire_unsent){
+		.proof = wire_proof(RIG_PARENT_COOKIE, RIG_JOB, RIG_PARENT_EPOCH),
+		.pos = wire_pos(RIG_LANE, position),
+	};
+}
+
+void rig_seal(const struct rig *rig, struct packet *packet, uint32_t bytes)
+{
+	uint64_t position = dense_position(&rig->twin, &packet->header);
+	struct wire_unsent unsent = packet->header.type == WIRE_RESULT ? rig_parent_unsent(position)
+	                                                               : rig_unsent(position);
+
+	if (wire_is_fragment(&packet->header))
+		wire_seal_fragment(packet, bytes, &unsent);
+	else if (bytes >= WIRE_CONTROL)
+		wire_seal(packet, bytes);
+}
+
+/* A report, or a status of the parent's. */
+static uint32_t packet_control(struct packet *packet, struct wire_control control,
+                               const void *payload, uint32_t bytes)
+{
+	control.job = RIG_JOB;
+	control.pos = wire_pos(RIG_LANE, 0);
+	memcpy(packet, &control, sizeof(control));
+	memcpy((uint8_t *)packet + sizeof(control), payload, bytes);
+	wire_seal(packet, WIRE_CONTROL + bytes);
+	return WIRE_CONTROL + bytes;
 }
 
 uint32_t packet_data(struct packet *packet, const struct rig_data *data)
 {
+	const struct wire_unsent unsent = rig_unsent(data->position);
 	uint64_t random = data->seed;
 
-	packet->header = header_make(WIRE_DATA, data->child, data->position);
-	packet->header.flags = data->flags;
-	packet->header.op = data->op;
-	packet->header.ack = data->ack;
-	packet->header.scale = data->scale;
-	packet->header.from = data->from;
-	packet->header.to = data->to;
+	packet->header = (struct wire_header){ .type = WIRE_DATA,
+		                               .flags = data->flags,
+		                               .comm = RIG_COMM,
+		                               .child = data->child,
+		                               .op = data->op,
+		                               .pos = (uint32_t)data->position,
+		                               .ack = data->ack,
+		                               .scale = data->scale,
+		                               .from = data->from,
+		                               .to = data->to };
 	for (uint32_t i = 0; i < data->bytes / 8; i++)
 		packet->words[i] = rig_random(&random);
-	wire_seal(packet, WIRE_HEADER + data->bytes);
+	wire_seal_fragment(packet, WIRE_HEADER + data->bytes, &unsent);
 	return WIRE_HEADER + data->bytes;
-}
-
-static void header_from_parent(struct wire_header *header, enum wire_type type, uint8_t child)
-{
-	header->type = type;
-	header->cookie = RIG_PARENT_COOKIE;
-	header->comm = RIG_PARENT_COMM;
-	header->epoch = RIG_PARENT_EPOCH;
-	header->child = child;
 }
 
 uint32_t packet_result(struct packet *packet, const struct rig_data *data)
 {
+	const struct wire_unsent unsent = rig_parent_unsent(data->position);
 	uint32_t bytes = packet_data(packet, data);
 
-	header_from_parent(&packet->header, WIRE_RESULT, WIRE_ALL);
-	wire_seal(packet, bytes);
+	packet->header.type = WIRE_RESULT;
+	packet->header.comm = RIG_PARENT_COMM;
+	packet->header.child = WIRE_ALL;
+	wire_seal_fragment(packet, bytes, &unsent);
 	return bytes;
 }
 
@@ -78,21 +103,26 @@ uint32_t packet_status(struct packet *packet, uint8_t child)
 {
 	const struct wire_status status = { .stamp = 1 };
 
-	packet->header = header_make(WIRE_STATUS, child, 0);
-	header_from_parent(&packet->header, WIRE_STATUS, child);
-	memcpy(packet->words, &status, sizeof(status));
-	wire_seal(packet, WIRE_HEADER + sizeof(status));
-	return WIRE_HEADER + sizeof(status);
+	return packet_control(packet,
+	                      (struct wire_control){ .type = WIRE_STATUS,
+	                                             .comm = RIG_PARENT_COMM,
+	                                             .child = child,
+	                                             .epoch = RIG_PARENT_EPOCH,
+	                                             .cookie = RIG_PARENT_COOKIE },
+	                      &status, sizeof(status));
 }
 
 uint32_t packet_report(struct packet *packet, uint8_t child)
 {
 	const struct wire_report report = { .stamp = 1, .bits = 64 };
 
-	packet->header = header_make(WIRE_REPORT, child, 0);
-	memcpy(packet->words, &report, sizeof(report));
-	wire_seal(packet, WIRE_HEADER + sizeof(report));
-	return WIRE_HEADER + sizeof(report);
+	return packet_control(packet,
+	                      (struct wire_control){ .type = WIRE_REPORT,
+	                                             .comm = RIG_COMM,
+	                                             .child = child,
+	                                             .epoch = RIG_EPOCH,
+	                                             .cookie = RIG_COOKIE },
+	                      &report, sizeof(report));
 }
 
 /* ---- what is around them ---- */
@@ -287,7 +317,7 @@ void rig_routes(struct rig *rig, const struct shape *shape)
 /* The twin's cell is in `out`, behind such a front; its packet. */
 static const struct wire_header *cell_check(const struct rig *rig, const struct frame *out,
                                             const struct shape *shape, unsigned to,
-                                            uint64_t position)
+                                            uint64_t position, struct wire_unsent unsent)
 {
 	static struct packet packet;
 	uint32_t index = dense_index(&rig->twin, position);
@@ -301,7 +331,8 @@ static const struct wire_header *cell_check(const struct rig *rig, const struct 
 	demand(!memcmp(out->data, head, at));
 	memcpy(&packet, out->data + at, out->bytes - at);
 	demand(wire_parse(&packet, out->bytes - at) == WIRE_SOUND);
-	demand(header->flags == cell->shape && header->pos == wire_pos(RIG_LANE, position));
+	demand(wire_is_intact(header, out->bytes - at, &unsent));
+	demand(header->flags == cell->shape && header->pos == (uint32_t)position);
 	demand(header->op == cell->op && header->from == cell->from && header->to == cell->to);
 	demand(header->scale == cell->scale);
 	demand(!memcmp(packet.words, dense_packet(&rig->twin_pool, index) + WIRE_HEADER,
@@ -312,23 +343,23 @@ static const struct wire_header *cell_check(const struct rig *rig, const struct 
 void result_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
                   unsigned child, uint64_t position)
 {
-	const struct wire_header *header = cell_check(rig, out, shape, child, position);
+	const struct wire_header *header =
+		cell_check(rig, out, shape, child, position, rig_unsent(position));
 
 	demand(dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->complete);
 	demand(header->ack == (uint32_t)rig->twin.low);
 	demand(header->type == WIRE_RESULT && header->child == WIRE_ALL);
-	demand(header->cookie == RIG_COOKIE && header->job == RIG_JOB && header->comm == RIG_COMM &&
-	       header->epoch == RIG_EPOCH);
+	demand(header->comm == RIG_COMM);
 }
 
 void raised_check(const struct rig *rig, const struct frame *out, const struct shape *shape,
                   uint64_t position)
 {
-	const struct wire_header *header = cell_check(rig, out, shape, RIG_PARENT, position);
+	const struct wire_header *header =
+		cell_check(rig, out, shape, RIG_PARENT, position, rig_parent_unsent(position));
 
 	demand(!dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->complete);
 	demand(header->ack == (uint32_t)rig->twin.settled);
 	demand(header->type == WIRE_DATA && header->child == RIG_PARENT_CHILD);
-	demand(header->cookie == RIG_PARENT_COOKIE && header->job == RIG_JOB &&
-	       header->comm == RIG_PARENT_COMM && header->epoch == RIG_PARENT_EPOCH);
+	demand(header->comm == RIG_PARENT_COMM);
 }

@@ -99,8 +99,9 @@ void rig_parent(struct rig *rig, const struct shape *shape)
 	struct xdp_parent *parent = &rig->lane->parent;
 	static struct frame from;
 
-	demand(xdp_slot_parent(rig->slot, RIG_PARENT_COOKIE, RIG_PARENT_COMM, RIG_PARENT_EPOCH,
-	                       RIG_PARENT_CHILD) == TRIB_OK);
+	child_address(RIG_PARENT, shape->six, &rig->parent);
+	demand(xdp_slot_parent(rig->slot, &rig->parent, RIG_PARENT_COOKIE, RIG_PARENT_COMM,
+	                       RIG_PARENT_EPOCH, RIG_PARENT_CHILD) == TRIB_OK);
 	frame_make(&from, shape, RIG_PARENT, "", 0);
 	route_make(&parent->route, shape, RIG_PARENT, RIG_LO);
 	parent->mac = parent->address = 0;
@@ -145,9 +146,21 @@ uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uin
 
 static bool is_admitted(const struct rig *rig, const struct wire_header *header, uint32_t bytes)
 {
-	return header->comm == RIG_COMM && header->cookie == RIG_COOKIE && header->job == RIG_JOB &&
-	       header->epoch == RIG_EPOCH && wire_lane(header) == RIG_LANE &&
-	       header->type == WIRE_DATA && bytes <= rig->room;
+	return header->comm == RIG_COMM && header->type == WIRE_DATA && bytes <= rig->room;
+}
+
+/* Does the frame come from where the parent is? */
+static bool is_parents_frame(const struct rig *rig, const struct frame *frame)
+{
+	const struct sockaddr_in6 *six = (const void *)&rig->parent.storage;
+	const struct sockaddr_in *four = (const void *)&rig->parent.storage;
+	const uint8_t *ip = frame->data + frame->l2;
+
+	if (rig->parent.storage.ss_family == AF_INET6)
+		return frame->l3 == 40 && !memcmp(ip + 8, &six->sin6_addr, 16) &&
+		       !memcmp(ip + 40, &six->sin6_port, 2);
+	return frame->l3 == 20 && !memcmp(ip + 12, &four->sin_addr, 4) &&
+	       !memcmp(ip + 20, &four->sin_port, 2);
 }
 
 /* The datagram that UDP would hand to the lane's socket: its bytes, or 0. */
@@ -175,10 +188,8 @@ static bool is_from_parent(const struct rig *rig, const struct wire_header *head
 
 	memcpy(&mac, frame->data, 6);
 	return header->type == WIRE_RESULT && rig->has_parent && parent->active &&
-	       rig->lane->entries && header->comm == RIG_PARENT_COMM &&
-	       header->cookie == RIG_PARENT_COOKIE && header->job == RIG_JOB &&
-	       header->epoch == RIG_PARENT_EPOCH && header->child == WIRE_ALL &&
-	       wire_lane(header) == RIG_LANE && bytes <= rig->room && mac == parent->mac &&
+	       rig->lane->entries && header->comm == RIG_PARENT_COMM && header->child == WIRE_ALL &&
+	       bytes <= rig->room && mac == parent->mac && is_parents_frame(rig, frame) &&
 	       !memcmp(frame->data + frame->at - 16, &parent->address, 8);
 }
 
@@ -186,9 +197,10 @@ static bool is_from_parent(const struct rig *rig, const struct wire_header *head
 static int result_take(struct rig *rig, const struct packet *packet, uint32_t payload)
 {
 	const struct wire_header *header = &packet->header;
-	uint32_t index = dense_index(&rig->twin, wire_position(header));
+	uint64_t position = dense_position(&rig->twin, header);
+	uint32_t index = dense_index(&rig->twin, position);
 	struct dense_cell *cell = dense_cell(&rig->twin_pool, index);
-	bool by_kernel = cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
+	bool by_kernel = cell->position == position && cell->queued == UPLINK_RAISED;
 	enum dense_verdict verdict =
 		uplink_take(&rig->twin, cell, dense_packet(&rig->twin_pool, index) + WIRE_HEADER,
 	                    header, packet->words, payload);
@@ -234,21 +246,23 @@ static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, ui
 static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
                        const struct frame *frame)
 {
-	uint32_t payload = bytes - WIRE_HEADER, check = packet->header.check;
-	uint32_t index = dense_index(&rig->twin, wire_position(&packet->header));
+	uint32_t payload = bytes - WIRE_HEADER;
+	uint64_t position = dense_position(&rig->twin, &packet->header);
+	uint32_t index = dense_index(&rig->twin, position);
+	struct wire_unsent unsent = rig_unsent(position);
 	enum dense_verdict verdict;
-	bool is_right, from_parent;
+	bool from_parent;
 
 	if (bytes < WIRE_HEADER || bytes % 8 || packet->header.magic != WIRE_MAGIC)
 		return TAKEN_NOT;
 	/* What is wrong besides the checksum is for the daemon to tell. */
-	wire_seal(packet, bytes);
-	is_right = packet->header.check == check;
 	from_parent = is_from_parent(rig, &packet->header, payload, frame);
 	if (wire_parse(packet, bytes) != WIRE_SOUND ||
 	    (!from_parent && !is_admitted(rig, &packet->header, payload)))
 		return TAKEN_NOT;
-	if (!is_right) {
+	if (from_parent)
+		unsent = rig_parent_unsent(position);
+	if (!wire_is_intact(&packet->header, bytes, &unsent)) {
 		rig->counts.verdicts[TAKEN_CORRUPTED]++;
 		return TAKEN_CORRUPTED;
 	}

@@ -59,6 +59,7 @@ struct rig {
 	struct dense_pool twin_pool;
 	uint64_t twin_last[WIRE_CHILDREN_MAX];
 	bool has_parent;
+	struct udp_address parent; /* where it sends from */
 	struct xdp_parent twin_parent;
 	struct xdp_counts counts; /* as the twin counts */
 };
@@ -103,6 +104,12 @@ struct rig_data {
 		.position = (at), .child = (who), .from = WIRE_ALL, .to = WIRE_ALL, \
 		.op = WIRE_ADD64, .bytes = 64, .seed = (at)*64 + (who), __VA_ARGS__ \
 	}
+
+/* What is not sent of a fragment: to and from children, and the parent. */
+struct wire_unsent rig_unsent(uint64_t position);
+struct wire_unsent rig_parent_unsent(uint64_t position);
+/* As who sends such a packet would seal it, if its position is near the twin's window. */
+void rig_seal(const struct rig *rig, struct packet *packet, uint32_t bytes);
 
 /* Made and sealed; bytes of the datagram. */
 uint32_t packet_data(struct packet *packet, const struct rig_data *data);

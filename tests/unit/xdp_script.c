@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "xdp_script.h"
 
-#include "wire/check.h"
 #include "wire/parse.h"
 
 #include <string.h>
@@ -39,20 +38,21 @@ static int frame_try(struct rig *rig, const struct frame *frame)
 	static struct frame out;
 	struct wire_header header;
 	int taken = rig_agree(rig, frame, &out);
+	uint64_t position;
 
 	if (taken != DENSE_COMPLETE && taken != DENSE_SUMMED)
 		return taken;
 	memcpy(&header, frame->data + frame->at, sizeof(header));
+	position = dense_position(&rig->twin, &header);
 	/* What was behind the datagram is behind what it has become. */
-	out.bytes -=
-		frame->bytes - frame->at - WIRE_HEADER -
-		dense_cell(&rig->twin_pool, dense_index(&rig->twin, wire_position(&header)))->bytes;
+	out.bytes -= frame->bytes - frame->at - WIRE_HEADER -
+	             dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->bytes;
 	if (header.to == WIRE_ALL)
 		header.to = 2;
 	if (taken == DENSE_SUMMED)
-		raised_check(rig, &out, way_up, wire_position(&header));
+		raised_check(rig, &out, way_up, position);
 	else if (header.to < SCRIPT_CHILDREN)
-		result_check(rig, &out, way_to(header.to), header.to, wire_position(&header));
+		result_check(rig, &out, way_to(header.to), header.to, position);
 	return taken;
 }
 
@@ -179,7 +179,7 @@ static void packet_mutate(struct script *script, enum mutation how, uint32_t byt
 	else if (how == SET_SEALED)
 		packet[number(script) % WIRE_HEADER] = script->byte(script->source);
 	if (how == FLIP_SEALED || how == SWAP_SEALED || how == SET_SEALED)
-		script->packet.header.check = wire_check(packet, bytes);
+		rig_seal(script->rig, &script->packet, bytes);
 }
 
 static void frame_mutate(struct script *script, enum mutation how, struct frame *frame)
@@ -252,21 +252,17 @@ void script_datagram(struct rig *rig, const uint8_t *data, uint32_t bytes)
 	frame_try(rig, &frame);
 	if (bytes < WIRE_HEADER || bytes % 8)
 		return;
-	wire_seal(&packet, bytes);
+	rig_seal(rig, &packet, bytes);
 	frame_make(&frame, shape, 0, &packet, bytes);
 	frame_try(rig, &frame);
-	header->cookie = RIG_COOKIE;
-	header->job = RIG_JOB;
 	header->comm = RIG_COMM;
-	header->epoch = RIG_EPOCH;
-	header->pos = wire_pos(RIG_LANE, wire_position(header));
-	wire_seal(&packet, bytes);
+	rig_seal(rig, &packet, bytes);
 	frame_make(&frame, shape, 0, &packet, bytes);
 	frame_try(rig, &frame);
 	header->type = WIRE_DATA;
 	header->child %= SCRIPT_CHILDREN + 1;
-	header->pos = wire_pos(RIG_LANE, wire_position(header) % (SCRIPT_CELLS + 1));
-	wire_seal(&packet, bytes);
+	header->pos = (uint32_t)rig->twin.low + header->pos % (SCRIPT_CELLS + 1);
+	rig_seal(rig, &packet, bytes);
 	frame_make(&frame, shape, 0, &packet, bytes);
 	frame_try(rig, &frame);
 	frame_try(rig, &frame);

@@ -79,7 +79,7 @@ int emit(struct xdp_md *ctx)
 		to[i] = template->words[i];
 	}
 	header = data + FRAMES_FRONT;
-	header->pos |= position;
+	header->pos = (__u32)position;
 	header->ack = position > state.behind ? (__u32)(position - state.behind) : 0;
 	header->check = (__u32)*check;
 	state.sent = nth + 1;

@@ -14,16 +14,16 @@
 #define PATIENT_ASKS 8 /* to the parent, before children are told that it does not answer */
 
 struct welcome_packet {
-	struct wire_header header;
+	struct wire_control header;
 	struct wire_welcome welcome;
-	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_welcome)];
+	uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_welcome)];
 };
 
 /* As long as the JOIN was, so that a path too narrow for it lets neither through. */
 static void send_welcome(struct aggregator *aggregator, struct welcome_packet *packet,
                          uint32_t bytes, const struct udp_address *to)
 {
-	uint32_t least = WIRE_HEADER + sizeof(struct wire_welcome);
+	uint32_t least = WIRE_CONTROL + sizeof(struct wire_welcome);
 
 	packet->header.magic = WIRE_MAGIC;
 	packet->header.type = WIRE_WELCOME;
@@ -32,7 +32,7 @@ static void send_welcome(struct aggregator *aggregator, struct welcome_packet *p
 	thread_answer(&aggregator->threads[0], packet, bytes, to);
 }
 
-static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+static void refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                    const struct udp_address *to, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
@@ -42,7 +42,7 @@ static uint64_t echo_of(const struct wire_join *join)
 	return join->nonce & WIRE_POSITION_MASK;
 }
 
-static void refuse(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+static void refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                    const struct udp_address *to, const char *format, ...)
 {
 	struct welcome_packet packet = { .header = { .cookie = header->cookie,
@@ -124,7 +124,7 @@ void admission_answer(struct aggregator *aggregator, const struct comm *comm, un
 void admission_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_join join;
 	} to = { .header = { .job = comm->job } };
 
@@ -144,7 +144,7 @@ void admission_abort_all(struct aggregator *aggregator, struct comm *comm, const
 	for (uint64_t left = comm->present; left; left &= left - 1) {
 		const struct child *child = &comm->children[__builtin_ctzll(left)];
 		struct {
-			struct wire_header header;
+			struct wire_control header;
 			struct wire_abort abort;
 		} packet = { .header = { .magic = WIRE_MAGIC,
 			                 .type = WIRE_ABORT,
@@ -175,7 +175,7 @@ void admission_start(struct aggregator *aggregator, struct comm *comm)
 		admission_answer(aggregator, comm, (unsigned)__builtin_ctzll(left));
 }
 
-static void answer_wait(struct aggregator *aggregator, const struct wire_header *header,
+static void answer_wait(struct aggregator *aggregator, const struct wire_control *header,
                         uint32_t bytes, const struct udp_address *to)
 {
 	struct welcome_packet packet = { .header = { .cookie = header->cookie,
@@ -300,7 +300,7 @@ static bool is_reborn(const struct comm *comm, const struct wire_join *join,
 }
 
 /* Children of one communicator have been given different trees. */
-static void refuse_tree(struct aggregator *aggregator, const struct wire_header *header,
+static void refuse_tree(struct aggregator *aggregator, const struct wire_control *header,
                         uint32_t bytes, const struct udp_address *from, const struct comm *comm)
 {
 	const struct wire_join *join = wire_payload(header);
@@ -322,7 +322,7 @@ static void refuse_tree(struct aggregator *aggregator, const struct wire_header 
 }
 
 /* NULL: it cannot be let in now, and has been told. */
-static struct comm *admit(struct aggregator *aggregator, const struct wire_header *header,
+static struct comm *admit(struct aggregator *aggregator, const struct wire_control *header,
                           uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
@@ -365,7 +365,7 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_heade
 	return comm;
 }
 
-static bool is_possible(struct aggregator *aggregator, const struct wire_header *header,
+static bool is_possible(struct aggregator *aggregator, const struct wire_control *header,
                         uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
@@ -399,7 +399,7 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_header 
 }
 
 static void note_asker(struct aggregator *aggregator, struct child *child,
-                       const struct wire_header *header, uint32_t bytes)
+                       const struct wire_control *header, uint32_t bytes)
 {
 	child->asked_at = aggregator->threads[0].now;
 	child->asked_bytes = bytes;
@@ -415,7 +415,7 @@ static void note_child(struct child *child, const struct wire_join *join,
 }
 
 /* An aggregator waits for children of its own, and says who has come: no more than that. */
-static void hear_forming(struct aggregator *aggregator, const struct wire_header *header,
+static void hear_forming(struct aggregator *aggregator, const struct wire_control *header,
                          uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
@@ -436,7 +436,7 @@ static void hear_forming(struct aggregator *aggregator, const struct wire_header
 	admission_answer(aggregator, comm, join->rank);
 }
 
-void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+void registry_join(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                    const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);

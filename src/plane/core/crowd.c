@@ -61,13 +61,13 @@ static void end_comm(struct aggregator *aggregator, struct comm *comm)
 	leave(aggregator, comm);
 }
 
-void crowd_fence(struct thread *thread, const struct wire_header *header,
+void crowd_fence(struct thread *thread, const struct wire_control *header,
                  const struct udp_address *from)
 {
 	struct aggregator *aggregator = thread->aggregator;
 	const struct wire_turn *fence = wire_payload(header);
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_turn turn;
 	} packet = { *header, *fence };
 

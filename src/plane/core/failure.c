@@ -49,7 +49,7 @@ void registry_fail(struct comm *comm, trib_status status, unsigned rank, const c
 void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_abort abort;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_ABORT, (uint8_t)child),
 		     .abort = lane->comm->abort };

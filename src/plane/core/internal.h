@@ -347,7 +347,7 @@ struct aggregator {
 /* admission.c */
 /* Who shows it is let in to this job. */
 bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie);
-void registry_join(struct aggregator *aggregator, const struct wire_header *header, uint32_t bytes,
+void registry_join(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                    const struct udp_address *from);
 
 /* To a child that has asked: it is in, or has to wait. */
@@ -374,14 +374,14 @@ const char *ranks_text(uint64_t ranks, char *out, size_t size);
 
 /* parent.c: joining and leaving the aggregator above, thread 0 only. */
 void parent_ask(struct aggregator *aggregator, struct comm *comm);
-bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
+bool parent_take_welcome(struct aggregator *aggregator, const struct wire_control *header,
                          uint32_t bytes);
 /* Not all that it needs is here yet: asks again, or tells who has come. */
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm);
-bool parent_is_known(const struct aggregator *aggregator, const struct wire_header *header,
+bool parent_is_known(const struct aggregator *aggregator, const struct wire_control *header,
                      const struct udp_address *from);
 /* The aggregator that is asked has given up. False: none is. */
-bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header);
+bool parent_take_abort(struct aggregator *aggregator, const struct wire_control *header);
 void parent_check(struct thread *thread, struct lane *lane, uint64_t gap);
 void parent_send_abort(struct thread *thread, struct lane *lane);
 /* All children have left: true when the parent knows. */
@@ -397,9 +397,12 @@ void uplink_close(struct lane *lane);
 void uplink_begin(struct thread *thread, struct lane *lane);
 void uplink_end(struct thread *thread, struct lane *lane);
 /* The lane whose parent has sent this, or NULL. */
-struct lane *uplink_find(const struct thread *thread, const struct wire_header *header);
-void uplink_take_packet(struct thread *thread, struct lane *lane, const struct wire_header *header,
-                        uint32_t bytes);
+struct lane *uplink_find(const struct thread *thread, const struct wire_control *header);
+void uplink_take_packet(struct thread *thread, struct lane *lane,
+                        const struct wire_control *header);
+/* A RESULT of a parent's, into its lane. False: it is none, and counted as what it is. */
+bool uplink_take_result(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                        const struct udp_address *from);
 /* A child has reported. */
 void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_report *report);
 /* Many sums have gone up: asks what has become of them. */
@@ -411,14 +414,14 @@ void uplink_allow_kernel(struct lane *lane);
 /* The parent shall know at once whether sums come. */
 void uplink_speak(struct thread *thread, struct lane *lane);
 /* What stands in front of what we send to the parent. */
-struct wire_header uplink_header(const struct lane *lane, uint8_t type);
+struct wire_control uplink_header(const struct lane *lane, uint8_t type);
 
 /* rates.c: how fast children may send. */
 void rates_open(struct aggregator *aggregator, struct lane *lane);
 void rates_close(struct aggregator *aggregator, struct lane *lane);
 /* DATA comes to a lane that was at rest. */
 void rates_wake(struct thread *thread, struct lane *lane);
-void rates_hear(struct thread *thread, struct lane *lane, const struct wire_header *header);
+void rates_hear(struct thread *thread, struct lane *lane, const struct wire_control *header);
 /* The child has left. Thread 0 only. */
 void rates_leave(struct aggregator *aggregator, const struct comm *comm, unsigned child);
 /* What the child may send at first, as in a WELCOME. */
@@ -453,7 +456,7 @@ void registry_settle(const struct aggregator *aggregator, struct comm *comm);
 bool registry_start(struct aggregator *aggregator, struct comm *comm);
 void registry_retire(struct aggregator *aggregator, struct comm *comm);
 void registry_bye(struct aggregator *aggregator, struct lane *lane,
-                  const struct wire_header *header, const struct udp_address *from);
+                  const struct wire_control *header, const struct udp_address *from);
 void registry_tick(struct aggregator *aggregator, uint64_t gap);
 void registry_refused(struct aggregator *aggregator, const struct udp_address *address);
 void registry_fail_silent(struct lane *lane, unsigned child, const char *why, uint64_t silent_ns);
@@ -469,10 +472,10 @@ const char *comm_describe_child(const struct comm *comm, unsigned child, char *o
 /* stray.c: a cookie for a communicator of this job; false: no random numbers. */
 bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out);
 /* A packet of a communicator that is not here: its sender is told so. */
-void stray_answer(struct thread *thread, const struct wire_header *header,
+void stray_answer(struct thread *thread, const struct wire_control *header,
                   const struct udp_address *from);
 /* The answer to a goodbye: it is over, and the first echo was lost, or we have begun anew. */
-void stray_echo(struct thread *thread, const struct wire_header *header,
+void stray_echo(struct thread *thread, const struct wire_control *header,
                 const struct udp_address *from);
 
 /* watch.c: what the kernel sums, and whether what it sends arrives. */
@@ -494,7 +497,7 @@ void crowd_leave(struct aggregator *aggregator, struct comm *comm);
 /* The lane goes away. */
 void crowd_drop(struct aggregator *aggregator, struct lane *lane);
 /* The controller ends a communicator here. Thread 0. */
-void crowd_fence(struct thread *thread, const struct wire_header *header,
+void crowd_fence(struct thread *thread, const struct wire_control *header,
                  const struct udp_address *from);
 /* The parent has answered, and misses so many of the sums that the kernel has sent. */
 void lane_watch_up(struct lane *lane, uint32_t astray);
@@ -504,9 +507,9 @@ struct lane *lane_new(struct aggregator *aggregator, struct comm *comm, unsigned
 void lane_free(struct lane *lane);
 void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
                     uint32_t bytes);
-void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
+void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_control *header,
                       const struct udp_address *from);
-void lane_take_abort(struct lane *lane, const struct wire_header *header,
+void lane_take_abort(struct lane *lane, const struct wire_control *header,
                      const struct udp_address *from);
 /* False: not all of the lane's results could be handed over. */
 bool lane_send_results(struct thread *thread, struct lane *lane);
@@ -517,6 +520,9 @@ uint64_t lane_waiting(const struct lane *lane, uint64_t position);
 void lane_announce_low(struct thread *thread, struct lane *lane);
 /* To all children: the window, and what is complete from `base` on. */
 void lane_tell(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits);
+/* What is not sent of a fragment, to or from children; and the same for the parent. */
+struct wire_unsent lane_unsent(const struct lane *lane, uint64_t position);
+struct wire_unsent uplink_unsent(const struct lane *lane, uint64_t position);
 /* results.c: the header in front of the sum, to be sealed. */
 void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
                  bool again);
@@ -570,18 +576,18 @@ const char *describe_verdict(unsigned verdict);
 const char *describe_drop(unsigned drop);
 int describe_comm(struct aggregator *aggregator, unsigned page, char *out, size_t size);
 
-static inline struct wire_header wire_answer(const struct comm *comm, const struct lane *lane,
-                                             uint8_t type, uint8_t child)
+static inline struct wire_control wire_answer(const struct comm *comm, const struct lane *lane,
+                                              uint8_t type, uint8_t child)
 {
-	return (struct wire_header){ .magic = WIRE_MAGIC,
-		                     .type = type,
-		                     .cookie = comm->cookie,
-		                     .job = comm->job,
-		                     .comm = comm->id,
-		                     .epoch = comm->epoch,
-		                     .child = child,
-		                     .pos = wire_pos(lane ? lane->index : 0, 0),
-		                     .ack = lane ? (uint32_t)lane->dense->low : 0 };
+	return (struct wire_control){ .magic = WIRE_MAGIC,
+		                      .type = type,
+		                      .cookie = comm->cookie,
+		                      .job = comm->job,
+		                      .comm = comm->id,
+		                      .epoch = comm->epoch,
+		                      .child = child,
+		                      .pos = wire_pos(lane ? lane->index : 0, 0),
+		                      .ack = lane ? (uint32_t)lane->dense->low : 0 };
 }
 
 #endif

@@ -124,6 +124,14 @@ bool lane_queue_result(struct lane *lane, uint64_t position, uint8_t child)
 	return true;
 }
 
+struct wire_unsent lane_unsent(const struct lane *lane, uint64_t position)
+{
+	const struct comm *comm = lane->comm;
+
+	return (struct wire_unsent){ .proof = wire_proof(comm->cookie, comm->job, comm->epoch),
+		                     .pos = wire_pos(lane->index, position) };
+}
+
 static const char *op_name(uint8_t op)
 {
 	if (op <= WIRE_ADD64)
@@ -138,18 +146,19 @@ static const char *op_name(uint8_t op)
 static void fail_mismatch(struct lane *lane, const struct dense_cell *cell,
                           const struct wire_header *header, uint32_t bytes)
 {
+	uint64_t position = dense_position(lane->dense, header);
 	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
 	char one[200], two[200];
 
 	comm_describe_child(lane->comm, other, two, sizeof(two));
-	if (!cell->arrived && cell->position == wire_position(header)) /* a result from above */
+	if (!cell->arrived && cell->position == position) /* a result from above */
 		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", cell->from);
 	registry_fail(lane->comm, TRIB_ERR_MISMATCH, header->child,
 	              "ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
 	              "sent %u bytes of %s (op %u), at fragment %llu of lane %u",
 	              comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
 	              op_name(header->op), header->op, two, cell->bytes, op_name(cell->op),
-	              cell->op, (unsigned long long)wire_position(header), lane->index);
+	              cell->op, (unsigned long long)position, lane->index);
 }
 
 static void count_open(struct aggregator *aggregator, struct lane *lane, bool fresh,
@@ -164,7 +173,7 @@ static void count_open(struct aggregator *aggregator, struct lane *lane, bool fr
 void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_header *header,
                     uint32_t bytes)
 {
-	uint64_t position = wire_position(header);
+	uint64_t position = dense_position(lane->dense, header);
 	uint32_t index = dense_index(lane->dense, position);
 	struct dense_cell *cell = dense_cell(&lane->pool, index);
 	bool counts = thread->aggregator->options.capacity && !lane->dense->has_parent;
@@ -176,12 +185,12 @@ void lane_take_data(struct thread *thread, struct lane *lane, const struct wire_
 	if (lane->xdp)
 		xdp_cell_lock(cell);
 	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
-	                     header, wire_payload(header), bytes);
+	                     header, header + 1, bytes);
 	if (verdict == DENSE_AHEAD && lane->dense->has_parent) {
 		uplink_settle(&lane->up, lane->dense, &lane->pool);
 		verdict = dense_take(lane->dense, cell,
 		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
-		                     wire_payload(header), bytes);
+		                     header + 1, bytes);
 	}
 	/* The kernel has added the last part of a sum, and leaves the sum and its count to us. */
 	if (verdict == DENSE_DUPLICATE && uplink_is_left(cell))
@@ -219,7 +228,7 @@ static void tell_low(struct thread *thread, struct lane *lane, const struct udp_
                      uint64_t base, uint32_t bits)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_status status;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, WIRE_ALL) };
 
@@ -306,7 +315,7 @@ static void fail_forgotten(struct lane *lane, const struct udp_address *from)
 }
 
 /* A child gave up, and says for whom it waited: the others shall know that too. */
-void lane_take_abort(struct lane *lane, const struct wire_header *header,
+void lane_take_abort(struct lane *lane, const struct wire_control *header,
                      const struct udp_address *from)
 {
 	const struct wire_abort *abort = wire_payload(header);
@@ -323,7 +332,7 @@ void lane_take_abort(struct lane *lane, const struct wire_header *header,
 
 /* Where a child is, is what its newest report says; a replayed one does not move it. */
 static bool note_reporter(struct thread *thread, struct lane *lane,
-                          const struct wire_header *header, const struct udp_address *from)
+                          const struct wire_control *header, const struct udp_address *from)
 {
 	const struct wire_report *report = wire_payload(header);
 	uint64_t bit = dense_bit(header->child);
@@ -386,13 +395,13 @@ static void note_losses(struct lane *lane, unsigned child, const struct wire_rep
 	lane->missed[child] += lost;
 }
 
-void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_header *header,
+void lane_take_report(struct thread *thread, struct lane *lane, const struct wire_control *header,
                       const struct udp_address *from)
 {
 	const struct wire_report *report = wire_payload(header);
 	uint64_t repeat[WIRE_GROUP / 64];
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_status status;
 	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, header->child) };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,9 +25,9 @@
 #define SILENT_NS (2 * NSEC_PER_SEC)
 
 struct join_packet {
-	struct wire_header header;
+	struct wire_control header;
 	struct wire_join join;
-	uint8_t padding[WIRE_PAYLOAD_MAX - sizeof(struct wire_join)];
+	uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_join)];
 };
 
 /* The largest payload that the route to the parent takes. */
@@ -62,7 +63,7 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 {
 	const struct parent *parent = &comm->parent;
 	bool waits = !parent->asking;
-	uint32_t bytes = payload;
+	uint32_t bytes = WIRE_HEADER + payload; /* as long as DATA will be */
 	struct join_packet packet = {
 		.header = { .magic = WIRE_MAGIC,
 		            .type = WIRE_JOIN,
@@ -90,15 +91,15 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < sizeof(packet.join) || aggregator->carrier->reliable)
-		bytes = sizeof(packet.join);
-	thread_answer(&aggregator->threads[0], &packet, WIRE_HEADER + bytes, &parent->address);
+	if (bytes < offsetof(struct join_packet, padding) || aggregator->carrier->reliable)
+		bytes = offsetof(struct join_packet, padding);
+	thread_answer(&aggregator->threads[0], &packet, bytes, &parent->address);
 }
 
 /* In full length; where nothing comes back, every third time a shorter one, as workers do. */
 static void ask_again(struct aggregator *aggregator, struct comm *comm)
 {
-	static const uint32_t shorter[] = { 4000, 1432, 1400, 1352, 1232, 1024, 512 };
+	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 	struct parent *parent = &comm->parent;
 	uint32_t payload = parent->settled ? parent->settled : parent->full;
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
@@ -224,7 +225,7 @@ static void take_terms(struct comm *comm, const struct wire_welcome *welcome)
 }
 
 /* The one that has asked with this nonce, or NULL. */
-static struct comm *find_asking(struct aggregator *aggregator, const struct wire_header *header)
+static struct comm *find_asking(struct aggregator *aggregator, const struct wire_control *header)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
@@ -238,7 +239,7 @@ static struct comm *find_asking(struct aggregator *aggregator, const struct wire
 	return NULL;
 }
 
-bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header *header,
+bool parent_take_welcome(struct aggregator *aggregator, const struct wire_control *header,
                          uint32_t bytes)
 {
 	const struct wire_welcome *welcome = wire_payload(header);
@@ -274,7 +275,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_header
 	return true;
 }
 
-bool parent_is_known(const struct aggregator *aggregator, const struct wire_header *header,
+bool parent_is_known(const struct aggregator *aggregator, const struct wire_control *header,
                      const struct udp_address *from)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
@@ -290,7 +291,7 @@ bool parent_is_known(const struct aggregator *aggregator, const struct wire_head
 	return false;
 }
 
-bool parent_take_abort(struct aggregator *aggregator, const struct wire_header *header)
+bool parent_take_abort(struct aggregator *aggregator, const struct wire_control *header)
 {
 	const struct wire_abort *abort = wire_payload(header);
 	struct comm *comm = find_asking(aggregator, header);
@@ -352,7 +353,7 @@ void parent_check(struct thread *thread, struct lane *lane, uint64_t gap)
 void parent_send_abort(struct thread *thread, struct lane *lane)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_abort abort;
 	} packet = { .header = uplink_header(lane, WIRE_ABORT), .abort = lane->comm->abort };
 
@@ -363,7 +364,7 @@ bool parent_leave(struct thread *thread, struct lane *lane)
 {
 	struct comm *comm = lane->comm;
 	uint64_t patience = (uint64_t)comm->dead_after_ms * 1000000;
-	struct wire_header bye = uplink_header(lane, WIRE_BYE);
+	struct wire_control bye = uplink_header(lane, WIRE_BYE);
 
 	if (comm->parent.echoed)
 		return true;

@@ -275,7 +275,7 @@ static void tell(struct thread *thread, struct lane *lane)
 	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(to);
 		struct {
-			struct wire_header header;
+			struct wire_control header;
 			struct wire_status status;
 		} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, (uint8_t)child) };
 
@@ -344,7 +344,7 @@ static void child_sends(struct thread *thread, struct lane *lane, unsigned child
 	work(thread, lane, true, own->members);
 }
 
-void rates_hear(struct thread *thread, struct lane *lane, const struct wire_header *header)
+void rates_hear(struct thread *thread, struct lane *lane, const struct wire_control *header)
 {
 	const struct wire_report *report = wire_payload(header);
 	struct lane_rates *own = &lane->rates;

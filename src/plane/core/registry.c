@@ -226,10 +226,10 @@ bool registry_start(struct aggregator *aggregator, struct comm *comm)
 }
 
 void registry_bye(struct aggregator *aggregator, struct lane *lane,
-                  const struct wire_header *header, const struct udp_address *from)
+                  const struct wire_control *header, const struct udp_address *from)
 {
 	struct comm *comm = lane->comm;
-	struct wire_header echo = wire_answer(comm, lane, WIRE_BYE, header->child);
+	struct wire_control echo = wire_answer(comm, lane, WIRE_BYE, header->child);
 
 	if (header->child >= WIRE_CHILDREN_MAX ||
 	    !(lane->dense->members & dense_bit(header->child))) {
@@ -290,7 +290,7 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 			registry_fail_silent(lane, rank, "nothing has come from it", silent);
 		} else if (silent > patience) {
 			/* If its process is gone, the kernel there will say so. */
-			struct wire_header ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
+			struct wire_control ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
 
 			thread_send(thread, &ping, sizeof(ping), &lane->addresses[rank]);
 		}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packets of a communicator that is not here: this process has been started
- * again, or the communicator is over. Whoever sends them is told at once, and
- * need not find out by silence.
+ * again, or the communicator is over. Whoever sends them is told, and need not
+ * find out by silence: at once, but for DATA, which has no cookie that an answer
+ * could show. Its sender reports soon.
  *
  * The answer has the cookie of the packet, so only who is in that communicator
  * takes it for one. With a controller's secret only cookies are answered that
@@ -38,7 +39,7 @@ static bool was_made(struct aggregator *aggregator, uint16_t job, uint64_t cooki
 	return made;
 }
 
-static bool is_answered(struct thread *thread, const struct wire_header *header)
+static bool is_answered(struct thread *thread, const struct wire_control *header)
 {
 	struct aggregator *aggregator = thread->aggregator;
 
@@ -50,10 +51,10 @@ static bool is_answered(struct thread *thread, const struct wire_header *header)
 	return true;
 }
 
-void stray_echo(struct thread *thread, const struct wire_header *header,
+void stray_echo(struct thread *thread, const struct wire_control *header,
                 const struct udp_address *from)
 {
-	struct wire_header echo = *header;
+	struct wire_control echo = *header;
 
 	if (header->flags & WIRE_ECHO || !is_answered(thread, header))
 		return;
@@ -61,12 +62,12 @@ void stray_echo(struct thread *thread, const struct wire_header *header,
 	thread_send(thread, &echo, sizeof(echo), from);
 }
 
-void stray_answer(struct thread *thread, const struct wire_header *header,
+void stray_answer(struct thread *thread, const struct wire_control *header,
                   const struct udp_address *from)
 {
 	struct aggregator *aggregator = thread->aggregator;
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_abort abort;
 	} packet = { .header = { .magic = WIRE_MAGIC,
 		                 .type = WIRE_ABORT,

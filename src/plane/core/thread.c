@@ -111,7 +111,7 @@ void thread_read_mail(struct thread *thread)
 }
 
 /* The lane that a packet may speak to, or NULL and a count of why not. */
-static struct lane *find_lane(struct thread *thread, const struct wire_header *header)
+static struct lane *find_lane(struct thread *thread, const struct wire_control *header)
 {
 	struct lane *lane = header->comm < COMMS_MAX ? thread->lanes[header->comm] : NULL;
 	uint64_t *drops = thread->counters.drops;
@@ -129,22 +129,11 @@ static struct lane *find_lane(struct thread *thread, const struct wire_header *h
 	return NULL;
 }
 
-/* The same, and who speaks to none is told so. */
-static struct lane *admit(struct thread *thread, const struct wire_header *header,
-                          const struct udp_address *from)
-{
-	struct lane *lane = find_lane(thread, header);
-
-	if (!lane)
-		stray_answer(thread, header, from);
-	return lane;
-}
-
-static void answer_query(struct thread *thread, const struct wire_header *header,
+static void answer_query(struct thread *thread, const struct wire_control *header,
                          const struct udp_address *from)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		char text[1392]; /* with all headers below 1500 */
 	} packet = { .header = { .magic = WIRE_MAGIC,
 		                 .type = WIRE_ANSWER,
@@ -153,13 +142,13 @@ static void answer_query(struct thread *thread, const struct wire_header *header
 		                 .pos = header->pos } };
 	int length = describe_comm(thread->aggregator, (unsigned)wire_position(header), packet.text,
 	                           sizeof(packet.text));
-	uint32_t bytes = WIRE_HEADER + (((uint32_t)length + 8) & ~7u);
+	uint32_t bytes = WIRE_CONTROL + (((uint32_t)length + 8) & ~7u);
 
 	thread_answer(thread, &packet, bytes, from);
 }
 
 /* JOIN and QUERY show the job's cookie, as nobody has been given another one yet. */
-static bool take_visitor(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+static bool take_visitor(struct thread *thread, const struct wire_control *header, uint32_t bytes,
                          const struct udp_address *from)
 {
 	if (thread->index != 0) {
@@ -180,7 +169,7 @@ static bool take_visitor(struct thread *thread, const struct wire_header *header
 }
 
 /* What parents send: to a lane's way up, or to thread 0 while it asks. */
-static bool take_from_parent(struct thread *thread, const struct wire_header *header,
+static bool take_from_parent(struct thread *thread, const struct wire_control *header,
                              uint32_t bytes)
 {
 	struct lane *lane;
@@ -192,30 +181,59 @@ static bool take_from_parent(struct thread *thread, const struct wire_header *he
 		return true;
 	lane = header->type == WIRE_WELCOME ? NULL : uplink_find(thread, header);
 	if (lane)
-		uplink_take_packet(thread, lane, header, bytes);
+		uplink_take_packet(thread, lane, header);
 	return lane != NULL;
 }
 
 /* A parent that has let us in looks whether we are here before we have heard of it, or made lanes.
  */
-static bool parent_looks(const struct thread *thread, const struct wire_header *header,
+static bool parent_looks(const struct thread *thread, const struct wire_control *header,
                          const struct udp_address *from)
 {
 	return header->child == WIRE_ALL &&
 	       (thread->index != 0 || parent_is_known(thread->aggregator, header, from));
 }
 
-bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
-                 enum wire_fault fault, const struct udp_address *from)
+/*
+ * Is it a member's? Who has joined knows what is in the checksum and in no
+ * packet. On a connection it is who has shown the cookie there, in a report.
+ */
+static bool is_members(const struct thread *thread, const struct lane *lane,
+                       const struct wire_header *header, uint32_t bytes,
+                       const struct udp_address *from)
+{
+	const struct wire_unsent unsent = lane_unsent(lane, dense_position(lane->dense, header));
+
+	if (thread->aggregator->carrier->reliable)
+		return from->link && lane->known & dense_bit(header->child) &&
+		       lane->addresses[header->child].link == from->link;
+	return wire_is_intact(header, bytes, &unsent);
+}
+
+static bool take_data(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                      const struct udp_address *from)
+{
+	struct lane *lane = header->comm < COMMS_MAX ? thread->lanes[header->comm] : NULL;
+
+	if (!lane) {
+		thread->counters.drops[DROP_UNKNOWN]++;
+		return false;
+	}
+	if (!is_members(thread, lane, header, bytes, from)) {
+		thread->counters.drops[thread->aggregator->carrier->reliable ? DROP_STRANGER
+		                                                             : WIRE_FAULT_CHECK]++;
+		return false;
+	}
+	lane_take_data(thread, lane, header, bytes - WIRE_HEADER);
+	return true;
+}
+
+/* All that has a cookie. */
+static bool take_control(struct thread *thread, const struct wire_control *header, uint32_t bytes,
+                         const struct udp_address *from)
 {
 	struct lane *lane;
 
-	thread->counters.packets++;
-	thread->counters.bytes += bytes;
-	if (fault != WIRE_SOUND) {
-		thread->counters.drops[fault]++;
-		return false;
-	}
 	switch (header->type) {
 	case WIRE_JOIN:
 	case WIRE_QUERY:
@@ -225,17 +243,13 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 			return take_visitor(thread, header, bytes, from);
 		thread->counters.drops[DROP_UNEXPECTED]++;
 		return false;
-	case WIRE_DATA:
-		lane = admit(thread, header, from);
-		if (lane)
-			lane_take_data(thread, lane, header, bytes - WIRE_HEADER);
-		return lane != NULL;
 	case WIRE_REPORT:
-		lane = admit(thread, header, from);
+		lane = find_lane(thread, header);
 		if (lane)
 			lane_take_report(thread, lane, header, from);
+		else
+			stray_answer(thread, header, from);
 		return lane != NULL;
-	case WIRE_RESULT:
 	case WIRE_STATUS:
 	case WIRE_WELCOME:
 		if (take_from_parent(thread, header, bytes))
@@ -264,6 +278,22 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		thread->counters.drops[DROP_UNEXPECTED]++;
 		return false;
 	}
+}
+
+bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                 enum wire_fault fault, const struct udp_address *from)
+{
+	thread->counters.packets++;
+	thread->counters.bytes += bytes;
+	if (fault != WIRE_SOUND) {
+		thread->counters.drops[fault]++;
+		return false;
+	}
+	if (header->type == WIRE_DATA)
+		return take_data(thread, header, bytes, from);
+	if (header->type == WIRE_RESULT)
+		return uplink_take_result(thread, header, bytes, from);
+	return take_control(thread, wire_control(header), bytes, from);
 }
 
 /* Thread 0 marks who has left; the others' lanes take it over. */

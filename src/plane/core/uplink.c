@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/check.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,8 +48,8 @@ bool uplink_open(struct aggregator *aggregator, struct lane *lane)
 	if (lane->index)
 		lane->parent.link = 0; /* a connection of its own, made by its thread */
 	open_group(aggregator, lane);
-	if (lane->xdp && xdp_slot_parent(lane->xdp, parent->cookie, parent->comm, parent->epoch,
-	                                 parent->child) != TRIB_OK)
+	if (lane->xdp && xdp_slot_parent(lane->xdp, &lane->parent, parent->cookie, parent->comm,
+	                                 parent->epoch, parent->child) != TRIB_OK)
 		log_warn("job %u, communicator %u: lane %u: %s; sums go up from user space",
 		         lane->comm->job, lane->comm->id, lane->index, trib_last_error());
 	return lane->up.ring != NULL;
@@ -67,20 +68,29 @@ static uint8_t report_flags(const struct lane *lane)
 	                 (lane->rates.works ? 0 : WIRE_AT_REST));
 }
 
-struct wire_header uplink_header(const struct lane *lane, uint8_t type)
+struct wire_control uplink_header(const struct lane *lane, uint8_t type)
 {
 	const struct parent *parent = &lane->comm->parent;
 
-	return (struct wire_header){ .magic = WIRE_MAGIC,
-		                     .type = type,
-		                     .flags = type == WIRE_REPORT ? report_flags(lane) : 0,
-		                     .cookie = parent->cookie,
-		                     .job = lane->comm->job,
-		                     .comm = parent->comm,
-		                     .epoch = parent->epoch,
-		                     .child = parent->child,
-		                     .pos = wire_pos(lane->index, 0),
-		                     .ack = (uint32_t)lane->dense->settled };
+	return (struct wire_control){ .magic = WIRE_MAGIC,
+		                      .type = type,
+		                      .flags = type == WIRE_REPORT ? report_flags(lane) : 0,
+		                      .cookie = parent->cookie,
+		                      .job = lane->comm->job,
+		                      .comm = parent->comm,
+		                      .epoch = parent->epoch,
+		                      .child = parent->child,
+		                      .pos = wire_pos(lane->index, 0),
+		                      .ack = (uint32_t)lane->dense->settled };
+}
+
+struct wire_unsent uplink_unsent(const struct lane *lane, uint64_t position)
+{
+	const struct parent *parent = &lane->comm->parent;
+
+	return (struct wire_unsent){ .proof = wire_proof(parent->cookie, lane->comm->job,
+		                                         parent->epoch),
+		                     .pos = wire_pos(lane->index, position) };
 }
 
 void uplink_count_kernel(struct lane *lane)
@@ -127,7 +137,7 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
                    const uint64_t *asked, const uint64_t *lost)
 {
 	struct {
-		struct wire_header header;
+		struct wire_control header;
 		struct wire_report report;
 	} packet;
 
@@ -182,7 +192,8 @@ void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_r
 static void take_result(struct thread *thread, struct lane *lane, const struct wire_header *header,
                         uint32_t bytes)
 {
-	uint32_t index = dense_index(lane->dense, wire_position(header));
+	uint64_t position = dense_position(lane->dense, header);
+	uint32_t index = dense_index(lane->dense, position);
 	struct dense_cell *cell = dense_cell(&lane->pool, index);
 	uint8_t *sum = dense_packet(&lane->pool, index) + WIRE_HEADER;
 	enum dense_verdict verdict;
@@ -190,11 +201,11 @@ static void take_result(struct thread *thread, struct lane *lane, const struct w
 
 	if (lane->xdp)
 		xdp_cell_lock(cell);
-	by_kernel = cell->position == wire_position(header) && cell->queued == UPLINK_RAISED;
-	verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
+	by_kernel = cell->position == position && cell->queued == UPLINK_RAISED;
+	verdict = uplink_take(lane->dense, cell, sum, header, header + 1, bytes);
 	if (verdict == DENSE_AHEAD) {
 		uplink_settle(&lane->up, lane->dense, &lane->pool);
-		verdict = uplink_take(lane->dense, cell, sum, header, wire_payload(header), bytes);
+		verdict = uplink_take(lane->dense, cell, sum, header, header + 1, bytes);
 	}
 	if (lane->xdp)
 		xdp_cell_unlock(cell);
@@ -219,7 +230,7 @@ static void send_again(struct lane *lane, uint64_t position)
 		xdp_cell_unlock(cell);
 }
 
-static void take_status(struct thread *thread, struct lane *lane, const struct wire_header *header)
+static void take_status(struct thread *thread, struct lane *lane, const struct wire_control *header)
 {
 	const struct wire_status *status = wire_payload(header);
 	struct uplink_news news;
@@ -250,7 +261,7 @@ static void take_status(struct thread *thread, struct lane *lane, const struct w
 	}
 }
 
-struct lane *uplink_find(const struct thread *thread, const struct wire_header *header)
+struct lane *uplink_find(const struct thread *thread, const struct wire_control *header)
 {
 	struct lane *lane = header->comm < COMMS_MAX ? thread->by_parent[header->comm] : NULL;
 
@@ -265,14 +276,51 @@ struct lane *uplink_find(const struct thread *thread, const struct wire_header *
 	return NULL;
 }
 
-void uplink_take_packet(struct thread *thread, struct lane *lane, const struct wire_header *header,
-                        uint32_t bytes)
+/* By a connection it is the parent's if that is the one that we have made to it. */
+static bool is_parents(const struct thread *thread, const struct lane *lane,
+                       const struct wire_header *header, const struct wire_check *ring,
+                       uint32_t bytes, const struct udp_address *from)
+{
+	const struct wire_unsent unsent = uplink_unsent(lane, dense_position(lane->dense, header));
+
+	if (thread->aggregator->carrier->reliable)
+		return from->link && from->link == lane->parent.link;
+	return header->check ==
+	       wire_check_end(*ring, (const wire_word *)header, (const wire_word *)&unsent, bytes);
+}
+
+bool uplink_take_result(struct thread *thread, const struct wire_header *header, uint32_t bytes,
+                        const struct udp_address *from)
+{
+	struct lane *lane = header->comm < COMMS_MAX ? thread->by_parent[header->comm] : NULL;
+	struct wire_check ring = { 0 };
+
+	if (!lane) {
+		thread->counters.drops[DROP_UNEXPECTED]++;
+		return false;
+	}
+	/* Several parents may have given the same number. */
+	if (!thread->aggregator->carrier->reliable)
+		ring = wire_check_payload(header, bytes);
+	while (lane && !is_parents(thread, lane, header, &ring, bytes, from))
+		lane = lane->next_up;
+	if (!lane) {
+		thread->counters.drops[WIRE_FAULT_CHECK]++;
+		return false;
+	}
+	if (header->child != WIRE_ALL && header->child != lane->comm->parent.child) {
+		thread->counters.drops[DROP_UNEXPECTED]++;
+		return false;
+	}
+	lane->parent_heard_at = thread->now;
+	take_result(thread, lane, header, bytes - WIRE_HEADER);
+	return true;
+}
+
+void uplink_take_packet(struct thread *thread, struct lane *lane, const struct wire_control *header)
 {
 	lane->parent_heard_at = thread->now;
 	switch (header->type) {
-	case WIRE_RESULT:
-		take_result(thread, lane, header, bytes - WIRE_HEADER);
-		break;
 	case WIRE_STATUS:
 		take_status(thread, lane, header);
 		break;

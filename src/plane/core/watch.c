@@ -83,7 +83,7 @@ static bool was_repeated(const struct lane *lane, uint32_t index, uint64_t posit
 {
 	const struct wire_header *header = (const void *)dense_packet(&lane->pool, index);
 
-	return header->pos == wire_pos(lane->index, position) && header->flags & WIRE_RESENT;
+	return header->pos == (uint32_t)position && header->flags & WIRE_RESENT;
 }
 
 /* Notes who asked. */

@@ -40,7 +40,8 @@ struct connection {
 	uint32_t small_at, small_end;
 	bool dirty;
 	struct connection *next_dirty;
-	/* Upward: sums and reports, in their order. */
+	/* Upward: sums and reports, in their order; first a report, which shows who we are. */
+	bool introduced;
 	uint8_t *out;
 	uint32_t out_at, out_end;
 	struct tcp_tail tail;

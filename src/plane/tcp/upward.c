@@ -61,6 +61,7 @@ bool upward_add(struct connection *connection, const void *packet, uint32_t byte
 	memcpy(to, &header, WIRE_HEADER);
 	memcpy(to + WIRE_HEADER, (const uint8_t *)packet + WIRE_HEADER, bytes - WIRE_HEADER);
 	connection->out_end += bytes;
+	connection->introduced |= header.type == WIRE_REPORT;
 	return true;
 }
 
@@ -70,7 +71,7 @@ bool upward_send_sums(struct thread *thread, struct lane *lane)
 	const uint32_t most = WIRE_HEADER + lane->dense->payload;
 	struct dense_cell *cell;
 
-	while (connection && out_room(connection, most) &&
+	while (connection && connection->introduced && out_room(connection, most) &&
 	       (cell = uplink_pop(&lane->up, lane->dense, &lane->pool))) {
 		uint8_t *packet =
 			dense_packet(&lane->pool, dense_index(lane->dense, cell->position));
@@ -114,7 +115,7 @@ void upward_flush(struct thread *thread, struct connection *connection)
 			connection_watch(thread, connection, true);
 			return;
 		}
-		if (!lane || lane->up.head == lane->up.tail)
+		if (!lane || !connection->introduced || lane->up.head == lane->up.tail)
 			break;
 		upward_send_sums(thread, lane);
 	}

@@ -22,13 +22,17 @@ void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t
 {
 	struct wire_header *header = (struct wire_header *)(void *)packet;
 
-	*header = wire_answer(lane->comm, lane, WIRE_RESULT, WIRE_ALL);
-	header->flags = cell->shape | (again ? WIRE_RESENT : 0);
-	header->pos = wire_pos(lane->index, cell->position);
-	header->op = cell->op;
-	header->scale = cell->scale;
-	header->from = cell->from;
-	header->to = cell->to;
+	*header = (struct wire_header){ .magic = WIRE_MAGIC,
+		                        .type = WIRE_RESULT,
+		                        .flags = cell->shape | (again ? WIRE_RESENT : 0),
+		                        .comm = lane->comm->id,
+		                        .child = WIRE_ALL,
+		                        .op = cell->op,
+		                        .pos = (uint32_t)cell->position,
+		                        .ack = (uint32_t)lane->dense->low,
+		                        .scale = cell->scale,
+		                        .from = cell->from,
+		                        .to = cell->to };
 }
 
 /* May the packet of this entry join the run? Full packets lie side by side; the last may be short.
@@ -102,6 +106,7 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 static bool take_result(struct thread *thread, struct lane *lane, const struct result_entry *entry,
                         struct dense_cell *cell, uint8_t *packet)
 {
+	const struct wire_unsent unsent = lane_unsent(lane, entry->position);
 	bool is_there;
 
 	if (lane->xdp)
@@ -109,7 +114,7 @@ static bool take_result(struct thread *thread, struct lane *lane, const struct r
 	is_there = cell->position == entry->position && cell->complete;
 	if (is_there) {
 		result_head(lane, cell, packet, entry->child != WIRE_ALL);
-		wire_seal(packet, WIRE_HEADER + cell->bytes);
+		wire_seal_fragment(packet, WIRE_HEADER + cell->bytes, &unsent);
 		cell->sent_at = (uint32_t)(thread->now / 1000);
 	}
 	if (lane->xdp)

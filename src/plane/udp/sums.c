@@ -7,13 +7,17 @@ void sum_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *p
 {
 	struct wire_header *header = (struct wire_header *)(void *)packet;
 
-	*header = uplink_header(lane, WIRE_DATA);
-	header->flags = cell->shape;
-	header->pos = wire_pos(lane->index, cell->position);
-	header->op = cell->op;
-	header->scale = cell->scale;
-	header->from = cell->from;
-	header->to = cell->to;
+	*header = (struct wire_header){ .magic = WIRE_MAGIC,
+		                        .type = WIRE_DATA,
+		                        .flags = cell->shape,
+		                        .comm = lane->comm->parent.comm,
+		                        .child = lane->comm->parent.child,
+		                        .op = cell->op,
+		                        .pos = (uint32_t)cell->position,
+		                        .ack = (uint32_t)lane->dense->settled,
+		                        .scale = cell->scale,
+		                        .from = cell->from,
+		                        .to = cell->to };
 }
 
 struct run {
@@ -47,6 +51,7 @@ static void run_send(struct thread *thread, struct lane *lane, struct run *run)
 static bool take_sum(struct thread *thread, struct lane *lane, struct dense_cell *cell,
                      uint64_t position, uint8_t *packet)
 {
+	const struct wire_unsent unsent = uplink_unsent(lane, position);
 	bool is_there;
 
 	if (lane->xdp)
@@ -54,7 +59,7 @@ static bool take_sum(struct thread *thread, struct lane *lane, struct dense_cell
 	is_there = uplink_claim(cell, position);
 	if (is_there) {
 		sum_head(lane, cell, packet);
-		wire_seal(packet, WIRE_HEADER + cell->bytes);
+		wire_seal_fragment(packet, WIRE_HEADER + cell->bytes, &unsent);
 		uplink_raise(&lane->up, lane->dense, cell, (uint32_t)(thread->now / 1000));
 		lane->flight.launched++;
 	}

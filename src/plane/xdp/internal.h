@@ -27,6 +27,7 @@ struct xdp_slot {
 	size_t bytes;
 	int pool, fan;
 	bool started;
+	struct xdp_uplink uplink; /* port 0: there is no parent */
 	struct udp_address group;
 	uint64_t hears;
 	uint32_t fan_ifindex[XDP_ROUTES]; /* what the fan's slots are set to */

@@ -104,10 +104,11 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 	(void)from;
 }
 
-trib_status xdp_slot_parent(struct xdp_slot *slot, uint64_t cookie, uint16_t comm, uint16_t epoch,
-                            uint8_t child)
+trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
+                            uint16_t comm, uint16_t epoch, uint8_t child)
 {
 	(void)slot;
+	(void)from;
 	(void)cookie;
 	(void)comm;
 	(void)epoch;

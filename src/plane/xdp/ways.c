@@ -221,36 +221,52 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 
 /* ---- where the parent is ---- */
 
-static struct xdp_uplink slot_uplink(const struct xdp_slot *slot)
+/* As its frames have it. */
+static void uplink_source(struct xdp_uplink *uplink, const struct udp_address *from)
 {
-	return (struct xdp_uplink){ .cookie = slot->lane->parent.cookie,
-		                    .lane = slot->index % WIRE_LANES_MAX };
+	const struct sockaddr_in6 *six = (const void *)&from->storage;
+	const struct sockaddr_in *four = (const void *)&from->storage;
+	bool is_six = from->storage.ss_family == AF_INET6;
+
+	uplink->port = is_six ? six->sin6_port : four->sin_port;
+	if (!is_six)
+		memcpy(uplink->source, &four->sin_addr, 4);
+	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		memcpy(uplink->source, six->sin6_addr.s6_addr + 12, 4);
+	else
+		memcpy(uplink->source, six->sin6_addr.s6_addr, 16);
 }
 
-trib_status xdp_slot_parent(struct xdp_slot *slot, uint64_t cookie, uint16_t comm, uint16_t epoch,
-                            uint8_t child)
+void slot_forget_parent(struct xdp_slot *slot)
+{
+	int map = bpf_map__fd(slot->plane->bpf->maps.uplinks);
+	uint32_t index;
+
+	/* A parent may have used the number again, for another lane of ours. */
+	if (slot->uplink.port && !bpf_map_lookup_elem(map, &slot->uplink, &index) &&
+	    index == slot->index)
+		bpf_map_delete_elem(map, &slot->uplink);
+}
+
+trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
+                            uint16_t comm, uint16_t epoch, uint8_t child)
 {
 	struct xdp_parent *parent = &slot->lane->parent;
-	struct xdp_uplink uplink;
+	struct xdp_uplink uplink = { .comm = comm, .lane = slot->lane->index };
 
 	parent->cookie = cookie;
 	parent->job = slot->lane->job;
 	parent->comm = comm;
 	parent->epoch = epoch;
 	parent->child = child;
-	uplink = slot_uplink(slot);
+	parent->proof = wire_proof(cookie, parent->job, epoch);
+	uplink_source(&uplink, from);
+	slot_forget_parent(slot);
 	if (bpf_map_update_elem(bpf_map__fd(slot->plane->bpf->maps.uplinks), &uplink, &slot->index,
 	                        0))
 		return status_fail_errno("the program cannot be told of the parent");
+	slot->uplink = uplink;
 	return TRIB_OK;
-}
-
-void slot_forget_parent(struct xdp_slot *slot)
-{
-	const struct xdp_uplink uplink = slot_uplink(slot);
-
-	if (uplink.cookie)
-		bpf_map_delete_elem(bpf_map__fd(slot->plane->bpf->maps.uplinks), &uplink);
 }
 
 /* As in frames that the parent sends us. */

@@ -275,6 +275,8 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 	slot->lane->cookie = options->cookie;
 	slot->lane->job = options->job;
 	slot->lane->epoch = options->epoch;
+	slot->lane->proof = wire_proof(options->cookie, options->job, options->epoch);
+	slot->lane->index = (uint8_t)options->lane;
 	if (slot_maps(slot, options->cells) != TRIB_OK) {
 		xdp_slot_close(slot);
 		return NULL;

@@ -89,9 +89,9 @@ struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
 
 /* A report from there was taken: results for the child leave as its frame came. */
 void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from);
-/* Who is above, as its WELCOME said; before the lane starts. */
-trib_status xdp_slot_parent(struct xdp_slot *slot, uint64_t cookie, uint16_t comm, uint16_t epoch,
-                            uint8_t child);
+/* Who is above, and where, as its WELCOME said; before the lane starts. */
+trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
+                            uint16_t comm, uint16_t epoch, uint8_t child);
 /* A status of the parent's was taken: sums leave for it as its frame came. True: the way is known.
  */
 bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *parent);

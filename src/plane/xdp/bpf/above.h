@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
  * What comes from the parent of a lane, for plane.bpf.c alone: results go into
- * their cells and on to the children, a status shows the way up.
+ * their cells and on to the children, a status shows the way up. Whose they are
+ * shows where they come from, and is believed when cookie or checksum agree.
  */
 #ifndef TRIB_PLANE_XDP_ABOVE_H
 #define TRIB_PLANE_XDP_ABOVE_H
@@ -30,23 +31,28 @@ ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *c
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	__u32 bytes = opaque(frame->bytes), how;
+	__u64 position;
 
 	if (!header || bytes > settings.payload)
 		return CORRUPTED;
+	position = dense_position(&lane->dense, header);
 	uplink_low(&lane->dense, wire_widen(header->ack, lane->dense.above));
-	how = uplink_judge(&lane->dense, &cell->state, header, bytes);
+	how = uplink_judge(&lane->dense, &cell->state, header, position, bytes);
 	if (how != DENSE_FRESH && how != DENSE_ADDED)
 		return how;
 	cell->ring_of = 0; /* it is no sum of ours any more */
-	if ((int)bytes >= 8 &&
-	    bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
-		return CORRUPTED;
+	bytes = opaque(bytes);
+	if ((int)bytes >= 8 && bytes <= settings.payload) {
+		LEARNED(bytes);
+		if (bpf_xdp_load_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
+			return CORRUPTED;
+	}
 	header = frame_header(ctx, frame);
 	if (!header)
 		return CORRUPTED;
 	if (how == DENSE_ADDED && cell->state.queued == UPLINK_RAISED)
 		__sync_fetch_and_add(&lane->parent.heard, 1);
-	uplink_enter(&cell->state, header, bytes, how);
+	uplink_enter(&cell->state, header, position, bytes, how);
 	cell->state.sent_at = (__u32)(bpf_ktime_get_ns() / 1000);
 	return DENSE_COMPLETE;
 }
@@ -56,71 +62,85 @@ ALWAYS int make_ours(struct xdp_md *ctx, const struct xdp_lane *lane, const stru
                      __u32 comm, const struct wire_check *ring)
 {
 	struct wire_header *header = frame_header(ctx, frame);
+	struct wire_unsent unsent;
 
 	if (!header)
 		return 0;
+	unsent = unsent_of(lane, lane->proof, dense_position(&lane->dense, header));
 	header->flags &= (__u8)~WIRE_RESENT;
-	header->cookie = lane->cookie;
-	header->job = lane->job;
 	header->comm = comm;
-	header->epoch = lane->epoch;
 	header->child = WIRE_ALL;
 	header->ack = (__u32)lane->dense.low;
-	header->check =
-		wire_check_end(*ring, (wire_word *)header, WIRE_HEADER + (__u64)frame->bytes);
+	header->check = wire_check_end(*ring, (wire_word *)header, (wire_word *)&unsent,
+	                               WIRE_HEADER + (__u64)frame->bytes);
 	return 1;
 }
 
+/* Of which lane is it, if its sender is the parent there? */
+ALWAYS __u32 *find_uplink(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+	void *udp = (void *)(long)ctx->data + ((frame->at - sizeof(struct udphdr)) & 127);
+	struct xdp_uplink uplink = { .lane = lane };
+
+	if (!header || udp + sizeof(struct udphdr) > (void *)(long)ctx->data_end)
+		return NULL;
+	uplink.comm = header->comm;
+	uplink.port = ((struct udphdr *)udp)->source;
+	/* Of the ways that frames begin in, those with IPv6 are the longer ones. */
+	if (frame->at >= ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr)) {
+		if (bpf_xdp_load_bytes(ctx, frame->at - sizeof(struct udphdr) - 32, uplink.source,
+		                       16))
+			return NULL;
+	} else if (bpf_xdp_load_bytes(ctx, frame->at - sizeof(struct udphdr) - 8, uplink.source,
+	                              4)) {
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&uplinks, &uplink);
+}
+
 /*
- * What is of no communicator of ours may be of one above: its results go on to
- * our children, and its status shows the way there. Walked by itself, like
- * all functions that are not static.
+ * A result goes into its cell and on to our children, as far as that can be
+ * done here. Walked by itself, like all functions that are not static.
  */
-__noinline int from_parent(struct xdp_md *ctx, __u32 at, __u32 bytes)
+__noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lane)
 {
 	const struct frame frame = { .at = at, .bytes = bytes };
-	struct wire_header *header = frame_header(ctx, &frame);
-	struct xdp_uplink uplink;
+	struct wire_header *header;
+	struct wire_unsent unsent;
 	struct xdp_counts *count;
 	struct wire_check ring;
 	struct place place;
-	__u32 *found, slot, index, verdict, key = 0;
+	__u32 *found = find_uplink(ctx, &frame, lane), slot, index, verdict, key = 0;
 	struct xdp_parent *parent;
 	__u8 to;
 
-	if (!header || (header->type != WIRE_RESULT && header->type != WIRE_STATUS))
-		return XDP_PASS;
-	uplink.cookie = header->cookie;
-	uplink.lane = wire_lane(header);
-	found = bpf_map_lookup_elem(&uplinks, &uplink);
 	if (!found)
 		return XDP_PASS;
 	slot = *found;
 	place.lane = bpf_map_lookup_elem(&lanes, &slot);
-	if (!place.lane)
+	header = frame_header(ctx, &frame);
+	if (!place.lane || !header)
 		return XDP_PASS;
 	parent = &place.lane->parent;
-	if (parent->cookie != header->cookie || parent->job != header->job ||
-	    parent->comm != header->comm || parent->epoch != header->epoch)
-		return XDP_PASS;
-	if (header->type == WIRE_STATUS && header->child == parent->child)
-		note_seen(ctx, &parent->seen, &frame);
 	to = header->to;
-	if (header->type != WIRE_RESULT || !place.lane->active || !place.lane->entries ||
-	    header->op >= WIRE_OPS_END || header->child != WIRE_ALL || !is_rank(header->from) ||
+	if (!place.lane->active || !place.lane->entries || header->op >= WIRE_OPS_END ||
+	    header->comm != parent->comm || header->child != WIRE_ALL || !is_rank(header->from) ||
 	    !is_rank(to) || bytes > settings.payload || !is_for_us(ctx, parent, at))
 		return XDP_PASS;
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_PASS;
-	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes) != header->check) {
+	unsent = unsent_of(place.lane, parent->proof, dense_position(&place.lane->dense, header));
+	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes, &unsent) !=
+	    header->check) {
 		count->verdicts[CORRUPTED]++;
 		return XDP_PASS; /* or several that were joined */
 	}
 	header = frame_header(ctx, &frame);
 	if (!header)
 		return XDP_PASS;
-	index = dense_index(&place.lane->dense, wire_position(header));
+	index = dense_index(&place.lane->dense, dense_position(&place.lane->dense, header));
 	if (!find_place(&place, slot, index))
 		return XDP_PASS;
 	if (!cell_lock(place.cell)) {
@@ -140,6 +160,20 @@ __noinline int from_parent(struct xdp_md *ctx, __u32 at, __u32 bytes)
 		return XDP_DROP;
 	count_result(count, place.lane, to);
 	return send_down(ctx, place.lane, &frame, slot, to);
+}
+
+/* A status shows the way to the parent. */
+ALWAYS void note_status(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
+{
+	__u32 *found = find_uplink(ctx, frame, lane), slot = found ? *found : XDP_LANES;
+	struct xdp_lane *ours = bpf_map_lookup_elem(&lanes, &slot);
+	const struct wire_control *control = frame_control(ctx, frame);
+
+	if (ours && control && ours->parent.cookie == control->cookie &&
+	    ours->parent.job == control->job && ours->parent.comm == control->comm &&
+	    ours->parent.epoch == control->epoch && ours->parent.child == control->child &&
+	    wire_lane(control) == lane)
+		note_seen(ctx, &ours->parent.seen, frame);
 }
 
 #endif

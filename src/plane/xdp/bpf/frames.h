@@ -13,7 +13,7 @@
 
 struct frame {
 	__u32 at;    /* where our packet begins in the frame */
-	__u32 bytes; /* of payload */
+	__u32 bytes; /* of payload, where it is a fragment */
 	__u32 port;
 };
 
@@ -29,6 +29,15 @@ ALWAYS struct wire_header *frame_header(struct xdp_md *ctx, const struct frame *
 	 */
 	__asm__("" : "+r"(header));
 	return (void *)(header + 1) <= (void *)(long)ctx->data_end ? header : NULL;
+}
+
+/* The same for what is no fragment. */
+ALWAYS struct wire_control *frame_control(struct xdp_md *ctx, const struct frame *frame)
+{
+	struct wire_control *control = (void *)(long)ctx->data + (frame->at & 127);
+
+	__asm__("" : "+r"(control));
+	return (void *)(control + 1) <= (void *)(long)ctx->data_end ? control : NULL;
 }
 
 /* Is this a packet of ours, with a whole header and as much payload as it says? */
@@ -111,10 +120,13 @@ ALWAYS void copy_front(void *to, const void *from, __u32 bytes)
 			*(const quarter_word *)(from + (bytes & ~3u));
 }
 
-ALWAYS void put_route(void *head, const struct xdp_route *route, __u32 l2, __u32 l3, __u32 bytes)
+ALWAYS int put_route(void *head, void *end, const struct xdp_route *route, __u32 l2, __u32 l3,
+                     __u32 bytes)
 {
 	struct udphdr *udp = head + l2 + l3;
 
+	if ((void *)(udp + 1) > end)
+		return -1;
 	copy_front(head, route->head, l2 + l3 + sizeof(*udp));
 	udp->len = bpf_htons(bytes + sizeof(*udp));
 	if (l3 == sizeof(struct iphdr)) {
@@ -129,6 +141,7 @@ ALWAYS void put_route(void *head, const struct xdp_route *route, __u32 l2, __u32
 	} else {
 		((struct ipv6hdr *)(head + l2))->payload_len = udp->len;
 	}
+	return 0;
 }
 
 /* Puts the route in front of our packet, which begins `at` bytes into the frame. */
@@ -141,27 +154,19 @@ ALWAYS int address(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 		return -1;
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
-	if (data + XDP_HEAD_MAX > end)
-		return -1;
 	switch (route->l2 << 8 | route->l3) {
 	case 14 << 8 | 20:
-		put_route(data, route, 14, 20, bytes);
-		return 0;
+		return put_route(data, end, route, 14, 20, bytes);
 	case 18 << 8 | 20:
-		put_route(data, route, 18, 20, bytes);
-		return 0;
+		return put_route(data, end, route, 18, 20, bytes);
 	case 22 << 8 | 20:
-		put_route(data, route, 22, 20, bytes);
-		return 0;
+		return put_route(data, end, route, 22, 20, bytes);
 	case 14 << 8 | 40:
-		put_route(data, route, 14, 40, bytes);
-		return 0;
+		return put_route(data, end, route, 14, 40, bytes);
 	case 18 << 8 | 40:
-		put_route(data, route, 18, 40, bytes);
-		return 0;
+		return put_route(data, end, route, 18, 40, bytes);
 	case 22 << 8 | 40:
-		put_route(data, route, 22, 40, bytes);
-		return 0;
+		return put_route(data, end, route, 22, 40, bytes);
 	}
 	return -1;
 }
@@ -176,7 +181,7 @@ ALWAYS int send_to(struct xdp_md *ctx, const struct xdp_route *route, __u32 at, 
 }
 
 /* The route of a copy that goes out through this interface; XDP_ROUTES: it has none. */
-__noinline int fan_route(__u32 slot, __u64 pos, __u32 ifindex)
+__noinline int fan_route(__u32 slot, __u32 pos, __u32 ifindex)
 {
 	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
 	__u32 key = ifindex & (COPYING - 1), first = 0;

@@ -67,8 +67,7 @@ struct {
 
 /* Of a result that leaves several times through one interface: which copy is next. */
 struct copies {
-	__u64 pos;
-	__u32 slot, next;
+	__u32 pos, slot, next;
 	__u32 ifindex, cookie; /* half of the job's: slots are used again */
 };
 

@@ -57,7 +57,8 @@
 /* It is to count from `words`, and not back from behind: not all machines have such offsets. */
 #define FROM_HERE __asm__ volatile("" : "+r"(words))
 #define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                   \
-	static __noinline __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes) \
+	static __noinline __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes, \
+	                             const struct wire_unsent *unsent)                            \
 	{                                                                                         \
 		wire_word *words = (wire_word *)(header + 1), *sums = SUMS;                       \
 		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                             \
@@ -97,7 +98,8 @@
 		}                                                                                 \
 		KEEP;                                                                             \
 		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },              \
-		                      (wire_word *)header, WIRE_HEADER + (__u64)bytes);           \
+		                      (wire_word *)header, (const wire_word *)unsent,             \
+		                      WIRE_HEADER + (__u64)bytes);                                \
 	}
 
 #define DO_NOTHING(i, v)

@@ -74,7 +74,8 @@ int fan_out(struct xdp_md *ctx)
 
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_DROP;
-	slot = header->comm * WIRE_LANES_MAX + wire_lane(header);
+	/* In front there is still what the packet came with. */
+	slot = header->comm * WIRE_LANES_MAX + (frame.port - settings.first_port);
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane)
 		return XDP_DROP;
@@ -138,22 +139,29 @@ ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
 
 /* ---- rings: the checksum of a sum, from those of its parts ---- */
 
-ALWAYS __u64 ring_tag(const struct wire_header *header)
+ALWAYS __u64 ring_tag(__u64 position, const struct wire_header *header)
 {
-	return wire_position(header) << 16 | header->scale;
+	return position << 16 | header->scale;
 }
 
 /* The ring is that of this packet alone. */
-ALWAYS void ring_begin(struct xdp_cell *cell, const struct wire_header *header)
+ALWAYS void ring_begin(struct xdp_cell *cell, __u64 position, const struct wire_header *header)
 {
-	cell->ring_tag = ring_tag(header);
+	cell->ring_tag = ring_tag(position, header);
 	cell->ring_of = dense_bit(header->child);
 }
 
 /* Is it that of all that is in the sum? The daemon knows nothing of rings. */
-ALWAYS int ring_is_whole(const struct xdp_cell *cell, const struct wire_header *header)
+ALWAYS int ring_is_whole(const struct xdp_cell *cell, __u64 position,
+                         const struct wire_header *header)
 {
-	return cell->ring_tag == ring_tag(header) && cell->ring_of == cell->state.arrived;
+	return cell->ring_tag == ring_tag(position, header) && cell->ring_of == cell->state.arrived;
+}
+
+/* What is not sent of a fragment: with the lane's proof, or with that of its parent. */
+ALWAYS struct wire_unsent unsent_of(const struct xdp_lane *lane, __u64 proof, __u64 position)
+{
+	return (struct wire_unsent){ .proof = proof, .pos = wire_pos(lane->index, position) };
 }
 
 /*
@@ -165,35 +173,38 @@ ALWAYS int ring_is_whole(const struct xdp_cell *cell, const struct wire_header *
 static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
                              struct xdp_cell *cell, __u32 bytes)
 {
-	__u32 how = dense_judge(&lane->dense, &cell->state, header, bytes);
+	__u64 position = dense_position(&lane->dense, header);
+	__u32 how = dense_judge(&lane->dense, &cell->state, header, position, bytes);
+	struct wire_unsent unsent = unsent_of(lane, lane->proof, position);
 	__u32 check;
 
 	if (how == DENSE_ADDED && header->op == WIRE_ADD64)
-		check = pass_add64(header, end, cell, bytes);
+		check = pass_add64(header, end, cell, bytes, &unsent);
 	else if (how == DENSE_FRESH)
-		check = pass_copy(header, end, cell, bytes);
+		check = pass_copy(header, end, cell, bytes, &unsent);
 	else
 		return NOT_HERE;
 	if (check != header->check)
 		return how == DENSE_ADDED ? TO_UNDO : CORRUPTED;
 	if (how == DENSE_FRESH)
-		ring_begin(cell, header);
-	else if (ring_is_whole(cell, header))
+		ring_begin(cell, position, header);
+	else if (ring_is_whole(cell, position, header))
 		cell->ring_of |= dense_bit(header->child);
 	dense_ack(&lane->dense, header->child, header->ack);
-	return dense_enter(&lane->dense, &cell->state, header, bytes, how);
+	return dense_enter(&lane->dense, &cell->state, header, position, bytes, how);
 }
 
 /* ---- the longer way: each loop a function of its own ---- */
 
 /* What the checksum of the packet has to be. */
-__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes)
+__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes, __u64 proof, __u64 pos)
 {
+	const struct wire_unsent unsent = { .proof = proof, .pos = pos };
 	const struct frame frame = { .at = at };
 	struct wire_header *header = frame_header(ctx, &frame);
 	void *end = (void *)(long)ctx->data_end;
 
-	return header ? (int)pass_check(header, end, NULL, bytes) : 0;
+	return header ? (int)pass_check(header, end, NULL, bytes, &unsent) : 0;
 }
 
 __noinline int undo_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
@@ -213,12 +224,16 @@ __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at,
 	const struct frame frame = { .at = at };
 	struct wire_header *header = frame_header(ctx, &frame);
 	void *end = (void *)(long)ctx->data_end;
+	struct wire_unsent unsent;
 	struct place place;
+	__u64 position;
 
 	if (!header || !find_place(&place, slot, index))
 		return 0;
-	pass_copy(header, end, place.cell, bytes);
-	ring_begin(place.cell, header);
+	position = dense_position(&place.lane->dense, header);
+	unsent = unsent_of(place.lane, 0, position); /* it has been checked */
+	pass_copy(header, end, place.cell, bytes, &unsent);
+	ring_begin(place.cell, position, header);
 	return 0;
 }
 
@@ -255,12 +270,20 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
                           __u32 slot, __u32 index)
 {
 	struct dense_lane *dense = &place->lane->dense;
-	__u32 how, check = (__u32)checksum(ctx, frame->at, frame->bytes);
 	struct wire_header *header = frame_header(ctx, frame);
+	struct wire_unsent unsent;
+	__u32 how, check;
+	__u64 position;
 
+	if (!header)
+		return CORRUPTED;
+	position = dense_position(dense, header);
+	unsent = unsent_of(place->lane, place->lane->proof, position);
+	check = (__u32)checksum(ctx, frame->at, frame->bytes, unsent.proof, unsent.pos);
+	header = frame_header(ctx, frame);
 	if (!header || check != header->check)
 		return CORRUPTED;
-	how = dense_judge(dense, &place->cell->state, header, frame->bytes);
+	how = dense_judge(dense, &place->cell->state, header, position, frame->bytes);
 	if (how == DENSE_STRANGER || how == DENSE_MISMATCH)
 		return how;
 	dense_ack(dense, header->child, header->ack);
@@ -269,7 +292,7 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 		header = frame_header(ctx, frame);
 		if (!header)
 			return CORRUPTED;
-		how = dense_judge(dense, &place->cell->state, header, frame->bytes);
+		how = dense_judge(dense, &place->cell->state, header, position, frame->bytes);
 	}
 	if (how == DENSE_FRESH || how == DENSE_HIGHER)
 		copy_words(ctx, slot, index, frame->at, frame->bytes);
@@ -278,7 +301,7 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 	else
 		return how;
 	header = frame_header(ctx, frame);
-	return header ? dense_enter(dense, &place->cell->state, header, frame->bytes, how)
+	return header ? dense_enter(dense, &place->cell->state, header, position, frame->bytes, how)
 	              : CORRUPTED;
 }
 
@@ -286,7 +309,8 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
  * Puts the sum into the packet that was the last of it, and the checksum of
  * both. The only part of a sum is there already.
  */
-ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame)
+ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame,
+                const struct wire_unsent *unsent)
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	__u32 bytes = opaque(frame->bytes), check;
@@ -294,16 +318,17 @@ ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *f
 
 	if (!header || bytes > settings.payload)
 		return 0;
-	whole = ring_is_whole(cell, header);
+	whole = ring_is_whole(cell, unsent->pos & WIRE_POSITION_MASK, header);
 	if ((int)bytes >= 8 && !(whole && popcount(cell->state.arrived) == 1) &&
 	    bpf_xdp_store_bytes(ctx, (frame->at & 127) + WIRE_HEADER, cell->sum, bytes))
 		return 0;
-	check = whole ? 0 : (__u32)checksum(ctx, frame->at, bytes);
+	check = whole ? 0 : (__u32)checksum(ctx, frame->at, bytes, unsent->proof, unsent->pos);
 	header = frame_header(ctx, frame);
 	if (!header)
 		return 0;
 	if (whole)
-		check = wire_check_end(cell->ring, (wire_word *)header, WIRE_HEADER + (__u64)bytes);
+		check = wire_check_end(cell->ring, (wire_word *)header, (const wire_word *)unsent,
+		                       WIRE_HEADER + (__u64)bytes);
 	header->check = check;
 	return 1;
 }
@@ -339,6 +364,7 @@ static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp
 {
 	struct wire_header *header = frame_header(ctx, frame);
 	const struct xdp_parent *parent = &lane->parent;
+	struct wire_unsent unsent = unsent_of(lane, lane->proof, cell->state.position);
 	enum made made = MADE_RESULT;
 
 	if (!header)
@@ -347,10 +373,8 @@ static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp
 		if (!raise(lane, cell))
 			return MADE_LEFT;
 		made = MADE_DATA;
-		header->cookie = parent->cookie;
-		header->job = parent->job;
+		unsent.proof = parent->proof;
 		header->comm = parent->comm;
-		header->epoch = parent->epoch;
 		header->child = parent->child;
 		header->ack = (__u32)lane->dense.settled;
 	} else {
@@ -361,7 +385,7 @@ static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp
 	}
 	header->flags = cell->state.shape;
 	header->scale = cell->state.scale;
-	return fill(ctx, cell, frame) ? made : MADE_NOTHING;
+	return fill(ctx, cell, frame, &unsent) ? made : MADE_NOTHING;
 }
 
 /* A result leaves for the children that it is for. */
@@ -425,45 +449,115 @@ ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct fr
 
 #include "plane/xdp/bpf/above.h"
 
-ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
+/* A report shows the way to a child. */
+ALWAYS void note_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
 {
-	struct wire_header *header;
-	struct frame frame;
-	struct xdp_lane *lane;
-	struct xdp_cell *cell;
-	struct xdp_counts *count;
-	__u32 slot, index, verdict, contributors, made, key = 0;
-	struct place place;
+	const struct wire_control *control = frame_control(ctx, frame);
+	struct xdp_lane *ours;
+	__u32 slot;
+
+	if (!control || control->comm >= XDP_COMMS || wire_lane(control) != lane)
+		return;
+	slot = control->comm * WIRE_LANES_MAX + lane;
+	ours = bpf_map_lookup_elem(&lanes, &slot);
+	if (ours && ours->cookie == control->cookie && ours->job == control->job &&
+	    ours->epoch == control->epoch)
+		note_seen(ctx, &ours->seen[control->child & 63], frame);
+}
+
+/* What goes on to the daemon, and tells us something on its way. */
+__noinline int note_way(struct xdp_md *ctx, __u32 at, __u32 lane, __u32 type)
+{
+	const struct frame frame = { .at = at };
+
+	if (type == WIRE_REPORT)
+		note_report(ctx, &frame, lane);
+	else if (type == WIRE_STATUS)
+		note_status(ctx, &frame, lane);
+	return XDP_PASS;
+}
+
+/* A fragment's cell, if it is a lane of ours that has it. */
+ALWAYS int find_cell(const struct wire_header *header, struct place *place, __u32 slot,
+                     __u32 *index)
+{
 	void *pool;
-	__u8 child;
 
-	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
-		return XDP_PASS;
-	slot = frame.port - settings.first_port;
-	if (slot >= settings.ports || wire_lane(header) != slot)
-		return XDP_PASS;
-	if (header->comm >= XDP_COMMS)
-		return from_parent(ctx, frame.at, frame.bytes);
-	slot += header->comm * WIRE_LANES_MAX;
-	lane = bpf_map_lookup_elem(&lanes, &slot);
-	if (!lane || lane->cookie != header->cookie || lane->job != header->job ||
-	    lane->epoch != header->epoch)
-		return from_parent(ctx, frame.at, frame.bytes);
-	child = header->child;
-	if (header->type == WIRE_REPORT)
-		note_seen(ctx, &lane->seen[child & 63], &frame);
-	if (header->type != WIRE_DATA || !lane->active || !is_sound(header) ||
-	    frame.bytes > settings.payload)
-		return XDP_PASS;
-
-	index = dense_index(&lane->dense, wire_position(header));
+	place->lane = bpf_map_lookup_elem(&lanes, &slot);
+	if (!place->lane || !place->lane->active)
+		return 0;
+	*index = dense_index(&place->lane->dense, dense_position(&place->lane->dense, header));
 	pool = bpf_map_lookup_elem(&pools, &slot);
-	if (!pool)
-		return XDP_PASS;
-	cell = bpf_map_lookup_elem(pool, &index);
-	if (!cell)
-		return XDP_PASS;
-	cell_fetch(lane, cell, frame.bytes);
+	place->cell = pool ? bpf_map_lookup_elem(pool, index) : NULL;
+	return place->cell != NULL;
+}
+
+/* With the lock. A verdict that is not the most frequent one: what it comes to. */
+ALWAYS __u32 settle(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
+                    __u32 slot, __u32 index, __u32 verdict)
+{
+	if (verdict == NOT_HERE)
+		return take_checked(ctx, frame, place, slot, index);
+	if (verdict != TO_UNDO)
+		return verdict;
+	undo_words(ctx, slot, index, frame->at, frame->bytes);
+	return CORRUPTED;
+}
+
+/* What has not brought a sum to its end. */
+ALWAYS int leave_it(struct xdp_counts *count, const struct xdp_lane *lane, __u32 verdict)
+{
+	if (verdict == DENSE_ADDED)
+		return XDP_DROP; /* counted with the sum that it is part of */
+	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
+		return XDP_PASS; /* the daemon finds the words for it */
+	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
+		return XDP_PASS; /* the daemon looks what can be settled */
+	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
+	/* Or several that were joined (GSO, GRO): the daemon can tell. */
+	return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
+}
+
+/* The sum has got its last part, from this child: `made` leaves. */
+ALWAYS int send_made(struct xdp_md *ctx, struct xdp_counts *count, const struct frame *frame,
+                     const struct place *place, __u32 slot, __u32 verdict, __u32 made, __u8 child)
+{
+	struct xdp_lane *lane = place->lane;
+	const struct dense_cell *state = &place->cell->state;
+	__u32 contributors = popcount(dense_expected(&lane->dense, state->from));
+
+	count->added += contributors - 1;
+	count->payload += (__u64)(contributors - 1) * frame->bytes;
+	if (made == MADE_LEFT) {
+		count->left++;
+		return XDP_PASS; /* and counts it: it was not for us to finish */
+	}
+	count->payload += frame->bytes;
+	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
+	__sync_fetch_and_add(&lane->last[child & 63], 1);
+	if (made == MADE_DATA) {
+		count->raised++;
+		return send_to(ctx, &lane->parent.route, frame->at, WIRE_HEADER + frame->bytes);
+	}
+	if (made != MADE_RESULT)
+		return XDP_DROP;
+	count_result(count, lane, state->to);
+	return send_down(ctx, lane, frame, slot, state->to);
+}
+
+/* DATA of a child, in a place that is there for it. */
+ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
+                    __u32 slot, __u32 index, int again)
+{
+	struct xdp_lane *lane = place->lane;
+	struct xdp_cell *cell = place->cell;
+	__u32 verdict = CORRUPTED, made = MADE_NOTHING, key = 0;
+	struct wire_header *header;
+	struct xdp_counts *count;
+	__u8 child = 0;
+	int done;
+
+	cell_fetch(lane, cell, frame->bytes);
 	if (!cell_lock(cell)) {
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
@@ -472,62 +566,50 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	}
 	if (again) /* for measuring: the same packet as if it were new */
 		cell->state.arrived = 0;
-	place.lane = lane;
-	place.cell = cell;
-	header = frame_header(ctx, &frame);
-	if (!header)
-		verdict = CORRUPTED;
-	else
-		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame.bytes);
+	header = frame_header(ctx, frame);
+	if (header) {
+		child = header->child;
+		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame->bytes);
+	}
 	if (verdict == DENSE_ADDED) { /* first: most of them are */
 		cell_unlock(cell);
-		return XDP_DROP; /* counted with the sum that it is part of */
-	}
-	if (verdict == NOT_HERE) {
-		verdict = take_checked(ctx, &frame, &place, slot, index);
-	} else if (verdict == TO_UNDO) {
-		undo_words(ctx, slot, index, frame.at, frame.bytes);
-		verdict = CORRUPTED;
-	}
-	made = MADE_NOTHING;
-	if (verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED) {
-		if (verdict == DENSE_COMPLETE && dense_is_turn(&lane->dense, cell->state.position))
-			update_low(slot);
-		made = make(ctx, lane, cell, &frame, verdict);
-	}
-	cell_unlock(cell);
-	if (verdict == DENSE_ADDED)
 		return XDP_DROP;
-	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
-		return XDP_PASS; /* the daemon finds the words for it */
-	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
-		return XDP_PASS; /* the daemon looks what can be settled */
+	}
+	verdict = settle(ctx, frame, place, slot, index, verdict);
+	done = verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED;
+	if (verdict == DENSE_COMPLETE && dense_is_turn(&lane->dense, cell->state.position))
+		update_low(slot);
+	if (done)
+		made = make(ctx, lane, cell, frame, verdict);
+	cell_unlock(cell);
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_DROP;
-	if (verdict != DENSE_COMPLETE && verdict != DENSE_SUMMED) {
-		count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
-		/* Or several that were joined (GSO, GRO): the daemon can tell. */
-		return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
-	}
-	contributors = popcount(dense_expected(&lane->dense, cell->state.from));
-	count->added += contributors - 1;
-	count->payload += (__u64)(contributors - 1) * frame.bytes;
-	if (made == MADE_LEFT) {
-		count->left++;
-		return XDP_PASS; /* and counts it: it was not for us to finish */
-	}
-	count->payload += frame.bytes;
-	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
-	__sync_fetch_and_add(&lane->last[child & 63], 1);
-	if (made == MADE_DATA) {
-		count->raised++;
-		return send_to(ctx, &lane->parent.route, frame.at, WIRE_HEADER + frame.bytes);
-	}
-	if (made != MADE_RESULT)
-		return XDP_DROP;
-	count_result(count, lane, cell->state.to);
-	return send_down(ctx, lane, &frame, slot, cell->state.to);
+	return done ? send_made(ctx, count, frame, place, slot, verdict, made, child)
+	            : leave_it(count, lane, verdict);
+}
+
+ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
+{
+	struct wire_header *header;
+	struct frame frame;
+	struct place place;
+	__u32 lane, slot, index;
+
+	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
+		return XDP_PASS;
+	lane = frame.port - settings.first_port;
+	if (lane >= settings.ports)
+		return XDP_PASS;
+	if (header->type == WIRE_RESULT)
+		return lower_result(ctx, frame.at, frame.bytes, lane);
+	if (header->type != WIRE_DATA)
+		return note_way(ctx, frame.at, lane, header->type);
+	slot = header->comm * WIRE_LANES_MAX + lane;
+	if (header->comm >= XDP_COMMS || !is_sound(header) || frame.bytes > settings.payload ||
+	    !find_cell(header, &place, slot, &index))
+		return XDP_PASS;
+	return add_data(ctx, &frame, &place, slot, index, again);
 }
 
 SEC("xdp")

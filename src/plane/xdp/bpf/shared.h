@@ -45,7 +45,7 @@ struct xdp_seen {
  * who it is and how much may be under way; the program counts what it sends.
  */
 struct xdp_parent {
-	uint64_t cookie;
+	uint64_t cookie, proof;
 	uint16_t job, comm, epoch;
 	uint8_t child;
 	uint8_t active;    /* the way is known: the next three fields hold */
@@ -60,19 +60,21 @@ struct xdp_parent {
 	struct xdp_seen seen;
 };
 
-/* By what the parent calls it, the slot of a lane is found. */
+/* Where a parent sends from, and what it calls a communicator: so the slot of a lane is found. */
 struct xdp_uplink {
-	uint64_t cookie;
-	uint64_t lane;
+	uint64_t source[2]; /* IPv6, or IPv4 in the first four bytes; network order */
+	uint16_t port;      /* network order */
+	uint16_t comm;
+	uint32_t lane;
 };
 
 struct xdp_lane {
-	uint64_t cookie;
+	uint64_t cookie, proof;
 	uint16_t job, epoch;
 	uint8_t active;
 	uint8_t entries;      /* frames that a result becomes: slots of the lane's fan */
 	uint8_t shared_ports; /* two of them leave through one interface */
-	uint8_t unused;
+	uint8_t index;        /* on the wire */
 	struct dense_lane dense;
 	uint64_t last[WIRE_CHILDREN_MAX];    /* fragments that each child was the last to bring */
 	uint8_t entry[XDP_ROUTES + 7];       /* the route of each slot, */
