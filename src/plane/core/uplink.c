@@ -305,7 +305,8 @@ bool uplink_take_result(struct thread *thread, const struct wire_header *header,
 	while (lane && !is_parents(thread, lane, header, &ring, bytes, from))
 		lane = lane->next_up;
 	if (!lane) {
-		thread->counters.drops[WIRE_FAULT_CHECK]++;
+		thread->counters.drops[thread->aggregator->carrier->reliable ? DROP_STRANGER
+		                                                             : WIRE_FAULT_CHECK]++;
 		return false;
 	}
 	if (header->child != WIRE_ALL && header->child != lane->comm->parent.child) {
