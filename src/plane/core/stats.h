@@ -18,13 +18,13 @@ struct stats_child {
 	unsigned rank;   /* the lowest that comes by it */
 	uint64_t covers; /* all that do, where it is an aggregator; 0: a worker */
 	char host[WIRE_NAME_MAX];
-	uint64_t done;     /* fragments whose result it has */
-	uint64_t last;     /* fragments that it was the last to bring */
-	uint64_t judged;   /* fragments of which it knows whether they came at once */
-	uint64_t missed;   /* of those, how many were lost on the way up */
-	uint64_t repeated; /* results that came to it only when sent again: lost on the way down */
-	double silent_s;   /* since it was last heard of */
-	double waits;      /* share of its time, by its own word; below 0: it has not said */
+	uint64_t done;      /* fragments whose result it has */
+	uint64_t last;      /* fragments that it was the last to bring */
+	uint64_t judged;    /* fragments of which it knows whether they came at once */
+	uint64_t missed;    /* of those, how many were lost on the way up */
+	uint64_t repeated;  /* results that came to it only when sent again: lost on the way down */
+	double silent_s;    /* since it was last heard of */
+	double waits;       /* share of its time, by its own word; below 0: it has not said */
 	double carries_bps; /* its link, the same; 0: it does not know */
 };
 
