@@ -126,6 +126,7 @@ ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell,
 struct place {
 	struct xdp_lane *lane;
 	struct xdp_cell *cell;
+	__u64 position;
 };
 
 ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
@@ -170,10 +171,9 @@ ALWAYS struct wire_unsent unsent_of(const struct xdp_lane *lane, __u64 proof, __
  * A verdict; NOT_HERE: it takes a longer way; TO_UNDO: it was corrupted, and is
  * in the sum; CORRUPTED.
  */
-static __noinline __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
-                             struct xdp_cell *cell, __u32 bytes)
+ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
+                  struct xdp_cell *cell, __u64 position, __u32 bytes)
 {
-	__u64 position = dense_position(&lane->dense, header);
 	__u32 how = dense_judge(&lane->dense, &cell->state, header, position, bytes);
 	struct wire_unsent unsent = unsent_of(lane, lane->proof, position);
 	__u32 check;
@@ -271,14 +271,12 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 {
 	struct dense_lane *dense = &place->lane->dense;
 	struct wire_header *header = frame_header(ctx, frame);
-	struct wire_unsent unsent;
+	const __u64 position = place->position;
+	struct wire_unsent unsent = unsent_of(place->lane, place->lane->proof, position);
 	__u32 how, check;
-	__u64 position;
 
 	if (!header)
 		return CORRUPTED;
-	position = dense_position(dense, header);
-	unsent = unsent_of(place->lane, place->lane->proof, position);
 	check = (__u32)checksum(ctx, frame->at, frame->bytes, unsent.proof, unsent.pos);
 	header = frame_header(ctx, frame);
 	if (!header || check != header->check)
@@ -486,7 +484,8 @@ ALWAYS int find_cell(const struct wire_header *header, struct place *place, __u3
 	place->lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!place->lane || !place->lane->active)
 		return 0;
-	*index = dense_index(&place->lane->dense, dense_position(&place->lane->dense, header));
+	place->position = dense_position(&place->lane->dense, header);
+	*index = dense_index(&place->lane->dense, place->position);
 	pool = bpf_map_lookup_elem(&pools, &slot);
 	place->cell = pool ? bpf_map_lookup_elem(pool, index) : NULL;
 	return place->cell != NULL;
@@ -569,7 +568,8 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 	header = frame_header(ctx, frame);
 	if (header) {
 		child = header->child;
-		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, frame->bytes);
+		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, place->position,
+		               frame->bytes);
 	}
 	if (verdict == DENSE_ADDED) { /* first: most of them are */
 		cell_unlock(cell);
