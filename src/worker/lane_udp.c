@@ -12,16 +12,23 @@
 #define GROUP_BATCHES 8u
 #define TX_MESSAGES 64u
 #define BATCH_BYTES UDP_GSO_BYTES
+#define SEND_BYTES_MIN (16 << 10)
 
 static trib_status udp_lane_open(struct lane *lane)
 {
+	const struct trib_comm *comm = lane->comm;
+	struct udp_options options = comm->config.socket;
 	trib_status status;
 
+	/* All lanes leave by one link, whose queue drops what is too much for it. */
+	options.send_bytes /= (int)(comm->lanes_wanted * comm->n_trunks);
+	if (options.send_bytes < SEND_BYTES_MIN)
+		options.send_bytes = SEND_BYTES_MIN;
 	lane->rx = udp_rx_new(RX_MESSAGES);
 	lane->group_rx = udp_rx_new(RX_MESSAGES);
 	if (!lane->rx || !lane->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	status = udp_open(NULL, &lane->peer, &lane->comm->config.socket, &lane->fd, &lane->gso);
+	status = udp_open(NULL, &lane->peer, &options, &lane->fd, &lane->gso);
 	if (status != TRIB_OK)
 		return status;
 	lane->tx = udp_tx_new(TX_MESSAGES, lane->gso);
