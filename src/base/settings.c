@@ -57,7 +57,7 @@ const struct setting settings[SETTINGS_N] = {
 	                   "fast workers never wait for slow ones",
 	                   NULL },
 	[SETTING_LANES] = { "TRIB_LANES", "0", SETTING_COUNT,
-	                    "independent streams of a tree, 1 to 16 in all, each with its own "
+	                    "independent streams of a tree, 1 to 16, each with its own "
 	                    "thread; 0: as many as the cores are good for, up to 4",
 	                    NULL },
 	[SETTING_LOCAL_SIZE] = { "TRIB_LOCAL_SIZE", "1", SETTING_COUNT,
