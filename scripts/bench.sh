@@ -81,11 +81,12 @@ share() {
 
 main() {
 	local stripes="--hosts 4 --link 500mbit --sizes 16M,64M --iterations 5"
+	local of_paper='tree=s3(s1(0-2),s2(3-5),6)'
 	local on_workers='hosts=h1(0-3);h2(0-3);h3(0-3);h4(0-3)'
 	# XAgg's Fig. 12 at a 400th of its rates and a tenth of its models.
 	local xagg="--hosts 7 --servers 3 --link 250mbit --link h1=100mbit --link h2=100mbit --link h3=100mbit \
 		--no-offload --late h1=0.025 --late h2=0.025 --late h3=0.025 \
-		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 2 --warmup 1 --repeats 3"
+		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 --repeats 3 --trees planned"
 	local four="--hosts 4 --link 1gbit" unlike="--hosts 4 --link 1gbit --link h2=500mbit --late h3=0.27"
 	is_root || die "bench: needs root, for network namespaces"
 	scripts/deps.sh bench
@@ -118,8 +119,8 @@ main() {
 		measure stripes-none $stripes --servers 1 --trees "$on_workers" --against ring
 		measure stripes-none-wire $stripes --servers 1 --no-offload --trees "$on_workers" --against ring
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
-		measure xagg $xagg --trees planned --trees 'tree=s3(s1(0-2),s2(3-5),6)' \
-			--against tributary@tree,trib-xdp@tree,trib-tcp@tree,tcp-agg@tree,openmpi,ps,ring
+		measure xagg $xagg --trees "$of_paper" --against trib-tcp@tree,tcp-agg@tree,openmpi,ps
+		measure xagg-tree $xagg --trees "$of_paper" --against tributary@tree,trib-xdp@tree,ring
 		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M --against trib-xdp
 		measure planes-unlike --hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload \
 			--sizes 16M --pool 64M --against trib-xdp

@@ -114,7 +114,7 @@ ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell,
 
 	if (bytes < LONG || lane->dense.cells < MANY)
 		return;
-	/* `room` is known when the program is loaded: the questions are not in it then. */
+	/* `room` is known when the program is loaded: the verifier sees how far it goes. */
 	_Pragma("clang loop unroll(full)") for (__u32 at = LINE; at < XDP_PAYLOAD_MAX; at += LINE)
 	{
 		if (at <= room)
