@@ -81,12 +81,16 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine plane rates) ;;
+	bench) command=(allreduce deploy engine plane plot rates) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")
+		return
+	fi
+	if ((COMP_CWORD >= 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plot && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 	fi
 	if ((COMP_CWORD == 1)); then

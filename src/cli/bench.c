@@ -154,6 +154,9 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 		status = bench_trees_read(report);
 	if (status != TRIB_OK)
 		return status;
+	bench_place_describe(place, report->where, sizeof(report->where));
+	snprintf(report->times, sizeof(report->times), "%llu x %llu",
+	         (unsigned long long)o->repeats, (unsigned long long)o->iterations);
 	stopped = bench_allreduce(report);
 	if (!o->json || strcmp(o->json, "-") != 0)
 		bench_table_print(report);
@@ -288,6 +291,8 @@ int cli_bench(int argc, char **argv)
 		return bench_deploy_run(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "rates") == 0)
 		return bench_rates_run(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "plot") == 0)
+		return bench_merge_run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(help ? stdout : stderr,
@@ -296,6 +301,8 @@ int cli_bench(int argc, char **argv)
 	        "  deploy     how long an aggregator takes to be there\n"
 	        "  engine     what one packet costs where it is summed\n"
 	        "  plane      what an aggregator can take, and what that costs\n"
+	        "  plot       measures nothing: table and plot of what allreduce --json has "
+	        "written\n"
 	        "  rates      how rates are agreed on, and what becomes of them when a link slows\n"
 	        "             down\n\n"
 	        "Example:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");

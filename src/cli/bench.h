@@ -7,6 +7,7 @@
  * bench_systems.c and bench_mpi.c know how each system is started, bench_job.c
  * runs it once, bench_allreduce.c decides what runs when, bench_stats.c
  * condenses, and bench_table.c, bench_json.c and bench_plot.c show it.
+ * bench_merge.c shows what was saved, which bench_saved.c reads.
  */
 #ifndef TRIB_CLI_BENCH_H
 #define TRIB_CLI_BENCH_H
@@ -121,6 +122,8 @@ struct bench_report {
 	unsigned n_systems;
 	struct bench_result results[BENCH_SIZES_MAX * BENCH_SYSTEMS_MAX]; /* size by size */
 	unsigned n;
+	char where[256];    /* as bench_place_describe says it */
+	char times[64];     /* "3 x 10": repeats and iterations */
 	char left_out[512]; /* which systems, and why */
 };
 
@@ -146,6 +149,8 @@ double bench_limit(const struct bench_place *place, const struct bench_options *
 /* By how much the last worker comes late. */
 double bench_latest(const struct bench_options *options);
 
+/* NULL: there is none of that name. */
+const struct bench_system *bench_system_find(const char *name, size_t length);
 /* Fills report->systems from options->against; what cannot run goes to left_out. */
 trib_status bench_systems_choose(struct bench_report *report);
 /* Fills report->trees for the hosts of report->place. */
@@ -163,6 +168,8 @@ void bench_table_print(const struct bench_report *report);
 trib_status bench_json_write(const struct bench_report *report, const char *path);
 trib_status bench_plot_write(const struct bench_report *report, const char *path);
 
+/* bench_merge.c */
+int bench_merge_run(int argc, char **argv);
 /* bench_engine.c */
 int bench_engine_run(int argc, char **argv);
 /* bench_plane.c */

@@ -11,11 +11,9 @@ static void settings_print(FILE *out, const struct bench_report *report)
 	const struct bench_options *o = report->options;
 	const struct bench_place *place = report->place;
 	const struct cluster *cluster = &place->cluster;
-	char text[256];
 
-	bench_place_describe(place, text, sizeof(text));
 	fprintf(out, "  \"settings\": {\n    \"version\": \"" TRIB_VERSION "\",\n    \"place\": ");
-	json_print_text(out, text);
+	json_print_text(out, report->where);
 	fprintf(out, ",\n    \"hosts\": %u,\n    \"links_bps\": [", place->workers);
 	for (unsigned i = 0; i < place->workers && cluster->n; i++)
 		fprintf(out, "%s%" PRIu64, i ? ", " : "", cluster->hosts[i].rate_bps);

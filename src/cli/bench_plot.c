@@ -73,7 +73,7 @@ trib_status bench_plot_write(const struct bench_report *report, const char *path
 	static struct chart chart;
 	char place[256];
 
-	bench_place_describe(report->place, place, sizeof(place));
+	snprintf(place, sizeof(place), "%s", report->where);
 	if (strlen(place) > SUBTITLE_MAX) /* the reason is for the table */
 		place[strcspn(place, ":")] = '\0';
 	chart = (struct chart){ .title = "Allreduce bandwidth",

@@ -263,7 +263,7 @@ static const struct bench_system systems[] = {
 
 #define SYSTEMS_N (sizeof(systems) / sizeof(*systems))
 
-static const struct bench_system *system_find(const char *name, size_t length)
+const struct bench_system *bench_system_find(const char *name, size_t length)
 {
 	for (unsigned i = 0; i < SYSTEMS_N; i++) {
 		if (strlen(systems[i].name) == length && memcmp(systems[i].name, name, length) == 0)
@@ -331,7 +331,7 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	const struct bench_options *o = report->options;
 	const char *at = memchr(word, '@', length);
 	size_t name = at ? (size_t)(at - word) : length, label = at ? length - name - 1 : 0;
-	const struct bench_system *system = system_find(word, name);
+	const struct bench_system *system = bench_system_find(word, name);
 	unsigned trees = 0;
 
 	if (!system || (system == &systems[0] && !at))

@@ -180,13 +180,11 @@ void bench_table_print(const struct bench_report *report)
 {
 	int width = name_width(report);
 	uint64_t bytes = UINT64_MAX;
-	char text[256], size[24];
+	char size[24];
 
-	bench_place_describe(report->place, text, sizeof(text));
-	printf("%s, f32 sum: %s\n", report->options->to_one ? "reduce" : "allreduce", text);
-	printf("median of %llu x %llu, the slowest rank counts\n\n",
-	       (unsigned long long)report->options->repeats,
-	       (unsigned long long)report->options->iterations);
+	printf("%s, f32 sum: %s\n", report->options->to_one ? "reduce" : "allreduce",
+	       report->where);
+	printf("median of %s, the slowest rank counts\n\n", report->times);
 	printf("%8s  %-*s %10s %10s %10s %8s %10s %9s %8s%s\n", "bytes", width, "system", "min",
 	       "median", "p99", "Gb/s", "limit", "of limit", "spread",
 	       report->n_systems > 1 ? "  tributary" : "");

@@ -14,6 +14,7 @@
 #define BOTTOM 476
 #define MARGIN 20
 #define LABEL_GAP 19
+#define TEXT_ROOM 400
 #define MARK_GAP 50 /* of an axis in steps of two: nearer ones share a label */
 
 /* Okabe and Ito's, which colour-blind readers can tell apart; black is for the axes. */
@@ -140,9 +141,25 @@ static void x_axis_draw(const struct plot *plot)
 		x_mark(plot, x, true);
 }
 
+/* Names come from command lines and files. */
+static const char *svg_text(const char *text, char out[TEXT_ROOM])
+{
+	size_t n = 0;
+
+	for (; *text && n + 6 < TEXT_ROOM; text++) {
+		const char *word = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : NULL;
+
+		n += (size_t)snprintf(out + n, TEXT_ROOM - n, word ? "%s" : "%.1s",
+		                      word ? word : text);
+	}
+	out[n] = '\0';
+	return out;
+}
+
 static void frame_draw(const struct plot *plot)
 {
 	const struct chart *chart = plot->chart;
+	char subtitle[TEXT_ROOM];
 
 	fprintf(plot->out,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
@@ -152,7 +169,7 @@ static void frame_draw(const struct plot *plot)
 	        "<text x=\"%d\" y=\"36\" font-size=\"20\" font-weight=\"600\">%s</text>\n"
 	        "<text x=\"%d\" y=\"60\" fill=\"#555\">%s</text>\n",
 	        WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, chart->title, LEFT,
-	        chart->subtitle);
+	        svg_text(chart->subtitle, subtitle));
 	y_axis_draw(plot);
 	if (!chart->bars)
 		x_axis_draw(plot);
@@ -198,7 +215,7 @@ static void bars_draw(const struct plot *plot)
 	for (unsigned i = 0; i < plot->chart->n; i++) {
 		const struct chart_line *line = &plot->chart->lines[i];
 		double left = LEFT + room * (i + 0.2), middle = LEFT + room * (i + 0.5), y;
-		char number[32];
+		char number[32], name[TEXT_ROOM];
 
 		if (!line->n)
 			continue;
@@ -213,7 +230,7 @@ static void bars_draw(const struct plot *plot)
 		        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
 		        left, y, room * 0.6, BOTTOM - y, colours[i], middle, middle,
 		        y_of(plot, line->points[0].low), y_of(plot, line->points[0].high),
-		        middle - 6, y - 8, number, middle, BOTTOM + 24, line->name);
+		        middle - 6, y - 8, number, middle, BOTTOM + 24, svg_text(line->name, name));
 	}
 }
 
@@ -265,7 +282,7 @@ static void labels_draw(const struct plot *plot)
 	labels_spread(labels, n);
 	for (unsigned i = 0; i < n; i++) {
 		const struct chart_line *line = labels[i].line;
-		char number[32] = "";
+		char number[32] = "", name[TEXT_ROOM];
 
 		if (!line->dashed) /* the format is the caller's own */
 			snprintf(number, sizeof(number), format, line->points[line->n - 1].y);
@@ -274,7 +291,7 @@ static void labels_draw(const struct plot *plot)
 		        "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s  %s</text>\n",
 		        x_of(plot, line->points[line->n - 1].x) + 5, labels[i].wanted, RIGHT + 14,
 		        labels[i].y, labels[i].colour, RIGHT + 20, labels[i].y + 5,
-		        labels[i].colour, line->name, number);
+		        labels[i].colour, svg_text(line->name, name), number);
 	}
 }
 

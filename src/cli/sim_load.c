@@ -10,15 +10,6 @@
 #define PATH_ROOM 4096
 #define PARTS_MAX 4u
 
-/* "PATH:LINE: what is wrong", out of "LINE: what is wrong". */
-static trib_status file_fail(trib_status status, const char *path)
-{
-	char why[400];
-
-	snprintf(why, sizeof(why), "%s", trib_last_error());
-	return status_fail(status, "%s:%s", path, why);
-}
-
 /* ---- models ---- */
 
 static trib_status model_read(struct sim_models *models, const char *name)
@@ -30,7 +21,7 @@ static trib_status model_read(struct sim_models *models, const char *name)
 	snprintf(path, sizeof(path), "%s/%s.json", models->folder, name);
 	status = text_read(path, &text);
 	if (status == TRIB_OK && (status = read_step(step, text)) != TRIB_OK)
-		file_fail(status, path);
+		text_fail(status, path);
 	free(text);
 	if (status != TRIB_OK)
 		return status;
@@ -122,7 +113,7 @@ static trib_status fabric_read(struct fabric *fabric, const char *path)
 	trib_status status = text_read(path, &text);
 
 	if (status == TRIB_OK && (status = fabric_parse(fabric, text)) != TRIB_OK)
-		file_fail(status, path);
+		text_fail(status, path);
 	free(text);
 	return status;
 }
@@ -223,7 +214,7 @@ trib_status workload_make(struct sim_list *list, const struct sim_setup *setup,
 		                     : cluster_read_jobs(list, setup, models, text, fabric->hosts,
 		                                         seed);
 		if (status != TRIB_OK)
-			file_fail(status, path);
+			text_fail(status, path);
 	}
 	free(text);
 	if (status == TRIB_OK && !list->n)

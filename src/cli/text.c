@@ -50,3 +50,11 @@ trib_status text_read(const char *path, char **text)
 		fclose(file);
 	return status;
 }
+
+trib_status text_fail(trib_status status, const char *path)
+{
+	char why[400];
+
+	snprintf(why, sizeof(why), "%s", trib_last_error());
+	return status_fail(status, "%s:%s", path, why);
+}

@@ -8,4 +8,7 @@
  * error. */
 trib_status text_read(const char *path, char **text);
 
+/* "PATH:LINE: what is wrong", out of "LINE: what is wrong" in the last error. */
+trib_status text_fail(trib_status status, const char *path);
+
 #endif

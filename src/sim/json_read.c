@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/json_read.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,29 +29,68 @@ trib_status json_take(struct json_reader *reader, char wanted, const char *what)
 	return TRIB_OK;
 }
 
-/* Behind the opening quote; copies what is plain. */
+/* The four digits behind \u; what is none is an error, so the end is not passed. */
+static trib_status code_take(struct json_reader *reader, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned code = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		char c = *reader->at;
+		const char *digit = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
+
+		if (!digit)
+			return json_fail(reader, "\\u has no four digits");
+		code = code * 16 + (unsigned)(digit - digits);
+		reader->at++;
+	}
+	*out = code < 0x20 || code == 0x7f ? ' ' : code > 0xff ? '?' : (char)code;
+	return TRIB_OK;
+}
+
+/* Behind a backslash. */
+static trib_status escape_take(struct json_reader *reader, char *out)
+{
+	char c = *reader->at;
+
+	if (!c || !strchr("\"\\/bfnrtu", c))
+		return json_fail(reader, "a text has an escape that there is not");
+	reader->at++;
+	if (c == 'u')
+		return code_take(reader, out);
+	*out = strchr("bfnrt", c) ? ' ' : c;
+	return TRIB_OK;
+}
+
+/* Behind the opening quote. */
 static trib_status text_take(struct json_reader *reader, char *text, size_t room)
 {
 	size_t n = 0;
-	bool plain = true;
 
-	for (; *reader->at != '"'; reader->at++) {
-		if ((unsigned char)*reader->at < 0x20)
+	while (*reader->at != '"') {
+		char c = *reader->at++;
+
+		if ((unsigned char)c < 0x20) {
+			reader->at--;
 			return json_fail(reader, "a text has no end on its line");
-		if (*reader->at == '\\') {
-			plain = false;
-			reader->at++;
-			if ((unsigned char)*reader->at < 0x20)
-				return json_fail(reader, "a text has no end on its line");
 		}
+		if (c == '\\' && escape_take(reader, &c) != TRIB_OK)
+			return TRIB_ERR_CONFIG;
 		if (n + 1 < room)
-			text[n] = *reader->at;
+			text[n] = c;
 		n++;
 	}
 	reader->at++;
 	if (room)
-		text[plain && n < room ? n : 0] = 0;
+		text[n < room ? n : 0] = 0;
 	return TRIB_OK;
+}
+
+trib_status json_text(struct json_reader *reader, char *text, size_t room)
+{
+	trib_status status = json_take(reader, '"', "expected a text in quotes");
+
+	return status == TRIB_OK ? text_take(reader, text, room) : status;
 }
 
 trib_status json_name(struct json_reader *reader, char *name, size_t room)

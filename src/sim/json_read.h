@@ -21,8 +21,13 @@ trib_status json_fail(const struct json_reader *reader, const char *what);
 char json_peek(struct json_reader *reader);
 /* Takes a character that has to come; `what` is what was expected, for the error. */
 trib_status json_take(struct json_reader *reader, char wanted, const char *what);
-/* A member's name with its colon. Names longer than `room`, or with escapes, come out empty. */
+/* A member's name with its colon; one that does not fit `room` comes out empty. */
 trib_status json_name(struct json_reader *reader, char *name, size_t room);
+/*
+ * A text without its quotes; one that does not fit `room` comes out empty. What is escaped and
+ * cannot be shown becomes a blank, what no byte holds a question mark.
+ */
+trib_status json_text(struct json_reader *reader, char *text, size_t room);
 trib_status json_number(struct json_reader *reader, double *value);
 /* Any value, to be left alone. */
 trib_status json_skip(struct json_reader *reader);

@@ -55,12 +55,36 @@ check "an aggregator as well" says 'exclude one another' -n 3 --trees star --agg
 "$trib" bench allreduce --net "$cluster" --sizes 64K --iterations 2 --repeats 1 --check --trees striped \
 	--trees 'one=s1(0-2)' --trees 'deep=s1(s2(0-1),2)' \
 	--against tributary@one,trib-tcp@one,tributary@deep,tcp-agg@deep,ps --late h1=0.01 --late h2=0.02 \
-	--json "$work/json" >"$work/bench" 2>&1
-check "bench: all ran, all sums right" test $? = 0 || cat "$work/bench"
+	--json "$work/json" --plot "$work/svg" >"$work/bench" 2>"$work/said"
+check "bench: all ran, all sums right" test $? = 0 || cat "$work/bench" "$work/said"
 check "... six rows" test "$(grep -c '"median_s": [0-9]' "$work/json")" = 6
 check "... none failed" test "$(grep -c '"failed": 0' "$work/json")" = 6
+
+# --- what was saved, shown again
+plots() { "$trib" bench plot "$@" >"$work/again" 2>&1; }
+check "plot: the JSON is enough" plots --plot "$work/again.svg" "$work/json" || cat "$work/again"
+check "... for the same table" diff "$work/bench" "$work/again"
+check "... and the same picture" cmp "$work/svg" "$work/again.svg"
+sed 's/"bytes": 65536/"bytes": 131072/; s/"iterations": 2/"iterations": 3/' "$work/json" >"$work/larger"
+check "plot: two files in one table" plots "$work/larger" "$work/json" || cat "$work/again"
+check "... the smaller size first" test "$(grep -o '^ *[0-9]*K' "$work/again" | xargs)" = "64K 128K"
+check "... and how often each was measured" grep -q 'median of 1 x 3, 1 x 2,' "$work/again"
+# refused WORDS FILE...
+refused() { ! plots "${@:2}" && grep -qF "$1" "$work/again"; }
+sed 's/"tcp-agg@deep"/"ring"/' "$work/json" >"$work/other"
+check "plot: files that have systems in common" plots "$work/json" "$work/other" || cat "$work/again"
+check "... each is shown once" test "$(grep -c 'tributary@striped  ' "$work/again")" = 1
+check "... which is said" \
+	grep -qF "tributary@striped with 65536 bytes is in $work/json and in $work/other: the first is shown" "$work/again"
+check "... with what is new" grep -q '^ *ring .* x$' "$work/again"
+head -n 10 "$work/json" >"$work/torn"
+check "... a file without an end" refused "$work/torn:11: expected" "$work/torn"
+check "... one that is not there" refused "$work/nowhere: No such file" "$work/json" "$work/nowhere"
+sed 's/"ps"/"pps"/' "$work/json" >"$work/strange"
+check "... a system that nobody knows" refused "$work/strange: pps is no system" "$work/strange"
 "$trib" bench allreduce --net "$cluster" --sizes 64K --iterations 2 --repeats 1 --json - >"$work/json" 2>&1
 check "... --json - is here, and only that" test "$(head -c 1 "$work/json")$(tail -n 1 "$work/json")" = '{}'
+check "... what was measured otherwise does not belong into that table" refused "$work/json: \"late\" is not" "$work/larger" "$work/json"
 check "... with what was sent again" grep -q '"fragments_again": [0-9].*"results_again": [0-9]' "$work/json"
 check "... trees that nobody named" grep -q 'behind the @' \
 	<("$trib" bench allreduce --trees striped --against trib-tcp@other 2>&1)
