@@ -181,7 +181,7 @@ struct wire_join {
 	uint64_t ranks;      /* that come together here; 0: all of them */
 	uint32_t rank;       /* the lowest one of those that come by this child */
 	uint32_t size;
-	uint32_t payload; /* the largest that fits this child's path */
+	uint32_t payload; /* the largest that fits this child's path, or that is tried */
 	uint32_t lanes;
 	uint32_t timeout_ms;
 	uint32_t pid;
@@ -192,7 +192,8 @@ struct wire_join {
 	uint8_t height;      /* 0: a worker asks; else an aggregator, with so many levels below */
 	uint16_t port;       /* where an aggregator that asks listens; 0: a worker */
 	uint8_t waits;       /* 1: an aggregator that waits itself, and tells who has come */
-	uint8_t unused[5];
+	uint8_t tries;       /* 1: nothing so long has come back yet, so it does not let in */
+	uint8_t unused[4];
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */

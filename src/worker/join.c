@@ -2,9 +2,10 @@
 /*
  * Joining: ask, in any order of processes, until the aggregators have all ranks
  * or the deadline is there; all trees at once. A JOIN is padded to the path's MTU and so is its
- * answer: what gets through fits. Where nothing so long does, shorter ones
- * are tried. On a connection that is the kernel's business; fragments are as
- * long as datagrams would be, so that results have the same bits.
+ * answer: what gets through fits. Only behind that one is sent that lets us in,
+ * for nobody knows before that results will come back, too. Where nothing so long does, shorter
+ * ones are tried. On a connection that is the kernel's business; fragments are as long as datagrams
+ * would be, so that results have the same bits.
  */
 #include "worker/comm.h"
 
@@ -81,7 +82,8 @@ static void ask(struct asking *asking, uint32_t payload)
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
 		          .tree = (uint16_t)trunk->tree,
-		          .hops = (uint8_t)trunk->hops },
+		          .hops = (uint8_t)trunk->hops,
+		          .tries = !asking->settled },
 	};
 
 	memcpy(packet.join.up, trunk->up, sizeof(packet.join.up));
@@ -164,8 +166,10 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 	/* As long as both were: an answer may be to an earlier, shorter question. */
 	if (carried > asking->asked)
 		carried = asking->asked;
-	if (carried > asking->settled)
+	if (!asking->settled) {
 		asking->settled = carried;
+		asking->ask_at = 0; /* with that we may be let in */
+	}
 	if (welcome->verdict != WIRE_JOINED || !welcome_ok(asking->comm, welcome))
 		return;
 	if (asking->settled < asking->full)
@@ -342,14 +346,15 @@ static void hear_all(struct asking *askings, unsigned n, const struct plan_watch
 		for (unsigned i = 0; i < n; i++) {
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
+			uint32_t settled = asking->settled;
 			int got = waits[i].revents ? 1 : 0;
 
 			while (got > 0)
 				got = asking->lane->way->receive(asking->lane, take_answer, asking);
 			asking->refused += got == -ECONNREFUSED;
 			check_closed(asking);
-			decided |= asking->joined != joined || asking->status != TRIB_OK ||
-			           asking->is_controller;
+			decided |= asking->joined != joined || asking->settled != settled ||
+			           asking->status != TRIB_OK || asking->is_controller;
 		}
 	}
 }

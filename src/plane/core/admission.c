@@ -176,13 +176,13 @@ void admission_start(struct aggregator *aggregator, struct comm *comm)
 }
 
 static void answer_wait(struct aggregator *aggregator, const struct wire_control *header,
-                        uint32_t bytes, const struct udp_address *to)
+                        uint32_t bytes, const struct udp_address *to, uint64_t present)
 {
 	struct welcome_packet packet = { .header = { .cookie = header->cookie,
 		                                     .job = header->job,
 		                                     .child = header->child,
 		                                     .pos = echo_of(wire_payload(header)) },
-		                         .welcome = { .verdict = WIRE_WAIT } };
+		                         .welcome = { .verdict = WIRE_WAIT, .present = present } };
 
 	send_welcome(aggregator, &packet, bytes, to);
 }
@@ -336,7 +336,7 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 		              comm_describe_child(comm, join->rank, text, sizeof(text)));
 	conflict = comm ? find_conflict(aggregator, comm, join) : CONFLICT_NONE;
 	if (conflict == CONFLICT_WAIT) {
-		answer_wait(aggregator, header, bytes, from);
+		answer_wait(aggregator, header, bytes, from, 0);
 		return NULL;
 	}
 	if (conflict == CONFLICT_HELD && comm->size != join->size) {
@@ -436,6 +436,16 @@ static void hear_forming(struct aggregator *aggregator, const struct wire_contro
 	admission_answer(aggregator, comm, join->rank);
 }
 
+/* Whether so long an answer comes back is not known: nobody is let in by this one. */
+static void hear_try(struct aggregator *aggregator, const struct wire_control *header,
+                     uint32_t bytes, const struct udp_address *from)
+{
+	const struct comm *comm = registry_find(aggregator, header->job, wire_payload(header));
+
+	answer_wait(aggregator, header, bytes, from,
+	            comm && !comm->running ? comm_arrived(comm) : 0);
+}
+
 void registry_join(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                    const struct udp_address *from)
 {
@@ -445,6 +455,10 @@ void registry_join(struct aggregator *aggregator, const struct wire_control *hea
 
 	if (!is_possible(aggregator, header, bytes, from))
 		return;
+	if (join->tries) {
+		hear_try(aggregator, header, bytes, from);
+		return;
+	}
 	if (join->waits) {
 		hear_forming(aggregator, header, bytes, from);
 		return;

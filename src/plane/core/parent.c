@@ -86,7 +86,8 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 		          .hops = (uint8_t)(comm->first.hops - 1),
 		          .height = height_of(comm),
 		          .port = aggregator->port,
-		          .waits = waits },
+		          .waits = waits,
+		          .tries = !waits && !parent->settled },
 	};
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
@@ -247,6 +248,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	uint32_t payload = (bytes - WIRE_HEADER) & ~7u;
 	char address[64], why[WIRE_TEXT_MAX];
 	struct parent *parent;
+	bool settles;
 
 	if (!comm || header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
@@ -259,7 +261,8 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 		return true;
 	if (payload > parent->full)
 		payload = parent->full;
-	if (payload > parent->settled && !aggregator->carrier->reliable)
+	settles = !parent->settled;
+	if (settles)
 		parent->settled = payload;
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
@@ -271,6 +274,8 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	} else if (*welcome->text) {
 		/* It waits for its own parent, and says so: children shall know. */
 		memcpy(parent->text, welcome->text, sizeof(parent->text));
+	} else if (settles) {
+		ask_again(aggregator, comm); /* with that it may let us in */
 	}
 	return true;
 }
