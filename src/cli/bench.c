@@ -175,100 +175,101 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 	return TRIB_OK;
 }
 
+/* ---- what may be asked for ---- */
+
+static struct bench_options asked = { .net.rate_bps = RATE_DEFAULT,
+	                              .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
+	                              .n_sizes = 4,
+	                              .iterations = 10,
+	                              .warmup = 2,
+	                              .repeats = 3 };
+static bool asked_switch;
+
+static struct option_hook link_hook = { net_link_take, &asked.net },
+			  sizes_hook = { sizes_take, &asked }, late_hook = { late_take, &asked },
+			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
+			  loss_hook = { net_probability_take, &asked.net.loss },
+			  dup_hook = { net_probability_take, &asked.net.dup },
+			  reorder_hook = { net_probability_take, &asked.net.reorder },
+			  corrupt_hook = { net_probability_take, &asked.net.corrupt };
+
+static const struct option_row rows[] = {
+	{ "hosts", 'n', OPTION_COUNT, &asked.hosts, "N", "workers (4)", "8" },
+	{ "link", 0, OPTION_HOOK, &link_hook, "[HOST=]RATE",
+	  "rate of every link (1gbit; 0: not shaped), or of one; repeatable", "h2=500mbit" },
+	{ "switch", 0, OPTION_FLAG, &asked_switch, NULL,
+	  "the aggregator has one port a worker (default)", NULL },
+	{ "server", 0, OPTION_FLAG, &asked.is_server, NULL,
+	  "the aggregator is a server with one link", NULL },
+	{ "servers", 0, OPTION_COUNT, &asked.servers, "M", "... one of so many, s1 to sM", "4" },
+	{ "trees", 0, OPTION_HOOK, &trees_hook, "[NAME=]TREES",
+	  "several aggregators: star, striped, a file, or trees; repeatable, see "
+	  "--against",
+	  "two='s1(0-3);s2(0-3)'" },
+	{ "mtu", 0, OPTION_COUNT, &asked.mtu, "BYTES", "of every link (1500)", "9000" },
+	{ "no-offload", 0, OPTION_FLAG, &asked.net.no_offload, NULL,
+	  "packets cross one by one, as on a wire", NULL },
+	{ "loss", 0, OPTION_HOOK, &loss_hook, "P", "probability that a UDP packet is lost",
+	  "0.01" },
+	{ "dup", 0, OPTION_HOOK, &dup_hook, "P", "... that it arrives twice", NULL },
+	{ "reorder", 0, OPTION_HOOK, &reorder_hook, "P", "... that the next overtakes it", NULL },
+	{ "corrupt", 0, OPTION_HOOK, &corrupt_hook, "P", "... that bits of it flip", NULL },
+	{ "seed", 0, OPTION_COUNT, &asked.net.seed, "S", "of the faults (0)", "7" },
+	{ "net", 0, OPTION_TEXT, &asked.net_name, "NAME",
+	  "on this virtual cluster, instead of one made for it", "trib" },
+	{ "cores", 0, OPTION_HOOK, &cores_hook, "HOST=LIST",
+	  "cores of this host alone, for its programs and what it receives; hosts that "
+	  "are not named share the others; repeatable",
+	  "s1=1" },
+	{ "copied", 0, OPTION_FLAG, &asked.copied, NULL,
+	  "packets to the aggregator are copied on every plane, as veth does it for XDP", NULL },
+	{ "plane", 0, OPTION_TEXT, &asked.plane, "NAME",
+	  "of tributary, the first in the table: udp (default), xdp or tcp", "xdp" },
+	{ "late", 0, OPTION_HOOK, &late_hook, "HOST=S",
+	  "this worker comes to every allreduce S seconds late; repeatable", "h2=0.1" },
+	{ "to-one", 0, OPTION_FLAG, &asked.to_one, NULL, "the sum is wanted on h1 only: a reduce",
+	  NULL },
+	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST", "bytes (1M,4M,16M,64M)", "16M,64M" },
+	{ "iterations", 0, OPTION_COUNT, &asked.iterations, "N", "timed, a run (10)", NULL },
+	{ "warmup", 0, OPTION_COUNT, &asked.warmup, "N", "not timed, before them (2)", NULL },
+	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N", "runs of every system, in turns (3)",
+	  NULL },
+	{ "against", 0, OPTION_TEXT, &asked.against, "LIST",
+	  "compare with trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter "
+	  "server), tcp-agg (such servers as a tree); on other trees than the first: "
+	  "tributary@NAME, trib-tcp@NAME, tcp-agg@NAME",
+	  "gloo,ring" },
+	{ "check", 0, OPTION_FLAG, &asked.check, NULL,
+	  "look at every sum, not only at each run's first and last", NULL },
+	{ "pool", 0, OPTION_BYTES, &asked.pool_bytes, "SIZE", "TRIB_POOL of the workers", "64M" },
+	{ "lanes", 0, OPTION_COUNT, &asked.lanes, "N", "TRIB_LANES of all", "2" },
+	{ "timeout", 0, OPTION_SECONDS, &asked.timeout_s, "S",
+	  "the longest a run may take; also TRIB_TIMEOUT", "60" },
+	{ "json", 0, OPTION_TEXT, &asked.json, "FILE", "write the results there (-: here)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw them there, as SVG", NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench allreduce [OPTION]...",
+	"Times f32 sums over a virtual cluster that it makes and removes (root), or over\n"
+	"loopback. Others are measured on the same hosts, in turns, each with its best\n"
+	"algorithm.",
+	"trib bench allreduce --sizes 16M,64M --against openmpi,gloo,ring --plot bench.svg",
+	rows,
+};
+
 static int bench_allreduce_run(int argc, char **argv)
 {
-	static struct bench_options o = { .net.rate_bps = RATE_DEFAULT,
-		                          .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
-		                          .n_sizes = 4,
-		                          .iterations = 10,
-		                          .warmup = 2,
-		                          .repeats = 3 };
 	static struct bench_place place;
-	static struct bench_report report = { .options = &o, .place = &place };
-	bool is_switch = false;
-	struct option_hook link = { net_link_take, &o.net }, sizes = { sizes_take, &o },
-			   late = { late_take, &o }, trees = { trees_take, &o },
-			   cores = { cores_take, &o }, loss = { net_probability_take, &o.net.loss },
-			   dup = { net_probability_take, &o.net.dup },
-			   reorder = { net_probability_take, &o.net.reorder },
-			   corrupt = { net_probability_take, &o.net.corrupt };
-	const struct option_row rows[] = {
-		{ "hosts", 'n', OPTION_COUNT, &o.hosts, "N", "workers (4)", "8" },
-		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
-		  "rate of every link (1gbit; 0: not shaped), or of one; repeatable",
-		  "h2=500mbit" },
-		{ "switch", 0, OPTION_FLAG, &is_switch, NULL,
-		  "the aggregator has one port a worker (default)", NULL },
-		{ "server", 0, OPTION_FLAG, &o.is_server, NULL,
-		  "the aggregator is a server with one link", NULL },
-		{ "servers", 0, OPTION_COUNT, &o.servers, "M", "... one of so many, s1 to sM",
-		  "4" },
-		{ "trees", 0, OPTION_HOOK, &trees, "[NAME=]TREES",
-		  "several aggregators: star, striped, a file, or trees; repeatable, see --against",
-		  "two='s1(0-3);s2(0-3)'" },
-		{ "mtu", 0, OPTION_COUNT, &o.mtu, "BYTES", "of every link (1500)", "9000" },
-		{ "no-offload", 0, OPTION_FLAG, &o.net.no_offload, NULL,
-		  "packets cross one by one, as on a wire", NULL },
-		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
-		  "0.01" },
-		{ "dup", 0, OPTION_HOOK, &dup, "P", "... that it arrives twice", NULL },
-		{ "reorder", 0, OPTION_HOOK, &reorder, "P", "... that the next overtakes it",
-		  NULL },
-		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P", "... that bits of it flip", NULL },
-		{ "seed", 0, OPTION_COUNT, &o.net.seed, "S", "of the faults (0)", "7" },
-		{ "net", 0, OPTION_TEXT, &o.net_name, "NAME",
-		  "on this virtual cluster, instead of one made for it", "trib" },
-		{ "cores", 0, OPTION_HOOK, &cores, "HOST=LIST",
-		  "cores of this host alone, for its programs and what it receives; hosts that "
-		  "are not named share the others; repeatable",
-		  "s1=1" },
-		{ "copied", 0, OPTION_FLAG, &o.copied, NULL,
-		  "packets to the aggregator are copied on every plane, as veth does it for XDP",
-		  NULL },
-		{ "plane", 0, OPTION_TEXT, &o.plane, "NAME",
-		  "of tributary, the first in the table: udp (default), xdp or tcp", "xdp" },
-		{ "late", 0, OPTION_HOOK, &late, "HOST=S",
-		  "this worker comes to every allreduce S seconds late; repeatable", "h2=0.1" },
-		{ "to-one", 0, OPTION_FLAG, &o.to_one, NULL,
-		  "the sum is wanted on h1 only: a reduce", NULL },
-		{ "sizes", 0, OPTION_HOOK, &sizes, "LIST", "bytes (1M,4M,16M,64M)", "16M,64M" },
-		{ "iterations", 0, OPTION_COUNT, &o.iterations, "N", "timed, a run (10)", NULL },
-		{ "warmup", 0, OPTION_COUNT, &o.warmup, "N", "not timed, before them (2)", NULL },
-		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N", "runs of every system, in turns (3)",
-		  NULL },
-		{ "against", 0, OPTION_TEXT, &o.against, "LIST",
-		  "compare with trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter "
-		  "server), tcp-agg (such servers as a tree); on other trees than the first: "
-		  "tributary@NAME, trib-tcp@NAME, tcp-agg@NAME",
-		  "gloo,ring" },
-		{ "check", 0, OPTION_FLAG, &o.check, NULL,
-		  "look at every sum, not only at each run's first and last", NULL },
-		{ "pool", 0, OPTION_BYTES, &o.pool_bytes, "SIZE", "TRIB_POOL of the workers",
-		  "64M" },
-		{ "lanes", 0, OPTION_COUNT, &o.lanes, "N", "TRIB_LANES of all", "2" },
-		{ "timeout", 0, OPTION_SECONDS, &o.timeout_s, "S",
-		  "the longest a run may take; also TRIB_TIMEOUT", "60" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE", "write the results there (-: here)",
-		  NULL },
-		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw them there, as SVG", NULL },
-		{ 0 },
-	};
-	const struct options options = {
-		"trib bench allreduce [OPTION]...",
-		"Times f32 sums over a virtual cluster that it makes and removes (root), or over\n"
-		"loopback. Others are measured on the same hosts, in turns, each with its best\n"
-		"algorithm.",
-		"trib bench allreduce --sizes 16M,64M --against openmpi,gloo,ring --plot bench.svg",
-		rows,
-	};
-	int code, first = options_parse(&options, argc, argv, &code);
+	static struct bench_report report = { .options = &asked, .place = &place };
 	const char *wrong;
 	trib_status status;
+	int code;
 
-	if (first < 0)
+	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	wrong = first < argc ? "there are only options" : options_wrong(&o, is_switch);
-	if (wrong)
+	if ((wrong = options_wrong(&asked, asked_switch)))
 		return options_fail(&options, "%s", wrong);
 	status = report_make(&report, &place);
 	if (status != TRIB_OK)

@@ -184,117 +184,118 @@ static int sim_start(const struct sim_setup *setup)
 	return code;
 }
 
+/* ---- what may be asked for ---- */
+
+static struct sim_setup asked = { .fabric = "fat-tree:16",
+	                          .traces = ".",
+	                          .models = MODELS,
+	                          .trace = 1,
+	                          .seed = 1,
+	                          .gpus = 8,
+	                          .link = 1,
+	                          .shrink = 1,
+	                          .bandwidth = 100000000000 };
+
+static struct option_hook placement_hook = { placement_take, &asked.sim.placement },
+			  trees_hook = { trees_take, &asked.sim.trees },
+			  sharing_hook = { sharing_take, &asked.sim.sharing },
+			  ties_hook = { ties_take, &asked.by_arrival },
+			  arrivals_hook = { number_take, &asked.arrivals },
+			  alpha_hook = { number_take, &asked.sim.alpha },
+			  migrate_hook = { number_take, &asked.sim.migrate_s },
+			  ratio_hook = { number_take, &asked.sim.wire.ratio },
+			  latency_hook = { number_take, &asked.sim.wire.latency_s },
+			  speedup_hook = { number_take, &asked.sim.speedup },
+			  shrink_hook = { number_take, &asked.shrink };
+
+static const struct option_row rows[] = {
+	{ "jobs", 0, OPTION_TEXT, &asked.jobs, "FILE",
+	  "lines index,model,hosts,steps[,arrival in s]", NULL },
+	{ "generate", 'n', OPTION_COUNT, &asked.generate, "N", "so many random jobs (2000)", NULL },
+	{ "trace", 0, OPTION_COUNT, &asked.trace, "1..10", "how large these are: MINA's traces (1)",
+	  NULL },
+	{ "sizes", 0, OPTION_TEXT, &asked.sizes, "LIST", "or HOSTS:WEIGHT,HOSTS:WEIGHT...",
+	  "1:3,8:1" },
+	{ "arrivals", 0, OPTION_HOOK, &arrivals_hook, "RATE",
+	  "a second, at random (0: all there from the start)", NULL },
+	{ "philly", 0, OPTION_TEXT, &asked.philly, "FILE", "jobs of Microsoft's trace (CSV)",
+	  NULL },
+	{ "gavel", 0, OPTION_TEXT, &asked.gavel, "FILE", "jobs of one of Gavel's traces", NULL },
+	{ "shrink", 0, OPTION_HOOK, &shrink_hook, "X",
+	  "divides durations and arrivals of those two (1)", NULL },
+	{ "limit", 0, OPTION_COUNT, &asked.limit, "N", "only the first N of them", NULL },
+	{ "gpus", 0, OPTION_COUNT, &asked.gpus, "N", "of a host there (8)", NULL },
+	{ "traces", 't', OPTION_TEXT, &asked.traces, "DIR",
+	  "has MODEL.json for each model: a measured step (.)", NULL },
+	{ "models", 0, OPTION_TEXT, &asked.models, "LIST", "of random jobs (MINA's seven)",
+	  "opt-125m-4,vit-base-4" },
+	{ "fabric", 'f', OPTION_TEXT, &asked.fabric, "FABRIC",
+	  "fat-tree:DEGREE[:RATIO], leaf-spine:HOSTS:LEAVES:SPINES, or a file "
+	  "(fat-tree:16)",
+	  NULL },
+	{ "link", 0, OPTION_COUNT, &asked.link, "N",
+	  "jobs that a link aggregates at once (1; 0: any number)", NULL },
+	{ "switch", 0, OPTION_COUNT, &asked.switches, "N", "and a switch (0)", NULL },
+	{ "placement", 'p', OPTION_HOOK, &placement_hook, "POLICY", "first, random, smart (smart)",
+	  NULL },
+	{ "alpha", 0, OPTION_HOOK, &alpha_hook, "A",
+	  "of smart: what fragments left free count (0.5)", NULL },
+	{ "trees", 0, OPTION_HOOK, &trees_hook, "POLICY", "none, first, random, smart (smart)",
+	  NULL },
+	{ "candidates", 'k', OPTION_COUNT, &asked.candidates, "K",
+	  "of smart: trees of a job that are looked at (all)", NULL },
+	{ "migrate", 0, OPTION_HOOK, &migrate_hook, "SECONDS",
+	  "without aggregation while a tree is moved (0)", "0.559" },
+	{ "sharing", 's', OPTION_HOOK, &sharing_hook, "POLICY",
+	  "none, greedy, smart (MINA's), frugal, ahead (the controller's) (frugal)", NULL },
+	{ "bandwidth", 'b', OPTION_RATE, &asked.bandwidth, "RATE",
+	  "of an allreduce without aggregation (100gbit)", NULL },
+	{ "ratio", 0, OPTION_HOOK, &ratio_hook, "R", "how much faster with it (2)", NULL },
+	{ "latency", 0, OPTION_HOOK, &latency_hook, "SECONDS", "of each allreduce (50e-6)", NULL },
+	{ "speedup", 0, OPTION_HOOK, &speedup_hook, "X",
+	  "computation is X times as fast as measured (1)", NULL },
+	{ "until", 0, OPTION_SECONDS, &asked.sim.until_s, "SECONDS", "stop then", NULL },
+	{ "ties", 0, OPTION_HOOK, &ties_hook, "ORDER",
+	  "of events at the same time: mina, arrival (mina up to 4096 hosts)", NULL },
+	{ "seed", 0, OPTION_COUNT, &asked.seed, "S", "of all that is random (1)", NULL },
+	{ "seeds", 0, OPTION_COUNT, &asked.seeds, "N",
+	  "so many runs, from --seed on, on all cores (1; --paper: 5)", NULL },
+	{ "paper", 0, OPTION_TEXT, &asked.paper, "NAME",
+	  "table1, fig11, fig12, fig13, fig14: MINA's experiments", NULL },
+	{ "json", 'j', OPTION_FLAG, &asked.json, NULL, "for programs", NULL },
+	{ "per-job", 0, OPTION_TEXT, &asked.per_job, "FILE", "a line a job of the first run",
+	  NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.plot, "PREFIX",
+	  "PREFIX-gain.svg, -score, -time and -utilization", NULL },
+	{ 0 },
+};
+
+static const struct options usage = {
+	.usage = "trib sim [OPTION]...",
+	.about = "Simulates many training jobs on one fabric whose links and switches "
+		 "aggregate few jobs at\nonce: where jobs are placed, which trees they get, "
+		 "and who takes turns. Says how much of\nwhat aggregation could save is "
+		 "saved (score), and what that is of the jobs' time (gain).",
+	.example = "trib sim --traces mina --jobs mina/jobs_trace1_seed42.csv --sharing "
+		   "smart\n"
+		   "  trib sim -t mina --seeds 10 --bandwidth 25gbit --ratio 1.5 --speedup "
+		   "1.5\n"
+		   "  trib sim -t mina -f leaf-spine:16:64:8 --switch 1 --plot out\n"
+		   "  xz -dc philly.csv.xz | trib sim -t mina --philly - --shrink 1000 "
+		   "--limit 5000\n"
+		   "  trib sim -t mina --paper table1",
+	.rows = rows,
+};
+
 int cli_sim(int argc, char **argv)
 {
-	struct sim_setup setup = { .fabric = "fat-tree:16",
-		                   .traces = ".",
-		                   .models = MODELS,
-		                   .trace = 1,
-		                   .seed = 1,
-		                   .gpus = 8,
-		                   .link = 1,
-		                   .shrink = 1,
-		                   .bandwidth = 100000000000,
-		                   .sim = SIM_OPTIONS_DEFAULT };
-	struct option_hook placement = { placement_take, &setup.sim.placement },
-			   trees = { trees_take, &setup.sim.trees },
-			   sharing = { sharing_take, &setup.sim.sharing },
-			   ties = { ties_take, &setup.by_arrival },
-			   arrivals = { number_take, &setup.arrivals },
-			   alpha = { number_take, &setup.sim.alpha },
-			   migrate = { number_take, &setup.sim.migrate_s },
-			   ratio = { number_take, &setup.sim.wire.ratio },
-			   latency = { number_take, &setup.sim.wire.latency_s },
-			   speedup = { number_take, &setup.sim.speedup },
-			   shrink = { number_take, &setup.shrink };
-	const struct option_row rows[] = {
-		{ "jobs", 0, OPTION_TEXT, &setup.jobs, "FILE",
-		  "lines index,model,hosts,steps[,arrival in s]", NULL },
-		{ "generate", 'n', OPTION_COUNT, &setup.generate, "N", "so many random jobs (2000)",
-		  NULL },
-		{ "trace", 0, OPTION_COUNT, &setup.trace, "1..10",
-		  "how large these are: MINA's traces (1)", NULL },
-		{ "sizes", 0, OPTION_TEXT, &setup.sizes, "LIST", "or HOSTS:WEIGHT,HOSTS:WEIGHT...",
-		  "1:3,8:1" },
-		{ "arrivals", 0, OPTION_HOOK, &arrivals, "RATE",
-		  "a second, at random (0: all there from the start)", NULL },
-		{ "philly", 0, OPTION_TEXT, &setup.philly, "FILE",
-		  "jobs of Microsoft's trace (CSV)", NULL },
-		{ "gavel", 0, OPTION_TEXT, &setup.gavel, "FILE", "jobs of one of Gavel's traces",
-		  NULL },
-		{ "shrink", 0, OPTION_HOOK, &shrink, "X",
-		  "divides durations and arrivals of those two (1)", NULL },
-		{ "limit", 0, OPTION_COUNT, &setup.limit, "N", "only the first N of them", NULL },
-		{ "gpus", 0, OPTION_COUNT, &setup.gpus, "N", "of a host there (8)", NULL },
-		{ "traces", 't', OPTION_TEXT, &setup.traces, "DIR",
-		  "has MODEL.json for each model: a measured step (.)", NULL },
-		{ "models", 0, OPTION_TEXT, &setup.models, "LIST", "of random jobs (MINA's seven)",
-		  "opt-125m-4,vit-base-4" },
-		{ "fabric", 'f', OPTION_TEXT, &setup.fabric, "FABRIC",
-		  "fat-tree:DEGREE[:RATIO], leaf-spine:HOSTS:LEAVES:SPINES, or a file "
-		  "(fat-tree:16)",
-		  NULL },
-		{ "link", 0, OPTION_COUNT, &setup.link, "N",
-		  "jobs that a link aggregates at once (1; 0: any number)", NULL },
-		{ "switch", 0, OPTION_COUNT, &setup.switches, "N", "and a switch (0)", NULL },
-		{ "placement", 'p', OPTION_HOOK, &placement, "POLICY",
-		  "first, random, smart (smart)", NULL },
-		{ "alpha", 0, OPTION_HOOK, &alpha, "A",
-		  "of smart: what fragments left free count (0.5)", NULL },
-		{ "trees", 0, OPTION_HOOK, &trees, "POLICY", "none, first, random, smart (smart)",
-		  NULL },
-		{ "candidates", 'k', OPTION_COUNT, &setup.candidates, "K",
-		  "of smart: trees of a job that are looked at (all)", NULL },
-		{ "migrate", 0, OPTION_HOOK, &migrate, "SECONDS",
-		  "without aggregation while a tree is moved (0)", "0.559" },
-		{ "sharing", 's', OPTION_HOOK, &sharing, "POLICY",
-		  "none, greedy, smart (MINA's), frugal, ahead (the controller's) (frugal)", NULL },
-		{ "bandwidth", 'b', OPTION_RATE, &setup.bandwidth, "RATE",
-		  "of an allreduce without aggregation (100gbit)", NULL },
-		{ "ratio", 0, OPTION_HOOK, &ratio, "R", "how much faster with it (2)", NULL },
-		{ "latency", 0, OPTION_HOOK, &latency, "SECONDS", "of each allreduce (50e-6)",
-		  NULL },
-		{ "speedup", 0, OPTION_HOOK, &speedup, "X",
-		  "computation is X times as fast as measured (1)", NULL },
-		{ "until", 0, OPTION_SECONDS, &setup.sim.until_s, "SECONDS", "stop then", NULL },
-		{ "ties", 0, OPTION_HOOK, &ties, "ORDER",
-		  "of events at the same time: mina, arrival (mina up to 4096 hosts)", NULL },
-		{ "seed", 0, OPTION_COUNT, &setup.seed, "S", "of all that is random (1)", NULL },
-		{ "seeds", 0, OPTION_COUNT, &setup.seeds, "N",
-		  "so many runs, from --seed on, on all cores (1; --paper: 5)", NULL },
-		{ "paper", 0, OPTION_TEXT, &setup.paper, "NAME",
-		  "table1, fig11, fig12, fig13, fig14: MINA's experiments", NULL },
-		{ "json", 'j', OPTION_FLAG, &setup.json, NULL, "for programs", NULL },
-		{ "per-job", 0, OPTION_TEXT, &setup.per_job, "FILE",
-		  "a line a job of the first run", NULL },
-		{ "plot", 0, OPTION_TEXT, &setup.plot, "PREFIX",
-		  "PREFIX-gain.svg, -score, -time and -utilization", NULL },
-		{ 0 },
-	};
-	const struct options usage = {
-		.usage = "trib sim [OPTION]...",
-		.about =
-			"Simulates many training jobs on one fabric whose links and switches "
-			"aggregate few jobs at\nonce: where jobs are placed, which trees they get, "
-			"and who takes turns. Says how much of\nwhat aggregation could save is "
-			"saved (score), and what that is of the jobs' time (gain).",
-		.example = "trib sim --traces mina --jobs mina/jobs_trace1_seed42.csv --sharing "
-			   "smart\n"
-			   "  trib sim -t mina --seeds 10 --bandwidth 25gbit --ratio 1.5 --speedup "
-			   "1.5\n"
-			   "  trib sim -t mina -f leaf-spine:16:64:8 --switch 1 --plot out\n"
-			   "  xz -dc philly.csv.xz | trib sim -t mina --philly - --shrink 1000 "
-			   "--limit "
-			   "5000\n"
-			   "  trib sim -t mina --paper table1",
-		.rows = rows,
-	};
 	const char *fault;
 	int code;
 
+	asked.sim = SIM_OPTIONS_DEFAULT;
 	if (!options_parse_all(&usage, argc, argv, &code))
 		return code;
-	if ((fault = setup_fault(&setup)))
+	if ((fault = setup_fault(&asked)))
 		return options_fail(&usage, "%s", fault);
-	return sim_start(&setup);
+	return sim_start(&asked);
 }

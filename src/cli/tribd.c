@@ -212,88 +212,107 @@ static const char *wishes_fault(const struct wishes *wishes)
 	return NULL;
 }
 
+/* ---- what may be asked for ---- */
+
+static struct wishes asked = { .listen = ":7700", .threads = 4, .exit_below = UINT64_MAX };
+
+static const struct option_row rows[] = {
+	{ "listen", 'l', OPTION_TEXT, &asked.listen, "HOST:PORT",
+	  "where workers find it; lane n is at PORT + n (default :7700)", "10.0.0.1:7700" },
+	{ "threads", 't', OPTION_COUNT, &asked.threads, "N",
+	  "how many lanes a job may have, each with a thread (default 4)", "8" },
+	{ "memory", 'm', OPTION_BYTES, &asked.memory, "SIZE",
+	  "the most that all jobs' pools may take (default: no limit)", "8G" },
+	{ "capacity", 0, OPTION_COUNT, &asked.capacity, "N",
+	  "sum for so many jobs at once: with a controller they take turns (default: any "
+	  "number)",
+	  "1" },
+	{ "plane", 'p', OPTION_TEXT, &asked.plane, "PLANE",
+	  "where sums are made: udp (in user space), xdp (in the kernel, where it lets us, "
+	  "else udp), or tcp to compare with (default: TRIB_PLANE, udp)",
+	  "xdp" },
+	{ "interface", 'i', OPTION_TEXT, &asked.interfaces, "NAME,...",
+	  "xdp: the interfaces that lead to workers (default: those with the address)", "eth0" },
+	{ "generic", 0, OPTION_FLAG, &asked.generic, NULL,
+	  "xdp: not in the driver, though it could", NULL },
+	{ "join", 'j', OPTION_TEXT, &asked.join, "CONTROLLER",
+	  "be an agent of this controller, as its TRIB_CONTROLLER line says",
+	  "10.0.0.1:7600#sha256//..." },
+	{ "name", 'n', OPTION_TEXT, &asked.name, "NAME",
+	  "agent: its name in lists (default: the host's)", "rack3-7" },
+	{ "link", 0, OPTION_RATE, &asked.link, "RATE",
+	  "how fast its link is, which workers share (default: found out)", "10gbit" },
+	{ "switch", 0, OPTION_FLAG, &asked.is_switch, NULL,
+	  "agent: it is a switch, with a port of that rate for each neighbour", NULL },
+	{ "rack", 0, OPTION_TEXT, &asked.rack, "PATH",
+	  "agent: jobs may be placed on this machine, which is there in the network, from "
+	  "its widest part to the narrowest (default: jobs are placed elsewhere)",
+	  "pod1/rack2" },
+	{ "above", 0, OPTION_TEXT, &asked.above, "PATH",
+	  "agent with --capacity: it is for jobs whose hosts are all below that (default: "
+	  "for all)",
+	  "pod1" },
+	{ "http", 0, OPTION_TEXT, &asked.http, "HOST:PORT",
+	  "serve /metrics there; a controller does so at its own address", ":7601" },
+	{ "controller", 'c', OPTION_TEXT, &asked.controller, "HOST:PORT",
+	  "be a controller, there, and no aggregator", ":7600" },
+	{ "agent", 0, OPTION_FLAG, &asked.agent, NULL,
+	  "controller: be an aggregator as well, and its own agent", NULL },
+	{ "state", 0, OPTION_TEXT, &asked.state, "FOLDER",
+	  "where a controller keeps what survives it (default: TRIB_STATE)", "/var/lib/tributary" },
+	{ "exit-below", 0, OPTION_COUNT, &asked.exit_below, "PERCENT",
+	  "controller: jobs whose communication takes less of a step give up machines that "
+	  "are not their workers' (default: TRIB_EXIT_BELOW, 10; 0: never)",
+	  "5" },
+	{ "plain", 0, OPTION_FLAG, &asked.plain, NULL,
+	  "HTTP without TLS also beyond this machine: others can read the token", NULL },
+	{ 0 }
+};
+
+static const struct options usage = {
+	.usage = "tribd [OPTION]...",
+	.about = "Aggregates vectors for the workers that show the cookie in TRIB_COOKIE. "
+		 "With --join it is one of\nmany, for the jobs of a controller; with "
+		 "--controller it is the controller. Runs until SIGTERM or\nSIGINT; an "
+		 "aggregator then prints its counters as a line of JSON.",
+	.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
+		   "  tribd --controller 10.0.0.1:7600\n"
+		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
+		   "pod1/rack2\n"
+		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
+		   "--capacity 1 --above pod1",
+	.rows = rows,
+};
+
+/* Until a signal says that it is enough. */
+static int serve(const struct wishes *wishes)
+{
+	struct roles roles = { 0 };
+	int code = EXIT_SUCCESS, caught;
+	sigset_t signals;
+
+	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	if (start_roles(&roles, wishes) == TRIB_OK) {
+		sigwait(&signals, &caught);
+	} else {
+		fprintf(stderr, "tribd: %s\n", trib_last_error());
+		code = EXIT_FAILURE;
+	}
+	stop_roles(&roles);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
-	struct wishes wishes = { .listen = ":7700",
-		                 .plane = setting_text(SETTING_PLANE, NULL),
-		                 .threads = 4,
-		                 .exit_below = UINT64_MAX };
-	const char *level = setting_text(SETTING_LOG, NULL);
-	struct roles roles = { 0 };
-	sigset_t signals;
-	int code, caught;
-	const struct option_row rows[] = {
-		{ "listen", 'l', OPTION_TEXT, &wishes.listen, "HOST:PORT",
-		  "where workers find it; lane n is at PORT + n (default :7700)", "10.0.0.1:7700" },
-		{ "threads", 't', OPTION_COUNT, &wishes.threads, "N",
-		  "how many lanes a job may have, each with a thread (default 4)", "8" },
-		{ "memory", 'm', OPTION_BYTES, &wishes.memory, "SIZE",
-		  "the most that all jobs' pools may take (default: no limit)", "8G" },
-		{ "capacity", 0, OPTION_COUNT, &wishes.capacity, "N",
-		  "sum for so many jobs at once: with a controller they take turns (default: any "
-		  "number)",
-		  "1" },
-		{ "plane", 'p', OPTION_TEXT, &wishes.plane, "PLANE",
-		  "where sums are made: udp (in user space), xdp (in the kernel, where it lets us, "
-		  "else udp), or tcp to compare with (default: TRIB_PLANE, udp)",
-		  "xdp" },
-		{ "interface", 'i', OPTION_TEXT, &wishes.interfaces, "NAME,...",
-		  "xdp: the interfaces that lead to workers (default: those with the address)",
-		  "eth0" },
-		{ "generic", 0, OPTION_FLAG, &wishes.generic, NULL,
-		  "xdp: not in the driver, though it could", NULL },
-		{ "join", 'j', OPTION_TEXT, &wishes.join, "CONTROLLER",
-		  "be an agent of this controller, as its TRIB_CONTROLLER line says",
-		  "10.0.0.1:7600#sha256//..." },
-		{ "name", 'n', OPTION_TEXT, &wishes.name, "NAME",
-		  "agent: its name in lists (default: the host's)", "rack3-7" },
-		{ "link", 0, OPTION_RATE, &wishes.link, "RATE",
-		  "how fast its link is, which workers share (default: found out)", "10gbit" },
-		{ "switch", 0, OPTION_FLAG, &wishes.is_switch, NULL,
-		  "agent: it is a switch, with a port of that rate for each neighbour", NULL },
-		{ "rack", 0, OPTION_TEXT, &wishes.rack, "PATH",
-		  "agent: jobs may be placed on this machine, which is there in the network, from "
-		  "its widest part to the narrowest (default: jobs are placed elsewhere)",
-		  "pod1/rack2" },
-		{ "above", 0, OPTION_TEXT, &wishes.above, "PATH",
-		  "agent with --capacity: it is for jobs whose hosts are all below that (default: "
-		  "for all)",
-		  "pod1" },
-		{ "http", 0, OPTION_TEXT, &wishes.http, "HOST:PORT",
-		  "serve /metrics there; a controller does so at its own address", ":7601" },
-		{ "controller", 'c', OPTION_TEXT, &wishes.controller, "HOST:PORT",
-		  "be a controller, there, and no aggregator", ":7600" },
-		{ "agent", 0, OPTION_FLAG, &wishes.agent, NULL,
-		  "controller: be an aggregator as well, and its own agent", NULL },
-		{ "state", 0, OPTION_TEXT, &wishes.state, "FOLDER",
-		  "where a controller keeps what survives it (default: TRIB_STATE)",
-		  "/var/lib/tributary" },
-		{ "exit-below", 0, OPTION_COUNT, &wishes.exit_below, "PERCENT",
-		  "controller: jobs whose communication takes less of a step give up machines that "
-		  "are not their workers' (default: TRIB_EXIT_BELOW, 10; 0: never)",
-		  "5" },
-		{ "plain", 0, OPTION_FLAG, &wishes.plain, NULL,
-		  "HTTP without TLS also beyond this machine: others can read the token", NULL },
-		{ 0 }
-	};
-	const struct options usage = {
-		.usage = "tribd [OPTION]...",
-		.about = "Aggregates vectors for the workers that show the cookie in TRIB_COOKIE. "
-			 "With --join it is one of\nmany, for the jobs of a controller; with "
-			 "--controller it is the controller. Runs until SIGTERM or\nSIGINT; an "
-			 "aggregator then prints its counters as a line of JSON.",
-		.example =
-			"TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
-			"  tribd --controller 10.0.0.1:7600\n"
-			"  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
-			"pod1/rack2\n"
-			"  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
-			"--capacity 1 --above pod1",
-		.rows = rows,
-	};
-	const char *fault;
+	const char *level = setting_text(SETTING_LOG, NULL), *fault;
+	int code;
 
 	log_set_prefix("tribd");
+	asked.plane = setting_text(SETTING_PLANE, NULL);
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
 	if (level && log_set_level_name(level)) {
@@ -302,20 +321,7 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
-	if ((fault = wishes_fault(&wishes)))
+	if ((fault = wishes_fault(&asked)))
 		return options_fail(&usage, "%s", fault);
-	/* Threads inherit the mask: signals come to sigwait below and nowhere else. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	code = EXIT_SUCCESS;
-	if (start_roles(&roles, &wishes) == TRIB_OK) {
-		sigwait(&signals, &caught);
-	} else {
-		fprintf(stderr, "tribd: %s\n", trib_last_error());
-		code = EXIT_FAILURE;
-	}
-	stop_roles(&roles);
-	return code;
+	return serve(&asked);
 }
