@@ -203,7 +203,7 @@ static const struct option_row rows[] = {
 	  "the aggregator is a server with one link", NULL },
 	{ "servers", 0, OPTION_COUNT, &asked.servers, "M", "... one of so many, s1 to sM", "4" },
 	{ "trees", 0, OPTION_HOOK, &trees_hook, "[NAME=]TREES",
-	  "several aggregators: star, striped, a file, or trees; repeatable, see "
+	  "several aggregators: star, striped, planned, a file, or trees; repeatable, see "
 	  "--against",
 	  "two='s1(0-3);s2(0-3)'" },
 	{ "mtu", 0, OPTION_COUNT, &asked.mtu, "BYTES", "of every link (1500)", "9000" },

@@ -356,8 +356,8 @@ int cli_run(int argc, char **argv)
 		{ "aggregator", 0, OPTION_TEXT, &o->aggregator, "HOST:PORT",
 		  "use this one; else start a tribd (on the cluster's s1 or h1)", "10.0.0.9:7700" },
 		{ "trees", 0, OPTION_TEXT, &o->trees, "TREES",
-		  "start a tribd on each host that these name: star, striped, a file, or trees as "
-		  "in the example; shares stand before them, 2*s1(...);s2(...)",
+		  "start a tribd on each host that these name: star, striped, planned, a file, or "
+		  "trees as in the example; shares stand before them, 2*s1(...);s2(...)",
 		  "'s3(s1(0-2),s2(3-5),6)'" },
 		{ "plane", 0, OPTION_TEXT, &o->plane_name, "PLANE",
 		  "where sums are made: udp, xdp (in the kernel), or tcp to compare with (default: "
