@@ -3,7 +3,8 @@
 # What the network tests share. Sourced first: . lib.sh, then start "$@".
 set -u
 export LC_ALL=C
-failures=0
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 clusters=()
 holder=''
 
@@ -51,32 +52,6 @@ need_clusters() {
 		skip "namespaces need root, and user namespaces are not allowed here"
 	echo "not root: running inside a user namespace"
 	exec unshare -Urmn bash -c 'mount -t tmpfs none /run && ip link set lo up && exec "$@"' - bash "$0" "$@"
-}
-
-# check WHAT CONDITION...: CONDITION is a command.
-check() {
-	local what=$1
-	shift
-	if "$@"; then
-		echo "ok: $what"
-	else
-		echo "FAILED: $what ($*)"
-		failures=$((failures + 1))
-		return 1
-	fi
-}
-
-# done_checking: the last line of a test.
-done_checking() { [ $failures = 0 ]; }
-
-# wait_for SECONDS CONDITION...
-wait_for() {
-	local tries=$(($1 * 20))
-	shift
-	while ! "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
-		sleep 0.05
-	done
 }
 
 # up NAME OPTION...: makes the cluster in place of one of that name, and makes it the current one.

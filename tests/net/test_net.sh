@@ -18,26 +18,16 @@ if [ "$(id -u)" != 0 ]; then
 	exit 77
 fi
 
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/check.sh"
 name=tn$$
 other=tn$$-b
-failures=0
 
 finish() {
 	"$trib" net down --name $name >/dev/null
 	"$trib" net down --name $other >/dev/null
 }
 trap finish EXIT
-
-check() { # WHAT CONDITION...
-	local what=$1
-	shift
-	if "$@"; then
-		echo "ok: $what"
-	else
-		echo "FAILED: $what ($*)"
-		failures=$((failures + 1))
-	fi
-}
 
 up() { "$trib" net up --name $name "$@" >/dev/null; }
 down() { "$trib" net down --name $name >/dev/null; }
@@ -61,11 +51,9 @@ send() { # FROM TO COUNT BYTES
 		while [ \$i -lt $3 ]; do printf \$text >/dev/udp/$(address "$2")/9; i=\$((i + 1)); done"
 }
 
+have_come() { [ "$(received "$1")" -ge "$2" ]; } # HOST COUNT
 settles() { # HOST COUNT: packets may still be in queues
-	for _ in $(seq 50); do
-		[ "$(received "$1")" -ge "$2" ] && break
-		sleep 0.1
-	done
+	wait_for 5 have_come "$1" "$2"
 	[ "$(received "$1")" -eq "$2" ]
 }
 
@@ -76,6 +64,8 @@ fault() { # HOST up|down COUNTER
 }
 
 # A host asks with Python, as bash cannot; the bridge trusts what it was told after 0.1 s.
+has_asked() { on h3 grep -qi 010154EF /proc/net/igmp; }
+all_came() { [ "$(arrived h3)" -ge $((${1#* } + 50)) ]; }
 goes_to_members() {
 	local before
 	"$trib" net exec --name "$cluster" h3 python3 -c 'import socket, time
@@ -83,13 +73,14 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 group = socket.inet_aton("239.84.1.1")
 s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group + bytes(4))
 time.sleep(60)' &
-	sleep 1
+	wait_for 10 has_asked
+	sleep 0.3
 	before="$(arrived h2) $(arrived h3)"
 	for _ in $(seq 50); do on h1 bash -c 'printf x >/dev/udp/239.84.1.1/9'; done
-	sleep 0.2
+	wait_for 5 all_came "$before"
 	kill $! && wait $! 2>/dev/null
 	# The bridge and IPv6 have a word to say now and then.
-	[ "$(arrived h2)" -lt $((${before% *} + 25)) ] && [ "$(arrived h3)" -ge $((${before#* } + 50)) ]
+	[ "$(arrived h2)" -lt $((${before% *} + 25)) ] && all_came "$before"
 }
 
 nothing_left() {

@@ -4,18 +4,8 @@
 # Usage: fq_inside.sh BUILD-FOLDER
 set -u
 build=$1
-failures=0
-
-check() { # WHAT CONDITION...
-	what=$1
-	shift
-	if "$@"; then
-		echo "ok: $what"
-	else
-		echo "FAILED: $what ($*)"
-		failures=$((failures + 1))
-	fi
-}
+# shellcheck source-path=SCRIPTDIR
+. "${0%/*}/../net/check.sh"
 
 # of_fq KEY: a counter of fq's own, of the interface's only one or the sum over its queues.
 of_fq() { tc -s qdisc show dev near | tr -s ' ,()' '\n' | awk -v k="$1" 'l == k { n += $1 } { l = $1 } END { print n + 0 }'; }

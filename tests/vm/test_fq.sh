@@ -9,7 +9,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "$1")
-files=(--file "$here/fq_inside.sh")
+files=(--file "$here/fq_inside.sh" --file "$(realpath "$here/../net/check.sh")")
 for program in "$build"/src/cli/{trib,tribd} "$build"/tests/net/worker_check "$build"/tests/vm/fq_times; do
 	[ -x "$program" ] || {
 		echo "skipped: $program was not built"
