@@ -120,6 +120,20 @@ all_well() {
 rounds() { sed -n 's/.*right, \([0-9]*\) rounds.*/\1/p' "$work/rank.0"; }
 sums() { grep -ho 'rank.*right.*common [0-9a-f]*' "$work"/rank.?; }
 
+# end_as_undisturbed N OPTION...: N ranks that run until $enough is there end, with the sums that as many ranks
+# with these options get whom nothing disturbs.
+end_as_undisturbed() {
+	touch "$enough"
+	check "all ranks end well" all_well
+	sums >"$work/got"
+	check "... and have sums" test -s "$work/got"
+	grep -ho 'goes on in the trees.*' "$work"/rank.?
+	ranks "$1" --rounds "$(rounds)" "${@:2}"
+	check "an undisturbed run" all_well
+	sums >"$work/right"
+	check "... has the same sums" cmp "$work/right" "$work/got"
+}
+
 # ask RANK SIZE NONCE GENERATION SECONDS [LOST]
 ask() { "$ask" "$control" "$job" "$cookie" "$@"; }
 

@@ -62,14 +62,6 @@ check "... the controller says so" \
 check "... ranks were told why" grep -q 'leaves: overloaded, others use' "$work/rank.1"
 kill "${hogs[@]}"
 check "all ranks go on" wait_for 20 all_go_on
-touch "$enough"
-check "... and end well" all_well
-sums >"$work/got"
-check "... with sums" test -s "$work/got"
-grep -ho 'goes on in the trees.*' "$work"/rank.?
-ranks 2 --rounds "$(rounds)" --max 20000
-check "an undisturbed run" all_well
-sums >"$work/right"
-check "... has the same sums" cmp "$work/right" "$work/got"
+end_as_undisturbed 2 --max 20000
 check "when the loops have ended the node is taken back" wait_for 30 node_is $burnt live
 done_checking

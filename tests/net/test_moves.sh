@@ -94,15 +94,7 @@ check "... and says so" grep -q 'leaves: tribd was told to stop' "$work/rank.2"
 check "... the job goes on without it" eval '! has_plan "$stopped" "$drained"'
 
 check "... and so do all ranks" wait_for 20 all_go_on
-touch "$enough"
-check "all ranks end well" all_well
-sums >"$work/got"
-check "... and have sums" test -s "$work/got"
-grep -ho 'goes on in the trees.*' "$work"/rank.?
-ranks 3 --rounds "$(rounds)" --max 100000
-check "an undisturbed run" all_well
-sums >"$work/right"
-check "... has the same sums" cmp "$work/right" "$work/got"
+end_as_undisturbed 3 --max 100000
 
 # ---- the last one ----
 for host in "${servers[@]}"; do
