@@ -134,11 +134,14 @@ check "... which the controller tells" \
 job '{"size":2,"policy":"fail"}'
 ask_all 2 0
 check "a job that fails: plan 1" all_planned 2 1
-ask 1 2 50 0 4 >"$work/ask.new" &
-sleep 1.4
-check "... a rank that started again is not mixed with the others" \
+ask 1 2 50 0 20 >"$work/ask.new" &
+again=$!
+waits() { [ "$(api GET "/v1/jobs/$job" | jq -c '.communicators[0].waiting')" = "$1" ]; }
+check "... a rank that started again gets its place when the one before is silent" wait_for 10 waits '[1]'
+check "... and is not mixed with the others" \
 	grep -q "refused rank 1 (host h1, pid [0-9]*) has been started again" <(ask 0 2 1 1 2)
-wait $!
+kill "$again"
+wait "$again" 2>/dev/null
 "$trib" jobs >"$work/jobs"
 check "trib jobs lists three" test "$(grep -cE '^ +[0-9]+ ' "$work/jobs")" = 3
 eval "$("$trib" job new --size 4 --policy wait)"
