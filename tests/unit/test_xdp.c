@@ -40,7 +40,7 @@ static void good_frame(const struct shape *shape)
 /* Under a sanitizer and in an emulated machine one in so many. */
 static unsigned stride(void)
 {
-	return rig_is_short() ? 4 : 1;
+	return test_is_short() ? 4 : 1;
 }
 
 /* ---- frames ---- */
@@ -726,7 +726,7 @@ int main(void)
 	};
 	int failed;
 
-	rig_load(&rig, rig_is_short() ? 512 : XDP_PAYLOAD_MAX);
+	rig_load(&rig, test_is_short() ? 512 : XDP_PAYLOAD_MAX);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	rig_unload(&rig);
 	return failed;

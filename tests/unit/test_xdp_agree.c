@@ -51,7 +51,7 @@ static void run(struct rig *rig, bool has_parent, uint64_t packets, uint64_t *ra
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : clock_now();
-	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : rig_is_short() ? 20000 : 300000;
+	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : test_is_short() ? 20000 : 300000;
 	static struct tally root, middle;
 	static struct rig rig;
 	uint64_t random = seed;

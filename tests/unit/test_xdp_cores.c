@@ -217,7 +217,7 @@ static void run(uint32_t cells, uint64_t n)
 
 int main(void)
 {
-	uint64_t n = rig_is_short() ? 200 : 600;
+	uint64_t n = test_is_short() ? 200 : 600;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) || !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set)) {

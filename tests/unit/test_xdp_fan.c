@@ -231,7 +231,7 @@ int main(void)
 		{ { 0, 1, 0, 1 }, { true, true, true, true } },
 		{ { 0, 0, 0, 0 }, { false, false, true, false } },
 	};
-	uint64_t rounds = rig_is_short() ? 4 : 16;
+	uint64_t rounds = test_is_short() ? 4 : 16;
 
 	rig_load(&rig, PAYLOAD);
 	links_up();

@@ -45,7 +45,7 @@ int main(void)
 	while (bpf_prog_get_next_id(last, &last) == 0)
 		;
 	/* Under a sanitizer it is the same kernel: once is enough. */
-	for (unsigned i = rig_is_short() ? 2 : 0; i < countof(payloads); i++) {
+	for (unsigned i = test_is_short() ? 2 : 0; i < countof(payloads); i++) {
 		struct xdp_options options = { .port = RIG_PORT,
 			                       .lanes = RIG_LANES,
 			                       .payload = payloads[i],

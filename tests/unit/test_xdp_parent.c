@@ -94,7 +94,7 @@ static void test_up_in_every_shape(void **state)
 	(void)state;
 	for (unsigned way = 0; way < SHAPES; way++) {
 		start(3, &shapes[way]);
-		for (unsigned in = 0; in < SHAPES; in += rig_is_short() ? 4 : 1)
+		for (unsigned in = 0; in < SHAPES; in += test_is_short() ? 4 : 1)
 			for (unsigned i = 0; i < countof(lengths); i++) {
 				struct rig_data data = DATA(i, 0, .bytes = lengths[i], .scale = 7);
 
@@ -239,7 +239,7 @@ static void test_down_in_every_shape(void **state)
 	static const uint32_t lengths[] = { 0, 8, 248, PAYLOAD };
 
 	(void)state;
-	for (unsigned in = 0; in < SHAPES; in += rig_is_short() ? 4 : 1) {
+	for (unsigned in = 0; in < SHAPES; in += test_is_short() ? 4 : 1) {
 		start(2, &shapes[in]);
 		for (unsigned way = 0; way < SHAPES; way++) {
 			rig_clear(&rig);
@@ -383,7 +383,7 @@ static void test_down_corrupted(void **state)
 		sum(data, &shape_plain, &action);
 		frame_make(&good, &shapes[1], RIG_PARENT, &packet, packet_result(&packet, &data));
 		for (uint32_t at = good.at; at < good.bytes; at++)
-			for (unsigned bit = at % 3; bit < 8; bit += rig_is_short() ? 7 : 3) {
+			for (unsigned bit = at % 3; bit < 8; bit += test_is_short() ? 7 : 3) {
 				int taken;
 
 				frame = good;
@@ -620,7 +620,7 @@ static void test_repeatedly(void **state)
 {
 	(void)state;
 	start(3, &shape_plain);
-	for (uint64_t at = 0; at < (rig_is_short() ? 100 : 1000); at++) {
+	for (uint64_t at = 0; at < (test_is_short() ? 100 : 1000); at++) {
 		struct rig_data data = DATA(at, 0, .ack = (uint32_t)at, .scale = at & 3,
 		                            .op = (uint8_t)(at % WIRE_OPS_END),
 		                            .bytes = (uint32_t)(at % (PAYLOAD / 8 + 1) * 8));

@@ -55,7 +55,7 @@ static void test_every_shape_into_every_shape(void **state)
 
 	(void)state;
 	start(2);
-	for (unsigned in = 0; in < SHAPES; in += rig_is_short() ? 4 : 1)
+	for (unsigned in = 0; in < SHAPES; in += test_is_short() ? 4 : 1)
 		for (unsigned way = 0; way < SHAPES; way++)
 			for (unsigned i = 0; i < countof(lengths); i++) {
 				struct rig_data data =
@@ -191,7 +191,7 @@ static void test_repeatedly(void **state)
 	(void)state;
 	start(3);
 	rig.lane->entries = 1;
-	for (uint64_t at = 0; at < (rig_is_short() ? 200 : 1000); at++) {
+	for (uint64_t at = 0; at < (test_is_short() ? 200 : 1000); at++) {
 		struct rig_data data =
 			DATA(at, 0, .ack = (uint32_t)at, .seed = at * 99,
 		             .op = (uint8_t)(at % WIRE_OPS_END),

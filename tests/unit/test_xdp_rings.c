@@ -139,7 +139,7 @@ static void test_anything(void **state)
 {
 	const char *given = getenv("TRIB_TEST_SEED");
 	uint64_t random = given ? strtoull(given, NULL, 0) : 1, base = 0;
-	unsigned whole = 0, parts = 0, rounds = rig_is_short() ? ROUNDS / 10 : ROUNDS;
+	unsigned whole = 0, parts = 0, rounds = test_is_short() ? ROUNDS / 10 : ROUNDS;
 
 	(void)state;
 	printf("seed %llu (TRIB_TEST_SEED)\n", (unsigned long long)random);

@@ -54,12 +54,21 @@ void rig_seal(const struct rig *rig, struct packet *packet, uint32_t bytes)
 		wire_seal(packet, bytes);
 }
 
-/* A report, or a status of the parent's. */
-static uint32_t packet_control(struct packet *packet, struct wire_control control,
+/* A report, or a status, which is of the parent's communicator. */
+static uint32_t packet_control(struct packet *packet, uint8_t type, uint8_t child,
                                const void *payload, uint32_t bytes)
 {
-	control.job = RIG_JOB;
-	control.pos = wire_pos(RIG_LANE, 0);
+	bool is_parents = type == WIRE_STATUS;
+	const struct wire_control control = {
+		.type = type,
+		.child = child,
+		.job = RIG_JOB,
+		.comm = is_parents ? RIG_PARENT_COMM : RIG_COMM,
+		.epoch = is_parents ? RIG_PARENT_EPOCH : RIG_EPOCH,
+		.cookie = is_parents ? RIG_PARENT_COOKIE : RIG_COOKIE,
+		.pos = wire_pos(RIG_LANE, 0),
+	};
+
 	memcpy(packet, &control, sizeof(control));
 	memcpy((uint8_t *)packet + sizeof(control), payload, bytes);
 	wire_seal(packet, WIRE_CONTROL + bytes);
@@ -103,26 +112,14 @@ uint32_t packet_status(struct packet *packet, uint8_t child)
 {
 	const struct wire_status status = { .stamp = 1 };
 
-	return packet_control(packet,
-	                      (struct wire_control){ .type = WIRE_STATUS,
-	                                             .comm = RIG_PARENT_COMM,
-	                                             .child = child,
-	                                             .epoch = RIG_PARENT_EPOCH,
-	                                             .cookie = RIG_PARENT_COOKIE },
-	                      &status, sizeof(status));
+	return packet_control(packet, WIRE_STATUS, child, &status, sizeof(status));
 }
 
 uint32_t packet_report(struct packet *packet, uint8_t child)
 {
 	const struct wire_report report = { .stamp = 1, .bits = 64 };
 
-	return packet_control(packet,
-	                      (struct wire_control){ .type = WIRE_REPORT,
-	                                             .comm = RIG_COMM,
-	                                             .child = child,
-	                                             .epoch = RIG_EPOCH,
-	                                             .cookie = RIG_COOKIE },
-	                      &report, sizeof(report));
+	return packet_control(packet, WIRE_REPORT, child, &report, sizeof(report));
 }
 
 /* ---- what is around them ---- */

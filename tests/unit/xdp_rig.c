@@ -7,11 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool rig_is_short(void)
-{
-	return getenv("TRIB_TEST_SHORT") != NULL;
-}
-
 uint64_t rig_random(uint64_t *state)
 {
 	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);

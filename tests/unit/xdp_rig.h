@@ -8,6 +8,7 @@
 #define TRIB_TESTS_XDP_RIG_H
 
 #include "plane/xdp/xdp.h"
+#include "short.h"
 
 #include <linux/bpf.h>
 #include <stdio.h>
@@ -73,8 +74,6 @@ void rig_parent(struct rig *rig, const struct shape *shape);
 /* The same lane, as if nothing had come; a new one takes the kernel a while. */
 void rig_clear(struct rig *rig);
 void rig_unload(struct rig *rig);
-/* With TRIB_TEST_SHORT in the environment the same lines run on less. */
-bool rig_is_short(void);
 
 /* A reproducible 64-bit number. */
 uint64_t rig_random(uint64_t *state);
