@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/parse.h"
 
+#include "wire/brief.h"
 #include "wire/check.h"
 
 #include <string.h>
@@ -32,12 +33,13 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 	switch (control->type) {
 	case WIRE_REPORT: {
 		const struct wire_report *report = body;
-		return payload == sizeof(*report) && report->bits <= WIRE_GROUP &&
-		       control->child != WIRE_ALL;
+		return payload >= WIRE_REPORT_LEAST && payload <= sizeof(*report) &&
+		       report->bits <= WIRE_GROUP && control->child != WIRE_ALL;
 	}
 	case WIRE_STATUS: {
 		const struct wire_status *status = body;
-		return payload == sizeof(*status) && status->bits <= WIRE_GROUP;
+		return payload >= WIRE_STATUS_LEAST && payload <= sizeof(*status) &&
+		       (payload - WIRE_STATUS_LEAST) % 16 == 0 && status->bits <= WIRE_GROUP;
 	}
 	case WIRE_JOIN: {
 		const struct wire_join *join = body;

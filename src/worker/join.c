@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/brief.h"
 #include "wire/parse.h"
 
 #include <errno.h>
@@ -129,7 +130,7 @@ static void beat(struct asking *asking)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)asking->comm->config.rank } };
-	int error = asking->lane->way->send_one(asking->lane, &packet, sizeof(packet));
+	int error = asking->lane->way->send_one(asking->lane, &packet, wire_cut(&packet));
 
 	if (error)
 		log_debug("a heartbeat while joining: %s", strerror(-error));

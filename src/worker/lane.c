@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "wire/brief.h"
 #include "wire/parse.h"
 
 #include <errno.h>
@@ -214,6 +215,7 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 {
 	const struct wire_control *control = wire_control(header);
 	uint64_t now = *(const uint64_t *)context;
+	struct wire_whole whole;
 
 	if (control ? !is_ours(lane, control) : !is_our_result(lane, header, bytes)) {
 		lane->dropped++;
@@ -230,7 +232,7 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
 			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, NO_MEMORY);
 	} else if (control->type == WIRE_STATUS) {
-		take_status(lane, control, now);
+		take_status(lane, wire_make_whole(control, bytes, &whole), now);
 	} else if (control->type == WIRE_ABORT) {
 		take_abort(lane, control);
 	}
@@ -277,12 +279,13 @@ static uint32_t carried_by_all(const struct trib_comm *comm)
 	return sum / RATE_UNIT > UINT32_MAX ? UINT32_MAX : (uint32_t)(sum / RATE_UNIT);
 }
 
-/* The fields that the stream does not know. */
-static void seal_report(struct lane *lane, void *packet, uint32_t bytes)
+/* The fields that the stream does not know; gives the bytes to send. */
+static uint32_t seal_report(struct lane *lane, void *packet)
 {
 	struct wire_control *header = packet;
 	struct wire_report *report = (void *)(header + 1);
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
+	uint32_t bytes;
 
 	header->cookie = welcome->cookie;
 	header->job = lane->comm->config.job;
@@ -292,7 +295,9 @@ static void seal_report(struct lane *lane, void *packet, uint32_t bytes)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
 	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
+	bytes = wire_cut(packet);
 	lane->way->seal(packet, bytes, NULL);
+	return bytes;
 }
 
 static void seal_data(struct lane *lane, void *packet, uint32_t bytes)
@@ -325,9 +330,8 @@ uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet)
 		bytes = stream_heartbeat(&lane->stream, now, packet);
 	if (!bytes)
 		return 0;
-	seal_report(lane, packet, bytes);
 	lane->spoke_at = now;
-	return bytes;
+	return seal_report(lane, packet);
 }
 
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet)

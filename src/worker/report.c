@@ -42,6 +42,25 @@ void stream_report_sent(struct stream *stream, uint64_t now)
 	stream->reported_at = now;
 }
 
+/* Above all of which an answer can tell anything: what has left, and rounds of others. */
+static uint64_t reportable_end(struct stream *stream)
+{
+	uint64_t end;
+
+	if (stream->reliable || stream_all_sent(stream) || !stream->fresh)
+		return stream->next_base;
+	end = stream->fresh->base;
+	for (const struct round *round = stream->fresh; round; round = round->next) {
+		uint64_t last = round->base + round_fragments(round);
+
+		if (round->contributes && last > stream->sent)
+			last = stream->sent;
+		if (last > end)
+			end = last;
+	}
+	return end;
+}
+
 /* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */
 static uint32_t fill_missing(struct stream *stream, struct wire_report *report, bool lost)
 {
@@ -65,7 +84,8 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 {
 	struct wire_control *header = packet;
 	struct wire_report *report = (void *)(header + 1);
-	uint64_t left = stream->next_base - base, most = WIRE_GROUP;
+	uint64_t end = reportable_end(stream), most = WIRE_GROUP;
+	uint64_t left = end > base ? end - base : 0;
 
 	if (stream->reliable && !stream->deaf)
 		most = 1; /* who owes it is all that there is to learn */
@@ -101,10 +121,10 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 /* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
 static void report_silence(struct stream *stream, uint64_t now)
 {
-	uint64_t end = stream_window_end(stream, now);
+	uint64_t end = stream_window_end(stream, now), sent = reportable_end(stream);
 
-	if (end > stream->next_base)
-		end = stream->next_base;
+	if (end > sent)
+		end = sent;
 	if (stream->probe_at < stream->done || stream->probe_at >= end)
 		stream->probe_at = stream->done;
 	stream_report(stream, stream->done);

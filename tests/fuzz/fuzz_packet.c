@@ -5,11 +5,27 @@
  * input is tried as it is, and with a right checksum, which no fuzzer finds.
  */
 #include "fuzz.h"
+#include "wire/brief.h"
 #include "wire/parse.h"
 
 #include <string.h>
 
 static const struct wire_unsent unsent = { 0x0123456789abcdef, 0x0200000000000007 };
+
+/* A REPORT or STATUS is never longer when it is cut again, and says the same. */
+static void whole_check(const struct wire_control *header, size_t bytes)
+{
+	struct wire_whole room, cut, again;
+	size_t whole = WIRE_CONTROL + (header->type == WIRE_REPORT ? sizeof(room.report)
+	                                                           : sizeof(room.status));
+	const struct wire_control *made = wire_make_whole(header, bytes, &room);
+	uint32_t sent;
+
+	memcpy(&cut, made, whole);
+	sent = wire_cut(&cut);
+	demand(sent <= bytes);
+	demand(memcmp(made, wire_make_whole(&cut.header, sent, &again), whole) == 0);
+}
 
 static void sound_check(const struct wire_header *packet, size_t bytes)
 {
@@ -27,6 +43,8 @@ static void sound_check(const struct wire_header *packet, size_t bytes)
 	}
 	demand(bytes >= WIRE_CONTROL);
 	demand(wire_lane(header) < WIRE_LANES_MAX);
+	if (header->type == WIRE_REPORT || header->type == WIRE_STATUS)
+		whole_check(header, bytes);
 	if (header->type == WIRE_REPORT)
 		demand(((const struct wire_report *)wire_payload(header))->bits <= WIRE_GROUP);
 	if (header->type == WIRE_STATUS)

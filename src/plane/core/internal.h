@@ -9,6 +9,7 @@
 #include "plan/rates.h"
 #include "plane/core/aggregator.h"
 #include "plane/xdp/xdp.h"
+#include "wire/brief.h"
 #include "wire/parse.h"
 
 #include <pthread.h>

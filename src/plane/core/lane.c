@@ -234,7 +234,7 @@ static void tell_low(struct thread *thread, struct lane *lane, const struct udp_
 
 	packet.status.low = lane->dense->low;
 	dense_complete(lane->dense, &lane->pool, base, bits, &packet.status);
-	thread_send(thread, &packet, sizeof(packet), to);
+	thread_send(thread, &packet, wire_cut(&packet), to);
 }
 
 /* Tries whether multicast reaches a child: it says so in its next report. */
@@ -458,7 +458,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 		packet.status.waiting |= lane->up.waiting;
 	rates_fill(thread, lane, header->child, &packet.status);
 	if (report->stamp)
-		thread_send(thread, &packet, sizeof(packet), &lane->addresses[header->child]);
+		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[header->child]);
 	if (lane->dense->has_parent)
 		uplink_follow(thread, lane, report);
 }

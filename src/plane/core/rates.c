@@ -284,7 +284,7 @@ static void tell(struct thread *thread, struct lane *lane)
 		packet.header.pos = wire_pos(lane->index, lane->dense->ack[child]);
 		packet.status.low = lane->dense->low;
 		rates_fill(thread, lane, child, &packet.status);
-		thread_send(thread, &packet, sizeof(packet), &lane->addresses[child]);
+		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[child]);
 	}
 }
 

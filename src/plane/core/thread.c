@@ -283,6 +283,8 @@ static bool take_control(struct thread *thread, const struct wire_control *heade
 bool thread_take(struct thread *thread, const struct wire_header *header, uint32_t bytes,
                  enum wire_fault fault, const struct udp_address *from)
 {
+	struct wire_whole whole;
+
 	thread->counters.packets++;
 	thread->counters.bytes += bytes;
 	if (fault != WIRE_SOUND) {
@@ -293,7 +295,8 @@ bool thread_take(struct thread *thread, const struct wire_header *header, uint32
 		return take_data(thread, header, bytes, from);
 	if (header->type == WIRE_RESULT)
 		return uplink_take_result(thread, header, bytes, from);
-	return take_control(thread, wire_control(header), bytes, from);
+	return take_control(thread, wire_make_whole(wire_control(header), bytes, &whole), bytes,
+	                    from);
 }
 
 /* Thread 0 marks who has left; the others' lanes take it over. */

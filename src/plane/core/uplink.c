@@ -152,7 +152,7 @@ static void report(struct thread *thread, struct lane *lane, uint64_t base, uint
 	packet.header = uplink_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
-	thread_send(thread, &packet, sizeof(packet), &lane->parent);
+	thread_send(thread, &packet, wire_cut(&packet), &lane->parent);
 }
 
 void uplink_speak(struct thread *thread, struct lane *lane)
