@@ -59,6 +59,12 @@ static inline size_t number_wire_size(trib_type type)
 	}
 }
 
+/* Is every class of this float type below 256? */
+static inline bool number_class_is_byte(trib_type type)
+{
+	return type != TRIB_F64;
+}
+
 /*
  * The class of n float elements. NaN and infinities are left out of it and
  * reported in *special. Class 0 holds zeros, and what is so small that it is

@@ -76,7 +76,7 @@ enum wire_op {
 	WIRE_MAX_U32,
 	WIRE_MAX_I64,
 	WIRE_MAX_U64,
-	WIRE_MAX_U16, /* block exponents */
+	WIRE_MAX_U16, /* block exponents of f64; others have WIRE_MAX_U8 */
 	WIRE_OR64,    /* special values, and bytes that are only copied */
 	WIRE_OPS_END,
 };

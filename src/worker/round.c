@@ -88,11 +88,13 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->to = spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;
 
+	round->exponent_size = number_class_is_byte(round->type) ? 1 : 2;
+	round->exponent_op = round->exponent_size == 1 ? WIRE_MAX_U8 : WIRE_MAX_U16;
 	round->per_fragment = (uint32_t)(payload / size);
 	/* A round of nothing, such as a barrier, still has a fragment to meet in. */
 	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
 	if (round->coding == ROUND_SCALED && round->count) {
-		round->per_exponents = payload / 4;
+		round->per_exponents = payload / (2 * round->exponent_size);
 		round->per_specials = payload * 4 / round->per_fragment;
 		round->exponents = div_up(round->data, round->per_exponents);
 		round->specials = div_up(round->data, round->per_specials);
@@ -146,7 +148,21 @@ static const uint8_t *block_source(const struct round *round, size_t first)
 	return round->source ? round->source + first * trib_type_size(round->type) : NULL;
 }
 
-static uint32_t build_exponents(struct round *round, uint32_t index, uint16_t *out)
+/* Value `i` of an exponents fragment: a block's class, then its flag. */
+static void exponent_put(const struct round *round, void *out, uint32_t i, uint16_t value)
+{
+	if (round->exponent_size == 1)
+		((uint8_t *)out)[i] = (uint8_t)value;
+	else
+		((uint16_t *)out)[i] = value;
+}
+
+static uint16_t exponent_get(const struct round *round, const void *in, uint32_t i)
+{
+	return round->exponent_size == 1 ? ((const uint8_t *)in)[i] : ((const uint16_t *)in)[i];
+}
+
+static uint32_t build_exponents(struct round *round, uint32_t index, void *out)
 {
 	uint32_t first, n = covered(round, index, round->per_exponents, &first);
 
@@ -163,10 +179,10 @@ static uint32_t build_exponents(struct round *round, uint32_t index, uint16_t *o
 			if (special)
 				bitmap_set(round->own_special, block);
 		}
-		out[2 * i] = round->own_class[block];
-		out[2 * i + 1] = bitmap_get(round->own_special, block);
+		exponent_put(round, out, 2 * i, round->own_class[block]);
+		exponent_put(round, out, 2 * i + 1, bitmap_get(round->own_special, block));
 	}
-	return n * 4;
+	return n * 2 * round->exponent_size;
 }
 
 static uint32_t build_specials(const struct round *round, uint32_t index, uint8_t *out)
@@ -227,7 +243,7 @@ uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
 	header->to = round->to;
 	header->scale = 0;
 	if (index < round->exponents) {
-		header->op = WIRE_MAX_U16;
+		header->op = round->exponent_op;
 		header->to = WIRE_ALL;
 		bytes = build_exponents(round, index, payload);
 	} else if (index < round->exponents + round->specials) {
@@ -248,7 +264,8 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 	size_t at;
 
 	if (index < round->exponents)
-		return pad8(4 * (size_t)covered(round, index, round->per_exponents, &first));
+		return pad8(2 * (size_t)round->exponent_size *
+		            covered(round, index, round->per_exponents, &first));
 	index -= round->exponents;
 	if (index < round->specials)
 		return pad8(((size_t)covered(round, index, round->per_specials, &first) *
@@ -262,7 +279,7 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 bool round_fits(const struct round *round, uint32_t index, const struct wire_header *header,
                 uint32_t bytes)
 {
-	uint8_t op = index < round->exponents                     ? WIRE_MAX_U16
+	uint8_t op = index < round->exponents                     ? round->exponent_op
 	             : index < round->exponents + round->specials ? WIRE_OR64
 	                                                          : round->op;
 	uint8_t to = index < round->exponents ? WIRE_ALL : round->to;
@@ -383,18 +400,18 @@ bool round_is_final(const struct round *round, uint32_t index)
 	       round->sent_class[index - data] == agreed_class(round, index);
 }
 
-static void take_exponents(struct round *round, uint32_t index, const uint16_t *in)
+static void take_exponents(struct round *round, uint32_t index, const void *in)
 {
 	uint32_t first, n = covered(round, index, round->per_exponents, &first);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t block = first + i;
 
-		round->top_class[block] = in[2 * i];
-		if (in[2 * i + 1])
+		round->top_class[block] = exponent_get(round, in, 2 * i);
+		if (exponent_get(round, in, 2 * i + 1))
 			bitmap_set(round->any_special, block);
 		if (round->sent_class[block] != ROUND_UNKNOWN &&
-		    round->sent_class[block] < in[2 * i])
+		    round->sent_class[block] < round->top_class[block])
 			round_repeat(round, round->exponents + round->specials + block);
 	}
 	for (uint32_t k = first / round->per_specials; k <= (first + n - 1) / round->per_specials;

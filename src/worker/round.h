@@ -6,7 +6,7 @@
  *   exponents | specials | data
  *
  * Exponent fragments carry a class and a flag for each block (a block is the
- * elements of one data fragment) and travel ahead. Data that leaves before
+ * elements of one data fragment), a byte each or two, and travel ahead. Data that leaves before
  * everyone's exponents are known is sent on the guess of one's own: if that
  * was too low it is sent again, which costs no more than waiting would. A specials fragment
  * carries NaN and infinities of several blocks, and is sent only where a flag
@@ -54,6 +54,8 @@ struct round {
 	bool guessed; /* data left before everyone's exponents were known */
 	bool whole;   /* a block is taken with its special values or not at all; set by the owner */
 	uint8_t op, from, to, shape;
+	uint8_t exponent_op;   /* of exponent fragments */
+	uint8_t exponent_size; /* bytes of a class, and of a flag */
 
 	uint64_t base; /* position of its first fragment */
 	uint32_t exponents, specials, data;

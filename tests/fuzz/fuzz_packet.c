@@ -16,8 +16,8 @@ static const struct wire_unsent unsent = { 0x0123456789abcdef, 0x020000000000000
 static void whole_check(const struct wire_control *header, size_t bytes)
 {
 	struct wire_whole room, cut, again;
-	size_t whole = WIRE_CONTROL + (header->type == WIRE_REPORT ? sizeof(room.report)
-	                                                           : sizeof(room.status));
+	size_t whole = WIRE_CONTROL +
+	               (header->type == WIRE_REPORT ? sizeof(room.report) : sizeof(room.status));
 	const struct wire_control *made = wire_make_whole(header, bytes, &room);
 	uint32_t sent;
 

@@ -130,7 +130,7 @@ static void give_result(struct bench *bench)
 		header->flags = round->shape;
 		header->from = round->from;
 		header->to = index < round->exponents ? WIRE_ALL : round->to;
-		header->op = index < round->exponents                     ? WIRE_MAX_U16
+		header->op = index < round->exponents                     ? round->exponent_op
 		             : index < round->exponents + round->specials ? WIRE_OR64
 		                                                          : round->op;
 	}

@@ -279,6 +279,7 @@ static void test_decode_rounds_once(void **state)
 		int highest = (int)number_classify(type, &(uint64_t){ infinity_of(type) - 1 }, 1,
 		                                   &(bool){ false });
 
+		assert_int_equal(number_class_is_byte(type), highest < 256);
 		for (int trial = 0; trial < 100000; trial++) {
 			unsigned workers = 1 + (0xffff >> draw() % 17);
 			uint16_t klass = (uint16_t)(draw() % (unsigned)(highest + 1));

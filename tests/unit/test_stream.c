@@ -12,6 +12,7 @@
 
 #include "short.h"
 #include "simnet.h"
+#include "wire/brief.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -404,6 +405,46 @@ static void test_early_is_not_lost(void **state)
 	stream_clear(&receiver);
 }
 
+#define MANY 300u
+
+/* A report is about what has left, and about what others send: of the rest there is no news. */
+static void test_report_ends_where_sent(void **state)
+{
+	static uint32_t in[MANY * 64], out[MANY * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = MANY * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct wire_whole packet;
+	uint8_t data[WIRE_HEADER + 256] __attribute__((aligned(8)));
+	struct stream stream;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 2, 1024, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, 0);
+	for (unsigned i = 0; i < FEW; i++)
+		assert_int_equal(stream_next(&stream, SECOND, data), sizeof(data));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, FEW);
+	spec.copy = true;
+	spec.count = FEW * 256;
+	spec.from = 1;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, MANY + FEW);
+	spec.from = 0;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, MANY + FEW);
+	stream_clear(&stream);
+}
+
 /* And as many are lost as the network loses. */
 static void test_lost_results_are_told(void **state)
 {
@@ -564,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_no_waste),
 		cmocka_unit_test(test_late_is_not_lost),
 		cmocka_unit_test(test_early_is_not_lost),
+		cmocka_unit_test(test_report_ends_where_sent),
 		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_pool_is_a_dial),
 		cmocka_unit_test(test_early),

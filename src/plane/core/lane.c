@@ -138,6 +138,8 @@ static const char *op_name(uint8_t op)
 		return "a sum";
 	if (op <= WIRE_MIN_U64)
 		return "a minimum";
+	if (op == WIRE_MAX_U8)
+		return "a float sum, or a maximum";
 	if (op <= WIRE_MAX_U64)
 		return "a maximum";
 	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
