@@ -23,25 +23,6 @@ void stream_report(struct stream *stream, uint64_t base)
 		stream->reports[stream->n_reports++] = base;
 }
 
-void stream_report_sent(struct stream *stream, uint64_t now)
-{
-	uint64_t base = stream->reported > stream->done ? stream->reported : stream->done;
-	uint64_t checked = stream->checked > stream->done ? stream->checked : stream->done;
-
-	if (stream->reliable)
-		checked = stream->done;
-	stream_report(stream, stream->done);
-	/* Where results were last looked for; mostly one report covers both. */
-	if (checked < base && base - checked < WIRE_GROUP / 2)
-		base = checked;
-	else
-		stream_report(stream, checked);
-	for (; base < stream->sent; base += WIRE_GROUP)
-		stream_report(stream, base);
-	stream->reported = stream->sent;
-	stream->reported_at = now;
-}
-
 /* Above all of which an answer can tell anything: what has left, and rounds of others. */
 static uint64_t reportable_end(struct stream *stream)
 {
@@ -61,6 +42,62 @@ static uint64_t reportable_end(struct stream *stream)
 	return end;
 }
 
+/* Is its result to come, or word that it has arrived? */
+static bool is_open(const struct round *round, uint32_t index)
+{
+	return !bitmap_get(round->have, index) &&
+	       (!round->contributes || round_was_sent(round, index));
+}
+
+/*
+ * The first fragment that something is to come of. What is not finished below
+ * it has not left: special values that may not be needed stand before all data,
+ * and are settled only with the exponents of their blocks.
+ */
+static uint64_t oldest_gap(struct stream *stream)
+{
+	uint64_t end = reportable_end(stream);
+
+	if (stream->reliable)
+		return stream->done;
+	for (const struct round *round = stream->first; round && round->base < end;
+	     round = round->next) {
+		uint32_t n = round_fragments(round);
+		uint32_t index =
+			stream->done > round->base ? (uint32_t)(stream->done - round->base) : 0;
+
+		if (round->base + n > end)
+			n = (uint32_t)(end - round->base);
+		for (; (index = (uint32_t)bitmap_find(round->have, n, index, false)) < n; index++)
+			if (is_open(round, index))
+				return round->base + index;
+	}
+	return end > stream->done ? end : stream->done;
+}
+
+void stream_report_gap(struct stream *stream)
+{
+	stream_report(stream, oldest_gap(stream));
+}
+
+void stream_report_sent(struct stream *stream, uint64_t now)
+{
+	uint64_t gap = oldest_gap(stream);
+	uint64_t base = stream->reported > gap ? stream->reported : gap;
+	uint64_t checked = stream->checked > gap && !stream->reliable ? stream->checked : gap;
+
+	stream_report(stream, gap);
+	/* Where results were last looked for; mostly one report covers both. */
+	if (checked < base && base - checked < WIRE_GROUP / 2)
+		base = checked;
+	else
+		stream_report(stream, checked);
+	for (; base < stream->sent; base += WIRE_GROUP)
+		stream_report(stream, base);
+	stream->reported = stream->sent;
+	stream->reported_at = now;
+}
+
 /* Marks the results to ask for: known to be lost, or (in silence) only late. Gives how many. */
 static uint32_t fill_missing(struct stream *stream, struct wire_report *report, bool lost)
 {
@@ -70,7 +107,7 @@ static uint32_t fill_missing(struct stream *stream, struct wire_report *report, 
 		struct round *round = stream_find(stream, report->base + i);
 		uint32_t index = round ? (uint32_t)(report->base + i - round->base) : 0;
 
-		if (!round || bitmap_get(round->have, index) || !round_wants(round, index) ||
+		if (!round || !is_open(round, index) || !round_wants(round, index) ||
 		    (lost && !bitmap_get(round->wanted, index)))
 			continue;
 		bitmap_clear(round->wanted, index);
@@ -122,12 +159,13 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 static void report_silence(struct stream *stream, uint64_t now)
 {
 	uint64_t end = stream_window_end(stream, now), sent = reportable_end(stream);
+	uint64_t gap = oldest_gap(stream);
 
 	if (end > sent)
 		end = sent;
-	if (stream->probe_at < stream->done || stream->probe_at >= end)
-		stream->probe_at = stream->done;
-	stream_report(stream, stream->done);
+	if (stream->probe_at < gap || stream->probe_at >= end)
+		stream->probe_at = gap;
+	stream_report(stream, gap);
 	for (int i = 1; i < STREAM_REPORTS && stream->probe_at < end; i++) {
 		if (stream->reliable && !stream->deaf)
 			break; /* only the window is of interest */
@@ -158,7 +196,7 @@ static bool ack_is_due(const struct stream *stream, uint64_t now)
 uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 {
 	if (!stream->n_reports && ack_is_due(stream, now))
-		stream_report(stream, stream->done);
+		stream_report_gap(stream);
 	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
 		report_silence(stream, now);
 	if (!stream->n_reports) {
@@ -170,7 +208,7 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 
 uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet)
 {
-	return build_report(stream, stream->done, now, packet);
+	return build_report(stream, oldest_gap(stream), now, packet);
 }
 
 /*
@@ -231,7 +269,7 @@ static void judge(struct stream *stream, uint64_t position, enum fate fate)
 /* Results that left before this STATUS did and are not here are lost. */
 static bool find_lost_results(struct stream *stream, const struct wire_status *status)
 {
-	uint64_t checked = stream->checked;
+	uint64_t gap = oldest_gap(stream), checked = stream->checked > gap ? stream->checked : gap;
 	bool lost = false;
 
 	/* Asked before what was asked for last could come: it says nothing new. */
@@ -239,21 +277,19 @@ static bool find_lost_results(struct stream *stream, const struct wire_status *s
 		return false;
 	for (uint32_t i = 0; i < status->bits; i++) {
 		uint64_t position = status->base + i;
-		struct round *round;
-		uint32_t index;
+		struct round *round = stream_find(stream, position);
+		uint32_t index = round ? (uint32_t)(position - round->base) : 0;
+		bool complete = bitmap_get(status->complete, i);
 
-		if (!bitmap_get(status->complete, i))
-			continue;
-		if (position == checked)
+		if (position == checked && (complete || !round || !is_open(round, index)))
 			checked++;
-		round = stream_find(stream, position);
-		index = round ? (uint32_t)(position - round->base) : 0;
-		if (!round || bitmap_get(round->have, index) || !round_wants(round, index))
+		if (!complete || !round || bitmap_get(round->have, index) ||
+		    !round_wants(round, index))
 			continue;
 		bitmap_set(round->wanted, index);
 		lost = true;
 	}
-	stream->checked = checked > stream->done ? checked : stream->done;
+	stream->checked = checked;
 	if (lost)
 		stream_report(stream, status->base);
 	return lost;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define SMALL_RESULT 8u /* fragments */
+/* Blocks in an exponents fragment: all of them are read before its first data can leave. */
+#define EXPONENTS_MOST 192u
 
 static uint32_t div_up(size_t n, size_t per)
 {
@@ -95,6 +97,8 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
 	if (round->coding == ROUND_SCALED && round->count) {
 		round->per_exponents = payload / (2 * round->exponent_size);
+		if (round->per_exponents > EXPONENTS_MOST)
+			round->per_exponents = EXPONENTS_MOST;
 		round->per_specials = payload * 4 / round->per_fragment;
 		round->exponents = div_up(round->data, round->per_exponents);
 		round->specials = div_up(round->data, round->per_specials);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define EXPONENTS_LEAD 512u
+
 void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
                  uint32_t cells, uint32_t payload)
 {
@@ -68,7 +70,7 @@ bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 	stream->deaf += !round->receives;
 	/* What others get of the links depends on who sends: he says so before he begins. */
 	if (stream->rests && round->contributes && round_fragments(round) >= TAIL_MIN)
-		stream_report(stream, stream->done);
+		stream_report_gap(stream);
 	if (stream->first == round)
 		stream_progress(stream, now);
 	return round->contributes || early_take(stream, round, now);
@@ -219,12 +221,21 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t e
 	return 0;
 }
 
-/* Exponents keep a fragment's worth of blocks ahead of the data, and more if that waits. */
+/*
+ * Exponents keep so many blocks ahead of the data, and more if that waits. Not
+ * from the first on: links would be idle while all those blocks are read.
+ */
+static bool exponents_lead(const struct round *round)
+{
+	uint32_t ahead = round->next_data < EXPONENTS_LEAD ? round->next_data : EXPONENTS_LEAD;
+
+	return (uint64_t)round->next_exponents * round->per_exponents <= round->next_data + ahead;
+}
+
 static uint32_t next_of_round(struct stream *stream, struct round *round, uint64_t end,
                               uint64_t now, void *packet)
 {
-	bool lead = round->exponents &&
-	            round->next_exponents < round->next_data / round->per_exponents + 2;
+	bool lead = round->exponents && exponents_lead(round);
 	uint32_t bytes = lead ? next_exponents(stream, round, end, now, packet) : 0;
 
 	if (!bytes)
@@ -274,7 +285,7 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 		if (stream->sent >= stream->reported + (stream->deaf ? 1 : TAIL_MIN))
 			stream_report_sent(stream, now);
 		else if (!stream->rests && stream_all_sent(stream))
-			stream_report(stream, stream->done);
+			stream_report_gap(stream);
 	}
 	return bytes;
 }

@@ -44,6 +44,8 @@ void early_free(struct stream *stream);
 
 /* report.c: a report on the group from `base` on is due. */
 void stream_report(struct stream *stream, uint64_t base);
+/* The same from the oldest fragment on that something is to come of. */
+void stream_report_gap(struct stream *stream);
 /* Reports on all that was sent since the last ones, and on the oldest gap. */
 void stream_report_sent(struct stream *stream, uint64_t now);
 /* stream.c: is all sent that was posted? */
