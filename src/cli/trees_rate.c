@@ -8,7 +8,6 @@
 /* A worker's pace counts what is in a datagram, of which a link carries so much. */
 #define UDP_HEADERS 28
 #define ETHERNET 14
-#define PACE_MARGIN 0.995 /* reports, and what is sent again */
 
 /* One edge of a tree: what goes up through it, and whether the result comes down. */
 static void edge_add(struct nic_load *loads, size_t child, size_t parent, double share, bool down)
@@ -102,5 +101,6 @@ uint64_t trees_pace(const struct trees *trees, const struct cluster *cluster, un
 	if (cluster->n == 0)
 		return 0;
 	trees_load(trees, cluster, &use, loads);
-	return (uint64_t)(loads_rate(loads, cluster) * datagram / frame * PACE_MARGIN);
+	/* Reports come on top, a fifth of a percent: so little a link's queue takes for seconds. */
+	return (uint64_t)(loads_rate(loads, cluster) * datagram / frame);
 }

@@ -445,6 +445,55 @@ static void test_report_ends_where_sent(void **state)
 	stream_clear(&stream);
 }
 
+/*
+ * Special values stand before all data and are settled with the last exponents, so
+ * they are the first that are not finished. But nothing is to come of them: a report
+ * begins behind them, and silence asks for data.
+ */
+static void test_report_begins_at_gap(void **state)
+{
+	static float in[MANY * 64], out[MANY * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = MANY * 64,
+		                   .type = TRIB_F32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct round *round = round_new(&spec, 0, 256);
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} packet;
+	struct wire_whole report;
+	struct stream stream;
+	uint32_t data, sent = 0;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 1024, 256);
+	stream.on_finished = finished;
+	data = round->exponents + round->specials;
+	assert_true(round->exponents > 1 && round->specials > 1);
+	assert_true(stream_post(&stream, round, SECOND));
+	while (sent < 5) { /* the results of exponents and of the first three data come */
+		assert_true(stream_next(&stream, SECOND, &packet));
+		sent += packet.header.pos >= data;
+		packet.header.type = WIRE_RESULT;
+		if (sent < 4)
+			assert_true(stream_on_result(&stream, &packet.header,
+			                             round_bytes(round, packet.header.pos),
+			                             SECOND));
+	}
+	assert_true(stream.done < data);
+	while (stream_next_report(&stream, SECOND, &report))
+		;
+	assert_true(stream_next_report(&stream, SECOND + SECOND / 10, &report));
+	assert_int_equal(report.report.base, data + 3);
+	assert_int_equal(report.report.bits, 2);
+	assert_int_equal(report.report.missing[0], 3);
+	stream_clear(&stream);
+}
+
 /* And as many are lost as the network loses. */
 static void test_lost_results_are_told(void **state)
 {
@@ -606,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_late_is_not_lost),
 		cmocka_unit_test(test_early_is_not_lost),
 		cmocka_unit_test(test_report_ends_where_sent),
+		cmocka_unit_test(test_report_begins_at_gap),
 		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_pool_is_a_dial),
 		cmocka_unit_test(test_early),
