@@ -11,7 +11,7 @@
  * aggregator answers with a STATUS: which fragments it misses, and which are
  * complete. A result that left before the STATUS and is not here was lost;
  * the next REPORT asks for it. A lost REPORT or STATUS is covered by later
- * ones: every report comes with one on the oldest unfinished group.
+ * ones: every report comes with one on the oldest group that anything is to come of.
  *
  * On a path that is reliable and keeps the order nothing is looked for: the
  * path itself holds a sender back, and REPORTs only acknowledge, ask for the

@@ -417,17 +417,17 @@ static const struct form {
 	uint32_t least; /* where it may be shorter, */
 	uint32_t step;  /* by so much; 0: it may not */
 } forms[] = {
-	{ WIRE_DATA, 0, true },
-	{ WIRE_RESULT, 0, true },
-	{ WIRE_REPORT, sizeof(struct wire_report), false, 48, 8 },
-	{ WIRE_STATUS, sizeof(struct wire_status), false, 40, 16 },
-	{ WIRE_JOIN, sizeof(struct wire_join), true },
-	{ WIRE_WELCOME, sizeof(struct wire_welcome), true },
-	{ WIRE_ABORT, sizeof(struct wire_abort), false },
-	{ WIRE_BYE, 0, false },
-	{ WIRE_QUERY, 0, false },
-	{ WIRE_ANSWER, 8, true },
-	{ WIRE_TURN, sizeof(struct wire_turn), true },
+	{ .type = WIRE_DATA, .payload = 0, .longer = true },
+	{ .type = WIRE_RESULT, .payload = 0, .longer = true },
+	{ .type = WIRE_REPORT, .payload = sizeof(struct wire_report), .least = 48, .step = 8 },
+	{ .type = WIRE_STATUS, .payload = sizeof(struct wire_status), .least = 40, .step = 16 },
+	{ .type = WIRE_JOIN, .payload = sizeof(struct wire_join), .longer = true },
+	{ .type = WIRE_WELCOME, .payload = sizeof(struct wire_welcome), .longer = true },
+	{ .type = WIRE_ABORT, .payload = sizeof(struct wire_abort) },
+	{ .type = WIRE_BYE, .payload = 0 },
+	{ .type = WIRE_QUERY, .payload = 0 },
+	{ .type = WIRE_ANSWER, .payload = 8, .longer = true },
+	{ .type = WIRE_TURN, .payload = sizeof(struct wire_turn), .longer = true },
 };
 
 static bool form_takes(const struct form *form, uint32_t payload)
