@@ -64,7 +64,12 @@ struct gathering_entry {
 	bool has_rack;              /* where that is known */
 	char wanted[TREE_NAME_MAX]; /* where it was told to take its turns, */
 	uint32_t wanted_after;      /* when this plan is over: rooting.c */
-	bool has_tried;             /* to do without servers, which was wrong */
+	/* Where its shared star was lost: shifting.c. */
+	uint64_t starless;           /* ranks that have said so, or that they use none, as bits */
+	uint64_t star_at;            /* it gets another one not before; 0: none was lost lately */
+	unsigned astray;             /* times in a row that ranks could not join one */
+	uint64_t serials[SEATS_MAX]; /* of what each rank had said when it was lost, and before */
+	bool has_tried;              /* to do without servers, which was wrong */
 	struct plan_note history[HISTORY_MAX]; /* a ring */
 	unsigned n_history;                    /* that it has had */
 };
@@ -94,13 +99,16 @@ struct sharer {
 	struct turns_share share; /* first */
 	uint16_t job;
 	uint64_t cookie, key, peer_key;
-	uint32_t generation;
-	uint64_t nonces[SEATS_MAX];         /* by rank in the plan */
+	uint32_t generation, star;
+	char to[TREE_NAME_MAX];     /* where it goes, when its turn here is over; "": nowhere */
+	char why[MOVE_WHY];         /* ... and why */
+	uint64_t nonces[SEATS_MAX]; /* by rank in the plan */
 	struct udp_address from[SEATS_MAX]; /* where each speaks from; length 0: it has not */
 	struct share_job told;              /* by rank 0 */
 	uint64_t heard_at;                  /* of rank 0 */
 	uint64_t moved_at, held_at, fence_at;
 	uint64_t counted_change, seen_change;
+	bool is_in; /* all ranks have joined its star, and that was told */
 };
 
 #define SHARERS_MAX 256u /* among whom the next turn is given; others wait */
@@ -200,9 +208,12 @@ struct rooting {
 };
 unsigned rooting_choose(void *context, const struct plan_wish *wish,
                         const struct node *const *nodes, unsigned n);
-/* Is this job better off at another aggregator than at the one where it takes its turns? */
+/* Is this job better off at another aggregator than at the one where it takes its turns? *root. */
 bool rooting_moves(struct controller *controller, struct gathering_entry *entry,
-                   const struct node *node, uint64_t now, char why[MOVE_WHY]);
+                   const struct node *node, uint64_t now, char root[TREE_NAME_MAX]);
+/* Where one that has lost its aggregator can take its turns; false: nowhere. */
+bool rooting_again(struct controller *controller, struct gathering_entry *entry, uint64_t now,
+                   char root[TREE_NAME_MAX]);
 
 /* sharing.c; all with the lock held. */
 /* There is a plan; `restored`: from the store. */
@@ -210,14 +221,40 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
                   const struct gathering *gathering, bool restored);
 void sharing_end_job(struct controller *controller, uint16_t job);
 void sharing_free(struct controller *controller);
+/* The share of the communicator's newest star; NULL: it has none that is not lost. */
+struct sharer *sharing_of(struct controller *controller, const struct gathering_entry *entry);
+/* A share of the plan's star that nobody has a word of yet; NULL: no memory. */
+struct sharer *sharing_make(struct controller *controller, const struct job_entry *job,
+                            const struct gathering *gathering, bool restored);
+/* A word about turns, with an aggregator's address where it is of a MOVE; else NULL. */
+void sharing_send(struct controller *controller, uint16_t job, uint64_t cookie,
+                  const struct wire_turn *turn, const struct wire_hop *hop,
+                  const struct udp_address *to);
 void sharing_take(struct controller *controller, const struct wire_control *header,
                   const struct udp_address *from);
 /* True: somebody shares something, so it is to be called often. */
 bool sharing_tick(struct controller *controller, uint64_t now);
 json_t *sharing_to_json(const struct controller *controller);
+
+/* shifting.c: jobs that go to another shared aggregator while they run; with the lock held. */
+void shifting_begin(struct controller *controller, struct gathering_entry *entry, const char *to,
+                    const char *why, uint64_t now);
+/* It has released its turn: its share is at the next one from now on. False: not yet. */
+bool shifting_end(struct controller *controller, struct sharer *sharer, uint64_t now);
+/* All ranks are in the star. */
+void shifting_joined(struct controller *controller, struct sharer *sharer);
+/* A share is lost, and about to be freed. */
+void shifting_lost(struct controller *controller, const struct sharer *sharer, uint64_t now);
+/* A rank speaks of a star that has no share. */
+void shifting_hear(struct controller *controller, const struct wire_control *header,
+                   const struct udp_address *from, uint64_t now);
+
 /* moves.c; with the lock held. What this node is to leave, for the answer to its beat; NULL:
  * nothing. */
 json_t *moves_for(struct controller *controller, struct node *node, uint64_t now);
+/* Something has changed that is worth to be told. */
+void moves_note(struct gathering_entry *entry, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* There is a new plan. */
 void moves_note_plan(struct gathering_entry *entry, uint64_t now);
 

@@ -10,6 +10,7 @@
 #include "control/mover.h"
 #include "wire/key.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +87,20 @@ static enum move judge(struct controller *controller, struct gathering_entry *en
 		                     controller->exit_below };
 	const struct moving moving = moving_of(entry);
 	bool frugal = entry->gathering.frugal;
+	char root[TREE_NAME_MAX], shared[TREE_NAME_MAX];
 	enum move move = mover_judge(&mover, &moving, node, why);
 
-	if (move == MOVE_NOT && rooting_moves(controller, entry, node, now, why))
-		return MOVE_LEAVES;
+	/* Where only turns are taken there, the trees can stay as they are. */
+	if (move == MOVE_NOT && rooting_moves(controller, entry, node, now, root)) {
+		shifting_begin(controller, entry, root, "so fewer jobs share one", now);
+		return MOVE_NOT;
+	}
+	if (move == MOVE_LEAVES && plan_shared(entry->gathering.plan, shared) &&
+	    !strcmp(shared, node->report.address) && rooting_again(controller, entry, now, root) &&
+	    strcmp(shared, root) != 0) {
+		shifting_begin(controller, entry, root, why, now);
+		return MOVE_NOT;
+	}
 	if (move != MOVE_NOT || (!frugal && planner_is_ranks(&moving.wish, node)))
 		return move;
 	move = mover_weigh(&mover, &moving, why);
@@ -155,21 +166,30 @@ json_t *moves_for(struct controller *controller, struct node *node, uint64_t now
 	return list;
 }
 
+void moves_note(struct gathering_entry *entry, const char *format, ...)
+{
+	struct plan_note *note = &entry->history[entry->n_history++ % HISTORY_MAX];
+	va_list args;
+
+	*note = (struct plan_note){ .generation = entry->gathering.generation,
+		                    .made_at = time(NULL) };
+	va_start(args, format);
+	vsnprintf(note->why, sizeof(note->why), format, args);
+	va_end(args);
+}
+
 void moves_note_plan(struct gathering_entry *entry, uint64_t now)
 {
 	const struct gathering *gathering = &entry->gathering;
 	const struct move_note *move = &entry->move;
-	struct plan_note *note = &entry->history[entry->n_history++ % HISTORY_MAX];
 
 	entry->planned_at = now;
 	words_clear(&entry->words);
-	*note = (struct plan_note){ .generation = gathering->generation, .made_at = time(NULL) };
 	if (move->leaves && move->generation + 1 == gathering->generation)
-		snprintf(note->why, sizeof(note->why), "node %s (%s) left: %s", move->name,
-		         move->node, move->why);
+		moves_note(entry, "node %s (%s) left: %s", move->name, move->node, move->why);
 	else if (gathering->generation > 1)
-		snprintf(note->why, sizeof(note->why), "ranks asked: plan %u was over or broken",
-		         gathering->generation - 1);
+		moves_note(entry, "ranks asked: plan %u was over or broken",
+		           gathering->generation - 1);
 	else
-		snprintf(note->why, sizeof(note->why), "all ranks had come");
+		moves_note(entry, "all ranks had come");
 }

@@ -321,6 +321,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 	if (has_newcomers(gathering, members))
 		gathering->same_since = gathering->generation + 1;
 	gathering->generation++;
+	gathering->star = 0;
 	gathering->members = members;
 	gathering->since = 0;
 	gathering->lost = gathering->left = 0;
@@ -345,6 +346,7 @@ static void catch_up(struct gathering *gathering, const struct ask *ask)
 		gathering->size = ask->size;
 	gathering->members = awaited(gathering);
 	gathering->generation = ask->generation;
+	gathering->star = 0;
 	gathering->same_since = 0;
 	gathering->since = 0;
 	gathering->plan[0] = '\0';

@@ -63,6 +63,7 @@ struct gathering {
 	uint64_t since;      /* when it was first said to be broken, or first asked for one */
 	uint64_t lost;       /* members that others know to be dead */
 	uint64_t left;       /* members that have said good-bye */
+	uint32_t star;       /* times that its shared star has gone elsewhere since that plan */
 	bool frugal;         /* its plans do without machines that are not the ranks' own */
 	char plan[PLAN_TEXT_MAX];
 	struct seat seats[SEATS_MAX];

@@ -78,6 +78,15 @@ static int party_order(const void *a, const void *b)
 	return (int)x->gathering.job - (int)y->gathering.job;
 }
 
+static uint32_t site_of(const struct node *const *nodes, unsigned n, const char *address)
+{
+	uint32_t site = 0;
+
+	while (site < n && strcmp(nodes[site]->report.address, address) != 0)
+		site++;
+	return site;
+}
+
 /* Those that take turns at these aggregators, the oldest first; `but` not. */
 static unsigned parties_find(const struct controller *controller, const struct node *const *nodes,
                              unsigned n, const struct gathering_entry *but, uint64_t now,
@@ -85,22 +94,20 @@ static unsigned parties_find(const struct controller *controller, const struct n
 {
 	unsigned found = 0;
 
-	for (const struct sharing_group *group = controller->groups; group; group = group->next) {
-		uint32_t site = 0;
+	for (const struct sharing_group *group = controller->groups; group; group = group->next)
+		for (const struct turns_share *at = group->turns.shares; at; at = at->next) {
+			const struct sharer *sharer = (const struct sharer *)at;
+			const struct gathering_entry *entry = entry_of(controller, sharer);
+			/* One that leaves is where it goes. */
+			uint32_t site =
+				site_of(nodes, n, *sharer->to ? sharer->to : group->address);
 
-		while (site < n && strcmp(nodes[site]->report.address, group->address) != 0)
-			site++;
-		for (const struct turns_share *at = group->turns.shares; site < n && at;
-		     at = at->next) {
-			const struct gathering_entry *entry =
-				entry_of(controller, (const struct sharer *)at);
-
-			if (at->lost || !entry || entry == but)
+			if (at->lost || !entry || entry == but || site == n)
 				continue;
 			parties[found] = (struct party){ job_of(controller, entry, now), entry };
+			parties[found].job.rests |= at->leaving;
 			parties[found++].job.root = site;
 		}
-	}
 	qsort(parties, found, sizeof(*parties), party_order);
 	return found;
 }
@@ -109,7 +116,7 @@ static unsigned parties_find(const struct controller *controller, const struct n
 static uint32_t root_of(const struct party *parties, unsigned n_parties, unsigned which,
                         const struct node *const *nodes, unsigned n)
 {
-	struct roots_site *sites = calloc(n, sizeof(*sites));
+	struct roots_site *sites = calloc(n + 1, sizeof(*sites));
 	struct roots_job *jobs = calloc(n_parties, sizeof(*jobs));
 	uint32_t *roots = calloc(n_parties, sizeof(*roots)), root = ROOTS_NONE;
 
@@ -195,39 +202,68 @@ static unsigned sites_find(const struct controller *controller, uint64_t now,
 	return n;
 }
 
+/*
+ * Where it should be, among those who take turns now; ROOTS_NONE: at none. `lost`: it takes none
+ * now.
+ */
+static uint32_t root_now(struct controller *controller, struct gathering_entry *entry, bool lost,
+                         uint64_t now, const struct node **nodes, unsigned n)
+{
+	struct party *parties = calloc(parties_most(controller), sizeof(*parties));
+	uint32_t root = ROOTS_NONE;
+	unsigned found, at = 0;
+
+	if (!parties)
+		return ROOTS_NONE;
+	found = parties_find(controller, nodes, n, lost ? entry : NULL, now, parties);
+	if (lost)
+		parties[found++] = (struct party){ job_of(controller, entry, now), entry };
+	while (at < found && parties[at].entry != entry)
+		at++;
+	if (at < found)
+		root = root_of(parties, found, at, nodes, n);
+	free(parties);
+	return root;
+}
+
 bool rooting_moves(struct controller *controller, struct gathering_entry *entry,
-                   const struct node *node, uint64_t now, char why[MOVE_WHY])
+                   const struct node *node, uint64_t now, char root[TREE_NAME_MAX])
 {
 	const struct node **nodes;
-	struct party *parties;
 	char address[TREE_NAME_MAX];
-	unsigned n, found, at = 0;
-	uint32_t root = ROOTS_NONE;
+	uint32_t found;
+	bool moves;
 
 	if (!node->report.capacity || !plan_shared(entry->gathering.plan, address) ||
 	    strcmp(address, node->report.address) != 0 || !entry->planned_at ||
 	    now < entry->planned_at + REST)
 		return false;
 	nodes = calloc(controller->nodes.n + 1, sizeof(void *));
-	parties = calloc(parties_most(controller), sizeof(*parties));
-	if (nodes && parties) {
-		n = sites_find(controller, now, nodes);
-		found = parties_find(controller, nodes, n, NULL, now, parties);
-		while (at < found && parties[at].entry != entry)
-			at++;
-		if (at < found)
-			root = root_of(parties, found, at, nodes, n);
-		if (root != ROOTS_NONE && nodes[root] == node)
-			root = ROOTS_NONE;
-	}
-	if (root != ROOTS_NONE) {
-		snprintf(entry->wanted, sizeof(entry->wanted), "%s", nodes[root]->report.address);
+	if (!nodes)
+		return false;
+	found = root_now(controller, entry, false, now, nodes, sites_find(controller, now, nodes));
+	moves = found != ROOTS_NONE && nodes[found] != node;
+	if (moves) {
+		snprintf(root, TREE_NAME_MAX, "%s", nodes[found]->report.address);
+		/* Should its trees be lost meanwhile, that holds for the next ones too. */
+		snprintf(entry->wanted, sizeof(entry->wanted), "%s", root);
 		entry->wanted_after = entry->gathering.generation;
-		snprintf(why, MOVE_WHY,
-		         "it takes its turns at %s from now on: so fewer jobs share one",
-		         entry->wanted);
 	}
 	free(nodes);
-	free(parties);
-	return root != ROOTS_NONE;
+	return moves;
+}
+
+bool rooting_again(struct controller *controller, struct gathering_entry *entry, uint64_t now,
+                   char root[TREE_NAME_MAX])
+{
+	const struct node **nodes = calloc(controller->nodes.n + 1, sizeof(void *));
+	uint32_t found = ROOTS_NONE;
+
+	if (nodes)
+		found = root_now(controller, entry, true, now, nodes,
+		                 sites_find(controller, now, nodes));
+	if (found != ROOTS_NONE)
+		snprintf(root, TREE_NAME_MAX, "%s", nodes[found]->report.address);
+	free(nodes);
+	return found != ROOTS_NONE;
 }

@@ -11,6 +11,7 @@
 #include "wire/parse.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,11 +64,12 @@ static struct sharer *sharer_of(struct turns_share *share)
 	     sharer && (after_ = sharer_of(sharer->share.next), true); sharer = after_)
 
 static struct sharer *sharer_find(struct controller *controller, uint16_t job, uint64_t key,
-                                  uint32_t generation, struct sharing_group **in)
+                                  uint32_t generation, uint32_t star, struct sharing_group **in)
 {
 	for (struct sharing_group *group = controller->groups; group; group = group->next)
 		EACH_SHARER(sharer, group)
-	if (sharer->job == job && sharer->key == key && sharer->generation == generation) {
+	if (sharer->job == job && sharer->key == key && sharer->generation == generation &&
+	    sharer->star == star) {
 		*in = group;
 		return sharer;
 	}
@@ -108,8 +110,18 @@ void sharing_end_job(struct controller *controller, uint16_t job)
 	lose_older(controller, job, true, 0, UINT32_MAX);
 }
 
-void sharing_plan(struct controller *controller, const struct job_entry *job,
-                  const struct gathering *gathering, bool restored)
+struct sharer *sharing_of(struct controller *controller, const struct gathering_entry *entry)
+{
+	const struct gathering *gathering = &entry->gathering;
+	struct sharing_group *group;
+	struct sharer *sharer = sharer_find(controller, gathering->job, gathering->key,
+	                                    gathering->generation, gathering->star, &group);
+
+	return sharer && !sharer->share.lost ? sharer : NULL;
+}
+
+struct sharer *sharing_make(struct controller *controller, const struct job_entry *job,
+                            const struct gathering *gathering, bool restored)
 {
 	char address[TREE_NAME_MAX];
 	struct sharing_group *group;
@@ -117,15 +129,14 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
 	const struct turns_share *before;
 	unsigned ranks = 0;
 
-	lose_older(controller, job->job.id, false, gathering->key, gathering->generation);
 	if (!plan_shared(gathering->plan, address))
-		return;
+		return NULL;
 	group = group_make(controller, address);
 	sharer = group ? calloc(1, sizeof(*sharer)) : NULL;
 	if (!sharer) {
 		log_error("job %u shares %s, but there is no memory for that: it gets no turns",
 		          job->job.id, address);
-		return;
+		return NULL;
 	}
 	for (uint64_t seats = gathering->members; seats; seats &= seats - 1)
 		sharer->nonces[ranks++] = gathering->seats[__builtin_ctzll(seats)].nonce;
@@ -137,6 +148,15 @@ void sharing_plan(struct controller *controller, const struct job_entry *job,
 	sharer->cookie = job->cookie;
 	sharer->key = gathering->key;
 	sharer->generation = gathering->generation;
+	sharer->star = gathering->star;
+	return sharer;
+}
+
+void sharing_plan(struct controller *controller, const struct job_entry *job,
+                  const struct gathering *gathering, bool restored)
+{
+	lose_older(controller, job->job.id, false, gathering->key, gathering->generation);
+	sharing_make(controller, job, gathering, restored);
 }
 
 void sharing_free(struct controller *controller)
@@ -156,23 +176,33 @@ void sharing_free(struct controller *controller)
 struct packet {
 	struct wire_control header;
 	struct wire_turn turn;
+	struct wire_hop hop; /* of a MOVE */
 };
 
-static void send_turn(struct controller *controller, struct sharer *sharer, struct wire_turn *turn,
-                      const struct udp_address *to)
+void sharing_send(struct controller *controller, uint16_t job, uint64_t cookie,
+                  const struct wire_turn *turn, const struct wire_hop *hop,
+                  const struct udp_address *to)
 {
-	struct packet packet = {
-		.header = { .type = WIRE_TURN, .cookie = sharer->cookie, .job = sharer->job }
-	};
+	struct packet packet = { .header = { .type = WIRE_TURN, .cookie = cookie, .job = job },
+		                 .turn = *turn };
+	size_t bytes = hop ? sizeof(packet) : offsetof(struct packet, hop);
 
-	packet.turn = *turn;
-	packet.turn.key = sharer->key;
-	packet.turn.peer_key = sharer->peer_key;
-	packet.turn.generation = sharer->generation;
-	wire_seal(&packet, sizeof(packet));
+	if (hop)
+		packet.hop = *hop;
+	wire_seal(&packet, bytes);
 	/* Lost or not sent is the same: it is said again. */
-	sendto(controller->fd, &packet, sizeof(packet), MSG_DONTWAIT, (const void *)&to->storage,
+	sendto(controller->fd, &packet, bytes, MSG_DONTWAIT, (const void *)&to->storage,
 	       to->length);
+}
+
+static void send_turn(struct controller *controller, const struct sharer *sharer,
+                      struct wire_turn turn, const struct udp_address *to)
+{
+	turn.key = sharer->key;
+	turn.peer_key = sharer->peer_key;
+	turn.generation = sharer->generation;
+	turn.star = sharer->star;
+	sharing_send(controller, sharer->job, sharer->cookie, &turn, NULL, to);
 }
 
 static void say_all(struct controller *controller, struct sharer *sharer, uint64_t now)
@@ -186,7 +216,7 @@ static void say_all(struct controller *controller, struct sharer *sharer, uint64
 		    !turns_say(&sharer->share, i, &turn))
 			continue;
 		rank->told_at = now;
-		send_turn(controller, sharer, &turn, &sharer->from[i]);
+		send_turn(controller, sharer, turn, &sharer->from[i]);
 	}
 }
 
@@ -211,7 +241,7 @@ static bool fence(struct controller *controller, const struct sharing_group *gro
 		log_info("job %u loses its turn at %s: a rank is silent, has failed or has left",
 		         sharer->job, group->address);
 	sharer->fence_at = now;
-	send_turn(controller, sharer, &turn, &to);
+	send_turn(controller, sharer, turn, &to);
 	return false;
 }
 
@@ -283,18 +313,21 @@ static void serve_alone(struct sharing_group *group, struct sharer *sharer, uint
 	turns_give(share, next + 1, next + 1 + ALONE_OPS, now);
 }
 
+static bool is_idle(const struct sharer *sharer, uint64_t now)
+{
+	return !sharer->told.busy_at && now > sharer->moved_at + IDLE_NS &&
+	       now > sharer->held_at + IDLE_NS;
+}
+
 /* A turn that is too long for one who is not alone, or of which nothing is made. */
 static void shorten(struct sharer *sharer, uint64_t now)
 {
 	struct turns_share *share = &sharer->share;
 	uint64_t next = turns_next(share);
-	const struct share_job *told = &sharer->told;
 	bool is_long = share->held_to > next + WIRE_TURN_OPS_MAX + 2;
-	bool is_idle = !told->busy_at && now > sharer->moved_at + IDLE_NS &&
-	               now > sharer->held_at + IDLE_NS;
 
 	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
-	    share->held_to > next + 1 && (is_long || is_idle))
+	    share->held_to > next + 1 && (is_long || is_idle(sharer, now)))
 		turns_cut(share, next + 1, now);
 }
 
@@ -308,8 +341,8 @@ static void tell_share(const struct sharing_group *group, struct sharer *sharer,
 	told->held = share->held;
 	told->held_to = share->held_to;
 	told->agree_ns = group->agree_ns;
-	told->open = !share->lost && share->known && share->step == TURNS_REST &&
-	             now <= sharer->heard_at + TURNS_LEASE_NS;
+	told->open = !share->lost && share->known && share->step == TURNS_REST && !share->leaving &&
+	             !share->joining && now <= sharer->heard_at + TURNS_LEASE_NS;
 }
 
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
@@ -324,7 +357,7 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 	EACH_SHARER(sharer, group)
 	{
 		shorten(sharer, now);
-		if (n == SHARERS_MAX)
+		if (n == SHARERS_MAX || sharer->share.leaving)
 			continue;
 		tell_share(group, sharer, now);
 		jobs[n] = &sharer->told;
@@ -357,9 +390,14 @@ static void group_serve(struct controller *controller, struct sharing_group *gro
 		if (now > sharer->heard_at + FORGET_NS)
 			turns_lose(&sharer->share);
 		turns_tick(&sharer->share, now);
+		if (*sharer->to && !sharer->share.lost)
+			turns_release(&sharer->share, is_idle(sharer, now), now);
 		note_held(group, sharer, now);
-		if (sharer->share.lost && fence(controller, group, sharer, now)) {
+		if (sharer->share.lost ? fence(controller, group, sharer, now)
+		                       : *sharer->to && shifting_end(controller, sharer, now)) {
 			note_held(group, sharer, now);
+			if (sharer->share.lost)
+				shifting_lost(controller, sharer, now);
 			turns_remove(&group->turns, &sharer->share);
 			forget_before(controller, &sharer->share);
 			free(sharer);
@@ -413,10 +451,15 @@ void sharing_take(struct controller *controller, const struct wire_control *head
 	struct sharer *sharer;
 	uint64_t now = clock_now();
 
-	sharer = sharer_find(controller, header->job, turn->key, turn->generation, &group);
+	sharer = sharer_find(controller, header->job, turn->key, turn->generation, turn->star,
+	                     &group);
 	if (!sharer || sharer->cookie != header->cookie) {
-		controller->counts[DESK_DROPS] += !job || job->cookie != header->cookie;
-		return; /* of a plan that is over */
+		/* Of a star that was left or lost, or of a plan that is over. */
+		if (!job || job->cookie != header->cookie)
+			controller->counts[DESK_DROPS]++;
+		else if (turn->word == WIRE_TURN_STATE)
+			shifting_hear(controller, header, from, now);
+		return;
 	}
 	if (turn->word == WIRE_TURN_FENCED) {
 		group->fenced += sharer->share.lost && sharer->share.held;
@@ -429,6 +472,8 @@ void sharing_take(struct controller *controller, const struct wire_control *head
 		sharer->peer_key = turn->peer_key;
 		if (turns_hear(&sharer->share, turn->rank, turn, now) && turn->rank == 0)
 			take_rhythm(sharer, turn, now);
+		if (!sharer->is_in && turns_is_joined(&sharer->share))
+			shifting_joined(controller, sharer);
 	} else {
 		controller->counts[DESK_DROPS]++;
 	}
@@ -443,12 +488,13 @@ static json_t *sharer_to_json(const struct sharer *sharer, uint64_t now)
 	char key[20];
 
 	snprintf(key, sizeof(key), "%" PRIx64, sharer->key);
-	return json_pack("{s:i, s:s, s:i, s:i, s:b, s:b, s:i, s:f, s:I, s:I}", "job",
+	return json_pack("{s:i, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:i, s:f, s:I, s:I}", "job",
 	                 (int)sharer->job, "key", key, "generation", (int)sharer->generation,
-	                 "ranks", (int)sharer->share.ranks, "holds", (int)sharer->share.held,
-	                 "known", (int)sharer->share.known, "step_requests", (int)sharer->told.ops,
-	                 "held_s", (double)used / 1e9, "next",
-	                 (json_int_t)turns_next(&sharer->share), "to",
+	                 "star", (int)sharer->star, "ranks", (int)sharer->share.ranks, "joining",
+	                 __builtin_popcountll(sharer->share.joining), "holds",
+	                 (int)sharer->share.held, "known", (int)sharer->share.known,
+	                 "step_requests", (int)sharer->told.ops, "held_s", (double)used / 1e9,
+	                 "next", (json_int_t)turns_next(&sharer->share), "to",
 	                 (json_int_t)sharer->share.held_to);
 }
 

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 4
+#define SCHEMA_VERSION 5
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -39,6 +39,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"ALTER TABLE gatherings ADD COLUMN same_since INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN frugal INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
+	"ALTER TABLE gatherings ADD COLUMN star INTEGER NOT NULL DEFAULT 0;",
 };
 
 struct store {
@@ -296,10 +297,12 @@ static trib_status put_gathering(struct store *store, const struct gathering *g,
                                  const char *verdict)
 {
 	trib_status status = CHANGE(
-		store, "INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		store,
+		"INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		NUMBER(g->job), NUMBER(g->key), TEXT(policy_name(g->policy)), NUMBER(g->size),
 		NUMBER(g->min), NUMBER(g->generation), NUMBER(g->members), TEXT(g->plan),
-		NUMBER(g->same_since), NUMBER(g->frugal), TEXT(verdict ? verdict : ""));
+		NUMBER(g->same_since), NUMBER(g->frugal), TEXT(verdict ? verdict : ""),
+		NUMBER(g->star));
 
 	for (unsigned i = 0; status == TRIB_OK && i < SEATS_MAX; i++) {
 		const struct seat *seat = &g->seats[i];
@@ -465,6 +468,7 @@ static trib_status read_gathering(struct store *store, sqlite3_stmt *row,
 	column_text(row, 7, gathering.plan, sizeof(gathering.plan));
 	gathering.same_since = (uint32_t)sqlite3_column_int64(row, 8);
 	gathering.frugal = sqlite3_column_int(row, 9);
+	gathering.star = (uint32_t)sqlite3_column_int64(row, 11);
 	why = (const char *)sqlite3_column_text(row, 10);
 	json = why && *why ? json_loads(why, 0, NULL) : NULL;
 	if (json)

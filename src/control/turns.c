@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define REFUSED_MOST 10u /* a turn's end is at most two to the power of it ahead of ranks */
+
 void turns_add(struct turns *turns, struct turns_share *share, unsigned ranks, uint64_t session,
                bool restored, uint64_t now)
 {
@@ -37,7 +39,8 @@ unsigned turns_holders(const struct turns *turns)
 
 bool turns_may_give(const struct turns *turns, const struct turns_share *share)
 {
-	if (share->lost || !share->known || share->step != TURNS_REST)
+	if (share->lost || !share->known || share->step != TURNS_REST || share->leaving ||
+	    share->joining)
 		return false;
 	if (share->before && share->before->held)
 		return false;
@@ -83,6 +86,37 @@ void turns_cut(struct turns_share *share, uint64_t from, uint64_t now)
 	begin(share, from, from, now);
 }
 
+void turns_release(struct turns_share *share, bool idle, uint64_t now)
+{
+	uint64_t from;
+
+	if (!share->leaving)
+		share->refused = 0;
+	share->leaving = true;
+	from = turns_next(share) + (idle ? 0 : 1ull << share->refused);
+	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
+	    from < share->held_to)
+		turns_cut(share, from, now);
+}
+
+bool turns_is_free(const struct turns_share *share)
+{
+	return !share->held && !share->lost && share->known && share->step == TURNS_REST;
+}
+
+bool turns_is_joined(const struct turns_share *share)
+{
+	for (unsigned i = 0; i < share->ranks; i++)
+		if (!share->rank[i].heard)
+			return false;
+	return share->known && !share->joining;
+}
+
+void turns_await(struct turns_share *share)
+{
+	share->joining = share->ranks < 64 ? (1ull << share->ranks) - 1 : ~0ull;
+}
+
 /* Has the rank said that it is done with all that was ever committed? */
 static bool is_done(const struct turns_share *share, const struct turns_rank *rank)
 {
@@ -95,15 +129,19 @@ static bool is_done(const struct turns_share *share, const struct turns_rank *ra
 
 static void check_done(struct turns_share *share)
 {
-	for (unsigned i = 0; i < share->ranks && share->held && share->step != TURNS_ASKING; i++)
-		if (is_done(share, &share->rank[i]))
-			share->held = false;
+	if (!share->held || share->step == TURNS_ASKING)
+		return;
+	for (unsigned i = 0; i < share->ranks; i++)
+		if (!is_done(share, &share->rank[i]))
+			return;
+	share->held = false;
 }
 
 static void drop(struct turns_share *share)
 {
 	share->step = TURNS_REST;
 	share->held = share->was_held;
+	share->refused += share->refused < REFUSED_MOST;
 	for (unsigned i = 0; i < share->ranks; i++)
 		share->rank[i].told_at = 0;
 	check_done(share);
@@ -127,6 +165,7 @@ static void decide(struct turns_share *share)
 		share->step = TURNS_SETTING;
 		share->held_change = share->change;
 		share->held_to = share->to;
+		share->refused = 0;
 		for (unsigned i = 0; i < share->ranks; i++)
 			share->rank[i].told_at = 0;
 	}
@@ -138,7 +177,7 @@ static void decide(struct turns_share *share)
 /* After a start: what one rank has set was decided so, and what none has was not. */
 static void try_know(struct turns_share *share)
 {
-	bool done = false;
+	bool done = true;
 
 	for (unsigned i = 0; i < share->ranks; i++)
 		if (!share->rank[i].heard)
@@ -154,9 +193,9 @@ static void try_know(struct turns_share *share)
 		decide(share);
 		return;
 	}
-	/* All had set whatever was committed before, so any can say whether it is over. */
+	/* All had set whatever was committed before. */
 	for (unsigned i = 0; i < share->ranks; i++)
-		done |= share->rank[i].done;
+		done &= share->rank[i].done;
 	share->held = !done;
 }
 
@@ -180,7 +219,10 @@ bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn
 	it->next = state->next;
 	it->done = state->flags & WIRE_TURN_DONE;
 	it->told_at = 0;
-	if (state->flags & WIRE_TURN_FAILED)
+	share->joining &= ~(1ull << rank);
+	if (state->flags & (WIRE_TURN_JOINING | WIRE_TURN_ASTRAY))
+		share->joining |= 1ull << rank;
+	if (state->flags & (WIRE_TURN_FAILED | WIRE_TURN_ASTRAY))
 		turns_lose(share);
 	else if (!share->known)
 		try_know(share);

@@ -12,10 +12,11 @@
  *   COMMIT or ABORT    when all have agreed; or when one has not, or is silent.
  *
  * Nobody is stopped where the range begins a little ahead, and nothing has to
- * be aborted because ranks are not equally far. A turn ends by itself: when the
- * requests of the range are over, which any one rank can say, for a sum needs
- * all. Then, and not before, another communicator may have it. What was given
- * can be cut short by another change, which begins where the range is to end.
+ * be aborted because ranks are not equally far. A turn ends by itself: when all
+ * ranks have said that the requests of the range are over. One is not enough: who
+ * only gives something, as for a reduce to another, is done when the others may
+ * not have begun. Then, and not before, another communicator may have it. What was
+ * given can be cut short by another change, which begins where the range is to end.
  *
  * What is said is always all: a rank tells its whole state, with a serial; what
  * a rank is told follows from that and from the state here. So words may be
@@ -27,9 +28,11 @@
  * aggregator ends it, and says so. So a turn is never with two, whoever is cut
  * off from whom.
  *
- * A communicator that goes to another aggregator gives up its turn first: its
- * share there gets none before that is free. So nobody holds one and waits for
- * another, and there is no circle to wait in; meanwhile requests go their own way.
+ * A communicator that goes to another aggregator gives up its turn first
+ * (turns_release), and only when that is over is its share there made. So nobody
+ * holds one and waits for another, and there is no circle to wait in. Ranks join
+ * the new star while requests go their own way (worker/star.h); the share gets no
+ * turn before all of them have, and the first one is agreed on as any other is.
  *
  * Invariants: at most `capacity` shares are held; of each request all ranks of
  * a communicator know the same when they begin it; a share is held as long as
@@ -75,6 +78,9 @@ struct turns_share {
 	bool held;            /* it counts: it has a turn, or is being asked whether it takes one */
 	bool was_held;        /* before the change that is undecided */
 	bool lost;            /* it ends; where it is held, it is being fenced */
+	bool leaving;         /* it gets no turn any more: the communicator goes elsewhere */
+	unsigned refused;     /* times in a row that ranks were too far for the end of its turn */
+	uint64_t joining;     /* ranks that are not in its star yet, as bits */
 	/* The one that the communicator had before, at whichever aggregator; NULL: it is gone. */
 	const struct turns_share *before;
 	struct turns_rank rank[WIRE_CHILDREN_MAX];
@@ -107,6 +113,19 @@ void turns_give(struct turns_share *share, uint64_t from, uint64_t to, uint64_t 
 /* ... it ends with request `from` - 1, where it is held and no change is under way. */
 void turns_cut(struct turns_share *share, uint64_t from, uint64_t now);
 
+/*
+ * It gives up its turn, and gets none any more: to be called until turns_is_free.
+ * What is under way there comes to its end; where ranks agree the range ends sooner.
+ * `idle`: they do nothing, so it can end where they are; else a little ahead of them.
+ */
+void turns_release(struct turns_share *share, bool idle, uint64_t now);
+/* Nothing is held, nothing is undecided, and it is not lost: what it had is over at all ranks. */
+bool turns_is_free(const struct turns_share *share);
+/* Have all ranks spoken, and are in its star? */
+bool turns_is_joined(const struct turns_share *share);
+/* Its star is another one than ranks are in: it gets no turn before all say that they are. */
+void turns_await(struct turns_share *share);
+
 /* A rank has spoken. False: that was older than what is known. */
 bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn *state,
                 uint64_t now);
@@ -116,6 +135,17 @@ void turns_tick(struct turns_share *share, uint64_t now);
 void turns_lose(struct turns_share *share);
 /* The aggregator has ended it: nothing of it is under way there. */
 void turns_fenced(struct turns_share *share);
+
+/*
+ * Is nothing left of turns at the rank that says this, after its share was lost?
+ * A change that was committed is one to which it has agreed before, so a word that
+ * is newer than those that were heard by then knows of it.
+ */
+static inline bool turns_is_off(const struct wire_turn *state)
+{
+	return state->flags & WIRE_TURN_ASTRAY ||
+	       (state->flags & WIRE_TURN_DONE && state->phase != WIRE_TURN_ASKED);
+}
 
 /* What this rank is to be told; false: nothing. */
 bool turns_say(const struct turns_share *share, unsigned rank, struct wire_turn *out);

@@ -100,7 +100,7 @@ int tcp_accept(int fd, struct udp_address *peer)
 	return s;
 }
 
-static int wait_connected(int fd, int wait_ms)
+int tcp_wait(int fd, int wait_ms)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLOUT };
 	socklen_t length = sizeof(int);
@@ -136,7 +136,7 @@ int tcp_connect(const struct udp_address *peer, int wait_ms)
 
 	if (s < 0)
 		return s;
-	error = wait_connected(s, wait_ms);
+	error = tcp_wait(s, wait_ms);
 	if (!error)
 		return s;
 	close(s);

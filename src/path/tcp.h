@@ -41,6 +41,8 @@ trib_status tcp_listen(const struct udp_address *address, int *fd);
 int tcp_accept(int fd, struct udp_address *peer);
 /* A socket on its way to being connected, non-blocking, or -errno. */
 int tcp_begin(const struct udp_address *peer);
+/* Is it connected? 0, or an errno; ETIMEDOUT: not within. */
+int tcp_wait(int fd, int wait_ms);
 /* A connected socket, non-blocking, or -errno. */
 int tcp_connect(const struct udp_address *peer, int wait_ms);
 

@@ -256,6 +256,7 @@ enum wire_turn_word {
 	WIRE_TURN_ABORT,   /* controller to rank: all stays as it was */
 	WIRE_TURN_FENCE,   /* controller to aggregator: this communicator ends there */
 	WIRE_TURN_FENCED,  /* aggregator to controller: it has */
+	WIRE_TURN_MOVE,    /* controller to rank: turns are at another aggregator from now on */
 	WIRE_TURN_WORDS_END,
 };
 
@@ -269,8 +270,10 @@ enum wire_turn_phase {
 };
 
 enum wire_turn_flag {
-	WIRE_TURN_DONE = 1,   /* all that were to be summed there have been begun, and are over */
-	WIRE_TURN_FAILED = 2, /* the communicator has failed, or is closed */
+	WIRE_TURN_DONE = 1,    /* all that were to be summed there have been begun, and are over */
+	WIRE_TURN_FAILED = 2,  /* the communicator has failed, or is closed */
+	WIRE_TURN_JOINING = 4, /* this rank is not in the shared star yet */
+	WIRE_TURN_ASTRAY = 8,  /* ... and will not be: it could not join, or has lost it */
 };
 
 /* A request of a training step. */
@@ -298,7 +301,9 @@ struct wire_turn {
 	uint16_t rank;
 	uint16_t ops; /* in a step; 0: not known */
 	uint8_t word, phase, flags, unused;
-	/* struct wire_turn_op, so many as `ops` says, then zeros */
+	uint32_t star; /* which of the plan's shared stars it is about: each is at another place */
+	uint32_t unused_too;
+	/* struct wire_turn_op, so many as `ops` says, then zeros; MOVE: a struct wire_hop */
 };
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
@@ -309,7 +314,7 @@ _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");
 _Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
-_Static_assert(sizeof(struct wire_turn) == 112, "turn");
+_Static_assert(sizeof(struct wire_turn) == 120, "turn");
 _Static_assert(sizeof(struct wire_turn_op) == 12, "turn_op");
 
 static inline uint64_t wire_pos(unsigned lane, uint64_t position)

@@ -64,10 +64,15 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 		return payload > 0 && is_text(body, payload);
 	case WIRE_TURN: {
 		const struct wire_turn *turn = body;
-		return payload >= sizeof(*turn) && turn->word < WIRE_TURN_WORDS_END &&
-		       turn->phase < WIRE_TURN_PHASES_END && turn->ops <= WIRE_TURN_OPS_MAX &&
-		       turn->from <= turn->to &&
-		       payload >= sizeof(*turn) + turn->ops * sizeof(struct wire_turn_op);
+		const struct wire_hop *hop = (const void *)(turn + 1);
+		if (payload < sizeof(*turn) || turn->word >= WIRE_TURN_WORDS_END ||
+		    turn->phase >= WIRE_TURN_PHASES_END || turn->ops > WIRE_TURN_OPS_MAX ||
+		    turn->from > turn->to)
+			return false;
+		if (turn->word == WIRE_TURN_MOVE)
+			return !turn->ops && payload == sizeof(*turn) + sizeof(*hop) &&
+			       (hop->family == 4 || hop->family == 6);
+		return payload >= sizeof(*turn) + turn->ops * sizeof(struct wire_turn_op);
 	}
 	default: /* BYE, QUERY */
 		return payload == 0;

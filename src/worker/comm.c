@@ -72,6 +72,7 @@ void comm_free(struct trib_comm *comm)
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->lock);
 	pthread_mutex_destroy(&comm->posting);
+	pthread_mutex_destroy(&comm->shifting);
 	free(comm->config.trees);
 	free(comm);
 }
@@ -137,6 +138,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	comm->ledgers_end = &comm->ledgers;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_mutex_init(&comm->posting, NULL);
+	pthread_mutex_init(&comm->shifting, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);
@@ -217,6 +219,8 @@ trib_status comm_close(struct trib_comm *comm)
 	atomic_store(&comm->closing, true);
 	if (comm->keeper_runs)
 		keeper_stop(comm);
+	if (comm->turner)
+		turner_halt(comm);
 	trunks_stop(comm);
 	if (comm->turner)
 		turner_stop(comm);
@@ -256,9 +260,9 @@ int trib_size(const trib_comm *comm)
 	return comm->config.size;
 }
 
-void comm_count(const struct trib_comm *comm, trib_stats *all)
+void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all)
 {
-	for (unsigned i = 0; i < comm->n_lanes; i++) {
+	for (unsigned i = first; i < comm->n_lanes; i++) {
 		struct lane *lane = comm->lanes[i];
 
 		all->sent_packets += atomic_load(&lane->sent);
@@ -277,7 +281,7 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
 	pthread_mutex_lock(&comm->lock);
 	all = comm->past;
-	comm_count(comm, &all);
+	comm_count(comm, 0, &all);
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);

@@ -19,8 +19,8 @@
 #include "worker/ledger.h"
 #include "worker/rhythm.h"
 #include "worker/shares.h"
+#include "worker/star.h"
 #include "worker/stream.h"
-#include "worker/turn.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -99,6 +99,7 @@ struct lane {
 	struct tcp_tail tail;
 	uint32_t sent_to, filled_to; /* of the buffer */
 	int unreached;               /* why there was no connection; 0: there was one */
+	int knock_fd;                /* a connection on its way; -1: none */
 	int held;                    /* udp: messages in rx that are not taken yet */
 
 	struct stream stream;
@@ -119,6 +120,9 @@ struct lane {
 	_Atomic uint64_t entered; /* rounds that were posted, ever */
 	_Atomic uint64_t ending;  /* ... and so many of those are over, or nearly */
 	_Atomic uint32_t nearly;  /* that is: when no more fragments than these are left */
+	_Atomic bool leaves;      /* to end when nothing is left to be done, by itself */
+	_Atomic bool rests;       /* nothing is, nor can others need anything of it */
+	_Atomic bool ended;       /* the thread is at its end, without having been stopped */
 
 	/* For error sentences and statistics; written by the lane's thread. */
 	_Atomic uint64_t waiting, done, next_base;
@@ -128,6 +132,7 @@ struct lane {
 
 struct trunk {
 	unsigned tree; /* its number */
+	uint32_t star; /* of one that is shared: which of the plan's */
 	double share;  /* of every vector, relative to those of the others */
 	struct udp_address aggregator;
 	uint64_t ranks; /* that come together there; 0: all of them */
@@ -144,9 +149,26 @@ struct way {
 	struct shares shares; /* n is 0: there is none */
 };
 
+/* How far the turner is with leaving a shared star and joining the next; shift.c. */
+struct shift {
+	struct udp_address to;
+	struct asking *asking; /* NULL: not joining */
+	uint64_t deadline, bye_at;
+	unsigned byes;
+	bool is_gone; /* the aggregator that is left: nobody hears a good-bye */
+};
+
+/* What a lane has learned of the shared star's end. */
+struct star_loss {
+	trib_status status; /* TRIB_OK: nothing */
+	uint32_t rank;      /* that it is about, as in struct wire_abort */
+	char text[512];
+};
+
 struct trib_comm {
 	struct comm_config config;
-	unsigned n_trunks, n_lanes;
+	unsigned n_trunks;
+	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* of each trunk; an aggregator may give fewer */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_MAX]; /* those of all trunks, one trunk after the other */
@@ -172,8 +194,12 @@ struct trib_comm {
 
 	/* With an aggregator that is shared requests are begun one after the other; dispatch.c. */
 	struct turner *turner; /* NULL: nothing is shared */
-	struct turn turn;      /* with `posting`, as is the next */
+	struct turn turn;      /* with `posting`, as are the next two */
+	struct star star;      /* where turns are */
 	uint64_t begun;        /* requests below have been */
+	/* Whoever changes trunks: the keeper, or the turner where it goes to another star. */
+	pthread_mutex_t shifting;
+	struct shift shift; /* with it */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -181,6 +207,7 @@ struct trib_comm {
 	trib_status failed; /* TRIB_OK: not */
 	char failure[512];
 	trib_status hurt; /* an aggregator is lost, and the keeper is to do something about it */
+	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
 	trib_stats past;         /* of lanes that are no more */
 	bool recovering;         /* the keeper is at it: what is posted waits */
@@ -228,6 +255,8 @@ trib_status comm_config_read(const trib_options *options, struct comm_config *co
 trib_status trunks_plan(struct trib_comm *comm);
 /* Joins all trees, opens and starts all lanes. */
 trib_status trunks_open(struct trib_comm *comm, uint64_t deadline);
+/* Another lane of the trunk, open and not started. */
+trib_status trunk_add_lane(struct trib_comm *comm, struct trunk *trunk);
 /* Ends the lanes' threads. */
 void trunks_stop(struct trib_comm *comm);
 void trunks_close(struct trib_comm *comm);
@@ -239,6 +268,12 @@ const char *trunk_name(const struct trunk *trunk, char *out, size_t size);
  * TRIB_IN_PROGRESS: the one that was asked is a controller.
  */
 trib_status comm_join(struct trib_comm *comm, uint64_t deadline);
+/* One more tree, without waiting; its first lane is open, not started. free() ends it. */
+struct asking;
+trib_status asking_open(struct trib_comm *comm, struct trunk *trunk, double seconds,
+                        struct asking **out);
+/* TRIB_IN_PROGRESS: again at *wake, or when its lane has something. TRIB_OK: all are in. */
+trib_status asking_step(struct asking *asking, uint64_t deadline, uint64_t *wake);
 
 /*
  * plan.c: asks the controller for trees of another generation than those of now,
@@ -288,6 +323,9 @@ void keeper_stop(struct trib_comm *comm);
 /* leave.c */
 /* Says good-bye until it is heard, so that others need not wait for a heartbeat to fail. */
 void comm_leave(struct trib_comm *comm);
+/* The same for one tree, without waiting: says it; and was it heard, or is nobody there? */
+void trunk_say_bye(struct trib_comm *comm, struct trunk *trunk);
+bool trunk_hears_bye(struct trunk *trunk);
 
 /*
  * comm.c; takes over the trees of the configuration, also where it fails. `before`:
@@ -307,8 +345,8 @@ uint64_t comm_key(const struct comm_config *config);
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Adds up what its lanes have counted; the caller holds the lock. */
-void comm_count(const struct trib_comm *comm, trib_stats *all);
+/* Adds up what its lanes have counted, from this one on; the caller holds the lock. */
+void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all);
 /* "1, 3" */
 void comm_list_ranks(uint64_t mask, char *out, size_t size);
 /* Tells the aggregators, and by them the others, why this rank has given up. Lanes are quiet. */
@@ -347,9 +385,26 @@ void dispatch_ended(struct trib_request *request);
 
 /* turner.c: speaks with the controller about turns. */
 trib_status turner_start(struct trib_comm *comm);
+/* Its thread ends; from then on nobody begins anything. Then the last words. */
+void turner_halt(struct trib_comm *comm);
 void turner_stop(struct trib_comm *comm);
 /* There is news for the controller, or something may be begun. Any thread. */
 void turner_wake(struct trib_comm *comm);
+
+/* shift.c: the turner's, with `shifting`. */
+/* Does what there is to do about the shared star, without waiting; again at *wake. */
+void shift_step(struct trib_comm *comm, uint64_t *wake);
+/* The socket whose packets it waits for; -1: none. */
+int shift_fd(const struct trib_comm *comm);
+/* Nothing of a star that is not joined is left. */
+void shift_drop(struct trib_comm *comm);
+/* A lane of the shared star, with the lock not held: false: this is nothing for it. */
+bool shift_note_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
+
+static inline bool trunk_is_shared(const struct trib_comm *comm, const struct trunk *trunk)
+{
+	return comm->config.own_trees && trunk >= comm->trunks + comm->config.own_trees;
+}
 
 /* post.c */
 struct posting {

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,6 +53,8 @@ struct asking {
 	unsigned asks;
 	unsigned refused;   /* times in a row that its port was closed */
 	trib_status status; /* a sure failure */
+	int reach_ms;       /* that may be spent on a connection at once */
+	double seconds;     /* that it may take in all */
 	bool heard, joined, is_controller;
 	bool is_known;            /* not to be one; tcp only */
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
@@ -72,7 +75,8 @@ static void ask(struct asking *asking, uint32_t payload)
 		.join = { .key = comm_key(config),
 		          .pool_bytes = config->pool_bytes,
 		          /* In other trees it is asked anew, perhaps of the same ones. */
-		          .nonce = asking->comm->nonce + config->generation,
+		          .nonce = asking->comm->nonce + config->generation +
+		                   ((uint64_t)trunk->star << 32),
 		          .covers = 1ull << config->rank,
 		          .ranks = trunk->ranks,
 		          .rank = (uint32_t)config->rank,
@@ -215,24 +219,24 @@ static trib_status give_up(const struct asking *asking)
 		return status_fail(TRIB_ERR_AGGREGATOR,
 		                   "no connection to the aggregator at %s within %.1f s: %s; is "
 		                   "tribd running there, with --plane tcp?",
-		                   address, config->timeout_s, strerror(asking->lane->unreached));
+		                   address, asking->seconds, strerror(asking->lane->unreached));
 	if (!asking->heard)
 		return status_fail(
 			TRIB_ERR_AGGREGATOR,
 			"no answer from the aggregator at %s within %.1f s: is tribd "
 			"running there, with the same TRIB_COOKIE?%s (trib check "
 			"--aggregator %s)",
-			address, config->timeout_s,
+			address, asking->seconds,
 			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
 			address);
 	if (*asking->text) /* it is not a rank that is missing */
 		return status_fail(TRIB_ERR_AGGREGATOR,
 		                   "the aggregator at %s did not let us in within %.1f s: %s",
-		                   address, config->timeout_s, asking->text);
+		                   address, asking->seconds, asking->text);
 	comm_list_ranks(all & ~asking->present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
-	                   ranks, config->size, config->timeout_s, address, config->job);
+	                   ranks, config->size, asking->seconds, address, config->job);
 }
 
 /* Of the route, as a socket for datagrams sees it; 0: unknown. */
@@ -257,7 +261,11 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	unsigned route = route_mtu(peer);
 	char interface[64], one[64], two[64];
 
-	*asking = (struct asking){ .comm = comm, .trunk = trunk, .lane = trunk->lanes[0] };
+	*asking = (struct asking){ .comm = comm,
+		                   .trunk = trunk,
+		                   .lane = trunk->lanes[0],
+		                   .reach_ms = ASK_EVERY_MS,
+		                   .seconds = config->timeout_s };
 	asking->mtu = config->mtu ? config->mtu : route;
 	if (config->tcp && route && route < asking->mtu)
 		asking->mtu = route; /* datagrams would find out by trying */
@@ -301,6 +309,20 @@ static void check_closed(struct asking *asking)
 		                             trunk_name(asking->trunk, address, sizeof(address)));
 }
 
+/* It is time to. */
+static void ask_again(struct asking *asking)
+{
+	if (asking->joined) {
+		beat(asking);
+	} else if (asking->lane->way->reach(asking->lane, asking->reach_ms)) {
+		ask(asking, next_length(asking));
+	} else {
+		asking->refused += asking->lane->unreached != EINPROGRESS;
+		check_closed(asking);
+	}
+	asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+}
+
 /* Asks where it is time to, and says when that is again. */
 static uint64_t ask_all(struct asking *askings, unsigned n)
 {
@@ -312,20 +334,23 @@ static uint64_t ask_all(struct asking *askings, unsigned n)
 		if (clock_now() >= asking->ask_at) {
 			if (is_controller(asking))
 				return clock_now();
-			if (asking->joined)
-				beat(asking);
-			else if (asking->lane->way->reach(asking->lane, ASK_EVERY_MS))
-				ask(asking, next_length(asking));
-			else {
-				asking->refused++;
-				check_closed(asking);
-			}
-			asking->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+			ask_again(asking);
 		}
 		if (asking->ask_at < next)
 			next = asking->ask_at;
 	}
 	return next;
+}
+
+static void hear_some(struct asking *asking)
+{
+	int got;
+
+	do
+		got = asking->lane->way->receive(asking->lane, take_answer, asking);
+	while (got > 0);
+	asking->refused += got == -ECONNREFUSED;
+	check_closed(asking);
 }
 
 /* Takes the answers that come until then, or until something is decided. */
@@ -348,12 +373,9 @@ static void hear_all(struct asking *askings, unsigned n, const struct plan_watch
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
 			uint32_t settled = asking->settled;
-			int got = waits[i].revents ? 1 : 0;
 
-			while (got > 0)
-				got = asking->lane->way->receive(asking->lane, take_answer, asking);
-			asking->refused += got == -ECONNREFUSED;
-			check_closed(asking);
+			if (waits[i].revents)
+				hear_some(asking);
 			decided |= asking->joined != joined || asking->settled != settled ||
 			           asking->status != TRIB_OK || asking->is_controller;
 		}
@@ -408,4 +430,43 @@ trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
 	status = join_all(comm, &watch, deadline);
 	plan_watch_close(&watch);
 	return status;
+}
+
+/* ---- one tree, while others carry on ---- */
+
+trib_status asking_open(struct trib_comm *comm, struct trunk *trunk, double seconds,
+                        struct asking **out)
+{
+	struct asking *asking = malloc(sizeof(*asking));
+	trib_status status;
+
+	*out = NULL;
+	if (!asking)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to join an aggregator");
+	status = asking_init(asking, comm, trunk);
+	if (status != TRIB_OK) {
+		free(asking);
+		return status;
+	}
+	asking->reach_ms = 0;
+	asking->seconds = seconds;
+	*out = asking;
+	return TRIB_OK;
+}
+
+trib_status asking_step(struct asking *asking, uint64_t deadline, uint64_t *wake)
+{
+	uint64_t now = clock_now();
+
+	if (asking->lane->fd >= 0)
+		hear_some(asking);
+	if (now >= asking->ask_at && asking->status == TRIB_OK)
+		ask_again(asking); /* also where it is joined, and its other lanes are not there yet
+		                    */
+	*wake = asking->ask_at;
+	if (asking->status != TRIB_OK)
+		return asking->status;
+	if (asking->joined)
+		return TRIB_OK;
+	return now >= deadline ? give_up(asking) : TRIB_IN_PROGRESS;
 }

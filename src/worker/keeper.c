@@ -132,6 +132,8 @@ static void recover(struct trib_comm *comm)
 	comm->recovering = true;
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
+	pthread_mutex_lock(&comm->shifting);
+	shift_drop(comm);
 	log_warn("%s; asking the controller for other trees", comm->failure);
 	status = keeper_find_trees(comm, false, start + (uint64_t)(comm->config.timeout_s * 1e9));
 	if (status != TRIB_OK)
@@ -139,6 +141,7 @@ static void recover(struct trib_comm *comm)
 	else
 		log_notice("goes on in the trees of plan %u, after %.3f s", comm->config.generation,
 		           (double)(clock_now() - start) / 1e9);
+	pthread_mutex_unlock(&comm->shifting);
 }
 
 static void *keeper_main(void *argument)

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -36,7 +38,7 @@ struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
 	lane->comm = comm;
 	lane->trunk = trunk;
 	lane->index = trunk->n_lanes;
-	lane->fd = lane->group_fd = lane->wake_fd = -1;
+	lane->fd = lane->group_fd = lane->wake_fd = lane->knock_fd = -1;
 	lane->way = comm->config.tcp ? &lane_way_tcp : &lane_way_udp;
 	lane->posted_end = &lane->posted;
 	lane->kept_end = &lane->kept;
@@ -201,10 +203,28 @@ static void take_status(struct lane *lane, const struct wire_control *header, ui
 	                WIRE_HEADER + lane->comm->payload);
 }
 
+/* What it is connected to is lost: of a star that is shared, that may be no matter. */
+static void lane_fail(struct lane *lane, trib_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void lane_fail(struct lane *lane, trib_status status, const char *format, ...)
+{
+	char text[sizeof(lane->comm->failure)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!shift_note_lost(lane, status, UINT32_MAX, text))
+		comm_fail(lane->comm, status, "%s", text);
+}
+
 static void take_abort(struct lane *lane, const struct wire_control *header)
 {
 	const struct wire_abort *abort = wire_payload(header);
 
+	if (shift_note_lost(lane, (trib_status)abort->status, abort->rank, abort->text))
+		return;
 	if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
 		atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
 	comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
@@ -244,14 +264,14 @@ static void note_error(struct lane *lane, int error)
 
 	trunk_name(lane->trunk, address, sizeof(address));
 	if (lane->comm->config.tcp)
-		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		lane_fail(lane, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its connection is closed", address);
 	else if (error == -EMSGSIZE)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
 		          "the path's MTU has shrunk below %u bytes since the job began",
 		          lane->comm->payload + WIRE_HEADER);
 	else if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
-		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		lane_fail(lane, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has ended: its port is closed", address);
 }
 
@@ -317,7 +337,8 @@ static uint64_t heartbeat_every(const struct lane *lane)
 		return REFUSED_EVERY;
 	if (lane->finishing)
 		return HOLD_EVERY;
-	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
+	if (lane->kept && (atomic_load_explicit(&lane->comm->draining, memory_order_relaxed) ||
+	                   atomic_load_explicit(&lane->leaves, memory_order_relaxed)))
 		return DRAIN_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
@@ -406,7 +427,7 @@ static void check_silence(struct lane *lane, uint64_t now)
 
 	doubt_raise(lane, now);
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
-		comm_fail(lane->comm, TRIB_ERR_AGGREGATOR,
+		lane_fail(lane, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has not been heard of for %.1f s",
 		          trunk_name(lane->trunk, address, sizeof(address)),
 		          (double)(now - lane->heard_at) / 1e9);
@@ -458,6 +479,16 @@ static void go_quiet(struct lane *lane)
 	pthread_mutex_unlock(&lane->comm->lock);
 }
 
+/* Nothing is under way, and nobody can need anything of what was. */
+static bool note_rest(struct lane *lane)
+{
+	bool rests = stream_is_idle(&lane->stream) && !lane->kept && !lane->finishing &&
+	             !atomic_load_explicit(&lane->mail, memory_order_acquire);
+
+	atomic_store_explicit(&lane->rests, rests, memory_order_release);
+	return rests;
+}
+
 static void *lane_main(void *argument)
 {
 	struct lane *lane = argument;
@@ -486,11 +517,18 @@ static void *lane_main(void *argument)
 		check_silence(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;
+		if (note_rest(lane) && atomic_load_explicit(&lane->leaves, memory_order_relaxed))
+			break;
 		idle = got || (sent && !blocked) ? 0 : idle + 1;
 		if (idle && !comm->config.socket.busy_poll)
 			sleep_until_needed(lane, now, blocked);
 	}
 	go_quiet(lane);
+	pthread_mutex_lock(&comm->lock);
+	atomic_store(&lane->ended, true);
+	if (comm->turner && atomic_load(&lane->leaves))
+		turner_wake(comm);
+	pthread_mutex_unlock(&comm->lock);
 	return NULL;
 }
 
@@ -508,9 +546,7 @@ static double way_rate(const struct trib_comm *comm, const struct way *way)
 trib_status lane_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
-	const struct way *way = comm->shared.shares.n && lane->number >= comm->shared.first
-	                                ? &comm->shared
-	                                : &comm->own;
+	const struct way *way = trunk_is_shared(comm, lane->trunk) ? &comm->shared : &comm->own;
 
 	lane->way->start(lane);
 	lane->spoke_at = 0; /* the first packet is a report: it shows who we are */

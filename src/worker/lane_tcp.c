@@ -26,7 +26,28 @@ static trib_status tcp_lane_open(struct lane *lane)
 
 static void tcp_lane_close(struct lane *lane)
 {
+	if (lane->knock_fd >= 0)
+		close(lane->knock_fd);
 	tcp_rx_free(&lane->bytes);
+}
+
+/* Without a wait: there is a connection, or one is on its way, or will be tried anew. */
+static bool knock(struct lane *lane)
+{
+	int error;
+
+	if (lane->knock_fd < 0)
+		lane->knock_fd = tcp_begin(&lane->peer);
+	error = lane->knock_fd < 0 ? -lane->knock_fd : tcp_wait(lane->knock_fd, 0);
+	lane->unreached = error == ETIMEDOUT ? EINPROGRESS : error;
+	if (error == ETIMEDOUT)
+		return false;
+	if (!error)
+		lane->fd = lane->knock_fd;
+	else if (lane->knock_fd >= 0)
+		close(lane->knock_fd);
+	lane->knock_fd = -1;
+	return !error;
 }
 
 static bool tcp_lane_reach(struct lane *lane, int wait_ms)
@@ -36,6 +57,8 @@ static bool tcp_lane_reach(struct lane *lane, int wait_ms)
 
 	if (lane->fd >= 0)
 		return true;
+	if (!wait_ms)
+		return knock(lane);
 	lane->fd = tcp_connect(&lane->peer, wait_ms);
 	lane->unreached = lane->fd < 0 ? -lane->fd : 0;
 	if (!lane->unreached)

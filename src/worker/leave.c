@@ -105,6 +105,27 @@ static uint32_t hear_echoes(struct trib_comm *comm, uint32_t left, bool *any)
 	return left;
 }
 
+void trunk_say_bye(struct trib_comm *comm, struct trunk *trunk)
+{
+	struct wire_control bye = address_to(comm, trunk, WIRE_BYE);
+	int error = trunk->lanes[0]->way->send_one(trunk->lanes[0], &bye, sizeof(bye));
+
+	if (error)
+		log_debug("good-bye to a shared aggregator: %s", strerror(-error));
+}
+
+bool trunk_hears_bye(struct trunk *trunk)
+{
+	struct lane *lane = trunk->lanes[0];
+	bool heard = false;
+	int n;
+
+	do
+		n = lane->way->receive(lane, take_echo, &heard);
+	while (n > 0 && !heard);
+	return heard || (n < 0 && n != -EAGAIN);
+}
+
 void comm_leave(struct trib_comm *comm)
 {
 	uint32_t left = (1u << comm->n_trunks) - 1;

@@ -99,7 +99,7 @@ static trib_status reach(struct lane *lane, uint64_t deadline)
 	return TRIB_OK;
 }
 
-static trib_status add_lane(struct trib_comm *comm, struct trunk *trunk)
+trib_status trunk_add_lane(struct trib_comm *comm, struct trunk *trunk)
 {
 	struct lane *lane = lane_make(comm, trunk);
 
@@ -115,7 +115,7 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk, uint6
 	trib_status status = TRIB_OK;
 
 	while (status == TRIB_OK && trunk->n_lanes < trunk->welcome.lanes) {
-		status = add_lane(comm, trunk);
+		status = trunk_add_lane(comm, trunk);
 		if (status == TRIB_OK)
 			status = reach(trunk->lanes[trunk->n_lanes - 1], deadline);
 	}
@@ -161,6 +161,9 @@ static trib_status line_up(struct trib_comm *comm)
 	comm->shared.shares.n = 0;
 	if (own < comm->n_lanes)
 		shares_init(&comm->shared.shares, weights + own, comm->n_lanes - own);
+	pthread_mutex_lock(&comm->lock); /* the turner tells of it */
+	comm->star = (struct star){ .step = own < comm->n_lanes ? STAR_JOINED : STAR_NONE };
+	pthread_mutex_unlock(&comm->lock);
 	return TRIB_OK;
 }
 
@@ -169,7 +172,7 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 	trib_status status = TRIB_OK;
 
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
-		status = add_lane(comm, &comm->trunks[i]);
+		status = trunk_add_lane(comm, &comm->trunks[i]);
 	if (status == TRIB_OK)
 		status = comm_join(comm, deadline);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
@@ -194,7 +197,7 @@ void trunks_stop(struct trib_comm *comm)
 void trunks_close(struct trib_comm *comm)
 {
 	pthread_mutex_lock(&comm->lock); /* others look at the lanes */
-	comm_count(comm, &comm->past);
+	comm_count(comm, 0, &comm->past);
 	comm->n_lanes = 0;
 	comm->quiet_lanes = 0;
 	pthread_mutex_unlock(&comm->lock);

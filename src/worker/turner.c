@@ -27,8 +27,10 @@ struct turner {
 	uint64_t serial, spoke_at;
 	/* As it was last told, to know what is news. */
 	uint64_t change, next;
+	uint32_t star;
 	enum wire_turn_phase phase;
 	uint8_t flags;
+	uint64_t shift_at; /* there is something to do about the star then */
 };
 
 union turn_packet {
@@ -58,7 +60,7 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 
 	pthread_mutex_lock(&comm->posting);
 	pthread_mutex_lock(&comm->lock);
-	good = !comm->recovering && comm->shared.shares.n;
+	good = !comm->recovering && comm->star.step != STAR_NONE;
 	now = clock_now();
 	packet->header = (struct wire_control){ .type = WIRE_TURN,
 		                                .cookie = comm->config.cookie,
@@ -75,7 +77,9 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 		                    .finished = ledger_first_open(comm),
 		                    .generation = comm->config.generation,
 		                    .rank = (uint16_t)comm->config.rank,
-		                    .phase = (uint8_t)mine->phase };
+		                    .phase = (uint8_t)mine->phase,
+		                    .flags = star_flags(&comm->star),
+		                    .star = comm->star.number };
 	if (comm->under_way[0] + comm->under_way[1])
 		turn->busy_us = 1 + (uint32_t)((now - comm->busy_at) / 1000);
 	if (turn_is_used_up(mine, comm->begun) && !comm->under_way[1])
@@ -91,8 +95,9 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 
 static bool is_news(const struct turner *turner, const struct wire_turn *turn)
 {
-	return turn->change != turner->change || turn->phase != turner->phase ||
-	       turn->flags != turner->flags || (turn->rank == 0 && turn->next != turner->next);
+	return turn->star != turner->star || turn->change != turner->change ||
+	       turn->phase != turner->phase || turn->flags != turner->flags ||
+	       (turn->rank == 0 && turn->next != turner->next);
 }
 
 static void send_state(struct turner *turner, union turn_packet *packet)
@@ -108,6 +113,7 @@ static void send_state(struct turner *turner, union turn_packet *packet)
 	if (send(turner->fd, packet, bytes, MSG_DONTWAIT) < 0)
 		log_debug("to the controller: %s", strerror(errno));
 	turner->spoke_at = clock_now();
+	turner->star = turn->star;
 	turner->change = turn->change;
 	turner->phase = (enum wire_turn_phase)turn->phase;
 	turner->flags = turn->flags;
@@ -126,6 +132,39 @@ static void speak(struct trib_comm *comm, bool must)
 		send_state(turner, &packet);
 }
 
+static struct udp_address address_of(const struct wire_hop *hop)
+{
+	struct udp_address address = { 0 };
+
+	if (hop->family == 4) {
+		struct sockaddr_in *in = (void *)&address.storage;
+
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, hop->address, 4);
+		address.length = sizeof(*in);
+	} else {
+		struct sockaddr_in6 *in6 = (void *)&address.storage;
+
+		in6->sin6_family = AF_INET6;
+		memcpy(&in6->sin6_addr, hop->address, 16);
+		address.length = sizeof(*in6);
+	}
+	udp_set_port(&address, hop->port);
+	return address;
+}
+
+/* The caller holds `posting`. */
+static void take_word(struct trib_comm *comm, const struct wire_turn *word)
+{
+	uint32_t star = comm->star.number;
+
+	star_hear(&comm->star, &comm->turn, word, comm->begun);
+	if (comm->star.number == star)
+		return;
+	comm->shift.to = address_of((const struct wire_hop *)(word + 1));
+	comm->turner->shift_at = 0;
+}
+
 /* True: an answer is due. */
 static bool hear(struct trib_comm *comm)
 {
@@ -141,31 +180,61 @@ static bool hear(struct trib_comm *comm)
 			continue;
 		pthread_mutex_lock(&comm->posting);
 		if (packet.turn.generation == comm->config.generation && !comm->recovering)
-			turn_hear(&comm->turn, &packet.turn, comm->begun);
+			take_word(comm, &packet.turn);
 		pthread_mutex_unlock(&comm->posting);
 		any = true; /* what it asks again for, it has not heard */
 	}
 	return any;
 }
 
+/* Where the keeper is about to replace all trees, there is nothing to do. */
+static void look_at_star(struct trib_comm *comm, int *fd)
+{
+	struct turner *turner = comm->turner;
+	bool recovering;
+
+	*fd = -1;
+	turner->shift_at = UINT64_MAX;
+	if (pthread_mutex_trylock(&comm->shifting))
+		return;
+	pthread_mutex_lock(&comm->lock);
+	recovering = comm->recovering || comm->hurt || comm->failed != TRIB_OK;
+	pthread_mutex_unlock(&comm->lock);
+	if (!recovering) {
+		shift_step(comm, &turner->shift_at);
+		*fd = shift_fd(comm);
+	}
+	pthread_mutex_unlock(&comm->shifting);
+}
+
+static int wait_ms(const struct turner *turner)
+{
+	uint64_t now = clock_now(), left = turner->shift_at > now ? turner->shift_at - now : 0;
+
+	return left < BEAT_MS * 1000000ull ? (int)((left + 999999) / 1000000) : BEAT_MS;
+}
+
 static void *turner_main(void *argument)
 {
 	struct trib_comm *comm = argument;
 	struct turner *turner = comm->turner;
+	int star_fd = -1;
 
 	while (!atomic_load(&turner->stop)) {
 		struct pollfd waits[] = { { .fd = turner->fd, .events = POLLIN },
-			                  { .fd = turner->wake_fd, .events = POLLIN } };
+			                  { .fd = turner->wake_fd, .events = POLLIN },
+			                  { .fd = star_fd, .events = POLLIN } };
 		uint64_t count;
 		bool asked;
 
-		poll(waits, 2, BEAT_MS);
+		poll(waits, 3, wait_ms(turner));
 		if (read(turner->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			log_debug("eventfd: %s", strerror(errno));
 		asked = hear(comm);
 		pthread_mutex_lock(&comm->posting);
 		dispatch(comm);
 		pthread_mutex_unlock(&comm->posting);
+		look_at_star(comm, &star_fd);
 		speak(comm, asked || clock_now() >= turner->spoke_at + BEAT_MS * 1000000ull);
 	}
 	return NULL;
@@ -198,6 +267,7 @@ trib_status turner_start(struct trib_comm *comm)
 	if (!turner)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to share an aggregator");
 	turner->fd = -1;
+	turner->shift_at = UINT64_MAX;
 	turner->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (turner->wake_fd < 0)
 		status = status_fail_errno("cannot open an eventfd");
@@ -213,14 +283,19 @@ trib_status turner_start(struct trib_comm *comm)
 	return status;
 }
 
+void turner_halt(struct trib_comm *comm)
+{
+	atomic_store(&comm->turner->stop, true);
+	turner_wake(comm);
+	pthread_join(comm->turner->thread, NULL);
+	shift_drop(comm);
+}
+
 void turner_stop(struct trib_comm *comm)
 {
 	struct turner *turner = comm->turner;
 	union turn_packet packet;
 
-	atomic_store(&turner->stop, true);
-	turner_wake(comm);
-	pthread_join(turner->thread, NULL);
 	/* So that nobody waits for us; where all are lost, silence tells it a little later. */
 	for (int i = 0; i < BYES && fill_state(comm, &packet); i++) {
 		packet.turn.flags |= WIRE_TURN_FAILED;

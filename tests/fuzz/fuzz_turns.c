@@ -7,7 +7,7 @@
  */
 #include "control/turns.h"
 #include "fuzz.h"
-#include "worker/turn.h"
+#include "worker/star.h"
 
 #define SHARES 3u
 #define RANKS 2u
@@ -22,6 +22,8 @@ static struct wire_turn read_word(struct fuzz_input *input)
 		                  .word = fuzz_byte(input) % WIRE_TURN_WORDS_END,
 		                  .phase = fuzz_byte(input) % WIRE_TURN_PHASES_END,
 		                  .flags = fuzz_byte(input) };
+
+	word.star = word.flags >> 6;
 
 	word.to = word.from + fuzz_byte(input) % 8;
 	return word;
@@ -41,7 +43,7 @@ static void try_controller(struct fuzz_input *input)
 		struct wire_turn word = read_word(input), said;
 
 		now += (uint64_t)(what >> 5) * 40000000;
-		switch (what / SHARES % 6) {
+		switch (what / SHARES % 7) {
 		case 0:
 			if (turns_may_give(&turns, share))
 				turns_give(share, word.from, word.to, now);
@@ -56,6 +58,10 @@ static void try_controller(struct fuzz_input *input)
 		case 3:
 			turns_fenced(share);
 			break;
+		case 4:
+			turns_release(share, what & 1, now);
+			demand(!turns_may_give(&turns, share));
+			break;
 		default:
 			turns_hear(share, what % RANKS, &word, now);
 		}
@@ -69,6 +75,7 @@ static void try_controller(struct fuzz_input *input)
 
 static void try_rank(struct fuzz_input *input)
 {
+	struct star star = { .step = STAR_JOINED };
 	struct turn turn = { 0 };
 	bool asked[512] = { false };
 	uint64_t next = 0;
@@ -76,6 +83,7 @@ static void try_rank(struct fuzz_input *input)
 	while (input->at < input->end) {
 		struct wire_turn word = read_word(input);
 		struct turn before = turn;
+		uint32_t number = star.number;
 
 		if (fuzz_byte(input) & 1 && !turn_waits(&turn, next) && next < 256) {
 			demand(!turn_uses(&turn, next) || asked[next]);
@@ -83,8 +91,16 @@ static void try_rank(struct fuzz_input *input)
 		}
 		for (uint64_t i = word.from; i < word.to && word.word == WIRE_TURN_PREPARE; i++)
 			asked[i] = true;
-		turn_hear(&turn, &word, next);
-		demand(turn.session >= before.session && turn.change >= before.change);
+		star_hear(&star, &turn, &word, next);
+		demand(turn.session >= before.session && star.number >= number);
+		demand(turn.change >= before.change || star.number > number);
+		if (star.number > number) { /* nothing holds any more, and nothing waits */
+			demand(star.step == STAR_LEAVING && !turn_waits(&turn, next));
+			for (uint64_t i = next; i < 512; i++)
+				demand(!turn_uses(&turn, i));
+			star.step = (enum star_step)(word.next % (STAR_ASTRAY + 1));
+			continue;
+		}
 		for (uint64_t i = next > 16 ? next - 16 : 0; i < next; i++)
 			demand(!turn_uses(&turn, i) || turn_uses(&before, i));
 	}

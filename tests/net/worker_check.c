@@ -407,6 +407,8 @@ int main(int argc, char **argv)
 		perror(options.times);
 		return 2;
 	}
+	if (times)
+		setvbuf(times, NULL, _IOLBF, BUFSIZ); /* others count the lines */
 	clock_gettime(CLOCK_MONOTONIC, &round_start);
 	status = trib_init(&comm, NULL);
 	if (status != TRIB_OK)

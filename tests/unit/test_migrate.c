@@ -2,9 +2,11 @@
 /*
  * Jobs that go from one aggregator to another while they and others come, go,
  * take turns and are lost: every order of it, with the controller's own decisions
- * (roots.h) and turns (turns.h). In every state that can be reached: no aggregator
- * serves more jobs than it has capacity for, no job holds a turn at one while it
- * holds another's, and each job that runs can get its turn, whatever the others do.
+ * (roots.h) and turns (turns.h). They give up their turn, go, and join, or fail to;
+ * or they leave with all of their trees. In every state that can be reached: no
+ * aggregator serves more jobs than it has capacity for, no job holds a turn at one
+ * while it holds another's, and each job that runs can get its turn, whatever the
+ * others do. What ranks make of it is test_star.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +24,8 @@
 #define JOBS 3u
 #define SITES 2u
 #define OLD 2u   /* shares of a job that may be left to be fenced, and more than there ever are */
-#define GIVES 2u /* to a share; then it is at rest */
+#define GIVES 1u /* to a share; then it is at rest */
+#define SHIFTS_MAX 2u /* times that any job goes elsewhere, with all trees or without */
 
 /* In the first mix the second job can have the second one only; else all can have both. */
 static const struct roots_site sites[SITES] = { { "a", 1 }, { "", 1 } };
@@ -35,11 +38,14 @@ struct part {
 	struct turns_share share;
 	bool there;
 	uint8_t site, gives;
-	bool uses; /* what is true: a request of its may be under way at the aggregator */
+	bool uses;  /* what is true: a request of its may be under way at the aggregator */
+	bool off;   /* it was lost, and the rank has said that nothing is left of it */
+	uint8_t to; /* 1 + where it goes when its turn is over; 0: nowhere */
 };
 
 struct state {
 	struct turns turns[SITES];
+	uint8_t shifts;
 	struct {
 		enum stage stage;
 		uint8_t wanted, order;      /* who got its plan last is the highest */
@@ -68,6 +74,7 @@ static const struct turns_share *moved(const struct state *from, struct state *t
 static void state_copy(struct state *to, const struct state *from)
 {
 	memcpy(to->turns, from->turns, sizeof(to->turns));
+	to->shifts = from->shifts;
 	for (unsigned s = 0; s < SITES; s++)
 		to->turns[s].shares = (struct turns_share *)moved(from, to, from->turns[s].shares);
 	for (unsigned j = 0; j < JOBS; j++) {
@@ -85,6 +92,8 @@ static void state_copy(struct state *to, const struct state *from)
 			new->site = old->site;
 			new->gives = old->gives;
 			new->uses = old->uses;
+			new->off = old->off;
+			new->to = old->to;
 		}
 	}
 }
@@ -95,6 +104,7 @@ static uint64_t state_key(const struct state *state)
 	uint64_t key = 0xcbf29ce484222325;
 
 #define ADD(x) (key = (key ^ (uint64_t)(x)) * 0x100000001b3)
+	ADD(state->shifts);
 	for (unsigned j = 0; j < JOBS; j++) {
 		unsigned older = 0;
 
@@ -107,10 +117,12 @@ static uint64_t state_key(const struct state *state)
 			const struct part *part = &state->jobs[j].parts[p];
 			const struct turns_share *share = &part->share;
 
-			ADD(part->there);
+			ADD(part->there << 1 | part->off);
 			if (!part->there)
 				continue;
-			ADD(part->site << 4 | part->gives);
+			ADD(part->to << 8 | part->site << 4 | part->gives);
+			/* Once it was refused, the turn is too short to be cut. */
+			ADD(share->joining << 8 | !!share->refused << 1 | share->leaving);
 			ADD(share->step << 8 | part->uses << 4 | share->held << 3 |
 			    share->was_held << 2 | share->lost << 1 | share->rank[0].done);
 			ADD(share->change - share->held_change);
@@ -125,16 +137,22 @@ static uint64_t state_key(const struct state *state)
 
 /* ---- what can happen ---- */
 
-static void say(struct turns_share *share, uint64_t change, enum wire_turn_phase phase, bool done)
+static void say_more(struct turns_share *share, uint64_t change, enum wire_turn_phase phase,
+                     unsigned flags)
 {
 	const struct wire_turn word = { .word = WIRE_TURN_STATE,
 		                        .session = 1,
 		                        .serial = share->rank[0].serial + 1,
 		                        .change = change,
 		                        .phase = phase,
-		                        .flags = done ? WIRE_TURN_DONE : 0 };
+		                        .flags = (uint8_t)flags };
 
 	assert_true(turns_hear(share, 0, &word, 1));
+}
+
+static void say(struct turns_share *share, uint64_t change, enum wire_turn_phase phase, bool done)
+{
+	say_more(share, change, phase, done ? WIRE_TURN_DONE : 0);
 }
 
 /* Shares that are lost and not held are over. */
@@ -158,6 +176,12 @@ static void sweep(struct state *state)
 		}
 }
 
+/* One that goes elsewhere is there, for all others. */
+static uint32_t where(const struct part *part)
+{
+	return part->to ? part->to - 1u : part->site;
+}
+
 /* Where each job that runs should be, and one that asks. */
 static void decide(const struct state *state, unsigned who, uint32_t roots[JOBS])
 {
@@ -167,11 +191,15 @@ static void decide(const struct state *state, unsigned who, uint32_t roots[JOBS]
 
 	for (unsigned order = 0; order < JOBS; order++)
 		for (unsigned j = 0; j < JOBS; j++) {
-			if (state->jobs[j].stage != RUNS || state->jobs[j].order != order)
+			const struct part *part = &state->jobs[j].parts[0];
+
+			if (state->jobs[j].stage != RUNS || state->jobs[j].order != order ||
+			    !part->there || part->share.lost || j == who)
 				continue;
 			at[n] = j;
 			jobs[n++] = (struct roots_job){ .rack = racks[mix][j],
-				                        .root = state->jobs[j].parts[0].site,
+				                        .root = where(part),
+				                        .rests = part->to,
 				                        .worth = 5,
 				                        .move = 0.2,
 				                        .demand = 0.3 };
@@ -202,10 +230,18 @@ static void leave(struct state *state, unsigned j)
 	turns_lose(&parts[0].share);
 }
 
+/* What the job still holds of what it had before. */
+static const struct turns_share *held_before(const struct part *parts)
+{
+	for (unsigned p = 1; p <= OLD; p++)
+		if (parts[p].there && parts[p].share.held)
+			return &parts[p].share;
+	return NULL;
+}
+
 static void plan(struct state *state, unsigned j, unsigned site)
 {
 	struct part *parts = state->jobs[j].parts, *old = NULL;
-	const struct turns_share *before = NULL;
 
 	if (parts[0].there) { /* to be fenced: it makes room */
 		for (unsigned p = 1; p <= OLD; p++)
@@ -221,15 +257,13 @@ static void plan(struct state *state, unsigned j, unsigned site)
 		old->share.next = state->turns[old->site].shares;
 		state->turns[old->site].shares = &old->share;
 	}
-	for (unsigned p = 1; p <= OLD; p++)
-		if (parts[p].there && parts[p].share.held)
-			before = &parts[p].share;
 	turns_add(&state->turns[site], &parts[0].share, 1, 1, false, 1);
-	parts[0].share.before = before;
+	parts[0].share.before = held_before(parts);
 	parts[0].there = true;
 	parts[0].site = (uint8_t)site;
 	parts[0].gives = 0;
-	parts[0].uses = false;
+	parts[0].uses = parts[0].off = false;
+	parts[0].to = 0;
 	say(&parts[0].share, 0, WIRE_TURN_SET, true);
 	state->jobs[j].stage = RUNS;
 	for (unsigned k = 0; k < JOBS; k++)
@@ -237,10 +271,31 @@ static void plan(struct state *state, unsigned j, unsigned site)
 	state->jobs[j].order = JOBS - 1;
 }
 
+/* Its share is at another star, in which its rank is not yet. What it had is free, or lost. */
+static void shift(struct state *state, unsigned j, unsigned site)
+{
+	struct part *part = &state->jobs[j].parts[0];
+
+	if (part->there)
+		turns_remove(&state->turns[part->site], &part->share);
+	turns_add(&state->turns[site], &part->share, 1, 1, false, 1);
+	turns_await(&part->share);
+	part->share.before = held_before(state->jobs[j].parts);
+	part->there = true;
+	part->site = (uint8_t)site;
+	part->gives = part->to = 0;
+	part->uses = part->off = false;
+}
+
 enum action {
 	COMES,   /* a job, and asks */
 	PLANNED, /* one that asks */
-	MOVES,   /* if that is decided: it leaves, and asks */
+	MOVES,   /* if that is decided: it gives up its turn, */
+	SHIFTS,  /* and goes there when that is over */
+	JOINS,   /* its rank, the new star */
+	FAILS,   /* to: it takes no turns */
+	AGAIN,   /* it gets another star */
+	LEAVES,  /* with all of its trees: its turn is lost, and it asks for others */
 	GIVEN,   /* a turn */
 	AGREES,  /* its rank */
 	REFUSES,
@@ -260,7 +315,8 @@ static bool act(struct state *state, unsigned j, enum action action)
 	uint32_t roots[JOBS];
 	struct wire_turn word;
 
-	if (action >= GIVEN && action <= DONE && (!runs || share->lost))
+	if (action >= SHIFTS && action <= DONE && action != AGAIN && action != LEAVES &&
+	    (!runs || !parts[0].there || share->lost))
 		return false;
 	switch (action) {
 	case COMES:
@@ -279,11 +335,48 @@ static bool act(struct state *state, unsigned j, enum action action)
 		if (!runs)
 			return false;
 		decide(state, JOBS, roots);
-		if (roots[j] == parts[0].site)
+		if (!parts[0].there || share->lost || !turns_is_joined(share) || parts[0].to ||
+		    roots[j] == parts[0].site || state->shifts == SHIFTS_MAX)
 			return false;
+		state->shifts++;
+		parts[0].to = (uint8_t)(1 + roots[j]);
+		turns_release(share, false, 1);
+		return true;
+	case SHIFTS:
+		if (!parts[0].to)
+			return false;
+		if (turns_is_free(share)) {
+			shift(state, j, parts[0].to - 1u);
+			return true;
+		}
+		if (!share->held || share->step != TURNS_REST || share->held_to < 2)
+			return false;
+		turns_release(share, false, 1);
+		return share->step == TURNS_ASKING;
+	case JOINS:
+	case FAILS:
+		if (!share->joining)
+			return false;
+		say_more(share, 0, WIRE_TURN_SET,
+		         WIRE_TURN_DONE | (action == FAILS ? WIRE_TURN_ASTRAY : 0));
+		parts[0].off = action == FAILS;
+		return true;
+	case LEAVES:
+		if (!runs || !parts[0].there || share->lost || !share->held ||
+		    state->shifts == SHIFTS_MAX)
+			return false;
+		state->shifts++;
+		decide(state, j, roots);
 		leave(state, j);
 		state->jobs[j].stage = ASKS;
 		state->jobs[j].wanted = (uint8_t)roots[j];
+		return true;
+	case AGAIN:
+		if (!runs || parts[0].there || !parts[0].off || state->shifts == SHIFTS_MAX)
+			return false;
+		state->shifts++;
+		decide(state, j, roots);
+		shift(state, j, roots[j]);
 		return true;
 	case GIVEN:
 		if (parts[0].gives == GIVES || share->held ||
@@ -297,13 +390,13 @@ static bool act(struct state *state, unsigned j, enum action action)
 		if (!turns_say(share, 0, &word) || word.word != WIRE_TURN_PREPARE)
 			return false;
 		say(share, word.change, action == AGREES ? WIRE_TURN_ASKED : WIRE_TURN_DROPPED,
-		    true);
+		    !parts[0].uses);
 		return true;
 	case SETS:
 		if (!turns_say(share, 0, &word) || word.word != WIRE_TURN_COMMIT)
 			return false;
-		parts[0].uses = true;
-		say(share, word.change, WIRE_TURN_SET, false);
+		parts[0].uses |= word.from < word.to; /* else it is cut short */
+		say(share, word.change, WIRE_TURN_SET, !parts[0].uses);
 		return true;
 	case DONE:
 		if (!parts[0].uses)
@@ -363,11 +456,15 @@ static void progress_check(const struct state *from, unsigned j)
 
 	state_copy(&state, from);
 	state.jobs[j].parts[0].gives = 0;
-	for (unsigned round = 0; round < 8; round++) {
+	state.shifts = 0;
+	for (unsigned round = 0; round < 16; round++) {
 		for (unsigned k = 0; k < JOBS; k++) {
 			act(&state, k, FENCED);
 			sweep(&state);
 			act(&state, k, PLANNED);
+			act(&state, k, SHIFTS);
+			act(&state, k, JOINS);
+			act(&state, k, AGAIN);
 			act(&state, k, AGREES);
 			act(&state, k, SETS);
 			if (k != j)
@@ -406,7 +503,7 @@ static void explore(void **unused)
 	uint8_t *tried = calloc(STACK_MAX, 1);
 	size_t states = 0, moves = 0;
 	unsigned deepest = 0;
-	size_t least = test_tenth("states", 200000);
+	size_t least = test_tenth("states", 400000);
 	size_t enough = test_is_short() ? least / 2 : SIZE_MAX; /* of each of two mixes */
 
 	(void)unused;

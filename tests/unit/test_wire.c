@@ -145,6 +145,8 @@ static const struct field fields[] = {
 	FIELD(wire_turn, phase),
 	FIELD(wire_turn, flags),
 	FIELD(wire_turn, unused),
+	FIELD(wire_turn, star),
+	FIELD(wire_turn, unused_too),
 	FIELD(wire_turn_op, start_us),
 	FIELD(wire_turn_op, plain_us),
 	FIELD(wire_turn_op, fast_us),
@@ -222,12 +224,15 @@ static const struct value values[] = {
 	VALUE("wire_turn_word", WIRE_TURN_ABORT),
 	VALUE("wire_turn_word", WIRE_TURN_FENCE),
 	VALUE("wire_turn_word", WIRE_TURN_FENCED),
+	VALUE("wire_turn_word", WIRE_TURN_MOVE),
 	VALUE("wire_turn_phase", WIRE_TURN_NONE),
 	VALUE("wire_turn_phase", WIRE_TURN_ASKED),
 	VALUE("wire_turn_phase", WIRE_TURN_SET),
 	VALUE("wire_turn_phase", WIRE_TURN_DROPPED),
 	VALUE("wire_turn_flag", WIRE_TURN_DONE),
 	VALUE("wire_turn_flag", WIRE_TURN_FAILED),
+	VALUE("wire_turn_flag", WIRE_TURN_JOINING),
+	VALUE("wire_turn_flag", WIRE_TURN_ASTRAY),
 };
 
 static const struct {
@@ -517,6 +522,32 @@ static void test_parse_turn(void **state)
 	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
 }
 
+/* One that is followed by an aggregator's address, and by nothing else. */
+static void test_parse_move(void **state)
+{
+	struct wire_turn *turn = (void *)(buffer + WIRE_CONTROL / 8);
+	struct wire_hop *hop = (void *)(turn + 1);
+	const uint32_t bytes = sizeof(*turn) + sizeof(*hop);
+
+	(void)state;
+	make(WIRE_TURN);
+	turn->word = WIRE_TURN_MOVE;
+	for (unsigned family = 0; family < 256; family++) {
+		hop->family = (uint8_t)family;
+		assert_int_equal(parse_sealed(bytes),
+		                 family == 4 || family == 6 ? WIRE_SOUND : WIRE_FAULT_CONTENT);
+	}
+	hop->family = 4;
+	assert_int_equal(parse_sealed(sizeof(*turn)), WIRE_FAULT_CONTENT);
+	assert_int_equal(parse_sealed(bytes - 8), WIRE_FAULT_CONTENT);
+	assert_int_equal(parse_sealed(bytes + 8), WIRE_FAULT_CONTENT);
+	turn->ops = 1;
+	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
+	turn->ops = 0;
+	turn->word = WIRE_TURN_WORDS_END;
+	assert_int_equal(parse_sealed(bytes), WIRE_FAULT_CONTENT);
+}
+
 static void test_parse_lengths(void **state)
 {
 	(void)state;
@@ -701,11 +732,11 @@ static void test_widen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document),     cmocka_unit_test(test_document_packet),
-		cmocka_unit_test(test_parse_turn),   cmocka_unit_test(test_parse_lengths),
-		cmocka_unit_test(test_parse_header), cmocka_unit_test(test_parse_payload),
-		cmocka_unit_test(test_parse_plan),   cmocka_unit_test(test_parse_flips),
-		cmocka_unit_test(test_widen),
+		cmocka_unit_test(test_document),      cmocka_unit_test(test_document_packet),
+		cmocka_unit_test(test_parse_turn),    cmocka_unit_test(test_parse_move),
+		cmocka_unit_test(test_parse_lengths), cmocka_unit_test(test_parse_header),
+		cmocka_unit_test(test_parse_payload), cmocka_unit_test(test_parse_plan),
+		cmocka_unit_test(test_parse_flips),   cmocka_unit_test(test_widen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

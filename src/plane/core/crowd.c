@@ -74,8 +74,13 @@ void crowd_fence(struct thread *thread, const struct wire_control *header,
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
 
-		if (comm && !comm->retired && comm->job == header->job &&
-		    comm->key == fence->peer_key && comm->generation <= fence->generation)
+		if (!comm || comm->job != header->job || comm->key != fence->peer_key ||
+		    comm->generation > fence->generation)
+			continue;
+		if (comm->retired) /* a newer plan has taken its place, and it may still be counted
+		                    */
+			leave(aggregator, comm);
+		else
 			end_comm(aggregator, comm);
 	}
 	packet.turn.word = WIRE_TURN_FENCED;
