@@ -299,7 +299,7 @@ static void shorten(struct sharer *sharer, uint64_t now)
 }
 
 /* What of it matters for who is next. */
-static void tell_share(const struct sharing_group *group, struct sharer *sharer, uint64_t now)
+static void tell_share(const struct sharing_group *group, struct sharer *sharer)
 {
 	const struct turns_share *share = &sharer->share;
 	struct share_job *told = &sharer->told;
@@ -308,8 +308,7 @@ static void tell_share(const struct sharing_group *group, struct sharer *sharer,
 	told->held = share->held;
 	told->held_to = share->held_to;
 	told->agree_ns = group->agree_ns;
-	told->open = !share->lost && share->known && share->step == TURNS_REST &&
-	             now <= sharer->heard_at + TURNS_LEASE_NS;
+	told->open = turns_is_open(share);
 }
 
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
@@ -326,7 +325,7 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		shorten(sharer, now);
 		if (n == SHARERS_MAX)
 			continue;
-		tell_share(group, sharer, now);
+		tell_share(group, sharer);
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}
