@@ -332,7 +332,7 @@ static void shorten(struct sharer *sharer, uint64_t now)
 }
 
 /* What of it matters for who is next. */
-static void tell_share(const struct sharing_group *group, struct sharer *sharer, uint64_t now)
+static void tell_share(const struct sharing_group *group, struct sharer *sharer)
 {
 	const struct turns_share *share = &sharer->share;
 	struct share_job *told = &sharer->told;
@@ -341,8 +341,7 @@ static void tell_share(const struct sharing_group *group, struct sharer *sharer,
 	told->held = share->held;
 	told->held_to = share->held_to;
 	told->agree_ns = group->agree_ns;
-	told->open = !share->lost && share->known && share->step == TURNS_REST && !share->leaving &&
-	             !share->joining && now <= sharer->heard_at + TURNS_LEASE_NS;
+	told->open = turns_is_open(share);
 }
 
 static void serve_many(struct controller *controller, struct sharing_group *group, uint64_t now)
@@ -359,7 +358,7 @@ static void serve_many(struct controller *controller, struct sharing_group *grou
 		shorten(sharer, now);
 		if (n == SHARERS_MAX || sharer->share.leaving)
 			continue;
-		tell_share(group, sharer, now);
+		tell_share(group, sharer);
 		jobs[n] = &sharer->told;
 		sharers[n++] = sharer;
 	}

@@ -37,10 +37,18 @@ unsigned turns_holders(const struct turns *turns)
 	return n;
 }
 
+bool turns_is_open(const struct turns_share *share)
+{
+	for (unsigned i = 0; i < share->ranks; i++)
+		if (share->rank[i].silent)
+			return false;
+	return !share->lost && share->known && share->step == TURNS_REST && !share->leaving &&
+	       !share->joining;
+}
+
 bool turns_may_give(const struct turns *turns, const struct turns_share *share)
 {
-	if (share->lost || !share->known || share->step != TURNS_REST || share->leaving ||
-	    share->joining)
+	if (!turns_is_open(share))
 		return false;
 	if (share->before && share->before->held)
 		return false;
@@ -72,8 +80,10 @@ static void begin(struct turns_share *share, uint64_t from, uint64_t to, uint64_
 	share->asked_at = now;
 	share->was_held = share->held;
 	share->held = true;
-	for (unsigned i = 0; i < share->ranks; i++)
+	for (unsigned i = 0; i < share->ranks; i++) {
 		share->rank[i].told_at = 0;
+		share->rank[i].silent = true;
+	}
 }
 
 void turns_give(struct turns_share *share, uint64_t from, uint64_t to, uint64_t now)
@@ -213,6 +223,7 @@ bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn
 	if (it->heard && state->serial == it->serial)
 		return false;
 	it->heard = true;
+	it->silent = false;
 	it->serial = state->serial;
 	it->change = state->change;
 	it->phase = (enum wire_turn_phase)state->phase;

@@ -61,6 +61,7 @@ struct turns_rank {
 	uint64_t heard_at, told_at;
 	enum wire_turn_phase phase;
 	bool done, heard;
+	bool silent; /* since it was asked last */
 };
 
 /* A communicator's share in an aggregator. */
@@ -103,6 +104,11 @@ void turns_add(struct turns *turns, struct turns_share *share, unsigned ranks, u
 void turns_remove(struct turns *turns, struct turns_share *share);
 
 unsigned turns_holders(const struct turns *turns);
+/*
+ * Could this one be asked now? No change of it is under way, and all have spoken
+ * since the last one began: who is silent is not waited for twice.
+ */
+bool turns_is_open(const struct turns_share *share);
 /* May this one be given a turn now, or more of the one it has? */
 bool turns_may_give(const struct turns *turns, const struct turns_share *share);
 /* The first request that no rank has begun, as far as is known. */

@@ -2,198 +2,162 @@
 #include "plan/outlook.h"
 
 #include "plan/turn.h"
+#include "plan/way.h"
 
-#include <math.h>
 #include <string.h>
 
-#define STEPS 4u        /* are looked at, of each job */
-#define BUDGET 2048u    /* allreduces, at most: steps may be of very different lengths */
-#define MUCH 0.001      /* of all steps: so much it has to be worth to differ from the score */
-#define GAIN_LEAST 1e-4 /* of the step's computation: what is worth having */
+#define STEPS 4u     /* of each job are played */
+#define BUDGET 2048u /* allreduces, at most: steps may be of very different lengths */
+#define DEPTH 64u    /* allreduces, of all jobs, are decided on both ways */
+#define WIDTH 8u     /* ways that are kept meanwhile */
+#define SEARCHED 4u  /* jobs, at most: with more it would take long */
+#define MUCH 0.0005  /* of all steps: so much it has to be worth to differ from the score */
 
-/* A job as it runs on. */
-struct runner {
-	double began, free, begin; /* begin: of the allreduce `at` */
-	unsigned at, step;
-	bool is_known; /* its turn */
-};
+/* ---- by the score ---- */
 
-/* A place at the aggregator. */
-struct slot {
-	double until;
-	unsigned owner; /* n: nobody */
-};
-
-struct run {
-	const struct outlook *outlook;
-	const struct outlook_job *jobs;
-	unsigned n, left;
-	bool yields; /* to those who can make more of it */
-	double sum;  /* of the ends of steps */
-	struct runner runner[OUTLOOK_JOBS];
-	struct slot slots[OUTLOOK_JOBS];
-	struct outlook_turn *turns;
-};
-
-/* When its next allreduce begins. */
-static void find_next(struct run *run, unsigned j)
+static struct turn turn_at(const struct way_set *set, const struct way *way, unsigned j)
 {
-	struct runner *it = &run->runner[j];
-	const struct pattern *pattern = run->jobs[j].pattern;
-
-	if (it->at == pattern->n) {
-		it->began = it->free =
-			fmax(fmax(it->free, it->began + pattern->compute_s), run->outlook->now_s);
-		it->at = 0;
-		it->step++;
-		it->is_known |= run->turns[j].to > 0;
-		if (it->step == STEPS) {
-			run->sum += it->began;
-			run->left--;
-		}
-	}
-	it->begin =
-		fmax(fmax(it->free, it->began + pattern->ops[it->at].start_s), run->outlook->now_s);
-}
-
-static struct turn turn_at(const struct run *run, unsigned j)
-{
-	const struct runner *it = &run->runner[j];
-	const struct pattern *pattern = run->jobs[j].pattern;
+	const struct way_runner *it = &way->runner[j];
+	const struct pattern *pattern = set->jobs[j].pattern;
 	struct turn turn = turn_of(&pattern->ops[it->at], it->began, it->begin, TURN_FRUGAL);
 
-	if (turn.gain_s < GAIN_LEAST * pattern->compute_s)
+	if (turn.gain_s < WAY_GAIN_LEAST * pattern->compute_s)
 		turn.gain_s = 0;
 	return turn;
 }
 
-/* A place for a job's next allreduce; NULL: none. `more`: so many others would be left. */
-static struct slot *find_slot(struct run *run, unsigned j, unsigned *more)
-{
-	struct slot *found = NULL;
-
-	*more = 0;
-	for (unsigned i = 0; i < run->outlook->capacity && i < run->n; i++) {
-		struct slot *slot = &run->slots[i];
-		bool is_free = slot->owner == run->n ||
-		               slot->until + run->outlook->handover_s <= run->runner[j].begin;
-
-		if (slot->owner != j && !is_free)
-			continue;
-		*more += found != NULL;
-		if (!found || slot->owner == j)
-			found = slot;
-	}
-	return found;
-}
-
 /* Are there others, for all places, who would begin meanwhile and can make more of it? */
-static bool is_outdone(const struct run *run, unsigned j, const struct turn *mine, unsigned more)
+static bool is_outdone(const struct way_set *set, const struct way *way)
 {
-	double now = run->runner[j].begin, score = turn_score(mine, now);
-	struct turn until = *mine; /* nobody can begin */
+	struct turn until = turn_at(set, way, way->next); /* nobody can begin */
+	double now = until.start_s, score = turn_score(&until, now);
 	unsigned ahead = 0;
 
-	until.fast_s += run->outlook->handover_s;
-	for (unsigned other = 0; other < run->n; other++) {
+	if (!(until.gain_s > 0))
+		return true;
+	until.fast_s += set->outlook->handover_s;
+	for (unsigned j = 0; j < set->n; j++) {
 		struct turn turn;
 
-		if (other == j || run->runner[other].begin >= now + until.fast_s)
+		if (j == way->next || way->runner[j].begin >= now + until.fast_s)
 			continue;
-		turn = turn_at(run, other);
+		turn = turn_at(set, way, j);
 		ahead += turn_yields(&until, score, &turn, now);
 	}
-	return ahead > more;
+	return ahead >= way_places(set, way);
 }
 
-/* Where its next allreduce is aggregated; NULL: it is not. */
-static struct slot *choose(struct run *run, unsigned j)
+static bool is_played(const struct way_set *set, const struct way *way)
 {
-	const struct runner *it = &run->runner[j];
-	const struct outlook_job *job = &run->jobs[j];
-	bool has = job->holds && !it->step && it->at < job->given;
-	struct turn mine = turn_at(run, j);
-	unsigned more;
-	struct slot *slot = find_slot(run, j, &more);
-
-	if (has || it->begin < job->fixed_s)
-		return has ? slot : NULL;
-	if (!slot || !(mine.gain_s > 0) || (run->yields && is_outdone(run, j, &mine, more)))
-		return NULL;
-	return slot;
+	for (unsigned j = 0; j < set->n; j++)
+		if (way->runner[j].step < STEPS)
+			return false;
+	return true;
 }
 
-static void note(struct run *run, unsigned j, bool is_fast, double end)
+/* On from here, until all have done their steps. `yields`: to those who can make more of it. */
+static void play(const struct way_set *set, struct way *way, bool yields)
 {
-	struct runner *it = &run->runner[j];
-	struct outlook_turn *turn = &run->turns[j];
+	for (unsigned budget = BUDGET; budget && !is_played(set, way); budget--) {
+		const struct way_slot *slot = way_slot(set, way);
 
-	it->is_known |= !is_fast && turn->to;
-	if (!is_fast || it->is_known)
-		return;
-	if (!turn->to) {
-		turn->step = it->step;
-		turn->from = it->at;
-		turn->begin_s = it->begin;
+		if (slot && yields && !way_is_given(set, way) && is_outdone(set, way))
+			slot = NULL;
+		way_advance(set, way, way, slot);
 	}
-	turn->to = it->at + 1;
-	turn->end_s = end;
 }
 
-static void advance(struct run *run, unsigned j)
-{
-	struct runner *it = &run->runner[j];
-	const struct pattern_op *op = &run->jobs[j].pattern->ops[it->at];
-	struct slot *slot = choose(run, j);
-	double end = it->begin + (slot ? op->fast_s : op->plain_s);
+/* ---- all ways ---- */
 
-	note(run, j, slot != NULL, end);
+/* The best ways after as many allreduces. */
+struct front {
+	unsigned n;
+	unsigned order[WIDTH + 1]; /* the best one first; one more is made to be compared */
+	struct way ways[WIDTH + 1];
+};
+
+static void front_clear(struct front *front)
+{
+	front->n = 0;
+	for (unsigned i = 0; i <= WIDTH; i++)
+		front->order[i] = i;
+}
+
+/* Keeps what follows from it where that is among the best, and new. */
+static void front_keep(struct front *front, const struct way_set *set, const struct way *from,
+                       const struct way_slot *slot)
+{
+	unsigned spare = front->order[front->n], at = front->n;
+	struct way *way = &front->ways[spare];
+
+	way_advance(set, way, from, slot);
+	while (at > 0 && way->late < front->ways[front->order[at - 1]].late)
+		at--;
+	for (unsigned i = at; i > 0 && front->ways[front->order[i - 1]].late == way->late; i--)
+		if (way_is_same(set, way, &front->ways[front->order[i - 1]]))
+			return;
+	memmove(&front->order[at + 1], &front->order[at],
+	        (front->n - at) * sizeof(front->order[0]));
+	front->order[at] = spare;
+	front->n += front->n < WIDTH;
+}
+
+/* What may be done with the next allreduce; first what is better, where all else is the same. */
+static void front_branch(struct front *front, const struct way_set *set, const struct way *way)
+{
+	const struct way_slot *slot = way_slot(set, way);
+
 	if (slot)
-		*slot = (struct slot){ end, j };
-	it->free = end;
-	it->at++;
-	find_next(run, j);
+		front_keep(front, set, way, slot);
+	if (!slot || (!way_is_given(set, way) && way_is_contested(set, way)))
+		front_keep(front, set, way, NULL);
 }
 
-/* Until all have done their steps. Gives the sum of when that is; INFINITY: it takes too long. */
-static double run_all(struct run *run, struct outlook_turn *turns)
+/* Fills the second front, from `start` on. */
+static void search(const struct way_set *set, struct front *fronts, const struct way *start)
 {
-	unsigned held = 0;
+	front_clear(&fronts[0]);
+	fronts[0].ways[0] = *start;
+	fronts[0].n = 1;
+	for (unsigned i = 0; i < DEPTH; i++) {
+		const struct front *from = &fronts[i % 2];
+		struct front *to = &fronts[!(i % 2)];
 
-	run->left = run->n;
-	run->sum = 0;
-	run->turns = turns;
-	for (unsigned j = 0; j < run->n; j++) {
-		turns[j] = (struct outlook_turn){ 0 };
-		run->slots[j].owner = run->n;
-		run->runner[j] = (struct runner){ .began = run->jobs[j].began_s,
-			                          .free = run->jobs[j].free_s,
-			                          .at = run->jobs[j].at };
+		front_clear(to);
+		for (unsigned k = 0; k < from->n; k++)
+			front_branch(to, set, &from->ways[from->order[k]]);
 	}
-	for (unsigned j = 0; j < run->n; j++) {
-		if (run->jobs[j].holds)
-			run->slots[held++] = (struct slot){ run->jobs[j].free_s, j };
-		find_next(run, j);
-	}
-	for (unsigned budget = BUDGET; run->left && budget; budget--) {
-		unsigned next = 0;
-
-		for (unsigned j = 1; j < run->n; j++)
-			if (run->runner[j].begin < run->runner[next].begin)
-				next = j;
-		advance(run, next);
-	}
-	return run->left ? INFINITY : run->sum;
 }
 
 void outlook_plan(const struct outlook *outlook, const struct outlook_job *jobs, unsigned n,
                   struct outlook_turn *turns)
 {
-	struct run run = { .outlook = outlook, .jobs = jobs, .n = n, .yields = true };
-	struct outlook_turn others[OUTLOOK_JOBS];
-	double sum = run_all(&run, turns);
+	const struct way_set set = { outlook, jobs, n,
+		                     outlook->capacity < n ? outlook->capacity : n };
+	struct front fronts[2]; /* much of them is never used, and not cleared */
+	struct front *last = &fronts[DEPTH % 2];
+	struct way start, by_score, all_taken;
+	const struct way *best = &by_score;
+	double much = 0;
 
-	run.yields = false;
-	if (run_all(&run, others) < sum * (1 - MUCH))
-		memcpy(turns, others, n * sizeof(*turns));
+	way_begin(&set, &start);
+	by_score = all_taken = start;
+	play(&set, &by_score, true);
+	play(&set, &all_taken, false);
+	for (unsigned j = 0; j < n; j++)
+		much += MUCH * STEPS * jobs[j].pattern->fast_s;
+	if (all_taken.late < best->late - much)
+		best = &all_taken;
+	front_clear(last);
+	if (n <= SEARCHED)
+		search(&set, fronts, &start);
+	for (unsigned k = 0; k < last->n; k++) {
+		struct way *way = &last->ways[last->order[k]];
+
+		play(&set, way, true);
+		if (way->late < best->late - (best == &by_score ? much : 0))
+			best = way;
+	}
+	for (unsigned j = 0; j < n; j++)
+		turns[j] = best->runner[j].turn;
 }

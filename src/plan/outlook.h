@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turns that jobs which share an aggregator will have next, if each of their
- * allreduces is decided on as turn.h has it: from what is known of their steps
- * they run on, on paper, until each has had a turn or goes without for some steps.
+ * The turns that jobs which share an aggregator will have next. From what is known
+ * of their steps they run on, on paper, for some steps, in many ways (plan/way.h):
+ * each allreduce decided on as turn.h has it; all aggregated that find a place; and,
+ * for the next ones of which two jobs are in each other's way, both with and
+ * without, of which the best few are kept. The way is taken in which all jobs
+ * together are least late at the end.
  *
  * What comes out is ranges of allreduces by number. Hosts can agree on those
  * ahead, so nobody has to be asked when one begins.

@@ -10,8 +10,8 @@
  * differs in three things: only jobs whose trees meet this one are in its way
  * or compared with it; what gains nothing is not aggregated; and the gain is in
  * part the one that remains if later allreduces are aggregated as well, which is
- * what happens most of the time. `ahead` is that rule too, but for several
- * steps of all those jobs: plan/outlook.h.
+ * what happens most of the time. `ahead` is a search over several steps of all
+ * those jobs, which begins with that rule: plan/outlook.h.
  */
 #ifndef TRIB_PLAN_TURN_H
 #define TRIB_PLAN_TURN_H

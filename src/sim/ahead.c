@@ -22,15 +22,21 @@ bool ahead_is_mine(const struct engine *engine, uint32_t slot, double now)
 	const struct outlook outlook = { .capacity = engine->places };
 	struct outlook_job jobs[OUTLOOK_JOBS] = { job_of(&engine->runs[slot], true, now) };
 	struct outlook_turn turns[OUTLOOK_JOBS];
+	double until = now + engine->turns[slot].fast_s;
+	bool is_contested = false;
 	unsigned n = 1;
 
 	for (uint32_t other = groups->next[slot]; other != slot && n < OUTLOOK_JOBS;
 	     other = groups->next[other]) {
 		const struct run *run = &engine->runs[other];
 
-		if (run->is_started && run->pattern->n && groups_meet(groups, slot, other))
-			jobs[n++] = job_of(run, false, now);
+		if (!run->is_started || !run->pattern->n || !groups_meet(groups, slot, other))
+			continue;
+		is_contested |= engine->turns[other].start_s < until;
+		jobs[n++] = job_of(run, false, now);
 	}
+	if (!is_contested)
+		return true;
 	outlook_plan(&outlook, jobs, n, turns);
 	return turns[0].to && !turns[0].step && turns[0].from == jobs[0].at;
 }

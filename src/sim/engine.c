@@ -19,11 +19,9 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 	    (policy < TURN_FRUGAL && groups->busy[groups->group[slot]] && engine->is_exclusive) ||
 	    !tree_is_free(engine, run->tree, run->tree_n))
 		return false;
-	if (turn_is_mine(groups, engine->turns, slot, policy, now))
-		return true;
-	/* Whoever gains by it and is not outdone has it in every outlook: most need not look. */
-	return policy == TURN_AHEAD && engine->turns[slot].gain_s > 0 &&
-	       ahead_is_mine(engine, slot, now);
+	if (policy == TURN_AHEAD && groups->next[slot] != slot)
+		return engine->turns[slot].gain_s > 0 && ahead_is_mine(engine, slot, now);
+	return turn_is_mine(groups, engine->turns, slot, policy, now);
 }
 
 /* ---- events ---- */

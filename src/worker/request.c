@@ -220,6 +220,8 @@ static bool wait_ended(struct trib_request *request, double seconds)
 	now = clock_now();
 	if (comm->turner)
 		rhythm_waited(&comm->rhythm, now);
+	if (comm->turner && comm->config.rank == 0 && !comm->in_flight)
+		turner_wake(comm); /* the next step has begun */
 	comm->wait_s += (double)(now - start) / 1e9;
 	note_waited(comm, now);
 	pthread_mutex_unlock(&comm->lock);

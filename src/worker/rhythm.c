@@ -87,14 +87,16 @@ double rhythm_bytes_in(const struct rhythm *rhythm, bool shared, double ns)
 	return each > 0 ? ns / each : 0;
 }
 
-void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
-                 struct wire_turn_op *ops)
+void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t next, bool idle, uint64_t now,
+                 struct wire_turn *out, struct wire_turn_op *ops)
 {
 	double plain = rate(rhythm, 0), fast = rate(rhythm, 1), ring;
+	bool over = idle && rhythm->waited && rhythm->ended_at > rhythm->began_at;
+	uint64_t began = over ? rhythm->ended_at : rhythm->began_at;
 
 	out->ops = 0;
-	out->base = rhythm->base;
-	out->age_us = rhythm->began_at ? to_us((double)(now - rhythm->began_at)) : 0;
+	out->base = over ? next : rhythm->base;
+	out->age_us = began && now > began ? to_us((double)(now - began)) : 0;
 	if (!rhythm->known || !(plain > 0 || fast > 0))
 		return;
 	if (!(plain > 0))

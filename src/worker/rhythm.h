@@ -53,8 +53,12 @@ void rhythm_took(struct rhythm *rhythm, bool shared, bool behind, uint64_t bytes
 /* How many bytes that way carries in so long; 0: not known. */
 double rhythm_bytes_in(const struct rhythm *rhythm, bool shared, double ns);
 
-/* Fills ops, compute_us, base and age_us; ops have room for WIRE_TURN_OPS_MAX. */
-void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t now, struct wire_turn *out,
-                 struct wire_turn_op *ops);
+/*
+ * Fills ops, compute_us, base and age_us; ops have room for WIRE_TURN_OPS_MAX. `next` is
+ * the number of the next post, `idle` as there: after its wait a step is over, and the
+ * next one has begun, long before anything of it is posted.
+ */
+void rhythm_tell(const struct rhythm *rhythm, int ranks, uint64_t next, bool idle, uint64_t now,
+                 struct wire_turn *out, struct wire_turn_op *ops);
 
 #endif

@@ -26,7 +26,7 @@ struct turner {
 	_Atomic bool stop;
 	uint64_t serial, spoke_at;
 	/* As it was last told, to know what is news. */
-	uint64_t change, next;
+	uint64_t change, next, base;
 	uint32_t star;
 	enum wire_turn_phase phase;
 	uint8_t flags;
@@ -87,7 +87,8 @@ static bool fill_state(struct trib_comm *comm, union turn_packet *packet)
 	if (comm->failed != TRIB_OK)
 		turn->flags |= WIRE_TURN_FAILED;
 	if (comm->config.rank == 0)
-		rhythm_tell(&comm->rhythm, comm->config.size, now, turn, packet->ops);
+		rhythm_tell(&comm->rhythm, comm->config.size, comm->posts, !comm->in_flight, now,
+		            turn, packet->ops);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 	return good;
@@ -97,7 +98,7 @@ static bool is_news(const struct turner *turner, const struct wire_turn *turn)
 {
 	return turn->star != turner->star || turn->change != turner->change ||
 	       turn->phase != turner->phase || turn->flags != turner->flags ||
-	       (turn->rank == 0 && turn->next != turner->next);
+	       (turn->rank == 0 && (turn->next != turner->next || turn->base != turner->base));
 }
 
 static void send_state(struct turner *turner, union turn_packet *packet)
@@ -118,6 +119,7 @@ static void send_state(struct turner *turner, union turn_packet *packet)
 	turner->phase = (enum wire_turn_phase)turn->phase;
 	turner->flags = turn->flags;
 	turner->next = turn->next;
+	turner->base = turn->base;
 }
 
 /* Says what is new; `must`: also what is not. */

@@ -49,7 +49,7 @@ static struct wire_turn_op ops[WIRE_TURN_OPS_MAX];
 static unsigned tell(void)
 {
 	memset(&told, 0, sizeof(told));
-	rhythm_tell(&rhythm, RANKS, now, &told, ops);
+	rhythm_tell(&rhythm, RANKS, number, false, now, &told, ops);
 	return told.ops;
 }
 
@@ -72,6 +72,29 @@ static void test_step(void **state)
 	assert_in_range(ops[0].plain_us, 300000, 300200);
 	assert_float_equal(rhythm_bytes_in(&rhythm, false, 3 * MS), 10000, 1);
 	assert_in_range(ops[0].fast_us, 240000, 240200);
+}
+
+/* When the program has waited and nothing is under way, the next step has begun. */
+static void test_over(void **state)
+{
+	(void)state;
+	rhythm_took(&rhythm, false, true, 1000000, 300 * MS);
+	for (unsigned i = 0; i < 3; i++)
+		step(3, 1000000);
+	now += 7 * MS;
+	memset(&told, 0, sizeof(told));
+	rhythm_tell(&rhythm, RANKS, number, true, now, &told, ops);
+	assert_int_equal(told.ops, 3);
+	assert_int_equal(told.base, 9);
+	assert_int_equal(told.age_us, 7000);
+	/* The first of it is posted: the same is told. */
+	rhythm_post(&rhythm, number++, 1000000, true, now += 3 * MS);
+	rhythm_tell(&rhythm, RANKS, number, false, now, &told, ops);
+	assert_int_equal(told.base, 9);
+	assert_int_equal(told.age_us, 10000);
+	/* It is over too, but nobody has waited for it. */
+	rhythm_tell(&rhythm, RANKS, number, true, now, &told, ops);
+	assert_int_equal(told.base, 9);
 }
 
 /* Another size, another number of requests: nothing is known until it comes again. */
@@ -148,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_step, setup),
+		cmocka_unit_test_setup(test_over, setup),
 		cmocka_unit_test_setup(test_change, setup),
 		cmocka_unit_test_setup(test_gaps, setup),
 		cmocka_unit_test_setup(test_long, setup),

@@ -534,7 +534,8 @@ static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
 		const struct turns_rank *rank = &share->rank[r];
 
 		hash = hash_more(hash, rank->serial << 32 | rank->change << 24 | rank->next << 16 |
-		                               (uint64_t)rank->phase << 2 |
+		                               (uint64_t)rank->phase << 3 |
+		                               (uint64_t)rank->silent << 2 |
 		                               (uint64_t)rank->done << 1 | rank->heard);
 	}
 	return hash;

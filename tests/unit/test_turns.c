@@ -433,7 +433,8 @@ static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
 		const struct turns_rank *rank = &share->rank[r];
 
 		hash = hash_more(hash, rank->serial << 32 | rank->change << 24 | rank->next << 16 |
-		                               (uint64_t)rank->phase << 2 |
+		                               (uint64_t)rank->phase << 3 |
+		                               (uint64_t)rank->silent << 2 |
 		                               (uint64_t)rank->done << 1 | rank->heard);
 	}
 	return hash;
@@ -585,6 +586,33 @@ static void explore(void **state)
 	free(seen.slots);
 }
 
+/* A rank that does not answer holds up others once, not again and again. */
+static void test_silent(void **state)
+{
+	struct turns turns = { .capacity = 1 };
+	static struct turns_share share;
+	struct wire_turn word = { .serial = 1, .phase = WIRE_TURN_DROPPED };
+
+	(void)state;
+	turns_add(&turns, &share, 2, 0, false, 0);
+	assert_true(turns_may_give(&turns, &share));
+	turns_give(&share, 1, 2, 0);
+	assert_int_equal(turns_holders(&turns), 1);
+	word.change = share.change;
+	assert_true(turns_hear(&share, 0, &word, 1));
+	turns_tick(&share, TURNS_ASK_NS + 1);
+	assert_int_equal(turns_holders(&turns), 0);
+	assert_false(turns_may_give(&turns, &share));
+	/* It is not lost, and what it has said before does not count. */
+	turns_tick(&share, 10 * TURNS_LEASE_NS);
+	assert_false(share.lost);
+	word.serial = 2;
+	assert_true(turns_hear(&share, 0, &word, 10 * TURNS_LEASE_NS));
+	assert_false(turns_is_open(&share));
+	assert_true(turns_hear(&share, 1, &word, 10 * TURNS_LEASE_NS));
+	assert_true(turns_may_give(&turns, &share));
+}
+
 /* What a request pays to know its way: looks at two ranges, asks nobody. The time is only told. */
 static void test_cost(void **state)
 {
@@ -677,13 +705,14 @@ static struct limits worlds[] = {
 
 int main(void)
 {
-	struct CMUnitTest tests[sizeof(worlds) / sizeof(*worlds) + 1];
+	const size_t n = sizeof(worlds) / sizeof(*worlds);
+	struct CMUnitTest tests[sizeof(worlds) / sizeof(*worlds) + 2];
 
-	for (size_t i = 0; i < sizeof(worlds) / sizeof(*worlds); i++)
+	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ .name = worlds[i].name,
 			                        .test_func = explore,
 			                        .initial_state = &worlds[i] };
-	tests[sizeof(worlds) / sizeof(*worlds)] =
-		(struct CMUnitTest){ .name = "cost", .test_func = test_cost };
+	tests[n] = (struct CMUnitTest){ .name = "silence", .test_func = test_silent };
+	tests[n + 1] = (struct CMUnitTest){ .name = "cost", .test_func = test_cost };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
