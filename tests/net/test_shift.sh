@@ -49,7 +49,8 @@ said() { grep -q "$2" "$work/$1.0" && grep -q "$2" "$work/$1.1"; } # NAME SENTEN
 same_trees() { [ "$(generation "${number[$1]}")" = 1 ]; }
 
 # find_moved: which job is at the second one, and which is not?
-find_moved() { if is_at a two; then moved=a; else moved=b; fi; }
+# shellcheck disable=SC2034
+find_moved() { if is_at a two; then moved=a other=b; else moved=b other=a; fi; }
 
 shared() { agent "$1" "${at[$1]##*:}" --capacity 1 --threads 1; }
 # stopped_when_chosen NAME: the aggregator stands still, and a job is told to go there: its answers will be late. Until
@@ -70,11 +71,6 @@ stopped_when_chosen() {
 	done
 	return 1
 }
-
-# find_moved: which job is at the second one, and which is not?
-find_moved() { if is_at a two; then moved=a; else moved=b; fi; }
-
-shared() { agent "$1" "${at[$1]##*:}" --capacity 1 --threads 1; }
 
 # shellcheck disable=SC2119
 controller '' --plain
