@@ -158,7 +158,7 @@ static trib_status deploy_run(struct deploy *deploy)
 	daemon_find(deploy->daemon, sizeof(deploy->daemon));
 	snprintf(cookie, sizeof(cookie), "%016llx", (unsigned long long)PLANE_COOKIE);
 	setenv("TRIB_COOKIE", cookie, 1);
-	setenv("TRIB_LOG", "warn", 0);
+	setenv("TRIB_LOG", "error", 0); /* it is ended while a job is there, again and again */
 	if (pthread_create(&thread, NULL, deploy_all, deploy) != 0)
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread");
 	pthread_join(thread, NULL);

@@ -330,7 +330,7 @@ void parent_hung_up(struct thread *thread, uint64_t link)
 		if (lane && lane->dense->has_parent && lane->parent.link == link &&
 		    !atomic_load(&lane->comm->failed) && !lane->comm->parent.echoed)
 			fail_lost(lane->comm, "its connection is closed, so its process has ended",
-			          thread->now - lane->parent_heard_at);
+			          clock_since(thread->now, lane->parent_heard_at));
 	}
 	for (unsigned id = 1; thread->index == 0 && id < COMMS_MAX; id++) {
 		struct comm *comm = aggregator->comms[id];
@@ -350,7 +350,7 @@ void parent_check(struct thread *thread, struct lane *lane, uint64_t gap)
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000, silent;
 
 	lane->parent_heard_at += gap; /* we were stopped, not it */
-	silent = thread->now > lane->parent_heard_at ? thread->now - lane->parent_heard_at : 0;
+	silent = clock_since(thread->now, lane->parent_heard_at);
 	if (silent > dead_after)
 		fail_lost(comm, "nothing has come from it", silent);
 }
@@ -399,7 +399,7 @@ void parent_refused(struct aggregator *aggregator, const struct udp_address *add
 		} else if (lane && lane->comm == comm && !atomic_load(&comm->failed) &&
 		           !comm->parent.echoed) {
 			fail_lost(comm, "its port is closed, so its process has ended",
-			          thread->now - lane->parent_heard_at);
+			          clock_since(thread->now, lane->parent_heard_at));
 		}
 	}
 }

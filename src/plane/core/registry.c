@@ -284,8 +284,7 @@ static void check_children(struct thread *thread, struct lane *lane, uint64_t ga
 		                                                             : PING_AFTER;
 
 		lane->heard_at[rank] += gap; /* we were stopped, not they */
-		silent =
-			thread->now > lane->heard_at[rank] ? thread->now - lane->heard_at[rank] : 0;
+		silent = clock_since(thread->now, lane->heard_at[rank]);
 		if (silent > dead_after) {
 			registry_fail_silent(lane, rank, "nothing has come from it", silent);
 		} else if (silent > patience) {
@@ -381,9 +380,9 @@ void registry_refused(struct aggregator *aggregator, const struct udp_address *a
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
 			if (udp_same(&lane->addresses[child], address))
-				registry_fail_silent(lane, child,
-				                     "its port is closed, so its process has ended",
-				                     thread->now - lane->heard_at[child]);
+				registry_fail_silent(
+					lane, child, "its port is closed, so its process has ended",
+					clock_since(thread->now, lane->heard_at[child]));
 		}
 	}
 	parent_refused(aggregator, address);
