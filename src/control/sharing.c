@@ -324,11 +324,12 @@ static void shorten(struct sharer *sharer, uint64_t now)
 {
 	struct turns_share *share = &sharer->share;
 	uint64_t next = turns_next(share);
+	uint64_t from = next + 1 > share->held_from ? next + 1 : share->held_from;
 	bool is_long = share->held_to > next + WIRE_TURN_OPS_MAX + 2;
 
 	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
-	    share->held_to > next + 1 && (is_long || is_idle(sharer, now)))
-		turns_cut(share, next + 1, now);
+	    share->held_to > from && (is_long || is_idle(sharer, now)))
+		turns_cut(share, from, now);
 }
 
 /* What of it matters for who is next. */

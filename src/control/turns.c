@@ -103,7 +103,9 @@ void turns_release(struct turns_share *share, bool idle, uint64_t now)
 	if (!share->leaving)
 		share->refused = 0;
 	share->leaving = true;
-	from = turns_next(share) + (idle ? 0 : 1ull << share->refused);
+	from = turns_next(share) + (idle && !share->refused ? 0 : 1ull << share->refused);
+	if (from < share->held_from)
+		from = share->held_from;
 	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
 	    from < share->held_to)
 		turns_cut(share, from, now);
@@ -174,6 +176,7 @@ static void decide(struct turns_share *share)
 	if (share->step == TURNS_ASKING && count(share, WIRE_TURN_ASKED) == share->ranks) {
 		share->step = TURNS_SETTING;
 		share->held_change = share->change;
+		share->held_from = share->from;
 		share->held_to = share->to;
 		share->refused = 0;
 		for (unsigned i = 0; i < share->ranks; i++)

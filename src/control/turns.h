@@ -75,6 +75,7 @@ struct turns_share {
 	uint64_t from, to; /* of it */
 	uint64_t asked_at;
 	uint64_t held_change; /* the newest one that was committed */
+	uint64_t held_from;   /* what was agreed on last began there: no cut is before it */
 	uint64_t held_to;     /* requests from there on are not its turn */
 	bool held;            /* it counts: it has a turn, or is being asked whether it takes one */
 	bool was_held;        /* before the change that is undecided */

@@ -155,7 +155,8 @@ struct shift {
 	struct asking *asking; /* NULL: not joining */
 	uint64_t deadline, bye_at;
 	unsigned byes;
-	bool is_gone; /* the aggregator that is left: nobody hears a good-bye */
+	bool is_gone;  /* the aggregator that is left: nobody hears a good-bye */
+	bool is_apart; /* the star's trunk is there, and its lanes are not in the row of all */
 };
 
 /* What a lane has learned of the shared star's end. */

@@ -69,20 +69,26 @@ static void lanes_unlink(struct trib_comm *comm)
 	comm->n_lanes = first;
 	comm->quiet_lanes -= n;
 	comm->shared.shares.n = 0;
+	comm->shift.is_apart = true;
+	comm->star_loss.status = TRIB_OK; /* of a star that is left: it says nothing of the next */
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 }
 
+/* The star's alone: after a recovery that failed, a plan's own trees need not be those there are.
+ */
 static void trunk_drop(struct trib_comm *comm)
 {
+	struct trunk *trunk;
+
 	free(comm->shift.asking);
 	comm->shift.asking = NULL;
-	while (has_trunk(comm)) {
-		struct trunk *trunk = &comm->trunks[--comm->n_trunks];
-
-		while (trunk->n_lanes)
-			lane_close(trunk->lanes[--trunk->n_lanes]);
-	}
+	if (!comm->shift.is_apart)
+		return;
+	comm->shift.is_apart = false;
+	trunk = &comm->trunks[--comm->n_trunks];
+	while (trunk->n_lanes)
+		lane_close(trunk->lanes[--trunk->n_lanes]);
 }
 
 /* True: it was heard, or was said often enough. */
@@ -158,6 +164,7 @@ static trib_status begin_join(struct trib_comm *comm)
 	trunk->aggregator = comm->shift.to;
 	trunk->ranks = config->size == 64 ? ~0ull : (1ull << config->size) - 1;
 	comm->n_trunks = config->own_trees + 1;
+	comm->shift.is_apart = true;
 	comm->shift.deadline = clock_now() + (uint64_t)(seconds * 1e9);
 	status = trunk_add_lane(comm, trunk);
 	if (status == TRIB_OK)
@@ -202,6 +209,7 @@ static trib_status start_lanes(struct trib_comm *comm, struct trunk *trunk)
 		comm->lanes[comm->n_lanes++] = trunk->lanes[i];
 	}
 	shares_init(&comm->shared.shares, weights, trunk->n_lanes);
+	comm->shift.is_apart = false;
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
 	for (unsigned i = 0; status == TRIB_OK && i < trunk->n_lanes; i++)
@@ -313,14 +321,12 @@ int shift_fd(const struct trib_comm *comm)
 {
 	const struct trunk *trunk = &comm->trunks[comm->config.own_trees];
 
-	return has_trunk(comm) && !has_lanes(comm) && trunk->n_lanes ? trunk->lanes[0]->fd : -1;
+	return comm->shift.is_apart && trunk->n_lanes ? trunk->lanes[0]->fd : -1;
 }
 
 void shift_drop(struct trib_comm *comm)
 {
-	if (!has_lanes(comm) && comm->config.own_trees)
-		trunk_drop(comm);
-	free(comm->shift.asking);
+	trunk_drop(comm);
 	comm->shift = (struct shift){ 0 };
 	pthread_mutex_lock(&comm->lock);
 	comm->star_loss.status = TRIB_OK;

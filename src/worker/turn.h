@@ -48,7 +48,9 @@ static inline bool turn_waits(const struct turn *turn, uint64_t request)
 /* Have all requests been begun that were given? */
 static inline bool turn_is_used_up(const struct turn *turn, uint64_t next)
 {
-	return next >= turn->now.to && next >= turn->last.to;
+	bool is_empty = turn->now.from == turn->now.to; /* wherever that is */
+
+	return (is_empty || next >= turn->now.to) && next >= turn->last.to;
 }
 
 /*

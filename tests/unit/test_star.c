@@ -528,8 +528,8 @@ static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
 	                               (uint64_t)share->known << 4 | (uint64_t)share->held << 3 |
 	                               (uint64_t)share->was_held << 2 | (uint64_t)share->lost << 1 |
 	                               share->leaving);
-	hash = hash_more(hash, share->session << 24 | share->held_to << 16 | share->refused << 8 |
-	                               share->joining);
+	hash = hash_more(hash, share->held_from << 32 | share->session << 24 |
+	                               share->held_to << 16 | share->refused << 8 | share->joining);
 	for (unsigned r = 0; r < RANKS; r++) {
 		const struct turns_rank *rank = &share->rank[r];
 

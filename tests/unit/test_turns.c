@@ -428,7 +428,7 @@ static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
 	                               share->held_change << 8 | (uint64_t)share->step << 5 |
 	                               (uint64_t)share->known << 4 | (uint64_t)share->held << 3 |
 	                               (uint64_t)share->was_held << 2 | (uint64_t)share->lost << 1);
-	hash = hash_more(hash, share->session << 8 | share->held_to);
+	hash = hash_more(hash, share->held_from << 16 | share->session << 8 | share->held_to);
 	for (unsigned r = 0; r < RANKS; r++) {
 		const struct turns_rank *rank = &share->rank[r];
 
