@@ -8,6 +8,7 @@
  * all requests come to their end.
  */
 #include "control/turns.h"
+#include "seen.h"
 #include "short.h"
 #include "worker/turn.h"
 
@@ -403,12 +404,6 @@ static void check_progress(const struct world *from)
 
 /* ---- exploring ---- */
 
-static uint64_t hash_more(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 static uint64_t hash_late(uint64_t hash, const struct late *late)
 {
 	const struct wire_turn *word = &late->word;
@@ -465,33 +460,6 @@ static uint64_t hash_world(const struct world *world)
 	for (unsigned i = 0; i < limits->late; i++)
 		hash = hash_late(hash, &world->late[i]);
 	return hash ? hash : 1;
-}
-
-struct seen {
-	uint64_t *slots;
-	size_t size, n;
-};
-
-static bool seen_add(struct seen *seen, uint64_t hash)
-{
-	size_t at;
-
-	if (2 * (seen->n + 1) > seen->size) {
-		struct seen more = { calloc(2 * seen->size, sizeof(uint64_t)), 2 * seen->size, 0 };
-
-		assert_non_null(more.slots);
-		for (size_t i = 0; i < seen->size; i++)
-			if (seen->slots[i])
-				seen_add(&more, seen->slots[i]);
-		free(seen->slots);
-		*seen = more;
-	}
-	for (at = hash % seen->size; seen->slots[at]; at = (at + 1) % seen->size)
-		if (seen->slots[at] == hash)
-			return false;
-	seen->slots[at] = hash;
-	seen->n++;
-	return true;
 }
 
 static void world_start(struct world *world)
