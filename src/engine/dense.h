@@ -244,11 +244,20 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 	return cell->arrived & bit ? DENSE_DUPLICATE : DENSE_ADDED;
 }
 
+/* Would this child be the last whose part the sum lacks? */
+static inline int dense_is_last(const struct dense_lane *lane, const struct dense_cell *cell,
+                                uint8_t child)
+{
+	return !(~(cell->arrived | dense_bit(child)) & dense_expected(lane, cell->from));
+}
+
 /* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
 static inline enum dense_verdict dense_enter(const struct dense_lane *lane, struct dense_cell *cell,
                                              const struct wire_header *packet, uint64_t position,
                                              uint32_t bytes, enum dense_verdict how)
 {
+	int last;
+
 	if (how == DENSE_FRESH) {
 		cell->complete = cell->queued = 0; /* first: others look without the lock */
 		cell->position = position;
@@ -263,8 +272,9 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 		cell->arrived = 0;
 		cell->summed = cell->misses = 0;
 	}
+	last = dense_is_last(lane, cell, packet->child);
 	cell->arrived |= dense_bit(packet->child);
-	if (~cell->arrived & dense_expected(lane, cell->from))
+	if (!last)
 		return DENSE_ADDED;
 	cell->summed = 1;
 	if (lane->has_parent)

@@ -104,6 +104,17 @@
 
 #define DO_NOTHING(i, v)
 #define DO_ADD64(i, v) sums[i] += v
+/*
+ * The packet that the sum will go into: a word of each cache line is written
+ * back, so that lines which another core filled are ours before they are all
+ * written.
+ */
+#define DO_ADD64_LAST(i, v)                                   \
+	do {                                                  \
+		sums[i] += v;                                 \
+		if ((i) % (LINE / 8) == 0)                    \
+			((volatile wire_word *)words)[i] = v; \
+	} while (0)
 #define DO_COPY(i, v) sums[i] = v
 #define KEEP_NOTHING ((void)to, (void)sums)
 #define KEEP_RING                                                    \
@@ -128,6 +139,7 @@
 DEFINE_PASS(pass_check, const void *, words, DO_NOTHING, KEEP_NOTHING)
 DEFINE_PASS(pass_weigh, struct wire_check *, words, DO_NOTHING, KEEP_RING)
 DEFINE_PASS(pass_add64, struct xdp_cell *, to->sum, DO_ADD64, KEEP_SUM)
+DEFINE_PASS(pass_add64_last, struct xdp_cell *, to->sum, DO_ADD64_LAST, KEEP_SUM)
 DEFINE_PASS(pass_copy, struct xdp_cell *, to->sum, DO_COPY, KEEP_COPY)
 
 #define COMBINE_CASE(op, type, expression)                                                         \

@@ -179,7 +179,9 @@ ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
 	__u32 check;
 
 	if (how == DENSE_ADDED && header->op == WIRE_ADD64)
-		check = pass_add64(header, end, cell, bytes, &unsent);
+		check = dense_is_last(&lane->dense, &cell->state, header->child)
+		                ? pass_add64_last(header, end, cell, bytes, &unsent)
+		                : pass_add64(header, end, cell, bytes, &unsent);
 	else if (how == DENSE_FRESH)
 		check = pass_copy(header, end, cell, bytes, &unsent);
 	else
