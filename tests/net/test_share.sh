@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that take turns at an aggregator with a capacity: test_share.sh PATH_TO_TRIB
+# Jobs that take turns at an aggregator with a capacity: test_share.sh PATH_TO_TRIB [PLANE]
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 start "$@"
 need_control
+export TRIB_PLANE=${2:-udp}
 replay=$build/bench/replay
 [ -x "$replay" ] || skip "this build has no $replay"
 port=$(free_port)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The carrier that has a connection a child and lane. Queries still come as datagrams. */
+/*
+ * The carrier that has a connection a child and lane. Queries, and what the controller says of
+ * turns, still come as datagrams.
+ */
 #include "plane/tcp/connections.h"
 
 #include <stdlib.h>
@@ -80,7 +83,7 @@ static void streams_close(struct thread *thread)
 	free(streams);
 }
 
-/* Queries; and workers of the other plane, who are told so. */
+/* Queries, and the controller's words; and workers of the other plane, who are told so. */
 static void take_datagrams(struct thread *thread)
 {
 	int n = udp_receive(thread->rx, thread->fd);
@@ -90,7 +93,8 @@ static void take_datagrams(struct thread *thread)
 		const struct wire_header *header = (const void *)message->data;
 		enum wire_fault fault = wire_parse(message->data, message->bytes);
 
-		if (fault == WIRE_SOUND && header->type != WIRE_QUERY && header->type != WIRE_JOIN)
+		if (fault == WIRE_SOUND && header->type != WIRE_QUERY &&
+		    header->type != WIRE_JOIN && header->type != WIRE_TURN)
 			thread->counters.drops[DROP_UNEXPECTED]++;
 		else
 			thread_take(thread, header, message->bytes, fault, &message->from);
