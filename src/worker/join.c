@@ -4,8 +4,9 @@
  * or the deadline is there; all trees at once. A JOIN is padded to the path's MTU and so is its
  * answer: what gets through fits. Only behind that one is sent that lets us in,
  * for nobody knows before that results will come back, too. Where nothing so long does, shorter
- * ones are tried. On a connection that is the kernel's business; fragments are as long as datagrams
- * would be, so that results have the same bits.
+ * ones are tried; when one of those is the first to be answered, so is the full length once more:
+ * perhaps nobody was there before. On a connection that is the kernel's business; fragments are as
+ * long as datagrams would be, so that results have the same bits.
  */
 #include "worker/comm.h"
 
@@ -25,6 +26,7 @@
 #define ASK_EVERY_MS 50
 #define REFUSED_MAX 5u
 #define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
+#define AGAIN_ASKS 4u  /* ... and when a shorter one has come back */
 
 struct join_packet {
 	struct wire_control header;
@@ -47,14 +49,15 @@ struct asking {
 	struct lane *lane;
 	uint64_t ask_at, present;
 	unsigned mtu;
-	uint32_t full;    /* the payload that the route should carry */
-	uint32_t asked;   /* the one that was tried last */
-	uint32_t settled; /* the one that came back; 0: none has */
-	unsigned asks;
-	unsigned refused;   /* times in a row that its port was closed */
-	trib_status status; /* a sure failure */
-	int reach_ms;       /* that may be spent on a connection at once */
-	double seconds;     /* that it may take in all */
+	uint32_t full;        /* the payload that the route should carry */
+	uint32_t asked;       /* the one that was tried last */
+	uint32_t came;        /* the longest one that came back; 0: none has */
+	uint32_t settled;     /* the one that is used; 0: that is open */
+	unsigned asks, again; /* again: in full length since one came */
+	unsigned refused;     /* times in a row that its port was closed */
+	trib_status status;   /* a sure failure */
+	int reach_ms;         /* that may be spent on a connection at once */
+	double seconds;       /* that it may take in all */
 	bool heard, joined, is_controller;
 	bool is_known;            /* not to be one; tcp only */
 	char text[WIRE_TEXT_MAX]; /* what we wait for, where it is no rank */
@@ -102,13 +105,17 @@ static void ask(struct asking *asking, uint32_t payload)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
 }
 
-/* Full length, or every third time a shorter one as long as nothing has come. */
+/* Full length; as long as nothing has come every third time a shorter one. */
 static uint32_t next_length(struct asking *asking)
 {
 	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 
+	if (!asking->settled && asking->came && asking->again++ == AGAIN_ASKS)
+		asking->settled = asking->came;
 	if (asking->settled)
 		return asking->settled;
+	if (asking->came)
+		return asking->full;
 	for (;;) {
 		unsigned k = asking->asks++;
 		uint32_t payload;
@@ -148,6 +155,18 @@ static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *
 	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
 }
 
+/* So much passes both ways. */
+static void note_passes(struct asking *asking, uint32_t payload)
+{
+	if (asking->settled || payload <= asking->came)
+		return;
+	if (payload == asking->full)
+		asking->settled = payload; /* with that we may be let in */
+	if (!asking->came || asking->settled)
+		asking->ask_at = 0;
+	asking->came = payload;
+}
+
 static void take_verdict(struct asking *asking, const struct wire_welcome *welcome, uint32_t bytes)
 {
 	uint32_t carried = (bytes - WIRE_HEADER) & ~7u;
@@ -171,11 +190,9 @@ static void take_verdict(struct asking *asking, const struct wire_welcome *welco
 	/* As long as both were: an answer may be to an earlier, shorter question. */
 	if (carried > asking->asked)
 		carried = asking->asked;
-	if (!asking->settled) {
-		asking->settled = carried;
-		asking->ask_at = 0; /* with that we may be let in */
-	}
-	if (welcome->verdict != WIRE_JOINED || !welcome_ok(asking->comm, welcome))
+	note_passes(asking, carried);
+	if (welcome->verdict != WIRE_JOINED || !asking->settled ||
+	    !welcome_ok(asking->comm, welcome))
 		return;
 	if (asking->settled < asking->full)
 		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",
@@ -372,11 +389,11 @@ static void hear_all(struct asking *askings, unsigned n, const struct plan_watch
 		for (unsigned i = 0; i < n; i++) {
 			struct asking *asking = &askings[i];
 			bool joined = asking->joined;
-			uint32_t settled = asking->settled;
+			uint32_t came = asking->came;
 
 			if (waits[i].revents)
 				hear_some(asking);
-			decided |= asking->joined != joined || asking->settled != settled ||
+			decided |= asking->joined != joined || asking->came != came ||
 			           asking->status != TRIB_OK || asking->is_controller;
 		}
 	}

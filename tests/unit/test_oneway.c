@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A way that carries long packets up and none down: a long JOIN comes to the
- * aggregator whose WELCOME never comes back. Nobody may be let in with
- * packets so long. A relay in this process is that way.
+ * How long packets may be is found by trying, also where that is not easy. A way
+ * carries long packets up and none down: a long JOIN comes to the aggregator
+ * whose WELCOME never comes back, and nobody may be let in with packets so long.
+ * Or nobody is there at first, until shorter ones are tried: then long ones are
+ * used all the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,86 +13,10 @@
 #include <cmocka.h>
 
 #include "cluster.h"
-#include "path/udp.h"
-#include "wire/packet.h"
-
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
+#include "relay.h"
 
 #define DOWN_MAX 1500 /* bytes; loopback carries the longest packets that there are */
 #define COUNT 100000
-
-struct relay {
-	int front, back; /* to who joins, and to the aggregator */
-	char address[32];
-	pthread_t thread;
-	_Atomic bool stop;
-	unsigned dropped;
-};
-
-static void *relay_main(void *argument)
-{
-	struct relay *relay = argument;
-	struct pollfd waits[2] = { { .fd = relay->front, .events = POLLIN },
-		                   { .fd = relay->back, .events = POLLIN } };
-	struct sockaddr_storage child;
-	static char packet[WIRE_PACKET_MAX];
-	socklen_t length = 0;
-
-	while (!atomic_load(&relay->stop)) {
-		ssize_t bytes;
-
-		poll(waits, 2, 10);
-		for (;; length = sizeof(child)) {
-			socklen_t room = sizeof(child);
-
-			bytes = recvfrom(relay->front, packet, sizeof(packet), MSG_DONTWAIT,
-			                 (void *)&child, &room);
-			if (bytes < 0)
-				break;
-			(void)!send(relay->back, packet, (size_t)bytes, 0);
-		}
-		while (length &&
-		       (bytes = recv(relay->back, packet, sizeof(packet), MSG_DONTWAIT)) >= 0) {
-			if (bytes > DOWN_MAX)
-				relay->dropped++;
-			else
-				(void)!sendto(relay->front, packet, (size_t)bytes, 0,
-				              (void *)&child, sizeof(struct sockaddr_in));
-		}
-	}
-	return NULL;
-}
-
-static void relay_start(struct relay *relay, const struct cluster *cluster)
-{
-	const struct udp_options options = { .receive_bytes = 8 << 20, .send_bytes = 1 << 20 };
-	struct udp_address any, peer;
-	bool gso;
-
-	*relay = (struct relay){ 0 };
-	demand(udp_resolve("127.0.0.1:0", 0, &any) == TRIB_OK);
-	demand(udp_resolve(cluster->address, UDP_DEFAULT_PORT, &peer) == TRIB_OK);
-	demand(udp_open(&any, NULL, &options, &relay->front, &gso) == TRIB_OK);
-	demand(udp_open(NULL, &peer, &options, &relay->back, &gso) == TRIB_OK);
-	any.length = sizeof(any.storage);
-	demand(getsockname(relay->front, (void *)&any.storage, &any.length) == 0);
-	udp_text(&any, relay->address, sizeof(relay->address));
-	demand(pthread_create(&relay->thread, NULL, relay_main, relay) == 0);
-}
-
-/* So many long packets were lost; without any the test would show nothing. */
-static void relay_stop(struct relay *relay)
-{
-	atomic_store(&relay->stop, true);
-	demand(pthread_join(relay->thread, NULL) == 0);
-	assert_in_range(relay->dropped, 1, 100);
-	close(relay->front);
-	close(relay->back);
-}
 
 static void sum_body(struct rank *rank)
 {
@@ -110,39 +36,99 @@ static void sum_body(struct rank *rank)
 	free(values);
 }
 
-static void test_a_worker(void **state)
+/* A worker by the relay, and one that is not. */
+static void sum_by_worker(struct relay *relay, relay_passes *passes)
 {
 	const trib_options options = { .struct_size = sizeof(options),
 		                       .lanes = 1,
 		                       .timeout_s = 20 };
 	struct cluster cluster;
+
+	cluster_start(&cluster, 1, 0);
+	relay_start(relay, cluster.address, passes);
+	cluster_run_bare(&cluster, 2, &options, sum_body, relay);
+	relay_stop(relay);
+	cluster_stop(&cluster);
+}
+
+/* Two workers at an aggregator that comes to its parent by the relay. */
+static void sum_by_aggregator(struct relay *relay, relay_passes *passes)
+{
+	trib_options options = { .struct_size = sizeof(options), .lanes = 1, .timeout_s = 20 };
+	struct cluster root, below;
+	char trees[100];
+
+	cluster_start(&root, 1, 0);
+	cluster_start(&below, 1, 0);
+	relay_start(relay, root.address, passes);
+	snprintf(trees, sizeof(trees), "%s(%s(0,1))", relay->address, below.address);
+	options.trees = trees;
+	cluster_run_bare(&below, 2, &options, sum_body, NULL);
+	relay_stop(relay);
+	cluster_stop(&below);
+	cluster_stop(&root);
+}
+
+/* ---- nothing long comes back ---- */
+
+static bool is_short_or_up(struct relay *relay, bool up, const struct wire_header *packet,
+                           size_t bytes)
+{
+	(void)relay;
+	(void)packet;
+	return up || bytes <= DOWN_MAX;
+}
+
+static void test_a_worker(void **state)
+{
 	struct relay relay;
 
 	(void)state;
-	cluster_start(&cluster, 1, 0);
-	relay_start(&relay, &cluster);
-	cluster_run_bare(&cluster, 2, &options, sum_body, &relay);
-	relay_stop(&relay);
-	cluster_stop(&cluster);
+	sum_by_worker(&relay, is_short_or_up);
+	/* Without any that was lost this would show nothing. */
+	assert_in_range(relay.dropped, 1, 100);
 }
 
 static void test_an_aggregator_below(void **state)
 {
-	trib_options options = { .struct_size = sizeof(options), .lanes = 1, .timeout_s = 20 };
-	struct cluster root, below;
 	struct relay relay;
-	char trees[100];
 
 	(void)state;
-	cluster_start(&root, 1, 0);
-	cluster_start(&below, 1, 0);
-	relay_start(&relay, &root);
-	snprintf(trees, sizeof(trees), "%s(%s(0,1))", relay.address, below.address);
-	options.trees = trees;
-	cluster_run_bare(&below, 2, &options, sum_body, NULL);
-	relay_stop(&relay);
-	cluster_stop(&below);
-	cluster_stop(&root);
+	sum_by_aggregator(&relay, is_short_or_up);
+	assert_in_range(relay.dropped, 1, 100);
+}
+
+/* ---- nobody is there before a shorter one is tried ---- */
+
+static bool is_late(struct relay *relay, bool up, const struct wire_header *packet, size_t bytes)
+{
+	if (!relay->longest && bytes < relay->most)
+		relay->longest = 1; /* from now on somebody is there */
+	if (bytes > relay->most)
+		relay->most = bytes;
+	if (up && relay->longest && packet->type == WIRE_DATA && bytes > relay->longest)
+		relay->longest = bytes;
+	return relay->longest;
+}
+
+static void test_a_worker_that_is_early(void **state)
+{
+	struct relay relay;
+
+	(void)state;
+	sum_by_worker(&relay, is_late);
+	assert_in_range(relay.dropped, 1, 100);
+	assert_int_equal(relay.longest, relay.most);
+}
+
+static void test_an_aggregator_that_is_early(void **state)
+{
+	struct relay relay;
+
+	(void)state;
+	sum_by_aggregator(&relay, is_late);
+	assert_in_range(relay.dropped, 1, 100);
+	assert_int_equal(relay.longest, relay.most);
 }
 
 int main(void)
@@ -150,6 +136,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_worker),
 		cmocka_unit_test(test_an_aggregator_below),
+		cmocka_unit_test(test_a_worker_that_is_early),
+		cmocka_unit_test(test_an_aggregator_that_is_early),
 	};
 
 	cluster_environment();

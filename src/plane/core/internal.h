@@ -79,10 +79,10 @@ struct parent {
 	bool telling, asking, joined; /* who has come; to be let in; it has let us in */
 	_Atomic bool echoed;          /* our good-bye */
 	uint64_t nonce, asked_at, heard_at, present;
-	uint64_t since; /* it is asked */
-	unsigned asks;
-	unsigned refused;       /* times in a row that its port was closed */
-	uint32_t full, settled; /* payloads: what may fit the path, and what has been through */
+	uint64_t since;               /* it is asked */
+	unsigned asks, again;         /* again: in full length since a shorter one came back */
+	unsigned refused;             /* times in a row that its port was closed */
+	uint32_t full, came, settled; /* payloads: may fit the path; been through; used */
 	uint32_t payload, lanes, cells, dead_after_ms;
 	bool closed;              /* its port was, when we last asked */
 	char text[WIRE_TEXT_MAX]; /* why it waits itself */

@@ -18,6 +18,7 @@
 
 #define ASK_EVERY TICK_NS
 #define PATIENT_ASKS 8 /* in full length, before shorter ones are tried */
+#define AGAIN_ASKS 4u  /* ... and when a shorter one has come back */
 #define LONELY_NS (2 * NSEC_PER_SEC)
 #define TELL_AFTER (NSEC_PER_SEC / 2) /* most children come sooner */
 #define TELL_EVERY (NSEC_PER_SEC / 5)
@@ -98,16 +99,26 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 }
 
 /* In full length; where nothing comes back, every third time a shorter one, as workers do. */
-static void ask_again(struct aggregator *aggregator, struct comm *comm)
+static uint32_t next_length(struct parent *parent)
 {
 	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
-	struct parent *parent = &comm->parent;
-	uint32_t payload = parent->settled ? parent->settled : parent->full;
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
 
-	if (!parent->settled && parent->asks >= PATIENT_ASKS && k % 3 == 0 &&
-	    shorter[k / 3 % 7] < payload)
-		payload = shorter[k / 3 % 7];
+	if (!parent->settled && parent->came && parent->again++ == AGAIN_ASKS)
+		parent->settled = parent->came;
+	if (parent->settled)
+		return parent->settled;
+	if (!parent->came && parent->asks >= PATIENT_ASKS && k % 3 == 0 &&
+	    shorter[k / 3 % 7] < parent->full)
+		return shorter[k / 3 % 7];
+	return parent->full;
+}
+
+static void ask_again(struct aggregator *aggregator, struct comm *comm)
+{
+	struct parent *parent = &comm->parent;
+	uint32_t payload = next_length(parent);
+
 	parent->asks++;
 	parent->asked_at = aggregator->threads[0].now;
 	if (!aggregator->carrier->reach(&aggregator->threads[0], &parent->address))
@@ -240,15 +251,29 @@ static struct comm *find_asking(struct aggregator *aggregator, const struct wire
 	return NULL;
 }
 
+/* So much passes both ways. True: there is something to ask with that. */
+static bool note_passes(struct parent *parent, uint32_t payload)
+{
+	bool first = !parent->came;
+
+	if (payload > parent->full)
+		payload = parent->full;
+	if (parent->settled || payload <= parent->came)
+		return false;
+	parent->came = payload;
+	if (payload == parent->full)
+		parent->settled = payload;
+	return first || parent->settled;
+}
+
 bool parent_take_welcome(struct aggregator *aggregator, const struct wire_control *header,
                          uint32_t bytes)
 {
 	const struct wire_welcome *welcome = wire_payload(header);
 	struct comm *comm = find_asking(aggregator, header);
-	uint32_t payload = (bytes - WIRE_HEADER) & ~7u;
 	char address[64], why[WIRE_TEXT_MAX];
 	struct parent *parent;
-	bool settles;
+	bool asks;
 
 	if (!comm || header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
@@ -259,11 +284,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	parent->present = welcome->present;
 	if (!parent->asking) /* that is all that was asked for */
 		return true;
-	if (payload > parent->full)
-		payload = parent->full;
-	settles = !parent->settled;
-	if (settles)
-		parent->settled = payload;
+	asks = note_passes(parent, (bytes - WIRE_HEADER) & ~7u);
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
 		         udp_text(&parent->address, address, sizeof(address)), welcome->text);
@@ -274,8 +295,8 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	} else if (*welcome->text) {
 		/* It waits for its own parent, and says so: children shall know. */
 		memcpy(parent->text, welcome->text, sizeof(parent->text));
-	} else if (settles) {
-		ask_again(aggregator, comm); /* with that it may let us in */
+	} else if (asks) {
+		ask_again(aggregator, comm); /* to be let in, or in full length */
 	}
 	return true;
 }
