@@ -324,12 +324,11 @@ static void shorten(struct sharer *sharer, uint64_t now)
 {
 	struct turns_share *share = &sharer->share;
 	uint64_t next = turns_next(share);
-	uint64_t from = next + 1 > share->held_from ? next + 1 : share->held_from;
-	bool is_long = share->held_to > next + WIRE_TURN_OPS_MAX + 2;
+	bool is_long = share->held_to > next + WIRE_TURN_OPS_MAX + 2, idle = is_idle(sharer, now);
 
 	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
-	    share->held_to > from && (is_long || is_idle(sharer, now)))
-		turns_cut(share, from, now);
+	    share->held_to > next + !idle && (is_long || idle))
+		turns_cut(share, next + !idle, now);
 }
 
 /* What of it matters for who is next. */

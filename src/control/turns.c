@@ -98,14 +98,15 @@ void turns_cut(struct turns_share *share, uint64_t from, uint64_t now)
 
 void turns_release(struct turns_share *share, bool idle, uint64_t now)
 {
-	uint64_t from;
+	uint64_t next = turns_next(share), from;
 
 	if (!share->leaving)
 		share->refused = 0;
 	share->leaving = true;
-	from = turns_next(share) + (idle && !share->refused ? 0 : 1ull << share->refused);
-	if (from < share->held_from)
-		from = share->held_from;
+	from = next + (1ull << share->refused) - idle;
+	/* Ranks that do nothing do not come to the end of what is left. */
+	if (idle && from >= share->held_to)
+		from = next;
 	if (share->held && share->step == TURNS_REST && !share->lost && share->known &&
 	    from < share->held_to)
 		turns_cut(share, from, now);
@@ -176,7 +177,6 @@ static void decide(struct turns_share *share)
 	if (share->step == TURNS_ASKING && count(share, WIRE_TURN_ASKED) == share->ranks) {
 		share->step = TURNS_SETTING;
 		share->held_change = share->change;
-		share->held_from = share->from;
 		share->held_to = share->to;
 		share->refused = 0;
 		for (unsigned i = 0; i < share->ranks; i++)
@@ -199,6 +199,10 @@ static void try_know(struct turns_share *share)
 		if (share->rank[i].change > share->change)
 			share->change = share->rank[i].change;
 	share->known = true;
+	/* Of who has not set the newest yet it may be too much: what is cut there is cut twice. */
+	for (unsigned i = 0; i < share->ranks; i++)
+		if (share->rank[i].to > share->held_to)
+			share->held_to = share->rank[i].to;
 	if (share->change && count(share, WIRE_TURN_SET)) {
 		share->held_change = share->change;
 		share->step = TURNS_SETTING;
@@ -231,6 +235,7 @@ bool turns_hear(struct turns_share *share, unsigned rank, const struct wire_turn
 	it->change = state->change;
 	it->phase = (enum wire_turn_phase)state->phase;
 	it->next = state->next;
+	it->to = state->to;
 	it->done = state->flags & WIRE_TURN_DONE;
 	it->told_at = 0;
 	share->joining &= ~(1ull << rank);

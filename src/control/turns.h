@@ -16,7 +16,8 @@
  * ranks have said that the requests of the range are over. One is not enough: who
  * only gives something, as for a reduce to another, is done when the others may
  * not have begun. Then, and not before, another communicator may have it. What was
- * given can be cut short by another change, which begins where the range is to end.
+ * given can be cut short by another change, of no request, which begins where ranges
+ * are to end: anywhere ahead of ranks, so one that does nothing can lose all of it.
  *
  * What is said is always all: a rank tells its whole state, with a serial; what
  * a rank is told follows from that and from the state here. So words may be
@@ -58,6 +59,7 @@ enum turns_step {
 
 struct turns_rank {
 	uint64_t serial, change, next;
+	uint64_t to; /* the range that it has set last ends there */
 	uint64_t heard_at, told_at;
 	enum wire_turn_phase phase;
 	bool done, heard;
@@ -75,7 +77,6 @@ struct turns_share {
 	uint64_t from, to; /* of it */
 	uint64_t asked_at;
 	uint64_t held_change; /* the newest one that was committed */
-	uint64_t held_from;   /* what was agreed on last began there: no cut is before it */
 	uint64_t held_to;     /* requests from there on are not its turn */
 	bool held;            /* it counts: it has a turn, or is being asked whether it takes one */
 	bool was_held;        /* before the change that is undecided */

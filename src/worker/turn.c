@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/turn.h"
 
-/* Two ranges are remembered, so what held before the last one has to be used up. */
-static bool may_agree(const struct turn *turn, const struct wire_turn *word, uint64_t next)
+static bool is_cut(const struct turn_range *range)
 {
-	bool later = word->from >= turn->now.from;
+	return range->from == range->to;
+}
 
-	return next <= word->from && later &&
-	       (word->from == turn->now.from || next >= turn->last.to);
+/*
+ * What holds below `from` stays. Two ranges are remembered, so where a third one
+ * comes behind them, the first has to be used up.
+ */
+static bool may_agree(const struct turn *turn, uint64_t next)
+{
+	return next <= turn->asked.from &&
+	       (is_cut(&turn->asked) || turn->asked.from <= turn->now.from ||
+	        turn_range_is_over(&turn->last, next));
 }
 
 static void ask(struct turn *turn, const struct wire_turn *word, uint64_t next)
 {
 	turn->change = word->change;
 	turn->asked = (struct turn_range){ word->from, word->to };
-	turn->phase = may_agree(turn, word, next) ? WIRE_TURN_ASKED : WIRE_TURN_DROPPED;
+	turn->phase = may_agree(turn, next) ? WIRE_TURN_ASKED : WIRE_TURN_DROPPED;
+}
+
+static void cut(struct turn_range *range, uint64_t at)
+{
+	if (range->from > at)
+		range->from = at;
+	if (range->to > at)
+		range->to = at;
 }
 
 static void set(struct turn *turn)
 {
-	/* One that had not begun is replaced; what held before it still does. */
-	if (turn->asked.from > turn->now.from) {
-		turn->last = turn->now;
-		if (turn->last.to > turn->asked.from)
-			turn->last.to = turn->asked.from;
+	bool later = turn->asked.from > turn->now.from;
+
+	cut(&turn->last, turn->asked.from);
+	cut(&turn->now, turn->asked.from);
+	if (!is_cut(&turn->asked)) {
+		if (later)
+			turn->last = turn->now;
+		turn->now = turn->asked;
 	}
-	turn->now = turn->asked;
 	turn->phase = WIRE_TURN_SET;
 }
 

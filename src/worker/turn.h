@@ -33,6 +33,12 @@ static inline bool turn_range_has(const struct turn_range *range, uint64_t reque
 	return request >= range->from && request < range->to;
 }
 
+/* Have all requests of it been begun? Of one that is empty, wherever that is, they have. */
+static inline bool turn_range_is_over(const struct turn_range *range, uint64_t next)
+{
+	return range->from == range->to || next >= range->to;
+}
+
 /* Is this request summed at the shared aggregator? The same on all ranks, without a message. */
 static inline bool turn_uses(const struct turn *turn, uint64_t request)
 {
@@ -48,9 +54,7 @@ static inline bool turn_waits(const struct turn *turn, uint64_t request)
 /* Have all requests been begun that were given? */
 static inline bool turn_is_used_up(const struct turn *turn, uint64_t next)
 {
-	bool is_empty = turn->now.from == turn->now.to; /* wherever that is */
-
-	return (is_empty || next >= turn->now.to) && next >= turn->last.to;
+	return turn_range_is_over(&turn->now, next) && turn_range_is_over(&turn->last, next);
 }
 
 /*

@@ -96,6 +96,25 @@ stopped_with_turn() {
 	return 1
 }
 
+# One does nothing with the turn that it is in the midst of, and another one wants it.
+job '{"size":2}'
+jobs[idle]=$job ranks[idle]=''
+for r in 0 1; do
+	TRIB_TIMEOUT=20 TRIB_CONTROLLER=$control TRIB_JOB=$job TRIB_COOKIE=$cookie TRIB_RANK=$r TRIB_SIZE=2 \
+		"$worker" --rounds 1000000 --pause 0.002 --until "$work/enough" --hold "$work/hold" >"$work/idle.$r" 2>&1 &
+	ranks[idle]+=" $!"
+done
+check "a job has a long turn" wait_for 20 eval '[ "$(turns ".jobs[] | select(.job == ${jobs[idle]}) | .holds and .to > .next + 1000")" = true ]'
+touch "$work/hold"
+sleep 1
+workers busy 40
+check "... does nothing, and loses it to one that works" wait_for 20 holds busy
+check "... which ends with every sum right" ended busy
+rm "$work/hold"
+touch "$work/enough"
+check "... as the first one does" ended idle
+check "... and never two at once" never_over
+
 # One is killed while it has the turn.
 workers killed 100000
 workers other 400

@@ -42,7 +42,8 @@ static struct {
 	const char *times; /* a file for when each round has ended */
 	useconds_t pause;  /* between rounds, as if something were computed */
 	const char *until; /* a file: no more rounds when rank 0 sees it */
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0, NULL };
+	const char *hold;  /* a file: all do nothing as long as it is there */
+} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0, NULL, NULL };
 
 static FILE *times;
 
@@ -247,15 +248,24 @@ static void note_time(void)
 	fprintf(times, "%lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
 }
 
-/* All ranks end with the same round: rank 0 tells the others. */
+static bool is_there(const char *path)
+{
+	return path && !access(path, F_OK);
+}
+
+/* All ranks end with the same round, and rest behind the same: rank 0 tells the others. */
 static bool is_over(trib_comm *comm)
 {
-	int32_t over = trib_rank(comm) == 0 && options.until && !access(options.until, F_OK);
-	trib_status status = options.until ? trib_broadcast(comm, &over, 1, TRIB_I32, 0) : TRIB_OK;
+	int32_t seen[2] = { is_there(options.until), is_there(options.hold) };
+	trib_status status = TRIB_OK;
 
+	if (options.until || options.hold)
+		status = trib_broadcast(comm, seen, 2, TRIB_I32, 0);
 	if (status != TRIB_OK)
 		die(comm, "broadcast", status);
-	return over;
+	while (seen[1] && is_there(options.hold))
+		usleep(20000);
+	return seen[0];
 }
 
 /* Leaves in *rounds how many it did. */
@@ -335,19 +345,13 @@ static int kind_find(const char *name)
 static void options_read(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "rounds", 1, NULL, 'r' },
-		{ "seed", 1, NULL, 's' },
-		{ "max", 1, NULL, 'm' },
-		{ "only", 1, NULL, 'o' },
-		{ "mark", 1, NULL, 'k' },
-		{ "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' },
-		{ "split", 0, NULL, 'p' },
-		{ "linger", 1, NULL, 'l' },
-		{ "times", 1, NULL, 't' },
-		{ "pause", 1, NULL, 'u' },
-		{ "until", 1, NULL, 'U' },
-		{ 0 },
+		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
+		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
+		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
+		{ "linger", 1, NULL, 'l' }, { "times", 1, NULL, 't' },
+		{ "pause", 1, NULL, 'u' },  { "until", 1, NULL, 'U' },
+		{ "hold", 1, NULL, 'H' },   { 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -381,6 +385,9 @@ static void options_read(int argc, char **argv)
 			break;
 		case 'U':
 			options.until = optarg;
+			break;
+		case 'H':
+			options.hold = optarg;
 			break;
 		case 't':
 			options.times = optarg;

@@ -340,7 +340,7 @@ static bool act(struct state *state, unsigned j, enum action action)
 			return false;
 		state->shifts++;
 		parts[0].to = (uint8_t)(1 + roots[j]);
-		turns_release(share, false, 1);
+		turns_release(share, !parts[0].uses, 1);
 		return true;
 	case SHIFTS:
 		if (!parts[0].to)
@@ -351,7 +351,7 @@ static bool act(struct state *state, unsigned j, enum action action)
 		}
 		if (!share->held || share->step != TURNS_REST || share->held_to < 2)
 			return false;
-		turns_release(share, false, 1);
+		turns_release(share, !parts[0].uses, 1);
 		return share->step == TURNS_ASKING;
 	case JOINS:
 	case FAILS:

@@ -88,6 +88,8 @@ static struct wire_turn state_of(const struct member *member)
 		                   .session = member->turn.session,
 		                   .change = member->turn.change,
 		                   .phase = (uint8_t)member->turn.phase,
+		                   .from = member->turn.now.from,
+		                   .to = member->turn.now.to,
 		                   .next = member->next,
 		                   .flags = is_done(member) ? WIRE_TURN_DONE : 0 };
 }
@@ -423,12 +425,12 @@ static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
 	                               share->held_change << 8 | (uint64_t)share->step << 5 |
 	                               (uint64_t)share->known << 4 | (uint64_t)share->held << 3 |
 	                               (uint64_t)share->was_held << 2 | (uint64_t)share->lost << 1);
-	hash = hash_more(hash, share->held_from << 16 | share->session << 8 | share->held_to);
+	hash = hash_more(hash, share->session << 8 | share->held_to);
 	for (unsigned r = 0; r < RANKS; r++) {
 		const struct turns_rank *rank = &share->rank[r];
 
-		hash = hash_more(hash, rank->serial << 32 | rank->change << 24 | rank->next << 16 |
-		                               (uint64_t)rank->phase << 3 |
+		hash = hash_more(hash, rank->to << 48 | rank->serial << 32 | rank->change << 24 |
+		                               rank->next << 16 | (uint64_t)rank->phase << 3 |
 		                               (uint64_t)rank->silent << 2 |
 		                               (uint64_t)rank->done << 1 | rank->heard);
 	}
