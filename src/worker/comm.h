@@ -120,7 +120,7 @@ struct lane {
 	_Atomic uint64_t entered; /* rounds that were posted, ever */
 	_Atomic uint64_t ending;  /* ... and so many of those are over, or nearly */
 	_Atomic uint32_t nearly;  /* that is: when no more fragments than these are left */
-	_Atomic bool leaves;      /* to end when nothing is left to be done, by itself */
+	_Atomic bool leaves;      /* to end when nothing is under way; nobody needs what was */
 	_Atomic bool rests;       /* nothing is, nor can others need anything of it */
 	_Atomic bool ended;       /* the thread is at its end, without having been stopped */
 

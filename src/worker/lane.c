@@ -337,8 +337,7 @@ static uint64_t heartbeat_every(const struct lane *lane)
 		return REFUSED_EVERY;
 	if (lane->finishing)
 		return HOLD_EVERY;
-	if (lane->kept && (atomic_load_explicit(&lane->comm->draining, memory_order_relaxed) ||
-	                   atomic_load_explicit(&lane->leaves, memory_order_relaxed)))
+	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		return DRAIN_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
@@ -479,6 +478,19 @@ static void go_quiet(struct lane *lane)
 	pthread_mutex_unlock(&lane->comm->lock);
 }
 
+/*
+ * What nobody can need any more. A star is left when all that was begun there is
+ * over at all ranks (star.h), so its aggregator need not say so, and may be gone.
+ */
+static void forget_kept(struct lane *lane)
+{
+	bool leaves = atomic_load_explicit(&lane->leaves, memory_order_relaxed);
+	uint64_t low = leaves ? UINT64_MAX : lane->stream.low;
+
+	if (lane->kept && lane->kept->end <= low)
+		ledger_forget(lane, low);
+}
+
 /* Nothing is under way, and nobody can need anything of what was. */
 static bool note_rest(struct lane *lane)
 {
@@ -512,8 +524,7 @@ static void *lane_main(void *argument)
 		note_ending(lane);
 		if (lane->finishing)
 			look_at_held(lane, now);
-		if (lane->kept && lane->kept->end <= lane->stream.low)
-			ledger_forget(lane);
+		forget_kept(lane);
 		check_silence(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;

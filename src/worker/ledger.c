@@ -249,13 +249,13 @@ bool ledger_keep(struct lane *lane, struct round *round)
 	return true;
 }
 
-void ledger_forget(struct lane *lane)
+void ledger_forget(struct lane *lane, uint64_t low)
 {
 	struct trib_comm *comm = lane->comm;
 	struct kept *kept;
 
 	pthread_mutex_lock(&comm->lock);
-	while ((kept = lane->kept) && kept->end <= lane->stream.low) {
+	while ((kept = lane->kept) && kept->end <= low) {
 		copy_free(kept->copy);
 		if (!--kept->ledger->pending)
 			ledger_drop(comm, kept->ledger);

@@ -86,8 +86,8 @@ const uint8_t *ledger_bytes(struct ledger *ledger, unsigned vector, size_t first
 size_t ledger_unsure(const struct lane *lane, const struct round *round);
 /* By the lane's thread: a round has finished, copies what others may ask for. False: no memory. */
 bool ledger_keep(struct lane *lane, struct round *round);
-/* By the lane's thread: `low` has moved on. */
-void ledger_forget(struct lane *lane);
+/* By the lane's thread: nobody needs anything below `low`. */
+void ledger_forget(struct lane *lane, uint64_t low);
 /* The lane ends: its positions mean nothing any more. Copies stay with their ledgers. */
 void ledger_let_go(struct lane *lane);
 

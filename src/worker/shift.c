@@ -287,7 +287,7 @@ static bool is_quiet(const struct trib_comm *comm)
 static void settle_loss(struct trib_comm *comm)
 {
 	struct star_loss loss;
-	bool leaving, soft = true, uses = false;
+	bool leaving, quiet, soft = true, uses = false;
 
 	pthread_mutex_lock(&comm->posting);
 	pthread_mutex_lock(&comm->lock);
@@ -295,7 +295,9 @@ static void settle_loss(struct trib_comm *comm)
 	comm->star_loss.status = TRIB_OK;
 	leaving = comm->star.step == STAR_LEAVING;
 	if (loss.status != TRIB_OK) {
-		soft = star_lose(&comm->star, &comm->turn, comm->begun, is_quiet(comm));
+		/* Who leaves was told that nothing is, at all ranks; lanes need not know yet. */
+		quiet = leaving ? !comm->under_way[1] : is_quiet(comm);
+		soft = star_lose(&comm->star, &comm->turn, comm->begun, quiet);
 		uses = comm->under_way[1] || turn_waits(&comm->turn, UINT64_MAX) ||
 		       !turn_is_used_up(&comm->turn, comm->begun);
 	}

@@ -5,7 +5,8 @@
  *
  * The shared stars of a plan are numbered. The controller tells of another one
  * when nothing of the turns at the one before is left: all requests of theirs
- * have been begun at all ranks, and no more are given there. From then on until
+ * are over at all ranks, and no more are given there. So who is told of it can
+ * leave at once: nobody needs anything of what was there. From then on until
  * the first turn at the new star, on which all agree as on any other, every
  * request goes the communicator's own way; so ranks need not know of each other
  * how far they are with leaving and joining, and nothing waits for it.

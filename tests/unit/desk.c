@@ -82,6 +82,8 @@ static void make_plan(struct desk *desk, struct desk_gathering *gathering)
 		else
 			put(gathering, &used, "0-%u)", ranks - 1);
 	}
+	if (desk->star)
+		put(gathering, &used, "|%s(0-%u)", desk->star, ranks - 1);
 	gathering->generation++;
 }
 
@@ -197,6 +199,8 @@ static void *desk_main(void *argument)
 			take(desk, &packet, &from);
 		else if (packet.header.type == WIRE_BYE)
 			take_bye(desk, &packet.header);
+		else if (packet.header.type == WIRE_TURN && desk->on_turn)
+			desk->on_turn(desk, &packet.header, &from);
 		pthread_mutex_unlock(&desk->lock);
 	}
 	return NULL;

@@ -7,13 +7,20 @@
 #define TRIB_TESTS_DESK_H
 
 #include "cluster.h"
+#include "wire/packet.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #define DESK_PLACES 8
 #define DESK_GATHERINGS 8
 #define DESK_JOB 1 /* as TRIB_JOB is where it is not set */
+
+struct desk;
+/* A word about turns, by the desk's thread and with its lock. */
+typedef void desk_hears(struct desk *desk, const struct wire_control *header,
+                        const struct sockaddr_in *from);
 
 struct desk_gathering {
 	uint64_t key;
@@ -26,6 +33,10 @@ struct desk_gathering {
 };
 
 struct desk {
+	/* Set before ranks come, or 0: an aggregator that is shared, and who hears of turns there.
+	 */
+	const char *star;
+	desk_hears *on_turn;
 	int fd;
 	char address[32];
 	pthread_t thread;

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job that takes turns at one shared star, is told to go to another, and
+ * something is in its way: the aggregator that it leaves is cut off, or no thread can
+ * be had. Requests go on and are right, and nobody waits for ever.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/turns.h"
+#include "desk.h"
+#include "relay.h"
+#include "wire/parse.h"
+#include "worker/comm.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANKS 2
+#define COUNT 500 /* elements: a fragment */
+#define PATIENCE_MS 30000
+#define GIVE_UP_S 120 /* a test that hangs has failed */
+
+/* ---- the controller ---- */
+
+struct stage {
+	struct desk desk; /* the first one is the job's own, the others are shared */
+	struct turns turns;
+	struct turns_share share;
+	uint32_t star; /* the newest */
+	struct wire_hop hop;
+	bool gives; /* it is to get a turn of one request */
+	struct sockaddr_in from[RANKS];
+	pthread_barrier_t barrier;
+};
+
+static void send_word(struct stage *stage, unsigned rank, const struct wire_turn *heard,
+                      struct wire_turn word)
+{
+	struct {
+		struct wire_control header;
+		struct wire_turn turn;
+		struct wire_hop hop;
+	} packet = { .header = { .type = WIRE_TURN, .cookie = CLUSTER_COOKIE, .job = DESK_JOB },
+		     .hop = stage->hop };
+	size_t bytes =
+		word.word == WIRE_TURN_MOVE ? sizeof(packet) : sizeof(packet) - sizeof(packet.hop);
+	const struct sockaddr_in *to = &stage->from[rank];
+
+	word.key = heard->key;
+	word.generation = heard->generation;
+	word.star = stage->star;
+	packet.turn = word;
+	wire_seal(&packet, bytes);
+	if (to->sin_port)
+		demand(sendto(stage->desk.fd, &packet, bytes, 0, (const void *)to, sizeof(*to)) ==
+		       (ssize_t)bytes);
+}
+
+static void hear_turn(struct desk *desk, const struct wire_control *header,
+                      const struct sockaddr_in *from)
+{
+	struct stage *stage = (struct stage *)desk; /* its first part */
+	const struct wire_turn *turn = wire_payload(header);
+	struct turns_share *share = &stage->share;
+	struct wire_turn word = { .word = WIRE_TURN_MOVE, .session = 1 };
+
+	demand(turn->rank < RANKS);
+	stage->from[turn->rank] = *from;
+	if (turn->star < stage->star) {
+		send_word(stage, turn->rank, turn, word);
+		return;
+	}
+	turns_hear(share, turn->rank, turn, 1);
+	stage->gives &= !share->held || share->step == TURNS_ASKING;
+	if (stage->gives && turns_may_give(&stage->turns, share))
+		turns_give(share, turns_next(share), turns_next(share) + 1, 1);
+	for (unsigned r = 0; r < RANKS; r++)
+		if (turns_say(share, r, &word))
+			send_word(stage, r, turn, word);
+}
+
+static void stage_start(struct stage *stage, unsigned places)
+{
+	memset(stage, 0, sizeof(*stage));
+	desk_start(&stage->desk, places, 1, false);
+	stage->turns.capacity = 1;
+	turns_add(&stage->turns, &stage->share, RANKS, 1, false, 1);
+	pthread_barrier_init(&stage->barrier, NULL, RANKS);
+}
+
+/* The star that the job has from the start on. */
+static void stage_share(struct stage *stage, const char *star)
+{
+	pthread_mutex_lock(&stage->desk.lock);
+	stage->desk.star = star;
+	stage->desk.on_turn = hear_turn;
+	pthread_mutex_unlock(&stage->desk.lock);
+}
+
+static void stage_stop(struct stage *stage)
+{
+	desk_stop(&stage->desk);
+	pthread_barrier_destroy(&stage->barrier);
+}
+
+/* Its turns are at another place from now on. */
+static void move_to(struct stage *stage, const struct cluster *place)
+{
+	struct udp_address address;
+	const struct sockaddr_in *in = (const void *)&address.storage;
+
+	demand(udp_resolve(place->address, UDP_DEFAULT_PORT, &address) == TRIB_OK);
+	pthread_mutex_lock(&stage->desk.lock);
+	demand(!stage->share.held);
+	stage->star++;
+	stage->hop = (struct wire_hop){ .ranks = (1u << RANKS) - 1,
+		                        .family = 4,
+		                        .port = udp_port(&address) };
+	memcpy(stage->hop.address, &in->sin_addr, 4);
+	turns_remove(&stage->turns, &stage->share);
+	turns_add(&stage->turns, &stage->share, RANKS, 1, false, 1);
+	turns_await(&stage->share);
+	pthread_mutex_unlock(&stage->desk.lock);
+}
+
+static void give_turn(struct stage *stage)
+{
+	pthread_mutex_lock(&stage->desk.lock);
+	stage->gives = true;
+	pthread_mutex_unlock(&stage->desk.lock);
+}
+
+static bool holds(const struct stage *stage)
+{
+	return !stage->gives && stage->share.held && stage->share.step == TURNS_REST;
+}
+
+static bool is_free(const struct stage *stage)
+{
+	return turns_is_free(&stage->share);
+}
+
+static bool is_in(const struct stage *stage)
+{
+	return turns_is_joined(&stage->share);
+}
+
+static void await(struct stage *stage, bool (*condition)(const struct stage *stage))
+{
+	bool met = false;
+
+	for (unsigned ms = 0; !met && ms < PATIENCE_MS; ms++) {
+		pthread_mutex_lock(&stage->desk.lock);
+		met = condition(stage);
+		pthread_mutex_unlock(&stage->desk.lock);
+		if (!met)
+			nap_ms(1);
+	}
+	demand(met);
+}
+
+/* ---- ranks ---- */
+
+static void meet(struct stage *stage)
+{
+	pthread_barrier_wait(&stage->barrier);
+}
+
+static void sum(const struct rank *rank)
+{
+	int32_t values[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		values[i] = i + rank->rank;
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, values, COUNT, TRIB_I32, TRIB_SUM) ==
+	       TRIB_OK);
+	for (int i = 0; i < COUNT; i++)
+		demand(values[i] == 2 * i + 1);
+}
+
+/* One that goes by the shared aggregator, and is over at all ranks. */
+static void sum_in_turn(const struct rank *rank, struct stage *stage, const struct cluster *place)
+{
+	uint64_t before = cluster_count(place, "results", NULL);
+
+	meet(stage);
+	if (rank->rank == 0) {
+		give_turn(stage);
+		await(stage, holds);
+	}
+	meet(stage);
+	sum(rank);
+	if (rank->rank == 0) {
+		await(stage, is_free);
+		for (unsigned ms = 0; cluster_count(place, "results", NULL) == before; ms++) {
+			demand(ms < PATIENCE_MS);
+			nap_ms(1);
+		}
+	}
+	meet(stage);
+}
+
+static void go_to(const struct rank *rank, struct stage *stage, const struct cluster *place,
+                  bool (*end)(const struct stage *stage))
+{
+	meet(stage);
+	if (rank->rank == 0) {
+		move_to(stage, place);
+		await(stage, end);
+	}
+	meet(stage);
+	sum(rank); /* its own way */
+}
+
+static const trib_options brief = { .struct_size = sizeof(brief), .lanes = 1, .timeout_s = 60 };
+
+static void run(struct stage *stage, trib_options options, void (*body)(struct rank *rank))
+{
+	options.controller = stage->desk.address;
+	cluster_run(&stage->desk.places[0], RANKS, &options, body, stage);
+}
+
+/* ---- the aggregator that is left says nothing ---- */
+
+/* Nobody learns from it that all have got their results. */
+static bool is_no_status(struct relay *relay, bool up, const struct wire_header *packet,
+                         size_t bytes)
+{
+	(void)relay;
+	(void)bytes;
+	return up || packet->type != WIRE_STATUS;
+}
+
+static void leave_silent_body(struct rank *rank)
+{
+	struct stage *stage = rank->job;
+	struct cluster *places = stage->desk.places;
+
+	sum(rank);
+	sum_in_turn(rank, stage, &places[1]);
+	go_to(rank, stage, &places[2], is_in);
+	sum_in_turn(rank, stage, &places[2]);
+}
+
+static void test_leaving_a_silent_one(void **state)
+{
+	struct stage stage;
+	struct relay relay;
+
+	(void)state;
+	stage_start(&stage, 3);
+	relay_start(&relay, stage.desk.places[1].address, is_no_status);
+	stage_share(&stage, relay.address);
+	run(&stage, brief, leave_silent_body);
+	relay_stop(&relay);
+	stage_stop(&stage);
+	assert_true(relay.dropped > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_leaving_a_silent_one),
+	};
+
+	cluster_environment();
+	unsetenv("TRIB_TEST_TREE");
+	alarm(GIVE_UP_S);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
