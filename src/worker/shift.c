@@ -187,6 +187,20 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk)
 	return TRIB_OK;
 }
 
+/* Nobody has to wait for one that has no thread. */
+static void count_unstarted(struct trib_comm *comm, const struct trunk *trunk)
+{
+	pthread_mutex_lock(&comm->lock);
+	for (unsigned i = 0; i < trunk->n_lanes; i++) {
+		if (trunk->lanes[i]->started)
+			continue;
+		atomic_store(&trunk->lanes[i]->rests, true);
+		comm->quiet_lanes++;
+	}
+	pthread_cond_broadcast(&comm->changed);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 /* Into the row of all lanes; nobody uses them before there is a turn. */
 static trib_status start_lanes(struct trib_comm *comm, struct trunk *trunk)
 {
@@ -214,6 +228,8 @@ static trib_status start_lanes(struct trib_comm *comm, struct trunk *trunk)
 	pthread_mutex_unlock(&comm->posting);
 	for (unsigned i = 0; status == TRIB_OK && i < trunk->n_lanes; i++)
 		status = lane_start(trunk->lanes[i]);
+	if (status != TRIB_OK)
+		count_unstarted(comm, trunk);
 	return status;
 }
 
@@ -234,13 +250,9 @@ static void join(struct trib_comm *comm, uint64_t *wake)
 		status = status_fail(TRIB_ERR_AGGREGATOR, "no connection to all of its lanes");
 	if (status == TRIB_OK)
 		status = start_lanes(comm, trunk);
-	if (status != TRIB_OK && has_lanes(comm)) {
-		/* A thread could not be started: nothing can be, so this is no matter of a star. */
-		comm_fail(comm, status, "%s", trib_last_error());
-		return;
-	}
 	if (status != TRIB_OK) {
 		go_astray(comm, trib_last_error());
+		*wake = 0; /* lanes that were started are to end */
 		return;
 	}
 	free(shift->asking);

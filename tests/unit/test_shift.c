@@ -17,6 +17,7 @@
 #include "worker/comm.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,43 @@
 #define COUNT 500 /* elements: a fragment */
 #define PATIENCE_MS 30000
 #define GIVE_UP_S 120 /* a test that hangs has failed */
+
+/* ---- threads that cannot be had ---- */
+
+static _Atomic unsigned fails_at; /* the how manieth one that a thread asks for; 0: none */
+static _Thread_local unsigned asked;
+static _Atomic int threads;       /* that were started, and not waited for */
+static pthread_barrier_t failing; /* at all ranks at once: who is first must not disturb others */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument);
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument)
+{
+	unsigned at = atomic_load(&fails_at);
+	int error;
+
+	if (at && ++asked == at) {
+		pthread_barrier_wait(&failing);
+		return EAGAIN;
+	}
+	error = __real_pthread_create(thread, attributes, body, argument);
+	atomic_fetch_add(&threads, !error);
+	return error;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+	int error = __real_pthread_join(thread, result);
+
+	atomic_fetch_sub(&threads, !error);
+	return error;
+}
 
 /* ---- the controller ---- */
 
@@ -150,6 +188,11 @@ static bool is_in(const struct stage *stage)
 	return turns_is_joined(&stage->share);
 }
 
+static bool is_lost(const struct stage *stage)
+{
+	return stage->share.lost;
+}
+
 static void await(struct stage *stage, bool (*condition)(const struct stage *stage))
 {
 	bool met = false;
@@ -262,14 +305,55 @@ static void test_leaving_a_silent_one(void **state)
 	assert_true(relay.dropped > 0);
 }
 
+/* ---- no thread for a lane of the new star ---- */
+
+static void no_thread_body(struct rank *rank)
+{
+	struct stage *stage = rank->job;
+	struct cluster *places = stage->desk.places;
+	trib_request *request;
+	int32_t value = 1;
+
+	sum_in_turn(rank, stage, &places[1]);
+	atomic_store(&fails_at, 2); /* the first lane's thread is there, the second's is not */
+	go_to(rank, stage, &places[2], is_lost);
+	atomic_store(&fails_at, 0);
+	go_to(rank, stage, &places[3], is_in);
+	sum_in_turn(rank, stage, &places[3]);
+	/* Who fails gets his buffers back: all lanes that there were are known to be quiet. */
+	meet(stage);
+	if (rank->rank == 0) {
+		demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, &value, 1, TRIB_I32, TRIB_SUM,
+		                       &request) == TRIB_OK);
+		comm_fail(rank->comm, TRIB_ERR_SYSTEM, "a test says so");
+		demand(trib_wait(&request, 10) == TRIB_ERR_SYSTEM);
+	}
+	meet(stage);
+}
+
+static void test_no_thread_for_a_lane(void **state)
+{
+	trib_options options = brief;
+	struct stage stage;
+
+	(void)state;
+	options.lanes = 2;
+	stage_start(&stage, 4);
+	stage_share(&stage, stage.desk.places[1].address);
+	run(&stage, options, no_thread_body);
+	stage_stop(&stage);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving_a_silent_one),
+		cmocka_unit_test(test_no_thread_for_a_lane),
 	};
 
 	cluster_environment();
 	unsetenv("TRIB_TEST_TREE");
+	pthread_barrier_init(&failing, NULL, RANKS);
 	alarm(GIVE_UP_S);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
