@@ -146,6 +146,8 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	status = comm_start(comm);
 	if (status != TRIB_OK) {
 		atomic_store(&comm->closing, true);
+		if (comm->keeper_runs)
+			keeper_stop(comm);
 		trunks_stop(comm);
 		comm_free(comm);
 		return status;

@@ -344,11 +344,50 @@ static void test_no_thread_for_a_lane(void **state)
 	stage_stop(&stage);
 }
 
+/* ---- no thread at the start, whichever it is ---- */
+
+#define THREADS 4u /* of a communicator: a lane of its own, a shared one, keeper, turner */
+
+static void start_body(struct rank *rank)
+{
+	trib_comm *comm = NULL;
+	trib_status status;
+
+	asked = 0;
+	status = trib_init(&comm, &rank->options);
+	demand(status == (atomic_load(&fails_at) ? TRIB_ERR_SYSTEM : TRIB_OK));
+	demand(status == TRIB_OK || error_has("cannot start"));
+	demand(status == TRIB_OK || asked == atomic_load(&fails_at));
+	if (status == TRIB_OK)
+		demand(trib_finalize(comm) == TRIB_OK);
+}
+
+static void test_no_thread_at_the_start(void **state)
+{
+	trib_options options = brief;
+
+	(void)state;
+	for (unsigned at = 0; at <= THREADS; at++) {
+		struct stage stage;
+
+		stage_start(&stage, 2);
+		stage_share(&stage, stage.desk.places[1].address);
+		options.controller = stage.desk.address;
+		asked = THREADS; /* ours are there */
+		atomic_store(&fails_at, at);
+		cluster_run_bare(&stage.desk.places[0], RANKS, &options, start_body, NULL);
+		atomic_store(&fails_at, 0);
+		stage_stop(&stage);
+		assert_int_equal(atomic_load(&threads), 0); /* nobody works on what is freed */
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving_a_silent_one),
 		cmocka_unit_test(test_no_thread_for_a_lane),
+		cmocka_unit_test(test_no_thread_at_the_start),
 	};
 
 	cluster_environment();
