@@ -352,7 +352,8 @@ void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all);
 void comm_list_ranks(uint64_t mask, char *out, size_t size);
 /* Tells the aggregators, and by them the others, why this rank has given up. Lanes are quiet. */
 void comm_tell_failure(struct trib_comm *comm);
-/* The same for trees that are given up. Once is not enough: packets are lost. */
+/* The same for trees that are given up. Once is not enough: packets are lost. The caller has
+ * `shifting`, or is the only one there. */
 void comm_tell_hurt(struct trib_comm *comm);
 /* Is there no use in waiting any longer? */
 bool comm_is_over(struct trib_comm *comm);

@@ -62,8 +62,11 @@ void comm_tell_failure(struct trib_comm *comm)
 	comm->told = true;
 	abort = describe(comm, comm->failed);
 	pthread_mutex_unlock(&comm->lock);
-	if (!told)
-		tell(comm, abort);
+	if (told)
+		return;
+	pthread_mutex_lock(&comm->shifting); /* the turner may be about to leave a star */
+	tell(comm, abort);
+	pthread_mutex_unlock(&comm->shifting);
 }
 
 void comm_tell_hurt(struct trib_comm *comm)

@@ -382,12 +382,69 @@ static void test_no_thread_at_the_start(void **state)
 	}
 }
 
+/* ---- last words while the turner changes trunks ---- */
+
+static void await_quiet(struct trib_comm *comm)
+{
+	bool quiet = false;
+
+	while (!quiet) {
+		nap_ms(1);
+		pthread_mutex_lock(&comm->lock);
+		quiet = comm->quiet_lanes == comm->n_lanes;
+		pthread_mutex_unlock(&comm->lock);
+	}
+}
+
+static void *tell_main(void *argument)
+{
+	struct rank *rank = argument;
+	_Atomic bool *told = rank->job;
+
+	comm_tell_failure(rank->comm);
+	atomic_store(told, true);
+	return NULL;
+}
+
+static void tell_body(struct rank *rank)
+{
+	struct stage *stage = rank->job;
+	_Atomic bool told = false;
+	struct rank teller = *rank;
+	pthread_t thread;
+
+	teller.job = &told;
+	sum(rank);
+	meet(stage);
+	pthread_mutex_lock(&rank->comm->shifting); /* as who changes them */
+	comm_fail(rank->comm, TRIB_ERR_SYSTEM, "a test says so");
+	await_quiet(rank->comm);
+	demand(pthread_create(&thread, NULL, tell_main, &teller) == 0);
+	nap_ms(100);
+	demand(!atomic_load(&told));
+	pthread_mutex_unlock(&rank->comm->shifting);
+	demand(pthread_join(thread, NULL) == 0);
+	meet(stage);
+}
+
+static void test_last_words_wait(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	stage_start(&stage, 2);
+	stage_share(&stage, stage.desk.places[1].address);
+	run(&stage, brief, tell_body);
+	stage_stop(&stage);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving_a_silent_one),
 		cmocka_unit_test(test_no_thread_for_a_lane),
 		cmocka_unit_test(test_no_thread_at_the_start),
+		cmocka_unit_test(test_last_words_wait),
 	};
 
 	cluster_environment();
