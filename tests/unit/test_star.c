@@ -26,7 +26,6 @@
 
 #define RANKS 2u
 #define REQUESTS_MAX 4u
-#define DEPTH_MAX 4096u
 #define OWN 0xffu /* the way of a request that goes by no star */
 
 struct limits {
@@ -654,81 +653,20 @@ static void world_start(struct world *world)
 	}
 }
 
-struct place {
-	struct world world;
-	unsigned action;
-};
-
-static void go_everywhere(struct seen *seen, size_t enough)
-{
-	struct place *path = calloc(DEPTH_MAX, sizeof(*path));
-	size_t depth = 1;
-
-	assert_non_null(path);
-	world_start(&path[0].world);
-	while (depth && seen->n < enough) {
-		struct place *here = &path[depth - 1], *there = &path[depth];
-
-		if (here->action == ACTIONS) {
-			depth--;
-			continue;
-		}
-		there->world = here->world;
-		if (!act(&there->world, here->action++) ||
-		    !seen_add(seen, hash_world(&there->world)))
-			continue;
-		check(&there->world);
-		there->action = 0;
-		assert_true(++depth < DEPTH_MAX);
-	}
-	free(path);
-}
-
-static void walk(struct seen *seen, uint64_t seed)
-{
-	struct world world;
-	unsigned idle = 0;
-
-	world_start(&world);
-	while (idle < 4 * ACTIONS) {
-		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		if (!act(&world, (unsigned)(seed >> 33) % ACTIONS) ||
-		    !seen_add(seen, hash_world(&world))) {
-			idle++;
-			continue;
-		}
-		idle = 0;
-		check(&world);
-	}
-}
+#include "explore.h"
 
 static void explore(void **state)
 {
-	struct seen seen = { calloc(1 << 16, sizeof(uint64_t)), 1 << 16, 0 };
-	const char *seed = getenv("TRIB_TEST_SEED");
-	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
-	unsigned walks;
-	size_t least;
-
 	limits = *state;
 	memset(&counts, 0, sizeof(counts));
-	least = test_tenth("states", limits->states);
-	walks = test_is_short() ? limits->walks / 10 : limits->walks;
-	assert_non_null(seen.slots);
-	if (!limits->walks)
-		go_everywhere(&seen, test_is_short() ? least : SIZE_MAX);
-	for (unsigned i = 0; i < walks; i++)
-		walk(&seen, first + i);
-	printf("%s: %zu states; a rank in another star in %zu, with a turn there in %zu, all "
-	       "requests begun while one joins in %zu, astray in %zu, other trees in %zu\n",
-	       limits->name, seen.n, counts.moved, counts.used, counts.meanwhile, counts.astray,
-	       counts.hurt);
-	assert_true(seen.n >= least);
+	explore_world(limits->name, limits->walks, limits->states);
+	printf("... a rank in another star in %zu, with a turn there in %zu, all requests begun "
+	       "while one joins in %zu, astray in %zu, other trees in %zu\n",
+	       counts.moved, counts.used, counts.meanwhile, counts.astray, counts.hurt);
 	assert_true(test_is_short() || (counts.moved && counts.meanwhile));
 	/* By chance most stars end before that. */
 	assert_true(test_is_short() || counts.used || (limits->walks && limits->losses));
 	assert_true(test_is_short() || !limits->fails || counts.astray);
-	free(seen.slots);
 }
 
 static struct limits worlds[] = {

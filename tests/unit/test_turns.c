@@ -9,7 +9,6 @@
  */
 #include "control/turns.h"
 #include "seen.h"
-#include "short.h"
 #include "worker/turn.h"
 
 #include <setjmp.h>
@@ -27,7 +26,6 @@
 #define RANKS 2u
 #define REQUESTS_MAX 4u
 #define LATE_MAX 2u
-#define DEPTH_MAX 4096u
 
 struct limits {
 	const char *name;
@@ -483,77 +481,12 @@ static void check(const struct world *world)
 	check_progress(world);
 }
 
-struct place {
-	struct world world;
-	unsigned action; /* the next one to try */
-};
-
-/* Until `enough` states were seen. */
-static void go_everywhere(struct seen *seen, size_t enough)
-{
-	struct place *path = calloc(DEPTH_MAX, sizeof(*path));
-	size_t depth = 1;
-
-	assert_non_null(path);
-	world_start(&path[0].world);
-	while (depth && seen->n < enough) {
-		struct place *here = &path[depth - 1], *there = &path[depth];
-
-		if (here->action == ACTIONS) {
-			depth--;
-			continue;
-		}
-		there->world = here->world;
-		if (!act(&there->world, here->action++) ||
-		    !seen_add(seen, hash_world(&there->world)))
-			continue;
-		check(&there->world);
-		there->action = 0;
-		assert_true(++depth < DEPTH_MAX);
-	}
-	free(path);
-}
-
-static void walk(struct seen *seen, uint64_t seed)
-{
-	struct world world;
-	unsigned idle = 0;
-
-	world_start(&world);
-	while (idle < 4 * ACTIONS) {
-		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		if (!act(&world, (unsigned)(seed >> 33) % ACTIONS) ||
-		    !seen_add(seen, hash_world(&world))) {
-			idle++;
-			continue;
-		}
-		idle = 0;
-		check(&world);
-	}
-}
+#include "explore.h"
 
 static void explore(void **state)
 {
-	struct seen seen = { calloc(1 << 16, sizeof(uint64_t)), 1 << 16, 0 };
-	const char *seed = getenv("TRIB_TEST_SEED");
-	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
-	unsigned walks;
-	size_t least;
-
 	limits = *state;
-	least = test_tenth("states", limits->states);
-	walks = test_is_short() ? limits->walks / 10 : limits->walks;
-	assert_non_null(seen.slots);
-	if (!limits->walks)
-		go_everywhere(&seen, test_is_short() ? least : SIZE_MAX);
-	for (unsigned i = 0; i < walks; i++)
-		walk(&seen, first + i);
-	printf("%s: %zu states", limits->name, seen.n);
-	if (walks)
-		printf(", %u walks from seed %llu on", walks, (unsigned long long)first);
-	printf("\n");
-	assert_true(seen.n >= least);
-	free(seen.slots);
+	explore_world(limits->name, limits->walks, limits->states);
 }
 
 /* A rank that does not answer holds up others once, not again and again. */
