@@ -17,6 +17,9 @@
 #define LINK_GROUP 84 /* marks our links, so that all of them go with one request */
 #define LINK_QUERY_CLOCK_TICKS \
 	10 /* 0.1 s: how long hosts may take to say which groups they are in */
+/* Below that a host says nothing when it has heard another one say the same, and gets nothing then.
+ */
+#define LINK_IGMP_VERSION 3
 
 #define LINK_NAP_NS 2000000
 #define LINK_NAPS 1500 /* 3 s; the kernel takes up to one */
@@ -73,7 +76,7 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu, bool sn
 	struct ifinfomsg info = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 	struct rtattr *linkinfo, *data;
 	uint64_t response = LINK_QUERY_CLOCK_TICKS;
-	uint8_t is_snooping = snooping;
+	uint8_t is_snooping = snooping, igmp = LINK_IGMP_VERSION;
 
 	nl_start(&request, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &info, sizeof(info));
 	link_put_common(&request, bridge, mtu);
@@ -83,6 +86,7 @@ trib_status link_add_bridge(const struct link_end *bridge, unsigned mtu, bool sn
 	nl_put_u32(&request, IFLA_BR_STP_STATE, 0);
 	nl_put_u32(&request, IFLA_BR_FORWARD_DELAY, 0);
 	nl_put(&request, IFLA_BR_MCAST_SNOOPING, &is_snooping, sizeof(is_snooping));
+	nl_put(&request, IFLA_BR_MCAST_IGMP_VERSION, &igmp, sizeof(igmp));
 	nl_put(&request, IFLA_BR_MCAST_QUERY_RESPONSE_INTVL, &response, sizeof(response));
 	nl_nest_end(&request, data);
 	nl_nest_end(&request, linkinfo);
