@@ -7,7 +7,7 @@
 
 logs=build/test-logs
 passed=0 failed=0 skipped=0 verdict=0
-measuring=(plane rates burn) # network tests that need the cores for themselves
+measuring=(plane rates burn multicast) # network tests that need the cores for themselves
 slowest=(xdp_tree tcp tree_xdp partition tree recover share admit xdp) # begun first, so that none is left alone
 
 pass() {

@@ -12,6 +12,7 @@
 #ifndef TRIB_WORKER_COMM_H
 #define TRIB_WORKER_COMM_H
 
+#include "path/hearing.h"
 #include "path/meter.h"
 #include "path/pacer.h"
 #include "path/tcp.h"
@@ -87,7 +88,8 @@ struct lane {
 	unsigned number; /* among all of the communicator */
 	int fd, group_fd, wake_fd;
 	bool started;
-	bool gso, hears_multicast; /* udp */
+	bool gso;               /* udp */
+	struct hearing hearing; /* udp: of the group */
 	struct udp_address peer;
 	pthread_t thread;
 	uint8_t *buffer; /* packets until they are sent */
@@ -201,6 +203,7 @@ struct trib_comm {
 	/* Whoever changes trunks: the keeper, or the turner where it goes to another star. */
 	pthread_mutex_t shifting;
 	struct shift shift; /* with it */
+	_Atomic bool deaf;  /* a group was waited for, and never heard */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

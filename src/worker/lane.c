@@ -243,10 +243,9 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	}
 	lane->heard_at = now;
 	lane->refused = 0;
-	if (by_group && !lane->hears_multicast) {
-		lane->hears_multicast = true;
+	if (by_group ? hearing_by_group(&lane->hearing)
+	             : !control && header->flags & WIRE_RESENT && hearing_alone(&lane->hearing))
 		lane->spoke_at = 0; /* say so at once */
-	}
 	/* A BYE is none: the aggregator looks whether we are still here. */
 	if (!control) {
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
@@ -311,7 +310,7 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
-	if (lane->hears_multicast)
+	if (lane->hearing.is_heard)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
 	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
@@ -339,6 +338,8 @@ static uint64_t heartbeat_every(const struct lane *lane)
 		return HOLD_EVERY;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		return DRAIN_EVERY;
+	if (hearing_waits(&lane->hearing, lane->spoke_at))
+		return HEARING_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
 
@@ -356,8 +357,9 @@ uint32_t lane_next_report(struct lane *lane, uint64_t now, uint8_t *packet)
 
 uint32_t lane_next_data(struct lane *lane, uint64_t now, uint8_t *packet)
 {
-	uint32_t bytes =
-		pacer_free_at(&lane->pacer) <= now ? stream_next(&lane->stream, now, packet) : 0;
+	bool free = pacer_free_at(&lane->pacer) <= now &&
+	            !hearing_holds(&lane->hearing, now, lane->stream.sent);
+	uint32_t bytes = free ? stream_next(&lane->stream, now, packet) : 0;
 
 	if (!bytes && !lane->stream.reliable && flight_is_full(&lane->stream.flight))
 		meter_pressed(&lane->meter);

@@ -2,6 +2,7 @@
 /* A lane by datagrams: batches both ways, and results that are sent to all at once. */
 #include "worker/comm.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "wire/parse.h"
 
@@ -37,6 +38,8 @@ static trib_status udp_lane_open(struct lane *lane)
 
 static void udp_lane_close(struct lane *lane)
 {
+	if (hearing_was_in_vain(&lane->hearing, clock_now()))
+		atomic_store(&lane->comm->deaf, true);
 	if (lane->group_fd >= 0)
 		close(lane->group_fd);
 	udp_rx_free(lane->rx);
@@ -65,6 +68,8 @@ static void open_group(struct lane *lane)
 	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
 	                   &lane->comm->config.socket, &lane->group_fd))
 		log_info("no multicast: %s", trib_last_error());
+	else if (!atomic_load(&lane->comm->deaf))
+		hearing_start(&lane->hearing, clock_now());
 }
 
 static void take_packet(struct lane *lane, const void *data, uint32_t bytes, bool by_group,

@@ -5,6 +5,7 @@
 
 #include "engine/uplink.h"
 #include "path/flight.h"
+#include "path/hearing.h"
 #include "plan/losses.h"
 #include "plan/rates.h"
 #include "plane/core/aggregator.h"
@@ -203,6 +204,7 @@ struct lane {
 	uint64_t known;                     /* children whose address is known */
 	uint64_t hears;                     /* children that hear multicast */
 	uint64_t probe_at;                  /* when the group was last tried */
+	unsigned probes;                    /* how often it was */
 	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
 	uint64_t judged[WIRE_CHILDREN_MAX]; /* fragments that it knows the fate of, */
 	uint64_t missed[WIRE_CHILDREN_MAX]; /* and how many of those were lost on their way */
@@ -229,8 +231,8 @@ struct lane {
 	struct flight flight;
 	struct udp_address parent;
 	uint64_t parent_heard_at;
-	int group_fd; /* of the parent's group; -1: none */
-	bool hears_parent;
+	int group_fd;           /* of the parent's group; -1: none */
+	struct hearing hearing; /* of that group */
 	struct watch_up watch_up;
 	struct lane_rates rates;
 	struct lane *next_up; /* another one whose parent has given it the same id */
@@ -414,6 +416,8 @@ void uplink_count_kernel(struct lane *lane);
 void uplink_allow_kernel(struct lane *lane);
 /* The parent shall know at once whether sums come. */
 void uplink_speak(struct thread *thread, struct lane *lane);
+/* A report to the parent is due at the next look. */
+void uplink_say_soon(struct lane *lane);
 /* What stands in front of what we send to the parent. */
 struct wire_control uplink_header(const struct lane *lane, uint8_t type);
 

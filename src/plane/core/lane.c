@@ -10,6 +10,9 @@
 #include <sys/mman.h>
 
 #define PROBE_NS 20000000ull
+#define PROBE_SOON_NS \
+	1000000ull /* between the first ones: children join the group one after another */
+#define PROBES_SOON 64u
 #define YOUNG_US 200u
 
 /* Cells here, sums there: packets lie side by side. */
@@ -242,10 +245,24 @@ static void tell_low(struct thread *thread, struct lane *lane, const struct udp_
 /* Tries whether multicast reaches a child: it says so in its next report. */
 static void probe_group(struct thread *thread, struct lane *lane)
 {
-	if (!lane->group.length || thread->now < lane->probe_at + PROBE_NS)
+	uint64_t every = lane->probes < PROBES_SOON ? PROBE_SOON_NS : PROBE_NS;
+
+	if (!lane->group.length || thread->now < lane->probe_at + every)
 		return;
+	lane->probes++;
 	lane->probe_at = thread->now;
 	tell_low(thread, lane, &lane->group, 0, 0);
+}
+
+static void note_hearing(struct thread *thread, struct lane *lane,
+                         const struct wire_control *header)
+{
+	if (header->flags & WIRE_HEARS_MULTICAST) {
+		lane->hears |= dense_bit(header->child);
+		return;
+	}
+	lane->hears &= ~dense_bit(header->child);
+	probe_group(thread, lane);
 }
 
 void lane_tell(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits)
@@ -409,10 +426,7 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 
 	if (!note_reporter(thread, lane, header, from))
 		return;
-	if (header->flags & WIRE_HEARS_MULTICAST)
-		lane->hears |= dense_bit(header->child);
-	else
-		probe_group(thread, lane);
+	note_hearing(thread, lane, header);
 	if (lane->xdp) {
 		xdp_slot_group(lane->xdp, lane->hears, &lane->group);
 		lane_watch_frames(lane);

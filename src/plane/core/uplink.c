@@ -32,6 +32,8 @@ static void open_group(struct aggregator *aggregator, struct lane *lane)
 	                   ((struct sockaddr_in *)&local.storage)->sin_addr,
 	                   &aggregator->options.socket, &lane->group_fd))
 		log_info("no multicast from the parent: %s", trib_last_error());
+	else
+		hearing_start(&lane->hearing, clock_now());
 }
 
 bool uplink_open(struct aggregator *aggregator, struct lane *lane)
@@ -64,7 +66,7 @@ void uplink_close(struct lane *lane)
 
 static uint8_t report_flags(const struct lane *lane)
 {
-	return (uint8_t)((lane->hears_parent ? WIRE_HEARS_MULTICAST : 0) |
+	return (uint8_t)((lane->hearing.is_heard ? WIRE_HEARS_MULTICAST : 0) |
 	                 (lane->rates.works ? 0 : WIRE_AT_REST));
 }
 
@@ -160,6 +162,11 @@ void uplink_speak(struct thread *thread, struct lane *lane)
 	report(thread, lane, lane->dense->settled, 0, NULL, NULL);
 }
 
+void uplink_say_soon(struct lane *lane)
+{
+	lane->up.told_at -= 1000000;
+}
+
 void uplink_report_raised(struct thread *thread, struct lane *lane)
 {
 	struct uplink *up = &lane->up;
@@ -185,6 +192,9 @@ void uplink_follow(struct thread *thread, struct lane *lane, const struct wire_r
 		report(thread, lane, from_child->base, from_child->bits, from_child->missing, NULL);
 	else if (uplink_ack_is_due(&lane->up, lane->dense, &lane->pool, now_us(thread)))
 		report(thread, lane, lane->dense->settled, WIRE_GROUP, NULL, NULL);
+	else if (hearing_waits(&lane->hearing, thread->now) &&
+	         now_us(thread) - lane->up.told_at >= HEARING_EVERY / 1000)
+		uplink_speak(thread, lane);
 }
 
 /* ---- from the parent ---- */
@@ -314,6 +324,8 @@ bool uplink_take_result(struct thread *thread, const struct wire_header *header,
 		return false;
 	}
 	lane->parent_heard_at = thread->now;
+	if (header->flags & WIRE_RESENT && hearing_alone(&lane->hearing))
+		uplink_say_soon(lane);
 	take_result(thread, lane, header, bytes - WIRE_HEADER);
 	return true;
 }

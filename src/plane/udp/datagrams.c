@@ -156,10 +156,8 @@ static void take_group(struct thread *thread, struct lane *lane)
 		n = udp_receive(thread->group_rx, lane->group_fd);
 		for (int k = 0; k < n; k++)
 			take_message(thread, udp_message(thread->group_rx, k));
-		if (n > 0 && !lane->hears_parent) {
-			lane->hears_parent = true;
-			lane->up.told_at -= 1000000; /* say so soon */
-		}
+		if (n > 0 && hearing_by_group(&lane->hearing))
+			uplink_say_soon(lane);
 	}
 }
 
