@@ -155,6 +155,20 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	return WIRE_CONTROL + sizeof(*report);
 }
 
+/*
+ * Results that have not come may only be late. In mid-stream the answer tells, or a later one does,
+ * and what is sent again for nothing is in the way of all others. At the end all wait for it.
+ */
+static uint32_t results_to_ask(struct stream *stream)
+{
+	unsigned patient = stream_all_sent(stream) ? 0 : 1;
+
+	if (stream->silences <= patient)
+		return 0;
+	return (uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - patient - 1), ASK_MIN,
+	                       WIRE_GROUP);
+}
+
 /* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
 static void report_silence(struct stream *stream, uint64_t now)
 {
@@ -174,8 +188,7 @@ static void report_silence(struct stream *stream, uint64_t now)
 	}
 	if (stream->silences < 8)
 		stream->silences++;
-	stream->ask =
-		(uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - 1), ASK_MIN, WIRE_GROUP);
+	stream->ask = results_to_ask(stream);
 	stream->progress_at = now;
 	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, PATIENCE_MAX);
 }
@@ -324,6 +337,8 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 	if (stamp_of(now) - stream->asked_at > STAMP_OLD)
 		stream->asked_at =
 			0; /* or it would be ahead of all when half of the clock is round */
+	if (status->stamp)
+		stream->silences = 0;
 	stream_on_low(stream, status->low);
 	stream->waiting = status->waiting;
 	if (stream->first && stream->first->from != WIRE_ALL) /* nobody else owes anything */

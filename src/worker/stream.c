@@ -350,6 +350,7 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	judge_result(stream, round, header, position);
 	stream->since_ack++;
 	stream->progress_at = now;
+	stream->silences = 0;
 	before = round->finished;
 	todo = round->todo;
 	if (!round_take(round, index, stream->workers, header->scale, header + 1))
