@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job stood still for each kill: standstill.py RUN...
+"""How long a job stood still for each kill: standstill.py [--kinds] RUN...
 
 A run is a folder. In its file `kills` is a line a kill, "SECONDS KIND"; in times.RANK are the
 moments at which that rank had ended a round. Of the pauses between two rounds the longest one
 counts, from the kill on and up to the next kill; and of all ranks the one that it took longest. A
 kill behind which no rank has ended a round is not counted. Runs without kills are there to compare
-with: the longest pause of each rank.
+with: the longest pause of each rank. With --kinds only the kinds of the kills that count are told,
+a line a kill.
 """
 import bisect
 import pathlib
@@ -61,13 +62,17 @@ def look(run, stood):
         pauses = [pause for pause in pauses if pause is not None]
         if pauses:
             stood.setdefault(kind, []).append(max(pauses))
-            print("%-10s stood still for %.3f s" % (kind, max(pauses)))
 
 
 def main():
-    stood = {}
-    for run in sys.argv[1:]:
+    stood, runs = {}, sys.argv[1:]
+    kinds_only = runs[:1] == ["--kinds"]
+    for run in runs[kinds_only:]:
         look(pathlib.Path(run), stood)
+    if kinds_only:
+        for kind in sorted(stood):
+            print((kind + "\n") * len(stood[kind]), end="")
+        return
     every = [v for kind, values in stood.items() for v in values if kind != "(nobody)"]
     if not every:
         sys.exit("no kill has hit a job at work")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Any one of a job's helpers is killed while ranks work, and comes back a moment later, as by systemd:
-# test_recover.sh PATH_TO_TRIB [KILLS [SEED]]
+# test_recover.sh PATH_TO_TRIB [KILLS [SEED]]: so many of each kind (3)
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 start "$1"
@@ -9,7 +9,7 @@ need_control
 command -v python3 >/dev/null || skip "python3 is not installed"
 unset TRIB_BEAT # all settings are the default ones, but for trees of two levels:
 export TRIB_FAN_IN=2 TRIB_STRIPES=1
-kills=${2:-12}
+kills=${2:-3}
 seed=${3:-$(($(date +%s) % 32768))}
 RANDOM=$seed
 echo "seed $seed"
@@ -66,14 +66,15 @@ working() { kill -0 "${pids[@]}" 2>/dev/null; }
 # plan: the trees of the job as they are now; empty where the controller has made none yet.
 plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan // ""'; }
 
-# pick KIND: an agent that is that now, or nothing; by $draw, as a subshell has random numbers of its own.
+# pick KIND: an agent that is that now, or nothing; by $draw, as a subshell has random numbers of its own. A root
+# and a leaf are agents that sum for the job; a plain agent sums for nobody.
 pick() {
 	local name address trees roots kind found=()
 	trees=$(plan)
 	roots=$(tr ';' '\n' <<<"$trees" | sed 's/^[^:(]*\*//; s/(.*/(/')
 	for name in "${names[@]}"; do
 		address=127.0.0.1:$(port_of "$name")
-		kind=spare
+		kind=agent
 		grep -qF "$address(" <<<"$trees" && kind=leaf
 		grep -qxF "$address(" <<<"$roots" && kind=root
 		[ "$kind" != "$1" ] || found+=("$name")
@@ -84,9 +85,18 @@ pick() {
 # moment: up to 0.9 s; one time in ten nothing at all.
 moment() { sleep "0.$((RANDOM % 10))"; }
 
+# draw_kind: one of the kinds that are owed a kill, in $kind.
+draw_kind() {
+	local one kinds=()
+	for one in "${!owed[@]}"; do
+		[ "${owed[$one]}" = 0 ] || kinds+=("$one")
+	done
+	[ ${#kinds[@]} -gt 0 ] && kind=${kinds[RANDOM % ${#kinds[@]}]}
+}
+
 # kill_one: somebody ends without a word, and is there again a moment later.
 kill_one() {
-	local kind=${kinds[RANDOM % ${#kinds[@]}]} name='' pid
+	local name='' pid
 	draw=$RANDOM
 	[ "$kind" = controller ] || name=$(pick "$kind")
 	[ "$kind" = controller ] || [ -n "$name" ] || return 0
@@ -98,7 +108,7 @@ kill_one() {
 	kill -KILL "$pid"
 	echo "$(date +%s.%N) $label$kind" >>"$run/kills"
 	wait "$pid" 2>/dev/null
-	killed=$((killed + 1))
+	owed[$kind]=$((owed[$kind] - 1))
 	moment
 	if [ "$kind" = controller ]; then
 		controller || echo "the controller does not come back"
@@ -112,31 +122,46 @@ check "an undisturbed run" all_well
 digests >"$work/right"
 check "... has digests" test "$(wc -l <"$work/right")" = $ranks
 
-# kill_many KILLS LABEL KIND...: so many of these kinds, while ranks do 200 rounds again and again.
+stood() { python3 "$(dirname "$0")/standstill.py" "$@" "$work"/run.*; }
+
+# count_owed KILLS KIND...: how many of each are to come. Who was killed when no round was left does not count.
+count_owed() {
+	local one
+	stood --kinds >"$work/hit"
+	for one in "${@:2}"; do
+		owed[$one]=$(($1 - $(grep -cx "$label$one" "$work/hit")))
+	done
+}
+
+# kill_many KILLS LABEL KIND...: so many of each kind, while ranks do 200 rounds again and again.
 kill_many() {
-	local kills=$1 label=$2 kinds=("${@:3}") killed=0
-	while [ $killed -lt "$kills" ]; do
+	local label=$2 kind
+	declare -A owed
+	count_owed "$1" "${@:3}"
+	while draw_kind; do
 		workers 200
-		while working && [ $killed -lt "$kills" ]; do
+		while working && draw_kind; do
 			moment
 			kill_one
 		done
-		check "200 rounds, until $killed of $kills were killed" all_well
+		check "somebody is killed" test -s "$run/kills" || break
+		check "200 rounds, while $(wc -l <"$run/kills") were killed" all_well
 		digests >"$work/got"
 		check "... have the same sums" cmp "$work/right" "$work/got"
 		[ $failures -lt 3 ] || break
+		count_owed "$1" "${@:3}"
 	done
 	check "all agents are back" agents_live
 }
 
-kill_many "$kills" '' leaf root controller spare
+kill_many "$kills" '' leaf root controller agent
 # The same with plans as they are by default: a star at each agent, and each is in use.
 unset TRIB_FAN_IN TRIB_STRIPES
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
 controller && agents_live
-kill_many $((kills / 3)) striped- root root controller
-check "there was something to recover from" python3 "$(dirname "$0")/standstill.py" "$work"/run.*
+kill_many "$kills" striped- root controller
+check "there was something to recover from" stood
 
 # ---- without a controller, and with one that comes back when it is needed ----
 workers 200
