@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/bound.h"
 #include "plan/carve.h"
+#include "plan/columns.h"
 #include "plan/group.h"
 #include "plan/load.h"
 #include "plan/pack.h"
@@ -29,6 +30,7 @@ struct stripes {
 	uint32_t *leaf, *slots;
 	struct plan_verdict *verdict;
 	struct load_verdict judged; /* of the best */
+	double reach;               /* no plan has more; of the bound or less */
 };
 
 static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
@@ -150,16 +152,18 @@ static void mix_try(struct stripes *stripes, struct pack_mix mix)
 	}
 }
 
-static bool is_near_bound(const struct plan_verdict *verdict)
+static bool is_near_reach(const struct stripes *stripes)
 {
-	return verdict->rate_bps >= verdict->within_bps * (1 - NEAR);
+	return stripes->verdict->rate_bps >= stripes->reach * (1 - NEAR);
 }
 
 /* By steps and not by a clock: the same hosts get the same plan. */
-static bool is_weary(const struct plan_verdict *verdict)
+static bool is_weary(const struct stripes *stripes)
 {
+	const struct plan_verdict *verdict = stripes->verdict;
+
 	return verdict->rate_bps > 0 &&
-	       verdict->steps > (is_near_bound(verdict) ? STEPS_NEAR : STEPS_MAX);
+	       verdict->steps > (is_near_reach(stripes) ? STEPS_NEAR : STEPS_MAX);
 }
 
 /* Unlike rates, for hosts whose links are no multiple of one rate. */
@@ -170,7 +174,7 @@ static void mixes_try(struct stripes *stripes)
 	for (unsigned weight = 2; weight <= WEIGHT_MAX; weight++)
 		for (unsigned other = 1; other < weight; other++)
 			for (unsigned light = 1; light < trees; light += 1 + light / 4) {
-				if (is_near_bound(stripes->verdict) || is_weary(stripes->verdict))
+				if (is_near_reach(stripes) || is_weary(stripes))
 					return;
 				mix_try(stripes, (struct pack_mix){ .heavy = trees - light,
 				                                    .heavy_weight = weight,
@@ -188,12 +192,16 @@ static void forms_try(struct stripes *stripes, unsigned tried)
 	if (stars_fill(model, &stripes->trial, &verdict->steps))
 		trial_judge(stripes);
 	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
-	if (verdict->depth == 1 && is_near_bound(verdict))
+	if (verdict->depth == 1 && is_near_reach(stripes))
 		return;
+	stripes->reach =
+		fmin(stripes->reach, columns_fill(model, &stripes->trial, &verdict->steps));
+	if (stripes->trial.n_trees)
+		trial_judge(stripes);
 	if (group_fill(model, verdict->within_bps, stripes->leaf, stripes->slots, &stripes->trial,
 	               &verdict->steps))
 		trial_judge(stripes);
-	for (unsigned trees = model->trees; trees > tried && !is_weary(verdict);
+	for (unsigned trees = model->trees; trees > tried && !is_weary(stripes);
 	     trees -= 1 + trees / 32)
 		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
 	mixes_try(stripes);
@@ -207,8 +215,8 @@ static void plan_search(struct stripes *stripes)
 	stripes->model.trees = few;
 	forms_try(stripes, 0);
 	stripes->model.trees = most;
-	if (most > few && !is_weary(verdict) &&
-	    verdict->rate_bps < verdict->within_bps * (1 - MORE_WORTH))
+	if (most > few && !is_weary(stripes) &&
+	    verdict->rate_bps < stripes->reach * (1 - MORE_WORTH))
 		forms_try(stripes, few);
 }
 
@@ -260,6 +268,7 @@ static void verdict_fill(struct stripes *stripes)
 	} else {
 		verdict->star_bps = bound_star(model);
 		verdict->ring_bps = bound_ring(model);
+		stripes->reach = bound.within;
 		plan_search(stripes);
 	}
 	verdict->aggregators = aggregators_count(stripes);
