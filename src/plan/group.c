@@ -3,15 +3,20 @@
 #include "plan/sort.h"
 
 #define BISECTIONS 30
+#define NOBODY UINT32_MAX
 #define STREAMS_MAX 10000000.0 /* more than any host has use for */
 
 struct groups {
 	const struct model *model;
 	double rate;      /* of all trees together */
 	uint32_t *order;  /* hosts that may aggregate, the strongest first */
-	uint32_t *group;  /* of each in the order */
+	uint32_t *next;   /* of each in the order: who follows in its group */
 	unsigned n;       /* hosts in the order */
-	unsigned n_trees; /* groups */
+	unsigned n_trees; /* groups, */
+	unsigned n_slow;  /* and trees of what they leave */
+	uint32_t first[PLAN_TREES_MAX];
+	struct load *left;
+	double slow_rate; /* that is tried */
 	uint64_t *steps;
 };
 
@@ -38,8 +43,11 @@ static bool host_before(const void *context, uint32_t a, uint32_t b)
 static void groups_part(struct groups *groups)
 {
 	double strength[PLAN_TREES_MAX] = { 0 };
+	uint32_t last[PLAN_TREES_MAX] = { 0 };
 
 	groups->n = 0;
+	for (unsigned t = 0; t < groups->n_trees; t++)
+		groups->first[t] = NOBODY;
 	for (uint32_t i = 0; i < groups->model->n; i++)
 		if (host_strength(groups, i) > 0)
 			groups->order[groups->n++] = i;
@@ -50,21 +58,57 @@ static void groups_part(struct groups *groups)
 		for (unsigned t = 1; t < groups->n_trees; t++)
 			if (strength[t] < strength[least])
 				least = t;
-		groups->group[i] = least;
+		groups->next[i] = NOBODY;
+		if (groups->first[least] == NOBODY)
+			groups->first[least] = i;
+		else
+			groups->next[last[least]] = i;
+		last[least] = i;
 		strength[least] += host_strength(groups, groups->order[i]);
 	}
 	*groups->steps += groups->n * (uint64_t)(groups->n_trees / 8 + 1);
 }
 
+/* What all hosts have for trees. */
+static void left_start(struct groups *groups)
+{
+	for (unsigned i = 0; i < groups->model->n; i++) {
+		const struct model_host *host = &groups->model->caps[i];
+
+		groups->left[i] = (struct load){ .in = model_spare(host, host->in, groups->rate),
+			                         .out = model_spare(host, host->out, groups->rate),
+			                         .cpu = host->cpu };
+	}
+}
+
+/* The shape's last tree takes its part of it. */
+static void left_charge(struct groups *groups, const struct shape *shape)
+{
+	const struct shape_tree *tree = &shape->trees[shape->n_trees - 1];
+
+	for (unsigned p = 0; p < tree->n; p++) {
+		const struct shape_place *place = &shape->places[tree->first + p];
+		struct load *left = &groups->left[place->host];
+		struct model_cost cost = model_cost(
+			groups->model, groups->model->caps[place->host].kind, place->take, p == 0);
+
+		left->in -= cost.in * tree->rate;
+		left->out -= cost.out * tree->rate;
+		left->cpu -= cost.cpu * tree->rate;
+	}
+}
+
+static int32_t streams(double bps, double rate)
+{
+	return (int32_t)fmax(fmin(bps / rate * (1 + 1e-9), STREAMS_MAX), -1);
+}
+
 static unsigned host_take(const struct groups *groups, uint32_t i, double rate, bool is_root)
 {
 	const struct model *model = groups->model;
-	const struct model_host *host = &model->caps[i];
-	double in = model_spare(host, host->in, groups->rate) / rate * (1 + 1e-9);
-	double out = model_spare(host, host->out, groups->rate) / rate * (1 + 1e-9);
-	int32_t take = model_room(model, host->kind, (int32_t)fmin(in, STREAMS_MAX),
-	                          (int32_t)fmin(out, STREAMS_MAX),
-	                          (int32_t)fmin(host->cpu / rate, STREAMS_MAX), is_root);
+	const struct load *left = &groups->left[i];
+	int32_t take = model_room(model, model->caps[i].kind, streams(left->in, rate),
+	                          streams(left->out, rate), streams(left->cpu, rate), is_root);
 
 	if (take < 0)
 		return 0;
@@ -77,11 +121,9 @@ static bool tree_fits(const struct groups *groups, unsigned tree, double rate, s
 	unsigned need = groups->model->workers - 1;
 	bool is_root = true;
 
-	for (unsigned i = 0; i < groups->n && need; i++) {
+	for (uint32_t i = groups->first[tree]; i != NOBODY && need; i = groups->next[i]) {
 		unsigned take;
 
-		if (groups->group[i] != tree)
-			continue;
 		take = host_take(groups, groups->order[i], rate, is_root);
 		(*groups->steps)++;
 		if (!take)
@@ -111,12 +153,64 @@ static double tree_rate(const struct groups *groups, unsigned tree)
 	return low;
 }
 
+/* Could a tree of all hosts have this rate, of what they have left? */
+static bool slow_fits(const struct groups *groups, double rate)
+{
+	unsigned need = groups->model->workers - 1, all = 0;
+
+	for (unsigned i = 0; i < groups->n && all < need; i++)
+		all += host_take(groups, groups->order[i], rate, false);
+	*groups->steps += groups->n;
+	return all >= need;
+}
+
+static bool takes_more(const void *context, uint32_t a, uint32_t b)
+{
+	const struct groups *groups = context;
+	unsigned at = host_take(groups, a, groups->slow_rate, false);
+	unsigned bt = host_take(groups, b, groups->slow_rate, false);
+
+	return at != bt ? at > bt : a < b;
+}
+
+/* One more tree, of those who have most left; 0: of no rate. */
+static double slow_add(struct groups *groups, struct shape *shape)
+{
+	unsigned need = groups->model->workers - 1;
+	double low = 0, high = groups->rate;
+
+	for (unsigned i = 0; i < BISECTIONS; i++) {
+		double middle = (low + high) / 2;
+
+		if (slow_fits(groups, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+	if (!(low > 0))
+		return 0;
+	groups->slow_rate = low;
+	sort_indices(groups->order, groups->n, takes_more, groups);
+	shape_start(shape, low);
+	for (unsigned i = 0; i < groups->n && need; i++) {
+		unsigned take = host_take(groups, groups->order[i], low, false);
+
+		take = take < need ? take : need;
+		need -= take;
+		if (!shape_add(shape, groups->order[i], take))
+			return 0;
+	}
+	left_charge(groups, shape);
+	return low;
+}
+
 /* All trees at once; false where they are not as fast as was assumed. */
 static bool groups_fill(struct groups *groups, struct shape *shape)
 {
 	double sum = 0;
 
 	groups_part(groups);
+	left_start(groups);
 	shape_clear(shape);
 	for (unsigned t = 0; t < groups->n_trees; t++) {
 		double rate = tree_rate(groups, t);
@@ -127,17 +221,22 @@ static bool groups_fill(struct groups *groups, struct shape *shape)
 		shape_start(shape, rate);
 		if (!tree_fits(groups, t, rate, shape))
 			return false;
+		left_charge(groups, shape);
 	}
+	for (unsigned t = 0; t < groups->n_slow; t++)
+		sum += slow_add(groups, shape);
 	return sum >= groups->rate;
 }
 
-bool group_fill(const struct model *model, double most, uint32_t *order, uint32_t *group,
-                struct shape *shape, uint64_t *steps)
+bool group_fill(const struct model *model, double most, unsigned slow,
+                const struct group_scratch *scratch, struct shape *shape, uint64_t *steps)
 {
 	struct groups groups = { .model = model,
-		                 .order = order,
-		                 .group = group,
-		                 .n_trees = model->trees,
+		                 .order = scratch->order,
+		                 .next = scratch->next,
+		                 .left = scratch->left,
+		                 .n_trees = model->trees - slow,
+		                 .n_slow = slow,
 		                 .steps = steps };
 	double low = 0, high = most;
 

@@ -97,7 +97,7 @@ static double form_value(double rate, unsigned depth)
 	return rate * (1 - LEVEL_COST * (depth - 1.0));
 }
 
-/* Among those alike the one of fewer trees. */
+/* Among those alike the one of fewer trees, then the faster one. */
 static bool trial_is_better(const struct stripes *stripes, double rate, unsigned depth)
 {
 	const struct plan_verdict *best = stripes->verdict;
@@ -107,7 +107,9 @@ static bool trial_is_better(const struct stripes *stripes, double rate, unsigned
 		return rate > 0;
 	if (fabs(value - old) > ALIKE * old)
 		return value > old;
-	return stripes->trial.n_trees < best->trees;
+	if (stripes->trial.n_trees != best->trees)
+		return stripes->trial.n_trees < best->trees;
+	return rate > best->rate_bps;
 }
 
 static void trial_judge(struct stripes *stripes)
@@ -183,6 +185,17 @@ static void mixes_try(struct stripes *stripes)
 			}
 }
 
+static void groups_try(struct stripes *stripes, unsigned slow)
+{
+	const struct group_scratch scratch = { .order = stripes->leaf,
+		                               .next = stripes->slots,
+		                               .left = stripes->loads };
+
+	if (group_fill(&stripes->model, stripes->verdict->within_bps, slow, &scratch,
+	               &stripes->trial, &stripes->verdict->steps))
+		trial_judge(stripes);
+}
+
 /* Of up to as many trees as the model has; forests of up to `tried` of equal ones were tried. */
 static void forms_try(struct stripes *stripes, unsigned tried)
 {
@@ -198,12 +211,13 @@ static void forms_try(struct stripes *stripes, unsigned tried)
 		fmin(stripes->reach, columns_fill(model, &stripes->trial, &verdict->steps));
 	if (stripes->trial.n_trees)
 		trial_judge(stripes);
-	if (group_fill(model, verdict->within_bps, stripes->leaf, stripes->slots, &stripes->trial,
-	               &verdict->steps))
-		trial_judge(stripes);
+	groups_try(stripes, 0);
 	for (unsigned trees = model->trees; trees > tried && !is_weary(stripes);
 	     trees -= 1 + trees / 32)
 		mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
+	for (unsigned slow = 1; slow <= model->trees / 4; slow += 1 + slow / 4)
+		if (!is_near_reach(stripes) && !is_weary(stripes))
+			groups_try(stripes, slow);
 	mixes_try(stripes);
 }
 
