@@ -201,7 +201,7 @@ static bool memory_get(struct load *load)
 
 		lane->ring = calloc(LOAD_RING, sizeof(*lane->ring));
 		lane->latencies = calloc(LOAD_BUCKETS, sizeof(*lane->latencies));
-		lane->rx = udp_rx_new(16);
+		lane->rx = udp_rx_new(16, false);
 		if (!lane->ring || !lane->latencies || !lane->rx || !tcp_rx_init(&lane->bytes))
 			return false;
 	}

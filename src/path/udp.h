@@ -79,11 +79,19 @@ struct udp_message {
 	struct udp_address from;
 };
 
+/*
+ * A call takes up to `few` messages where the kernel joins packets, as more would not stay in a
+ * cache, and up to UDP_RX_MANY where they come singly. Without `senders` nobody asks whom they
+ * are from, and the kernel need not say it.
+ */
+#define UDP_RX_MANY 32u
 struct udp_rx;
-struct udp_rx *udp_rx_new(unsigned messages);
+struct udp_rx *udp_rx_new(unsigned few, bool senders);
 void udp_rx_free(struct udp_rx *rx);
 /* How many messages came, 0 for none, or -errno. */
 int udp_receive(struct udp_rx *rx, int fd);
+/* Did the last call give all that it could take? There may be more then. */
+bool udp_rx_was_full(const struct udp_rx *rx);
 const struct udp_message *udp_message(const struct udp_rx *rx, int index);
 
 /* Messages to send: `data` stays the caller's and must stay until sent. */

@@ -9,9 +9,16 @@
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int))
 #define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
+/* Buffers do not begin at the same place of a page: they would drive each other out of the cache.
+ */
+#define RX_STEP (UDP_MESSAGE_MAX + 1536u)
+#define SINGLE_MAX 9216u /* no packet by itself is longer */
 
 struct udp_rx {
-	unsigned n;
+	unsigned n, few;
+	unsigned ask; /* so many next time */
+	bool was_full;
+	bool senders;
 	struct udp_message *messages;
 	struct mmsghdr *headers;
 	struct iovec *vectors;
@@ -19,18 +26,28 @@ struct udp_rx {
 	uint8_t *buffer;
 };
 
-struct udp_rx *udp_rx_new(unsigned messages)
+/* The kernel writes into these how long they were. */
+static void header_ready(const struct udp_rx *rx, struct msghdr *header)
 {
+	header->msg_namelen = rx->senders ? sizeof(rx->messages[0].from.storage) : 0;
+	header->msg_controllen = CONTROL_BYTES;
+}
+
+struct udp_rx *udp_rx_new(unsigned few, bool senders)
+{
+	unsigned messages = few > UDP_RX_MANY ? few : UDP_RX_MANY;
 	struct udp_rx *rx = calloc(1, sizeof(*rx));
 
 	if (!rx)
 		return NULL;
 	rx->n = messages;
+	rx->few = rx->ask = few;
+	rx->senders = senders;
 	rx->messages = calloc(messages, sizeof(*rx->messages));
 	rx->headers = calloc(messages, sizeof(*rx->headers));
 	rx->vectors = calloc(messages, sizeof(*rx->vectors));
 	rx->control = calloc(messages, CONTROL_BYTES);
-	rx->buffer = aligned_alloc(64, (size_t)messages * UDP_MESSAGE_MAX);
+	rx->buffer = aligned_alloc(64, (size_t)messages * RX_STEP);
 	if (!rx->messages || !rx->headers || !rx->vectors || !rx->control || !rx->buffer) {
 		udp_rx_free(rx);
 		return NULL;
@@ -38,12 +55,13 @@ struct udp_rx *udp_rx_new(unsigned messages)
 	for (unsigned i = 0; i < messages; i++) {
 		struct msghdr *header = &rx->headers[i].msg_hdr;
 
-		rx->messages[i].data = rx->buffer + (size_t)i * UDP_MESSAGE_MAX;
+		rx->messages[i].data = rx->buffer + (size_t)i * RX_STEP;
 		rx->vectors[i] = (struct iovec){ rx->messages[i].data, UDP_MESSAGE_MAX };
 		header->msg_iov = &rx->vectors[i];
 		header->msg_iovlen = 1;
-		header->msg_name = &rx->messages[i].from.storage;
+		header->msg_name = senders ? &rx->messages[i].from.storage : NULL;
 		header->msg_control = rx->control + i * CONTROL_BYTES;
+		header_ready(rx, header);
 	}
 	return rx;
 }
@@ -76,25 +94,32 @@ static uint32_t segment_of(struct msghdr *header, uint32_t bytes)
 
 int udp_receive(struct udp_rx *rx, int fd)
 {
+	bool singly = true;
 	int n;
 
-	for (unsigned i = 0; i < rx->n; i++) {
-		rx->headers[i].msg_hdr.msg_namelen = sizeof(rx->messages[i].from.storage);
-		rx->headers[i].msg_hdr.msg_controllen = CONTROL_BYTES;
-	}
 	do
-		n = recvmmsg(fd, rx->headers, rx->n, MSG_DONTWAIT, NULL);
+		n = recvmmsg(fd, rx->headers, rx->ask, MSG_DONTWAIT, NULL);
 	while (n < 0 && errno == EINTR);
+	rx->was_full = n == (int)rx->ask;
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	for (int i = 0; i < n; i++) {
 		struct udp_message *message = &rx->messages[i];
+		struct msghdr *header = &rx->headers[i].msg_hdr;
 
 		message->bytes = rx->headers[i].msg_len;
-		message->segment = segment_of(&rx->headers[i].msg_hdr, message->bytes);
-		message->from.length = rx->headers[i].msg_hdr.msg_namelen;
+		message->segment = segment_of(header, message->bytes);
+		message->from.length = header->msg_namelen;
+		singly &= message->bytes <= SINGLE_MAX;
+		header_ready(rx, header);
 	}
+	rx->ask = singly ? rx->n : rx->few;
 	return n;
+}
+
+bool udp_rx_was_full(const struct udp_rx *rx)
+{
+	return rx->was_full;
 }
 
 const struct udp_message *udp_message(const struct udp_rx *rx, int index)

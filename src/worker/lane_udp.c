@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define RX_MESSAGES 8u
-#define GROUP_BATCHES 8u
+#define TAKEN_MOST 64 /* messages of a group, before it is looked what there is to send */
 #define TX_MESSAGES 64u
 #define BATCH_BYTES UDP_GSO_BYTES
 #define SEND_BYTES_MIN (16 << 10)
@@ -25,8 +25,8 @@ static trib_status udp_lane_open(struct lane *lane)
 	options.send_bytes /= (int)(comm->lanes_wanted * comm->n_trunks);
 	if (options.send_bytes < SEND_BYTES_MIN)
 		options.send_bytes = SEND_BYTES_MIN;
-	lane->rx = udp_rx_new(RX_MESSAGES);
-	lane->group_rx = udp_rx_new(RX_MESSAGES);
+	lane->rx = udp_rx_new(RX_MESSAGES, false);
+	lane->group_rx = udp_rx_new(RX_MESSAGES, false);
 	if (!lane->rx || !lane->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
 	status = udp_open(NULL, &lane->peer, &options, &lane->fd, &lane->gso);
@@ -108,24 +108,26 @@ static void take_messages(struct lane *lane, const struct udp_rx *rx, int n, lan
  */
 static int udp_lane_receive(struct lane *lane, lane_taker *take, void *context)
 {
-	int of_group = (int)RX_MESSAGES, error = 0;
-	bool any;
+	int taken = 0, error = 0;
+	bool more = lane->group_fd >= 0, any;
 
 	if (lane->held <= 0)
 		lane->held = udp_receive(lane->rx, lane->fd);
 	if (lane->held < 0)
 		error = lane->held;
 	any = lane->held > 0;
-	for (unsigned i = 0; i < GROUP_BATCHES && of_group == (int)RX_MESSAGES; i++) {
-		of_group = lane->group_fd < 0 ? 0 : udp_receive(lane->group_rx, lane->group_fd);
-		take_messages(lane, lane->group_rx, of_group, take, context);
-		any |= of_group > 0;
+	while (more && taken < TAKEN_MOST) {
+		int n = udp_receive(lane->group_rx, lane->group_fd);
+
+		take_messages(lane, lane->group_rx, n, take, context);
+		more = udp_rx_was_full(lane->group_rx);
+		taken += n > 0 ? n : 0;
 	}
-	if (of_group < (int)RX_MESSAGES) {
+	if (!more) {
 		take_messages(lane, lane->rx, lane->held, take, context);
 		lane->held = 0;
 	}
-	return error ? error : any;
+	return error ? error : any || taken;
 }
 
 static void udp_seal(void *packet, uint32_t bytes, const struct wire_unsent *unsent)

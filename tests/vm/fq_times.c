@@ -36,7 +36,7 @@ static const struct udp_options options = { .offload = true,
 static int receive(const struct udp_address *at, const char *namespace, uint64_t packets, int ready)
 {
 	int ns = open(namespace, O_RDONLY | O_CLOEXEC), fd;
-	struct udp_rx *rx = udp_rx_new(8);
+	struct udp_rx *rx = udp_rx_new(8, false);
 	uint64_t got = 0, early = 0, swapped = 0, with_time = 0, groups = 0, last = 0, before = 0;
 	bool gso;
 

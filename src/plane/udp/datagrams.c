@@ -13,7 +13,7 @@
 
 #define RX_MESSAGES 16u
 #define TX_MESSAGES 512u
-#define GROUP_BATCHES 8u
+#define TAKEN_MOST 128 /* messages of a parent's group, before it is the children's turn */
 #define GROUPS_MAX 62u /* that are waited for in poll; the others are looked at each tick */
 
 trib_status datagrams_open(struct thread *thread, const struct udp_address *listen)
@@ -31,9 +31,9 @@ trib_status datagrams_open(struct thread *thread, const struct udp_address *list
 			return status_fail_errno("cannot read back the port");
 		aggregator->port = udp_port(&bound);
 	}
-	thread->rx = udp_rx_new(RX_MESSAGES);
+	thread->rx = udp_rx_new(RX_MESSAGES, true);
 	thread->tx = udp_tx_new(TX_MESSAGES, gso);
-	thread->group_rx = udp_rx_new(RX_MESSAGES);
+	thread->group_rx = udp_rx_new(RX_MESSAGES, true);
 	if (!thread->rx || !thread->tx || !thread->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
 	return TRIB_OK;
@@ -150,15 +150,16 @@ static int fetch(struct thread *thread)
  */
 static void take_group(struct thread *thread, struct lane *lane)
 {
-	int n = (int)RX_MESSAGES;
+	int taken = 0, n;
 
-	for (unsigned i = 0; i < GROUP_BATCHES && n == (int)RX_MESSAGES; i++) {
+	do {
 		n = udp_receive(thread->group_rx, lane->group_fd);
 		for (int k = 0; k < n; k++)
 			take_message(thread, udp_message(thread->group_rx, k));
 		if (n > 0 && hearing_by_group(&lane->hearing))
 			uplink_say_soon(lane);
-	}
+		taken += n;
+	} while (udp_rx_was_full(thread->group_rx) && taken < TAKEN_MOST);
 }
 
 static void take(struct thread *thread, int n)
