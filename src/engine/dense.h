@@ -384,35 +384,64 @@ static inline void dense_complete(const struct dense_lane *lane, const struct de
 }
 
 /*
- * Answers a child's REPORT: `status` says which of its fragments are missing,
- * and a bit in `repeat` each result that the child asked for, that is
- * complete, and that is not too young.
+ * Has the result of a complete cell left, more than `spare_us` ago? A core that
+ * completes a cell holds its lock until it has said when.
+ */
+static inline int dense_has_left(const struct dense_cell *cell, uint32_t now_us, uint32_t spare_us)
+{
+	return !__atomic_load_n(&cell->lock, __ATOMIC_ACQUIRE) &&
+	       !dense_is_young(cell, now_us, spare_us);
+}
+
+/* What a report asks of one fragment; all in one look at its cell. */
+static inline void dense_answer_one(const struct dense_lane *lane, const struct dense_cell *cell,
+                                    unsigned child, uint64_t position,
+                                    const struct wire_report *report, uint32_t now_us,
+                                    uint32_t spare_us, uint32_t i, struct wire_status *status,
+                                    uint64_t repeat[WIRE_GROUP / 64])
+{
+	uint64_t bit = 1ull << (i % 64);
+	int is_complete =
+		cell->position == position && __atomic_load_n(&cell->complete, __ATOMIC_ACQUIRE);
+
+	if (position < lane->low ||
+	    (is_complete && (!spare_us || dense_has_left(cell, now_us, spare_us))))
+		status->complete[i / 64] |= bit;
+	if (dense_is_missing(lane, cell, child, position))
+		status->missing[i / 64] |= bit;
+	else if (report->missing[i / 64] & bit && is_complete &&
+	         dense_expected(lane, cell->to) & dense_bit(child) &&
+	         !dense_is_young(cell, now_us, report->young))
+		repeat[i / 64] |= bit;
+}
+
+/*
+ * Answers a child's REPORT: `status` says which of its fragments are missing
+ * and which are complete, and a bit in `repeat` each result that the child
+ * asked for, that is complete, and that is not too young. What became complete
+ * within `spare_us` is not called so yet: its result may still be in a queue,
+ * and the answer must not overtake it.
  */
 static inline void dense_answer(struct dense_lane *lane, const struct dense_pool *pool,
                                 unsigned child, const struct wire_report *report, uint32_t now_us,
-                                struct wire_status *status, uint64_t repeat[WIRE_GROUP / 64])
+                                uint32_t spare_us, struct wire_status *status,
+                                uint64_t repeat[WIRE_GROUP / 64])
 {
-	uint32_t bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
 	uint32_t index = dense_index(lane, report->base & WIRE_POSITION_MASK);
 
 	dense_update_low(lane);
 	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++)
-		status->missing[i] = repeat[i] = 0;
+		status->complete[i] = status->missing[i] = repeat[i] = 0;
 	status->low = lane->low;
 	status->waiting = dense_ranks(lane, dense_waiting(lane, pool, lane->ack[child]));
 	status->stamp = report->stamp;
-	dense_complete(lane, pool, report->base, bits, status);
-	for (uint32_t i = 0; i < bits; i++, index = dense_next(lane, index)) {
-		uint64_t position = (report->base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell = dense_cell(pool, index);
-		uint64_t bit = 1ull << (i % 64);
-
-		if (dense_is_missing(lane, cell, child, position))
-			status->missing[i / 64] |= bit;
-		else if (report->missing[i / 64] & bit && cell->position == position &&
-		         cell->complete && dense_expected(lane, cell->to) & dense_bit(child) &&
-		         !dense_is_young(cell, now_us, report->young))
-			repeat[i / 64] |= bit;
+	status->base = report->base;
+	status->bits = report->bits < WIRE_GROUP ? report->bits : WIRE_GROUP;
+	for (uint32_t i = 0; i < status->bits; i++, index = dense_next(lane, index)) {
+		__builtin_prefetch(dense_cell(pool, dense_ahead(lane, index)));
+		dense_answer_one(lane, dense_cell(pool, index), child,
+		                 (report->base + i) & WIRE_POSITION_MASK, report, now_us, spare_us,
+		                 i, status, repeat);
 	}
 }
 

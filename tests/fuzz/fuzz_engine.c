@@ -132,7 +132,7 @@ static void report_give(struct bench *bench)
 
 	report.bits = fuzz_byte(&bench->input) * 4u;
 	memset(report.missing, fuzz_byte(&bench->input), sizeof(report.missing));
-	dense_answer(&bench->lane, &pool, child, &report, 1000, &status, repeat);
+	dense_answer(&bench->lane, &pool, child, &report, 1000, 0, &status, repeat);
 	demand(status.bits == report.bits && status.low == bench->lane.low);
 	for (uint32_t i = 0; i < WIRE_GROUP; i++) {
 		uint64_t position = (report.base + i) & WIRE_POSITION_MASK;

@@ -292,10 +292,21 @@ static void answer(unsigned child, uint64_t base, uint32_t bits, uint32_t now, u
 	struct wire_report report = { .base = base, .bits = bits, .stamp = 77, .young = young };
 
 	memset(report.missing, 0xff, sizeof(report.missing));
-	dense_answer(&lane, &pool, child, &report, now, status, repeat);
+	dense_answer(&lane, &pool, child, &report, now, 0, status, repeat);
 	assert_int_equal(status->low, lane.low);
 	assert_int_equal(status->base, base);
 	assert_int_equal(status->stamp, 77);
+}
+
+/* The first fragments that are called complete, with so many microseconds to spare. */
+static uint64_t complete_but(uint32_t spare_us, uint32_t now)
+{
+	const struct wire_report report = { .bits = 5 };
+	uint64_t repeat[WIRE_GROUP / 64];
+	struct wire_status status;
+
+	dense_answer(&lane, &pool, 0, &report, now, spare_us, &status, repeat);
+	return status.complete[0];
 }
 
 static void test_answer(void **state)
@@ -321,6 +332,14 @@ static void test_answer(void **state)
 	assert_int_equal(repeat[0], 0); /* it left a moment ago */
 	answer(1, 0, 0, 1499, 500, &status, repeat);
 	assert_int_equal(status.missing[0], 0);
+	/* What the kernel sent a moment ago, or is about to send, is not called complete. */
+	assert_int_equal(complete_but(500, 1500), 1);
+	assert_int_equal(complete_but(500, 1499), 0);
+	assert_int_equal(complete_but(500, 999), 0);
+	cells[0].lock = 1;
+	assert_int_equal(complete_but(500, 1500), 0);
+	assert_int_equal(complete_but(0, 1500), 1);
+	cells[0].lock = 0;
 	/* Who waits for whom. */
 	dense_ack(&lane, 0, 1);
 	answer(0, 1, 1, 9000, 0, &status, repeat);

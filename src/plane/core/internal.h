@@ -137,6 +137,7 @@ struct result_entry {
 /* Whether a child gets what the kernel sends. */
 struct watch {
 	uint64_t next;         /* the first fragment to look at */
+	uint64_t asked_end;    /* nothing was asked for from here on */
 	uint32_t asked, heard; /* of late, results that it had to ask for, and others */
 };
 

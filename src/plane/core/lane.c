@@ -13,7 +13,7 @@
 #define PROBE_SOON_NS \
 	1000000ull /* between the first ones: children join the group one after another */
 #define PROBES_SOON 64u
-#define YOUNG_US 200u
+#define YOUNG_US 200u /* a result that the kernel sent may be in a queue so long */
 
 /* Cells here, sums there: packets lie side by side. */
 static bool pool_new(struct lane *lane)
@@ -378,22 +378,6 @@ static bool note_reporter(struct thread *thread, struct lane *lane,
 	return true;
 }
 
-/* What the kernel sent a moment ago may still be in a queue: the answer must not overtake it. */
-static void spare_young(const struct lane *lane, uint32_t now_us, struct wire_status *status)
-{
-	uint32_t index = dense_index(lane->dense, status->base & WIRE_POSITION_MASK);
-
-	for (uint32_t i = 0; i < status->bits; i++, index = dense_next(lane->dense, index)) {
-		uint64_t position = (status->base + i) & WIRE_POSITION_MASK;
-		const struct dense_cell *cell = dense_cell(&lane->pool, index);
-
-		if (position < lane->dense->low) /* everyone has it */
-			continue;
-		if (cell->position == position && dense_is_young(cell, now_us, YOUNG_US))
-			status->complete[i / 64] &= ~(1ull << (i % 64));
-	}
-}
-
 /*
  * What its link loses only a child knows: what we miss may not have left it
  * yet, and a result that it asks for once more may only be late.
@@ -440,11 +424,10 @@ void lane_take_report(struct thread *thread, struct lane *lane, const struct wir
 	if (lane->dense->has_parent)
 		uplink_settle(&lane->up, lane->dense, &lane->pool);
 	dense_answer(lane->dense, &lane->pool, header->child, report,
-	             (uint32_t)(thread->now / 1000), &packet.status, repeat);
+	             (uint32_t)(thread->now / 1000), lane->xdp ? YOUNG_US : 0, &packet.status,
+	             repeat);
 	if (lane->in_kernel)
 		lane_watch(lane, header->child, report, repeat);
-	if (lane->xdp)
-		spare_young(lane, (uint32_t)(thread->now / 1000), &packet.status);
 	/* A report that ends where the child is done is about nothing that it waits for. */
 	if (lane->dense->ack[header->child] < report->base + report->bits)
 		check_left(lane, header->child);

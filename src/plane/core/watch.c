@@ -17,6 +17,7 @@
 
 #define ENOUGH 256u /* results to judge by */
 #define MANY 4096u  /* and how many are remembered */
+#define SAMPLE 16u  /* where none was asked for, one of so many stands for all */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -98,6 +99,8 @@ static void note_asked(struct lane *lane, unsigned child, const struct wire_repo
 			if (!was_repeated(lane, index, position))
 				lane->asked[index] = 0;
 			lane->asked[index] |= dense_bit(child);
+			if (position >= lane->watches[child].asked_end)
+				lane->watches[child].asked_end = position + 1;
 		}
 }
 
@@ -105,22 +108,23 @@ static void note_asked(struct lane *lane, unsigned child, const struct wire_repo
 static void count_taken(const struct lane *lane, struct watch *watch, unsigned child)
 {
 	uint64_t position = watch->next, end = lane->dense->ack[child];
-	uint32_t index;
+	uint32_t step;
 
 	if (end > position && end - position > lane->dense->cells)
 		position = end - lane->dense->cells; /* the cells of those before are others' */
-	index = dense_index(lane->dense, position);
-	for (; position < end; position++, index = dense_next(lane->dense, index)) {
+	/* Each look at a cell may have to fetch it from far. */
+	step = position >= watch->asked_end ? SAMPLE : 1;
+	for (; position < end; position += step) {
+		uint32_t index = dense_index(lane->dense, position);
 		const struct dense_cell *cell = dense_cell(&lane->pool, index);
 
-		__builtin_prefetch(dense_cell(&lane->pool, dense_ahead(lane->dense, index)));
 		if (cell->position != position || !cell->complete ||
 		    !(dense_expected(lane->dense, cell->to) & dense_bit(child)))
 			continue;
 		if (lane->asked[index] & dense_bit(child) && was_repeated(lane, index, position))
 			watch->asked++;
 		else
-			watch->heard++;
+			watch->heard += step;
 	}
 	watch->next = end;
 }
