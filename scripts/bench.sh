@@ -127,6 +127,9 @@ main() {
 		# Behind a bridge faults meet what goes up on xdp too.
 		measure planes-loss --hosts 4 --server --link 200mbit --link s1=800mbit --sizes 16M \
 			--iterations 5 --loss 0.01 --seed 1 --against trib-xdp
+		# What an aggregator with a core of its own costs there, its packets as in a NIC's driver.
+		measure planes-cpu --server --hosts 4 --link 500mbit --link s1=2gbit --sizes 16M --iterations 20 \
+			--repeats 7 --cores s1=1 --nic --plane xdp --against trib-tcp
 		bench planes-throughput plane throughput --repeats 5
 		bench planes-urgent plane throughput --urgent --repeats 5 --seconds 0.6
 		bench planes-four plane throughput --children 4 --elements 256 --repeats 5

@@ -13,7 +13,8 @@ around the page, which it needs on veth alone. Making that buffer stays in tcp's
 do it, and freeing the page stays in both.
 
 --allreduce does the same during `trib bench allreduce` of four workers and a server with one link, which
-has a core of its own: all that is done on that core counts.
+has a core of its own: all that is done on that core counts. With -copied or -nic behind the plane's name it has that
+option.
 
 Without it all runs with real-time priority, before others on the machine (--urgent). Needs root and perf.
 """
@@ -127,8 +128,9 @@ def throughput_words(plane):
 def allreduce_words(plane):
     """The same, for an aggregator whose core nobody else has."""
     words = ["allreduce", "--server", "--hosts", "4", "--link", "500mbit", "--link", "s1=2gbit", "--no-offload",
-             "--sizes", "16M", "--iterations", "20", "--repeats", "1", "--cores", f"s1={CORE}", "--plane", plane.removesuffix("-copied")]
-    return words + ["--copied"] if plane.endswith("-copied") else words
+             "--sizes", "16M", "--iterations", "20", "--repeats", "1", "--cores", f"s1={CORE}"]
+    name, _, how = plane.partition("-")
+    return words + ["--plane", name] + (["--" + how] if how else [])
 
 
 def packet_ns(figures):
@@ -201,11 +203,12 @@ def main():
                     sys.exit(f"bench_profile.py: {plane} could not be measured")
                 figures[plane].append(run)
     table_print(figures)
-    if "xdp" in figures and "tcp-copied" in figures:
-        pairs = zip(figures["xdp"], figures["tcp-copied"])
-        ratios = [left_of("tcp-copied", tcp) / left_of("xdp", xdp) for xdp, tcp in pairs]
-        print(f"\nless veth, xdp adds {statistics.median(ratios):.2f} times as much as tcp in the same CPU time "
-              f"({min(ratios):.2f} to {max(ratios):.2f})")
+    for one, other in (("xdp", "tcp-copied"), ("xdp-nic", "tcp-nic")):
+        if one in figures and other in figures:
+            pairs = zip(figures[one], figures[other])
+            ratios = [left_of(other, tcp) / left_of(one, xdp) for xdp, tcp in pairs]
+            print(f"\nless veth, {one} adds {statistics.median(ratios):.2f} times as much as {other} in the same CPU "
+                  f"time ({min(ratios):.2f} to {max(ratios):.2f})")
     if options.json:
         with open(options.json, "w", encoding="ascii") as file:
             json.dump(figures, file, indent=1)

@@ -121,9 +121,13 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--switch and --server exclude one another";
 	if (o->net_name && (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 ||
 	                    net->dup > 0 || net->reorder > 0 || net->corrupt > 0 ||
-	                    net->no_offload || o->mtu || o->is_server || o->servers))
+	                    net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
 		return "a cluster given with --net is taken as it is; links and faults are for one "
 		       "that is made";
+	if (o->nic && !o->is_server && !o->servers)
+		return "--nic is for servers that have a link each (--server, --servers)";
+	if (o->nic && o->copied)
+		return "--nic and --copied exclude one another";
 	return NULL;
 }
 
@@ -223,6 +227,10 @@ static const struct option_row rows[] = {
 	  "s1=1" },
 	{ "copied", 0, OPTION_FLAG, &asked.copied, NULL,
 	  "packets to the aggregator are copied on every plane, as veth does it for XDP", NULL },
+	{ "nic", 0, OPTION_FLAG, &asked.nic, NULL,
+	  "servers get their packets as a NIC's driver has them, in pages, on every plane; one by "
+	  "one, as with --no-offload",
+	  NULL },
 	{ "plane", 0, OPTION_TEXT, &asked.plane, "NAME",
 	  "of tributary, the first in the table: udp (default), xdp or tcp", "xdp" },
 	{ "late", 0, OPTION_HOOK, &late_hook, "HOST=S",
@@ -271,6 +279,7 @@ static int bench_allreduce_run(int argc, char **argv)
 		return code;
 	if ((wrong = options_wrong(&asked, asked_switch)))
 		return options_fail(&options, "%s", wrong);
+	asked.net.no_offload |= asked.nic;
 	status = report_make(&report, &place);
 	if (status != TRIB_OK)
 		fprintf(stderr, "trib bench allreduce: %s\n", trib_last_error());

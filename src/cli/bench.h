@@ -53,6 +53,7 @@ struct bench_options {
 	struct bench_cores cores[CLUSTER_HOSTS_MAX];
 	unsigned n_cores;  /* 0: hosts share all cores */
 	bool copied;       /* packets to aggregators come as XDP's do, on every plane */
+	bool nic;          /* ... as a NIC's driver has them: net/relay.h */
 	const char *plane; /* of the first system; NULL: udp */
 	bool to_one;       /* a reduce to the first host instead of an allreduce */
 	bool check;
@@ -104,12 +105,15 @@ struct bench_result {
 	uint64_t bytes;
 	double limit_s; /* what the links set; 0: they set none */
 	struct bench_stats stats;
-	double cpu_s, payload_bytes; /* of the aggregator */
+	double cpu_s;                 /* of the aggregator, in all runs */
+	struct bench_range added_gb;  /* in a CPU-second of it, in each run */
+	struct bench_range cpu_times; /* what the first system's aggregator adds in that time */
 	struct bench_packets packets;
 	unsigned runs, failed;
 	char note[400]; /* why the last of the failed did */
 	/* While it is being measured: */
 	double *times; /* a row of `iterations` for every run that went well */
+	double *added; /* Gb a CPU-second of the aggregator in every run; NaN: not known */
 };
 
 struct bench_report {

@@ -146,7 +146,7 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 static void result_measure(struct bench_report *report, struct bench_result *result)
 {
 	unsigned iterations = (unsigned)report->options->iterations;
-	unsigned good = result->runs - result->failed;
+	unsigned good = result->runs - result->failed, repeat = result->runs;
 	struct bench_outcome outcome = { .times = result->times + (size_t)good * iterations };
 	trib_status status;
 
@@ -163,7 +163,8 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 		return;
 	}
 	result->cpu_s += outcome.cpu_s;
-	result->payload_bytes += outcome.payload_bytes;
+	if (outcome.cpu_s > 0 && outcome.payload_bytes > 0)
+		result->added[repeat] = outcome.payload_bytes * 8e-9 / outcome.cpu_s;
 	result->packets.fragments += outcome.packets.fragments;
 	result->packets.fragments_again += outcome.packets.fragments_again;
 	result->packets.results_again += outcome.packets.results_again;
@@ -184,12 +185,37 @@ static void results_lay_out(struct bench_report *report, struct progress *progre
 			result->limit_s =
 				bench_limit(report->place, o, report->systems[k], result->bytes);
 			result->times = calloc(o->repeats * o->iterations, sizeof(double));
-			if (!result->times)
+			result->added = calloc(o->repeats, sizeof(double));
+			if (!result->times || !result->added)
 				abort();
+			for (unsigned r = 0; r < o->repeats; r++)
+				result->added[r] = NAN;
 			progress->all += (unsigned)o->repeats;
 			for (; report->systems[k]->tuned && v->name; v++)
 				progress->all++;
 		}
+	}
+}
+
+static void results_condense(struct bench_report *report)
+{
+	unsigned repeats = (unsigned)report->options->repeats;
+
+	for (unsigned i = 0; i < report->n; i++) {
+		struct bench_result *result = &report->results[i];
+		const struct bench_result *first = result - i % report->n_systems;
+
+		stats_compute(result->times, result->runs - result->failed,
+		              (unsigned)report->options->iterations, &result->stats);
+		stats_range(result->added, repeats, &result->added_gb);
+		if (result != first)
+			stats_ratio(first->added, result->added, repeats, &result->cpu_times);
+		free(result->times);
+		result->times = NULL;
+	}
+	for (unsigned i = 0; i < report->n; i++) {
+		free(report->results[i].added);
+		report->results[i].added = NULL;
 	}
 }
 
@@ -214,14 +240,7 @@ trib_status bench_allreduce(struct bench_report *report)
 		}
 	}
 	progress_clear();
-	for (unsigned i = 0; i < report->n; i++) {
-		struct bench_result *result = &report->results[i];
-
-		stats_compute(result->times, result->runs - result->failed, (unsigned)o->iterations,
-		              &result->stats);
-		free(result->times);
-		result->times = NULL;
-	}
+	results_condense(report);
 	sigaction(SIGINT, &was[0], NULL);
 	sigaction(SIGTERM, &was[1], NULL);
 	return stopped ? status_fail(TRIB_ERR_CLOSED, "stopped before all was measured") : TRIB_OK;

@@ -3,6 +3,7 @@
 
 #include "net/plan.h"
 #include "net/receive.h"
+#include "net/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static unsigned core_pick(const cpu_set_t *set, unsigned k)
 			return core;
 }
 
-trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster)
+trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed)
 {
 	unsigned server = 0; /* the first: a switch, if there is one */
 	trib_status status = TRIB_OK;
@@ -155,6 +156,8 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster)
 			continue;
 		plan_port_end(cluster, i, &end);
 		status = receive_place(ports, end.name, core_pick(hub, i), false, &unused);
+		if (status == TRIB_OK && framed && plan_is_relayed(cluster, i))
+			status = relay_place(cluster, i, core_pick(hub, i));
 	}
 	return status;
 }

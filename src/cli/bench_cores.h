@@ -26,10 +26,11 @@ trib_status cores_share(const struct bench_cores *given, unsigned n, const struc
 
 /*
  * Receive work of each host's link goes to one of its cores, of a switch's ports to the switch's
- * in turn. Where a bridge is between the hosts, it passes on what servers send on workers' cores:
- * it is no part of a server. Holds as long as the programs that are at the interfaces now.
+ * in turn. Where a bridge is between the hosts, it passes on what servers send on workers' cores,
+ * and so does the relay before servers, where links are `framed`: they are no part of a server.
+ * Holds as long as the programs that are at the interfaces now.
  */
-trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster);
+trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed);
 
 /* Those of the servers; none where a worker has one of them too: it could not be told apart. */
 void cores_of_servers(const cpu_set_t *cores, const struct cluster *cluster, cpu_set_t *out);

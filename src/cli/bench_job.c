@@ -4,6 +4,7 @@
 #include "cli/launch.h"
 #include "cli/plane_cpu.h"
 #include "net/accept.h"
+#include "net/relay.h"
 #include "plane/xdp/xdp.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define NIC_WAIT_US 100 /* as NICs choose it by themselves where so many packets come */
 
 void words_add(struct bench_words *words, const char *format, ...)
 {
@@ -194,7 +197,7 @@ static trib_status ready_take(void *context)
 	trib_status status = TRIB_OK;
 
 	if (c->run->options->n_cores)
-		status = cores_receive(place->cores, &place->cluster);
+		status = cores_receive(place->cores, &place->cluster, c->run->options->nic);
 	cpu_look(&cpu_before);
 	return status;
 }
@@ -266,12 +269,41 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 	return status;
 }
 
+/* What is at the links of aggregators while it runs. */
+struct ends {
+	struct accepted accepted;
+	struct relay relay;
+};
+
+static trib_status ends_begin(const struct bench_run *run, struct ends *out)
+{
+	const struct cluster *cluster = &run->place->cluster;
+	bool by_xdp = strcmp(run->system->plane, "xdp") == 0;
+	trib_status status = TRIB_OK;
+
+	if (!cluster->n)
+		return TRIB_OK;
+	if (run->options->nic)
+		status = relay_start(cluster, !by_xdp, NIC_WAIT_US, &out->relay);
+	if (status == TRIB_OK && by_xdp)
+		status = trees_accept(run->system->trees, cluster, &out->accepted);
+	else if (status == TRIB_OK && run->options->copied)
+		status = accept_at_servers(cluster, &out->accepted);
+	return status;
+}
+
+static void ends_end(struct ends *ends)
+{
+	accept_end(&ends->accepted);
+	relay_end(&ends->relay);
+}
+
 trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome)
 {
 	size_t n = (size_t)run->place->workers * run->iterations;
 	struct bench_job *job = calloc(1, sizeof(*job));
 	struct collector collector = { .run = run, .outcome = outcome };
-	struct accepted accepted = { .n = 0 };
+	struct ends ends = { .accepted.n = 0 };
 	int statistics = -1;
 	trib_status status;
 	bool complete;
@@ -285,20 +317,16 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	outcome->cpu_s = outcome->payload_bytes = 0;
 	outcome->packets = (struct bench_packets){ 0 };
 	status = run->system->prepare(run, job);
-	if (strcmp(run->system->plane, "xdp") == 0) {
-		/* So that tribd can tell how long its programs ran. It makes them slower. */
-		if (!run->options->n_cores)
-			statistics = xdp_stats_open();
-		if (status == TRIB_OK && run->place->cluster.n)
-			status = trees_accept(run->system->trees, &run->place->cluster, &accepted);
-	} else if (status == TRIB_OK && run->options->copied && run->place->cluster.n) {
-		status = accept_at_servers(&run->place->cluster, &accepted);
-	}
+	/* So that tribd can tell how long its programs ran. It makes them slower. */
+	if (strcmp(run->system->plane, "xdp") == 0 && !run->options->n_cores)
+		statistics = xdp_stats_open();
+	if (status == TRIB_OK)
+		status = ends_begin(run, &ends);
 	if (status != TRIB_OK)
 		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
 	else
 		status = job_launch(run, job, &collector);
-	accept_end(&accepted);
+	ends_end(&ends);
 	if (statistics >= 0)
 		close(statistics);
 	if (status == TRIB_OK && run->options->n_cores)

@@ -40,6 +40,8 @@ static void settings_print(FILE *out, const struct bench_report *report)
 		        i + 1 < o->n_cores ? "" : " ],\n");
 	if (o->copied)
 		fprintf(out, "    \"copied\": true,\n");
+	if (o->nic)
+		fprintf(out, "    \"nic\": true,\n");
 	for (unsigned i = 0; i < o->n_trees; i++) {
 		fprintf(out, "%s{ \"name\": ", i ? ", " : "    \"trees\": [ ");
 		json_print_text(out, o->trees[i].label);
@@ -62,6 +64,18 @@ static void figure_print(FILE *out, const char *name, double value, bool there)
 	fprintf(out, there ? ", \"%s\": %.9g" : ", \"%s\": null", name, value);
 }
 
+static void range_print(FILE *out, const char *name, const struct bench_range *range)
+{
+	const double values[] = { range->median, range->least, range->most };
+	static const char *const ends[] = { "", "_min", "_max" };
+	char full[64];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(full, sizeof(full), "%s%s", name, ends[i]);
+		figure_print(out, full, values[i], range->n > 0);
+	}
+}
+
 static void result_print(FILE *out, const struct bench_report *report, const struct bench_result *r)
 {
 	bool there = r->stats.repeats > 0;
@@ -82,8 +96,9 @@ static void result_print(FILE *out, const struct bench_report *report, const str
 		figure_print(out, "tributary_gain", gain, gain > 0);
 	if (r->cpu_s > 0) {
 		figure_print(out, "aggregator_cpu_s", r->cpu_s, true);
-		figure_print(out, "aggregated_gb_per_cpu_s", r->payload_bytes * 8e-9 / r->cpu_s,
-		             r->payload_bytes > 0);
+		range_print(out, "aggregated_gb_per_cpu_s", &r->added_gb);
+		if (r->system != report->systems[0])
+			range_print(out, "aggregator_cpu_times", &r->cpu_times);
 	}
 	if (bench_again(report, r, &fragments, &results)) {
 		figure_print(out, "fragments_again", fragments, true);

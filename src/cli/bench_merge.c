@@ -109,6 +109,12 @@ static trib_status size_check(const struct bench_report *report, const char *pat
 	                             (unsigned long long)bytes, BENCH_SIZES_MAX);
 }
 
+static struct bench_range range_of(const struct saved_row *row, double median, double least,
+                                   double most)
+{
+	return (struct bench_range){ median > 0 ? (unsigned)row->repeats : 0, median, least, most };
+}
+
 static trib_status row_add(struct merge *merge, const char *path, const struct saved_row *row)
 {
 	struct bench_report *report = &merge->report;
@@ -130,7 +136,8 @@ static trib_status row_add(struct merge *merge, const char *path, const struct s
 		.stats = { (unsigned)row->repeats, row->min_s, row->median_s, row->p99_s,
 		           row->spread },
 		.cpu_s = row->cpu_s,
-		.payload_bytes = row->gb_per_cpu_s * row->cpu_s / 8e-9,
+		.added_gb = range_of(row, row->gb_per_cpu_s, row->gb_per_cpu_s_min,
+		                     row->gb_per_cpu_s_max),
 		/* Shares are saved; how many packets there were makes no difference to them. */
 		.packets = { .fragments = 1 + row->fragments_again,
 		             .fragments_again = row->fragments_again,
@@ -139,6 +146,10 @@ static trib_status row_add(struct merge *merge, const char *path, const struct s
 		.failed = (unsigned)row->failed,
 		.runs = (unsigned)(row->repeats + row->failed),
 	};
+	/* The table says whose CPU time it is. */
+	if (strcmp(merge->last->saved.rows[0].system, report->systems[0]->name) == 0)
+		result->cpu_times =
+			range_of(row, row->cpu_times, row->cpu_times_min, row->cpu_times_max);
 	snprintf(result->note, sizeof(result->note), "%s", row->note);
 	report->n++;
 	return TRIB_OK;
@@ -170,6 +181,7 @@ static trib_status settings_take(struct merge *merge, const struct file *file)
 	merge->options.net.reorder = saved->reorder;
 	merge->options.net.corrupt = saved->corrupt;
 	merge->options.n_cores = saved->own_cores.bytes > 0;
+	merge->options.nic = saved->nic.bytes && *saved->nic.at == 't';
 	merge->place.workers = (unsigned)saved->hosts;
 	merge->place.cluster.is_switch = saved->is_switch.bytes && *saved->is_switch.at == 't';
 	return TRIB_OK;

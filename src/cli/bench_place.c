@@ -19,6 +19,7 @@ static trib_status cluster_make(const struct bench_options *options, struct benc
 	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
 	net.servers = options->servers ? (unsigned)options->servers : 1;
 	net.is_switch = !options->is_server && !options->servers;
+	net.is_framed = options->nic;
 	net.mtu = (unsigned)options->mtu;
 	status = cluster_up(&net, &place->cluster);
 	place->made = status == TRIB_OK;
@@ -76,11 +77,11 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 			                   options->late[i].host);
 	}
 	rates_find(place);
+	if (!place->cluster.n && (options->n_cores || options->nic))
+		return status_fail(TRIB_ERR_ARGUMENT, "%s needs hosts: there are none without root",
+		                   options->nic ? "--nic" : "--cores");
 	if (!options->n_cores)
 		return TRIB_OK;
-	if (!place->cluster.n)
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "--cores needs hosts: there are none without root");
 	return cores_share(options->cores, options->n_cores, &place->cluster, place->cores);
 }
 

@@ -19,7 +19,8 @@ struct saved_raw {
 struct saved_row {
 	char system[64], plane[8], algorithm[64], note[400];
 	double bytes, median_s, min_s, p99_s, limit_s, spread;
-	double cpu_s, gb_per_cpu_s;
+	double cpu_s, gb_per_cpu_s, gb_per_cpu_s_min, gb_per_cpu_s_max;
+	double cpu_times, cpu_times_min, cpu_times_max; /* against the first of the file */
 	double fragments_again, results_again;
 	double repeats, failed;
 };
@@ -28,7 +29,7 @@ struct bench_saved {
 	char place[256], collective[16], left_out[512];
 	double hosts, loss, dup, reorder, corrupt;
 	double iterations, repeats, pool_bytes, lanes;
-	struct saved_raw links, is_switch, offload, late, own_cores, copied, trees;
+	struct saved_raw links, is_switch, offload, late, own_cores, copied, nic, trees;
 	struct saved_row rows[SAVED_ROWS_MAX];
 	unsigned n;
 };

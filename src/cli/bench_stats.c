@@ -70,3 +70,29 @@ void stats_compute(const double *times, unsigned repeats, unsigned iterations,
 	out->spread = out->median > 0 ? (highest - lowest) / out->median : 0;
 	free(sorted);
 }
+
+void stats_ratio(const double *a, const double *b, unsigned n, struct bench_range *out)
+{
+	double *kept = n ? malloc(n * sizeof(*kept)) : NULL;
+
+	*out = (struct bench_range){ 0 };
+	if (!kept)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		double value = b ? a[i] / b[i] : a[i];
+
+		if (!isnan(value))
+			kept[out->n++] = value;
+	}
+	if (out->n) {
+		out->median = stats_median(kept, out->n);
+		out->least = kept[0];
+		out->most = kept[out->n - 1];
+	}
+	free(kept);
+}
+
+void stats_range(const double *values, unsigned n, struct bench_range *out)
+{
+	stats_ratio(values, NULL, n, out);
+}

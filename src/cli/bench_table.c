@@ -133,6 +133,41 @@ static void faults_print(const struct bench_report *report)
 		       "made (--server has both).\n");
 }
 
+static void range_print(const struct bench_range *range)
+{
+	if (range->n > 1 && range->most > 0)
+		printf(" (%.2f to %.2f)", range->least, range->most);
+}
+
+/* What the aggregators cost. */
+static void costs_print(const struct bench_report *report)
+{
+	bool told = false;
+	char size[24];
+
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (!r->added_gb.n)
+			continue;
+		printf("aggregator of %s at %s: %.2f Gb added a CPU-second", r->system->name,
+		       bench_bytes_text(r->bytes, size), r->added_gb.median);
+		range_print(&r->added_gb);
+		if (r->cpu_times.n) {
+			printf("; %.2f times the CPU time of %s's for the same",
+			       r->cpu_times.median, report->systems[0]->name);
+			range_print(&r->cpu_times);
+		}
+		printf("\n");
+		told = true;
+	}
+	if (told && report->options->n_cores)
+		printf("CPU time is all that the cores of the servers did.\n");
+	if (report->options->nic)
+		printf("Servers get their packets as frames in pages, as a NIC's driver has "
+		       "them.\n");
+}
+
 static void notes_print(const struct bench_report *report)
 {
 	bool peers = report->n_systems > 1;
@@ -146,15 +181,7 @@ static void notes_print(const struct bench_report *report)
 		               "of a ring"
 		             : "");
 	faults_print(report);
-	for (unsigned i = 0; i < report->n; i++) {
-		const struct bench_result *r = &report->results[i];
-
-		if (r->cpu_s > 0 && r->payload_bytes > 0)
-			printf("aggregator of %s at %s: %.1f Gb added a CPU-second%s\n",
-			       r->system->name, bench_bytes_text(r->bytes, size),
-			       r->payload_bytes * 8e-9 / r->cpu_s,
-			       report->options->n_cores ? ", by all that its cores did" : "");
-	}
+	costs_print(report);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 		double fragments, results;

@@ -276,7 +276,7 @@ trib_status bed_start(struct bed *bed, const char *plane)
 	if (bed->options.frames)
 		status = frames_begin(bed);
 	if (status == TRIB_OK && bed->options.framed)
-		status = relay_start(&bed->cluster, strcmp(plane, "xdp") != 0, &bed->relay);
+		status = relay_start(&bed->cluster, strcmp(plane, "xdp") != 0, 0, &bed->relay);
 	else if (status == TRIB_OK && strcmp(plane, "xdp") == 0)
 		status = accept_frames(&bed->cluster, NULL, &bed->accepted);
 	else if (status == TRIB_OK && bed->options.copied)

@@ -40,7 +40,8 @@ struct cluster_options {
 	const char *name; /* NULL: "trib" */
 	unsigned workers, servers;
 	bool is_switch, is_routed;
-	bool is_framed;    /* with both: links are cut in two, for relay.h */
+	bool is_framed;    /* links are cut in two, for relay.h: with both of these those of
+	                      workers, without a switch those of servers */
 	unsigned mtu;      /* 0: 1500 */
 	uint64_t rate_bps; /* every link; 0: not shaped */
 	struct {

@@ -32,9 +32,10 @@ static trib_status plan_check(const struct cluster_options *options)
 	if (options->is_switch && !options->servers)
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "a switch is the server s1, so it needs at least one server");
-	if (options->is_framed && !(options->is_switch && options->is_routed))
+	if (options->is_framed && (options->is_switch ? !options->is_routed : !options->servers))
 		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "links are relayed only to a switch without a bridge");
+		                   "links are relayed only to a switch without a bridge, or to "
+		                   "servers that have a link each");
 	if (options->mtu && (options->mtu < MTU_MIN || options->mtu > MTU_MAX))
 		return status_fail(TRIB_ERR_ARGUMENT, "the MTU is %d to %d bytes, not %u", MTU_MIN,
 		                   MTU_MAX, options->mtu);
@@ -123,18 +124,28 @@ void plan_host_end(const struct cluster *cluster, unsigned i, struct link_end *e
 	plan_mac(end->mac, host, 1);
 }
 
+/* Behind a letter that says which end it is: 1 of worker h1, s1 of server s1. */
+static const char *plan_label(const struct cluster_host *host)
+{
+	return host->is_server ? host->name : host->name + 1;
+}
+
 void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *end)
 {
 	const struct cluster_host *host = &cluster->hosts[i];
 
-	snprintf(end->name, sizeof(end->name), "p%.14s",
-	         host->is_server ? host->name : host->name + 1);
+	snprintf(end->name, sizeof(end->name), "p%.14s", plan_label(host));
 	plan_mac(end->mac, host, 2);
 }
 
 void plan_bridge_namespace(const struct cluster *cluster, char out[64])
 {
 	names_namespace(out, cluster->name, cluster->is_switch ? "s1" : NAMES_HUB);
+}
+
+bool plan_is_relayed(const struct cluster *cluster, unsigned i)
+{
+	return cluster->hosts[i].is_server != cluster->is_switch;
 }
 
 void plan_relay_namespace(const struct cluster *cluster, char out[64])
@@ -147,8 +158,8 @@ void plan_relay_ends(const struct cluster *cluster, unsigned i, struct link_end 
 {
 	const struct cluster_host *host = &cluster->hosts[i];
 
-	snprintf(near->name, sizeof(near->name), "n%.14s", host->name + 1);
-	snprintf(far->name, sizeof(far->name), "f%.14s", host->name + 1);
+	snprintf(near->name, sizeof(near->name), "n%.14s", plan_label(host));
+	snprintf(far->name, sizeof(far->name), "f%.14s", plan_label(host));
 	plan_mac(near->mac, host, 3);
 	plan_mac(far->mac, host, 4);
 }

@@ -14,9 +14,11 @@ void plan_host_end(const struct cluster *cluster, unsigned i, struct link_end *e
 void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *end);
 
 /*
- * Where links are cut in two (relay.h), and the ends there: the one next to
- * host `i`, and the one next to its port.
+ * Where links are cut in two (relay.h), whether that of host `i` is one of
+ * them, and the ends there: the one next to the host, and the one next to its
+ * port.
  */
+bool plan_is_relayed(const struct cluster *cluster, unsigned i);
 void plan_relay_namespace(const struct cluster *cluster, char out[64]);
 void plan_relay_ends(const struct cluster *cluster, unsigned i, struct link_end *near,
                      struct link_end *far);

@@ -274,3 +274,16 @@ trib_status receive_place(const char *namespace, const char *link, unsigned core
 	netns_close(&ns);
 	return status;
 }
+
+trib_status receive_moderate(const struct netns *ns, const char *link, unsigned microseconds)
+{
+	char span[32];
+
+	snprintf(span, sizeof(span), "%llu", microseconds * 1000ull);
+	/* Once it has found nothing, the next packet is taken up at once. */
+	if (sysfs_write(ns, link, "napi_defer_hard_irqs", microseconds ? "1" : "0") < 0 ||
+	    sysfs_write(ns, link, "gro_flush_timeout", span) < 0)
+		return status_fail_errno("%s in %s cannot be told how long to wait for packets",
+		                         link, ns->name);
+	return TRIB_OK;
+}

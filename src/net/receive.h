@@ -9,7 +9,7 @@
 #ifndef TRIB_NET_RECEIVE_H
 #define TRIB_NET_RECEIVE_H
 
-#include "base/status.h"
+#include "net/netns.h"
 
 #include <stdbool.h>
 
@@ -24,5 +24,11 @@ struct receive {
 /* `urgent`: nothing else that runs on the core keeps it waiting. */
 trib_status receive_place(const char *namespace, const char *link, unsigned core, bool urgent,
                           struct receive *out);
+
+/*
+ * As a NIC moderates its interrupts: while packets come, the interface's work
+ * waits so long for more of them; 0: it does not. Only where it has a NAPI.
+ */
+trib_status receive_moderate(const struct netns *ns, const char *link, unsigned microseconds);
 
 #endif

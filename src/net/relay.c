@@ -11,7 +11,8 @@
 #include <linux/if_link.h>
 #include <unistd.h>
 
-#define TCX_INGRESS 46 /* of enum bpf_attach_type, which older headers do not have in full */
+/* Of enum bpf_attach_type, which older headers do not have in full. */
+#define TCX_INGRESS ((enum bpf_attach_type)46)
 
 /* A program at an end, in whose namespace we are. The link lives as long as its descriptor. */
 static trib_status attach(const struct link_end *end, int program, enum bpf_attach_type where,
@@ -32,9 +33,20 @@ static trib_status attach(const struct link_end *end, int program, enum bpf_atta
 	return TRIB_OK;
 }
 
-/* An end where frames are received: by the stack, or by a program that is there already. */
+/* What the stack gets of the frames that come to an end, in whose namespace we are. */
+static trib_status receive_here(const struct relay_bpf *bpf, const struct link_end *end, bool plain,
+                                struct relay *out)
+{
+	trib_status status = TRIB_OK;
+
+	if (plain) /* else a program is there already, or comes */
+		status = attach(end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
+	return status == TRIB_OK ? attach(end, bpf_program__fd(bpf->progs.trust), TCX_INGRESS, out)
+	                         : status;
+}
+
 static trib_status receiver(const struct relay_bpf *bpf, const char *namespace,
-                            const struct link_end *at, bool is_xdp, struct relay *out)
+                            const struct link_end *at, bool plain, struct relay *out)
 {
 	struct link_end end = *at;
 	struct netns ns;
@@ -46,11 +58,7 @@ static trib_status receiver(const struct relay_bpf *bpf, const char *namespace,
 	end.ns = &ns;
 	status = netns_enter(ns.name, ns.fd, &back);
 	if (status == TRIB_OK) {
-		if (!is_xdp)
-			status = attach(&end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
-		if (status == TRIB_OK)
-			status = attach(&end, bpf_program__fd(bpf->progs.trust),
-			                (enum bpf_attach_type)TCX_INGRESS, out);
+		status = receive_here(bpf, &end, plain, out);
 		if (netns_return(back) != TRIB_OK)
 			status = TRIB_ERR_SYSTEM;
 	}
@@ -58,32 +66,77 @@ static trib_status receiver(const struct relay_bpf *bpf, const char *namespace,
 	return status;
 }
 
-static trib_status join(const struct relay_bpf *bpf, const struct link_end *from,
-                        const struct link_end *to, struct relay *out)
+/* The ends of the link where frames are received; the aggregator is at one of them. */
+static trib_status receivers(const struct cluster *cluster, const struct relay_bpf *bpf, unsigned i,
+                             bool plain, struct relay *out)
+{
+	struct link_end end = { .ns = NULL };
+	trib_status status;
+	char server[64];
+
+	plan_host_end(cluster, i, &end);
+	if (!cluster->is_switch)
+		return receiver(bpf, cluster->hosts[i].ns, &end, plain, out);
+	status = receiver(bpf, cluster->hosts[i].ns, &end, true, out);
+	plan_bridge_namespace(cluster, server);
+	plan_port_end(cluster, i, &end);
+	return status == TRIB_OK ? receiver(bpf, server, &end, plain, out) : status;
+}
+
+static trib_status map_way(struct bpf_map *map, const struct link_end *from,
+                           const struct link_end *to)
 {
 	uint32_t in = link_index(from->ns, from->name), way = link_index(to->ns, to->name);
 
 	if (!in || !way)
 		return TRIB_ERR_SYSTEM;
-	if (bpf_map_update_elem(bpf_map__fd(bpf->maps.ways), &in, &way, 0))
+	if (bpf_map_update_elem(bpf_map__fd(map), &in, &way, 0))
 		return status_fail_errno("cannot join %s and %s", from->name, to->name);
-	return attach(from, bpf_program__fd(bpf->progs.relay), BPF_XDP, out);
+	return TRIB_OK;
+}
+
+/* What comes in at `from` becomes frames and goes out at `to`. */
+static trib_status join(const struct relay_bpf *bpf, const struct link_end *from,
+                        const struct link_end *to, struct relay *out)
+{
+	trib_status status = map_way(bpf->maps.ways, from, to);
+
+	return status == TRIB_OK ? attach(from, bpf_program__fd(bpf->progs.relay), BPF_XDP, out)
+	                         : status;
+}
+
+/* What comes in at `from`, frames or packets, goes out through the queue of `to`. */
+static trib_status join_queue(const struct relay_bpf *bpf, const struct link_end *from,
+                              const struct link_end *to, struct relay *out)
+{
+	trib_status status = map_way(bpf->maps.queues, from, to);
+
+	if (status == TRIB_OK)
+		status = attach(from, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
+	return status == TRIB_OK ? attach(from, bpf_program__fd(bpf->progs.queue), TCX_INGRESS, out)
+	                         : status;
 }
 
 /* The two ends in the middle, both ways. */
 static trib_status middle(const struct cluster *cluster, const struct relay_bpf *bpf, unsigned i,
-                          const struct netns *ns, struct relay *out)
+                          unsigned wait_us, const struct netns *ns, struct relay *out)
 {
 	struct link_end near = { .ns = ns }, far = { .ns = ns };
+	/* Towards the aggregator. */
+	const struct link_end *in = cluster->is_switch ? &near : &far;
 	trib_status status;
 
 	plan_relay_ends(cluster, i, &near, &far);
-	status = join(bpf, &near, &far, out);
-	return status == TRIB_OK ? join(bpf, &far, &near, out) : status;
+	status = join(bpf, &far, &near, out);
+	if (status == TRIB_OK && wait_us)
+		status = receive_moderate(ns, in->name, wait_us);
+	if (status != TRIB_OK)
+		return status;
+	return cluster->is_switch ? join(bpf, &near, &far, out) : join_queue(bpf, &near, &far, out);
 }
 
 static trib_status middles(const struct cluster *cluster, const struct relay_bpf *bpf,
-                           struct relay *out)
+                           unsigned wait_us, struct relay *out)
 {
 	char name[64];
 	struct netns ns;
@@ -97,8 +150,8 @@ static trib_status middles(const struct cluster *cluster, const struct relay_bpf
 	status = netns_enter(ns.name, ns.fd, &back);
 	if (status == TRIB_OK) {
 		for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
-			if (!cluster->hosts[i].is_server)
-				status = middle(cluster, bpf, i, &ns, out);
+			if (plan_is_relayed(cluster, i))
+				status = middle(cluster, bpf, i, wait_us, &ns, out);
 		if (netns_return(back) != TRIB_OK)
 			status = TRIB_ERR_SYSTEM;
 	}
@@ -106,30 +159,20 @@ static trib_status middles(const struct cluster *cluster, const struct relay_bpf
 	return status;
 }
 
-trib_status relay_start(const struct cluster *cluster, bool ports, struct relay *out)
+trib_status relay_start(const struct cluster *cluster, bool plain, unsigned wait_us,
+                        struct relay *out)
 {
 	struct relay_bpf *bpf = relay_bpf__open_and_load();
 	trib_status status = TRIB_OK;
-	char server[64];
 
 	out->n = 0;
 	if (!bpf)
 		return status_fail_errno("cannot load the programs of a relay");
-	plan_bridge_namespace(cluster, server);
-	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
-		const struct cluster_host *host = &cluster->hosts[i];
-		struct link_end end = { .ns = NULL };
-
-		if (host->is_server)
-			continue;
-		plan_host_end(cluster, i, &end);
-		status = receiver(bpf, host->ns, &end, false, out);
-		plan_port_end(cluster, i, &end);
-		if (status == TRIB_OK)
-			status = receiver(bpf, server, &end, !ports, out);
-	}
+	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++)
+		if (plan_is_relayed(cluster, i))
+			status = receivers(cluster, bpf, i, plain, out);
 	if (status == TRIB_OK)
-		status = middles(cluster, bpf, out);
+		status = middles(cluster, bpf, wait_us, out);
 	relay_bpf__destroy(bpf);
 	if (status != TRIB_OK)
 		relay_end(out);

@@ -2,10 +2,12 @@
 /* For builds that could not compile a BPF program. */
 #include "net/relay.h"
 
-trib_status relay_start(const struct cluster *cluster, bool ports, struct relay *out)
+trib_status relay_start(const struct cluster *cluster, bool plain, unsigned wait_us,
+                        struct relay *out)
 {
 	(void)cluster;
-	(void)ports;
+	(void)plain;
+	(void)wait_us;
 	out->n = 0;
 	return status_fail(TRIB_ERR_CONFIG,
 	                   "this build has no XDP; it needs clang, bpftool and libbpf");

@@ -63,6 +63,22 @@ trib_status shape_again(const struct link_end *end, uint64_t bits_per_second, bo
 	return TRIB_OK;
 }
 
+trib_status shape_queue(const struct link_end *end)
+{
+	struct nl_request request;
+	struct tcmsg message = { .tcm_ifindex = (int)link_index(end->ns, end->name),
+		                 .tcm_parent = TC_H_ROOT };
+
+	if (!message.tcm_ifindex)
+		return TRIB_ERR_SYSTEM;
+	nl_start(&request, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &message, sizeof(message));
+	nl_put_text(&request, TCA_KIND, "pfifo_fast");
+	if (nl_talk(end->ns->nl, &request) < 0)
+		return status_fail_errno("cannot give %s in %s a queue (pfifo_fast)", end->name,
+		                         end->ns->name);
+	return TRIB_OK;
+}
+
 trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches)
 {
 	return shape_again(end, bits_per_second, batches, bits_per_second);

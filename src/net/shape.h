@@ -13,6 +13,8 @@ trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, boo
  */
 trib_status shape_again(const struct link_end *end, uint64_t bits_per_second, bool batches,
                         uint64_t highest);
+/* No rate, but a queue, as a NIC has one: where the far end's ring is full, packets wait. */
+trib_status shape_queue(const struct link_end *end);
 /* Segments batches before they leave through `end`, and merges none that arrive. */
 trib_status shape_no_offload(const struct link_end *end);
 /* Merges what arrives at `end`, if its receiver has nothing against it. */

@@ -11,7 +11,7 @@ struct wiring {
 	const struct cluster_options *options;
 	const struct cluster *cluster;
 	struct netns ns[CLUSTER_HOSTS_MAX]; /* as the cluster's hosts */
-	struct netns hub; /* the bridge, where no server is the switch; or the relay */
+	struct netns hub; /* the bridge, where no server is the switch; the relay */
 	struct link_end bridge;
 };
 
@@ -104,16 +104,49 @@ static trib_status wiring_faults(const struct wiring *wiring, unsigned i,
 	return status == TRIB_OK ? fault_attach(port, FAULT_IN, &faults, 2 * i + 1) : status;
 }
 
+static bool host_is_relayed(const struct wiring *wiring, unsigned i)
+{
+	return wiring->options->is_framed && plan_is_relayed(wiring->cluster, i);
+}
+
 /* From the host to the relay, and from there to the port. */
-static trib_status wiring_relay(const struct wiring *wiring, unsigned i,
+static trib_status wiring_pairs(const struct wiring *wiring, unsigned i,
                                 const struct link_end *host, const struct link_end *port)
 {
 	struct link_end near = { .ns = &wiring->hub }, far = { .ns = &wiring->hub };
+	const struct link_end *bridge = wiring->options->is_routed ? NULL : &wiring->bridge;
+	unsigned mtu = wiring->cluster->mtu;
 	trib_status status;
 
+	if (!host_is_relayed(wiring, i))
+		return link_add_pair(port, host, bridge, mtu);
 	plan_relay_ends(wiring->cluster, i, &near, &far);
-	status = link_add_pair(&near, host, NULL, wiring->cluster->mtu);
-	return status == TRIB_OK ? link_add_pair(port, &far, NULL, wiring->cluster->mtu) : status;
+	status = link_add_pair(&near, host, NULL, mtu);
+	return status == TRIB_OK ? link_add_pair(port, &far, bridge, mtu) : status;
+}
+
+/*
+ * A NIC keeps to its rate by itself. So a server whose link is relayed has a
+ * plain queue, and what it sends is held to the rate behind the relay.
+ */
+static trib_status wiring_rates(const struct wiring *wiring, unsigned i,
+                                const struct link_end *host, const struct link_end *port)
+{
+	struct link_end near, far = { .ns = &wiring->hub };
+	const struct link_end *sends = host;
+	uint64_t rate = wiring->cluster->hosts[i].rate_bps;
+	trib_status status = TRIB_OK;
+
+	if (host_is_relayed(wiring, i) && !wiring->cluster->is_switch) {
+		plan_relay_ends(wiring->cluster, i, &near, &far);
+		sends = &far;
+		status = wiring_wire(wiring, host, 0);
+		if (status == TRIB_OK)
+			status = shape_queue(host);
+	}
+	if (status == TRIB_OK)
+		status = wiring_wire(wiring, sends, rate);
+	return status == TRIB_OK ? wiring_wire(wiring, port, rate) : status;
 }
 
 static trib_status wiring_link(const struct wiring *wiring, unsigned i)
@@ -121,22 +154,15 @@ static trib_status wiring_link(const struct wiring *wiring, unsigned i)
 	const struct cluster *cluster = wiring->cluster;
 	struct link_end host = { .ns = &wiring->ns[i] };
 	struct link_end port = { .ns = wiring->bridge.ns };
-	uint64_t rate = cluster->hosts[i].rate_bps;
 	trib_status status;
 
 	plan_host_end(cluster, i, &host);
 	plan_port_end(cluster, i, &port);
-	status = wiring->options->is_framed
-	                 ? wiring_relay(wiring, i, &host, &port)
-	                 : link_add_pair(&port, &host,
-	                                 wiring->options->is_routed ? NULL : &wiring->bridge,
-	                                 cluster->mtu);
+	status = wiring_pairs(wiring, i, &host, &port);
 	if (status == TRIB_OK && !wiring->options->is_routed)
 		status = link_add_forward(&port, host.mac);
 	if (status == TRIB_OK)
-		status = wiring_wire(wiring, &host, rate);
-	if (status == TRIB_OK)
-		status = wiring_wire(wiring, &port, rate);
+		status = wiring_rates(wiring, i, &host, &port);
 	return status == TRIB_OK ? wiring_faults(wiring, i, &host, &port) : status;
 }
 
@@ -184,12 +210,19 @@ static trib_status wiring_peers(const struct wiring *wiring, unsigned i)
 static trib_status wiring_wait(const struct wiring *wiring, unsigned i)
 {
 	struct link_end host = { .ns = &wiring->ns[i] }, port = { .ns = wiring->bridge.ns };
+	struct link_end near = { .ns = &wiring->hub }, far = { .ns = &wiring->hub };
 	trib_status status;
 
 	plan_host_end(wiring->cluster, i, &host);
 	plan_port_end(wiring->cluster, i, &port);
+	plan_relay_ends(wiring->cluster, i, &near, &far);
 	status = link_wait(&host);
-	return status == TRIB_OK ? link_wait(&port) : status;
+	if (status == TRIB_OK)
+		status = link_wait(&port);
+	if (status != TRIB_OK || !host_is_relayed(wiring, i))
+		return status;
+	status = link_wait(&near);
+	return status == TRIB_OK ? link_wait(&far) : status;
 }
 
 static trib_status wiring_all(struct wiring *wiring)

@@ -99,6 +99,37 @@ static void no_runs_give_nothing(void **state)
 	near(stats.median, 0);
 }
 
+static void a_figure_has_a_range(void **state)
+{
+	const double values[] = { 4, NAN, 1, 2 };
+	struct bench_range range;
+
+	(void)state;
+	stats_range(values, 4, &range);
+	assert_int_equal(range.n, 3);
+	near(range.median, 2);
+	near(range.least, 1);
+	near(range.most, 4);
+	stats_range(values + 1, 1, &range);
+	assert_int_equal(range.n, 0);
+	stats_range(NULL, 0, &range);
+	assert_int_equal(range.n, 0);
+}
+
+static void runs_are_compared_in_pairs(void **state)
+{
+	/* By their medians it would be 3 / 2. */
+	const double a[] = { 9, 3, 2, NAN }, b[] = { 3, 1, 2, 7 };
+	struct bench_range range;
+
+	(void)state;
+	stats_ratio(a, b, 4, &range);
+	assert_int_equal(range.n, 3);
+	near(range.median, 3);
+	near(range.least, 1);
+	near(range.most, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +140,8 @@ int main(void)
 		cmocka_unit_test(runs_are_condensed),
 		cmocka_unit_test(one_run_has_no_spread),
 		cmocka_unit_test(no_runs_give_nothing),
+		cmocka_unit_test(a_figure_has_a_range),
+		cmocka_unit_test(runs_are_compared_in_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

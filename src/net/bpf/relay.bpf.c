@@ -14,6 +14,14 @@ struct {
 	__type(value, __u32);
 } ways SEC(".maps");
 
+/* The same for packets that go out through a queue. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LINKS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} queues SEC(".maps");
+
 SEC("xdp")
 int relay(struct xdp_md *ctx)
 {
@@ -25,6 +33,14 @@ int pass(struct xdp_md *ctx)
 {
 	(void)ctx;
 	return XDP_PASS;
+}
+
+SEC("tc")
+int queue(struct __sk_buff *skb)
+{
+	__u32 in = skb->ifindex, *way = bpf_map_lookup_elem(&queues, &in);
+
+	return way ? (int)bpf_redirect(*way, 0) : TC_ACT_SHOT;
 }
 
 /* What a NIC says of a packet whose checksum it has found right. */
