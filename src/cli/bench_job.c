@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NIC_WAIT_US 100 /* as NICs choose it by themselves where so many packets come */
+#define NIC_WAIT_US 100 /* of the order that NICs' adaptive moderation comes to */
 
 void words_add(struct bench_words *words, const char *format, ...)
 {

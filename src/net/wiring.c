@@ -132,7 +132,7 @@ static trib_status wiring_pairs(const struct wiring *wiring, unsigned i,
 static trib_status wiring_rates(const struct wiring *wiring, unsigned i,
                                 const struct link_end *host, const struct link_end *port)
 {
-	struct link_end near, far = { .ns = &wiring->hub };
+	struct link_end near = { .ns = &wiring->hub }, far = { .ns = &wiring->hub };
 	const struct link_end *sends = host;
 	uint64_t rate = wiring->cluster->hosts[i].rate_bps;
 	trib_status status = TRIB_OK;
