@@ -333,7 +333,8 @@ static void node_take_report(struct sim *sim, struct node *node, const struct wi
 	dense_ack(&node->lane, header->child, header->ack);
 	if (node->lane.has_parent)
 		uplink_settle(&node->up, &node->lane, &node->pool);
-	dense_answer(&node->lane, &node->pool, header->child, report, now_us(sim), 0, status, repeat);
+	dense_answer(&node->lane, &node->pool, header->child, report, now_us(sim), 0, status,
+	             repeat);
 	for (uint32_t i = 0; i < status->bits; i++)
 		if (bitmap_get(repeat, i))
 			send_result(sim, node, report->base + i, 1ull << header->child, true);
