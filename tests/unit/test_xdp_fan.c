@@ -57,7 +57,7 @@ static int socket_at(unsigned ifindex)
 	struct sockaddr_ll address = { .sll_family = AF_PACKET,
 		                       .sll_protocol = htons(ETH_P_ALL),
 		                       .sll_ifindex = (int)ifindex };
-	struct timeval patience = { .tv_usec = 300000 };
+	struct timeval patience = { .tv_sec = 5 }; /* only what is lost takes so long */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 
 	demand(fd >= 0);
