@@ -106,7 +106,7 @@ for r in 0 1; do
 done
 check "a job has a long turn" wait_for 20 eval '[ "$(turns ".jobs[] | select(.job == ${jobs[idle]}) | .holds and .to > .next + 1000")" = true ]'
 touch "$work/hold"
-sleep 1
+check "... rests in the midst of it" wait_for 20 eval 'grep -q rests "$work/idle.0" && grep -q rests "$work/idle.1"'
 workers busy 40
 check "... does nothing, and loses it to one that works" wait_for 20 holds busy
 check "... which ends with every sum right" ended busy

@@ -263,8 +263,12 @@ static bool is_over(trib_comm *comm)
 		status = trib_broadcast(comm, seen, 2, TRIB_I32, 0);
 	if (status != TRIB_OK)
 		die(comm, "broadcast", status);
+	if (seen[1]) {
+		puts("rests");
+		fflush(stdout);
+	}
 	while (seen[1] && is_there(options.hold))
-		usleep(20000);
+		usleep(20000); /* between two looks */
 	return seen[0];
 }
 
