@@ -15,6 +15,7 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->cells = cells;
 	stream->payload = payload;
 	stream->patience = PATIENCE_MIN;
+	stream->every = REPORT_EVERY;
 	stream->rtt = MS / 2;
 	flight_init(&stream->flight);
 	narrow_init(&stream->narrow);
@@ -266,6 +267,16 @@ static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 	return 0;
 }
 
+static bool report_is_due(const struct stream *stream, uint64_t now)
+{
+	uint64_t news = stream->sent - stream->reported;
+	/* Where the window is small, others may soon wait for it to move. */
+	uint64_t every = news < stream->cells / 8 ? stream->every : REPORT_EVERY;
+
+	return flight_wants_report(&stream->flight) ||
+	       (news >= REPORT_MIN && now >= stream->reported_at + every);
+}
+
 uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 {
 	uint32_t bytes;
@@ -276,9 +287,7 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 	if (stream->reliable && !stream->deaf)
 		return bytes;
 	if (bytes) {
-		if (flight_wants_report(&stream->flight) ||
-		    (now >= stream->reported_at + REPORT_EVERY &&
-		     stream->sent >= stream->reported + REPORT_MIN))
+		if (report_is_due(stream, now))
 			stream_report_sent(stream, now);
 	} else if (stream->last) {
 		/* A tail. Who gets no result learns from the answer that its part has arrived. */

@@ -405,6 +405,76 @@ static void test_early_is_not_lost(void **state)
 	stream_clear(&receiver);
 }
 
+#define SLOW 4096u
+
+/* One worker, a fragment a millisecond; `lost` is one that the aggregator misses. Gives its
+ * reports. */
+static unsigned reports_of_slow(uint64_t cells, unsigned lost)
+{
+	static uint32_t in[SLOW * 64], out[SLOW * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = SLOW * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data;
+	struct {
+		struct wire_control header;
+		union {
+			struct wire_report report;
+			struct wire_status status;
+		};
+	} packet;
+	struct stream stream;
+	uint64_t now = SECOND;
+	unsigned reports = 0;
+
+	stream_init(&stream, 0, 0, 1, (uint32_t)cells, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), now));
+	while (stream_next(&stream, now, &data)) {
+		bool drops = data.header.pos == lost && !stream.stats.resent;
+
+		now += 1000000;
+		data.header.type = WIRE_RESULT;
+		if (!drops)
+			assert_true(stream_on_result(&stream, &data.header, 256, now));
+		stream_on_low(&stream, stream.done);
+		while (stream_next_report(&stream, now, &packet)) {
+			struct wire_report report = packet.report;
+
+			reports++;
+			packet.status = (struct wire_status){ .low = stream.done,
+				                              .base = report.base,
+				                              .bits = report.bits,
+				                              .stamp = report.stamp };
+			if (lost - report.base < report.bits && !stream.stats.resent)
+				bitmap_set(packet.status.missing, lost - report.base);
+			stream_on_status(&stream, &packet.header, now);
+		}
+	}
+	assert_int_equal(stream.done, SLOW);
+	stream_clear(&stream);
+	return reports;
+}
+
+/* Where nothing is lost, little is said; a loss is followed by more reports, a small window too. */
+static void test_calm_reports_seldom(void **state)
+{
+	unsigned calm = reports_of_slow(SLOW, SLOW), shaken = reports_of_slow(SLOW, SLOW / 2);
+	unsigned narrow = reports_of_slow(128, SLOW);
+
+	(void)state;
+	assert_in_range(calm, SLOW / 40, SLOW / 40 + 8);
+	assert_in_range(shaken, calm + 1, calm + 8);
+	assert_in_range(narrow, SLOW / 17, SLOW / 16 + 8);
+}
+
 #define MANY 300u
 
 /* A report is about what has left, and about what others send: of the rest there is no news. */
@@ -661,6 +731,7 @@ int main(void)
 		cmocka_unit_test(test_no_waste),
 		cmocka_unit_test(test_late_is_not_lost),
 		cmocka_unit_test(test_early_is_not_lost),
+		cmocka_unit_test(test_calm_reports_seldom),
 		cmocka_unit_test(test_report_ends_where_sent),
 		cmocka_unit_test(test_report_begins_at_gap),
 		cmocka_unit_test(test_lost_results_are_told),
