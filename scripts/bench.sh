@@ -89,6 +89,9 @@ main() {
 		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 --repeats 3 --trees planned"
 	local nic="--server --hosts 4 --link 500mbit --link s1=2gbit --sizes 16M --iterations 20 --repeats 7 \
 		--cores s1=1 --nic --plane xdp --against trib-tcp"
+	local unlike_planes="--hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload --sizes 16M \
+		--iterations 5 --against trib-xdp"
+	local lossy="--hosts 4 --server --link 200mbit --link s1=800mbit --against trib-xdp"
 	local four="--hosts 4 --link 1gbit" unlike="--hosts 4 --link 1gbit --link h2=500mbit --late h3=0.27"
 	is_root || die "bench: needs root, for network namespaces"
 	scripts/deps.sh bench
@@ -117,18 +120,23 @@ main() {
 		measure stripes-wire $stripes --servers 4 --no-offload --trees striped --trees star \
 			--against trib-xdp,tributary@star,trib-xdp@star,ring
 		measure stripes-two $stripes --servers 2 --trees planned --against ring
-		measure stripes-two-wire $stripes --servers 2 --no-offload --trees planned --against ring
+		measure stripes-two-wire $stripes --servers 2 --no-offload --trees planned --against trib-xdp,ring
 		measure stripes-none $stripes --servers 1 --trees "$on_workers" --against ring
 		measure stripes-none-wire $stripes --servers 1 --no-offload --trees "$on_workers" --against ring
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
 		measure xagg $xagg --trees "$of_paper" --against trib-tcp@tree,tcp-agg@tree,openmpi,ps
 		measure xagg-tree $xagg --trees "$of_paper" --against tributary@tree,trib-xdp@tree,ring
-		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M --against trib-xdp
-		measure planes-unlike --hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload \
-			--sizes 16M --pool 64M --against trib-xdp
+		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M,64M --iterations 5 \
+			--against trib-xdp
+		for pool in 64M 256K; do
+			measure planes-unlike-$pool $unlike_planes --pool $pool
+			measure planes-unlike-reduce-$pool $unlike_planes --pool $pool --to-one
+		done
 		# Behind a bridge faults meet what goes up on xdp too.
-		measure planes-loss --hosts 4 --server --link 200mbit --link s1=800mbit --sizes 16M \
-			--iterations 5 --loss 0.01 --seed 1 --against trib-xdp
+		measure planes-no-loss $lossy --no-offload --sizes 16M,64M --iterations 5
+		measure planes-loss $lossy --sizes 16M,64M --iterations 5 --loss 0.01 --seed 1
+		measure planes-rough $lossy --sizes 1M --iterations 100 --repeats 1 --check --loss 0.1 --dup 0.05 \
+			--reorder 0.05 --corrupt 0.01 --seed 1
 		# What an aggregator with a core of its own costs there, its packets as in a NIC's driver; once
 		# with an MTU at which veth fits two of them in a page.
 		measure planes-cpu $nic --mtu 1450
