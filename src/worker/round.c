@@ -46,7 +46,9 @@ static bool round_allocate(struct round *round)
 	size_t bits = bitmap_words(n) * 8;
 	size_t blocks = round->coding == ROUND_SCALED ? round->data : 0;
 	size_t block_bits = bitmap_words(blocks) * 8;
-	uint8_t *at = calloc(1, 4 * bits + 2 * block_bits + (size_t)n * 4 + blocks * 6 + 8);
+	size_t special_bits = bitmap_words(round->specials) * 8;
+	uint8_t *at =
+		calloc(1, 4 * bits + block_bits + special_bits + (size_t)n * 4 + blocks * 6 + 8);
 
 	if (!at)
 		return false;
@@ -56,13 +58,29 @@ static bool round_allocate(struct round *round)
 	round->came = (uint64_t *)(void *)(at += bits);
 	round->own_special = (uint64_t *)(void *)(at += bits);
 	round->any_special = (uint64_t *)(void *)(at += block_bits);
-	round->sent_at = (uint32_t *)(void *)(at += block_bits);
+	round->sent_at = (uint32_t *)(void *)(at += special_bits);
 	round->own_class = (uint16_t *)(void *)(at += (size_t)n * 4);
 	round->sent_class = round->own_class + blocks;
 	round->top_class = round->sent_class + blocks;
 	memset(round->sent_class, 0xff, blocks * 2);
 	memset(round->top_class, 0xff, blocks * 2);
 	return true;
+}
+
+/*
+ * An exponents fragment has the blocks of whole specials fragments, of which each has a flag
+ * behind the classes.
+ */
+static void round_plan_exponents(struct round *round, unsigned payload)
+{
+	uint32_t fit, most;
+
+	round->per_specials = payload * 4 / round->per_fragment;
+	fit = payload / ((round->per_specials + 1) * round->exponent_size);
+	most = EXPONENTS_MOST / round->per_specials;
+	round->per_exponents = (fit < most ? fit : most) * round->per_specials;
+	round->exponents = div_up(round->data, round->per_exponents);
+	round->specials = div_up(round->data, round->per_specials);
 }
 
 struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
@@ -95,14 +113,8 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	round->per_fragment = (uint32_t)(payload / size);
 	/* A round of nothing, such as a barrier, still has a fragment to meet in. */
 	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
-	if (round->coding == ROUND_SCALED && round->count) {
-		round->per_exponents = payload / (2 * round->exponent_size);
-		if (round->per_exponents > EXPONENTS_MOST)
-			round->per_exponents = EXPONENTS_MOST;
-		round->per_specials = payload * 4 / round->per_fragment;
-		round->exponents = div_up(round->data, round->per_exponents);
-		round->specials = div_up(round->data, round->per_specials);
-	}
+	if (round->coding == ROUND_SCALED && round->count)
+		round_plan_exponents(round, payload);
 	round->shape = (uint8_t)((round->average ? WIRE_AVERAGE : 0) |
 	                         (-(round->count * size) & 7) << WIRE_PADDING_SHIFT |
 	                         ((unsigned)round->type & 7) << WIRE_TYPE_SHIFT);
@@ -147,12 +159,17 @@ static uint32_t covered(const struct round *round, uint32_t index, uint32_t per,
 	return round->data - *first < per ? round->data - *first : per;
 }
 
+/* Values of an exponents fragment: its blocks' classes, then the flags of specials fragments. */
+static uint32_t exponent_values(const struct round *round, uint32_t blocks)
+{
+	return blocks + div_up(blocks, round->per_specials);
+}
+
 static const uint8_t *block_source(const struct round *round, size_t first)
 {
 	return round->source ? round->source + first * trib_type_size(round->type) : NULL;
 }
 
-/* Value `i` of an exponents fragment: a block's class, then its flag. */
 static void exponent_put(const struct round *round, void *out, uint32_t i, uint16_t value)
 {
 	if (round->exponent_size == 1)
@@ -166,27 +183,39 @@ static uint16_t exponent_get(const struct round *round, const void *in, uint32_t
 	return round->exponent_size == 1 ? ((const uint8_t *)in)[i] : ((const uint16_t *)in)[i];
 }
 
+static void scan_blocks(struct round *round, uint32_t first, uint32_t n)
+{
+	for (uint32_t block = first; block < first + n; block++) {
+		size_t at, elements = round_block(round, block, &at);
+		bool special = false;
+
+		round->own_class[block] =
+			number_classify(round->type, block_source(round, at), elements, &special);
+		if (special)
+			bitmap_set(round->own_special, block);
+	}
+}
+
+static bool has_specials(const struct round *round, uint32_t index)
+{
+	uint32_t first, n = covered(round, index, round->per_specials, &first);
+
+	return bitmap_find(round->own_special, first + n, first, true) < first + n;
+}
+
 static uint32_t build_exponents(struct round *round, uint32_t index, void *out)
 {
 	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+	uint32_t values = exponent_values(round, n);
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t block = first + i;
-
-		/* Scanned once: in place, the source may be overwritten later. */
-		if (index >= round->next_exponents) {
-			size_t at, elements = round_block(round, block, &at);
-			bool special = false;
-
-			round->own_class[block] = number_classify(
-				round->type, block_source(round, at), elements, &special);
-			if (special)
-				bitmap_set(round->own_special, block);
-		}
-		exponent_put(round, out, 2 * i, round->own_class[block]);
-		exponent_put(round, out, 2 * i + 1, bitmap_get(round->own_special, block));
-	}
-	return n * 2 * round->exponent_size;
+	/* Scanned once: in place, the source may be overwritten later. */
+	if (index >= round->next_exponents)
+		scan_blocks(round, first, n);
+	for (uint32_t i = 0; i < n; i++)
+		exponent_put(round, out, i, round->own_class[first + i]);
+	for (uint32_t i = n, k = first / round->per_specials; i < values; i++, k++)
+		exponent_put(round, out, i, has_specials(round, k));
+	return values * round->exponent_size;
 }
 
 static uint32_t build_specials(const struct round *round, uint32_t index, uint8_t *out)
@@ -268,8 +297,9 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 	size_t at;
 
 	if (index < round->exponents)
-		return pad8(2 * (size_t)round->exponent_size *
-		            covered(round, index, round->per_exponents, &first));
+		return pad8((size_t)exponent_values(
+				    round, covered(round, index, round->per_exponents, &first)) *
+		            round->exponent_size);
 	index -= round->exponents;
 	if (index < round->specials)
 		return pad8(((size_t)covered(round, index, round->per_specials, &first) *
@@ -309,37 +339,6 @@ static bool specials_arrived(const struct round *round, uint32_t block)
 	       bitmap_get(round->have, round->exponents + block / round->per_specials);
 }
 
-enum need { NEED_UNKNOWN, NEED_NOT, NEEDED };
-
-/* Whether a specials fragment is needed is known once all its blocks' exponents are. */
-static enum need specials_need(const struct round *round, uint32_t index)
-{
-	uint32_t first, n = covered(round, index, round->per_specials, &first);
-	enum need need = NEED_NOT;
-
-	for (uint32_t block = first; block < first + n; block++) {
-		if (round->top_class[block] == ROUND_UNKNOWN)
-			return NEED_UNKNOWN;
-		if (bitmap_get(round->any_special, block))
-			need = NEEDED;
-	}
-	return need;
-}
-
-static void settle_specials(struct round *round, uint32_t index)
-{
-	switch (specials_need(round, index)) {
-	case NEED_UNKNOWN:
-		break;
-	case NEED_NOT:
-		round_finish(round, round->exponents + index);
-		break;
-	case NEEDED:
-		round_repeat(round, round->exponents + index);
-		break;
-	}
-}
-
 bool round_may_send(const struct round *round, uint32_t index)
 {
 	uint32_t data = round->exponents + round->specials, block = index - data;
@@ -365,7 +364,8 @@ bool round_may_take(const struct round *round, uint32_t index)
 		return true;
 	if (round->top_class[block] == ROUND_UNKNOWN)
 		return false;
-	return !bitmap_get(round->any_special, block) || specials_arrived(round, block);
+	return !bitmap_get(round->any_special, block / round->per_specials) ||
+	       specials_arrived(round, block);
 }
 
 bool round_was_sent(const struct round *round, uint32_t index)
@@ -376,7 +376,7 @@ bool round_was_sent(const struct round *round, uint32_t index)
 		return index < round->next_exponents;
 	index -= round->exponents;
 	if (index < round->specials)
-		return specials_need(round, index) == NEEDED;
+		return bitmap_get(round->any_special, index);
 	index -= round->specials;
 	if (index >= round->next_data)
 		return false;
@@ -404,23 +404,32 @@ bool round_is_final(const struct round *round, uint32_t index)
 	       round->sent_class[index - data] == agreed_class(round, index);
 }
 
+/* Everyone skips special values that nobody has. */
+static void settle_specials(struct round *round, uint32_t index, bool needed)
+{
+	if (needed) {
+		bitmap_set(round->any_special, index);
+		round_repeat(round, round->exponents + index);
+	} else {
+		round_finish(round, round->exponents + index);
+	}
+}
+
 static void take_exponents(struct round *round, uint32_t index, const void *in)
 {
 	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+	uint32_t values = exponent_values(round, n);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t block = first + i;
 
-		round->top_class[block] = exponent_get(round, in, 2 * i);
-		if (exponent_get(round, in, 2 * i + 1))
-			bitmap_set(round->any_special, block);
+		round->top_class[block] = exponent_get(round, in, i);
 		if (round->sent_class[block] != ROUND_UNKNOWN &&
 		    round->sent_class[block] < round->top_class[block])
 			round_repeat(round, round->exponents + round->specials + block);
 	}
-	for (uint32_t k = first / round->per_specials; k <= (first + n - 1) / round->per_specials;
-	     k++)
-		settle_specials(round, k);
+	for (uint32_t i = n, k = first / round->per_specials; i < values; i++, k++)
+		settle_specials(round, k, exponent_get(round, in, i));
 }
 
 static bool take_specials(struct round *round, uint32_t index, const uint8_t *in)

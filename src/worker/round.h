@@ -5,11 +5,11 @@
  *
  *   exponents | specials | data
  *
- * Exponent fragments carry a class and a flag for each block (a block is the
- * elements of one data fragment), a byte each or two, and travel ahead. Data that leaves before
- * everyone's exponents are known is sent on the guess of one's own: if that
+ * Exponent fragments carry a class for each block (a block is the elements of one data fragment)
+ * and a flag for each specials fragment of those blocks, a byte each or two, and travel ahead. Data
+ * that leaves before everyone's exponents are known is sent on the guess of one's own: if that
  * was too low it is sent again, which costs no more than waiting would. A specials fragment
- * carries NaN and infinities of several blocks, and is sent only where a flag
+ * carries NaN and infinities of several blocks, and is sent only where its flag
  * says that somebody has any; else everyone skips it. All else is data only.
  */
 #ifndef TRIB_WORKER_ROUND_H
@@ -71,7 +71,8 @@ struct round {
 	uint64_t *came;                     /* results that came before they could be taken */
 	uint32_t *sent_at;                  /* per fragment, as a stamp: when it last left */
 	uint16_t *own_class, *sent_class, *top_class; /* per block, ROUND_SCALED only */
-	uint64_t *own_special, *any_special;
+	uint64_t *own_special;                        /* per block: it has NaN or infinities */
+	uint64_t *any_special;   /* per specials fragment: somebody has, as exponents have told */
 	uint8_t *masks;          /* results of the specials fragments, once there are any */
 	struct early_data *kept; /* results that came before the special values of their blocks */
 };

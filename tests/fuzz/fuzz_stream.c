@@ -57,7 +57,7 @@ static void *buffer_new(struct bench *bench, size_t bytes)
 static void post(struct bench *bench)
 {
 	uint8_t form = fuzz_byte(&bench->input);
-	size_t count = two_bytes(bench) % 3000;
+	size_t count = two_bytes(bench) % 4000; /* of f64, two fragments of exponents */
 	struct round_spec spec = { .count = count,
 		                   .type = (trib_type)(form % 10),
 		                   .op = (trib_op)(form / 10 % 4),
