@@ -5,8 +5,12 @@
 #include <string.h>
 
 #define SMALL_RESULT 8u /* fragments */
-/* Blocks in an exponents fragment: all of them are read before its first data can leave. */
-#define EXPONENTS_MOST 192u
+/*
+ * All blocks of an exponents fragment are read before data of theirs can leave: so many bytes of
+ * blocks before a round's first data, so many at once later.
+ */
+#define EXPONENTS_FIRST (272u << 10)
+#define EXPONENTS_LATER (1088u << 10)
 
 static uint32_t div_up(size_t n, size_t per)
 {
@@ -68,19 +72,29 @@ static bool round_allocate(struct round *round)
 }
 
 /*
- * An exponents fragment has the blocks of whole specials fragments, of which each has a flag
- * behind the classes.
+ * Blocks of an exponents fragment that has so many bytes of blocks at the most, and fits a packet.
+ * They are whole specials fragments, of which each has a flag behind the classes.
  */
+static uint32_t exponents_per(const struct round *round, unsigned payload, uint32_t bytes)
+{
+	uint32_t fit = payload / ((round->per_specials + 1) * round->exponent_size);
+	uint32_t most = bytes / payload / round->per_specials;
+
+	if (most > fit)
+		most = fit;
+	return (most ? most : 1) * round->per_specials;
+}
+
 static void round_plan_exponents(struct round *round, unsigned payload)
 {
-	uint32_t fit, most;
-
 	round->per_specials = payload * 4 / round->per_fragment;
-	fit = payload / ((round->per_specials + 1) * round->exponent_size);
-	most = EXPONENTS_MOST / round->per_specials;
-	round->per_exponents = (fit < most ? fit : most) * round->per_specials;
-	round->exponents = div_up(round->data, round->per_exponents);
+	round->first_exponents = exponents_per(round, payload, EXPONENTS_FIRST);
+	round->per_exponents = exponents_per(round, payload, EXPONENTS_LATER);
 	round->specials = div_up(round->data, round->per_specials);
+	round->exponents = 1;
+	if (round->data > round->first_exponents)
+		round->exponents +=
+			div_up(round->data - round->first_exponents, round->per_exponents);
 }
 
 struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
@@ -152,11 +166,21 @@ void round_free(struct round *round)
 	free(round);
 }
 
-/* Blocks, and the first of them, that an exponents or specials fragment covers. */
-static uint32_t covered(const struct round *round, uint32_t index, uint32_t per, uint32_t *first)
+/* Blocks, and the first of them, that an exponents fragment covers. */
+static uint32_t exponents_cover(const struct round *round, uint32_t index, uint32_t *first)
 {
-	*first = index * per;
+	uint32_t per = index ? round->per_exponents : round->first_exponents;
+
+	*first = index ? round->first_exponents + (index - 1) * per : 0;
 	return round->data - *first < per ? round->data - *first : per;
+}
+
+/* And a specials fragment. */
+static uint32_t specials_cover(const struct round *round, uint32_t index, uint32_t *first)
+{
+	*first = index * round->per_specials;
+	return round->data - *first < round->per_specials ? round->data - *first
+	                                                  : round->per_specials;
 }
 
 /* Values of an exponents fragment: its blocks' classes, then the flags of specials fragments. */
@@ -198,14 +222,14 @@ static void scan_blocks(struct round *round, uint32_t first, uint32_t n)
 
 static bool has_specials(const struct round *round, uint32_t index)
 {
-	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	uint32_t first, n = specials_cover(round, index, &first);
 
 	return bitmap_find(round->own_special, first + n, first, true) < first + n;
 }
 
 static uint32_t build_exponents(struct round *round, uint32_t index, void *out)
 {
-	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+	uint32_t first, n = exponents_cover(round, index, &first);
 	uint32_t values = exponent_values(round, n);
 
 	/* Scanned once: in place, the source may be overwritten later. */
@@ -220,7 +244,7 @@ static uint32_t build_exponents(struct round *round, uint32_t index, void *out)
 
 static uint32_t build_specials(const struct round *round, uint32_t index, uint8_t *out)
 {
-	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	uint32_t first, n = specials_cover(round, index, &first);
 	uint32_t bytes = pad8(((size_t)n * round->per_fragment + 3) / 4);
 
 	memset(out, 0, bytes);
@@ -297,15 +321,13 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 	size_t at;
 
 	if (index < round->exponents)
-		return pad8((size_t)exponent_values(
-				    round, covered(round, index, round->per_exponents, &first)) *
+		return pad8((size_t)exponent_values(round, exponents_cover(round, index, &first)) *
 		            round->exponent_size);
 	index -= round->exponents;
 	if (index < round->specials)
-		return pad8(((size_t)covered(round, index, round->per_specials, &first) *
-		                     round->per_fragment +
-		             3) /
-		            4);
+		return pad8(
+			((size_t)specials_cover(round, index, &first) * round->per_fragment + 3) /
+			4);
 	return pad8(round_block(round, index - round->specials, &at) *
 	            number_wire_size(round->type));
 }
@@ -345,7 +367,7 @@ bool round_may_send(const struct round *round, uint32_t index)
 
 	if (index < data || !round->exponents)
 		return true;
-	if (block / round->per_exponents >= round->next_exponents)
+	if (block >= round_scanned(round))
 		return false;
 	/*
 	 * A block with NaN or infinities waits for the specials' result: in
@@ -417,7 +439,7 @@ static void settle_specials(struct round *round, uint32_t index, bool needed)
 
 static void take_exponents(struct round *round, uint32_t index, const void *in)
 {
-	uint32_t first, n = covered(round, index, round->per_exponents, &first);
+	uint32_t first, n = exponents_cover(round, index, &first);
 	uint32_t values = exponent_values(round, n);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -434,7 +456,7 @@ static void take_exponents(struct round *round, uint32_t index, const void *in)
 
 static bool take_specials(struct round *round, uint32_t index, const uint8_t *in)
 {
-	uint32_t first, n = covered(round, index, round->per_specials, &first);
+	uint32_t first, n = specials_cover(round, index, &first);
 	uint32_t width = round->per_specials * round->per_fragment / 4 + 8;
 	uint32_t data = round->exponents + round->specials;
 

@@ -61,6 +61,7 @@ struct round {
 	uint32_t exponents, specials, data;
 	uint32_t per_fragment;                /* elements in a data fragment: a block */
 	uint32_t per_exponents, per_specials; /* blocks in such a fragment */
+	uint32_t first_exponents;             /* and in the first of exponents: no more */
 
 	uint32_t finished;                  /* fragments that need nothing more */
 	uint32_t next_exponents, next_data; /* not yet sent for the first time */
@@ -103,6 +104,14 @@ static inline size_t round_block(const struct round *round, uint32_t block, size
 	*first = (size_t)block * round->per_fragment;
 	return round->count - *first < round->per_fragment ? round->count - *first
 	                                                   : round->per_fragment;
+}
+
+/* Blocks, or more, whose exponents have left: their data may. */
+static inline uint64_t round_scanned(const struct round *round)
+{
+	return round->next_exponents ? round->first_exponents + (uint64_t)round->per_exponents *
+	                                                                (round->next_exponents - 1)
+	                             : 0;
 }
 
 /* Writes fragment `index`'s payload and the header's op, from, to and scale; gives the bytes. */

@@ -216,7 +216,7 @@ static uint32_t next_data(struct stream *stream, struct round *round, uint64_t e
 			return send_fragment(stream, round, index, now, packet);
 		}
 		/* Own specials go later, when the result of their fragment is in. */
-		if (round->next_data / round->per_exponents >= round->next_exponents)
+		if (round->next_data >= round_scanned(round))
 			return 0;
 	}
 	return 0;
@@ -230,7 +230,7 @@ static bool exponents_lead(const struct round *round)
 {
 	uint32_t ahead = round->next_data < EXPONENTS_LEAD ? round->next_data : EXPONENTS_LEAD;
 
-	return (uint64_t)round->next_exponents * round->per_exponents <= round->next_data + ahead;
+	return round_scanned(round) <= round->next_data + ahead;
 }
 
 static uint32_t next_of_round(struct stream *stream, struct round *round, uint64_t end,

@@ -571,6 +571,66 @@ static void test_report_begins_at_gap(void **state)
 	stream_clear(&stream);
 }
 
+/*
+ * Links must not be idle while blocks are read, and nobody should guess: the first data leaves
+ * behind one small fragment of exponents, and the others leave singly, some time before their data.
+ */
+static void exponents_lead(unsigned payload, size_t blocks)
+{
+	size_t count = blocks * (payload / 4);
+	float *in = calloc(count, sizeof(*in)), *out = malloc(count * sizeof(*out));
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = count,
+		                   .type = TRIB_F32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct round *round = round_new(&spec, 0, payload);
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint32_t exponents = 0, data = 0, since = 1;
+	struct stream stream;
+
+	assert_true(in && out && round && round->exponents > 3);
+	stream_init(&stream, 0, 0, 1, 1 << 20, payload);
+	stream.on_finished = finished;
+	stream.reliable = true; /* so that all leaves without an answer */
+	assert_true(stream_post(&stream, round, SECOND));
+	while (stream_next(&stream, SECOND, packet)) {
+		if (((struct wire_header *)packet)->pos < round->exponents) {
+			uint64_t read = round_scanned(round);
+
+			assert_true(since > 0); /* data has left between them */
+			if (!exponents)
+				assert_true(read * payload < 300 << 10);
+			else if (exponents == 1)
+				assert_true(data <= round->first_exponents / 2 + 1);
+			else
+				assert_true(read - round->per_exponents >= data + data / 2 ||
+				            read - round->per_exponents >= data + 500);
+			exponents++;
+			since = 0;
+		} else {
+			assert_true(data < round_scanned(round));
+			data++;
+			since++;
+		}
+	}
+	assert_int_equal(exponents, round->exponents);
+	assert_int_equal(data, blocks);
+	stream_clear(&stream);
+	free(in);
+	free(out);
+}
+
+static void test_exponents_lead(void **state)
+{
+	(void)state;
+	exponents_lead(256, 1000);
+	exponents_lead(1448, 4000);
+	exponents_lead(8944, 1000);
+}
+
 /* And as many are lost as the network loses. */
 static void test_lost_results_are_told(void **state)
 {
@@ -734,6 +794,7 @@ int main(void)
 		cmocka_unit_test(test_calm_reports_seldom),
 		cmocka_unit_test(test_report_ends_where_sent),
 		cmocka_unit_test(test_report_begins_at_gap),
+		cmocka_unit_test(test_exponents_lead),
 		cmocka_unit_test(test_lost_results_are_told),
 		cmocka_unit_test(test_pool_is_a_dial),
 		cmocka_unit_test(test_early),
