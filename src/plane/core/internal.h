@@ -249,6 +249,7 @@ struct thread {
 	struct udp_rx *rx;
 	struct udp_tx *tx;
 	bool blocked;                /* the socket takes no more for now */
+	bool silent;                 /* it had nothing for us when we last slept */
 	struct connections *streams; /* tcp */
 	uint64_t now;
 	struct lane *lanes[COMMS_MAX];     /* by the communicator's id */

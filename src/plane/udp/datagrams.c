@@ -139,9 +139,13 @@ static void drain_errors(struct thread *thread)
 	}
 }
 
+/* Where something else has ended our sleep, nobody need ask the socket. */
 static int fetch(struct thread *thread)
 {
-	return udp_receive(thread->rx, thread->fd);
+	bool silent = thread->silent;
+
+	thread->silent = false;
+	return silent ? 0 : udp_receive(thread->rx, thread->fd);
 }
 
 /*
@@ -211,8 +215,9 @@ static void rest(struct thread *thread)
 		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
 			wait[n++] = (struct pollfd){ .fd = thread->lanes[id]->group_fd,
 				                     .events = POLLIN };
-	if (poll(wait, n, thread_patience(thread)) <= 0)
+	if (poll(wait, n, thread_patience(thread)) < 0)
 		return;
+	thread->silent = !wait[0].revents;
 	if (wait[0].revents & POLLERR)
 		drain_errors(thread);
 	if (wait[1].revents)
