@@ -62,6 +62,7 @@ struct totals {
 	double cpu_s, kernel_s;
 	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
 	uint64_t kernel_raised, kernel_lowered, kernel_left;
+	uint64_t kernel_queued, kernel_full;
 };
 
 struct child {
