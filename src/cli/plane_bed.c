@@ -159,6 +159,7 @@ static trib_status aggregator_open(struct bed *bed)
 		                              .cookie = PLANE_COOKIE,
 		                              .threads = o->lanes,
 		                              .native = true,
+		                              .queue_bytes = AGGREGATOR_QUEUE_BYTES,
 		                              .socket = { .offload = true,
 		                                          .receive_bytes = RECEIVE_BYTES,
 		                                          .send_bytes = SEND_BYTES } };

@@ -21,11 +21,12 @@
 
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
+#define QUEUE_MAX (1 << 30)
 
 /* As the command line has them. */
 struct wishes {
 	const char *listen, *plane;
-	uint64_t threads, memory, capacity;
+	uint64_t threads, memory, capacity, queue;
 	const char *interfaces;
 	bool generic;
 	const char *controller, *join, *state, *name, *http, *rack, *above;
@@ -64,6 +65,7 @@ static trib_status configure(struct aggregator_options *options, const struct wi
 	options->plane = wishes->plane;
 	options->interfaces = wishes->interfaces;
 	options->native = !wishes->generic;
+	options->queue_bytes = (uint32_t)wishes->queue;
 	options->multicast = multicast;
 	options->pin = pin && strcmp(pin, "off") ? pin : NULL;
 	options->socket = (struct udp_options){ .offload = offload,
@@ -194,6 +196,8 @@ static const char *wishes_fault(const struct wishes *wishes)
 	if (wishes->capacity && wishes->plane && !strcmp(wishes->plane, "xdp"))
 		return "--capacity goes with --plane udp or tcp: who has sums "
 		       "under way is not counted in the kernel";
+	if (wishes->queue > QUEUE_MAX)
+		return "--check-queue is 1G at most";
 	if (wishes->exit_below != UINT64_MAX && wishes->exit_below > 100)
 		return "--exit-below is percent, 0 to 100";
 	if (wishes->is_switch && !wishes->join && !wishes->agent)
@@ -214,7 +218,9 @@ static const char *wishes_fault(const struct wishes *wishes)
 
 /* ---- what may be asked for ---- */
 
-static struct wishes asked = { .listen = ":7700", .threads = 4, .exit_below = UINT64_MAX };
+static struct wishes asked = {
+	.listen = ":7700", .threads = 4, .exit_below = UINT64_MAX, .queue = AGGREGATOR_QUEUE_BYTES
+};
 
 static const struct option_row rows[] = {
 	{ "listen", 'l', OPTION_TEXT, &asked.listen, "HOST:PORT",
@@ -235,6 +241,10 @@ static const struct option_row rows[] = {
 	  "xdp: the interfaces that lead to workers (default: those with the address)", "eth0" },
 	{ "generic", 0, OPTION_FLAG, &asked.generic, NULL,
 	  "xdp: not in the driver, though it could", NULL },
+	{ "check-queue", 0, OPTION_BYTES, &asked.queue, "SIZE",
+	  "xdp: how much each thread's queue for what the kernel leaves to it holds (default 1M; "
+	  "0: its socket does)",
+	  "4M" },
 	{ "join", 'j', OPTION_TEXT, &asked.join, "CONTROLLER",
 	  "be an agent of this controller, as its TRIB_CONTROLLER line says",
 	  "10.0.0.1:7600#sha256//..." },

@@ -160,6 +160,14 @@ in_kernel() {
 		test "${kernel:-0}" -gt 0 -a $((${kernel:-0} * 100)) -ge $((${all:-1} * $1))
 }
 
+# by_queue PERCENT [FILE]: as many packets as so much of the reports came to tribd by its check queue.
+by_queue() {
+	local queued all
+	queued=$(counter kernel_queued "${2:-$out}") all=$(counter reports "${2:-$out}")
+	check "... ${queued:-0} packets came by the queue, for ${all:-0} reports" \
+		test "${queued:-0}" -gt 0 -a $((${queued:-0} * 100)) -ge $((${all:-1} * $1))
+}
+
 # hold_frames: links of the current cluster take what XDP sends, until it goes down; for `trib run`
 # does that itself only as long as it runs. Its worker starts when they do.
 hold_frames() {

@@ -23,6 +23,7 @@ run_options='--plane xdp'
 go_right "a switch" 4 "${mixed[@]}" --seed 31
 check "... bitwise as in user space" same_digests "$work/mixed"
 in_kernel 95
+by_queue 75
 run_options='--plane xdp --lanes 3 --pool 120K'
 go_right "3 lanes, a small pool" 4 "${sums[@]}" --seed 32
 check "... bitwise as in user space" same_digests "$work/sums"
@@ -144,6 +145,7 @@ six() {
 		end_aggregator
 	done
 	in_kernel 95 "$work/tribd"
+	by_queue 75 "$work/tribd"
 	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
 	down
 }
@@ -207,6 +209,7 @@ if tags h1 && tags h2 && tags h3 && tags s1; then
 	no_offload
 	vlan "tagged frames" "$(address s1):7700"
 	in_kernel 95 "$work/tribd"
+	by_queue 75 "$work/tribd"
 	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
 else
 	echo "no tc here: nothing was tagged"

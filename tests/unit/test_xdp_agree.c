@@ -70,6 +70,8 @@ int main(int argc, char **argv)
 		demand(i == DENSE_AHEAD || middle.taken[i] > packets / 2000);
 	}
 	demand(middle.taken[DENSE_SUMMED] > packets / 1000 && middle.left > packets / 2000);
+	printf("by the queue: %llu\n", (unsigned long long)rig.counts.queued);
+	demand(rig.counts.queued > packets / 100 && !rig.counts.full);
 	demand(rig.counts.lowered == middle.taken[DENSE_COMPLETE]);
 	rig_unload(&rig);
 	return 0;

@@ -22,7 +22,9 @@ void rig_load(struct rig *rig, uint32_t payload)
 {
 	const struct xdp_options options = { .port = RIG_PORT,
 		                             .lanes = RIG_LANES,
-		                             .payload = payload };
+		                             .payload = payload,
+		                             .queue = RIG_QUEUE,
+		                             .six = true };
 
 	log_set_level(LOG_INFO); /* what the verifier says */
 	memset(rig, 0, sizeof(*rig));
@@ -78,6 +80,7 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 	demand(rig->slot);
 	rig->lane = xdp_slot_lane(rig->slot);
 	rig->has_parent = false;
+	memset(rig->ways, 0, sizeof(rig->ways));
 	rig->children = children;
 	rig->cells = cells;
 	rig->payload = payload;
@@ -135,6 +138,49 @@ uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uin
 	out->l3 = in->l3;
 	out->at = in->at;
 	return run.action;
+}
+
+/* ---- the queue ---- */
+
+void rig_queue(struct rig *rig, unsigned child, const struct shape *shape)
+{
+	route_make(&rig->lane->routes[child], shape, child, RIG_LO);
+	rig->lane->routes[child].queued = 1;
+	rig->ways[child] = shape;
+}
+
+struct queue_has {
+	const struct frame *frame;
+	struct udp_address from;
+	unsigned packets;
+};
+
+static void queue_take(void *context, const void *packet, uint32_t bytes,
+                       const struct udp_address *from)
+{
+	struct queue_has *has = context;
+	const uint8_t *udp = has->frame->data + has->frame->at - 8;
+
+	demand(bytes + 8 == ((uint32_t)udp[4] << 8 | udp[5]));
+	demand(!memcmp(packet, udp + 8, bytes) && (uintptr_t)packet % 8 == 0);
+	demand(udp_same(from, &has->from));
+	has->packets++;
+}
+
+bool queue_check(struct rig *rig, const struct frame *frame, unsigned child)
+{
+	uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
+	struct queue_has has = { .frame = frame };
+	size_t size;
+
+	child_address(child, frame->l3 == 40, &has.from);
+	if (frame->l3 != 40) { /* as a socket for both says it */
+		memcpy(mapped + 12, udp_raw(&has.from, &size), 4);
+		udp_from_raw(mapped, 16, udp_port(&has.from), &has.from);
+	}
+	demand(xdp_queue_read(rig->plane, RIG_LANE, 2, queue_take, &has) == has.packets);
+	demand(has.packets < 2);
+	return has.packets;
 }
 
 /* ---- kernel and twin ---- */
@@ -224,6 +270,7 @@ static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, ui
 	if (!parent->active || parent->launched >= parent->allowed) {
 		cell->queued = UPLINK_LEFT;
 		rig->counts.left++;
+		rig->aside = true;
 		return TAKEN_LEFT;
 	}
 	cell->queued = UPLINK_RAISED;
@@ -238,6 +285,14 @@ static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, ui
 	return DENSE_SUMMED;
 }
 
+/* A child's, as far as the program looks at it. */
+static bool is_report(const struct wire_control *control, uint32_t bytes)
+{
+	return bytes >= WIRE_CONTROL && bytes <= XDP_REPORT_MAX && control->comm == RIG_COMM &&
+	       control->cookie == RIG_COOKIE && control->job == RIG_JOB &&
+	       control->epoch == RIG_EPOCH && wire_lane(control) == RIG_LANE;
+}
+
 static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
                        const struct frame *frame)
 {
@@ -250,6 +305,10 @@ static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
 
 	if (bytes < WIRE_HEADER || bytes % 8 || packet->header.magic != WIRE_MAGIC)
 		return TAKEN_NOT;
+	if (packet->header.type == WIRE_REPORT) {
+		rig->aside = is_report(wire_control(&packet->header), bytes);
+		return TAKEN_NOT;
+	}
 	/* What is wrong besides the checksum is for the daemon to tell. */
 	from_parent = is_from_parent(rig, &packet->header, payload, frame);
 	if (wire_parse(packet, bytes) != WIRE_SOUND ||
@@ -267,8 +326,10 @@ static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
 	                     dense_packet(&rig->twin_pool, index) + WIRE_HEADER, &packet->header,
 	                     packet->words, payload);
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER ||
-	    (verdict == DENSE_AHEAD && rig->has_parent))
+	    (verdict == DENSE_AHEAD && rig->has_parent)) {
+		rig->aside = true;
 		return TAKEN_NOT;
+	}
 	if (verdict == DENSE_SUMMED)
 		return sum_take(rig, dense_cell(&rig->twin_pool, index), packet->header.child,
 		                payload);
@@ -293,6 +354,7 @@ int twin_take(struct rig *rig, const struct frame *frame)
 	static _Thread_local struct packet packet;
 	uint32_t bytes = datagram(frame, &packet);
 
+	rig->aside = false;
 	return bytes ? packet_take(rig, &packet, bytes, frame) : TAKEN_NOT;
 }
 
@@ -340,6 +402,31 @@ void rig_compare(struct rig *rig)
 	compare(rig, false);
 }
 
+/* Does it come by the way of a child that may use the queue? */
+static bool comes_by(const struct frame *frame, const struct shape *way, unsigned child)
+{
+	static _Thread_local struct frame like;
+	uint32_t addresses;
+
+	frame_make(&like, way, child, "", 0);
+	addresses = like.l3 == 20 ? 8 : 32;
+	return frame->l2 == like.l2 && frame->l3 == like.l3 &&
+	       !memcmp(frame->data, like.data, like.l2) &&
+	       !memcmp(frame->data + frame->at - 8 - addresses, like.data + like.at - 8 - addresses,
+	               addresses + 4);
+}
+
+static bool is_queued(const struct rig *rig, const struct frame *frame)
+{
+	const struct wire_header *header = (const void *)(frame->data + frame->at);
+	const struct shape *way;
+
+	if (!rig->aside || !rig->lane->active || header->child >= WIRE_CHILDREN_MAX)
+		return false;
+	way = rig->ways[header->child];
+	return way && comes_by(frame, way, header->child);
+}
+
 int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)
 {
 	static struct frame own;
@@ -349,7 +436,11 @@ int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)
 	out = out ? out : &own;
 	action = rig_run(rig, frame, out, 0);
 	taken = twin_take(rig, frame);
-	if (taken == TAKEN_NOT || taken == TAKEN_LEFT || taken == TAKEN_CORRUPTED) {
+	if (is_queued(rig, frame)) {
+		demand(action == XDP_DROP);
+		demand(queue_check(rig, frame, frame->data[frame->at + 10]));
+		rig->counts.queued++;
+	} else if (taken == TAKEN_NOT || taken == TAKEN_LEFT || taken == TAKEN_CORRUPTED) {
 		demand(action == XDP_PASS);
 		demand(out->bytes == frame->bytes);
 		demand(!memcmp(out->data, frame->data, frame->bytes));
@@ -358,6 +449,7 @@ int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)
 	} else {
 		demand(action == XDP_DROP);
 	}
+	demand(!queue_check(rig, frame, 0));
 	compare(rig, taken == TAKEN_CORRUPTED);
 	return taken;
 }

@@ -26,6 +26,7 @@
 #define RIG_PARENT_COMM 0x2222u
 #define RIG_PARENT_EPOCH 0x3333u
 #define RIG_PARENT_CHILD 9u /* what we are there */
+#define RIG_QUEUE 1u        /* bytes; it becomes a page */
 #define RIG_LO 1u           /* loopback, where frames come from unless told otherwise */
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
@@ -62,7 +63,9 @@ struct rig {
 	bool has_parent;
 	struct udp_address parent; /* where it sends from */
 	struct xdp_parent twin_parent;
-	struct xdp_counts counts; /* as the twin counts */
+	struct xdp_counts counts;                    /* as the twin counts */
+	const struct shape *ways[WIRE_CHILDREN_MAX]; /* of those who may use the queue */
+	bool aside; /* the last packet is for the daemon, by the queue if its sender may */
 };
 
 /* The largest payload that the program is loaded for. Exit 77 where we have no right to load it. */
@@ -141,6 +144,14 @@ void route_make(struct xdp_route *route, const struct shape *shape, unsigned chi
 /* Every child has a route, over loopback; one frame a child. */
 void rig_routes(struct rig *rig, const struct shape *shape);
 
+/* The child has such a way, over loopback, and what comes by it for the daemon is queued. */
+void rig_queue(struct rig *rig, unsigned child, const struct shape *shape);
+/*
+ * The queue has this one packet, and nothing behind it: as it is in the frame, and
+ * from the child. False: it has none.
+ */
+bool queue_check(struct rig *rig, const struct frame *frame, unsigned child);
+
 /* A frame through the program: XDP_PASS and so on; what came out is in `out`. */
 uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uint32_t ifindex);
 
@@ -152,8 +163,9 @@ uint32_t rig_run(struct rig *rig, const struct frame *in, struct frame *out, uin
 /* What the twin makes of the frame, with its state and counters. */
 int twin_take(struct rig *rig, const struct frame *frame);
 /*
- * A frame to both: same verdict, same state, same counts, and what passes is
- * unchanged. The verdict; `out` may be NULL.
+ * A frame to both: same verdict, same state, same counts; what passes is
+ * unchanged, and what does not and is for the daemon is in its queue. The
+ * verdict; `out` may be NULL.
  */
 int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out);
 /* The same for a DATA packet in a plain frame. */

@@ -20,7 +20,10 @@ void script_lane(struct rig *rig)
 {
 	rig_lane(rig, SCRIPT_CHILDREN, SCRIPT_CELLS, SCRIPT_PAYLOAD);
 	for (unsigned child = 0; child < SCRIPT_CHILDREN; child++)
-		route_make(&rig->lane->routes[child], way_to(child), child, RIG_LO);
+		rig_queue(rig, child, way_to(child));
+	/* The last one's way is known, but its packets are not queued. */
+	route_make(&rig->lane->routes[2], way_to(2), 2, RIG_LO);
+	rig->ways[2] = NULL;
 	rig->lane->entries = 1;
 	rig->lane->entry[0] = 2;
 	rig_parent(rig, way_up);
@@ -100,6 +103,8 @@ static uint32_t packet_likely(struct script *script)
 	uint8_t child = script->byte(script->source) % 16, kind = script->byte(script->source);
 	struct rig_data data = DATA(0, child < 15 ? child % SCRIPT_CHILDREN : 3);
 
+	if (child == 14)
+		return packet_report(&script->packet, kind % (SCRIPT_CHILDREN + 1));
 	data.position = position_near(script, lane->low, SCRIPT_CELLS + 1);
 	data.ack = (uint32_t)(kind & 1 ? data.position : lane->ack[data.child & 63]);
 	data.scale = (kind & 0x1e) == 0 ? 1 : 0;
@@ -230,7 +235,10 @@ int script_step(struct script *script)
 	how = how >= 128 ? NONE : how % NONE;
 	packet_mutate(script, how, bytes);
 	way = script->byte(script->source);
-	frame_make(&frame, from_parent && way >= 16 ? way_up : &shapes[way % SHAPES],
+	frame_make(&frame,
+	           way < 64      ? &shapes[way % SHAPES]
+	           : from_parent ? way_up
+	                         : way_to(sent.child),
 	           from_parent ? RIG_PARENT : sent.child, &script->packet, bytes);
 	frame_mutate(script, how, &frame);
 	other->header = sent;

@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(dirname "$0")
 folder=$(realpath "$1")
 shift
-[ $# -gt 0 ] || set -- xdp_load xdp xdp_parent xdp_results xdp_rings xdp_fan
+[ $# -gt 0 ] || set -- xdp_load xdp xdp_parent xdp_queue xdp_results xdp_rings xdp_fan
 
 files=() commands='set -e; uname -r'
 for name in "$@"; do

@@ -52,7 +52,10 @@ static trib_status open_xdp(struct aggregator *aggregator)
 {
 	const struct aggregator_options *options = &aggregator->options;
 	struct xdp_port ports[XDP_INTERFACES_MAX];
-	struct xdp_options load = { .port = aggregator->port, .lanes = options->threads };
+	struct xdp_options load = { .port = aggregator->port,
+		                    .lanes = options->threads,
+		                    .queue = options->queue_bytes,
+		                    .six = options->listen.storage.ss_family == AF_INET6 };
 	trib_status status;
 	unsigned n;
 

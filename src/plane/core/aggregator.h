@@ -15,6 +15,8 @@
 #include "base/secret.h"
 #include "path/udp.h"
 
+#define AGGREGATOR_QUEUE_BYTES (1u << 20) /* as long as nobody asks for more or less */
+
 struct aggregator_options {
 	const char *plane; /* "udp", "tcp", or "xdp": udp, and the kernel sums; NULL: udp */
 	struct udp_address listen;
@@ -26,6 +28,7 @@ struct aggregator_options {
 	bool multicast;
 	bool native;            /* xdp: in the driver where that can be */
 	const char *interfaces; /* xdp: which, "eth0,eth1"; NULL: those with the address */
+	uint32_t queue_bytes;   /* xdp: of each thread's check queue; 0: its socket does */
 	const char *pin;        /* cores for the threads, "0,1"; NULL: none */
 	struct udp_options socket;
 };

@@ -42,7 +42,7 @@ const char *describe_drop(unsigned drop)
 	return drop_names[drop];
 }
 
-#define WHY_MAX 200 /* in the page that has the counters as well */
+#define WHY_MAX 140 /* in the page that has the counters as well */
 #define CHILDREN_A_PAGE 6u
 #define INTERFACES_A_PAGE 4u
 
@@ -100,6 +100,8 @@ static void put_kernel(struct text *text, const struct totals *totals, struct xd
 	put(text, ",\"kernel_results\":%llu,\"kernel_busy\":%llu,\"kernel_pools\":%u",
 	    (unsigned long long)totals->kernel_results, (unsigned long long)totals->kernel_busy,
 	    xdp_pools(plane));
+	put(text, ",\"kernel_queued\":%llu,\"kernel_queue_full\":%llu",
+	    (unsigned long long)totals->kernel_queued, (unsigned long long)totals->kernel_full);
 }
 
 static void put_plane(struct text *text, const struct aggregator *aggregator, size_t most)

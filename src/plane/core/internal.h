@@ -62,6 +62,7 @@ struct totals {
 	double cpu_s, kernel_s;
 	uint64_t kernel_packets, kernel_payload, kernel_results, kernel_busy;
 	uint64_t kernel_raised, kernel_lowered, kernel_left;
+	uint64_t kernel_queued, kernel_full;
 };
 
 struct child {
@@ -249,6 +250,7 @@ struct thread {
 	struct udp_rx *rx;
 	struct udp_tx *tx;
 	bool blocked;                /* the socket takes no more for now */
+	bool silent;                 /* it had nothing for us when we last slept */
 	struct connections *streams; /* tcp */
 	uint64_t now;
 	struct lane *lanes[COMMS_MAX];     /* by the communicator's id */

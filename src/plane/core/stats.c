@@ -43,6 +43,8 @@ static void add_kernel(struct totals *totals, struct xdp_plane *plane)
 	totals->kernel_raised = counts.raised;
 	totals->kernel_lowered = counts.lowered;
 	totals->kernel_left = counts.left;
+	totals->kernel_queued = counts.queued;
+	totals->kernel_full = counts.full;
 	totals->kernel_packets += counts.lowered + counts.echoes;
 	sum->packets += totals->kernel_packets;
 	sum->bytes +=

@@ -13,8 +13,9 @@
 
 #define RX_MESSAGES 16u
 #define TX_MESSAGES 512u
-#define TAKEN_MOST 128 /* messages of a parent's group, before it is the children's turn */
-#define GROUPS_MAX 62u /* that are waited for in poll; the others are looked at each tick */
+#define TAKEN_MOST 128  /* messages of a parent's group, before it is the children's turn */
+#define QUEUED_MOST 32u /* packets of the check queue, before answers leave: as of a socket */
+#define GROUPS_MAX 61u  /* that are waited for in poll; the others are looked at each tick */
 
 trib_status datagrams_open(struct thread *thread, const struct udp_address *listen)
 {
@@ -139,9 +140,19 @@ static void drain_errors(struct thread *thread)
 	}
 }
 
+/* Where something else has ended our sleep, nobody need ask the socket. */
 static int fetch(struct thread *thread)
 {
-	return udp_receive(thread->rx, thread->fd);
+	bool silent = thread->silent;
+
+	thread->silent = false;
+	return silent ? 0 : udp_receive(thread->rx, thread->fd);
+}
+
+static void take_queued(void *context, const void *packet, uint32_t bytes,
+                        const struct udp_address *from)
+{
+	take_packet(context, packet, bytes, from);
 }
 
 /*
@@ -171,6 +182,9 @@ static void take(struct thread *thread, int n)
 		drain_errors(thread);
 	for (int i = 0; i < n; i++)
 		take_message(thread, udp_message(thread->rx, i));
+	if (thread->aggregator->xdp)
+		xdp_queue_read(thread->aggregator->xdp, thread->index, QUEUED_MOST, take_queued,
+		               thread);
 }
 
 static void flush(struct thread *thread)
@@ -201,18 +215,20 @@ static void flush(struct thread *thread)
 
 static void rest(struct thread *thread)
 {
-	struct pollfd wait[2 + GROUPS_MAX] = {
+	struct pollfd wait[3 + GROUPS_MAX] = {
 		{ .fd = thread->fd, .events = (short)(POLLIN | (thread->blocked ? POLLOUT : 0)) },
-		{ .fd = thread->wake_fd, .events = POLLIN }
+		{ .fd = thread->wake_fd, .events = POLLIN },
+		{ .fd = xdp_queue_fd(thread->aggregator->xdp, thread->index), .events = POLLIN }
 	};
-	unsigned n = 2;
+	unsigned n = 3;
 
-	for (unsigned id = 1; id < thread->ids && n < 2 + GROUPS_MAX; id++)
+	for (unsigned id = 1; id < thread->ids && n < 3 + GROUPS_MAX; id++)
 		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
 			wait[n++] = (struct pollfd){ .fd = thread->lanes[id]->group_fd,
 				                     .events = POLLIN };
-	if (poll(wait, n, thread_patience(thread)) <= 0)
+	if (poll(wait, n, thread_patience(thread)) < 0)
 		return;
+	thread->silent = !wait[0].revents;
 	if (wait[0].revents & POLLERR)
 		drain_errors(thread);
 	if (wait[1].revents)

@@ -7,6 +7,8 @@
 
 #include "plane.skel.h" /* after the structs that it has in it */
 
+struct xdp_queue;
+
 struct xdp_plane {
 	struct plane_bpf *bpf;
 	struct xdp_lane *lanes; /* all of them, mapped */
@@ -16,6 +18,7 @@ struct xdp_plane {
 	unsigned n_links;
 	bool generic; /* on one of them, at least */
 	_Atomic unsigned pools;
+	struct xdp_queue *queues[WIRE_LANES_MAX]; /* NULL: what is for that lane passes on */
 };
 
 struct xdp_slot {
@@ -36,7 +39,12 @@ struct xdp_slot {
 /* xdp.c */
 /* The program takes its packets if it is started, and results can leave as they are. */
 void slot_activate(struct xdp_slot *slot);
+/* queue.c */
+void queues_open(struct xdp_plane *plane, const struct xdp_options *options);
+void queues_close(struct xdp_plane *plane);
 /* ways.c */
+/* Where a frame came from, as a socket for IPv6 or for IPv4 alone would say it. */
+bool seen_source(const struct xdp_seen *seen, bool six, struct udp_address *out);
 void slot_forget_parent(struct xdp_slot *slot);
 
 #endif

@@ -91,6 +91,24 @@ void xdp_slot_close(struct xdp_slot *slot)
 	(void)slot;
 }
 
+unsigned xdp_queue_read(struct xdp_plane *plane, unsigned lane, unsigned most, xdp_take *take,
+                        void *context)
+{
+	(void)plane;
+	(void)lane;
+	(void)most;
+	(void)take;
+	(void)context;
+	return 0;
+}
+
+int xdp_queue_fd(const struct xdp_plane *plane, unsigned lane)
+{
+	(void)plane;
+	(void)lane;
+	return -1;
+}
+
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot)
 {
 	(void)slot;

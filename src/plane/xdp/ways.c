@@ -92,27 +92,43 @@ static bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen)
 	return true;
 }
 
+bool seen_source(const struct xdp_seen *seen, bool six, struct udp_address *out)
+{
+	unsigned l2 = seen_l2(seen), l3 = seen->at - 8 - l2;
+	const uint8_t *ip = seen->head + l2;
+	uint8_t address[16] = { [10] = 0xff, [11] = 0xff };
+
+	if (!l2 || seen->at > XDP_HEAD_MAX || (l3 != 20 && (l3 != 40 || !six)))
+		return false;
+	if (l3 == 40)
+		memcpy(address, ip + 8, 16);
+	else /* a socket for both takes IPv4 as ::ffff:a.b.c.d */
+		memcpy(address + 12, ip + 12, 4);
+	udp_from_raw(six ? address : address + 12, six ? 16 : 4,
+	             (uint16_t)(ip[l3] << 8 | ip[l3 + 1]), out);
+	return true;
+}
+
 /* Does the frame's sender have this address and port? */
 static bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *from)
 {
+	struct udp_address source;
+
+	return seen_source(seen, from->storage.ss_family == AF_INET6, &source) &&
+	       udp_same(&source, from);
+}
+
+/*
+ * Reports of the child go into the queue. Not in generic mode, where several
+ * packets may be joined in a frame; nor where a socket knows more of an address
+ * than the frame does.
+ */
+static bool may_queue(const struct xdp_slot *slot, const struct udp_address *from)
+{
 	const struct sockaddr_in6 *six = (const void *)&from->storage;
-	const struct sockaddr_in *four = (const void *)&from->storage;
-	unsigned l2 = seen_l2(seen), l3 = seen->at - 8 - l2;
-	const uint8_t *ip = seen->head + l2;
 
-	if (!l2 || seen->at > XDP_HEAD_MAX || (l3 != 20 && l3 != 40))
-		return false;
-	if (from->storage.ss_family == AF_INET6) {
-		const uint8_t *address = six->sin6_addr.s6_addr;
-
-		if (l3 == 20) /* a socket for both takes IPv4 as ::ffff:a.b.c.d */
-			return IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) &&
-			       !memcmp(ip + 12, address + 12, 4) &&
-			       !memcmp(ip + 20, &six->sin6_port, 2);
-		return !memcmp(ip + 8, address, 16) && !memcmp(ip + 40, &six->sin6_port, 2);
-	}
-	return l3 == 20 && !memcmp(ip + 12, &four->sin_addr, 4) &&
-	       !memcmp(ip + 20, &four->sin_port, 2);
+	return slot->plane->queues[slot->lane->index] && !slot->plane->generic &&
+	       (from->storage.ss_family != AF_INET6 || !six->sin6_scope_id);
 }
 
 /* The route of those who hear the group, like that of one of them but for whom it is for. */
@@ -213,6 +229,7 @@ void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_addr
 	if (child >= slot->children || memcmp(&seen, &slot->lane->seen[child], sizeof(seen)) != 0 ||
 	    !seen_is_from(&seen, from) || !route_reverse(&route, &seen))
 		return;
+	route.queued = may_queue(slot, from);
 	if (!memcmp(&route, &slot->lane->routes[child], sizeof(route)))
 		return;
 	slot->lane->routes[child] = route;

@@ -98,6 +98,7 @@ trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out)
 		xdp_close(plane);
 		return fail_load(error);
 	}
+	queues_open(plane, options);
 	*out = plane;
 	return TRIB_OK;
 }
@@ -110,6 +111,7 @@ void xdp_close(struct xdp_plane *plane)
 		close(plane->links[i]);
 	if (plane->lanes)
 		munmap(plane->lanes, page_up(XDP_LANES * sizeof(*plane->lanes)));
+	queues_close(plane);
 	plane_bpf__destroy(plane->bpf);
 	free(plane);
 }

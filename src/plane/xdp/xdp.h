@@ -23,7 +23,9 @@ struct xdp_options {
 	uint16_t port;  /* of lane 0 */
 	unsigned lanes; /* how many ports from there on are ours */
 	uint32_t payload;
-	bool again; /* xdp_run is to take the same packet again and again */
+	uint32_t queue; /* bytes of each lane's check queue; 0: there is none */
+	bool six;       /* the sockets beside it have IPv6 addresses */
+	bool again;     /* xdp_run is to take the same packet again and again */
 };
 
 /* Is this build able to? */
@@ -86,6 +88,18 @@ void xdp_slot_start(struct xdp_slot *slot);
 void xdp_slot_stop(struct xdp_slot *slot);
 void xdp_slot_close(struct xdp_slot *slot);
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
+
+/*
+ * queue.c: what of a lane's children the program leaves to the daemon, unless the
+ * queue is full. It is as hostile as what comes by a socket.
+ */
+typedef void xdp_take(void *context, const void *packet, uint32_t bytes,
+                      const struct udp_address *from);
+/* Up to `most` of them, by the one thread that reads this lane's: how many there were. */
+unsigned xdp_queue_read(struct xdp_plane *plane, unsigned lane, unsigned most, xdp_take *take,
+                        void *context);
+/* POLLIN: there are some. -1: there is no such queue. `plane` may be NULL. */
+int xdp_queue_fd(const struct xdp_plane *plane, unsigned lane);
 
 /* A report from there was taken: results for the child leave as its frame came. */
 void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from);

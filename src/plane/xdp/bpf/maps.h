@@ -65,6 +65,19 @@ struct {
 	__type(value, __u32);
 } uplinks SEC(".maps");
 
+/* What the daemon is to look at, by lane: each is read by a thread of its own. */
+struct queue {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16); /* that of the daemon's may be another one */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, WIRE_LANES_MAX);
+	__type(key, __u32);
+	__array(values, struct queue);
+} queues SEC(".maps");
+
 /* Of a result that leaves several times through one interface: which copy is next. */
 struct copies {
 	__u32 pos, slot, next;

@@ -4,8 +4,8 @@
  * checked, added to its cell and dropped; the packet that completes a cell
  * becomes the result and leaves for all children. Where there is a parent it
  * becomes DATA for that one, and what the parent sends back goes down (above.h).
- * Everything else passes on untouched: other traffic, and all that the daemon
- * answers.
+ * What of a child's is for the daemon goes into its queue (queue.h), or passes
+ * on untouched, as everything else does.
  *
  * Two children's packets for one cell may be here on two cores at once: a
  * cell has a lock, held while one packet is judged and added. The daemon
@@ -62,6 +62,7 @@ ALWAYS __u32 popcount(__u64 bits)
 
 #include "plane/xdp/bpf/passes.h"
 #include "plane/xdp/bpf/frames.h"
+#include "plane/xdp/bpf/queue.h"
 
 /* Each copy of a result, just before it leaves. */
 SEC("xdp/devmap")
@@ -449,30 +450,38 @@ ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct fr
 
 #include "plane/xdp/bpf/above.h"
 
-/* A report shows the way to a child. */
-ALWAYS void note_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
+/* A report goes into the queue, or shows the way to a child. */
+ALWAYS int take_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
 {
 	const struct wire_control *control = frame_control(ctx, frame);
 	struct xdp_lane *ours;
-	__u32 slot;
+	__u32 slot, child;
 
-	if (!control || control->comm >= XDP_COMMS || wire_lane(control) != lane)
-		return;
+	if (!control || frame->bytes < WIRE_CONTROL - WIRE_HEADER || control->comm >= XDP_COMMS ||
+	    wire_lane(control) != lane)
+		return XDP_PASS;
 	slot = control->comm * WIRE_LANES_MAX + lane;
+	child = control->child;
 	ours = bpf_map_lookup_elem(&lanes, &slot);
-	if (ours && ours->cookie == control->cookie && ours->job == control->job &&
-	    ours->epoch == control->epoch)
-		note_seen(ctx, &ours->seen[control->child & 63], frame);
+	if (!ours || ours->cookie != control->cookie || ours->job != control->job ||
+	    ours->epoch != control->epoch)
+		return XDP_PASS;
+	/* In user space what it speaks of comes by the socket, and before it. */
+	if (ours->active && frame->bytes <= XDP_REPORT_MAX - WIRE_HEADER &&
+	    put_aside(ctx, frame->at, frame->bytes, slot) == XDP_DROP)
+		return XDP_DROP;
+	note_seen(ctx, &ours->seen[child & 63], frame);
+	return XDP_PASS;
 }
 
-/* What goes on to the daemon, and tells us something on its way. */
-__noinline int note_way(struct xdp_md *ctx, __u32 at, __u32 lane, __u32 type)
+/* What is for the daemon, and may tell us something on its way. */
+__noinline int take_control(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lane, __u32 type)
 {
-	const struct frame frame = { .at = at };
+	const struct frame frame = { .at = at, .bytes = bytes };
 
 	if (type == WIRE_REPORT)
-		note_report(ctx, &frame, lane);
-	else if (type == WIRE_STATUS)
+		return take_report(ctx, &frame, lane);
+	if (type == WIRE_STATUS)
 		note_status(ctx, &frame, lane);
 	return XDP_PASS;
 }
@@ -511,9 +520,9 @@ ALWAYS int leave_it(struct xdp_counts *count, const struct xdp_lane *lane, __u32
 	if (verdict == DENSE_ADDED)
 		return XDP_DROP; /* counted with the sum that it is part of */
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
-		return XDP_PASS; /* the daemon finds the words for it */
+		return ASIDE; /* the daemon finds the words for it */
 	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
-		return XDP_PASS; /* the daemon looks what can be settled */
+		return ASIDE; /* the daemon looks what can be settled */
 	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
 	/* Or several that were joined (GSO, GRO): the daemon can tell. */
 	return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
@@ -531,7 +540,7 @@ ALWAYS int send_made(struct xdp_md *ctx, struct xdp_counts *count, const struct 
 	count->payload += (__u64)(contributors - 1) * frame->bytes;
 	if (made == MADE_LEFT) {
 		count->left++;
-		return XDP_PASS; /* and counts it: it was not for us to finish */
+		return ASIDE; /* and counts it: it was not for us to finish */
 	}
 	count->payload += frame->bytes;
 	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
@@ -556,14 +565,14 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 	struct wire_header *header;
 	struct xdp_counts *count;
 	__u8 child = 0;
-	int done;
+	int done, action;
 
 	cell_fetch(lane, cell, frame->bytes);
 	if (!cell_lock(cell)) {
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
 			count->busy++;
-		return XDP_PASS; /* the daemon can wait */
+		return put_aside(ctx, frame->at, frame->bytes, slot); /* the daemon can wait */
 	}
 	if (again) /* for measuring: the same packet as if it were new */
 		cell->state.arrived = 0;
@@ -587,8 +596,9 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_DROP;
-	return done ? send_made(ctx, count, frame, place, slot, verdict, made, child)
-	            : leave_it(count, lane, verdict);
+	action = done ? send_made(ctx, count, frame, place, slot, verdict, made, child)
+	              : leave_it(count, lane, verdict);
+	return action == ASIDE ? put_aside(ctx, frame->at, frame->bytes, slot) : action;
 }
 
 ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
@@ -606,7 +616,7 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (header->type == WIRE_RESULT)
 		return lower_result(ctx, frame.at, frame.bytes, lane);
 	if (header->type != WIRE_DATA)
-		return note_way(ctx, frame.at, lane, header->type);
+		return take_control(ctx, frame.at, frame.bytes, lane, header->type);
 	slot = header->comm * WIRE_LANES_MAX + lane;
 	if (header->comm >= XDP_COMMS || !is_sound(header) || frame.bytes > settings.payload ||
 	    !find_cell(header, &place, slot, &index))

@@ -11,6 +11,7 @@
 /* A cell is as large as the largest MTU asks, up to what the verifier can walk through. */
 #define XDP_PAYLOAD_MAX 1696u
 #define XDP_HEAD_MAX 72u /* Ethernet, two VLAN tags, IPv6, UDP: 70, and room */
+#define XDP_REPORT_MAX (WIRE_CONTROL + (uint32_t)sizeof(struct wire_report))
 #define XDP_GROUP WIRE_CHILDREN_MAX
 #define XDP_ROUTES (WIRE_CHILDREN_MAX + 1)
 #define XDP_VERDICTS 16u /* the engine's, and room, so that four bits are in bounds */
@@ -29,7 +30,8 @@ struct xdp_route {
 	uint32_t ifindex; /* 0: not known */
 	uint32_t ip_sum;
 	uint8_t l2, l3; /* bytes of Ethernet with tags, of IP */
-	uint8_t unused[6];
+	uint8_t queued; /* what comes this way for the daemon goes into its queue */
+	uint8_t unused[5];
 	uint8_t head[XDP_HEAD_MAX];
 };
 
@@ -38,6 +40,14 @@ struct xdp_seen {
 	uint32_t ifindex;
 	uint32_t at; /* where our packet began */
 	uint8_t head[XDP_HEAD_MAX];
+};
+
+/* A packet for the daemon, in the queue of its lane. */
+struct xdp_queued {
+	uint32_t bytes;
+	uint32_t unused;
+	struct xdp_seen seen;
+	uint64_t packet[]; /* room for XDP_REPORT_MAX, or for a fragment */
 };
 
 /*
@@ -110,6 +120,8 @@ struct xdp_counts {
 	uint64_t raised, left; /* sums that went up, and that the daemon was left to send */
 	uint64_t lowered;      /* results that came from the parent and became ours */
 	uint64_t echoes;       /* that had come before */
+	uint64_t queued;       /* packets that went to the daemon by its queue, */
+	uint64_t full;         /* and that passed as it was full */
 };
 
 #endif
