@@ -17,7 +17,7 @@ optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
 
 needed_test="libcmocka-dev"
 optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
-	iproute2@ip shellcheck@shellcheck cpio@cpio busybox-static@busybox
+	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
 	curl@curl sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun libglpk-dev"
 
 needed_bench=""
