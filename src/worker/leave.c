@@ -94,7 +94,7 @@ static void take_echo(struct lane *lane, const struct wire_header *packet, uint3
 }
 
 /* Takes trees off the list whose aggregator has heard it, or is not there. */
-static uint32_t hear_echoes(struct trib_comm *comm, uint32_t left, bool *any)
+static uint64_t hear_echoes(struct trib_comm *comm, uint64_t left, bool *any)
 {
 	for (unsigned i = 0; i < comm->n_trunks; i++) {
 		struct lane *lane = comm->trunks[i].lanes[0];
@@ -103,7 +103,7 @@ static uint32_t hear_echoes(struct trib_comm *comm, uint32_t left, bool *any)
 
 		*any |= n > 0;
 		if (n < 0 || heard)
-			left &= ~(1u << i);
+			left &= ~(1ull << i);
 	}
 	return left;
 }
@@ -129,9 +129,11 @@ bool trunk_hears_bye(struct trunk *trunk)
 	return heard || (n < 0 && n != -EAGAIN);
 }
 
+_Static_assert(FOREST_TREES_MAX <= 64, "a bit for each tree");
+
 void comm_leave(struct trib_comm *comm)
 {
-	uint32_t left = (1u << comm->n_trunks) - 1;
+	uint64_t left = ~0ull >> (64 - comm->n_trunks); /* a bit for each tree: 1 to 64 */
 
 	for (int try = 0; left && try < BYE_TRIES; try++) {
 		uint64_t until = clock_now() + (20000000ull << try / 3);
@@ -143,7 +145,7 @@ void comm_leave(struct trib_comm *comm)
 				left >> i & 1 ? lane->way->send_one(lane, &bye, sizeof(bye)) : 0;
 
 			if (error && error != -EAGAIN)
-				left &= ~(1u << i); /* nobody is there */
+				left &= ~(1ull << i); /* nobody is there */
 		}
 		while (left && clock_now() < until) {
 			struct timespec nap = clock_span(200000);
