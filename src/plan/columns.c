@@ -28,9 +28,10 @@ struct columns {
 	unsigned order[HOSTS];                          /* by what a full place costs */
 };
 
-static double *row_of(double *rows, unsigned host, unsigned what)
+/* Of a host's links in and out, and of its cores: 0, 1 and 2. */
+static unsigned row_of(unsigned host, unsigned what)
 {
-	return &rows[3 * host + what];
+	return 3 * host + what;
 }
 
 /* The hosts that may aggregate; false: they are too many, or none. */
@@ -47,9 +48,9 @@ static bool hosts_find(struct columns *columns)
 			continue;
 		if (columns->n == HOSTS)
 			return false;
-		*row_of(columns->room, columns->n, 0) = host->in / unit;
-		*row_of(columns->room, columns->n, 1) = host->out / unit;
-		*row_of(columns->room, columns->n, 2) = host->cpu / unit;
+		columns->room[row_of(columns->n, 0)] = host->in / unit;
+		columns->room[row_of(columns->n, 1)] = host->out / unit;
+		columns->room[row_of(columns->n, 2)] = host->cpu / unit;
 		columns->hosts[columns->n++] = i;
 	}
 	columns->rows = 3 * columns->n + 1;
@@ -75,9 +76,9 @@ static void column_cost(const struct columns *columns, const struct column *colu
 		if (column->take[h])
 			place = model_cost(columns->model, kind, column->take[h],
 			                   h == column->root);
-		*row_of(cost, h, 0) = own + place.in;
-		*row_of(cost, h, 1) = own + place.out;
-		*row_of(cost, h, 2) = place.cpu;
+		cost[row_of(h, 0)] = own + place.in;
+		cost[row_of(h, 1)] = own + place.out;
+		cost[row_of(h, 2)] = place.cpu;
 	}
 	cost[columns->rows - 1] = 1;
 }
@@ -90,7 +91,7 @@ static void prices_split(struct columns *columns)
 		struct model_cost one = model_cost(columns->model, kind, 1, false);
 		struct model_cost two = model_cost(columns->model, kind, 2, false);
 		struct model_cost root = model_cost(columns->model, kind, 1, true);
-		const double *price = row_of(columns->price, h, 0);
+		const double *price = &columns->price[row_of(h, 0)];
 
 		columns->each[h] = (two.in - one.in) * price[0] + (two.out - one.out) * price[1] +
 		                   (two.cpu - one.cpu) * price[2];
@@ -158,8 +159,7 @@ static double tree_find(const struct columns *columns, struct column *best, uint
 
 	for (unsigned h = 0; h < columns->n; h++)
 		if (kind_of(columns, h) == MODEL_WORKER)
-			own += *row_of((double *)columns->price, h, 0) +
-			       *row_of((double *)columns->price, h, 1);
+			own += columns->price[row_of(h, 0)] + columns->price[row_of(h, 1)];
 	for (unsigned root = 0; root < columns->n; root++)
 		for (unsigned i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
 			uint32_t rest = need - roots[i];
