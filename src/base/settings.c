@@ -140,8 +140,8 @@ const struct setting settings[SETTINGS_N] = {
 	                     "most children that the controller gives an aggregator, 2 to 64: the "
 	                     "fewer, the deeper the trees; more where too few aggregators live",
 	                     NULL },
-	[SETTING_STRIPES] = { "TRIB_STRIPES", "32", SETTING_COUNT,
-	                      "most trees in a plan of the controller's, 1 to 32; each is a thread "
+	[SETTING_STRIPES] = { "TRIB_STRIPES", "64", SETTING_COUNT,
+	                      "most trees in a plan of the controller's, 1 to 64; each is a thread "
 	                      "and a socket of every worker, so more than 16 are made only where "
 	                      "they are worth it",
 	                      NULL },
@@ -184,7 +184,7 @@ static const struct {
 	[SETTING_SHARING] = { 0, 3, "score greedy fair none" },
 	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
 	[SETTING_FAN_IN] = { 2, 64, NULL },
-	[SETTING_STRIPES] = { 1, 32, NULL },
+	[SETTING_STRIPES] = { 1, 64, NULL },
 	[SETTING_PLACEMENT] = { 0, 2, "smart first random" },
 	[SETTING_ALPHA] = { 0, 1000, NULL },
 };

@@ -165,7 +165,7 @@ static void print_json(const struct plan_cluster *cluster, const struct found *f
 static int plan_show(const struct plan_cluster *cluster, const struct plan_options *options)
 {
 	static struct forest forest;
-	static char trees[1 << 18]; /* 32 trees of 64 names each fit */
+	static char trees[1 << 19]; /* 64 trees of 64 names each fit */
 	struct found found = { .forest = &forest };
 	unsigned workers = 0;
 
@@ -239,7 +239,7 @@ int cli_plan(int argc, char **argv)
 		{ "random", 0, OPTION_COUNT, &options.random, "N", "a random cluster of N hosts",
 		  NULL },
 		{ "seed", 0, OPTION_COUNT, &options.seed, "S", "of random clusters (1)", NULL },
-		{ "trees", 0, OPTION_COUNT, &options.trees, "N", "at most so many (32)", NULL },
+		{ "trees", 0, OPTION_COUNT, &options.trees, "N", "at most so many (64)", NULL },
 		{ "children", 0, OPTION_COUNT, &options.children, "N",
 		  "of one aggregator, at most (64)", NULL },
 		{ "multicast", 0, OPTION_FLAG, &options.multicast, NULL,

@@ -140,6 +140,11 @@ static double bound_search(const struct model *model, double high, bool few_tree
 	return high;
 }
 
+double bound_within(const struct model *model, double rate, uint64_t *steps)
+{
+	return bound_search(model, rate, true, steps);
+}
+
 struct bound bound_find(const struct model *model, uint64_t *steps)
 {
 	struct bound bound = { 0 };
@@ -147,7 +152,7 @@ struct bound bound_find(const struct model *model, uint64_t *steps)
 
 	bound.rate = bound_search(model, links, false, steps);
 	bound.by_worker = bound.rate >= links;
-	bound.within = bound_search(model, bound.rate, true, steps);
+	bound.within = bound_within(model, bound.rate, steps);
 	return bound;
 }
 

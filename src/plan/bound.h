@@ -19,6 +19,9 @@ struct bound {
  */
 struct bound bound_find(const struct model *model, uint64_t *steps);
 
+/* The same with as many trees as the model has, where `rate` is of any number. */
+double bound_within(const struct model *model, double rate, uint64_t *steps);
+
 /* The best single aggregator with all workers below it, however many; 0: nobody may be it. */
 double bound_star(const struct model *model);
 /* Each worker sends and receives 2 (workers - 1) / workers of the vector. */

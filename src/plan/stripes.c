@@ -20,6 +20,11 @@
 #define ALIKE 0.0005       /* plans that differ by less are judged by their trees */
 #define TREES_FEW 16u      /* each costs every rank a thread: first without more than these, */
 #define MORE_WORTH 0.01    /* and with more where the bound is still further away than this */
+/* More than these only where any number could have so much more, and no more than that takes. */
+#define TREES_MANY 32u
+#define MANY_WORTH 0.025
+#define MANY_STEP 4u
+#define STEPS_MANY 3000000u /* that are made for it */
 
 /* All memory of a plan. */
 struct stripes {
@@ -30,7 +35,8 @@ struct stripes {
 	uint32_t *leaf, *slots;
 	struct plan_verdict *verdict;
 	struct load_verdict judged; /* of the best */
-	double reach;               /* no plan has more; of the bound or less */
+	double within, optimum;     /* what the trees of now can have at most; any number of them */
+	uint64_t patience;          /* steps that may be made in all */
 };
 
 static size_t stripes_carve(struct stripes *stripes, char *work, unsigned n,
@@ -148,15 +154,20 @@ static void mix_try(struct stripes *stripes, struct pack_mix mix)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		mix.small_root = i;
-		if (pack_search(&stripes->pack, &mix, stripes->verdict->within_bps,
-		                &stripes->trial) > 0)
+		if (pack_search(&stripes->pack, &mix, stripes->within, &stripes->trial) > 0)
 			trial_judge(stripes);
 	}
 }
 
+/* No plan that is looked for has more. */
+static double reach(const struct stripes *stripes)
+{
+	return fmin(stripes->within, stripes->optimum);
+}
+
 static bool is_near_reach(const struct stripes *stripes)
 {
-	return stripes->verdict->rate_bps >= stripes->reach * (1 - NEAR);
+	return stripes->verdict->rate_bps >= reach(stripes) * (1 - NEAR);
 }
 
 /* By steps and not by a clock: the same hosts get the same plan. */
@@ -165,7 +176,7 @@ static bool is_weary(const struct stripes *stripes)
 	const struct plan_verdict *verdict = stripes->verdict;
 
 	return verdict->rate_bps > 0 &&
-	       verdict->steps > (is_near_reach(stripes) ? STEPS_NEAR : STEPS_MAX);
+	       verdict->steps > (is_near_reach(stripes) ? STEPS_NEAR : stripes->patience);
 }
 
 /* Unlike rates, for hosts whose links are no multiple of one rate. */
@@ -191,8 +202,8 @@ static void groups_try(struct stripes *stripes, unsigned slow)
 		                               .next = stripes->slots,
 		                               .left = stripes->loads };
 
-	if (group_fill(&stripes->model, stripes->verdict->within_bps, slow, &scratch,
-	               &stripes->trial, &stripes->verdict->steps))
+	if (group_fill(&stripes->model, stripes->within, slow, &scratch, &stripes->trial,
+	               &stripes->verdict->steps))
 		trial_judge(stripes);
 }
 
@@ -207,8 +218,8 @@ static void forms_try(struct stripes *stripes, unsigned tried)
 	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
 	if (verdict->depth == 1 && is_near_reach(stripes))
 		return;
-	stripes->reach =
-		fmin(stripes->reach, columns_fill(model, &stripes->trial, &verdict->steps));
+	stripes->optimum =
+		fmin(stripes->optimum, columns_fill(model, &stripes->trial, &verdict->steps));
 	if (stripes->trial.n_trees)
 		trial_judge(stripes);
 	groups_try(stripes, 0);
@@ -221,17 +232,54 @@ static void forms_try(struct stripes *stripes, unsigned tried)
 	mixes_try(stripes);
 }
 
+static void trees_allow(struct stripes *stripes, unsigned trees)
+{
+	struct plan_verdict *verdict = stripes->verdict;
+
+	stripes->model.trees = trees;
+	stripes->within = bound_within(&stripes->model, verdict->bound_bps, &verdict->steps);
+}
+
+/* Whether a plan of still more trees would be worth them. */
+static bool is_far_behind(const struct stripes *stripes)
+{
+	return stripes->verdict->rate_bps < stripes->optimum * (1 - MANY_WORTH);
+}
+
+/* With ever more trees: of equal ones, and of few hosts each, which are quickly made. */
+static void many_try(struct stripes *stripes, unsigned most)
+{
+	unsigned trees = stripes->model.trees + MANY_STEP;
+
+	stripes->patience = stripes->verdict->steps + STEPS_MANY;
+	for (; trees <= most && is_far_behind(stripes); trees += MANY_STEP) {
+		trees_allow(stripes, trees);
+		if (!is_weary(stripes))
+			mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });
+		for (unsigned slow = 0; slow <= trees / 4; slow = slow ? 2 * slow : 1)
+			if (is_far_behind(stripes) && !is_weary(stripes))
+				groups_try(stripes, slow);
+	}
+}
+
 static void plan_search(struct stripes *stripes)
 {
 	struct plan_verdict *verdict = stripes->verdict;
-	unsigned most = stripes->model.trees, few = most < TREES_FEW ? most : TREES_FEW;
+	unsigned most = stripes->model.trees, some = most, few;
 
+	/* Who asks for more than a job may have wants to see what all of them would do. */
+	if (most > TREES_MANY && most <= FOREST_TREES_MAX)
+		some = TREES_MANY;
+	few = some < TREES_FEW ? some : TREES_FEW;
+	stripes->patience = STEPS_MAX;
+	trees_allow(stripes, some);
 	stripes->model.trees = few;
 	forms_try(stripes, 0);
-	stripes->model.trees = most;
-	if (most > few && !is_weary(stripes) &&
-	    verdict->rate_bps < stripes->reach * (1 - MORE_WORTH))
+	stripes->model.trees = some;
+	if (some > few && !is_weary(stripes) &&
+	    verdict->rate_bps < reach(stripes) * (1 - MORE_WORTH))
 		forms_try(stripes, few);
+	many_try(stripes, most);
 }
 
 static void verdict_explain(const struct stripes *stripes, const struct bound *bound)
@@ -282,7 +330,7 @@ static void verdict_fill(struct stripes *stripes)
 	} else {
 		verdict->star_bps = bound_star(model);
 		verdict->ring_bps = bound_ring(model);
-		stripes->reach = bound.within;
+		stripes->optimum = bound.rate;
 		plan_search(stripes);
 	}
 	verdict->aggregators = aggregators_count(stripes);

@@ -24,7 +24,7 @@
 #define TREE_RANKS_MAX 64u
 #define TREE_DEPTH_MAX 8u /* aggregators from a rank to the root */
 #define TREE_NAME_MAX 64u
-#define FOREST_TREES_MAX 32u
+#define FOREST_TREES_MAX 64u
 
 /* An aggregator. Parents come before their children; the root is the first. */
 struct tree_node {

@@ -12,7 +12,8 @@
 
 #include "wire/packet.h"
 
-#define LANES_MAX 32u       /* of one communicator, all trees together: each is a thread */
+#define LANES_MAX 64u       /* of one communicator, all trees together: each is a thread */
+#define LANES_SEVERAL 32u   /* the same where trees have more than one */
 #define LANES_AUTO_MAX 4u   /* of all trees together; tribd has as many threads by itself */
 #define LANES_AUTO_CORES 2u /* for each lane: the program has something to do as well */
 
@@ -25,8 +26,8 @@ static inline unsigned lanes_choose(unsigned asked, unsigned cores, unsigned tre
 		lanes = cores / LANES_AUTO_CORES;
 		lanes = (lanes < LANES_AUTO_MAX ? lanes : LANES_AUTO_MAX) / trees;
 	}
-	if (lanes > LANES_MAX / trees) /* there are only so many in all */
-		lanes = LANES_MAX / trees;
+	if (lanes > LANES_SEVERAL / trees) /* there are only so many in all */
+		lanes = LANES_SEVERAL / trees;
 	if (lanes > WIRE_LANES_MAX) /* ... and in one tree */
 		lanes = WIRE_LANES_MAX;
 	return lanes ? lanes : 1;

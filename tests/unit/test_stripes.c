@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "cli/query.h"
 #include "cluster.h"
 #include "short.h"
 #include "worker/comm.h"
@@ -131,6 +132,43 @@ static void test_shares_of_trees(void **state)
 		cluster_stop(&trees.clusters[i]);
 	}
 	unsetenv("TRIB_MTU");
+}
+
+static void most_body(struct rank *rank)
+{
+	struct cluster *cluster = rank->job;
+	char page[QUERY_PAGE];
+
+	sum_body(rank);
+	if (rank->rank)
+		return;
+	demand(query_page(cluster->address, FOREST_TREES_MAX, 10, page, sizeof(page)) == TRIB_OK);
+	demand(page_number(page, "size") == 2);
+}
+
+/* As many trees as there may be: all are used, and all are left. */
+static void test_most_trees(void **state)
+{
+	trib_options options = TRIB_OPTIONS_INIT;
+	struct cluster cluster;
+	char text[FOREST_TREES_MAX * 32], page[QUERY_PAGE];
+	size_t used = 0;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	for (unsigned i = 0; i < FOREST_TREES_MAX; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s(0-1)",
+		                         i ? ";" : "", cluster.address);
+	assert_true(used < sizeof(text));
+	options.trees = text;
+	setenv("TRIB_MTU", "1500", 1); /* else the vector is too small to be split */
+	cluster_run(&cluster, 2, &options, most_body, &cluster);
+	unsetenv("TRIB_MTU");
+	do /* a tick takes them away; who had not said good-bye would be lost one day */
+		assert_int_equal(query_page(cluster.address, 1, 10, page, sizeof(page)), TRIB_OK);
+	while (strstr(page, "\"state\":\"running\""));
+	assert_string_equal(page, "{}");
+	cluster_stop(&cluster);
 }
 
 struct late {
@@ -267,7 +305,7 @@ int main(void)
 		cmocka_unit_test(test_split_covers),    cmocka_unit_test(test_turns_by_weight),
 		cmocka_unit_test(test_shares_of_trees), cmocka_unit_test(test_starts_in_any_order),
 		cmocka_unit_test(test_names_missing),   cmocka_unit_test(test_wants_all_ranks),
-		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split),           cmocka_unit_test(test_most_trees),
 	};
 
 	cluster_environment();
