@@ -59,7 +59,7 @@ enum dense_verdict {
 struct dense_cell {
 	uint64_t position; /* of the fragment in it, or DENSE_EMPTY */
 	uint64_t arrived;  /* children that are in the sum */
-	uint32_t sent_at;  /* for the plane: when the result last left */
+	uint32_t sent_at;  /* for the plane: when the result left for all */
 	uint16_t scale;
 	uint16_t bytes;
 	uint8_t op;

@@ -67,7 +67,9 @@ unsigned udp_mtu(int fd);
 unsigned udp_group_mtu(const struct udp_address *local);
 /* Bytes that IP and UDP headers take on the path. */
 unsigned udp_overhead(const struct udp_address *address);
-/* The local address towards a peer, and the name of its interface. */
+/* The local address towards a peer, */
+trib_status udp_local(const struct udp_address *peer, struct udp_address *local);
+/* and the name of its interface. */
 trib_status udp_route(const struct udp_address *peer, struct udp_address *local, char *interface,
                       size_t size);
 

@@ -114,25 +114,30 @@ unsigned udp_overhead(const struct udp_address *address)
 	return address->storage.ss_family == AF_INET6 ? 48 : 28;
 }
 
+trib_status udp_local(const struct udp_address *peer, struct udp_address *local)
+{
+	int fd = socket(peer->storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	trib_status status = TRIB_OK;
+	char text[64];
+
+	local->length = sizeof(local->storage);
+	if (fd < 0 || connect(fd, (const void *)&peer->storage, peer->length) ||
+	    getsockname(fd, (void *)&local->storage, &local->length))
+		status = status_fail_errno("no route to %s", udp_text(peer, text, sizeof(text)));
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
 trib_status udp_route(const struct udp_address *peer, struct udp_address *local, char *interface,
                       size_t size)
 {
-	int fd = socket(peer->storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	trib_status status = udp_local(peer, local);
 	struct ifaddrs *all = NULL;
-	char text[64];
 
 	snprintf(interface, size, "?");
-	local->length = sizeof(local->storage);
-	if (fd < 0 || connect(fd, (const void *)&peer->storage, peer->length) ||
-	    getsockname(fd, (void *)&local->storage, &local->length)) {
-		trib_status status =
-			status_fail_errno("no route to %s", udp_text(peer, text, sizeof(text)));
-
-		if (fd >= 0)
-			close(fd);
+	if (status != TRIB_OK)
 		return status;
-	}
-	close(fd);
 	if (getifaddrs(&all))
 		return TRIB_OK;
 	for (struct ifaddrs *i = all; i; i = i->ifa_next) {

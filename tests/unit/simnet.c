@@ -262,7 +262,8 @@ static void send_result(struct sim *sim, struct node *node, uint64_t position, u
 
 	((struct wire_header *)packet)->flags |= again ? WIRE_RESENT : 0;
 	sim->repeats += again;
-	cell->sent_at = now_us(sim);
+	if (!again)
+		cell->sent_at = now_us(sim);
 	for (; to; to &= to - 1)
 		transmit(sim, node->where[__builtin_ctzll(to)], packet, bytes);
 }

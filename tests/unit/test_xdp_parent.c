@@ -591,6 +591,30 @@ static void test_way_from_status(void **state)
 	}
 }
 
+/* While a way is changed, sums are left to the daemon: another status is no other way. */
+static void test_way_again(void **state)
+{
+	struct udp_address parent;
+	struct xdp_route before;
+	uint32_t bytes;
+
+	(void)state;
+	for (unsigned i = 0; i < SHAPES; i++) {
+		start(2, &shapes[i]);
+		child_address(RIG_PARENT, shapes[i].six, &parent);
+		status_from(&shapes[i], RIG_PARENT_CHILD);
+		assert_true(xdp_slot_parent_route(rig.slot, &parent));
+		before = rig.lane->parent.route;
+		bytes = packet_status(&packet, RIG_PARENT_CHILD);
+		packet.header.ack += 7;
+		packet.header.check ^= 0x55aa55aa;
+		frame_make(&frame, &shapes[i], RIG_PARENT, &packet, bytes);
+		assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
+		assert_true(xdp_slot_parent_route(rig.slot, &parent));
+		assert_memory_equal(&rig.lane->parent.route, &before, sizeof(before));
+	}
+}
+
 /* Seen was another than the one who is the parent, or it was for a group. */
 static void test_way_of_another(void **state)
 {
@@ -660,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_results_for_others_pass),
 		cmocka_unit_test(test_same_numbers),
 		cmocka_unit_test(test_way_from_status),
+		cmocka_unit_test(test_way_again),
 		cmocka_unit_test(test_way_of_another),
 		cmocka_unit_test(test_repeatedly),
 	};

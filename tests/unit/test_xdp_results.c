@@ -320,6 +320,47 @@ static void all_report(unsigned children, const struct shape *shape)
 	}
 }
 
+/* A report that says something else than the one before, from where that one came. */
+static void report_again(uint8_t child, const struct shape *shape)
+{
+	struct udp_address from;
+	uint32_t bytes = packet_report(&packet, child);
+
+	packet.header.ack += 7;
+	packet.header.check ^= 0x55aa55aa; /* it is for the daemon to look at */
+	frame_make(&frame, shape, child, &packet, bytes);
+	rig.lane->routes[child].queued = 0; /* it passes, as when the queue is full */
+	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
+	child_address(child, shape->six, &from);
+	xdp_slot_route(rig.slot, child, &from);
+}
+
+/* What completes while the fan is changed goes astray: it is left alone while ways are the same. */
+static void test_fan_is_left_alone(void **state)
+{
+	const uint8_t mark = 2; /* true, and not as an update has it */
+	struct xdp_route before[3];
+	struct udp_address group;
+
+	(void)state;
+	assert_int_equal(udp_resolve("239.212.3.7:9000", 0, &group), TRIB_OK);
+	for (unsigned i = 0; i < SHAPES; i++) {
+		rig_lane(&rig, 3, 8, PAYLOAD);
+		all_report(3, &shapes[i]);
+		memcpy(before, rig.lane->routes, sizeof(before));
+		assert_int_equal(rig.lane->shared_ports, 1);
+		rig.lane->shared_ports = mark;
+		for (uint8_t child = 0; child < 3; child++)
+			report_again(child, &shapes[i]);
+		assert_memory_equal(rig.lane->routes, before, sizeof(before));
+		assert_int_equal(rig.lane->shared_ports, mark);
+		/* Who is alone in hearing the group gets its own frame as before. */
+		xdp_slot_group(rig.slot, 4, &group);
+		assert_int_equal(rig.lane->shared_ports, mark);
+		assert_int_equal(rig.lane->entries, 3);
+	}
+}
+
 static void test_entries(void **state)
 {
 	(void)state;
@@ -410,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_way_from_report),
 		cmocka_unit_test(test_way_of_mapped_address),
 		cmocka_unit_test(test_way_of_another),
+		cmocka_unit_test(test_fan_is_left_alone),
 		cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_group),
 	};

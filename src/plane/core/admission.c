@@ -109,7 +109,7 @@ void admission_answer(struct aggregator *aggregator, const struct comm *comm, un
 		welcome->port = aggregator->port;
 		welcome->dead_after_ms = comm->dead_after_ms;
 		welcome->rate = rates_first(aggregator, comm, rank);
-		if (comm->group.length) {
+		if (comm->grouped & dense_bit(rank)) {
 			const struct sockaddr_in *group = (const void *)&comm->group.storage;
 
 			welcome->multicast_group = group->sin_addr.s_addr;

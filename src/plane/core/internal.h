@@ -113,6 +113,7 @@ struct comm {
 	struct child children[WIRE_CHILDREN_MAX];
 	struct parent parent;
 	struct udp_address group;          /* lane 0's; lane l's port is l higher */
+	uint64_t grouped;                  /* children that it is offered to */
 	uint64_t rival_nonce, rival_since; /* who asks for a rank that is taken, and since when */
 	uint64_t created_at, failed_at, pool_bytes;
 	bool has_parent;

@@ -262,7 +262,8 @@ static void note_hearing(struct thread *thread, struct lane *lane,
 		return;
 	}
 	lane->hears &= ~dense_bit(header->child);
-	probe_group(thread, lane);
+	if (lane->comm->grouped & dense_bit(header->child))
+		probe_group(thread, lane);
 }
 
 void lane_tell(struct thread *thread, struct lane *lane, uint64_t base, uint32_t bits)

@@ -83,18 +83,54 @@ void registry_retire(struct aggregator *aggregator, struct comm *comm)
 		thread_post(&aggregator->threads[i], comm->id, NULL);
 }
 
+/*
+ * What is for a group leaves by one interface: the children that are reached
+ * from our address there, which most are where none was chosen before.
+ */
+static uint64_t group_children(const struct aggregator *aggregator, const struct comm *comm)
+{
+	struct udp_address from[WIRE_CHILDREN_MAX];
+	uint64_t known = 0, best = 0;
+
+	for (uint64_t left = comm->present; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		const struct udp_address *to = &comm->children[i].address;
+
+		if (to->storage.ss_family != AF_INET || udp_local(to, &from[i]) != TRIB_OK)
+			continue;
+		udp_set_port(&from[i], 0);
+		/* Sockets are shared, and may be set to another interface. */
+		if (!aggregator->group_local.length || udp_same(&aggregator->group_local, &from[i]))
+			known |= dense_bit(i);
+	}
+	for (uint64_t left = known; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		uint64_t alike = 0;
+
+		for (uint64_t all = known; all; all &= all - 1)
+			if (udp_same(&from[i], &from[__builtin_ctzll(all)]))
+				alike |= all & -all;
+		if (__builtin_popcountll(alike) > __builtin_popcountll(best))
+			best = alike;
+	}
+	return best;
+}
+
 /* A group address of the communicator's own, from its random cookie. */
 static void choose_group(struct aggregator *aggregator, struct comm *comm)
 {
 	struct sockaddr_in *group = (void *)&comm->group.storage;
-	const struct child *child = &comm->children[__builtin_ctzll(comm->present)];
 	struct udp_address local;
 	char interface[64];
+	uint64_t children;
 	unsigned mtu;
 
-	if (!aggregator->options.multicast || __builtin_popcountll(comm->present) < 2 ||
-	    child->address.storage.ss_family != AF_INET ||
-	    udp_route(&child->address, &local, interface, sizeof(interface)) != TRIB_OK)
+	if (!aggregator->options.multicast || __builtin_popcountll(comm->present) < 2)
+		return;
+	children = group_children(aggregator, comm);
+	if (__builtin_popcountll(children) < 2 ||
+	    udp_route(&comm->children[__builtin_ctzll(children)].address, &local, interface,
+	              sizeof(interface)) != TRIB_OK)
 		return;
 	/* Children on this machine are reached by the loopback, a group by the interface alone. */
 	mtu = udp_group_mtu(&local);
@@ -105,10 +141,8 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 		return;
 	}
 	udp_set_port(&local, 0);
-	if (!aggregator->group_local.length)
-		aggregator->group_local = local;
-	else if (!udp_same(&aggregator->group_local, &local))
-		return; /* sockets are shared, and are set to another interface */
+	aggregator->group_local = local;
+	comm->grouped = children;
 	group->sin_family = AF_INET;
 	group->sin_addr.s_addr =
 		htonl(0xef000000u | (uint32_t)(comm->cookie & 0x7fffff) | 0x400000u);
@@ -118,8 +152,8 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 		setsockopt(aggregator->threads[i].fd, IPPROTO_IP, IP_MULTICAST_IF,
 		           &((const struct sockaddr_in *)&local.storage)->sin_addr,
 		           sizeof(struct in_addr));
-	log_info("communicator %u: results by multicast on %s where it is heard", comm->id,
-	         interface);
+	log_info("communicator %u: results by multicast on %s to those of %u children who hear it",
+	         comm->id, interface, (unsigned)__builtin_popcountll(children));
 }
 
 /*

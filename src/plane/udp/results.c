@@ -101,7 +101,9 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 /*
  * Puts the header in front of a result that is still there. The kernel may be
  * about to use the cell for the next fragment: without its lock, this one's
- * `complete` might be taken for that one's.
+ * `complete` might be taken for that one's. What one child gets again says
+ * nothing of when the others' may come: where all have lost it, each is to have
+ * it when it asks.
  */
 static bool take_result(struct thread *thread, struct lane *lane, const struct result_entry *entry,
                         struct dense_cell *cell, uint8_t *packet)
@@ -115,7 +117,8 @@ static bool take_result(struct thread *thread, struct lane *lane, const struct r
 	if (is_there) {
 		result_head(lane, cell, packet, entry->child != WIRE_ALL);
 		wire_seal_fragment(packet, WIRE_HEADER + cell->bytes, &unsent);
-		cell->sent_at = (uint32_t)(thread->now / 1000);
+		if (entry->child == WIRE_ALL)
+			cell->sent_at = (uint32_t)(thread->now / 1000);
 	}
 	if (lane->xdp)
 		xdp_cell_unlock(cell);

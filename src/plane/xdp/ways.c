@@ -69,7 +69,10 @@ static uint8_t seen_l2(const struct xdp_seen *seen)
 	return 0;
 }
 
-/* The way back: what came from there goes there. */
+/*
+ * The way back: what came from there goes there. What follows the front in the
+ * frame is another one each time, and no part of the way.
+ */
 static bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen)
 {
 	uint8_t *ip;
@@ -80,7 +83,7 @@ static bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen)
 	route->l3 = (uint8_t)(seen->at - 8 - route->l2);
 	if (!route->l2 || (route->l3 != 20 && route->l3 != 40))
 		return false;
-	memcpy(route->head, seen->head, sizeof(route->head));
+	memcpy(route->head, seen->head, seen->at);
 	ip = route->head + route->l2;
 	swap(route->head, route->head + 6, 6);
 	if (route->l3 == 20)
@@ -172,9 +175,22 @@ static uint64_t group_members(const struct xdp_slot *slot)
 	return __builtin_popcountll(best) > 1 ? best : 0;
 }
 
+/* Does the fan lead to these already? */
+static bool fan_is(const struct xdp_slot *slot, const uint8_t *entry, uint8_t n)
+{
+	const struct xdp_lane *lane = slot->lane;
+
+	for (uint8_t i = 0; i < n; i++)
+		if (lane->entry[i] != entry[i] ||
+		    slot->fan_ifindex[i] != lane->routes[entry[i]].ifindex)
+			return false;
+	return lane->entries == n;
+}
+
 /*
  * The fan: a slot for each frame that a result becomes. The program may be at
- * it meanwhile: a result that goes astray then is asked for again.
+ * it meanwhile: a result that goes astray then is asked for again, by all
+ * children. So it is left alone where nothing is new.
  */
 static void fan_update(struct xdp_slot *slot)
 {
@@ -189,6 +205,8 @@ static void fan_update(struct xdp_slot *slot)
 	for (unsigned child = 0; child < slot->children; child++)
 		if (!(grouped >> child & 1) && lane->routes[child].ifindex)
 			entry[n++] = (uint8_t)child;
+	if (fan_is(slot, entry, n))
+		return;
 	lane->entries = 0;
 	lane->shared_ports = 0;
 	for (uint32_t i = 0; i < slot->children; i++) {
