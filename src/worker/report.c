@@ -357,8 +357,6 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 	flight_confirm(&stream->flight, status->stamp, lost);
 	if ((!stream->reliable && find_lost_results(stream, status)) || lost) {
 		stream_progress(stream, now); /* what comes of it should be here soon */
-		stream->every = REPORT_EVERY;
-	} else if (status->stamp) {
-		stream->every = clamp(2 * stream->every, REPORT_EVERY, REPORT_SELDOM);
+		stream->shaken_at = now;
 	}
 }

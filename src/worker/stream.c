@@ -15,7 +15,6 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->cells = cells;
 	stream->payload = payload;
 	stream->patience = PATIENCE_MIN;
-	stream->every = REPORT_EVERY;
 	stream->rtt = MS / 2;
 	flight_init(&stream->flight);
 	narrow_init(&stream->narrow);
@@ -61,6 +60,8 @@ bool stream_post(struct stream *stream, struct round *round, uint64_t now)
 	stream->last = round;
 	if (!stream->fresh)
 		stream->fresh = round;
+	if (!stream->shaken_at)
+		stream->shaken_at = now;
 	if (!round->contributes) {
 		/* Nothing to send is as good as sent. But results may have come before this. */
 		round->next_exponents = round->exponents;
@@ -271,10 +272,11 @@ static bool report_is_due(const struct stream *stream, uint64_t now)
 {
 	uint64_t news = stream->sent - stream->reported;
 	/* Where the window is small, others may soon wait for it to move. */
-	uint64_t every = news < stream->cells / 8 ? stream->every : REPORT_EVERY;
+	bool seldom = news < stream->cells / 8 && now >= stream->shaken_at + REPORT_CALM;
 
 	return flight_wants_report(&stream->flight) ||
-	       (news >= REPORT_MIN && now >= stream->reported_at + every);
+	       (news >= REPORT_MIN &&
+	        now >= stream->reported_at + (seldom ? REPORT_SELDOM : REPORT_EVERY));
 }
 
 uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)

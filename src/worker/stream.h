@@ -57,7 +57,7 @@ struct stream {
 	uint64_t shut_at;     /* since when the window has let nothing pass; 0: it does */
 	uint64_t reported;    /* every fragment below is in a report */
 	uint64_t reported_at; /* when those last left */
-	uint64_t every;       /* so long from one to the next: more while nothing is lost */
+	uint64_t shaken_at;   /* when something was last found to be lost, or it all began */
 	bool rests;           /* the last report has said that there is nothing to send */
 	uint64_t unposted;    /* above every result that came before its round was posted */
 	uint64_t judged;    /* below, it is known what became of the first packets, or never will */

@@ -11,9 +11,10 @@
 #define SHUT_PATIENCE (MS / 2)
 #define ACK_DELAY MS
 #define REPORT_EVERY (10 * MS)  /* while something is sent: losses are found as soon */
-#define REPORT_SELDOM (40 * MS) /* where none have been found */
-#define REPORT_MIN 16u          /* fragments that are worth one then */
-#define TAIL_MIN 64u            /* ... at a tail, or before so many */
+#define REPORT_SELDOM (40 * MS) /* where none have been found for a while */
+#define REPORT_CALM (500 * MS)
+#define REPORT_MIN 16u /* fragments that are worth one then */
+#define TAIL_MIN 64u   /* ... at a tail, or before so many */
 
 static inline uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
