@@ -418,13 +418,13 @@ static bool comes_by(const struct frame *frame, const struct shape *way, unsigne
 
 static bool is_queued(const struct rig *rig, const struct frame *frame)
 {
-	const struct wire_header *header = (const void *)(frame->data + frame->at);
+	uint8_t child = frame->data[frame->at + offsetof(struct wire_header, child)];
 	const struct shape *way;
 
-	if (!rig->aside || !rig->lane->active || header->child >= WIRE_CHILDREN_MAX)
+	if (!rig->aside || !rig->lane->active || child >= WIRE_CHILDREN_MAX)
 		return false;
-	way = rig->ways[header->child];
-	return way && comes_by(frame, way, header->child);
+	way = rig->ways[child];
+	return way && comes_by(frame, way, child);
 }
 
 int rig_agree(struct rig *rig, const struct frame *frame, struct frame *out)

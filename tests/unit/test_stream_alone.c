@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream by itself: what leaves when, what it reports, and what it takes for lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/bitmap.h"
+#include "wire/brief.h"
+#include "worker/stream.h"
+
+#include <stdlib.h>
+
+#define SECOND 1000000000ull
+
+#define FEW 3u
+
+static void finished(void *context, struct round *round)
+{
+	(void)context;
+	(void)round;
+}
+
+/* Three results are asked for once more. Of two the first copy comes after all: one was lost. */
+static void test_late_is_not_lost(void **state)
+{
+	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = FEW * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data[FEW];
+	struct {
+		struct wire_control header;
+		union {
+			struct wire_report report;
+			struct wire_status status;
+		};
+	} packet;
+	struct stream stream;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 16, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < FEW; i++)
+		assert_int_equal(stream_next(&stream, SECOND, &data[i]), WIRE_HEADER + 256);
+	while (stream_next_report(&stream, SECOND + 1000000, &packet))
+		;
+	packet.header = (struct wire_control){ .type = WIRE_STATUS };
+	packet.status = (struct wire_status){ .bits = FEW,
+		                              .stamp = (uint32_t)(SECOND / 1000) + 1000,
+		                              .complete = { (1 << FEW) - 1 } };
+	stream_on_status(&stream, &packet.header, SECOND + 2000000);
+	assert_true(stream_next_report(&stream, SECOND + 2000000, &packet));
+	assert_int_equal(packet.report.missing[0], (1 << FEW) - 1);
+	assert_int_equal(packet.report.again, 0);
+	for (unsigned i = 0; i < FEW; i++) { /* alone, what it gave is the sum */
+		data[i].header.type = WIRE_RESULT;
+		data[i].header.flags |= i == 1 ? WIRE_RESENT : 0;
+		assert_true(stream_on_result(&stream, &data[i].header, 256, SECOND + 3000000));
+	}
+	data[1].header.flags &= (uint8_t)~WIRE_RESENT; /* twice is not two */
+	assert_true(stream_on_result(&stream, &data[1].header, 256, SECOND + 3000000));
+	assert_true(stream_heartbeat(&stream, SECOND + 4000000, &packet));
+	assert_int_equal(packet.report.again, 1);
+	stream_clear(&stream);
+}
+
+/* A result that came before its round was posted here was not lost either; the next one was. */
+static void test_early_is_not_lost(void **state)
+{
+	uint32_t in[2 * 64] = { 0 }, out[2 * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = sizeof(in),
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .copy = true,
+		                   .from = 0,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data[2];
+	struct stream sender, receiver;
+
+	(void)state;
+	stream_init(&sender, 0, 0, 2, 16, 256);
+	stream_init(&receiver, 0, 1, 2, 16, 256);
+	sender.on_finished = receiver.on_finished = finished;
+	assert_true(stream_post(&sender, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(stream_next(&sender, SECOND, &data[i]), WIRE_HEADER + 256);
+		data[i].header.type = WIRE_RESULT;
+	}
+	assert_true(stream_on_result(&receiver, &data[0].header, 256, SECOND));
+	assert_true(stream_post(&receiver, round_new(&spec, 1, 256), SECOND));
+	for (unsigned i = 0; i < 2; i++) {
+		data[i].header.flags |= WIRE_RESENT;
+		assert_true(stream_on_result(&receiver, &data[i].header, 256, SECOND));
+	}
+	assert_int_equal(receiver.done, 2);
+	assert_int_equal(receiver.stats.again, 1);
+	stream_clear(&sender);
+	stream_clear(&receiver);
+}
+
+#define SLOW 4096u
+
+/* One worker, a fragment a millisecond; `lost` is one that the aggregator misses. Gives its
+ * reports. */
+static unsigned reports_of_slow(uint64_t cells, unsigned lost)
+{
+	static uint32_t in[SLOW * 64], out[SLOW * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = SLOW * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} data;
+	struct {
+		struct wire_control header;
+		union {
+			struct wire_report report;
+			struct wire_status status;
+		};
+	} packet;
+	struct stream stream;
+	uint64_t now = SECOND;
+	unsigned reports = 0;
+
+	stream_init(&stream, 0, 0, 1, (uint32_t)cells, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), now));
+	while (stream_next(&stream, now, &data)) {
+		bool drops = data.header.pos == lost && !stream.stats.resent;
+
+		now += 1000000;
+		data.header.type = WIRE_RESULT;
+		if (!drops)
+			assert_true(stream_on_result(&stream, &data.header, 256, now));
+		stream_on_low(&stream, stream.done);
+		while (stream_next_report(&stream, now, &packet)) {
+			struct wire_report report = packet.report;
+
+			reports++;
+			packet.status = (struct wire_status){ .low = stream.done,
+				                              .base = report.base,
+				                              .bits = report.bits,
+				                              .stamp = report.stamp };
+			if (lost - report.base < report.bits && !stream.stats.resent)
+				bitmap_set(packet.status.missing, lost - report.base);
+			stream_on_status(&stream, &packet.header, now);
+		}
+	}
+	assert_int_equal(stream.done, SLOW);
+	stream_clear(&stream);
+	return reports;
+}
+
+/* Where nothing is lost, little is said; a loss is followed by more reports, a small window too. */
+static void test_calm_reports_seldom(void **state)
+{
+	unsigned calm = reports_of_slow(SLOW, SLOW), shaken = reports_of_slow(SLOW, SLOW / 2);
+	unsigned narrow = reports_of_slow(128, SLOW);
+
+	(void)state;
+	/* Half a second with one after 16 fragments, the least that is worth one; then every 40 ms.
+	 */
+	assert_in_range(calm, SLOW / 40, 500 / 16 + (SLOW - 500) / 40 + 4);
+	assert_in_range(shaken, calm + 500 / 16 - 500 / 40 - 4, calm + 500 / 16 - 500 / 40 + 4);
+	assert_in_range(narrow, SLOW / 17, SLOW / 16 + 8);
+}
+
+#define MANY 300u
+
+/* A report is about what has left, and about what others send: of the rest there is no news. */
+static void test_report_ends_where_sent(void **state)
+{
+	static uint32_t in[MANY * 64], out[MANY * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = MANY * 64,
+		                   .type = TRIB_U32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct wire_whole packet;
+	uint8_t data[WIRE_HEADER + 256] __attribute__((aligned(8)));
+	struct stream stream;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 2, 1024, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, 0);
+	for (unsigned i = 0; i < FEW; i++)
+		assert_int_equal(stream_next(&stream, SECOND, data), sizeof(data));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, FEW);
+	spec.copy = true;
+	spec.count = FEW * 256;
+	spec.from = 1;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, MANY + FEW);
+	spec.from = 0;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	assert_true(stream_heartbeat(&stream, SECOND, &packet));
+	assert_int_equal(packet.report.bits, MANY + FEW);
+	stream_clear(&stream);
+}
+
+/*
+ * Special values stand before all data and are settled with the last exponents, so
+ * they are the first that are not finished. But nothing is to come of them: a report
+ * begins behind them, and silence asks for data. Whether that is lost or late the answer
+ * tells; only when none has come either, it is asked for as if it were lost.
+ */
+static void test_report_begins_at_gap(void **state)
+{
+	static float in[MANY * 64], out[MANY * 64];
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = MANY * 64,
+		                   .type = TRIB_F32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct round *round = round_new(&spec, 0, 256);
+	struct {
+		struct wire_header header;
+		uint8_t payload[256];
+	} packet;
+	struct wire_whole report;
+	struct stream stream;
+	uint32_t data, sent = 0;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 1024, 256);
+	stream.on_finished = finished;
+	data = round->exponents + round->specials;
+	assert_true(round->exponents > 1 && round->specials > 1);
+	assert_true(stream_post(&stream, round, SECOND));
+	while (sent < 5) { /* the results of exponents and of the first three data come */
+		assert_true(stream_next(&stream, SECOND, &packet));
+		sent += packet.header.pos >= data;
+		packet.header.type = WIRE_RESULT;
+		if (sent < 4)
+			assert_true(stream_on_result(&stream, &packet.header,
+			                             round_bytes(round, packet.header.pos),
+			                             SECOND));
+	}
+	assert_true(stream.done < data);
+	while (stream_next_report(&stream, SECOND, &report))
+		;
+	for (uint64_t i = 1; i <= 4; i++) {
+		const struct wire_whole status = { .status = { .stamp = 1, .base = data + 3 } };
+
+		assert_true(stream_next_report(&stream, SECOND + i * SECOND / 10, &report));
+		assert_int_equal(report.report.base, data + 3);
+		assert_int_equal(report.report.bits, 2);
+		assert_int_equal(report.report.missing[0], i == 4 ? 3 : 0);
+		if (i < 3) /* the first two are answered: nothing is complete */
+			stream_on_status(&stream, &status.header, SECOND + i * SECOND / 10);
+	}
+	stream_clear(&stream);
+}
+
+/*
+ * Links must not be idle while blocks are read, and nobody should guess: the first data leaves
+ * behind one small fragment of exponents, and the others leave singly, some time before their data.
+ */
+static void exponents_lead(unsigned payload, size_t blocks)
+{
+	size_t count = blocks * (payload / 4);
+	float *in = calloc(count, sizeof(*in)), *out = malloc(count * sizeof(*out));
+	struct round_spec spec = { .source = in,
+		                   .target = out,
+		                   .count = count,
+		                   .type = TRIB_F32,
+		                   .op = TRIB_SUM,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL };
+	struct round *round = round_new(&spec, 0, payload);
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint32_t exponents = 0, data = 0, since = 1;
+	struct stream stream;
+
+	assert_true(in && out && round && round->exponents > 3);
+	stream_init(&stream, 0, 0, 1, 1 << 20, payload);
+	stream.on_finished = finished;
+	stream.reliable = true; /* so that all leaves without an answer */
+	assert_true(stream_post(&stream, round, SECOND));
+	while (stream_next(&stream, SECOND, packet)) {
+		if (((struct wire_header *)packet)->pos < round->exponents) {
+			uint64_t read = round_scanned(round);
+
+			assert_true(since > 0); /* data has left between them */
+			if (!exponents)
+				assert_true(read * payload < 300 << 10);
+			else if (exponents == 1)
+				assert_true(data <= round->first_exponents / 2 + 1);
+			else
+				assert_true(read - round->per_exponents >= data + data / 2 ||
+				            read - round->per_exponents >= data + 500);
+			exponents++;
+			since = 0;
+		} else {
+			assert_true(data < round_scanned(round));
+			data++;
+			since++;
+		}
+	}
+	assert_int_equal(exponents, round->exponents);
+	assert_int_equal(data, blocks);
+	stream_clear(&stream);
+	free(in);
+	free(out);
+}
+
+static void test_exponents_lead(void **state)
+{
+	(void)state;
+	exponents_lead(256, 1000);
+	exponents_lead(1448, 4000);
+	exponents_lead(8944, 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_early_is_not_lost),
+		cmocka_unit_test(test_calm_reports_seldom),
+		cmocka_unit_test(test_report_ends_where_sent),
+		cmocka_unit_test(test_report_begins_at_gap),
+		cmocka_unit_test(test_exponents_lead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
