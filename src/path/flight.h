@@ -15,7 +15,6 @@
 #define FLIGHT_START 2048u
 #define FLIGHT_MIN 64u
 #define FLIGHT_MAX 8192u
-#define FLIGHT_REPORT_MAX 1024u
 #define FLIGHT_HEAVY_LOSS 0.15
 #define FLIGHT_MARKS 16u
 
@@ -49,15 +48,14 @@ static inline bool flight_is_full(const struct flight *flight)
 	return flight->launched >= flight->confirmed + flight_limit(flight);
 }
 
-/* Have enough packets left since the last report? */
-static inline bool flight_wants_report(const struct flight *flight)
+/* Have enough packets left since the last report, `most` or a quarter of the limit? */
+static inline bool flight_wants_report(const struct flight *flight, uint32_t most)
 {
 	uint64_t last =
 		flight->n_marks ? flight->marks[(flight->n_marks - 1) % FLIGHT_MARKS].launched : 0;
 	uint32_t interval = flight_limit(flight) / 4;
 
-	return flight->launched - last >=
-	       (interval < FLIGHT_REPORT_MAX ? interval : FLIGHT_REPORT_MAX);
+	return flight->launched - last >= (interval < most ? interval : most);
 }
 
 /* A report with this stamp leaves. Those of one moment are one mark: answers may take long. */

@@ -296,7 +296,7 @@ static void send_up(struct sim *sim, struct node *node)
 		uplink_raise(&node->up, &node->lane, cell, now_us(sim));
 		node->flight.launched++;
 		transmit(sim, NODE + sim->options.parent[node->index], packet, bytes);
-		if (flight_wants_report(&node->flight))
+		if (flight_wants_report(&node->flight, WIRE_GROUP))
 			report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
 	}
 }

@@ -25,7 +25,7 @@ static void turn(struct sender *sender, double loss)
 
 	while (!flight_is_full(flight)) {
 		flight->launched++;
-		if (flight_wants_report(flight)) {
+		if (flight_wants_report(flight, 1024)) {
 			at[++sender->stamp - first] = flight->launched;
 			flight_mark(flight, sender->stamp);
 		}

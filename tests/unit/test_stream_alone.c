@@ -178,10 +178,9 @@ static void test_calm_reports_seldom(void **state)
 	unsigned narrow = reports_of_slow(128, SLOW);
 
 	(void)state;
-	/* Half a second with one after 16 fragments, the least that is worth one; then every 40 ms.
-	 */
-	assert_in_range(calm, SLOW / 40, 500 / 16 + (SLOW - 500) / 40 + 4);
-	assert_in_range(shaken, calm + 500 / 16 - 500 / 40 - 4, calm + 500 / 16 - 500 / 40 + 4);
+	/* At first, and behind a loss, one after 16 fragments, the least that is worth one. */
+	assert_in_range(calm, SLOW / 40, SLOW / 40 + 100 / 16 + 2);
+	assert_in_range(shaken, calm + 2, calm + 100 / 16 + 2);
 	assert_in_range(narrow, SLOW / 17, SLOW / 16 + 8);
 }
 

@@ -95,7 +95,7 @@ bool sums_send_udp(struct thread *thread, struct lane *lane)
 		run.next = cell->position + 1;
 	}
 	run_send(thread, lane, &run);
-	if (flight_wants_report(&lane->flight))
+	if (flight_wants_report(&lane->flight, WIRE_GROUP))
 		uplink_report_raised(thread, lane);
 	uplink_allow_kernel(lane);
 	return room;
