@@ -249,10 +249,12 @@ static bool is_far_behind(const struct stripes *stripes)
 /* With ever more trees: of equal ones, and of few hosts each, which are quickly made. */
 static void many_try(struct stripes *stripes, unsigned most)
 {
-	unsigned trees = stripes->model.trees + MANY_STEP;
-
+	if (!(stripes->verdict->rate_bps > 0))
+		return; /* nobody can aggregate, by however many trees */
 	stripes->patience = stripes->verdict->steps + STEPS_MANY;
-	for (; trees <= most && is_far_behind(stripes); trees += MANY_STEP) {
+	while (stripes->model.trees < most && is_far_behind(stripes)) {
+		unsigned more = stripes->model.trees + MANY_STEP, trees = more < most ? more : most;
+
 		trees_allow(stripes, trees);
 		if (!is_weary(stripes))
 			mix_try(stripes, (struct pack_mix){ .heavy = trees, .heavy_weight = 1 });

@@ -270,12 +270,12 @@ static uint32_t next_fragment(struct stream *stream, uint64_t now, void *packet)
 
 static bool report_is_due(const struct stream *stream, uint64_t now)
 {
-	bool calm = now >= stream->shaken_at + REPORT_CALM;
 	uint64_t news = stream->sent - stream->reported;
-	/* Where the window is small, others may soon wait for it to move. */
-	uint64_t every = calm && news < stream->cells / 8 ? REPORT_SELDOM : REPORT_EVERY;
+	/* Where the window is small, we or others may soon wait for it to move. */
+	bool seldom = news < stream->cells / 8 && now >= stream->shaken_at + REPORT_CALM;
+	uint64_t every = seldom ? REPORT_SELDOM : REPORT_EVERY;
 
-	return flight_wants_report(&stream->flight, calm ? 2 * WIRE_GROUP : WIRE_GROUP) ||
+	return flight_wants_report(&stream->flight, seldom ? 2 * WIRE_GROUP : WIRE_GROUP) ||
 	       (news >= REPORT_MIN && now >= stream->reported_at + every);
 }
 

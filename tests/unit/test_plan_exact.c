@@ -232,10 +232,12 @@ static void test_hard(void **state)
 		{ 172, 873969509u, 64 },  { 205, 3966397838u, 64 }, { 234, 1540015914u, 64 },
 		{ 155, 3413739828u, 64 }, { 248, 200875694u, 64 },  { 255, 3427274366u, 64 },
 	};
+	const size_t all = sizeof(hard) / sizeof(hard[0]);
+	size_t n = test_count("hard clusters", all, 5);
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(hard) / sizeof(hard[0]); i++) {
+	for (size_t k = 0, i = 0; k < n; k++, i = k * all / n) {
 		double exact;
 
 		limits.trees = hard[i].trees;

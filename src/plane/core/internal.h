@@ -257,7 +257,7 @@ struct thread {
 	struct lane *lanes[COMMS_MAX];     /* by the communicator's id */
 	struct lane *by_parent[COMMS_MAX]; /* by the id that the parent has given it */
 	struct udp_rx *group_rx;           /* for what parents send to groups */
-	uint64_t scratch[64][512 / 8];     /* small packets until they are sent */
+	uint64_t scratch[128][512 / 8];    /* small packets until they are sent */
 	unsigned scratch_used;
 	unsigned strays_left; /* that are answered until the next tick */
 	unsigned ids;         /* above every id in use */
