@@ -403,14 +403,14 @@ static inline void dense_answer_one(const struct dense_lane *lane, const struct 
 	uint64_t bit = 1ull << (i % 64);
 	int is_complete =
 		cell->position == position && __atomic_load_n(&cell->complete, __ATOMIC_ACQUIRE);
+	int is_awaited = is_complete && dense_expected(lane, cell->to) & dense_bit(child);
 
 	if (position < lane->low ||
-	    (is_complete && (!spare_us || dense_has_left(cell, now_us, spare_us))))
+	    (is_complete && (!spare_us || !is_awaited || dense_has_left(cell, now_us, spare_us))))
 		status->complete[i / 64] |= bit;
 	if (dense_is_missing(lane, cell, child, position))
 		status->missing[i / 64] |= bit;
-	else if (report->missing[i / 64] & bit && is_complete &&
-	         dense_expected(lane, cell->to) & dense_bit(child) &&
+	else if (report->missing[i / 64] & bit && is_awaited &&
 	         !dense_is_young(cell, now_us, report->young))
 		repeat[i / 64] |= bit;
 }
@@ -419,8 +419,8 @@ static inline void dense_answer_one(const struct dense_lane *lane, const struct 
  * Answers a child's REPORT: `status` says which of its fragments are missing
  * and which are complete, and a bit in `repeat` each result that the child
  * asked for, that is complete, and that is not too young. What became complete
- * within `spare_us` is not called so yet: its result may still be in a queue,
- * and the answer must not overtake it.
+ * within `spare_us` is not called so yet to who gets it: the result may still be in
+ * a queue, and the answer must not overtake it.
  */
 static inline void dense_answer(struct dense_lane *lane, const struct dense_pool *pool,
                                 unsigned child, const struct wire_report *report, uint32_t now_us,

@@ -340,6 +340,9 @@ static void test_answer(void **state)
 	assert_int_equal(complete_but(500, 1500), 0);
 	assert_int_equal(complete_but(0, 1500), 1);
 	cells[0].lock = 0;
+	cells[0].to = 1; /* to who does not get it, it is at once */
+	assert_int_equal(complete_but(500, 1499), 1);
+	cells[0].to = WIRE_ALL;
 	/* Who waits for whom. */
 	dense_ack(&lane, 0, 1);
 	answer(0, 1, 1, 9000, 0, &status, repeat);
