@@ -135,7 +135,7 @@ main() {
 		# Behind a bridge faults meet what goes up on xdp too.
 		measure planes-no-loss $lossy --no-offload --sizes 16M,64M --iterations 5
 		measure planes-loss $lossy --sizes 16M,64M --iterations 5 --loss 0.01 --seed 1
-		measure planes-rough $lossy --sizes 1M --iterations 100 --repeats 1 --check --loss 0.1 --dup 0.05 \
+		measure planes-rough $lossy --sizes 1M --iterations 100 --repeats 5 --check --loss 0.1 --dup 0.05 \
 			--reorder 0.05 --corrupt 0.01 --seed 1
 		# What an aggregator with a core of its own costs there, its packets as in a NIC's driver; once
 		# with an MTU at which veth fits two of them in a page.
