@@ -16,6 +16,22 @@
 
 #define FEW 3u
 
+struct fragment {
+	struct wire_header header;
+	uint8_t payload[256];
+};
+
+static struct round_spec sum_of(const void *in, void *out, size_t count, trib_type type)
+{
+	return (struct round_spec){ .source = in,
+		                    .target = out,
+		                    .count = count,
+		                    .type = type,
+		                    .op = TRIB_SUM,
+		                    .from = WIRE_ALL,
+		                    .to = WIRE_ALL };
+}
+
 static void finished(void *context, struct round *round)
 {
 	(void)context;
@@ -26,24 +42,9 @@ static void finished(void *context, struct round *round)
 static void test_late_is_not_lost(void **state)
 {
 	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
-	struct round_spec spec = { .source = in,
-		                   .target = out,
-		                   .count = FEW * 64,
-		                   .type = TRIB_U32,
-		                   .op = TRIB_SUM,
-		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
-	struct {
-		struct wire_header header;
-		uint8_t payload[256];
-	} data[FEW];
-	struct {
-		struct wire_control header;
-		union {
-			struct wire_report report;
-			struct wire_status status;
-		};
-	} packet;
+	struct round_spec spec = sum_of(in, out, FEW * 64, TRIB_U32);
+	struct fragment data[FEW];
+	struct wire_whole packet;
 	struct stream stream;
 
 	(void)state;
@@ -86,10 +87,7 @@ static void test_early_is_not_lost(void **state)
 		                   .copy = true,
 		                   .from = 0,
 		                   .to = WIRE_ALL };
-	struct {
-		struct wire_header header;
-		uint8_t payload[256];
-	} data[2];
+	struct fragment data[2];
 	struct stream sender, receiver;
 
 	(void)state;
@@ -120,24 +118,9 @@ static void test_early_is_not_lost(void **state)
 static unsigned reports_of_slow(uint64_t cells, unsigned lost)
 {
 	static uint32_t in[SLOW * 64], out[SLOW * 64];
-	struct round_spec spec = { .source = in,
-		                   .target = out,
-		                   .count = SLOW * 64,
-		                   .type = TRIB_U32,
-		                   .op = TRIB_SUM,
-		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
-	struct {
-		struct wire_header header;
-		uint8_t payload[256];
-	} data;
-	struct {
-		struct wire_control header;
-		union {
-			struct wire_report report;
-			struct wire_status status;
-		};
-	} packet;
+	struct round_spec spec = sum_of(in, out, SLOW * 64, TRIB_U32);
+	struct fragment data;
+	struct wire_whole packet;
 	struct stream stream;
 	uint64_t now = SECOND;
 	unsigned reports = 0;
@@ -190,13 +173,7 @@ static void test_calm_reports_seldom(void **state)
 static void test_report_ends_where_sent(void **state)
 {
 	static uint32_t in[MANY * 64], out[MANY * 64];
-	struct round_spec spec = { .source = in,
-		                   .target = out,
-		                   .count = MANY * 64,
-		                   .type = TRIB_U32,
-		                   .op = TRIB_SUM,
-		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
+	struct round_spec spec = sum_of(in, out, MANY * 64, TRIB_U32);
 	struct wire_whole packet;
 	uint8_t data[WIRE_HEADER + 256] __attribute__((aligned(8)));
 	struct stream stream;
@@ -233,18 +210,9 @@ static void test_report_ends_where_sent(void **state)
 static void test_report_begins_at_gap(void **state)
 {
 	static float in[MANY * 64], out[MANY * 64];
-	struct round_spec spec = { .source = in,
-		                   .target = out,
-		                   .count = MANY * 64,
-		                   .type = TRIB_F32,
-		                   .op = TRIB_SUM,
-		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
+	struct round_spec spec = sum_of(in, out, MANY * 64, TRIB_F32);
 	struct round *round = round_new(&spec, 0, 256);
-	struct {
-		struct wire_header header;
-		uint8_t payload[256];
-	} packet;
+	struct fragment packet;
 	struct wire_whole report;
 	struct stream stream;
 	uint32_t data, sent = 0;
@@ -288,13 +256,7 @@ static void exponents_lead(unsigned payload, size_t blocks)
 {
 	size_t count = blocks * (payload / 4);
 	float *in = calloc(count, sizeof(*in)), *out = malloc(count * sizeof(*out));
-	struct round_spec spec = { .source = in,
-		                   .target = out,
-		                   .count = count,
-		                   .type = TRIB_F32,
-		                   .op = TRIB_SUM,
-		                   .from = WIRE_ALL,
-		                   .to = WIRE_ALL };
+	struct round_spec spec = sum_of(in, out, count, TRIB_F32);
 	struct round *round = round_new(&spec, 0, payload);
 	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
 	uint32_t exponents = 0, data = 0, since = 1;
