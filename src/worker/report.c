@@ -150,6 +150,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 		fill_missing(stream, report, false);
 	}
 	stream->since_ack = 0;
+	stream->told_at = now;
 	stream->stats.reports++;
 	flight_mark(&stream->flight, report->stamp);
 	return WIRE_CONTROL + sizeof(*report);
@@ -167,6 +168,20 @@ static uint32_t results_to_ask(struct stream *stream)
 		return 0;
 	return (uint32_t)clamp((uint64_t)ASK_MIN << (stream->silences - patient - 1), ASK_MIN,
 	                       WIRE_GROUP);
+}
+
+/*
+ * Where packets are lost and no more can leave, what still comes says nothing about
+ * the rest: it counts from the last report, which may be lost too.
+ */
+uint64_t stream_silent_at(const struct stream *stream, uint64_t now)
+{
+	uint64_t at = stream->progress_at + stream->patience;
+	uint64_t soon = stream->told_at + clamp(stream->rtt, PATIENCE_MIN, PATIENCE_MAX);
+	bool is_stuck = (!stream->fresh && !stream->todo) || flight_is_full(&stream->flight);
+
+	return !stream->reliable && is_stuck && stream_is_shaken(stream, now) && soon < at ? soon
+	                                                                                   : at;
 }
 
 /* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
@@ -190,7 +205,9 @@ static void report_silence(struct stream *stream, uint64_t now)
 		stream->silences++;
 	stream->ask = results_to_ask(stream);
 	stream->progress_at = now;
-	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, PATIENCE_MAX);
+	/* Where packets are lost, the question or its answer may have been. */
+	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN,
+	                         stream_is_shaken(stream, now) ? 2 * PATIENCE_MIN : PATIENCE_MAX);
 }
 
 /* Results have come and no packet has said so: the window of others may hang on it. */
@@ -210,7 +227,7 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 {
 	if (!stream->n_reports && ack_is_due(stream, now))
 		stream_report_gap(stream);
-	if (!stream->n_reports && stream->first && now >= stream->progress_at + stream->patience)
+	if (!stream->n_reports && stream->first && now >= stream_silent_at(stream, now))
 		report_silence(stream, now);
 	if (!stream->n_reports) {
 		stream->ask = 0;

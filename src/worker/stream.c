@@ -272,7 +272,7 @@ static bool report_is_due(const struct stream *stream, uint64_t now)
 {
 	uint64_t news = stream->sent - stream->reported;
 	/* Where the window is small, we or others may soon wait for it to move. */
-	bool seldom = news < stream->cells / 8 && now >= stream->shaken_at + REPORT_CALM;
+	bool seldom = news < stream->cells / 8 && !stream_is_shaken(stream, now);
 	uint64_t every = seldom ? REPORT_SELDOM : REPORT_EVERY;
 
 	return flight_wants_report(&stream->flight, seldom ? 2 * WIRE_GROUP : WIRE_GROUP) ||
@@ -377,7 +377,7 @@ uint64_t stream_wake(const struct stream *stream, uint64_t now)
 
 	if (!stream->first)
 		return stream->since_ack ? stream->progress_at + ACK_DELAY : UINT64_MAX;
-	wake = stream->progress_at + stream->patience;
+	wake = stream_silent_at(stream, now);
 	if (stream->shut_at && stream->since_ack && now < stream->shut_at + SHUT_PATIENCE / 2)
 		wake = stream->shut_at + SHUT_PATIENCE / 2;
 	else if (stream->shut_at && now < stream->shut_at + SHUT_PATIENCE && !stream->reliable)

@@ -26,6 +26,12 @@ static inline uint32_t stamp_of(uint64_t now)
 	return (uint32_t)(now / 1000) | 1; /* 0 means: none */
 }
 
+/* Has something been lost of late? */
+static inline bool stream_is_shaken(const struct stream *stream, uint64_t now)
+{
+	return now < stream->shaken_at + REPORT_CALM;
+}
+
 struct round *stream_find(struct stream *stream, uint64_t position);
 /* Something moved: silence is counted from now. */
 void stream_progress(struct stream *stream, uint64_t now);
@@ -50,6 +56,8 @@ void stream_report(struct stream *stream, uint64_t base);
 void stream_report_gap(struct stream *stream);
 /* Reports on all that was sent since the last ones, and on the oldest gap. */
 void stream_report_sent(struct stream *stream, uint64_t now);
+/* When silence has lasted too long, if nothing comes. */
+uint64_t stream_silent_at(const struct stream *stream, uint64_t now);
 /* stream.c: is all sent that was posted? */
 bool stream_all_sent(struct stream *stream);
 
