@@ -64,6 +64,7 @@ void lane_watch_frames(struct lane *lane)
 	if (!lane->in_kernel || lane->rests == rests)
 		return;
 	lane->rests = rests;
+	memset(lane->watches, 0, sizeof(lane->watches)); /* each is judged by its own results */
 	pthread_mutex_lock(&lock);
 	if (rests) {
 		comm->kernel_lanes &= ~(1u << lane->index);
@@ -150,7 +151,8 @@ void lane_watch(struct lane *lane, unsigned child, const struct wire_report *rep
 {
 	struct watch *watch = &lane->watches[child];
 
-	if (!xdp_slot_lane(lane->xdp)->routes[child].ifindex)
+	/* What user space sends meanwhile says nothing about what XDP does. */
+	if (lane->rests || !xdp_slot_lane(lane->xdp)->routes[child].ifindex)
 		return;
 	if (!watch->next) /* what is complete by now left before the kernel knew the way */
 		watch->next = report->base + report->bits;
