@@ -447,7 +447,8 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 	uint64_t count;
 	int n;
 
-	if (stream < wake)
+	/* What cannot leave now has to wait for the socket. */
+	if (stream < wake && (stream > now || !blocked))
 		wake = stream;
 	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
 	    pacer_free_at(&lane->pacer) < wake) {

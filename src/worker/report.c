@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define YOUNG_MIN (2 * MS)
+#define LITTLE 16u  /* results since we last said something */
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
 #define STAMP_OLD 1000000u /* microseconds: longer ago, a stamp says nothing any more */
@@ -150,7 +151,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 		fill_missing(stream, report, false);
 	}
 	stream->since_ack = 0;
-	stream->told_at = now;
+	stream->left_at = now;
 	stream->stats.reports++;
 	flight_mark(&stream->flight, report->stamp);
 	return WIRE_CONTROL + sizeof(*report);
@@ -170,25 +171,41 @@ static uint32_t results_to_ask(struct stream *stream)
 	                       WIRE_GROUP);
 }
 
+/* Is something lost now and then, and is it known how long an answer takes? */
+static bool is_rough(const struct stream *stream, uint64_t now)
+{
+	return stream->rtt && stream_is_shaken(stream, now);
+}
+
+/* Is there something to send that may not leave, or of all that has left little has come back? */
+static bool is_stuck(const struct stream *stream)
+{
+	if (stream->fresh || stream->todo)
+		return stream->shut_at || flight_is_full(&stream->flight);
+	return stream->sent > stream->done && stream->since_ack < LITTLE;
+}
+
 /*
- * Where packets are lost and no more can leave, what still comes says nothing about
- * the rest: it counts from the last report, which may be lost too.
+ * Where packets are lost and nothing of ours can leave, what still comes says
+ * nothing about the rest: it counts from when we last said something, which may
+ * be lost too.
  */
 uint64_t stream_silent_at(const struct stream *stream, uint64_t now)
 {
 	uint64_t at = stream->progress_at + stream->patience;
-	uint64_t soon = stream->told_at + clamp(stream->rtt, PATIENCE_MIN, PATIENCE_MAX);
-	bool is_stuck = (!stream->fresh && !stream->todo) || flight_is_full(&stream->flight);
+	uint64_t soon =
+		stream->left_at + clamp(stream->rtt + stream->rtt / 2, PATIENCE_MIN, PATIENCE_MAX);
 
-	return !stream->reliable && is_stuck && stream_is_shaken(stream, now) && soon < at ? soon
-	                                                                                   : at;
+	if (stream->reliable || !is_rough(stream, now) || !is_stuck(stream))
+		return at;
+	return soon < at ? soon : at;
 }
 
 /* Nothing has come for too long: ask about the oldest unfinished groups, in turn. */
 static void report_silence(struct stream *stream, uint64_t now)
 {
 	uint64_t end = stream_window_end(stream, now), sent = reportable_end(stream);
-	uint64_t gap = oldest_gap(stream);
+	uint64_t gap = oldest_gap(stream), most = PATIENCE_MAX;
 
 	if (end > sent)
 		end = sent;
@@ -206,8 +223,9 @@ static void report_silence(struct stream *stream, uint64_t now)
 	stream->ask = results_to_ask(stream);
 	stream->progress_at = now;
 	/* Where packets are lost, the question or its answer may have been. */
-	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN,
-	                         stream_is_shaken(stream, now) ? 2 * PATIENCE_MIN : PATIENCE_MAX);
+	if (is_rough(stream, now))
+		most = clamp(2 * stream->rtt + MS, 2 * PATIENCE_MIN, PATIENCE_MAX);
+	stream->patience = clamp(2 * stream->patience, PATIENCE_MIN, most);
 }
 
 /* Results have come and no packet has said so: the window of others may hang on it. */
@@ -361,8 +379,9 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 	if (stream->first && stream->first->from != WIRE_ALL) /* nobody else owes anything */
 		stream->waiting &= 1ull << stream->first->from;
 	if (status->stamp && rtt < 1000 * MS) /* quick to fall, as when a queue has drained */
-		stream->rtt =
-			rtt < stream->rtt ? (stream->rtt + rtt) / 2 : (7 * stream->rtt + rtt) / 8;
+		stream->rtt = !stream->rtt        ? rtt
+		              : rtt < stream->rtt ? (stream->rtt + rtt) / 2
+		                                  : (7 * stream->rtt + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits; i++) {
 		enum fate fate = take_word(stream, status->base + i, status->stamp,
 		                           bitmap_get(status->missing, i),

@@ -15,7 +15,6 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->cells = cells;
 	stream->payload = payload;
 	stream->patience = PATIENCE_MIN;
-	stream->rtt = MS / 2;
 	flight_init(&stream->flight);
 	narrow_init(&stream->narrow);
 	stream->rests = true;
@@ -139,6 +138,7 @@ static uint32_t send_fragment(struct stream *stream, struct round *round, uint32
 	round->sent_at[index] = stamp_of(now);
 	stream->stats.sent++;
 	stream->since_ack = 0;
+	stream->left_at = now;
 	stream->shut_at = 0;
 	stream->flight.launched++;
 	if (position >= stream->sent)

@@ -120,7 +120,9 @@ static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t by
 
 		if (chance(sim, sim->options.loss))
 			continue;
-		packet.at = sim->now + LATENCY + sim_random(sim) % 1000;
+		packet.at = sim->now +
+		            (sim->options.latency_ns ? sim->options.latency_ns : LATENCY) +
+		            sim_random(sim) % 1000;
 		if (sim->options.ring && to < NODE && !ring_take(sim, to, &packet.at))
 			continue;
 		if (sim->options.reliable && packet.at <= sim->last_at)

@@ -20,6 +20,7 @@ struct sim_options {
 	unsigned leaf[SIM_WORKERS_MAX]; /* the aggregator of each worker */
 	uint32_t cells, payload;
 	double loss, dup, delayed; /* probabilities, each way */
+	uint64_t latency_ns;       /* each way; 0: 20 us */
 	bool reliable;             /* none of that, and the order is kept */
 	unsigned ring;             /* packets that wait before a worker; 0: any number */
 	uint64_t drain_ns;         /* and how long it takes for one */
