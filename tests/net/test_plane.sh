@@ -19,9 +19,13 @@ bench() {
 	check "... every sum is exact" is "$(value wrong) == 0 && $(value results) > 0"
 }
 
-for plane in xdp udp tcp; do
-	"$trib" bench plane --plane $plane --rate 0 --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
-		{ echo "skipped: $plane: $(tail -1 "$work/out")"; continue; }
+planes=(udp tcp)
+if "$trib" check | grep -q '^ok *xdp:'; then
+	planes+=(xdp)
+else
+	echo "skipped: xdp: $("$trib" check | grep ' xdp:')"
+fi
+for plane in "${planes[@]}"; do
 	bench "$plane, 4000 packets/s" --plane $plane --rate 4000 --seconds 0.5
 	check "... nothing is lost" is "$(value lost) == 0"
 	check "... every packet is in a sum, once" is "$(value packets_in_sums) == $(value packets_sent)"
@@ -32,14 +36,19 @@ for plane in xdp udp tcp; do
 	check "... idle: its threads sleep ($(value switches) wake-ups, $(value threads_s) s)" \
 		is "$(value switches) < 200 && $(value threads_s) < 0.02"
 done
-"$trib" bench plane --plane xdp-nic --seconds 0.2 --repeats 1 --hurry --json "$work/json" >"$work/out" 2>&1 &&
-	check "frames: every sum is exact" is "$(value wrong) == 0 && $(value results) > 0"
-for plane in xdp-relay udp-nic tcp-nic; do
-	"$trib" bench plane --plane $plane --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
-		{ echo "skipped: $plane: $(tail -1 "$work/out")"; continue; }
+frames=()
+has_relay() { # programs for packets at an interface (tcx) came with 6.6
+	"$trib" bench plane --plane tcp-nic --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
+		! grep -q 'kernel 6.6 has it' "$work/out"
+}
+if [ ${#planes[@]} = 3 ]; then
+	frames=(xdp-nic)
+	has_relay && frames+=(xdp-relay udp-nic tcp-nic)
+	[ "$(nproc)" -lt 2 ] || bench "xdp, before all others" --plane xdp --urgent --seconds 0.2
+fi
+for plane in "${frames[@]}"; do
 	bench "$plane, frames as in a NIC's driver" --plane $plane --seconds 0.2
 done
-[ "$(nproc)" -lt 2 ] || bench "xdp, before all others" --plane xdp --urgent --seconds 0.2
 # left: namespaces of processes that have ended; a name is plane, the process, x and a number.
 left() {
 	local ns pid
@@ -48,5 +57,12 @@ left() {
 		[ ! -e "$ns" ] || [ -d "/proc/${pid%%x*}" ] || echo "$ns"
 	done
 }
+# --- what a packet costs where it is summed: a row for each plane and size, none of them nothing
+"$trib" bench engine --repeats 1 --json "$work/engine" >"$work/out" 2>&1
+check "trib bench engine" test $? = 0 || cat "$work/out"
+for plane in "${planes[@]}"; do
+	check "... $plane from 32 to 352 elements" \
+		test "$(grep "\"plane\": \"$plane\"" "$work/engine" | grep -c '"elements": [0-9]*,.*"ns_per_packet": [1-9]')" = 11
+done
 check "no cluster is left" test -z "$(left)"
 done_checking

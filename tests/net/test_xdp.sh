@@ -39,7 +39,7 @@ go_right "1 rank" 1 --rounds 20 --seed 39 # which needs no aggregator
 
 # --- other traffic through the same ports
 beside() {
-	local server traffic
+	local server traffic code
 	"$trib" net exec --name $a s1 python3 "$(dirname "$0")/traffic.py" serve "$(address s1)" >"$work/serve" 2>&1 &
 	server=$!
 	wait_for 10 grep -qs ready "$work/serve"
@@ -48,11 +48,14 @@ beside() {
 	go_right "beside other traffic" 4 --rounds 400 --max 100000 --seed 40
 	in_kernel 95
 	wait $traffic
-	check "... which has arrived: $(tail -n 1 "$work/traffic")" test $? = 0
+	code=$?
+	check "... which has arrived: $(tail -n 1 "$work/traffic")" test $code = 0
 	{ kill $server && wait $server; } 2>/dev/null
 }
 if command -v python3 >/dev/null; then
 	beside
+else
+	echo "skipped: other traffic, without python3"
 fi
 down
 
