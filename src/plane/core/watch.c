@@ -50,7 +50,8 @@ unsigned comm_in_kernel(const struct comm *comm, char *why, size_t size)
 
 	pthread_mutex_lock(&lock);
 	lanes = (unsigned)__builtin_popcount(comm->kernel_lanes);
-	snprintf(why, size, "%s", comm->kernel_why);
+	/* Those that had a reason may be back. */
+	snprintf(why, size, "%s", lanes == comm->lanes ? "" : comm->kernel_why);
 	pthread_mutex_unlock(&lock);
 	return lanes;
 }
