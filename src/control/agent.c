@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "control/client.h"
 #include "control/folder.h"
+#include "control/http.h"
 #include "control/machine.h"
 #include "control/report.h"
 #include "plane/core/aggregator.h"
@@ -24,6 +25,7 @@
 #define GOODBYE_S 0.5
 #define LINK_EVERY (10 * NSEC_PER_SEC)
 #define STATS_EVERY (NSEC_PER_SEC / 4)
+#define JOBS_BYTES (HTTP_BODY_MAX - REPORT_BYTES_MAX) /* of a beat */
 
 struct agent {
 	struct agent_options options;
@@ -35,6 +37,7 @@ struct agent {
 	uint64_t stats_at;
 	json_t *jobs;     /* as they were */
 	uint64_t jobs_at; /* then */
+	bool is_short;    /* not all of them fitted into a beat */
 	uint64_t beat_ns;
 	bool joined, told; /* the last beat was answered; that it was not has been said */
 	char secret[SECRET_TEXT];
@@ -97,16 +100,30 @@ static void look_plane(struct agent *agent)
 	         xdp_is_built() && strstr(report->rights, "bpf") ? " xdp" : "");
 }
 
+/* Said once when it begins and once when it is over. */
+static void tell_short(struct agent *agent, unsigned untold, unsigned comms)
+{
+	if (untold && !agent->is_short)
+		log_warn("the controller is not told of the ranks of %u of %u communicators: a "
+		         "beat has %u bytes for them (trib top --aggregator shows them)",
+		         untold, comms, JOBS_BYTES);
+	if (!untold && agent->is_short)
+		log_notice("the controller is told of the ranks of all communicators again");
+	agent->is_short = untold;
+}
+
 static void look_jobs(struct agent *agent)
 {
 	uint64_t now = clock_now();
 	struct stats *stats;
+	unsigned untold;
 
 	if (aggregator_stats(agent->options.aggregator, &stats) != TRIB_OK)
 		return;
 	agent->jobs_at = now;
 	json_decref(agent->jobs);
-	agent->jobs = stats_to_json(stats);
+	agent->jobs = stats_to_json(stats, JOBS_BYTES, &untold);
+	tell_short(agent, untold, stats->n_comms);
 	agent->report.payload = stats->payload;
 	stats_free(stats);
 }

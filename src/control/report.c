@@ -68,26 +68,59 @@ static json_t *child_to_json(const struct stats_child *child)
 	return json;
 }
 
-/* For each communicator who is how far, and who was last: how stragglers become known. */
-json_t *stats_to_json(const struct stats *stats)
+static json_t *children_to_json(const struct stats *stats, const struct stats_comm *comm)
 {
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < stats->n_comms; i++) {
-		const struct stats_comm *comm = &stats->comms[i];
-		json_t *children = json_array();
+	for (unsigned k = 0; k < comm->n; k++)
+		json_array_append_new(list, child_to_json(&stats->children[comm->first + k]));
+	return list;
+}
 
-		for (unsigned k = 0; k < comm->n; k++) {
-			const struct stats_child *child = &stats->children[comm->first + k];
+static json_t *comm_to_json(const struct stats_comm *comm)
+{
+	return json_pack("{s:i, s:i, s:o, s:i, s:s, s:i}", "job", (int)comm->job, "comm",
+	                 (int)comm->comm, "key", json_sprintf("%" PRIx64, comm->key), "generation",
+	                 (int)comm->generation, "state", comm->state, "size", (int)comm->size);
+}
 
-			json_array_append_new(children, child_to_json(child));
+/* As client_call sends it. */
+static size_t json_bytes(const json_t *json)
+{
+	return json_dumpb(json, NULL, 0, JSON_COMPACT);
+}
+
+/*
+ * Which communicators there are matters most: plans and the hosts of jobs go by it. Who is how
+ * far in them, and who was last, is how stragglers become known, and comes while there is room.
+ */
+json_t *stats_to_json(const struct stats *stats, size_t room, unsigned *untold)
+{
+	json_t *list = json_array();
+	size_t used;
+
+	*untold = 0;
+	for (unsigned i = 0; i < stats->n_comms; i++)
+		if (strcmp(stats->comms[i].state, "failed") != 0)
+			json_array_append_new(list, comm_to_json(&stats->comms[i]));
+	used = json_bytes(list);
+	for (unsigned i = 0, at = 0; i < stats->n_comms; i++) {
+		json_t *comm, *children;
+
+		if (strcmp(stats->comms[i].state, "failed") == 0)
+			continue;
+		comm = json_array_get(list, at++);
+		if (*untold) { /* no more are made only to be thrown away */
+			++*untold;
+			continue;
 		}
-		json_array_append_new(list,
-		                      json_pack("{s:i, s:i, s:o, s:i, s:s, s:i, s:o}", "job",
-		                                (int)comm->job, "comm", (int)comm->comm, "key",
-		                                json_sprintf("%" PRIx64, comm->key), "generation",
-		                                (int)comm->generation, "state", comm->state, "size",
-		                                (int)comm->size, "children", children));
+		children = children_to_json(stats, &stats->comms[i]);
+		used += strlen(",\"children\":") + json_bytes(children);
+		if (used > room)
+			++*untold;
+		else
+			json_object_set(comm, "children", children);
+		json_decref(children);
 	}
 	return list;
 }

@@ -9,11 +9,16 @@
 
 #include <jansson.h>
 
+#define REPORT_BYTES_MAX 8192u /* of a report as text, whatever it says */
+
 json_t *report_to_json(const struct node_report *report);
 /* Ranks, or seats, that are bits. */
 json_t *seats_to_json(uint64_t seats);
-/* What its aggregator has: jobs and their children. */
-json_t *stats_to_json(const struct stats *stats);
+/*
+ * What its aggregator has: communicators that have not failed, and their children. These are
+ * left out of the last `*untold` communicators where all would be more than `room` bytes.
+ */
+json_t *stats_to_json(const struct stats *stats, size_t room, unsigned *untold);
 /* Hostile until read: an error's sentence says which field is wrong. */
 trib_status report_from_json(struct node_report *report, const json_t *json);
 

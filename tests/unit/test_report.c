@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent says of its aggregator's jobs: all of them, in as many bytes as a beat has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/http.h"
+#include "control/report.h"
+#include "plane/core/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM ((size_t)HTTP_BODY_MAX - REPORT_BYTES_MAX)
+
+/* Communicators of 64 ranks that have run for long; every `failing`th has failed. */
+static struct stats many(unsigned n, unsigned failing)
+{
+	struct stats stats = { .n_comms = n, .n_children = n * WIRE_CHILDREN_MAX };
+
+	stats.comms = calloc(n, sizeof(*stats.comms));
+	stats.children = calloc(stats.n_children, sizeof(*stats.children));
+	assert_non_null(stats.comms);
+	assert_non_null(stats.children);
+	for (unsigned i = 0; i < n; i++)
+		stats.comms[i] = (struct stats_comm){
+			.job = UINT16_MAX,
+			.comm = (uint16_t)(i + 1),
+			.key = UINT64_MAX - i,
+			.generation = INT32_MAX,
+			.state = failing && i % failing == 0 ? "failed" : "running",
+			.size = WIRE_CHILDREN_MAX,
+			.first = i * WIRE_CHILDREN_MAX,
+			.n = WIRE_CHILDREN_MAX,
+		};
+	for (unsigned i = 0; i < stats.n_children; i++) {
+		struct stats_child *child = &stats.children[i];
+
+		*child = (struct stats_child){ .rank = i % WIRE_CHILDREN_MAX,
+			                       .done = UINT32_MAX,
+			                       .last = UINT32_MAX,
+			                       .judged = UINT32_MAX,
+			                       .missed = UINT32_MAX,
+			                       .repeated = UINT32_MAX,
+			                       .waits = 0.123,
+			                       .carries_bps = 12345678901.0 };
+		snprintf(child->host, sizeof(child->host), "rack%u-host%u.example.org", i, i);
+	}
+	return stats;
+}
+
+static void give_up(struct stats *stats)
+{
+	free(stats->comms);
+	free(stats->children);
+}
+
+/* How many have their children, which are those that come first. */
+static unsigned with_children(const json_t *list)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *children = json_object_get(json_array_get(list, i), "children");
+
+		if (!children)
+			continue;
+		assert_int_equal(n, i);
+		assert_int_equal(json_array_size(children), WIRE_CHILDREN_MAX);
+		n++;
+	}
+	return n;
+}
+
+static size_t length(const json_t *json)
+{
+	return json_dumpb(json, NULL, 0, JSON_COMPACT);
+}
+
+static void test_few_are_told_in_full(void **state)
+{
+	struct stats stats = many(10, 0);
+	unsigned untold = 7;
+	json_t *list = stats_to_json(&stats, ROOM, &untold);
+	const json_t *child =
+		json_array_get(json_object_get(json_array_get(list, 2), "children"), 5);
+
+	(void)state;
+	assert_int_equal(json_array_size(list), 10);
+	assert_int_equal(with_children(list), 10);
+	assert_int_equal(untold, 0);
+	assert_int_equal(json_integer_value(json_object_get(child, "rank")), 5);
+	assert_string_equal(json_string_value(json_object_get(child, "host")),
+	                    "rack133-host133.example.org");
+	json_decref(list);
+	give_up(&stats);
+}
+
+/* As many as an aggregator lets in: a beat that is too long would make it silent. */
+static void test_all_fit_into_a_beat(void **state)
+{
+	struct stats stats = many(COMMS_MAX - 1, 0);
+	unsigned untold;
+	json_t *list = stats_to_json(&stats, ROOM, &untold);
+
+	(void)state;
+	assert_in_range(length(list), 1, ROOM);
+	assert_int_equal(json_array_size(list), COMMS_MAX - 1);
+	for (unsigned i = 0; i < COMMS_MAX - 1; i++)
+		assert_int_equal(
+			json_integer_value(json_object_get(json_array_get(list, i), "comm")),
+			i + 1);
+	assert_true(with_children(list) > 0);
+	assert_int_equal(with_children(list) + untold, COMMS_MAX - 1);
+	json_decref(list);
+	give_up(&stats);
+}
+
+static void test_failed_are_left_out(void **state)
+{
+	struct stats stats = many(9, 3);
+	unsigned untold;
+	json_t *list = stats_to_json(&stats, ROOM, &untold);
+
+	(void)state;
+	assert_int_equal(json_array_size(list), 6);
+	for (unsigned i = 0; i < 6; i++) {
+		const json_t *comm = json_array_get(list, i);
+		const json_t *first = json_array_get(json_object_get(comm, "children"), 0);
+		unsigned at = (unsigned)json_integer_value(json_object_get(comm, "comm")) - 1;
+		char host[WIRE_NAME_MAX];
+
+		assert_string_equal(json_string_value(json_object_get(comm, "state")), "running");
+		assert_int_not_equal(at % 3, 0);
+		snprintf(host, sizeof(host), "rack%u-host%u.example.org", at * WIRE_CHILDREN_MAX,
+		         at * WIRE_CHILDREN_MAX);
+		assert_string_equal(json_string_value(json_object_get(first, "host")), host);
+	}
+	json_decref(list);
+	give_up(&stats);
+}
+
+static void test_a_report_has_room_enough(void **state)
+{
+	struct node_report report;
+	json_t *json;
+
+	(void)state;
+	memset(&report, '"', sizeof(report)); /* which JSON writes as two */
+	report.load = report.busy = 1.0 / 3;
+	report.address[sizeof(report.address) - 1] = '\0';
+	report.name[sizeof(report.name) - 1] = '\0';
+	report.version[sizeof(report.version) - 1] = '\0';
+	report.plane[sizeof(report.plane) - 1] = '\0';
+	report.planes[sizeof(report.planes) - 1] = '\0';
+	report.rights[sizeof(report.rights) - 1] = '\0';
+	report.rack[sizeof(report.rack) - 1] = '\0';
+	report.above[sizeof(report.above) - 1] = '\0';
+	json = report_to_json(&report);
+	assert_in_range(length(json) + strlen(",\"jobs\":,\"jobs_age_s\":") + 32, 1,
+	                REPORT_BYTES_MAX);
+	json_decref(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few_are_told_in_full),
+		cmocka_unit_test(test_all_fit_into_a_beat),
+		cmocka_unit_test(test_failed_are_left_out),
+		cmocka_unit_test(test_a_report_has_room_enough),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
