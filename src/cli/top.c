@@ -124,7 +124,7 @@ int cli_top(int argc, char **argv)
 		.about = "Shows what an aggregator does: bits added, packets, CPU, and for every "
 			 "rank how far it is,\nhow often it was the one that others waited for "
 			 "(LATE), and what its link lost. Of a\ncontroller: the same of all its "
-			 "aggregators together, the latest rank of each job first.",
+			 "aggregators together, the latest rank of each communicator first.",
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
