@@ -87,39 +87,69 @@ static trib_status node_set(struct client *client, const json_t *node, bool drai
 	return status;
 }
 
+/* What the controller knows of a node's jobs. */
+struct use {
+	unsigned jobs;
+	char names[200];
+	bool is_silent;    /* they are those of the last beat, and that was long ago */
+	uint64_t heard_at; /* when that was */
+};
+
+static trib_status look(struct client *client, const char *address, struct use *use)
+{
+	json_t *node;
+	trib_status status = node_find(client, address, &node);
+
+	if (status != TRIB_OK)
+		return status;
+	*use = (struct use){ .heard_at = clock_now() };
+	if (strcmp(remote_text(node, "state"), "left") != 0) { /* it took its leave of all jobs */
+		use->heard_at -= (uint64_t)(remote_number(node, "silent_s") * 1e9);
+		use->is_silent = !strcmp(remote_text(node, "state"), "silent");
+		use->jobs = node_jobs(node, use->names, sizeof(use->names));
+	}
+	json_decref(node);
+	return TRIB_OK;
+}
+
+static int fail_drain(const struct use *use, double seconds)
+{
+	if (use->is_silent)
+		fprintf(stderr,
+		        "trib node drain: after %.1f s the controller does not hear of it: whether "
+		        "jobs still use it is unknown (trib nodes)\n",
+		        seconds);
+	else
+		fprintf(stderr,
+		        "trib node drain: after %.1f s job %s still uses it: is there another node "
+		        "to go to? (trib nodes; the controller's log)\n",
+		        seconds, use->names);
+	return EXIT_FAILURE;
+}
+
 /*
- * Until no job sends there any more. Its aggregator tells what it has once a second, so one that
- * has only just come is not seen at once.
+ * Until no job sends there any more. A job that has only just come is not in the node's last
+ * beat, so later ones must say the same.
  */
 static int wait_empty(struct client *client, const json_t *node, double seconds)
 {
-	const char *address = remote_text(node, "address");
 	uint64_t start = clock_now(), empty_since = 0;
-	char jobs[200];
 
 	for (;;) {
-		json_t *now;
-		unsigned left;
+		struct use use;
+		bool is_used;
 
-		if (node_find(client, address, &now) != TRIB_OK)
+		if (look(client, remote_text(node, "address"), &use) != TRIB_OK)
 			return remote_fail("trib node drain");
-		left = strcmp(remote_text(now, "state"), "drained")
-		               ? 0
-		               : node_jobs(now, jobs, sizeof(jobs));
-		json_decref(now);
-		if (left)
+		is_used = use.jobs || use.is_silent; /* for all that is known */
+		if (is_used)
 			empty_since = 0;
 		else if (!empty_since)
 			empty_since = clock_now();
-		else if (clock_now() > empty_since + EMPTY_FOR)
+		else if (use.heard_at > empty_since + EMPTY_FOR)
 			break;
-		if (left && (double)(clock_now() - start) / 1e9 > seconds) {
-			fprintf(stderr,
-			        "trib node drain: after %.1f s job %s still uses it: is there "
-			        "another node to go to? (trib nodes; the controller's log)\n",
-			        seconds, jobs);
-			return EXIT_FAILURE;
-		}
+		if (is_used && (double)(clock_now() - start) / 1e9 > seconds)
+			return fail_drain(&use, seconds);
 		usleep(LOOK_EVERY_US);
 	}
 	printf("no job uses it any more\n");
@@ -186,10 +216,10 @@ static int cli_node_drain(int argc, char **argv)
 	const struct options options = {
 		"trib node drain [OPTION]... NODE...",
 		"Takes nodes out of service: plans do without them, and jobs that run go on in "
-		"other trees,\nwith exact sums. Returns when no job uses them. A node stays "
-		"drained "
-		"until trib node resume, also\nwhen it is started again. NODE is a name or an "
-		"address (trib nodes).",
+		"other trees,\nwith exact sums. Returns when no job uses them; of a node that the "
+		"controller does not hear of\nthat is not known, and an error. A node stays "
+		"drained until trib node resume, also when it is\nstarted again. NODE is a name "
+		"or an address (trib nodes).",
 		"trib node drain rack3-7 && ssh rack3-7 reboot",
 		rows,
 	};

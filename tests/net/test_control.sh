@@ -168,6 +168,17 @@ check "... and lives" node_is a1 live
 "$trib" node drain nobody 2>"$work/error"
 check "one that is not there is named" grep -q 'no node of the name or address nobody' "$work/error"
 
+# ---- one that is drained and not heard of: it may be cut off, and sum for jobs ----
+not_drained() { ! "$trib" node drain --wait "$1" a1 >"$work/drain" 2>"$work/error"; }
+kill -STOP "${agents[a1]}"
+check "a node that has just fallen silent is not taken for empty" not_drained 1
+check "... which is said" grep -q 'whether jobs still use it is unknown' "$work/error"
+check "... nor is one that has been so" not_drained 0.1
+kill -CONT "${agents[a1]}"
+"$trib" node drain a1 >"$work/drain"
+check "when it is heard of, it is" grep -q '^no job uses it' "$work/drain"
+"$trib" node resume a1 >/dev/null
+
 # ---- the end ----
 kill -TERM "${agents[a1]}"
 wait "${agents[a1]}"
