@@ -83,7 +83,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine plane plot rates) ;;
 	job) command=(new end) ;;
-	node) command=(drain resume) ;;
+	node) command=(drain resume forget) ;;
 	esac
 	if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[1]} == bench && ${COMP_WORDS[2]} == plane && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "throughput cores load" -- "$word")

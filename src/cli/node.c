@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trib node: takes a machine out of plans, for maintenance or for good, and back in. */
+/* trib node: takes a machine out of plans, for maintenance or for good, and back in; forgets it. */
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -73,18 +73,30 @@ static unsigned node_jobs(const json_t *node, char *out, size_t size)
 	return n;
 }
 
-static trib_status node_set(struct client *client, const json_t *node, bool drained)
+static trib_status node_call(struct client *client, const char *method, const json_t *node,
+                             const json_t *wish)
 {
-	json_t *wish = json_pack("{s:b}", "drained", (int)drained);
 	char path[256] = "/v1/nodes/";
-	trib_status status;
 
 	for (const char *p = remote_text(node, "address"); *p && strlen(path) + 4 < sizeof(path);
 	     p++)
 		snprintf(path + strlen(path), 4, strchr("[]%", *p) ? "%%%02X" : "%c", *p);
-	status = client_call(client, "PATCH", path, wish, PATIENCE_S, NULL);
+	return client_call(client, method, path, wish, PATIENCE_S, NULL);
+}
+
+static trib_status node_set(struct client *client, const json_t *node, bool drained)
+{
+	json_t *wish = json_pack("{s:b}", "drained", (int)drained);
+	trib_status status = node_call(client, "PATCH", node, wish);
+
 	json_decref(wish);
 	return status;
+}
+
+static void say(const json_t *node, const char *what)
+{
+	printf("node %s (%s) %s\n", remote_text(node, "address"), remote_text(node, "name"), what);
+	fflush(stdout);
 }
 
 /* What the controller knows of a node's jobs. */
@@ -156,34 +168,66 @@ static int wait_empty(struct client *client, const json_t *node, double seconds)
 	return 0;
 }
 
-static int change(struct client *client, const char *which, bool drained, double wait_s)
+static trib_status drain(struct client *client, const json_t *node)
 {
-	const char *command = drained ? "trib node drain" : "trib node resume";
-	int code = 0;
+	trib_status status = node_set(client, node, true);
+
+	if (status == TRIB_OK)
+		say(node, "is drained: plans do without it");
+	return status;
+}
+
+static trib_status resume(struct client *client, const json_t *node)
+{
+	trib_status status = node_set(client, node, false);
+
+	if (status == TRIB_OK)
+		say(node, "may be used again");
+	return status;
+}
+
+/* To one that beats the same request would be its own good-bye, until its next beat. */
+static trib_status forget(struct client *client, const json_t *node)
+{
+	const char *state = remote_text(node, "state");
+	trib_status status;
+
+	if (strcmp(state, "silent") != 0 && strcmp(state, "left") != 0)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "node %s (%s) is %s: stop its tribd first, or take it out of "
+		                   "plans with trib node drain",
+		                   remote_text(node, "address"), remote_text(node, "name"), state);
+	status = node_call(client, "DELETE", node, NULL);
+	if (status == TRIB_OK)
+		say(node, "is forgotten");
+	return status;
+}
+
+/* What is done with each of the nodes that are named. */
+struct work {
+	const char *command;
+	trib_status (*change)(struct client *client, const json_t *node);
+	double wait_s; /* until no job uses it; 0: not at all */
+	bool no_wait;
+};
+
+static int work_on(const struct work *work, struct client *client, const char *which)
+{
 	json_t *node;
+	int code = 0;
 
 	if (node_find(client, which, &node) != TRIB_OK)
-		return remote_fail(command);
-	if (node_set(client, node, drained) != TRIB_OK)
-		code = remote_fail(command);
-	else
-		printf("node %s (%s) %s\n", remote_text(node, "address"), remote_text(node, "name"),
-		       drained ? "is drained: plans do without it" : "may be used again");
-	fflush(stdout);
-	if (!code && drained && wait_s > 0)
-		code = wait_empty(client, node, wait_s);
+		return remote_fail(work->command);
+	if (work->change(client, node) != TRIB_OK)
+		code = remote_fail(work->command);
+	else if (work->wait_s > 0 && !work->no_wait)
+		code = wait_empty(client, node, work->wait_s);
 	json_decref(node);
 	return code;
 }
 
-/* How long to wait until no job uses a node. */
-struct patience {
-	double seconds;
-	bool none;
-};
-
-static int change_all(const struct options *options, int argc, char **argv, bool drained,
-                      const char **controller, const struct patience *patience)
+static int work_on_all(const struct options *options, int argc, char **argv,
+                       const char **controller, const struct work *work)
 {
 	struct client *client;
 	int code, first = options_parse(options, argc, argv, &code);
@@ -193,10 +237,9 @@ static int change_all(const struct options *options, int argc, char **argv, bool
 	if (first == argc)
 		return options_fail(options, "which node? trib nodes lists them");
 	if (client_find(*controller, &client) != TRIB_OK)
-		return remote_fail(drained ? "trib node drain" : "trib node resume");
+		return remote_fail(work->command);
 	for (code = 0; first < argc; first++)
-		code |= change(client, argv[first], drained,
-		               patience->none ? 0 : patience->seconds);
+		code |= work_on(work, client, argv[first]);
 	client_free(client);
 	return code;
 }
@@ -204,12 +247,11 @@ static int change_all(const struct options *options, int argc, char **argv, bool
 static int cli_node_drain(int argc, char **argv)
 {
 	const char *controller = NULL;
-	struct patience patience = { .seconds = 30 };
+	struct work work = { .command = "trib node drain", .change = drain, .wait_s = 30 };
 	const struct option_row rows[] = {
-		{ "wait", 'w', OPTION_SECONDS, &patience.seconds, "SECONDS",
+		{ "wait", 'w', OPTION_SECONDS, &work.wait_s, "SECONDS",
 		  "how long to wait until no job uses it (default 30)", "120" },
-		{ "no-wait", 0, OPTION_FLAG, &patience.none, NULL, "only say so, and return",
-		  NULL },
+		{ "no-wait", 0, OPTION_FLAG, &work.no_wait, NULL, "only say so, and return", NULL },
 		REMOTE_ROW(&controller),
 		{ 0 },
 	};
@@ -224,13 +266,13 @@ static int cli_node_drain(int argc, char **argv)
 		rows,
 	};
 
-	return change_all(&options, argc, argv, true, &controller, &patience);
+	return work_on_all(&options, argc, argv, &controller, &work);
 }
 
 static int cli_node_resume(int argc, char **argv)
 {
 	const char *controller = NULL;
-	const struct patience patience = { .none = true };
+	const struct work work = { .command = "trib node resume", .change = resume };
 	const struct option_row rows[] = { REMOTE_ROW(&controller), { 0 } };
 	const struct options options = {
 		"trib node resume [OPTION]... NODE...",
@@ -239,7 +281,23 @@ static int cli_node_resume(int argc, char **argv)
 		rows,
 	};
 
-	return change_all(&options, argc, argv, false, &controller, &patience);
+	return work_on_all(&options, argc, argv, &controller, &work);
+}
+
+static int cli_node_forget(int argc, char **argv)
+{
+	const char *controller = NULL;
+	const struct work work = { .command = "trib node forget", .change = forget };
+	const struct option_row rows[] = { REMOTE_ROW(&controller), { 0 } };
+	const struct options options = {
+		"trib node forget [OPTION]... NODE...",
+		"Takes nodes that are silent or have left out of the controller's list. One that "
+		"is there after all\nis in it again with its next beat, and not drained.",
+		"trib node forget rack3-7",
+		rows,
+	};
+
+	return work_on_all(&options, argc, argv, &controller, &work);
 }
 
 int cli_node(int argc, char **argv)
@@ -250,14 +308,16 @@ int cli_node(int argc, char **argv)
 		return cli_node_drain(argc - 1, argv + 1);
 	if (!strcmp(what, "resume"))
 		return cli_node_resume(argc - 1, argv + 1);
+	if (!strcmp(what, "forget"))
+		return cli_node_forget(argc - 1, argv + 1);
 	if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
-		printf("Usage: trib node drain|resume [OPTION]... NODE...\n\n"
-		       "Takes nodes of a controller out of plans, and lets them back in. `trib "
-		       "node "
-		       "drain --help`\nand `trib node resume --help` say more.\n\n"
+		printf("Usage: trib node drain|resume|forget [OPTION]... NODE...\n\n"
+		       "Takes nodes of a controller out of plans, and lets them back in; forgets "
+		       "those that are gone.\n`trib node drain --help`, `trib node resume --help` "
+		       "and `trib node forget --help` say more.\n\n"
 		       "Example:\n  trib node drain rack3-7\n  trib node resume rack3-7\n");
 		return 0;
 	}
-	fprintf(stderr, "trib node: drain or resume?\nTry: trib node --help\n");
+	fprintf(stderr, "trib node: drain, resume or forget?\nTry: trib node --help\n");
 	return EXIT_USAGE;
 }

@@ -20,7 +20,7 @@ static const struct {
 } commands[] = {
 	{ "status", cli_status, "what is here; also without a command" },
 	{ "nodes", cli_nodes, "the machines that a controller knows" },
-	{ "node", cli_node, "take machines out of plans and back in: drain, resume" },
+	{ "node", cli_node, "take machines out of plans and back in: drain, resume, forget" },
 	{ "jobs", cli_jobs, "the jobs of a controller" },
 	{ "job", cli_job, "make and end jobs: new, end" },
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },

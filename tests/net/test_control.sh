@@ -179,10 +179,20 @@ kill -CONT "${agents[a1]}"
 check "when it is heard of, it is" grep -q '^no job uses it' "$work/drain"
 "$trib" node resume a1 >/dev/null
 
+"$trib" node forget a1 2>"$work/error"
+check "one that lives is not forgotten" grep -q '(a1) is live: stop its tribd first' "$work/error"
+check "... and is there" node_is a1 live
+
 # ---- the end ----
 kill -TERM "${agents[a1]}"
 wait "${agents[a1]}"
 check "an agent says good-bye" node_is a1 left
+"$trib" node forget a1 >"$work/forget"
+check "... and is forgotten" grep -q '(a1) is forgotten$' "$work/forget"
+check "... as one that was killed is, by its address" "$trib" node forget "127.0.0.1:$two"
+check "... and then there is none" test "$(api GET /v1/nodes | jq '.nodes | length')" = 0
+"$trib" node forget a1 2>"$work/error"
+check "... to forget" grep -q 'no node of the name or address a1' "$work/error"
 kill -TERM "$controller"
 wait "$controller"
 check "the controller ends well" test $? = 0
