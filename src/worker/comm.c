@@ -21,16 +21,15 @@ static bool is_echo(trib_status status)
 	       status == TRIB_ERR_MISMATCH;
 }
 
-void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, const char *text)
 {
 	bool hurts = status == TRIB_ERR_AGGREGATOR && comm->keeps && !atomic_load(&comm->closing);
-	va_list args;
 
 	pthread_mutex_lock(&comm->lock);
 	if (comm->failed == TRIB_OK && !(comm->hurt && is_echo(status))) {
-		va_start(args, format);
-		vsnprintf(comm->failure, sizeof(comm->failure), format, args);
-		va_end(args);
+		snprintf(comm->failure, sizeof(comm->failure), "%s", text);
+		if (status == TRIB_ERR_PEER && rank < WIRE_CHILDREN_MAX)
+			atomic_fetch_or(&comm->lost, 1ull << rank);
 		if (hurts)
 			comm->hurt = status;
 		else
@@ -41,6 +40,17 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 			lane_wake(comm->lanes[i]);
 	}
 	pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+{
+	char text[sizeof(comm->failure)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	comm_fail_told(comm, status, UINT32_MAX, text);
 }
 
 bool comm_is_over(struct trib_comm *comm)

@@ -187,7 +187,7 @@ struct trib_comm {
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	uint32_t planned_since;         /* the plan since which nobody has come in; 0: not known */
-	_Atomic uint64_t lost;          /* ranks that are known to be dead, or to have left */
+	_Atomic uint64_t lost;          /* ranks of the newest plan that are dead, or have left */
 	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
 	_Atomic uint64_t carried[LANES_MAX];
 	_Atomic uint16_t waited;
@@ -348,6 +348,8 @@ uint64_t comm_key(const struct comm_config *config);
  */
 void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same by what an aggregator says; if it counts, and names a lost rank, that is known. */
+void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, const char *text);
 
 /* Adds up what its lanes have counted, from this one on; the caller holds the lock. */
 void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all);

@@ -225,9 +225,7 @@ static void take_abort(struct lane *lane, const struct wire_control *header)
 
 	if (shift_note_lost(lane, (trib_status)abort->status, abort->rank, abort->text))
 		return;
-	if (abort->status == TRIB_ERR_PEER && abort->rank < WIRE_CHILDREN_MAX)
-		atomic_fetch_or(&lane->comm->lost, 1ull << abort->rank);
-	comm_fail(lane->comm, (trib_status)abort->status, "%s", abort->text);
+	comm_fail_told(lane->comm, (trib_status)abort->status, abort->rank, abort->text);
 }
 
 static void take_packet(struct lane *lane, const struct wire_header *header, uint32_t bytes,

@@ -320,9 +320,8 @@ static void settle_loss(struct trib_comm *comm)
 	comm->shift.is_gone = soft;
 	if (!soft) {
 		/* A rank may only have left the star; whether it lives, the other trees know. */
-		if (loss.status == TRIB_ERR_PEER && uses && loss.rank < WIRE_CHILDREN_MAX)
-			atomic_fetch_or(&comm->lost, 1ull << loss.rank);
-		comm_fail(comm, uses ? loss.status : TRIB_ERR_AGGREGATOR, "%s", loss.text);
+		comm_fail_told(comm, uses ? loss.status : TRIB_ERR_AGGREGATOR, loss.rank,
+		               loss.text);
 	} else if (!leaving) {
 		log_warn("%s; nothing was under way there, and requests go their own way",
 		         loss.text);

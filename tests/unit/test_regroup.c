@@ -173,6 +173,39 @@ static void test_goes_on_without(void **state)
 	job_run(3, death_body);
 }
 
+/*
+ * Rank 0 is gone, so that rank 1 is called 0 from then on, and is late at the
+ * next border. The other one had named the dead rank 0: that is over.
+ */
+static void late_body(struct rank *rank)
+{
+	struct job *job = rank->job;
+	uint32_t one = 1;
+
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
+	if (rank->rank == 0) {
+		demand(trib_finalize(rank->comm) == TRIB_OK);
+		rank->comm = NULL;
+		return;
+	}
+	demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, &one, 1, TRIB_U32, TRIB_SUM) ==
+	       TRIB_ERR_PEER);
+	demand(trib_regroup(&rank->comm) == TRIB_OK);
+	demand(trib_size(rank->comm) == 2 && trib_rank(rank->comm) == rank->rank - 1);
+	/* It comes when the other one waits; or does not, for it has got its plan without it. */
+	while (rank->rank == 1 && !desk_waiting(&job->desk) && desk_generation(&job->desk) == 2)
+		nap_ms(5);
+	demand(trib_regroup(&rank->comm) == TRIB_OK);
+	demand(trib_size(rank->comm) == 2 && trib_rank(rank->comm) == rank->rank - 1);
+	check_sum(rank->comm, (unsigned)rank->rank, 1, 2);
+}
+
+static void test_numbers_of_the_plan(void **state)
+{
+	(void)state;
+	job_run(3, late_body);
+}
+
 /* Sub-communicators have trees and keys of their own, in each epoch others. */
 static void split_body(struct rank *rank)
 {
@@ -215,9 +248,8 @@ static void test_needs_controller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_comes_one_leaves),
-		cmocka_unit_test(test_goes_on_without),
-		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_one_comes_one_leaves), cmocka_unit_test(test_goes_on_without),
+		cmocka_unit_test(test_numbers_of_the_plan),  cmocka_unit_test(test_split),
 		cmocka_unit_test(test_needs_controller),
 	};
 
