@@ -173,6 +173,8 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 /* Stored, and only then told. */
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
                      const struct ask *ask, uint64_t now, struct answer *answer);
+/* A process has left, of whose nonce this is what fits a position; stored, too. */
+trib_status jobs_leave(struct controller *controller, struct job_entry *job, uint64_t nonce);
 
 /* admitting.c; all with the lock held. Refused where there are not enough hosts, and it is not to
  * wait for them. */

@@ -172,18 +172,25 @@ static void take_join(struct controller *controller, const struct packet *packet
 }
 
 /* Of the job's own communicator; those of trib_split end with it. */
-static void take_bye(struct controller *controller, const struct wire_control *header)
+static void take_bye(struct controller *controller, const struct wire_control *header,
+                     const struct udp_address *from)
 {
 	struct job_entry *job = controller->jobs[header->job];
+	struct packet echo = { .header = { .type = WIRE_BYE,
+		                           .flags = WIRE_ECHO,
+		                           .cookie = header->cookie,
+		                           .job = header->job,
+		                           .child = header->child,
+		                           .pos = header->pos } };
 
-	if (!job || job->cookie != header->cookie) {
+	/* It may be the last word of a job that has been ended. */
+	if (header->cookie != secret_cookie(&controller->secret, header->job) ||
+	    header->flags & WIRE_ECHO) {
 		controller->counts[DESK_DROPS]++;
 		return;
 	}
-	for (struct gathering_entry *entry = job->gatherings; entry; entry = entry->next)
-		if (!entry->gathering.key)
-			gathering_leave(&entry->gathering, wire_position(header),
-			                WIRE_POSITION_MASK);
+	if (!job || jobs_leave(controller, job, wire_position(header)) == TRIB_OK)
+		send_packet(controller, &echo, WIRE_CONTROL, from);
 }
 
 /* ---- aggregators ---- */
@@ -327,7 +334,7 @@ static bool take_one(struct controller *controller)
 		take_join(controller, &packet, &visitor);
 		break;
 	case WIRE_BYE:
-		take_bye(controller, &packet.header);
+		take_bye(controller, &packet.header, &visitor.from);
 		break;
 	case WIRE_QUERY:
 		take_query(controller, &packet, &visitor.from);

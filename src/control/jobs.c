@@ -177,6 +177,28 @@ struct gathering_entry *jobs_gathering(struct controller *controller, struct job
 	return entry;
 }
 
+trib_status jobs_leave(struct controller *controller, struct job_entry *job, uint64_t nonce)
+{
+	struct gathering_entry *entry = job->gatherings;
+	struct gathering before;
+	trib_status status;
+
+	while (entry && entry->gathering.key)
+		entry = entry->next;
+	if (!entry)
+		return TRIB_OK;
+	before = entry->gathering;
+	gathering_leave(&entry->gathering, nonce, WIRE_POSITION_MASK);
+	if (entry->gathering.left == before.left)
+		return TRIB_OK;
+	status = store_put_left(controller->store, &entry->gathering);
+	if (status != TRIB_OK) {
+		log_error("a good-bye is not taken: %s", trib_last_error());
+		entry->gathering = before;
+	}
+	return status;
+}
+
 static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
 	return planner_plan(context, wish, out);

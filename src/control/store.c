@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 5
+#define SCHEMA_VERSION 6
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -40,6 +40,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"ALTER TABLE gatherings ADD COLUMN frugal INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
 	"ALTER TABLE gatherings ADD COLUMN star INTEGER NOT NULL DEFAULT 0;",
+	"ALTER TABLE gatherings ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;",
 };
 
 struct store {
@@ -298,11 +299,11 @@ static trib_status put_gathering(struct store *store, const struct gathering *g,
 {
 	trib_status status = CHANGE(
 		store,
-		"INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		"INSERT OR REPLACE INTO gatherings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		NUMBER(g->job), NUMBER(g->key), TEXT(policy_name(g->policy)), NUMBER(g->size),
 		NUMBER(g->min), NUMBER(g->generation), NUMBER(g->members), TEXT(g->plan),
 		NUMBER(g->same_since), NUMBER(g->frugal), TEXT(verdict ? verdict : ""),
-		NUMBER(g->star));
+		NUMBER(g->star), NUMBER(g->left));
 
 	for (unsigned i = 0; status == TRIB_OK && i < SEATS_MAX; i++) {
 		const struct seat *seat = &g->seats[i];
@@ -331,6 +332,12 @@ trib_status store_put_gathering(struct store *store, const struct gathering *gat
 	json_decref(json);
 	free(text);
 	return status;
+}
+
+trib_status store_put_left(struct store *store, const struct gathering *gathering)
+{
+	return CHANGE(store, "UPDATE gatherings SET gone = ? WHERE job = ? AND key = ?",
+	              NUMBER(gathering->left), NUMBER(gathering->job), NUMBER(gathering->key));
 }
 
 trib_status store_drop_gathering(struct store *store, uint16_t job, uint64_t key)
@@ -435,9 +442,11 @@ static trib_status read_seats(struct store *store, struct gathering *gathering)
 	                             which, 2, &row);
 
 	while (status == TRIB_OK && sqlite3_step(row) == SQLITE_ROW) {
-		unsigned index = (unsigned)sqlite3_column_int(row, 0);
-		struct seat *seat = &gathering->seats[index % SEATS_MAX];
+		unsigned index = (unsigned)sqlite3_column_int(row, 0) % SEATS_MAX;
+		struct seat *seat = &gathering->seats[index];
 
+		if (gathering->left >> index & 1)
+			continue; /* it is as it was planned, and free since */
 		seat->nonce = (uint64_t)sqlite3_column_int64(row, 1);
 		seat->planned = (uint32_t)sqlite3_column_int64(row, 2);
 		column_text(row, 3, seat->host, sizeof(seat->host));
@@ -469,6 +478,7 @@ static trib_status read_gathering(struct store *store, sqlite3_stmt *row,
 	gathering.same_since = (uint32_t)sqlite3_column_int64(row, 8);
 	gathering.frugal = sqlite3_column_int(row, 9);
 	gathering.star = (uint32_t)sqlite3_column_int64(row, 11);
+	gathering.left = (uint64_t)sqlite3_column_int64(row, 12);
 	why = (const char *)sqlite3_column_text(row, 10);
 	json = why && *why ? json_loads(why, 0, NULL) : NULL;
 	if (json)

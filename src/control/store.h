@@ -47,6 +47,8 @@ trib_status store_put_placement(struct store *store, const struct placement_row 
 /* A gathering when its plan has changed, and why that is as it is. */
 trib_status store_put_gathering(struct store *store, const struct gathering *gathering,
                                 const struct plan_verdict *verdict);
+/* Those of its members that have left since. */
+trib_status store_put_left(struct store *store, const struct gathering *gathering);
 trib_status store_drop_gathering(struct store *store, uint16_t job, uint64_t key);
 trib_status store_put_node(struct store *store, const struct node *node);
 trib_status store_drop_node(struct store *store, const char *address);

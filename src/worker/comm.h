@@ -286,7 +286,7 @@ trib_status asking_step(struct asking *asking, uint64_t deadline, uint64_t *wake
 trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline);
 /* Is there a controller where the aggregator should be? *answered: somebody is there who said. */
 bool comm_find_controller(const struct trib_comm *comm, bool *answered);
-/* Tells it that this process will not ask again. */
+/* Tells it that this process will not ask again, until it has heard that. */
 void comm_tell_controller_bye(const struct trib_comm *comm);
 
 /* watch.c: has anybody else given up the trees that we are about to join? */

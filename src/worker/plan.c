@@ -21,6 +21,7 @@
 
 #define ASK_EVERY_MS 50
 #define FIND_MS 20      /* for an answer that a live one gives at once */
+#define BYE_FOR 2.0     /* seconds: a controller that was killed is back by then */
 #define ASK_BYTES 1200u /* room for the answer: its length follows the question's */
 
 union plan_packet {
@@ -256,7 +257,26 @@ bool comm_find_controller(const struct trib_comm *comm, bool *answered)
 	return strstr(answer.text, "\"controller\":true") != NULL;
 }
 
-/* Once, and without an answer: if it is lost, the controller waits for us a while. */
+/* The echo of a good-bye, if it comes soon. */
+static bool hear_bye(const struct wire_control *bye, int fd)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	union plan_packet packet;
+	ssize_t bytes;
+
+	if (poll(&wait, 1, ASK_EVERY_MS) <= 0)
+		return false;
+	bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
+	if (bytes < 0) { /* nobody is there, as of now */
+		nap();
+		return false;
+	}
+	return wire_parse(&packet, (size_t)bytes) == WIRE_SOUND && packet.header.type == WIRE_BYE &&
+	       packet.header.flags & WIRE_ECHO && packet.header.cookie == bye->cookie &&
+	       packet.header.pos == bye->pos;
+}
+
+/* Until it is heard, but not for long: if nobody hears it, the others wait for us a while. */
 void comm_tell_controller_bye(const struct trib_comm *comm)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
@@ -265,13 +285,18 @@ void comm_tell_controller_bye(const struct trib_comm *comm)
 		                    .job = comm->config.job,
 		                    .child = (uint8_t)comm->config.seat,
 		                    .pos = comm->nonce & WIRE_POSITION_MASK };
-	bool gso;
+	double seconds = comm->config.timeout_s < BYE_FOR ? comm->config.timeout_s : BYE_FOR;
+	uint64_t until = clock_now() + (uint64_t)(seconds * 1e9);
+	bool gso, heard = false;
 	int fd;
 
 	if (udp_open(NULL, &comm->config.controller, &options, &fd, &gso) != TRIB_OK)
 		return;
 	wire_seal(&bye, sizeof(bye));
-	if (send(fd, &bye, sizeof(bye), 0) < 0)
-		log_debug("good-bye to the controller: %s", strerror(errno));
+	while (!heard && clock_now() < until) {
+		if (send(fd, &bye, sizeof(bye), 0) < 0)
+			log_debug("good-bye to the controller: %s", strerror(errno));
+		heard = hear_bye(&bye, fd);
+	}
 	close(fd);
 }

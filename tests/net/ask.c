@@ -3,6 +3,7 @@
  * Asks a controller for a plan as a rank does, and prints what it says:
  * "plan GENERATION RANK/SIZE TREES", "refused WHY", or "wait RANKS" when the
  * seconds are over. ask HOST:PORT JOB COOKIE RANK SIZE NONCE GENERATION SECONDS [LOST]
+ * With the rank "bye" it leaves, and prints "bye" when that was heard.
  */
 #include "base/clock.h"
 #include "path/udp.h"
@@ -50,8 +51,13 @@ static int hear(int fd, const struct packet *ask, uint64_t *present)
 		return 1;
 	memset(&packet, 0, sizeof(packet));
 	bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
-	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
-	    packet.header.type != WIRE_WELCOME || packet.header.cookie != ask->header.cookie ||
+	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND)
+		return 1;
+	if (packet.header.type == WIRE_BYE && packet.header.pos == ask->header.pos) {
+		printf("bye\n");
+		return 0;
+	}
+	if (packet.header.type != WIRE_WELCOME || packet.header.cookie != ask->header.cookie ||
 	    packet.header.child != ask->header.child)
 		return 1;
 	if (packet.welcome.verdict != WIRE_WAIT)
@@ -66,6 +72,7 @@ int main(int argc, char **argv)
 	static struct packet ask;
 	struct udp_address peer;
 	uint64_t until, present = 0;
+	uint32_t bytes = BYTES;
 	bool gso;
 	int fd;
 
@@ -87,9 +94,14 @@ int main(int argc, char **argv)
 	ask.header.child = (uint8_t)ask.join.rank;
 	snprintf(ask.join.host, sizeof(ask.join.host), "h%u", ask.join.rank);
 	until = clock_now() + (uint64_t)(strtod(argv[8], NULL) * 1e9);
-	wire_seal(&ask, BYTES);
+	if (!strcmp(argv[4], "bye")) {
+		ask.header.type = WIRE_BYE;
+		ask.header.pos = ask.join.nonce;
+		bytes = WIRE_CONTROL;
+	}
+	wire_seal(&ask, bytes);
 	while (clock_now() < until) {
-		if (send(fd, &ask, BYTES, 0) != BYTES)
+		if (send(fd, &ask, bytes, 0) != bytes)
 			usleep(ASK_EVERY_MS * 1000); /* nobody there yet */
 		else if (hear(fd, &ask, &present) == 0)
 			return 0;

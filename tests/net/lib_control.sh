@@ -134,7 +134,7 @@ end_as_undisturbed() {
 	check "... has the same sums" cmp "$work/right" "$work/got"
 }
 
-# ask RANK SIZE NONCE GENERATION SECONDS [LOST]
+# ask RANK SIZE NONCE GENERATION SECONDS [LOST]; with the rank "bye" it leaves
 ask() { "$ask" "$control" "$job" "$cookie" "$@"; }
 
 # ask_all SIZE GENERATION [SECONDS]: all ranks at once, rank r with nonce r + 1; answers in $work/ask.r

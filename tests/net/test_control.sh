@@ -153,6 +153,14 @@ check "... once" grep -q "there is no job 4" "$work/error"
 eval "$("$trib" job new)"
 check "a number is not given again" test "$TRIB_JOB" = 5
 
+# ---- a good-bye ----
+job '{"size":3,"policy":"wait"}'
+ask_all 3 0
+check "a job that waits: plan 1" all_planned 3 1
+check "a rank of it leaves, and that is heard" test "$(ask bye 3 2 1 5)" = bye
+check "... as often as it says so" test "$(ask bye 3 2 1 5)" = bye
+left_job=$job left_cookie=$cookie # what follows is after a kill of the controller
+
 # ---- a drained node ----
 "$trib" node drain a1 >"$work/drain"
 check "a node is drained by its name" node_is a1 drained
@@ -165,6 +173,14 @@ check "the controller is killed and comes back" controller
 check "... the node is drained as before" wait_for 20 node_is a1 drained
 check "... until it is resumed" "$trib" node resume "127.0.0.1:$one" >/dev/null
 check "... and lives" node_is a1 live
+job=$left_job cookie=$left_cookie
+ask 0 3 1 1 8 >"$work/ask.0" &
+first=$!
+ask 2 3 3 1 8 >"$work/ask.2"
+wait "$first"
+check "who had left before the controller was killed is not waited for" grep -q '^plan 2 1/2 ' "$work/ask.2"
+"$trib" job end "$job"
+check "when a job has ended, a good-bye is heard as well" test "$(ask bye 3 3 1 5)" = bye
 "$trib" node drain nobody 2>"$work/error"
 check "one that is not there is named" grep -q 'no node of the name or address nobody' "$work/error"
 

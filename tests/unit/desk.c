@@ -168,14 +168,20 @@ static void take(struct desk *desk, const union packet *packet, const struct soc
 	       from);
 }
 
-static void take_bye(struct desk *desk, const struct wire_control *header)
+static void take_bye(struct desk *desk, const struct wire_control *header,
+                     const struct sockaddr_in *from)
 {
+	struct wire_control echo = *header;
 	struct desk_gathering *gathering = &desk->gatherings[0];
 
 	for (unsigned seat = 0; seat < 64; seat++)
 		if (gathering->nonces[seat] &&
 		    (gathering->nonces[seat] & WIRE_POSITION_MASK) == wire_position(header))
 			gathering->gone |= 1ull << seat;
+	echo.flags = WIRE_ECHO;
+	wire_seal(&echo, sizeof(echo));
+	demand(sendto(desk->fd, &echo, sizeof(echo), 0, (const void *)from, sizeof(*from)) ==
+	       sizeof(echo));
 }
 
 static void *desk_main(void *argument)
@@ -197,8 +203,10 @@ static void *desk_main(void *argument)
 		pthread_mutex_lock(&desk->lock);
 		if (packet.header.type == WIRE_JOIN)
 			take(desk, &packet, &from);
+		else if (packet.header.type == WIRE_BYE && desk->lost_byes)
+			desk->lost_byes--;
 		else if (packet.header.type == WIRE_BYE)
-			take_bye(desk, &packet.header);
+			take_bye(desk, &packet.header, &from);
 		else if (packet.header.type == WIRE_TURN && desk->on_turn)
 			desk->on_turn(desk, &packet.header, &from);
 		pthread_mutex_unlock(&desk->lock);

@@ -43,6 +43,7 @@ struct desk {
 	_Atomic bool stop;
 	pthread_mutex_t lock;
 	unsigned trees;                     /* in a plan, at most */
+	unsigned lost_byes;                 /* so many do not arrive, as from now */
 	bool deep;                          /* every other plan has trees of two levels */
 	struct cluster places[DESK_PLACES]; /* those with an aggregator are there */
 	struct desk_gathering gatherings[DESK_GATHERINGS];

@@ -206,6 +206,30 @@ static void test_numbers_of_the_plan(void **state)
 	job_run(3, late_body);
 }
 
+/* One leaves between two epochs, and the controller does not hear it at once. */
+static void bye_body(struct rank *rank)
+{
+	struct job *job = rank->job;
+
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
+	if (rank->rank == 2) {
+		pthread_mutex_lock(&job->desk.lock);
+		job->desk.lost_byes = 3;
+		pthread_mutex_unlock(&job->desk.lock);
+		demand(trib_finalize(rank->comm) == TRIB_OK);
+		rank->comm = NULL;
+		return;
+	}
+	demand(trib_regroup(&rank->comm) == TRIB_OK);
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 2);
+}
+
+static void test_lost_good_bye(void **state)
+{
+	(void)state;
+	job_run(3, bye_body);
+}
+
 /* Sub-communicators have trees and keys of their own, in each epoch others. */
 static void split_body(struct rank *rank)
 {
@@ -248,8 +272,11 @@ static void test_needs_controller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_comes_one_leaves), cmocka_unit_test(test_goes_on_without),
-		cmocka_unit_test(test_numbers_of_the_plan),  cmocka_unit_test(test_split),
+		cmocka_unit_test(test_one_comes_one_leaves),
+		cmocka_unit_test(test_goes_on_without),
+		cmocka_unit_test(test_numbers_of_the_plan),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_lost_good_bye),
 		cmocka_unit_test(test_needs_controller),
 	};
 
