@@ -262,9 +262,9 @@ void moves_note_plan(struct gathering_entry *entry, uint64_t now);
 
 /* words.c; with the lock held. A plan is new: nobody has said anything yet. */
 void words_clear(struct words *words);
-/* What an aggregator has heard from the ranks below it. */
+/* What an aggregator has heard from the ranks below it, and when it said so. */
 void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
-                uint64_t now);
+                uint64_t said_at, uint64_t now);
 /* Of each rank, for who asks. */
 json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry);
 

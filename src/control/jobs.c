@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEEN_NS NSEC_PER_SEC /* a rank at work speaks at least twice within it */
+
 static struct job_entry *job_add(struct controller *controller, const struct job *job)
 {
 	struct job_entry *entry = calloc(1, sizeof(*entry));
@@ -66,6 +68,9 @@ static trib_status load_gathering(void *context, const struct gathering *gatheri
 		return no_memory();
 	entry->gathering = *gathering;
 	entry->verdict = *verdict;
+	/* Who was at work may still be: aggregators will say. */
+	for (unsigned i = 0; i < SEATS_MAX; i++)
+		entry->gathering.seats[i].seen_at = clock_now();
 	sharing_plan(controller, job, gathering, true);
 	return TRIB_OK;
 }
@@ -218,7 +223,10 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		                   .trees = controller->stripes,
 		                   .root = rooting_choose,
 		                   .context = &rooting };
-	const struct world world = { now, make_plan, &planner };
+	const struct world world = { .now = now,
+		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
+		                     .plan = make_plan,
+		                     .context = &planner };
 	struct gathering before = entry->gathering;
 	trib_status status;
 

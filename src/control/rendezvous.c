@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define SILENT_NS NSEC_PER_SEC /* who waits asks many times within it */
+#define SILENT_NS NSEC_PER_SEC     /* who waits asks many times within it */
+#define LATE_NS (3 * NSEC_PER_SEC) /* so long may the word of an aggregator take to come */
 #define GRACE_MAX (600 * NSEC_PER_SEC)
 #define GENERATION_MAX 0x7fffffffu
 
@@ -166,8 +167,24 @@ static bool is_holder(const struct gathering *gathering, const struct seat *seat
 	       seat->planned == gathering->generation && !seat->waits;
 }
 
+/*
+ * Is the process that has it alive, for all that is known? One at work does not
+ * ask; but aggregators hear of it, until others say that it is dead.
+ */
+static bool is_held(const struct gathering *gathering, unsigned index, const struct world *world)
+{
+	const struct seat *seat = &gathering->seats[index];
+
+	if (!seat->nonce)
+		return false;
+	if (seat->asked_at && world->now <= seat->asked_at + SILENT_NS)
+		return true;
+	return seat->seen_at && world->now <= seat->seen_at + world->seen_ns &&
+	       !(gathering->lost & bit(index));
+}
+
 /* A seat that another process has is given away when that one is silent. False: answered. */
-static bool seat_take(struct gathering *gathering, const struct ask *ask, uint64_t now,
+static bool seat_take(struct gathering *gathering, const struct ask *ask, const struct world *world,
                       struct answer *answer)
 {
 	struct seat *seat = &gathering->seats[ask->rank];
@@ -177,12 +194,13 @@ static bool seat_take(struct gathering *gathering, const struct ask *ask, uint64
 		seat->nonce = ask->nonce;
 		return true;
 	}
-	if (seat->nonce && seat->asked_at && now <= seat->asked_at + SILENT_NS) {
+	if (is_held(gathering, ask->rank, world)) {
 		if (seat->rival != ask->nonce) {
 			seat->rival = ask->nonce;
-			seat->rival_since = now;
+			seat->rival_since = world->now;
 		}
-		if (seat->asked_at > seat->rival_since)
+		if (seat->asked_at > seat->rival_since ||
+		    seat->seen_at > seat->rival_since + LATE_NS)
 			refuse(answer, "%s is here already; job %u is not free",
 			       seat_describe(gathering, ask->rank, text, sizeof(text)),
 			       gathering->job);
@@ -329,6 +347,7 @@ static bool plan_next(struct gathering *gathering, uint64_t members, const struc
 		struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
 
 		seat->planned = gathering->generation;
+		seat->seen_at = world->now;
 		seat->waits = false;
 	}
 	answer->changed = true;
@@ -363,6 +382,21 @@ void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask)
 		gathering->left |= gathering->members & bit(i);
 		memset(seat, 0, sizeof(*seat));
 	}
+}
+
+void gathering_see(struct gathering *gathering, unsigned rank, uint64_t then)
+{
+	uint64_t seats = gathering->members;
+	struct seat *seat;
+
+	for (; rank && seats; rank--)
+		seats &= seats - 1;
+	if (!seats)
+		return;
+	seat = &gathering->seats[__builtin_ctzll(seats)];
+	/* Another process that has the seat by now is not the one in the plan. */
+	if (seat->planned == gathering->generation && then > seat->seen_at)
+		seat->seen_at = then;
 }
 
 /* The seat of a process that asks for none: its own, or a free one. False: there is none. */
@@ -427,8 +461,8 @@ void gathering_ask(struct gathering *gathering, const struct ask *asked, const s
 		catch_up(gathering, ask);
 	found = seat_of(gathering, ask);
 	answer->present = gathering_waiting(gathering, world->now);
-	if (found < 0 && (!is_possible(gathering, ask, answer) ||
-	                  !seat_take(gathering, ask, world->now, answer)))
+	if (found < 0 &&
+	    (!is_possible(gathering, ask, answer) || !seat_take(gathering, ask, world, answer)))
 		return;
 	index = found < 0 ? ask->rank : (unsigned)found;
 	seat = &gathering->seats[index];

@@ -41,6 +41,7 @@ struct ask {
 struct seat {
 	uint64_t nonce;    /* of the process that has it; 0: nobody */
 	uint64_t asked_at; /* when that one last asked; 0: not since the controller started */
+	uint64_t seen_at;  /* when it was last seen at work, or given a plan to do so by */
 	uint64_t rival, rival_since; /* another one that wants it */
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
@@ -71,6 +72,7 @@ struct gathering {
 
 struct world {
 	uint64_t now;
+	uint64_t seen_ns; /* who was seen at work lives for so long, for all that is known */
 	trib_status (*plan)(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX]);
 	void *context;
 };
@@ -95,6 +97,8 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 
 /* A process will not ask again: nobody waits for it. `nonce`: its, or as much of it as it told. */
 void gathering_leave(struct gathering *gathering, uint64_t nonce, uint64_t mask);
+/* An aggregator has heard of a rank of the newest plan then. */
+void gathering_see(struct gathering *gathering, unsigned rank, uint64_t then);
 /* Seats that have asked a moment ago and wait, as bits. */
 uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now);
 /* "rank 2 (host h3, pid 99)" */

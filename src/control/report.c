@@ -63,6 +63,7 @@ static json_t *child_to_json(const struct stats_child *child)
 		json_object_set_new(json, "covers", seats_to_json(child->covers));
 	if (child->waits >= 0)
 		json_object_set_new(json, "waits", json_real(child->waits));
+	json_object_set_new(json, "silent_s", json_real(child->silent_s));
 	if (child->carries_bps > 0)
 		json_object_set_new(json, "carries_bps", json_real(child->carries_bps));
 	return json;

@@ -87,8 +87,17 @@ static void look_at_links(struct controller *controller, struct gathering_entry 
 	}
 }
 
+/* A rank that an aggregator heard of `silent` seconds before it said so lives. */
+static void see(struct gathering *gathering, unsigned rank, const json_t *silent, uint64_t said_at)
+{
+	double seconds = json_is_number(silent) ? json_number_value(silent) : -1;
+
+	if (seconds >= 0 && seconds * 1e9 < (double)said_at)
+		gathering_see(gathering, rank, said_at - (uint64_t)(seconds * 1e9));
+}
+
 void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
-                uint64_t now)
+                uint64_t said_at, uint64_t now)
 {
 	const struct mover mover = { &controller->nodes, &controller->limits, now,
 		                     controller->exit_below };
@@ -105,6 +114,7 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
 
 		if (rank < 0 || rank >= n || json_object_get(child, "covers"))
 			continue;
+		see(&entry->gathering, (unsigned)rank, json_object_get(child, "silent_s"), said_at);
 		if (json_is_number(waits) && json_number_value(waits) <= 1)
 			words->all[rank].waits = json_number_value(waits);
 		if (json_is_number(carries) && json_number_value(carries) > 0)

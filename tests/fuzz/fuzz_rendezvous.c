@@ -119,13 +119,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			           .timeout_ms = 4000,
 			           .lost = how & 0x40 ? fuzz_byte(&input) : 0 };
 		struct gathering before = gathering;
-		const struct world world = { now, plan, &mood };
+		const struct world world = { now, 2 * LATE_NS, plan, &mood };
 		struct answer answer;
 
 		/* What a process was told last, or less, by a packet that comes late. */
 		ask.generation = told[ask.nonce];
 		if (how & 1 && now < told_at[ask.nonce] + LATE_NS)
 			ask.generation = how & 2 ? 0 : ask.generation / 2;
+		if (mood & 0x40)
+			gathering_see(&gathering, mood % 8, now);
 		now += (uint64_t)(how >> 2 & 7) * (how >> 2 & 7) * 30000000;
 		gathering_ask(&gathering, &ask, &world, &answer);
 		demand(gathering.generation >= before.generation);

@@ -64,14 +64,15 @@ TRIB_AGGREGATOR=127.0.0.1:$one TRIB_JOB=1 TRIB_COOKIE=1234 TRIB_TIMEOUT=1 TRIB_R
 	timeout 10 "$worker" --rounds 1 >"$out" 2>&1
 check "an aggregator keeps out who has no job's cookie" grep -q 'no answer from the aggregator' "$out"
 
-# long_job ROUNDS: three ranks, until they are in the middle of it; then do something, then see_right.
+# long_job ROUNDS [OPTION]...: three ranks, until they are in the middle of it; then do something, then see_right.
 long_job() {
-	local rank
+	local rank rounds=$1
+	shift
 	new_job 3
 	pids=()
 	rm -f "$work"/mark.*
 	for rank in 0 1 2; do
-		TRIB_RANK=$rank TRIB_SIZE=3 timeout 100 "$worker" --rounds "$1" --max 50000 --mark "$work/mark" >"$work/long.$rank" 2>&1 &
+		TRIB_RANK=$rank TRIB_SIZE=3 timeout 100 "$worker" --rounds "$rounds" --max 50000 --mark "$work/mark" "$@" >"$work/long.$rank" 2>&1 &
 		pids+=($!)
 	done
 	wait_for 20 all_marked 3
@@ -93,7 +94,9 @@ done
 
 agent a3 "$three"
 check "a3 joins" wait_for 20 node_is a3 live
-long_job 1500
+long_job 1500 --pause 0.005
+TRIB_RANK=2 TRIB_SIZE=3 timeout 40 "$worker" --rounds 1 >"$out" 2>&1
+check "a rank that is started twice is refused while the first one works" grep -q 'rank 2 (host .*) is here already' "$out"
 before=$(generation "$TRIB_JOB")
 for name in a1 a2; do
 	kill -KILL "${agents[$name]}"

@@ -14,6 +14,7 @@
 
 #define MS 1000000ull
 #define TIMEOUT_MS 10000u
+#define SEEN_MS 2000u
 
 static struct gathering g;
 static struct answer answer;
@@ -43,7 +44,7 @@ static void begin(enum policy policy, uint32_t size)
 static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uint32_t generation,
                                uint64_t lost)
 {
-	const struct world world = { now, plan, NULL };
+	const struct world world = { .now = now, .seen_ns = SEEN_MS * MS, .plan = plan };
 	struct ask ask = { .rank = rank,
 		           .size = size,
 		           .nonce = nonce,
@@ -259,6 +260,61 @@ static void test_fail_never_mixes(void **state)
 	assert_int_equal(ask_as(1, 3, 61, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_PLAN);
 	assert_int_equal(g.generation, 2);
+}
+
+/* All ranks but those of some bits are heard of by aggregators, for so long. */
+static void see_for(uint64_t but, uint64_t span)
+{
+	for (uint64_t until = now + span; now < until; now += 250 * MS)
+		for (unsigned rank = 0; rank < 3; rank++)
+			if (!(but >> rank & 1))
+				gathering_see(&g, rank, now);
+}
+
+/* Who works does not ask; one that was started by mistake does not get its seat. */
+static void test_stray(void **state)
+{
+	(void)state;
+	for (enum policy policy = POLICY_FAIL; policy < POLICIES_END; policy++) {
+		begin(policy, 3);
+		form(3);
+		see_for(0, 20000 * MS);
+		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
+		assert_int_equal(g.seats[2].nonce, 3);
+		see_for(0, 2000 * MS);
+		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT); /* perhaps an old word */
+		see_for(0, 2000 * MS);
+		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_REFUSE);
+		assert_non_null(strstr(answer.sentence, "rank 2 (host h2, pid 102) is here"));
+		form(3);
+		assert_int_equal(g.generation, 2);
+	}
+}
+
+/* One that is dead is not heard of; or others say so, before aggregators' words are old. */
+static void test_started_again(void **state)
+{
+	(void)state;
+	begin(POLICY_WAIT, 3);
+	form(3);
+	see_for(0, 20000 * MS);
+	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
+	see_for(4, (SEEN_MS + 250) * MS);
+	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(g.seats[2].nonce, 50);
+	gathering_see(&g, 2, now); /* a late word, of the one before */
+	assert_int_equal(g.seats[2].seen_at, 0);
+	assert_int_equal(ask(0, 1), ANSWER_WAIT);
+	assert_int_equal(ask(1, 1), ANSWER_PLAN);
+	assert_int_equal(g.members, 7);
+	see_for(0, 20000 * MS);
+	assert_int_equal(ask_as(2, 3, 51, 0, 0), ANSWER_WAIT);
+	assert_int_equal(g.seats[2].nonce, 50);
+	assert_int_equal(ask_as(0, 3, 1, 2, 4), ANSWER_WAIT);
+	assert_int_equal(ask_as(2, 3, 51, 0, 0), ANSWER_WAIT);
+	assert_int_equal(g.seats[2].nonce, 51);
+	assert_int_equal(ask(1, 2), ANSWER_PLAN);
+	assert_int_equal(g.generation, 3);
 }
 
 static void test_shrinks(void **state)
@@ -567,6 +623,8 @@ int main(void)
 		cmocka_unit_test(test_new_nonce_same_process),
 		cmocka_unit_test(test_fail_names_the_lost),
 		cmocka_unit_test(test_fail_never_mixes),
+		cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_started_again),
 		cmocka_unit_test(test_shrinks),
 		cmocka_unit_test(test_shrinks_at_once),
 		cmocka_unit_test(test_names_by_the_plan),
