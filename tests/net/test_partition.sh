@@ -148,4 +148,56 @@ check "a worker is cut off: the others name it" say "0 1 3" "rank 2 .*is lost"
 check "... and itself it says what it cannot reach" say "2" "aggregator at .*no answer from the controller at $control"
 check "... and nobody goes on" nobody_right
 link h3 up
+
+# --- a job that may shrink: one group goes on at most, and whoever is not in it has an error by the deadline
+limit=6
+export TRIB_TIMEOUT=$limit
+
+# epochs: such a job's ranks, each on its host, until all have been through two epochs.
+epochs() {
+	local rank
+	rm -f "$work"/rank.* "$work/end"
+	job "{\"size\":$ranks,\"policy\":\"shrink\"}"
+	pids=()
+	for ((rank = 0; rank < ranks; rank++)); do
+		(cd "$work" && TRIB_RANK=$rank TRIB_SIZE=$ranks TRIB_AGGREGATOR=$control TRIB_JOB=$job TRIB_COOKIE=$cookie \
+			exec "$trib" net exec --name "$cluster" "h$((rank + 1))" -- \
+			"$build/tests/net/worker_epochs" $rank 0.2 0 >"$work/rank.$rank" 2>&1) &
+		pids+=($!)
+	done
+	for ((rank = 0; rank < ranks; rank++)); do
+		wait_for 20 been_in $rank 2 4 f
+	done
+}
+
+# been_in RANK N SIZE MEMBERS: has it been through N epochs of these?
+been_in() { [ "$(grep -c "^epoch $3 $4\$" "$work/rank.$1")" -ge "$2" ]; }
+
+# errs RANK: it ends with an error, and has not gone on with fewer. A wait of half the deadline may come before.
+ended() { ! kill -0 "${pids[$1]}" 2>/dev/null; }
+errs() {
+	wait_for $((2 * limit)) ended "$1" && ! wait "${pids[$1]}" &&
+		grep -qE '^(allreduce|regroup): ' "$work/rank.$1" && ! grep -q '^epoch [123] ' "$work/rank.$1" && return
+	tail -n 4 "$work/rank.$1"
+	return 1
+}
+
+epochs
+link h3 down
+for rank in 0 1 3; do
+	check "one of four is cut off: rank $rank goes on with two others" wait_for $((3 * limit)) been_in $rank 2 3 b
+done
+check "... and the one that is cut off has an error" errs 2
+touch "$work/end"
+for rank in 0 1 3; do
+	check "... rank $rank ends well" wait "${pids[$rank]}"
+done
+link h3 up
+
+epochs
+link h3 down
+link h4 down
+for rank in 0 1 2 3; do
+	check "two of four are cut off: rank $rank does not go on, half is no majority" errs $rank
+done
 done_checking
