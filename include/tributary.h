@@ -123,7 +123,8 @@ trib_status trib_init(trib_comm **comm, const trib_options *options);
 
 /*
  * Waits for requests in flight, up to the deadline, leaves, and frees, requests
- * that were never waited for as well. NULL is allowed.
+ * that were never waited for as well. NULL is allowed. A controller that does not
+ * answer is told for up to two seconds that this process leaves.
  */
 trib_status trib_finalize(trib_comm *comm);
 
