@@ -143,6 +143,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .timeout_ms = join->timeout_ms,
 		           .pid = join->pid,
 		           .pool_bytes = join->pool_bytes,
+		           .tcp = join->tcp == 1,
 		           .nonce = join->nonce,
 		           .lost = join->covers };
 

@@ -66,11 +66,21 @@ enum lenders {
 
 enum use { USE_YES, USE_PERHAPS, USE_NO };
 
+static bool node_is_tcp(const struct node *node)
+{
+	return !strcmp(node->report.plane, "tcp");
+}
+
+bool planner_carries(const struct plan_wish *wish, const struct node *node)
+{
+	return node_is_tcp(node) == (wish->tcp != 0);
+}
+
 /* One that is suspect must have shown since that it is there. */
 static enum use node_use(const struct planner *planner, const struct plan_wish *wish,
                          const struct node *node, enum node_state worst)
 {
-	if (node_state(node, planner->now, planner->limits) > worst)
+	if (node_state(node, planner->now, planner->limits) > worst || !planner_carries(wish, node))
 		return USE_NO;
 	if (!planner_suspects(planner->nodes, wish->broken, node) ||
 	    node->confirmed_at >= wish->since)
@@ -387,9 +397,39 @@ static unsigned count_full(const struct planner *planner, const struct plan_wish
 	return full;
 }
 
+/* Ranks and aggregators of one tree speak the same way. */
+static trib_status fail_mixed(const struct plan_wish *wish)
+{
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "rank %d is on the TCP plane and rank %d is not: TRIB_PLANE has to be "
+	                   "the same for all ranks of a job",
+	                   __builtin_ctzll(wish->tcp), __builtin_ctzll(~wish->tcp));
+}
+
+/* Those that live, but on a plane that is not the ranks', and the first of them. */
+static unsigned count_strangers(const struct planner *planner, const struct plan_wish *wish,
+                                const struct node **first)
+{
+	unsigned n = 0;
+
+	*first = NULL;
+	for (unsigned i = 0; i < planner->nodes->n; i++) {
+		const struct node *node = planner->nodes->all[i];
+
+		if (planner_carries(wish, node) ||
+		    node_state(node, planner->now, planner->limits) > NODE_LOADED)
+			continue;
+		if (!n++)
+			*first = node;
+	}
+	return n;
+}
+
 static trib_status fail_alone(const struct planner *planner, const struct plan_wish *wish)
 {
-	unsigned drained = 0, full = count_full(planner, wish);
+	unsigned drained = 0, full = count_full(planner, wish), strangers;
+	const char *plane = wish->tcp ? "tcp" : "udp";
+	const struct node *stranger;
 	char more[80] = "";
 
 	if (full)
@@ -400,11 +440,22 @@ static trib_status fail_alone(const struct planner *planner, const struct plan_w
 		                   full, full > 1 ? "s live" : " lives", full > 1 ? "have" : "has",
 		                   (double)wish->pool_bytes / 1e6, 100 * CANDIDATES_MEMORY);
 	for (unsigned i = 0; i < planner->nodes->n; i++)
-		drained += node_state(planner->nodes->all[i], planner->now, planner->limits) ==
-		           NODE_DRAINED;
+		drained += planner_carries(wish, planner->nodes->all[i]) &&
+		           node_state(planner->nodes->all[i], planner->now, planner->limits) ==
+		                   NODE_DRAINED;
 	if (drained)
 		snprintf(more, sizeof(more), "; %u beat%s but %s drained (trib node resume)",
 		         drained, drained > 1 ? "" : "s", drained > 1 ? "are" : "is");
+	strangers = count_strangers(planner, wish, &stranger);
+	if (stranger)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no aggregator lives on the ranks' plane, %s, but %u on another "
+		                   "(%s on %s): "
+		                   "start tribd --join --plane %s on a machine, or the ranks with "
+		                   "TRIB_PLANE=%s "
+		                   "(trib nodes)%s",
+		                   plane, strangers, stranger->report.name, stranger->report.plane,
+		                   plane, wish->tcp ? "udp" : "tcp", more);
 	return status_fail(TRIB_ERR_AGGREGATOR,
 	                   "no aggregator lives, of %u that this controller has heard of, or all "
 	                   "that do have a capacity and serve in turns only: start tribd --join on "
@@ -433,6 +484,11 @@ static bool hosts_choose(const struct planner *planner, const struct plan_wish *
 	return true;
 }
 
+static uint64_t all_ranks(const struct plan_wish *wish)
+{
+	return wish->ranks < 64 ? (1ull << wish->ranks) - 1 : ~0ull;
+}
+
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX])
 {
@@ -454,6 +510,8 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		limits.trees--; /* the star at that one is a tree too */
 	if (!hosts.all || !hosts.places)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
+	else if (wish->tcp && wish->tcp != all_ranks(wish))
+		status = fail_mixed(wish);
 	else if (!hosts_choose(planner, wish, shared, &hosts, &usable, &star))
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)

@@ -22,6 +22,7 @@ struct plan_wish {
 	double measured[TREE_RANKS_MAX];
 	double busy[TREE_RANKS_MAX]; /* share of a step that each computes: who is alike; 0: unknown
 	                              */
+	uint64_t tcp;                /* ranks on the TCP plane, as bits; all others are on UDP */
 	uint64_t pool_bytes; /* that each of their aggregators has to have room for; 0: unknown */
 	const char *holds;   /* the plan whose aggregators have that room already; NULL: none */
 	const char *broken;  /* the plan that they had; empty: none */
@@ -54,6 +55,9 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 
 /* Has this one to show that it lives, before it is in the plan that follows a broken one? */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
+
+/* Is this aggregator on the ranks' plane? UDP and XDP are the same to them. */
+bool planner_carries(const struct plan_wish *wish, const struct node *node);
 
 /* Does a rank run at the node's address? */
 bool planner_is_ranks(const struct plan_wish *wish, const struct node *node);

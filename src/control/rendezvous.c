@@ -217,6 +217,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->timeout_ms = ask->timeout_ms;
 	seat->pid = ask->pid;
 	seat->pool_bytes = ask->pool_bytes;
+	seat->tcp = ask->tcp;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
 	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
@@ -303,6 +304,7 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
 
 		wish->where[wish->ranks] = seat->where;
+		wish->tcp |= seat->tcp ? bit(wish->ranks) : 0;
 		wish->measured[wish->ranks] = seat->measured;
 		wish->busy[wish->ranks++] = seat->busy;
 		/* Aggregators give what the most modest one asks for. */

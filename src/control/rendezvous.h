@@ -32,6 +32,7 @@ struct ask {
 	uint32_t timeout_ms; /* its deadline */
 	uint32_t pid;        /* for sentences, as is the host */
 	uint64_t pool_bytes; /* that it will ask aggregators for */
+	bool tcp;            /* by connections; else by datagrams */
 	char host[HOST_MAX];
 	char where[WHERE_MAX]; /* the address that it asks from, without a port */
 	uint64_t nonce;        /* of the process */
@@ -47,6 +48,7 @@ struct seat {
 	uint32_t timeout_ms, pid;
 	uint64_t pool_bytes;
 	bool waits;            /* for the next plan */
+	bool tcp;              /* as in struct ask */
 	double measured, busy; /* as in struct plan_wish: what was seen of it at work */
 	uint64_t measured_at;
 	char host[HOST_MAX], where[WHERE_MAX];

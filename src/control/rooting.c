@@ -186,16 +186,18 @@ unsigned rooting_choose(void *context, const struct plan_wish *wish,
 	return root == ROOTS_NONE ? n : root;
 }
 
-/* Aggregators with a capacity that live. */
-static unsigned sites_find(const struct controller *controller, uint64_t now,
-                           const struct node **nodes)
+/* Aggregators with a capacity that live, on the plane that the ranks are on. */
+static unsigned sites_find(const struct controller *controller, const struct gathering_entry *entry,
+                           uint64_t now, const struct node **nodes)
 {
+	struct plan_wish wish;
 	unsigned n = 0;
 
+	gathering_wish(&entry->gathering, entry->gathering.members, &wish);
 	for (unsigned i = 0; i < controller->nodes.n; i++) {
 		const struct node *node = controller->nodes.all[i];
 
-		if (node->report.capacity &&
+		if (node->report.capacity && planner_carries(&wish, node) &&
 		    node_state(node, now, &controller->limits) == NODE_LIVE)
 			nodes[n++] = node;
 	}
@@ -241,7 +243,8 @@ bool rooting_moves(struct controller *controller, struct gathering_entry *entry,
 	nodes = calloc(controller->nodes.n + 1, sizeof(void *));
 	if (!nodes)
 		return false;
-	found = root_now(controller, entry, false, now, nodes, sites_find(controller, now, nodes));
+	found = root_now(controller, entry, false, now, nodes,
+	                 sites_find(controller, entry, now, nodes));
 	moves = found != ROOTS_NONE && nodes[found] != node;
 	if (moves) {
 		snprintf(root, TREE_NAME_MAX, "%s", nodes[found]->report.address);
@@ -261,7 +264,7 @@ bool rooting_again(struct controller *controller, struct gathering_entry *entry,
 
 	if (nodes)
 		found = root_now(controller, entry, true, now, nodes,
-		                 sites_find(controller, now, nodes));
+		                 sites_find(controller, entry, now, nodes));
 	if (found != ROOTS_NONE)
 		snprintf(root, TREE_NAME_MAX, "%s", nodes[found]->report.address);
 	free(nodes);

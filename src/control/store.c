@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SCHEMA_VERSION 6
+#define SCHEMA_VERSION 7
 
 /* A later version adds its steps behind; PRAGMA user_version says how many were taken. */
 static const char *const steps[SCHEMA_VERSION] = {
@@ -41,6 +41,7 @@ static const char *const steps[SCHEMA_VERSION] = {
 	"ALTER TABLE gatherings ADD COLUMN verdict TEXT NOT NULL DEFAULT '';",
 	"ALTER TABLE gatherings ADD COLUMN star INTEGER NOT NULL DEFAULT 0;",
 	"ALTER TABLE gatherings ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;",
+	"ALTER TABLE seats ADD COLUMN tcp INTEGER NOT NULL DEFAULT 0;",
 };
 
 struct store {
@@ -309,10 +310,10 @@ static trib_status put_gathering(struct store *store, const struct gathering *g,
 		const struct seat *seat = &g->seats[i];
 
 		if (seat->nonce)
-			status = CHANGE(store, "INSERT INTO seats VALUES (?, ?, ?, ?, ?, ?, ?)",
+			status = CHANGE(store, "INSERT INTO seats VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			                NUMBER(g->job), NUMBER(g->key), NUMBER(i),
 			                NUMBER(seat->nonce), NUMBER(seat->planned),
-			                TEXT(seat->host), NUMBER(seat->pid));
+			                TEXT(seat->host), NUMBER(seat->pid), NUMBER(seat->tcp));
 	}
 	return status;
 }
@@ -437,7 +438,7 @@ static trib_status read_seats(struct store *store, struct gathering *gathering)
 	const struct value which[] = { NUMBER(gathering->job), NUMBER(gathering->key) };
 	sqlite3_stmt *row;
 	trib_status status = prepare(store,
-	                             "SELECT seat, nonce, planned, host, pid FROM seats WHERE "
+	                             "SELECT seat, nonce, planned, host, pid, tcp FROM seats WHERE "
 	                             "job = ? AND key = ?",
 	                             which, 2, &row);
 
@@ -451,6 +452,7 @@ static trib_status read_seats(struct store *store, struct gathering *gathering)
 		seat->planned = (uint32_t)sqlite3_column_int64(row, 2);
 		column_text(row, 3, seat->host, sizeof(seat->host));
 		seat->pid = (uint32_t)sqlite3_column_int64(row, 4);
+		seat->tcp = sqlite3_column_int64(row, 5);
 	}
 	sqlite3_finalize(row);
 	return status;

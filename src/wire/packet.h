@@ -193,7 +193,8 @@ struct wire_join {
 	uint16_t port;       /* where an aggregator that asks listens; 0: a worker */
 	uint8_t waits;       /* 1: an aggregator that waits itself, and tells who has come */
 	uint8_t tries;       /* 1: nothing so long has come back yet, so it does not let in */
-	uint8_t unused[4];
+	uint8_t tcp;         /* to a controller: 1: the rank's trees are to be of connections */
+	uint8_t unused[3];
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* zero padding up to the path's MTU, which is so tried */

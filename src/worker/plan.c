@@ -53,7 +53,8 @@ static void ask(struct trib_comm *comm, int fd)
 		                          .lanes = config->lanes,
 		                          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		                          .pid = (uint32_t)getpid(),
-		                          .generation = config->generation };
+		                          .generation = config->generation,
+		                          .tcp = config->tcp };
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	wire_seal(&packet, ASK_BYTES);
 	if (send(fd, &packet, ASK_BYTES, 0) < 0)

@@ -106,8 +106,19 @@ check "... by another plan: $before, then $(generation "$TRIB_JOB")" test "$(gen
 # On connections too a worker finds out by itself that what it was given is a controller.
 agent t1 $((one + 60)) --plane tcp
 check "an aggregator on TCP joins" wait_for 20 node_is t1 live
-"$trib" node drain -c "$control" a3 >/dev/null
 TRIB_PLANE=tcp by_hand "on TCP, given the controller as TRIB_AGGREGATOR" TRIB_RANK TRIB_SIZE
+by_hand "on UDP, beside an aggregator on TCP" TRIB_RANK TRIB_SIZE
+"$trib" node drain -c "$control" a3 >/dev/null
+new_job 2
+pids=()
+for rank in 0 1; do
+	TRIB_TIMEOUT=2 TRIB_RANK=$rank TRIB_SIZE=2 timeout 20 "$worker" --rounds 1 >"$work/apart.$rank" 2>&1 &
+	pids+=($!)
+done
+wait "${pids[@]}"
+cat "$work"/apart.? >"$out"
+check "with that one alone, UDP's ranks are told: $(cat "$out")" \
+	grep -q "no aggregator lives on the ranks' plane, udp, but 1 on another (t1 on tcp)" "$out"
 kill -TERM "${agents[t1]}"
 wait "${agents[t1]}"
 kill -TERM "$controller" "${agents[a3]}"

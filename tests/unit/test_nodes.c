@@ -422,6 +422,66 @@ static void test_drained_are_left_out(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+static struct node *beat_on(struct nodes *nodes, const char *address, const char *plane)
+{
+	struct node *node = beat(nodes, address, 0, 1900 * MS);
+
+	snprintf(node->report.plane, sizeof(node->report.plane), "%s", plane);
+	snprintf(node->report.name, sizeof(node->report.name), "%s-node", plane);
+	return node;
+}
+
+/* In a cluster of several planes, ranks get aggregators of their own; UDP and XDP are one. */
+static void test_planes_are_apart(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = planner_of(&nodes, NULL);
+	struct plan_wish wish = { .ranks = 3,
+		                  .broken = "",
+		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.3" } };
+	char plan[PLAN_TEXT_MAX];
+	struct node *tcp = beat_on(&nodes, "10.0.0.1:7700", "tcp"), *shared;
+
+	(void)state;
+	/* None that can carry it: the error has the planes' names, and the node's. */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	assert_non_null(
+		strstr(trib_last_error(), "plane, udp, but 1 on another (tcp-node on tcp):"));
+	assert_non_null(strstr(trib_last_error(), "TRIB_PLANE=tcp"));
+	wish.tcp = 7;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.1:7700(0-2)");
+
+	beat_on(&nodes, "10.0.0.2:7700", "udp");
+	beat_on(&nodes, "10.0.0.9:7700", "xdp");
+	shared = beat_on(&nodes, "10.0.0.8:7700", "tcp");
+	shared->report.capacity = 1;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "10.0.0.1:7700(0-2)|10.0.0.8:7700(0-2)");
+	wish.tcp = 0;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, "10.0.0.2:7700") && plan_has(plan, "10.0.0.9:7700"));
+	assert_false(plan_has(plan, "10.0.0.1:7700") || plan_has(plan, "10.0.0.8:7700"));
+
+	/* Nor is one of them waited for that may be dead. */
+	wish.tcp = 7;
+	wish.broken = "10.0.0.2:7700(0-2)";
+	wish.since = 1950 * MS;
+	tcp->confirmed_at = shared->confirmed_at = wish.since;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	tcp->drained = true;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_AGGREGATOR);
+	assert_non_null(
+		strstr(trib_last_error(), "plane, tcp, but 2 on another (udp-node on udp)"));
+	assert_non_null(strstr(trib_last_error(), "1 beats but is drained"));
+	tcp->drained = false;
+
+	wish.tcp = 5; /* some of the ranks */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_ERR_CONFIG);
+	assert_non_null(strstr(trib_last_error(), "rank 0 is on the TCP plane and rank 1 is not"));
+	nodes_free(&nodes, NULL);
+}
+
 static void test_plan_has(void **state)
 {
 	(void)state;
@@ -672,6 +732,7 @@ int main(void)
 		cmocka_unit_test(test_frugal),
 		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_drained_are_left_out),
+		cmocka_unit_test(test_planes_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

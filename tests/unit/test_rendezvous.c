@@ -52,6 +52,7 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .timeout_ms = TIMEOUT_MS,
 		           .pid = 100 + rank,
 		           .pool_bytes = 1000 - rank,
+		           .tcp = rank == 2,
 		           .lost = lost };
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
@@ -209,6 +210,7 @@ static void test_next_plan(void **state)
 		assert_int_equal(wished.ranks, 3);
 		assert_string_equal(wished.where[2], "10.0.0.2");
 		assert_int_equal(wished.pool_bytes, 998); /* the least that one asks for */
+		assert_int_equal(wished.tcp, 4);
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
 		assert_int_equal(ask(1, 0), ANSWER_PLAN);

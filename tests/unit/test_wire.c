@@ -96,6 +96,7 @@ static const struct field fields[] = {
 	FIELD(wire_join, port),
 	FIELD(wire_join, waits),
 	FIELD(wire_join, tries),
+	FIELD(wire_join, tcp),
 	FIELD(wire_join, unused),
 	FIELD(wire_join, host),
 	FIELD(wire_join, up),
