@@ -251,7 +251,9 @@ void shifting_lost(struct controller *controller, const struct sharer *sharer, u
 void shifting_hear(struct controller *controller, const struct wire_control *header,
                    const struct udp_address *from, uint64_t now);
 
-/* moves.c; with the lock held. What this node is to leave, for the answer to its beat; NULL:
+/* moves.c; with the lock held. What decides about moves, as things are now. */
+struct mover moves_mover(const struct controller *controller, uint64_t now);
+/* What this node is to leave, for the answer to its beat; NULL:
  * nothing. */
 json_t *moves_for(struct controller *controller, struct node *node, uint64_t now);
 /* Something has changed that is worth to be told. */

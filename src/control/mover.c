@@ -32,7 +32,9 @@ static double plan_now(const struct mover *mover, const struct moving *moving,
 		                         .verdict = &verdict,
 		                         .root = root_now,
 		                         .context = (void *)moving->plan,
-		                         .strict = strict };
+		                         .strict = strict,
+		                         .children = mover->children,
+		                         .trees = mover->trees };
 	struct plan_wish wish = *asked;
 
 	wish.broken = "";

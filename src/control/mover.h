@@ -22,7 +22,8 @@ struct mover {
 	const struct nodes *nodes;
 	const struct node_limits *limits;
 	uint64_t now;
-	double exit_below; /* of a step for communication: servers are given up; 0: never */
+	double exit_below;        /* of a step for communication: servers are given up; 0: never */
+	unsigned children, trees; /* of plans, as in struct planner */
 };
 
 /* A plan that is at work. */

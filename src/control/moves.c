@@ -66,6 +66,16 @@ static void tell(const struct gathering_entry *entry, const struct node *node, e
 		           node->report.address, node->report.name, why);
 }
 
+struct mover moves_mover(const struct controller *controller, uint64_t now)
+{
+	return (struct mover){ .nodes = &controller->nodes,
+		               .limits = &controller->limits,
+		               .now = now,
+		               .exit_below = controller->exit_below,
+		               .children = controller->fan_in,
+		               .trees = controller->stripes };
+}
+
 static struct moving moving_of(const struct gathering_entry *entry)
 {
 	struct moving moving = { .plan = entry->gathering.plan,
@@ -83,8 +93,7 @@ static struct moving moving_of(const struct gathering_entry *entry)
 static enum move judge(struct controller *controller, struct gathering_entry *entry,
                        const struct node *node, uint64_t now, char why[MOVE_WHY])
 {
-	const struct mover mover = { &controller->nodes, &controller->limits, now,
-		                     controller->exit_below };
+	const struct mover mover = moves_mover(controller, now);
 	const struct moving moving = moving_of(entry);
 	bool frugal = entry->gathering.frugal;
 	char root[TREE_NAME_MAX], shared[TREE_NAME_MAX];

@@ -99,8 +99,7 @@ static void see(struct gathering *gathering, unsigned rank, const json_t *silent
 void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
                 uint64_t said_at, uint64_t now)
 {
-	const struct mover mover = { &controller->nodes, &controller->limits, now,
-		                     controller->exit_below };
+	const struct mover mover = moves_mover(controller, now);
 	const json_t *children = json_object_get(comm, "children");
 	struct words *words = &entry->words;
 	unsigned n = ranks_of(entry);

@@ -32,6 +32,11 @@ static struct node *beat(struct nodes *nodes, const char *address, double load, 
 	return node;
 }
 
+static struct mover mover_at(const struct nodes *nodes, uint64_t now)
+{
+	return (struct mover){ .nodes = nodes, .limits = &limits, .now = now, .exit_below = 0.1 };
+}
+
 /* Three ranks elsewhere, with this plan since START. */
 static struct moving job(const char *plan, double rate)
 {
@@ -46,7 +51,7 @@ static struct moving job(const char *plan, double rate)
 static void test_well(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	struct moving moving = job("a:1(0-2)", 1e9);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0.5, mover.now);
@@ -64,8 +69,7 @@ static void test_well(void **state)
 static void test_drained(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START,
-		               0.1 }; /* the plan is new: that does not matter */
+	struct mover mover = mover_at(&nodes, START); /* the plan is new: that does not matter */
 	struct moving moving = job("a:1(0-2)", 1e9);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0, START);
@@ -86,7 +90,7 @@ static void test_drained(void **state)
 static void test_loaded_lasts(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	struct moving moving = job("a:1(0-2)", 1e8);
 	char why[MOVE_WHY];
 	struct node *node = beat(&nodes, "a:1", 0.95, mover.now);
@@ -119,7 +123,7 @@ static void test_loaded_lasts(void **state)
 static void test_memory_counts(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	struct moving moving = job("a:1(0-2)", 1e8);
 	struct node *node = beat(&nodes, "a:1", 0, mover.now);
 	char why[MOVE_WHY];
@@ -137,7 +141,7 @@ static void test_memory_counts(void **state)
 static void test_worth_it(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	struct moving moving = job("a:1(0-2)", 1e8);
 	struct node *node = beat(&nodes, "a:1", 0.95, mover.now - MOVE_LASTED), *other;
 	char why[MOVE_WHY];
@@ -159,6 +163,32 @@ static void test_worth_it(void **state)
 	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
 	moving.rate_bps = 0; /* made by an earlier run of the controller */
 	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	nodes_free(&nodes, NULL);
+}
+
+/* What would be planned has no more trees and children than the next plan will have. */
+static void test_limits_hold(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
+	/* Without a there is a star at each of b and c: two thirds of 1 Gb/s, or one with a limit.
+	 */
+	struct moving moving = job("a:1(0-2)", 1e9);
+	struct node *node = beat(&nodes, "a:1", 0.95, mover.now - MOVE_LASTED);
+	char why[MOVE_WHY];
+
+	(void)state;
+	beat(&nodes, "a:1", 0.95, mover.now);
+	beat(&nodes, "b:1", 0, mover.now);
+	beat(&nodes, "c:1", 0, mover.now);
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	mover.trees = 1;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
+	assert_non_null(strstr(why, "slower"));
+	mover.trees = 2;
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_LEAVES);
+	mover.children = 2; /* no stars then */
+	assert_int_equal(mover_judge(&mover, &moving, node, why), MOVE_STAYS);
 	nodes_free(&nodes, NULL);
 }
 
@@ -189,7 +219,7 @@ static struct moving small_talk(struct nodes *nodes, const struct mover *mover, 
 static void test_exit(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
 	struct moving moving = small_talk(&nodes, &mover, plan);
 
@@ -226,7 +256,7 @@ static void test_exit(void **state)
 static void test_nothing_to_give_up(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	struct moving moving = job("10.9.0.1:7700(0-2)", 3e8);
 	char why[MOVE_WHY];
 
@@ -246,7 +276,7 @@ static void test_nothing_to_give_up(void **state)
 static void test_comes_back(void **state)
 {
 	struct nodes nodes = { 0 };
-	struct mover mover = { &nodes, &limits, START + 60 * SECOND, 0.1 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
 	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
 	struct moving moving = small_talk(&nodes, &mover, plan);
 
@@ -291,7 +321,7 @@ static void test_no_to_and_fro(void **state)
 				                   .now = now,
 				                   .verdict = &verdict,
 				                   .strict = false };
-			struct mover mover = { &nodes, &limits, now, 0.1 };
+			struct mover mover = mover_at(&nodes, now);
 			struct moving moving = job(plan, verdict.rate_bps);
 
 			for (unsigned i = 0; i < 6; i++) {
@@ -336,7 +366,7 @@ int main(void)
 		cmocka_unit_test(test_loaded_lasts), cmocka_unit_test(test_memory_counts),
 		cmocka_unit_test(test_worth_it),     cmocka_unit_test(test_no_to_and_fro),
 		cmocka_unit_test(test_exit),         cmocka_unit_test(test_nothing_to_give_up),
-		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_comes_back),   cmocka_unit_test(test_limits_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
