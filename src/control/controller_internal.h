@@ -49,6 +49,7 @@ struct words {
 	int side;                        /* as mover_side says, */
 	uint64_t since;                  /* since then */
 	uint64_t looked_at;              /* at links */
+	uint64_t links_at;               /* as in struct moving */
 };
 
 struct gathering_entry {

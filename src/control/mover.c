@@ -21,20 +21,26 @@ static unsigned root_now(void *context, const struct plan_wish *wish,
 	return at < n ? at : 0;
 }
 
+static struct planner planner_of(const struct mover *mover, const struct moving *moving,
+                                 bool strict, struct plan_verdict *verdict)
+{
+	return (struct planner){ .nodes = mover->nodes,
+		                 .limits = mover->limits,
+		                 .now = mover->now,
+		                 .verdict = verdict,
+		                 .root = root_now,
+		                 .context = (void *)moving->plan,
+		                 .strict = strict,
+		                 .children = mover->children,
+		                 .trees = mover->trees };
+}
+
 /* The plan that would be made now, and its rate; 0: there is none. */
 static double plan_now(const struct mover *mover, const struct moving *moving,
                        const struct plan_wish *asked, bool strict, char plan[PLAN_TEXT_MAX])
 {
 	struct plan_verdict verdict;
-	const struct planner planner = { .nodes = mover->nodes,
-		                         .limits = mover->limits,
-		                         .now = mover->now,
-		                         .verdict = &verdict,
-		                         .root = root_now,
-		                         .context = (void *)moving->plan,
-		                         .strict = strict,
-		                         .children = mover->children,
-		                         .trees = mover->trees };
+	const struct planner planner = planner_of(mover, moving, strict, &verdict);
 	struct plan_wish wish = *asked;
 
 	wish.broken = "";
@@ -160,5 +166,28 @@ enum move mover_weigh(const struct mover *mover, const struct moving *moving, ch
 	         "communication takes %.1f %% of the step without other machines: they are worth "
 	         "their use",
 	         moving->share * 100);
+	return MOVE_LEAVES;
+}
+
+enum move mover_reckon(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY])
+{
+	const struct planner planner = planner_of(mover, moving, true, NULL);
+	struct plan_wish wish = moving->wish;
+	char plan[PLAN_TEXT_MAX];
+	double here, there;
+
+	why[0] = '\0';
+	if (!moving->links_at || !moving->made_at || mover->now < moving->links_at + MOVE_LASTED ||
+	    mover->now < moving->made_at + MOVE_REST)
+		return MOVE_NOT;
+	wish.broken = "";
+	here = planner_rate(&planner, &wish, moving->plan);
+	there = plan_now(mover, moving, &wish, true, plan);
+	if (!(here > 0) || there < MOVE_GAIN * here)
+		return MOVE_STAYS;
+	snprintf(why, MOVE_WHY,
+	         "the ranks' links carry other than was planned with: %.0f Mb/s in these trees, "
+	         "%.0f in others",
+	         here / 1e6, there / 1e6);
 	return MOVE_LEAVES;
 }

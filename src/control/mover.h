@@ -32,9 +32,11 @@ struct moving {
 	const char *plan;
 	double rate_bps; /* that it was planned for; 0: not known */
 	uint64_t made_at;
-	double share;   /* of a step that communication takes; below 0: not known */
-	uint64_t since; /* when it came to the side of the limit where it is; 0: unknown */
-	bool has_tried; /* to do without servers, which was wrong */
+	double share;      /* of a step that communication takes; below 0: not known */
+	uint64_t since;    /* when it came to the side of the limit where it is; 0: unknown */
+	bool has_tried;    /* to do without servers, which was wrong */
+	uint64_t links_at; /* when what is known of its ranks' links changed, since it was made and
+	                      looked at; 0: it has not */
 };
 
 enum move {
@@ -53,6 +55,13 @@ enum move mover_judge(const struct mover *mover, const struct moving *moving,
  * moving->wish.frugal is what it is to be like no longer.
  */
 enum move mover_weigh(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY]);
+
+/*
+ * Would other trees be faster, as far as the ranks' links are known by now? Both are reckoned with
+ * the same links. MOVE_LEAVES: another plan is to be made; MOVE_STAYS: it is the best already, or
+ * nearly, until links_at is another one.
+ */
+enum move mover_reckon(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY]);
 
 /* On which side of the limits the share is: -1 where it is low, 1 where it is high, else 0. */
 int mover_side(const struct mover *mover, double share);

@@ -83,10 +83,26 @@ static struct moving moving_of(const struct gathering_entry *entry)
 		                 .made_at = entry->planned_at,
 		                 .share = entry->words.share,
 		                 .since = entry->words.since,
-		                 .has_tried = entry->has_tried };
+		                 .has_tried = entry->has_tried,
+		                 .links_at = entry->words.links_at };
 
 	gathering_wish(&entry->gathering, entry->gathering.members, &moving.wish);
 	return moving;
+}
+
+/* Ranks ask for a plan when one of their own trees' nodes leaves; once for each change of links. */
+static enum move reckon(const struct mover *mover, const struct moving *moving,
+                        struct gathering_entry *entry, const struct node *node, char why[MOVE_WHY])
+{
+	char shared[TREE_NAME_MAX];
+	enum move move;
+
+	if (plan_shared(moving->plan, shared) && !strcmp(shared, node->report.address))
+		return MOVE_NOT;
+	move = mover_reckon(mover, moving, why);
+	if (move != MOVE_NOT)
+		entry->words.links_at = 0;
+	return move == MOVE_LEAVES ? move : MOVE_NOT;
 }
 
 /* Is something wrong with the node; or are servers, of which it is one, not worth their use? */
@@ -110,6 +126,8 @@ static enum move judge(struct controller *controller, struct gathering_entry *en
 		shifting_begin(controller, entry, root, why, now);
 		return MOVE_NOT;
 	}
+	if (move == MOVE_NOT)
+		move = reckon(&mover, &moving, entry, node, why);
 	if (move != MOVE_NOT || (!frugal && planner_is_ranks(&moving.wish, node)))
 		return move;
 	move = mover_weigh(&mover, &moving, why);

@@ -122,6 +122,23 @@ struct hosts {
 	unsigned n;
 };
 
+/* With room for all; false: no memory. */
+static bool hosts_make(const struct planner *planner, const struct plan_wish *wish,
+                       struct hosts *hosts)
+{
+	size_t most = (size_t)planner->nodes->n + wish->ranks + 1;
+
+	*hosts = (struct hosts){ calloc(most, sizeof(*hosts->all)),
+		                 calloc(most, sizeof(*hosts->places)), 0 };
+	return hosts->all && hosts->places;
+}
+
+static void hosts_free(struct hosts *hosts)
+{
+	free(hosts->places);
+	free(hosts->all);
+}
+
 static struct place node_place(const struct node *node)
 {
 	struct place place = { .among = 1 };
@@ -492,9 +509,7 @@ static uint64_t all_ranks(const struct plan_wish *wish)
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX])
 {
-	size_t most = (size_t)planner->nodes->n + wish->ranks + 1;
-	struct hosts hosts = { calloc(most, sizeof(*hosts.all)),
-		               calloc(most, sizeof(*hosts.places)), 0 };
+	struct hosts hosts;
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	const struct node *shared = shared_node(planner, wish);
 	struct plan_verdict verdict;
@@ -508,7 +523,7 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 		limits.trees = planner->trees;
 	if (shared && limits.trees == FOREST_TREES_MAX)
 		limits.trees--; /* the star at that one is a tree too */
-	if (!hosts.all || !hosts.places)
+	if (!hosts_make(planner, wish, &hosts))
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a plan");
 	else if (wish->tcp && wish->tcp != all_ranks(wish))
 		status = fail_mixed(wish);
@@ -526,7 +541,36 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	}
 	if (status == TRIB_OK && shared)
 		plan_share(shared, wish->ranks, out);
-	free(hosts.places);
-	free(hosts.all);
+	hosts_free(&hosts);
 	return status;
+}
+
+static double hosts_rate(const struct hosts *hosts, const char *plan)
+{
+	const struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	size_t bytes = plan_work_bytes(hosts->n, &limits);
+	struct forest *forest = malloc(sizeof(*forest));
+	char *own = strndup(plan, strcspn(plan, "|"));
+	void *work = malloc(bytes);
+	double rate = 0;
+
+	if (forest && own && work && forest_parse(forest, own) == TRIB_OK)
+		rate = plan_rate(hosts->all, hosts->n, &limits, forest, work, bytes);
+	free(work);
+	free(own);
+	free(forest);
+	return rate;
+}
+
+double planner_rate(const struct planner *planner, const struct plan_wish *wish, const char *plan)
+{
+	struct hosts hosts;
+	unsigned usable;
+	double rate = 0;
+
+	if (hosts_make(planner, wish, &hosts) &&
+	    hosts_fill(planner, wish, NODE_LOADED, LENDERS_ALL, &hosts, &usable))
+		rate = hosts_rate(&hosts, plan);
+	hosts_free(&hosts);
+	return rate;
 }

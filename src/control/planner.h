@@ -53,6 +53,10 @@ struct planner {
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX]);
 
+/* The rate of a plan that there is, its own trees, with links and cores as they are known now; 0:
+ * that cannot be said. */
+double planner_rate(const struct planner *planner, const struct plan_wish *wish, const char *plan);
+
 /* Has this one to show that it lives, before it is in the plan that follows a broken one? */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
 

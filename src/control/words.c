@@ -71,17 +71,22 @@ static void look_at_links(struct controller *controller, struct gathering_entry 
 
 		if (word->waits >= 0)
 			seat->busy = 1 - word->waits;
-		if (seat->measured > 0 && (now > seat->measured_at + LINKS_FORGOTTEN ||
-		                           word->carries_bps > RANKS_APART * seat->measured))
+		if (seat->measured > 0 && word->carries_bps > RANKS_APART * seat->measured) {
 			seat->measured = 0;
+			entry->words.links_at = now;
+		}
+		if (now > seat->measured_at + LINKS_FORGOTTEN)
+			seat->measured = 0; /* nobody knows better: no reason for a move */
 		if (!(slow[r] > 0))
 			continue;
-		if (!(seat->measured > 0))
+		if (!(seat->measured > 0)) {
 			log_notice(
 				"job %u: the link of rank %u (%s) carries %.0f Mb/s where %.0f are "
 				"planned with: the next plan counts on that",
 				entry->gathering.job, r, seat->host, slow[r] / 1e6,
 				entry->verdict.rate_bps / 1e6);
+			entry->words.links_at = now;
+		}
 		seat->measured = slow[r];
 		seat->measured_at = now;
 	}

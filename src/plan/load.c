@@ -90,6 +90,53 @@ struct load_verdict load_rate(const struct model *model, const struct shape *sha
 	return load_judge(model, loads, total);
 }
 
+static uint32_t host_of(const struct model *model, const char *address)
+{
+	uint32_t host = 0;
+
+	while (host < model->n && strcmp(model->hosts[host].address, address) != 0)
+		host++;
+	return host;
+}
+
+/* False: an aggregator of it is not known, or it is not for these ranks. */
+static bool load_given(const struct model *model, const struct tree *tree, struct load *loads)
+{
+	uint32_t hosts[TREE_RANKS_MAX];
+
+	for (unsigned i = 0; i < tree->n_nodes; i++) {
+		hosts[i] = host_of(model, tree->nodes[i].name);
+		if (hosts[i] == model->n)
+			return false;
+		load_place(model, loads, hosts[i], tree->share);
+		if (i)
+			load_edge(model, loads, hosts[i], hosts[tree->nodes[i].parent],
+			          tree->share);
+	}
+	for (unsigned r = 0; r < model->workers; r++) {
+		int leaf = tree_leaf(tree, r);
+
+		if (leaf < 0)
+			return false;
+		load_edge(model, loads, model->ranks[r], hosts[leaf], tree->share);
+	}
+	return true;
+}
+
+struct load_verdict load_forest(const struct model *model, const struct forest *forest,
+                                struct load *loads)
+{
+	double total = 0;
+
+	memset(loads, 0, model->n * sizeof(*loads));
+	for (unsigned t = 0; t < forest->n_trees; t++) {
+		if (!load_given(model, &forest->trees[t], loads))
+			return (struct load_verdict){ 0 };
+		total += forest->trees[t].share;
+	}
+	return load_judge(model, loads, total);
+}
+
 /* What a place and the worker on its host cost together. */
 static struct model_cost place_cost(const struct model *model, const struct shape_place *place)
 {

@@ -35,6 +35,11 @@ struct load_verdict load_judge(const struct model *model, const struct load *loa
 struct load_verdict load_rate(const struct model *model, const struct shape *shape,
                               struct load *loads, uint32_t *leaf, uint32_t *slots);
 
+/* The same of trees that there are already; rate 0: one of their aggregators is none of the hosts'.
+ */
+struct load_verdict load_forest(const struct model *model, const struct forest *forest,
+                                struct load *loads);
+
 /*
  * Sets the trees' rates to what hosts can carry, given loads and verdict of load_rate, and then
  * raises one tree after the other by what its hosts have left. Returns what limits now.

@@ -80,6 +80,13 @@ trib_status plan_stripes(const struct plan_host *hosts, unsigned n,
                          const struct plan_limits *limits, void *work, size_t work_bytes,
                          struct forest *out, struct plan_verdict *verdict);
 
+/*
+ * The rate of trees that there are already, with hosts as they are now. 0: one of their aggregators
+ * is none of the hosts', or may not aggregate.
+ */
+double plan_rate(const struct plan_host *hosts, unsigned n, const struct plan_limits *limits,
+                 const struct forest *forest, void *work, size_t work_bytes);
+
 /* Seconds that a vector takes at a rate; 0 bits a second take for ever. */
 double plan_seconds(uint64_t bytes, double bps);
 

@@ -373,6 +373,19 @@ trib_status plan_stripes(const struct plan_host *hosts, unsigned n,
 	return TRIB_OK;
 }
 
+double plan_rate(const struct plan_host *hosts, unsigned n, const struct plan_limits *limits,
+                 const struct forest *forest, void *work, size_t work_bytes)
+{
+	struct stripes stripes = { .model.hosts = hosts };
+
+	if (work_bytes < plan_work_bytes(n, limits))
+		return 0;
+	stripes_carve(&stripes, work, n, limits);
+	if (model_fill(&stripes.model, limits) != TRIB_OK)
+		return 0;
+	return load_forest(&stripes.model, forest, stripes.loads).rate;
+}
+
 double plan_seconds(uint64_t bytes, double bps)
 {
 	return bps > 0 ? 8.0 * (double)bytes / bps : INFINITY;

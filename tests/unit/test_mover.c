@@ -295,6 +295,77 @@ static void test_comes_back(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+/* Two servers, three ranks of which one was seen to have a slow link; the plan counts on that. */
+static struct moving slow_talk(struct nodes *nodes, const struct mover *mover, char *plan)
+{
+	struct plan_verdict verdict;
+	const struct planner planner = {
+		.nodes = nodes, .limits = &limits, .now = mover->now, .verdict = &verdict
+	};
+	struct moving moving = job("", 0);
+
+	beat(nodes, "a:1", 0, mover->now);
+	beat(nodes, "b:1", 0, mover->now);
+	moving.wish.broken = "";
+	moving.wish.measured[1] = 50e6;
+	assert_int_equal(planner_plan(&planner, &moving.wish, plan), TRIB_OK);
+	moving.plan = plan;
+	moving.rate_bps = verdict.rate_bps;
+	moving.links_at = START + SECOND;
+	return moving;
+}
+
+/* The link was mended: trees that were as good as any for it are not any more. */
+static void test_link_is_mended(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct mover mover = mover_at(&nodes, START + 60 * SECOND);
+	char plan[PLAN_TEXT_MAX], why[MOVE_WHY];
+	struct moving moving = slow_talk(&nodes, &mover, plan);
+
+	(void)state;
+	assert_true(moving.rate_bps > 49e6 && moving.rate_bps < 51e6);
+	assert_string_equal(plan, "a:1(0-2)"); /* one star is enough for that */
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+	moving.wish.measured[1] = 0;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_LEAVES);
+	assert_non_null(strstr(why, "333 Mb/s in these trees, 667 in others"));
+	/* Turns at another one change nothing. */
+	moving.plan = "a:1(0-2)|c:1(0-2)";
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_LEAVES);
+	moving.plan = "a:1(0-2)";
+	/* Not within the limits that plans have, where the gain is too small, or with a loaded
+	 * node. */
+	mover.trees = 1;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+	mover.trees = 0;
+	moving.wish.measured[1] = MOVE_GAIN * 1e9 / 3 - 1e6;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+	moving.wish.measured[1] = MOVE_GAIN * 1e9 / 3 + 1e6;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_LEAVES);
+	beat(&nodes, "b:1", 0.95, mover.now);
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+	beat(&nodes, "b:1", 0, mover.now);
+	/* Not at once, not in a new plan, not without news, nor where the plan is not of this run.
+	 */
+	moving.links_at = mover.now - MOVE_LASTED + 1;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_NOT);
+	moving.links_at--;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_LEAVES);
+	moving.made_at = mover.now - MOVE_REST + 1;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_NOT);
+	moving.made_at = 0;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_NOT);
+	moving.made_at = START;
+	moving.links_at = 0;
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_NOT);
+	/* Trees of which an aggregator is gone are none to compare with. */
+	moving.links_at = START + SECOND;
+	moving.plan = "z:1(0-2)";
+	assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+	nodes_free(&nodes, NULL);
+}
+
 static uint64_t random_next(uint64_t *state)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
@@ -359,14 +430,51 @@ static void test_no_to_and_fro(void **state)
 	}
 }
 
+/*
+ * A rank sends all of its vector in whatever trees, and one that has no aggregator beside it sends
+ * no more than that: where such a link turns out to be slow, no other trees are faster.
+ */
+static void test_slow_leaf_stays(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct nodes nodes = { 0 };
+		struct mover mover = mover_at(&nodes, START + 60 * SECOND);
+		struct planner planner = { .nodes = &nodes, .limits = &limits, .now = mover.now };
+		struct moving moving = job("", 0);
+		char plan[PLAN_TEXT_MAX], why[MOVE_WHY], address[TREE_NAME_MAX];
+		uint64_t random = seed;
+
+		/* Aggregators beside ranks 0 and 1, or 1 only, and servers; links of 1 to 10 Gb/s.
+		 */
+		for (unsigned i = 0; i < 6; i++) {
+			if (random_next(&random) % 3 == 0)
+				continue;
+			snprintf(address, sizeof(address), "10.%u.0.%u:7700", i < 2 ? 1 : 2, i + 1);
+			beat(&nodes, address, 0, mover.now)->report.link_bps =
+				1000000000 * (1 + random_next(&random) % 10);
+		}
+		snprintf(address, sizeof(address), "10.2.0.9:7700");
+		beat(&nodes, address, 0, mover.now);
+		moving.wish.broken = "";
+		assert_int_equal(planner_plan(&planner, &moving.wish, plan), TRIB_OK);
+		moving.plan = plan;
+		moving.links_at = START;
+		moving.wish.measured[2] = (double)(random_next(&random) % 1000 + 1) * 1e6;
+		assert_int_equal(mover_reckon(&mover, &moving, why), MOVE_STAYS);
+		nodes_free(&nodes, NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_well),         cmocka_unit_test(test_drained),
-		cmocka_unit_test(test_loaded_lasts), cmocka_unit_test(test_memory_counts),
-		cmocka_unit_test(test_worth_it),     cmocka_unit_test(test_no_to_and_fro),
-		cmocka_unit_test(test_exit),         cmocka_unit_test(test_nothing_to_give_up),
-		cmocka_unit_test(test_comes_back),   cmocka_unit_test(test_limits_hold),
+		cmocka_unit_test(test_well),           cmocka_unit_test(test_drained),
+		cmocka_unit_test(test_loaded_lasts),   cmocka_unit_test(test_memory_counts),
+		cmocka_unit_test(test_worth_it),       cmocka_unit_test(test_no_to_and_fro),
+		cmocka_unit_test(test_exit),           cmocka_unit_test(test_nothing_to_give_up),
+		cmocka_unit_test(test_comes_back),     cmocka_unit_test(test_limits_hold),
+		cmocka_unit_test(test_link_is_mended), cmocka_unit_test(test_slow_leaf_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,8 +63,22 @@ static void near_to(double is, double should)
 		fail_msg("%.9g is not %.9g", is, should);
 }
 
+/* What those trees are worth once they are there. */
+static double rate_of(unsigned n, const struct plan_limits *limits)
+{
+	size_t bytes = plan_work_bytes(n, limits);
+	void *work = malloc(bytes);
+	double rate;
+
+	assert_non_null(work);
+	rate = plan_rate(hosts, n, limits, &forest, work, bytes);
+	free(work);
+	return rate;
+}
+
 static void check_forest(unsigned n, const struct plan_limits *limits)
 {
+	near_to(rate_of(n, limits), verdict.rate_bps);
 	near_to(plain_forest_rate(hosts, n, limits, &forest), verdict.rate_bps);
 	assert_true(forest.n_trees <= limits->trees);
 	assert_true(verdict.rate_bps <= verdict.within_bps * (1 + 1e-6));
