@@ -110,16 +110,6 @@ uint64_t gathering_waiting(const struct gathering *gathering, uint64_t now)
 	return seats;
 }
 
-/* Seats that the next plan waits for. When all have left, who comes is another run of the job. */
-static uint64_t awaited(const struct gathering *gathering)
-{
-	uint64_t here = gathering->members & ~gathering->left;
-
-	if (gathering->generation && here)
-		return here;
-	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
-}
-
 /* Members whose process is another one than that which got the newest plan. */
 static uint64_t restarted(const struct gathering *gathering)
 {
@@ -130,6 +120,27 @@ static uint64_t restarted(const struct gathering *gathering)
 		    gathering->seats[i].planned != gathering->generation)
 			seats |= bit(i);
 	return gathering->generation ? seats & gathering->members & ~gathering->left : 0;
+}
+
+/*
+ * Have all left, or, in a job that is to have the same processes from the first
+ * to the last, some and the others died? Then who comes is another run of the job.
+ */
+static bool is_over(const struct gathering *gathering)
+{
+	uint64_t here = gathering->members & ~gathering->left;
+
+	if (gathering->policy == POLICY_FAIL && gathering->left)
+		here &= ~restarted(gathering);
+	return !here;
+}
+
+/* Seats that the next plan waits for. */
+static uint64_t awaited(const struct gathering *gathering)
+{
+	if (gathering->generation && !is_over(gathering))
+		return gathering->members & ~gathering->left;
+	return gathering->size >= SEATS_MAX ? ~0ull : bit(gathering->size) - 1;
 }
 
 /* ---- who asks ---- */
@@ -266,7 +277,7 @@ static uint64_t next_members(const struct gathering *gathering, unsigned seat, u
 	bool may_refuse = !(fresh & bit(seat)) && before & bit(seat);
 	char names[256];
 
-	if (gathering->policy == POLICY_FAIL && fresh && fresh != before) {
+	if (gathering->policy == POLICY_FAIL && fresh && fresh != before && !is_over(gathering)) {
 		/* A process that was started again does not have what the others have. */
 		if (may_refuse)
 			refuse(answer,

@@ -264,6 +264,23 @@ static void test_fail_never_mixes(void **state)
 	assert_int_equal(g.generation, 2);
 }
 
+/* One was killed when the others had left: the next run waits for all of its ranks. */
+static void test_run_after_killed_last(void **state)
+{
+	(void)state;
+	begin(POLICY_FAIL, 3);
+	form(3);
+	gathering_leave(&g, 1, UINT64_MAX);
+	gathering_leave(&g, 2, UINT64_MAX);
+	now += 5000 * MS;
+	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(0, 3, 60, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
+	assert_int_equal(ask_as(1, 3, 61, 0, 0), ANSWER_PLAN);
+	assert_int_equal(answer.size, 3);
+	assert_int_equal(g.generation, 2);
+}
+
 /* All ranks but those of some bits are heard of by aggregators, for so long. */
 static void see_for(uint64_t but, uint64_t span)
 {
@@ -625,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_new_nonce_same_process),
 		cmocka_unit_test(test_fail_names_the_lost),
 		cmocka_unit_test(test_fail_never_mixes),
+		cmocka_unit_test(test_run_after_killed_last),
 		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_started_again),
 		cmocka_unit_test(test_shrinks),
