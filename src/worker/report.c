@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define YOUNG_MIN (2 * MS)
-#define LITTLE 16u  /* results since we last said something */
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
 #define STAMP_OLD 1000000u /* microseconds: longer ago, a stamp says nothing any more */
@@ -177,27 +176,23 @@ static bool is_rough(const struct stream *stream, uint64_t now)
 	return stream->rtt && stream_is_shaken(stream, now);
 }
 
-/* Is there something to send that may not leave, or of all that has left little has come back? */
-static bool is_stuck(const struct stream *stream)
-{
-	if (stream->fresh || stream->todo)
-		return stream->shut_at || flight_is_full(&stream->flight);
-	return stream->sent > stream->done && stream->since_ack < LITTLE;
-}
-
 /*
- * Where packets are lost and nothing of ours can leave, what still comes says
- * nothing about the rest: it counts from when we last said something, which may
- * be lost too.
+ * Where packets are lost and nothing of ours can leave, the little that still
+ * comes says nothing about the rest: it counts from when we last said something,
+ * which may be lost too. Who has sent all may wait as long as results are many.
  */
 uint64_t stream_silent_at(const struct stream *stream, uint64_t now)
 {
-	uint64_t at = stream->progress_at + stream->patience;
-	uint64_t soon =
-		stream->left_at + clamp(stream->rtt + stream->rtt / 2, PATIENCE_MIN, PATIENCE_MAX);
+	uint64_t at = stream->progress_at + stream->patience, soon = stream->left_at;
+	bool has_more = stream->fresh || stream->todo;
+	bool is_stuck = has_more ? stream->shut_at || flight_is_full(&stream->flight)
+	                         : stream->sent > stream->done;
 
-	if (stream->reliable || !is_rough(stream, now) || !is_stuck(stream))
+	if (stream->reliable || !is_rough(stream, now) || !is_stuck)
 		return at;
+	if (!has_more && stream->flow_at > soon)
+		soon = stream->flow_at;
+	soon += clamp(stream->rtt + stream->rtt / 2, PATIENCE_MIN, PATIENCE_MAX);
 	return soon < at ? soon : at;
 }
 

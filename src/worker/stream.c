@@ -359,7 +359,8 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 		return true;
 	}
 	judge_result(stream, round, header, position);
-	stream->since_ack++;
+	if (++stream->since_ack % FLOW == 0)
+		stream->flow_at = now;
 	stream->progress_at = now;
 	stream->silences = 0;
 	before = round->finished;

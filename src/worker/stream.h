@@ -58,6 +58,7 @@ struct stream {
 	uint64_t reported;    /* every fragment below is in a report */
 	uint64_t reported_at; /* when those last left */
 	uint64_t left_at;     /* when anything last did */
+	uint64_t flow_at;     /* when results last were many */
 	uint64_t shaken_at;   /* when something was last found to be lost, or it all began */
 	bool rests;           /* the last report has said that there is nothing to send */
 	uint64_t unposted;    /* above every result that came before its round was posted */

@@ -13,6 +13,7 @@
 #define REPORT_EVERY (10 * MS)  /* while something is sent: losses are found as soon */
 #define REPORT_SELDOM (40 * MS) /* where none have been found for a while */
 #define REPORT_CALM (100 * MS)
+#define FLOW 16u       /* results without a word of ours are many */
 #define REPORT_MIN 16u /* fragments that are worth one then */
 #define TAIL_MIN 64u   /* ... at a tail, or before so many */
 
