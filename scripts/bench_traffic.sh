@@ -64,6 +64,7 @@ row() {
 }
 
 is_root || die "bench_traffic: needs root, for network namespaces"
+scripts/deps.sh bench
 for program in iperf3 ping python3; do
 	command -v "$program" >/dev/null || die "bench_traffic: needs $program"
 done

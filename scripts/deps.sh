@@ -21,7 +21,8 @@ optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppch
 	curl@curl sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun libglpk-dev"
 
 needed_bench=""
-optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++"
+optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++
+	iperf3@iperf3 iputils-ping@ping python3@python3 linux-perf|linux-tools-generic@perf"
 
 # How the two architectures are called in the names of packages.
 declare -A debian_names=([x86_64]=amd64 [aarch64]=arm64)
