@@ -136,6 +136,11 @@ const struct setting settings[SETTINGS_N] = {
 	                         "without other machines than its workers', a job gives those up; "
 	                         "0: never",
 	                         NULL },
+	[SETTING_GAUGE] = { "TRIB_GAUGE", "on", SETTING_BOOL,
+	                    "controller: agents try what their links carry, with each other, for "
+	                    "up to a third of a second, when they join and where a job is slower "
+	                    "than its plan: on or off",
+	                    NULL },
 	[SETTING_FAN_IN] = { "TRIB_FAN_IN", "64", SETTING_COUNT,
 	                     "most children that the controller gives an aggregator, 2 to 64: the "
 	                     "fewer, the deeper the trees; more where too few aggregators live",
@@ -183,6 +188,7 @@ static const struct {
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
 	[SETTING_SHARING] = { 0, 3, "score greedy fair none" },
 	[SETTING_EXIT_BELOW] = { 0, 100, NULL },
+	[SETTING_GAUGE] = { 0, 1, "off on" },
 	[SETTING_FAN_IN] = { 2, 64, NULL },
 	[SETTING_STRIPES] = { 1, 64, NULL },
 	[SETTING_PLACEMENT] = { 0, 2, "smart first random" },

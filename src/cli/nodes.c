@@ -32,6 +32,25 @@ static void print_node(const json_t *node)
 	       *remote_text(node, "rack") ? remote_text(node, "rack") : remote_text(node, "above"));
 }
 
+/* Where a link was seen to carry less than it claims. */
+static void print_slow(const json_t *node)
+{
+	double link = remote_number(node, "link_bps");
+	char out[24], in[24], claimed[24] = "what others do";
+
+	if (!json_object_get(node, "out_bps") && !json_object_get(node, "in_bps"))
+		return;
+	if (link > 0)
+		remote_rate(link, claimed, sizeof(claimed));
+	snprintf(out, sizeof(out), "%s", claimed);
+	snprintf(in, sizeof(in), "%s", claimed);
+	if (json_object_get(node, "out_bps"))
+		remote_rate(remote_number(node, "out_bps"), out, sizeof(out));
+	if (json_object_get(node, "in_bps"))
+		remote_rate(remote_number(node, "in_bps"), in, sizeof(in));
+	printf("%-20s its link carries %s out and %s in, which plans count on\n", "", out, in);
+}
+
 static int print_nodes(struct client *client, bool json)
 {
 	json_t *answer, *list;
@@ -49,8 +68,10 @@ static int print_nodes(struct client *client, bool json)
 		       "STATE", "CORES", "LOAD", "MEMORY", "USED", "LINK", "PLANE", "JOB", "RACK");
 	else
 		printf("no nodes yet: start tribd --join on machines that may aggregate\n");
-	for (size_t i = 0; i < json_array_size(list); i++)
+	for (size_t i = 0; i < json_array_size(list); i++) {
 		print_node(json_array_get(list, i));
+		print_slow(json_array_get(list, i));
+	}
 	json_decref(answer);
 	return 0;
 }

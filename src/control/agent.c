@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "control/client.h"
 #include "control/folder.h"
+#include "control/gauge.h"
 #include "control/http.h"
 #include "control/machine.h"
 #include "control/report.h"
@@ -41,10 +42,11 @@ struct agent {
 	uint64_t beat_ns;
 	bool joined, told; /* the last beat was answered; that it was not has been said */
 	char secret[SECRET_TEXT];
+	struct gauge *gauge; /* NULL: nobody may try the link */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool stop;
+	bool stop, soon; /* soon: the next beat has something new to say */
 };
 
 /* ---- what it says ---- */
@@ -166,6 +168,22 @@ static void take_leave(struct agent *agent, const json_t *list)
 	}
 }
 
+/* With whom the link is to be tried. */
+static void take_gauge(struct agent *agent, const json_t *order)
+{
+	const char *with = json_string_value(json_object_get(order, "with"));
+	const char *at = json_string_value(json_object_get(order, "at"));
+	json_int_t enough = json_integer_value(json_object_get(order, "enough_bps"));
+	struct gauge_wish wish = { .enough_bps = enough > 0 ? (uint64_t)enough : 0 };
+
+	if (!agent->gauge || !with || !at || strlen(with) >= sizeof(wish.with) || enough <= 0 ||
+	    udp_resolve(at, UDP_DEFAULT_PORT, &wish.at) != TRIB_OK)
+		return;
+	snprintf(wish.with, sizeof(wish.with), "%s", with);
+	snprintf(wish.self, sizeof(wish.self), "%s", agent->report.address);
+	gauge_ask(agent->gauge, &wish);
+}
+
 static void take_answer(struct agent *agent, const json_t *answer)
 {
 	double beat_s = json_number_value(json_object_get(answer, "beat_s"));
@@ -175,10 +193,13 @@ static void take_answer(struct agent *agent, const json_t *answer)
 	if (beat_s >= 0.001 && beat_s <= 3600)
 		agent->beat_ns = (uint64_t)(beat_s * 1e9);
 	take_leave(agent, json_object_get(answer, "leave"));
-	if (!text || !strcmp(text, agent->secret) || !secret_parse(&secret, text))
-		return;
-	snprintf(agent->secret, sizeof(agent->secret), "%s", text);
-	aggregator_set_secret(agent->options.aggregator, &secret);
+	if (text && strcmp(text, agent->secret) && secret_parse(&secret, text)) {
+		snprintf(agent->secret, sizeof(agent->secret), "%s", text);
+		aggregator_set_secret(agent->options.aggregator, &secret);
+		if (agent->gauge)
+			gauge_set_secret(agent->gauge, &secret);
+	}
+	take_gauge(agent, json_object_get(answer, "gauge"));
 }
 
 /* Said once when it begins and once when it is over. */
@@ -208,6 +229,12 @@ static void beat(struct agent *agent)
 		json_object_set_new(body, "jobs_age_s",
 		                    json_real((double)(clock_now() - agent->jobs_at) / 1e9));
 	}
+	if (agent->gauge) {
+		struct node_way ways[NODE_WAYS];
+		unsigned n = gauge_ways(agent->gauge, ways);
+
+		json_object_set_new(body, "ways", ways_to_json(ways, n, clock_now()));
+	}
 	status = client_call(agent->client, "PUT", agent->path, body, CALL_S, &answer);
 	json_decref(body);
 	if (status == TRIB_OK)
@@ -232,8 +259,11 @@ static void *agent_main(void *context)
 		now = clock_now();
 		next = next + agent->beat_ns > now ? next + agent->beat_ns : now;
 		until = clock_span(next);
-		while (!agent->stop && clock_now() < next)
+		while (!agent->stop && !agent->soon && clock_now() < next)
 			pthread_cond_timedwait(&agent->wake, &agent->lock, &until);
+		if (agent->soon)
+			next = clock_now();
+		agent->soon = false;
 	}
 	pthread_mutex_unlock(&agent->lock);
 	if (agent->joined)
@@ -242,6 +272,17 @@ static void *agent_main(void *context)
 }
 
 /* ---- starting ---- */
+
+/* From the gauge's thread: the controller waits for it. */
+static void beat_soon(void *context)
+{
+	struct agent *agent = context;
+
+	pthread_mutex_lock(&agent->lock);
+	agent->soon = true;
+	pthread_cond_signal(&agent->wake);
+	pthread_mutex_unlock(&agent->lock);
+}
 
 static trib_status open_client(struct agent *agent)
 {
@@ -305,7 +346,12 @@ trib_status agent_start(const struct agent_options *options, struct agent **out)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&agent->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	if (gauge_open(&agent->options.listen, beat_soon, agent, &agent->gauge) == TRIB_OK)
+		agent->report.gauge_port = gauge_port(agent->gauge);
+	else
+		log_warn("nobody can try what this link carries: %s", trib_last_error());
 	if (pthread_create(&agent->thread, NULL, agent_main, agent)) {
+		gauge_close(agent->gauge);
 		client_free(agent->client);
 		free(agent);
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start the agent's thread");
@@ -323,6 +369,7 @@ void agent_stop(struct agent *agent)
 	pthread_cond_signal(&agent->wake);
 	pthread_mutex_unlock(&agent->lock);
 	pthread_join(agent->thread, NULL);
+	gauge_close(agent->gauge);
 	client_free(agent->client);
 	json_decref(agent->jobs);
 	pthread_cond_destroy(&agent->wake);

@@ -33,6 +33,11 @@ static json_t *node_to_json(const struct controller *controller, const struct no
 		json_object_set_new(json, "job", json_integer(job));
 	if (node->detail)
 		json_object_set(json, "jobs", node->detail);
+	json_object_set_new(json, "ways", ways_to_json(node->ways, node->n_ways, now));
+	if (node->out_bps > 0)
+		json_object_set_new(json, "out_bps", json_real(node->out_bps));
+	if (node->in_bps > 0)
+		json_object_set_new(json, "in_bps", json_real(node->in_bps));
 	return json;
 }
 
@@ -92,7 +97,7 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	char secret[SECRET_TEXT];
 	struct node *node;
 	bool facts, known;
-	json_t *leave;
+	json_t *leave, *gauge;
 
 	if (report_from_json(&report, request->json) != TRIB_OK) {
 		http_fail(reply, HTTP_BAD_REQUEST, "%s", trib_last_error());
@@ -114,9 +119,11 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		return;
 	}
 	take_detail(node, request->json, now);
+	node->n_ways = ways_from_json(node->ways, json_object_get(request->json, "ways"), now);
 	node_watch(node, now, &controller->limits);
 	admitting_hear_node(controller, node);
 	note_change(node, known, before);
+	gauge = gauging_for(controller, node, now);
 	leave = moves_for(controller, node, now);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
 		log_error("%s", trib_last_error());
@@ -126,6 +133,8 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	                        secret);
 	if (leave)
 		json_object_set_new(reply->json, "leave", leave);
+	if (gauge)
+		json_object_set_new(reply->json, "gauge", gauge);
 }
 
 /* Plans do without it, and jobs that run leave it; or they may use it again. */

@@ -39,7 +39,7 @@ static trib_status open_http(struct controller *controller,
 static trib_status open_all(struct controller *controller, const struct controller_options *options)
 {
 	trib_status status;
-	uint64_t load, sharing, exit_below, fan_in, stripes, placement, alpha;
+	uint64_t load, sharing, exit_below, fan_in, stripes, placement, alpha, gauge;
 	double beat_s, start_within_s;
 	struct timespec started;
 
@@ -49,6 +49,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 	    (status = setting_count(SETTING_EXIT_BELOW, &exit_below)) ||
 	    (status = setting_count(SETTING_FAN_IN, &fan_in)) ||
 	    (status = setting_count(SETTING_STRIPES, &stripes)) ||
+	    (status = setting_count(SETTING_GAUGE, &gauge)) ||
 	    (status = setting_count(SETTING_PLACEMENT, &placement)) ||
 	    (status = setting_count(SETTING_ALPHA, &alpha)) ||
 	    (status = setting_seconds(SETTING_START_WITHIN, &start_within_s)) ||
@@ -71,6 +72,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 		(double)(options->exit_below < 0 ? (int)exit_below : options->exit_below) / 100;
 	controller->fan_in = (unsigned)fan_in;
 	controller->stripes = (unsigned)stripes;
+	controller->gauges = gauge;
 	return open_http(controller, options);
 }
 

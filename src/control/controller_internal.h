@@ -134,6 +134,7 @@ struct controller {
 	struct node_limits limits;
 	double exit_below;        /* as in struct mover */
 	unsigned fan_in, stripes; /* of plans, at most */
+	bool gauges;              /* nodes try what their links carry */
 	struct secret secret;
 	struct store *store;
 	struct http_server *http;
@@ -150,6 +151,7 @@ struct controller {
 	uint64_t start_within, last_ordinal;
 	uint64_t admit_at;               /* when those who wait are looked at again, */
 	uint64_t judge_at;               /* and those who have hosts */
+	uint64_t gauge_at;               /* the next two nodes try their links not before */
 	uint32_t hosts[HOST_STATES_END]; /* as they were when somebody last asked for some */
 	bool told_cut;                   /* that racks are too unlike */
 	uint64_t session;                /* above that of any controller before */
@@ -270,6 +272,12 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
                 uint64_t said_at, uint64_t now);
 /* Of each rank, for who asks. */
 json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry);
+
+/* gauging.c; with the lock held. Whom a node is to try its link with, for the answer to its beat;
+ * NULL: nobody. */
+json_t *gauging_for(struct controller *controller, struct node *node, uint64_t now);
+/* A plan is slower than it should be: its nodes try their links again. */
+void gauging_doubt_plan(struct controller *controller, const char *plan, uint64_t now);
 
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);

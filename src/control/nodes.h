@@ -13,6 +13,7 @@
 #define NODES_MAX 16384u
 #define NODE_NAME_MAX 64
 #define NODE_LIST_MAX 64
+#define NODE_WAYS 8u
 
 /* What an agent says of itself. */
 struct node_report {
@@ -30,23 +31,41 @@ struct node_report {
 	char above[RACK_MAX];         /* with a capacity: the part of the network that it is for */
 	uint64_t memory, memory_used; /* bytes, of the machine */
 	uint64_t link_bps;            /* 0: unknown */
+	uint32_t gauge_port;          /* where others may try what its link carries; 0: nowhere */
 	uint64_t payload;             /* bytes that its aggregator has added */
 	double load;                  /* share of the cores that others use, 0 to 1 */
 	double busy;                  /* cores that the aggregator uses */
 };
 
+/* What an agent's link carried when it was tried with another one: gauge.h. */
+struct node_way {
+	char with[TREE_NAME_MAX];
+	double out_bps, in_bps;         /* 0: not known */
+	bool out_strained, in_strained; /* cores were short: it may carry more */
+	uint64_t at;
+};
+
 struct node {
 	struct node_report report;
+	struct node_way ways[NODE_WAYS];
+	unsigned n_ways;
 	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
 	uint64_t doubted_at;   /* since when ranks have doubted that it is there; 0: they do not */
 	uint64_t loaded_since; /* others have had its cores or memory since; 0: they have not */
 	uint64_t judged_at;    /* when it was last asked whether jobs should leave it */
-	bool left;             /* it said so */
-	bool drained;          /* somebody said that plans shall do without it */
-	void *detail;          /* what the table's owner keeps with it, */
-	uint64_t detail_at;    /* as it was then */
+	uint64_t worked_at;    /* when a rank at its address was last heard of */
+	/* Its link: links.h and gauging.c. */
+	double out_bps, in_bps; /* what it carries where that is less than it claims, else 0 */
+	uint64_t link_since;    /* what was seen before does not count any more */
+	uint64_t slow_since;    /* when that was first seen; 0: it is as claimed */
+	uint64_t gauged_at;     /* when it was last told to be tried */
+	bool link_doubted;      /* it is to be tried although ranks are at work there */
+	bool left;              /* it said so */
+	bool drained;           /* somebody said that plans shall do without it */
+	void *detail;           /* what the table's owner keeps with it, */
+	uint64_t detail_at;     /* as it was then */
 };
 
 /* Those up to NODE_DRAINED beat; the earlier one is, the rather it is planned with. */

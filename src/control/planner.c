@@ -172,13 +172,16 @@ bool planner_is_ranks(const struct plan_wish *wish, const struct node *node)
 	return false;
 }
 
-static double link_bps(const struct node_report *report, double unknown)
+/* What it was seen to carry, or else what it claims. */
+static double link_bps(const struct node *node, double seen, double unknown)
 {
-	return report && report->link_bps ? (double)report->link_bps : unknown;
+	return seen > 0                        ? seen
+	       : node && node->report.link_bps ? (double)node->report.link_bps
+	                                       : unknown;
 }
 
-/* What a link is taken for of which nothing is known: the fastest that is known. */
-static double link_guess(const struct nodes *nodes)
+/* The fastest that is known. */
+double planner_guess(const struct nodes *nodes)
 {
 	uint64_t most = 0;
 
@@ -210,8 +213,8 @@ static void host_add(struct hosts *hosts, const struct node *node, int rank, boo
 	hosts->all[hosts->n++] =
 		(struct plan_host){ .name = report ? report->name : "a worker's host",
 		                    .address = report ? report->address : "",
-		                    .in_bps = link_bps(report, link),
-		                    .out_bps = link_bps(report, link),
+		                    .in_bps = link_bps(node, node ? node->in_bps : 0, link),
+		                    .out_bps = link_bps(node, node ? node->out_bps : 0, link),
 		                    .idle_cores = idle > CORES_LEAST ? idle : CORES_LEAST,
 		                    .memory_total = report ? report->memory : 0,
 		                    .memory_used = report ? report->memory_used : 0,
@@ -276,7 +279,7 @@ static bool hosts_fill(const struct planner *planner, const struct plan_wish *wi
                        unsigned *usable)
 {
 	const struct nodes *nodes = planner->nodes;
-	double link = link_guess(nodes);
+	double link = planner_guess(nodes);
 	uint64_t placed = 0;
 	unsigned with_nodes;
 

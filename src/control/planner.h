@@ -57,6 +57,9 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
  * that cannot be said. */
 double planner_rate(const struct planner *planner, const struct plan_wish *wish, const char *plan);
 
+/* What a link is taken for of which nothing is known. */
+double planner_guess(const struct nodes *nodes);
+
 /* Has this one to show that it lives, before it is in the plan that follows a broken one? */
 bool planner_suspects(const struct nodes *nodes, const char *broken, const struct node *node);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/report.h"
 
+#include "base/clock.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,8 +31,10 @@ static const struct field {
 	TEXT(planes),         TEXT(rights),        FIELD(U64, incarnation), FIELD(U32, cores),
 	FIELD(U32, threads),  FIELD(U64, memory),  FIELD(U64, memory_used), FIELD(U64, link_bps),
 	FIELD(U64, payload),  FIELD(DOUBLE, load), FIELD(DOUBLE, busy),     LATER(U32, is_switch),
-	LATER(U32, capacity), TEXT_LATER(rack),    TEXT_LATER(above),
+	LATER(U32, capacity), TEXT_LATER(rack),    TEXT_LATER(above),       LATER(U32, gauge_port),
 };
+
+#define RATE_MAX_BPS 1e15
 
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
 
@@ -124,6 +128,52 @@ json_t *stats_to_json(const struct stats *stats, size_t room, unsigned *untold)
 		json_decref(children);
 	}
 	return list;
+}
+
+json_t *ways_to_json(const struct node_way *ways, unsigned n, uint64_t now)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:b, s:b, s:f}", "with",
+		                                      ways[i].with, "out_bps", ways[i].out_bps,
+		                                      "in_bps", ways[i].in_bps, "out_strained",
+		                                      (int)ways[i].out_strained, "in_strained",
+		                                      (int)ways[i].in_strained, "age_s",
+		                                      (double)clock_since(now, ways[i].at) / 1e9));
+	return list;
+}
+
+static bool is_rate(double bps)
+{
+	return bps >= 0 && bps < RATE_MAX_BPS;
+}
+
+unsigned ways_from_json(struct node_way ways[NODE_WAYS], json_t *json, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < json_array_size(json) && n < NODE_WAYS; i++) {
+		struct node_way way = { 0 };
+		const char *with;
+		int out_strained, in_strained;
+		double age_s;
+
+		if (json_unpack(json_array_get(json, i), "{s:s, s:F, s:F, s:b, s:b, s:F}", "with",
+		                &with, "out_bps", &way.out_bps, "in_bps", &way.in_bps,
+		                "out_strained", &out_strained, "in_strained", &in_strained, "age_s",
+		                &age_s) ||
+		    strlen(with) >= sizeof(way.with) || !name_is_good(with) ||
+		    !is_rate(way.out_bps) || !is_rate(way.in_bps) ||
+		    !(age_s >= 0 && age_s * 1e9 < (double)now))
+			continue;
+		snprintf(way.with, sizeof(way.with), "%s", with);
+		way.out_strained = out_strained;
+		way.in_strained = in_strained;
+		way.at = now - (uint64_t)(age_s * 1e9);
+		ways[n++] = way;
+	}
+	return n;
 }
 
 json_t *verdict_to_json(const struct plan_verdict *verdict)

@@ -22,6 +22,10 @@ json_t *stats_to_json(const struct stats *stats, size_t room, unsigned *untold);
 /* Hostile until read: an error's sentence says which field is wrong. */
 trib_status report_from_json(struct node_report *report, const json_t *json);
 
+/* What its link carried. Of what is read, what makes no sense is left out. */
+json_t *ways_to_json(const struct node_way *ways, unsigned n, uint64_t now);
+unsigned ways_from_json(struct node_way ways[NODE_WAYS], json_t *json, uint64_t now);
+
 /* Why a plan is as it is; false: that is no verdict. */
 json_t *verdict_to_json(const struct plan_verdict *verdict);
 bool verdict_from_json(struct plan_verdict *verdict, json_t *json);

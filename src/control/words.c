@@ -92,13 +92,23 @@ static void look_at_links(struct controller *controller, struct gathering_entry 
 	}
 }
 
-/* A rank that an aggregator heard of `silent` seconds before it said so lives. */
-static void see(struct gathering *gathering, unsigned rank, const json_t *silent, uint64_t said_at)
+/* A rank that an aggregator heard of `silent` seconds before it said so lives, and works where it
+ * is. */
+static void see(struct controller *controller, struct gathering *gathering, unsigned rank,
+                const json_t *silent, uint64_t said_at)
 {
 	double seconds = json_is_number(silent) ? json_number_value(silent) : -1;
+	uint64_t at;
+	unsigned first, n;
 
-	if (seconds >= 0 && seconds * 1e9 < (double)said_at)
-		gathering_see(gathering, rank, said_at - (uint64_t)(seconds * 1e9));
+	if (!(seconds >= 0 && seconds * 1e9 < (double)said_at))
+		return;
+	at = said_at - (uint64_t)(seconds * 1e9);
+	gathering_see(gathering, rank, at);
+	first = nodes_at(&controller->nodes, seat_of_rank(gathering, rank)->where, &n);
+	for (unsigned i = first; i < first + n; i++)
+		if (controller->nodes.all[i]->worked_at < at)
+			controller->nodes.all[i]->worked_at = at;
 }
 
 void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
@@ -118,7 +128,8 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
 
 		if (rank < 0 || rank >= n || json_object_get(child, "covers"))
 			continue;
-		see(&entry->gathering, (unsigned)rank, json_object_get(child, "silent_s"), said_at);
+		see(controller, &entry->gathering, (unsigned)rank,
+		    json_object_get(child, "silent_s"), said_at);
 		if (json_is_number(waits) && json_number_value(waits) <= 1)
 			words->all[rank].waits = json_number_value(waits);
 		if (json_is_number(carries) && json_number_value(carries) > 0)

@@ -36,6 +36,22 @@ static void try_report(const json_t *json)
 	json_decref(written);
 }
 
+static void try_ways(json_t *json)
+{
+	struct node_way ways[NODE_WAYS], again[NODE_WAYS];
+	uint64_t now = 1000000000000ull;
+	unsigned n = ways_from_json(ways, json_object_get(json, "ways"), now);
+	json_t *written = ways_to_json(ways, n, now);
+
+	demand(n <= NODE_WAYS && written);
+	for (unsigned i = 0; i < n; i++) {
+		demand_plain(ways[i].with);
+		demand(ways[i].out_bps >= 0 && ways[i].in_bps >= 0 && ways[i].at <= now);
+	}
+	demand(ways_from_json(again, written, now) == n);
+	json_decref(written);
+}
+
 static void try_verdict(json_t *json)
 {
 	struct plan_verdict verdict, again;
@@ -59,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!json)
 		return 0;
 	try_report(json);
+	try_ways(json);
 	try_verdict(json);
 	json_decref(json);
 	return 0;
