@@ -126,6 +126,8 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 		                                  (WIRE_HEADER + comm->payload),
 		                    .done = lane ? lane->dense->low : 0,
 		                    .first = stats->n_children };
+	/* A tree's lanes have equal parts of each vector, and the kernel moves the same `low`. */
+	out->finished_bytes = out->done * comm->lanes * comm->payload;
 	for (uint64_t left = comm->present; left; left &= left - 1)
 		fill_child(&stats->children[stats->n_children++], comm, lane,
 		           (unsigned)__builtin_ctzll(left), aggregator->threads[0].now);

@@ -35,8 +35,9 @@ struct stats_comm {
 	const char *state;   /* "forming", "running" or "failed" */
 	uint32_t size, lanes, kernel_lanes;
 	uint64_t pool_bytes;
-	uint64_t done;     /* fragments that no child needs any more, in lane 0 */
-	unsigned first, n; /* its children */
+	uint64_t done;           /* fragments that no child needs any more, in lane 0 */
+	uint64_t finished_bytes; /* of vectors, so far: as if all lanes were as far as that */
+	unsigned first, n;       /* its children */
 };
 
 struct stats {
