@@ -3,6 +3,7 @@
  */
 #include "cli/explain.h"
 #include "cli/remote.h"
+#include "control/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,23 @@ static void tell_verdict(const json_t *verdict)
 	tell_times("a ring of the workers", remote_number(verdict, "ring_bps"), rate);
 	printf("  What limits the plan: %s.\n  What sets the bound: %s.\n",
 	       remote_text(verdict, "limit"), remote_text(verdict, "bounded"));
+}
+
+/* What it really does, beside the plan's rate, which is of the time that it communicates. */
+static void tell_pace(const json_t *it, double planned)
+{
+	double runs = remote_number(it, "runs_bps"), share = remote_number(it, "share");
+	bool communicates = share >= RANKS_COMMUNICATE;
+	char rate[24], plan[24];
+
+	if (runs <= 0)
+		return;
+	remote_rate(communicates ? runs / share : runs, rate, sizeof(rate));
+	remote_rate(planned, plan, sizeof(plan));
+	if (communicates)
+		printf("  It runs at %s while it communicates, of %s planned.\n", rate, plan);
+	else
+		printf("  It sums %s, over all of its time.\n", rate);
 }
 
 static void tell_plan(const char *plan)
@@ -115,10 +133,12 @@ static void tell_communicator(const json_t *it)
 	tell_plan(remote_text(it, "plan"));
 	if (*waiting)
 		printf("  Ranks that wait for the next one: %s\n", waiting);
-	if (verdict)
+	if (verdict) {
 		tell_verdict(verdict);
-	else
+		tell_pace(it, remote_number(verdict, "rate_bps"));
+	} else {
 		printf("  An earlier version of the controller made it, and did not say why.\n");
+	}
 	tell_ranks(it);
 	tell_history(json_object_get(it, "history"));
 }

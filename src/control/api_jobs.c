@@ -64,6 +64,7 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 	admitting_to_json(controller, entry, json);
 	for (const struct gathering_entry *at = entry->gatherings; at; at = at->next) {
 		json_t *one = gathering_to_json(&at->gathering, now);
+		double runs_bps = words_rate(at, now);
 
 		if (at->verdict.trees)
 			json_object_set_new(one, "verdict", verdict_to_json(&at->verdict));
@@ -72,6 +73,8 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 		json_object_set_new(one, "frugal", json_boolean(at->gathering.frugal));
 		if (at->words.share >= 0)
 			json_object_set_new(one, "share", json_real(at->words.share));
+		if (runs_bps > 0)
+			json_object_set_new(one, "runs_bps", json_real(runs_bps));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(json, "communicators", list);

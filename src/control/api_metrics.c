@@ -94,6 +94,19 @@ static double plan_share(const struct gathering_entry *entry, uint64_t now)
 	return entry->words.share >= 0 ? entry->words.share : NAN;
 }
 
+static double plan_runs(const struct gathering_entry *entry, uint64_t now)
+{
+	double bps = words_rate(entry, now);
+
+	return bps > 0 ? bps / 8 : NAN;
+}
+
+static double plan_planned(const struct gathering_entry *entry, uint64_t now)
+{
+	(void)now;
+	return entry->verdict.rate_bps > 0 ? entry->verdict.rate_bps / 8 : NAN;
+}
+
 static void put_plans(FILE *out, const struct controller *controller, uint64_t now)
 {
 	static const struct {
@@ -106,6 +119,10 @@ static void put_plans(FILE *out, const struct controller *controller, uint64_t n
 		{ "trib_plan_communication_ratio",
 		  "Share of a step that communication takes: what the rank waits that waits least.",
 		  plan_share },
+		{ "trib_plan_bytes_per_second",
+		  "Vectors that a communicator could sum if it did nothing else, by its plan.",
+		  plan_planned },
+		{ "trib_plan_runs_bytes_per_second", "Vectors that it really sums.", plan_runs },
 	};
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {

@@ -9,6 +9,7 @@
 #include "control/http.h"
 #include "control/share.h"
 #include "control/mover.h"
+#include "control/pace.h"
 #include "control/ranks.h"
 #include "control/store.h"
 #include "control/turns.h"
@@ -50,6 +51,9 @@ struct words {
 	uint64_t since;                  /* since then */
 	uint64_t looked_at;              /* at links */
 	uint64_t links_at;               /* as in struct moving */
+	struct pace pace;                /* what the roots of its trees have finished */
+	double rate_bps;                 /* of it; 0: unknown */
+	uint64_t late_since;             /* it is, as ranks_late says; 0: it is not */
 };
 
 struct gathering_entry {
@@ -267,9 +271,11 @@ void moves_note_plan(struct gathering_entry *entry, uint64_t now);
 
 /* words.c; with the lock held. A plan is new: nobody has said anything yet. */
 void words_clear(struct words *words);
-/* What an aggregator has heard from the ranks below it, and when it said so. */
-void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
-                uint64_t said_at, uint64_t now);
+/* What an aggregator says with its beat of the ranks below it, and how far they are. */
+void words_take(struct controller *controller, struct gathering_entry *entry,
+                const struct node *node, const json_t *comm, uint64_t now);
+/* Bits of vectors that it really sums, a second; 0: unknown. */
+double words_rate(const struct gathering_entry *entry, uint64_t now);
 /* Of each rank, for who asks. */
 json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry);
 

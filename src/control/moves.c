@@ -179,7 +179,7 @@ json_t *moves_for(struct controller *controller, struct node *node, uint64_t now
 
 		if (!entry)
 			continue;
-		words_take(controller, entry, comm, node->detail_at, now);
+		words_take(controller, entry, node, comm, now);
 		if (!decide(controller, entry, node, now, look))
 			continue;
 		if (!list)

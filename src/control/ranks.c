@@ -28,3 +28,9 @@ void ranks_slow(const struct rank_word *words, unsigned n, double rate_bps, cons
 		                  : 0;
 	}
 }
+
+bool ranks_late(double rate_bps, double share, double planned_bps)
+{
+	return rate_bps > 0 && share >= RANKS_COMMUNICATE &&
+	       rate_bps < RANKS_LATE * share * planned_bps;
+}

@@ -12,6 +12,9 @@
 #define RANKS_APART \
 	1.4 /* times as much another rank's carries: then it is the link, not what all share */
 
+#define RANKS_COMMUNICATE 0.2 /* below this share of a step, how fast it goes says little */
+#define RANKS_LATE 0.7        /* of what the plan would give in that share: less is late */
+
 /* What a rank of a plan has said. */
 struct rank_word {
 	double waits;       /* share of its time that it waits for results; below 0: unknown */
@@ -31,5 +34,11 @@ double ranks_share(const struct rank_word *words, unsigned n);
  */
 void ranks_slow(const struct rank_word *words, unsigned n, double rate_bps, const bool *aggregates,
                 double *slow);
+
+/*
+ * Do the vectors go much slower than was planned? `rate_bps` of wall time (0: unknown), where
+ * communication takes `share` of a step (below 0: unknown).
+ */
+bool ranks_late(double rate_bps, double share, double planned_bps);
 
 #endif

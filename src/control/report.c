@@ -55,6 +55,30 @@ json_t *seats_to_json(uint64_t seats)
 	return list;
 }
 
+static uint64_t seat_from_json(const json_t *json)
+{
+	json_int_t seat = json_is_integer(json) ? json_integer_value(json) : -1;
+
+	return seat >= 0 && seat < 64 ? 1ull << seat : 0;
+}
+
+uint64_t ranks_from_json(const json_t *comm)
+{
+	const json_t *children = json_object_get(comm, "children");
+	uint64_t ranks = 0;
+
+	for (size_t i = 0; i < json_array_size(children); i++) {
+		const json_t *child = json_array_get(children, i);
+		const json_t *covers = json_object_get(child, "covers");
+
+		if (!covers)
+			ranks |= seat_from_json(json_object_get(child, "rank"));
+		for (size_t k = 0; k < json_array_size(covers); k++)
+			ranks |= seat_from_json(json_array_get(covers, k));
+	}
+	return ranks;
+}
+
 static json_t *child_to_json(const struct stats_child *child)
 {
 	json_t *json =
@@ -84,9 +108,10 @@ static json_t *children_to_json(const struct stats *stats, const struct stats_co
 
 static json_t *comm_to_json(const struct stats_comm *comm)
 {
-	return json_pack("{s:i, s:i, s:o, s:i, s:s, s:i}", "job", (int)comm->job, "comm",
+	return json_pack("{s:i, s:i, s:o, s:i, s:s, s:i, s:I}", "job", (int)comm->job, "comm",
 	                 (int)comm->comm, "key", json_sprintf("%" PRIx64, comm->key), "generation",
-	                 (int)comm->generation, "state", comm->state, "size", (int)comm->size);
+	                 (int)comm->generation, "state", comm->state, "size", (int)comm->size,
+	                 "finished_bytes", (json_int_t)comm->finished_bytes);
 }
 
 /* As client_call sends it. */

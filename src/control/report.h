@@ -19,6 +19,8 @@ json_t *seats_to_json(uint64_t seats);
  * left out of the last `*untold` communicators where all would be more than `room` bytes.
  */
 json_t *stats_to_json(const struct stats *stats, size_t room, unsigned *untold);
+/* The ranks that come together in one of these, as bits; 0: it does not say. */
+uint64_t ranks_from_json(const json_t *comm);
 /* Hostile until read: an error's sentence says which field is wrong. */
 trib_status report_from_json(struct node_report *report, const json_t *json);
 

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ranks at work say of themselves in their reports, and aggregators hand on
- * with their beats: how much of their time they wait, and what their links carry.
+ * with their beats: how much of their time they wait, and what their links carry;
+ * and how far aggregators are, so how fast a plan really is.
  */
 #include "control/controller_internal.h"
 
 #include "base/log.h"
+#include "control/report.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LINKS_EVERY 1000000000ull
+#define LATE_OLD (3 * 1000000000ull)          /* a plan that is younger has hardly begun */
+#define SILENT_SPARE (2 * 1000000000ull)      /* a beat that is late does not make a rate unknown */
 #define LINKS_FORGOTTEN (600 * 1000000000ull) /* a slow link may have been mended */
 
 void words_clear(struct words *words)
@@ -111,8 +117,48 @@ static void see(struct controller *controller, struct gathering *gathering, unsi
 			controller->nodes.all[i]->worked_at = at;
 }
 
-void words_take(struct controller *controller, struct gathering_entry *entry, const json_t *comm,
-                uint64_t said_at, uint64_t now)
+/* Of one tree, while the aggregator lives; another one may have the number later. */
+static uint64_t tree_id(const struct controller *controller, const struct node *node,
+                        const json_t *comm)
+{
+	char text[TREE_NAME_MAX + 48];
+	int length = snprintf(text, sizeof(text), "%s %" PRIu64 " %" JSON_INTEGER_FORMAT,
+	                      node->report.address, node->report.incarnation,
+	                      json_integer_value(json_object_get(comm, "comm")));
+
+	return secret_hash(&controller->secret, text, (size_t)length);
+}
+
+double words_rate(const struct gathering_entry *entry, uint64_t now)
+{
+	unsigned trees = entry->verdict.trees ? entry->verdict.trees : 1;
+
+	return pace_bps(&entry->words.pace, trees, now);
+}
+
+/* Only where all ranks come together a vector is finished; further down it would count again. */
+static void look_at_pace(struct controller *controller, struct gathering_entry *entry,
+                         const struct node *node, const json_t *comm, uint64_t now)
+{
+	const json_t *finished = json_object_get(comm, "finished_bytes");
+	struct words *words = &entry->words;
+	unsigned n = ranks_of(entry);
+
+	if (json_is_integer(finished) && json_integer_value(finished) >= 0 && n &&
+	    ranks_from_json(comm) == ~0ull >> (64 - n))
+		pace_take(&words->pace, tree_id(controller, node, comm),
+		          (uint64_t)json_integer_value(finished), node->detail_at,
+		          controller->limits.dead_after + SILENT_SPARE);
+	words->rate_bps = words_rate(entry, now);
+	if (now < entry->planned_at + LATE_OLD ||
+	    !ranks_late(words->rate_bps, words->share, entry->verdict.rate_bps))
+		words->late_since = 0;
+	else if (!words->late_since)
+		words->late_since = now;
+}
+
+void words_take(struct controller *controller, struct gathering_entry *entry,
+                const struct node *node, const json_t *comm, uint64_t now)
 {
 	const struct mover mover = moves_mover(controller, now);
 	const json_t *children = json_object_get(comm, "children");
@@ -129,7 +175,7 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
 		if (rank < 0 || rank >= n || json_object_get(child, "covers"))
 			continue;
 		see(controller, &entry->gathering, (unsigned)rank,
-		    json_object_get(child, "silent_s"), said_at);
+		    json_object_get(child, "silent_s"), node->detail_at);
 		if (json_is_number(waits) && json_number_value(waits) <= 1)
 			words->all[rank].waits = json_number_value(waits);
 		if (json_is_number(carries) && json_number_value(carries) > 0)
@@ -141,6 +187,7 @@ void words_take(struct controller *controller, struct gathering_entry *entry, co
 		words->side = side;
 		words->since = now;
 	}
+	look_at_pace(controller, entry, node, comm, now);
 	if (now >= words->looked_at + LINKS_EVERY) {
 		words->looked_at = now;
 		look_at_links(controller, entry, now);

@@ -27,6 +27,8 @@ enough=$work/enough # ranks end when it is there
 # of_job EXPRESSION: what jq makes of the job's communicator
 of_job() { api GET "/v1/jobs/$TRIB_JOB" | jq -r ".communicators[0] | $1"; }
 is_so() { [ "$(of_job "$1")" = true ]; }
+# What it does while it communicates, of what was planned.
+pace='(.runs_bps / .share / .verdict.rate_bps)'
 
 # ---- a slow link ----
 ranks 3 --rounds 1000000 --until "$enough" --only allreduce --max 1000000
@@ -36,7 +38,10 @@ check "the slow one is found" wait_for 30 is_so '.ranks[1].measured_bps > 20e6 a
 echo "Mb/s: $(of_job '[.ranks[].carries_bps / 1e6 | floor | tostring] | join(", ")')"
 check "... and no other" is_so '(.ranks[0] | has("measured_bps") | not) and (.ranks[2] | has("measured_bps") | not)'
 check "communication takes most of this step" wait_for 20 is_so '.share > 0.5'
+check "it is far slower than was planned" wait_for 20 is_so ".runs_bps and $pace > 0.05 and $pace < 0.5"
+check "... as metrics have it: $(api GET /metrics | grep '^trib_plan_runs')" grep -q '^trib_plan_runs_bytes_per_second{job="'"$TRIB_JOB"'"' "$work/answer"
 on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
+check "... and said: $(grep 'It runs at' "$work/explained")" grep -qE 'It runs at [0-9.]+ Mb/s while it communicates, of 200 Mb/s planned' "$work/explained"
 check "... and said: $(grep measured "$work/explained")" grep -qE '\(rank 1\): measured [0-9.]+ Mb/s of 300 Mb/s' "$work/explained"
 check "... as is the share: $(grep -o 'Communication takes.*' "$work/explained")" grep -q 'Communication takes [0-9.]* % of the step' "$work/explained"
 before=$(generation "$TRIB_JOB") bound=$(of_job .verdict.bound_bps)
@@ -56,6 +61,8 @@ check "... of both servers" has_plan s2
 on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
 check "... for that reason: $(grep 'links carry' "$work/explained")" grep -q 'links carry other than was planned with' "$work/explained"
 check "... in which all ranks go on" wait_for 20 all_go_on
+check "... about as fast as was planned" wait_for 20 is_so ".runs_bps and $pace > 0.6 and $pace < 1.1"
+echo "of the plan's rate: $(of_job "$pace")"
 touch "$enough"
 check "all ranks end well" all_well
 

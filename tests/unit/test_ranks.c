@@ -81,12 +81,27 @@ static void test_slow_random(void **state)
 	}
 }
 
+static void test_late(void **state)
+{
+	(void)state;
+	assert_true(ranks_late(60e6, 0.9, 300e6));
+	assert_false(ranks_late(260e6, 0.9, 300e6));
+	assert_true(ranks_late(104e6, 0.5, 300e6));
+	assert_false(ranks_late(106e6, 0.5, 300e6));
+	/* Little communication says little, and what is not known nothing. */
+	assert_false(ranks_late(1e6, 0.19, 300e6));
+	assert_false(ranks_late(1e6, -1, 300e6));
+	assert_false(ranks_late(0, 0.9, 300e6));
+	assert_false(ranks_late(1e6, 0.9, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_slow_link),
 		cmocka_unit_test(test_slow_random),
+		cmocka_unit_test(test_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ static struct stats many(unsigned n, unsigned failing)
 			.generation = INT32_MAX,
 			.state = failing && i % failing == 0 ? "failed" : "running",
 			.size = WIRE_CHILDREN_MAX,
+			.finished_bytes = INT64_MAX - i,
 			.first = i * WIRE_CHILDREN_MAX,
 			.n = WIRE_CHILDREN_MAX,
 		};
@@ -93,6 +94,8 @@ static void test_few_are_told_in_full(void **state)
 	assert_int_equal(with_children(list), 10);
 	assert_int_equal(untold, 0);
 	assert_int_equal(json_integer_value(json_object_get(child, "rank")), 5);
+	assert_true(json_integer_value(json_object_get(json_array_get(list, 2),
+	                                               "finished_bytes")) == INT64_MAX - 2);
 	assert_string_equal(json_string_value(json_object_get(child, "host")),
 	                    "rack133-host133.example.org");
 	json_decref(list);
@@ -143,6 +146,45 @@ static void test_failed_are_left_out(void **state)
 	give_up(&stats);
 }
 
+static uint64_t ranks_of(const char *children)
+{
+	char text[400];
+	json_t *comm;
+	uint64_t ranks;
+
+	snprintf(text, sizeof(text), "{\"children\": %s}", children);
+	comm = json_loads(text, 0, NULL);
+	assert_non_null(comm);
+	ranks = ranks_from_json(comm);
+	json_decref(comm);
+	return ranks;
+}
+
+/* An aggregator that is a child has all that come by it; in an inner one not all come together. */
+static void test_ranks_that_come_together(void **state)
+{
+	struct stats stats = many(2, 0);
+	unsigned untold;
+	json_t *list;
+
+	(void)state;
+	stats.comms[0].n = 2;
+	stats.children[0].covers = 0xf0;
+	stats.children[0].rank = 4;
+	list = stats_to_json(&stats, ROOM, &untold);
+	assert_int_equal(ranks_from_json(json_array_get(list, 0)), 0xf2);
+	assert_true(ranks_from_json(json_array_get(list, 1)) == UINT64_MAX);
+	json_decref(list);
+	give_up(&stats);
+	assert_int_equal(ranks_of("[{\"rank\": 0}, {\"rank\": 2}]"), 5);
+	assert_int_equal(ranks_of("[{\"rank\": 0, \"covers\": []}]"), 0);
+	assert_int_equal(ranks_of("[{\"rank\": -1}, {\"rank\": 64}, {\"rank\": 1e9}, {}, 7]"), 0);
+	assert_int_equal(ranks_of("[{\"covers\": [-1, 1, 64, null, \"3\", 9223372036854775807]}]"),
+	                 2);
+	assert_int_equal(ranks_of("{}"), 0);
+	assert_int_equal(ranks_of("null"), 0);
+}
+
 static void test_a_report_has_room_enough(void **state)
 {
 	struct node_report report;
@@ -171,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_few_are_told_in_full),
 		cmocka_unit_test(test_all_fit_into_a_beat),
 		cmocka_unit_test(test_failed_are_left_out),
+		cmocka_unit_test(test_ranks_that_come_together),
 		cmocka_unit_test(test_a_report_has_room_enough),
 	};
 
