@@ -54,6 +54,7 @@ struct words {
 	struct pace pace;                /* what the roots of its trees have finished */
 	double rate_bps;                 /* of it; 0: unknown */
 	uint64_t late_since;             /* it is, as ranks_late says; 0: it is not */
+	uint64_t doubted_at;             /* when its links were last tried for that; 0: never */
 };
 
 struct gathering_entry {

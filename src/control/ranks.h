@@ -13,7 +13,7 @@
 	1.4 /* times as much another rank's carries: then it is the link, not what all share */
 
 #define RANKS_COMMUNICATE 0.2 /* below this share of a step, how fast it goes says little */
-#define RANKS_LATE 0.7        /* of what the plan would give in that share: less is late */
+#define RANKS_LATE 0.6        /* of what the plan would give in that share: less is late */
 
 /* What a rank of a plan has said. */
 struct rank_word {

@@ -6,6 +6,7 @@
  */
 #include "control/controller_internal.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/report.h"
 
@@ -15,6 +16,9 @@
 
 #define LINKS_EVERY 1000000000ull
 #define LATE_OLD (3 * 1000000000ull)          /* a plan that is younger has hardly begun */
+#define LATE_LASTED (2 * 1000000000ull)       /* then links are tried; and again after as long */
+#define LATE_AGAIN_LEAST (30 * 1000000000ull) /* as the plan is old, but within these */
+#define LATE_AGAIN_MOST (600 * 1000000000ull)
 #define SILENT_SPARE (2 * 1000000000ull)      /* a beat that is late does not make a rate unknown */
 #define LINKS_FORGOTTEN (600 * 1000000000ull) /* a slow link may have been mended */
 
@@ -136,6 +140,23 @@ double words_rate(const struct gathering_entry *entry, uint64_t now)
 	return pace_bps(&entry->words.pace, trees, now);
 }
 
+/* Is something else slow than is known? A plan that is late for other reasons is not to be asked
+ * for ever and ever. */
+static void doubt_links(struct controller *controller, struct gathering_entry *entry, uint64_t now)
+{
+	struct words *words = &entry->words;
+	uint64_t again = clock_since(words->doubted_at, entry->planned_at);
+
+	again = again < LATE_AGAIN_LEAST  ? LATE_AGAIN_LEAST
+	        : again > LATE_AGAIN_MOST ? LATE_AGAIN_MOST
+	                                  : again;
+	if (!words->late_since || now < words->late_since + LATE_LASTED ||
+	    (words->doubted_at && now < words->doubted_at + again))
+		return;
+	words->doubted_at = now;
+	gauging_doubt_plan(controller, entry->gathering.plan, now);
+}
+
 /* Only where all ranks come together a vector is finished; further down it would count again. */
 static void look_at_pace(struct controller *controller, struct gathering_entry *entry,
                          const struct node *node, const json_t *comm, uint64_t now)
@@ -155,6 +176,7 @@ static void look_at_pace(struct controller *controller, struct gathering_entry *
 		words->late_since = 0;
 	else if (!words->late_since)
 		words->late_since = now;
+	doubt_links(controller, entry, now);
 }
 
 void words_take(struct controller *controller, struct gathering_entry *entry,

@@ -53,6 +53,20 @@ check "the link is tried again, beside the job" wait_for 60 is_right h3
 check "... so the job goes to other trees" wait_for 60 plan_is_past 1
 check "... in which h3 sums too: $(of_job '.verdict.rate_bps / 1e6 | floor') Mb/s" has_plan h3
 check "... and all ranks go on" wait_for 20 all_go_on
+
+# ---- one becomes slow while the job is at work ----
+wait_for 20 is_so '.runs_bps > 0.6 * .share * .verdict.rate_bps' # or it would have been late already
+before=$(generation "$TRIB_JOB")
+shape h2 60mbit
+check "a job that is late has its links tried" wait_for 60 node_has h2 "$near"
+check "... and goes to other trees" wait_for 60 plan_is_past "$before"
+check "... in which h2 does not sum: $(of_job '.verdict.rate_bps / 1e6 | floor') Mb/s" test "$(has_plan h2 && echo yes)" = ""
+on h1 "$trib" explain "$TRIB_JOB" >"$work/explained"
+check "... for that reason: $(grep 'links carry' "$work/explained" | tail -n 1)" grep -q 'links carry other than was planned with' "$work/explained"
+check "... and all ranks go on" wait_for 20 all_go_on
+for host in h1 h3 h4; do
+	check "$host still carries what it claims" is_right $host
+done
 touch "$enough"
 check "all ranks end well" all_well
 done_checking

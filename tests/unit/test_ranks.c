@@ -86,8 +86,8 @@ static void test_late(void **state)
 	(void)state;
 	assert_true(ranks_late(60e6, 0.9, 300e6));
 	assert_false(ranks_late(260e6, 0.9, 300e6));
-	assert_true(ranks_late(104e6, 0.5, 300e6));
-	assert_false(ranks_late(106e6, 0.5, 300e6));
+	assert_true(ranks_late(89e6, 0.5, 300e6));
+	assert_false(ranks_late(91e6, 0.5, 300e6));
 	/* Little communication says little, and what is not known nothing. */
 	assert_false(ranks_late(1e6, 0.19, 300e6));
 	assert_false(ranks_late(1e6, -1, 300e6));
