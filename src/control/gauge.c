@@ -37,10 +37,15 @@ struct ask {
 	uint64_t proof; /* of all before it */
 };
 
-/* From who took, to who gave, when it has had enough; there are zeros before and behind it. */
+/*
+ * From who took, to who gave, when it has had enough; and at the end from who gave last. There are
+ * zeros before and behind it.
+ */
 struct word {
-	uint32_t magic, strained;
-	uint64_t bps;
+	uint32_t magic;
+	uint16_t took_strained,
+		gave_strained; /* whether its cores were short when it did, or had */
+	uint64_t bps;          /* that came */
 };
 
 _Static_assert(sizeof(struct ask) == 96 && sizeof(struct word) == 16, "as it is sent");
@@ -210,13 +215,12 @@ static bool take_word(struct gauge *gauge, int fd, struct reading *reading, bool
 	return reading->n == sizeof(reading->bytes);
 }
 
-/* Fills the way until the other side has had enough; what it says of that is in *out. */
-static bool give(struct gauge *gauge, int fd, double *bps, bool *strained)
+/* Fills the way until the other side has had enough; what it says of that is in *word. */
+static bool give(struct gauge *gauge, int fd, struct word *word, double *bps, bool *strained)
 {
 	uint64_t now = clock_now(), until = now + FILL_NS + WAIT_NS;
 	struct reading reading = { .n = 0 };
 	struct trial trial;
-	struct word word;
 	bool broken = false;
 
 	trial_begin(&trial, fd, true);
@@ -227,10 +231,10 @@ static bool give(struct gauge *gauge, int fd, double *bps, bool *strained)
 
 		trial_note(&trial, now);
 		if (take_word(gauge, fd, &reading, &broken)) {
-			memcpy(&word, reading.bytes, sizeof(word));
-			*bps = fmax((double)word.bps, trial_bps(&trial));
-			*strained = word.strained || trial.share > STRAINED;
-			return word.magic == MAGIC_WORD;
+			memcpy(word, reading.bytes, sizeof(*word));
+			*bps = fmax((double)word->bps, trial_bps(&trial));
+			*strained = trial.share > STRAINED;
+			return word->magic == MAGIC_WORD;
 		}
 		n = tcp_send(fd, &piece, 1);
 		if (n < 0)
@@ -241,11 +245,13 @@ static bool give(struct gauge *gauge, int fd, double *bps, bool *strained)
 	return false;
 }
 
-/* Takes what comes until that is enough, or it has been tried long enough. */
-static bool take(struct gauge *gauge, int fd, double enough_bps, double *bps, bool *strained)
+/* Takes what comes until that is enough, or it has been tried long enough, and says so; `gave`:
+ * that it was strained when it gave. */
+static bool take(struct gauge *gauge, int fd, double enough_bps, bool gave, double *bps,
+                 bool *strained)
 {
 	uint64_t now = clock_now(), until = now + WAIT_NS;
-	struct word word = { .magic = MAGIC_WORD };
+	struct word word = { .magic = MAGIC_WORD, .gave_strained = gave };
 	struct trial trial;
 
 	trial_begin(&trial, fd, false);
@@ -268,7 +274,7 @@ static bool take(struct gauge *gauge, int fd, double enough_bps, double *bps, bo
 		return false;
 	*bps = trial_bps(&trial);
 	*strained = trial.share > STRAINED;
-	word.strained = *strained;
+	word.took_strained = *strained;
 	word.bps = (uint64_t)spans_bps(&trial.stream);
 	return send_all(fd, &word, sizeof(word), clock_now() + WAIT_NS);
 }
@@ -326,13 +332,19 @@ static bool take_ask(struct gauge *gauge, int fd, struct ask *ask)
 static void serve(struct gauge *gauge, int fd)
 {
 	struct node_way way = { 0 };
+	struct word word;
 	struct ask ask;
+	bool gave;
 
 	prepare(fd);
 	if (!take_ask(gauge, fd, &ask) ||
-	    !take(gauge, fd, (double)ask.enough_bps, &way.in_bps, &way.in_strained) ||
-	    !give(gauge, fd, &way.out_bps, &way.out_strained))
+	    !take(gauge, fd, (double)ask.enough_bps, false, &way.in_bps, &way.in_strained) ||
+	    !give(gauge, fd, &word, &way.out_bps, &gave))
 		return;
+	way.in_strained |= word.gave_strained != 0;
+	way.out_strained = gave || word.took_strained;
+	word = (struct word){ .magic = MAGIC_WORD, .gave_strained = gave };
+	send_all(fd, &word, sizeof(word), clock_now() + WAIT_NS);
 	memcpy(way.with, ask.from, sizeof(way.with));
 	way.at = clock_now();
 	keep(gauge, &way);
@@ -353,39 +365,51 @@ static bool send_ask(struct gauge *gauge, int fd, const struct gauge_wish *wish)
 	return send_all(fd, &ask, sizeof(ask), clock_now() + WAIT_NS);
 }
 
-/* What is still under way is read, or the word would be lost with the connection. */
-static void drain(struct gauge *gauge, int fd)
+/* The last one, behind all that was still under way. */
+static bool read_word(struct gauge *gauge, int fd, struct word *word)
 {
 	uint64_t until = clock_now() + WAIT_NS;
+	struct reading reading = { .n = 0 };
+	bool broken = false;
 
-	while (clock_now() < until && !stops(gauge)) {
+	while (clock_now() < until && !broken && !stops(gauge)) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		ssize_t n = recv(fd, gauge->chunk, CHUNK, MSG_DONTWAIT);
 
-		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			break;
-		if (n < 0)
-			poll(&wait, 1, 5);
+		if (take_word(gauge, fd, &reading, &broken)) {
+			memcpy(word, reading.bytes, sizeof(*word));
+			return word->magic == MAGIC_WORD;
+		}
+		poll(&wait, 1, 5);
 	}
-	memset(gauge->chunk, 0, CHUNK);
+	return false;
+}
+
+static void fill_both(struct gauge *gauge, int fd, const struct gauge_wish *wish,
+                      struct node_way *way)
+{
+	struct word word;
+	bool gave;
+
+	prepare(fd);
+	if (!send_ask(gauge, fd, wish) || !give(gauge, fd, &word, &way->out_bps, &gave))
+		return;
+	way->out_strained = gave || word.took_strained;
+	if (!take(gauge, fd, (double)wish->enough_bps, gave, &way->in_bps, &way->in_strained))
+		return;
+	if (!read_word(gauge, fd, &word) || word.gave_strained)
+		way->in_strained = true;
 }
 
 static void try_way(struct gauge *gauge, const struct gauge_wish *wish)
 {
 	int fd = tcp_connect(&wish->at, CONNECT_MS);
 	struct node_way way = { 0 };
-	bool good;
 
 	memcpy(way.with, wish->with, sizeof(way.with));
 	if (fd < 0) {
 		log_info("what the way to %s carries is not known: %s", wish->with, strerror(-fd));
 	} else {
-		prepare(fd);
-		good = send_ask(gauge, fd, wish) &&
-		       give(gauge, fd, &way.out_bps, &way.out_strained) &&
-		       take(gauge, fd, (double)wish->enough_bps, &way.in_bps, &way.in_strained);
-		if (good)
-			drain(gauge, fd);
+		fill_both(gauge, fd, wish, &way);
 		close(fd);
 	}
 	way.at = clock_now();
