@@ -76,6 +76,7 @@ static bool look_address(struct agent *agent)
 	struct udp_address peer, local = agent->options.listen;
 	char text[300], interface[64];
 	bool six = strchr(endpoint->host, ':') != NULL;
+	uint64_t link_bps;
 
 	snprintf(text, sizeof(text), six ? "[%s]:%u" : "%s:%u", endpoint->host, endpoint->port);
 	if (udp_resolve(text, CONTROL_PORT, &peer) != TRIB_OK ||
@@ -87,8 +88,10 @@ static bool look_address(struct agent *agent)
 		local = agent->options.listen;
 	udp_text(&local, agent->report.address, sizeof(agent->report.address));
 	make_path(agent);
-	agent->report.link_bps =
-		agent->options.link_bps ? agent->options.link_bps : link_rate(interface);
+	link_bps = agent->options.link_bps ? agent->options.link_bps : link_rate(interface);
+	if (link_bps != agent->report.link_bps && agent->gauge)
+		gauge_forget(agent->gauge, clock_now()); /* that was another link */
+	agent->report.link_bps = link_bps;
 	return true;
 }
 
@@ -168,17 +171,22 @@ static void take_leave(struct agent *agent, const json_t *list)
 	}
 }
 
-/* With whom the link is to be tried. */
+/* With whom the link is to be tried. Where that cannot be, that is told too. */
 static void take_gauge(struct agent *agent, const json_t *order)
 {
 	const char *with = json_string_value(json_object_get(order, "with"));
 	const char *at = json_string_value(json_object_get(order, "at"));
 	json_int_t enough = json_integer_value(json_object_get(order, "enough_bps"));
-	struct gauge_wish wish = { .enough_bps = enough > 0 ? (uint64_t)enough : 0 };
+	double forget_s = json_number_value(json_object_get(order, "forget_s"));
+	struct gauge_wish wish = { .enough_bps = enough > 0 ? (uint64_t)enough : 1 };
+	uint64_t now = clock_now();
 
-	if (!agent->gauge || !with || !at || strlen(with) >= sizeof(wish.with) || enough <= 0 ||
-	    udp_resolve(at, UDP_DEFAULT_PORT, &wish.at) != TRIB_OK)
+	if (!agent->gauge || !with || strlen(with) >= sizeof(wish.with))
 		return;
+	if (forget_s >= 0 && forget_s * 1e9 < (double)now && json_object_get(order, "forget_s"))
+		gauge_forget(agent->gauge, now - (uint64_t)(forget_s * 1e9));
+	if (!at || udp_resolve(at, UDP_DEFAULT_PORT, &wish.at) != TRIB_OK)
+		wish.at.length = 0;
 	snprintf(wish.with, sizeof(wish.with), "%s", with);
 	snprintf(wish.self, sizeof(wish.self), "%s", agent->report.address);
 	gauge_ask(agent->gauge, &wish);

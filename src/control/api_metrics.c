@@ -37,6 +37,16 @@ static double node_link(const struct controller *controller, const struct node *
 	return (double)node->report.link_bps / 8;
 }
 
+static double node_out(const struct controller *controller, const struct node *node, uint64_t now)
+{
+	return node->out_bps > 0 ? node->out_bps / 8 : node_link(controller, node, now);
+}
+
+static double node_in(const struct controller *controller, const struct node *node, uint64_t now)
+{
+	return node->in_bps > 0 ? node->in_bps / 8 : node_link(controller, node, now);
+}
+
 static double node_silent(const struct controller *controller, const struct node *node,
                           uint64_t now)
 {
@@ -56,6 +66,12 @@ static void put_nodes(FILE *out, const struct controller *controller, uint64_t n
 		{ "trib_node_memory_used_bytes", "Memory of a node that is in use.", node_memory },
 		{ "trib_node_link_bytes_per_second", "Rate of a node's link; 0: unknown.",
 		  node_link },
+		{ "trib_node_out_bytes_per_second",
+		  "What plans count on from a node: as claimed, or as seen where that is less.",
+		  node_out },
+		{ "trib_node_in_bytes_per_second",
+		  "What plans count on to a node: as claimed, or as seen where that is less.",
+		  node_in },
 		{ "trib_node_silent_seconds", "Time since a node's last beat.", node_silent },
 	};
 

@@ -63,6 +63,7 @@ struct gathering_entry {
 	struct visitor visitors[SEATS_MAX];
 	struct plan_verdict verdict;   /* of its plan; no trees: it is not known */
 	uint64_t asked_at, planned_at; /* 0: not since the controller started */
+	uint64_t awaits_since; /* its first plan waits for trials of links; 0: it does not */
 	struct move_note move;
 	struct words words;
 	uint32_t epoch;             /* that aggregators know it by, as far as seen: wire/key.h */
@@ -157,6 +158,8 @@ struct controller {
 	uint64_t admit_at;               /* when those who wait are looked at again, */
 	uint64_t judge_at;               /* and those who have hosts */
 	uint64_t gauge_at;               /* the next two nodes try their links not before */
+	double guess_bps;                /* as planner_guess says, */
+	uint64_t guess_at;               /* then */
 	uint32_t hosts[HOST_STATES_END]; /* as they were when somebody last asked for some */
 	bool told_cut;                   /* that racks are too unlike */
 	uint64_t session;                /* above that of any controller before */
@@ -283,6 +286,9 @@ json_t *words_to_json(const struct controller *controller, const struct gatherin
 /* gauging.c; with the lock held. Whom a node is to try its link with, for the answer to its beat;
  * NULL: nobody. */
 json_t *gauging_for(struct controller *controller, struct node *node, uint64_t now);
+/* Will soon be known what links of nodes carry that have just joined? Then a job's first plan can
+ * wait. */
+bool gauging_awaited(struct controller *controller, uint64_t now);
 /* A plan is slower than it should be: its nodes try their links again. */
 void gauging_doubt_plan(struct controller *controller, const char *plan, uint64_t now);
 

@@ -3,14 +3,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/links.h"
 #include "control/report.h"
 #include "path/spans.h"
 #include "path/tcp.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/tcp.h>
 #include <math.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,24 +23,28 @@
 
 #define MAGIC_ASK 0x31474154u  /* "TAG1" */
 #define MAGIC_WORD 0x31574154u /* "TAW1" */
+#define FLOWS 4u               /* connections at once: one may be all on one leg of a bond */
 #define FILL_NS 150000000ull   /* so long a direction is filled at most, */
 #define WAIT_NS 400000000ull   /* and so long the other side is waited for */
+#define GATHER_NS 200000000ull /* ... with its other connections */
 #define CONNECT_MS 200
-#define UNSENT_BYTES (128 << 10) /* what waits here when the other side has had enough */
+#define UNSENT_BYTES (64 << 10) /* what waits here when the other side has had enough */
 #define CHUNK (256u << 10)
+#define HEADERS 1.06 /* of small packets: those of a virtual link are larger */
 #define STRAINED 0.5 /* of the time that the thread ran, or wanted to */
 
-/* The first of a connection. */
+/* The first of each connection. */
 struct ask {
-	uint32_t magic, zero;
+	uint32_t magic;
+	uint16_t flow, flows;
 	uint64_t enough_bps, nonce;
 	char from[TREE_NAME_MAX];
 	uint64_t proof; /* of all before it */
 };
 
 /*
- * From who took, to who gave, when it has had enough; and at the end from who gave last. There are
- * zeros before and behind it.
+ * By the first connection: from who took, to who gave, when it has had enough; and at the end from
+ * who gave last. There are zeros before and behind it.
  */
 struct word {
 	uint32_t magic;
@@ -65,15 +70,39 @@ struct gauge {
 	unsigned n_ways;
 };
 
+/* The connections of one trial. */
+struct flows {
+	int fds[FLOWS];
+	unsigned n;
+};
+
+static void flows_close(struct flows *flows)
+{
+	while (flows->n)
+		close(flows->fds[--flows->n]);
+}
+
+/* Until one of them is ready, or a word may have come by the first, or some milliseconds. */
+static void flows_wait(const struct flows *flows, short events)
+{
+	struct pollfd wait[FLOWS];
+
+	for (unsigned i = 0; i < flows->n; i++)
+		wait[i] = (struct pollfd){ .fd = flows->fds[i],
+			                   .events = (short)(events | (i ? 0 : POLLIN)) };
+	poll(wait, flows->n, 5);
+}
+
 /* ---- what a direction carried ---- */
 
 /* While it is filled. */
 struct trial {
+	const struct flows *flows;
 	char interface[64];
 	bool outward;
-	struct spans stream, link; /* of the connection; of the interface */
+	struct spans stream, link; /* of the connections; of the interface */
 	uint64_t began, ran;       /* when; and thread_ran() then */
-	uint64_t bytes;            /* that have come */
+	uint64_t bytes;            /* that have come; or that have left, once more ones too */
 	double share;              /* of the time that it ran or waited for a core */
 };
 
@@ -115,12 +144,27 @@ static uint64_t interface_bytes(const char *interface, bool outward)
 	return found;
 }
 
-static void trial_begin(struct trial *trial, int fd, bool outward)
+/* What has left by the connections, lost or not. */
+static uint64_t flows_sent(const struct flows *flows)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < flows->n; i++) {
+		struct tcp_info info = { 0 };
+		socklen_t length = sizeof(info);
+
+		if (!getsockopt(flows->fds[i], IPPROTO_TCP, TCP_INFO, &info, &length))
+			sum += info.tcpi_bytes_sent;
+	}
+	return sum;
+}
+
+static void trial_begin(struct trial *trial, const struct flows *flows, bool outward)
 {
 	struct udp_address peer = { .length = sizeof(peer.storage) }, local;
 
-	*trial = (struct trial){ .outward = outward };
-	if (getpeername(fd, (void *)&peer.storage, &peer.length) ||
+	*trial = (struct trial){ .flows = flows, .outward = outward };
+	if (getpeername(flows->fds[0], (void *)&peer.storage, &peer.length) ||
 	    udp_route(&peer, &local, trial->interface, sizeof(trial->interface)) != TRIB_OK)
 		trial->interface[0] = '\0';
 }
@@ -131,17 +175,20 @@ static void trial_note(struct trial *trial, uint64_t now)
 		trial->began = now;
 		trial->ran = thread_ran();
 	}
-	if (!spans_at(&trial->stream, now, trial->bytes))
+	if (trial->stream.since && now < trial->stream.since + SPAN_NS)
 		return;
+	if (trial->outward)
+		trial->bytes = flows_sent(trial->flows);
+	spans_at(&trial->stream, now, trial->bytes);
 	spans_at(&trial->link, now, interface_bytes(trial->interface, trial->outward));
 	if (now > trial->began)
 		trial->share = (double)(thread_ran() - trial->ran) / (double)(now - trial->began);
 }
 
-/* Some drivers count a second late: what came by the connection was carried in any case. */
-static double trial_bps(const struct trial *trial)
+/* What else the interface carried. Headers are not in what connections count. */
+static double trial_others(const struct trial *trial)
 {
-	return fmax(spans_bps(&trial->stream), spans_bps(&trial->link));
+	return fmax(0, spans_bps(&trial->link) - HEADERS * spans_bps(&trial->stream));
 }
 
 /* ---- both sides of a connection ---- */
@@ -215,93 +262,98 @@ static bool take_word(struct gauge *gauge, int fd, struct reading *reading, bool
 	return reading->n == sizeof(reading->bytes);
 }
 
-/* Fills the way until the other side has had enough; what it says of that is in *word. */
-static bool give(struct gauge *gauge, int fd, struct word *word, double *bps, bool *strained)
+/* True: all are full. */
+static bool send_zeros(struct gauge *gauge, const struct flows *flows, bool *broken)
 {
-	uint64_t now = clock_now(), until = now + FILL_NS + WAIT_NS;
+	bool full = true;
+
+	for (unsigned i = 0; i < flows->n; i++) {
+		struct iovec piece = { gauge->chunk, CHUNK };
+		int64_t n = tcp_send(flows->fds[i], &piece, 1);
+
+		*broken |= n < 0;
+		full &= n <= 0;
+	}
+	return full;
+}
+
+/* Fills the way until the other side has had enough; what it says of that is in *word. */
+static bool give(struct gauge *gauge, const struct flows *flows, struct word *word, double *bps,
+                 bool *strained)
+{
+	uint64_t now = clock_now(), until = now + FILL_NS + 2 * WAIT_NS;
 	struct reading reading = { .n = 0 };
 	struct trial trial;
 	bool broken = false;
 
-	trial_begin(&trial, fd, true);
+	trial_begin(&trial, flows, true);
 	while ((now = clock_now()) < until && !broken && !stops(gauge)) {
-		struct pollfd wait = { .fd = fd, .events = POLLIN | POLLOUT };
-		struct iovec piece = { gauge->chunk, CHUNK };
-		int64_t n;
-
 		trial_note(&trial, now);
-		if (take_word(gauge, fd, &reading, &broken)) {
+		if (take_word(gauge, flows->fds[0], &reading, &broken)) {
 			memcpy(word, reading.bytes, sizeof(*word));
-			*bps = fmax((double)word->bps, trial_bps(&trial));
+			*bps = fmin((double)word->bps + trial_others(&trial), NODE_BPS_MAX);
 			*strained = trial.share > STRAINED;
 			return word->magic == MAGIC_WORD;
 		}
-		n = tcp_send(fd, &piece, 1);
-		if (n < 0)
-			return false;
-		if (!n)
-			poll(&wait, 1, 5);
+		if (send_zeros(gauge, flows, &broken))
+			flows_wait(flows, POLLOUT);
 	}
 	return false;
 }
 
+/* How many bytes came; 0: none did. */
+static uint64_t read_zeros(struct gauge *gauge, const struct flows *flows, bool *broken)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < flows->n; i++) {
+		ssize_t n = recv(flows->fds[i], gauge->chunk, CHUNK, MSG_DONTWAIT);
+
+		*broken |= n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+		bytes += n > 0 ? (uint64_t)n : 0;
+	}
+	return bytes;
+}
+
 /* Takes what comes until that is enough, or it has been tried long enough, and says so; `gave`:
  * that it was strained when it gave. */
-static bool take(struct gauge *gauge, int fd, double enough_bps, bool gave, double *bps,
-                 bool *strained)
+static bool take(struct gauge *gauge, const struct flows *flows, double enough_bps, bool gave,
+                 double *bps, bool *strained)
 {
-	uint64_t now = clock_now(), until = now + WAIT_NS;
+	uint64_t now = clock_now(), until = now + WAIT_NS, came;
 	struct word word = { .magic = MAGIC_WORD, .gave_strained = gave };
 	struct trial trial;
+	bool broken = false;
 
-	trial_begin(&trial, fd, false);
-	while ((now = clock_now()) < until && trial_bps(&trial) < enough_bps && !stops(gauge)) {
-		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		ssize_t n = recv(fd, gauge->chunk, CHUNK, MSG_DONTWAIT);
-
-		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			return false;
-		if (n > 0 && !trial.bytes)
+	trial_begin(&trial, flows, false);
+	/* Longer where cores are so short that next to nothing was seen. */
+	while (((now = clock_now()) < until ||
+	        (trial.bytes && trial.stream.n < SPANS_LEAST && now < until + WAIT_NS)) &&
+	       spans_bps(&trial.stream) + trial_others(&trial) < enough_bps && !broken &&
+	       !stops(gauge)) {
+		came = read_zeros(gauge, flows, &broken);
+		if (came && !trial.bytes)
 			until = now + FILL_NS;
-		trial.bytes += n > 0 ? (uint64_t)n : 0;
+		trial.bytes += came;
 		if (trial.bytes)
 			trial_note(&trial, now);
-		if (n < 0)
-			poll(&wait, 1, 5);
+		if (!came)
+			flows_wait(flows, POLLIN);
 	}
 	memset(gauge->chunk, 0, CHUNK);
-	if (!trial.bytes)
+	if (!trial.bytes || broken)
 		return false;
-	*bps = trial_bps(&trial);
+	*bps = fmin(spans_bps(&trial.stream) + trial_others(&trial), NODE_BPS_MAX);
 	*strained = trial.share > STRAINED;
 	word.took_strained = *strained;
 	word.bps = (uint64_t)spans_bps(&trial.stream);
-	return send_all(fd, &word, sizeof(word), clock_now() + WAIT_NS);
-}
-
-/* Whose place a new one takes: the oldest's, unless that shows most of what the link can do. */
-static unsigned oldest(const struct gauge *gauge)
-{
-	unsigned best = 0;
-
-	for (unsigned i = 1; i < NODE_WAYS; i++)
-		if (gauge->ways[i].out_bps + gauge->ways[i].in_bps >
-		    gauge->ways[best].out_bps + gauge->ways[best].in_bps)
-			best = i;
-	return best == NODE_WAYS - 1 ? NODE_WAYS - 2 : NODE_WAYS - 1;
+	return send_all(flows->fds[0], &word, sizeof(word), clock_now() + WAIT_NS);
 }
 
 static void keep(struct gauge *gauge, const struct node_way *way)
 {
-	unsigned at = 0;
-
 	pthread_mutex_lock(&gauge->lock);
-	while (at < gauge->n_ways && strcmp(gauge->ways[at].with, way->with) != 0)
-		at++;
-	if (at == gauge->n_ways)
-		at = gauge->n_ways < NODE_WAYS ? gauge->n_ways++ : oldest(gauge);
-	memmove(gauge->ways + 1, gauge->ways, at * sizeof(*gauge->ways));
-	gauge->ways[0] = *way;
+	links_keep(gauge->ways, &gauge->n_ways, way);
 	pthread_mutex_unlock(&gauge->lock);
 	gauge->done(gauge->context);
 }
@@ -329,22 +381,51 @@ static bool take_ask(struct gauge *gauge, int fd, struct ask *ask)
 	       name_is_good(ask->from);
 }
 
-static void serve(struct gauge *gauge, int fd)
+/* The other connections of the one that came first. */
+static void gather(struct gauge *gauge, struct flows *flows, const struct ask *first)
+{
+	uint64_t until = clock_now() + GATHER_NS;
+
+	while (flows->n < first->flows && flows->n < FLOWS && clock_now() < until) {
+		struct pollfd wait = { .fd = gauge->listen, .events = POLLIN };
+		struct udp_address peer;
+		struct ask ask;
+		int fd;
+
+		poll(&wait, 1, 20);
+		if ((fd = tcp_accept(gauge->listen, &peer)) < 0)
+			continue;
+		if (take_ask(gauge, fd, &ask) && ask.nonce == first->nonce &&
+		    !strcmp(ask.from, first->from)) {
+			prepare(fd);
+			flows->fds[flows->n++] = fd;
+		} else {
+			close(fd);
+		}
+	}
+}
+
+static void serve(struct gauge *gauge, struct flows *flows)
 {
 	struct node_way way = { 0 };
 	struct word word;
 	struct ask ask;
 	bool gave;
 
-	prepare(fd);
-	if (!take_ask(gauge, fd, &ask) ||
-	    !take(gauge, fd, (double)ask.enough_bps, false, &way.in_bps, &way.in_strained) ||
-	    !give(gauge, fd, &word, &way.out_bps, &gave))
+	if (!take_ask(gauge, flows->fds[0], &ask))
 		return;
+	prepare(flows->fds[0]);
+	gather(gauge, flows, &ask);
+	if (!take(gauge, flows, (double)ask.enough_bps, false, &way.in_bps, &way.in_strained) ||
+	    !give(gauge, flows, &word, &way.out_bps, &gave)) {
+		log_info("%s tried what the way here carries, and did not come to an end",
+		         ask.from);
+		return;
+	}
 	way.in_strained |= word.gave_strained != 0;
 	way.out_strained = gave || word.took_strained;
 	word = (struct word){ .magic = MAGIC_WORD, .gave_strained = gave };
-	send_all(fd, &word, sizeof(word), clock_now() + WAIT_NS);
+	send_all(flows->fds[0], &word, sizeof(word), clock_now() + WAIT_NS);
 	memcpy(way.with, ask.from, sizeof(way.with));
 	way.at = clock_now();
 	keep(gauge, &way);
@@ -352,17 +433,44 @@ static void serve(struct gauge *gauge, int fd)
 
 /* ---- who asks ---- */
 
-static bool send_ask(struct gauge *gauge, int fd, const struct gauge_wish *wish)
+static bool send_ask(struct gauge *gauge, const struct flows *flows, unsigned flow,
+                     const struct gauge_wish *wish, uint64_t nonce)
 {
-	struct ask ask = { .magic = MAGIC_ASK, .enough_bps = wish->enough_bps };
+	struct ask ask = { .magic = MAGIC_ASK,
+		           .flow = (uint16_t)flow,
+		           .flows = (uint16_t)flows->n,
+		           .enough_bps = wish->enough_bps,
+		           .nonce = nonce };
 
-	if (getrandom(&ask.nonce, sizeof(ask.nonce), 0) != sizeof(ask.nonce))
-		ask.nonce = clock_now();
 	memcpy(ask.from, wish->self, sizeof(ask.from));
 	pthread_mutex_lock(&gauge->lock);
 	ask.proof = secret_hash(&gauge->secret, &ask, offsetof(struct ask, proof));
 	pthread_mutex_unlock(&gauge->lock);
-	return send_all(fd, &ask, sizeof(ask), clock_now() + WAIT_NS);
+	return send_all(flows->fds[flow], &ask, sizeof(ask), clock_now() + WAIT_NS);
+}
+
+/* What does not leave the machine is no way. */
+static bool leaves(const struct gauge_wish *wish)
+{
+	struct udp_address local;
+	char interface[64];
+
+	return wish->may_stay ||
+	       udp_route(&wish->at, &local, interface, sizeof(interface)) != TRIB_OK ||
+	       strcmp(interface, "lo") != 0;
+}
+
+/* As many connections as can be had; or an error. */
+static int connect_all(struct flows *flows, const struct gauge_wish *wish)
+{
+	int fd = -ENETUNREACH;
+
+	if (wish->at.length && leaves(wish))
+		while (flows->n < FLOWS && (fd = tcp_connect(&wish->at, CONNECT_MS)) >= 0) {
+			prepare(fd);
+			flows->fds[flows->n++] = fd;
+		}
+	return flows->n ? 0 : fd;
 }
 
 /* The last one, behind all that was still under way. */
@@ -384,36 +492,45 @@ static bool read_word(struct gauge *gauge, int fd, struct word *word)
 	return false;
 }
 
-static void fill_both(struct gauge *gauge, int fd, const struct gauge_wish *wish,
+/* False: not all is known that could be. */
+static bool fill_both(struct gauge *gauge, const struct flows *flows, const struct gauge_wish *wish,
                       struct node_way *way)
 {
+	uint64_t nonce;
 	struct word word;
 	bool gave;
 
-	prepare(fd);
-	if (!send_ask(gauge, fd, wish) || !give(gauge, fd, &word, &way->out_bps, &gave))
-		return;
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		nonce = clock_now();
+	for (unsigned i = 0; i < flows->n; i++)
+		if (!send_ask(gauge, flows, i, wish, nonce))
+			return false;
+	if (!give(gauge, flows, &word, &way->out_bps, &gave))
+		return false;
 	way->out_strained = gave || word.took_strained;
-	if (!take(gauge, fd, (double)wish->enough_bps, gave, &way->in_bps, &way->in_strained))
-		return;
-	if (!read_word(gauge, fd, &word) || word.gave_strained)
+	if (!take(gauge, flows, (double)wish->enough_bps, gave, &way->in_bps, &way->in_strained))
+		return false;
+	if (!read_word(gauge, flows->fds[0], &word) || word.gave_strained)
 		way->in_strained = true;
+	return true;
 }
 
 static void try_way(struct gauge *gauge, const struct gauge_wish *wish)
 {
-	int fd = tcp_connect(&wish->at, CONNECT_MS);
+	struct flows flows = { .n = 0 };
 	struct node_way way = { 0 };
+	int error = connect_all(&flows, wish);
 
 	memcpy(way.with, wish->with, sizeof(way.with));
-	if (fd < 0) {
-		log_info("what the way to %s carries is not known: %s", wish->with, strerror(-fd));
-	} else {
-		fill_both(gauge, fd, wish, &way);
-		close(fd);
-	}
+	if (error)
+		log_info("what the way to %s carries is not known: %s", wish->with,
+		         strerror(-error));
+	else if (!fill_both(gauge, &flows, wish, &way))
+		log_info("what the way to %s carries is not known: it did not come to an end",
+		         wish->with);
+	flows_close(&flows);
 	way.at = clock_now();
-	keep(gauge, &way); /* nothing was seen: that is said too, and another one is tried */
+	keep(gauge, &way); /* that nothing was seen is said too, and another one is tried */
 }
 
 /* ---- the thread ---- */
@@ -437,6 +554,7 @@ static void *gauge_main(void *context)
 	while (!stops(gauge)) {
 		struct pollfd wait[] = { { .fd = gauge->listen, .events = POLLIN },
 			                 { .fd = gauge->wake, .events = POLLIN } };
+		struct flows flows = { .n = 0 };
 		struct gauge_wish wish;
 		struct udp_address peer;
 		uint64_t count;
@@ -447,10 +565,17 @@ static void *gauge_main(void *context)
 			continue;
 		if (next_wish(gauge, &wish))
 			try_way(gauge, &wish);
-		if (!wait[0].revents || (fd = tcp_accept(gauge->listen, &peer)) < 0)
+		if (!wait[0].revents)
 			continue;
-		serve(gauge, fd);
-		close(fd);
+		fd = tcp_accept(gauge->listen, &peer);
+		if (fd < 0) {
+			if (fd != -EAGAIN)
+				poll(NULL, 0, 100); /* too many files are open: others end */
+			continue;
+		}
+		flows.fds[flows.n++] = fd;
+		serve(gauge, &flows);
+		flows_close(&flows);
 	}
 	return NULL;
 }
@@ -470,11 +595,8 @@ static trib_status open_listener(const struct udp_address *wanted, struct gauge 
 	struct udp_address address = *wanted;
 	trib_status status;
 
+	udp_set_port(&address, 0); /* its own may be an aggregator's on TCP */
 	status = tcp_listen(&address, &gauge->listen);
-	if (status != TRIB_OK) { /* an aggregator on TCP has it */
-		udp_set_port(&address, 0);
-		status = tcp_listen(&address, &gauge->listen);
-	}
 	if (status != TRIB_OK)
 		return status;
 	if (getsockname(gauge->listen, (void *)&address.storage, &address.length))
@@ -564,4 +686,16 @@ unsigned gauge_ways(struct gauge *gauge, struct node_way out[NODE_WAYS])
 	memcpy(out, gauge->ways, n * sizeof(*out));
 	pthread_mutex_unlock(&gauge->lock);
 	return n;
+}
+
+void gauge_forget(struct gauge *gauge, uint64_t before)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&gauge->lock);
+	for (unsigned i = 0; i < gauge->n_ways; i++)
+		if (gauge->ways[i].at >= before)
+			gauge->ways[n++] = gauge->ways[i];
+	gauge->n_ways = n;
+	pthread_mutex_unlock(&gauge->lock);
 }

@@ -19,13 +19,15 @@ struct gauge;
 /* What an agent is told to do. */
 struct gauge_wish {
 	char self[TREE_NAME_MAX], with[TREE_NAME_MAX]; /* both as nodes are named */
-	struct udp_address at;                         /* where the other one listens */
+	struct udp_address at;                         /* where the other one listens; length 0:
+	                                                * that is not known */
 	uint64_t enough_bps;
+	bool may_stay; /* on this machine: for tests */
 };
 
 /*
- * Listens by TCP at the address, at any port if that one is taken. `done` is called from its
- * thread when something new is known.
+ * Listens by TCP at the address, at any port. `done` is called from its thread when something new
+ * is known.
  */
 trib_status gauge_open(const struct udp_address *listen, void (*done)(void *context), void *context,
                        struct gauge **out);
@@ -33,8 +35,10 @@ void gauge_close(struct gauge *gauge);
 uint16_t gauge_port(const struct gauge *gauge);
 /* Until there is one, nobody is served. */
 void gauge_set_secret(struct gauge *gauge, const struct secret *secret);
-/* Soon, and in its own thread. It does one thing at a time: who asks for more is not heard. */
+/* Soon, and in its own thread, one trial at a time: of several wishes the last one counts. */
 void gauge_ask(struct gauge *gauge, const struct gauge_wish *wish);
+/* What was seen before does not count any more. */
+void gauge_forget(struct gauge *gauge, uint64_t before);
 /* What is known by now, the newest first. */
 unsigned gauge_ways(struct gauge *gauge, struct node_way out[NODE_WAYS]);
 

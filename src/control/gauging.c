@@ -14,9 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIAL_NS 1500000000ull        /* a node that was told to is at it so long at most */
-#define PAUSE_NS 300000000ull         /* from one trial to the next, for every eight nodes */
-#define WORKED_NS (2 * 1000000000ull) /* since ranks were last heard of: they are at work */
+#define TRIAL_NS 1500000000ull /* a node that was told to is at it so long at most */
+#define PAUSE_NS 300000000ull  /* from one trial to the next, */
+#define NODES_EACH 8u          /* for so many nodes, */
+#define AT_ONCE_MAX 32u        /* but so many at once at most */
+#define SEARCH_NS 100000000ull /* in vain, no sooner again, */
+#define SEARCH_EACH 32u        /* for every so many nodes */
+#define GUESS_NS 1000000000ull
+#define AWAITED_NS (3 * 1000000000ull) /* from joining on: a job's first plan waits for trials */
+#define WORKED_NS (2 * 1000000000ull)  /* since ranks were last heard of: they are at work */
 /* A link that is slow may have been mended: after as long again, but within these. */
 #define AGAIN_LEAST (10 * 1000000000ull)
 #define AGAIN_MOST (600 * 1000000000ull)
@@ -34,27 +40,47 @@ static bool is_at_it(const struct node *node, uint64_t now)
 	       !(node->n_ways && node->ways[0].at > node->gauged_at);
 }
 
+static bool is_there(const struct controller *controller, const struct node *node, uint64_t now)
+{
+	return node_state(node, now, &controller->limits) <= NODE_DRAINED;
+}
+
 /* Who looks for somebody to be tried with. */
 struct search {
 	const struct controller *controller;
-	const struct node *node;
 	uint64_t now;
+	bool disturbs; /* ranks that are at work */
 };
 
 static bool is_free(void *context, const struct node *other)
 {
 	const struct search *search = context;
 
-	return node_state(other, search->now, &search->controller->limits) <= NODE_DRAINED &&
-	       !is_at_it(other, search->now) &&
-	       (search->node->link_doubted || !is_at_work(other, search->now));
+	return is_there(search->controller, other, search->now) && !is_at_it(other, search->now) &&
+	       (search->disturbs || !is_at_work(other, search->now));
 }
 
-static bool is_there(void *context, const struct node *other)
+/* Somebody who is there, if not free. */
+static bool has_partner(const struct controller *controller, const struct node *node, double guess,
+                        uint64_t now)
 {
-	const struct search *search = context;
+	const struct nodes *nodes = &controller->nodes;
 
-	return node_state(other, search->now, &search->controller->limits) <= NODE_DRAINED;
+	for (unsigned i = 0; i < nodes->n; i++)
+		if (links_may_try(nodes, node, nodes->all[i], guess) &&
+		    is_there(controller, nodes->all[i], now))
+			return true;
+	return false;
+}
+
+/* What a link is taken for that claims nothing; not looked for at each beat of each node. */
+static double guess_of(struct controller *controller, uint64_t now)
+{
+	if (!controller->guess_at || now >= controller->guess_at + GUESS_NS) {
+		controller->guess_bps = planner_guess(&controller->nodes);
+		controller->guess_at = now;
+	}
+	return controller->guess_bps;
 }
 
 /* ---- what is known ---- */
@@ -69,7 +95,7 @@ static void tell(const struct node *node, double guess)
 	const struct node_report *report = &node->report;
 	double claimed = report->link_bps ? (double)report->link_bps : guess;
 
-	if (node->out_bps > 0 || node->in_bps > 0)
+	if (node->slow_since)
 		log_notice("the link of node %s (%s) carries %.0f Mb/s out and %.0f in, not the "
 		           "%.0f that it is planned with: plans count on that from now on",
 		           report->address, report->name,
@@ -78,6 +104,17 @@ static void tell(const struct node *node, double guess)
 	else
 		log_notice("the link of node %s (%s) carries what it claims again", report->address,
 		           report->name);
+}
+
+/* Once, and again only when one has succeeded meanwhile. */
+static void tell_failed(struct node *node)
+{
+	if (links_failed(node) && !node->trials_failed)
+		log_notice("what the link of node %s (%s) carries is not known, for no trial with "
+		           "another one has succeeded (the last was with %s): plans count on what "
+		           "it claims",
+		           node->report.address, node->report.name, node->ways[0].with);
+	node->trials_failed = links_failed(node);
 }
 
 /* Plans that were made with other rates are looked at. */
@@ -90,13 +127,9 @@ static void reckon_all(struct controller *controller, uint64_t now)
 			at->words.links_at = now;
 }
 
-/* A node that has been tried with all who are there, or often enough. */
-static void settle(struct controller *controller, struct node *node, double guess, uint64_t now)
+static void take_rates(struct controller *controller, struct node *node, double out_bps,
+                       double in_bps, double guess, uint64_t now)
 {
-	double out_bps, in_bps;
-
-	node->link_doubted = false;
-	links_judge(&controller->nodes, node, guess, &out_bps, &in_bps);
 	if (!has_changed(node->out_bps, out_bps) && !has_changed(node->in_bps, in_bps))
 		return;
 	node->out_bps = out_bps;
@@ -107,6 +140,44 @@ static void settle(struct controller *controller, struct node *node, double gues
 		node->slow_since = now;
 	tell(node, guess);
 	reckon_all(controller, now);
+}
+
+/* What there is to be known by now; what is not, stays as it was. */
+static double judge(struct controller *controller, const struct node *node, double guess,
+                    bool outward)
+{
+	double bps;
+
+	switch (links_judge(&controller->nodes, node, guess, outward, &bps)) {
+	case LINK_AS_CLAIMED:
+		return 0;
+	case LINK_SLOW:
+		return bps;
+	default:
+		return outward ? node->out_bps : node->in_bps;
+	}
+}
+
+/* A node that has been tried with all who are there, or often enough. */
+static void settle(struct controller *controller, struct node *node, double guess, uint64_t now)
+{
+	node->link_doubted = false;
+	tell_failed(node);
+	take_rates(controller, node, judge(controller, node, guess, true),
+	           judge(controller, node, guess, false), guess, now);
+}
+
+/* Another rate is claimed: that is another link, of which nothing is known. */
+static void look_at_claim(struct controller *controller, struct node *node, double guess,
+                          uint64_t now)
+{
+	if (node->link_claim == node->report.link_bps)
+		return;
+	if (node->link_claim) {
+		node->link_since = now;
+		take_rates(controller, node, 0, 0, guess, now);
+	}
+	node->link_claim = node->report.link_bps;
 }
 
 /* What is known of it is to be found out again, also where ranks are at work. */
@@ -134,40 +205,83 @@ void gauging_doubt_plan(struct controller *controller, const char *plan, uint64_
 
 /* ---- what is to be tried ---- */
 
-/* Both are told apart by nobody else while they are at it. */
-static json_t *begin(struct controller *controller, struct node *node, struct node *other,
-                     double guess, uint64_t now)
+/* Also what the agent is to forget: a controller that starts again does not know any more. */
+static json_t *begin(struct node *node, struct node *other, double guess, uint64_t now)
 {
 	const char *where;
 	int length = (int)node_where(other, &where);
+	json_t *order =
+		json_pack("{s:s, s:o, s:I}", "with", other->report.address, "at",
+	                  json_sprintf(memchr(where, ':', (size_t)length) ? "[%.*s]:%u" : "%.*s:%u",
+	                               length, where, other->report.gauge_port),
+	                  "enough_bps", (json_int_t)links_enough(node, other, guess));
 
-	node->gauged_at = other->gauged_at = now;
-	controller->gauge_at = now + PAUSE_NS / (1 + controller->nodes.n / 8);
-	return json_pack("{s:s, s:o, s:I}", "with", other->report.address, "at",
-	                 json_sprintf(memchr(where, ':', (size_t)length) ? "[%.*s]:%u" : "%.*s:%u",
-	                              length, where, other->report.gauge_port),
-	                 "enough_bps", (json_int_t)links_enough(node, other, guess));
+	node->gauged_at = other->gauged_at = now; /* nobody else has them meanwhile */
+	if (node->link_since)
+		json_object_set_new(order, "forget_s",
+		                    json_real((double)clock_since(now, node->link_since) / 1e9));
+	return order;
+}
+
+/* Looking for nobody takes a while where there are many nodes. */
+static struct node *find_partner(struct controller *controller, struct node *node, double guess,
+                                 uint64_t now)
+{
+	struct search search = { controller, now, false };
+	const struct node *other = NULL;
+
+	if (now < node->searched_at + SEARCH_NS * (1 + controller->nodes.n / SEARCH_EACH))
+		return NULL;
+	other = links_partner(&controller->nodes, node, guess, is_free, &search);
+	if (!other && node->link_doubted) {
+		search.disturbs = true;
+		other = links_partner(&controller->nodes, node, guess, is_free, &search);
+	}
+	node->searched_at = other ? 0 : now;
+	return other ? nodes_find(&controller->nodes, other->report.address) : NULL;
+}
+
+bool gauging_awaited(struct controller *controller, uint64_t now)
+{
+	double guess = guess_of(controller, now);
+
+	if (!controller->gauges)
+		return false;
+	for (unsigned i = 0; i < controller->nodes.n; i++) {
+		const struct node *node = controller->nodes.all[i];
+
+		if (node->joined_at && now < node->joined_at + AWAITED_NS &&
+		    node->report.gauge_port && is_there(controller, node, now) &&
+		    !is_at_work(node, now) && !links_settled(&controller->nodes, node, guess) &&
+		    has_partner(controller, node, guess, now))
+			return true;
+	}
+	return false;
 }
 
 json_t *gauging_for(struct controller *controller, struct node *node, uint64_t now)
 {
-	struct search search = { controller, node, now };
-	double guess = planner_guess(&controller->nodes);
-	const struct node *other;
+	unsigned at_once = 1 + controller->nodes.n / NODES_EACH;
+	double guess = guess_of(controller, now);
+	struct node *other;
 
-	if (!controller->gauges || !node->report.gauge_port || is_at_it(node, now))
+	if (!controller->gauges || !node->report.gauge_port)
+		return NULL;
+	look_at_claim(controller, node, guess, now);
+	if (is_at_it(node, now))
 		return NULL;
 	if (!node->link_doubted && is_to_be_mended(node, now))
 		doubt(node, now);
-	if (links_settled(node, guess) ||
-	    !links_partner(&controller->nodes, node, is_there, &search)) {
+	if (links_settled(&controller->nodes, node, guess) ||
+	    !has_partner(controller, node, guess, now)) {
 		settle(controller, node, guess, now);
 		return NULL;
 	}
 	if (now < controller->gauge_at || (!node->link_doubted && is_at_work(node, now)))
 		return NULL;
-	other = links_partner(&controller->nodes, node, is_free, &search);
-	return other ? begin(controller, node,
-	                     nodes_find(&controller->nodes, other->report.address), guess, now)
-	             : NULL;
+	other = find_partner(controller, node, guess, now);
+	if (!other)
+		return NULL;
+	controller->gauge_at = now + PAUSE_NS / (at_once < AT_ONCE_MAX ? at_once : AT_ONCE_MAX);
+	return begin(node, other, guess, now);
 }

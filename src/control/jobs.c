@@ -204,9 +204,37 @@ trib_status jobs_leave(struct controller *controller, struct job_entry *job, uin
 	return status;
 }
 
+#define AWAITS_NS (3 * 1000000000ull) /* at most, for what links of nodes carry that just joined \
+	                               */
+
+struct making {
+	struct controller *controller;
+	struct gathering_entry *entry;
+	const struct planner *planner;
+};
+
+/* A job's first plan can wait a little for what is about to be known. */
+static bool first_waits(const struct making *making)
+{
+	struct gathering_entry *entry = making->entry;
+	uint64_t now = making->planner->now;
+
+	if (entry->gathering.generation ||
+	    (entry->awaits_since && now > entry->awaits_since + AWAITS_NS) ||
+	    !gauging_awaited(making->controller, now))
+		return false;
+	if (!entry->awaits_since)
+		entry->awaits_since = now;
+	return true;
+}
+
 static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
-	return planner_plan(context, wish, out);
+	const struct making *making = context;
+
+	if (first_waits(making))
+		return TRIB_IN_PROGRESS;
+	return planner_plan(making->planner, wish, out);
 }
 
 trib_status jobs_ask(struct controller *controller, struct gathering_entry *entry,
@@ -223,10 +251,11 @@ trib_status jobs_ask(struct controller *controller, struct gathering_entry *entr
 		                   .trees = controller->stripes,
 		                   .root = rooting_choose,
 		                   .context = &rooting };
+	struct making making = { controller, entry, &planner };
 	const struct world world = { .now = now,
 		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
 		                     .plan = make_plan,
-		                     .context = &planner };
+		                     .context = &making };
 	struct gathering before = entry->gathering;
 	trib_status status;
 

@@ -169,10 +169,17 @@ enum move mover_weigh(const struct mover *mover, const struct moving *moving, ch
 	return MOVE_LEAVES;
 }
 
-enum move mover_reckon(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY])
+double mover_rate(const struct mover *mover, const struct moving *moving)
 {
 	const struct planner planner = planner_of(mover, moving, true, NULL);
 	struct plan_wish wish = moving->wish;
+
+	wish.broken = "";
+	return planner_rate(&planner, &wish, moving->plan);
+}
+
+enum move mover_reckon(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY])
+{
 	char plan[PLAN_TEXT_MAX];
 	double here, there;
 
@@ -180,9 +187,8 @@ enum move mover_reckon(const struct mover *mover, const struct moving *moving, c
 	if (!moving->links_at || !moving->made_at || mover->now < moving->links_at + MOVE_LASTED ||
 	    mover->now < moving->made_at + MOVE_REST)
 		return MOVE_NOT;
-	wish.broken = "";
-	here = planner_rate(&planner, &wish, moving->plan);
-	there = plan_now(mover, moving, &wish, true, plan);
+	here = mover_rate(mover, moving);
+	there = plan_now(mover, moving, &moving->wish, true, plan);
 	if (!(here > 0) || there < MOVE_GAIN * here)
 		return MOVE_STAYS;
 	snprintf(why, MOVE_WHY,

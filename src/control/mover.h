@@ -63,6 +63,9 @@ enum move mover_weigh(const struct mover *mover, const struct moving *moving, ch
  */
 enum move mover_reckon(const struct mover *mover, const struct moving *moving, char why[MOVE_WHY]);
 
+/* The rate of the plan at work, by what is known now; 0: that cannot be said. */
+double mover_rate(const struct mover *mover, const struct moving *moving);
+
 /* On which side of the limits the share is: -1 where it is low, 1 where it is high, else 0. */
 int mover_side(const struct mover *mover, double share);
 

@@ -6,6 +6,7 @@
  */
 #include "control/controller_internal.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/mover.h"
 #include "wire/key.h"
@@ -16,7 +17,10 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_EVERY 1000000000ull /* a plan is not made for nothing more often */
+#define LOOK_EVERY 1000000000ull        /* a plan is not made for nothing more often */
+#define LATE_LASTED (2 * 1000000000ull) /* then links are tried, */
+#define LATE_AGAIN_LEAST (30 * 1000000000ull)
+#define LATE_AGAIN_MOST (600 * 1000000000ull)
 
 /* Is this how aggregators know the communicator? It may have begun with any of its plans. */
 static bool entry_has_key(struct gathering_entry *entry, uint64_t key)
@@ -76,11 +80,18 @@ struct mover moves_mover(const struct controller *controller, uint64_t now)
 		               .trees = controller->stripes };
 }
 
-static struct moving moving_of(const struct gathering_entry *entry)
+/* A plan from the store is as old as this controller. */
+static uint64_t made_at(const struct controller *controller, const struct gathering_entry *entry)
+{
+	return entry->planned_at ? entry->planned_at : controller->started_at;
+}
+
+static struct moving moving_of(const struct controller *controller,
+                               const struct gathering_entry *entry)
 {
 	struct moving moving = { .plan = entry->gathering.plan,
 		                 .rate_bps = entry->verdict.rate_bps,
-		                 .made_at = entry->planned_at,
+		                 .made_at = made_at(controller, entry),
 		                 .share = entry->words.share,
 		                 .since = entry->words.since,
 		                 .has_tried = entry->has_tried,
@@ -88,6 +99,37 @@ static struct moving moving_of(const struct gathering_entry *entry)
 
 	gathering_wish(&entry->gathering, entry->gathering.members, &moving.wish);
 	return moving;
+}
+
+/*
+ * A plan that has been late for a while: is a link slow of which that is not known? It may be late
+ * for other reasons, so it is not asked for ever and ever, but after as long as the plan is old.
+ */
+static void doubt_links(struct controller *controller, struct gathering_entry *entry, uint64_t now)
+{
+	struct words *words = &entry->words;
+	uint64_t again = clock_since(words->doubted_at, made_at(controller, entry));
+	struct mover mover;
+	struct moving moving;
+	double rate_bps;
+
+	again = again < LATE_AGAIN_LEAST  ? LATE_AGAIN_LEAST
+	        : again > LATE_AGAIN_MOST ? LATE_AGAIN_MOST
+	                                  : again;
+	if (!controller->gauges || !words->late_since || now < words->late_since + LATE_LASTED ||
+	    (words->doubted_at && now < words->doubted_at + again))
+		return;
+	mover = moves_mover(controller, now);
+	moving = moving_of(controller, entry);
+	words->doubted_at = now;
+	rate_bps = mover_rate(&mover, &moving);
+	if (!ranks_late(words->rate_bps, words->share, rate_bps))
+		return;
+	log_notice("job %u: plan %u runs at %.0f Mb/s while it communicates, and should at %.0f: "
+	           "its nodes try their links",
+	           entry->gathering.job, entry->gathering.generation,
+	           words->rate_bps / words->share / 1e6, rate_bps / 1e6);
+	gauging_doubt_plan(controller, entry->gathering.plan, now);
 }
 
 /* Ranks ask for a plan when one of their own trees' nodes leaves; once for each change of links. */
@@ -110,7 +152,7 @@ static enum move judge(struct controller *controller, struct gathering_entry *en
                        const struct node *node, uint64_t now, char why[MOVE_WHY])
 {
 	const struct mover mover = moves_mover(controller, now);
-	const struct moving moving = moving_of(entry);
+	const struct moving moving = moving_of(controller, entry);
 	bool frugal = entry->gathering.frugal;
 	char root[TREE_NAME_MAX], shared[TREE_NAME_MAX];
 	enum move move = mover_judge(&mover, &moving, node, why);
@@ -180,6 +222,7 @@ json_t *moves_for(struct controller *controller, struct node *node, uint64_t now
 		if (!entry)
 			continue;
 		words_take(controller, entry, node, comm, now);
+		doubt_links(controller, entry, now);
 		if (!decide(controller, entry, node, now, look))
 			continue;
 		if (!list)

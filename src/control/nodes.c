@@ -136,12 +136,8 @@ struct node *nodes_beat(struct nodes *nodes, const struct node_report *report, u
 		return NULL;
 	if (facts)
 		*facts = node->left || !same_facts(&node->report, report);
-	if (node->report.link_bps !=
-	    report->link_bps) { /* another link, of which nothing is known */
-		node->out_bps = node->in_bps = 0;
-		node->slow_since = 0;
-		node->link_since = now;
-	}
+	if (node->report.incarnation != report->incarnation)
+		node->joined_at = now;
 	node->report = *report;
 	node->beat_at = now;
 	node->left = false;

@@ -14,6 +14,7 @@
 #define NODE_NAME_MAX 64
 #define NODE_LIST_MAX 64
 #define NODE_WAYS 8u
+#define NODE_BPS_MAX 1e15 /* no link is faster */
 
 /* What an agent says of itself. */
 struct node_report {
@@ -50,6 +51,7 @@ struct node {
 	struct node_way ways[NODE_WAYS];
 	unsigned n_ways;
 	uint64_t beat_at;      /* when it was last heard of; 0: not since the start */
+	uint64_t joined_at;    /* when its agent first was, since that started */
 	uint64_t confirmed_at; /* when its aggregator last answered a question */
 	uint64_t probed_at;    /* when it was last asked one */
 	uint64_t doubted_at;   /* since when ranks have doubted that it is there; 0: they do not */
@@ -61,6 +63,9 @@ struct node {
 	uint64_t link_since;    /* what was seen before does not count any more */
 	uint64_t slow_since;    /* when that was first seen; 0: it is as claimed */
 	uint64_t gauged_at;     /* when it was last told to be tried */
+	uint64_t searched_at;   /* when somebody to try it with was last looked for, in vain */
+	uint64_t link_claim;    /* what it claimed when that was last looked at */
+	bool trials_failed;     /* all, and that was told */
 	bool link_doubted;      /* it is to be tried although ranks are at work there */
 	bool left;              /* it said so */
 	bool drained;           /* somebody said that plans shall do without it */

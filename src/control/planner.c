@@ -265,7 +265,7 @@ static void hosts_measured(struct hosts *hosts, const struct plan_wish *wish)
 		if (measured > 0 && measured < host->out_bps)
 			host->out_bps = measured;
 		if (host->rank >= 0)
-			host->round_s = wish->busy[host->rank];
+			host->round_s = wish->round[host->rank];
 	}
 }
 

@@ -20,9 +20,9 @@ struct plan_wish {
 	/* What their links were seen to carry upwards, where that was less than they claim; else 0.
 	 */
 	double measured[TREE_RANKS_MAX];
-	double busy[TREE_RANKS_MAX]; /* share of a step that each computes: who is alike; 0: unknown
-	                              */
-	uint64_t tcp;                /* ranks on the TCP plane, as bits; all others are on UDP */
+	/* The part of a step that each computes and sends in, so who is alike; 0: unknown. */
+	double round[TREE_RANKS_MAX];
+	uint64_t tcp;        /* ranks on the TCP plane, as bits; all others are on UDP */
 	uint64_t pool_bytes; /* that each of their aggregators has to have room for; 0: unknown */
 	const char *holds;   /* the plan whose aggregators have that room already; NULL: none */
 	const char *broken;  /* the plan that they had; empty: none */

@@ -29,6 +29,13 @@ void ranks_slow(const struct rank_word *words, unsigned n, double rate_bps, cons
 	}
 }
 
+double ranks_round(double waits, double rate_bps, double link_bps)
+{
+	if (waits < 0)
+		return 0;
+	return 1 - waits + (rate_bps > 0 && link_bps > 0 ? fmin(1, rate_bps / link_bps) : 0);
+}
+
 bool ranks_late(double rate_bps, double share, double planned_bps)
 {
 	return rate_bps > 0 && share >= RANKS_COMMUNICATE &&

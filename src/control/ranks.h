@@ -36,6 +36,12 @@ void ranks_slow(const struct rank_word *words, unsigned n, double rate_bps, cons
                 double *slow);
 
 /*
+ * The part of a step that a rank computes and sends in, XAgg's t1 + t2: it waits `waits` of the
+ * step (below 0: unknown), and its link carries so many times what it sends. 0: unknown.
+ */
+double ranks_round(double waits, double rate_bps, double link_bps);
+
+/*
  * Do the vectors go much slower than was planned? `rate_bps` of wall time (0: unknown), where
  * communication takes `share` of a step (below 0: unknown).
  */

@@ -317,7 +317,7 @@ void gathering_wish(const struct gathering *gathering, uint64_t members, struct 
 		wish->where[wish->ranks] = seat->where;
 		wish->tcp |= seat->tcp ? bit(wish->ranks) : 0;
 		wish->measured[wish->ranks] = seat->measured;
-		wish->busy[wish->ranks++] = seat->busy;
+		wish->round[wish->ranks++] = seat->round;
 		/* Aggregators give what the most modest one asks for. */
 		if (seat->pool_bytes && (!wish->pool_bytes || seat->pool_bytes < wish->pool_bytes))
 			wish->pool_bytes = seat->pool_bytes;

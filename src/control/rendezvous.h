@@ -47,9 +47,9 @@ struct seat {
 	uint32_t planned;            /* the newest plan that this process is in; 0: none */
 	uint32_t timeout_ms, pid;
 	uint64_t pool_bytes;
-	bool waits;            /* for the next plan */
-	bool tcp;              /* as in struct ask */
-	double measured, busy; /* as in struct plan_wish: what was seen of it at work */
+	bool waits;             /* for the next plan */
+	bool tcp;               /* as in struct ask */
+	double measured, round; /* as in struct plan_wish: what was seen of it at work */
 	uint64_t measured_at;
 	char host[HOST_MAX], where[WHERE_MAX];
 };

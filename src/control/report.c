@@ -34,8 +34,6 @@ static const struct field {
 	LATER(U32, capacity), TEXT_LATER(rack),    TEXT_LATER(above),       LATER(U32, gauge_port),
 };
 
-#define RATE_MAX_BPS 1e15
-
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
 
 bool name_is_good(const char *name)
@@ -171,7 +169,7 @@ json_t *ways_to_json(const struct node_way *ways, unsigned n, uint64_t now)
 
 static bool is_rate(double bps)
 {
-	return bps >= 0 && bps < RATE_MAX_BPS;
+	return bps >= 0 && bps <= NODE_BPS_MAX;
 }
 
 unsigned ways_from_json(struct node_way ways[NODE_WAYS], json_t *json, uint64_t now)
@@ -310,6 +308,8 @@ trib_status report_from_json(struct node_report *report, const json_t *json)
 	}
 	if (!name_is_good(report->address) || !strchr(report->address, ':'))
 		return status_fail(TRIB_ERR_ARGUMENT, "\"address\" is not HOST:PORT");
+	if (report->gauge_port > UINT16_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"gauge_port\" is no port");
 	if (!rack_is_good(report->rack) || !rack_is_good(report->above))
 		return status_fail(
 			TRIB_ERR_ARGUMENT,

@@ -6,7 +6,6 @@
  */
 #include "control/controller_internal.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "control/report.h"
 
@@ -16,9 +15,6 @@
 
 #define LINKS_EVERY 1000000000ull
 #define LATE_OLD (3 * 1000000000ull)          /* a plan that is younger has hardly begun */
-#define LATE_LASTED (2 * 1000000000ull)       /* then links are tried; and again after as long */
-#define LATE_AGAIN_LEAST (30 * 1000000000ull) /* as the plan is old, but within these */
-#define LATE_AGAIN_MOST (600 * 1000000000ull)
 #define SILENT_SPARE (2 * 1000000000ull)      /* a beat that is late does not make a rate unknown */
 #define LINKS_FORGOTTEN (600 * 1000000000ull) /* a slow link may have been mended */
 
@@ -63,6 +59,26 @@ static void find_aggregators(const struct controller *controller,
 	}
 }
 
+/* What the agent beside a rank says of its link; 0: there is none, or it does not know. */
+static double claimed(const struct controller *controller, const struct seat *seat)
+{
+	const struct plan_wish one = { .ranks = 1, .where = { seat->where } };
+
+	for (unsigned i = 0; i < controller->nodes.n; i++)
+		if (planner_is_ranks(&one, controller->nodes.all[i]))
+			return (double)controller->nodes.all[i]->report.link_bps;
+	return 0;
+}
+
+/* What its link is known to carry; 0: nothing is. */
+static double link_of(const struct controller *controller, const struct seat *seat)
+{
+	unsigned n, first = nodes_at(&controller->nodes, seat->where, &n);
+	double seen = n ? controller->nodes.all[first]->out_bps : 0;
+
+	return seat->measured > 0 ? seat->measured : seen > 0 ? seen : claimed(controller, seat);
+}
+
 /* For the next plan: links that carry less than this one counts on, and who is alike. */
 static void look_at_links(struct controller *controller, struct gathering_entry *entry,
                           uint64_t now)
@@ -80,7 +96,8 @@ static void look_at_links(struct controller *controller, struct gathering_entry 
 		struct seat *seat = seat_of_rank(&entry->gathering, r);
 
 		if (word->waits >= 0)
-			seat->busy = 1 - word->waits;
+			seat->round = ranks_round(word->waits, entry->words.rate_bps,
+			                          link_of(controller, seat));
 		if (seat->measured > 0 && word->carries_bps > RANKS_APART * seat->measured) {
 			seat->measured = 0;
 			entry->words.links_at = now;
@@ -140,23 +157,6 @@ double words_rate(const struct gathering_entry *entry, uint64_t now)
 	return pace_bps(&entry->words.pace, trees, now);
 }
 
-/* Is something else slow than is known? A plan that is late for other reasons is not to be asked
- * for ever and ever. */
-static void doubt_links(struct controller *controller, struct gathering_entry *entry, uint64_t now)
-{
-	struct words *words = &entry->words;
-	uint64_t again = clock_since(words->doubted_at, entry->planned_at);
-
-	again = again < LATE_AGAIN_LEAST  ? LATE_AGAIN_LEAST
-	        : again > LATE_AGAIN_MOST ? LATE_AGAIN_MOST
-	                                  : again;
-	if (!words->late_since || now < words->late_since + LATE_LASTED ||
-	    (words->doubted_at && now < words->doubted_at + again))
-		return;
-	words->doubted_at = now;
-	gauging_doubt_plan(controller, entry->gathering.plan, now);
-}
-
 /* Only where all ranks come together a vector is finished; further down it would count again. */
 static void look_at_pace(struct controller *controller, struct gathering_entry *entry,
                          const struct node *node, const json_t *comm, uint64_t now)
@@ -176,7 +176,6 @@ static void look_at_pace(struct controller *controller, struct gathering_entry *
 		words->late_since = 0;
 	else if (!words->late_since)
 		words->late_since = now;
-	doubt_links(controller, entry, now);
 }
 
 void words_take(struct controller *controller, struct gathering_entry *entry,
@@ -214,17 +213,6 @@ void words_take(struct controller *controller, struct gathering_entry *entry,
 		words->looked_at = now;
 		look_at_links(controller, entry, now);
 	}
-}
-
-/* What the agent beside a rank says of its link; 0: there is none, or it does not know. */
-static double claimed(const struct controller *controller, const struct seat *seat)
-{
-	const struct plan_wish one = { .ranks = 1, .where = { seat->where } };
-
-	for (unsigned i = 0; i < controller->nodes.n; i++)
-		if (planner_is_ranks(&one, controller->nodes.all[i]))
-			return (double)controller->nodes.all[i]->report.link_bps;
-	return 0;
 }
 
 json_t *words_to_json(const struct controller *controller, const struct gathering_entry *entry)

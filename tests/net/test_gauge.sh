@@ -69,4 +69,21 @@ for host in h1 h3 h4; do
 done
 touch "$enough"
 check "all ranks end well" all_well
+
+# ---- a job that starts with its agents ----
+kill "${agents[@]}"
+for host in h1 h2 h3 h4; do
+	check "$host has left" wait_for 20 node_is $host left
+done
+for host in h1 h2 h3 h4; do
+	agent_on $host --link 300mbit
+done
+rm "$enough"
+ranks 4 --rounds 1000000 --until "$enough" --only allreduce --max 1000000
+check "a job that starts with its agents has a plan" wait_for 20 plan_is_past 0
+echo "the first is for $(of_job '.verdict.rate_bps / 1e6 | floor') Mb/s: $(plan)"
+right_plan() { ! has_plan h2 && is_so '.verdict.rate_bps < 90e6'; }
+check "... made for what links carry, at once or soon" wait_for 60 right_plan
+touch "$enough"
+check "... and all ranks end well" all_well
 done_checking

@@ -53,7 +53,7 @@ static void wait_news(struct end *end)
 static void ask(struct end *a, const struct end *b, uint64_t enough)
 {
 	struct gauge_wish wish = {
-		.self = "a:1", .with = "b:1", .at = b->at, .enough_bps = enough
+		.self = "a:1", .with = "b:1", .at = b->at, .enough_bps = enough, .may_stay = true
 	};
 
 	gauge_ask(a->gauge, &wish);
@@ -115,7 +115,7 @@ static void test_secret(void **state)
 static void test_keeps(void **state)
 {
 	struct node_way ways[NODE_WAYS];
-	struct gauge_wish wish = { .self = "a:1", .enough_bps = 1000000 };
+	struct gauge_wish wish = { .self = "a:1", .enough_bps = 1000000, .may_stay = true };
 	struct end a, b;
 	bool has = false;
 

@@ -66,8 +66,10 @@ static void test_spans_uneven(void **state)
 
 /* ---- links ---- */
 
-/* What is true of them, by their place among the nodes. */
-static double true_out[64], true_in[64];
+/* What is true of them, by their place among the nodes; and what is between those below a border
+ * and those above. */
+static double true_out[64], true_in[64], across_bps;
+static unsigned border;
 
 static struct node *add(struct nodes *nodes, unsigned i, double claim, double out_bps,
                         double in_bps)
@@ -89,12 +91,10 @@ static unsigned number(const struct node *node)
 static void note(struct node *node, const struct node *with, double out_bps, double in_bps,
                  uint64_t at)
 {
-	struct node_way *way = &node->ways[node->n_ways++ % NODE_WAYS];
+	struct node_way way = { .out_bps = out_bps, .in_bps = in_bps, .at = at };
 
-	*way = (struct node_way){ .out_bps = out_bps, .in_bps = in_bps, .at = at };
-	memcpy(way->with, with->report.address, sizeof(way->with));
-	if (node->n_ways > NODE_WAYS)
-		node->n_ways = NODE_WAYS;
+	memcpy(way.with, with->report.address, sizeof(way.with));
+	links_keep(node->ways, &node->n_ways, &way);
 }
 
 static double noisy(void)
@@ -108,6 +108,8 @@ static void try_both(struct node *a, struct node *b, uint64_t at)
 	double there = fmin(true_out[i], true_in[k]) * noisy();
 	double back = fmin(true_out[k], true_in[i]) * noisy();
 
+	if (border && (i < border) != (k < border))
+		there = back = across_bps * noisy();
 	note(a, b, there, back, at);
 	note(b, a, back, there, at);
 }
@@ -130,9 +132,9 @@ static unsigned try_all(struct nodes *nodes, uint64_t at)
 		for (unsigned i = 0; i < nodes->n; i++) {
 			struct node *node = nodes->all[i];
 			const struct node *other =
-				links_settled(node, GUESS)
+				links_settled(nodes, node, GUESS)
 					? NULL
-					: links_partner(nodes, node, anybody, NULL);
+					: links_partner(nodes, node, GUESS, anybody, NULL);
 
 			if (!other)
 				continue;
@@ -144,14 +146,19 @@ static unsigned try_all(struct nodes *nodes, uint64_t at)
 	return trials;
 }
 
+/* Is it slow, and how much? 0: for all that is known, it is not. */
+static double judge(const struct nodes *nodes, const struct node *node, bool outward)
+{
+	double bps;
+
+	return links_judge(nodes, node, GUESS, outward, &bps) == LINK_SLOW ? bps : 0;
+}
+
 static void judged(const struct nodes *nodes, const struct node *node, double out_bps,
                    double in_bps)
 {
-	double out, in;
-
-	links_judge(nodes, node, GUESS, &out, &in);
-	assert_true(fabs(out - out_bps) <= 0.1 * out_bps);
-	assert_true(fabs(in - in_bps) <= 0.1 * in_bps);
+	assert_true(fabs(judge(nodes, node, true) - out_bps) <= 0.1 * out_bps);
+	assert_true(fabs(judge(nodes, node, false) - in_bps) <= 0.1 * in_bps);
 }
 
 static void test_all_well(void **state)
@@ -244,6 +251,104 @@ static void test_strained(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+/* Others whose links are in doubt themselves, or are gone, are no reason to believe in a slow one.
+ */
+static void test_doubted_witnesses(void **state)
+{
+	struct nodes nodes = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		add(&nodes, i, 300e6, i == 2 ? 60e6 : 300e6, i == 2 ? 60e6 : 300e6);
+	try_all(&nodes, 1);
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 2)
+			nodes.all[i]->link_since = 2;
+	judged(&nodes, nodes.all[2], 60e6, 60e6);
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 2)
+			nodes.all[i]->n_ways = 0;
+	double bps;
+	assert_int_equal(links_judge(&nodes, nodes.all[2], GUESS, true, &bps), LINK_UNKNOWN);
+	nodes_free(&nodes, NULL);
+}
+
+/* A trial that failed shows nothing of the other end. */
+static void test_failed_is_no_witness(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *good, *slow, *fast;
+
+	(void)state;
+	good = add(&nodes, 0, 300e6, 300e6, 300e6);
+	slow = add(&nodes, 1, 300e6, 60e6, 60e6);
+	fast = add(&nodes, 2, 300e6, 300e6, 300e6);
+	note(fast, add(&nodes, 3, 300e6, 300e6, 300e6), 300e6, 300e6, 1);
+	try_both(good, slow, 1);
+	note(good, fast, 0, 0, 1);
+	judged(&nodes, good, 0, 0);
+	nodes_free(&nodes, NULL);
+}
+
+/* The other end's link was full of other things: what was left for this one says nothing of it. */
+static void test_busy_witness(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *good, *busy;
+
+	(void)state;
+	good = add(&nodes, 0, 300e6, 300e6, 300e6);
+	busy = add(&nodes, 1, 300e6, 300e6, 300e6);
+	note(good, busy, 90e6, 90e6, 1);
+	note(busy, good, 300e6, 300e6, 1);
+	judged(&nodes, good, 0, 0);
+	/* With room to spare it is another matter, although others are there. */
+	note(busy, good, 150e6, 150e6, 1);
+	note(busy, add(&nodes, 2, 300e6, 300e6, 300e6), 300e6, 300e6, 1);
+	judged(&nodes, good, 90e6, 90e6);
+	nodes_free(&nodes, NULL);
+}
+
+/* Few are fast, and one of these is not: it is tried with the others of them. */
+static void test_few_fast(void **state)
+{
+	(void)state;
+	srand(5);
+	for (unsigned round = 0; round < 50; round++) {
+		struct nodes nodes = { 0 };
+		unsigned liar = (unsigned)rand() % 24, fast[4];
+
+		for (unsigned i = 0; i < 4; i++)
+			fast[i] = i ? (fast[i - 1] + 1 + (unsigned)rand() % 6) % 24 : liar;
+		for (unsigned i = 0; i < 24; i++) {
+			bool is_fast = i == fast[0] || i == fast[1] || i == fast[2] || i == fast[3];
+
+			add(&nodes, i, is_fast ? 100e9 : 40e9, is_fast && i != liar ? 100e9 : 40e9,
+			    is_fast ? 100e9 : 40e9);
+		}
+		try_all(&nodes, 1);
+		for (unsigned i = 0; i < 24; i++)
+			judged(&nodes, nodes.all[i], i == liar ? 40e9 : 0, 0);
+		nodes_free(&nodes, NULL);
+	}
+}
+
+/* Two sites with little between them: all are as they claim, each with its neighbours. */
+static void test_two_sites(void **state)
+{
+	struct nodes nodes = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++)
+		add(&nodes, i, 10e9, 10e9, 10e9);
+	border = 12, across_bps = 1e9;
+	try_all(&nodes, 1);
+	border = 0;
+	for (unsigned i = 0; i < 16; i++)
+		judged(&nodes, nodes.all[i], 0, 0);
+	nodes_free(&nodes, NULL);
+}
+
 /* Who shares an address, or takes no trials, is nobody to be tried with. */
 static void test_nobody(void **state)
 {
@@ -255,12 +360,13 @@ static void test_nobody(void **state)
 	node = add(&nodes, 0, 1e9, 1e9, 1e9);
 	nodes_beat(&nodes, &report, 1, NULL);
 	add(&nodes, 1, 1e9, 1e9, 1e9)->report.gauge_port = 0;
-	assert_null(links_partner(&nodes, node, anybody, NULL));
+	assert_null(links_partner(&nodes, node, GUESS, anybody, NULL));
 	judged(&nodes, node, 0, 0);
 	/* Trials that failed count as such, and say nothing. */
 	for (unsigned i = 2; i < 2 + LINKS_TRIES; i++)
 		note(node, add(&nodes, i, 1e9, 1e9, 1e9), 0, 0, 1);
-	assert_true(links_settled(node, GUESS));
+	assert_true(links_settled(&nodes, node, GUESS));
+	assert_true(links_failed(node));
 	judged(&nodes, node, 0, 0);
 	nodes_free(&nodes, NULL);
 }
@@ -288,10 +394,9 @@ static void test_any(void **state)
 		assert_true(try_all(&nodes, 1) <= LINKS_TRIES * n);
 		for (unsigned i = 0; i < n; i++) {
 			const struct node *node = nodes.all[i];
-			double out, in;
+			double out = judge(&nodes, node, true);
 
-			links_judge(&nodes, node, GUESS, &out, &in);
-			assert_true(in == 0);
+			assert_true(judge(&nodes, node, false) == 0);
 			assert_true(lies[number(node)] ? out > 0 : out == 0);
 			if (lies[number(node)])
 				assert_true(fabs(out / true_out[number(node)] - 0.98) < 0.06);
@@ -304,11 +409,20 @@ static void test_any(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_spans),    cmocka_unit_test(test_spans_uneven),
-		cmocka_unit_test(test_all_well), cmocka_unit_test(test_slow_one),
-		cmocka_unit_test(test_two),      cmocka_unit_test(test_unlike),
-		cmocka_unit_test(test_strained), cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_spans_uneven),
+		cmocka_unit_test(test_all_well),
+		cmocka_unit_test(test_slow_one),
+		cmocka_unit_test(test_two),
+		cmocka_unit_test(test_unlike),
+		cmocka_unit_test(test_strained),
+		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_doubted_witnesses),
+		cmocka_unit_test(test_failed_is_no_witness),
+		cmocka_unit_test(test_busy_witness),
+		cmocka_unit_test(test_few_fast),
+		cmocka_unit_test(test_two_sites),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,66 @@ static void test_small_families(void **state)
 	free(forest);
 }
 
+/* XAgg §V: ranks whose rounds are alike come to the same aggregator. */
+static void test_alike_ranks(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct planner planner = {
+		.nodes = &nodes, .limits = &limits, .now = 2000 * MS, .children = 2, .trees = 1
+	};
+	struct plan_wish wish = { .ranks = 4,
+		                  .broken = "",
+		                  .where = { "10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4" },
+		                  .round = { 0.2, 0.9, 0.25, 0.8 } };
+	struct forest *forest = malloc(sizeof(*forest));
+	char plan[PLAN_TEXT_MAX], address[TREE_NAME_MAX];
+
+	(void)state;
+	for (unsigned i = 1; i < 5; i++) {
+		snprintf(address, sizeof(address), "10.0.0.%u:7700", i);
+		beat(&nodes, address, 0, 1900 * MS);
+	}
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_int_equal(forest_parse(forest, plan), TRIB_OK);
+	assert_int_equal(forest->trees[0].n_nodes, 3);
+	for (unsigned i = 1; i < 3; i++)
+		assert_true(forest->trees[0].nodes[i].ranks == (1 | 4) ||
+		            forest->trees[0].nodes[i].ranks == (2 | 8));
+	nodes_free(&nodes, NULL);
+	free(forest);
+}
+
+/* A link that was seen to carry less than it claims counts as that, in each direction. */
+static void test_links_as_seen(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct plan_verdict verdict;
+	struct planner planner = planner_of(&nodes, &verdict);
+	struct plan_wish wish = { .ranks = 3,
+		                  .broken = "",
+		                  .where = { "10.0.0.1", "10.0.0.2", "10.0.0.3" } };
+	char plan[PLAN_TEXT_MAX];
+	struct node *slow = NULL;
+
+	(void)state;
+	for (unsigned i = 1; i < 4; i++) {
+		char address[TREE_NAME_MAX];
+
+		snprintf(address, sizeof(address), "10.0.0.%u:7700", i);
+		slow = beat(&nodes, address, 0, 1900 * MS);
+	}
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(plan_has(plan, slow->report.address) && verdict.rate_bps > 700e6);
+	slow->out_bps = 200e6;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(!plan_has(plan, slow->report.address) && verdict.rate_bps > 199e6 &&
+	            verdict.rate_bps < 201e6);
+	slow->out_bps = 0, slow->in_bps = 100e6;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(!plan_has(plan, slow->report.address) && verdict.rate_bps < 101e6);
+	nodes_free(&nodes, NULL);
+}
+
 /* Whatever loads and links are, no tree is there twice, and all ranks are in each. */
 static void test_trees_differ(void **state)
 {
@@ -717,6 +777,8 @@ int main(void)
 		cmocka_unit_test(test_plans_with_the_living),
 		cmocka_unit_test(test_memory_for_the_pool),
 		cmocka_unit_test(test_small_families),
+		cmocka_unit_test(test_alike_ranks),
+		cmocka_unit_test(test_links_as_seen),
 		cmocka_unit_test(test_trees_differ),
 		cmocka_unit_test(test_suspects),
 		cmocka_unit_test(test_plan_has),

@@ -8,6 +8,7 @@
 
 #include "control/ranks.h"
 
+#include <math.h>
 #include <string.h>
 
 static void test_share(void **state)
@@ -20,6 +21,18 @@ static void test_share(void **state)
 	words[2].waits = -1; /* has not said */
 	assert_true(ranks_share(words, 3) < 0);
 	assert_true(ranks_share(words, 0) < 0);
+}
+
+/* What it computes, and how long its own link takes for what it sends: XAgg's t1 + t2. */
+static void test_round(void **state)
+{
+	(void)state;
+	assert_true(ranks_round(-1, 50e6, 100e6) == 0);
+	assert_true(fabs(ranks_round(0.8, 50e6, 100e6) - 0.7) < 1e-9);
+	assert_true(ranks_round(0.8, 50e6, 100e6) > ranks_round(0.8, 50e6, 200e6));
+	assert_true(ranks_round(0.2, 50e6, 100e6) > ranks_round(0.8, 50e6, 100e6));
+	assert_true(fabs(ranks_round(0.8, 0, 100e6) - 0.2) < 1e-9);
+	assert_true(fabs(ranks_round(0.8, 300e6, 100e6) - 1.2) < 1e-9);
 }
 
 static void test_slow_link(void **state)
@@ -98,9 +111,8 @@ static void test_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_slow_link),
-		cmocka_unit_test(test_slow_random),
+		cmocka_unit_test(test_share),     cmocka_unit_test(test_round),
+		cmocka_unit_test(test_slow_link), cmocka_unit_test(test_slow_random),
 		cmocka_unit_test(test_late),
 	};
 
