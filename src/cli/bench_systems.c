@@ -128,6 +128,8 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 		words_add(&task->argv, "%s:%u", site->address, site->port);
 		words_add(&task->argv, "--plane");
 		words_add(&task->argv, "%s", run->system->plane);
+		words_add(&task->argv, "--http"); /* that port is for those who stay */
+		words_add(&task->argv, "off");
 		tributary_env(run, cookie, where, &task->env);
 	}
 	for (unsigned rank = 0; rank < run->place->workers; rank++) {

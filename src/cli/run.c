@@ -47,7 +47,7 @@ struct run_slot {
 	char texts[ENV_MAX][ENV_BYTES];
 	char *env[ENV_MAX + 2]; /* with the one that all share */
 	unsigned n_env;
-	char address[64], *argv[8]; /* of an aggregator */
+	char address[64], *argv[10]; /* of an aggregator */
 	cpu_set_t cores;
 };
 
@@ -154,6 +154,8 @@ static void aggregator_add(struct run *run, const struct trees_site *site)
 	*argv++ = run->threads;
 	*argv++ = "--plane";
 	*argv++ = run->plane;
+	*argv++ = "--http"; /* that port is for those who stay */
+	*argv++ = "off";
 	*argv = NULL;
 	env_add_common(run, slot);
 	snprintf(slot->label, sizeof(slot->label), "%.15s%s%.12s", "aggregator",

@@ -129,22 +129,40 @@ static trib_status start_agent(struct roles *roles, const struct wishes *wishes)
 	return agent_start(&options, &roles->agent);
 }
 
-static trib_status start_metrics(struct roles *roles, const struct wishes *wishes)
+/* Where an aggregator serves /metrics; NULL: nowhere, or its process's controller does. */
+static const char *metrics_place(const struct wishes *wishes)
+{
+	if (wishes->http)
+		return strcmp(wishes->http, "off") ? wishes->http : NULL;
+	return wishes->controller || !control_is_built() ? NULL : "127.0.0.1";
+}
+
+static trib_status start_metrics(struct roles *roles, const struct wishes *wishes,
+                                 const char *place)
 {
 	struct metrics_options options = { .state = wishes->state,
 		                           .plain = wishes->plain,
+		                           .unasked = !wishes->http,
 		                           .aggregator = roles->aggregator };
-	trib_status status = udp_resolve(wishes->http, CONTROL_PORT + 1, &options.listen);
+	trib_status status = udp_resolve(place, METRICS_PORT, &options.listen);
 
 	if (status == TRIB_OK)
 		status = metrics_start(&options, &roles->metrics);
 	if (status == TRIB_OK)
-		printf("tribd: /metrics on port %u\n", metrics_port(roles->metrics));
-	return status;
+		printf("tribd: /metrics on port %u%s%s\n", metrics_port(roles->metrics),
+		       wishes->http ? "" : " of loopback",
+		       metrics_asks(roles->metrics) ? "" : ", no token is asked for");
+	if (status == TRIB_OK || wishes->http)
+		return status;
+	/* Nobody asked for it: another tribd on this machine may have the port. */
+	log_notice("no /metrics: %s (--http HOST:PORT: elsewhere; --http off: none is wanted)",
+	           trib_last_error());
+	return TRIB_OK;
 }
 
 static trib_status start_roles(struct roles *roles, const struct wishes *wishes)
 {
+	const char *place = metrics_place(wishes);
 	trib_status status = TRIB_OK;
 
 	if (wishes->controller)
@@ -155,8 +173,9 @@ static trib_status start_roles(struct roles *roles, const struct wishes *wishes)
 		status = start_agent(roles, wishes);
 	if (status == TRIB_OK && roles->aggregator && roles->controller)
 		controller_set_aggregator(roles->controller, roles->aggregator);
-	if (status == TRIB_OK && roles->aggregator && wishes->http)
-		status = start_metrics(roles, wishes);
+	fflush(stdout); /* it is ready, and joins: neither waits for /metrics */
+	if (status == TRIB_OK && roles->aggregator && place)
+		status = start_metrics(roles, wishes, place);
 	fflush(stdout);
 	return status;
 }
@@ -263,7 +282,9 @@ static const struct option_row rows[] = {
 	  "for all)",
 	  "pod1" },
 	{ "http", 0, OPTION_TEXT, &asked.http, "HOST:PORT",
-	  "serve /metrics there; a controller does so at its own address", ":7601" },
+	  "serve /metrics there, or nowhere: off; a controller does so at its own address "
+	  "(default: 127.0.0.1:7601 if it is free)",
+	  ":7601" },
 	{ "controller", 'c', OPTION_TEXT, &asked.controller, "HOST:PORT",
 	  "be a controller, there, and no aggregator", ":7600" },
 	{ "agent", 0, OPTION_FLAG, &asked.agent, NULL,

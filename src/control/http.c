@@ -268,3 +268,8 @@ uint16_t http_port(const struct http_server *server)
 {
 	return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
 }
+
+bool http_asks(const struct http_server *server)
+{
+	return server->token[0];
+}

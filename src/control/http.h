@@ -62,5 +62,7 @@ struct http_server;
 trib_status http_start(const struct http_options *options, struct http_server **out);
 void http_stop(struct http_server *server);
 uint16_t http_port(const struct http_server *server);
+/* Does it ask for a token? */
+bool http_asks(const struct http_server *server);
 
 #endif

@@ -24,6 +24,13 @@ static void name_host(struct endpoint *endpoint, const struct udp_address *liste
 		inet_ntop(AF_INET, &four->sin_addr, endpoint->host, sizeof(endpoint->host));
 }
 
+static trib_status choose_token(const struct listener *listener, char out[TOKEN_MAX])
+{
+	if (listener->unasked && endpoint_is_loopback(&listener->listen))
+		return token_find(listener->folder, out);
+	return token_make(listener->folder, out);
+}
+
 trib_status listener_open(const struct listener *listener, struct http_server **out,
                           struct endpoint *endpoint)
 {
@@ -38,7 +45,7 @@ trib_status listener_open(const struct listener *listener, struct http_server **
 	if (listener->plain && !endpoint_is_loopback(&listener->listen))
 		log_warn("--plain: the token and the jobs' cookies are sent in the clear beyond "
 		         "this machine");
-	if ((status = token_make(listener->folder, token)) != TRIB_OK)
+	if ((status = choose_token(listener, token)) != TRIB_OK)
 		return status;
 	if (secure && (status = tls_load(listener->folder, &tls)) != TRIB_OK)
 		return status;

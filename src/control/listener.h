@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of every HTTP listener: a token always, TLS wherever others could listen in. */
+/*
+ * The rules of every HTTP listener: a token, and TLS wherever others could
+ * listen in. Only one that nobody asked for does without a token, on loopback
+ * and where there is none, rather than leave a file behind.
+ */
 #ifndef TRIB_CONTROL_LISTENER_H
 #define TRIB_CONTROL_LISTENER_H
 
@@ -8,8 +12,9 @@
 
 struct listener {
 	struct udp_address listen;
-	const char *folder;
-	bool plain; /* HTTP without TLS also beyond loopback */
+	const char *folder; /* NULL, if `unasked`: there is none */
+	bool plain;         /* HTTP without TLS also beyond loopback */
+	bool unasked;       /* on loopback: no file is made for it */
 	const struct http_route *routes;
 	void *context;
 };

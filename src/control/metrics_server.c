@@ -38,6 +38,7 @@ trib_status metrics_start(const struct metrics_options *options, struct metrics_
 	struct listener listener = { .listen = options->listen,
 		                     .folder = folder,
 		                     .plain = options->plain,
+		                     .unasked = options->unasked,
 		                     .routes = routes,
 		                     .context = server };
 	struct endpoint endpoint;
@@ -46,7 +47,12 @@ trib_status metrics_start(const struct metrics_options *options, struct metrics_
 	if (!server)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a listener");
 	server->aggregator = options->aggregator;
-	status = folder_make(options->state, folder);
+	status = options->unasked ? folder_find(options->state, folder)
+	                          : folder_make(options->state, folder);
+	if (status != TRIB_OK && options->unasked) {
+		listener.folder = NULL; /* then no token is in it */
+		status = TRIB_OK;
+	}
 	if (status == TRIB_OK)
 		status = listener_open(&listener, &server->http, &endpoint);
 	if (status != TRIB_OK) {
@@ -68,4 +74,9 @@ void metrics_stop(struct metrics_server *server)
 uint16_t metrics_port(const struct metrics_server *server)
 {
 	return http_port(server->http);
+}
+
+bool metrics_asks(const struct metrics_server *server)
+{
+	return http_asks(server->http);
 }

@@ -77,3 +77,9 @@ uint16_t metrics_port(const struct metrics_server *server)
 	(void)server;
 	return 0;
 }
+
+bool metrics_asks(const struct metrics_server *server)
+{
+	(void)server;
+	return true;
+}

@@ -30,22 +30,27 @@ static trib_status check(const char *token, const char *origin)
 	return TRIB_OK;
 }
 
+/* What is in the first line of a file. */
+static trib_status take_line(char *text, const char *name)
+{
+	text[strcspn(text, "\r\n")] = '\0';
+	return check(text, name);
+}
+
 static trib_status take_file(const char *folder, const char *name, char out[TOKEN_MAX])
 {
 	trib_status status = folder_read(folder, name, out, TOKEN_MAX);
 
-	if (status != TRIB_OK)
-		return status;
-	out[strcspn(out, "\r\n")] = '\0';
-	return check(out, name);
+	return status == TRIB_OK ? take_line(out, name) : status;
 }
 
-trib_status token_read(const char *folder, char out[TOKEN_MAX])
+/* Empty: there is none in the settings. */
+static trib_status take_setting(char out[TOKEN_MAX])
 {
 	const char *token = setting_text(SETTING_TOKEN, NULL);
 	const char *file = setting_text(SETTING_TOKEN_FILE, NULL);
-	trib_status status;
 
+	out[0] = '\0';
 	if (token) {
 		if (strlen(token) >= TOKEN_MAX)
 			return status_fail(TRIB_ERR_CONFIG, "TRIB_TOKEN is longer than %d bytes",
@@ -53,12 +58,31 @@ trib_status token_read(const char *folder, char out[TOKEN_MAX])
 		snprintf(out, TOKEN_MAX, "%s", token);
 		return check(out, "TRIB_TOKEN");
 	}
-	if (file)
-		return take_file(file, "", out);
-	status = take_file(folder, FOLDER_TOKEN, out);
-	if (status != TRIB_OK)
+	return file ? take_file(file, "", out) : TRIB_OK;
+}
+
+trib_status token_read(const char *folder, char out[TOKEN_MAX])
+{
+	trib_status status = take_setting(out);
+
+	if (status != TRIB_OK || out[0])
+		return status;
+	if (take_file(folder, FOLDER_TOKEN, out) != TRIB_OK)
 		out[0] = '\0';
 	return TRIB_OK;
+}
+
+trib_status token_find(const char *folder, char out[TOKEN_MAX])
+{
+	trib_status status = take_setting(out);
+
+	if (status != TRIB_OK || out[0] || !folder)
+		return status;
+	status = folder_read(folder, FOLDER_TOKEN, out, TOKEN_MAX);
+	if (status == TRIB_OK)
+		return take_line(out, FOLDER_TOKEN);
+	out[0] = '\0';
+	return status == TRIB_ERR_CONFIG ? TRIB_OK : status;
 }
 
 trib_status token_make(const char *folder, char out[TOKEN_MAX])

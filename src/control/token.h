@@ -10,7 +10,11 @@
 /* From TRIB_TOKEN, the file that TRIB_TOKEN_FILE names, or the state folder; empty: there is none.
  */
 trib_status token_read(const char *folder, char out[TOKEN_MAX]);
-/* The same; where there is none, a random one is left in the state folder. */
+/* The same, but one in the state folder that cannot be read or is no good is an error: for who
+ * would do without a token where there is none. NULL: there is no such folder.
+ */
+trib_status token_find(const char *folder, char out[TOKEN_MAX]);
+/* As token_read; where there is none, a random one is left in the state folder. */
 trib_status token_make(const char *folder, char out[TOKEN_MAX]);
 
 #endif

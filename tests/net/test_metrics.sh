@@ -1,6 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # /metrics of aggregators and of the controller: test_metrics.sh PATH_TO_TRIB
+# Where it is by default is one port for a whole machine: a loopback of our own, where that is allowed.
+if [ -z "${own_loopback:-}" ]; then
+	for shares in -n -Urn ''; do
+		[ -z "$shares" ] || ! unshare $shares ip link set lo up 2>/dev/null || break
+	done
+	export own_loopback=${shares:-no}
+	[ -z "$shares" ] || exec unshare $shares bash -c 'ip link set lo up && exec "$@"' - bash "$0" "$@"
+fi
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 start "$@"
@@ -31,7 +39,7 @@ good() {
 	if command -v promtool >/dev/null; then
 		check "$1: promtool is content" promtool check metrics <"$work/metrics"
 	else
-		unchecked=1
+		missing="promtool (package prometheus) is not installed"
 	fi
 	while read -r name type; do
 		grep -qE "^\| \`$name(\{[a-z,]*\})?\` \| $type \|" "$root/docs/metrics.md" || {
@@ -39,7 +47,7 @@ good() {
 		}
 	done < <(sed -n 's/^# TYPE //p' "$work/metrics" | tee -a "$work/seen")
 }
-unchecked=0
+missing=''
 
 port=$(free_port) http=$(free_port)
 "$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$http" --capacity 8 >"$work/tribd" 2>&1 &
@@ -140,10 +148,70 @@ end_workers
 kill -TERM "$controller" "${agents[@]}"
 wait "$controller" "${agents[@]}"
 
+# ---- without --http: on loopback, at a port that all know ----
+# code [HOST]: of the answer to who shows no token; 000: nobody is there.
+code() { curl -s -m 5 -o "$work/metrics" -w '%{http_code}' "http://${1:-127.0.0.1}:7601/metrics"; }
+# here [NAME=VALUE]... OPTION...: a tribd with these; its output is in $work/here, its pid in $here.
+here() {
+	: >"$work/here" # or what an earlier one said would be taken for its word
+	env "${@:1:$#-1}" "$tribd" --listen "127.0.0.1:$port" ${!#} >"$work/here" 2>&1 &
+	here=$!
+	wait_for 10 grep -q "ready on" "$work/here"
+}
+by_default() {
+	controller
+	agent plain $((port + 100))
+	check "an agent without options has /metrics" wait_for 10 grep -q '/metrics on port 7601' "$work/plain" || return
+	check "... for who has the token" test "$(code)" = 401
+	metrics 7601
+	good "an agent without options"
+	check "... its own" test "$(sample trib_aggregator_info)" = 1
+	check "... on loopback alone" test "$(code 127.0.0.2)" = 000
+	agent second $((port + 200))
+	check "a second one on this machine goes on" wait_for 20 node_is second live
+	check "... and says why it has none, and what to do" wait_for 10 \
+		grep -q 'no /metrics: .*127.0.0.1:7601.*in use.*--http HOST:PORT.*--http off' "$work/second" ||
+		cat "$work/second"
+	check "... in one line" test "$(grep -c metrics "$work/second")" = 1
+	timeout 10 "$tribd" --listen "127.0.0.1:$((port + 300))" --http 127.0.0.1:7601 >"$work/taken" 2>&1
+	check "one that was asked for and cannot be is an error" test $? = 1
+	kill -TERM "$controller" "${agents[plain]}" "${agents[second]}"
+	wait "$controller" "${agents[plain]}" "${agents[second]}"
+
+	here "--http off"
+	check "off is off" test "$(code)" = 000
+	kill -TERM "$here" && wait "$here"
+	check "... without a word" test "$(grep -c metrics "$work/here")" = 0
+
+	# Nobody asked for a token, nor for a folder.
+	here -u TRIB_TOKEN TRIB_STATE="$work/none" ""
+	check "an aggregator that knows no token has /metrics" wait_for 10 grep -q '/metrics on port 7601.*no token' "$work/here"
+	check "... for all on this machine" test "$(code)" = 200
+	good "an aggregator without a token"
+	check "... and leaves no file" test ! -e "$work/none"
+	kill -TERM "$here" && wait "$here"
+	mkdir "$work/some"
+	echo a-token-that-is-there >"$work/some/token"
+	here -u TRIB_TOKEN TRIB_STATE="$work/some" ""
+	check "one that finds a token has /metrics" wait_for 10 grep -q '/metrics on port 7601' "$work/here"
+	check "... and asks for it" test "$(code)" = 401
+	kill -TERM "$here" && wait "$here"
+	mkdir -p "$work/bad/token"
+	here -u TRIB_TOKEN TRIB_STATE="$work/bad" ""
+	check "where it cannot be read" wait_for 10 grep -q 'no /metrics: .*bad/token' "$work/here"
+	check "... nobody is let in" test "$(code)" = 000
+	kill -TERM "$here" && wait "$here"
+}
+if [ "$own_loopback" != no ]; then
+	by_default
+else
+	missing="a loopback of our own needs rights"
+fi
+
 # ---- what is documented is there ----
 while read -r name; do
 	grep -q "^$name " "$work/seen" || check "docs/metrics.md: $name is told by some tribd" false
 done < <(grep -oE '^\| `trib_[a-z_]+' "$root/docs/metrics.md" | grep -o 'trib_.*')
 check "all that docs/metrics.md has is told" test -s "$work/seen"
 [ $failures = 0 ] || exit 1
-[ $unchecked = 0 ] || skip "promtool (package prometheus) is not installed; all else has passed"
+[ -z "$missing" ] || skip "$missing; all else has passed"
