@@ -242,7 +242,8 @@ trib_status http_start(const struct http_options *options, struct http_server **
 	server->daemon = MHD_start_daemon(
 		flags, udp_port(&options->listen), NULL, NULL, on_request, server,
 		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_SOCK_ADDR,
-		&options->listen.storage, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		&options->listen.storage, MHD_OPTION_CONNECTION_LIMIT,
+		options->connections ? options->connections : CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
 		options->key ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls, MHD_OPTION_END);
 	if (!server->daemon) {

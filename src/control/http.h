@@ -54,6 +54,7 @@ struct http_options {
 	struct udp_address listen;
 	const char *token;               /* NULL or empty: none is asked for */
 	const char *key, *certificate;   /* PEM texts; NULL: plain HTTP */
+	unsigned connections;            /* the most at once, others wait; 0: as a controller's */
 	const struct http_route *routes; /* up to one without a path */
 	void *context;
 };

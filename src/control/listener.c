@@ -36,6 +36,7 @@ trib_status listener_open(const struct listener *listener, struct http_server **
 {
 	bool secure = !endpoint_is_loopback(&listener->listen) && !listener->plain;
 	struct http_options http = { .listen = listener->listen,
+		                     .connections = listener->connections,
 		                     .routes = listener->routes,
 		                     .context = listener->context };
 	char token[TOKEN_MAX];

@@ -12,9 +12,10 @@
 
 struct listener {
 	struct udp_address listen;
-	const char *folder; /* NULL, if `unasked`: there is none */
-	bool plain;         /* HTTP without TLS also beyond loopback */
-	bool unasked;       /* on loopback: no file is made for it */
+	const char *folder;   /* NULL, if `unasked`: there is none */
+	bool plain;           /* HTTP without TLS also beyond loopback */
+	bool unasked;         /* on loopback: no file is made for it */
+	unsigned connections; /* as struct http_options has it */
 	const struct http_route *routes;
 	void *context;
 };

@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+/* Of the files that tribd may have open most are for sums, whoever connects here. */
+#define CONNECTIONS_MAX 16
+
 struct metrics_server {
 	struct http_server *http;
 	struct aggregator *aggregator;
@@ -39,6 +42,7 @@ trib_status metrics_start(const struct metrics_options *options, struct metrics_
 		                     .folder = folder,
 		                     .plain = options->plain,
 		                     .unasked = options->unasked,
+		                     .connections = CONNECTIONS_MAX,
 		                     .routes = routes,
 		                     .context = server };
 	struct endpoint endpoint;

@@ -188,6 +188,19 @@ by_default() {
 	check "an aggregator that knows no token has /metrics" wait_for 10 grep -q '/metrics on port 7601.*no token' "$work/here"
 	check "... for all on this machine" test "$(code)" = 200
 	good "an aggregator without a token"
+	local before fd fds=()
+	before=$(find "/proc/$here/fd" | wc -l)
+	for _ in {1..100}; do
+		exec {fd}<>/dev/tcp/127.0.0.1/7601 && fds+=("$fd")
+	done
+	sleep 0.5
+	check "... who opens ${#fds[@]} connections takes few of its files" \
+		test $(($(find "/proc/$here/fd" | wc -l) - before)) -le 20
+	for fd in "${fds[@]}"; do
+		exec {fd}>&-
+	done
+	let_in() { [ "$(code)" = 200 ]; }
+	check "... and others come in behind them" wait_for 10 let_in
 	check "... and leaves no file" test ! -e "$work/none"
 	kill -TERM "$here" && wait "$here"
 	mkdir "$work/some"
