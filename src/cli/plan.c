@@ -63,7 +63,7 @@ static trib_status kary_find(const struct plan_cluster *cluster, const struct pl
 	found->verdict.rate_bps = kary.rate_bps;
 	found->verdict.trees = 1;
 	found->verdict.aggregators = kary.n_nodes;
-	found->verdict.depth = 0;
+	found->verdict.depth = kary.depth;
 	*found->verdict.limit = 0;
 	free(work);
 	free(kary.nodes);
@@ -84,7 +84,7 @@ static trib_status plan_find(const struct plan_cluster *cluster, const struct pl
 	status = plan_stripes(cluster->hosts, cluster->n, &options->limits, work, bytes,
 	                      found->forest, &found->verdict);
 	free(work);
-	if (status == TRIB_OK && options->k)
+	if (status == TRIB_OK && options->k != PLAN_NO_K)
 		status = kary_find(cluster, options, found);
 	found->took_s = (double)(clock_now() - started) / 1e9;
 	return status;
@@ -213,11 +213,12 @@ static const char *options_fault(struct plan_options *options, int operands)
 		return "--children is from 2 to 65536";
 	if (!options->core)
 		return "--core is a rate above 0";
-	if (options->k && (options->k < KARY_MIN || options->k > options->children))
-		return "--k is from 2 to --children";
-	if (options->root && !options->k)
+	if (options->k && options->k != PLAN_NO_K &&
+	    (options->k < KARY_MIN || options->k > options->children))
+		return "--k is from 2 to --children, or 0";
+	if (options->root && options->k == PLAN_NO_K)
 		return "--root is of a tree with --k";
-	if (options->check && options->k)
+	if (options->check && options->k != PLAN_NO_K)
 		return "--check compares stripes: leave --k out";
 	options->limits = PLAN_LIMITS_DEFAULT;
 	options->limits.trees = (unsigned)options->trees;
@@ -231,6 +232,7 @@ static const char *options_fault(struct plan_options *options, int operands)
 int cli_plan(int argc, char **argv)
 {
 	struct plan_options options = { .seed = 1,
+		                        .k = PLAN_NO_K,
 		                        .trees = FOREST_TREES_MAX,
 		                        .children = 64,
 		                        .bytes = 100000000,
@@ -249,7 +251,7 @@ int cli_plan(int argc, char **argv)
 		{ "bytes", 0, OPTION_BYTES, &options.bytes, "BYTES",
 		  "the vector, for times and memory (100 MB)", "97M" },
 		{ "k", 'k', OPTION_COUNT, &options.k, "K",
-		  "one tree with up to K children, as XAgg builds it", NULL },
+		  "one tree with up to K children, as XAgg builds it (0: the best K)", NULL },
 		{ "root", 0, OPTION_TEXT, &options.root, "NAME",
 		  "the root of that tree (default: the best server)", NULL },
 		{ "json", 'j', OPTION_FLAG, &options.json, NULL, "for programs", NULL },

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#define PLAN_NO_K UINT64_MAX /* for k: stripes; 0 is XAgg's tree of the best k */
+
 struct plan_options {
 	uint64_t random, seed, k, trees, children, check, bytes, core;
 	const char *root;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define WORKER (1u << 31) /* of an item: it is a rank, not a node */
+#define SAME 1e-9         /* of a rate: as fast */
 
 struct build {
 	struct model model;
@@ -92,6 +93,7 @@ static double build_rate(struct build *build)
 	const struct model *model = &build->model;
 	const struct kary *tree = build->tree;
 
+	build->tree->steps += model->n + model->workers + tree->n_nodes;
 	memset(build->loads, 0, model->n * sizeof(*build->loads));
 	for (unsigned r = 0; r < model->workers; r++)
 		load_edge(model, build->loads, model->ranks[r], tree->nodes[tree->leaf[r]].host, 1);
@@ -110,19 +112,20 @@ static double build_rate(struct build *build)
 static double build_try(struct build *build, unsigned k, uint32_t root)
 {
 	const struct model *model = &build->model;
-	unsigned n_items = model->workers, used = 0, before;
+	unsigned n_items = model->workers, used = 0, before = n_items + 1;
 	double reference = 0;
 	uint32_t node;
 
 	build->tree->k = k;
-	build->tree->n_nodes = 0;
+	build->tree->n_nodes = build->tree->depth = 0;
 	for (unsigned i = 0; i < n_items; i++)
 		build->items[i] = model->order[i] | WORKER;
-	do {
+	/* The first of a layer has the first of the one below: with the root, each is a level. */
+	for (; n_items < before; build->tree->depth++) {
 		before = n_items;
 		if (n_items > k)
 			n_items = layer_build(build, n_items, &used, k, &reference);
-	} while (n_items < before);
+	}
 	node = node_add(build->tree, root);
 	for (unsigned i = 0; i < n_items; i++)
 		item_attach(build->tree, build->items[i], node);
@@ -149,22 +152,56 @@ static trib_status root_choose(struct build *build, int given, uint32_t *root)
 	return TRIB_OK;
 }
 
+/*
+ * No tree has more where servers are to have k children each: the first of them has as many, and a
+ * parent. Only the star of all at the root has none below it.
+ */
+static double build_bound(const struct build *build, unsigned k)
+{
+	const struct model *model = &build->model;
+	const struct model_host *first;
+	double bound = INFINITY;
+
+	if (!build->n_candidates)
+		return 0; /* all k are the star */
+	if (k >= model->workers)
+		return bound;
+	first = &model->caps[build->candidates[0]];
+	if (first->kind != MODEL_SWITCH)
+		bound = first->in / (k + 1.0);
+	return fmin(bound, first->cpu / k);
+}
+
+/*
+ * The more children, the fewer servers it takes, and the less each child gets of the first one's
+ * link: when that alone is below what was found, there is but the star left to be tried. Who
+ * asks for a k gets it, however deep; this one keeps to the limit.
+ */
 static void build_best(struct build *build, uint32_t root)
 {
+	unsigned most = build->model.children < KARY_MAX ? build->model.children : KARY_MAX;
+	unsigned star = build->model.workers > KARY_MIN ? build->model.workers : KARY_MIN;
+	unsigned best_k = 0, best_nodes = 0;
 	double best = 0;
-	unsigned best_k = KARY_MIN, best_nodes = 0;
 
-	for (unsigned k = KARY_MIN; k <= KARY_MAX && k <= build->model.children; k++) {
-		double rate = build_try(build, k, root);
-		unsigned nodes = build->tree->n_nodes;
+	for (unsigned k = KARY_MIN; k <= most && k <= star; k++) {
+		double rate;
 
-		if (rate > best * (1 + 1e-9) || (rate >= best * (1 - 1e-9) && nodes < best_nodes)) {
+		if (build_bound(build, k) < best * (1 - SAME))
+			k = star;
+		if (k > most)
+			break;
+		rate = build_try(build, k, root);
+		if (build->tree->depth > build->model.depth)
+			continue;
+		if (rate > best * (1 + SAME) ||
+		    (rate >= best * (1 - SAME) && build->tree->n_nodes < best_nodes)) {
 			best = rate;
 			best_k = k;
-			best_nodes = nodes;
+			best_nodes = build->tree->n_nodes;
 		}
 	}
-	build->tree->rate_bps = build_try(build, best_k, root);
+	build->tree->rate_bps = best_k ? build_try(build, best_k, root) : 0;
 }
 
 trib_status kary_plan(const struct plan_host *hosts, unsigned n, const struct plan_limits *limits,
@@ -184,6 +221,7 @@ trib_status kary_plan(const struct plan_host *hosts, unsigned n, const struct pl
 	if ((status = model_fill(&build.model, limits)) != TRIB_OK)
 		return status;
 	out->n_workers = build.model.workers;
+	out->steps = 0;
 	build.model.children = limits->children;
 	build.n_candidates = candidates_select(hosts, n, limits, build.candidates);
 	if ((status = root_choose(&build, root, &at_root)) != TRIB_OK)
@@ -195,8 +233,9 @@ trib_status kary_plan(const struct plan_host *hosts, unsigned n, const struct pl
 	if (!(out->rate_bps > 0))
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "no tree of %u workers below %s: it cannot aggregate, or there "
-		                   "are too few servers for %u children each",
-		                   out->n_workers, hosts[at_root].name, limits->children);
+		                   "are too few servers for %u children each%s",
+		                   out->n_workers, hosts[at_root].name, limits->children,
+		                   k ? "" : ", or it is too deep");
 	return TRIB_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 
 #define KARY_MIN 2u
-#define KARY_MAX 5u    /* the paper's; more is allowed */
+#define KARY_MAX 64u   /* that is tried where k is to be found; the paper has 5 */
 #define KARY_CHOOSE -1 /* for the root: the best candidate */
 
 struct kary_node {
@@ -22,17 +22,20 @@ struct kary_node {
 /* Memory is the caller's: nodes[n], leaf[n], for n hosts. */
 struct kary {
 	unsigned k, n_nodes, n_workers;
+	unsigned depth; /* aggregators from a worker to the root, at most */
 	struct kary_node *nodes;
 	uint32_t *leaf;  /* the node of each rank */
 	double rate_bps; /* predicted; 0: there is no such tree */
+	uint64_t steps;  /* hosts looked at, to see how the work grows */
 };
 
 /* Bytes of work memory that n hosts need, beside the tree's. */
 size_t kary_work_bytes(unsigned n);
 
 /*
- * The tree for one k, or with k = 0 the fastest for k from KARY_MIN to KARY_MAX,
- * of few aggregators where several are as fast. `root` is a host or KARY_CHOOSE.
+ * The tree for one k, or with k = 0 the fastest for k from KARY_MIN to KARY_MAX or the
+ * number of workers: where several are as fast, of the fewest aggregators, and then of
+ * the smallest k; none that is deeper than the limit. `root` is a host or KARY_CHOOSE.
  */
 trib_status kary_plan(const struct plan_host *hosts, unsigned n, const struct plan_limits *limits,
                       unsigned k, int root, void *work, size_t work_bytes, struct kary *out);

@@ -6,6 +6,7 @@
 #define STEPS_FINE 40        /* of one percent, from the bound down */
 #define STEPS_COARSE 60      /* of ten */
 #define CLOSER 10            /* halvings of the step in which the fastest was found */
+#define CLOSER_ONE 40        /* where there may be but one tree: it is the fastest there is then */
 
 static int32_t units(double bps, double unit)
 {
@@ -192,6 +193,7 @@ bool pack_fill(struct pack *pack, const struct pack_mix *mix, double unit, struc
 
 double pack_search(struct pack *pack, const struct pack_mix *mix, double most, struct shape *shape)
 {
+	unsigned closer = pack->model->trees == 1 ? CLOSER_ONE : CLOSER;
 	double fits = most / mix_units(mix), fails = fits;
 
 	/* Not by halves from the start: where a rate does not fit, a higher one may. */
@@ -201,7 +203,7 @@ double pack_search(struct pack *pack, const struct pack_mix *mix, double most, s
 		fails = fits;
 		fits *= i < STEPS_FINE ? 0.99 : 0.9;
 	}
-	for (unsigned i = 0; i < CLOSER && fails > fits; i++) {
+	for (unsigned i = 0; i < closer && fails > fits; i++) {
 		double middle = (fits + fails) / 2;
 
 		if (pack_fill(pack, mix, middle, shape))

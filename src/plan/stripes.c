@@ -215,8 +215,9 @@ static void forms_try(struct stripes *stripes, unsigned tried)
 
 	if (stars_fill(model, &stripes->trial, &verdict->steps))
 		trial_judge(stripes);
-	/* What the bound allows cannot be beaten, and nothing is shallower than stars. */
-	if (verdict->depth == 1 && is_near_reach(stripes))
+	/* Nothing is shallower than stars, and what is within a level's worth of the bound is not
+	   beaten by anything deeper. */
+	if (verdict->depth == 1 && verdict->rate_bps >= reach(stripes) * (1 - LEVEL_COST))
 		return;
 	stripes->optimum =
 		fmin(stripes->optimum, columns_fill(model, &stripes->trial, &verdict->steps));

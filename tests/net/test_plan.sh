@@ -37,6 +37,8 @@ check "... the trees" says "*10.0.1.1:7700(0-6);"
 check "the standard input too" plan - <"$work/paper"
 check "as one tree of XAgg's" plan -k 3 --root ps "$work/paper"
 check "... as in the paper's figure" says "10.0.1.3:7700(2,10.0.1.2:7700(0-1,6),10.0.1.1:7700(3-5))"
+check "... of the best k" plan -k 0 --root ps "$work/paper"
+check "... which is 3" says "one tree of 3 aggregators, k = 3"
 if command -v python3 >/dev/null; then
 	check "as JSON" plan --json "$work/paper"
 	check "... the rates" json 'v["rate_bps"] == v["bound_bps"] == 40e9 and v["workers"] == 7'

@@ -118,6 +118,57 @@ static void test_children(void **state)
 	expect_text("root(slow(6-7),half(4-5),fast(0-3))");
 }
 
+/* Few servers: the more each has, the less is left for the root, beyond the paper's 5 too. */
+static void test_above_five(void **state)
+{
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	char name[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "w%u", i);
+		set(i, name, 100, 1, (int)i, i);
+	}
+	set(20, "s", 100, 16, -1, 0);
+	set(21, "root", 100, 16, -1, 0);
+	/* The server has 10 children and a parent, the root 11 children: 100 / 11 each. */
+	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
+	assert_int_equal(kary.k, 10);
+	assert_true(fabs(kary.rate_bps - 100e9 / 11) < 1);
+	expect_text("root(10-19,s(0-9))");
+	assert_int_equal(plan(22, &limits, 5, 21), TRIB_OK);
+	assert_true(fabs(kary.rate_bps - 100e9 / 16) < 1);
+	/* No more than an aggregator may have. */
+	limits.children = 13;
+	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
+	assert_int_equal(kary.k, 10);
+	limits.children = 9;
+	assert_true(plan(22, &limits, 0, 21) < 0);
+	/* A root that is far faster than the server has all itself: k is the number of workers. */
+	limits.children = 64;
+	set(21, "root", 4000, 400, -1, 0);
+	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
+	assert_int_equal(kary.k, 20);
+	assert_int_equal(kary.n_nodes, 1);
+	assert_true(fabs(kary.rate_bps - 100e9) < 1);
+	/* Without any other server all k are that star: the smallest is taken. */
+	hosts[20].may_aggregate = false;
+	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
+	assert_int_equal(kary.k, KARY_MIN);
+	/* With enough of them 2 is the fastest; 2 to 4 may be too deep. */
+	for (unsigned i = 20; i < 40; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		set(i, name, 100, 16, -1, 0);
+	}
+	assert_int_equal(plan(40, &limits, 0, KARY_CHOOSE), TRIB_OK);
+	assert_int_equal(kary.k, 2);
+	assert_int_equal(kary.depth, 5);
+	limits.depth = 2;
+	assert_int_equal(plan(40, &limits, 0, KARY_CHOOSE), TRIB_OK);
+	assert_int_equal(kary.k, 5);
+	assert_int_equal(kary.depth, 2);
+}
+
 static void test_candidates(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -241,6 +292,23 @@ static void check_large(unsigned n, unsigned k, unsigned workers)
 		assert_true(children[i] >= 2 && (children[i] <= k || i + 1 == kary.n_nodes));
 }
 
+/* The fastest of all k, and none as fast is of fewer aggregators, or of as many and smaller. */
+static void check_best(unsigned n, const struct plan_limits *limits)
+{
+	struct kary best = kary;
+
+	assert_true(best.depth <= limits->depth);
+	for (unsigned k = KARY_MIN; k <= KARY_MAX; k++) {
+		if (plan(n, limits, k, KARY_CHOOSE) != TRIB_OK || kary.depth > limits->depth)
+			continue;
+		assert_true(kary.rate_bps <= best.rate_bps * (1 + 1e-9));
+		if (kary.rate_bps < best.rate_bps * (1 - 1e-9))
+			continue;
+		assert_true(kary.n_nodes >= best.n_nodes);
+		assert_true(kary.n_nodes > best.n_nodes || k >= best.k);
+	}
+}
+
 static void test_large(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -261,25 +329,126 @@ static void test_large(void **state)
 	}
 	start = clock();
 	assert_int_equal(plan(HOSTS_MAX, &limits, 0, KARY_CHOOSE), TRIB_OK);
-	printf("%u hosts: k = %u, %u aggregators, %.1f Gb/s, %.3f s\n", HOSTS_MAX, kary.k,
-	       kary.n_nodes, kary.rate_bps / 1e9, (double)(clock() - start) / CLOCKS_PER_SEC);
-	/* As alike as can be: each k has its nodes, and the fastest is taken. */
-	for (unsigned k = KARY_MIN; k <= KARY_MAX; k++) {
-		double best = kary.rate_bps;
-
-		assert_int_equal(plan(HOSTS_MAX, &limits, k, KARY_CHOOSE), TRIB_OK);
-		assert_true(kary.rate_bps <= best * (1 + 1e-9));
-		kary.rate_bps = best;
+	printf("%u hosts: k = %u, %u aggregators, %.1f Gb/s, %llu steps, %.3f s\n", HOSTS_MAX,
+	       kary.k, kary.n_nodes, kary.rate_bps / 1e9, (unsigned long long)kary.steps,
+	       (double)(clock() - start) / CLOCKS_PER_SEC);
+	check_best(HOSTS_MAX, &limits);
+	/* Ever fewer servers: more k have to be tried, but all of them at most, once each. */
+	for (unsigned n = HOSTS_MAX; n > 4100; n = (n + 4000) / 2) {
+		assert_int_equal(plan(n, &limits, 0, KARY_CHOOSE), TRIB_OK);
+		assert_true(kary.steps <= (uint64_t)KARY_MAX * 2 * n);
+		check_best(n, &limits);
 	}
+}
+
+/* ---- and the planner's one tree ---- */
+
+/* Servers alone aggregate, and all are nearly alike: many rates lie close to each other. */
+static void draw_alike(uint64_t *random, unsigned n)
+{
+	unsigned workers = 2 + draw_below(random, n / 3 + 1);
+
+	for (unsigned i = 0; i < n; i++) {
+		double gbps = i < workers ? 100 : 100 + draw_below(random, 400) / 100.0;
+		char name[DRAW_NAME];
+
+		snprintf(name, sizeof(name), "h%u", i);
+		set(i, name, gbps, 16, i < workers ? (int)i : -1, 0);
+	}
+}
+
+static unsigned draw_hosts(uint64_t *random)
+{
+	unsigned n = 3 + draw_below(random, draw_below(random, 8) ? 150 : 1000);
+
+	if (draw_below(random, 2))
+		draw_cluster(draw_next(random), n, hosts, names);
+	else
+		draw_alike(random, n);
+	return n;
+}
+
+/* What a level of depth has to be worth: see plan/stripes.c. */
+static double value_of(double rate, unsigned depth)
+{
+	return rate * (1 - 0.002 * (depth - 1.0));
+}
+
+/* How many times as fast the planner's one tree is; 0: there is no k-ary tree. */
+static double compare(unsigned n, struct plan_limits limits)
+{
+	struct plan_verdict one;
+	trib_status status;
+	size_t bytes;
+	void *work;
+
+	if (plan(n, &limits, 0, KARY_CHOOSE) != TRIB_OK)
+		return 0;
+	limits.trees = 1;
+	bytes = plan_work_bytes(n, &limits);
+	work = malloc(bytes);
+	assert_non_null(work);
+	status = plan_stripes(hosts, n, &limits, work, bytes, NULL, &one);
+	free(work);
+	assert_int_equal(status, TRIB_OK);
+	if (one.rate_bps < kary.rate_bps * (1 - 1e-9) &&
+	    (one.depth >= kary.depth ||
+	     value_of(one.rate_bps, one.depth) < value_of(kary.rate_bps, kary.depth)))
+		fail_msg("%u hosts: %.9g, %u deep, but with k = %u %.9g, %u deep", n, one.rate_bps,
+		         one.depth, kary.k, kary.rate_bps, kary.depth);
+	return one.rate_bps / kary.rate_bps;
+}
+
+/*
+ * The controller never makes a k-ary tree, and loses nothing: where it may make but one tree, that
+ * is never slower, unless it is shallower, and then by no more than a level has to be worth.
+ */
+static void test_planner_is_no_slower(void **state)
+{
+	/* A star that is 0.4 % below the best tree, which has two levels. */
+	const struct {
+		uint64_t seed;
+		unsigned n;
+	} hard[] = { { 1030204722833840191u, 18 }, { 13322954797756367199u, 23 } };
+	unsigned rounds = (unsigned)test_tenth("clusters", 4000), compared = 0, slower = 0;
+	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
+	uint64_t random = seed;
+	double sum = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(hard) / sizeof(*hard); i++) {
+		draw_cluster(hard[i].seed, hard[i].n, hosts, names);
+		assert_true(compare(hard[i].n, limits) > 0);
+	}
+	for (unsigned i = 0; i < rounds; i++) {
+		unsigned n = draw_hosts(&random);
+		double times;
+
+		limits.multicast = i & 1;
+		limits.children = draw_below(&random, 4) ? 64 : 4 + draw_below(&random, 10);
+		times = compare(n, limits);
+		compared += times > 0;
+		slower += times > 0 && times < 1 - 1e-9;
+		sum += times;
+	}
+	printf("%u clusters: the planner's one tree is %.2f times as fast; %u are slower and "
+	       "shallower\n",
+	       compared, sum / compared, slower);
+	assert_true(compared > rounds / 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paper),      cmocka_unit_test(test_children),
-		cmocka_unit_test(test_candidates), cmocka_unit_test(test_worth),
-		cmocka_unit_test(test_refuses),    cmocka_unit_test(test_every_tree),
+		cmocka_unit_test(test_paper),
+		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_worth),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_every_tree),
 		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_above_five),
+		cmocka_unit_test(test_planner_is_no_slower),
 	};
 
 	if (getenv("TRIB_SEED"))
