@@ -66,6 +66,7 @@ static void ask(const struct talk *talk, const struct talker *talker, uint64_t n
 		               .payload = PAYLOAD,
 		               .lanes = 1,
 		               .timeout_ms = TIMEOUT_MS,
+		               .tree = talk->tree,
 		               .pid = (uint32_t)getpid(),
 		               .hops = talk->has_parent,
 		               .host = "rates" } };
@@ -109,6 +110,7 @@ void talk_say(struct talk *talk, unsigned rank, bool rests)
 	packet.report.stamp = talker->stamp;
 	packet.report.judged = talker->judged;
 	packet.report.lost = talker->lost;
+	packet.report.want = talker->want;
 	packet.header.flags = rests ? WIRE_AT_REST : 0;
 	send_packet(talker, &packet, sizeof(packet));
 }

@@ -23,11 +23,12 @@ struct talker {
 	uint32_t stamp;        /* of its last report, which is answered */
 	bool rests;            /* as it last said */
 	uint32_t judged, lost; /* as it reports */
+	uint32_t want;         /* the same: how fast it could send; 0: unknown */
 };
 
 /* A job of them: in one star, or below aggregators that have `parent` above. */
 struct talk {
-	uint16_t job;
+	uint16_t job, tree;
 	uint64_t cookie;
 	unsigned n;
 	bool has_parent;

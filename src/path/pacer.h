@@ -64,6 +64,20 @@ static inline void pacer_start(struct pacer *pacer, uint64_t own, uint64_t given
 }
 
 /*
+ * How fast the sender of this share of each vector could send, in units, as it reports it. The
+ * receiver learns the share by it, so one without a limit says that share of the most that can be
+ * said; 0: it has no limit, and sends all.
+ */
+static inline uint32_t pacer_want(const struct pacer *pacer, double share, uint32_t unit)
+{
+	uint64_t units = pacer->own / unit;
+
+	if (!pacer->own)
+		units = share < 1 ? (uint64_t)(share * (double)UINT32_MAX) : 0;
+	return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+/*
  * The kernel keeps packets until their time: so many bytes fit its buffer, and
  * so many messages of a flow its queue. False: too few.
  */

@@ -14,8 +14,8 @@
 
 struct rate_child {
 	double max;    /* bits a second that it can send, at most */
-	double weight; /* what it gets compared to others; 0 is 1. A tree's share, where a
-	                  host's NIC serves several trees */
+	double weight; /* what it gets compared to others; 0 is 1. In proportion to a tree's
+	                  share, where a link serves several trees of one job */
 	bool active;   /* it is sending now, or asks to */
 };
 

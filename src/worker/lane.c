@@ -559,6 +559,7 @@ trib_status lane_start(struct lane *lane)
 {
 	struct trib_comm *comm = lane->comm;
 	const struct way *way = trunk_is_shared(comm, lane->trunk) ? &comm->shared : &comm->own;
+	double share = shares_of(&way->shares, lane->number - way->first);
 
 	lane->way->start(lane);
 	lane->spoke_at = 0; /* the first packet is a report: it shows who we are */
@@ -569,13 +570,9 @@ trib_status lane_start(struct lane *lane)
 	lane->stream.on_finished = on_finished;
 	lane->stream.on_over = on_over;
 	lane->stream.context = lane;
-	pacer_start(&lane->pacer,
-	            (uint64_t)(way_rate(comm, way) *
-	                       shares_of(&way->shares, lane->number - way->first)),
+	pacer_start(&lane->pacer, (uint64_t)(way_rate(comm, way) * share),
 	            (uint64_t)lane->trunk->welcome.rate * RATE_UNIT, clock_now());
-	lane->stream.want = lane->pacer.own / RATE_UNIT > UINT32_MAX
-	                            ? UINT32_MAX
-	                            : (uint32_t)(lane->pacer.own / RATE_UNIT);
+	lane->stream.want = pacer_want(&lane->pacer, share, RATE_UNIT);
 	pacing_start(lane);
 	if (pthread_create(&lane->thread, NULL, lane_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",

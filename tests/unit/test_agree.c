@@ -26,7 +26,7 @@ struct bed {
 	struct aggregator *all[3]; /* the root; with levels, two below it */
 	struct udp_address at[3];
 	unsigned n;
-	struct talk one, two;
+	struct talk one, two, three; /* the third is not in all tests */
 };
 
 static void aggregator_make(struct bed *bed, unsigned threads)
@@ -70,6 +70,7 @@ static void bed_close(struct bed *bed)
 {
 	talk_close(&bed->one);
 	talk_close(&bed->two);
+	talk_close(&bed->three);
 	for (unsigned i = 0; i < bed->n; i++) {
 		aggregator_stop(bed->all[i]);
 		aggregator_free(bed->all[i]);
@@ -88,13 +89,13 @@ static bool is_near(const struct talk *talk, double rate)
 /* A while in which all say again what they do, as workers with much to send would. */
 static void go_on(struct bed *bed)
 {
-	struct talk *talks[] = { &bed->one, &bed->two };
+	struct talk *talks[] = { &bed->one, &bed->two, &bed->three };
 
-	for (unsigned t = 0; t < 2; t++)
+	for (unsigned t = 0; t < 3; t++)
 		for (unsigned i = 0; i < talks[t]->n; i++)
 			if (talks[t]->all[i].welcome.cookie)
 				talk_say(talks[t], i, talks[t]->all[i].rests);
-	talk_hear(talks, 2, 30, NULL, NULL);
+	talk_hear(talks, 3, 30, NULL, NULL);
 }
 
 static void comes_to(struct bed *bed, const struct talk *talk, double rate)
@@ -199,6 +200,55 @@ static void test_tree(void **state)
 	bed_close(&bed);
 }
 
+static void all_want(struct talk *talk, double bps)
+{
+	for (unsigned i = 0; i < talk->n; i++)
+		talk->all[i].want = (uint32_t)(bps / UNIT);
+}
+
+/* Two trees of one job, of three quarters and a quarter of its vectors, at one link. */
+static void test_two_trees(void **state)
+{
+	double all = LINK * USED;
+	static struct bed bed;
+
+	(void)state;
+	bed_open(&bed, 1);
+	bed.two.job = bed.one.job;
+	bed.two.tree = 1;
+	demand(talk_join(&bed.one) == TRIB_OK);
+	demand(talk_join(&bed.two) == TRIB_OK);
+	/* Nobody has said what he could send by each. */
+	comes_to(&bed, &bed.one, all / 8);
+	comes_to(&bed, &bed.two, all / 8);
+	/* Far more than the link bears: this is the limit, and is shared as the vectors are. */
+	all_want(&bed.one, 3e12);
+	all_want(&bed.two, 1e12);
+	comes_to(&bed, &bed.one, all / 4 * 0.75);
+	comes_to(&bed, &bed.two, all / 4 * 0.25);
+	/* Ranks of unlike limits, of which some do not bind: the shares are the same. */
+	bed.one.all[3].want = (uint32_t)(300e6 / UNIT);
+	bed.two.all[3].want = (uint32_t)(100e6 / UNIT);
+	forget_words(&bed);
+	for (unsigned k = 0; k < 10; k++)
+		go_on(&bed);
+	words_are_at_most(&bed.one, 0);
+	/* Another job has as much as before: an equal part for each of its streams. */
+	talk_make(&bed, &bed.three, 3, 1);
+	demand(talk_join(&bed.three) == TRIB_OK);
+	comes_to(&bed, &bed.three, all / 12);
+	comes_to(&bed, &bed.one, all / 6 * 0.75);
+	comes_to(&bed, &bed.two, all / 6 * 0.25);
+	/* The small tree is done with its part: its streams' is for all others alike. */
+	all_send(&bed.two, true);
+	comes_to(&bed, &bed.one, all / 8);
+	comes_to(&bed, &bed.three, all / 8);
+	all_send(&bed.two, false);
+	comes_to(&bed, &bed.one, all / 6 * 0.75);
+	comes_to(&bed, &bed.two, all / 6 * 0.25);
+	bed_close(&bed);
+}
+
 /* Children who say that they lose much get less, all alike, and get it back. */
 static void test_losses(void **state)
 {
@@ -227,6 +277,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_star),
 		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_two_trees),
 		cmocka_unit_test(test_losses),
 	};
 

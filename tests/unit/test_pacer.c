@@ -274,13 +274,38 @@ static void test_stale(void **state)
 	assert_int_equal(pacer.rate, 700);
 }
 
+/* What is said to a receiver: the user's limit, or else the share alone. */
+static void test_want(void **state)
+{
+	struct pacer pacer;
+	double big, small;
+
+	(void)state;
+	pacer_start(&pacer, 300 * 1024, 0, 0);
+	assert_int_equal(pacer_want(&pacer, 0.75, 1024), 300);
+	pacer_start(&pacer, UINT64_MAX, 0, 0);
+	assert_int_equal(pacer_want(&pacer, 0.75, 1024), UINT32_MAX);
+	/* Without one: in proportion, and far more than any link has. */
+	pacer_start(&pacer, 0, 0, 0);
+	assert_int_equal(pacer_want(&pacer, 1, 1024), 0);
+	big = pacer_want(&pacer, 0.99, 1024);
+	small = pacer_want(&pacer, 0.01, 1024);
+	assert_true(big / small > 98.999 && big / small < 99.001);
+	assert_true(small * 1024 > 40e9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_rate), cmocka_unit_test(test_keeps_rate_ahead),
-		cmocka_unit_test(test_late_ahead), cmocka_unit_test(test_ahead_needs_room),
-		cmocka_unit_test(test_woken),      cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_pause),      cmocka_unit_test(test_given),
+		cmocka_unit_test(test_want),
+		cmocka_unit_test(test_keeps_rate),
+		cmocka_unit_test(test_keeps_rate_ahead),
+		cmocka_unit_test(test_late_ahead),
+		cmocka_unit_test(test_ahead_needs_room),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_given),
 		cmocka_unit_test(test_stale),
 	};
 

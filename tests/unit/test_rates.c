@@ -66,6 +66,37 @@ static void test_known(void **state)
 	near_to(rates_share(8, 100, children, 0, rates), 0);
 }
 
+/* Trees of three quarters and a quarter of the fragments, four children each, by one link. */
+static void test_trees(void **state)
+{
+	struct rate_child children[8];
+	double rates[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		children[i] = (struct rate_child){ .max = INFINITY,
+			                           .active = true,
+			                           .weight = i < 4 ? 1.5 : 0.5 };
+	rates_share(40, INFINITY, children, 8, rates);
+	for (unsigned i = 0; i < 8; i++)
+		near_to(rates[i], i < 4 ? 7.5 : 2.5);
+	/* A rank's own limit in the same shares: it binds in both trees at once. */
+	children[3].max = 3;
+	children[7].max = 1;
+	rates_share(40, INFINITY, children, 8, rates);
+	for (unsigned i = 0; i < 8; i++)
+		near_to(rates[i], (i % 4 == 3 ? 1 : 3) * (i < 4 ? 3 : 1));
+	/* Without weights limits alone do not bring the shares about: the link is the limit here.
+	 */
+	for (unsigned i = 0; i < 8; i++) {
+		children[i].max = i < 4 ? 30 : 10;
+		children[i].weight = 0;
+	}
+	rates_share(40, INFINITY, children, 8, rates);
+	near_to(rates[0], 5);
+	near_to(rates[4], 5);
+}
+
 /* The newest notice wins, also where numbers begin anew. */
 static void test_newest_wins(void **state)
 {
@@ -196,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_trees),
 		cmocka_unit_test(test_newest_wins),
 		cmocka_unit_test(test_any),
 	};

@@ -163,6 +163,7 @@ struct lane_rates {
 	double above;    /* what the parent gives; 0: no limit */
 	double factor;   /* of its share, as losses leave it */
 	double want[WIRE_CHILDREN_MAX];
+	uint64_t said; /* children that are ranks and have said what they want */
 	/* With the lock: */
 	uint64_t gone; /* children that have left */
 	double given[WIRE_CHILDREN_MAX];

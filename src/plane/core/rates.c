@@ -67,6 +67,46 @@ static uint64_t senders(const struct lane_rates *lane)
 	return lane->active & there ? lane->active & there : there;
 }
 
+/* Streams of the lane that come by the link. */
+static unsigned streams(const struct lane_rates *lane)
+{
+	return (unsigned)__builtin_popcountll(senders(lane)) + lane->has_parent;
+}
+
+/* Lanes of one communicator, be they of the same tree or not, that are at work. */
+static bool are_one(const struct lane_rates *a, const struct lane_rates *b)
+{
+	return b->works && a->comm->job == b->comm->job && a->comm->key == b->comm->key &&
+	       a->comm->generation == b->comm->generation;
+}
+
+/*
+ * A vector is done when its last part is, so trees of unlike shares have to have unlike rates. No
+ * packet says a tree's share, but what a rank could send by each of its trees is in proportion to
+ * them. So a rank that is in all trees here tells them all, whatever its own limit is. A
+ * communicator weighs as many as it has streams: others get neither more nor less by it.
+ */
+static double lane_weight(const struct rates *rates, const struct lane_rates *lane)
+{
+	uint64_t both = lane->said;
+	double wants = 0, all = 0;
+	unsigned rank;
+
+	for (const struct lane_rates *other = rates->lanes; other && both; other = other->next)
+		if (are_one(lane, other))
+			both &= other->said;
+	if (!both)
+		return 1;
+	rank = (unsigned)__builtin_ctzll(both);
+	for (const struct lane_rates *other = rates->lanes; other; other = other->next) {
+		if (!are_one(lane, other))
+			continue;
+		all += streams(other);
+		wants += streams(other) * other->want[rank];
+	}
+	return lane->want[rank] * all / wants;
+}
+
 /* The share of each child that sends, and of each parent's results. */
 static unsigned list_children(const struct rates *rates, struct rate_child *children)
 {
@@ -74,20 +114,25 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 
 	for (const struct lane_rates *lane = rates->lanes; lane; lane = lane->next) {
 		uint64_t left = senders(lane);
+		double weight;
 
 		if (!left || n + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
+		weight = lane_weight(rates, lane);
 		for (; left; left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 			double most = lane->want[child] > 0 ? lane->want[child] : INFINITY;
 
 			if (lane->above > 0)
 				most = fmin(most, lane->above);
-			children[n++] = (struct rate_child){ .max = most, .active = true };
+			children[n++] = (struct rate_child){ .max = most,
+				                             .weight = weight,
+				                             .active = true };
 		}
 		if (lane->has_parent)
 			children[n++] = (struct rate_child){ .max = lane->above > 0 ? lane->above
 				                                                    : INFINITY,
+				                             .weight = weight,
 				                             .active = true };
 	}
 	return n;
@@ -129,7 +174,7 @@ static void share(struct aggregator *aggregator)
 		if (!who || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
 		give(lane, rates->given + at);
-		at += (unsigned)__builtin_popcountll(who) + lane->has_parent;
+		at += streams(lane);
 	}
 }
 
@@ -364,6 +409,11 @@ void rates_hear(struct thread *thread, struct lane *lane, const struct wire_cont
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->want[child] = want;
+	/* An aggregator's is what its own link bears, which says nothing of shares. */
+	if (want > 0 && !lane->comm->children[child].join.height)
+		own->said |= dense_bit(child);
+	else
+		own->said &= ~dense_bit(child);
 	if (own->losses.factor != own->factor)
 		log_debug("job %u, lane %u: after losses, rates are %.0f %% of their share",
 		          lane->comm->job, lane->index, own->losses.factor * 100);
