@@ -102,7 +102,7 @@ struct trial {
 	bool outward;
 	struct spans stream, link; /* of the connections; of the interface */
 	uint64_t began, ran;       /* when; and thread_ran() then */
-	uint64_t bytes;            /* that have come; or that have left, once more ones too */
+	uint64_t bytes;            /* that have come; outward: that have left, lost ones too */
 	double share;              /* of the time that it ran or waited for a core */
 };
 

@@ -168,14 +168,15 @@ static void settle(struct controller *controller, struct node *node, double gues
 }
 
 /* Another rate is claimed: that is another link, of which nothing is known. */
-static void look_at_claim(struct controller *controller, struct node *node, double guess,
-                          uint64_t now)
+static void look_at_claim(struct controller *controller, struct node *node, uint64_t now)
 {
 	if (node->link_claim == node->report.link_bps)
 		return;
 	if (node->link_claim) {
+		node->out_bps = node->in_bps = 0;
+		node->slow_since = 0;
 		node->link_since = now;
-		take_rates(controller, node, 0, 0, guess, now);
+		reckon_all(controller, now);
 	}
 	node->link_claim = node->report.link_bps;
 }
@@ -267,7 +268,7 @@ json_t *gauging_for(struct controller *controller, struct node *node, uint64_t n
 
 	if (!controller->gauges || !node->report.gauge_port)
 		return NULL;
-	look_at_claim(controller, node, guess, now);
+	look_at_claim(controller, node, now);
 	if (is_at_it(node, now))
 		return NULL;
 	if (!node->link_doubted && is_to_be_mended(node, now))

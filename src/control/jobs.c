@@ -204,8 +204,9 @@ trib_status jobs_leave(struct controller *controller, struct job_entry *job, uin
 	return status;
 }
 
-#define AWAITS_NS (3 * 1000000000ull) /* at most, for what links of nodes carry that just joined \
-	                               */
+#define AWAITS_NS                                                                      \
+	(3 * 1000000000ull) /* at most, for what links of nodes carry that just joined \
+	                     */
 
 struct making {
 	struct controller *controller;

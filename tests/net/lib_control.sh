@@ -15,6 +15,8 @@ need_control() {
 	export TRIB_STATE=$work/state TRIB_TOKEN=a-token-for-tests TRIB_LOAD_MAX=100
 	# Room for a busy machine: a beat that comes late is no death.
 	export TRIB_BEAT=0.5
+	# What links carry is for test_gauge.sh; those who kill and move have it too.
+	export TRIB_GAUGE=off
 }
 
 # free_port: below those that the kernel gives to whoever asks for any.

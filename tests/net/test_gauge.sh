@@ -8,7 +8,7 @@ need_clusters "$@"
 start "$@"
 need_control
 command -v tc >/dev/null || skip "tc is not installed"
-export TRIB_BEAT=0.25
+export TRIB_BEAT=0.25 TRIB_GAUGE=on
 check "a cluster" up gau$$ --hosts 4 --servers 1 --link 300mbit --link h3=60mbit || exit 1
 control=$(address s1):7600
 export TRIB_CONTROLLER=http://$control

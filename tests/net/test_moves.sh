@@ -10,7 +10,7 @@ need_control
 # The load that nodes see is ours: /proc/stat of each is a file.
 unshare -m true 2>/dev/null || skip "no mount namespaces here"
 # That communication takes little of the step is for test_words.sh.
-export TRIB_LOAD_MAX=90 TRIB_BEAT=0.25 TRIB_EXIT_BELOW=0
+export TRIB_LOAD_MAX=90 TRIB_BEAT=0.25 TRIB_EXIT_BELOW=0 TRIB_GAUGE=on
 check "a cluster" up mov$$ --hosts 3 --servers 4 --link 300mbit || exit 1
 servers=(s1 s2 s3 s4)
 control=$(address h1):7600

@@ -7,7 +7,7 @@
 start "$1"
 need_control
 command -v python3 >/dev/null || skip "python3 is not installed"
-unset TRIB_BEAT # all settings are the default ones, but for trees of two levels:
+unset TRIB_BEAT TRIB_GAUGE # all settings are the default ones, but for trees of two levels:
 export TRIB_FAN_IN=2 TRIB_STRIPES=1
 kills=${2:-3}
 seed=${3:-$(($(date +%s) % 32768))}

@@ -8,7 +8,7 @@ need_clusters "$@"
 start "$@"
 need_control
 command -v tc >/dev/null || skip "tc is not installed"
-export TRIB_BEAT=0.25 TRIB_GAUGE=off # agents shall not find it before
+export TRIB_BEAT=0.25 # and TRIB_GAUGE=off: agents shall not find it before
 check "a cluster" up wrd$$ --hosts 3 --servers 2 --link 300mbit --link h2=40mbit || exit 1
 control=$(address s1):7600
 export TRIB_CONTROLLER=http://$control

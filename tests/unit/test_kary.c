@@ -410,7 +410,7 @@ static void test_planner_is_no_slower(void **state)
 		uint64_t seed;
 		unsigned n;
 	} hard[] = { { 1030204722833840191u, 18 }, { 13322954797756367199u, 23 } };
-	unsigned rounds = (unsigned)test_tenth("clusters", 4000), compared = 0, slower = 0;
+	unsigned rounds = (unsigned)test_tenth("clusters", 1500), compared = 0, slower = 0;
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	uint64_t random = seed;
 	double sum = 0;
