@@ -126,6 +126,11 @@ main() {
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
 		measure xagg $xagg --trees "$of_paper" --against trib-tcp@tree,tcp-agg@tree,openmpi,ps
 		measure xagg-tree $xagg --trees "$of_paper" --against tributary@tree,trib-xdp@tree,ring
+		for pool in 64M 256K; do
+			measure alike-$pool --hosts 4 --servers 3 --link 500mbit --late h1=0.2 --late h3=0.2 --sizes 16M \
+				--iterations 8 --pool $pool --trees 'alike=s3(s1(0,2),s2(1,3))' --trees 'apart=s3(s1(0-1),s2(2-3))' \
+				--against tributary@apart
+		done
 		measure planes-eight --hosts 8 --link 250mbit --no-offload --sizes 16M,64M --iterations 5 \
 			--against trib-xdp
 		for pool in 64M 256K; do
