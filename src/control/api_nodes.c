@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/links.h"
 #include "control/report.h"
 
 #include <stdlib.h>
@@ -86,6 +87,16 @@ static void take_detail(struct node *node, const json_t *json, uint64_t now)
 	node->detail_at = now > age_ns ? now - age_ns : 0;
 }
 
+static void take_ways(struct node *node, const json_t *json, uint64_t now)
+{
+	struct node_way ways[NODE_WAYS];
+	unsigned n = ways_from_json(ways, json_object_get(json, "ways"), now);
+
+	links_steady(ways, n, node->ways, node->n_ways);
+	memcpy(node->ways, ways, n * sizeof(*ways));
+	node->n_ways = n;
+}
+
 /* A beat, which is also how an agent joins: whatever was lost on either side, the next one heals.
  */
 void api_put_node(void *context, const struct http_request *request, struct http_reply *reply)
@@ -119,7 +130,7 @@ void api_put_node(void *context, const struct http_request *request, struct http
 		return;
 	}
 	take_detail(node, request->json, now);
-	node->n_ways = ways_from_json(node->ways, json_object_get(request->json, "ways"), now);
+	take_ways(node, request->json, now);
 	node_watch(node, now, &controller->limits);
 	admitting_hear_node(controller, node);
 	note_change(node, known, before);

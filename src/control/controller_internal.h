@@ -289,8 +289,9 @@ json_t *gauging_for(struct controller *controller, struct node *node, uint64_t n
 /* Will soon be known what links of nodes carry that have just joined? Then a job's first plan can
  * wait. */
 bool gauging_awaited(struct controller *controller, uint64_t now);
-/* A plan is slower than it should be: its nodes try their links again. */
-void gauging_doubt_plan(struct controller *controller, const char *plan, uint64_t now);
+/* A plan is slower than it should be: its nodes, and those of its ranks, try their links again. */
+void gauging_doubt_plan(struct controller *controller, const struct gathering *gathering,
+                        uint64_t now);
 
 /* desk.c: workers' packets. */
 trib_status desk_open(struct controller *controller, const struct udp_address *listen);

@@ -26,7 +26,8 @@
 #define FLOWS 4u               /* connections at once: one may be all on one leg of a bond */
 #define FILL_NS 150000000ull   /* so long a direction is filled at most, */
 #define WAIT_NS 400000000ull   /* and so long the other side is waited for */
-#define GATHER_NS 200000000ull /* ... with its other connections */
+#define GATHER_NS 200000000ull /* ... with its other connections, */
+#define ASK_NS 100000000ull    /* for what each begins with */
 #define CONNECT_MS 200
 #define UNSENT_BYTES (64 << 10) /* what waits here when the other side has had enough */
 #define CHUNK (256u << 10)
@@ -371,7 +372,7 @@ static bool take_ask(struct gauge *gauge, int fd, struct ask *ask)
 {
 	bool good;
 
-	if (!read_all(fd, ask, sizeof(*ask), clock_now() + WAIT_NS))
+	if (!read_all(fd, ask, sizeof(*ask), clock_now() + ASK_NS))
 		return false;
 	pthread_mutex_lock(&gauge->lock);
 	good = gauge->has_secret &&
@@ -416,17 +417,20 @@ static void serve(struct gauge *gauge, struct flows *flows)
 		return;
 	prepare(flows->fds[0]);
 	gather(gauge, flows, &ask);
-	if (!take(gauge, flows, (double)ask.enough_bps, false, &way.in_bps, &way.in_strained) ||
-	    !give(gauge, flows, &word, &way.out_bps, &gave)) {
-		log_info("%s tried what the way here carries, and did not come to an end",
-		         ask.from);
+	memcpy(way.with, ask.from, sizeof(way.with));
+	if (!take(gauge, flows, (double)ask.enough_bps, false, &way.in_bps, &way.in_strained)) {
+		log_info("%s tried what the way here carries, and nothing came", ask.from);
 		return;
 	}
-	way.in_strained |= word.gave_strained != 0;
-	way.out_strained = gave || word.took_strained;
-	word = (struct word){ .magic = MAGIC_WORD, .gave_strained = gave };
-	send_all(flows->fds[0], &word, sizeof(word), clock_now() + WAIT_NS);
-	memcpy(way.with, ask.from, sizeof(way.with));
+	if (give(gauge, flows, &word, &way.out_bps, &gave)) {
+		way.in_strained |= word.gave_strained != 0;
+		way.out_strained = gave || word.took_strained;
+		word = (struct word){ .magic = MAGIC_WORD, .gave_strained = gave };
+		send_all(flows->fds[0], &word, sizeof(word), clock_now() + WAIT_NS);
+	} else {
+		log_info("what the way to %s carries is not known: it did not come to an end",
+		         ask.from);
+	}
 	way.at = clock_now();
 	keep(gauge, &way);
 }

@@ -60,15 +60,16 @@ static bool is_free(void *context, const struct node *other)
 	       (search->disturbs || !is_at_work(other, search->now));
 }
 
-/* Somebody who is there, if not free. */
-static bool has_partner(const struct controller *controller, const struct node *node, double guess,
-                        uint64_t now)
+/* Somebody who is there, if not free; `idle`: and is not at work. */
+static bool has_partner(const struct controller *controller, const struct node *node, bool idle,
+                        double guess, uint64_t now)
 {
 	const struct nodes *nodes = &controller->nodes;
 
 	for (unsigned i = 0; i < nodes->n; i++)
 		if (links_may_try(nodes, node, nodes->all[i], guess) &&
-		    is_there(controller, nodes->all[i], now))
+		    is_there(controller, nodes->all[i], now) &&
+		    !(idle && is_at_work(nodes->all[i], now)))
 			return true;
 	return false;
 }
@@ -146,7 +147,7 @@ static void take_rates(struct controller *controller, struct node *node, double 
 static double judge(struct controller *controller, const struct node *node, double guess,
                     bool outward)
 {
-	double bps;
+	double bps, before = outward ? node->out_bps : node->in_bps;
 
 	switch (links_judge(&controller->nodes, node, guess, outward, &bps)) {
 	case LINK_AS_CLAIMED:
@@ -154,7 +155,7 @@ static double judge(struct controller *controller, const struct node *node, doub
 	case LINK_SLOW:
 		return bps;
 	default:
-		return outward ? node->out_bps : node->in_bps;
+		return before > 0 ? fmax(before, bps) : 0;
 	}
 }
 
@@ -196,12 +197,21 @@ static bool is_to_be_mended(const struct node *node, uint64_t now)
 	return node->slow_since && now > node->gauged_at + again;
 }
 
-void gauging_doubt_plan(struct controller *controller, const char *plan, uint64_t now)
+void gauging_doubt_plan(struct controller *controller, const struct gathering *gathering,
+                        uint64_t now)
 {
+	const char *plan = gathering->plan;
 	struct node *node;
 
 	while ((node = plan_node(&controller->nodes, &plan)))
 		doubt(node, now);
+	for (uint64_t seats = gathering->members; seats; seats &= seats - 1) {
+		const struct seat *seat = &gathering->seats[__builtin_ctzll(seats)];
+		unsigned n, first = nodes_at(&controller->nodes, seat->where, &n);
+
+		for (unsigned i = first; i < first + n; i++)
+			doubt(controller->nodes.all[i], now);
+	}
 }
 
 /* ---- what is to be tried ---- */
@@ -254,7 +264,7 @@ bool gauging_awaited(struct controller *controller, uint64_t now)
 		if (node->joined_at && now < node->joined_at + AWAITED_NS &&
 		    node->report.gauge_port && is_there(controller, node, now) &&
 		    !is_at_work(node, now) && !links_settled(&controller->nodes, node, guess) &&
-		    has_partner(controller, node, guess, now))
+		    has_partner(controller, node, true, guess, now))
 			return true;
 	}
 	return false;
@@ -274,7 +284,7 @@ json_t *gauging_for(struct controller *controller, struct node *node, uint64_t n
 	if (!node->link_doubted && is_to_be_mended(node, now))
 		doubt(node, now);
 	if (links_settled(&controller->nodes, node, guess) ||
-	    !has_partner(controller, node, guess, now)) {
+	    !has_partner(controller, node, false, guess, now)) {
 		settle(controller, node, guess, now);
 		return NULL;
 	}

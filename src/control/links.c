@@ -29,6 +29,17 @@ void links_keep(struct node_way ways[NODE_WAYS], unsigned *n, const struct node_
 	ways[0] = *way;
 }
 
+void links_steady(struct node_way *ways, unsigned n, const struct node_way *before, unsigned m)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < m; k++)
+			if (!strcmp(ways[i].with, before[k].with) &&
+			    ways[i].out_bps == before[k].out_bps &&
+			    ways[i].in_bps == before[k].in_bps && before[k].at < ways[i].at &&
+			    ways[i].at < before[k].at + SAME_TRIAL)
+				ways[i].at = before[k].at;
+}
+
 static double claim(const struct node *node, double guess)
 {
 	return node->report.link_bps ? (double)node->report.link_bps : guess;
@@ -208,12 +219,14 @@ static bool is_witness(const struct nodes *nodes, const struct node *node,
 	uint64_t since;
 	bool strained;
 
-	if (!other || !(there > 0))
+	/* Both have to have told of it; and what carried much less than this one can, was not
+	 * limited by it. */
+	if (!back || back->at > way->at + SAME_TRIAL || way->at > back->at + SAME_TRIAL ||
+	    there * LINKS_APART < bps)
 		return false;
 	since = has_ways_since(other, other->link_since) ? other->link_since : 0;
 	can = fmin(most(other, since, !outward, &strained), claim(other, guess));
-	if (back && back->at < way->at + SAME_TRIAL && way->at < back->at + SAME_TRIAL)
-		there = fmax(there, way_bps(back, !outward)); /* others were there too */
+	there = fmax(there, way_bps(back, !outward)); /* others were there too */
 	return can >= LINKS_APART * bps && can >= LINKS_APART * there;
 }
 
@@ -224,7 +237,7 @@ enum link links_judge(const struct nodes *nodes, const struct node *node, double
 	bool strained;
 	unsigned n = 0;
 
-	best = most(node, node->link_since, outward, &strained);
+	*bps = best = most(node, node->link_since, outward, &strained);
 	if (best >= LINKS_ENOUGH * claim(node, guess))
 		return LINK_AS_CLAIMED;
 	if (!(best > 0) || strained)

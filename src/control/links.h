@@ -20,6 +20,8 @@ enum link { LINK_UNKNOWN, LINK_AS_CLAIMED, LINK_SLOW };
 
 /* An agent's ways, the newest first, and another one. */
 void links_keep(struct node_way ways[NODE_WAYS], unsigned *n, const struct node_way *way);
+/* What is told again, a little later or earlier for the time that it was under way, is the same. */
+void links_steady(struct node_way *ways, unsigned n, const struct node_way *before, unsigned m);
 /* The rate that both are to reach when they try each other; `guess`: of a link that claims none. */
 double links_enough(const struct node *a, const struct node *b, double guess);
 /* Is nothing more to be found out about it? There may still be nobody to try it with. */
@@ -33,7 +35,7 @@ bool links_may_try(const struct nodes *nodes, const struct node *node, const str
 const struct node *links_partner(const struct nodes *nodes, const struct node *node, double guess,
                                  bool (*is_free)(void *context, const struct node *other),
                                  void *context);
-/* *bps: what it carries, where it is slow. */
+/* *bps: what it carries, where it is slow; where that is unknown, what it carries at least. */
 enum link links_judge(const struct nodes *nodes, const struct node *node, double guess,
                       bool outward, double *bps);
 

@@ -129,7 +129,7 @@ static void doubt_links(struct controller *controller, struct gathering_entry *e
 	           "its nodes try their links",
 	           entry->gathering.job, entry->gathering.generation,
 	           words->rate_bps / words->share / 1e6, rate_bps / 1e6);
-	gauging_doubt_plan(controller, entry->gathering.plan, now);
+	gauging_doubt_plan(controller, &entry->gathering, now);
 }
 
 /* Ranks ask for a plan when one of their own trees' nodes leaves; once for each change of links. */

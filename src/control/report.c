@@ -34,6 +34,8 @@ static const struct field {
 	LATER(U32, capacity), TEXT_LATER(rack),    TEXT_LATER(above),       LATER(U32, gauge_port),
 };
 
+#define FAILED_S 60 /* then a trial that failed may be made again */
+
 #define FIELDS_N (sizeof(fields) / sizeof(*fields))
 
 bool name_is_good(const char *name)
@@ -188,7 +190,8 @@ unsigned ways_from_json(struct node_way ways[NODE_WAYS], json_t *json, uint64_t 
 		                &age_s) ||
 		    strlen(with) >= sizeof(way.with) || !name_is_good(with) ||
 		    !is_rate(way.out_bps) || !is_rate(way.in_bps) ||
-		    !(age_s >= 0 && age_s * 1e9 < (double)now))
+		    !(age_s >= 0 && age_s * 1e9 < (double)now) ||
+		    (age_s > FAILED_S && !(way.out_bps > 0 || way.in_bps > 0)))
 			continue;
 		snprintf(way.with, sizeof(way.with), "%s", with);
 		way.out_strained = out_strained;

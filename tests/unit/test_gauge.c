@@ -212,9 +212,9 @@ static void test_hostile(void **state)
 	do
 		ask(&a, &b, 1000000);
 	while (gauge_ways(a.gauge, ways) && !(ways[0].out_bps > 0));
-	wait_news(&b);
-	assert_int_equal(gauge_ways(b.gauge, ways), 1);
-	assert_string_equal(ways[0].with, "a:1");
+	do
+		wait_news(&b);
+	while (!gauge_ways(b.gauge, ways) || strcmp(ways[0].with, "a:1") != 0);
 	close(fd);
 	close(silent);
 	end_close(&a);

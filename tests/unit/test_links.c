@@ -256,6 +256,7 @@ static void test_strained(void **state)
 static void test_doubted_witnesses(void **state)
 {
 	struct nodes nodes = { 0 };
+	double bps;
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
@@ -268,8 +269,8 @@ static void test_doubted_witnesses(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		if (i != 2)
 			nodes.all[i]->n_ways = 0;
-	double bps;
 	assert_int_equal(links_judge(&nodes, nodes.all[2], GUESS, true, &bps), LINK_UNKNOWN);
+	assert_true(bps > 50e6 && bps < 70e6); /* so much at least */
 	nodes_free(&nodes, NULL);
 }
 
@@ -307,6 +308,46 @@ static void test_busy_witness(void **state)
 	note(busy, add(&nodes, 2, 300e6, 300e6, 300e6), 300e6, 300e6, 1);
 	judged(&nodes, good, 90e6, 90e6);
 	nodes_free(&nodes, NULL);
+}
+
+/* Until the other end has told of the trial too, it is none; nor is one by a way so narrow that
+ * this link cannot have been the limit. */
+static void test_no_witness_yet(void **state)
+{
+	struct nodes nodes = { 0 };
+	struct node *one, *two, *far;
+
+	(void)state;
+	one = add(&nodes, 0, 1e9, 1e9, 1e9);
+	two = add(&nodes, 1, 1e9, 1e9, 1e9);
+	far = add(&nodes, 2, 1e9, 1e9, 1e9);
+	note(far, add(&nodes, 3, 1e9, 1e9, 1e9), 950e6, 950e6, 1);
+	note(one, far, 300e6, 300e6, 1);
+	judged(&nodes, one, 0, 0);
+	note(far, one, 300e6, 300e6, 1);
+	judged(&nodes, one, 300e6, 300e6);
+	/* With its neighbour it carries more: what is between them and the far one is narrow. */
+	note(one, two, 650e6, 650e6, 1);
+	note(two, one, 650e6, 650e6, 1);
+	judged(&nodes, one, 0, 0);
+	nodes_free(&nodes, NULL);
+}
+
+/* The same trial told again is no newer for that. */
+static void test_steady(void **state)
+{
+	struct node_way before = { .with = "a:1", .out_bps = 7, .in_bps = 8, .at = 1000 * MS };
+	struct node_way ways[2] = { before, before };
+
+	(void)state;
+	ways[0].at += 40 * MS;
+	ways[1].at += 40 * MS;
+	ways[1].out_bps = 9;
+	links_steady(ways, 2, &before, 1);
+	assert_true(ways[0].at == before.at && ways[1].at == before.at + 40 * MS);
+	ways[0].at += 60000 * MS;
+	links_steady(ways, 1, &before, 1);
+	assert_true(ways[0].at > before.at);
 }
 
 /* Few are fast, and one of these is not: it is tried with the others of them. */
@@ -423,6 +464,8 @@ int main(void)
 		cmocka_unit_test(test_busy_witness),
 		cmocka_unit_test(test_few_fast),
 		cmocka_unit_test(test_two_sites),
+		cmocka_unit_test(test_no_witness_yet),
+		cmocka_unit_test(test_steady),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
