@@ -38,6 +38,15 @@ static void end_open(struct end *end)
 	udp_set_port(&end->at, gauge_port(end->gauge));
 }
 
+/* Two that know each other. */
+static void pair_open(struct end *a, struct end *b)
+{
+	end_open(a);
+	end_open(b);
+	gauge_set_secret(a->gauge, &secret);
+	gauge_set_secret(b->gauge, &secret);
+}
+
 static void end_close(struct end *end)
 {
 	gauge_close(end->gauge);
@@ -67,10 +76,7 @@ static void test_both(void **state)
 	struct end a, b;
 
 	(void)state;
-	end_open(&a);
-	end_open(&b);
-	gauge_set_secret(a.gauge, &secret);
-	gauge_set_secret(b.gauge, &secret);
+	pair_open(&a, &b);
 	ask(&a, &b, 1000000);
 	wait_news(&b);
 	assert_int_equal(gauge_ways(a.gauge, ways), 1);
@@ -120,10 +126,7 @@ static void test_keeps(void **state)
 	bool has = false;
 
 	(void)state;
-	end_open(&a);
-	end_open(&b);
-	gauge_set_secret(a.gauge, &secret);
-	gauge_set_secret(b.gauge, &secret);
+	pair_open(&a, &b);
 	ask(&a, &b, 1000000);
 	end_close(&b);
 	wish.at = b.at; /* where nobody is any more */
@@ -178,10 +181,7 @@ static void test_hostile(void **state)
 	int silent, fd;
 
 	(void)state;
-	end_open(&a);
-	end_open(&b);
-	gauge_set_secret(a.gauge, &secret);
-	gauge_set_secret(b.gauge, &secret);
+	pair_open(&a, &b);
 	silent = knock(&b); /* and says nothing, ever */
 	close(knock(&b));
 	fd = knock(&b);
