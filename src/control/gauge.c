@@ -36,8 +36,7 @@
 
 /* The first of each connection. */
 struct ask {
-	uint32_t magic;
-	uint16_t flow, flows;
+	uint32_t magic, flows;
 	uint64_t enough_bps, nonce;
 	char from[TREE_NAME_MAX];
 	uint64_t proof; /* of all before it */
@@ -441,8 +440,7 @@ static bool send_ask(struct gauge *gauge, const struct flows *flows, unsigned fl
                      const struct gauge_wish *wish, uint64_t nonce)
 {
 	struct ask ask = { .magic = MAGIC_ASK,
-		           .flow = (uint16_t)flow,
-		           .flows = (uint16_t)flows->n,
+		           .flows = flows->n,
 		           .enough_bps = wish->enough_bps,
 		           .nonce = nonce };
 
