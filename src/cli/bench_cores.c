@@ -134,7 +134,7 @@ static unsigned core_pick(const cpu_set_t *set, unsigned k)
 
 trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed)
 {
-	unsigned server = 0; /* the first: a switch, if there is one */
+	unsigned server = 0, servers; /* the first: a switch, if there is one */
 	trib_status status = TRIB_OK;
 	struct link_end end;
 	struct receive unused;
@@ -142,6 +142,7 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 
 	while (server + 1 < cluster->n && !cluster->hosts[server].is_server)
 		server++;
+	servers = cluster->n - server;
 	plan_bridge_namespace(cluster, ports);
 	for (unsigned i = 0; i < cluster->n && status == TRIB_OK; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
@@ -150,14 +151,17 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 		if (cluster->is_switch && i == server)
 			continue;
 		plan_host_end(cluster, i, &end);
-		status = receive_place(host->ns, end.name, core_pick(&cores[i], i), false, &unused);
+		/* What a NIC's interrupts bring comes before programs. */
+		status = receive_place(host->ns, end.name, core_pick(&cores[i], i),
+		                       framed && host->is_server, &unused);
 		/* What workers send into a bridge is bridged on their cores without a word. */
 		if (status != TRIB_OK || (!cluster->is_switch && !host->is_server))
 			continue;
 		plan_port_end(cluster, i, &end);
 		status = receive_place(ports, end.name, core_pick(hub, i), false, &unused);
 		if (status == TRIB_OK && framed && plan_is_relayed(cluster, i))
-			status = relay_place(cluster, i, core_pick(hub, i));
+			status = relay_place(cluster, i, core_pick(hub, i + 2 * servers),
+			                     core_pick(hub, i + servers));
 	}
 	return status;
 }

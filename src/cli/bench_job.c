@@ -286,7 +286,8 @@ static trib_status ends_begin(const struct bench_run *run, struct ends *out)
 	if (run->options->nic)
 		status = relay_start(cluster, !by_xdp, NIC_WAIT_US, &out->relay);
 	if (status == TRIB_OK && by_xdp)
-		status = trees_accept(run->system->trees, cluster, &out->accepted);
+		status = trees_accept(run->system->trees, cluster, run->options->nic,
+		                      &out->accepted);
 	else if (status == TRIB_OK && run->options->copied)
 		status = accept_at_servers(cluster, &out->accepted);
 	return status;

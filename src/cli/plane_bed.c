@@ -212,7 +212,8 @@ static trib_status receive_place_all(struct bed *bed)
 		status = receive_place(bed->cluster.hosts[i].ns, end.name,
 		                       bed->options.load_cores[lane], true, &receive);
 		if (status == TRIB_OK && bed->options.framed)
-			status = relay_place(&bed->cluster, i, bed->options.relay_cores[lane]);
+			status = relay_place(&bed->cluster, i, bed->options.relay_cores[lane],
+			                     bed->options.relay_cores[lane]);
 	}
 	return status;
 }

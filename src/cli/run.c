@@ -268,7 +268,7 @@ static int run_all(struct run *run)
 	else if (aggregators_add(run) != TRIB_OK)
 		goto failed;
 	if (!run->hosted && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
-	    trees_accept(&run->trees, &run->cluster, &run->accepted) != TRIB_OK)
+	    trees_accept(&run->trees, &run->cluster, false, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "trib run: %s\n", trib_last_error());
 	if (workers_add(run) != TRIB_OK)
 		goto failed;

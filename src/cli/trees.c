@@ -234,7 +234,7 @@ const struct trees_site *trees_site(const struct trees *trees, const char *name)
 	return NULL;
 }
 
-trib_status trees_accept(const struct trees *trees, const struct cluster *cluster,
+trib_status trees_accept(const struct trees *trees, const struct cluster *cluster, bool framed,
                          struct accepted *out)
 {
 	bool aggregates[CLUSTER_HOSTS_MAX] = { false };
@@ -245,6 +245,8 @@ trib_status trees_accept(const struct trees *trees, const struct cluster *cluste
 	for (unsigned i = 0; i < trees->n_sites; i++)
 		if (trees->sites[i].host)
 			aggregates[trees->sites[i].host - cluster->hosts] = true;
+	for (unsigned i = 0; i < cluster->n && framed; i++)
+		aggregates[i] &= !cluster->hosts[i].is_server;
 	return accept_frames(cluster, aggregates, out);
 }
 

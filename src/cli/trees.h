@@ -45,9 +45,10 @@ const struct trees_site *trees_site(const struct trees *trees, const char *name)
 
 /*
  * Lets the frames arrive that aggregators send from their XDP programs, until
- * accept_end or the end of this process.
+ * accept_end or the end of this process. `framed`: the relay (net/relay.h)
+ * does so for those of servers.
  */
-trib_status trees_accept(const struct trees *trees, const struct cluster *cluster,
+trib_status trees_accept(const struct trees *trees, const struct cluster *cluster, bool framed,
                          struct accepted *out);
 
 #endif

@@ -185,7 +185,7 @@ void relay_end(struct relay *relay)
 		close(relay->links[--relay->n]);
 }
 
-trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned core)
+trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned in, unsigned out)
 {
 	struct link_end near, far;
 	struct receive receive;
@@ -194,6 +194,8 @@ trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned core
 
 	plan_relay_namespace(cluster, name);
 	plan_relay_ends(cluster, i, &near, &far);
-	status = receive_place(name, near.name, core, true, &receive);
-	return status == TRIB_OK ? receive_place(name, far.name, core, true, &receive) : status;
+	status = receive_place(name, near.name, cluster->is_switch ? in : out, true, &receive);
+	if (status != TRIB_OK)
+		return status;
+	return receive_place(name, far.name, cluster->is_switch ? out : in, true, &receive);
 }

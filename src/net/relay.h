@@ -34,7 +34,8 @@ trib_status relay_start(const struct cluster *cluster, bool plain, unsigned wait
                         struct relay *out);
 void relay_end(struct relay *relay);
 
-/* The work of the relay on the link of host `i` goes to this core. */
-trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned core);
+/* The relay on the link of host `i` works on one core for what goes to the aggregator, on one for
+ * what comes from it. */
+trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned in, unsigned out);
 
 #endif

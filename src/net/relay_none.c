@@ -18,10 +18,11 @@ void relay_end(struct relay *relay)
 	(void)relay;
 }
 
-trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned core)
+trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned in, unsigned out)
 {
 	(void)cluster;
 	(void)i;
-	(void)core;
+	(void)in;
+	(void)out;
 	return TRIB_OK;
 }
