@@ -87,6 +87,11 @@ main() {
 	local xagg="--hosts 7 --servers 3 --link 250mbit --link h1=100mbit --link h2=100mbit --link h3=100mbit \
 		--no-offload --late h1=0.025 --late h2=0.025 --late h3=0.025 \
 		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 --repeats 3 --trees planned"
+	# At a 125th, where cores are short and not links alone: the servers have 14 % of one.
+	local xagg_cores="--hosts 7 --servers 3 --link 800mbit --link h1=320mbit --link h2=320mbit --link h3=320mbit \
+		--late h1=0.008 --late h2=0.008 --late h3=0.008 --cores s1=1 --cores s2=1 --cores s3=1 --busy 0.86 \
+		--nic --mtu 1450 --sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 \
+		--repeats 5 --plane xdp"
 	local nic="--server --hosts 4 --link 500mbit --link s1=2gbit --sizes 16M --iterations 20 --repeats 7 \
 		--cores s1=1 --nic --plane xdp --against trib-tcp"
 	local unlike_planes="--hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload --sizes 16M \
@@ -126,6 +131,7 @@ main() {
 		measure stripes-none-jumbo $stripes --servers 1 --mtu 9000 --trees "$on_workers" --against ring
 		measure xagg $xagg --trees "$of_paper" --against trib-tcp@tree,tcp-agg@tree,openmpi,ps
 		measure xagg-tree $xagg --trees "$of_paper" --against tributary@tree,trib-xdp@tree,ring
+		measure xagg-cores $xagg_cores --trees "$of_paper" --against tcp-agg
 		for pool in 64M 256K; do
 			measure alike-$pool --hosts 4 --servers 3 --link 500mbit --late h1=0.2 --late h3=0.2 --sizes 16M \
 				--iterations 8 --pool $pool --trees 'alike=s3(s1(0,2),s2(1,3))' --trees 'apart=s3(s1(0-1),s2(2-3))' \

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/options.h"
+#include "cli/plane_cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,18 @@ static trib_status cores_take(void *target, const char *text)
 	return cores_parse(text, &o->cores[o->n_cores++]);
 }
 
+static trib_status busy_take(void *target, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0 && value <= CPU_CROWD_MOST))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a share from 0 to %g", text,
+		                   CPU_CROWD_MOST);
+	*(double *)target = value;
+	return TRIB_OK;
+}
+
 /* "striped", "s1(0-3)", or either behind a name: "two=s1(0-3);s2(0-3)". */
 static trib_status trees_take(void *target, const char *text)
 {
@@ -124,6 +137,8 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 	                    net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
 		return "a cluster given with --net is taken as it is; links and faults are for one "
 		       "that is made";
+	if (o->busy > 0 && !o->n_cores)
+		return "--busy is for servers that have cores of their own (--cores)";
 	if (o->nic && !o->is_server && !o->servers)
 		return "--nic is for servers that have a link each (--server, --servers)";
 	if (o->nic && o->copied)
@@ -192,6 +207,7 @@ static bool asked_switch;
 static struct option_hook link_hook = { net_link_take, &asked.net },
 			  sizes_hook = { sizes_take, &asked }, late_hook = { late_take, &asked },
 			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
+			  busy_hook = { busy_take, &asked.busy },
 			  loss_hook = { net_probability_take, &asked.net.loss },
 			  dup_hook = { net_probability_take, &asked.net.dup },
 			  reorder_hook = { net_probability_take, &asked.net.reorder },
@@ -225,6 +241,9 @@ static const struct option_row rows[] = {
 	  "cores of this host alone, for its programs and what it receives; hosts that "
 	  "are not named share the others; repeatable",
 	  "s1=1" },
+	{ "busy", 0, OPTION_HOOK, &busy_hook, "SHARE",
+	  "other work has this share of the servers' cores, where they have some of their own",
+	  "0.85" },
 	{ "copied", 0, OPTION_FLAG, &asked.copied, NULL,
 	  "packets to the aggregator are copied on every plane, as veth does it for XDP", NULL },
 	{ "nic", 0, OPTION_FLAG, &asked.nic, NULL,

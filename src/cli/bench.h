@@ -48,6 +48,7 @@ struct bench_options {
 	const char *against;
 	uint64_t pool_bytes, lanes;
 	double timeout_s; /* of one run; 0: chosen by its size */
+	double busy;      /* share of the servers' cores that other work has */
 	struct bench_late late[CLUSTER_HOSTS_MAX];
 	unsigned n_late;
 	struct bench_cores cores[CLUSTER_HOSTS_MAX];

@@ -155,6 +155,13 @@ struct collector {
 
 /* From the moment when all services are there until the last time is told. */
 static struct cpu_sample cpu_before, cpu_after;
+static double crowd_before, crowd_after;
+
+static void look(struct cpu_sample *sample, double *crowd)
+{
+	cpu_look(sample);
+	*crowd = cpu_crowd_time();
+}
 
 static double number_after(const char *line, const char *key)
 {
@@ -174,7 +181,7 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 		if (rank < c->run->place->workers && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
 		if (++c->n_samples == (size_t)c->run->place->workers * c->run->iterations)
-			cpu_look(&cpu_after);
+			look(&cpu_after, &crowd_after);
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
 		c->outcome->cpu_s +=
 			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
@@ -195,10 +202,15 @@ static trib_status ready_take(void *context)
 	const struct collector *c = context;
 	const struct bench_place *place = c->run->place;
 	trib_status status = TRIB_OK;
+	cpu_set_t servers;
 
 	if (c->run->options->n_cores)
 		status = cores_receive(place->cores, &place->cluster, c->run->options->nic);
-	cpu_look(&cpu_before);
+	if (status == TRIB_OK && c->run->options->busy > 0) {
+		cores_of_servers(place->cores, &place->cluster, &servers);
+		status = cpu_crowd(&servers, c->run->options->busy);
+	}
+	look(&cpu_before, &crowd_before);
 	return status;
 }
 
@@ -210,7 +222,7 @@ static void cores_count(const struct bench_run *run, struct bench_outcome *outco
 	cores_of_servers(run->place->cores, &run->place->cluster, &servers);
 	if (CPU_COUNT(&servers) == 0)
 		return;
-	outcome->cpu_s = 0;
+	outcome->cpu_s = crowd_before - crowd_after;
 	for (unsigned core = 0; core < CPU_CORES_MAX; core++)
 		if (CPU_ISSET(core, &servers))
 			outcome->cpu_s += cpu_busy(&cpu_before, &cpu_after, core);
@@ -259,6 +271,7 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 			                      .cores = task_cores(run, job, job->tasks[i].host) };
 	}
 	status = launch_all(tasks, job->n, &options, &report);
+	cpu_crowd_end();
 	if (job->strays)
 		strays_end(mark);
 	if (status == TRIB_OK)

@@ -38,6 +38,8 @@ static void settings_print(FILE *out, const struct bench_report *report)
 	for (unsigned i = 0; i < o->n_cores; i++)
 		fprintf(out, "%s\"%s\"%s", i ? ", " : "    \"own_cores\": [ ", o->cores[i].host,
 		        i + 1 < o->n_cores ? "" : " ],\n");
+	if (o->busy > 0)
+		fprintf(out, "    \"busy\": %g,\n", o->busy);
 	if (o->copied)
 		fprintf(out, "    \"copied\": true,\n");
 	if (o->nic)

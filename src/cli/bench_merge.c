@@ -181,6 +181,7 @@ static trib_status settings_take(struct merge *merge, const struct file *file)
 	merge->options.net.reorder = saved->reorder;
 	merge->options.net.corrupt = saved->corrupt;
 	merge->options.n_cores = saved->own_cores.bytes > 0;
+	merge->options.busy = saved->busy;
 	merge->options.nic = saved->nic.bytes && *saved->nic.at == 't';
 	merge->place.workers = (unsigned)saved->hosts;
 	merge->place.cluster.is_switch = saved->is_switch.bytes && *saved->is_switch.at == 't';

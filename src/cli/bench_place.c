@@ -52,6 +52,7 @@ static void rates_find(struct bench_place *place)
 trib_status bench_place_open(const struct bench_options *options, struct bench_place *place)
 {
 	trib_status status = TRIB_OK;
+	cpu_set_t servers;
 	unsigned most;
 
 	*place = (struct bench_place){ 0 };
@@ -82,7 +83,14 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 		                   options->nic ? "--nic" : "--cores");
 	if (!options->n_cores)
 		return TRIB_OK;
-	return cores_share(options->cores, options->n_cores, &place->cluster, place->cores);
+	status = cores_share(options->cores, options->n_cores, &place->cluster, place->cores);
+	if (status != TRIB_OK || !(options->busy > 0))
+		return status;
+	cores_of_servers(place->cores, &place->cluster, &servers);
+	if (CPU_COUNT(&servers) == 0)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--busy: workers have cores of servers too (--cores)");
+	return TRIB_OK;
 }
 
 void bench_place_close(struct bench_place *place)

@@ -37,6 +37,7 @@ static const struct member settings[] = {
 	SETTING(NUMBER, "dup", dup),
 	SETTING(NUMBER, "reorder", reorder),
 	SETTING(NUMBER, "corrupt", corrupt),
+	SETTING(NUMBER, "busy", busy),
 	SETTING(NUMBER, "pool_bytes", pool_bytes),
 	SETTING(NUMBER, "lanes", lanes),
 	SETTING(RAW, "links_bps", links),

@@ -27,7 +27,7 @@ struct saved_row {
 
 struct bench_saved {
 	char place[256], collective[16], left_out[512];
-	double hosts, loss, dup, reorder, corrupt;
+	double hosts, loss, dup, reorder, corrupt, busy;
 	double iterations, repeats, pool_bytes, lanes;
 	struct saved_raw links, is_switch, offload, late, own_cores, copied, nic, trees;
 	struct saved_row rows[SAVED_ROWS_MAX];

@@ -163,6 +163,9 @@ static void costs_print(const struct bench_report *report)
 	}
 	if (told && report->options->n_cores)
 		printf("CPU time is all that the cores of the servers did.\n");
+	if (report->options->busy > 0)
+		printf("Of the cores of the servers other work has %g %%.\n",
+		       100 * report->options->busy);
 	if (report->options->nic)
 		printf("Servers get their packets as frames in pages, as a NIC's driver has "
 		       "them.\n");

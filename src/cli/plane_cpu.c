@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define QUIET 0.15 /* of a core */
@@ -193,4 +195,87 @@ void cpu_spin_end(void)
 	atomic_store(&spinning, false);
 	while (n_spinners)
 		pthread_join(spinners[--n_spinners], NULL);
+}
+
+/* ---- cores that others use ---- */
+
+#define CROWD_SPAN 500000ull /* nanoseconds */
+#define CROWD_PRIORITY 50    /* real-time: above receive work */
+
+static pthread_t crowd[CPU_CORES_MAX];
+static unsigned n_crowd;
+static uint64_t crowd_busy; /* of a span */
+static _Atomic bool crowding;
+
+static void *crowd_work(void *unused)
+{
+	uint64_t begin = clock_now();
+
+	while (atomic_load_explicit(&crowding, memory_order_relaxed)) {
+		struct timespec next;
+
+		while (clock_now() < begin + crowd_busy)
+			;
+		begin += CROWD_SPAN;
+		next = (struct timespec){ .tv_sec = (time_t)(begin / NSEC_PER_SEC),
+			                  .tv_nsec = (long)(begin % NSEC_PER_SEC) };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+	}
+	return unused;
+}
+
+static int crowd_add(unsigned core)
+{
+	const struct sched_param first = { .sched_priority = CROWD_PRIORITY };
+	pthread_attr_t how;
+	cpu_set_t one;
+	int error;
+
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	pthread_attr_init(&how);
+	pthread_attr_setaffinity_np(&how, sizeof(one), &one);
+	pthread_attr_setinheritsched(&how, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&how, SCHED_FIFO);
+	pthread_attr_setschedparam(&how, &first);
+	error = pthread_create(&crowd[n_crowd], &how, crowd_work, NULL);
+	pthread_attr_destroy(&how);
+	n_crowd += !error;
+	return error;
+}
+
+trib_status cpu_crowd(const cpu_set_t *cores, double share)
+{
+	crowd_busy = (uint64_t)(share * (double)CROWD_SPAN);
+	atomic_store(&crowding, true);
+	for (unsigned core = 0; core < CPU_CORES_MAX; core++) {
+		int error = CPU_ISSET(core, cores) ? crowd_add(core) : 0;
+
+		if (error) {
+			errno = error;
+			return status_fail_errno("cannot put other work on core %u", core);
+		}
+	}
+	return TRIB_OK;
+}
+
+double cpu_crowd_time(void)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < n_crowd; i++) {
+		struct timespec time;
+		clockid_t clock;
+
+		if (!pthread_getcpuclockid(crowd[i], &clock) && !clock_gettime(clock, &time))
+			sum += (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+	}
+	return sum;
+}
+
+void cpu_crowd_end(void)
+{
+	atomic_store(&crowding, false);
+	while (n_crowd)
+		pthread_join(crowd[--n_crowd], NULL);
 }

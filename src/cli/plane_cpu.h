@@ -3,6 +3,9 @@
 #ifndef TRIB_CLI_PLANE_CPU_H
 #define TRIB_CLI_PLANE_CPU_H
 
+#include "base/status.h"
+
+#include <sched.h>
 #include <stdbool.h>
 
 #define CPU_CORES_MAX 256
@@ -41,5 +44,15 @@ unsigned long long cpu_thread_switches(int id);
  */
 void cpu_spin(unsigned first);
 void cpu_spin_end(void);
+
+/*
+ * Other work on these cores, before all else there, for this share of every half
+ * a millisecond, until cpu_crowd_end. At most a share of CPU_CROWD_MOST, or
+ * nothing else would go on.
+ */
+#define CPU_CROWD_MOST 0.95
+trib_status cpu_crowd(const cpu_set_t *cores, double share);
+double cpu_crowd_time(void); /* seconds that it has taken */
+void cpu_crowd_end(void);
 
 #endif

@@ -18,6 +18,7 @@ bench() {
 rows() { grep -c "$1" "$work/json"; }
 # figure SYSTEM NAME
 figure() { grep "\"system\": \"$1\"" "$work/json" | grep -o "\"$2\": [^,]*" | cut -d' ' -f2; }
+says() { ! "$trib" bench allreduce "${@:2}" >"$work/said" 2>&1 && grep -qF -- "$1" "$work/said"; }
 above_0() { awk -v value="${1:-0}" 'BEGIN { exit !(value > 0) }'; }
 
 # --- one server
@@ -50,11 +51,21 @@ if [ "$(nproc)" -gt 1 ]; then
 	check "... and how much more tcp takes" above_0 "$(figure trib-tcp aggregator_cpu_times)"
 	check "... of which the table speaks" grep -q "times the CPU time of tributary's for the same (" "$work/bench"
 	check "... also again, from what was saved" diff "$work/bench" <("$trib" bench plot "$work/json")
+
+	# Half of it for others.
+	bench --server --sizes 1M --repeats 1 --plane xdp --against trib-tcp --cores s1=1 --busy 0.5
+	check "half a core: all sums right" test $code = 0 || cat "$work/bench"
+	check "... which the figures say" grep -q '"busy": 0.5' "$work/json"
+	check "... what others did is not the aggregator's" above_0 "$(figure tributary aggregated_gb_per_cpu_s_min)"
+	check "... also again, from what was saved" diff "$work/bench" <("$trib" bench plot "$work/json")
+	check "others share cores of servers, not of workers" says 'workers have cores of servers too' \
+		--server --cores s1=1 --cores h1=1 --busy 0.5
 fi
 
 # --- what is wrong is said
-says() { ! "$trib" bench allreduce "${@:2}" >"$work/said" 2>&1 && grep -qF -- "$1" "$work/said"; }
 check "a switch has no such link" says '--nic is for servers' --nic
 check "copies of veth are another thing" says '--nic and --copied exclude' --nic --copied --server
+check "a share is below 1" says 'is not a share' --server --cores s1=1 --busy 1
+check "others are where servers have cores" says '--busy is for servers' --server --busy 0.5
 check "a cluster that is there has none" says 'is taken as it is' --nic --net none
 done_checking
