@@ -81,14 +81,13 @@ static trib_status cores_take(void *target, const char *text)
 
 static trib_status busy_take(void *target, const char *text)
 {
-	char *end;
-	double value = strtod(text, &end);
+	double *share = target;
+	trib_status status = net_probability_take(share, text);
 
-	if (end == text || *end || !(value >= 0 && value <= CPU_CROWD_MOST))
-		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a share from 0 to %g", text,
-		                   CPU_CROWD_MOST);
-	*(double *)target = value;
-	return TRIB_OK;
+	if (status == TRIB_OK && *share > CPU_CROWD_MOST)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s is more than %g: nothing else would run",
+		                   text, CPU_CROWD_MOST);
+	return status;
 }
 
 /* "striped", "s1(0-3)", or either behind a name: "two=s1(0-3);s2(0-3)". */
@@ -137,8 +136,9 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 	                    net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
 		return "a cluster given with --net is taken as it is; links and faults are for one "
 		       "that is made";
-	if (o->busy > 0 && !o->n_cores)
-		return "--busy is for servers that have cores of their own (--cores)";
+	/* Else work on packets is no thread's, and no thread could come before it. */
+	if (o->busy > 0 && (!o->n_cores || !o->nic))
+		return "--busy is for servers that have cores of their own, and --nic";
 	if (o->nic && !o->is_server && !o->servers)
 		return "--nic is for servers that have a link each (--server, --servers)";
 	if (o->nic && o->copied)
@@ -242,8 +242,9 @@ static const struct option_row rows[] = {
 	  "are not named share the others; repeatable",
 	  "s1=1" },
 	{ "busy", 0, OPTION_HOOK, &busy_hook, "SHARE",
-	  "other work has this share of the servers' cores, where they have some of their own",
-	  "0.85" },
+	  "other work comes first on the servers' cores, and has so much of them (0.95 at most); "
+	  "with --cores and --nic",
+	  "50%" },
 	{ "copied", 0, OPTION_FLAG, &asked.copied, NULL,
 	  "packets to the aggregator are copied on every plane, as veth does it for XDP", NULL },
 	{ "nic", 0, OPTION_FLAG, &asked.nic, NULL,

@@ -151,9 +151,7 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 		if (cluster->is_switch && i == server)
 			continue;
 		plan_host_end(cluster, i, &end);
-		/* What a NIC's interrupts bring comes before programs. */
-		status = receive_place(host->ns, end.name, core_pick(&cores[i], i),
-		                       framed && host->is_server, &unused);
+		status = receive_place(host->ns, end.name, core_pick(&cores[i], i), false, &unused);
 		/* What workers send into a bridge is bridged on their cores without a word. */
 		if (status != TRIB_OK || (!cluster->is_switch && !host->is_server))
 			continue;

@@ -27,7 +27,8 @@ trib_status cores_share(const struct bench_cores *given, unsigned n, const struc
 /*
  * Receive work of each host's link goes to one of its cores, of a switch's ports to the switch's
  * in turn. Where a bridge is between the hosts, it passes on what servers send on workers' cores,
- * and so does the relay before servers, where links are `framed`: they are no part of a server.
+ * and so does the relay before servers, where links are `framed`: they are no part of a server, and
+ * have a core each where there are enough.
  * Holds as long as the programs that are at the interfaces now.
  */
 trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_job.h"
+
+#include "base/log.h"
 #include "cli/bench_strays.h"
 #include "cli/launch.h"
 #include "cli/plane_cpu.h"
@@ -153,6 +155,8 @@ struct collector {
 	unsigned last_from;
 };
 
+#define CROWD_SLACK 0.02 /* of a share that other work was to have */
+
 /* From the moment when all services are there until the last time is told. */
 static struct cpu_sample cpu_before, cpu_after;
 static double crowd_before, crowd_after;
@@ -217,15 +221,23 @@ static trib_status ready_take(void *context)
 /* Of the aggregators, where they have cores of their own. */
 static void cores_count(const struct bench_run *run, struct bench_outcome *outcome)
 {
+	double others = crowd_after - crowd_before, all;
 	cpu_set_t servers;
 
 	cores_of_servers(run->place->cores, &run->place->cluster, &servers);
 	if (CPU_COUNT(&servers) == 0)
 		return;
-	outcome->cpu_s = crowd_before - crowd_after;
+	all = (cpu_after.at - cpu_before.at) * CPU_COUNT(&servers);
+	outcome->cpu_s = -others;
 	for (unsigned core = 0; core < CPU_CORES_MAX; core++)
 		if (CPU_ISSET(core, &servers))
 			outcome->cpu_s += cpu_busy(&cpu_before, &cpu_after, core);
+	if (outcome->cpu_s < 0) /* nothing but others, and cores are counted in ticks */
+		outcome->cpu_s = 0;
+	if (others < (run->options->busy - CROWD_SLACK) * all)
+		log_warn("other work had %.0f %% of the servers' cores, not %.0f: see "
+		         "kernel.sched_rt_runtime_us",
+		         100 * others / all, 100 * run->options->busy);
 }
 
 /* An MPI's launcher starts ranks on all workers. */

@@ -162,9 +162,10 @@ static void costs_print(const struct bench_report *report)
 		told = true;
 	}
 	if (told && report->options->n_cores)
-		printf("CPU time is all that the cores of the servers did.\n");
+		printf("CPU time is all that the cores of the servers did%s.\n",
+		       report->options->busy > 0 ? ", but for other work" : "");
 	if (report->options->busy > 0)
-		printf("Of the cores of the servers other work has %g %%.\n",
+		printf("Other work comes first there, and has %g %% of them.\n",
 		       100 * report->options->busy);
 	if (report->options->nic)
 		printf("Servers get their packets as frames in pages, as a NIC's driver has "

@@ -217,8 +217,7 @@ static void *crowd_work(void *unused)
 		while (clock_now() < begin + crowd_busy)
 			;
 		begin += CROWD_SPAN;
-		next = (struct timespec){ .tv_sec = (time_t)(begin / NSEC_PER_SEC),
-			                  .tv_nsec = (long)(begin % NSEC_PER_SEC) };
+		next = clock_span(begin);
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
 	}
 	return unused;

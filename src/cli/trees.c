@@ -241,12 +241,13 @@ trib_status trees_accept(const struct trees *trees, const struct cluster *cluste
 
 	/* Servers too: aggregators may run there that others have started. */
 	for (unsigned i = 0; i < cluster->n; i++)
-		aggregates[i] = cluster->hosts[i].is_server;
-	for (unsigned i = 0; i < trees->n_sites; i++)
-		if (trees->sites[i].host)
-			aggregates[trees->sites[i].host - cluster->hosts] = true;
-	for (unsigned i = 0; i < cluster->n && framed; i++)
-		aggregates[i] &= !cluster->hosts[i].is_server;
+		aggregates[i] = cluster->hosts[i].is_server && !framed;
+	for (unsigned i = 0; i < trees->n_sites; i++) {
+		const struct cluster_host *host = trees->sites[i].host;
+
+		if (host && !(framed && host->is_server))
+			aggregates[host - cluster->hosts] = true;
+	}
 	return accept_frames(cluster, aggregates, out);
 }
 
