@@ -87,9 +87,9 @@ main() {
 	local xagg="--hosts 7 --servers 3 --link 250mbit --link h1=100mbit --link h2=100mbit --link h3=100mbit \
 		--no-offload --late h1=0.025 --late h2=0.025 --late h3=0.025 \
 		--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 --repeats 3 --trees planned"
-	# At a 125th, where cores are short and not links alone: the servers have 14 % of one.
+	# At a 125th, where cores are short and not links alone: the servers have a fifth of one.
 	local xagg_cores="--hosts 7 --servers 3 --link 800mbit --link h1=320mbit --link h2=320mbit --link h3=320mbit \
-		--late h1=0.008 --late h2=0.008 --late h3=0.008 --cores s1=1 --cores s2=1 --cores s3=1 --busy 0.86 \
+		--late h1=0.008 --late h2=0.008 --late h3=0.008 --cores s1=1 --cores s2=1 --cores s3=1 --busy 0.8 \
 		--nic --mtu 1450 --sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1 \
 		--repeats 5 --plane xdp"
 	local nic="--server --hosts 4 --link 500mbit --link s1=2gbit --sizes 16M --iterations 20 --repeats 7 \

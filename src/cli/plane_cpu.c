@@ -212,9 +212,10 @@ static void *crowd_work(void *unused)
 	uint64_t begin = clock_now();
 
 	while (atomic_load_explicit(&crowding, memory_order_relaxed)) {
+		uint64_t end = clock_now() + crowd_busy;
 		struct timespec next;
 
-		while (clock_now() < begin + crowd_busy)
+		while (clock_now() < end)
 			;
 		begin += CROWD_SPAN;
 		next = clock_span(begin);
