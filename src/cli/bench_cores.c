@@ -134,7 +134,8 @@ static unsigned core_pick(const cpu_set_t *set, unsigned k)
 
 trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster, bool framed)
 {
-	unsigned server = 0, servers; /* the first: a switch, if there is one */
+	unsigned server = 0; /* the first: a switch, if there is one */
+	unsigned servers;
 	trib_status status = TRIB_OK;
 	struct link_end end;
 	struct receive unused;
@@ -157,6 +158,7 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 			continue;
 		plan_port_end(cluster, i, &end);
 		status = receive_place(ports, end.name, core_pick(hub, i), false, &unused);
+		/* Port, and both ways of the relay: on three cores, where there are as many. */
 		if (status == TRIB_OK && framed && plan_is_relayed(cluster, i))
 			status = relay_place(cluster, i, core_pick(hub, i + 2 * servers),
 			                     core_pick(hub, i + servers));

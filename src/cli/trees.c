@@ -245,7 +245,7 @@ trib_status trees_accept(const struct trees *trees, const struct cluster *cluste
 	for (unsigned i = 0; i < trees->n_sites; i++) {
 		const struct cluster_host *host = trees->sites[i].host;
 
-		if (host && !(framed && host->is_server))
+		if (host && !host->is_server)
 			aggregates[host - cluster->hosts] = true;
 	}
 	return accept_frames(cluster, aggregates, out);
