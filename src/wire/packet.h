@@ -141,7 +141,7 @@ struct wire_report {
 	uint32_t carried; /* by its link, as far as it has seen, in units of 1024 bit/s */
 	uint16_t waited;  /* thousandths of its time that it waits for results, plus 1 */
 	uint16_t again;   /* of any child: low half of how many results came only when repeated */
-	uint32_t judged;  /* fragments of which STATUS has told whether they came at once, so far */
+	uint32_t judged;  /* packets of which it is known whether they arrived, so far */
 	uint32_t lost;    /* of those, how many did not */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };

@@ -197,7 +197,7 @@ static void take_status(struct lane *lane, const struct wire_control *header, ui
 	}
 	pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT, status->serial, now);
 	if (lane->pacer.rate < rate)
-		stream_judge_anew(&lane->stream);
+		stream_judge_anew(&lane->stream, now);
 	stream_on_status(&lane->stream, header, now);
 	meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,
 	                WIRE_HEADER + lane->comm->payload);

@@ -249,6 +249,12 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 	return build_report(stream, stream->reports[--stream->n_reports], now, packet);
 }
 
+void stream_judge_anew(struct stream *stream, uint64_t now)
+{
+	stream->anew = stream->flight.launched;
+	stream->anew_at = stamp_of(now);
+}
+
 uint32_t stream_heartbeat(struct stream *stream, uint64_t now, void *packet)
 {
 	return build_report(stream, oldest_gap(stream), now, packet);
@@ -266,47 +272,51 @@ static bool is_delivered(const struct round *round, uint32_t index, bool missing
 	return complete || (!missing && !round->guessed && round_is_final(round, index));
 }
 
-enum fate { FATE_UNKNOWN, FATE_ARRIVED, FATE_LOST };
+/* At a rate of before: that it was lost says nothing about this one. */
+static bool left_before(const struct stream *stream, uint32_t sent_at)
+{
+	return stream->anew_at && !is_after(sent_at, stream->anew_at);
+}
 
-/* One fragment that the status speaks of, and what has become of it. */
-static enum fate take_word(struct stream *stream, uint64_t position, uint32_t stamp, bool missing,
-                           bool complete, uint64_t now)
+/* One fragment that the status speaks of. True: the last packet that it left in was lost. */
+static bool take_word(struct stream *stream, uint64_t position, uint32_t stamp, bool missing,
+                      bool complete, uint64_t now)
 {
 	struct round *round = stream_find(stream, position);
-	uint32_t index, before, todo, lost = 0;
+	uint32_t index, before, todo;
+	bool lost = false;
 
 	if (!round)
-		return position < stream->done ? FATE_ARRIVED : FATE_UNKNOWN;
+		return false;
 	index = (uint32_t)(position - round->base);
-	if (bitmap_get(round->have, index))
-		return FATE_ARRIVED;
+	/* Only what was asked after it had left says anything about it. */
+	if (bitmap_get(round->have, index) || !round_was_sent(round, index) ||
+	    !is_after(stamp, round->sent_at[index]))
+		return false;
 	before = round->finished;
 	todo = round->todo;
-	/* Only what was asked after it had left says anything about it. */
-	if (!round_was_sent(round, index) || !is_after(stamp, round->sent_at[index]))
-		return FATE_UNKNOWN;
 	if (is_delivered(round, index, missing, complete)) {
 		round_finish(round, index);
 	} else if (missing && round_is_settled(round, index)) {
 		round_repeat(round, index);
-		lost = round->todo - todo; /* one already marked is no new loss */
+		lost = round->todo > todo; /* one already marked is no new loss */
+		stream->stats.lost += lost && !left_before(stream, round->sent_at[index]);
 	} /* sent on a guess, it may be there, below another's exponent */
 	stream->todo += round->todo - todo;
 	stream_settle(stream, round, before, now);
-	return lost ? FATE_LOST : FATE_ARRIVED;
+	return lost;
 }
 
-/*
- * Each fragment is counted once, by the first word on it: what comes of repeats
- * is another matter, and words on them come late and in heaps.
- */
-static void judge(struct stream *stream, uint64_t position, enum fate fate)
+/* The answer to a report is here: so many packets that had left before it were lost. */
+static void confirm(struct stream *stream, uint32_t stamp, uint32_t lost)
 {
-	if (position < stream->judged || fate == FATE_UNKNOWN)
-		return;
-	stream->judged = position + 1;
-	stream->stats.judged++;
-	stream->stats.lost += fate == FATE_LOST;
+	uint64_t judged = stream->flight.confirmed;
+
+	flight_confirm(&stream->flight, stamp, lost);
+	if (judged < stream->anew)
+		judged = stream->anew;
+	if (stream->flight.confirmed > judged)
+		stream->stats.judged += stream->flight.confirmed - judged;
 }
 
 /* Results that left before this STATUS did and are not here are lost. */
@@ -364,9 +374,11 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 	uint64_t rtt = (uint64_t)(stamp_of(now) - status->stamp) * 1000;
 	uint32_t lost = 0;
 
+	/* Or they would be ahead of all when half of the clock is round. */
 	if (stamp_of(now) - stream->asked_at > STAMP_OLD)
-		stream->asked_at =
-			0; /* or it would be ahead of all when half of the clock is round */
+		stream->asked_at = 0;
+	if (stamp_of(now) - stream->anew_at > STAMP_OLD)
+		stream->anew_at = 0;
 	if (status->stamp)
 		stream->silences = 0;
 	stream_on_low(stream, status->low);
@@ -377,15 +389,11 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 		stream->rtt = !stream->rtt        ? rtt
 		              : rtt < stream->rtt ? (stream->rtt + rtt) / 2
 		                                  : (7 * stream->rtt + rtt) / 8;
-	for (uint32_t i = 0; i < status->bits; i++) {
-		enum fate fate = take_word(stream, status->base + i, status->stamp,
-		                           bitmap_get(status->missing, i),
-		                           bitmap_get(status->complete, i), now);
-
-		lost += fate == FATE_LOST;
-		judge(stream, status->base + i, fate);
-	}
-	flight_confirm(&stream->flight, status->stamp, lost);
+	for (uint32_t i = 0; i < status->bits; i++)
+		lost += take_word(stream, status->base + i, status->stamp,
+		                  bitmap_get(status->missing, i), bitmap_get(status->complete, i),
+		                  now);
+	confirm(stream, status->stamp, lost);
 	if ((!stream->reliable && find_lost_results(stream, status)) || lost) {
 		stream_progress(stream, now); /* what comes of it should be here soon */
 		stream->shaken_at = now;

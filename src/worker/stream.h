@@ -28,8 +28,8 @@
 
 struct stream_stats {
 	uint64_t sent, resent, results, duplicates, reports;
-	uint64_t judged, lost; /* fragments sent for the first time, once it is known what became
-	                          of them, and how many of those were lost */
+	uint64_t judged, lost; /* packets of which it is known what became of them, repeats
+	                          included, and how many of those were lost */
 	uint64_t again;        /* results that came only when they were sent again */
 };
 
@@ -62,10 +62,11 @@ struct stream {
 	uint64_t shaken_at;   /* when something was last found to be lost, or it all began */
 	bool rests;           /* the last report has said that there is nothing to send */
 	uint64_t unposted;    /* above every result that came before its round was posted */
-	uint64_t judged;    /* below, it is known what became of the first packets, or never will */
-	uint64_t checked;   /* every result below has been looked for, and asked for if lost */
-	uint32_t asked_at;  /* when lost results were last asked for, as a stamp */
-	uint32_t since_ack; /* results since an acknowledgement last left */
+	uint64_t anew;     /* packets that had left when the rate last fell: they are not judged, */
+	uint32_t anew_at;  /* ... as a stamp; 0: long ago */
+	uint64_t checked;  /* every result below has been looked for, and asked for if lost */
+	uint32_t asked_at; /* when lost results were last asked for, as a stamp */
+	uint32_t since_ack;   /* results since an acknowledgement last left */
 	uint64_t progress_at; /* when something last moved */
 	uint64_t patience;    /* how long silence is borne; doubles with each report of it */
 	unsigned silences;    /* reports of silence in a row */
@@ -119,10 +120,7 @@ void stream_on_news(struct stream *stream, const struct wire_control *header, ui
 void stream_on_low(struct stream *stream, uint64_t low);
 
 /* It is sent at another rate from now on: what was sent before says nothing about that one. */
-static inline void stream_judge_anew(struct stream *stream)
-{
-	stream->judged = stream->sent;
-}
+void stream_judge_anew(struct stream *stream, uint64_t now);
 
 /* When to call stream_next or stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);

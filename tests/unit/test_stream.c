@@ -331,6 +331,45 @@ static void test_lost_results_are_told(void **state)
 	sim_free(sim);
 }
 
+/* What becomes of packets is counted once each, repeats included, also where most are never asked
+ * about: their results come first. */
+static void test_losses_are_told(void **state)
+{
+	static const double shares[] = { 0, 0.01, 0.05, 0.3 };
+
+	(void)state;
+	for (int floats = 0; floats < 2; floats++)
+		for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+			struct sim_options options = { .workers = 4,
+				                       .cells = 8192,
+				                       .payload = 256,
+				                       .loss = shares[i],
+				                       .seed = 5 };
+			struct sim *sim = sim_new(&options);
+			double sent = 0, judged = 0, lost = 0;
+			struct job job;
+
+			job_make(&job, sim, 4, 1000000, floats);
+			job_post(&job, sim, floats ? TRIB_F32 : TRIB_I32, TRIB_SUM, WIRE_ALL,
+			         WIRE_ALL);
+			run(sim);
+			for (unsigned w = 0; w < 4; w++) {
+				const struct stream *stream = sim_stream(sim, w);
+
+				sent += (double)stream->flight.launched;
+				judged += (double)stream->stats.judged;
+				lost += (double)stream->stats.lost;
+			}
+			print_message("loss %g: %.0f packets, %.0f judged, %.0f lost\n", shares[i],
+			              sent, judged, lost);
+			assert_true(judged <= sent && judged > 0.9 * sent);
+			assert_true(lost >= 0.85 * shares[i] * judged);
+			assert_true(lost <= 1.15 * shares[i] * judged);
+			job_free(&job);
+			sim_free(sim);
+		}
+}
+
 struct tally {
 	uint64_t took, longest; /* of the network's own time, so the same on every machine */
 	uint64_t reports, duplicates;
@@ -543,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_huge_count),
 		cmocka_unit_test(test_no_waste),
 		cmocka_unit_test(test_lost_results_are_told),
+		cmocka_unit_test(test_losses_are_told),
 		cmocka_unit_test(test_rough_ends_soon),
 		cmocka_unit_test(test_late_is_not_asked_for),
 		cmocka_unit_test(test_pool_is_a_dial),

@@ -8,7 +8,7 @@
 
 #include "base/bitmap.h"
 #include "wire/brief.h"
-#include "worker/stream.h"
+#include "worker/stream_internal.h"
 
 #include <stdlib.h>
 
@@ -72,6 +72,42 @@ static void test_late_is_not_lost(void **state)
 	assert_true(stream_on_result(&stream, &data[1].header, 256, SECOND + 3000000));
 	assert_true(stream_heartbeat(&stream, SECOND + 4000000, &packet));
 	assert_int_equal(packet.report.again, 1);
+	stream_clear(&stream);
+}
+
+/* What had left when the rate fell is sent again if it was lost, but says nothing of the new rate.
+ */
+static void test_judged_anew(void **state)
+{
+	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
+	struct round_spec spec = sum_of(in, out, FEW * 64, TRIB_U32);
+	struct wire_whole packet;
+	struct fragment data;
+	struct stream stream;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 16, 256);
+	stream.on_finished = finished;
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < FEW; i++)
+		assert_true(stream_next(&stream, SECOND, &data));
+	stream_judge_anew(&stream, SECOND + 1000000);
+	for (unsigned turn = 0; turn < 2; turn++) { /* all are lost, and their repeats too */
+		uint64_t now = SECOND + (turn + 1) * 2000000;
+
+		stream_report_sent(&stream, now);
+		assert_true(stream_next_report(&stream, now, &packet));
+		packet.header = (struct wire_control){ .type = WIRE_STATUS };
+		packet.status = (struct wire_status){ .bits = FEW,
+			                              .stamp = (uint32_t)(now / 1000) | 1,
+			                              .missing = { (1 << FEW) - 1 } };
+		stream_on_status(&stream, &packet.header, now);
+		assert_int_equal(stream.stats.judged, turn * FEW);
+		assert_int_equal(stream.stats.lost, turn * FEW);
+		for (unsigned i = 0; i < FEW; i++)
+			assert_true(stream_next(&stream, now, &data));
+		assert_int_equal(stream.stats.resent, (turn + 1) * FEW);
+	}
 	stream_clear(&stream);
 }
 
@@ -306,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_judged_anew),
 		cmocka_unit_test(test_early_is_not_lost),
 		cmocka_unit_test(test_calm_reports_seldom),
 		cmocka_unit_test(test_report_ends_where_sent),
