@@ -12,17 +12,18 @@
 #define HELPS 0.5             /* a cut after which more of the losses are left has not helped, */
 #define ELSE 2.0              /* and so many times the losses are others */
 #define CUTS_MAX 3u           /* that do not help */
-#define CUTS_NS 1000000000ull /* between two of them: they have */
+#define CUTS_NS 1000000000ull /* between two of them: they have, */
+#define CALM 0.0025           /* ... as when nobody loses more */
 #define OWN_MAX 0.2           /* more is never a path's own */
 #define OWN_SPREAD 0.5        /* by which the path's own losses vary, */
 #define SIGMAS 3              /* ... besides by chance */
 #define OWN_FALLS 16          /* periods, when less than that is lost */
 #define STEP_MIN 0.01
-#define STEP_MAX 0.02
-#define STEP_FREE 0.1 /* beyond every ceiling that is known */
-#define BEYOND 1.15   /* of a ceiling, which then is one no longer */
+#define STEP_MAX 0.03
+#define STEP_FREE 0.2 /* beyond every ceiling that is known */
+#define BEYOND 1.1    /* of what was too much, which then is so no longer */
 #define REST_MIN 500000000ull
-#define REST_MAX 2000000000ull
+#define REST_MAX 1000000000ull
 
 static void ceiling_forget(struct losses *losses)
 {
@@ -38,9 +39,12 @@ void losses_init(struct losses *losses)
 
 /* What a period has brought. */
 struct period {
-	double packets;
-	double sent, lost, own; /* of those children who lost too much: packets */
-	double share;           /* of theirs, beyond their paths' own */
+	double sent, lost; /* packets, and those lost beyond the paths' own */
+	double share;      /* lost of sent; 0: nobody has lost too much */
+	double most;       /* that anybody has lost beyond his own, of his packets */
+	uint64_t losers;   /* who has lost too much, */
+	uint64_t few;      /* ... if most have not */
+	bool whole;        /* every child has said enough */
 };
 
 /* Beyond the path's own losses. */
@@ -49,24 +53,48 @@ static double too_much(double own, double n)
 	return fmax(LOSSES_MAX, fmax(OWN_SPREAD * own, SIGMAS * sqrt(own / n)));
 }
 
-static void period_sum(const struct losses *losses, struct period *period)
+/* Of the children `who`; gives those that have said enough to be told apart. */
+static uint64_t period_count(const struct losses *losses, uint64_t who, struct period *period)
 {
+	uint64_t heard = 0;
+
 	*period = (struct period){ 0 };
-	for (uint64_t left = losses->known; left; left &= left - 1) {
+	for (uint64_t left = who; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 		uint32_t n = losses->children[child].judged - losses->children[child].from_judged;
 		uint32_t lost = losses->children[child].lost - losses->children[child].from_lost;
 		double own = losses->children[child].own;
 
-		period->packets += n;
-		if (n < ENOUGH_OF || (double)lost / n - own <= too_much(own, n))
-			continue;
 		period->sent += n;
-		period->lost += lost;
-		period->own += own * n;
+		period->lost += fmax(lost - own * n, 0);
+		if (n < ENOUGH_OF)
+			continue;
+		heard |= 1ull << child;
+		period->most = fmax(period->most, (double)lost / n - own);
+		if ((double)lost / n - own > too_much(own, n))
+			period->losers |= 1ull << child;
 	}
-	if (period->sent > 0)
-		period->share = fmin((period->lost - period->own) / period->sent, 1);
+	if (2 * __builtin_popcountll(period->losers) <= __builtin_popcountll(heard))
+		period->few = period->losers;
+	return heard;
+}
+
+/* What all have lost, or the same few. */
+static void period_sum(const struct losses *losses, uint64_t now, struct period *period)
+{
+	uint64_t heard = period_count(losses, losses->known, period);
+	uint64_t same = period->few & losses->few;
+
+	if (same && now >= losses->since + LOSSES_PERIOD_NS) {
+		struct period theirs;
+
+		period_count(losses, same, &theirs);
+		period->sent = theirs.sent;
+		period->lost = theirs.lost;
+	}
+	period->whole = heard == losses->known;
+	if (period->losers)
+		period->share = fmin(period->lost / period->sent, 1);
 }
 
 static void period_begin(struct losses *losses, uint64_t at)
@@ -121,28 +149,57 @@ static void cuts_begin(struct losses *losses, double share)
 	}
 }
 
+/* Taken for the path's own: the factor is what it was. */
+static void cuts_undo(struct losses *losses, uint64_t now)
+{
+	own_raise(losses);
+	losses->back = losses->factor;
+	losses->back_until = now + CUTS_NS;
+	losses->factor = losses->before;
+	losses->cuts = 0;
+	ceiling_forget(losses);
+}
+
+/* But more is lost with the old factor: it was a queue after all. */
+static void cuts_redo(struct losses *losses, uint64_t now)
+{
+	for (unsigned child = 0; child < LOSSES_CHILDREN_MAX; child++)
+		losses->children[child].own = 0;
+	losses->back_until = 0;
+	losses->ceiling = losses->factor = losses->back;
+	losses->try_at = now + losses->rest;
+}
+
 static void cut(struct losses *losses, uint64_t now, double share)
 {
 	bool tried = losses->factor > losses->ceiling;
 
+	losses->failed = losses->factor;
+	losses->step = STEP_MIN;
+	if (now < losses->back_until && losses->factor > losses->back) {
+		cuts_redo(losses, now);
+		return;
+	}
 	if (!losses->cuts || now > losses->cut_at + CUTS_NS || share < HELPS * losses->share ||
 	    share > ELSE * losses->share)
 		cuts_begin(losses, share);
 	losses->cut_at = now;
-	losses->step = STEP_MIN;
 	if (losses->cuts++ == CUTS_MAX && share < OWN_MAX) {
-		own_raise(losses);
-		losses->factor = losses->before;
-		losses->cuts = 0;
-		ceiling_forget(losses);
+		cuts_undo(losses, now);
 		return;
 	}
-	losses->ceiling = losses->factor * (1 - fmin(share, CUT_MAX));
+	/* A try that fails ends where it began: all was well there. */
+	losses->ceiling =
+		fmax(losses->factor * (1 - fmin(share, CUT_MAX)), tried ? losses->ceiling : 0);
 	losses->factor = fmax(losses->ceiling * DRAIN, LOSSES_LEAST);
 	if (tried && losses->rest < REST_MAX)
 		losses->rest *= 2;
-	if (tried || share > HEAVY || now > losses->try_at)
-		losses->try_at = now + losses->rest;
+	losses->try_at = now + losses->rest;
+	/* Where so much is lost, its share is a guess: what is too much is found out at once. */
+	if (!tried && share > HEAVY) {
+		losses->try_at = now;
+		losses->step = STEP_MAX;
+	}
 }
 
 static void grow(struct losses *losses, uint64_t now)
@@ -155,7 +212,7 @@ static void grow(struct losses *losses, uint64_t now)
 			fmin(2 * losses->step, isfinite(losses->ceiling) ? STEP_MAX : STEP_FREE);
 	}
 	losses->factor = fmin(losses->factor, 1);
-	if (losses->factor > BEYOND * losses->ceiling || losses->factor == 1)
+	if (losses->factor > BEYOND * losses->failed || losses->factor == 1)
 		ceiling_forget(losses);
 }
 
@@ -164,7 +221,7 @@ static bool period_ends(struct losses *losses, uint64_t now, const struct period
 {
 	/* Surely, as there are but few packets to judge by. */
 	double surely = period->share - SIGMAS * sqrt(period->lost) / fmax(period->sent, 1);
-	uint64_t least = surely > HEAVY ? LOSSES_SOON_NS : LOSSES_PERIOD_NS;
+	uint64_t least = surely > HEAVY && period->whole ? LOSSES_SOON_NS : LOSSES_PERIOD_NS;
 
 	if (!losses->since || now < losses->since) {
 		period_begin(losses, losses->since ? losses->since : now);
@@ -172,7 +229,7 @@ static bool period_ends(struct losses *losses, uint64_t now, const struct period
 	}
 	if (now < losses->since + least)
 		return false;
-	if (period->packets >= ENOUGH)
+	if (period->sent >= ENOUGH)
 		return true;
 	if (now >= losses->since + STALE * LOSSES_PERIOD_NS)
 		period_begin(losses, now);
@@ -194,16 +251,19 @@ bool losses_hear(struct losses *losses, unsigned child, uint64_t now, uint32_t j
 		losses->children[child].from_lost = losses->children[child].cut_lost = lost;
 		losses->known |= bit;
 	}
-	period_sum(losses, &period);
+	period_sum(losses, now, &period);
 	if (!period_ends(losses, now, &period))
 		return false;
 	own_lower(losses);
+	if (period.most < CALM)
+		losses->cuts = 0;
 	/* A core that was busy elsewhere for a moment loses some packets too. */
 	losses->struck = period.share > 0 && period.share <= HEAVY && !losses->struck;
 	if (!losses->struck && period.share > 0)
 		cut(losses, now, period.share);
 	else if (!losses->struck)
 		grow(losses, now);
+	losses->few = period.few;
 	period_begin(losses, losses->factor < old ? now + LOSSES_BLIND_NS : now);
 	return losses->factor != old;
 }
