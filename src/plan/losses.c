@@ -39,62 +39,82 @@ void losses_init(struct losses *losses)
 
 /* What a period has brought. */
 struct period {
-	double sent, lost; /* packets, and those lost beyond the paths' own */
-	double share;      /* lost of sent; 0: nobody has lost too much */
-	double most;       /* that anybody has lost beyond his own, of his packets */
-	uint64_t losers;   /* who has lost too much, */
-	uint64_t few;      /* ... if most have not */
-	bool whole;        /* every child has said enough */
+	double sent;    /* packets */
+	double share;   /* that was lost too much of them; 0: nothing was */
+	double chance;  /* ... of which so much could be */
+	bool calm;      /* nobody has lost more than hardly anything */
+	bool whole;     /* all who spoke in the last one have said enough, */
+	uint64_t spoke; /* ... and who has said anything */
+	uint64_t few;   /* who has lost too much, if most have not */
 };
 
-/* Beyond the path's own losses. */
+/* Beyond the path's own losses, and not by chance. */
 static double too_much(double own, double n)
 {
-	return fmax(LOSSES_MAX, fmax(OWN_SPREAD * own, SIGMAS * sqrt(own / n)));
+	double chance = SIGMAS * sqrt(fmax(own, LOSSES_MAX) / n);
+
+	return fmax(LOSSES_MAX, fmax(OWN_SPREAD * own, chance));
 }
 
-/* Of the children `who`; gives those that have said enough to be told apart. */
-static uint64_t period_count(const struct losses *losses, uint64_t who, struct period *period)
-{
-	uint64_t heard = 0;
+/* Packets of one or several: how many, how many of those were lost, and how many as always. */
+struct tally {
+	double sent, lost, own;
+};
 
-	*period = (struct period){ 0 };
+static struct tally tally_of(const struct losses *losses, uint64_t who)
+{
+	struct tally tally = { 0 };
+
 	for (uint64_t left = who; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 		uint32_t n = losses->children[child].judged - losses->children[child].from_judged;
 		uint32_t lost = losses->children[child].lost - losses->children[child].from_lost;
-		double own = losses->children[child].own;
 
-		period->sent += n;
-		period->lost += fmax(lost - own * n, 0);
-		if (n < ENOUGH_OF)
-			continue;
-		heard |= 1ull << child;
-		period->most = fmax(period->most, (double)lost / n - own);
-		if ((double)lost / n - own > too_much(own, n))
-			period->losers |= 1ull << child;
+		tally.sent += n;
+		tally.lost += lost;
+		tally.own += losses->children[child].own * n;
 	}
-	if (2 * __builtin_popcountll(period->losers) <= __builtin_popcountll(heard))
-		period->few = period->losers;
-	return heard;
+	return tally;
+}
+
+static double tally_share(const struct tally *tally)
+{
+	return fmin((tally->lost - tally->own) / fmax(tally->sent, 1), 1);
+}
+
+static bool tally_is_bad(const struct tally *tally)
+{
+	return tally->sent > 0 &&
+	       tally_share(tally) > too_much(tally->own / tally->sent, tally->sent);
 }
 
 /* What all have lost, or the same few. */
 static void period_sum(const struct losses *losses, uint64_t now, struct period *period)
 {
-	uint64_t heard = period_count(losses, losses->known, period);
-	uint64_t same = period->few & losses->few;
+	struct tally all = tally_of(losses, losses->known), theirs;
+	uint64_t heard = 0, losers = 0, same;
 
-	if (same && now >= losses->since + LOSSES_PERIOD_NS) {
-		struct period theirs;
+	*period = (struct period){ .sent = all.sent, .calm = tally_share(&all) < CALM };
+	for (uint64_t left = losses->known; left; left &= left - 1) {
+		uint64_t child = left & -left;
+		struct tally one = tally_of(losses, child);
 
-		period_count(losses, same, &theirs);
-		period->sent = theirs.sent;
-		period->lost = theirs.lost;
+		period->spoke |= one.sent > 0 ? child : 0;
+		if (one.sent < ENOUGH_OF)
+			continue;
+		heard |= child;
+		losers |= tally_is_bad(&one) ? child : 0;
+		period->calm = period->calm && tally_share(&one) < CALM;
 	}
-	period->whole = heard == losses->known;
-	if (period->losers)
-		period->share = fmin(period->lost / period->sent, 1);
+	if (2 * __builtin_popcountll(losers) <= __builtin_popcountll(heard))
+		period->few = losers;
+	same = period->few & losses->few;
+	period->whole = !(losses->spoke & ~heard) && !same;
+	theirs = same && now >= losses->since + LOSSES_PERIOD_NS ? tally_of(losses, same) : all;
+	if (!tally_is_bad(&theirs))
+		return;
+	period->share = tally_share(&theirs);
+	period->chance = SIGMAS * sqrt(theirs.lost) / theirs.sent;
 }
 
 static void period_begin(struct losses *losses, uint64_t at)
@@ -184,7 +204,7 @@ static void cut(struct losses *losses, uint64_t now, double share)
 	    share > ELSE * losses->share)
 		cuts_begin(losses, share);
 	losses->cut_at = now;
-	if (losses->cuts++ == CUTS_MAX && share < OWN_MAX) {
+	if (losses->cuts++ >= CUTS_MAX && share < OWN_MAX) {
 		cuts_undo(losses, now);
 		return;
 	}
@@ -219,9 +239,8 @@ static void grow(struct losses *losses, uint64_t now)
 /* False: it is too early to say anything. */
 static bool period_ends(struct losses *losses, uint64_t now, const struct period *period)
 {
-	/* Surely, as there are but few packets to judge by. */
-	double surely = period->share - SIGMAS * sqrt(period->lost) / fmax(period->sent, 1);
-	uint64_t least = surely > HEAVY && period->whole ? LOSSES_SOON_NS : LOSSES_PERIOD_NS;
+	bool heavy = period->share - period->chance > HEAVY;
+	uint64_t least = heavy && period->whole ? LOSSES_SOON_NS : LOSSES_PERIOD_NS;
 
 	if (!losses->since || now < losses->since) {
 		period_begin(losses, losses->since ? losses->since : now);
@@ -244,18 +263,20 @@ bool losses_hear(struct losses *losses, unsigned child, uint64_t now, uint32_t j
 	struct period period;
 
 	child %= LOSSES_CHILDREN_MAX;
-	losses->children[child].judged = judged;
-	losses->children[child].lost = lost;
-	if (!(losses->known & bit)) {
+	/* No count goes back: what does is another one's, and begins anew. */
+	if (!(losses->known & bit) || judged - losses->children[child].judged > INT32_MAX ||
+	    lost - losses->children[child].lost > INT32_MAX) {
 		losses->children[child].from_judged = losses->children[child].cut_judged = judged;
 		losses->children[child].from_lost = losses->children[child].cut_lost = lost;
 		losses->known |= bit;
 	}
+	losses->children[child].judged = judged;
+	losses->children[child].lost = lost;
 	period_sum(losses, now, &period);
 	if (!period_ends(losses, now, &period))
 		return false;
 	own_lower(losses);
-	if (period.most < CALM)
+	if (period.calm)
 		losses->cuts = 0;
 	/* A core that was busy elsewhere for a moment loses some packets too. */
 	losses->struck = period.share > 0 && period.share <= HEAVY && !losses->struck;
@@ -264,6 +285,7 @@ bool losses_hear(struct losses *losses, unsigned child, uint64_t now, uint32_t j
 	else if (!losses->struck)
 		grow(losses, now);
 	losses->few = period.few;
+	losses->spoke = period.spoke;
 	period_begin(losses, losses->factor < old ? now + LOSSES_BLIND_NS : now);
 	return losses->factor != old;
 }

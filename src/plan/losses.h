@@ -48,7 +48,7 @@ struct losses {
 	double back;          /* ... and after the last, if they are undone, */
 	uint64_t back_until;  /* ... and until when that may turn out to be wrong */
 	uint64_t known;       /* children that have said something, */
-	uint64_t few; /* ... and those who lost too much in the last period, if most did not */
+	uint64_t spoke, few; /* ... in the last period, and lost too much then while most did not */
 	struct {
 		uint32_t judged, lost;           /* as it last said */
 		uint32_t from_judged, from_lost; /* when the period began, */

@@ -196,7 +196,7 @@ static void take_status(struct lane *lane, const struct wire_control *header, ui
 		return;
 	}
 	pacer_given(&lane->pacer, (uint64_t)status->rate * RATE_UNIT, status->serial, now);
-	if (lane->pacer.rate < rate)
+	if (lane->pacer.rate && (!rate || lane->pacer.rate < rate))
 		stream_judge_anew(&lane->stream, now);
 	stream_on_status(&lane->stream, header, now);
 	meter_confirmed(&lane->meter, now, lane->stream.flight.confirmed,

@@ -7,6 +7,7 @@
 #define YOUNG_MIN (2 * MS)
 #define ASK_MIN 64u /* results to ask for at the first silence: they may only be late */
 
+#define ANEW_LEAST 100000u /* microseconds between two rates that are judged by themselves */
 #define STAMP_OLD 1000000u /* microseconds: longer ago, a stamp says nothing any more */
 
 static bool is_after(uint32_t a, uint32_t b)
@@ -251,6 +252,9 @@ uint32_t stream_next_report(struct stream *stream, uint64_t now, void *packet)
 
 void stream_judge_anew(struct stream *stream, uint64_t now)
 {
+	/* Where it falls all the time nothing would ever be judged. */
+	if (stream->anew_at && stamp_of(now) - stream->anew_at < ANEW_LEAST)
+		return;
 	stream->anew = stream->flight.launched;
 	stream->anew_at = stamp_of(now);
 }

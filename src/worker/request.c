@@ -125,7 +125,7 @@ static void describe_losses(const struct trib_comm *comm, char *out, size_t size
 		if (lane_loss(comm->lanes[i]) >= (worst ? lane_loss(worst) : LOSS_TOLD))
 			worst = comm->lanes[i];
 	if (worst)
-		snprintf(out, size, "; of %llu fragments from here to %s %.1f %% were lost",
+		snprintf(out, size, "; of %llu packets from here to %s %.1f %% were lost",
 		         (unsigned long long)atomic_load(&worst->judged),
 		         udp_text(&worst->trunk->aggregator, address, sizeof(address)),
 		         lane_loss(worst) * 100);

@@ -70,7 +70,7 @@ aggregator s1 && aggregator_ready
 load=$!
 # asked JOB: do three children know?
 asked() { on s1 "$trib" top --json -a "$at" | grep "\"job\":$1,.*\"state\":\"running\"" | grep -oE '"judged":([3-9][0-9]{3}|[0-9]{5,}),' | wc -l | grep -qx 3; }
-check "ranks know what became of 3000 fragments each" wait_for 60 asked '[0-9]*'
+check "ranks know what became of 3000 packets each" wait_for 60 asked '[0-9]*'
 on s1 "$trib" top --once -a "$at" >"$work/top"
 grep -A3 ' RANK ' "$work/top"
 # lost COLUMN LEAST MOST: is it between these, of all three ranks?
@@ -94,13 +94,13 @@ kill -STOP "${pids[2]}"
 for rank in 0 1; do
 	wait "${pids[rank]}"
 	check "rank $rank is told: $(grep -o 'rank 2 (host.*' "$work/rank.$rank" | cut -c 1-300)" \
-		grep -qE 'rank 2 .* is lost.*; its link lost [0-9.]+ % of [0-9]+ fragments' "$work/rank.$rank"
+		grep -qE 'rank 2 .* is lost.*; its link lost [0-9.]+ % of [0-9]+ packets' "$work/rank.$rank"
 done
 kill -KILL "${pids[2]}"
 wait "${pids[2]}" 2>/dev/null
 # One that is there but is busy with other things: the error has what our own link lost, where that is known,
 # which after a few vectors it need not be.
-told() { grep -hE 'waiting for rank 2 .*fragments from here to .* [0-9.]+ % were lost' "$work"/rank.[01]; }
+told() { grep -hE 'waiting for rank 2 .*packets from here to .* [0-9.]+ % were lost' "$work"/rank.[01]; }
 is_told() { told >/dev/null; }
 for try in 3 4 5 6; do
 	for rank in 0 1 2; do

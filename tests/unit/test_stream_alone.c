@@ -92,6 +92,7 @@ static void test_judged_anew(void **state)
 	for (unsigned i = 0; i < FEW; i++)
 		assert_true(stream_next(&stream, SECOND, &data));
 	stream_judge_anew(&stream, SECOND + 1000000);
+	assert_int_equal(stream.anew, FEW);
 	for (unsigned turn = 0; turn < 2; turn++) { /* all are lost, and their repeats too */
 		uint64_t now = SECOND + (turn + 1) * 2000000;
 
@@ -107,7 +108,12 @@ static void test_judged_anew(void **state)
 		for (unsigned i = 0; i < FEW; i++)
 			assert_true(stream_next(&stream, now, &data));
 		assert_int_equal(stream.stats.resent, (turn + 1) * FEW);
+		/* A rate that falls all the time does not put it off for ever. */
+		stream_judge_anew(&stream, now);
+		assert_int_equal(stream.anew, FEW);
 	}
+	stream_judge_anew(&stream, SECOND + 200000000);
+	assert_int_equal(stream.anew, 3 * FEW);
 	stream_clear(&stream);
 }
 

@@ -210,7 +210,7 @@ struct lane {
 	uint64_t probe_at;                  /* when the group was last tried */
 	unsigned probes;                    /* how often it was */
 	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments that each child was the last to bring */
-	uint64_t judged[WIRE_CHILDREN_MAX]; /* fragments that it knows the fate of, */
+	uint64_t judged[WIRE_CHILDREN_MAX]; /* packets that it knows the fate of, */
 	uint64_t missed[WIRE_CHILDREN_MAX]; /* and how many of those were lost on their way */
 	uint32_t told_judged[WIRE_CHILDREN_MAX], told_lost[WIRE_CHILDREN_MAX]; /* as it last said */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that came to it only when sent again */

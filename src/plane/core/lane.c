@@ -393,7 +393,7 @@ static void note_losses(struct lane *lane, unsigned child, const struct wire_rep
 	lane->repeated[child] += again <= INT16_MAX ? again : 0;
 	lane->told_judged[child] = report->judged;
 	lane->told_lost[child] = report->lost;
-	if (lost > judged || judged > INT32_MAX)
+	if (lost > INT32_MAX || judged > INT32_MAX)
 		return; /* no count goes back */
 	lane->judged[child] += judged;
 	lane->missed[child] += lost;

@@ -287,7 +287,7 @@ static const char *losses_text(const struct lane *lane, unsigned child, char *ou
 
 	*out = '\0';
 	if (share >= LOSSES_MAX)
-		snprintf(out, size, "; its link lost %.1f %% of %llu fragments before", share * 100,
+		snprintf(out, size, "; its link lost %.1f %% of %llu packets before", share * 100,
 		         (unsigned long long)lane->judged[child]);
 	return out;
 }

@@ -20,7 +20,7 @@ struct stats_child {
 	char host[WIRE_NAME_MAX];
 	uint64_t done;      /* fragments whose result it has */
 	uint64_t last;      /* fragments that it was the last to bring */
-	uint64_t judged;    /* fragments of which it knows whether they came at once */
+	uint64_t judged;    /* packets of which it knows whether they arrived */
 	uint64_t missed;    /* of those, how many were lost on the way up */
 	uint64_t repeated;  /* results that came to it only when sent again: lost on the way down */
 	double silent_s;    /* since it was last heard of */
