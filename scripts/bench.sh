@@ -159,7 +159,7 @@ main() {
 		bench planes-offload plane throughput --offload
 		bench planes-load plane load --seconds 0.4
 		bench planes-cores plane cores
-		bench rates rates
+		bench rates rates --runs 8
 	}
 	for plane in udp xdp; do
 		is_wanted deploy || break

@@ -9,7 +9,7 @@
 
 struct rates_options {
 	struct halve_options halve;
-	uint64_t workers, window_ms, repeats;
+	uint64_t workers, window_ms, repeats, runs;
 	const char *planes, *json, *plot;
 };
 
@@ -23,6 +23,8 @@ static const char *options_wrong(struct rates_options *o)
 		h->slow_bps = h->link_bps / 2;
 	if (o->repeats > AGREE_REPEATS_MAX)
 		return "--repeats is 1000 at most";
+	if (o->runs < 1 || o->runs > RATES_RUNS_MAX)
+		return "--runs is 1 to 20";
 	if (o->workers < 2 || o->workers > HALVE_WORKERS_MAX)
 		return "--hosts is 2 to 16";
 	if (h->link_bps < 1000000 || h->slow_bps < 1000000)
@@ -37,9 +39,10 @@ static const char *options_wrong(struct rates_options *o)
 }
 
 /* Each of the comma-separated planes in turn. */
-static trib_status halve_all(const struct rates_options *o, struct rates_report *report)
+static trib_status halve_planes(const struct rates_options *o, struct rates_report *report)
 {
 	trib_status status = TRIB_OK;
+	unsigned n = 0;
 
 	for (const char *at = o->planes; *at; at += *at == ',') {
 		size_t length = strcspn(at, ",");
@@ -50,7 +53,7 @@ static trib_status halve_all(const struct rates_options *o, struct rates_report 
 		at += length;
 		if (strcmp(plane, "udp") && strcmp(plane, "xdp") && strcmp(plane, "tcp"))
 			return status_fail(TRIB_ERR_ARGUMENT, "there is no plane \"%s\"", plane);
-		if (report->n == RATES_PLANES_MAX)
+		if (++n > RATES_PLANES_MAX)
 			return status_fail(TRIB_ERR_ARGUMENT, "more than %u planes",
 			                   RATES_PLANES_MAX);
 		halve.told &= strcmp(plane, "tcp") != 0; /* the kernel finds its rates */
@@ -60,6 +63,16 @@ static trib_status halve_all(const struct rates_options *o, struct rates_report 
 		else if (report->results[report->n - 1].wrong)
 			status = status_fail(TRIB_ERR_PEER, "%s: wrong sums", plane);
 	}
+	report->planes = n;
+	return status;
+}
+
+static trib_status halve_all(const struct rates_options *o, struct rates_report *report)
+{
+	trib_status status = TRIB_OK;
+
+	for (unsigned run = 0; run < o->runs && status == TRIB_OK; run++)
+		status = halve_planes(o, report);
 	return status;
 }
 
@@ -85,6 +98,7 @@ int bench_rates_run(int argc, char **argv)
 		.workers = 4,
 		.window_ms = 50,
 		.repeats = 50,
+		.runs = 1,
 		.planes = "udp,xdp,tcp"
 	};
 	static struct rates_report report;
@@ -101,6 +115,8 @@ int bench_rates_run(int argc, char **argv)
 		  "in which sent bytes are counted (50)", "10" },
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
 		  "how often the agreement is timed (50; 0: not)", "200" },
+		{ "runs", 0, OPTION_COUNT, &o.runs, "N",
+		  "how often the link gets slow on each plane, in turn (1)", "8" },
 		{ "size", 0, OPTION_BYTES, &o.halve.bytes, "BYTES", "of a vector (1M)", "4M" },
 		{ "plane", 0, OPTION_TEXT, &o.planes, "LIST",
 		  "udp, xdp, tcp (all three), or nothing", "udp,tcp" },
@@ -122,7 +138,8 @@ int bench_rates_run(int argc, char **argv)
 		"what\n"
 		"workers send meanwhile, what is lost, and how soon it settles. Every sum is "
 		"looked at.",
-		"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg",
+		"trib bench rates --link 400mbit --slow 200mbit --plot rates.svg\n"
+		"  trib bench rates --repeats 0 --runs 8",
 		rows,
 	};
 	int code;

@@ -5,6 +5,7 @@
 #include "cli/chart.h"
 #include "cli/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,60 @@ static void phase_print(const struct halve_result *r, unsigned i)
 	       phase_names[i], p->level_bps / 1e6, p->goodput_bps / 1e6, p->lowest_bps / 1e6,
 	       i ? settled_text(p->settled_s, text) : "", p->ripple * 100,
 	       share(p->resent, p->sent) * 100);
+}
+
+/* Of all runs on a plane: the least and the most. */
+struct spread {
+	double least, most;
+};
+
+static void spread_add(struct spread *spread, double value)
+{
+	spread->least = fmin(spread->least, value);
+	spread->most = fmax(spread->most, value);
+}
+
+static void spread_print(const struct rates_report *report, unsigned plane, unsigned phase)
+{
+	struct spread sent, lowest, settled, ripple, resent;
+	char text[16], all[32];
+
+	sent = lowest = settled = ripple = resent = (struct spread){ INFINITY, -INFINITY };
+	for (unsigned i = plane; i < report->n; i += report->planes) {
+		const struct halve_phase *p = &report->results[i].phases[phase];
+
+		if (report->results[i].why[0])
+			continue;
+		spread_add(&sent, p->level_bps / 1e6);
+		spread_add(&lowest, p->lowest_bps / 1e6);
+		spread_add(&settled, p->settled_s < 0 ? INFINITY : p->settled_s);
+		spread_add(&ripple, p->ripple * 100);
+		spread_add(&resent, share(p->resent, p->sent) * 100);
+	}
+	if (!isfinite(sent.least))
+		return;
+	settled_text(isfinite(settled.most) ? settled.most : -1, text);
+	if (isfinite(settled.least))
+		snprintf(all, sizeof(all), "%.2f .. %s", settled.least, text);
+	else
+		snprintf(all, sizeof(all), "no");
+	printf("%-6s %-9s %5.1f .. %5.1f %6.1f .. %5.1f %15s %4.0f .. %2.0f %% %6.2f .. %5.2f %%\n",
+	       phase == 1 ? report->results[plane].plane : "", phase_names[phase], sent.least,
+	       sent.most, lowest.least, lowest.most, all, ripple.least, ripple.most, resent.least,
+	       resent.most);
+}
+
+static void spreads_print(const struct rates_report *report)
+{
+	if (report->n <= report->planes)
+		return;
+	printf("\nleast and most of %u runs, planes in turn; above, the first\n\n"
+	       "%-6s %-9s %14s %15s %15s %12s %18s\n",
+	       report->n / report->planes, "plane", "link", "sent", "lowest", "settled in",
+	       "varies", "repeated");
+	for (unsigned plane = 0; plane < report->planes; plane++)
+		for (unsigned phase = 1; phase < HALVE_PHASES; phase++)
+			spread_print(report, plane, phase);
 }
 
 static const char *const agree_names[AGREE_WHATS] = { "first_s", "begins_s", "ends_s" };
@@ -92,7 +147,7 @@ void rates_print(const struct rates_report *report)
 	       o->workers, (double)o->link_bps / 1e6, (double)o->slow_bps / 1e6, o->phase_s,
 	       (double)o->link_bps / 1e6, o->window_s * 1e3, "plane", "link", "sent", "summed",
 	       "lowest", "settled in", "varies", "repeated");
-	for (unsigned i = 0; i < report->n; i++) {
+	for (unsigned i = 0; i < report->n && i < report->planes; i++) {
 		const struct halve_result *r = &report->results[i];
 
 		if (r->why[0]) {
@@ -106,6 +161,7 @@ void rates_print(const struct rates_report *report)
 		       r->wrong ? "WRONG ones among them" : "all right", r->worker_cpu,
 		       r->aggregator_cpu);
 	}
+	spreads_print(report);
 }
 
 static void phases_write(FILE *out, const struct halve_result *r)
@@ -141,7 +197,8 @@ trib_status rates_json(const struct rates_report *report, const char *path)
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct halve_result *r = &report->results[i];
 
-		fprintf(out, "%s\n    { \"plane\": \"%s\", \"error\": ", i ? "," : "", r->plane);
+		fprintf(out, "%s\n    { \"plane\": \"%s\", \"run\": %u, \"error\": ", i ? "," : "",
+		        r->plane, i / report->planes);
 		json_print_text(out, r->why[0] ? r->why : NULL);
 		fprintf(out,
 		        ", \"rounds\": %llu, \"wrong\": %llu, \"worker_cores\": %.3f, "
@@ -194,7 +251,7 @@ trib_status rates_plot(const struct rates_report *report, const char *path)
 		                .x_title = "seconds",
 		                .y_title = "Mb/s of a worker",
 		                .y_format = "%.0f" };
-	for (unsigned i = 0; i < report->n; i++) {
+	for (unsigned i = 0; i < report->n && i < report->planes; i++) {
 		const struct halve_result *r = &report->results[i];
 		struct chart_line *line = &chart.lines[chart.n];
 

@@ -7,12 +7,13 @@
 #include "cli/rates_halve.h"
 
 #define RATES_PLANES_MAX 3u
+#define RATES_RUNS_MAX 20u
 #define RATES_LEVELS_MAX 2u
 
 struct rates_report {
 	struct halve_options halve;
-	struct halve_result results[RATES_PLANES_MAX];
-	unsigned n;
+	struct halve_result results[RATES_PLANES_MAX * RATES_RUNS_MAX]; /* planes in turn */
+	unsigned n, planes;
 	struct agree_result agreed[RATES_LEVELS_MAX];
 	unsigned n_agreed;
 };
