@@ -53,7 +53,8 @@ static trib_status halve_planes(const struct rates_options *o, struct rates_repo
 		at += length;
 		if (strcmp(plane, "udp") && strcmp(plane, "xdp") && strcmp(plane, "tcp"))
 			return status_fail(TRIB_ERR_ARGUMENT, "there is no plane \"%s\"", plane);
-		if (++n > RATES_PLANES_MAX)
+		report->planes = ++n;
+		if (n > RATES_PLANES_MAX)
 			return status_fail(TRIB_ERR_ARGUMENT, "more than %u planes",
 			                   RATES_PLANES_MAX);
 		halve.told &= strcmp(plane, "tcp") != 0; /* the kernel finds its rates */
@@ -63,7 +64,6 @@ static trib_status halve_planes(const struct rates_options *o, struct rates_repo
 		else if (report->results[report->n - 1].wrong)
 			status = status_fail(TRIB_ERR_PEER, "%s: wrong sums", plane);
 	}
-	report->planes = n;
 	return status;
 }
 

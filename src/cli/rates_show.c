@@ -79,7 +79,7 @@ static void spread_print(const struct rates_report *report, unsigned plane, unsi
 
 static void spreads_print(const struct rates_report *report)
 {
-	if (report->n <= report->planes)
+	if (!report->planes || report->n <= report->planes)
 		return;
 	printf("\nleast and most of %u runs, planes in turn; above, the first\n\n"
 	       "%-6s %-9s %14s %15s %15s %12s %18s\n",

@@ -82,6 +82,12 @@ static double tally_share(const struct tally *tally)
 	return fmin((tally->lost - tally->own) / fmax(tally->sent, 1), 1);
 }
 
+/* By which that could be more than is right. */
+static double tally_chance(const struct tally *tally)
+{
+	return SIGMAS * sqrt(tally->lost) / fmax(tally->sent, 1);
+}
+
 static bool tally_is_bad(const struct tally *tally)
 {
 	return tally->sent > 0 &&
@@ -110,11 +116,13 @@ static void period_sum(const struct losses *losses, uint64_t now, struct period 
 		period->few = losers;
 	same = period->few & losses->few;
 	period->whole = !(losses->spoke & ~heard) && !same;
-	theirs = same && now >= losses->since + LOSSES_PERIOD_NS ? tally_of(losses, same) : all;
+	theirs = tally_of(losses, same);
+	if (now < losses->since + LOSSES_PERIOD_NS || tally_share(&theirs) <= tally_chance(&theirs))
+		theirs = all;
 	if (!tally_is_bad(&theirs))
 		return;
 	period->share = tally_share(&theirs);
-	period->chance = SIGMAS * sqrt(theirs.lost) / theirs.sent;
+	period->chance = tally_chance(&theirs);
 }
 
 static void period_begin(struct losses *losses, uint64_t at)
@@ -128,7 +136,7 @@ static void period_begin(struct losses *losses, uint64_t at)
 	}
 }
 
-/* It loses less by itself than was thought. */
+/* It loses less by itself than was thought, and not only by chance. */
 static void own_lower(struct losses *losses)
 {
 	for (uint64_t left = losses->known; left; left &= left - 1) {
@@ -137,7 +145,7 @@ static void own_lower(struct losses *losses)
 		uint32_t lost = losses->children[child].lost - losses->children[child].from_lost;
 		double *own = &losses->children[child].own;
 
-		if (n >= ENOUGH_OF && lost < *own * n)
+		if (n >= ENOUGH_OF && lost + sqrt(*own * n) < *own * n)
 			*own -= (*own - (double)lost / n) / OWN_FALLS;
 	}
 }
@@ -242,10 +250,6 @@ static bool period_ends(struct losses *losses, uint64_t now, const struct period
 	bool heavy = period->share - period->chance > HEAVY;
 	uint64_t least = heavy && period->whole ? LOSSES_SOON_NS : LOSSES_PERIOD_NS;
 
-	if (!losses->since || now < losses->since) {
-		period_begin(losses, losses->since ? losses->since : now);
-		return false;
-	}
 	if (now < losses->since + least)
 		return false;
 	if (period->sent >= ENOUGH)
@@ -272,6 +276,12 @@ bool losses_hear(struct losses *losses, unsigned child, uint64_t now, uint32_t j
 	}
 	losses->children[child].judged = judged;
 	losses->children[child].lost = lost;
+	if (!losses->since || now < losses->since) {
+		period_begin(losses, losses->since ? losses->since : now);
+		return false;
+	}
+	if (now < losses->since + LOSSES_SOON_NS)
+		return false; /* whatever it has brought */
 	period_sum(losses, now, &period);
 	if (!period_ends(losses, now, &period))
 		return false;

@@ -349,7 +349,7 @@ static void test_losses_are_told(void **state)
 			double sent = 0, judged = 0, lost = 0;
 			struct job job;
 
-			job_make(&job, sim, 4, 1000000, floats);
+			job_make(&job, sim, 4, 250000, floats);
 			job_post(&job, sim, floats ? TRIB_F32 : TRIB_I32, TRIB_SUM, WIRE_ALL,
 			         WIRE_ALL);
 			run(sim);
@@ -362,8 +362,10 @@ static void test_losses_are_told(void **state)
 			}
 			print_message("loss %g: %.0f packets, %.0f judged, %.0f lost\n", shares[i],
 			              sent, judged, lost);
-			assert_true(judged <= sent && judged > 0.9 * sent);
-			assert_true(lost >= 0.85 * shares[i] * judged);
+			assert_true(judged <= sent && judged > 0.75 * sent);
+			/* What came on a guess and was dropped for it is sent again, but was not
+			 * lost. */
+			assert_true(lost >= (floats ? 0.75 : 0.85) * shares[i] * judged);
 			assert_true(lost <= 1.15 * shares[i] * judged);
 			job_free(&job);
 			sim_free(sim);
