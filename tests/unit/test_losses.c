@@ -261,7 +261,7 @@ static void test_noise(void **state)
 /* All paths lose a little, and packets are few: now this one and now that one loses much. */
 static void test_noise_on_all(void **state)
 {
-	static const double noises[] = { 0.003, 0.02 }; /* not 0.01: more is too much */
+	static const double noises[] = { 0.003, 0.01, 0.02 };
 	static struct world world;
 
 	(void)state;
