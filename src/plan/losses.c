@@ -12,6 +12,7 @@
 #define HELPS 0.5             /* a cut after which more of the losses are left has not helped, */
 #define ELSE 2.0              /* and so many times the losses are others */
 #define CUTS_MAX 3u           /* that do not help */
+#define AFTER_NS 300000000ull /* a cut: what is lost may have been so before it */
 #define CUTS_NS 1000000000ull /* between two of them: they have, */
 #define CALM 0.0025           /* ... as when nobody loses more */
 #define OWN_MAX 0.2           /* more is never a path's own */
@@ -21,6 +22,7 @@
 #define STEP_MIN 0.01
 #define STEP_MAX 0.03
 #define STEP_FREE 0.2 /* beyond every ceiling that is known */
+#define FAR 1.2       /* of a ceiling, which then was too low */
 #define BEYOND 1.1    /* of what was too much, which then is so no longer */
 #define REST_MIN 500000000ull
 #define REST_MAX 1000000000ull
@@ -202,7 +204,8 @@ static void cut(struct losses *losses, uint64_t now, double share)
 {
 	bool tried = losses->factor > losses->ceiling;
 
-	losses->failed = losses->factor;
+	if (now > losses->cut_at + AFTER_NS)
+		losses->failed = losses->factor;
 	losses->step = STEP_MIN;
 	if (now < losses->back_until && losses->factor > losses->back) {
 		cuts_redo(losses, now);
@@ -216,9 +219,13 @@ static void cut(struct losses *losses, uint64_t now, double share)
 		cuts_undo(losses, now);
 		return;
 	}
-	/* A try that fails ends where it began: all was well there. */
-	losses->ceiling =
-		fmax(losses->factor * (1 - fmin(share, CUT_MAX)), tried ? losses->ceiling : 0);
+	/* A try that fails ends where it began: all was well there. If it went far, it began too
+	 * low. */
+	if (!tried)
+		losses->ceiling = 0;
+	else if (losses->factor > FAR * losses->ceiling)
+		losses->ceiling = (losses->ceiling + losses->factor / FAR) / 2;
+	losses->ceiling = fmax(losses->factor * (1 - fmin(share, CUT_MAX)), losses->ceiling);
 	losses->factor = fmax(losses->ceiling * DRAIN, LOSSES_LEAST);
 	if (tried && losses->rest < REST_MAX)
 		losses->rest *= 2;

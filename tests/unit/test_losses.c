@@ -332,6 +332,39 @@ static void test_not_noise(void **state)
 	assert_true(losses.factor < 0.95 * lowest);
 }
 
+/* Losses of before the cut are found long after it: it goes on too far, and is made up for. */
+static void test_found_late(void **state)
+{
+	struct losses losses;
+	uint32_t judged = 0, lost = 0;
+	uint64_t now = 1000 * MS;
+	double before = 0, highest = 0;
+
+	(void)state;
+	losses_init(&losses);
+	losses_hear(&losses, 0, now, judged, lost);
+	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 250);
+	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 200);
+	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 200);
+	assert_true(losses.factor < 0.32); /* the link bears 0.5 */
+	/* Little by little, as nobody knows what is too much. */
+	for (unsigned i = 0; i < 100 && losses.factor < 0.6; i++) {
+		assert_true(losses.factor < 1.1 * before || before == 0);
+		before = losses.factor;
+		losses_hear(&losses, 0, now += 100 * MS, judged += 500, lost);
+	}
+	assert_true(losses.factor >= 0.6);
+	/* That was too much; and it is not where it began that it ends. */
+	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 300);
+	assert_true(losses.factor > 0.38 && losses.factor < 0.55);
+	before = losses.factor;
+	for (unsigned i = 0; i < 10; i++) {
+		losses_hear(&losses, 0, now += 100 * MS, judged += 500, lost);
+		highest = fmax(highest, losses.factor);
+	}
+	assert_true(highest < 1.2 * before);
+}
+
 static void test_counters(void **state)
 {
 	struct losses losses;
@@ -385,7 +418,7 @@ int main(void)
 		cmocka_unit_test(test_one_is_slow),  cmocka_unit_test(test_tenth),
 		cmocka_unit_test(test_noise),        cmocka_unit_test(test_two_trees),
 		cmocka_unit_test(test_noise_on_all), cmocka_unit_test(test_not_noise),
-		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_found_late),   cmocka_unit_test(test_counters),
 	};
 
 	if (getenv("TRIB_SEED"))

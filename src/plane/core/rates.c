@@ -138,10 +138,15 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 	return n;
 }
 
-/* One that rests gets what it could have at once, were it to begin: as much as the others. */
-static void give(struct lane_rates *lane, const double *given)
+/*
+ * One that rests gets what would be left for it, were all of the lane to begin, as they do when a
+ * sum is done that all have waited for: with more, they would overflow the link until the word of
+ * less has come to everyone. `n` streams share the link now.
+ */
+static void give(struct lane_rates *lane, const double *given, unsigned n)
 {
-	double least = INFINITY;
+	uint64_t resting = lane->members & ~lane->gone & ~senders(lane);
+	double least = INFINITY, part = (double)n / (n + (unsigned)__builtin_popcountll(resting));
 	unsigned at = 0;
 
 	for (uint64_t left = senders(lane); left; left &= left - 1) {
@@ -153,7 +158,7 @@ static void give(struct lane_rates *lane, const double *given)
 	for (uint64_t left = lane->members & ~senders(lane); left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 
-		lane->given[child] = least * lane->factor;
+		lane->given[child] = least * part * lane->factor;
 	}
 }
 
@@ -173,7 +178,7 @@ static void share(struct aggregator *aggregator)
 
 		if (!who || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
-		give(lane, rates->given + at);
+		give(lane, rates->given + at, n);
 		at += streams(lane);
 	}
 }
