@@ -38,6 +38,17 @@ static void finished(void *context, struct round *round)
 	(void)round;
 }
 
+/* A few fragments have left. */
+static void few_sent(struct stream *stream, const struct round_spec *spec,
+                     struct fragment data[FEW])
+{
+	stream_init(stream, 0, 0, 1, 16, 256);
+	stream->on_finished = finished;
+	assert_true(stream_post(stream, round_new(spec, 0, 256), SECOND));
+	for (unsigned i = 0; i < FEW; i++)
+		assert_int_equal(stream_next(stream, SECOND, &data[i]), WIRE_HEADER + 256);
+}
+
 /* Three results are asked for once more. Of two the first copy comes after all: one was lost. */
 static void test_late_is_not_lost(void **state)
 {
@@ -48,11 +59,7 @@ static void test_late_is_not_lost(void **state)
 	struct stream stream;
 
 	(void)state;
-	stream_init(&stream, 0, 0, 1, 16, 256);
-	stream.on_finished = finished;
-	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
-	for (unsigned i = 0; i < FEW; i++)
-		assert_int_equal(stream_next(&stream, SECOND, &data[i]), WIRE_HEADER + 256);
+	few_sent(&stream, &spec, data);
 	while (stream_next_report(&stream, SECOND + 1000000, &packet))
 		;
 	packet.header = (struct wire_control){ .type = WIRE_STATUS };
@@ -82,15 +89,11 @@ static void test_judged_anew(void **state)
 	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
 	struct round_spec spec = sum_of(in, out, FEW * 64, TRIB_U32);
 	struct wire_whole packet;
-	struct fragment data;
+	struct fragment data[FEW];
 	struct stream stream;
 
 	(void)state;
-	stream_init(&stream, 0, 0, 1, 16, 256);
-	stream.on_finished = finished;
-	assert_true(stream_post(&stream, round_new(&spec, 0, 256), SECOND));
-	for (unsigned i = 0; i < FEW; i++)
-		assert_true(stream_next(&stream, SECOND, &data));
+	few_sent(&stream, &spec, data);
 	stream_judge_anew(&stream, SECOND + 1000000);
 	assert_int_equal(stream.anew, FEW);
 	for (unsigned turn = 0; turn < 2; turn++) { /* all are lost, and their repeats too */
@@ -106,7 +109,7 @@ static void test_judged_anew(void **state)
 		assert_int_equal(stream.stats.judged, turn * FEW);
 		assert_int_equal(stream.stats.lost, turn * FEW);
 		for (unsigned i = 0; i < FEW; i++)
-			assert_true(stream_next(&stream, now, &data));
+			assert_true(stream_next(&stream, now, &data[i]));
 		assert_int_equal(stream.stats.resent, (turn + 1) * FEW);
 		/* A rate that falls all the time does not put it off for ever. */
 		stream_judge_anew(&stream, now);
