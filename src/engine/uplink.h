@@ -15,7 +15,8 @@
 #define UPLINK_GROUPS 16u
 #define UPLINK_PATIENCE_US 1000u /* the parent is asked about one group once in so long */
 #define UPLINK_YOUNG_MAX_US 100000u
-#define UPLINK_BATCH_US 200u /* a report may overtake what the kernel sends in batches */
+#define UPLINK_ANEW_US 100000u /* between two rates that are judged by themselves */
+#define UPLINK_BATCH_US 200u   /* a report may overtake what the kernel sends in batches */
 
 /* Who is to send a sum up, where two can: user space, and a program in the kernel. */
 enum uplink_queued {
@@ -39,7 +40,8 @@ struct uplink {
 	int reliable;      /* the way loses nothing and keeps the order: nothing is looked for */
 	uint32_t rtt_us;   /* smoothed */
 	uint32_t asked_at; /* when lost results were last asked for, as a stamp; 0: never */
-	uint64_t unjudged; /* what went up below left at another rate, and is not counted: */
+	uint64_t unjudged; /* what went up below left at another rate, and is not counted, */
+	uint32_t anew_at;  /* ... since then, as a stamp; 0: all is */
 	uint64_t judged;   /* sums of which it is known what became of them, */
 	uint64_t lost;     /* and how many of those did not come at once */
 	uint64_t again;    /* results that came only when they were sent again */
@@ -84,6 +86,16 @@ static inline void uplink_count(struct uplink *up, const struct dense_cell *cell
 		return;
 	up->judged++;
 	up->lost += cell->misses & (uint8_t)~UPLINK_REPEATED && !up->reliable;
+}
+
+/* It goes up at a lower rate from now on (as worker/stream.h has it). Where that falls all the
+   time, nothing would ever be judged. */
+static inline void uplink_judge_anew(struct uplink *up, uint32_t now_us)
+{
+	if (up->anew_at && now_us - up->anew_at < UPLINK_ANEW_US)
+		return;
+	up->unjudged = up->sent;
+	up->anew_at = uplink_stamp(now_us);
 }
 
 /*

@@ -5,7 +5,7 @@
 
 #define ENOUGH 200u   /* packets of all to judge by, */
 #define ENOUGH_OF 50u /* ... and of one */
-#define STALE 20u     /* periods: fewer packets in so long say nothing about a rate */
+#define STALE 20u     /* periods: fewer packets in so long say nothing but that none is lost */
 #define HEAVY 0.05
 #define DRAIN 0.97            /* of what got through, so that a queue drains */
 #define CUT_MAX 0.5           /* of the factor: a moment in which all is lost says little */
@@ -21,9 +21,10 @@
 #define OWN_FALLS 16          /* periods, when less than that is lost */
 #define STEP_MIN 0.01
 #define STEP_MAX 0.03
-#define STEP_FREE 0.2 /* beyond every ceiling that is known */
-#define FAR 1.2       /* of a ceiling, which then was too low */
-#define BEYOND 1.1    /* of what was too much, which then is so no longer */
+#define STEP_LATER 0.05 /* after so long without losses as lies between cuts */
+#define STEP_FREE 0.2   /* beyond every ceiling that is known */
+#define FAR 1.2         /* of a ceiling, which then was too low */
+#define BEYOND 1.1      /* of what was too much, which then is so no longer */
 #define REST_MIN 500000000ull
 #define REST_MAX 1000000000ull
 
@@ -203,18 +204,21 @@ static void cuts_redo(struct losses *losses, uint64_t now)
 static void cut(struct losses *losses, uint64_t now, double share)
 {
 	bool tried = losses->factor > losses->ceiling;
+	uint64_t cut_at = losses->cut_at;
 
-	if (now > losses->cut_at + AFTER_NS)
-		losses->failed = losses->factor;
+	/* Right after a cut it may be what was lost before it: then that one says what is too much.
+	 */
+	losses->failed = now > cut_at + AFTER_NS ? losses->factor : losses->from;
+	losses->from = losses->factor;
+	losses->cut_at = now;
 	losses->step = STEP_MIN;
 	if (now < losses->back_until && losses->factor > losses->back) {
 		cuts_redo(losses, now);
 		return;
 	}
-	if (!losses->cuts || now > losses->cut_at + CUTS_NS || share < HELPS * losses->share ||
+	if (!losses->cuts || now > cut_at + CUTS_NS || share < HELPS * losses->share ||
 	    share > ELSE * losses->share)
 		cuts_begin(losses, share);
-	losses->cut_at = now;
 	if (losses->cuts++ >= CUTS_MAX && share < OWN_MAX) {
 		cuts_undo(losses, now);
 		return;
@@ -237,14 +241,20 @@ static void cut(struct losses *losses, uint64_t now, double share)
 	}
 }
 
+static double step_max(const struct losses *losses, uint64_t now)
+{
+	if (!isfinite(losses->ceiling))
+		return STEP_FREE;
+	return now > losses->try_at + CUTS_NS ? STEP_LATER : STEP_MAX;
+}
+
 static void grow(struct losses *losses, uint64_t now)
 {
 	if (losses->factor < 0.99 * losses->ceiling && isfinite(losses->ceiling)) {
 		losses->factor += (losses->ceiling - losses->factor) / 2;
 	} else if (now >= losses->try_at) {
 		losses->factor *= 1 + losses->step;
-		losses->step =
-			fmin(2 * losses->step, isfinite(losses->ceiling) ? STEP_MAX : STEP_FREE);
+		losses->step = fmin(2 * losses->step, step_max(losses, now));
 	}
 	losses->factor = fmin(losses->factor, 1);
 	if (losses->factor > BEYOND * losses->failed || losses->factor == 1)
@@ -261,8 +271,12 @@ static bool period_ends(struct losses *losses, uint64_t now, const struct period
 		return false;
 	if (period->sent >= ENOUGH)
 		return true;
-	if (now >= losses->since + STALE * LOSSES_PERIOD_NS)
-		period_begin(losses, now);
+	if (now < losses->since + STALE * LOSSES_PERIOD_NS)
+		return false;
+	/* A low rate must not keep itself low. */
+	if (period->sent > 0 && period->calm)
+		return true;
+	period_begin(losses, now);
 	return false;
 }
 

@@ -36,7 +36,8 @@
 struct losses {
 	double factor;
 	double ceiling; /* the factor that the last losses had left; above 1: none is known */
-	double failed;  /* ... and that they began with, */
+	double failed;  /* ... and that was too much, */
+	double from;    /* ... before the last cut of all, */
 	double step;    /* of the next try */
 	uint64_t try_at, rest; /* when to try more, and how long that rests */
 	uint64_t since;        /* when the period began, or will; 0: not yet */

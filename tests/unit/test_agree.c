@@ -85,10 +85,14 @@ static bool one_is_near(const struct talk *talk, unsigned i, double rate)
 /* The link shared so many ways, to all of the job's that send. */
 static bool is_near(const struct talk *talk, double rate)
 {
+	bool any = false;
+
 	for (unsigned i = 0; i < talk->n; i++)
 		if (!talk->all[i].rests && !one_is_near(talk, i, rate))
 			return false;
-	return true;
+		else
+			any |= !talk->all[i].rests;
+	return any;
 }
 
 /* A while in which all say again what they do, as workers with much to send would. */
@@ -167,6 +171,20 @@ static void test_star(void **state)
 	comes_to(&bed, &bed.two, all / 8);
 	words_are_at_most(&bed.one, 3);
 	words_are_at_most(&bed.two, 2);
+	/* All but one are done, and then that one too: they know what all could have at once. */
+	forget_words(&bed);
+	for (unsigned i = 0; i < 3; i++)
+		bed.two.all[i].rests = true;
+	comes_to(&bed, &bed.two, all / 5);
+	demand(one_is_near(&bed.two, 0, all / 8));
+	bed.two.all[3].rests = true;
+	comes_to(&bed, &bed.one, all / 4);
+	for (unsigned i = 0; i < CHILDREN; i++)
+		demand(one_is_near(&bed.two, i, all / 8));
+	words_are_at_most(&bed.two, 4);
+	all_send(&bed.two, false);
+	comes_to(&bed, &bed.one, all / 8);
+	comes_to(&bed, &bed.two, all / 8);
 	/* The job ends: all is for the first one again. Four leave, one after the other. */
 	forget_words(&bed);
 	talk_leave(&bed.two);

@@ -307,6 +307,32 @@ static void test_two_trees(void **state)
 	assert_true(world.dropped < 0.02 * world.offered);
 }
 
+/* A link that all but fails for a moment is found again soon, also where few packets tell of it. */
+static void dip(double capacity, double to, unsigned ms, unsigned found_ms)
+{
+	static struct world world;
+
+	world_init(&world, 4, capacity);
+	world_run(&world, 2000);
+	world.capacity *= to;
+	world_run(&world, ms);
+	world.capacity = capacity;
+	world.queue = fmin(world.queue, capacity * QUEUE_MS);
+	world_run(&world, found_ms);
+	show("back after a dip", &world);
+	assert_true(world.losses.factor > 0.95);
+}
+
+static void test_dip(void **state)
+{
+	(void)state;
+	dip(33, 0.25, 500, 3500);
+	dip(33, 0.1, 500, 4500);
+	dip(33, 0.1, 3000, 3500);
+	dip(33, 0.01, 3000, 7000);
+	dip(2, 0.01, 4000, 30000);
+}
+
 /* A tenth is lost whatever is sent: noise. Then far more with the old rate: it was none. */
 static void test_not_noise(void **state)
 {
@@ -418,7 +444,8 @@ int main(void)
 		cmocka_unit_test(test_one_is_slow),  cmocka_unit_test(test_tenth),
 		cmocka_unit_test(test_noise),        cmocka_unit_test(test_two_trees),
 		cmocka_unit_test(test_noise_on_all), cmocka_unit_test(test_not_noise),
-		cmocka_unit_test(test_found_late),   cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_found_late),   cmocka_unit_test(test_dip),
+		cmocka_unit_test(test_counters),
 	};
 
 	if (getenv("TRIB_SEED"))

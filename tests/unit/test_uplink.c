@@ -258,11 +258,15 @@ static void test_losses_are_told(void **state)
 static void test_other_rate_is_not_counted(void **state)
 {
 	struct dense_cell cell = { .position = 7, .arrived = 1, .misses = 1, .complete = 1 };
-	struct uplink up = { .unjudged = 8 };
+	struct uplink up = { .sent = 8 };
 
 	(void)state;
+	uplink_judge_anew(&up, 1000000);
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged + up.lost, 0);
+	up.sent = 9; /* a rate that falls without end does not keep everything from being counted */
+	uplink_judge_anew(&up, 1050000);
+	assert_int_equal(up.unjudged, 8);
 	cell.position = 8;
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged, 1);
@@ -271,6 +275,8 @@ static void test_other_rate_is_not_counted(void **state)
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged, 2);
 	assert_int_equal(up.lost, 1);
+	uplink_judge_anew(&up, 1200000);
+	assert_int_equal(up.unjudged, 9);
 }
 
 /* ---- a kernel that sends sums too ---- */

@@ -73,10 +73,10 @@ static unsigned streams(const struct lane_rates *lane)
 	return (unsigned)__builtin_popcountll(senders(lane)) + lane->has_parent;
 }
 
-/* Lanes of one communicator, be they of the same tree or not, that are at work. */
+/* Lanes of one communicator, be they of the same tree or not. */
 static bool are_one(const struct lane_rates *a, const struct lane_rates *b)
 {
-	return b->works && a->comm->job == b->comm->job && a->comm->key == b->comm->key &&
+	return a->comm->job == b->comm->job && a->comm->key == b->comm->key &&
 	       a->comm->generation == b->comm->generation;
 }
 
@@ -93,18 +93,26 @@ static double lane_weight(const struct rates *rates, const struct lane_rates *la
 	unsigned rank;
 
 	for (const struct lane_rates *other = rates->lanes; other && both; other = other->next)
-		if (are_one(lane, other))
+		if (other->works && are_one(lane, other))
 			both &= other->said;
 	if (!both)
 		return 1;
 	rank = (unsigned)__builtin_ctzll(both);
 	for (const struct lane_rates *other = rates->lanes; other; other = other->next) {
-		if (!are_one(lane, other))
+		if (!other->works || !are_one(lane, other))
 			continue;
 		all += streams(other);
 		wants += streams(other) * other->want[rank];
 	}
 	return lane->want[rank] * all / wants;
+}
+
+/* By its own limit, and by what the sums go on at. */
+static double child_most(const struct lane_rates *lane, unsigned child)
+{
+	double most = lane->want[child] > 0 ? lane->want[child] : INFINITY;
+
+	return lane->above > 0 ? fmin(most, lane->above) : most;
 }
 
 /* The share of each child that sends, and of each parent's results. */
@@ -121,11 +129,8 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 		weight = lane_weight(rates, lane);
 		for (; left; left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
-			double most = lane->want[child] > 0 ? lane->want[child] : INFINITY;
 
-			if (lane->above > 0)
-				most = fmin(most, lane->above);
-			children[n++] = (struct rate_child){ .max = most,
+			children[n++] = (struct rate_child){ .max = child_most(lane, child),
 				                             .weight = weight,
 				                             .active = true };
 		}
@@ -138,32 +143,48 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 	return n;
 }
 
-/*
- * One that rests gets what would be left for it, were all of the lane to begin, as they do when a
- * sum is done that all have waited for: with more, they would overflow the link until the word of
- * less has come to everyone. `n` streams share the link now.
- */
-static void give(struct lane_rates *lane, const double *given, unsigned n)
+static void give(struct lane_rates *lane, const double *given)
 {
-	uint64_t resting = lane->members & ~lane->gone & ~senders(lane);
-	double least = INFINITY, part = (double)n / (n + (unsigned)__builtin_popcountll(resting));
-	unsigned at = 0;
+	for (uint64_t left = senders(lane); left; left &= left - 1)
+		lane->given[__builtin_ctzll(left)] = *given++ * lane->factor;
+}
 
-	for (uint64_t left = senders(lane); left; left &= left - 1) {
+/* Streams of its communicator that do not share the link now, and would if all began. */
+static unsigned streams_at_rest(const struct rates *rates, const struct lane_rates *lane)
+{
+	unsigned n = 0;
+
+	for (const struct lane_rates *other = rates->lanes; other; other = other->next)
+		if (are_one(lane, other))
+			n += (unsigned)__builtin_popcountll(other->members & ~other->gone) +
+			     other->has_parent - (other->works ? streams(other) : 0);
+	return n;
+}
+
+/*
+ * One that rests gets what would be left for it were all of them to begin, as they do when a sum is
+ * done that all have waited for: with more, they would overflow the link until the word of less has
+ * come to everyone. `n` streams share it now.
+ */
+static void give_at_rest(const struct rates *rates, struct lane_rates *lane, unsigned n)
+{
+	uint64_t left = lane->members & ~lane->gone & ~senders(lane);
+	double share;
+
+	if (!left)
+		return;
+	share = rates->capacity * USED / (n + streams_at_rest(rates, lane));
+	if (lane->works)
+		share *= lane_weight(rates, lane);
+	for (; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 
-		least = fmin(least, given[at]);
-		lane->given[child] = given[at++] * lane->factor;
-	}
-	for (uint64_t left = lane->members & ~senders(lane); left; left &= left - 1) {
-		unsigned child = (unsigned)__builtin_ctzll(left);
-
-		lane->given[child] = least * part * lane->factor;
+		lane->given[child] = fmin(share, child_most(lane, child)) * lane->factor;
 	}
 }
 
-/* With the lock. */
-static void share(struct aggregator *aggregator)
+/* With the lock. `ends`: a lane that was at work until now; NULL: none. */
+static void share(struct aggregator *aggregator, struct lane_rates *ends)
 {
 	struct rates *rates = &aggregator->rates;
 	unsigned n, at = 0;
@@ -174,13 +195,14 @@ static void share(struct aggregator *aggregator)
 	n = list_children(rates, rates->children);
 	rates_share(rates->capacity * USED, INFINITY, rates->children, n, rates->given);
 	for (struct lane_rates *lane = rates->lanes; lane; lane = lane->next) {
-		uint64_t who = senders(lane);
-
-		if (!who || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
+		if (!senders(lane) || at + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
-		give(lane, rates->given + at, n);
+		give(lane, rates->given + at);
+		give_at_rest(rates, lane, n);
 		at += streams(lane);
 	}
+	if (ends)
+		give_at_rest(rates, ends, n);
 }
 
 /* Without the lock: the others' children are told by their own threads. */
@@ -194,7 +216,7 @@ static void wake_others(struct aggregator *aggregator, unsigned but)
 /* With the lock held, which is given back: something has changed. */
 static void update(struct aggregator *aggregator, unsigned by)
 {
-	share(aggregator);
+	share(aggregator, NULL);
 	pthread_mutex_unlock(&aggregator->rates.lock);
 	wake_others(aggregator, by);
 }
@@ -235,7 +257,7 @@ void rates_open(struct aggregator *aggregator, struct lane *lane)
 	own->next = rates->lanes;
 	rates->lanes = own;
 	own->listed = true;
-	share(aggregator);
+	share(aggregator, NULL);
 	/* The WELCOME says so. */
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX && rates->capacity > 0; child++)
 		own->told[child] = on_wire(own->given[child]);
@@ -347,7 +369,11 @@ static void work(struct thread *thread, struct lane *lane, bool works, uint64_t 
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->works = works;
 	own->active = active;
-	update(thread->aggregator, thread->index);
+	share(thread->aggregator, works ? NULL : own);
+	pthread_mutex_unlock(&thread->aggregator->rates.lock);
+	wake_others(thread->aggregator, thread->index);
+	if (!works)
+		tell(thread, lane); /* what they begin with; nobody looks after it from now on */
 	if (news && own->has_parent)
 		uplink_speak(thread, lane);
 }
@@ -433,8 +459,8 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
 		return;
 	own->above_serial = status->serial;
-	if (status->rate * UNIT < own->above)
-		lane->up.unjudged = lane->up.sent; /* as worker/stream.h does */
+	if (status->rate && (!(own->above > 0) || status->rate * UNIT < own->above))
+		uplink_judge_anew(&lane->up, (uint32_t)(thread->now / 1000));
 	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
 		return;
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
