@@ -198,6 +198,7 @@ static void cuts_redo(struct losses *losses, uint64_t now)
 		losses->children[child].own = 0;
 	losses->back_until = 0;
 	losses->ceiling = losses->factor = losses->back;
+	losses->failed = losses->from;
 	losses->try_at = now + losses->rest;
 }
 

@@ -175,6 +175,10 @@ static void test_star(void **state)
 	forget_words(&bed);
 	for (unsigned i = 0; i < 3; i++)
 		bed.two.all[i].rests = true;
+	bed.two.all[3].want = (uint32_t)(1e6 / UNIT); /* which does not bind the others */
+	comes_to(&bed, &bed.two, 1e6);
+	demand(one_is_near(&bed.two, 0, all / 8));
+	bed.two.all[3].want = 0;
 	comes_to(&bed, &bed.two, all / 5);
 	demand(one_is_near(&bed.two, 0, all / 8));
 	bed.two.all[3].rests = true;
@@ -267,6 +271,8 @@ static void test_two_trees(void **state)
 	all_send(&bed.two, true);
 	comes_to(&bed, &bed.one, all / 8);
 	comes_to(&bed, &bed.three, all / 8);
+	for (unsigned i = 0; i < CHILDREN; i++) /* but it knows its share of what all could have */
+		demand(one_is_near(&bed.two, i, all / 6 * 0.25));
 	all_send(&bed.two, false);
 	comes_to(&bed, &bed.one, all / 6 * 0.75);
 	comes_to(&bed, &bed.two, all / 6 * 0.25);

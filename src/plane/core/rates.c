@@ -67,10 +67,12 @@ static uint64_t senders(const struct lane_rates *lane)
 	return lane->active & there ? lane->active & there : there;
 }
 
-/* Streams of the lane that come by the link. */
-static unsigned streams(const struct lane_rates *lane)
+/* Streams of the lane that come by the link; `all`: once everyone has begun. */
+static unsigned streams(const struct lane_rates *lane, bool all)
 {
-	return (unsigned)__builtin_popcountll(senders(lane)) + lane->has_parent;
+	uint64_t who = all ? lane->members & ~lane->gone : senders(lane);
+
+	return all || lane->works ? (unsigned)__builtin_popcountll(who) + lane->has_parent : 0;
 }
 
 /* Lanes of one communicator, be they of the same tree or not. */
@@ -86,25 +88,25 @@ static bool are_one(const struct lane_rates *a, const struct lane_rates *b)
  * them. So a rank that is in all trees here tells them all, whatever its own limit is. A
  * communicator weighs as many as it has streams: others get neither more nor less by it.
  */
-static double lane_weight(const struct rates *rates, const struct lane_rates *lane)
+static double lane_weight(const struct rates *rates, const struct lane_rates *lane, bool all)
 {
 	uint64_t both = lane->said;
-	double wants = 0, all = 0;
+	double wants = 0, n = 0;
 	unsigned rank;
 
 	for (const struct lane_rates *other = rates->lanes; other && both; other = other->next)
-		if (other->works && are_one(lane, other))
+		if ((all || other->works) && are_one(lane, other))
 			both &= other->said;
 	if (!both)
 		return 1;
 	rank = (unsigned)__builtin_ctzll(both);
 	for (const struct lane_rates *other = rates->lanes; other; other = other->next) {
-		if (!other->works || !are_one(lane, other))
+		if (!are_one(lane, other))
 			continue;
-		all += streams(other);
-		wants += streams(other) * other->want[rank];
+		n += streams(other, all);
+		wants += streams(other, all) * other->want[rank];
 	}
-	return lane->want[rank] * all / wants;
+	return lane->want[rank] * n / wants;
 }
 
 /* By its own limit, and by what the sums go on at. */
@@ -126,7 +128,7 @@ static unsigned list_children(const struct rates *rates, struct rate_child *chil
 
 		if (!left || n + WIRE_CHILDREN_MAX + 1 > RATES_CHILDREN_MAX)
 			continue;
-		weight = lane_weight(rates, lane);
+		weight = lane_weight(rates, lane, false);
 		for (; left; left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
@@ -156,8 +158,7 @@ static unsigned streams_at_rest(const struct rates *rates, const struct lane_rat
 
 	for (const struct lane_rates *other = rates->lanes; other; other = other->next)
 		if (are_one(lane, other))
-			n += (unsigned)__builtin_popcountll(other->members & ~other->gone) +
-			     other->has_parent - (other->works ? streams(other) : 0);
+			n += streams(other, true) - streams(other, false);
 	return n;
 }
 
@@ -173,9 +174,8 @@ static void give_at_rest(const struct rates *rates, struct lane_rates *lane, uns
 
 	if (!left)
 		return;
-	share = rates->capacity * USED / (n + streams_at_rest(rates, lane));
-	if (lane->works)
-		share *= lane_weight(rates, lane);
+	share = rates->capacity * USED * lane_weight(rates, lane, true) /
+	        (n + streams_at_rest(rates, lane));
 	for (; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 
@@ -183,8 +183,8 @@ static void give_at_rest(const struct rates *rates, struct lane_rates *lane, uns
 	}
 }
 
-/* With the lock. `ends`: a lane that was at work until now; NULL: none. */
-static void share(struct aggregator *aggregator, struct lane_rates *ends)
+/* With the lock. `resting`: a lane that rests, but is to know what it would get; NULL: none. */
+static void share(struct aggregator *aggregator, struct lane_rates *resting)
 {
 	struct rates *rates = &aggregator->rates;
 	unsigned n, at = 0;
@@ -199,10 +199,10 @@ static void share(struct aggregator *aggregator, struct lane_rates *ends)
 			continue;
 		give(lane, rates->given + at);
 		give_at_rest(rates, lane, n);
-		at += streams(lane);
+		at += streams(lane, false);
 	}
-	if (ends)
-		give_at_rest(rates, ends, n);
+	if (resting)
+		give_at_rest(rates, resting, n);
 }
 
 /* Without the lock: the others' children are told by their own threads. */
@@ -360,6 +360,19 @@ static void tell(struct thread *thread, struct lane *lane)
 	}
 }
 
+/* As update(). Those of a lane at rest hear now what they will begin with: nobody looks after it.
+ */
+static void lane_update(struct thread *thread, struct lane *lane)
+{
+	bool rests = !lane->rates.works;
+
+	share(thread->aggregator, rests ? &lane->rates : NULL);
+	pthread_mutex_unlock(&thread->aggregator->rates.lock);
+	wake_others(thread->aggregator, thread->index);
+	if (rests)
+		tell(thread, lane);
+}
+
 /* The lane begins or ends: the parent may have something to share out again. */
 static void work(struct thread *thread, struct lane *lane, bool works, uint64_t active)
 {
@@ -369,11 +382,7 @@ static void work(struct thread *thread, struct lane *lane, bool works, uint64_t 
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->works = works;
 	own->active = active;
-	share(thread->aggregator, works ? NULL : own);
-	pthread_mutex_unlock(&thread->aggregator->rates.lock);
-	wake_others(thread->aggregator, thread->index);
-	if (!works)
-		tell(thread, lane); /* what they begin with; nobody looks after it from now on */
+	lane_update(thread, lane);
 	if (news && own->has_parent)
 		uplink_speak(thread, lane);
 }
@@ -459,13 +468,13 @@ void rates_from_parent(struct thread *thread, struct lane *lane, const struct wi
 	if (!status->serial || !rates_is_newer(status->serial, own->above_serial))
 		return;
 	own->above_serial = status->serial;
-	if (status->rate && (!(own->above > 0) || status->rate * UNIT < own->above))
-		uplink_judge_anew(&lane->up, (uint32_t)(thread->now / 1000));
 	if (fabs(status->rate * UNIT - own->above) <= 0.01 * own->above)
 		return;
+	if (status->rate && (!(own->above > 0) || status->rate * UNIT < own->above))
+		uplink_judge_anew(&lane->up, (uint32_t)(thread->now / 1000));
 	pthread_mutex_lock(&thread->aggregator->rates.lock);
 	own->above = status->rate * UNIT;
-	update(thread->aggregator, thread->index);
+	lane_update(thread, lane);
 }
 
 double rates_given(struct aggregator *aggregator, const struct lane *lane, unsigned child)
