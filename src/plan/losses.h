@@ -9,8 +9,9 @@
  * Too much lost, twice in a row if it is not very much: the factor falls by what was lost (half at
  * most), and a little more, so that the queue that overflows can drain. Nothing lost: it goes back
  * to where the losses began, rests there, and then tries more in growing steps; a try that fails
- * ends where it began, and the rest is longer after it. A link that has become slower so loses
- * packets for a moment now and then, one that is fast again is found out soon.
+ * ends where it began, or nearer to what failed if it went far, and the rest is longer after it. A
+ * link that has become slower so loses packets for a moment now and then, one that is fast again is
+ * found out soon.
  *
  * A queue that all share drops the packets of this one or that, as it happens, and most of them at
  * one moment. So what all have lost counts, over a while, and of everyone; but of the same few who
