@@ -199,10 +199,11 @@ static void test_limits(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	unsigned n = alike(64, 8, 1e9, 8);
+	unsigned step = (unsigned)test_count("trees more each time", 5, 20);
 
 	(void)state;
 	for (limits.children = 4; limits.children <= 64; limits.children *= 2)
-		for (limits.trees = 1; limits.trees <= FOREST_TREES_MAX; limits.trees += 5) {
+		for (limits.trees = 1; limits.trees <= FOREST_TREES_MAX; limits.trees += step) {
 			assert_int_equal(plan(n, &limits, &forest), TRIB_OK);
 			check_forest(n, &limits);
 		}

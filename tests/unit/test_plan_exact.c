@@ -176,7 +176,7 @@ static void tally_print(const struct tally *tally, const char *of)
  */
 static void test_random(void **state)
 {
-	unsigned rounds = (unsigned)test_count("clusters", 250, 20);
+	unsigned rounds = (unsigned)test_count("clusters", 250, 10);
 	struct tally any = { .worst = 1 }, few = { .worst = 1 }, jobs = { .worst = 1 };
 	uint64_t random = seed;
 
@@ -233,7 +233,7 @@ static void test_hard(void **state)
 		{ 155, 3413739828u, 64 }, { 248, 200875694u, 64 },  { 255, 3427274366u, 64 },
 	};
 	const size_t all = sizeof(hard) / sizeof(hard[0]);
-	size_t n = test_count("hard clusters", all, 5);
+	size_t n = test_count("hard clusters", all, 2);
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 
 	(void)state;

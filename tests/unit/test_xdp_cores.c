@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHILDREN 4u
 #define PAYLOAD 1448u
@@ -65,6 +66,15 @@ static void pin(unsigned core)
 	demand(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
+/* There may be fewer cores than threads, and who yields need not be off its core at once. */
+static void let_others(unsigned tries)
+{
+	if (tries < 20)
+		sched_yield();
+	else
+		usleep(20);
+}
+
 /* What a thread in the kernel sends: its own child, and the one that both send. */
 struct sender {
 	pthread_t id;
@@ -101,7 +111,7 @@ static void send_fragment(struct sender *sender, uint64_t position)
 	for (unsigned i = 0; !is_done(position); i++) {
 		send_one(sender, &sender->frames[i % 2]);
 		if (i % 2)
-			sched_yield(); /* there may be fewer cores than threads */
+			let_others(i);
 	}
 }
 
@@ -162,7 +172,7 @@ static void daemon_main(void)
 		struct rig_data data = data_of(position, BY_DAEMON, 1);
 
 		packet_data(&packet, &data);
-		for (;;) {
+		for (unsigned i = 0;; i++) {
 			uint64_t now = __atomic_load_n(&rig.dense->low, __ATOMIC_ACQUIRE);
 			enum dense_verdict verdict;
 
@@ -173,7 +183,7 @@ static void daemon_main(void)
 			dense_update_low(rig.dense); /* as each report does */
 			if (is_done(position))
 				break;
-			sched_yield();
+			let_others(i);
 		}
 		sum_check(position);
 	}
