@@ -212,6 +212,25 @@ test_install() {
 	done
 }
 
+# options_of COMMAND...: the long ones, as its help has them.
+options_of() { "$@" --help | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z-]+).*/\2/p'; }
+
+# missing_in PAGE: those of the words that come in which it does not name.
+missing_in() { sort -u | comm -23 - <(sed 's/\\-/-/g' "$1" | grep -oE -- '--[a-z-]+' | sort -u); }
+
+# Every option is in its man page, whose sections say which commands there are.
+test_man() {
+	local command missing
+	missing=$(
+		while read -ra command; do
+			options_of build/src/cli/trib "${command[@]}"
+		done < <(sed -n 's/^\.SS trib //p' man/trib.1) | missing_in man/trib.1
+		options_of build/src/cli/tribd | missing_in man/tribd.8
+	)
+	say "$missing"
+	[ -z "$missing" ]
+}
+
 kernel_log() { dmesg 2>/dev/null || return 1; }
 
 test_kernel_log() {
@@ -340,6 +359,7 @@ main() {
 		check "gcc loopback" test_loopback build
 		check "symbols of the library" test_symbols
 		check install test_install
+		check "man pages" test_man
 		network_tests
 	fi
 	if was_built ASan; then

@@ -26,7 +26,7 @@ static const struct {
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
 	{ "run", cli_run, "start workers, and an aggregator where none is given" },
 	{ "bench", cli_bench,
-	  "measure, also against others: allreduce, deploy, engine, plane, rates" },
+	  "measure, also against others: allreduce, deploy, engine, plane, plot, rates" },
 	{ "check", cli_check, "try what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
 	{ "plan", cli_plan, "how a cluster would sum: trees, shares, and the bound" },

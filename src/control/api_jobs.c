@@ -200,7 +200,7 @@ static bool read_wish(const json_t *json, struct job *job, struct http_reply *re
 	if (name && (!json_is_string(name) || strlen(json_string_value(name)) >= JOB_NAME_MAX ||
 	             !name_is_good(json_string_value(name)))) {
 		http_fail(reply, HTTP_BAD_REQUEST,
-		          "\"name\" is not one: up to %d letters, digits and .-_",
+		          "\"name\" is not one: up to %d letters, digits and .:-_[]%%",
 		          JOB_NAME_MAX - 1);
 		return false;
 	}
