@@ -31,7 +31,7 @@ struct wishes {
 	bool generic;
 	const char *controller, *join, *state, *name, *http, *rack, *above;
 	uint64_t link, exit_below;
-	bool agent, plain, is_switch;
+	bool agent, plain, is_switch, version;
 };
 
 /* What runs; a part that is not wanted is NULL. */
@@ -297,6 +297,7 @@ static const struct option_row rows[] = {
 	  "5" },
 	{ "plain", 0, OPTION_FLAG, &asked.plain, NULL,
 	  "HTTP without TLS also beyond this machine: others can read the token", NULL },
+	{ "version", 'V', OPTION_FLAG, &asked.version, NULL, "which tribd this is", NULL },
 	{ 0 }
 };
 
@@ -346,6 +347,10 @@ int main(int argc, char **argv)
 	asked.plane = setting_text(SETTING_PLANE, NULL);
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
+	if (asked.version) {
+		printf("tribd " TRIB_VERSION "\n");
+		return 0;
+	}
 	if (level && log_set_level_name(level)) {
 		fprintf(stderr,
 		        "tribd: TRIB_LOG=\"%s\": expected error, warn, notice, info or debug\n",
