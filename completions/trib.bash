@@ -5,7 +5,7 @@
 
 # _trib_options WORDS...: the long options of a subcommand.
 _trib_options() {
-	"$@" --help 2>/dev/null | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+	"$@" --help 2>/dev/null | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
 }
 
 _trib_clusters() {

@@ -213,7 +213,7 @@ test_install() {
 }
 
 # options_of COMMAND...: the long ones, as its help has them.
-options_of() { "$@" --help | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z-]+).*/\2/p'; }
+options_of() { "$@" --help | sed -nE 's/^ +(-[a-zA-Z0-9], )?(--[a-z-]+).*/\2/p'; }
 
 # missing_in PAGE: those of the words that come in which it does not name.
 missing_in() { sort -u | comm -23 - <(sed 's/\\-/-/g' "$1" | grep -oE -- '--[a-z-]+' | sort -u); }

@@ -175,12 +175,15 @@ static int cli_job_end(int argc, char **argv)
 		return code;
 	if (first == argc)
 		return options_fail(&options, "which job? trib jobs lists them");
+	for (int i = first; i < argc; i++)
+		if (!*argv[i] || argv[i][strspn(argv[i], "0123456789")])
+			return options_fail(&options, "\"%s\" is no job's number", argv[i]);
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib job end");
 	for (code = 0; first < argc; first++) {
 		char path[64];
 
-		snprintf(path, sizeof(path), "/v1/jobs/%lu", strtoul(argv[first], NULL, 10));
+		snprintf(path, sizeof(path), "/v1/jobs/%.40s", argv[first]);
 		if (client_call(client, "DELETE", path, NULL, PATIENCE_S, NULL) != TRIB_OK)
 			code = remote_fail("trib job end");
 	}

@@ -251,7 +251,9 @@ int cli_plan(int argc, char **argv)
 		{ "bytes", 0, OPTION_BYTES, &options.bytes, "BYTES",
 		  "the vector, for times and memory (100 MB)", "97M" },
 		{ "k", 'k', OPTION_COUNT, &options.k, "K",
-		  "one tree with up to K children, as XAgg builds it (0: the best K)", NULL },
+		  "one tree with up to K children, more only at the root, as XAgg builds it (0: "
+		  "the best K)",
+		  NULL },
 		{ "root", 0, OPTION_TEXT, &options.root, "NAME",
 		  "the root of that tree (default: the best server)", NULL },
 		{ "json", 'j', OPTION_FLAG, &options.json, NULL, "for programs", NULL },

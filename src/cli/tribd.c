@@ -219,6 +219,8 @@ static const char *wishes_fault(const struct wishes *wishes)
 		return "--check-queue is 1G at most";
 	if (wishes->exit_below != UINT64_MAX && wishes->exit_below > 100)
 		return "--exit-below is percent, 0 to 100";
+	if (wishes->name && !wishes->join && !wishes->agent)
+		return "--name is for a controller: it goes with --join";
 	if (wishes->is_switch && !wishes->join && !wishes->agent)
 		return "--switch is for the plans of a controller: it goes with "
 		       "--join";
@@ -345,7 +347,7 @@ int main(int argc, char **argv)
 
 	log_set_prefix("tribd");
 	asked.plane = setting_text(SETTING_PLANE, NULL);
-	if (options_parse(&usage, argc, argv, &code) < 0)
+	if (!options_parse_all(&usage, argc, argv, &code))
 		return code;
 	if (asked.version) {
 		printf("tribd " TRIB_VERSION "\n");

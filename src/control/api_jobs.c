@@ -216,6 +216,11 @@ static bool read_wish(const json_t *json, struct job *job, struct http_reply *re
 		          SEATS_MAX);
 		return false;
 	}
+	if (job->size && job->min > job->size) {
+		http_fail(reply, HTTP_BAD_REQUEST, "\"min\" is %u, but \"size\" %u", job->min,
+		          job->size);
+		return false;
+	}
 	return true;
 }
 

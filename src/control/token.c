@@ -41,7 +41,7 @@ static trib_status take_file(const char *folder, const char *name, char out[TOKE
 {
 	trib_status status = folder_read(folder, name, out, TOKEN_MAX);
 
-	return status == TRIB_OK ? take_line(out, name) : status;
+	return status == TRIB_OK ? take_line(out, *name ? name : folder) : status;
 }
 
 /* Empty: there is none in the settings. */

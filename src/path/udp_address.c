@@ -31,6 +31,9 @@ trib_status udp_resolve(const char *text, uint16_t default_port, struct udp_addr
 		hints.ai_flags = AI_PASSIVE;
 		hints.ai_family = AF_INET;
 	}
+	/* Which getaddrinfo would wrap around. */
+	if (!port[strspn(port, "0123456789")] && strtoul(port, NULL, 10) > UINT16_MAX)
+		return status_fail(TRIB_ERR_CONFIG, "\"%s\": ports go up to %u", text, UINT16_MAX);
 	error = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
 	if (error)
 		return status_fail(TRIB_ERR_CONFIG, "cannot resolve \"%s\" as host:port: %s", text,

@@ -32,6 +32,9 @@ token=a-token-for-test api GET /v1/nodes >/dev/null
 check "... nor with its beginning" code_is 401
 TRIB_TOKEN=wrong-token-here "$trib" nodes >/dev/null 2>"$work/error"
 check "trib says that the token is wrong" grep -q 'the token is missing or wrong' "$work/error"
+echo short >"$work/token"
+env -u TRIB_TOKEN TRIB_TOKEN_FILE="$work/token" "$trib" nodes >/dev/null 2>"$work/error"
+check "... and which file has one that is too short" grep -q "token from $work/token is too short" "$work/error"
 TRIB_TOKEN=wrong-token-here agent bad $((one + 40))
 check "an agent with a wrong token is refused" wait_for 20 grep -q 'refused: the token' "$work/bad"
 check "... and is in no list" test "$(api GET /v1/nodes | jq '.nodes | length')" = 2
@@ -47,6 +50,7 @@ refused '[1,2]' 400 POST /v1/jobs
 refused '{"size":-1}' 400 POST /v1/jobs
 refused '{"size":65}' 400 POST /v1/jobs
 refused '{"size":"four"}' 400 POST /v1/jobs
+refused '{"size":4,"min":5}' 400 POST /v1/jobs
 refused '{"policy":"hope"}' 400 POST /v1/jobs
 refused '{"name":"a b"}' 400 POST /v1/jobs
 refused '{"name":"a","name":"b"}' 400 POST /v1/jobs
@@ -146,6 +150,17 @@ wait "$again" 2>/dev/null
 check "trib jobs lists three" test "$(grep -cE '^ +[0-9]+ ' "$work/jobs")" = 3
 eval "$("$trib" job new --size 4 --policy wait)"
 check "trib job new prints settings" test "$TRIB_AGGREGATOR $TRIB_JOB" = "$control 4"
+# usage COMMAND...: refused before anything is done, with a sentence.
+usage() {
+	local code=0
+	timeout 10 "$@" >"$work/out" 2>"$work/error" || code=$?
+	check "no such use: ${*:2}" test "$code" = 2 && check "... and it says so" test -s "$work/error"
+}
+usage "$trib" job end "${TRIB_JOB}abc"
+usage "$trib" job end -- -1
+usage "$trib" job end ''
+usage "$tribd" --listen 127.0.0.1:0 controller
+usage "$tribd" --listen 127.0.0.1:0 --name a1
 check "trib job end ends it" "$trib" job end "$TRIB_JOB"
 check "... and it is gone" test "$(api GET /v1/jobs | jq '.jobs | length')" = 3
 "$trib" job end "$TRIB_JOB" 2>"$work/error"
