@@ -106,6 +106,7 @@ static void answer_members(struct controller *controller, const struct job_entry
 {
 	const struct gathering *gathering = &entry->gathering;
 	struct answer answer = { .kind = ANSWER_PLAN,
+		                 .present = gathering->members,
 		                 .size = (uint32_t)__builtin_popcountll(gathering->members) };
 
 	for (uint64_t seats = gathering->members; seats; seats &= seats - 1, answer.rank++)

@@ -445,6 +445,7 @@ static uint64_t lost_seats(const struct gathering *gathering, const struct ask *
 static void answer_plan(const struct gathering *gathering, unsigned seat, struct answer *answer)
 {
 	answer->kind = ANSWER_PLAN;
+	answer->present = gathering->members;
 	answer->rank = count(gathering->members & (bit(seat) - 1));
 	answer->size = count(gathering->members);
 }

@@ -84,7 +84,7 @@ enum answer_kind { ANSWER_WAIT, ANSWER_PLAN, ANSWER_REFUSE };
 struct answer {
 	enum answer_kind kind;
 	bool changed;        /* there is a new plan: store the gathering before this leaves */
-	uint64_t present;    /* ANSWER_WAIT: seats that wait, as bits */
+	uint64_t present;    /* seats that wait, as bits; ANSWER_PLAN: that are in it */
 	uint32_t rank, size; /* ANSWER_PLAN: in it */
 	char sentence[SENTENCE_MAX]; /* ANSWER_REFUSE: why */
 };

@@ -213,7 +213,7 @@ enum wire_verdict {
 
 struct wire_welcome {
 	uint64_t cookie;  /* of this communicator, from now on */
-	uint64_t present; /* WIRE_WAIT: ranks that have joined */
+	uint64_t present; /* ranks that have joined; WIRE_PLAN: seats that are in it */
 	uint32_t verdict;
 	union {
 		uint32_t cells;      /* pool of a lane, in fragments */

@@ -187,6 +187,7 @@ struct trib_comm {
 	bool keeper_runs;
 	int planned_rank, planned_size; /* what the controller's last plan makes of us */
 	uint32_t planned_since;         /* the plan since which nobody has come in; 0: not known */
+	uint64_t planned_seats, seats;  /* in that plan, and in the one that this one opened with */
 	_Atomic uint64_t lost;          /* ranks of the newest plan that are dead, or have left */
 	/* Told in reports: what each lane's path carries, and how much of the time is waited. */
 	_Atomic uint64_t carried[LANES_MAX];

@@ -16,6 +16,17 @@
 #define TRY_SHARE 6.0
 #define TRY_MIN 1.0
 
+/* Ranks of this communicator whose seats are not in the newest plan. */
+static uint64_t ranks_gone(const struct trib_comm *comm)
+{
+	uint64_t gone = 0, rank = 0;
+
+	for (uint64_t seats = comm->seats; seats; seats &= seats - 1, rank++)
+		if (!(comm->planned_seats & seats & -seats))
+			gone |= 1ull << rank;
+	return gone;
+}
+
 /*
  * A communicator that users have cannot change its ranks, nor have another
  * process in the place of one. Until they have it, it begins anew with whoever
@@ -24,8 +35,10 @@
 static trib_status check_place(struct trib_comm *comm)
 {
 	bool came = comm->planned_since > comm->config.epoch;
+	char gone[200];
 
 	if (!comm->opened) {
+		comm->seats = comm->planned_seats;
 		comm->config.rank = comm->planned_rank;
 		comm->config.size = comm->planned_size;
 		if (came)
@@ -39,10 +52,12 @@ static trib_status check_place(struct trib_comm *comm)
 		                   comm->failure);
 	if (comm->planned_rank == comm->config.rank && comm->planned_size == comm->config.size)
 		return TRIB_OK;
+	comm_list_ranks(ranks_gone(comm), gone, sizeof(gone));
 	return status_fail(TRIB_ERR_PEER,
-	                   "%s; the controller goes on with %d ranks instead of %d, so this "
+	                   "%s; the controller goes on with %d ranks instead of %d%s%s, so this "
 	                   "communicator ends",
-	                   comm->failure, comm->planned_size, comm->config.size);
+	                   comm->failure, comm->planned_size, comm->config.size,
+	                   *gone ? ", without rank " : "", gone);
 }
 
 /* The trees of now are given up; those that come next begin without a wound. */

@@ -112,6 +112,7 @@ static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *
 	comm->planned_rank = (int)welcome->rank;
 	comm->planned_size = (int)welcome->size;
 	comm->planned_since = welcome->since;
+	comm->planned_seats = welcome->present;
 	atomic_store(&comm->lost, 0); /* ranks of the plan before: others have these numbers now */
 	pthread_mutex_unlock(&comm->lock);
 	log_info("plan %u of the controller, rank %u of %u: %s", welcome->generation, welcome->rank,

@@ -188,6 +188,9 @@ for rank in 0 1 3; do
 	check "one of four is cut off: rank $rank goes on with two others" wait_for $((3 * limit)) been_in $rank 2 3 b
 done
 check "... and the one that is cut off has an error" errs 2
+for rank in 0 1 3; do
+	check "... whom it has lost is told to rank $rank" grep -q '^lost: .*rank 2' "$work/rank.$rank" || cat "$work/rank.$rank"
+done
 touch "$work/end"
 for rank in 0 1 3; do
 	check "... rank $rank ends well" wait "${pids[$rank]}"

@@ -4,7 +4,8 @@
  * sum up their numbers' bits, again and again for so many seconds an epoch;
  * then all regroup. After its epochs it leaves, or stays to the end where that
  * is 0: until a file named `end` is here. Each line of output is an epoch:
- * "epoch SIZE MEMBERS", members as bits. A dead peer ends an epoch early.
+ * "epoch SIZE MEMBERS", members as bits. A dead peer ends an epoch early, and who
+ * it is follows: "lost: SENTENCE".
  *
  * Exit codes: 0 all right, 1 a wrong sum, 2 wrong usage, 3 an error.
  */
@@ -89,6 +90,8 @@ int main(int argc, char **argv)
 		printf("epoch %d %" PRIx64 "\n", trib_size(comm), last);
 		if (status != TRIB_OK && status != TRIB_ERR_PEER)
 			return fail("allreduce");
+		if (status != TRIB_OK)
+			printf("lost: %s\n", trib_last_error());
 		ended = access("end", F_OK) == 0;
 		if (epochs ? epoch == epochs : ended)
 			break;
