@@ -106,7 +106,8 @@ static trib_status comm_start(struct trib_comm *comm)
 	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
 	trib_status status;
 
-	if (comm->config.size == 1 && !comm->config.controller.length)
+	if (comm->config.size == 1 && !comm->config.controller.length &&
+	    !(comm->config.asks && comm->config.aggregator.length))
 		return TRIB_OK; /* alone */
 	while (!comm->nonce)
 		if (getrandom(&comm->nonce, sizeof(comm->nonce), 0) != sizeof(comm->nonce))
@@ -119,6 +120,8 @@ static trib_status comm_start(struct trib_comm *comm)
 	if (status != TRIB_IN_PROGRESS)
 		return status;
 	comm->config.controller = comm->config.aggregator; /* that is what it is */
+	if (comm->config.asks)
+		comm->config.seat = -1;
 	trunks_close(comm);
 	return open_with_controller(comm, deadline);
 }

@@ -33,6 +33,7 @@ struct comm_config {
 	struct udp_address controller; /* where trees come from; length 0: there is none */
 	int seat, seats;               /* rank and size as the process was started; -1: any */
 	int rank, size;
+	bool asks; /* no rank was given: one that is named may give one */
 	uint16_t job;
 	uint64_t cookie;
 	uint64_t key;        /* names the communicator within the job */

@@ -181,7 +181,8 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 		                   config->size, WIRE_CHILDREN_MAX);
 	config->seat = config->rank;
 	config->seats = config->size;
-	if (config->controller.length && !options.has_rank && !setting_text(SETTING_RANK, NULL))
+	config->asks = !options.has_rank && !setting_text(SETTING_RANK, NULL);
+	if (config->controller.length && config->asks)
 		config->seat = -1; /* whichever is free */
 	config->job = (uint16_t)job;
 	config->lanes = (unsigned)lanes;

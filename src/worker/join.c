@@ -302,15 +302,20 @@ static trib_status asking_init(struct asking *asking, struct trib_comm *comm, st
 	return TRIB_OK;
 }
 
-/* A controller speaks HTTP on connections, and would never answer what we say on one. */
+/*
+ * A controller speaks HTTP on connections, and would never answer what we say on one; and it
+ * gives a rank to who has none, but not to who says that it is rank 0 of 1.
+ */
 static bool is_controller(struct asking *asking)
 {
 	const struct comm_config *config = &asking->comm->config;
 
 	if (config->controller.length)
 		return false; /* there is one already */
-	if (config->tcp && !config->trees && !asking->is_known)
-		asking->is_controller = comm_find_controller(asking->comm, &asking->is_known);
+	if (!config->trees && (config->tcp || config->asks))
+		for (unsigned tries = config->asks ? 3 : 1; tries && !asking->is_known; tries--)
+			asking->is_controller =
+				comm_find_controller(asking->comm, &asking->is_known);
 	return asking->is_controller;
 }
 

@@ -63,6 +63,7 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	config.generation = config.epoch = 0;
 	pthread_mutex_unlock(&comm->lock);
 	config.rank = config.size = 0;
+	config.asks = false;
 	for (int r = 0; status == TRIB_OK && r < comm->config.size; r++) {
 		if (votes[r].color != color)
 			continue;

@@ -39,6 +39,7 @@ by_hand() {
 by_hand "as by trib run" TRIB_RANK TRIB_SIZE
 by_hand "as by torchrun" RANK WORLD_SIZE
 by_hand "as by srun" SLURM_PROCID SLURM_NTASKS
+by_hand "with no rank, which the controller gives" NO_RANK NO_SIZE
 check "the controller tells how many aggregators its plan uses" \
 	test "$(api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[] | select(.key == "0").verdict.aggregators')" -ge 1
 
@@ -107,6 +108,7 @@ check "... by another plan: $before, then $(generation "$TRIB_JOB")" test "$(gen
 agent t1 $((one + 60)) --plane tcp
 check "an aggregator on TCP joins" wait_for 20 node_is t1 live
 TRIB_PLANE=tcp by_hand "on TCP, given the controller as TRIB_AGGREGATOR" TRIB_RANK TRIB_SIZE
+TRIB_PLANE=tcp by_hand "... and no rank" NO_RANK NO_SIZE
 by_hand "on UDP, beside an aggregator on TCP" TRIB_RANK TRIB_SIZE
 "$trib" node drain -c "$control" a3 >/dev/null
 new_job 2
