@@ -11,8 +11,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CHILDREN 4u
 #define PAYLOAD 1448u
@@ -22,6 +22,7 @@
 static struct rig rig;
 static uint64_t fragments; /* of a run */
 static uint64_t daemon_completed;
+static sem_t sent; /* once for each call of a sender */
 
 /* Odd fragments are summed after the check, even ones with it. */
 static uint8_t op_of(uint64_t position)
@@ -66,15 +67,6 @@ static void pin(unsigned core)
 	demand(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
-/* There may be fewer cores than threads, and who yields need not be off its core at once. */
-static void let_others(unsigned tries)
-{
-	if (tries < 20)
-		sched_yield();
-	else
-		usleep(20);
-}
-
 /* What a thread in the kernel sends: its own child, and the one that both send. */
 struct sender {
 	pthread_t id;
@@ -93,6 +85,7 @@ static void send_one(struct sender *sender, const struct frame *frame)
 		               .repeat = 1 + (uint32_t)(rig_random(&sender->random) % 4) };
 
 	demand(xdp_run(rig.plane, &run) == TRIB_OK);
+	sem_post(&sent);
 }
 
 /* Again and again, at first perhaps of a lower scale, until the fragment is complete. */
@@ -111,7 +104,7 @@ static void send_fragment(struct sender *sender, uint64_t position)
 	for (unsigned i = 0; !is_done(position); i++) {
 		send_one(sender, &sender->frames[i % 2]);
 		if (i % 2)
-			let_others(i);
+			sched_yield(); /* there may be fewer cores than threads */
 	}
 }
 
@@ -172,7 +165,7 @@ static void daemon_main(void)
 		struct rig_data data = data_of(position, BY_DAEMON, 1);
 
 		packet_data(&packet, &data);
-		for (unsigned i = 0;; i++) {
+		for (;;) {
 			uint64_t now = __atomic_load_n(&rig.dense->low, __ATOMIC_ACQUIRE);
 			enum dense_verdict verdict;
 
@@ -183,7 +176,8 @@ static void daemon_main(void)
 			dense_update_low(rig.dense); /* as each report does */
 			if (is_done(position))
 				break;
-			let_others(i);
+			while (sem_wait(&sent)) /* as long as it is not done they send */
+				;
 		}
 		sum_check(position);
 	}
@@ -234,6 +228,7 @@ int main(void)
 		printf("skipped: it takes cores 0 and 1\n");
 		return 77;
 	}
+	sem_init(&sent, 0, 0);
 	rig_load(&rig, PAYLOAD);
 	run(1, n);
 	run(3, n);
