@@ -1,4 +1,4 @@
-# Tributary: a short way to the usual things. The build itself is Meson's (meson.build).
+# Short commands for the usual tasks. Meson does the build itself (meson.build).
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -11,11 +11,11 @@ build: ## build the library, trib and tribd into build/
 run: ## the demonstration: four workers train through an aggregator, beside a ring
 	@scripts/run.sh
 
-test: ## every test; the last line is "N passed, N failed, N skipped"
+test: ## every test, then what was skipped; the last line is "N passed, N failed, N skipped"
 	@scripts/test.sh
 
-bench: ## the measurements of docs/benchmarks.md (root)
-	@scripts/bench.sh
+bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
+	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
 
 soak: ## lossy clusters with new seeds, SECONDS=3600 (root)
 	@scripts/soak.sh $(SECONDS)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for trib. Commands and options are taken from its own --help,
-# so that this file does not fall behind.
+# bash completion for trib. Commands and options come from the output of --help, so this file need not list them.
 # shellcheck shell=bash
 
-# _trib_options WORDS...: the long options of a subcommand.
+# _trib_options WORDS...: prints the long options of a subcommand.
 _trib_options() {
 	"$@" --help 2>/dev/null | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
 }
@@ -12,7 +11,7 @@ _trib_clusters() {
 	ls /run/tributary/net 2>/dev/null
 }
 
-# _trib_hosts CLUSTER: h1, h2, ... of a cluster.
+# _trib_hosts CLUSTER: prints the hosts of a cluster (h1, h2, ...).
 _trib_hosts() {
 	sed -n 's/^host \([^ ]*\) .*/\1/p' "/run/tributary/net/$1" 2>/dev/null
 }
@@ -21,7 +20,7 @@ _trib() {
 	local trib=$1 word=$2 before=$3 command=() cluster=trib i
 	COMPREPLY=()
 
-	# Behind "--" stands somebody else's command.
+	# After "--" comes the user's own command: complete it as such.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} == -- ]]; then
 			if declare -F _command_offset >/dev/null; then
@@ -81,7 +80,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine plane plot rates) ;;
+	bench) command=(allreduce deploy engine numbers plane plot rates) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Archives of MNIST differ in one character of the names, and in being gzipped. */
+/* MNIST archives differ in one character of the file names, and some are gzipped. */
 static int file_find(char *path, size_t size, const char *folder, const char *name,
                      const char *what, int dims)
 {

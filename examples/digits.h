@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pictures of digits to learn from: MNIST files where they are found, else
- * digits that the program draws itself. Nothing here knows of workers or
- * networks.
+ * digits: pictures of digits to learn from. Uses MNIST files if there are any, else draws digits.
+ * Knows nothing of workers or networks.
  */
 #ifndef EXAMPLES_DIGITS_H
 #define EXAMPLES_DIGITS_H
@@ -19,22 +18,22 @@ enum {
 
 struct digits {
 	size_t count;
-	uint8_t *pixels; /* count * DIGITS_PIXELS, row by row, 0 is background */
+	uint8_t *pixels; /* count * DIGITS_PIXELS, row by row; 0: background */
 	uint8_t *labels; /* count, each below DIGITS_CLASSES */
 };
 
 /*
- * These return 0, or -1 with a sentence in `why` (DIGITS_WHY bytes); then
- * `set` is empty. digits_free takes an empty set as well.
+ * Both functions return 0, or -1 with a sentence in `why` (DIGITS_WHY bytes) and an empty `set`.
+ * digits_free accepts an empty set.
  *
- * digits_load reads the MNIST pair `name` ("train" or "t10k") in `folder`,
- * plain or gzipped. digits_draw draws; picture i depends on seed and i only.
+ * digits_load reads the MNIST pair `name` ("train" or "t10k") in `folder`, plain or gzipped.
+ * digits_draw draws digits; picture i depends on seed and i only.
  */
 int digits_load(struct digits *set, const char *folder, const char *name, char *why);
 int digits_draw(struct digits *set, size_t count, uint64_t seed, char *why);
 void digits_free(struct digits *set);
 
-/* Keeps the first `count`, where there are more. */
+/* Keeps at most the first `count` pictures. */
 void digits_cut(struct digits *set, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws digits as a shaky hand would: strokes whose ends wander, slanted,
- * stretched, turned and shifted, with a pen of any width, on dirty paper.
+ * draw: digits as written by a shaky hand. Strokes have wandering ends and are slanted, stretched,
+ * turned and shifted. The pen has any width, and the paper is dirty.
  */
 #include "digits.h"
 #include "random.h"
@@ -16,14 +16,14 @@
 enum { MARKS_MAX = 4, ARC_PIECES = 14 };
 
 /*
- * A digit stands in x -0.6..0.6, y -1..1, y downwards. An arc goes around
- * (x, y) with radii (a, b) from angle `from` to `to` in degrees, 0 to the
- * right and 90 downwards; a line goes from (x, y) to (a, b).
+ * A digit occupies x -0.6..0.6 and y -1..1, y downwards. An arc has the center (x, y), the radii
+ * (a, b), and goes from angle `from` to `to` in degrees: 0 is right, 90 is down. A line goes from
+ * (x, y) to (a, b).
  */
 struct mark {
 	bool arc;
 	float x, y, a, b, from, to;
-	float chance; /* of being drawn; 0 for marks that a digit does not have */
+	float chance; /* probability of being drawn; 0: an unused entry */
 };
 
 #define LINE(x0, y0, x1, y1, chance)                \
@@ -52,7 +52,7 @@ static const struct mark digit_marks[DIGITS_CLASSES][MARKS_MAX] = {
 	{ ARC(0, -0.45f, 0.52f, 0.55f, 0, 360), ARC(-0.45f, -0.35f, 0.97f, 1.35f, 0, 90) },
 };
 
-/* From a digit's own coordinates to pixels, and the pen's radius there. */
+/* Maps a digit's coordinates to pixels. Also has the pen's radius, in pixels. */
 struct hand {
 	float xx, xy, yx, yy, x, y;
 	float wave, wave_rate, wave_phase;
@@ -93,7 +93,7 @@ static int pixel_clamp(float at)
 	return at < 0 ? 0 : at > DIGITS_SIDE - 1 ? DIGITS_SIDE - 1 : (int)at;
 }
 
-/* Leaves each pixel at the darkest ink that any stroke gave it. */
+/* Draws a segment. Each pixel keeps the darkest ink of all strokes. */
 static void segment_draw(float *paper, const struct hand *h, float x0, float y0, float x1, float y1)
 {
 	float reach = h->pen + 1, dx = x1 - x0, dy = y1 - y0;
@@ -139,7 +139,7 @@ static void mark_draw(float *paper, const struct hand *h, const struct mark *m, 
 	}
 }
 
-/* A scratch somewhere, sometimes a blot that hides a part, and grain all over. */
+/* Adds a scratch, sometimes a blot that hides a part, and grain everywhere. */
 static void paper_soil(float *paper, const struct hand *h, struct random *r)
 {
 	const float side = DIGITS_SIDE - 1;

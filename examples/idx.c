@@ -74,7 +74,7 @@ static uint32_t big_endian(const uint8_t *b)
 	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* Returns the number of content bytes, or 0 with a sentence in `why`. */
+/* Reads the header. Returns the number of content bytes, or 0 with a sentence in `why`. */
 static size_t header_read(idx_file file, int dims, size_t *sizes, char *why, size_t why_size)
 {
 	uint8_t header[4 + 4 * IDX_IMAGES] = { 0 };
@@ -116,8 +116,8 @@ static size_t header_read(idx_file file, int dims, size_t *sizes, char *why, siz
 }
 
 /*
- * The buffer grows with what has really arrived, so a header that lies about
- * its size costs at most twice the file's content.
+ * Reads the content. The buffer grows with the bytes that really arrive. So a header that claims
+ * too much costs at most twice the file's content in memory.
  */
 static uint8_t *content_read(idx_file file, size_t total, char *why, size_t why_size)
 {
@@ -150,7 +150,7 @@ static uint8_t *content_read(idx_file file, size_t total, char *why, size_t why_
 		}
 		have += (size_t)got;
 	}
-	/* Reading to the very end also makes zlib compare its checksum. */
+	/* Reading up to the end makes zlib verify its checksum. */
 	got = file_read(file, &extra, 1);
 	if (got == 0)
 		return bytes;

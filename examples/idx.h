@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IDX, the file format of MNIST: a big-endian magic number that says the
- * number of dimensions, one big-endian size for each of them, then bytes.
+ * idx: the file format of MNIST. A file has a big-endian magic number with the number of
+ * dimensions, a big-endian size for each dimension, then bytes.
  */
 #ifndef EXAMPLES_IDX_H
 #define EXAMPLES_IDX_H
@@ -12,10 +12,9 @@
 enum { IDX_LABELS = 1, IDX_IMAGES = 3 }; /* numbers of dimensions */
 
 /*
- * Reads a whole file of bytes, gzipped or not, that has `dims` dimensions,
- * and writes their sizes to `sizes`. Returns malloc'd bytes, or NULL with a
- * sentence in `why`. Never holds much more memory than the file has content,
- * whatever its header claims.
+ * Reads a whole file of bytes, gzipped or not. It must have `dims` dimensions; their sizes go to
+ * `sizes`. Returns malloc'd bytes, or NULL with a sentence in `why`. Uses little more memory than
+ * the file's content, whatever its header claims.
  */
 uint8_t *idx_read(const char *path, int dims, size_t *sizes, char *why, size_t why_size);
 

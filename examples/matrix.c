@@ -4,9 +4,9 @@
 #include <string.h>
 
 /*
- * A tile of c is kept in registers while the depth is walked; the strip of b
- * under it is copied once into a narrow panel, which stays in the first cache
- * for all tiles that need it.
+ * Blocked multiplication: a tile of c stays in registers during the loop over the depth. The strip
+ * of b for it is copied once into a narrow panel, which stays in the L1 cache for all tiles that
+ * need it.
  */
 typedef float vector __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -14,9 +14,9 @@ enum {
 	LANES = 4,
 	TILE_ROWS = 4,
 #if defined(__aarch64__)
-	TILE_VECTORS = 4, /* 32 registers */
+	TILE_VECTORS = 4, /* for 32 vector registers */
 #else
-	TILE_VECTORS = 2, /* 16 registers */
+	TILE_VECTORS = 2, /* for 16 vector registers */
 #endif
 	TILE_COLUMNS = LANES * TILE_VECTORS,
 	PANEL_DEPTH = 256,
@@ -26,16 +26,22 @@ struct tile {
 	vector v[TILE_ROWS][TILE_VECTORS];
 };
 
-static void panel_fill(float *panel, const float *b, size_t stride, size_t columns, size_t depth)
+static void panel_fill(float *panel, struct matrix b, size_t columns, size_t depth)
 {
 	for (size_t k = 0; k < depth; k++) {
-		memcpy(panel + k * TILE_COLUMNS, b + k * stride, columns * sizeof(*b));
+		const float *from = b.at + k * b.row;
+
+		if (b.column == 1)
+			memcpy(panel + k * TILE_COLUMNS, from, columns * sizeof(*from));
+		else
+			for (size_t j = 0; j < columns; j++)
+				panel[k * TILE_COLUMNS + j] = from[j * b.column];
 		for (size_t j = columns; j < TILE_COLUMNS; j++)
 			panel[k * TILE_COLUMNS + j] = 0;
 	}
 }
 
-/* Rows beyond the last are read as the last one again; their results are thrown away. */
+/* Rows beyond the last repeat the last row. Their results are not used. */
 static inline struct tile tile_multiply(struct matrix a, size_t rows, const float *panel,
                                         size_t depth)
 {
@@ -76,7 +82,7 @@ static void tile_store(float *c, size_t stride, const struct tile *sum, size_t r
 			c[i * stride + j] = from[i][j] + (add ? c[i * stride + j] : 0);
 }
 
-void matrix_multiply(float *c, struct matrix a, const float *b, size_t rows, size_t columns,
+void matrix_multiply(float *c, struct matrix a, struct matrix b, size_t rows, size_t columns,
                      size_t depth)
 {
 	float panel[PANEL_DEPTH * TILE_COLUMNS];
@@ -89,7 +95,9 @@ void matrix_multiply(float *c, struct matrix a, const float *b, size_t rows, siz
 		for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
 			size_t wide = columns - j < TILE_COLUMNS ? columns - j : TILE_COLUMNS;
 
-			panel_fill(panel, b + k * columns + j, columns, wide, deep);
+			struct matrix strip = { b.at + k * b.row + j * b.column, b.row, b.column };
+
+			panel_fill(panel, strip, wide, deep);
 			for (size_t i = 0; i < rows; i += TILE_ROWS) {
 				size_t high = rows - i < TILE_ROWS ? rows - i : TILE_ROWS;
 				struct matrix part = { a.at + i * a.row + k * a.column, a.row,

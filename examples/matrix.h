@@ -4,17 +4,17 @@
 
 #include <stddef.h>
 
-/* Element (i, j) is at[i * row + j * column]: a transpose costs nothing. */
+/* Element (i, j) is at[i * row + j * column], so a transpose costs nothing. */
 struct matrix {
 	const float *at;
 	size_t row, column;
 };
 
 /*
- * c = a * b, where a is rows x depth, b is depth x columns and c is
- * rows x columns; b and c lie row by row without gaps.
+ * c = a * b. a is rows x depth, b is depth x columns, c is rows x columns. c is stored row by row
+ * without gaps.
  */
-void matrix_multiply(float *c, struct matrix a, const float *b, size_t rows, size_t columns,
+void matrix_multiply(float *c, struct matrix a, struct matrix b, size_t rows, size_t columns,
                      size_t depth);
 
 /* The sum of x[i] * y[i]. */

@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, CURVE_POINTS = 4 };
 
 static const struct options defaults = {
+	.model = &model_mlp,
 	.epochs = 4,
 	.batch = 256,
-	.hidden = 512,
 	.buckets = 4,
-	.rate = 0.3,
 	.seed = 1,
 	.progress = PROGRESS_AUTO,
 };
@@ -24,21 +23,33 @@ static void usage_print(void)
 {
 	printf("Usage: train [options]\n"
 	       "\n"
-	       "Trains a neural network to read digits on all workers of a job: each computes\n"
-	       "the gradient of its share of a batch, and the network adds them up.\n"
+	       "Trains a neural network to read digits, on all workers of a job. Each worker\n"
+	       "computes the gradient of its share of a batch; aggregators sum the gradients.\n"
 	       "\n"
 	       "  --data DIR       MNIST files, or the word 'drawn' for digits that the program\n"
 	       "                   draws itself (default: $TRIB_MNIST, then ../shared/data/mnist,\n"
 	       "                   then drawn)\n"
+	       "  --model NAME     mlp: one hidden layer; conv: two convolutions before it (mlp)\n"
 	       "  --epochs N       times to go through the samples (%zu)\n"
 	       "  --batch N        samples a step, over all workers (%zu)\n"
-	       "  --hidden N       width of the hidden layer (%zu); sets the gradient's size\n"
-	       "  --lr X           learning rate at the start; falls to 0 in a line (%g)\n"
+	       "  --hidden N       width of the hidden layer (mlp: %zu, conv: %zu); sets the\n"
+	       "                   gradient's size\n"
+	       "  --lr X           learning rate at the start; falls linearly to 0 (mlp: %g,\n"
+	       "                   conv: %g)\n"
 	       "  --buckets N      parts of the gradient, each sent as soon as it is computed;\n"
-	       "                   1 sends all after the last is computed (%zu)\n"
+	       "                   1: sent when the whole gradient is computed (%zu)\n"
 	       "  --samples N      train on the first N samples only\n"
-	       "  --seed N         of weights, order and drawing (%llu)\n"
-	       "  --progress MODE  bar, lines, none or auto: a bar where there is a terminal\n"
+	       "  --type NAME      how gradients travel: f32 or bf16 (f32)\n"
+	       "  --feedback       error feedback: what rounding takes from a gradient is added\n"
+	       "                   to the next one; for f32 with TRIB_WIRE=16 or 8\n"
+	       "  --gradients FILE write the first 64 gradients there, as f32, for trib bench\n"
+	       "                   numbers; all ranks need the same file\n"
+	       "  --points N       points of the learning curve in an epoch: the network is "
+	       "tested\n"
+	       "                   at each of them (%d with --curve, else only at the end)\n"
+	       "  --curve FILE     rank 0 writes the learning curve there, as CSV\n"
+	       "  --seed N         seed of weights, order and drawing (%llu)\n"
+	       "  --progress MODE  bar, lines, none or auto: a bar on a terminal, else lines\n"
 	       "  --quiet          --progress none: print the results only\n"
 	       "  --json FILE      rank 0 also writes the results there\n"
 	       "  --help\n"
@@ -46,10 +57,10 @@ static void usage_print(void)
 	       "Example: four workers, and their aggregator, on this machine\n"
 	       "  trib run -n 4 -- train --epochs 2 --hidden 256\n"
 	       "\n"
-	       "Exits with 0, with 1 when training failed or the workers' weights differ, or\n"
-	       "with 2 on a wrong argument.\n",
-	       defaults.epochs, defaults.batch, defaults.hidden, defaults.rate, defaults.buckets,
-	       (unsigned long long)defaults.seed);
+	       "Exit codes: 0: success; 1: training failed, or the workers' weights differ;\n"
+	       "2: a wrong argument.\n",
+	       defaults.epochs, defaults.batch, model_mlp.hidden, model_conv.hidden, model_mlp.rate,
+	       model_conv.rate, defaults.buckets, CURVE_POINTS, (unsigned long long)defaults.seed);
 }
 
 static uint64_t number_parse(const char *option, const char *text, uint64_t low, uint64_t high)
@@ -60,7 +71,7 @@ static uint64_t number_parse(const char *option, const char *text, uint64_t low,
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (errno || end == text || *end || strchr(text, '-') || value < low || value > high) {
-		fprintf(stderr, "train: --%s %s: a whole number from %llu to %llu belongs there\n",
+		fprintf(stderr, "train: --%s %s: must be a whole number from %llu to %llu\n",
 		        option, text, (unsigned long long)low, (unsigned long long)high);
 		exit(EXIT_USAGE);
 	}
@@ -73,10 +84,30 @@ static double rate_parse(const char *text)
 	double value = strtod(text, &end);
 
 	if (end == text || *end || !isfinite(value) || value <= 0) {
-		fprintf(stderr, "train: --lr %s: a number above 0 belongs there\n", text);
+		fprintf(stderr, "train: --lr %s: must be a number above 0\n", text);
 		exit(EXIT_USAGE);
 	}
 	return value;
+}
+
+static const struct model *model_parse(const char *text)
+{
+	const struct model *model = model_find(text);
+
+	if (!model) {
+		fprintf(stderr, "train: --model %s: must be mlp or conv\n", text);
+		exit(EXIT_USAGE);
+	}
+	return model;
+}
+
+static bool type_parse(const char *text)
+{
+	if (strcmp(text, "f32") != 0 && strcmp(text, "bf16") != 0) {
+		fprintf(stderr, "train: --type %s: must be f32 or bf16\n", text);
+		exit(EXIT_USAGE);
+	}
+	return text[0] == 'b';
 }
 
 static enum progress_mode progress_parse(const char *text)
@@ -86,7 +117,7 @@ static enum progress_mode progress_parse(const char *text)
 	for (int i = 0; i < 4; i++)
 		if (strcmp(text, names[i]) == 0)
 			return (enum progress_mode)i;
-	fprintf(stderr, "train: --progress %s: auto, bar, lines or none belongs there\n", text);
+	fprintf(stderr, "train: --progress %s: must be auto, bar, lines or none\n", text);
 	exit(EXIT_USAGE);
 }
 
@@ -94,12 +125,18 @@ struct options options_parse(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{ "data", required_argument, NULL, 'd' },
+		{ "model", required_argument, NULL, 'm' },
 		{ "epochs", required_argument, NULL, 'e' },
 		{ "batch", required_argument, NULL, 'b' },
 		{ "hidden", required_argument, NULL, 'n' },
 		{ "lr", required_argument, NULL, 'l' },
 		{ "buckets", required_argument, NULL, 'k' },
 		{ "samples", required_argument, NULL, 's' },
+		{ "type", required_argument, NULL, 't' },
+		{ "feedback", no_argument, NULL, 'f' },
+		{ "gradients", required_argument, NULL, 'g' },
+		{ "points", required_argument, NULL, 'o' },
+		{ "curve", required_argument, NULL, 'c' },
 		{ "seed", required_argument, NULL, 'r' },
 		{ "progress", required_argument, NULL, 'p' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -116,6 +153,9 @@ struct options options_parse(int argc, char **argv)
 		switch (which) {
 		case 'd':
 			o.data = optarg;
+			break;
+		case 'm':
+			o.model = model_parse(optarg);
 			break;
 		case 'e':
 			o.epochs = number_parse(name, optarg, 1, 100000);
@@ -134,6 +174,21 @@ struct options options_parse(int argc, char **argv)
 			break;
 		case 's':
 			o.samples = number_parse(name, optarg, 1, UINT32_MAX);
+			break;
+		case 't':
+			o.is_half = type_parse(optarg);
+			break;
+		case 'f':
+			o.feedback = true;
+			break;
+		case 'g':
+			o.gradients = optarg;
+			break;
+		case 'o':
+			o.points = number_parse(name, optarg, 1, 1000);
+			break;
+		case 'c':
+			o.curve = optarg;
 			break;
 		case 'r':
 			o.seed = number_parse(name, optarg, 0, UINT64_MAX);
@@ -160,5 +215,15 @@ struct options options_parse(int argc, char **argv)
 		        argv[optind]);
 		exit(EXIT_USAGE);
 	}
+	if (o.feedback && o.is_half) {
+		fprintf(stderr, "train: --feedback is for f32; try 'train --help'\n");
+		exit(EXIT_USAGE);
+	}
+	if (o.curve && !o.points)
+		o.points = CURVE_POINTS;
+	if (!o.hidden)
+		o.hidden = o.model->hidden;
+	if (!(o.rate > 0))
+		o.rate = o.model->rate;
 	return o;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random numbers that are the same on every machine (SplitMix64), so that all
- * ranks shuffle alike without telling each other.
+ * random: random numbers that are the same on every machine (SplitMix64). All ranks shuffle in the
+ * same way without communication.
  */
 #ifndef EXAMPLES_RANDOM_H
 #define EXAMPLES_RANDOM_H
@@ -21,7 +21,7 @@ static inline uint64_t random_next(struct random *r)
 	return z ^ z >> 31;
 }
 
-/* A generator of its own for each pair of numbers. */
+/* A separate generator for each pair of numbers. */
 static inline struct random random_of(uint64_t seed, uint64_t stream)
 {
 	struct random mixed = { seed };
@@ -41,7 +41,7 @@ static inline int random_chance(struct random *r, float chance)
 	return random_between(r, 0, 1) < chance;
 }
 
-/* About normal, mean 0 and deviation 1: the sum of twelve uniform numbers. */
+/* Approximately normal, mean 0 and deviation 1: the sum of twelve uniform numbers. */
 static inline float random_normal(struct random *r)
 {
 	uint32_t sum = 0;

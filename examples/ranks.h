@@ -8,15 +8,15 @@
 
 #define HASH_START 0xcbf29ce484222325ull
 
-/* FNV-1a; chains by taking the last hash as `hash`. */
+/* FNV-1a. To chain calls, pass the previous result as `hash`. */
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 
-/* Ends the program with the library's sentence unless `status` is TRIB_OK. */
+/* Unless `status` is TRIB_OK, prints the library's sentence and exits. */
 void ranks_require(const trib_comm *comm, trib_status status, const char *what);
 
 /*
- * Collective: whether all ranks gave the same hash. If not, rank 0 says on
- * stderr which ranks hold other `what` than itself.
+ * Collective: do all ranks have the same hash? If not, rank 0 prints on stderr the ranks whose
+ * `what` differs from its own.
  */
 bool ranks_agree(trib_comm *comm, uint64_t hash, const char *what);
 

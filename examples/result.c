@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static double result_accuracy(const struct result *r)
+double result_accuracy(const struct result *r)
 {
 	return r->tested ? (double)r->correct / (double)r->tested : 0;
 }
@@ -38,6 +38,7 @@ int result_write(const struct result *r, const char *path)
 	fprintf(file,
 	        "{\n"
 	        "  \"data\": \"%s\",\n"
+	        "  \"model\": \"%s\",\n"
 	        "  \"workers\": %d,\n"
 	        "  \"batch\": %zu,\n"
 	        "  \"hidden\": %zu,\n"
@@ -50,11 +51,13 @@ int result_write(const struct result *r, const char *path)
 	        "  \"comm_s\": %.6f,\n"
 	        "  \"total_s\": %.6f,\n"
 	        "  \"gradient_bytes\": %zu,\n"
-	        "  \"weights_equal\": %s\n"
-	        "}\n",
-	        r->data, r->workers, r->batch, r->hidden, r->buckets, result_accuracy(r), r->loss,
-	        r->steps, result_step(r), r->step_total_s - r->comm_s, r->comm_s, r->total_s,
-	        r->gradient_bytes, r->weights_equal ? "true" : "false");
+	        "  \"weights_equal\": %s,\n"
+	        "  \"curve\": ",
+	        r->data, r->model, r->workers, r->batch, r->hidden, r->buckets, result_accuracy(r),
+	        r->loss, r->steps, result_step(r), r->step_total_s - r->comm_s, r->comm_s,
+	        r->total_s, r->gradient_bytes, r->weights_equal ? "true" : "false");
+	curve_print_json(&r->curve, file);
+	fprintf(file, "\n}\n");
 	failed = ferror(file);
 	return fclose(file) != 0 || failed ? -1 : 0;
 }

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * One step of gradient descent with momentum. Built with -ffp-contract=off:
- * the ranks' weights stay bitwise equal only while all machines round alike,
- * and one that fused a product with a sum would not.
+ * One step of gradient descent with momentum. Built with -ffp-contract=off: weights stay bitwise
+ * equal on all ranks only if all machines round in the same way. A fused multiply-add rounds
+ * differently.
  */
 void sgd_step(float *weights, float *velocity, const float *gradient, size_t count, float rate,
               float momentum);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tributary: vectors are summed while they travel.
+ * Tributary: collectives that sum vectors while they travel.
  *
- * Every worker process opens a communicator, and all of them call the same
+ * Every worker process opens a communicator. All of them call the same
  * collectives in the same order. Vectors go to an aggregator, which adds them
- * up and sends one sum back; or by a tree of them, or by several trees at once,
- * each with a share of every vector.
+ * and sends one sum back. There may be a tree of aggregators, or several trees
+ * at once, each with a share of every vector.
  *
  *     #include <tributary.h>
  *
@@ -17,14 +17,15 @@
  *         errx(1, "%s", trib_last_error());
  *     trib_finalize(comm);
  *
- * Results are bitwise equal on all ranks, and from run to run: sums of floats
- * are taken in fixed point with a scale per block, so order never matters. A
- * block is what fits a packet; TRIB_MTU gives the same bits on unlike networks.
- * See docs/numbers.md for the error bound.
+ * Results are bitwise equal on all ranks, and in every run that makes the same
+ * calls. Floats are summed in fixed point with a scale for a block of elements, so
+ * order never matters. Blocks depend on the length of packets; to get the same bits
+ * on networks with different MTUs, set TRIB_MTU. docs/numbers.md has the error
+ * bounds.
  *
- * Threads: any thread may call any function, also on one communicator, as
- * long as all ranks post collectives on a communicator in the same order. A
- * request is waited for by one thread at a time.
+ * Threads: any thread may call any function, also on the same communicator, as
+ * long as all ranks start collectives on a communicator in the same order. Only
+ * one thread at a time may wait for a request.
  */
 #ifndef TRIBUTARY_H
 #define TRIBUTARY_H
@@ -45,12 +46,12 @@ typedef enum {
 	TRIB_ERR_ARGUMENT = -1, /* a wrong argument; nothing was sent */
 	TRIB_ERR_CONFIG = -2,   /* a setting is missing or malformed */
 	TRIB_ERR_NO_MEMORY = -3,
-	TRIB_ERR_SYSTEM = -4,     /* a system call failed; the sentence has errno's words */
+	TRIB_ERR_SYSTEM = -4,     /* a system call failed; the sentence has errno's text */
 	TRIB_ERR_TIMEOUT = -5,    /* the deadline passed; the sentence names the missing ranks */
 	TRIB_ERR_PEER = -6,       /* a rank died or left; the sentence names it */
 	TRIB_ERR_AGGREGATOR = -7, /* the aggregator cannot be reached, or died */
 	TRIB_ERR_MISMATCH = -8,   /* ranks called different collectives; the sentence names them */
-	TRIB_ERR_REFUSED = -9,    /* the aggregator refused this worker, and said why */
+	TRIB_ERR_REFUSED = -9,    /* the aggregator refused this worker; the sentence says why */
 	TRIB_ERR_CLOSED = -10,    /* stopped from outside, e.g. by a signal */
 } trib_status;
 
@@ -65,12 +66,15 @@ typedef enum {
 	TRIB_BF16,
 	TRIB_F32,
 	TRIB_F64,
+	TRIB_F8E4M3, /* 8 bits, as OCP and NCCL have them: no infinities; NaN if a sum is too large
+	              */
+	TRIB_F8E5M2, /* 8 bits with infinities */
 } trib_type;
 
 /*
  * Integer sums wrap as unsigned arithmetic in C does. TRIB_AVG is the sum
  * divided by the number of ranks (integers: towards zero, after wrapping).
- * TRIB_MIN and TRIB_MAX give NaN where any rank has NaN, and order -0 below +0.
+ * TRIB_MIN and TRIB_MAX give NaN if any rank has NaN, and order -0 below +0.
  */
 typedef enum {
 	TRIB_SUM,
@@ -86,10 +90,10 @@ typedef struct trib_request trib_request;
 #define TRIB_IN_PLACE ((const void *)(intptr_t)-1)
 
 /*
- * Options of trib_init. Set struct_size to sizeof(trib_options) and the rest
- * to zero (TRIB_OPTIONS_INIT does both); a field left at zero is taken from
- * the environment (`trib show config` lists the variables), then from the
- * built-in default.
+ * Options of trib_init. Initialize with TRIB_OPTIONS_INIT, which sets
+ * struct_size and zeroes the rest. A field left at zero is taken from the
+ * environment (`trib show config` lists the variables), else from the built-in
+ * default.
  */
 typedef struct {
 	size_t struct_size;
@@ -97,60 +101,60 @@ typedef struct {
 	int has_rank;           /* nonzero: rank and size below are set */
 	int rank;
 	int size;
-	double timeout_s;    /* the one deadline; every other one is derived from it */
-	uint64_t pool_bytes; /* memory asked for at the aggregator */
-	uint64_t rate_bps;   /* pace sending to this many bits a second */
-	int lanes;           /* independent streams of a tree, each with its own thread */
+	double timeout_s;    /* timeout of joining and blocking calls; all others derive from it */
+	uint64_t pool_bytes; /* memory requested at the aggregator */
+	uint64_t rate_bps;   /* limit on sending, in bits a second */
+	int lanes;           /* independent streams to each tree, each with its own thread */
 	const char *trees;   /* several aggregators: the text of TRIB_TREES */
-	/* "host:port" of the one that knows the aggregators, instead of any */
-	const char *controller;
+	const char *controller; /* "host:port" of the controller, which then assigns aggregators */
+	int wire_bits; /* least bits of an element of a float sum on the wire: 8, 16 or 32 */
 } trib_options;
 
-#define TRIB_OPTIONS_INIT                                                   \
-	{                                                                   \
-		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define TRIB_OPTIONS_INIT                                                      \
+	{                                                                      \
+		sizeof(trib_options), NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 \
 	}
 
 /*
- * Joins the job and waits, up to the deadline, until all its ranks are there,
- * in whatever order they and the aggregator start. `options` may be NULL.
+ * Joins the job and waits, up to the deadline, until all its ranks have joined.
+ * Ranks and aggregator may start in any order. `options` may be NULL.
  *
- * Where a controller gives the trees, the loss of an aggregator is no error:
- * what is under way goes on in other trees, with the same sums, as long as the
- * deadline allows. Rank and size are then those that the controller gives.
+ * If a controller assigns the trees, the loss of an aggregator is not an error:
+ * running collectives continue in other trees, with the same sums, within their
+ * deadline. The controller then also assigns rank and size.
  */
 trib_status trib_init(trib_comm **comm, const trib_options *options);
 
 /*
- * Waits for requests in flight, up to the deadline, leaves, and frees, requests
- * that were never waited for as well. NULL is allowed. A controller that does not
- * answer is told for up to two seconds that this process leaves.
+ * Waits for running requests, up to the deadline. Then leaves the job and frees
+ * the communicator and its requests. NULL is allowed. If the controller does not
+ * answer, the call tries for up to two seconds to tell it that this process leaves.
  */
 trib_status trib_finalize(trib_comm *comm);
 
 /*
- * An epoch's border, for jobs with a controller: all who are still there call
- * it, and get the communicator of the next epoch in place of this one. The
- * controller says who is in, which may change the rank and the size:
+ * Starts a new epoch, for jobs with a controller. All remaining workers call it,
+ * and *comm becomes the communicator of the next epoch. The controller decides
+ * the membership, so rank and size may change:
  *
- *  - A worker that has left (trib_finalize) or died is no longer in, or the job
- *    ends, or its place is waited for, as the job's owner chose (policy shrink,
- *    fail, wait).
- *  - A worker that has come since is in. It called trib_init as all others did,
- *    with a rank that nobody has or with none, and has waited there, up to its
- *    deadline, for this border.
+ *  - If a worker has left (trib_finalize) or died, the job's policy decides:
+ *    shrink continues without it, fail ends the job, wait waits for a
+ *    replacement.
+ *  - A new worker becomes a member. It called trib_init as all others did, with
+ *    an unused rank or without a rank, and waited there, up to its deadline.
  *
- * The old communicator may have failed: after TRIB_ERR_PEER this is the way to
- * go on. It is gone in any case, and so should be those that were split from
- * it; after an error *comm is NULL. What was summed at the time of a failure
- * has to be done again by the caller, who knows what all ranks have.
+ * The old communicator may have failed: call this after TRIB_ERR_PEER to
+ * continue. The old communicator is freed in any case; finalize those split
+ * from it before. After an error *comm is NULL. The caller must repeat a
+ * collective that failed, because only the caller knows which ranks have its
+ * result.
  */
 trib_status trib_regroup(trib_comm **comm);
 
 /*
- * A new communicator of all ranks that give the same color, ordered by key,
- * then by rank. Collective over `comm`. A negative color takes part and gets
- * *out = NULL.
+ * Creates a communicator of all ranks with the same color, ordered by key, then
+ * by rank. Collective over `comm`. A rank with a negative color takes part and
+ * gets *out = NULL.
  */
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out);
 
@@ -160,13 +164,15 @@ int trib_size(const trib_comm *comm);
 /*
  * Collectives. `count` is in elements and may be 0. A send buffer may be
  * TRIB_IN_PLACE or equal to the receive buffer; otherwise they must not
- * overlap. Each returns when the result is there or an error is certain.
+ * overlap. Each call returns when the result has arrived or an error is certain.
  *
- * allgather: every rank gives `count`, gets size * count; in place, rank r's
- * part is read from recv[r * count]. reduce_scatter: every rank gives
- * size * count and gets `count`, its own part of the result; in place, the
- * whole input is in recv, and the result is at its start. reduce: `recv` is
- * written on `root` only and may be NULL elsewhere unless it is the input.
+ * allgather: every rank sends `count` elements and receives size * count. In
+ * place, rank r's part is read from recv[r * count].
+ * reduce_scatter: every rank sends size * count elements and receives `count`,
+ * its own part of the result. In place, recv holds the whole input, and the
+ * result is at its start.
+ * reduce: only `root` writes `recv`. Elsewhere it may be NULL unless it is the
+ * input.
  */
 trib_status trib_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
                            trib_type type, trib_op op);
@@ -180,8 +186,42 @@ trib_status trib_reduce_scatter(trib_comm *comm, const void *send, void *recv, s
 trib_status trib_barrier(trib_comm *comm);
 
 /*
- * The same, started and not waited for. Buffers belong to the library until
- * the request is done. Progress is made by the library's own threads.
+ * Options of one sum, in place of the communicator's. Initialize with TRIB_CALL_INIT. All ranks
+ * have to give the same wire_bits.
+ *
+ * wire_bits: fewer bits than an element has make a sum of 16384 elements or more faster and less
+ * exact; docs/numbers.md has the error bounds. With 8 bits, elements are rounded up or down by
+ * chance, unless there is a residual. Integers and f64 always have all their bits.
+ *
+ * residual: error feedback for sums of f32. The library keeps what rounding took from this rank's
+ * vector, and adds it to the vector of the next call with the same name. A residual belongs to
+ * the communicator. It takes 4 bytes an element, and starts as zeros. At most one call at a time
+ * may use it, and all its calls must have the same count. trib_drop_residual frees one, or all
+ * of them if `name` is NULL.
+ */
+typedef struct {
+	size_t struct_size;
+	int wire_bits;        /* 8, 16 or 32; 0: as the communicator has it */
+	const char *residual; /* its name; NULL: none */
+} trib_call;
+
+#define TRIB_CALL_INIT                     \
+	{                                  \
+		sizeof(trib_call), 0, NULL \
+	}
+
+/* `call` may be NULL. */
+trib_status trib_allreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                trib_type type, trib_op op, const trib_call *call);
+trib_status trib_reduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                             trib_type type, trib_op op, int root, const trib_call *call);
+trib_status trib_reduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                     trib_type type, trib_op op, const trib_call *call);
+trib_status trib_drop_residual(trib_comm *comm, const char *name);
+
+/*
+ * The nonblocking variants. Buffers belong to the library until the request has
+ * ended. The library's own threads make progress.
  */
 trib_status trib_iallreduce(trib_comm *comm, const void *send, void *recv, size_t count,
                             trib_type type, trib_op op, trib_request **request);
@@ -194,12 +234,22 @@ trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_
 trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
                                  trib_type type, trib_op op, trib_request **request);
 trib_status trib_ibarrier(trib_comm *comm, trib_request **request);
+trib_status trib_iallreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                 trib_type type, trib_op op, const trib_call *call,
+                                 trib_request **request);
+trib_status trib_ireduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                              trib_type type, trib_op op, int root, const trib_call *call,
+                              trib_request **request);
+trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                      trib_type type, trib_op op, const trib_call *call,
+                                      trib_request **request);
 
 /*
- * trib_test looks, trib_wait waits up to `seconds` (negative: up to the
- * communicator's deadline). When the request has ended, well or badly, it is
- * freed and *request becomes NULL. TRIB_IN_PROGRESS (from trib_test) and
- * TRIB_ERR_TIMEOUT (from trib_wait) leave it alive: it may be waited for again.
+ * trib_test checks without waiting. trib_wait waits up to `seconds` (negative:
+ * the communicator's timeout). When the request has ended, with success or an
+ * error, it is freed and *request becomes NULL. After TRIB_IN_PROGRESS (from
+ * trib_test) or TRIB_ERR_TIMEOUT (from trib_wait) the request still runs and can
+ * be waited for again.
  */
 trib_status trib_test(trib_request **request);
 trib_status trib_wait(trib_request **request, double seconds);
@@ -209,9 +259,9 @@ typedef struct {
 	size_t struct_size;
 	uint64_t rounds;          /* collectives finished */
 	uint64_t sent_packets;    /* data packets sent, repeats included */
-	uint64_t resent_packets;  /* repeats among them */
-	uint64_t results;         /* result packets taken */
-	uint64_t duplicates;      /* result packets that were there already */
+	uint64_t resent_packets;  /* data packets sent again */
+	uint64_t results;         /* result packets accepted */
+	uint64_t duplicates;      /* result packets that had arrived before */
 	uint64_t dropped_packets; /* malformed, corrupted or foreign packets */
 	double wait_s;            /* time the program spent waiting in collectives */
 } trib_stats;

@@ -37,13 +37,13 @@ once() {
 	local daemon
 	# exec: what is killed below is tribd, and not a shell around it.
 	TRIB_COOKIE=1 exec "$trib" net exec --name "$name" s1 build/src/cli/tribd \
-		--listen "$to:7700" --plane "$2" >build/bench/traffic.tribd 2>&1 &
+		--listen "$to:7700" --plane "$2" >"$log" 2>&1 &
 	daemon=$!
-	until grep -q "ready on" build/bench/traffic.tribd; do
-		kill -0 "$daemon" || die "bench_traffic: tribd ended: $(cat build/bench/traffic.tribd)"
+	until grep -q "ready on" "$log"; do
+		kill -0 "$daemon" || die "bench_traffic: tribd ended: $(cat "$log")"
 		sleep 0.05
 	done
-	printf '%-22s %-12s %10s %10s %8s\n' "$1" "$(grep -q 'plane xdp' build/bench/traffic.tribd &&
+	printf '%-22s %-12s %10s %10s %8s\n' "$1" "$(grep -q 'plane xdp' "$log" &&
 		echo "with XDP" || echo without)" "$(rate)" "$(rate -R)" "$(lost)"
 	kill "$daemon"
 	wait "$daemon" || true
@@ -68,8 +68,8 @@ scripts/deps.sh bench
 for program in iperf3 ping python3; do
 	command -v "$program" >/dev/null || die "bench_traffic: needs $program"
 done
-mkdir -p build/bench
-trap down EXIT
+log=$(mktemp)
+trap 'down; rm -f "$log"' EXIT
 printf '%-22s %-12s %10s %10s %8s\n' link program "Gb/s up" "Gb/s down" "lost"
 row "1 Gb/s" --link 1gbit
 row "1 Gb/s, no offloads" --link 1gbit --no-offload

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packages, then an optimised build in build/. Quiet when all is well.
+# Installs missing packages, then makes an optimised build in build/. Prints nothing if all is well.
 . "$(dirname "$0")/common.sh"
 
 main() {
 	local log=build/build.log
 	scripts/deps.sh build
 	mkdir -p build
-	if [ ! -f build/build.ninja ] && ! configure build gcc >"$log" 2>&1; then
+	if ! is_current build && ! configure build gcc >"$log" 2>&1; then
 		cat "$log"
 		die "build: meson could not configure build/"
 	fi

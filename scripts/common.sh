@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts share; sourced, never run. Leaves the shell in the project's root folder.
+# What the scripts share. Sourced, never run. It changes into the root folder of the project.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,8 +15,8 @@ die() {
 have() { command -v "$1" >/dev/null 2>&1; }
 is_root() { [ "$(id -u)" -eq 0 ]; }
 
-# Ubuntu's bpftool is a wrapper that only serves the kernel that runs. The real one is as good for
-# a build, whichever kernel it came with.
+# Ubuntu's bpftool is a wrapper that works only for the running kernel. For a build, the real program of
+# any kernel will do.
 find_bpftool() {
 	local real
 	if bpftool version >/dev/null 2>&1; then
@@ -30,42 +30,61 @@ find_bpftool() {
 	done
 }
 
-# configure DIR COMPILER [meson options]: makes or updates a build folder.
+# packages: one line that changes if a compiler or a library for building comes, goes or is upgraded.
+packages() {
+	if have dpkg-query; then
+		dpkg-query -W | grep -E -- '-dev|^(gcc|g\+\+|clang|llvm|bpftool|ccache|meson|pkg-?conf)'
+	else
+		pkg-config --list-all
+	fi 2>/dev/null | sort | cksum
+}
+
+# is_current DIR: the folder is configured, and no package has come or gone since.
+is_current() { [ -f "$1/build.ninja" ] && [ "$(cat "$1/packages" 2>/dev/null)" = "$(packages)" ]; }
+
+# options_of_build DIR: what Meson was told when it configured the folder, one option a line.
+options_of_build() {
+	sed -n '/^\[options\]/,/^\[prop/s/^\([a-z0-9_.:]*\) = \(.*\)/-D\1=\2/p' "$1/meson-private/cmd_line.txt" 2>/dev/null
+}
+
+# configure DIR COMPILER [meson options]: makes or updates a build folder. Meson remembers which
+# libraries it did not find, so it has to start anew if packages have come since. Objects are kept.
 configure() {
-	local dir=$1 compiler=$2
+	local dir=$1 compiler=$2 options=()
 	shift 2
 	if have ccache; then
 		compiler="ccache $compiler"
 	fi
 	find_bpftool
-	if [ ! -f "$dir/build.ninja" ]; then
-		CC=$compiler meson setup "$dir" "$@"
-	elif ! CC=$compiler meson setup --reconfigure "$dir" "$@"; then
-		CC=$compiler meson setup --wipe "$dir" "$@"
+	if ! is_current "$dir" || ! CC=$compiler meson setup --reconfigure "$dir" "$@"; then
+		mapfile -t options < <(options_of_build "$dir")
+		rm -f "$dir/packages" "$dir/meson-private/coredata.dat"
+		CC=$compiler meson setup "$dir" "${options[@]}" "$@" || return
 	fi
+	packages >"$dir/packages"
 }
 
-# build DIR [TARGET]...: ninja alone; it configures again by itself when a meson.build has changed.
+# build DIR [TARGET]...: only ninja. It configures again by itself if a meson.build has changed.
 build() { ninja -C "$@"; }
 
-# build_flavour NAME: configures and builds build/ (gcc) or build-NAME, warnings being errors. That with
-# clang is for its warnings, and that with TSan has what is run of it.
+# build_flavour NAME: configures and builds build/ (gcc) or build-NAME. Warnings are errors: those of gcc
+# in the first, those of clang in asan. The TSan flavour has only the programs that are run with TSan.
+# With -g1 a sanitizer names lines, and the build takes less time than with all that a debugger needs.
 build_flavour() {
-	local sanitize=(-Db_lundef=false -Doptimization=1)
+	local sanitize=(-Dtests=enabled -Db_lundef=false -Doptimization=1)
 	case $1 in
-	gcc) configure build gcc --werror && build build ;;
-	clang) configure build-clang clang --werror -Doptimization=0 && build build-clang ;;
+	gcc) configure build gcc -Dwerror=true -Dtests=enabled && build build ;;
 	asan)
-		configure build-asan clang --werror "${sanitize[@]}" -Db_sanitize=address,undefined \
-			-Dc_args="-fno-sanitize-recover=all $(fuzz_arguments)" \
+		configure build-asan clang -Dwerror=true "${sanitize[@]}" -Db_sanitize=address,undefined \
+			-Dc_args="-g1 -fno-sanitize-recover=all $(fuzz_arguments)" \
 			-Dfuzz="$(has_libfuzzer && echo true || echo false)" && build build-asan
 		;;
 	tsan)
-		configure build-tsan clang --werror "${sanitize[@]}" -Db_sanitize=thread &&
+		configure build-tsan clang -Dwerror=true "${sanitize[@]}" -Db_sanitize=thread -Dc_args=-g1 &&
 			build build-tsan threads_tests src/cli/trib{,d} bench/peers/trib_allreduce examples/train
 		;;
 	coverage)
-		configure build-coverage gcc -Db_coverage=true -Doptimization=1 && build build-coverage
+		configure build-coverage gcc -Dtests=enabled -Db_coverage=true -Doptimization=1 && build build-coverage
 		;;
 	*) die "build_flavour: no flavour $1" ;;
 	esac
@@ -76,14 +95,14 @@ has_libfuzzer() {
 		clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null
 }
 
-# Code under test is instrumented too, so that libFuzzer sees where an input went.
+# The code under test is instrumented too, so that libFuzzer sees which lines an input has reached.
 fuzz_arguments() {
 	if has_libfuzzer; then
 		echo -fsanitize=fuzzer-no-link
 	fi
 }
 
-# Sanitizers of clang 14 lose their way where the kernel spreads addresses widely.
+# Sanitizers of clang 14 fail if the kernel randomises addresses with many bits.
 fixed_addresses() {
 	if setarch -R true 2>/dev/null; then
 		echo "setarch -R"

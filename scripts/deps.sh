@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # deps.sh SET...: installs the Debian or Ubuntu packages that are missing for build, test or bench.
-# The sets static-x86_64 and static-aarch64 are for static programs of that architecture; where it
-# is not this machine's, dpkg is told of it as a foreign one.
+# The sets static-x86_64 and static-aarch64 are for static programs of that architecture. If it is not
+# the architecture of this machine, it is added to dpkg as a foreign one.
 #
-# Needs root or sudo to install; without either it says what is missing and what to type, and
-# fails only when the work cannot be done without it.
+# Installing needs root or sudo. Without either, the script says what is missing and what to type. It
+# fails only if a needed package is missing. A line that begins with "deps: " reports what is missing.
 . "$(dirname "$0")/common.sh"
 
-# An entry is package[|alternative...][@command]: it is there when one of the packages is
-# installed, or when the command is found however it came.
+# An entry is package[|alternative...][@command]. It is there if one of the packages is installed, or
+# if the command is found, whatever installed it.
 needed_build="gcc@gcc libc6-dev meson@meson ninja-build@ninja pkg-config|pkgconf@pkg-config"
 optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
 	bpftool|linux-tools-generic@bpftool iproute2@ip
@@ -18,16 +18,18 @@ optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
 needed_test="libcmocka-dev"
 optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
 	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
-	curl@curl sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun libglpk-dev"
+	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace systemd@systemd-analyze
+	sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun mpich@mpiexec.hydra libglpk-dev
+	libopenmpi-dev libgloo-dev g++@g++"
 
 needed_bench=""
-optional_bench="openmpi-bin@mpirun libopenmpi-dev libgloo-dev g++@g++
+optional_bench="openmpi-bin@mpirun libopenmpi-dev mpich@mpiexec.mpich libmpich-dev libgloo-dev g++@g++
 	iperf3@iperf3 iputils-ping@ping python3@python3 linux-perf|linux-tools-generic@perf"
 
-# How the two architectures are called in the names of packages.
+# The names of the two architectures in the names of packages.
 declare -A debian_names=([x86_64]=amd64 [aarch64]=arm64)
 
-# static_packages ARCH: libraries and, where it is a foreign one, their headers and a compiler.
+# static_packages ARCH: libraries and, for a foreign architecture, their headers and a compiler.
 static_packages() {
 	local name=${debian_names[$1]} package
 	if [ "$1" != "$(uname -m)" ]; then
@@ -102,7 +104,7 @@ choose() {
 	done
 }
 
-# sudo asks there for the password, whatever the output goes to.
+# sudo asks for the password on the terminal, wherever the output goes.
 has_terminal() { { : </dev/tty; } 2>/dev/null; }
 
 as_root() {
@@ -120,15 +122,15 @@ install_packages() {
 		apt-get install -y -q --no-install-recommends "$@"
 }
 
-# accept_foreign: for the sets that have packages of another architecture.
+# accept_foreign: prepares dpkg for packages of another architecture.
 accept_foreign() {
 	if [ -n "$foreign" ] && ! dpkg --print-foreign-architectures | grep -qx "$foreign"; then
 		as_root dpkg --add-architecture "$foreign"
 	fi
 }
 
-# install NEEDED OPTIONAL: all at once; where that fails the optional ones one by one, because one
-# that the archive lacks must not keep the others out.
+# install NEEDED OPTIONAL: all at once. If that fails, one by one, so that a package which the archive
+# lacks does not keep the others out.
 install() {
 	local package
 	as_root true || return 0
@@ -164,8 +166,10 @@ collect() {
 report() {
 	local hint
 	hint="apt-get install --no-install-recommends $(choose "$1 $2")"
-	if [ -n "$2" ]; then
-		warn "deps: not installed, and some things are left out: $(choose "$2")"
+	if [ -n "$2" ] && is_root; then
+		warn "deps: these packages could not be installed, and tests that need them are skipped: $(choose "$2")"
+	elif [ -n "$2" ]; then
+		warn "deps: these packages are not installed, and what needs them is left out: $(choose "$2")"
 	fi
 	if [ -n "$1" ]; then
 		warn "deps: missing, and needed: $(choose "$1")"
@@ -183,7 +187,7 @@ main() {
 	fi
 	if [ -n "$(missing "$needed")$(missing "$optional")" ]; then
 		install "$(missing "$needed")" "$(missing "$optional")" >&2
-		# clang may be here only now, and its runtime is named after it.
+		# clang may have come only now, and the package of its runtime has its version in the name.
 		needed="" optional=""
 		collect "$@"
 		if [ -n "$(missing "$optional")" ] && as_root true; then

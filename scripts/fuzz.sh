@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS]: every fuzz target in turn, sharing the time, on all cores. What libFuzzer learns
-# is kept in build-asan/fuzz/NAME for the next time; an input that breaks a target stays in
-# build-asan/fuzz/crashes and ends the run.
+# fuzz.sh [SECONDS]: runs every fuzz target in turn on all cores; the targets share the time. libFuzzer keeps
+# its corpus in build-asan/fuzz/NAME for the next time. An input that breaks a target is kept in
+# build-asan/fuzz/crashes, and ends the run.
 . "$(dirname "$0")/common.sh"
 
 main() {
@@ -17,7 +17,7 @@ main() {
 		name=$(basename "$target")
 		name=${name#fuzz_}
 		if [ "$name" = xdp ] && ! is_root; then
-			say "fuzz: $name is left out, it takes root to load a program"
+			say "fuzz: $name is left out: loading a BPF program needs root"
 			continue
 		fi
 		mkdir -p "$out/$name"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The demonstration. Four workers on a virtual cluster with 1 Gb/s links train a network to read
-# digits, their gradients added up by an aggregator; then the same gradient goes around a ring on
-# the same links. Without root: the same over loopback, where links have no rate.
+# The demonstration. Four workers on a virtual cluster with 1 Gb/s links train a network to read digits. An
+# aggregator sums their gradients. Then the same gradient goes around a ring on the same links. Without
+# root, the workers use loopback, where links have no rate.
 #
 # Arguments go to the training program, e.g. scripts/run.sh --epochs 1 --hidden 1024.
 . "$(dirname "$0")/common.sh"
@@ -16,7 +16,7 @@ clean() {
 	[ -z "$scratch" ] || rm -rf "$scratch"
 }
 
-# Sets net to the options that put a command on the cluster; leaves it empty where there is none.
+# Sets net to the options that put a command on the cluster. If there is no cluster, net stays empty.
 cluster_start() {
 	if ! is_root; then
 		say "Not root: the workers talk over loopback, whose links have no rate to share."

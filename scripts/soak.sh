@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# soak.sh [SECONDS]: clusters with loss, duplicates, reordering and corruption, a new seed and a new
-# shape each time; every sum of every rank is looked at. Ends with the first that is wrong, and says
-# what to type to see it again.
+# soak.sh [SECONDS]: first the unit tests with all their random cases. Then clusters with loss, duplicates,
+# reordering and corruption, with a new seed and a new shape each time. Every sum of every rank is checked.
+# The script ends at the first wrong sum, and says what to type to repeat it.
 . "$(dirname "$0")/common.sh"
 
 trib=build/src/cli/trib
@@ -48,6 +48,9 @@ main() {
 	local until=$(($(date +%s) + ${1:-3600})) seed=${TRIB_SEED:-$(date +%s)} rounds=0
 	is_root || die "soak: needs root, for network namespaces"
 	scripts/build.sh
+	say "soak: unit tests with all their random cases"
+	TRIB_TEST_LONG=1 meson test -C build --no-rebuild --suite unit >build/soak.log ||
+		die "soak: a unit test FAILED, see build/meson-logs/testlog.txt"
 	trap clean EXIT
 	trap 'exit 130' INT TERM
 	while [ "$(date +%s)" -lt "$until" ]; do

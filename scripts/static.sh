@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# static.sh [x86_64|aarch64]: the programs as static ones, for machines without any packages.
+# static.sh [x86_64|aarch64]: builds static programs, for machines without any packages.
 #
-# Leaves them in build-static-ARCH/tributary-ARCH/, and that folder as a tar.gz beside it. For the
-# architecture that is not this machine's, Debian's cross compiler and libraries are installed.
+# They are in build-static-ARCH/tributary-ARCH/, and that folder is packed as a tar.gz beside it. For a foreign
+# architecture, Debian's cross compiler and libraries are installed.
 . "$(dirname "$0")/common.sh"
 
-# What is packed, and in which folder: trib finds tribd and the peers there, tests/net/lib.sh all.
+# Program -> its folder in the package, where trib finds tribd and the peers, and tests/net/lib.sh finds all.
 declare -A places=(
 	[src/cli/trib]=bin
 	[src/cli/tribd]=bin

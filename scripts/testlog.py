@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""testlog.py LOG PREFIX: a Meson testlog.json as lines: verdict, name, seconds or reason, with tabs.
+"""testlog.py LOG PREFIX: prints a Meson testlog.json as lines of verdict, name, and seconds or reason,
+separated by tabs. A test of which cmocka skipped a part counts as skipped.
 
 The output of a test goes to the file PREFIX + name + ".log"."""
 import json
+import re
 import sys
 
+CMOCKA_SKIPPED = re.compile(r'^\[  SKIPPED \] (\w+)$', re.M)
 VERDICTS = {'OK': 'PASS', 'EXPECTEDFAIL': 'PASS', 'SKIP': 'SKIP'}
 
 
@@ -20,7 +23,10 @@ def main(log, prefix):
             name = row['name'].split(' / ')[-1]
             text = row.get('stdout', '') + row.get('stderr', '')
             note = '%.1f s' % row['duration']
-            if verdict == 'SKIP':
+            parts = CMOCKA_SKIPPED.findall(text)
+            if verdict == 'PASS' and parts:
+                verdict, note = 'SKIP', 'skipped by the program: ' + ', '.join(sorted(set(parts)))
+            elif verdict == 'SKIP':
                 note = last_line(text)
             elif verdict == 'FAIL':
                 note = '%s (exit code %s)' % (row['result'].lower(), row['returncode'])

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gloo over its TCP transport. Rank and size come from TRIB_RANK and TRIB_SIZE,
-// this rank's address from GLOO_ADDRESS; ranks find each other through files in
-// the folder GLOO_STORE. --algorithm: ring (default), bcube, ring_chunked,
-// halving_doubling.
+// gloo: Gloo's allreduce over its TCP transport. Rank and size come from TRIB_RANK and
+// TRIB_SIZE, this rank's address from GLOO_ADDRESS. Ranks find each other through files in the
+// folder GLOO_STORE. --algorithm: ring (default), bcube, ring_chunked, halving_doubling.
 #include "peer.h"
 
 #include <gloo/allreduce.h>
@@ -16,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -28,14 +28,22 @@ namespace
 struct World {
 	std::shared_ptr<gloo::rendezvous::Context> context;
 	std::string algorithm;
-	// The older algorithms are objects bound to a buffer; made in the warm-up.
+	// The older algorithms are objects bound to a buffer. The warm-up creates this one.
 	std::unique_ptr<gloo::Algorithm> bound;
 	uint32_t tag = 0;
 };
 
-void sum(void *to, const void *a, const void *b, size_t n)
+void sum_f32(void *to, const void *a, const void *b, size_t n)
 {
 	gloo::sum<float>(to, a, b, n);
+}
+
+// As PyTorch does it, with a sum for each type.
+template <peer_type type> void sum_half(void *to, const void *a, const void *b, size_t n)
+{
+	if (to != a)
+		std::memcpy(to, a, n * peer_type_size(type));
+	peer_add(type, to, b, n);
 }
 
 void bound_run(World &world, float *data, size_t count)
@@ -53,16 +61,25 @@ void bound_run(World &world, float *data, size_t count)
 	world.bound->run();
 }
 
-void allreduce_run(World &world, float *data, size_t count)
+void allreduce_run(World &world, void *data, size_t count, peer_type type)
 {
 	using Algorithm = gloo::AllreduceOptions::Algorithm;
 	gloo::AllreduceOptions options(world.context);
 
-	if (world.algorithm != "ring" && world.algorithm != "bcube")
-		return bound_run(world, data, count);
+	if (world.algorithm != "ring" && world.algorithm != "bcube") {
+		if (type != PEER_F32)
+			throw std::invalid_argument("'" + world.algorithm +
+			                            "' sums f32 alone here");
+		return bound_run(world, static_cast<float *>(data), count);
+	}
 	options.setAlgorithm(world.algorithm == "ring" ? Algorithm::RING : Algorithm::BCUBE);
-	options.setOutput(data, count);
-	options.setReduceFunction(sum);
+	if (type == PEER_F32)
+		options.setOutput(static_cast<float *>(data), count);
+	else
+		options.setOutput(static_cast<uint16_t *>(data), count);
+	options.setReduceFunction(type == PEER_F32   ? sum_f32
+	                          : type == PEER_F16 ? sum_half<PEER_F16>
+	                                             : sum_half<PEER_BF16>);
 	options.setTag(world.tag++);
 	gloo::allreduce(options);
 }
@@ -91,11 +108,11 @@ int world_barrier(void *context)
 	});
 }
 
-int world_allreduce(void *context, float *data, size_t count)
+int world_allreduce(void *context, void *data, size_t count, peer_type type)
 {
 	auto &world = *static_cast<World *>(context);
 
-	return guarded([&] { allreduce_run(world, data, count); });
+	return guarded([&] { allreduce_run(world, data, count, type); });
 }
 
 } // namespace
@@ -131,6 +148,6 @@ int main(int argc, char **argv)
 	if (peer_measure(&self, &options, samples.data()))
 		return 1;
 	peer_print(self.rank, samples.data(), options.iterations);
-	// A rank that leaves early would cut the others' last acknowledgements off.
+	// A rank that exits early would cut off the last acknowledgements to the others.
 	return world_barrier(&world) ? 1 : 0;
 }

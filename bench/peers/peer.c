@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer.h"
 
+#include "number/narrow.h"
+
 #include <err.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -8,14 +10,49 @@
 #include <string.h>
 #include <time.h>
 
-/* Inputs repeat with this period; small whole numbers, so that sums are exact. */
+/* Inputs repeat with this period. They are small whole numbers, so that sums are exact. */
 #define PERIOD 17
+
+static void add_f32(float *restrict to, const float *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+ALWAYS_INLINE void add_narrow(trib_type type, uint16_t *restrict to, const uint16_t *restrict from,
+                              size_t n)
+{
+	const uint32_t infinity = (uint32_t)format_of(type).infinity;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = (uint16_t)narrow_from(type, narrow_value(type, to[i], infinity) +
+		                                            narrow_value(type, from[i], infinity));
+}
+
+void peer_add(enum peer_type type, void *to, const void *from, size_t n)
+{
+	if (type == PEER_F32)
+		add_f32(to, from, n);
+	else if (type == PEER_F16)
+		add_narrow(TRIB_F16, to, from, n);
+	else
+		add_narrow(TRIB_BF16, to, from, n);
+}
 
 static double now_s(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* CPU time of this process, all threads. */
+static double cpu_now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -27,6 +64,16 @@ static uint64_t number_parse(const char *name, const char *text)
 	if (*text < '0' || *text > '9' || *end)
 		errx(2, "--%s wants a whole number, not '%s'", name, text);
 	return value;
+}
+
+static enum peer_type type_parse(const char *text)
+{
+	static const char *const names[] = { "f32", "f16", "bf16" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(text, names[i]))
+			return (enum peer_type)i;
+	errx(2, "--type wants f32, f16 or bf16, not '%s'", text);
 }
 
 static void late_parse(struct peer_options *options, const char *text)
@@ -44,6 +91,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "iterations", required_argument, NULL, 'i' },
 		{ "warmup", required_argument, NULL, 'w' },
+		{ "type", required_argument, NULL, 't' },
 		{ "check", no_argument, NULL, 'c' },
 		{ "to-one", no_argument, NULL, '1' },
 		{ "late", required_argument, NULL, 'l' },
@@ -56,14 +104,16 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		switch (c) {
 		case 'b':
-			options->bytes =
-				number_parse("bytes", optarg) / sizeof(float) * sizeof(float);
+			options->bytes = number_parse("bytes", optarg) / 4 * 4;
 			break;
 		case 'i':
 			options->iterations = (unsigned)number_parse("iterations", optarg);
 			break;
 		case 'w':
 			options->warmup = (unsigned)number_parse("warmup", optarg);
+			break;
+		case 't':
+			options->type = type_parse(optarg);
 			break;
 		case 'c':
 			options->check = true;
@@ -115,39 +165,56 @@ static float input_at(int rank, unsigned iteration, size_t i)
 	return (float)(int)((i + 5u * (unsigned)rank + iteration) % PERIOD) - 8.0f;
 }
 
-static void input_fill(float *data, size_t n, int rank, unsigned iteration)
+/* Writes a number that is exact in every type. */
+static void element_put(enum peer_type type, void *data, size_t i, float value)
 {
+	if (type == PEER_F32)
+		store32(TRIB_F32, data, i, f32_bits(value));
+	else if (type == PEER_F16)
+		store32(TRIB_F16, data, i, narrow_from(TRIB_F16, value));
+	else
+		store32(TRIB_BF16, data, i, narrow_from(TRIB_BF16, value));
+}
+
+static void input_fill(void *data, size_t n, enum peer_type type, int rank, unsigned iteration)
+{
+	size_t size = peer_type_size(type);
+
 	for (size_t i = 0; i < PERIOD && i < n; i++)
-		data[i] = input_at(rank, iteration, i);
+		element_put(type, data, i, input_at(rank, iteration, i));
 	for (size_t have = PERIOD; have < n;) {
 		size_t more = have < n - have ? have : n - have;
 
-		memcpy(data + have, data, more * sizeof(*data));
+		memcpy((char *)data + have * size, data, more * size);
 		have += more;
 	}
 }
 
-static int sum_check(const float *data, size_t n, const struct peer *peer, unsigned iteration)
+static int sum_check(const void *data, size_t n, enum peer_type type, const struct peer *peer,
+                     unsigned iteration)
 {
+	const size_t size = peer_type_size(type);
 	float expected[PERIOD] = { 0 };
+	char bits[PERIOD * 4];
 
-	for (size_t i = 0; i < PERIOD; i++)
+	for (size_t i = 0; i < PERIOD; i++) {
 		for (int r = 0; r < peer->size; r++)
 			expected[i] += input_at(r, iteration, i);
-	for (size_t base = 0; base < n; base += PERIOD) {
-		size_t m = n - base < PERIOD ? n - base : PERIOD;
+		element_put(type, bits, i, expected[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *at = (const char *)data + i * size;
 
-		/* memcmp, as a NaN must not pass; -0 cannot come up. */
-		if (memcmp(data + base, expected, m * sizeof(*data)) == 0)
+		/* memcmp, since a NaN must not pass; -0 cannot occur. */
+		if (i % PERIOD == 0 && n - i >= PERIOD && !memcmp(at, bits, PERIOD * size)) {
+			i += PERIOD - 1;
 			continue;
-		for (size_t i = 0; i < m; i++) {
-			if (data[base + i] == expected[i])
-				continue;
-			warnx("rank %d, iteration %u: the sum at %zu is %g, and should be %g",
-			      peer->rank, iteration, base + i, (double)data[base + i],
-			      (double)expected[i]);
-			return -1;
 		}
+		if (!memcmp(at, bits + i % PERIOD * size, size))
+			continue;
+		warnx("rank %d, iteration %u: the sum at %zu is wrong, and should be %g",
+		      peer->rank, iteration, i, (double)expected[i % PERIOD]);
+		return -1;
 	}
 	return 0;
 }
@@ -160,31 +227,36 @@ static void late_sleep(double seconds)
 	nanosleep(&t, NULL);
 }
 
+static double timed_cpu_s; /* in the timed allreduces */
+
 int peer_measure(const struct peer *peer, const struct peer_options *options, double *samples)
 {
-	size_t n = options->bytes / sizeof(float);
+	size_t n = options->bytes / peer_type_size(options->type);
 	unsigned rounds = options->warmup + options->iterations;
-	float *data = (float *)peer_alloc(options->bytes);
+	void *data = peer_alloc(options->bytes);
 	int rc = 0;
 
 	for (unsigned k = 0; k < rounds && rc == 0; k++) {
-		double start;
+		double start, cpu;
 
-		input_fill(data, n, peer->rank, k);
+		input_fill(data, n, options->type, peer->rank, k);
 		if ((rc = peer->barrier(peer->context)) != 0)
 			break;
 		start = now_s();
+		cpu = cpu_now_s();
 		for (unsigned i = 0; i < options->n_late; i++)
 			if (peer->rank == options->late[i].rank)
 				late_sleep(options->late[i].seconds);
-		if ((rc = peer->allreduce(peer->context, data, n)) != 0)
+		if ((rc = peer->allreduce(peer->context, data, n, options->type)) != 0)
 			break;
-		if (k >= options->warmup)
+		if (k >= options->warmup) {
 			samples[k - options->warmup] = now_s() - start;
+			timed_cpu_s += cpu_now_s() - cpu;
+		}
 		if (options->to_one && peer->rank)
 			continue;
 		if (options->check || k == 0 || k + 1 == rounds)
-			rc = sum_check(data, n, peer, k);
+			rc = sum_check(data, n, options->type, peer, k);
 	}
 	free(data);
 	return rc;
@@ -194,5 +266,11 @@ void peer_print(int rank, const double *samples, unsigned iterations)
 {
 	for (unsigned i = 0; i < iterations; i++)
 		printf("SAMPLE %d %u %.9f\n", rank, i, samples[i]);
+	fflush(stdout);
+}
+
+void peer_print_cpu(void)
+{
+	printf("CPU %.9f\n", timed_cpu_s);
 	fflush(stdout);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers: one small program a system, all with the same command line and the
- * same output, so that `trib bench` compares like with like:
+ * peers: one small program for each system. All have the same command line and
+ * the same output, so that `trib bench` compares like with like:
  *
- *     PROGRAM --bytes B --iterations I --warmup W [--check] [--late RANK=SECONDS] [--to-one]
+ *     PROGRAM --bytes B --iterations I --warmup W [--type f32|f16|bf16] [--check]
+ *             [--late RANK=SECONDS] [--to-one]
  *
- * prints a line `SAMPLE <rank> <iteration> <seconds>` for every timed f32 sum
- * allreduce of B bytes, and exits with 1 when a sum is wrong. A program has
- * only to bring a barrier and an allreduce; the rest is here.
+ * prints a line `SAMPLE <rank> <iteration> <seconds>` for every timed sum
+ * allreduce of B bytes. Some also print a line `CPU <seconds>`. It exits with 1 if a sum is wrong.
+ * A program has only to provide a barrier and an allreduce; the rest is in peer.c.
  */
 #ifndef TRIB_BENCH_PEER_H
 #define TRIB_BENCH_PEER_H
@@ -22,14 +23,17 @@
 extern "C" {
 #endif
 
+enum peer_type { PEER_F32, PEER_F16, PEER_BF16 };
+
 struct peer_options {
 	size_t bytes;
+	enum peer_type type;
 	unsigned iterations, warmup;
-	bool check;  /* every sum; otherwise the first and the last */
-	bool to_one; /* the sum is wanted on rank 0 only; not every system has that */
+	bool check;  /* check every sum; otherwise the first and the last */
+	bool to_one; /* only rank 0 wants the sum; not every system can do that */
 	struct {
 		int rank;
-		double seconds; /* it comes to every allreduce so much later */
+		double seconds; /* delay of this rank before every allreduce */
 	} late[PEER_LATE_MAX];
 	unsigned n_late;
 	const char *algorithm;
@@ -38,23 +42,33 @@ struct peer_options {
 struct peer {
 	int rank, size;
 	void *context;
-	/* Both return 0, or -1 after they have said on stderr what went wrong. */
+	/* Both return 0, or -1 after an error message on stderr. */
 	int (*barrier)(void *context);
-	int (*allreduce)(void *context, float *data, size_t count);
+	int (*allreduce)(void *context, void *data, size_t count, enum peer_type type);
 };
 
-/* Exits with 2 and a sentence on a wrong command line. */
+static inline size_t peer_type_size(enum peer_type type)
+{
+	return type == PEER_F32 ? 4 : 2;
+}
+
+/* to[i] += from[i], rounded to the type: what a ring does at each hop. */
+void peer_add(enum peer_type type, void *to, const void *from, size_t n);
+
+/* Exits with 2 and a message if the command line is wrong. */
 void peer_parse(int argc, char **argv, struct peer_options *options);
 
-/* Rank and size from TRIB_RANK and TRIB_SIZE; exits with 2 where they are missing. */
+/* Reads rank and size from TRIB_RANK and TRIB_SIZE; exits with 2 if they are missing. */
 void peer_rank_from_env(int *rank, int *size);
 
-/* Fills samples[iterations] with seconds. 0: done, and every sum looked at was right. */
+/* Fills samples[iterations] with seconds. 0: done, and every sum that was checked is right. */
 int peer_measure(const struct peer *peer, const struct peer_options *options, double *samples);
 
 void peer_print(int rank, const double *samples, unsigned iterations);
+/* Prints `CPU <seconds>`: the CPU time of this process in all timed allreduces of peer_measure. */
+void peer_print_cpu(void);
 
-/* The vector, on pages of its own. Exits with 1 where there is no memory. */
+/* Allocates the vector on pages of its own. Exits with 1 if there is no memory. */
 void *peer_alloc(size_t bytes);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parameter server over TCP, as ps-lite and BytePS have it without extra
- * servers: every worker sends its vector to one process, which adds them and
- * sends the sum back to each. All of it goes through the server's one link.
- * Several in a tree are what XAgg compares itself with as TCP-Agg.
+ * A parameter server over TCP, as in ps-lite and BytePS without extra servers:
+ * every worker sends its vector to one process, which adds the vectors and sends
+ * the sum back to each. Everything passes the server's one link. Several servers
+ * in a tree are what XAgg compares itself with as TCP-Agg.
  *
  *     ps --serve CHILDREN         a server
  *     ps --bytes B ...            a worker; rank and size from TRIB_RANK and TRIB_SIZE
  *
- * PS_SERVER="10.84.1.101:7001" is where the server listens, and where its workers
- * find it; PS_PARENT is the server above it, where there is one.
+ * PS_SERVER="10.84.1.101:7001" is where the server listens and workers connect.
+ * PS_PARENT is the server above, if there is one.
  */
 #include "peer.h"
 #include "ps_server.h"
@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* "ADDRESS:PORT" in this variable; exits with 2 where it is anything else. */
+/* Reads "ADDRESS:PORT" from this variable; exits with 2 if it has another form. */
 static void server_find(const char *variable, struct sockaddr_in *out)
 {
 	const char *text = getenv(variable), *colon = text ? strrchr(text, ':') : NULL;
@@ -40,7 +40,7 @@ static void server_find(const char *variable, struct sockaddr_in *out)
 	errx(2, "%s has to be ADDRESS:PORT", variable);
 }
 
-/* Bytes moved, 0 where it would block, -1 on an error or a closed connection. */
+/* Bytes moved; 0: it would block; -1: an error or a closed connection. */
 static ssize_t moved(ssize_t n)
 {
 	if (n > 0)
@@ -51,13 +51,15 @@ static ssize_t moved(ssize_t n)
 	return -1;
 }
 
-/* Sums come back no further than what was sent: they may lie in its place. */
-static int ps_allreduce(void *context, float *data, size_t count)
+/* The sum never overtakes what was sent, so it may be stored in the same place. */
+static int ps_allreduce(void *context, void *data, size_t count, enum peer_type type)
 {
 	int fd = *(int *)context;
-	struct ps_opening opening = { .bytes = count * sizeof(*data) };
+	struct ps_opening opening = { .bytes = count * sizeof(float) };
 	size_t head = 0, sent = 0, received = 0, bytes = opening.bytes;
 
+	if (type != PEER_F32)
+		errx(2, "the parameter server sums f32 only");
 	while (received < bytes) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 		ssize_t n = 0;
@@ -87,7 +89,7 @@ static int ps_barrier(void *context)
 {
 	float token = 1;
 
-	return ps_allreduce(context, &token, 1);
+	return ps_allreduce(context, &token, 1, PEER_F32);
 }
 
 static int serve(const char *children)

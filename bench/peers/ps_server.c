@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes what comes from whoever sends, adds it, and sends each part of the sum
- * on as soon as all children have brought theirs: a fast child may be a whole
- * vector ahead of a slow one, and nobody ever waits for the end of anything. At
- * the root a part that is complete goes down to all children. Below it, it
- * goes up, and what comes back takes its place and goes down.
+ * Adds what its children send, and sends each part of the sum on as soon as all
+ * children have sent theirs. So a fast child may be a whole vector ahead of a slow
+ * one, and nobody waits for the end of a vector.
+ *
+ * At the root, a part that is complete goes down to all children. At other servers
+ * it goes up, and the result replaces it and goes down.
  */
 #include "ps_server.h"
 
@@ -23,36 +24,36 @@
 #include <unistd.h>
 
 #define PATIENCE_S 60
-#define SEGMENT (256u << 10) /* received in one go, and added while it is in the cache */
+#define SEGMENT (256u << 10) /* bytes received at once, and added while they are in the cache */
 
 /*
- * A vector on its way. Two are enough: who begins the next one has the whole
- * sum of this one, so everyone has brought theirs, and so has that of the last.
+ * A vector in flight. Two are enough: a child that begins the next vector has the whole sum of
+ * this one, so all children have sent theirs.
  */
 struct vector {
 	size_t bytes, room;
-	size_t front; /* below it is a sum, above it nothing yet */
+	size_t front; /* elements below it are a sum; nothing is above yet */
 	float *sum;
-	unsigned begun; /* by how many children */
-	unsigned sent;  /* to how many, wholly */
-	size_t raised;  /* sent to the parent, the opening included */
-	size_t lowered; /* and come back */
+	unsigned begun; /* children that have begun it */
+	unsigned sent;  /* children that have received all of it */
+	size_t raised;  /* bytes sent to the parent, with the opening message */
+	size_t lowered; /* bytes that came back from the parent */
 };
 
 struct connection {
 	int fd; /* -1: closed */
 	struct vector *vector;
 	struct ps_opening opening;
-	size_t opened;   /* bytes of it that are here */
-	size_t received; /* whole elements of its vector */
-	size_t held;     /* bytes of the next element, at the start of `segment` */
+	size_t opened;   /* bytes of it that have arrived */
+	size_t received; /* whole elements of the vector that have arrived */
+	size_t held;     /* bytes of an incomplete element, at the start of `segment` */
 	size_t sent;
 	char *segment;
 };
 
 struct server {
 	int parent;            /* -1: this is the root */
-	struct vector *rising; /* the one that goes up */
+	struct vector *rising; /* the vector that goes up */
 	unsigned n, open;
 	struct connection connections[PS_WORKERS_MAX];
 	struct vector vectors[2];
@@ -62,7 +63,7 @@ static void socket_tune(int fd)
 {
 	int one = 1;
 
-	/* Buffer sizes are left to the kernel: a fixed one switches its tuning off. */
+	/* Buffer sizes are left to the kernel: a fixed size would switch off its tuning. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
@@ -98,7 +99,7 @@ static int vector_begin(struct connection *c)
 	return 0;
 }
 
-/* The first to bring a part puts it there, the others add to it. */
+/* The first child stores a part, the others add to it. */
 static void part_take(struct connection *c, size_t bytes)
 {
 	struct vector *vector = c->vector;
@@ -119,7 +120,7 @@ static bool would_block(ssize_t n)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* 0; -1: the child has gone, or sends nonsense. */
+/* 0; -1: the child is gone, or sends nonsense. */
 static int connection_read(struct connection *c)
 {
 	size_t left, whole;
@@ -147,7 +148,7 @@ static int connection_read(struct connection *c)
 	return 0;
 }
 
-/* How much of the vector all children have brought. */
+/* How much of the vector all children have sent. */
 static size_t vector_complete(const struct server *server, const struct vector *vector)
 {
 	size_t ready = vector->bytes;
@@ -161,13 +162,13 @@ static size_t vector_complete(const struct server *server, const struct vector *
 	return ready;
 }
 
-/* How much of the result is here. */
+/* Bytes of the result that are ready to go down. */
 static size_t vector_ready(const struct server *server, const struct vector *vector)
 {
 	return server->parent < 0 ? vector_complete(server, vector) : vector->lowered;
 }
 
-/* The opening first, then what is complete. */
+/* Sends the opening message first, then what is complete. */
 static int parent_write(struct server *server)
 {
 	struct vector *v = server->rising;
@@ -187,7 +188,7 @@ static int parent_write(struct server *server)
 	return 0;
 }
 
-/* It has sent no more than it got: the result may lie where the sum was. */
+/* The parent returns no more than it got, so the result may replace the sum. */
 static int parent_read(struct server *server)
 {
 	struct vector *v = server->rising;
@@ -201,7 +202,7 @@ static int parent_read(struct server *server)
 	return 0;
 }
 
-/* What to wait for at the parent. */
+/* The events to wait for at the parent. */
 static short parent_events(const struct server *server)
 {
 	const struct vector *v = server->rising;
@@ -223,7 +224,7 @@ static int connection_write(struct server *server, struct connection *c, size_t 
 	c->sent += (size_t)n;
 	if (c->sent < c->vector->bytes)
 		return 0;
-	/* Its next vector is the other one. */
+	/* The child's next vector is the other one. */
 	if (++c->vector->sent == server->n)
 		c->vector->sent = c->vector->begun = 0;
 	c->vector = &server->vectors[c->vector == &server->vectors[0]];

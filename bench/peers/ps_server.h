@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of ps.c, alone or in a tree of them, and the message that opens a vector. */
+/* The server of ps.c, alone or in a tree, and the message that opens a vector. */
 #ifndef TRIB_BENCH_PS_SERVER_H
 #define TRIB_BENCH_PS_SERVER_H
 
@@ -9,17 +9,18 @@
 
 #define PS_WORKERS_MAX 128
 
-/* Before every vector, from a worker; what comes back is the sum alone. */
+/* A worker sends it before every vector; what comes back is the sum alone. */
 struct ps_opening {
 	uint64_t bytes;
 };
 
-/* Connects, and waits up to a minute for who listens there; exits with 1 where nobody does. */
+/* Connects and retries for up to a minute; exits with 1 if nobody listens. */
 int ps_connect(const struct sockaddr_in *to);
 
 /*
- * Serves so many children, workers or servers, until all have closed their
- * connections; `parent` is NULL at the root. 0, or 1 after saying what went wrong.
+ * Serves this number of children (workers or servers) until all have closed their
+ * connections. `parent` is NULL at the root. Returns 0, or 1 after an error
+ * message.
  */
 int ps_serve(const struct sockaddr_in *self, const struct sockaddr_in *parent, unsigned children);
 

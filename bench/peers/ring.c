@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plain ring over TCP: the best that hosts can do among themselves, moving
- * 2 (N - 1) / N of the vector through every link each way.
+ * ring: a plain ring allreduce over TCP, the best that hosts can do without aggregators. It moves 2
+ * (N - 1) / N of the vector through every link in each direction.
  *
- * Rank and size come from TRIB_RANK and TRIB_SIZE, the listening addresses of
- * all ranks from RING_HOSTS="10.84.1.1:7001,10.84.1.2:7001,..."; processes may
- * start in any order.
+ * Rank and size come from TRIB_RANK and TRIB_SIZE. The listening addresses of all ranks come from
+ * RING_HOSTS="10.84.1.1:7001,10.84.1.2:7001,...". Processes may start in any order.
  */
 #include "peer.h"
 #include "ring_link.h"
@@ -17,26 +16,21 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What is received in one go and added while it is still in the cache. */
+/* Bytes received at once, and added while they are still in the cache. */
 #define SEGMENT (256u << 10)
 
 struct ring {
 	int rank, size;
 	struct ring_link link;
 	char *segment; /* received, not yet added */
-	size_t held;   /* bytes in it: less than an element between two calls */
+	size_t held;   /* bytes in it: less than an element, between two calls */
+	enum peer_type type;
 };
 
-/* Chunks are whole elements, and differ by one at most. */
-static size_t chunk_start(size_t count, int size, int chunk)
+/* Chunks are whole elements, and their sizes differ by at most one element. */
+static size_t chunk_start(const struct ring *ring, size_t count, int chunk)
 {
-	return count * (size_t)chunk / (size_t)size * sizeof(float);
-}
-
-static void floats_add(float *restrict to, const float *restrict from, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] += from[i];
+	return count * (size_t)chunk / (size_t)ring->size * peer_type_size(ring->type);
 }
 
 static int link_wait(const struct ring *ring, bool want_send, bool want_receive)
@@ -53,7 +47,7 @@ static int link_wait(const struct ring *ring, bool want_send, bool want_receive)
 	return poll(fds, 2, -1) < 0 && errno != EINTR ? -1 : 0;
 }
 
-/* Bytes moved, 0 where it would block, -1 on an error or a closed connection. */
+/* Bytes moved; 0: it would block; -1: an error or a closed connection. */
 static ssize_t moved(ssize_t n, bool is_receive)
 {
 	if (n > 0 || (n == 0 && !is_receive))
@@ -64,11 +58,11 @@ static ssize_t moved(ssize_t n, bool is_receive)
 	return -1;
 }
 
-/* Takes up to `room` bytes that belong at `to`: added there, or put there. */
+/* Receives up to `room` bytes for `to`: adds them there, or stores them. */
 static ssize_t ring_receive(struct ring *ring, char *to, size_t room, bool add)
 {
-	/* What is held belongs to the room: no byte of the next chunk may come with it. */
-	size_t want = room < SEGMENT ? room : SEGMENT, whole;
+	/* Bytes that are held count as room, so that no byte of the next chunk is read. */
+	size_t want = room < SEGMENT ? room : SEGMENT, whole, size = peer_type_size(ring->type);
 	ssize_t n;
 
 	if (!add)
@@ -78,36 +72,37 @@ static ssize_t ring_receive(struct ring *ring, char *to, size_t room, bool add)
 	if (n <= 0)
 		return n;
 	ring->held += (size_t)n;
-	whole = ring->held / sizeof(float) * sizeof(float);
-	floats_add((float *)to, (const float *)ring->segment, whole / sizeof(float));
+	whole = ring->held / size * size;
+	peer_add(ring->type, to, ring->segment, whole / size);
 	ring->held -= whole;
 	memmove(ring->segment, ring->segment + whole, ring->held);
 	return (ssize_t)whole;
 }
 
 /*
- * In step s (of 2 (N - 1)) a rank sends chunk rank - s and receives chunk
- * rank - s - 1: what it receives in one step it sends in the next. So both
- * directions are byte streams, and the one sent is the rank's own chunk
- * followed by the one received: a byte may go as soon as it has come, and
- * no step ever waits for the end of the one before.
+ * In step s (of 2 (N - 1)) a rank sends chunk rank - s and receives chunk rank - s
+ * - 1: it sends in one step what it received in the step before. So both directions
+ * are byte streams: the rank sends its own chunk, then what it receives. A byte may
+ * be sent as soon as it has arrived, and no step waits for the end of the step
+ * before.
  */
-static int ring_allreduce(void *context, float *data, size_t count)
+static int ring_allreduce(void *context, void *data, size_t count, enum peer_type type)
 {
 	struct ring *ring = context;
 	int n = ring->size, steps = 2 * (n - 1), out_step = 0, in_step = 0;
-	size_t out_at = 0, in_at = 0; /* offsets in the chunks under way */
-	size_t ready = chunk_start(count, n, ring->rank + 1) - chunk_start(count, n, ring->rank);
-	char *base = (char *)data;
+	size_t out_at = 0, in_at = 0, ready; /* offsets in the current chunks; bytes to send */
+	char *base = data;
 
+	ring->type = type;
+	ready = chunk_start(ring, count, ring->rank + 1) - chunk_start(ring, count, ring->rank);
 	while (out_step < steps || in_step < steps) {
 		ssize_t sent = 0, taken = 0;
 		bool may_send = false, may_take = in_step < steps;
 
 		if (out_step < steps) {
 			int chunk = (ring->rank - out_step + 2 * n) % n;
-			size_t from = chunk_start(count, n, chunk);
-			size_t left = chunk_start(count, n, chunk + 1) - from - out_at;
+			size_t from = chunk_start(ring, count, chunk);
+			size_t left = chunk_start(ring, count, chunk + 1) - from - out_at;
 			size_t burst = left < ready ? left : ready;
 
 			may_send = burst > 0;
@@ -129,8 +124,8 @@ static int ring_allreduce(void *context, float *data, size_t count)
 		}
 		if (in_step < steps) {
 			int chunk = (ring->rank - in_step - 1 + 2 * n) % n;
-			size_t to = chunk_start(count, n, chunk);
-			size_t left = chunk_start(count, n, chunk + 1) - to - in_at;
+			size_t to = chunk_start(ring, count, chunk);
+			size_t left = chunk_start(ring, count, chunk + 1) - to - in_at;
 
 			if (left) {
 				taken = ring_receive(ring, base + to + in_at, left,
@@ -153,7 +148,10 @@ static int ring_allreduce(void *context, float *data, size_t count)
 	return 0;
 }
 
-/* A token goes round twice: the first says that all have come, the second lets all go. */
+/*
+ * A token goes round twice: the first time says that all ranks have arrived, the second time
+ * releases them.
+ */
 static int ring_barrier(void *context)
 {
 	struct ring *ring = context;
@@ -201,8 +199,10 @@ int main(int argc, char **argv)
 	                                  .barrier = ring_barrier,
 	                                  .allreduce = ring_allreduce },
 	                  &options, samples);
-	if (rc == 0)
+	if (rc == 0) {
 		peer_print(ring.rank, samples, options.iterations);
+		peer_print_cpu();
+	}
 	free(samples);
 	free(ring.segment);
 	return rc ? 1 : 0;

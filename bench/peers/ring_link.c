@@ -52,7 +52,7 @@ static void socket_tune(int fd)
 {
 	int one = 1;
 
-	/* Buffer sizes are left to the kernel: a fixed one switches its tuning off. */
+	/* Buffer sizes are left to the kernel: a fixed size would switch off its tuning. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
@@ -115,7 +115,10 @@ int ring_link_open(struct ring_link *link, const char *hosts, int rank, int size
 	listening = listen_open(&self);
 	if (listening < 0)
 		return -1;
-	/* The backlog takes the connection of the rank before, so nobody waits in a circle. */
+	/*
+	 * The backlog accepts the connection of the rank before, so ranks do not wait in a
+	 * circle.
+	 */
 	link->next = next_connect(&next);
 	link->previous = link->next < 0 ? -1 : previous_accept(listening);
 	close(listening);

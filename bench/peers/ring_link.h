@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two connections that a rank of the ring has. */
+/* ring_link: the two connections of a rank in the ring. */
 #ifndef TRIB_BENCH_RING_LINK_H
 #define TRIB_BENCH_RING_LINK_H
 
 struct ring_link {
-	int next, previous; /* nonblocking; next is sent to, previous received from */
+	int next, previous; /* nonblocking; sends to `next`, receives from `previous` */
 };
 
-/* `hosts` lists "address:port" for every rank. Waits up to a minute for the others. */
+/* `hosts`: "address:port" for every rank. Waits up to a minute for the others. */
 int ring_link_open(struct ring_link *link, const char *hosts, int rank, int size);
 
 #endif

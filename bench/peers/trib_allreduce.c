@@ -17,23 +17,27 @@ static int comm_barrier(void *comm)
 	return -1;
 }
 
-static int comm_allreduce(void *comm, float *data, size_t count)
+static const trib_type types[] = {
+	[PEER_F32] = TRIB_F32, [PEER_F16] = TRIB_F16, [PEER_BF16] = TRIB_BF16
+};
+
+static int comm_allreduce(void *comm, void *data, size_t count, enum peer_type type)
 {
-	if (trib_allreduce(comm, TRIB_IN_PLACE, data, count, TRIB_F32, TRIB_SUM) == TRIB_OK)
+	if (trib_allreduce(comm, TRIB_IN_PLACE, data, count, types[type], TRIB_SUM) == TRIB_OK)
 		return 0;
 	warnx("allreduce: %s", trib_last_error());
 	return -1;
 }
 
-static int comm_reduce(void *comm, float *data, size_t count)
+static int comm_reduce(void *comm, void *data, size_t count, enum peer_type type)
 {
-	if (trib_reduce(comm, TRIB_IN_PLACE, data, count, TRIB_F32, TRIB_SUM, 0) == TRIB_OK)
+	if (trib_reduce(comm, TRIB_IN_PLACE, data, count, types[type], TRIB_SUM, 0) == TRIB_OK)
 		return 0;
 	warnx("reduce: %s", trib_last_error());
 	return -1;
 }
 
-/* How much had to be sent twice; `trib bench` adds it up. */
+/* Prints how much was repeated; `trib bench` sums it up. */
 static void packets_print(trib_comm *comm)
 {
 	trib_stats stats = { .struct_size = sizeof(stats) };
@@ -64,6 +68,7 @@ int main(int argc, char **argv)
 		&options, samples);
 	if (rc == 0) {
 		peer_print(trib_rank(comm), samples, options.iterations);
+		peer_print_cpu();
 		packets_print(comm);
 	}
 	if (trib_finalize(comm) != TRIB_OK) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A training job as far as the network sees it: replays a trace of steps, with
- * sleep in the place of computation. Each allreduce is posted when its gradients
- * would be there; at the end of a step's computation all are waited for.
+ * Replays a trace of training steps, as the network sees them, with sleep in
+ * place of computation. Each allreduce starts when its gradients would be ready.
+ * At the end of a step's computation the program waits for all of them.
  *
  *   replay STEPS WARMUP[+COOLDOWN] COMPUTE_US START_US:BYTES...
  *
- * Rank 0 prints a line of JSON: seconds of the steps after the warm-up, of all and
- * of each. Those of the cool-down are not counted; they are for others who share
- * something with this job and are still counting. Every sum is looked at.
+ * Rank 0 prints a line of JSON: the seconds of all steps after the warm-up, and
+ * of each. Steps of the cool-down are not counted: they keep this job running
+ * for other jobs that share an aggregator with it and still count. Every sum is
+ * checked.
  */
 #include "tributary.h"
 
@@ -49,7 +50,10 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* The first, the middle and the last element: a result of another request would be seen. */
+/*
+ * Checks the first, the middle and the last element: the result of another request would
+ * differ.
+ */
 static void check(const struct op *op, int size, unsigned step, int index)
 {
 	const size_t at[] = { 0, op->count / 2, op->count - 1 };
@@ -101,7 +105,7 @@ static int read_ops(char **argv, int argc, struct op *ops)
 	return argc;
 }
 
-/* `at`: when each began, and when the last one ended. */
+/* `at` has the start of each step, and the end of the last one. */
 static void print(unsigned steps, const double *at)
 {
 	printf("{\"steps\":%u,\"seconds\":%.6f,\"step_s\":%.6f,\"each_s\":[", steps,

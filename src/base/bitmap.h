@@ -26,7 +26,7 @@ static inline void bitmap_clear(uint64_t *map, size_t bit)
 	map[bit / 64] &= ~(1ull << (bit % 64));
 }
 
-/* The first bit at or after `from` that is `value`; `bits` where there is none. */
+/* The first bit at or after `from` that is `value`; `bits`: none. */
 static inline size_t bitmap_find(const uint64_t *map, size_t bits, size_t from, bool value)
 {
 	while (from < bits) {

@@ -16,7 +16,7 @@ static inline uint64_t clock_now(void)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-/* How long ago `then` was; 0 if it is still to come, as where one was stopped meanwhile. */
+/* How long ago `then` was; 0: it lies ahead. */
 static inline uint64_t clock_since(uint64_t now, uint64_t then)
 {
 	return now > then ? now - then : 0;

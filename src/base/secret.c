@@ -64,7 +64,7 @@ uint64_t secret_cookie(const struct secret *secret, uint16_t job)
 	const uint8_t text[] = { 'j', 'o', 'b', (uint8_t)job, (uint8_t)(job >> 8) };
 	uint64_t cookie = secret_hash(secret, text, sizeof(text));
 
-	return cookie ? cookie : 1; /* 0 stands for no cookie */
+	return cookie ? cookie : 1; /* 0 means: no cookie */
 }
 
 uint64_t secret_ticket(const struct secret *secret, uint16_t job, uint32_t random)

@@ -13,15 +13,14 @@
 #include <strings.h>
 
 #define CONFIG_DEFAULT "/etc/tributary.conf"
-#define SECONDS_MAX 1e9 /* nanoseconds of it, and sums of a few, fit 64 bits */
+#define SECONDS_MAX 1e9 /* as nanoseconds, sums of several still fit 64 bits */
 #define EXPECT_BYTES "bytes, such as 65536, 64M or 1.5G"
 #define EXPECT_RATE "bits a second, such as 1gbit, 500mbit or 2.5e9"
 #define EXPECT_SECONDS "seconds above 0, such as 30, 0.5 or 200ms"
 
 /*
- * The n-th launcher's variable for the rank stands beside its variable for
- * the size. torchrun comes first and srun last: where one starts the other,
- * the inner one knows the rank.
+ * The lists for rank and size name the launchers in the same order. torchrun comes first
+ * and srun last: if srun starts torchrun, torchrun knows the rank.
  */
 #define LAUNCHER_RANK "RANK OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK SLURM_PROCID"
 #define LAUNCHER_SIZE "WORLD_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_NTASKS SLURM_NTASKS"
@@ -32,144 +31,149 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_AGGREGATOR] = { "TRIB_AGGREGATOR", NULL, SETTING_TEXT,
 	                         "host:port of the aggregator; the same on all ranks", NULL },
 	[SETTING_TREES] = { "TRIB_TREES", NULL, SETTING_TEXT,
-	                    "several aggregators, as trees with a share of every vector each, e.g. "
-	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); instead of "
+	                    "several aggregators as trees, each with a share of every vector, e.g. "
+	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); replaces "
 	                    "TRIB_AGGREGATOR",
 	                    NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
-	                   "this worker's number, from 0; also taken from mpirun, srun, torchrun",
+	                   "this worker's rank, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
 	[SETTING_SIZE] = { "TRIB_SIZE", NULL, SETTING_COUNT,
 	                   "number of workers; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_SIZE },
 	[SETTING_JOB] = { "TRIB_JOB", "1", SETTING_COUNT,
-	                  "id of the job, 0 to 65535; jobs at one aggregator need different ones",
+	                  "id of the job, 0 to 65535; jobs at one aggregator need different ids",
 	                  NULL },
 	[SETTING_COOKIE] = { "TRIB_COOKIE", "0", SETTING_TEXT,
 	                     "secret of the job, up to 16 hex digits, the same on all ranks; "
-	                     "set it wherever others can reach the network",
+	                     "set it if others can reach the network",
 	                     NULL },
 	[SETTING_TIMEOUT] = { "TRIB_TIMEOUT", "30", SETTING_SECONDS,
-	                      "the one deadline, in seconds; every other one is derived from it",
+	                      "timeout of joining and of blocking calls, in seconds; all other "
+	                      "timeouts are derived from it",
 	                      NULL },
 	[SETTING_POOL] = { "TRIB_POOL", "64M", SETTING_BYTES,
-	                   "memory asked for at the aggregator; where the gradient fits, "
-	                   "fast workers never wait for slow ones",
+	                   "memory requested at the aggregator; if the gradient fits, fast "
+	                   "workers never wait for slow ones",
 	                   NULL },
 	[SETTING_LANES] = { "TRIB_LANES", "0", SETTING_COUNT,
-	                    "independent streams of a tree, 1 to 16, each with its own "
-	                    "thread; 0: as many as the cores are good for, up to 4",
+	                    "independent streams to each tree, 1 to 16, each with its own "
+	                    "thread; 0: chosen by the number of cores, up to 4",
 	                    NULL },
 	[SETTING_LOCAL_SIZE] = { "TRIB_LOCAL_SIZE", "1", SETTING_COUNT,
 	                         "workers on this host, which share its cores; also taken from "
 	                         "mpirun, srun, torchrun",
 	                         LAUNCHER_LOCAL_SIZE },
 	[SETTING_RATE_LIMIT] = { "TRIB_RATE", "0", SETTING_RATE,
-	                         "pace sending to so many bits a second, e.g. 1gbit; 0: unlimited",
+	                         "limit on sending, in bits a second, e.g. 1gbit; 0: unlimited",
 	                         NULL },
 	[SETTING_PACING] = { "TRIB_PACING", "auto", SETTING_TEXT,
-	                     "who spaces packets that have a rate: auto (the kernel, where the "
-	                     "interface's queue is fq) or bucket (always a token bucket here)",
+	                     "how packets are paced: auto (by the kernel, if the interface's "
+	                     "qdisc is fq) or bucket (always by a token bucket in user space)",
 	                     NULL },
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
-	                  "largest IP packet to send, in bytes; 0: found on the route", NULL },
+	                  "largest IP packet to send, in bytes; 0: the route's MTU", NULL },
+	[SETTING_WIRE] = { "TRIB_WIRE", "auto", SETTING_TEXT,
+	                   "bits of an element of a float sum on the wire: auto (8-bit types: 10, "
+	                   "f16 and bf16: 16, f32: 32), 32 (all types), 16 or 8 (also f32, which "
+	                   "loses accuracy); more with many ranks (see trib explain JOB); the same "
+	                   "on all ranks",
+	                   NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
-	                    "where sums are made, as tribd --plane has it: udp, xdp, or tcp to "
-	                    "compare with",
+	                    "where sums are made, as in tribd --plane: udp, xdp, or tcp (a "
+	                    "baseline to compare with)",
 	                    NULL },
 	[SETTING_MULTICAST] = { "TRIB_MULTICAST", "auto", SETTING_TEXT,
-	                        "results to all workers in one send: auto (where it works) or off",
+	                        "one send for the results of all workers: auto (if it works) or "
+	                        "off",
 	                        NULL },
 	[SETTING_OFFLOAD] = { "TRIB_OFFLOAD", "on", SETTING_BOOL,
-	                      "UDP segmentation and receive offload, where there: on or off",
+	                      "UDP segmentation and receive offload, if available: on or off",
 	                      NULL },
 	[SETTING_BUSY_POLL] = { "TRIB_BUSY_POLL", "0", SETTING_COUNT,
-	                        "microseconds the kernel polls the device; lane threads then never "
-	                        "sleep",
+	                        "microseconds that the kernel polls the device; lane threads then "
+	                        "never sleep; 0: off",
 	                        NULL },
 	[SETTING_PIN] = { "TRIB_PIN", "off", SETTING_TEXT,
 	                  "cores for the lane threads, in order, e.g. 0,1; off: the kernel chooses",
 	                  NULL },
 	[SETTING_LOG] = { "TRIB_LOG", "notice", SETTING_TEXT,
-	                  "what is logged to stderr: error, warn, notice, info or debug", NULL },
+	                  "log level on stderr: error, warn, notice, info or debug", NULL },
 	[SETTING_CONTROLLER] = { "TRIB_CONTROLLER", NULL, SETTING_TEXT,
-	                         "host:port of the controller, with #sha256//... where its key is "
-	                         "pinned; for trib, for agents, and for workers that are given no "
+	                         "host:port of the controller, followed by #sha256//... if its key "
+	                         "is pinned; for trib, for agents, and for workers without an "
 	                         "aggregator",
 	                         NULL },
 	[SETTING_TOKEN] = { "TRIB_TOKEN", NULL, SETTING_TEXT,
 	                    "secret that agents and trib show to the controller", NULL },
 	[SETTING_TOKEN_FILE] = { "TRIB_TOKEN_FILE", NULL, SETTING_TEXT,
-	                         "file with that secret in its first line, where TRIB_TOKEN is "
-	                         "not set",
+	                         "file whose first line is that secret; used if TRIB_TOKEN is not "
+	                         "set",
 	                         NULL },
 	[SETTING_TLS_CERT] = { "TRIB_TLS_CERT", NULL, SETTING_TEXT,
-	                       "PEM file with the certificate to serve HTTPS with; without it "
-	                       "tribd makes its own",
+	                       "PEM file with the certificate for HTTPS; without it tribd makes "
+	                       "its own",
 	                       NULL },
 	[SETTING_TLS_KEY] = { "TRIB_TLS_KEY", NULL, SETTING_TEXT,
 	                      "PEM file with the key of that certificate", NULL },
 	[SETTING_TLS_CA] = { "TRIB_TLS_CA", NULL, SETTING_TEXT,
-	                     "PEM file with the authorities that a controller's certificate may be "
-	                     "from; default: the system's",
+	                     "PEM file with the authorities that may sign a controller's "
+	                     "certificate; default: the system's",
 	                     NULL },
 	[SETTING_STATE] = { "TRIB_STATE", NULL, SETTING_TEXT,
 	                    "folder of the controller's store, key and token; default: "
 	                    "/var/lib/tributary as root, else ~/.local/state/tributary",
 	                    NULL },
 	[SETTING_BEAT] = { "TRIB_BEAT", "0.25", SETTING_SECONDS,
-	                   "seconds between the beats of an agent, which the controller chooses; "
-	                   "after four missed ones it is dead",
+	                   "controller: seconds between two heartbeats of an agent; after four "
+	                   "missed heartbeats the agent counts as dead",
 	                   NULL },
 	[SETTING_LOAD_MAX] = { "TRIB_LOAD_MAX", "95", SETTING_COUNT,
-	                       "percent of an agent's cores that others may use before the "
-	                       "controller plans without it; 100: never",
+	                       "percent of an agent's cores that other work may use before the "
+	                       "controller plans without it; 100: no limit",
 	                       NULL },
 	[SETTING_SHARING] = { "TRIB_SHARING", "score", SETTING_TEXT,
-	                      "controller: who gets the next turn at an aggregator with a "
-	                      "capacity: "
-	                      "score (whose step it shortens most), greedy (who comes first), fair "
-	                      "(who had the least) or none (nobody)",
+	                      "controller: which job gets the next turn at an aggregator with a "
+	                      "capacity: score (the one whose step gains most), greedy (the first "
+	                      "to ask), fair (the one with the least use so far) or none (no "
+	                      "turns)",
 	                      NULL },
 	[SETTING_EXIT_BELOW] = { "TRIB_EXIT_BELOW", "10", SETTING_COUNT,
-	                         "percent of the step: where communication would take less also "
-	                         "without other machines than its workers', a job gives those up; "
-	                         "0: never",
+	                         "percent of the step: if communication would stay below this "
+	                         "without extra servers, a job gives them up; 0: never",
 	                         NULL },
 	[SETTING_GAUGE] = { "TRIB_GAUGE", "on", SETTING_BOOL,
-	                    "controller: agents try what their links carry, with each other, for "
-	                    "up to a third of a second, when they join and where a job is slower "
-	                    "than its plan: on or off",
+	                    "controller: agents probe their links with each other, for up to a "
+	                    "third of a second, when they join and when a job is slower than its "
+	                    "plan: on or off",
 	                    NULL },
 	[SETTING_FAN_IN] = { "TRIB_FAN_IN", "64", SETTING_COUNT,
-	                     "most children that the controller gives an aggregator, 2 to 64: the "
-	                     "fewer, the deeper the trees; more where too few aggregators live",
+	                     "most children that the controller gives an aggregator, 2 to 64; a "
+	                     "lower value makes deeper trees; exceeded if aggregators are too few",
 	                     NULL },
 	[SETTING_STRIPES] = { "TRIB_STRIPES", "64", SETTING_COUNT,
-	                      "most trees in a plan of the controller's, 1 to 64; each is a thread "
-	                      "and a socket of every worker, so more than 16 are made only where "
-	                      "they are worth it",
+	                      "most trees in a plan of the controller, 1 to 64; each tree costs "
+	                      "every worker a thread and a socket, so more than 16 are used only "
+	                      "if they pay off",
 	                      NULL },
 	[SETTING_PLACEMENT] = { "TRIB_PLACEMENT", "smart", SETTING_TEXT,
-	                        "controller: which hosts a job gets: smart (close together, and so "
-	                        "that those left are too), first (the first that are free) or "
-	                        "random",
+	                        "controller: which hosts a job gets: smart (close together, "
+	                        "leaving close ones free), first (the first free ones) or random",
 	                        NULL },
 	[SETTING_ALPHA] = { "TRIB_ALPHA", "50", SETTING_COUNT,
-	                    "controller: percent that a free host which is left apart counts, "
-	                    "where "
-	                    "one of the job's own is 100 (smart placement; alpha of trib sim)",
+	                    "controller: weight of fragmenting the free hosts, in percent of the "
+	                    "weight of fragmenting the job (smart placement; alpha of trib sim)",
 	                    NULL },
 	[SETTING_START_WITHIN] = { "TRIB_START_WITHIN", "120", SETTING_SECONDS,
-	                           "controller: a job whose ranks have not come so long after it "
-	                           "got its hosts is over",
+	                           "controller: a job ends if none of its ranks has joined this "
+	                           "many seconds after it got its hosts",
 	                           NULL },
 };
 
-/* What the table's type does not say: limits, and the words a text may be. */
+/* Limits, and the words that a text setting allows. */
 static const struct {
 	uint64_t min, max;
-	const char *words; /* setting_count gives the place in the list */
+	const char *words; /* setting_count returns the index in this list */
 } limits[SETTINGS_N] = {
 	[SETTING_RANK] = { 0, INT_MAX - 1, NULL },
 	[SETTING_SIZE] = { 1, INT_MAX, NULL },
@@ -180,6 +184,7 @@ static const struct {
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_PACING] = { PACING_AUTO, PACING_BUCKET, "auto bucket" },
 	[SETTING_MTU] = { 0, 65535, NULL },
+	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
@@ -197,7 +202,7 @@ static const struct {
 
 /* ---- the file ---- */
 
-/* Read once and kept until the end: values that were handed out point into it. */
+/* Read once and never freed: returned values point into it. */
 struct config_file {
 	struct config_file *next;
 	char *path;
@@ -221,8 +226,7 @@ static void config_take_line(struct config_file *file, char *line, unsigned numb
 	if (*name == '#' || *name == '\0')
 		return;
 	if (!value) {
-		log_warn("%s:%u: \"%s\" is left out; expected NAME=value", file->path, number,
-		         name);
+		log_warn("%s:%u: \"%s\" is ignored; expected NAME=value", file->path, number, name);
 		return;
 	}
 	*value++ = '\0';
@@ -294,7 +298,7 @@ static const struct config_file *config_find(void)
 
 /* ---- looking up ---- */
 
-/* An empty variable counts as unset: `TRIB_RATE= cmd` is how a shell takes one back. */
+/* An empty variable counts as unset, so that `TRIB_RATE= cmd` unsets one. */
 static const char *env_get(const char *name)
 {
 	const char *value = getenv(name);
@@ -329,7 +333,7 @@ static bool list_next(const char **list, char *word, size_t room)
 	return n > 0;
 }
 
-/* A rank of one launcher with the size of another would hang a job: both, or neither. */
+/* The rank of one launcher with the size of another would hang a job: take both or neither. */
 static const char *setting_launched(enum setting_id id, const char **origin)
 {
 	static _Thread_local char name[64];
@@ -371,10 +375,9 @@ const char *setting_text(enum setting_id id, const char **origin)
 /* ---- numbers ---- */
 
 /*
- * Reads a number as 12, 1.5 or 2.5e9 and returns what follows it, NULL where
- * there is none. strtod would take the decimal point from the program's
- * locale, and would take signs, hex and "nan" as well. A long double holds
- * every 64-bit integer.
+ * Reads a number such as 12, 1.5 or 2.5e9 and returns the rest of the text; NULL: no
+ * number. strtod does not serve: it depends on the locale's decimal point and accepts
+ * signs, hex and "nan". A long double holds every 64-bit integer.
  */
 static const char *number_scan(const char *text, long double *value)
 {
@@ -405,7 +408,7 @@ static const char *number_scan(const char *text, long double *value)
 	}
 	for (; exponent > 0 && number > 0 && number < 1e30L; exponent--)
 		number *= 10;
-	/* One division, so that 1.1e6 is not a hair below 1100000. */
+	/* One division, so that 1.1e6 is exactly 1100000. */
 	long double divisor = 1;
 	for (; exponent < 0; exponent++)
 		divisor *= 10;
@@ -418,7 +421,7 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
 	return strcasecmp(text, a) == 0 || strcasecmp(text, b) == 0 || strcasecmp(text, c) == 0;
 }
 
-/* A number with a prefix K, M, G or T, and one of two units or none. */
+/* A number, an optional prefix K, M, G or T, and an optional unit. */
 static trib_status number_parse(const char *text, unsigned step, const char *unit,
                                 const char *other_unit, const char *expected, uint64_t *value)
 {
@@ -534,7 +537,7 @@ static trib_status setting_fail(enum setting_id id)
 		                   settings[id].name,
 		                   settings[id].elsewhere ? ", nor by a launcher in one of " : "",
 		                   settings[id].elsewhere ? settings[id].elsewhere : "", expected);
-	/* A secret stays out of logs, also a mistyped one. */
+	/* A secret never goes to a log, not even a mistyped one. */
 	return status_fail(TRIB_ERR_CONFIG, "%s is %s%s%s (from %s); expected %s",
 	                   settings[id].name, setting_is_secret(id) ? "" : "\"",
 	                   setting_is_secret(id) ? "malformed" : text,
@@ -598,13 +601,13 @@ trib_status setting_check(enum setting_id id)
 		colon = strrchr(text, ':');
 		return colon > text && colon[1] ? TRIB_OK : setting_fail(id);
 	}
-	if (id == SETTING_TREES) /* what is in the brackets is for those who use it */
+	if (id == SETTING_TREES) /* the reader of the trees parses the brackets */
 		return strchr(text, '(') ? TRIB_OK : setting_fail(id);
 	if (id == SETTING_PIN)
 		return pin_is_good(text) ? TRIB_OK : setting_fail(id);
 	if (settings[id].type == SETTING_SECONDS)
 		return setting_seconds(id, &seconds);
 	if (settings[id].type == SETTING_TEXT && !limits[id].words && id != SETTING_COOKIE)
-		return TRIB_OK; /* any text is one */
+		return TRIB_OK; /* any text is valid */
 	return setting_count(id, &count);
 }

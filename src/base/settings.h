@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings as one table: the environment, the file and `trib show config` all
- * come from it. A value is looked up in the environment, then in the file
- * named by TRIB_CONFIG (lines NAME=value, # comments; default
- * /etc/tributary.conf), then in what launchers set (mpirun, srun, torchrun),
- * then it is the default.
+ * settings: all settings as one table. The environment, the configuration file and `trib
+ * show config` use it. A value is looked up in this order: the environment; the file
+ * named by TRIB_CONFIG (lines NAME=value, # comments; default /etc/tributary.conf);
+ * variables of launchers (mpirun, srun, torchrun); the default.
  */
 #ifndef TRIB_BASE_SETTINGS_H
 #define TRIB_BASE_SETTINGS_H
@@ -23,11 +22,14 @@ enum setting_type {
 	SETTING_BOOL
 };
 
-/* What setting_count gives for SETTING_PLANE. */
+/* The values of setting_count for SETTING_PLANE. */
 enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP };
 
-/* ... and for SETTING_PACING. */
+/* The values of setting_count for SETTING_PACING. */
 enum pacing { PACING_AUTO, PACING_BUCKET };
+
+/* The values of setting_count for SETTING_WIRE. */
+enum wire_width { WIDTH_AUTO, WIDTH_32, WIDTH_16, WIDTH_8 };
 
 enum setting_id {
 	SETTING_AGGREGATOR,
@@ -43,6 +45,7 @@ enum setting_id {
 	SETTING_RATE_LIMIT,
 	SETTING_PACING,
 	SETTING_MTU,
+	SETTING_WIRE,
 	SETTING_PLANE,
 	SETTING_MULTICAST,
 	SETTING_OFFLOAD,
@@ -71,22 +74,22 @@ enum setting_id {
 
 struct setting {
 	const char *name;     /* the environment variable */
-	const char *fallback; /* NULL: has none */
+	const char *fallback; /* default value; NULL: none */
 	enum setting_type type;
 	const char *help;
-	const char *elsewhere; /* other variables that give it, separated by blanks */
+	const char *elsewhere; /* launchers' variables with the same meaning, separated by blanks */
 };
 
 extern const struct setting settings[SETTINGS_N];
 
-/* Is it told to be there rather than told? */
+/* Must the value be hidden from output? */
 bool setting_is_secret(enum setting_id id);
-/* The text of a setting and, in *origin, where it came from; NULL where it has no value. */
+/* The text of a setting and, in *origin, its source; NULL: it has no value. */
 const char *setting_text(enum setting_id id, const char **origin);
-/* The same, parsed; an error names the variable and what is expected. */
+/* The parsed value. An error names the variable and what is expected. */
 trib_status setting_count(enum setting_id id, uint64_t *value);
 trib_status setting_seconds(enum setting_id id, double *value);
-/* TRIB_OK where the value is well formed, and where there is none. */
+/* TRIB_OK: the value is well formed, or there is none. */
 trib_status setting_check(enum setting_id id);
 
 /* "64M", "1gbit", "2.5e9", "10" and the like. Bytes and bits: K, M, G in steps of 1024 / 1000. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base: what everything else stands on: statuses with sentences, the log, the
- * clock, settings, bitmaps. It knows nothing of networks or of aggregation.
+ * base owns what everything else uses: statuses with sentences, the log, the clock,
+ * settings, bitmaps. It must not touch networks or aggregation.
  */
 #ifndef TRIB_BASE_STATUS_H
 #define TRIB_BASE_STATUS_H
@@ -12,7 +12,7 @@
 trib_status status_fail(trib_status status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* As status_fail, with ": " and errno's words behind the sentence. */
+/* As status_fail; appends ": " and errno's text to the sentence. */
 trib_status status_fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "base/settings.h"
-#include "cli/cli.h"
-#include "cli/options.h"
-#include "cli/status.h"
+#include "cli/cmd/cmd.h"
+#include "cli/cmd/controller_status.h"
 #include "net/cluster.h"
 #include "net/state.h"
+#include "options/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,19 +18,18 @@ static const struct {
 	int (*function)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{ "status", cli_status, "what is here; also without a command" },
-	{ "nodes", cli_nodes, "the machines that a controller knows" },
+	{ "status", cli_status, "virtual clusters and the controller; also without a command" },
+	{ "nodes", cli_nodes, "list the machines of a controller" },
 	{ "node", cli_node, "take machines out of plans and back in: drain, resume, forget" },
-	{ "jobs", cli_jobs, "the jobs of a controller" },
+	{ "jobs", cli_jobs, "list the jobs of a controller" },
 	{ "job", cli_job, "make and end jobs: new, end" },
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
-	{ "run", cli_run, "start workers, and an aggregator where none is given" },
-	{ "bench", cli_bench,
-	  "measure, also against others: allreduce, deploy, engine, plane, plot, rates" },
-	{ "check", cli_check, "try what this machine can do, and say what to fix" },
-	{ "explain", cli_explain, "say where an aggregator sums, and why there" },
-	{ "plan", cli_plan, "how a cluster would sum: trees, shares, and the bound" },
-	{ "sim", cli_sim, "many jobs on one fabric, simulated: hosts, trees, turns" },
+	{ "run", cli_run, "start workers, and an aggregator if none is given" },
+	{ "bench", cli_bench, "benchmarks: allreduce, deploy, engine, plane, plot, rates" },
+	{ "check", cli_check, "check what this machine can do, and say what to fix" },
+	{ "explain", cli_explain, "say where an aggregator sums, and why" },
+	{ "plan", cli_plan, "plan how a cluster sums: trees, shares, and the bound" },
+	{ "sim", cli_sim, "simulate many jobs on one fabric: hosts, trees, turns" },
 	{ "show", cli_show, "show config: each setting and where its value comes from" },
 	{ "top", cli_top, "watch an aggregator at work" },
 };
@@ -39,9 +38,10 @@ static const struct {
 
 static void help_print(FILE *out)
 {
-	fprintf(out, "Usage: trib [COMMAND [ARGUMENT]...]\n\n"
-	             "Vectors are summed while they travel. Without a command: what is here.\n\n"
-	             "Commands:\n");
+	fprintf(out,
+	        "Usage: trib [COMMAND [ARGUMENT]...]\n\n"
+	        "Sums vectors of many workers in the network. Without a command: trib status.\n\n"
+	        "Commands:\n");
 	for (size_t i = 0; i < COMMANDS_N; i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fprintf(out, "\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
@@ -51,11 +51,11 @@ static void help_print(FILE *out)
 	             "  trib run -n 4 --net trib -- ./train\n");
 }
 
-/* ---- what a plain `trib` tells ---- */
+/* ---- trib status ---- */
 
 struct clusters {
 	unsigned complete;
-	char first[32]; /* the one to propose */
+	char first[32]; /* the cluster that is proposed for trib run */
 	unsigned workers;
 };
 
@@ -86,12 +86,13 @@ static int status_print(const char *controller)
 	struct clusters clusters = { 0 };
 
 	printf("trib " TRIB_VERSION ", %s\n",
-	       is_root ? "as root" : "not as root: virtual clusters need it, jobs do not");
+	       is_root ? "as root" : "not as root: virtual clusters need root, jobs do not");
 	if (state_each(cluster_print, &clusters) != TRIB_OK)
 		printf("  clusters: %s\n", trib_last_error());
 	if (!clusters.complete)
 		printf("  no virtual clusters\n");
-	status_controller(controller);
+	if (status_controller)
+		status_controller(controller);
 	printf("\nNext:\n");
 	if (clusters.complete)
 		printf("  trib run -n %u --net %s -- COMMAND\n"
@@ -99,9 +100,9 @@ static int status_print(const char *controller)
 		       clusters.workers, clusters.first);
 	else if (is_root)
 		printf("  trib net up --hosts 4      make a cluster of four hosts\n");
-	printf("  trib run -n 4 -- COMMAND   run a job on this machine alone\n"
-	       "  trib check                 try what this machine can do\n"
-	       "  trib --help                all commands\n");
+	printf("  trib run -n 4 -- COMMAND   run a job on this machine alone\n  trib check         "
+	       "        check what this machine can do\n  trib --help                list all "
+	       "commands\n");
 	return 0;
 }
 
@@ -113,15 +114,14 @@ static int cli_status(int argc, char **argv)
 		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
 		  "the controller to ask (default: TRIB_CONTROLLER, or one on this machine)",
 		  "10.0.0.1:7600#sha256//..." },
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "what the controller says, for programs",
+		{ "json", 'j', OPTION_FLAG, &json, NULL, "print what the controller says as JSON",
 		  NULL },
 		{ 0 },
 	};
 	const struct options options = {
 		"trib status [OPTION]...",
-		"Says what is here: virtual clusters on this machine, and the controller, its "
-		"nodes "
-		"and jobs,\nwhere there is one.",
+		"Shows the virtual clusters on this machine and, if there is a controller, its "
+		"nodes and jobs.",
 		"trib status --json",
 		rows,
 	};
@@ -129,6 +129,8 @@ static int cli_status(int argc, char **argv)
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
+	if (json && !status_json)
+		return cmd_left_out("status --json");
 	return json ? status_json(controller) : status_print(controller);
 }
 
@@ -139,7 +141,7 @@ static unsigned min(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Letters to insert, delete or change to make one word the other. */
+/* Letters to insert, delete or change until one word is the other. */
 static unsigned word_distance(const char *a, const char *b)
 {
 	unsigned row[32], n = (unsigned)strlen(b);
@@ -165,7 +167,7 @@ static unsigned word_distance(const char *a, const char *b)
 static int command_unknown(const char *name)
 {
 	const char *nearest = NULL;
-	unsigned best = 3; /* further than two letters is no suggestion */
+	unsigned best = 3; /* a distance above two letters makes no suggestion */
 
 	for (size_t i = 0; i < COMMANDS_N; i++) {
 		unsigned distance = word_distance(name, commands[i].name);
@@ -211,7 +213,8 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < COMMANDS_N; i++) {
 		if (strcmp(name, commands[i].name) == 0)
-			return commands[i].function(argc - 1, argv + 1);
+			return commands[i].function ? commands[i].function(argc - 1, argv + 1)
+			                            : cmd_left_out(name);
 	}
 	return command_unknown(name);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One payload into another, by the operation that the packet names. */
+/* Combines one payload with another, by the operation that the packet names. */
 #ifndef TRIB_ENGINE_COMBINE_H
 #define TRIB_ENGINE_COMBINE_H
 
 #include "wire/packet.h"
 
 /*
- * The smaller and the larger one. In BPF without a branch where 64 bits have
- * room for the difference: the verifier walks both ways of every branch.
+ * Minimum and maximum. BPF has no branch for types below 64 bits, whose difference
+ * fits into 64 bits: the verifier follows both sides of every branch.
  */
 #ifdef __bpf__
 static inline int64_t combine_below_0(int64_t difference)
 {
 	int64_t mask = difference >> 63;
 
-	__asm__("" : "+r"(mask)); /* or the compiler makes a branch of it */
+	__asm__("" : "+r"(mask)); /* else the compiler makes a branch of it */
 	return difference & mask;
 }
 
@@ -27,7 +27,10 @@ static inline int64_t combine_below_0(int64_t difference)
 #define COMBINE_MAX(type, s, x) (x > s ? x : s)
 #endif
 
-/* Every operation: its name, its elements, and what becomes of s in the sum and x in the packet. */
+/*
+ * Every operation: its name, its element type, and the new value of s in the sum
+ * for x in the packet.
+ */
 #define COMBINE_OPS(OP)                                         \
 	OP(WIRE_ADD8, uint8_t, s + x)                           \
 	OP(WIRE_ADD32, uint32_t, s + x)                         \
@@ -48,10 +51,10 @@ static inline int64_t combine_below_0(int64_t difference)
 	OP(WIRE_OR64, uint64_t, s | x)
 
 /*
- * Plain loops over equal-sized elements: compilers turn them into SIMD. The
- * pointers are 8-byte aligned and `bytes` is a multiple of 8. The kernel's
- * plane has loops of its own around the same expressions, with the checks that
- * the verifier asks for.
+ * Plain loops over elements of equal size, which compilers turn into SIMD.
+ * Pointers are 8-byte aligned, and `bytes` is a multiple of 8. The BPF program has
+ * its own loops around the same expressions, with the checks that the verifier
+ * needs.
  */
 #define COMBINE_CASE(op, type, expression)                                      \
 	case op:                                                                \
@@ -70,7 +73,7 @@ static inline void combine(uint8_t op, void *restrict sum, const void *restrict 
 
 #undef COMBINE_CASE
 
-/* The first payload of a cell. */
+/* Copies the first payload of a cell. */
 static inline void combine_copy(void *restrict sum, const void *restrict in, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes / 8; i++)

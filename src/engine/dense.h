@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine: what is summed, as pure functions from (state, packet) to (state,
- * verdict). No I/O, no clock, no allocation, no globals; header only, so that
- * user space, BPF, tests and fuzzers run the same lines. An engine does not
- * know sockets: planes do.
+ * engine: what a sum is, as pure functions from (state, packet) to (state,
+ * verdict). No I/O, no clock, no allocation, no globals. Header only, so that
+ * user space, BPF, tests and fuzzers run the same lines. It must not know
+ * sockets or planes.
  *
  * dense: bulk vectors. A lane is a stream of fragments, numbered from 0 over
  * all rounds. Fragment p lives in cell p mod cells.
  *
  * Invariants:
- * 1. A child's contribution to a fragment is in the sum at most once (its bit
- *    in `arrived`), and only at the cell's scale.
- * 2. A cell is summed when every expected child's bit is set. Without a parent
- *    it is complete then, and never changes until the cell is reused. With a
- *    parent the sum goes up, and the cell is complete when the parent's result
- *    has taken its place.
- * 3. A cell is reused only for a fragment in [low, low + cells), where low is
- *    the smallest acknowledgement of all members: every member has said that
- *    it needs nothing more of the old fragment. With a parent, neither must
- *    that: low is not above what is settled there nor above its own low.
- * 4. The highest scale wins: a packet of a higher scale empties the cell, one
- *    of a lower scale is dropped. Each child sends at its own scale or higher
- *    and learns the highest one, so a cell completes at the highest only, in
- *    whatever order packets come: the sum is the same bits on every run. A sum
- *    that has gone up may be of a scale below that of other subtrees: a cell
- *    that is summed but not complete is emptied like any other.
+ * 1. A child's packet is in a fragment's sum at most once (its bit in
+ *    `arrived`), and only at the cell's scale.
+ * 2. A cell is summed when the bit of every expected child is set. Without a
+ *    parent it is then complete, and does not change until it is reused. With a
+ *    parent the sum goes up. The cell is complete when the parent's result has
+ *    replaced the sum.
+ * 3. A cell is reused only for a fragment in [low, low + cells). `low` is the
+ *    smallest acknowledgement of all members, so no member needs the old
+ *    fragment any more. With a parent, `low` is also bounded by `settled` and
+ *    by the parent's own `low`.
+ * 4. The highest scale wins. A packet of a higher scale empties the cell, a
+ *    packet of a lower scale is dropped. Each child sends at its own scale or
+ *    higher and learns the highest one, so a cell completes only at the highest
+ *    scale, whatever the order of packets: the sum has the same bits on every
+ *    run. A sum that has gone up may have a lower scale than other subtrees, so
+ *    a cell that is summed but not complete is emptied like any other.
  *
- * Children are known by the lowest rank that comes by them, which may be many:
- * a child is a worker or an aggregator. `from` and `to` are ranks.
+ * Children and ranks: a child is a worker or an aggregator, so several ranks may
+ * come by one child. `members`, `arrived`, `left` and `ack[]` are about children.
+ * `from` and `to` of a packet are ranks; by_rank[] maps a rank to its child.
  */
 #ifndef TRIB_ENGINE_DENSE_H
 #define TRIB_ENGINE_DENSE_H
@@ -37,45 +38,47 @@
 #include <stddef.h>
 
 #define DENSE_EMPTY (~0ull)
-#define DENSE_TURN 16u /* fragments */
+#define DENSE_LOW_EVERY 16u /* fragments between two looks at `low` in a large pool */
 #define DENSE_AHEAD_CELLS 12u
 
 enum dense_verdict {
-	DENSE_ADDED,     /* in the sum, which still waits for others */
-	DENSE_COMPLETE,  /* in the sum, and it was the last: the result may leave */
-	DENSE_DUPLICATE, /* was in already */
-	DENSE_FINISHED,  /* the fragment is complete: its sender may miss the result */
-	DENSE_STALE,     /* below the window: every child is done with it */
-	DENSE_AHEAD,     /* above the window: its cell is still in use */
-	DENSE_LOWER,     /* of a lower scale than another child's */
+	DENSE_ADDED,     /* added; the sum waits for other children */
+	DENSE_COMPLETE,  /* added, and it was the last: the result may leave */
+	DENSE_DUPLICATE, /* already in the sum */
+	DENSE_FINISHED,  /* the fragment is complete: the sender may lack the result */
+	DENSE_STALE,     /* below the window: no child needs it */
+	DENSE_AHEAD,     /* above the window: the cell is in use */
+	DENSE_LOWER,     /* the cell has a higher scale */
 	DENSE_MISMATCH,  /* children disagree on what this fragment is */
-	DENSE_STRANGER,  /* not from a member */
-	DENSE_SUMMED,    /* in the sum, and it was the last of ours: it may go up */
-	DENSE_FRESH,     /* dense_judge: the first of its fragment */
-	DENSE_HIGHER,    /* dense_judge: of a higher scale than what is in the cell */
+	DENSE_STRANGER,  /* the sender is not a member */
+	DENSE_SUMMED,    /* added, and it was the last: the sum may go up */
+	DENSE_FRESH,     /* dense_judge() only: the first packet of its fragment */
+	DENSE_HIGHER,    /* dense_judge() only: the cell has a lower scale */
 	DENSE_VERDICTS_END,
 };
 
 struct dense_cell {
-	uint64_t position; /* of the fragment in it, or DENSE_EMPTY */
-	uint64_t arrived;  /* children that are in the sum */
-	uint32_t sent_at;  /* for the plane: when the result left for all */
+	uint64_t position; /* of its fragment; DENSE_EMPTY: none */
+	uint64_t arrived;  /* children whose packet is in the sum */
+	uint32_t sent_at;  /* for the plane: time at which the result left for all, us */
 	uint16_t scale;
 	uint16_t bytes;
 	uint8_t op;
 	uint8_t from;
 	uint8_t to;
-	uint8_t shape; /* the packet's flags but for WIRE_RESENT */
+	uint8_t shape; /* the packet's flags without WIRE_RESENT */
 	uint8_t complete;
-	uint8_t summed;     /* every child that is expected is in */
-	uint8_t queued;     /* for the plane: who is to send the sum up, enum uplink_queued */
-	uint8_t misses;     /* times that the parent has said it has not got the sum; and
-	                       UPLINK_REPEATED, when its result is here */
-	uint32_t lock;      /* for planes where several cores sum: 1 while one of them is at it */
-	uint32_t raised_at; /* for the plane: when the sum last went up */
+	uint8_t summed; /* every expected child is in the sum */
+	uint8_t queued; /* for the plane: which side sends the sum up, enum uplink_queued */
+	uint8_t misses; /* times that the parent lacked the sum; bit UPLINK_REPEATED: its result was
+	                   a repeat */
+	uint32_t lock;  /* 1: a core works on the cell; for planes where several cores sum */
+	uint32_t raised_at; /* for the plane: time at which the sum last went up, us */
 };
 
-/* Where cells and their sums lie. A sum lies behind room for a header, as a packet that can leave.
+/*
+ * Where cells and sums lie. In front of each sum is room for a header: together
+ * they are a packet.
  */
 struct dense_pool {
 	uint8_t *cells, *packets;
@@ -83,17 +86,16 @@ struct dense_pool {
 };
 
 struct dense_lane {
-	uint64_t members; /* children, as bits; all of them are expected, always */
-	uint64_t left;    /* members that have left: they need no result any more */
-	uint64_t low;     /* the smallest of ack[] over the members that have not left */
+	uint64_t members; /* children, as bits; all of them are always expected */
+	uint64_t left;    /* members that have left: they need no results */
+	uint64_t low;     /* smallest ack[] of the members that have not left */
 	uint32_t cells;
-	uint32_t payload;                    /* the largest a fragment may have */
-	uint64_t has_parent;                 /* 1: sums go up, and results come from there */
-	uint64_t settled;                    /* with a parent: below, no child needs it any more,
-	                                        and what has gone up from here is complete. Only
-	                                        user space moves it */
-	uint64_t above;                      /* the parent's low, as far as we know */
-	uint64_t ack[WIRE_CHILDREN_MAX];     /* below, the child needs nothing more */
+	uint32_t payload;    /* largest payload of a fragment, bytes */
+	uint64_t has_parent; /* 1: sums go up and results come down; 0: no parent */
+	uint64_t settled;    /* with a parent: fragments below are complete and needed by no child.
+	                        Only user space moves it */
+	uint64_t above;      /* the parent's `low`, as far as is known */
+	uint64_t ack[WIRE_CHILDREN_MAX];     /* the child needs no fragment below */
 	uint64_t by_rank[WIRE_CHILDREN_MAX]; /* the child that a rank comes by, as a bit; 0: none */
 };
 
@@ -102,7 +104,7 @@ static inline uint64_t dense_bit(unsigned child)
 	return 1ull << (child & 63);
 }
 
-/* A child, and the ranks that come by it. */
+/* Adds a child and its ranks. */
 static inline void dense_add_child(struct dense_lane *lane, unsigned child, uint64_t covers)
 {
 	lane->members |= dense_bit(child);
@@ -111,20 +113,21 @@ static inline void dense_add_child(struct dense_lane *lane, unsigned child, uint
 			lane->by_rank[rank] = dense_bit(child);
 }
 
-/* Is it time to look where the window begins, now that this fragment is complete? */
-static inline int dense_is_turn(const struct dense_lane *lane, uint64_t position)
+/* Is it time to move `low`, now that this fragment is complete? */
+static inline int dense_low_is_due(const struct dense_lane *lane, uint64_t position)
 {
-	return lane->cells < 64 * DENSE_TURN || position % DENSE_TURN == 0;
+	return lane->cells < 64 * DENSE_LOW_EVERY || position % DENSE_LOW_EVERY == 0;
 }
 
-/* Children that contribute where `from` does, or that want what is for `to`. */
+/* The child of rank `from`, as a bit; WIRE_ALL: all members. Also for `to`. */
 static inline uint64_t dense_expected(const struct dense_lane *lane, uint8_t from)
 {
 	return from == WIRE_ALL ? lane->members : lane->by_rank[from & 63];
 }
 
-/* The smallest acknowledgement of the members that have not left; DENSE_NEVER: all have. */
-#define DENSE_NEVER (1ull << 62) /* positions end at 2^56 */
+#define DENSE_NEVER (1ull << 62) /* above every position: these end at 2^56 */
+
+/* The smallest acknowledgement of members that have not left; DENSE_NEVER: all have left. */
 static inline uint64_t dense_acked(const struct dense_lane *lane)
 {
 	uint64_t low = DENSE_NEVER, absent = lane->left | ~lane->members;
@@ -132,18 +135,20 @@ static inline uint64_t dense_acked(const struct dense_lane *lane)
 	for (unsigned child = 0; child < WIRE_CHILDREN_MAX; child++) {
 		if (!(lane->members >> child))
 			break;
-		/* The smaller one without a branch: the verifier would walk both ways, each time.
-		 */
+		/* The minimum without a branch: the verifier would follow both sides, each time. */
 		uint64_t ack = lane->ack[child] + (absent >> child & 1) * DENSE_NEVER;
 		int64_t less = (int64_t)(ack - low), mask = less >> 63;
 
-		__asm__("" : "+r"(mask)); /* or the compiler makes it one after all */
+		__asm__("" : "+r"(mask)); /* else the compiler makes a branch of it */
 		low += (uint64_t)(less & mask);
 	}
 	return low;
 }
 
-/* Several cores may be at it: it never goes back. Who is overtaken leaves it to the next. */
+/*
+ * Several cores may call it: `low` never goes back. The loser of a race leaves it
+ * to the next call.
+ */
 static inline void dense_move_low(struct dense_lane *lane, uint64_t old, uint64_t low)
 {
 	if (low < DENSE_NEVER && low > old)
@@ -151,10 +156,10 @@ static inline void dense_move_low(struct dense_lane *lane, uint64_t old, uint64_
 }
 
 /*
- * Where the window begins. Not done with each acknowledgement: when a cell
- * completes, in large pools when every sixteenth does, when one seems to be
- * ahead, and when a report is answered is soon enough. With a parent,
- * uplink_settle comes first.
+ * Moves the window. That is not worth the time for each acknowledgement. It is
+ * called when a cell completes (in a large pool, for each DENSE_LOW_EVERY-th cell),
+ * when a packet seems to be ahead, and when a report is answered. With a parent,
+ * uplink_settle() comes first.
  */
 static inline void dense_update_low(struct dense_lane *lane)
 {
@@ -168,8 +173,8 @@ static inline void dense_update_low(struct dense_lane *lane)
 }
 
 /*
- * Takes a child's acknowledgement; an old one changes nothing. One beyond the
- * window is right: a child may skip fragments that nobody will ever send.
+ * Takes a child's acknowledgement; an older one changes nothing. One beyond the
+ * window is valid: a child may skip fragments that no child will send.
  */
 static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t half)
 {
@@ -183,7 +188,10 @@ static inline void dense_ack(struct dense_lane *lane, unsigned child, uint32_t h
 		lane->ack[child] = ack;
 }
 
-/* Of a packet's fragment: nothing is under way that is half of the numbers away from the window. */
+/*
+ * The position of a packet's fragment. `pos` has its low 32 bits: no packet in
+ * flight is 2^31 fragments away from the window.
+ */
 static inline uint64_t dense_position(const struct dense_lane *lane,
                                       const struct wire_header *packet)
 {
@@ -195,7 +203,7 @@ static inline uint32_t dense_index(const struct dense_lane *lane, uint64_t posit
 	return (uint32_t)(position % lane->cells);
 }
 
-/* The cell behind this one, which is the next position's: a division less. */
+/* The next position's cell, without a division. */
 static inline uint32_t dense_next(const struct dense_lane *lane, uint32_t index)
 {
 	return index + 1 < lane->cells ? index + 1 : 0;
@@ -212,9 +220,9 @@ static inline uint8_t *dense_packet(const struct dense_pool *pool, uint32_t inde
 }
 
 /*
- * What is to be done with a DATA packet: DENSE_FRESH or DENSE_HIGHER, copy it
- * into the cell; DENSE_ADDED, combine it with the cell; else, leave it. Nothing
- * is changed. `position` is dense_position of it.
+ * What to do with a DATA packet. DENSE_FRESH and DENSE_HIGHER: copy it into the
+ * cell. DENSE_ADDED: combine it with the cell. Else: ignore it. Changes nothing.
+ * `position` is its dense_position().
  */
 static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
                                              const struct dense_cell *cell,
@@ -244,14 +252,17 @@ static inline enum dense_verdict dense_judge(const struct dense_lane *lane,
 	return cell->arrived & bit ? DENSE_DUPLICATE : DENSE_ADDED;
 }
 
-/* Would this child be the last whose part the sum lacks? */
+/* Does the sum lack only this child? */
 static inline int dense_is_last(const struct dense_lane *lane, const struct dense_cell *cell,
                                 uint8_t child)
 {
 	return !(~(cell->arrived | dense_bit(child)) & dense_expected(lane, cell->from));
 }
 
-/* The packet is in the sum, as `how` told: DENSE_ADDED, or DENSE_COMPLETE if it was the last. */
+/*
+ * Records that the packet is in the sum. `how` is the verdict of dense_judge().
+ * Gives DENSE_ADDED, or DENSE_COMPLETE or DENSE_SUMMED if it was the last.
+ */
 static inline enum dense_verdict dense_enter(const struct dense_lane *lane, struct dense_cell *cell,
                                              const struct wire_header *packet, uint64_t position,
                                              uint32_t bytes, enum dense_verdict how)
@@ -259,7 +270,7 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 	int last;
 
 	if (how == DENSE_FRESH) {
-		cell->complete = cell->queued = 0; /* first: others look without the lock */
+		cell->complete = cell->queued = 0; /* first: other cores read without the lock */
 		cell->position = position;
 		cell->op = packet->op;
 		cell->from = packet->from;
@@ -284,8 +295,8 @@ static inline enum dense_verdict dense_enter(const struct dense_lane *lane, stru
 }
 
 /*
- * Takes one DATA packet that was found sound and intact. `cell` and `sum` are
- * those at dense_index() of its position.
+ * Takes a DATA packet that was found intact. `cell` and `sum` are those at
+ * dense_index() of its position.
  */
 static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dense_cell *cell,
                                             void *sum, const struct wire_header *packet,
@@ -308,16 +319,16 @@ static inline enum dense_verdict dense_take(struct dense_lane *lane, struct dens
 	else
 		return how;
 	how = dense_enter(lane, cell, packet, position, bytes, how);
-	if (how == DENSE_COMPLETE && dense_is_turn(lane, position))
+	if (how == DENSE_COMPLETE && dense_low_is_due(lane, position))
 		dense_update_low(lane);
 	return how;
 }
 
 /*
- * Does the aggregator still need this fragment from the child? `cell` is the
- * position's. A sum that the parent misses again and again may be of a lower
- * scale than others' there, and what its children have sent since, at a higher
- * one, may be lost.
+ * Does the aggregator still need this fragment from the child? `cell` is the cell
+ * of the position. If the parent lacks a sum twice, the sum's scale may be too low,
+ * and packets of a higher scale may have been lost. Then the fragment is needed
+ * again.
  */
 static inline int dense_is_missing(const struct dense_lane *lane, const struct dense_cell *cell,
                                    unsigned child, uint64_t position)
@@ -328,7 +339,7 @@ static inline int dense_is_missing(const struct dense_lane *lane, const struct d
 	       !(cell->complete || (cell->arrived & dense_bit(child) && cell->misses < 2));
 }
 
-/* The ranks that come by these children. */
+/* The ranks of these children. */
 static inline uint64_t dense_ranks(const struct dense_lane *lane, uint64_t children)
 {
 	uint64_t ranks = 0;
@@ -350,19 +361,19 @@ static inline uint64_t dense_waiting(const struct dense_lane *lane, const struct
 	                                      : dense_expected(lane, cell->from) & ~cell->arrived;
 }
 
-/* Did its result leave within `young` microseconds? Another core may have sent it after `now`. */
+/* Did the result leave within the last `young` us? Another core may have sent it after `now_us`. */
 static inline int dense_is_young(const struct dense_cell *cell, uint32_t now_us, uint32_t young)
 {
 	return now_us - cell->sent_at < young || cell->sent_at - now_us - 1 < 1000000;
 }
 
-/* The cell some way behind this one, for those who walk through many. */
+/* The cell to prefetch, some way ahead. */
 static inline uint32_t dense_ahead(const struct dense_lane *lane, uint32_t index)
 {
 	return index + DENSE_AHEAD_CELLS < lane->cells ? index + DENSE_AHEAD_CELLS : index;
 }
 
-/* Which fragments from `base` on are complete. */
+/* Which fragments are complete, from `base` on. */
 static inline void dense_complete(const struct dense_lane *lane, const struct dense_pool *pool,
                                   uint64_t base, uint32_t bits, struct wire_status *status)
 {
@@ -376,7 +387,7 @@ static inline void dense_complete(const struct dense_lane *lane, const struct de
 		uint64_t position = (base + i) & WIRE_POSITION_MASK;
 		const struct dense_cell *cell = dense_cell(pool, index);
 
-		/* Each is in another cache line, too far apart for the machine to guess. */
+		/* Each cell is in another cache line, too far apart for the hardware prefetcher. */
 		__builtin_prefetch(dense_cell(pool, dense_ahead(lane, index)));
 		if (position < lane->low || (cell->position == position && cell->complete))
 			status->complete[i / 64] |= 1ull << (i % 64);
@@ -384,8 +395,8 @@ static inline void dense_complete(const struct dense_lane *lane, const struct de
 }
 
 /*
- * Has the result of a complete cell left, more than `spare_us` ago? A core that
- * completes a cell holds its lock until it has said when.
+ * Did the result of a complete cell leave more than `spare_us` ago? A core that
+ * completes a cell holds its lock until it has written sent_at.
  */
 static inline int dense_has_left(const struct dense_cell *cell, uint32_t now_us, uint32_t spare_us)
 {
@@ -393,7 +404,7 @@ static inline int dense_has_left(const struct dense_cell *cell, uint32_t now_us,
 	       !dense_is_young(cell, now_us, spare_us);
 }
 
-/* What a report asks of one fragment; all in one look at its cell. */
+/* Answers one fragment of a report, with one look at its cell. */
 static inline void dense_answer_one(const struct dense_lane *lane, const struct dense_cell *cell,
                                     unsigned child, uint64_t position,
                                     const struct wire_report *report, uint32_t now_us,
@@ -416,11 +427,11 @@ static inline void dense_answer_one(const struct dense_lane *lane, const struct 
 }
 
 /*
- * Answers a child's REPORT: `status` says which of its fragments are missing
- * and which are complete, and a bit in `repeat` each result that the child
- * asked for, that is complete, and that is not too young. What became complete
- * within `spare_us` is not called so yet to who gets it: the result may still be in
- * a queue, and the answer must not overtake it.
+ * Answers a child's REPORT. `status` gets the fragments that are missing and those
+ * that are complete. `repeat` gets the results that the child asked for, that are
+ * complete, and that are old enough. A result that left within `spare_us` is not
+ * called complete yet: it may still be in a queue, and the answer must not
+ * overtake it.
  */
 static inline void dense_answer(struct dense_lane *lane, const struct dense_pool *pool,
                                 unsigned child, const struct wire_report *report, uint32_t now_us,

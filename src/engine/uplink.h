@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink: a lane's other side, where it has a parent. Sums go up as DATA of
- * one child, results come down, and what is lost between is found as a worker
- * finds it: by REPORTs to the parent and its answers. It has no timer of its
- * own: the workers' REPORTs come up from child to parent and drive it.
+ * uplink: a lane's way to its parent. Sums go up as the DATA of one child, and
+ * results come down. Losses between them are found as a worker finds them: by
+ * REPORTs to the parent and its answers. It has no timer: REPORTs of workers come
+ * up from child to parent and drive it.
  *
  * Pure, like the rest of the folder.
  */
@@ -13,56 +13,56 @@
 #include "engine/dense.h"
 
 #define UPLINK_GROUPS 16u
-#define UPLINK_PATIENCE_US 1000u /* the parent is asked about one group once in so long */
+#define UPLINK_PATIENCE_US 1000u /* us between two questions about one fragment group */
 #define UPLINK_YOUNG_MAX_US 100000u
-#define UPLINK_ANEW_US 100000u /* between two rates that are judged by themselves */
-#define UPLINK_BATCH_US 200u   /* a report may overtake what the kernel sends in batches */
+#define UPLINK_ANEW_US 100000u /* us: uplink_judge_anew takes effect at most this often */
+#define UPLINK_BATCH_US 200u   /* us: a report may overtake what the kernel sends in batches */
 
-/* Who is to send a sum up, where two can: user space, and a program in the kernel. */
+/* Which side sends a sum up: user space, or a program in the kernel. */
 enum uplink_queued {
-	UPLINK_NOT,    /* nobody, or it has been sent from the ring */
-	UPLINK_QUEUED, /* it waits in the ring */
-	UPLINK_LEFT,   /* the kernel may not: it is to be put into the ring */
-	UPLINK_RAISED, /* the kernel has, and nobody else */
+	UPLINK_NOT,    /* neither has to: the cell is not summed, or user space has sent the sum */
+	UPLINK_QUEUED, /* user space: the sum waits in the ring */
+	UPLINK_LEFT,   /* user space has to put the sum into the ring: the kernel may not send it */
+	UPLINK_RAISED, /* the kernel has sent the sum; user space has not */
 };
-#define UPLINK_REPEATED 0x80u  /* a cell's `misses`: its result came only when it was sent again */
-#define UPLINK_OLD_US 1000000u /* longer ago, a stamp says nothing any more */
+#define UPLINK_REPEATED 0x80u  /* bit of a cell's `misses`: its result was a repeat */
+#define UPLINK_OLD_US 1000000u /* us: an older stamp says nothing */
 
 struct uplink {
-	uint64_t *ring; /* of as many entries as there are cells: sums to go up */
+	uint64_t *ring; /* sums to send, one entry per cell */
 	uint64_t head, tail;
-	uint64_t sent;     /* above every sum that has gone up */
-	uint64_t reported; /* every sum below is in a report */
-	uint64_t end;      /* above every fragment that a child has spoken of */
-	uint64_t told;     /* what was settled when the parent was last told */
+	uint64_t sent;     /* one above the last sum that has gone up */
+	uint64_t reported; /* every sum below has been reported */
+	uint64_t end;      /* one above the last fragment that a child has mentioned */
+	uint64_t told;     /* `settled` as last told to the parent */
 	uint32_t told_at;
 	uint64_t waiting;  /* ranks that the parent waits for, by its last STATUS */
-	int reliable;      /* the way loses nothing and keeps the order: nothing is looked for */
-	uint32_t rtt_us;   /* smoothed */
-	uint32_t asked_at; /* when lost results were last asked for, as a stamp; 0: never */
-	uint64_t unjudged; /* what went up below left at another rate, and is not counted, */
-	uint32_t anew_at;  /* ... since then, as a stamp; 0: all is */
-	uint64_t judged;   /* sums of which it is known what became of them, */
-	uint64_t lost;     /* and how many of those did not come at once */
-	uint64_t again;    /* results that came only when they were sent again */
+	int reliable;      /* the carrier neither loses nor reorders: nothing is searched for */
+	uint32_t rtt_us;   /* smoothed round trip */
+	uint32_t asked_at; /* stamp of the last request for lost results; 0: never */
+	uint64_t unjudged; /* sums below left at another rate, and are not judged */
+	uint32_t anew_at;  /* stamp of the last change of rate; 0: none */
+	uint64_t judged;   /* sums whose fate is known */
+	uint64_t lost;     /* those of `judged` that did not arrive at once */
+	uint64_t again;    /* results that arrived only as repeats */
 	struct {
 		uint64_t group;
 		uint32_t at;
-	} asked[UPLINK_GROUPS]; /* when the parent was last asked about a group */
+	} asked[UPLINK_GROUPS]; /* stamp of the last question about each fragment group */
 };
 
-/* What a STATUS of the parent's tells, as bits from its base on. */
+/* What a STATUS of the parent says, as bits from its base on. */
 struct uplink_news {
-	uint64_t again[WIRE_GROUP / 64]; /* sums that have not come there */
-	uint64_t lost[WIRE_GROUP / 64];  /* results that have not come here */
+	uint64_t again[WIRE_GROUP / 64]; /* sums that the parent lacks */
+	uint64_t lost[WIRE_GROUP / 64];  /* results that are lacking here */
 	uint32_t n_again, n_lost;
-	uint32_t n_astray; /* of those to send again, who has sent them was the kernel */
-	uint32_t n_done;   /* that nobody here wants, and that are complete there */
+	uint32_t n_astray; /* sums of `again` that the kernel had sent */
+	uint32_t n_done;   /* fragments that are complete there, and that no child here needs */
 };
 
 static inline uint32_t uplink_stamp(uint32_t now_us)
 {
-	return now_us | 1; /* 0 means: none */
+	return now_us | 1; /* 0 is reserved for "none" */
 }
 
 static inline struct dense_cell *uplink_cell(const struct dense_lane *lane,
@@ -74,10 +74,10 @@ static inline struct dense_cell *uplink_cell(const struct dense_lane *lane,
 }
 
 /*
- * A fragment is complete: was its sum lost on the way up, or its result on the
- * way down? The parent misses also what it has dropped because another subtree
- * has a higher scale; but such a sum does not complete, its children's at the
- * higher scale take its place (dense_enter), and then nobody has missed it.
+ * A fragment is complete: was its sum lost on the way up, or its result on the way
+ * down? The parent also lacks a sum that it dropped because another subtree has a
+ * higher scale. Such a sum does not complete: packets of the higher scale replace
+ * it (dense_enter), which resets `misses`.
  */
 static inline void uplink_count(struct uplink *up, const struct dense_cell *cell)
 {
@@ -88,8 +88,11 @@ static inline void uplink_count(struct uplink *up, const struct dense_cell *cell
 	up->lost += cell->misses & (uint8_t)~UPLINK_REPEATED && !up->reliable;
 }
 
-/* It goes up at a lower rate from now on (as worker/stream.h has it). Where that falls all the
-   time, nothing would ever be judged. */
+/*
+ * From now on sums go up at a lower rate (as in worker/dense/stream.h). At most
+ * once per UPLINK_ANEW_US: if the rate fell all the time, nothing would ever be
+ * judged.
+ */
 static inline void uplink_judge_anew(struct uplink *up, uint32_t now_us)
 {
 	if (up->anew_at && now_us - up->anew_at < UPLINK_ANEW_US)
@@ -99,10 +102,10 @@ static inline void uplink_judge_anew(struct uplink *up, uint32_t now_us)
 }
 
 /*
- * Moves on the mark up to which no child needs anything and all that went up
- * is complete: that is what we acknowledge to the parent. A child may be done
- * with a fragment that is here and no further, so its word is not enough.
- * False: all children have left, and nothing is under way any more.
+ * Moves `settled`, which is acknowledged to the parent: below it, no child needs
+ * anything, and every sum that went up is complete. A child's acknowledgement is
+ * not enough: the child may be done with a fragment that has not gone up yet.
+ * Gives 0 if all children have left and nothing is in flight.
  */
 static inline int uplink_settle(struct uplink *up, struct dense_lane *lane,
                                 const struct dense_pool *pool)
@@ -117,7 +120,7 @@ static inline int uplink_settle(struct uplink *up, struct dense_lane *lane,
 		if (cell)
 			uplink_count(up, cell);
 	}
-	/* No cell holds anything from `end` on: all of it was skipped. */
+	/* No cell holds a fragment from `end` on: all of them were skipped. */
 	if (at == end && acked < DENSE_NEVER)
 		at = acked;
 	if (acked == DENSE_NEVER && at == end)
@@ -128,8 +131,8 @@ static inline int uplink_settle(struct uplink *up, struct dense_lane *lane,
 }
 
 /*
- * The parent says where its window begins. Two may be at it at once: what one
- * of them has heard may be forgotten until it is said again, but `low` stays.
+ * The parent tells where its window begins. Two cores may call it at once: one
+ * update may be lost until it is told again, but `low` stays right.
  */
 static inline void uplink_low(struct dense_lane *lane, uint64_t low)
 {
@@ -140,7 +143,7 @@ static inline void uplink_low(struct dense_lane *lane, uint64_t low)
 	dense_move_low(lane, old, settled < lane->above ? settled : lane->above);
 }
 
-/* A sum is to go up, for the first time or again. */
+/* Queues a sum, for the first time or again. */
 static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
                                struct dense_cell *cell)
 {
@@ -152,13 +155,13 @@ static inline void uplink_push(struct uplink *up, const struct dense_lane *lane,
 	up->ring[up->tail++ % lane->cells] = cell->position;
 }
 
-/* Is it a sum that the kernel has left to user space? */
+/* Has the kernel left this sum to user space? */
 static inline int uplink_is_left(const struct dense_cell *cell)
 {
 	return cell->queued == UPLINK_LEFT && cell->summed && !cell->complete;
 }
 
-/* Takes the next one out of the ring; false: there is none. */
+/* Takes the next position from the ring. Gives 0 if there is none. */
 static inline int uplink_next(struct uplink *up, const struct dense_lane *lane, uint64_t *position)
 {
 	if (up->head == up->tail)
@@ -167,7 +170,7 @@ static inline int uplink_next(struct uplink *up, const struct dense_lane *lane, 
 	return 1;
 }
 
-/* Is what came out of the ring still to go up? */
+/* Does the sum at this position still have to go up? */
 static inline int uplink_claim(struct dense_cell *cell, uint64_t position)
 {
 	if (cell->position != position || cell->queued != UPLINK_QUEUED)
@@ -176,7 +179,7 @@ static inline int uplink_claim(struct dense_cell *cell, uint64_t position)
 	return cell->summed && !cell->complete;
 }
 
-/* The next one that goes up; NULL: there is none. */
+/* The next sum to send; NULL: none. */
 static inline struct dense_cell *uplink_pop(struct uplink *up, const struct dense_lane *lane,
                                             const struct dense_pool *pool)
 {
@@ -191,7 +194,7 @@ static inline struct dense_cell *uplink_pop(struct uplink *up, const struct dens
 	return NULL;
 }
 
-/* Something leaves that says how far we are. */
+/* A packet leaves that carries our acknowledgement. */
 static inline void uplink_tell(struct uplink *up, const struct dense_lane *lane, uint32_t now_us)
 {
 	up->told = lane->settled;
@@ -209,10 +212,10 @@ static inline void uplink_raise(struct uplink *up, const struct dense_lane *lane
 }
 
 /*
- * What is to be done with a RESULT of the parent's: DENSE_FRESH or
- * DENSE_ADDED, copy it into the cell; else, leave it. It must be what our
- * children have sent, at the scale of their sum; where none of them
- * contributes, it begins a cell. Nothing is changed.
+ * What to do with a RESULT of the parent. DENSE_FRESH and DENSE_ADDED: copy it
+ * into the cell. Else: ignore it. It must match what our children sent, at the
+ * scale of their sum. If none of them contributes, it begins a cell. Changes
+ * nothing.
  */
 static inline enum dense_verdict uplink_judge(const struct dense_lane *lane,
                                               const struct dense_cell *cell,
@@ -238,12 +241,12 @@ static inline enum dense_verdict uplink_judge(const struct dense_lane *lane,
 	return DENSE_ADDED;
 }
 
-/* The result is in the cell, as `how` told. */
+/* Records that the result is in the cell. `how` is the verdict of uplink_judge(). */
 static inline void uplink_enter(struct dense_cell *cell, const struct wire_header *packet,
                                 uint64_t position, uint32_t bytes, enum dense_verdict how)
 {
 	if (how == DENSE_FRESH) {
-		cell->complete = cell->queued = 0; /* first: others look without the lock */
+		cell->complete = cell->queued = 0; /* first: other cores read without the lock */
 		cell->arrived = 0;
 		cell->position = position;
 		cell->op = packet->op;
@@ -260,7 +263,10 @@ static inline void uplink_enter(struct dense_cell *cell, const struct wire_heade
 	cell->complete = 1;
 }
 
-/* Takes a RESULT of the parent's. DENSE_COMPLETE: it is in the cell, and goes down. */
+/*
+ * Takes a RESULT of the parent. DENSE_COMPLETE: it is in the cell, and goes down
+ * to the children.
+ */
 static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct dense_cell *cell,
                                              void *sum, const struct wire_header *packet,
                                              const void *payload, uint32_t bytes)
@@ -277,7 +283,7 @@ static inline enum dense_verdict uplink_take(struct dense_lane *lane, struct den
 	return DENSE_COMPLETE;
 }
 
-/* Is it the parent that has to say something about this fragment? */
+/* Does the result of this fragment have to come from the parent? */
 static inline int uplink_owes(const struct dense_lane *lane, const struct dense_pool *pool,
                               uint64_t position, int asked)
 {
@@ -289,9 +295,9 @@ static inline int uplink_owes(const struct dense_lane *lane, const struct dense_
 }
 
 /*
- * Nothing has told the parent for a while how far we are, or it may be further
- * than it has told us, with its window or with the first sum that we wait for:
- * the windows of others, and of our own children, may hang on it.
+ * Is an acknowledgement due? It is if the parent has not heard for a while how far
+ * we are: the windows of its other children may depend on that. It is also if the
+ * parent may be further than it told us: our own window may depend on that.
  */
 static inline int uplink_ack_is_due(const struct uplink *up, const struct dense_lane *lane,
                                     const struct dense_pool *pool, uint32_t now_us)
@@ -329,9 +335,10 @@ static inline int uplink_is_due(struct uplink *up, const struct dense_lane *lane
 }
 
 /*
- * What to ask the parent about fragments from `base` on. Results that `lost`
- * names are known to be lost; else those are asked for that a child misses
- * (`asked`), or whose sum has been up for longer than an answer takes.
+ * Makes a report to the parent about fragments from `base` on. If `lost` is given,
+ * it names results that are known to be lost. Else the report asks for results
+ * that a child lacks (`asked`), and for results of sums that went up longer ago
+ * than an answer takes.
  */
 static inline void uplink_report(struct uplink *up, const struct dense_lane *lane,
                                  const struct dense_pool *pool, uint64_t base, uint32_t bits,
@@ -342,7 +349,10 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 
 	if (young > UPLINK_YOUNG_MAX_US)
 		young = UPLINK_YOUNG_MAX_US;
-	/* About no more than our children have begun: who asks for more waits for it. */
+	/*
+	 * Only about fragments that our children have begun: a question about more
+	 * would wait for them.
+	 */
 	if (base + bits > up->end)
 		bits = up->end > base ? (uint32_t)(up->end - base) : 0;
 	report->base = base;
@@ -366,7 +376,7 @@ static inline void uplink_report(struct uplink *up, const struct dense_lane *lan
 	}
 }
 
-/* Had the sum left by when the parent was asked? Else the answer says nothing of it. */
+/* Had the sum left before the parent was asked? If not, the answer does not concern it. */
 static inline int uplink_was_up(const struct dense_cell *cell, uint32_t stamp)
 {
 	int32_t before = (int32_t)(stamp - cell->raised_at);
@@ -375,7 +385,7 @@ static inline int uplink_was_up(const struct dense_cell *cell, uint32_t stamp)
 	                                     : before > 0 && cell->queued != UPLINK_QUEUED;
 }
 
-/* One fragment that the parent's STATUS speaks of. */
+/* Takes one fragment of the parent's STATUS. */
 static inline void uplink_hear(struct dense_lane *lane, const struct dense_pool *pool, uint32_t i,
                                const struct wire_status *status, int is_news, int is_late,
                                struct uplink_news *news)
@@ -387,14 +397,17 @@ static inline void uplink_hear(struct dense_lane *lane, const struct dense_pool 
 	if (position < lane->settled || position >= lane->low + lane->cells)
 		return;
 	if (complete && !cell) {
-		/* Of others only: lost, or for nobody here, so we ask now and then. */
+		/*
+		 * No child here contributes. The result was lost, or no child here wants it:
+		 * we ask now and then.
+		 */
 		if (is_late && position >= dense_acked(lane)) {
 			news->lost[i / 64] |= bit;
 			news->n_lost++;
 		}
 	} else if (cell && cell->summed && !cell->complete) {
 		if (complete && !dense_expected(lane, cell->to)) {
-			cell->complete = 1; /* its result is for others */
+			cell->complete = 1; /* its result is for other children of the parent */
 			news->n_done++;
 		} else if (complete && is_news) {
 			news->lost[i / 64] |= bit;
@@ -418,21 +431,21 @@ static inline void uplink_status(struct uplink *up, struct dense_lane *lane,
 	int is_news, is_late;
 
 	if (uplink_stamp(now_us) - up->asked_at > UPLINK_OLD_US)
-		up->asked_at = 0; /* or it would be ahead of all when half of the clock is round */
-	/* Asked before what was asked for last could come: it says nothing new of results. */
+		up->asked_at = 0; /* an older stamp would lie in the future once the clock wraps */
+	/* An answer to a report from before the last request says nothing new about results. */
 	is_news = status->stamp && !up->reliable &&
 	          (!up->asked_at || (int32_t)(status->stamp - up->asked_at) >= 0);
 	is_late = !up->asked_at || now_us - up->asked_at > UPLINK_PATIENCE_US;
 	*news = (struct uplink_news){ .n_again = 0 };
 	if (status->stamp)
 		up->waiting = status->waiting;
-	/* Quick to rise: what is called lost while it waits in a queue is sent twice. */
+	/* It rises quickly: a result that waits in a queue must not be taken for lost. */
 	if (status->stamp && rtt < 1000000)
 		up->rtt_us = rtt > up->rtt_us ? (up->rtt_us + rtt) / 2 : (7 * up->rtt_us + rtt) / 8;
 	for (uint32_t i = 0; i < status->bits && i < WIRE_GROUP; i++)
 		uplink_hear(lane, pool, i, status, is_news, is_news && is_late, news);
 	if (up->reliable)
-		news->n_again = 0; /* what is not there is on its way, or of a lower scale */
+		news->n_again = 0; /* missing sums are on their way, or have a lower scale */
 	uplink_low(lane, status->low);
 	uplink_settle(up, lane, pool);
 }

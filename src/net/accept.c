@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/accept.h"
 
-#include "net/link.h"
-#include "net/plan.h"
+#include "net/kernel/link.h"
+#include "net/cluster_plan.h"
 #include "pass.skel.h"
 
 #include <bpf/bpf.h>
@@ -10,7 +10,7 @@
 #include <linux/if_link.h>
 #include <unistd.h>
 
-/* The link lives as long as its file descriptor. */
+/* Attaches the program to a link. It stays attached as long as the file descriptor is open. */
 static trib_status accept_at(const char *namespace, const char *link, int program,
                              struct accepted *out)
 {
@@ -30,7 +30,7 @@ static trib_status accept_at(const char *namespace, const char *link, int progra
 	netns_close(&ns);
 	if (fd >= 0)
 		out->links[out->n++] = fd;
-	if (status != TRIB_OK || fd >= 0 || error == EBUSY) /* another program is as good */
+	if (status != TRIB_OK || fd >= 0 || error == EBUSY) /* any other program serves as well */
 		return status;
 	errno = error;
 	return status_fail_errno("%s in %s takes no XDP program", link, namespace);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames that an XDP program sends into a veth arrive only where the other
- * end has a program too. A real NIC asks for nothing of the kind: this is for
- * the virtual cluster alone.
+ * accept: attaches pass-through programs to veth ends. A frame that an XDP program sends into
+ * a veth arrives only if the other end has an XDP program too. Real NICs do not need this.
  */
 #ifndef TRIB_NET_ACCEPT_H
 #define TRIB_NET_ACCEPT_H
@@ -15,16 +14,15 @@ struct accepted {
 };
 
 /*
- * Until accept_end, or until this process ends, such frames arrive: from s1
- * where that is a switch, at the workers; else from hosts with an aggregator,
- * at the bridge, which passes them on as any other. `aggregates` says which
- * those are, as the cluster's hosts; NULL: the servers.
+ * Lets such frames arrive until accept_end, or until this process ends. If s1 is a switch, the
+ * programs are at the workers. Otherwise they are at the bridge, on the ports of hosts with
+ * an aggregator. `aggregates`: which of the cluster's hosts have one; NULL: the servers.
  */
 trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
                           struct accepted *out);
 /*
- * The same program where servers receive, or at s1's ports where that is a switch: there it only
- * makes packets come the way that XDP's do.
+ * Attaches the program where servers receive (if s1 is a switch: at its ports), so that packets
+ * take the same kernel path as on the XDP plane.
  */
 trib_status accept_at_servers(const struct cluster *cluster, struct accepted *out);
 void accept_end(struct accepted *accepted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For builds that could not compile a BPF program. */
+/* For builds without BPF programs. */
 #include "net/accept.h"
 
 trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "net/names.h"
-#include "net/plan.h"
+#include "net/cluster_plan.h"
 #include "net/state.h"
 #include "net/wiring.h"
 
@@ -39,7 +39,7 @@ trib_status cluster_up(const struct cluster_options *options, struct cluster *ou
 		named.name = NAMES_DEFAULT;
 	status = names_check(named.name);
 	if (status == TRIB_OK)
-		status = plan_make(&named, 0, out); /* wrong options come before missing rights */
+		status = plan_make(&named, 0, out); /* report wrong options before missing rights */
 	if (status == TRIB_OK)
 		status = cluster_check_privilege();
 	if (status != TRIB_OK)
@@ -75,19 +75,18 @@ trib_status cluster_up(const struct cluster_options *options, struct cluster *ou
 
 static void process_warn(const struct netns *ns, int pid)
 {
-	log_warn("process %d still runs in %s; it has lost its links, and the namespace goes "
-	         "with it",
+	log_warn("process %d still runs in %s without links; the namespace ends with the process",
 	         pid, ns->name);
 }
 
-/* Links first: they would otherwise live on for as long as a process keeps the namespace. */
+/* Removes the links first. Otherwise they would live as long as a process keeps the namespace. */
 static trib_status namespace_remove(void *context, const char *namespace)
 {
 	struct netns ns;
 	trib_status status;
 
 	++*(unsigned *)context;
-	/* One that cannot be opened is a file that a crash left before its mount. */
+	/* If it cannot be opened, a crash left a file without a mount. */
 	if (netns_open(namespace, &ns) == TRIB_OK) {
 		status = link_remove_all(&ns);
 		netns_each_process(&ns, process_warn);
@@ -103,7 +102,7 @@ static trib_status cluster_remove(const char *name)
 	trib_status status;
 	unsigned found;
 
-	/* Again until none is left: a folder that changes may be read incompletely. */
+	/* Repeat until none is left: reading a directory while it changes may miss entries. */
 	do {
 		found = 0;
 		status = names_each_namespace(name, namespace_remove, &found);

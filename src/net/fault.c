@@ -18,7 +18,7 @@ bool fault_available(void)
 	return true;
 }
 
-/* libbpf would print the verifier's whole log by itself. */
+/* Without this function libbpf prints the verifier's whole log. */
 static int libbpf_log(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char line[512];
@@ -67,7 +67,7 @@ static enum bpf_tc_attach_point fault_point(enum fault_way way)
 	return way == FAULT_IN ? BPF_TC_INGRESS : BPF_TC_EGRESS;
 }
 
-/* In the link's namespace: libbpf speaks to that of the thread. */
+/* Runs in the link's namespace, because libbpf uses the namespace of the calling thread. */
 static trib_status fault_attach_here(const struct link_end *end, enum fault_way way,
                                      const struct fault_bpf *skeleton)
 {
@@ -106,11 +106,11 @@ trib_status fault_attach(const struct link_end *end, enum fault_way way,
 		if (netns_return(back) != TRIB_OK)
 			status = TRIB_ERR_SYSTEM;
 	}
-	fault_bpf__destroy(skeleton); /* the tc filter keeps the program and its maps */
+	fault_bpf__destroy(skeleton); /* the tc filter keeps the program and its maps alive */
 	return status;
 }
 
-/* The id of the program at the interface, 0: none. */
+/* The id of the program at the interface; 0: none. */
 static uint32_t fault_program_id(const struct netns *ns, const char *link, enum fault_way way)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = fault_point(way));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For builds that could not compile the fault program. */
+/* For builds without the fault program. */
 #include "net/fault.h"
 
 bool fault_available(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/names.h"
 
-#include "net/netns.h"
+#include "net/kernel/netns.h"
 
 #include <ctype.h>
 #include <dirent.h>

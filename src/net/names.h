@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What things are called. A namespace is the cluster's name, a dash and the
- * host; a host's name has no dash, so the last dash always parts the two.
+ * names: a namespace is named CLUSTER-HOST. A host's name has no dash, so the last dash
+ * separates the two.
  */
 #ifndef TRIB_NET_NAMES_H
 #define TRIB_NET_NAMES_H
@@ -12,15 +12,15 @@
 #include <stdint.h>
 
 #define NAMES_DEFAULT "trib"
-#define NAMES_HUB "net" /* the host that is only a bridge, where no server is the switch */
+#define NAMES_HUB "net" /* the namespace of the bridge, if no server is the switch */
 #define NAMES_WORKERS_MAX 99
 #define NAMES_SERVER_BASE 100 /* s1 has the address .101 */
 
-/* NULL stands for the default. */
+/* NULL: the default name. */
 trib_status names_check(const char *name);
 bool names_is_host(const char *host);
 void names_namespace(char out[64], const char *name, const char *host);
-/* Whether a namespace belongs to the cluster `name`, judged by its name alone. */
+/* Does the namespace belong to the cluster `name`, by its name? */
 bool names_owns(const char *name, const char *namespace);
 
 /* Calls `visit` for each namespace of the cluster until one returns an error. */
@@ -28,7 +28,7 @@ trib_status names_each_namespace(const char *name,
                                  trib_status (*visit)(void *context, const char *namespace),
                                  void *context);
 
-/* Where to start looking for a free third byte of 10.84.x.0/24. */
+/* The first x to try when looking for a free subnet 10.84.x.0/24. */
 unsigned names_subnet_hint(const char *name);
 
 #endif

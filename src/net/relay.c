@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/relay.h"
 
-#include "net/link.h"
-#include "net/plan.h"
-#include "net/receive.h"
+#include "net/kernel/link.h"
+#include "net/cluster_plan.h"
+#include "net/kernel/receive_core.h"
 #include "relay.skel.h"
 
 #include <bpf/bpf.h>
@@ -11,10 +11,13 @@
 #include <linux/if_link.h>
 #include <unistd.h>
 
-/* Of enum bpf_attach_type, which older headers do not have in full. */
+/* A value of enum bpf_attach_type that older headers lack. */
 #define TCX_INGRESS ((enum bpf_attach_type)46)
 
-/* A program at an end, in whose namespace we are. The link lives as long as its descriptor. */
+/*
+ * Attaches a program to an end in the current namespace. It stays attached as long as the file
+ * descriptor is open.
+ */
 static trib_status attach(const struct link_end *end, int program, enum bpf_attach_type where,
                           struct relay *out)
 {
@@ -26,20 +29,19 @@ static trib_status attach(const struct link_end *end, int program, enum bpf_atta
 	if (!index)
 		return TRIB_ERR_SYSTEM;
 	if (fd < 0)
-		return status_fail_errno("%s in %s takes no program%s", end->name, end->ns->name,
-		                         where == BPF_XDP ? ""
-		                                          : " for packets (kernel 6.6 has it)");
+		return status_fail_errno("%s in %s takes no %s program", end->name, end->ns->name,
+		                         where == BPF_XDP ? "XDP" : "tcx (Linux 6.6)");
 	out->links[out->n++] = fd;
 	return TRIB_OK;
 }
 
-/* What the stack gets of the frames that come to an end, in whose namespace we are. */
+/* Lets the network stack receive frames at an end in the current namespace. */
 static trib_status receive_here(const struct relay_bpf *bpf, const struct link_end *end, bool plain,
                                 struct relay *out)
 {
 	trib_status status = TRIB_OK;
 
-	if (plain) /* else a program is there already, or comes */
+	if (plain) /* otherwise the aggregator attaches its own XDP program */
 		status = attach(end, bpf_program__fd(bpf->progs.pass), BPF_XDP, out);
 	return status == TRIB_OK ? attach(end, bpf_program__fd(bpf->progs.trust), TCX_INGRESS, out)
 	                         : status;
@@ -66,7 +68,7 @@ static trib_status receiver(const struct relay_bpf *bpf, const char *namespace,
 	return status;
 }
 
-/* The ends of the link where frames are received; the aggregator is at one of them. */
+/* Prepares the ends of a link that receive frames. The aggregator is at one of them. */
 static trib_status receivers(const struct cluster *cluster, const struct relay_bpf *bpf, unsigned i,
                              bool plain, struct relay *out)
 {
@@ -95,7 +97,7 @@ static trib_status map_way(struct bpf_map *map, const struct link_end *from,
 	return TRIB_OK;
 }
 
-/* What comes in at `from` becomes frames and goes out at `to`. */
+/* Forwards packets that arrive at `from` to `to`, as XDP frames. */
 static trib_status join(const struct relay_bpf *bpf, const struct link_end *from,
                         const struct link_end *to, struct relay *out)
 {
@@ -105,7 +107,9 @@ static trib_status join(const struct relay_bpf *bpf, const struct link_end *from
 	                         : status;
 }
 
-/* What comes in at `from`, frames or packets, goes out through the queue of `to`. */
+/*
+ * Forwards packets that arrive at `from`, as frames or socket buffers, through the queue of `to`.
+ */
 static trib_status join_queue(const struct relay_bpf *bpf, const struct link_end *from,
                               const struct link_end *to, struct relay *out)
 {
@@ -117,12 +121,12 @@ static trib_status join_queue(const struct relay_bpf *bpf, const struct link_end
 	                         : status;
 }
 
-/* The two ends in the middle, both ways. */
+/* Joins the two ends in the middle of a link, in both directions. */
 static trib_status middle(const struct cluster *cluster, const struct relay_bpf *bpf, unsigned i,
                           unsigned wait_us, const struct netns *ns, struct relay *out)
 {
 	struct link_end near = { .ns = ns }, far = { .ns = ns };
-	/* Towards the aggregator. */
+	/* The end where packets for the aggregator arrive. */
 	const struct link_end *in = cluster->is_switch ? &near : &far;
 	trib_status status;
 

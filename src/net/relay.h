@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets that come to an aggregator's ports as they come to a NIC's driver.
- * In a cluster with `is_framed` each link of an aggregator is cut in two, and
- * the relay between takes what comes to the aggregator, copies it into a page
- * and sends the page on, on a core of its own choice. So the receiver finds a
- * frame in a page and no socket buffer: for XDP that is all it needs, for the
- * stack it has to make the buffer, as a driver does. Checksums of TCP and UDP
- * are taken as right, as a NIC reports them. Nobody pays at the receiver for
- * what veth does and a NIC does not.
+ * relay: delivers packets to an aggregator's ports as a NIC's driver does. In a cluster with
+ * `is_framed`, a relay sits in the middle of each link of an aggregator. It copies each
+ * packet for the aggregator into a page and sends the page on, on a core of its own. The
+ * receiver gets a frame in a page and no socket buffer. XDP needs no more; the network stack
+ * must build the socket buffer, as with a driver. TCP and UDP checksums count as verified,
+ * as a NIC reports them. So the receiver pays no cost that veth has and a NIC has not.
  *
- * The way back to workers' hosts is the same. Back to a bridge, where a link
- * has a rate, packets go through a queue behind the relay that keeps to it:
- * also what XDP sends, which a queue before it would never see.
+ * Packets back to workers' hosts take the same path. If a link to a bridge is shaped, the
+ * queue that shapes it is behind the relay, so that it also sees packets sent by XDP.
  */
 #ifndef TRIB_NET_RELAY_H
 #define TRIB_NET_RELAY_H
@@ -26,16 +23,16 @@ struct relay {
 };
 
 /*
- * Until relay_end, or until this process ends. `plain`: aggregators have no
- * program at their ports. While packets come, those for an aggregator wait
- * `wait_us` microseconds for more, as NICs moderate their interrupts.
+ * Relays until relay_end, or until this process ends. `plain`: aggregators have no XDP program
+ * at their ports. While packets arrive, packets for an aggregator wait `wait_us` microseconds
+ * for more, as with a NIC's interrupt moderation.
  */
 trib_status relay_start(const struct cluster *cluster, bool plain, unsigned wait_us,
                         struct relay *out);
 void relay_end(struct relay *relay);
 
-/* The relay on the link of host `i` works on one core for what goes to the aggregator, on one for
- * what comes from it. */
+/* Sets the cores of the relay on host i's link: `in` for packets to the aggregator, `out` for
+ * packets from it. */
 trib_status relay_place(const struct cluster *cluster, unsigned i, unsigned in, unsigned out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For builds that could not compile a BPF program. */
+/* For builds without BPF programs. */
 #include "net/relay.h"
 
 trib_status relay_start(const struct cluster *cluster, bool plain, unsigned wait_us,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another rate for a link that is in use. What is in its queue stays there. */
+/* reshape: changes the rate of a link in use. Packets in its queue stay there. */
 #include "net/cluster.h"
-#include "net/plan.h"
-#include "net/shape.h"
+#include "net/cluster_plan.h"
+#include "net/kernel/link_shape.h"
 
 static trib_status end_shape(const char *namespace, const struct link_end *which, uint64_t bps,
                              bool batches, uint64_t highest)
@@ -29,7 +29,8 @@ trib_status cluster_shape(const struct cluster *cluster, const char *host, uint6
 	unsigned i;
 
 	if (!found || !bps || cluster->is_switch)
-		return status_fail(TRIB_ERR_ARGUMENT, "no link of %s can get another rate", host);
+		return status_fail(TRIB_ERR_ARGUMENT, "the rate of %s's link cannot be changed",
+		                   host);
 	i = (unsigned)(found - cluster->hosts);
 	plan_bridge_namespace(cluster, hub);
 	plan_host_end(cluster, i, &own);

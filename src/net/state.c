@@ -15,7 +15,7 @@
 
 #define STATE_ROOT "/run/tributary"
 #define STATE_FOLDER STATE_ROOT "/net"
-#define STATE_PATH_BYTES 288 /* with any name that a folder can hold */
+#define STATE_PATH_BYTES 288 /* fits any file name */
 
 static void state_path(char path[STATE_PATH_BYTES], const char *name)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a cluster between two commands, one small text file each.
- * A file that only says "building" is written before the first namespace and
- * stays behind when `up` is killed half way.
+ * state: the record of a cluster between two commands, one small text file each. A file that
+ * only says "building" is written before the first namespace. It stays behind if `up` is
+ * killed halfway.
  */
 #ifndef TRIB_NET_STATE_H
 #define TRIB_NET_STATE_H
 
 #include "net/cluster.h"
 
-/* Held while clusters are made and removed; goes with the process. -1: see *status. */
+/* The lock for creating and removing clusters; it ends with the process. -1: see *status. */
 int state_lock(trib_status *status);
 void state_unlock(int lock);
 
-/* Whether anything has the name: a file or, after a crash, only a namespace. */
+/* Does anything have the name: a file or, after a crash, only a namespace? */
 bool state_exists(const char *name);
 trib_status state_begin(const char *name, unsigned subnet);
 trib_status state_write(const struct cluster *cluster, unsigned subnet);

@@ -2,16 +2,16 @@
 #include "net/wiring.h"
 
 #include "net/fault.h"
-#include "net/plan.h"
-#include "net/shape.h"
+#include "net/cluster_plan.h"
+#include "net/kernel/link_shape.h"
 
 #include <arpa/inet.h>
 
 struct wiring {
 	const struct cluster_options *options;
 	const struct cluster *cluster;
-	struct netns ns[CLUSTER_HOSTS_MAX]; /* as the cluster's hosts */
-	struct netns hub; /* the bridge, where no server is the switch; the relay */
+	struct netns ns[CLUSTER_HOSTS_MAX]; /* parallel to cluster->hosts */
+	struct netns hub; /* namespace of the bridge, if s1 is not a switch; else of the relay */
 	struct link_end bridge;
 };
 
@@ -60,8 +60,10 @@ static trib_status wiring_bridge(struct wiring *wiring)
 			                            .name = "br0",
 			                            .mac = { 0x02, 0x54, 0x52 } };
 	}
-	/* A switch sends to its own workers; between several aggregators a result of one
-	   must not fill the links of the others'. */
+	/*
+	 * If aggregators share a bridge, results of one must not flood the links of others. A
+	 * switch sends to its own workers only.
+	 */
 	return link_add_bridge(&wiring->bridge, wiring->cluster->mtu, !wiring->cluster->is_switch);
 }
 
@@ -80,10 +82,10 @@ static trib_status wiring_wire(const struct wiring *wiring, const struct link_en
 }
 
 /*
- * XDP sees what comes in before tc does. So a bridge, where nothing is summed,
- * has the faults of both ways at its ports; those of a switch that sums itself
- * can only meet what it lets pass. A host's own end would see several packets
- * as one there, before they are cut up.
+ * XDP sees incoming packets before tc does. A bridge does not aggregate, so its ports have the
+ * faults of both directions. At the ports of a switch that aggregates in XDP, faults can only hit
+ * packets that XDP passes. A host's own end is no place for outgoing faults: with offloads, several
+ * packets are still one buffer there.
  */
 static trib_status wiring_faults(const struct wiring *wiring, unsigned i,
                                  const struct link_end *host, const struct link_end *port)
@@ -109,7 +111,7 @@ static bool host_is_relayed(const struct wiring *wiring, unsigned i)
 	return wiring->options->is_framed && plan_is_relayed(wiring->cluster, i);
 }
 
-/* From the host to the relay, and from there to the port. */
+/* Creates the veth pairs of a link. With a relay: host to relay, and relay to port. */
 static trib_status wiring_pairs(const struct wiring *wiring, unsigned i,
                                 const struct link_end *host, const struct link_end *port)
 {
@@ -126,8 +128,8 @@ static trib_status wiring_pairs(const struct wiring *wiring, unsigned i,
 }
 
 /*
- * A NIC keeps to its rate by itself. So a server whose link is relayed has a
- * plain queue, and what it sends is held to the rate behind the relay.
+ * A NIC limits its rate in hardware. So a server with a relayed link has a plain queue, and the
+ * queue behind the relay limits the rate.
  */
 static trib_status wiring_rates(const struct wiring *wiring, unsigned i,
                                 const struct link_end *host, const struct link_end *port)
@@ -185,7 +187,7 @@ static trib_status wiring_address(const struct wiring *wiring, unsigned i)
 	return status;
 }
 
-/* The link between worker i and s1, of which both know the other end, and nobody else. */
+/* Configures the link between worker i and s1. Each of the two knows only the other end. */
 static trib_status wiring_peers(const struct wiring *wiring, unsigned i)
 {
 	const struct cluster *cluster = wiring->cluster;

@@ -2,12 +2,12 @@
 /*
  * Floats to fixed point and back.
  *
- * Scaling by a power of two is exact, so the one rounding is the one that is
- * written out here. Denormals are the exception on machines that flush them:
- * where a scale is so small that a denormal can matter, `tiny` loops take
- * over, in which no floating-point operation meets one.
+ * Scaling by a power of two is exact, so the only rounding is the explicit one here.
+ * Denormals are the exception if the process flushes them: if a scale is so small that a
+ * denormal matters, the `tiny` loops take over, which keep denormals away from
+ * floating-point operations.
  */
-#include "number/format.h"
+#include "number/fixed.h"
 
 #include <math.h>
 
@@ -18,22 +18,26 @@
 #define F64_MANTISSA ((1ull << 52) - 1)
 
 /*
- * The f32 bits of an element that is no f64. Those that are not below `ceiling`
- * become 0: NaN, infinities, and what the caller's class should have covered.
+ * The f32 bits of an element. Elements not below `ceiling` become 0: NaN, infinities, and
+ * magnitudes above the class.
  */
 ALWAYS_INLINE uint32_t widen(trib_type type, uint32_t bits, uint32_t ceiling)
 {
-	uint32_t magnitude = bits & (uint32_t)(format_of(type).sign - 1);
+	const struct format format = format_of(type);
+	const uint32_t one = 1u << format.mantissa, sign = (uint32_t)format.sign;
+	uint32_t magnitude = bits & (sign - 1);
 	uint32_t normal, denormal;
 
-	if (type != TRIB_F16) {
+	if (!format_is_narrow(type)) {
 		bits = magnitude < ceiling ? bits : 0;
 		return type == TRIB_BF16 ? bits << 16 : bits;
 	}
 	magnitude &= below32(magnitude, ceiling);
-	normal = (magnitude << 13) + ((127 - 15) << 23);
-	denormal = f32_bits((float)(int32_t)(magnitude & 0x3ff) * 0x1p-24f);
-	return (bits & 0x8000) << 16 | choose32(below32(magnitude, 0x400), denormal, normal);
+	normal = (magnitude << (23 - format.mantissa)) + ((uint32_t)(127 - format.bias) << 23);
+	denormal = f32_bits((float)(int32_t)(magnitude & (one - 1)) *
+	                    f32_power(format_smallest(type)));
+	return (bits & sign) << (31 - __builtin_ctz(sign)) |
+	       choose32(below32(magnitude, one), denormal, normal);
 }
 
 ALWAYS_INLINE float f32_lift(uint32_t bits)
@@ -87,7 +91,7 @@ ALWAYS_INLINE void encode64(bool tiny, const void *restrict elements, size_t n, 
 	}
 }
 
-/* With fewer bits than an element has, rounding may reach 2^bits, one too many. */
+/* If there are fewer bits than an element has, rounding may reach 2^bits: clamp it. */
 static void clamp32(loose_i32 *integers, size_t n, int32_t limit)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -106,45 +110,78 @@ static void clamp64(loose_i64 *integers, size_t n, int64_t limit)
 	}
 }
 
+/* The same, rounded up or down by chance. Few bits need it: see parts.h. */
+ALWAYS_INLINE void dither32(trib_type type, const void *restrict elements, size_t n,
+                            uint32_t ceiling, int unit, bool tiny, uint32_t seed,
+                            void *restrict out)
+{
+	loose_i32 *restrict integers = out;
+	const float scale = f32_power(tiny ? -unit - F32_LIFT : -unit);
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t element = widen(type, load32(type, elements, i), ceiling);
+		float value = tiny ? f32_lift(element) : f32_from(element);
+
+		integers[i] = (int32_t)floorf(value * scale + fixed_chance(seed, (uint32_t)i));
+	}
+}
+
+/* Narrow types are never tiny: as f32 they are all normal. */
+ALWAYS_INLINE void encode_of(trib_type type, const void *elements, size_t n, uint32_t ceiling,
+                             int unit, bool tiny, void *out)
+{
+	if (tiny && !format_is_narrow(type))
+		encode32(type, true, elements, n, ceiling, unit, out);
+	else
+		encode32(type, false, elements, n, ceiling, unit, out);
+}
+
+void fixed_encode(trib_type type, const void *elements, size_t n, int top, int unit, void *out)
+{
+	uint32_t ceiling = (uint32_t)format_power(type, top);
+	/* From a unit of 2^-125 on, a denormal is 0, flushed or not. */
+	bool tiny = unit < 2 - format_of(type).bias;
+
+	WITH_TYPE(type, encode_of, elements, n, ceiling, unit, tiny, out);
+}
+
+void fixed_dither(trib_type type, const void *elements, size_t n, int top, int unit, uint32_t seed,
+                  void *out)
+{
+	uint32_t ceiling = (uint32_t)format_power(type, top);
+	/* A denormal of less than a unit may become one: below this unit, all of them count. */
+	bool tiny = unit < FIXED_DITHER_TINY && !format_is_narrow(type);
+
+	WITH_TYPE(type, dither32, elements, n, ceiling, unit, tiny, seed, out);
+}
+
+void fixed_clamp(void *integers, size_t n, int bits)
+{
+	clamp32(integers, n, (int32_t)((1u << bits) - 1));
+}
+
 void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
                    void *out)
 {
 	const struct format format = format_of(type);
-	int unit = number_unit_exponent(type, klass, workers);
+	int unit = number_unit_exponent(type, klass, workers), top = class_top(type, klass);
 	int bits = format.sum_bits - ceil_log2(workers);
-	uint64_t ceiling = format_power(type, class_top(type, klass));
-	/* From a unit of 2^-125 (f64: 2^-1021) on, a denormal is 0, flushed or not. */
-	bool tiny = unit < 2 - format.bias;
+	bool may_reach = bits <= format.mantissa; /* fewer bits than the significand has */
 
-	switch (type) {
-	case TRIB_F16: /* never tiny: as f32 these are all normal */
-		encode32(TRIB_F16, false, elements, n, (uint32_t)ceiling, unit, out);
-		break;
-	case TRIB_BF16:
-		if (tiny)
-			encode32(TRIB_BF16, true, elements, n, (uint32_t)ceiling, unit, out);
-		else
-			encode32(TRIB_BF16, false, elements, n, (uint32_t)ceiling, unit, out);
-		break;
-	case TRIB_F32:
-		if (tiny)
-			encode32(TRIB_F32, true, elements, n, (uint32_t)ceiling, unit, out);
-		else
-			encode32(TRIB_F32, false, elements, n, (uint32_t)ceiling, unit, out);
-		if (bits <= format.mantissa)
-			clamp32(out, n, (1 << bits) - 1);
-		break;
-	case TRIB_F64:
-		if (tiny)
-			encode64(true, elements, n, ceiling, unit, out);
-		else
-			encode64(false, elements, n, ceiling, unit, out);
-		if (bits <= format.mantissa)
-			clamp64(out, n, (1ll << bits) - 1);
-		break;
-	default:
-		break;
+	if (!number_is_float(type))
+		return;
+	if (type != TRIB_F64) {
+		fixed_encode(type, elements, n, top, unit, out);
+		if (may_reach)
+			fixed_clamp(out, n, bits);
+		return;
 	}
+	if (unit < 2 - format.bias) /* from 2^-1021 on, a denormal is 0, flushed or not */
+		encode64(true, elements, n, format_power(type, top), unit, out);
+	else
+		encode64(false, elements, n, format_power(type, top), unit, out);
+	if (may_reach)
+		clamp64(out, n, (1ll << bits) - 1);
 }
 
 /* A negative low half borrows one from the high half. */
@@ -214,10 +251,10 @@ ALWAYS_INLINE void decode_narrow(trib_type type, const void *restrict sums, size
 }
 
 /*
- * The fast way for f32 and bf16, where the scale is a power of two, and large
- * enough that no result is a denormal. The f32 has 24 bits of the sum, rounded;
- * where that is rounded again to bf16, the last bit is set instead if any of the
- * lost ones is ("round to odd"), so that the two roundings act as one.
+ * The fast path for f32 and bf16. The scale is a power of two, large enough that no result
+ * is a denormal. The f32 holds 24 bits of the sum, rounded. If it is rounded again to bf16,
+ * the first rounding rounds to odd: the last bit is set if any lost bit was. Then the two
+ * roundings act as one.
  */
 ALWAYS_INLINE void decode_power(trib_type type, const void *restrict sums, size_t n, float scale,
                                 void *restrict elements)
@@ -262,40 +299,36 @@ ALWAYS_INLINE void decode32(trib_type type, const void *restrict sums, size_t n,
 	const loose_i32 *restrict in = sums;
 	bool denormals = scale < 0x1p-126; /* the scale is the smallest result there can be */
 
-	if (!denormals && (f64_bits(scale) & F64_MANTISSA) == 0)
+	if (!format_is_narrow(type) && !denormals && (f64_bits(scale) & F64_MANTISSA) == 0)
 		decode_power(type, sums, n, (float)scale, elements);
-	else if (!denormals && type == TRIB_F32)
+	else if (type == TRIB_F32 && !denormals)
 		for (size_t i = 0; i < n; i++)
 			store32(type, elements, i, f32_bits((float)quotient(in[i], scale)));
 	else
 		decode_narrow(type, sums, n, scale, elements);
 }
 
+void fixed_decode(trib_type type, const void *sums, size_t n, int unit, unsigned workers,
+                  bool average, void *elements)
+{
+	double scale = f64_power(unit) / (average ? workers : 1);
+
+	WITH_TYPE(type, decode32, sums, n, scale, elements);
+}
+
 void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
                    bool average, void *elements)
 {
 	int unit = number_unit_exponent(type, klass, workers);
-	double scale = f64_power(type == TRIB_F64 ? 0 : unit) / (average ? workers : 1);
 
-	switch (type) {
-	case TRIB_F16:
-		decode_narrow(TRIB_F16, sums, n, scale, elements);
-		break;
-	case TRIB_BF16:
-		decode32(TRIB_BF16, sums, n, scale, elements);
-		break;
-	case TRIB_F32:
-		decode32(TRIB_F32, sums, n, scale, elements);
-		break;
-	case TRIB_F64:
-		if (unit < -1022 + ceil_log2(workers))
-			decode_f64(true, average, sums, n, unit, workers, elements);
-		else if (average)
-			decode_f64(false, true, sums, n, unit, workers, elements);
-		else
-			decode_f64(false, false, sums, n, unit, workers, elements);
-		break;
-	default:
-		break;
-	}
+	if (!number_is_float(type))
+		return;
+	if (type != TRIB_F64)
+		fixed_decode(type, sums, n, unit, workers, average, elements);
+	else if (unit < -1022 + ceil_log2(workers))
+		decode_f64(true, average, sums, n, unit, workers, elements);
+	else if (average)
+		decode_f64(false, true, sums, n, unit, workers, elements);
+	else
+		decode_f64(false, false, sums, n, unit, workers, elements);
 }

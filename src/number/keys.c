@@ -10,16 +10,16 @@ ALWAYS_INLINE void to_keys32(trib_type type, const void *restrict elements, size
                              void *restrict keys)
 {
 	const int32_t magnitude_bits = (int32_t)(format_of(type).sign - 1);
-	const int32_t infinity = (int32_t)format_of(type).infinity;
+	const int32_t first_nan = (int32_t)format_first_nan(type);
 	const int32_t nan_key = for_max ? INT32_MAX : INT32_MIN;
 	loose_i32 *restrict out = keys;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t bits = load32(type, elements, i);
-		int32_t wide = type == TRIB_F32 ? (int32_t)bits : (int16_t)bits;
+		int32_t wide = (int32_t)(bits | -(bits & (uint32_t)format_of(type).sign));
 		int32_t key = wide ^ (wide >> 31 & magnitude_bits);
 
-		out[i] = (wide & magnitude_bits) > infinity ? nan_key : key;
+		out[i] = (wide & magnitude_bits) >= first_nan ? nan_key : key;
 	}
 }
 
@@ -27,7 +27,7 @@ ALWAYS_INLINE void from_keys32(trib_type type, const void *restrict keys, size_t
                                void *restrict elements)
 {
 	const int32_t magnitude_bits = (int32_t)(format_of(type).sign - 1);
-	const int32_t infinity = (int32_t)format_of(type).infinity;
+	const int32_t first_nan = (int32_t)format_first_nan(type);
 	const uint32_t nan = (uint32_t)format_of(type).nan;
 	const loose_i32 *restrict in = keys;
 
@@ -35,7 +35,7 @@ ALWAYS_INLINE void from_keys32(trib_type type, const void *restrict keys, size_t
 		int32_t key = in[i];
 		uint32_t bits = (uint32_t)(key ^ (key >> 31 & magnitude_bits));
 
-		store32(type, elements, i, key > infinity || key < ~infinity ? nan : bits);
+		store32(type, elements, i, key >= first_nan || key <= ~first_nan ? nan : bits);
 	}
 }
 
@@ -69,41 +69,17 @@ static void from_keys64(const void *restrict keys, size_t n, void *restrict elem
 
 void number_to_keys(trib_type type, const void *elements, size_t n, bool for_max, void *keys)
 {
-	switch (type) {
-	case TRIB_F16:
-		to_keys32(TRIB_F16, elements, n, for_max, keys);
-		break;
-	case TRIB_BF16:
-		to_keys32(TRIB_BF16, elements, n, for_max, keys);
-		break;
-	case TRIB_F32:
-		to_keys32(TRIB_F32, elements, n, for_max, keys);
-		break;
-	case TRIB_F64:
+	if (type == TRIB_F64)
 		to_keys64(elements, n, for_max, keys);
-		break;
-	default:
-		break;
-	}
+	else if (number_is_float(type))
+		WITH_TYPE(type, to_keys32, elements, n, for_max, keys);
 }
 
 void number_from_keys(trib_type type, const void *keys, size_t n, bool for_max, void *elements)
 {
 	(void)for_max; /* a key beyond either infinity is NaN */
-	switch (type) {
-	case TRIB_F16:
-		from_keys32(TRIB_F16, keys, n, elements);
-		break;
-	case TRIB_BF16:
-		from_keys32(TRIB_BF16, keys, n, elements);
-		break;
-	case TRIB_F32:
-		from_keys32(TRIB_F32, keys, n, elements);
-		break;
-	case TRIB_F64:
+	if (type == TRIB_F64)
 		from_keys64(keys, n, elements);
-		break;
-	default:
-		break;
-	}
+	else if (number_is_float(type))
+		WITH_TYPE(type, from_keys32, keys, n, elements);
 }

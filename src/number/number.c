@@ -59,19 +59,11 @@ static uint16_t classify64(const void *elements, size_t n, bool *special)
 
 uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *special)
 {
-	switch (type) {
-	case TRIB_F16:
-		return classify32(TRIB_F16, elements, n, special);
-	case TRIB_BF16:
-		return classify32(TRIB_BF16, elements, n, special);
-	case TRIB_F32:
-		return classify32(TRIB_F32, elements, n, special);
-	case TRIB_F64:
-		return classify64(elements, n, special);
-	default:
-		*special = false;
+	*special = false;
+	if (!number_is_float(type))
 		return 0;
-	}
+	return type == TRIB_F64 ? classify64(elements, n, special)
+	                        : WITH_TYPE(type, classify32, elements, n, special);
 }
 
 int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers)

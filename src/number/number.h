@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number: floats to and from what the network adds. Pure: no I/O, no state.
+ * number owns the conversion of floats to the integers that the network adds, and back.
+ * It must not touch anything else. Pure: no I/O, no state.
  *
- * The network adds integers. f32, f16 and bf16 become int32, f64 becomes
- * int64, scaled by a power of two that all workers share for a block of
- * elements. The scale is named by a *class*: the block's largest finite
- * magnitude, rounded up to the next 2^(NUMBER_CLASS_STEP * k). Workers take
- * the maximum of their classes, so no element exceeds the scale and N workers
- * cannot overflow: with B = 31 - ceil(log2 N) bits (63 for f64) every scaled
- * element is below 2^B in magnitude.
+ * The network adds integers. f32, and small vectors of shorter floats, become int32, f64
+ * becomes int64 (parts.h has shorter integers), scaled by a power of two that all workers share for
+ * a block of elements. The scale is named by a *class*: the block's largest finite magnitude,
+ * rounded up to the next 2^(NUMBER_CLASS_STEP * k). Workers take the maximum of their classes, so
+ * no element exceeds the scale and N workers cannot overflow: with B = 31 - ceil(log2 N) bits (63
+ * for f64) every scaled element is below 2^B in magnitude.
  *
  * Error bound, for a sum over N workers of a block whose class has the top
  * 2^t: |result - exact sum| <= N * 2^(t - B) / 2, plus one rounding to the
@@ -24,9 +24,9 @@
  *
  * MIN and MAX need no scale: floats become integers of the same order.
  *
- * The floating-point environment is taken to round to nearest, as a process
- * starts. Whether it flushes denormals makes no difference. Buffers need no
- * alignment, and an input must not overlap an output.
+ * The floating-point environment must round to nearest, which is the default of a process.
+ * It may flush denormals. Buffers need no alignment, and an input must not overlap an
+ * output.
  */
 #ifndef TRIB_NUMBER_NUMBER_H
 #define TRIB_NUMBER_NUMBER_H
@@ -66,9 +66,9 @@ static inline bool number_class_is_byte(trib_type type)
 }
 
 /*
- * The class of n float elements. NaN and infinities are left out of it and
- * reported in *special. Class 0 holds zeros, and what is so small that it is
- * exact. Monotonic: a larger largest magnitude never has a lower class.
+ * The class of n float elements. It ignores NaN and infinities and reports them in
+ * *special. Class 0 holds zeros and magnitudes so small that they are exact. Monotonic: a
+ * block with a larger maximum never has a lower class.
  */
 uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *special);
 
@@ -79,9 +79,9 @@ uint16_t number_classify(trib_type type, const void *elements, size_t n, bool *s
 int number_unit_exponent(trib_type type, uint16_t klass, unsigned workers);
 
 /*
- * Floats to int32 (f64: int64), little-endian, at the scale of `klass`, which
- * must not be below the elements' own: what is too large for it becomes 0, as
- * NaN and infinities do. Rounds to nearest, ties to even.
+ * Floats to int32 (f64: int64), little-endian, at the scale of `klass`, which must not be
+ * below the elements' own class. Elements too large for it, NaN and infinities become 0.
+ * Rounds to nearest, ties to even.
  */
 void number_encode(trib_type type, const void *elements, size_t n, uint16_t klass, unsigned workers,
                    void *out);
@@ -89,31 +89,31 @@ void number_encode(trib_type type, const void *elements, size_t n, uint16_t klas
 /*
  * Two int32 in one int64, high * 2^32 + low, in place: sums of such pairs are
  * pairs of sums as long as neither overflows, which scaled floats never do. So
- * one 64-bit addition does the work of two. Of an odd n the last stays alone.
+ * one 64-bit addition does the work of two. If n is odd, the last one stays unpaired.
  */
 void number_pair(void *integers, size_t n);
 void number_unpair(const void *pairs, size_t n, void *integers);
 
 /*
- * Sums back to floats; `average` divides by `workers`. Rounds once, and an f64
- * average twice. A zero sum is +0.
+ * Sums back to floats; `average` divides by `workers`. Rounds once; an f64 average rounds
+ * twice. A zero sum is +0.
  */
 void number_decode(trib_type type, const void *sums, size_t n, uint16_t klass, unsigned workers,
                    bool average, void *elements);
 
 /*
- * Two bits an element, as above, ORed into `mask` from bit 2 * first on. Bit b
- * is bit b % 8 of byte b / 8.
+ * ORs two bits an element (see above) into `mask`, starting at bit 2 * first. Bit b is bit
+ * b % 8 of byte b / 8.
  */
 void number_mask(trib_type type, const void *elements, size_t n, void *mask, size_t first);
 
-/* Puts NaN and infinities where `mask` has them; leaves the rest. */
+/* Writes NaN and infinities where `mask` has them; leaves the other elements. */
 void number_unmask(trib_type type, const void *mask, size_t first, size_t n, void *elements);
 
 /*
  * MIN and MAX: floats to int32/int64 keys whose signed order is the floats'
- * order, -0 below +0, and NaN the largest (for_max) or smallest key.
- * The way back gives the same float (any NaN comes back as one quiet NaN).
+ * order: -0 below +0, and NaN the largest (for_max) or smallest key. The conversion back
+ * gives the same float; every NaN becomes the same quiet NaN.
  */
 void number_to_keys(trib_type type, const void *elements, size_t n, bool for_max, void *keys);
 void number_from_keys(trib_type type, const void *keys, size_t n, bool for_max, void *elements);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has no fixed point: NaN and infinities, as two bits an element. */
+/* NaN and infinities, which have no fixed-point value, as two bits an element. */
 #include "number/format.h"
 
 #define PLUS_INFINITY 1
@@ -22,6 +22,7 @@ static void store(trib_type type, void *elements, size_t i, uint64_t bits)
 void number_mask(trib_type type, const void *elements, size_t n, void *mask, size_t first)
 {
 	const struct format format = format_of(type);
+	const uint64_t first_nan = format_first_nan(type);
 	uint8_t *bytes = mask;
 
 	for (size_t i = 0; i < n; i++) {
@@ -31,7 +32,7 @@ void number_mask(trib_type type, const void *elements, size_t n, void *mask, siz
 
 		if (magnitude < format.infinity)
 			continue;
-		if (magnitude > format.infinity)
+		if (magnitude >= first_nan)
 			kind = NOT_A_NUMBER;
 		else
 			kind = bits & format.sign ? MINUS_INFINITY : PLUS_INFINITY;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ANSWER_BYTES 32768u /* as long as the kernel makes one */
-#define ANSWER_SECONDS 2    /* it answers at once; but nobody is to wait for ever */
+#define ANSWER_BYTES 32768u /* the longest datagram of an rtnetlink answer */
+#define ANSWER_SECONDS 2    /* timeout; the kernel normally answers at once */
 
 struct question {
 	struct nlmsghdr head;
@@ -56,7 +56,7 @@ static trib_status refused(const char *what, int error)
 	return status_fail_errno("cannot find %s", what);
 }
 
-/* All that may choose among several ways: addresses, ports and protocol. */
+/* A multipath route is chosen by addresses, ports and protocol: ask with all of them. */
 static trib_status find_interface(int netlink, int fd, void *answer, unsigned *index)
 {
 	struct question question = { .head = { .nlmsg_type = RTM_GETROUTE,
@@ -76,7 +76,7 @@ static trib_status find_interface(int netlink, int fd, void *answer, unsigned *i
 	if (peer.storage.ss_family == AF_INET6 &&
 	    ((struct sockaddr_in6 *)&peer.storage)->sin6_scope_id) {
 		*index = ((struct sockaddr_in6 *)&peer.storage)->sin6_scope_id;
-		return TRIB_OK; /* the address itself says it */
+		return TRIB_OK; /* a link-local address names its interface */
 	}
 	question.about.route.rtm_family = (uint8_t)peer.storage.ss_family;
 	from = htons(udp_port(&own));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface by which a connected socket's packets leave, and whether its
- * queue keeps a packet until a time that the sender gives it (the qdisc fq,
- * also below mq). Then the kernel can space packets (path/pacer.h).
+ * egress: finds the interface that a connected socket sends through, and its
+ * queueing discipline. If that is fq (also below mq), the queue holds a packet
+ * until the time that the sender attached, so the kernel can space packets for
+ * path/pacer.h.
  */
 #ifndef TRIB_PATH_EGRESS_H
 #define TRIB_PATH_EGRESS_H
@@ -17,7 +18,7 @@ struct egress {
 	struct rtnl_qdisc qdisc;
 };
 
-/* Asks the kernel; no rights are needed. */
+/* Asks the kernel. Needs no privileges. */
 trib_status egress_find(int fd, struct egress *egress);
 
 #endif

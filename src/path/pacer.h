@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pacing to a given rate, without burning a core: the sender asks when it may
- * go on, and sleeps until then. A sleep is as long as a batch of packets takes,
- * so that there are some thousand of them a second and not one a packet, also
- * for who is woken by something else meanwhile; what is late by then leaves at
- * once, so the rate is kept.
+ * pacer: sends at a given rate without burning a core. Pure.
  *
- * Where the kernel keeps packets until a time that they carry (SO_TXTIME and the
- * qdisc fq), the sender is ahead: it gives them away some milliseconds early,
- * each with its time. Then packets leave one by one however late the sender
- * wakes, and it wakes seldom. It is not further ahead than that, for another
- * rate is to hold soon; and so the rate is kept even if fq is taken away.
- * (SO_MAX_PACING_RATE is no way: for UDP the kernel only ever lowers it.)
+ * The sender asks when it may go on, and sleeps until then. A sleep lasts as long as a
+ * batch of packets takes (PACER_BATCH bytes), so there are some thousand sleeps a
+ * second and not one a packet. If the sender wakes late, the overdue packets leave at
+ * once, so the rate holds.
+ *
+ * If the kernel can hold packets until their departure time (SO_TXTIME and the qdisc
+ * fq), the sender works ahead: it hands packets over up to PACER_AHEAD_NS early, each
+ * with its time. Packets are then evenly spaced however late the sender wakes. It does
+ * not work further ahead, so that a new rate takes effect soon, and the rate holds even
+ * if fq is removed. SO_MAX_PACING_RATE does not serve: for UDP the kernel only ever
+ * lowers it.
  */
 #ifndef TRIB_PATH_PACER_H
 #define TRIB_PATH_PACER_H
@@ -19,36 +20,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What may be sent at once after a pause. Cores that are shared give a thread back after some ms:
-   what it could not send meanwhile would be lost to the rate. */
+/* 5 ms: the longest backlog that is sent at once. On a shared core a thread may lose several
+   milliseconds; without a backlog these would be lost to the rate. */
 #define PACER_BURST_NS 5000000ull
-#define PACER_NAP_NS 500000ull       /* the longest sleep between two batches */
-#define PACER_BATCH 65536u           /* bytes of one */
-#define PACER_STALE_NS 2000000000ull /* a rate that nobody has repeated for so long is over */
-#define PACER_AHEAD_NS 4000000ull    /* how far ahead of time packets are given to the kernel */
-#define PACER_MESSAGE_NS 80000       /* packets of so long may leave together */
-#define PACER_HELD 64u               /* messages that it then holds; fq drops a flow's 101st */
-#define PACER_HELD_MIN 8u            /* where it would hold fewer, nothing is gained */
+#define PACER_NAP_NS 500000ull       /* 0.5 ms: the longest sleep between two batches */
+#define PACER_BATCH 65536u           /* bytes of a batch */
+#define PACER_STALE_NS 2000000000ull /* 2 s: a received rate expires if not repeated this long */
+#define PACER_AHEAD_NS 4000000ull    /* 4 ms: how early packets are handed to the kernel at most */
+#define PACER_MESSAGE_NS 80000       /* 80 us: packets within this time may form one message */
+#define PACER_HELD 64u               /* messages the kernel holds at most; fq drops the 101st */
+#define PACER_HELD_MIN 8u            /* working ahead does not pay with fewer messages */
 
 struct pacer {
 	uint64_t rate;    /* bits a second; 0: no limit */
-	uint64_t free_at; /* when the next packet could leave */
-	uint64_t nap_end; /* ... and when it may, with others */
+	uint64_t free_at; /* when the rate allows the next packet */
+	uint64_t nap_end; /* when the sender may wake to send the next batch */
 	uint64_t own;     /* the user's limit; 0: none */
-	uint64_t given;   /* the receiver's; 0: none */
-	uint64_t told_at; /* when that was last said */
-	uint32_t serial;  /* of the rate that the receiver last gave */
+	uint64_t given;   /* the receiver's limit; 0: none */
+	uint64_t told_at; /* when the receiver last confirmed its limit */
+	uint32_t serial;  /* serial number of the receiver's limit */
 
-	/* Where the kernel keeps packets until their time: */
-	uint32_t held_bytes;        /* it may have so many; 0: it does not keep any */
-	uint32_t held;              /* ... in so many messages */
-	uint64_t leaves_at;         /* when what was last sent leaves */
-	uint64_t next_at;           /* ... and what is sent next */
-	uint64_t times[PACER_HELD]; /* when the last messages leave, as a ring */
-	uint32_t n_times;
+	/* Used only if the kernel holds packets until their departure time: */
+	uint32_t held_bytes;        /* bytes that the kernel may hold; 0: it holds none */
+	uint32_t held;              /* messages that the kernel may hold */
+	uint64_t leaves_at;         /* departure time of the last packet */
+	uint64_t next_at;           /* departure time of the next packet */
+	uint64_t times[PACER_HELD]; /* ring of the departure times of the last messages */
+	uint32_t n_times;           /* messages ever entered into the ring */
 
-	uint64_t naps;     /* times that the sender had to sleep for the rate */
-	uint64_t messages; /* that were given away with a time */
+	uint64_t naps;     /* times that the sender slept for the rate */
+	uint64_t messages; /* messages handed over with a departure time */
 };
 
 static inline void pacer_choose(struct pacer *pacer, uint64_t given)
@@ -56,7 +57,7 @@ static inline void pacer_choose(struct pacer *pacer, uint64_t given)
 	pacer->rate = !given || (pacer->own && pacer->own < given) ? pacer->own : given;
 }
 
-/* Before any word of the receiver but its first. */
+/* Starts with the receiver's first limit, from its WELCOME. */
 static inline void pacer_start(struct pacer *pacer, uint64_t own, uint64_t given, uint64_t now)
 {
 	*pacer = (struct pacer){ .own = own, .given = given, .told_at = now };
@@ -64,9 +65,9 @@ static inline void pacer_start(struct pacer *pacer, uint64_t own, uint64_t given
 }
 
 /*
- * How fast the sender of this share of each vector could send, in units, as it reports it. The
- * receiver learns the share by it, so one without a limit says that share of the most that can be
- * said; 0: it has no limit, and sends all.
+ * The rate that the sender asks for in its reports, in units of `unit` bits a second. `share` is
+ * the part of each vector that it sends to this receiver. A sender without a limit of its own asks
+ * for that share of UINT32_MAX, which tells the receiver the share. 0: no limit, whole vectors.
  */
 static inline uint32_t pacer_want(const struct pacer *pacer, double share, uint32_t unit)
 {
@@ -78,12 +79,12 @@ static inline uint32_t pacer_want(const struct pacer *pacer, double share, uint3
 }
 
 /*
- * The kernel keeps packets until their time: so many bytes fit its buffer, and
- * so many messages of a flow its queue. False: too few.
+ * The kernel holds packets until their time: up to `bytes` in the socket buffer and up to
+ * `messages` of one flow in the queue. False: that is too few to work ahead.
  */
 static inline bool pacer_go_ahead(struct pacer *pacer, uint32_t bytes, uint32_t messages)
 {
-	messages = messages * 2 / 3; /* reports go the same way */
+	messages = messages * 2 / 3; /* reports use the same queue */
 	if (!bytes || messages < PACER_HELD_MIN)
 		return false;
 	pacer->held_bytes = bytes;
@@ -91,7 +92,7 @@ static inline bool pacer_go_ahead(struct pacer *pacer, uint32_t bytes, uint32_t 
 	return true;
 }
 
-/* The receiver shares out its links (0: no limit); what a newer word has overtaken is over. */
+/* The receiver sets a limit (0: none). A limit with an older serial number is ignored. */
 static inline void pacer_given(struct pacer *pacer, uint64_t rate, uint32_t serial, uint64_t now)
 {
 	if ((int32_t)(serial - pacer->serial) < 0)
@@ -103,7 +104,7 @@ static inline void pacer_given(struct pacer *pacer, uint64_t rate, uint32_t seri
 	pacer_choose(pacer, pacer->given);
 }
 
-/* Nobody stands by the rate any more: the user's own holds, and what is confirmed (flight.h). */
+/* If the receiver's limit has expired, only the user's limit and path/in_flight.h apply. */
 static inline void pacer_forget(struct pacer *pacer, uint64_t now)
 {
 	if (pacer->given && now > pacer->told_at + PACER_STALE_NS)
@@ -115,7 +116,7 @@ static inline uint64_t pacer_span(const struct pacer *pacer, uint32_t bytes)
 	return bytes * 8000000000ull / pacer->rate;
 }
 
-/* When may a packet be sent? Not after `now`: at once. Else it is worth waking up then. */
+/* When the next packet may be sent. The sender sleeps until then. */
 static inline uint64_t pacer_free_at(const struct pacer *pacer)
 {
 	if (!pacer->rate)
@@ -132,7 +133,7 @@ static inline uint64_t pacer_ahead(const struct pacer *pacer)
 	return span < PACER_AHEAD_NS ? span : PACER_AHEAD_NS;
 }
 
-/* Who is late makes up for it at twice the rate, not all at once. */
+/* A late sender catches up at twice the rate, not with one burst. */
 static inline void pacer_sent_ahead(struct pacer *pacer, uint64_t now, uint32_t bytes)
 {
 	uint64_t span = pacer_span(pacer, bytes), ahead = pacer_ahead(pacer);
@@ -167,13 +168,13 @@ static inline void pacer_sent(struct pacer *pacer, uint64_t now, uint32_t bytes)
 	}
 }
 
-/* When what is sent now leaves if it is not to overtake anything; 0: at once. */
+/* Departure time for a packet that must not overtake earlier ones; 0: at once. */
 static inline uint64_t pacer_time(const struct pacer *pacer, uint64_t now)
 {
 	return pacer->leaves_at > now ? pacer->leaves_at : 0;
 }
 
-/* Packets that leave at this time (0: at once) are one message. */
+/* One message was handed over that leaves at `time` (0: at once). */
 static inline void pacer_message(struct pacer *pacer, uint64_t now, uint64_t time)
 {
 	uint64_t half;
@@ -182,7 +183,7 @@ static inline void pacer_message(struct pacer *pacer, uint64_t now, uint64_t tim
 		return;
 	pacer->times[pacer->n_times++ % PACER_HELD] = time;
 	pacer->messages += time != 0;
-	/* Full: until half of them have left. */
+	/* If the kernel's queue is full, sleep until half of it has left. */
 	half = pacer->times[(pacer->n_times - pacer->held / 2) % PACER_HELD];
 	if (pacer->times[(pacer->n_times - pacer->held) % PACER_HELD] > now &&
 	    half > pacer->nap_end)
@@ -190,8 +191,8 @@ static inline void pacer_message(struct pacer *pacer, uint64_t now, uint64_t tim
 }
 
 /*
- * Packets that leave together: so many bytes at most, or one packet, as always where
- * the kernel does not take several in one. UINT32_MAX: it is all one.
+ * Bytes that may leave as one message. 0: a single packet, because the kernel does not join
+ * packets (`joins` is false). UINT32_MAX: no limit.
  */
 static inline uint32_t pacer_message_bytes(const struct pacer *pacer, bool joins)
 {

@@ -7,13 +7,13 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-/* Bytes that are left to be read; copied out, as nothing says that they are aligned. */
+/* The unread bytes. They may be unaligned, so fields are copied out. */
 struct reader {
 	const uint8_t *at;
 	size_t left;
 };
 
-/* The next attribute and its content; false: there is none that is whole. */
+/* The next attribute and its content; false: none is left, or it is cut short. */
 static bool next_attribute(struct reader *reader, struct rtattr *attr, struct reader *content)
 {
 	size_t step;
@@ -33,7 +33,7 @@ static bool next_attribute(struct reader *reader, struct rtattr *attr, struct re
 	return true;
 }
 
-/* The same for a message. */
+/* The next message and its content; false: none is left, or it is cut short. */
 static bool next_message(struct reader *reader, struct nlmsghdr *head, struct reader *content)
 {
 	size_t step;
@@ -71,7 +71,7 @@ static uint32_t read_u32(struct reader content)
 	return value;
 }
 
-/* Of an error or the end of an answer: 0 or -errno. */
+/* The result in an error message or at the end of an answer: 0 or -errno. */
 static int read_error(struct reader content)
 {
 	int32_t error = (int32_t)read_u32(content);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel's rtnetlink answers: by which interface a route leaves, and
- * which queueing discipline (qdisc) an interface has. Pure: bytes in memory,
- * from whoever wrote them.
+ * rtnl: reads the kernel's rtnetlink answers: the interface of a route, and the queueing
+ * discipline (qdisc) of an interface. Pure: it parses bytes in memory and trusts none.
  */
 #ifndef TRIB_PATH_RTNL_H
 #define TRIB_PATH_RTNL_H
@@ -11,19 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RTNL_KIND 16u /* a qdisc's name with its end */
+#define RTNL_KIND 16u /* bytes of a qdisc's name, with the final zero */
 
-/* How an interface's packets queue; begin with zeros. */
+/* The qdiscs of one interface. Start with zeros. */
 struct rtnl_qdisc {
-	char kind[RTNL_KIND];  /* of the root; "": none was told */
-	uint32_t handle;       /* the root's */
-	unsigned leaves, fair; /* the root's children (those of mq), and how many of them are fq */
-	uint32_t flow_limit;   /* packets of one flow that fq holds, the smallest; 0: unknown */
+	char kind[RTNL_KIND]; /* name of the root qdisc; "": unknown */
+	uint32_t handle;      /* handle of the root qdisc */
+	unsigned leaves;      /* children of the root (mq has several) */
+	unsigned fair;        /* children that are fq */
+	uint32_t flow_limit;  /* packets of one flow that the smallest fq holds; 0: unknown */
 };
 
 /*
- * One datagram of the answer to RTM_GETQDISC for all interfaces: takes what is
- * about interface `index`. 1: more is to come; 0: that was the end; -errno.
+ * Takes one datagram of the answer to RTM_GETQDISC, and keeps what concerns interface
+ * `index`. 1: more datagrams follow; 0: the answer is complete; -errno.
  */
 int rtnl_take_qdiscs(struct rtnl_qdisc *qdisc, int index, const void *data, size_t bytes);
 

@@ -58,8 +58,7 @@ int64_t tcp_send(int fd, struct iovec *vectors, unsigned n)
 	return sent;
 }
 
-/* Pieces are large, and what is small is urgent. Buffers are left to the kernel, which fits them to
- * the path. */
+/* No delay: chunks are large, and small packets are urgent. The kernel sizes the buffers. */
 static void set_common(int fd)
 {
 	int one = 1;
@@ -75,7 +74,7 @@ trib_status tcp_listen(const struct udp_address *address, int *fd)
 
 	if (s < 0)
 		return status_fail_errno("cannot open a TCP socket");
-	/* Connections of one that has ended do not keep its ports. */
+	/* Old connections of an ended process must not block its port. */
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(s, (const void *)&address->storage, address->length) || listen(s, BACKLOG)) {
 		trib_status status = status_fail_errno("cannot listen on %s by TCP",
@@ -121,7 +120,7 @@ int tcp_begin(const struct udp_address *peer)
 	if (s < 0)
 		return -errno;
 	set_common(s);
-	/* A tribd that starts here may be given a port next to ours. */
+	/* A tribd on this host may later listen on the port that this connection gets. */
 	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (!connect(s, (const void *)&peer->storage, peer->length) || errno == EINPROGRESS)
 		return s;

@@ -31,7 +31,7 @@ trib_status udp_resolve(const char *text, uint16_t default_port, struct udp_addr
 		hints.ai_flags = AI_PASSIVE;
 		hints.ai_family = AF_INET;
 	}
-	/* Which getaddrinfo would wrap around. */
+	/* getaddrinfo would wrap a port above 65535. */
 	if (!port[strspn(port, "0123456789")] && strtoul(port, NULL, 10) > UINT16_MAX)
 		return status_fail(TRIB_ERR_CONFIG, "\"%s\": ports go up to %u", text, UINT16_MAX);
 	error = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);

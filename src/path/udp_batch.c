@@ -9,14 +9,14 @@
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int))
 #define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
-/* Buffers do not begin at the same place of a page: they would drive each other out of the cache.
- */
+/* Buffers start at different offsets of a page, so that they do not evict each other from the
+ * cache. */
 #define RX_STEP (UDP_MESSAGE_MAX + 1536u)
-#define SINGLE_MAX 9216u /* no packet by itself is longer */
+#define SINGLE_MAX 9216u /* bytes of the longest single packet */
 
 struct udp_rx {
 	unsigned n, few;
-	unsigned ask; /* so many next time */
+	unsigned ask; /* messages to ask for in the next call */
 	bool was_full;
 	bool senders;
 	struct udp_message *messages;
@@ -26,7 +26,7 @@ struct udp_rx {
 	uint8_t *buffer;
 };
 
-/* The kernel writes into these how long they were. */
+/* Resets the lengths that the kernel overwrote. */
 static void header_ready(const struct udp_rx *rx, struct msghdr *header)
 {
 	header->msg_namelen = rx->senders ? sizeof(rx->messages[0].from.storage) : 0;
@@ -130,14 +130,14 @@ const struct udp_message *udp_message(const struct udp_rx *rx, int index)
 struct tx_entry {
 	const uint8_t *data;
 	uint32_t bytes, segment;
-	uint64_t time; /* when it is to leave; 0: at once */
+	uint64_t time; /* departure time; 0: at once */
 	struct udp_address to;
 };
 
 struct udp_tx {
 	bool gso;
-	unsigned room, first, n; /* entries[first..n) wait */
-	uint64_t time;           /* of those to come */
+	unsigned room, first, n; /* entries[first..n) are queued */
+	uint64_t time;           /* departure time of the entries added next */
 	struct tx_entry *entries;
 };
 
@@ -204,7 +204,7 @@ void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t se
 		entry->to = *to;
 }
 
-/* What one sendmmsg takes: whole entries with GSO, single packets without. */
+/* The messages of one sendmmsg: whole entries with GSO, single packets without. */
 struct tx_batch {
 	struct mmsghdr headers[SEND_AT_ONCE];
 	struct iovec vectors[SEND_AT_ONCE];
@@ -212,7 +212,7 @@ struct tx_batch {
 	unsigned n;
 };
 
-/* Adds one control message; `header` has room for it, by msg_control. */
+/* Adds one control message; msg_control of `header` has room for it. */
 static void header_add(struct msghdr *header, int level, int type, const void *data, size_t bytes)
 {
 	struct cmsghdr *c = (void *)((uint8_t *)header->msg_control + header->msg_controllen);
@@ -267,7 +267,7 @@ static void batch_fill(struct tx_batch *batch, struct udp_tx *tx)
 	}
 }
 
-/* Takes the bytes of the batch's first `sent` messages off the queue. */
+/* Removes the bytes of the batch's first `sent` messages from the queue. */
 static void tx_consume(struct udp_tx *tx, const struct tx_batch *batch, unsigned sent)
 {
 	for (unsigned i = 0; i < sent; i++) {
@@ -300,7 +300,8 @@ int udp_send(struct udp_tx *tx, int fd)
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
 			return -EAGAIN;
-		/* The device or the path cannot: one by one from now on. */
+		/* The device or the path does not support GSO: send packet by packet from now on.
+		 */
 		if ((errno == EIO || errno == EINVAL) && tx->gso) {
 			tx->gso = false;
 			continue;

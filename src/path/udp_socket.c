@@ -12,12 +12,13 @@
 
 static void set_option(int fd, int level, int name, int value)
 {
-	/* What the kernel does not have, it does without. */
+	/* Optional: an older kernel lacks some of these options. */
 	if (setsockopt(fd, level, name, &value, sizeof(value)))
 		log_debug("setsockopt %d/%d: %s", level, name, strerror(errno));
 }
 
-/* As root the limits of the system do not bind; otherwise the kernel cuts to them. */
+/* The FORCE options ignore the system's limits and need root; otherwise the kernel caps the size.
+ */
 static void set_send_bytes(int fd, int bytes)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
@@ -56,12 +57,12 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 	if (s < 0)
 		return status_fail_errno("cannot open a UDP socket");
 	*gso = set_common(s, options);
-	/* Never fragment: a packet that is too long is an error to be seen. */
+	/* Never fragment: a packet that is too long must be an error. */
 	if (family == AF_INET) {
 		set_option(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
 	} else {
 		set_option(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
-		/* What the XDP plane sends has no UDP checksum; ours is in every packet. */
+		/* The XDP plane sends no UDP checksum: every packet carries our own. */
 		set_option(s, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	}
 	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
@@ -92,7 +93,7 @@ trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr l
 	if (s < 0)
 		return status_fail_errno("cannot open a UDP socket");
 	set_common(s, options);
-	/* Several workers of one host listen to the same group and port. */
+	/* Several workers of one host listen to the same multicast group and port. */
 	set_option(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	set_option(s, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	if (bind(s, (const void *)&address, sizeof(address)) ||
@@ -138,7 +139,7 @@ unsigned udp_mtu(int fd)
 unsigned udp_group_mtu(const struct udp_address *local)
 {
 	struct in_addr from = ((const struct sockaddr_in *)&local->storage)->sin_addr;
-	/* Any group will do: nothing is sent. */
+	/* Any multicast address will do: nothing is sent. */
 	struct sockaddr_in group = { .sin_family = AF_INET,
 		                     .sin_port = htons(9),
 		                     .sin_addr.s_addr = htonl(0xefff0001u) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes, who goes. */
+/* Arrivals and departures of jobs. */
 #include "sim/engine.h"
 #include "sim/ties.h"
 
@@ -19,7 +19,7 @@ static bool hosts_choose(struct engine *engine, uint32_t n)
 	}
 }
 
-/* Hosts, pods and two trees are one piece of memory. */
+/* One allocation holds hosts, pods and two trees. */
 static bool run_remember(struct engine *engine, struct run *run)
 {
 	const struct fabric *fabric = &engine->input->fabric;
@@ -59,7 +59,7 @@ static void job_place(struct engine *engine, uint32_t index, double now)
 	}
 	placement_take(&engine->placement, run->hosts, run->n_hosts);
 	groups_join(&engine->groups, slot, NULL, 0);
-	/* Until it has begun nobody takes its turn into account. */
+	/* Until it has started, other jobs ignore its turn. */
 	engine->turns[slot] = (struct turn){ .start_s = INFINITY };
 	engine->fresh[engine->n_fresh++] = slot;
 	queue_push(&engine->queue,

@@ -7,7 +7,7 @@
 
 #define PROGRESS_EVENTS 65536u /* a power of two */
 
-/* ---- whose turn it is ---- */
+/* ---- which job has the turn ---- */
 
 static bool engine_decide(const struct engine *engine, const struct run *run, uint32_t slot,
                           double now)
@@ -26,7 +26,7 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 
 /* ---- events ---- */
 
-/* What the next allreduce will be, seen from when this one (already begun) ends. */
+/* The next allreduce, as seen when the present one ends. */
 static void turn_next(struct engine *engine, const struct run *run, uint32_t slot, double end)
 {
 	const struct pattern *pattern = run->pattern;
@@ -85,7 +85,7 @@ static double op_end(struct engine *engine, struct run *run, uint32_t slot, doub
 	                                                       : pattern->ops[run->op].start_s));
 }
 
-/* When its first allreduce begins, or the step ends where it has none. */
+/* Start of its first allreduce; if it has none, the end of the step. */
 static double step_begin(const struct run *run)
 {
 	const struct pattern *pattern = run->pattern;
@@ -120,7 +120,7 @@ static void run_count(struct engine *engine, const struct run *run, double end, 
 	result->aggregated_s += run->aggregated_s;
 	result->wait_s += run->start_s - engine->input->jobs[run->job].arrive_s;
 	result->host_s += jct * run->n_hosts;
-	result->moves += run->moves;
+	result->migrations += run->migrations;
 	result->unserved += !run->had_tree;
 	if (engine->outcomes)
 		engine->outcomes[run->job] =
@@ -129,7 +129,7 @@ static void run_count(struct engine *engine, const struct run *run, double end, 
 			                      .fast_s = fast,
 			                      .plain_s = plain,
 			                      .aggregated_s = run->aggregated_s,
-			                      .moves = run->moves };
+			                      .migrations = run->migrations };
 }
 
 static void job_finish(struct engine *engine, struct run *run, uint32_t slot, double now)
@@ -191,7 +191,7 @@ static void engine_loop(struct engine *engine)
 			input->hooks.progress(input->hooks.context, engine->result.done,
 			                      input->n_jobs, now);
 	}
-	/* Whole steps of those that are not done. */
+	/* Jobs that have not ended count with their whole steps. */
 	for (uint32_t i = 0; i < engine->queue.n; i++)
 		if (engine->queue.entries[i].slot != ENGINE_ARRIVAL) {
 			const struct run *run = &engine->runs[engine->queue.entries[i].slot];
@@ -257,7 +257,7 @@ static bool ties_make(struct engine *engine)
 	return true;
 }
 
-/* The fewest that a link or switch serves, where that is limited. */
+/* The fewest jobs that a limited link or switch serves. */
 static uint32_t places_of(const struct fabric *fabric)
 {
 	uint32_t links = fabric->link_jobs, switches = fabric->switch_jobs;

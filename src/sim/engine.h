@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the simulator share; nobody else includes it. */
+/* engine: the simulator's internal state. Only the files of this folder include it. */
 #ifndef TRIB_SIM_ENGINE_H
 #define TRIB_SIM_ENGINE_H
 
-#include "plan/assign.h"
-#include "plan/groups.h"
-#include "plan/placement.h"
-#include "plan/share.h"
-#include "plan/turn.h"
-#include "sim/queue.h"
+#include "plan/fabric/assign.h"
+#include "plan/fabric/sharing_groups.h"
+#include "plan/fabric/placement.h"
+#include "plan/fabric/tree_share.h"
+#include "plan/turns/turn_rule.h"
+#include "sim/event_queue.h"
 #include "sim/sim.h"
 
-#define ENGINE_ARRIVAL UINT32_MAX /* in place of a slot: a job comes */
+#define ENGINE_ARRIVAL UINT32_MAX /* slot number of the event that a job arrives */
 
 /* A job that has hosts. */
 struct run {
 	const struct pattern *pattern;
-	double began_s;  /* this step */
-	double free_s;   /* when the allreduce is over that is under way */
-	double usable_s; /* its tree, after it was moved */
-	double aggregated_s;
+	double began_s;      /* start of the present step */
+	double free_s;       /* end of the present allreduce */
+	double usable_s;     /* when its tree is usable after a migration */
+	double aggregated_s; /* time that it was aggregated so far */
 	uint32_t op, step, steps;
 	bool is_started, is_sending, is_fast;
-	/* The tree it has, and the one that an allreduce under way has taken. */
+	/* Its tree, and the tree that the present allreduce uses. */
 	uint32_t *tree, *held;
 	uint32_t tree_n, held_n;
 	uint32_t *buffers[2];
@@ -31,15 +31,15 @@ struct run {
 	uint32_t *hosts;
 	struct footprint footprint;
 	double start_s;
-	uint32_t moves;
-	uint32_t unserved_at; /* in the list of those that share or have none; ASSIGN_NONE */
+	uint32_t migrations;
+	uint32_t unserved_at; /* index in `unserved`; ASSIGN_NONE: it has a tree of its own */
 	bool had_tree;
 };
 
-/* For ties_order; all NULL where it is not asked for. */
+/* Memory of ties_order; all NULL if public_ties is off. */
 struct ties_memory {
-	uint32_t *slots, *above, *first, *rank, *next, *buckets; /* of slots */
-	uint32_t *mark;                                          /* of resources */
+	uint32_t *slots, *above, *first, *rank, *next, *buckets; /* by slot */
+	uint32_t *mark;                                          /* by resource */
 };
 
 struct engine {
@@ -51,38 +51,39 @@ struct engine {
 	struct groups groups;
 	struct share share;
 	struct queue queue;
-	struct pattern *patterns; /* of each step: on one host, on several */
+	struct pattern *patterns; /* two for each step: on one host, and on several */
 	struct pattern_op *ops;
 	struct run *runs;
-	struct turn *turns; /* of each slot: its next allreduce */
-	uint32_t *in_use;   /* of a resource: allreduces under way */
+	struct turn *turns; /* by slot: its next allreduce */
+	uint32_t *in_use;   /* by resource: allreduces that use it now */
 	uint32_t *free_slots, n_free, slots;
-	uint32_t *hosts;          /* scratch for a placement */
-	uint32_t *pods;           /* scratch for a footprint */
-	uint32_t *fresh, n_fresh; /* jobs that have just got hosts */
-	uint32_t *unserved, n_unserved, retry;
+	uint32_t *hosts;                       /* scratch for a placement */
+	uint32_t *pods;                        /* scratch for a footprint */
+	uint32_t *fresh, n_fresh;              /* jobs that have just got hosts */
+	uint32_t *unserved, n_unserved, retry; /* jobs that share a tree or have none */
 	struct ties_memory ties;
-	void *memory[4];    /* of placement, assign, groups and ties */
+	void *memory[4];    /* memory of placement, assign, groups and ties */
 	uint32_t head;      /* the first job in the queue */
-	uint32_t announced; /* whose arrival is an event already, plus one */
+	uint32_t announced; /* 1 + the last job whose arrival is already an event */
 	uint64_t seed;
-	double run_s, run_since; /* seconds that jobs have run, until */
+	double run_s;     /* seconds that all jobs have run, up to run_since */
+	double run_since; /* when run_s was last updated */
 	double aggregated_s;
-	bool is_exclusive; /* no link or switch serves two jobs at once: MINA's groups are */
-	uint32_t places;   /* jobs that any of them serves */
+	bool is_exclusive; /* every link and switch serves one job at a time, as in MINA */
+	uint32_t places;   /* most jobs that a link or switch serves */
 	bool no_memory;
 };
 
-/* admit.c: gives hosts and trees to those in the queue who have arrived. */
+/* admit.c: gives hosts and trees to the queued jobs that have arrived. */
 void engine_admit(struct engine *engine, double now);
-/* Takes a job out; the caller has told what became of it. */
+/* Removes a job. The caller has recorded its outcome. */
 void engine_release(struct engine *engine, uint32_t slot, double now);
 
-/* trees.c: trees for those in `fresh`, and better ones for others where that pays. */
+/* job_trees.c: trees for the jobs in `fresh`, and better ones for others if that pays. */
 void trees_build(struct engine *engine, double now);
 void trees_leave(struct engine *engine, uint32_t slot);
 
-/* ahead.c: whether it is better not to give way after all. */
+/* turns_ahead.c: is it better not to give way after all? */
 bool ahead_is_mine(const struct engine *engine, uint32_t slot, double now);
 
 static inline bool tree_is_free(const struct engine *engine, const uint32_t *tree, uint32_t n)

@@ -10,7 +10,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* False where it is too long. */
+/* False: the field is too long. */
 static bool field_copy(char *field, const char *from, const char *to)
 {
 	size_t n;

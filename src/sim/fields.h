@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of fields with a separator between them. */
+/* fields: reads lines of fields with a separator. */
 #ifndef TRIB_SIM_FIELDS_H
 #define TRIB_SIM_FIELDS_H
 
@@ -17,15 +17,14 @@ struct fields {
 };
 
 /*
- * The next line that has any; *text moves behind it, and is NULL at the end,
- * where n is 0. A line with more or longer fields is an error, unless `loose`:
- * then they are cut.
+ * Reads the next line with fields, and moves *text past it. At the end *text is NULL and n
+ * is 0. More or longer fields are an error, or are cut off if `loose`.
  */
 trib_status fields_next(struct fields *fields, const char **text, char separator, bool loose);
 
 trib_status fields_fail(const struct fields *fields, const char *what);
 
-/* Numbers without a sign; what a field is, for the error. */
+/* Unsigned numbers. `what` names the field in the error. */
 trib_status field_count(const struct fields *fields, unsigned i, const char *what, uint32_t least,
                         uint32_t most, uint32_t *value);
 trib_status field_number(const struct fields *fields, unsigned i, const char *what, double most,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/generate.h"
-#include "plan/draw.h"
+#include "plan/cluster/draw.h"
 
 #include <ctype.h>
 #include <math.h>

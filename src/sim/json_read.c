@@ -29,7 +29,7 @@ trib_status json_take(struct json_reader *reader, char wanted, const char *what)
 	return TRIB_OK;
 }
 
-/* The four digits behind \u; what is none is an error, so the end is not passed. */
+/* The four digits after \u. Anything else is an error, so the end is never passed. */
 static trib_status code_take(struct json_reader *reader, char *out)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -48,7 +48,7 @@ static trib_status code_take(struct json_reader *reader, char *out)
 	return TRIB_OK;
 }
 
-/* Behind a backslash. */
+/* After a backslash. */
 static trib_status escape_take(struct json_reader *reader, char *out)
 {
 	char c = *reader->at;
@@ -62,7 +62,7 @@ static trib_status escape_take(struct json_reader *reader, char *out)
 	return TRIB_OK;
 }
 
-/* Behind the opening quote. */
+/* After the opening quote. */
 static trib_status text_take(struct json_reader *reader, char *text, size_t room)
 {
 	size_t n = 0;
@@ -108,7 +108,7 @@ trib_status json_number(struct json_reader *reader, double *value)
 {
 	char *end, first = json_peek(reader);
 
-	/* strtod would take "nan", "inf" and blanks. */
+	/* strtod would accept "nan", "inf" and blanks. */
 	if (first != '-' && (first < '0' || first > '9'))
 		return json_fail(reader, "expected a number");
 	*value = strtod(reader->at, &end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a simulation reads: steps, lists of jobs, and traces of clusters, from
- * text in memory. An error begins with the number of the line that is wrong.
+ * read: reads steps, job lists and cluster traces from text in memory. An error starts with
+ * the line number.
  */
 #ifndef TRIB_SIM_READ_H
 #define TRIB_SIM_READ_H
@@ -17,8 +17,7 @@
 
 /*
  * A step as a JSON object: "duration" in seconds, "allreduces" with "start" in
- * seconds and "size" in bytes, in the order in which they run. Other members
- * are left alone.
+ * seconds and "size" in bytes, in the order in which they run. Other members are ignored.
  */
 trib_status read_step(struct sim_step *step, const char *text);
 void step_free(struct sim_step *step);
@@ -30,33 +29,34 @@ struct sim_list {
 
 trib_status list_add(struct sim_list *list, const struct sim_job *job);
 void list_free(struct sim_list *list);
-/* By arrival; those that arrive together stay as they are. */
+/* Sorts by arrival; the order of equal arrivals stays. */
 trib_status list_sort(struct sim_list *list);
 
-/* Gives the number of the step with that name; an error's sentence says why there is none. */
+/* Finds the step of a model by name; the error says why there is none. */
 struct read_models {
 	trib_status (*find)(void *context, const char *name, uint32_t *step);
 	void *context;
 };
 
-/* Lines "index,model,hosts,steps[,arrival in s]"; # begins a comment. */
+/* Lines "index,model,hosts,steps[,arrival in s]"; # starts a comment. */
 trib_status read_jobs(struct sim_list *list, const char *text, const struct read_models *models);
 
-/* How jobs of other clusters become jobs here: their models are not ours, so they are drawn. */
+/* How jobs of another cluster's trace are converted. The trace has other models than ours, so a
+ * model is drawn at random. */
 struct read_cluster {
-	const double *step_s; /* of each model: seconds of a step, computation alone */
+	const double *step_s; /* by model: seconds of computation in a step */
 	unsigned n_models;
 	uint32_t gpus_per_host;
-	double shrink;  /* durations and times of arrival are divided by this */
+	double shrink;  /* durations and arrival times are divided by this */
 	uint32_t most;  /* larger jobs get this many hosts */
-	uint32_t limit; /* only so many jobs, the first ones; 0 is all */
+	uint32_t limit; /* read only the first jobs; 0: all */
 	uint64_t seed;
 };
 
-/* Microsoft's Philly: "timestamp,duration,num_gpus,gpu_time,cluster", behind a line of names. */
+/* Microsoft's Philly: "timestamp,duration,num_gpus,gpu_time,cluster", after a line of names. */
 trib_status read_philly(struct sim_list *list, const char *text,
                         const struct read_cluster *cluster);
-/* Gavel's: type, command, flag, flag, steps, arrival, scale factor, with tabs between. */
+/* Gavel: type, command, flag, flag, steps, arrival, scale factor, separated by tabs. */
 trib_status read_gavel(struct sim_list *list, const char *text, const struct read_cluster *cluster);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of other people's clusters. */
-#include "plan/draw.h"
+#include "plan/cluster/draw.h"
 #include "sim/fields.h"
 #include "sim/read.h"
 
@@ -11,7 +11,7 @@
 #define GPUS_MAX 1000000u
 #define NAME "expected timestamp,duration,num_gpus,gpu_time,cluster"
 
-/* Days from 1970-01-01; the months count from March, so that the leap day is the last one. */
+/* Days since 1970-01-01. Months count from March, so that the leap day is last. */
 static int64_t days_from(int year, int month, int day)
 {
 	int y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
@@ -47,7 +47,7 @@ static uint32_t steps_of(double steps)
 	return steps < 1 ? 1 : steps > READ_STEPS_MAX ? READ_STEPS_MAX : (uint32_t)lround(steps);
 }
 
-/* From when the first one arrives; only as many as are asked for. */
+/* Shifts arrivals so that the first job arrives at 0, and cuts the list to the limit. */
 static trib_status list_finish(struct sim_list *list, const struct read_cluster *cluster)
 {
 	trib_status status = list_sort(list);
@@ -97,7 +97,7 @@ trib_status read_philly(struct sim_list *list, const char *text, const struct re
 	return status == TRIB_OK ? list_finish(list, cluster) : status;
 }
 
-/* A job's type, out of its name: the same one is the same model here. */
+/* Maps a job's type name to a model; equal names give equal models. */
 static uint32_t model_of(const char *type, const struct read_cluster *cluster)
 {
 	uint64_t hash = cluster->seed;
@@ -136,7 +136,7 @@ trib_status read_gavel(struct sim_list *list, const char *text, const struct rea
 	struct fields fields = { 0 };
 	trib_status status = TRIB_OK;
 
-	/* Commands may be longer than a field; nobody reads them. */
+	/* Commands may be longer than a field; they are not used. */
 	while (status == TRIB_OK && (status = fields_next(&fields, &text, '\t', true)) == TRIB_OK &&
 	       fields.n)
 		status = gavel_take(list, &fields, cluster);

@@ -30,7 +30,7 @@ void list_free(struct sim_list *list)
 	*list = (struct sim_list){ 0 };
 }
 
-/* Merge sort: stable, and where they are in order already, which is usual, one pass. */
+/* Merge sort: stable, and a single pass if the list is already sorted, which is usual. */
 static void jobs_merge(struct sim_job *jobs, struct sim_job *spare, uint32_t half, uint32_t n)
 {
 	uint32_t a = 0, b = half, at;

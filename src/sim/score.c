@@ -10,7 +10,7 @@ static double share(double part, double whole)
 	return whole != 0 ? part / whole : 0;
 }
 
-/* What is left of sums that are the same but for the last digits is nothing. */
+/* A difference in the last digits only counts as zero. */
 static double less(double a, double b)
 {
 	return fabs(a - b) > NOISE * a ? a - b : 0;

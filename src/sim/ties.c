@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/ties.h"
 #include "sim/engine.h"
-#include "plan/sort.h"
+#include "plan/cluster/sort.h"
 
 #include <string.h>
 
@@ -121,7 +121,7 @@ static uint32_t chief(uint32_t *above, uint32_t i)
 	return i;
 }
 
-/* Jobs by arrival, each joined to all later ones that its tree has something in common with. */
+/* Joins each job, in order of arrival, to all later jobs whose trees meet its tree. */
 static void chiefs_find(struct engine *engine, const uint32_t *slots, uint32_t n, uint32_t *above,
                         uint32_t *mark)
 {
@@ -167,7 +167,7 @@ void ties_order(struct engine *engine)
 	ties_map_clear(&map);
 	for (uint32_t i = 0; i < n; i++)
 		ties_map_put(&map, chief(memory->above, i));
-	/* Of each group the jobs by arrival: in turn, each group counting from where it begins. */
+	/* Within each sharing group the jobs by arrival, numbered from the group's start. */
 	for (uint32_t key = ties_map_first(&map); key != UINT32_MAX;
 	     key = ties_map_next(&map, key)) {
 		uint32_t slot = memory->slots[key];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose event comes first of those at the same time. By default the job's that
- * came first. MINA's public simulator looks at sharing groups in the order in
- * which libc++ keeps them in a hash map, and at the jobs of each by arrival.
- * Jobs of one model that start together stay in step for long, so many end at
- * the same time, and who goes first decides who gets which hosts: its figures
- * are met only in its order.
+ * ties: the order of simultaneous events. By default the job that arrived first goes first.
+ * MINA's public simulator visits sharing groups in the iteration order of libc++'s hash map,
+ * and the jobs of each by arrival. Jobs of one model that start together stay synchronous
+ * for long. So many jobs end at the same time, and their order decides which job gets which
+ * hosts.
+ * MINA's figures are reproduced only in this order.
  */
 #ifndef TRIB_SIM_TIES_H
 #define TRIB_SIM_TIES_H
@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An order of numbers below n, by which libc++ would visit them when put into a map in turn. */
+/* The order in which libc++ visits keys below n, inserted into a map one after the other. */
 struct ties_map {
-	uint32_t *next;    /* of a node; node 0 is before the first, node i + 1 has key i */
-	uint32_t *buckets; /* the node before the first of a bucket, plus one; 0 is empty */
+	uint32_t *next;    /* by node: the next node; node 0 is the head, node i + 1 has key i */
+	uint32_t *buckets; /* 1 + the node before the bucket's first; 0: empty */
 	uint32_t n_buckets, n;
 };
 
@@ -24,14 +24,14 @@ struct ties_map {
 
 /* next has room for n + 1, buckets for TIES_BUCKETS(n); keys are below n. */
 void ties_map_clear(struct ties_map *map);
-/* A key that is there already is left where it is. */
+/* Inserts a key; an existing key stays in place. */
 void ties_map_put(struct ties_map *map, uint32_t key);
-/* The first key, or the one behind a key; UINT32_MAX at the end. */
+/* The first key, or the key after a key; UINT32_MAX: the end. */
 uint32_t ties_map_first(const struct ties_map *map);
 uint32_t ties_map_next(const struct ties_map *map, uint32_t key);
 
 struct engine;
-/* Numbers all events anew. */
+/* Renumbers all events. */
 void ties_order(struct engine *engine);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * REPORT and STATUS end in bitmaps that are mostly empty: words at their end
- * that are 0 are not sent. Of a STATUS both bitmaps are cut alike. Programs
- * have whole structs; a packet is cut when it leaves, and made whole when it has
- * been parsed. Pure.
+ * brief: REPORT and STATUS end in bitmaps that are mostly zero. The sender cuts the zero
+ * words at their end, and the receiver restores them after parsing. Both bitmaps of a
+ * STATUS are cut to the same length. Pure.
  */
 #ifndef TRIB_WIRE_BRIEF_H
 #define TRIB_WIRE_BRIEF_H
@@ -24,12 +23,12 @@ struct wire_whole {
 	};
 };
 
-/* Cuts a whole REPORT or STATUS where it lies, before it is sealed; gives the bytes to send. */
+/* Cuts a whole REPORT or STATUS in place, before it is sealed. Returns the bytes to send. */
 uint32_t wire_cut(void *packet);
 
 /*
- * What was parsed, of so many bytes: a REPORT or STATUS as a whole one, in
- * `room` if it was cut; any other packet as it is.
+ * Restores a parsed packet of `bytes`: a REPORT or STATUS that was cut is completed in
+ * `room`; any other packet is returned as it is.
  */
 const struct wire_control *wire_make_whole(const struct wire_control *control, size_t bytes,
                                            struct wire_whole *room);

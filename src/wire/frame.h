@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets on a byte stream, one behind the other. A stream has its own
- * checksums, so the field `check` has the packet's length there: a frame is a
- * packet, packets that lie side by side leave as they lie, and all of them
- * stay aligned to 8 bytes where the first one is.
+ * frame: packets on a byte stream, one after the other. TCP has its own checksum, so the
+ * field `check` carries the packet's length instead. A frame is therefore just a packet:
+ * adjacent packets are sent without copying, and all stay aligned to 8 bytes if the
+ * first one is.
  */
 #ifndef TRIB_WIRE_FRAME_H
 #define TRIB_WIRE_FRAME_H
 
 #include "wire/parse.h"
 
-#define WIRE_FRAME_START 8u /* bytes that tell what a frame is */
+#define WIRE_FRAME_START 8u /* bytes that hold magic and length */
 #define WIRE_FRAME_MAX WIRE_PACKET_MAX
 
-/* In place of wire_seal. */
+/* Replaces wire_seal on a stream. */
 static inline void wire_seal_frame(void *data, uint32_t bytes)
 {
 	struct wire_header *header = data;
@@ -23,9 +23,8 @@ static inline void wire_seal_frame(void *data, uint32_t bytes)
 }
 
 /*
- * The frame that begins at `data`, which is aligned to 8 bytes, of which
- * `have` bytes are there. Sound, and *bytes 0: more has to come. A fault is
- * found with the first bytes, and the stream cannot be read on behind it.
+ * Finds the frame at `data` (aligned to 8 bytes), of which `have` bytes have arrived.
+ * WIRE_SOUND with *bytes 0: more must arrive. After a fault the stream is unreadable.
  */
 static inline enum wire_fault wire_frame(const void *data, size_t have, uint32_t *bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key by which aggregators know a communicator: that of its job, mixed with
- * the number of the plan that it began with, so that ranks of unlike epochs do
- * not meet. Without a controller (epoch 0) it is the key itself.
+ * key: the key by which aggregators know a communicator. It mixes the communicator's key
+ * with the epoch, so that ranks of different epochs do not meet. Without a controller
+ * (epoch 0) it is the key itself.
  */
 #ifndef TRIB_WIRE_KEY_H
 #define TRIB_WIRE_KEY_H

@@ -2,7 +2,7 @@
 #include "wire/parse.h"
 
 #include "wire/brief.h"
-#include "wire/check.h"
+#include "wire/checksum.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool fragment_ok(const struct wire_header *header)
 	       header->op < WIRE_OPS_END && is_child(header->from) && is_child(header->to);
 }
 
-/* Does the payload have the form that the type demands? */
+/* Checks that the payload has the form that the type requires. */
 static bool control_ok(const struct wire_control *control, size_t payload)
 {
 	const void *body = wire_payload(control);
@@ -52,7 +52,7 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 
 		if (payload < sizeof(*welcome))
 			return false;
-		if (welcome->verdict == WIRE_PLAN) /* the text may go on in the padding */
+		if (welcome->verdict == WIRE_PLAN) /* the text may continue in the padding */
 			room = payload - offsetof(struct wire_welcome, text);
 		return is_text((const char *)body + offsetof(struct wire_welcome, text), room);
 	}
@@ -128,12 +128,4 @@ void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unse
 
 	header->magic = WIRE_MAGIC;
 	header->check = wire_check_fragment(data, bytes, unsent);
-}
-
-const char *wire_fault_name(enum wire_fault fault)
-{
-	static const char *const names[] = { "sound", "length",   "magic",
-		                             "type",  "checksum", "content" };
-
-	return fault < WIRE_FAULTS_END ? names[fault] : "unknown";
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input from the network is hostile until it has passed wire_parse: length,
- * magic, type, checksum, and the form of each type's payload. What the values
- * mean for a job (cookie, epoch, child, position) is for the receiver to check,
- * and of DATA and RESULT the checksum too: only who knows whose they are can.
+ * parse: the one place where hostile input becomes trusted. wire_parse checks length,
+ * magic, type, checksum and the form of each type's payload. The receiver checks what the
+ * values mean for a job: cookie, epoch, child, position. The receiver also verifies the
+ * checksum of DATA and RESULT, because only it knows the communicator they should
+ * belong to.
  */
 #ifndef TRIB_WIRE_PARSE_H
 #define TRIB_WIRE_PARSE_H
@@ -19,25 +20,23 @@ enum wire_fault {
 	WIRE_FAULT_MAGIC,   /* not ours, or another version */
 	WIRE_FAULT_TYPE,    /* unknown type */
 	WIRE_FAULT_CHECK,   /* corrupted */
-	WIRE_FAULT_CONTENT, /* a field that no sender sets so */
+	WIRE_FAULT_CONTENT, /* a field has a value that no correct sender sets */
 	WIRE_FAULTS_END,
 };
 
-/* `data` is aligned to 8 bytes. A fragment that is sound has yet to pass wire_is_intact. */
+/* `data` is aligned to 8 bytes. A sound fragment must still pass wire_is_intact. */
 enum wire_fault wire_parse(const void *data, size_t bytes);
-/* The same for what wire_frame cut out of a stream: there is no checksum. */
+/* Parses a packet that wire_frame found in a stream: without a checksum. */
 enum wire_fault wire_parse_frame(const void *data, size_t bytes);
 
-/* Is this DATA or RESULT what its sender sealed so? */
+/* Verifies the checksum of a DATA or RESULT for this communicator and position. */
 bool wire_is_intact(const struct wire_header *header, size_t bytes,
                     const struct wire_unsent *unsent);
 
-/* Fills magic and check, the last thing before a datagram leaves. Not for fragments. */
+/* Fills magic and check of a finished packet. Not for DATA and RESULT. */
 void wire_seal(void *data, size_t bytes);
-/* The same for DATA and RESULT. */
+/* Fills magic and check of a finished DATA or RESULT. */
 void wire_seal_fragment(void *data, size_t bytes, const struct wire_unsent *unsent);
-
-const char *wire_fault_name(enum wire_fault fault);
 
 static inline const void *wire_payload(const struct wire_control *control)
 {

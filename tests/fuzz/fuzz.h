@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fuzz targets share: the entry point, a demand that stays in every
- * build, and a reader that hands out an input bit by bit.
+ * fuzz: shared by all fuzz targets: the entry point, a check that is active in every build, and a
+ * reader that returns an input piece by piece.
  */
 #ifndef TRIB_TESTS_FUZZ_H
 #define TRIB_TESTS_FUZZ_H
@@ -25,7 +25,7 @@ struct fuzz_input {
 	const uint8_t *at, *end;
 };
 
-/* The next byte; 0 when all are used up. */
+/* The next byte; 0: no more input. */
 static inline uint8_t fuzz_byte(struct fuzz_input *input)
 {
 	return input->at < input->end ? *input->at++ : 0;

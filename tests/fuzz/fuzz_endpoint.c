@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a controller is, as people type and files have it: any text is read or
- * refused with a sentence; what is printed of one that was read is read as the same.
+ * The address of a controller, as typed by users or read from files: any text is parsed, or refused
+ * with a message. A parsed address is the same after it was printed and parsed again.
  */
-#include "control/endpoint.h"
+#include "control/transport/endpoint.h"
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense engine under children, and a parent, that lie: any sequence of
- * sound packets, in any order, with any position, scale and acknowledgement.
- * Beside it runs a ledger that only knows which contributions were taken; the
- * engine must keep its invariants and every sum must be what the ledger adds
- * up, until a parent's result has taken its place.
+ * The dense engine with children and a parent that lie: any sequence of well-formed packets, with
+ * any position, scale and acknowledgement. A ledger beside it records the accepted contributions.
+ * The engine must keep its invariants. Every sum must equal the ledger's, until a parent's result
+ * replaces it.
  */
 #include "engine/uplink.h"
 #include "fuzz.h"
@@ -60,7 +59,10 @@ static void bench_init(struct bench *bench)
 		bench->cells[i].position = bench->ledger[i].position = DENSE_EMPTY;
 }
 
-/* Small differences around the window are what matters; a high bit goes far away. */
+/*
+ * Mostly small differences around the window, where the bugs are. The high bit selects a position
+ * far away.
+ */
 static uint64_t near_low(struct bench *bench)
 {
 	uint8_t step = fuzz_byte(&bench->input);
@@ -110,7 +112,7 @@ static void packet_give(struct bench *bench)
 		uplink_push(&bench->up, &bench->lane, &bench->cells[at]);
 	if (verdict != DENSE_ADDED && verdict != DENSE_COMPLETE && verdict != DENSE_SUMMED)
 		return;
-	/* Completing it may have moved the window on, past it. */
+	/* Completing it may have moved the window past it. */
 	demand(position >= old_low && position < bench->lane.low + bench->lane.cells);
 	demand(bytes <= bench->lane.payload && bench->lane.members & dense_bit(packet.child));
 	ledger_take(&bench->ledger[at], position, &packet, words, bytes);
@@ -151,7 +153,10 @@ static struct dense_pool pool_of(struct bench *bench)
 		                    .cell_step = sizeof(bench->cells[0]) };
 }
 
-/* A result from above: only what is summed, or what nobody here contributes to, may take it. */
+/*
+ * A result from the parent. Only positions that are summed, or without contributors here, may
+ * accept it.
+ */
 static void result_give(struct bench *bench)
 {
 	struct wire_header packet = { .type = WIRE_RESULT, .pos = (uint32_t)near_low(bench) };
@@ -177,7 +182,7 @@ static void result_give(struct bench *bench)
 	demand(bench->cells[at].complete && memcmp(bench->sums[at], words, bytes) == 0);
 }
 
-/* A parent's status, and what we would do about it. */
+/* A status from the parent, and our reaction. */
 static void status_give(struct bench *bench)
 {
 	struct dense_pool pool = pool_of(bench);

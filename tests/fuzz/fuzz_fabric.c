@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a fabric: read or refused with a sentence; what is read has trees within its ids. */
+/*
+ * The text of a fabric. It is parsed, or refused with a sentence. Trees of a parsed fabric have
+ * valid ids.
+ */
 #include "fuzz.h"
-#include "plan/fabric.h"
+#include "plan/fabric/fabric.h"
 
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frame reader. The first byte of an input says how it is cut into pieces,
- * the rest is a stream; magics are put right at every other try, as no fuzzer
- * finds enough of them. Cut or whole, the same frames and the same fault come
- * out, and no byte outside is read.
+ * The frame reader. The first byte of an input says how to cut the rest, a stream, into pieces. In
+ * every other run the magic numbers are corrected, because a fuzzer rarely finds them. Cut or
+ * whole, the stream must give the same frames and the same error, and no byte outside it is read.
  */
 #include "fuzz.h"
 #include "path/tcp.h"
@@ -12,8 +11,8 @@
 #include <string.h>
 
 struct reading {
-	uint64_t sum; /* over all frames */
-	size_t bytes; /* of all frames */
+	uint64_t sum; /* digest of all frames */
+	size_t bytes; /* sum over all frames */
 	enum wire_fault fault;
 };
 
@@ -28,7 +27,10 @@ static void frame_take(struct reading *reading, const uint8_t *frame, uint32_t b
 	reading->bytes += bytes;
 }
 
-/* In pieces of `piece` bytes, each behind what was left of the one before, as tcp_receive does. */
+/*
+ * Reads the stream in pieces of `piece` bytes, each after the unread rest of the last, as
+ * tcp_receive does.
+ */
 static struct reading read_stream(const uint8_t *data, size_t size, size_t piece)
 {
 	static struct tcp_tail tail;
@@ -37,7 +39,7 @@ static struct reading read_stream(const uint8_t *data, size_t size, size_t piece
 	tail.bytes = 0;
 	for (size_t from = 0; from < size && reading.fault == WIRE_SOUND; from += piece) {
 		size_t n = size - from < piece ? size - from : piece;
-		/* Of the exact size, so that a sanitizer sees what is read behind it. */
+		/* The exact size, so that a sanitizer detects reads beyond the end. */
 		struct tcp_rx rx = { .data = malloc(tail.bytes + n),
 			             .bytes = tail.bytes + (uint32_t)n };
 		uint32_t at = 0, bytes;

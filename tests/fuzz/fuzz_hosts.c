@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of a cluster: any text is read or refused with a sentence; what is
- * read gets a plan whose trees are sound text, or a sentence why not.
+ * The text of a cluster. Every text is parsed, or refused with a sentence. A parsed cluster gets a
+ * plan whose trees are valid text, or a sentence that says why not.
  */
 #include "fuzz.h"
-#include "plan/hosts.h"
+#include "plan/cluster/hosts.h"
 
 #include <math.h>
 #include <string.h>

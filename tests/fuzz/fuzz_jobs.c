@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of jobs and traces of clusters; the first byte says which. Read or
- * refused with a sentence; what is read is in order and within bounds.
+ * Lists of jobs and traces of clusters; the first byte selects. They are parsed, or refused with a
+ * sentence. Parsed entries are in order and within bounds.
  */
 #include "fuzz.h"
 #include "sim/generate.h"

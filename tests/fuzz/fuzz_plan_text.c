@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan that comes in parts: whatever parts come, in whatever order, nothing
- * is written beyond it, and what is called whole ends where it says, and has
- * all its parts from one plan.
+ * A plan that arrives in parts, any parts in any order. Nothing is written beyond the buffer. A
+ * plan that counts as complete ends where it should, and all its parts are of one plan.
  */
-#include "worker/plan_text.h"
+#include "worker/trees/plan_text.h"
 #include "fuzz.h"
 
 #define PLANS 4u
@@ -33,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		welcome.text_bytes = number(&input);
 		welcome.text_from = fuzz_byte(&input) % 20 * WIRE_PLAN_PART;
 		length = number(&input);
-		/* Mostly as long as it should be, and made of the plan's number. */
+		/* In most cases, of the correct length and filled with the plan's number. */
 		if (length % 4 && welcome.text_bytes > welcome.text_from)
 			length = welcome.text_bytes - welcome.text_from;
 		length = length < WIRE_PLAN_PART + 1 - length % 8 / 7 ? length : WIRE_PLAN_PART;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rendezvous: whatever ranks ask, in whatever order and however long, the
- * numbers of plans only grow, a plan that was given stays what it was, and each
- * of its ranks is one process. Under `fail` processes that were started again
- * are never mixed with those that were not; no plan leaves out more than the
- * fewer, unless it was told that they are dead.
+ * The rendezvous: whatever ranks ask, in any order and at any time, generations only grow, a plan
+ * stays as it was given, and each of its ranks is one process. With policy `fail`, restarted
+ * processes are never mixed with others. No plan leaves out half of the ranks or more, unless they
+ * were reported dead.
  */
-#include "control/rendezvous.h"
+#include "control/policy/rendezvous.h"
 #include "fuzz.h"
 
 #include <string.h>
 
 #define RANKS 6u
 #define PLANS 64u
-#define LATE_NS 900000000ull /* no packet is on its way for longer */
+#define LATE_NS 900000000ull /* maximum delay of a packet */
 
 struct given {
 	uint64_t nonces[RANKS + 1]; /* by rank in the plan */
@@ -39,7 +38,7 @@ static unsigned count(uint64_t bits)
 }
 
 /* Members that have had the plan before. */
-static unsigned old_members(const struct gathering *after, const uint32_t *told)
+static unsigned old_members(const struct membership *after, const uint32_t *told)
 {
 	unsigned old = 0;
 
@@ -50,17 +49,17 @@ static unsigned old_members(const struct gathering *after, const uint32_t *told)
 }
 
 /* A plan is its members' as soon as it is made: they are told without being asked. */
-static void note_members(const struct gathering *gathering, struct given *given)
+static void note_members(const struct membership *membership, struct given *given)
 {
 	unsigned rank = 0;
 
 	for (unsigned i = 0; i < SEATS_MAX; i++)
-		if (gathering->members >> i & 1 && rank < RANKS + 1)
-			given->nonces[rank++] = gathering->seats[i].nonce;
-	snprintf(given->plan, sizeof(given->plan), "%.63s", gathering->plan);
+		if (membership->members >> i & 1 && rank < RANKS + 1)
+			given->nonces[rank++] = membership->seats[i].nonce;
+	snprintf(given->plan, sizeof(given->plan), "%.63s", membership->plan);
 }
 
-static void new_plan_check(const struct gathering *before, const struct gathering *after,
+static void new_plan_check(const struct membership *before, const struct membership *after,
                            const struct ask *ask, const uint32_t *told, struct given *given)
 {
 	uint64_t missing = before->members & ~after->members;
@@ -82,18 +81,18 @@ static void new_plan_check(const struct gathering *before, const struct gatherin
 		demand(after->members == before->members && (!old || old == count(after->members)));
 }
 
-static void answer_check(const struct gathering *gathering, const struct ask *ask,
+static void answer_check(const struct membership *membership, const struct ask *ask,
                          const struct answer *answer, const struct given *given)
 {
 	const struct given *it;
 
 	if (answer->kind == ANSWER_REFUSE)
 		demand(*answer->sentence);
-	if (answer->kind != ANSWER_PLAN || gathering->generation >= PLANS)
+	if (answer->kind != ANSWER_PLAN || membership->generation >= PLANS)
 		return;
-	demand(answer->rank < answer->size && answer->size == count(gathering->members));
-	it = &given[gathering->generation];
-	demand(!strcmp(it->plan, gathering->plan));
+	demand(answer->rank < answer->size && answer->size == count(membership->members));
+	it = &given[membership->generation];
+	demand(!strcmp(it->plan, membership->plan));
 	demand(answer->rank < RANKS + 1 && it->nonces[answer->rank] == ask->nonce);
 }
 
@@ -103,43 +102,44 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct given given[PLANS] = { 0 };
 	uint32_t told[64] = { 0 };
 	uint64_t told_at[64] = { 0 };
-	struct gathering gathering;
+	struct membership membership;
 	uint64_t now = 1000000000;
 
-	gathering_start(&gathering, 1, fuzz_byte(&input) & 1, fuzz_byte(&input) % POLICIES_END,
-	                fuzz_byte(&input) % (RANKS + 1), 1 + fuzz_byte(&input) % 3);
+	membership_start(&membership, 1, fuzz_byte(&input) & 1, fuzz_byte(&input) % POLICIES_END,
+	                 fuzz_byte(&input) % (RANKS + 1), 1 + fuzz_byte(&input) % 3);
 	while (input.at < input.end) {
 		uint8_t who = fuzz_byte(&input), how = fuzz_byte(&input);
 		uint8_t mood = fuzz_byte(&input);
 		struct ask ask = { .rank = who % (RANKS + 1),
-			           .size = how & 0x80       ? how % 80
-			                   : gathering.size ? gathering.size
-			                                    : 3,
+			           .size = how & 0x80        ? how % 80
+			                   : membership.size ? membership.size
+			                                     : 3,
 			           .nonce = 1 + who % (RANKS + 1) + 16 * (who / 64),
 			           .timeout_ms = 4000,
+			           .wire = mood,
 			           .lost = how & 0x40 ? fuzz_byte(&input) : 0 };
-		struct gathering before = gathering;
+		struct membership before = membership;
 		const struct world world = { now, 2 * LATE_NS, plan, &mood };
 		struct answer answer;
 
-		/* What a process was told last, or less, by a packet that comes late. */
+		/* The generation that the process heard last, or an older one in a late packet. */
 		ask.generation = told[ask.nonce];
 		if (how & 1 && now < told_at[ask.nonce] + LATE_NS)
 			ask.generation = how & 2 ? 0 : ask.generation / 2;
 		if (mood & 0x40)
-			gathering_see(&gathering, mood % 8, now);
+			membership_see(&membership, mood % 8, now);
 		now += (uint64_t)(how >> 2 & 7) * (how >> 2 & 7) * 30000000;
-		gathering_ask(&gathering, &ask, &world, &answer);
-		demand(gathering.generation >= before.generation);
+		membership_ask(&membership, &ask, &world, &answer);
+		demand(membership.generation >= before.generation);
 		if (answer.changed)
-			new_plan_check(&before, &gathering, &ask, told, given);
+			new_plan_check(&before, &membership, &ask, told, given);
 		else
-			demand(gathering.generation == before.generation &&
-			       !strcmp(gathering.plan, before.plan) &&
-			       gathering.members == before.members);
-		answer_check(&gathering, &ask, &answer, given);
+			demand(membership.generation == before.generation &&
+			       !strcmp(membership.plan, before.plan) &&
+			       membership.members == before.members);
+		answer_check(&membership, &ask, &answer, given);
 		if (answer.kind == ANSWER_PLAN)
-			told[ask.nonce] = gathering.generation, told_at[ask.nonce] = world.now;
+			told[ask.nonce] = membership.generation, told_at[ask.nonce] = world.now;
 	}
 	return 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says of routes and queues: whatever the bytes, the answer is an
- * interface, a queue with a name that ends, or an error; and the same for
- * bytes that come in two datagrams.
+ * Answers of the kernel about routes and queues. Whatever the bytes, the result is an interface, a
+ * queue with a terminated name, or an error. It is the same if the bytes arrive in two datagrams.
  */
 #include "fuzz.h"
 #include "path/rtnl.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of a benchmark that were saved: read or refused with a sentence; what is read can be
- * drawn. */
-#include "cli/bench_saved.h"
+/*
+ * Saved results of a benchmark. They are parsed, or refused with a sentence. Parsed results can be
+ * drawn.
+ */
+#include "bench/allreduce/saved_results.h"
 #include "fuzz.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes and rates as people type them: any text is read or refused with a
- * sentence, and a refused one leaves the value alone.
+ * Sizes and rates as users type them. Any text is parsed, or refused with a sentence. A refused
+ * text leaves the value unchanged.
  */
 #include "base/settings.h"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A measured step: read or refused with a sentence; what is read has an end. */
+/* A measured step. It is parsed, or refused with a sentence. A parsed step has a finite length. */
 #include "fuzz.h"
 #include "sim/read.h"
 
@@ -13,7 +13,7 @@ static void pattern_try(const struct sim_step *step)
 	struct pattern pattern;
 
 	demand(ops);
-	/* The demand of a step takes the square of its allreduces. */
+	/* The time to compute a step's demand grows with the square of its allreduces. */
 	if (step->n < 64) {
 		pattern_fill(&pattern, ops, step->n, step->start_s, step->bytes, step->compute_s, 2,
 		             &wire);

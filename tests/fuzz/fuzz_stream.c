@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's end of a lane against an aggregator that lies: any sequence of
- * sound results and statuses, in any order, between posting rounds and
- * sending. Nothing outside the buffers may be touched, what leaves must be
- * sound, and the stream must stay in order with itself.
+ * The worker's end of a lane with an aggregator that lies: any sequence of well-formed results and
+ * statuses, in any order, between new rounds and sending. Nothing outside the buffers may be
+ * touched. Every packet sent must be valid, and the stream must keep its invariants.
  */
 #include "fuzz.h"
 #include "wire/parse.h"
-#include "worker/stream.h"
+#include "worker/dense/stream.h"
 
 #include <string.h>
 
@@ -38,7 +37,7 @@ static void on_finished(void *context, struct round *round)
 	demand(bench->finished <= bench->rounds);
 }
 
-/* Buffers of the exact size, so that a sanitizer sees what is outside. */
+/* A buffer of the exact size, so that a sanitizer detects accesses outside it. */
 static void *buffer_new(struct bench *bench, size_t bytes)
 {
 	void **slot = &bench->buffers[0];
@@ -57,7 +56,7 @@ static void *buffer_new(struct bench *bench, size_t bytes)
 static void post(struct bench *bench)
 {
 	uint8_t form = fuzz_byte(&bench->input);
-	size_t count = two_bytes(bench) % 4000; /* of f64, two fragments of exponents */
+	size_t count = two_bytes(bench) % 4000; /* with f64: two fragments of exponents */
 	struct round_spec spec = { .count = count,
 		                   .type = (trib_type)(form % 10),
 		                   .op = (trib_op)(form / 10 % 4),
@@ -105,7 +104,7 @@ static uint64_t some_position(struct bench *bench)
 	return (bench->stream.done + (step & 0x7f) - (step & 0x80 ? 64 : 0)) & WIRE_POSITION_MASK;
 }
 
-/* A result as the aggregator would send it, but for what the input bends. */
+/* A result as the aggregator would send it, except for the fields that the input changes. */
 static void give_result(struct bench *bench)
 {
 	uint64_t position = wire_widen((uint32_t)some_position(bench), bench->stream.done);
@@ -177,7 +176,7 @@ static void give_status(struct bench *bench)
 	free(header);
 }
 
-/* What leaves must be what the parser of the other end takes. */
+/* The parser of the other end must accept every packet sent. */
 static void packet_check(struct bench *bench, void *packet, uint32_t bytes)
 {
 	struct wire_header *header = packet;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of trees: any text is read or refused with a sentence; what is
- * read is a sound forest, and comes out of print and parse again as it was.
+ * The text of trees. Any text is parsed, or refused with a sentence. A parsed text gives a valid
+ * forest, and printing and parsing it again gives the same forest.
  */
-#include "plan/tree.h"
+#include "plan/tree/tree.h"
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A controller's answer about a plan: any text is read, and what it says of one holds for older
  * ones. */
-#include "worker/comm.h"
+#include "worker/trees/plan_watch.h"
 #include "fuzz.h"
 
 #include <string.h>

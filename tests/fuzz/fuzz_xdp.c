@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The XDP program beside user space: an input is a datagram in a frame, and
- * then a script of packets that are nearly right, for a root and for one that
- * has a parent. They must agree on each. Exit 77 where there is no right to
- * load the program.
+ * The XDP program beside user space. An input is a datagram in a frame, then a script of nearly
+ * valid packets, for a root and for an aggregator with a parent. Both must agree on each packet.
+ * Exit code 77: no permission to load the program.
  */
 #include "fuzz.h"
 #include "xdp_script.h"

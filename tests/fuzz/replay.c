@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A main for fuzz targets where there is no libFuzzer: gives the target every
- * file named, and every file in a folder named, once.
+ * replay: a main function for fuzz targets without libFuzzer. Runs the target once with every file
+ * given, and with every file in each folder given.
  */
 #include <dirent.h>
 #include <err.h>
@@ -27,7 +27,7 @@ static void replay_file(const char *path)
 	if (ferror(file))
 		err(1, "%s", path);
 	fclose(file);
-	/* A copy of the exact size, so that a sanitizer sees a read past its end. */
+	/* A copy of the exact size, so that a sanitizer detects reads beyond the end. */
 	uint8_t *data = malloc(size ? size : 1);
 	if (!data)
 		err(1, "%s", path);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a controller for a plan as a rank does, and prints what it says:
- * "plan GENERATION RANK/SIZE TREES", "refused WHY", or "wait RANKS" when the
- * seconds are over. ask HOST:PORT JOB COOKIE RANK SIZE NONCE GENERATION SECONDS [LOST]
- * With the rank "bye" it leaves, and prints "bye" when that was heard.
+ * ask: asks a controller for a plan as a rank does, and prints the answer: "plan GENERATION
+ * RANK/SIZE TREES", "refused WHY", or "wait RANKS" after SECONDS.
+ *
+ *   ask HOST:PORT JOB COOKIE RANK SIZE NONCE GENERATION SECONDS [LOST]
+ *
+ * If RANK is "bye", it leaves the job, and prints "bye" when the controller has confirmed.
  */
 #include "base/clock.h"
 #include "path/udp.h"
@@ -40,7 +42,7 @@ static int tell(const struct packet *packet)
 	return 0;
 }
 
-/* 1: an answer that says no more than to wait, or none. */
+/* Returns 1 if the answer only says to wait, or if there is none. */
 static int hear(int fd, const struct packet *ask, uint64_t *present)
 {
 	static struct packet packet;
@@ -102,7 +104,7 @@ int main(int argc, char **argv)
 	wire_seal(&ask, bytes);
 	while (clock_now() < until) {
 		if (send(fd, &ask, bytes, 0) != bytes)
-			usleep(ASK_EVERY_MS * 1000); /* nobody there yet */
+			usleep(ASK_EVERY_MS * 1000); /* the controller is not there yet */
 		else if (hear(fd, &ask, &present) == 0)
 			return 0;
 		else

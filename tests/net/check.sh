@@ -1,9 +1,15 @@
-# shellcheck shell=sh disable=SC3043  # every shell that this meets has local
+# shellcheck shell=sh disable=SC3043  # every shell that runs this file has `local`
 # SPDX-License-Identifier: Apache-2.0
-# How a test of shell commands waits, and counts what went wrong. Sourced, also by a plain sh.
+# How a shell test waits for a condition, and how it counts failed checks. Sourced, also by a plain sh.
+#
+# A test ends in one of three ways. It fails if any check failed. Otherwise it is skipped if the
+# machine lacks something that the test, or a part of it, needs. Otherwise it passes.
+# tests/harness/test_harness.sh proves these rules.
 failures=0
+omitted=''
 
-# check WHAT CONDITION...: CONDITION is a command.
+# check WHAT CONDITION...: CONDITION is a command. Never write `! helper` as a condition: a helper
+# also fails when it cannot find out. Use a helper that asks for the opposite (lacks, lacks_plan, not).
 check() {
 	local what=$1
 	shift
@@ -16,6 +22,32 @@ check() {
 	fi
 }
 
+# not COMMAND...: succeeds if a program ran and reported failure (exit code 1 to 123). A program that
+# is missing, cannot be started, ran out of time or was killed proves nothing.
+not() {
+	local code=0
+	"$@" || code=$?
+	[ "$code" -ge 1 ] && [ "$code" -le 123 ]
+}
+
+# ends_badly PID: waits for a child of this shell, which ends with an error or by a signal.
+ends_badly() {
+	local code=0
+	wait "$1" || code=$?
+	[ "$code" != 0 ] && [ "$code" != 127 ] # 127: no such child
+}
+
+# lacks PATTERN FILE...: every file is there, and none has a line with the pattern.
+lacks() {
+	local pattern=$1 file
+	shift
+	[ $# -gt 0 ] || return 1
+	for file; do
+		grep -q -- "$pattern" "$file"
+		[ $? = 1 ] || return 1 # 2: the file cannot be read
+	done
+}
+
 # wait_for SECONDS CONDITION...
 wait_for() {
 	local tries=$(($1 * 20))
@@ -26,5 +58,39 @@ wait_for() {
 	done
 }
 
-# done_checking: the last line of a test.
-done_checking() { [ $failures = 0 ]; }
+# fail WHAT: the test ends here, because nothing after this point can work.
+fail() {
+	echo "FAILED: $*"
+	failures=$((failures + 1))
+	exit 1
+}
+
+# skip WHY: the test ends here, because the machine lacks something. A test with a failed check has
+# failed, whatever the machine lacks.
+skip() {
+	fail_if_any
+	echo "skipped: $*"
+	exit 77
+}
+
+# omit WHY: the machine lacks something that the next part needs, and the rest of the test goes on.
+omit() {
+	echo "omitted: $*"
+	omitted="${omitted:+$omitted; }$*"
+}
+
+fail_if_any() {
+	case $failures in
+	0) return 0 ;;
+	1) echo "1 check failed" ;;
+	*) echo "$failures checks failed" ;;
+	esac
+	exit 1
+}
+
+# done_checking: the last line of every test.
+done_checking() {
+	fail_if_any
+	[ -z "$omitted" ] || skip "$omitted; all other parts passed"
+	exit 0
+}

@@ -8,32 +8,33 @@ export LC_ALL=C
 clusters=()
 holder=''
 
-skip() {
-	echo "skipped: $*"
-	exit 77
-}
-
-# start PATH_TO_TRIB: finds the programs, makes a folder; all is undone at the end.
+# start PATH_TO_TRIB: finds the programs and makes a folder. Everything is undone when the test ends.
 start() {
 	local up
 	trib=$(realpath "${1:?usage: ${0##*/} PATH_TO_TRIB}")
-	[ -x "$trib" ] || { echo "there is no program $trib"; exit 1; }
+	[ -x "$trib" ] || fail "there is no program $trib"
 	tribd=$(dirname "$trib")/tribd
 	for up in . .. ../.. ../../..; do
 		build=$(realpath "$(dirname "$trib")/$up")
 		[ -x "$build/tests/net/worker_check" ] && break
 	done
-	worker=$build/tests/net/worker_check
-	[ -x "$worker" ] || skip "this build has no $worker"
-	TRIB_RANK=0 TRIB_SIZE=1 "$worker" --rounds 1 || exit 1
+	worker=$(program tests/net/worker_check) || fail "$worker"
+	TRIB_RANK=0 TRIB_SIZE=1 "$worker" --rounds 1 || fail "$worker does not run alone"
 	work=$(mktemp -d)
 	trap finish EXIT
 	trap 'exit 130' INT TERM
 }
 
+# program PATH: prints the path of a program of the build. If the build lacks it, prints that and fails.
+program() {
+	[ -x "$build/$1" ] && echo "$build/$1" && return
+	echo "this build has no $1"
+	return 1
+}
+
 finish() {
 	local name pid
-	{ # the shell has nothing to say of each that it kills: the last line may be why a test is skipped
+	{ # quiet: the last line of output may be the reason why the test was skipped
 		for pid in $(jobs -p); do
 			kill -KILL "$pid"
 		done
@@ -45,22 +46,33 @@ finish() {
 	rm -rf "$work"
 }
 
-# need_clusters "$@": namespaces need root, or a user namespace of our own.
+# need_clusters "$@": virtual clusters need namespaces and veth links, so root or a user namespace.
 need_clusters() {
-	[ "$(id -u)" != 0 ] || return 0
-	unshare -Urmn mount -t tmpfs none /run 2>/dev/null ||
-		skip "namespaces need root, and user namespaces are not allowed here"
-	echo "not root: running inside a user namespace"
-	exec unshare -Urmn bash -c 'mount -t tmpfs none /run && ip link set lo up && exec "$@"' - bash "$0" "$@"
+	if [ "$(id -u)" != 0 ]; then
+		unshare -Urmn mount -t tmpfs none /run 2>/dev/null ||
+			skip "namespaces need root, and user namespaces are not allowed here"
+		echo "not root: running inside a user namespace"
+		exec unshare -Urmn bash -c 'mount -t tmpfs none /run && ip link set lo up && exec "$@"' - bash "$0" "$@"
+	fi
+	command -v ip >/dev/null || skip "ip is not installed (package iproute2)"
+	unshare -n ip link add type veth || skip "this kernel has no network namespaces or no veth links"
 }
 
+# is_real_root: root, and not only inside a user namespace.
+is_real_root() { [ "$(id -u)" = 0 ] && [ "$(awk '{ print $3 }' /proc/self/uid_map)" = 4294967295 ]; }
+
+# has_bpf: this build has BPF programs, and we may load them. Static programs come without the file.
+has_bpf() { is_real_root && { [ -e "$build/src/net/fault.bpf.o" ] || has_xdp; }; }
+need_faults() { has_bpf || skip "links with faults need root, and a build with BPF programs"; }
+
 # up NAME OPTION...: makes the cluster in place of one of that name, and makes it the current one.
+# If that fails, the test fails: need_clusters has shown that this machine can do it.
 up() {
 	cluster=$1
 	shift
 	"$trib" net down --name "$cluster" >/dev/null
 	clusters+=("$cluster")
-	"$trib" net up --name "$cluster" "$@" >"$work/up" 2>&1
+	"$trib" net up --name "$cluster" "$@" >"$work/up" 2>&1 || fail "trib net up $*: $(cat "$work/up")"
 }
 
 down() {
@@ -146,10 +158,22 @@ end_aggregator() {
 	wait "$aggregator"
 }
 
-# need_xdp: root that may load BPF programs, and a build that has them.
+# need_xdp: root that may load BPF programs, and a build that has them. If the kernel takes XDP programs
+# from bpftool but not from trib, then trib is wrong.
 need_xdp() {
-	[ "$(id -u)" = 0 ] || skip "XDP needs root"
-	"$trib" check | grep -q '^ok *xdp:' || skip "no XDP: $("$trib" check | grep ' xdp:')"
+	has_bpf || skip "XDP needs root, and a build with BPF programs"
+	! has_xdp || return 0
+	command -v bpftool >/dev/null || skip "no XDP, and no bpftool to find out why"
+	bpftool feature probe kernel 2>&1 | grep -q 'program_type xdp is available' || skip "this kernel has no XDP"
+	fail "this kernel has XDP, but trib check says: $("$trib" check | grep ' xdp:')"
+}
+has_xdp() { "$trib" check | grep -q '^ok *xdp:'; }
+
+# kernel_is MAJOR MINOR: this version or a later one.
+kernel_is() {
+	local major minor
+	IFS=.- read -r major minor _ < <(uname -r)
+	[ "$major" -gt "$1" ] || { [ "$major" = "$1" ] && [ "$minor" -ge "$2" ]; }
 }
 
 # in_kernel PERCENT [FILE]: of what was added, so much at least was added in the kernel.

@@ -6,20 +6,21 @@
 # need_control: a build that has it, and what looks at it.
 need_control() {
 	local tool
-	"$trib" check | grep -q '^ok *control plane:' || skip "this build has no control plane"
+	[ -x "$build/tests/unit/test_node_report" ] || skip "this build has no control plane"
+	check "trib check knows the control plane" eval '"$trib" check | grep -q "^ok *control plane:"'
 	for tool in curl jq; do
 		command -v $tool >/dev/null || skip "$tool is not installed"
 	done
 	ask=$build/tests/net/ask
 	unset "${!TRIB_@}"
 	export TRIB_STATE=$work/state TRIB_TOKEN=a-token-for-tests TRIB_LOAD_MAX=100
-	# Room for a busy machine: a beat that comes late is no death.
+	# Room for a busy machine: a late heartbeat is no death.
 	export TRIB_BEAT=0.5
-	# What links carry is for test_gauge.sh; those who kill and move have it too.
+	# Link probes are for test_link_probe.sh and test_migration.sh.
 	export TRIB_GAUGE=off
 }
 
-# free_port: below those that the kernel gives to whoever asks for any.
+# free_port: below the ports that the kernel chooses by itself.
 free_port() { echo $((12000 + RANDOM % 18000)); }
 
 # controller [HOST [OPTION]...]: tribd --controller at $control, on a host or here; its pid is $controller.
@@ -27,7 +28,7 @@ controller() {
 	local host=${1:-} prefix=()
 	shift $(($# > 0))
 	[ -z "$host" ] || prefix=("$trib" net exec --name "$cluster" "$host" --)
-	: >"$work/controller" # or what an earlier one said would be taken for its word
+	: >"$work/controller" # without the lines of an earlier controller
 	"${prefix[@]}" "$tribd" --controller "$control" "$@" >"$work/controller" 2>&1 &
 	# shellcheck disable=SC2034
 	controller=$!
@@ -78,15 +79,24 @@ job() {
 	job=$(jq -r .id "$work/job") cookie=$(jq -r .cookie "$work/job")
 }
 
-# plan, has_plan HOST...: the trees of job $TRIB_JOB as they are now; is one of them in there?
-plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan'; }
-has_plan() {
-	local host now
+# plan: the trees of job $TRIB_JOB as they are now; nothing if it has no plan, or nobody answers.
+plan() { api GET "/v1/jobs/$TRIB_JOB" | jq -r '.communicators[0].plan // empty'; }
+
+# has_plan HOST...: an aggregator on one of the hosts is in the plan.
+# lacks_plan HOST...: there is a plan, and no aggregator on any of the hosts is in it.
+# Both are false if there is no plan or the controller does not answer. So never write `! has_plan`.
+has_plan() { [ "$(plan_has "$@")" = yes ]; }
+lacks_plan() { [ "$(plan_has "$@")" = no ]; }
+plan_has() {
+	local host now at
 	now=$(plan)
+	[ -n "$now" ] || return
 	for host; do
-		[[ $now != *"$(address "$host"):7700("* ]] || return 0
+		at=$(address "$host")
+		[ -n "$at" ] || return
+		[[ $now != *"$at:7700("* ]] || { echo yes && return; }
 	done
-	return 1
+	echo no
 }
 plan_is_past() { [ "$(generation "$TRIB_JOB")" -gt "$1" ]; }
 
@@ -104,26 +114,26 @@ ranks() {
 	done
 }
 
-# all_go_on: have all ranks gone on in the trees of the newest plan?
+# all_go_on: all ranks use the trees of the newest plan.
 all_go_on() {
 	local plan
 	plan=$(generation "$TRIB_JOB")
 	[ "$(grep -l "goes on in the trees of plan $plan," "$work"/rank.? | wc -l)" = ${#workers[@]} ]
 }
 
-# all_well: they end, and end well.
+# all_well: all ranks end, with exit code 0.
 all_well() {
 	local pid
 	for pid in "${workers[@]}"; do
 		wait "$pid" || { tail -n 3 "$work"/rank.? && return 1; }
 	done
 }
-# rounds: so many did all of them. sums: of all results.
+# rounds: how many rounds all ranks did. sums: a digest of all results.
 rounds() { sed -n 's/.*right, \([0-9]*\) rounds.*/\1/p' "$work/rank.0"; }
 sums() { grep -ho 'rank.*right.*common [0-9a-f]*' "$work"/rank.?; }
 
-# end_as_undisturbed N OPTION...: N ranks that run until $enough is there end, with the sums that as many ranks
-# with these options get whom nothing disturbs.
+# end_as_undisturbed N OPTION...: ends N ranks that run until $enough is there. They must have the sums of N ranks
+# with the same options that nothing disturbs.
 end_as_undisturbed() {
 	touch "$enough"
 	check "all ranks end well" all_well

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job stood still for each kill: standstill.py [--kinds] RUN...
+"""standstill.py [--kinds] RUN...: how long a job stood still after each kill.
 
-A run is a folder. In its file `kills` is a line a kill, "SECONDS KIND"; in times.RANK are the
-moments at which that rank had ended a round. Of the pauses between two rounds the longest one
-counts, from the kill on and up to the next kill; and of all ranks the one that it took longest. A
-kill behind which no rank has ended a round is not counted. Runs without kills are there to compare
-with: the longest pause of each rank. With --kinds only the kinds of the kills that count are told,
-a line a kill.
+A run is a folder. Its file `kills` has a line "SECONDS KIND" for each kill. Each file times.RANK
+has the times at which that rank ended a round.
+
+The standstill of a kill is the longest pause between two rounds, from the kill to the next kill,
+over all ranks. If no rank ends a round after a kill, the kill is not counted. For runs without
+kills, which serve as a comparison, it is the longest pause of each rank.
+
+--kinds: print only the kind of each counted kill, one a line.
 """
 import bisect
 import pathlib
@@ -15,7 +17,7 @@ import sys
 
 
 def longest(times, start, end):
-    """The longest pause from `start` to `end`; None: no round has ended behind that."""
+    """The longest pause from `start` to `end`; None: no round ended after `start`."""
     at = bisect.bisect_right(times, start)
     if at == len(times):
         return None
@@ -49,7 +51,7 @@ def histogram(values):
 
 
 def look(run, stood):
-    """Adds to `stood`, by kind, what one run has to tell."""
+    """Adds the standstills of one run to `stood`, by kind."""
     ranks = [[float(line) for line in path.read_text().split()] for path in run.glob("times.*")]
     if not (run / "kills").exists():
         stood.setdefault("(nobody)", []).extend(
@@ -75,7 +77,7 @@ def main():
         return
     every = [v for kind, values in stood.items() for v in values if kind != "(nobody)"]
     if not every:
-        sys.exit("no kill has hit a job at work")
+        sys.exit("no kill hit a running job")
     print("\n| killed | times | least s | median s | 90 % s | longest s |\n|---|---|---|---|---|---|")
     for kind in sorted(stood):
         print(row(kind, stood[kind]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
-/* A VLAN without 8021q in the kernel: tc programs that put the tag on and take it off. */
+/* tag: a VLAN for kernels without 8021q. Two tc programs add and remove the tag. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -16,7 +16,7 @@ SEC("tc_off")
 int tag_off(struct __sk_buff *skb)
 {
 	if (!skb->vlan_present || (skb->vlan_tci & 0xfff) != 7)
-		return TC_ACT_SHOT; /* nothing else is on this wire */
+		return TC_ACT_SHOT; /* only tagged packets are valid on this link */
 	return bpf_skb_vlan_pop(skb) ? TC_ACT_SHOT : TC_ACT_OK;
 }
 

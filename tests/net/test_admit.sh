@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that ask for hosts: who gets which, who waits, at which aggregator each takes its turns, and what
-# becomes free when one is killed: test_admit.sh PATH_TO_TRIB
+# Jobs that ask for hosts: which hosts each job gets, which jobs wait, at which aggregator each job takes
+# its turns, and which hosts become free if a job is killed. Usage: test_admit.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 need_clusters "$@"
 start "$@"
 need_control
-# That communication takes little of the step is for test_words.sh.
+# Jobs that hardly communicate are for test_telemetry.sh.
 export TRIB_EXIT_BELOW=0 TRIB_BEAT=0.25 TRIB_START_WITHIN=6
 check "a cluster" up adm$$ --hosts 8 --servers 3 --link 300mbit || exit 1
 control=$(address s3):7600
@@ -33,7 +33,7 @@ node s1 --capacity 1 --above pod1
 node s2 --capacity 1 --above pod2
 node s3 --capacity 1
 for host in h{1..8} s{1..3}; do
-	wait_for 20 node_is "$host" live || skip "$host has not joined: $(cat "$work/$host")"
+	wait_for 20 node_is "$host" live || fail "$host has not joined: $(cat "$work/$host")"
 done
 
 # job_run NAME HOSTS OPTION... -- WORKER_OPTION...: a job in the background; its number is ${number[NAME]}
@@ -65,7 +65,7 @@ ended_well() {
 	cut -c 1-400 "$work/run.$1"
 	return 1
 }
-# never_over: as the aggregators themselves have counted it, which they say when they end.
+# never_over: no aggregator had two jobs at once. Aggregators print that counter when they end.
 never_over() {
 	local host
 	for host in s1 s2 s3; do
@@ -89,15 +89,15 @@ check "three have an aggregator of their own, or nearly: one is shared by two" t
 check "... by one that could have no other" eval 'root_is a s1 && root_is c s2 && root_is b s3'
 for name in a b c d; do check "job $name gets a turn" wait_for 10 held $name; done
 
-# ---- those who come later ----
+# ---- jobs that come later ----
 on s3 "$trib" run --hosts 1 --net "$cluster" -- true >"$work/refused" 2>&1
-check "a fifth is refused: $(head -n 1 "$work/refused")" grep -q '1 host is asked for; of 8 that take jobs 0 are free' "$work/refused"
+check "a fifth is refused: $(head -n 1 "$work/refused")" grep -q '1 host is asked for; 0 of 8 hosts are free' "$work/refused"
 on s3 "$trib" job new --hosts 9 --wait >"$work/refused" 2>&1
-check "one that is too large waits for nothing" grep -q '9 hosts are asked for, and 8 machines take jobs' "$work/refused"
+check "one that is too large waits for nothing" grep -q '9 hosts are asked for, but only 8 machines run ranks' "$work/refused"
 job_run e 2 --wait -- --rounds 50 --pause 0.02
-check "one that waits says so" wait_for 10 grep -q 'waits: 2 hosts are asked for; of 8 that take jobs 0 are free' "$work/run.e"
+check "one that waits says so" wait_for 10 grep -q 'waits: 2 hosts are asked for; 0 of 8 hosts are free' "$work/run.e"
 job_run f 1 --wait -- --rounds 5
-check "... as does the next" wait_for 10 grep -q 'waits: .*; 1 job is before it' "$work/run.f"
+check "... as does the next" wait_for 10 grep -q 'waits: .*; 1 job waits ahead of it' "$work/run.f"
 check "trib jobs shows who waits" eval 'on s3 "$trib" jobs | grep -q "waits: 2 hosts are asked for"'
 check "trib nodes shows whose a machine is" eval \
 	'[ "$(on s3 "$trib" nodes | awk -v j="${number[a]}" "\$(NF - 1) == j" | wc -l)" = 2 ]'
@@ -110,12 +110,12 @@ kill -KILL "$(pgrep -f "^$worker .*--seed 7" | while read -r p; do
 check "a rank is killed, and the job that waits gets the hosts" wait_for 10 state_is e placed
 awk -v a="$killed_at" -v b="$EPOCHREALTIME" 'BEGIN { printf "   after %.2f s\n", b - a }'
 check "... which are those: $freed" test "$(hosts_of e)" = "$freed"
-check "... the launcher of the other says why it ended" eval '! wait ${pid[a]}; grep -q "trib run: rank" "$work/run.a"'
+check "... the launcher of the other says why it ended" eval 'ends_badly "${pid[a]}" && grep -q "trib run: rank" "$work/run.a"'
 check "job e: exact sums" ended_well e 2
 check "... then the next one that waits: exact sums" ended_well f 1
 
-# ---- nobody ends these: whose ranks never come, whose ranks go, whose launcher is killed ----
-over() { [ -z "$(of "$1" .id)" ]; }
+# ---- jobs that nobody ends: the ranks never come, the ranks leave, the launcher is killed ----
+over() { [ "$(jobs_all | jq "[.[].name] | index(\"$1\") == null")" = true ]; }
 eval "$(on s3 "$trib" job new --hosts 2 --name left --hostfile "$work/hostfile" 2>"$work/new")"
 check "a hostfile has what TRIB_HOSTS has: $TRIB_HOSTS" test "$(xargs <"$work/hostfile")" = "${TRIB_HOSTS/,/ }"
 for r in 0 1; do
@@ -129,7 +129,7 @@ job_run lost 2 -- --rounds 1000000 --pause 0.02 --until "$work/enough"
 check "a job runs" wait_for 10 has_root lost
 kill -KILL "${pid[lost]}"
 
-# ---- a job moves where one has become free ----
+# ---- a job migrates to an aggregator that has become free ----
 check "the one that shared goes where it is alone" wait_for 15 eval \
 	'[ "$(for n in b c d; do root $n; done | sort -u | wc -l)" = 3 ]'
 grep -h 'takes its turns at' "$work/controller.1" | sed 's/^/   /'
@@ -139,14 +139,15 @@ on s3 "$trib" job new --hosts 1 --name idle >/dev/null 2>"$work/new"
 check "a job without ranks has a host" state_is idle placed
 check "the job without ranks is over after TRIB_START_WITHIN" wait_for 10 over idle
 
-# ---- the controller is started again: hosts stay whose they are ----
+# ---- the controller is started again: jobs keep their hosts ----
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
 check "a controller is started again" control_start 2
 check "... all hosts are back" wait_for 20 eval '[ "$(api GET /v1/nodes | jq "[.nodes[] | select(.state == \"live\")] | length")" = 11 ]'
 eval "$(on s3 "$trib" job new --hosts 2 --hostfile "$work/hostfile" 2>"$work/new")"
-check "the hosts of jobs that ran all the time are theirs, others are free: $TRIB_HOSTS" eval \
-	'! grep -qwf "$work/hostfile" <(for n in b c d; do of $n ".placed[].address"; done)'
+for n in b c d; do of $n '.placed[].address'; done >"$work/taken"
+check "six hosts belong to the jobs that ran all the time" test "$(wc -l <"$work/taken")" = 6
+check "... and others are free: $TRIB_HOSTS" test "$(wc -l <"$work/hostfile") $(grep -cwf "$work/hostfile" "$work/taken")" = "2 0"
 check "trib job end frees them" on s3 "$trib" job end "$TRIB_JOB"
 unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE TRIB_HOSTS
 touch "$work/enough"

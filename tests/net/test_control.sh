@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A controller and its agents on loopback, any of which may die: test_control.sh PATH_TO_TRIB
+# A controller and its agents on loopback; any of them may die. Usage: test_control.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 start "$@"
@@ -23,7 +23,7 @@ check "trib nodes lists both" test "$(grep -c ' live ' "$work/nodes")" = 2
 check "... as JSON too" test "$("$trib" nodes --json | jq '.nodes | length')" = 2
 check "trib names the controller" grep -q "controller $control" <("$trib")
 
-# ---- who is kept out ----
+# ---- requests that are refused ----
 token='' api GET /v1/nodes >/dev/null
 check "without a token nothing is told" code_is 401
 token=wrong-token-here api GET /v1/nodes >/dev/null
@@ -96,7 +96,7 @@ verdict() { api GET /v1/jobs/1 | jq -cS '.communicators[0].verdict'; }
 why=$(verdict)
 kill -KILL "$controller"
 wait "$controller" 2>/dev/null
-check "an agent notices, and goes on" wait_for 20 grep -q 'goes on, and tries again' "$work/a1"
+check "an agent notices, and goes on" wait_for 20 grep -q 'keeps running and tries again' "$work/a1"
 check "a killed controller starts again" controller || exit 1
 check "... its agents come back" wait_for 20 node_is a1 live
 check "... it has the job" test "$(generation 1)" = 1
@@ -143,7 +143,7 @@ again=$!
 waits() { [ "$(api GET "/v1/jobs/$job" | jq -c '.communicators[0].waiting')" = "$1" ]; }
 check "... a rank that started again gets its place when the one before is silent" wait_for 10 waits '[1]'
 check "... and is not mixed with the others" \
-	grep -q "refused rank 1 (host h1, pid [0-9]*) has been started again" <(ask 0 2 1 1 2)
+	grep -q "refused rank 1 (host h1, pid [0-9]*) was restarted" <(ask 0 2 1 1 2)
 kill "$again"
 wait "$again" 2>/dev/null
 "$trib" jobs >"$work/jobs"
@@ -199,7 +199,7 @@ check "when a job has ended, a good-bye is heard as well" test "$(ask bye 3 3 1 
 "$trib" node drain nobody 2>"$work/error"
 check "one that is not there is named" grep -q 'no node of the name or address nobody' "$work/error"
 
-# ---- one that is drained and not heard of: it may be cut off, and sum for jobs ----
+# ---- a drained node without heartbeats: it may only be cut off, and still sum for jobs ----
 not_drained() { ! "$trib" node drain --wait "$1" a1 >"$work/drain" 2>"$work/error"; }
 kill -STOP "${agents[a1]}"
 check "a node that has just fallen silent is not taken for empty" not_drained 1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Exact results on links that lose, double, reorder and corrupt: test_faults.sh PATH_TO_TRIB
+# Exact results on links that lose, duplicate, reorder and corrupt packets. Usage: test_faults.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
@@ -13,7 +13,7 @@ happened() { # COUNTER AT_LEAST
 }
 
 # --- a run without faults: what the bits have to be
-up $name --hosts 4 --servers 1 --switch --link 200mbit || skip "no cluster: $(cat "$work/up")"
+up $name --hosts 4 --servers 1 --switch --link 200mbit
 go_right "no faults" 4 --rounds 100 --seed 7 --max 30000 --split
 digests "$out" >"$work/expected"
 check "no packet is corrupt" test "$(counter checksum)" = 0
@@ -21,8 +21,8 @@ down
 
 # --- all at once
 all=(--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01)
-up $name --hosts 4 --servers 1 --switch --link 200mbit "${all[@]}" --seed 1 ||
-	skip "no faults here: $(cat "$work/up")"
+need_faults
+up $name --hosts 4 --servers 1 --switch --link 200mbit "${all[@]}" --seed 1
 go_right "all faults, 100 rounds" 4 --rounds 100 --seed 7 --max 30000 --split
 check "... bitwise as without faults" same_digests "$work/expected"
 happened lost 300
@@ -61,7 +61,7 @@ run_options='--lanes 2 --pool 256K' go_right "all faults, 2 lanes, a small pool"
 happened lost 100
 down
 
-# --- what a link loses is told, by rank and direction
+# --- trib top shows the loss of every rank's link, up and down
 up $name --hosts 3 --servers 1 --switch --link 200mbit --loss 0.1 --seed 31
 export TRIB_COOKIE=1055
 aggregator s1 && aggregator_ready
@@ -82,7 +82,7 @@ check "... and on the way down" lost 8 4 30
 kill -TERM $load
 wait $load 2>/dev/null
 
-# --- ... and in errors: a rank stops for good, and all others are told who, and what its link lost
+# --- errors show it too: a rank stops for good, and the others learn which rank, and what its link lost
 pids=()
 for rank in 0 1 2; do
 	TRIB_AGGREGATOR=$at TRIB_TIMEOUT=6 TRIB_JOB=2 TRIB_RANK=$rank TRIB_SIZE=3 "$trib" net exec --name $name \
@@ -98,8 +98,8 @@ for rank in 0 1; do
 done
 kill -KILL "${pids[2]}"
 wait "${pids[2]}" 2>/dev/null
-# One that is there but is busy with other things: the error has what our own link lost, where that is known,
-# which after a few vectors it need not be.
+# A rank lives but does not call. The error of the others has the loss of their own links, if it is known. After
+# a few vectors it may not be known yet, so there are several tries.
 told() { grep -hE 'waiting for rank 2 .*packets from here to .* [0-9.]+ % were lost' "$work"/rank.[01]; }
 is_told() { told >/dev/null; }
 for try in 3 4 5 6; do

@@ -52,22 +52,25 @@ by_mpirun() {
 	check "... which are 0, 1 and 2" test "$(grep -o 'rank [0-2] of 3' "$out" | sort -u | wc -l)" = 3
 }
 
-tried=0
+tried=''
 for program in mpirun mpirun.openmpi; do
 	command -v $program >/dev/null && $program --version 2>/dev/null | grep -q 'Open MPI' || continue
 	by_mpirun "Open MPI ($program)" $program --allow-run-as-root --oversubscribe
-	tried=1
+	tried=yes
 	break
 done
+[ -n "$tried" ] || omit "Open MPI is not installed (package openmpi-bin)"
+tried=''
 for program in mpiexec.hydra mpirun.mpich; do
 	command -v $program >/dev/null || continue
 	by_mpirun "MPICH ($program)" $program
+	tried=yes
 	break
 done
+[ -n "$tried" ] || omit "MPICH is not installed (package mpich)"
 
 kill -TERM "$aggregator"
 wait "$aggregator"
 check "the aggregator ends well" test $? = 0
 check "... having dropped nothing foreign" test "$(counter cookie "$work/tribd")" = 0
-[ $failures = 0 ] || exit 1
-[ $tried = 1 ] || skip "Open MPI is not installed; what its variables would be has passed"
+done_checking

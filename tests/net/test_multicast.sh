@@ -1,23 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Results leave once for all who hear them, from a job's first vector on: test_multicast.sh PATH_TO_TRIB
+# From a job's first vector on, one multicast send carries a result to all ranks. Usage: test_multicast.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
-up ty$$ --hosts 4 --servers 1 --link 500mbit || skip "no cluster: $(cat "$work/up")"
+up ty$$ --hosts 4 --servers 1 --link 500mbit
 run_options=--lanes=1
 export TRIB_RATE=100mbit # four of them fit the link
 vector=(--only allreduce --rounds 1 --max 1500000 --seed 3)
-before_heard=64 # src/path/hearing.h: fragments that a rank sends before it hears the group
+before_heard=64 # src/path/group_probe.h: fragments that a rank sends before it hears the group
 
 firsts() { echo $(($(counter sends) - $(counter repeats))); }
 
-# A bridge passes on what is for a group when it has heard who is in it: some ticks after the job has begun.
+# A bridge forwards a multicast group when it has learned the members, some ticks after the job has begun.
 go_right "a job's first vector" 4 "${vector[@]}"
 check "... is long: $(counter results) results" test "$(counter results)" -gt 1000
 check "... and they left by $(firsts) sends" test "$(firsts)" -le $(($(counter results) + 3 * before_heard))
 
-command -v ip >/dev/null || { echo "no ip here: networks without multicast are not tried"; done_checking; exit; }
 deafen() { # PORT...: what is for a group does not leave by these any more
 	local port
 	for port; do
@@ -28,7 +27,7 @@ deafen() { # PORT...: what is for a group does not leave by these any more
 
 # Two ranks stop hearing what two others hear, as when a switch forgets them.
 rm -f "$work"/mark.*
-go -n 4 --net "$cluster" "$run_options" --timeout 30 -- "$worker" --only allreduce --rounds 40 --max 300000 --seed 3 \
+go -n 4 --net "$cluster" "$run_options" --timeout 30 -- "$worker" --only allreduce --rounds 80 --pause 0.02 --max 300000 --seed 3 \
 	--mark "$work/mark" &
 job=$!
 check "a job is in the middle of its rounds" wait_for 20 all_marked 4
@@ -36,8 +35,9 @@ deafen p1 p2
 wait $job
 out=$work/out
 check "two ranks do not hear the group any more: exact on all ranks" right 4
+# About 80 on a quiet machine. If the two ranks were not noticed, more than half of the results.
 check "... $(counter repeats) results besides $(counter results) were sent again" \
-	test "$(counter repeats)" -lt $(($(counter results) / 16))
+	test "$(counter repeats)" -lt $(($(counter results) / 4))
 
 deafen p3 p4
 go_right "where no group is heard" 4 "${vector[@]}"

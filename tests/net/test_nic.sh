@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 need_xdp
+kernel_is 6 6 || skip "this kernel has no programs for packets at an interface (tcx), which came with 6.6"
 
 # bench OPTION...: hosts of its own, all sums looked at; output in $work/bench, figures in $work/json.
 bench() {
@@ -20,14 +21,10 @@ rows() { grep -c "$1" "$work/json"; }
 figure() { grep "\"system\": \"$1\"" "$work/json" | grep -o "\"$2\": [^,]*" | cut -d' ' -f2; }
 says() { ! "$trib" bench allreduce "${@:2}" >"$work/said" 2>&1 && grep -qF -- "$1" "$work/said"; }
 at_most() { awk -v value="$1" -v most="$2" -v times="$3" 'BEGIN { exit !(value + 0 > 0 && value <= most * times) }'; }
-lacks() { ! grep -qF -- "$1" "$2"; }
 above_0() { awk -v value="${1:-0}" 'BEGIN { exit !(value + 0 > 0) }'; }
 
 # --- one server
 bench --server --sizes 64K,1M --repeats 1 --against trib-xdp,trib-tcp,ps
-if grep -q 'kernel 6.6 has it' "$work/bench"; then
-	skip "this kernel has no programs for packets at an interface (tcx), which came with 6.6"
-fi
 check "a server behind a NIC: all ran, all sums right" test $code = 0 || cat "$work/bench"
 check "... on each plane, and of a peer" test "$(rows '"median_s": [0-9]')/$(rows '"failed": 0')" = 8/8
 check "... nothing is left of it" test "$left" = 0
@@ -62,14 +59,15 @@ if [ "$(nproc)" -gt 1 ]; then
 	check "... what they did is not the aggregator's" at_most "$(figure tributary aggregator_cpu_s)" \
 		"$(figure tributary median_s)" 3
 	check "... also again, from what was saved" diff "$work/bench" <("$trib" bench plot "$work/json")
-	check "others share cores of servers, not of workers" says 'workers have cores of servers too' \
+	check "others share cores of servers, not of workers" says 'workers share cores with servers' \
 		--server --nic --cores s1=1 --cores h1=1 --busy 0.5
 fi
+[ "$(nproc)" -gt 1 ] || omit "two cores are needed, one for the server"
 
 # --- what is wrong is said
-check "a switch has no such link" says '--nic is for servers' --nic
-check "copies of veth are another thing" says '--nic and --copied exclude' --nic --copied --server
+check "a switch has no such link" says '--nic needs servers' --nic
+check "copies of veth are another thing" says '--nic and --copied cannot be combined' --nic --copied --server
 check "a share is below 1" says 'nothing else would run' --server --nic --cores s1=1 --busy 1
-check "others are where servers have cores" says '--busy is for servers' --server --nic --busy 0.5
-check "a cluster that is there has none" says 'is taken as it is' --nic --net none
+check "others are where servers have cores" says '--busy needs servers' --server --nic --busy 0.5
+check "a cluster that is there has none" says 'is used as it is' --nic --net none
 done_checking

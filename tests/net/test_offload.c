@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch handed to the kernel at once (UDP_SEGMENT) crosses a link packet by
- * packet when a cluster is made without offloads. Exit 77: skipped.
+ * Without offloads in the cluster, a batch handed to the kernel at once (UDP_SEGMENT) crosses a
+ * link packet by packet. Exit code 77: skipped.
  */
 #include "net/cluster.h"
 
@@ -78,7 +78,9 @@ static long packets_try(const struct cluster *cluster)
 	return (long)packets;
 }
 
-/* How many packets arrive at s1; -1: an error was printed, -2: there is no UDP_SEGMENT. */
+/*
+ * The number of packets that arrive at s1; -1: an error was printed; -2: there is no UDP_SEGMENT.
+ */
 static long packets_cross(bool no_offload)
 {
 	static struct cluster cluster;
@@ -93,7 +95,7 @@ static long packets_cross(bool no_offload)
 		printf("cluster_up: %s\n", trib_last_error());
 		return -1;
 	}
-	/* A link that has just been made may drop what comes at once: then once more. */
+	/* A new link may drop the first packets, so try up to 5 times. */
 	for (int tries = 0; tries < 5 && packets > -2 && packets < BATCHES; tries++)
 		packets = packets_try(&cluster);
 	if (cluster_down(name) != TRIB_OK) {
@@ -118,6 +120,6 @@ int main(void)
 		return 77;
 	}
 	printf("without offloads: %ld packets crossed\n", packets);
-	/* The bridge asks who listens to groups, a packet now and then. */
+	/* Allow a few more: the bridge sends multicast queries now and then. */
 	return packets >= BATCHES * BATCH && packets < BATCHES * BATCH + BATCHES ? 0 : 1;
 }

@@ -20,10 +20,10 @@ bench() {
 }
 
 planes=(udp tcp)
-if "$trib" check | grep -q '^ok *xdp:'; then
+if has_bpf; then
 	planes+=(xdp)
 else
-	echo "skipped: xdp: $("$trib" check | grep ' xdp:')"
+	omit "this build has no XDP plane"
 fi
 for plane in "${planes[@]}"; do
 	bench "$plane, 4000 packets/s" --plane $plane --rate 4000 --seconds 0.5
@@ -37,13 +37,13 @@ for plane in "${planes[@]}"; do
 		is "$(value switches) < 200 && $(value threads_s) < 0.02"
 done
 frames=()
-has_relay() { # programs for packets at an interface (tcx) came with 6.6
-	"$trib" bench plane --plane tcp-nic --seconds 0.1 --repeats 1 --hurry >"$work/out" 2>&1 ||
-		! grep -q 'kernel 6.6 has it' "$work/out"
-}
 if [ ${#planes[@]} = 3 ]; then
 	frames=(xdp-nic)
-	has_relay && frames+=(xdp-relay udp-nic tcp-nic)
+	if kernel_is 6 6; then
+		frames+=(xdp-relay udp-nic tcp-nic)
+	else
+		omit "this kernel has no programs for packets at an interface (tcx), which came with 6.6"
+	fi
 	[ "$(nproc)" -lt 2 ] || bench "xdp, before all others" --plane xdp --urgent --seconds 0.2
 fi
 for plane in "${frames[@]}"; do

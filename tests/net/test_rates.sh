@@ -12,7 +12,7 @@ value() { grep "\"link\": \"$1\"" "$work/json" | grep -o "\"$2\": [-0-9.]*" | cu
 is() { awk "BEGIN { exit !($*) }"; }
 
 for plane in udp xdp tcp; do
-	[ $plane != xdp ] || "$trib" check | grep -q '^ok *xdp:' || { echo "skipped: xdp"; continue; }
+	[ $plane != xdp ] || has_bpf || { omit "this build has no XDP plane" && continue; }
 	how="--seconds 2"
 	[ $plane != tcp ] || how="--seconds 0.8 --runs 2"
 	# shellcheck disable=SC2086 # several words

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Any one of a job's helpers is killed while ranks work, and comes back a moment later, as by systemd:
-# test_recover.sh PATH_TO_TRIB [KILLS [SEED]]: so many of each kind (3)
+# Aggregators, agents and the controller are killed while ranks work, and come back a moment later, as with
+# systemd. Usage: test_recover.sh PATH_TO_TRIB [KILLS [SEED]]; KILLS of each kind, default 3
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_control.sh"
 start "$1"
@@ -124,7 +124,7 @@ check "... has digests" test "$(wc -l <"$work/right")" = $ranks
 
 stood() { python3 "$(dirname "$0")/standstill.py" "$@" "$work"/run.*; }
 
-# count_owed KILLS KIND...: how many of each are to come. Who was killed when no round was left does not count.
+# count_owed KILLS KIND...: how many kills of each kind are still to come. A kill after the last round does not count.
 count_owed() {
 	local one
 	stood --kinds >"$work/hit"

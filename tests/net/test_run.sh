@@ -4,12 +4,13 @@
 # Usage: test_run.sh PATH_TO_TRIB
 # shellcheck disable=SC2016  # the workers expand their variables
 set -u
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/check.sh"
 trib=${1:?usage: test_run.sh PATH_TO_TRIB}
 # No aggregator is started: nothing here sends a packet.
 run=("$trib" run --aggregator 127.0.0.1:9)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failures=0
 out='' err='' code=0
 
 # go ARGS...: runs trib with them, keeps out, err and code.
@@ -133,6 +134,7 @@ daemon() {
 	printf '#!/bin/sh\n%s\n' "$1" >"$work/bin/tribd"
 	chmod +x "$work/bin/tribd"
 }
+expect "a copy of trib runs alone" "$work/bin/trib" --version
 if "$work/bin/trib" --version >"$work/out" 2>&1; then
 	run=("$work/bin/trib" run)
 	daemon 'trap "echo bye; exit 0" TERM; sleep 0.3; echo "tribd: ready on $2"; sleep 60 & wait'
@@ -158,8 +160,6 @@ if "$work/bin/trib" --version >"$work/out" 2>&1; then
 	expect "a tribd that ignores SIGTERM is killed, and that is told" has "$err" "was killed"
 	expect "... but the job went well" test "$code" -eq 0
 	run=("$trib" run --aggregator 127.0.0.1:9)
-else
-	echo "skip - aggregator of our own: a copy of trib does not run alone: $(head -n 1 "$work/out")"
 fi
 
 # --- wrong usage
@@ -178,7 +178,4 @@ go --help
 expect "--help has an example" has "$out" "Example:"
 expect "--help is no failure" test "$code" -eq 0
 
-if ((failures)); then
-	echo "$failures failed"
-	exit 1
-fi
+done_checking

@@ -34,7 +34,7 @@ every_plane() {
 for shape in switch server; do
 	options=()
 	[ $shape = server ] || options=(--switch)
-	up $a --hosts 4 --servers 1 "${options[@]}" || skip "no cluster: $(cat "$work/up")"
+	up $a --hosts 4 --servers 1 "${options[@]}"
 	for collective in allreduce reduce broadcast allgather reduce_scatter barrier; do
 		every_plane $collective
 	done

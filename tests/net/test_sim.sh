@@ -44,6 +44,8 @@ if command -v python3 >/dev/null; then
 	check "seeds" sim --models ours -n 50 --sizes 1:1,4:2 -f fat-tree:4 --seeds 3 --json
 	check "... each with its run" json 'len(v["runs"]) == 3 and v["runs"][2]["seed"] == 3'
 	check "... and their spread" json 'v["score_low"] <= v["score_mean"] <= v["score_high"]'
+else
+	omit "python3 is not installed, and reads JSON"
 fi
 check "a switch for more jobs than it knows of" sim --models ours -n 300 --sizes 2:1 -p random \
 	-f leaf-spine:16:8:1 --link 0 --switch 9
@@ -73,8 +75,8 @@ check "a model that is not there" complains 1 "none.json: No such file" --models
 check "a fabric that is none" complains 1 "expected fat-tree:DEGREE" -f fat-tree:x
 check "a job that is too large" complains 1 "wants 2 hosts of 1" --jobs "$work/jobs" \
 	-f leaf-spine:1:1:1
-check "a policy that is none" complains 2 "none of those" --sharing fair
-check "not both" complains 2 "leave it" --jobs "$work/jobs" -n 3
-check "not a file a job of many simulations" complains 2 "--paper has many" --paper table1 --per-job "$work/x"
+check "a policy that is none" complains 2 "not one of the values" --sharing fair
+check "not both" complains 2 "leave --generate" --jobs "$work/jobs" -n 3
+check "not a file a job of many simulations" complains 2 "--paper runs many" --paper table1 --per-job "$work/x"
 check "an experiment that is none" complains 2 "table1, fig11" --paper fig99
 done_checking

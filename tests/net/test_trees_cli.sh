@@ -49,7 +49,7 @@ check "an unknown host" says 'has no host s7' -n 3 --net "$cluster" --trees 's7(
 check "a rank that is missing" says 'ranks 0 to 2' -n 3 --net "$cluster" --trees 's1(0-1)' -- true
 check "text that is no tree" says 'at character 3' -n 3 --net "$cluster" --trees 's1(0-' -- true
 check "a file that is not there" says 'cannot read nowhere' -n 3 --trees nowhere -- true
-check "an aggregator as well" says 'exclude one another' -n 3 --trees star --aggregator a:1 -- true
+check "an aggregator as well" says 'cannot be combined' -n 3 --trees star --aggregator a:1 -- true
 
 # --- the benchmark: ours on two sets of trees, the parameter server ---
 "$trib" bench allreduce --net "$cluster" --sizes 64K --iterations 2 --repeats 1 --check --trees striped \

@@ -11,7 +11,7 @@ mixed=(--rounds 40 --max 50000 --split)
 sums=(--rounds 30 --max 200000 --only allreduce)
 
 # --- what the bits have to be, from user space
-up $a --hosts 4 --servers 1 --switch || skip "no cluster: $(cat "$work/up")"
+up $a --hosts 4 --servers 1 --switch
 go_right "udp" 4 "${mixed[@]}" --seed 31
 digests "$out" >"$work/mixed"
 go_right "udp, sums" 4 "${sums[@]}" --seed 32
@@ -55,7 +55,7 @@ beside() {
 if command -v python3 >/dev/null; then
 	beside
 else
-	echo "skipped: other traffic, without python3"
+	omit "python3 is not installed, and makes the other traffic"
 fi
 down
 
@@ -155,7 +155,7 @@ six() {
 six switch --switch
 six server
 
-# --- a VLAN, of which XDP sees the tag only where it is in the frame
+# --- a VLAN: XDP sees the tag only if it is in the frame
 no_offload() {
 	local host
 	for host in h1 h2 h3 s1; do
@@ -205,7 +205,8 @@ tags() { # HOST
 		on "$1" tc filter add dev eth0 egress bpf da obj "$build/tests/net/tag.bpf.o" sec tc_on &&
 		on "$1" tc filter add dev eth0 ingress bpf da obj "$build/tests/net/tag.bpf.o" sec tc_off
 }
-if tags h1 && tags h2 && tags h3 && tags s1; then
+if command -v tc >/dev/null; then
+	check "frames are tagged" eval 'tags h1 && tags h2 && tags h3 && tags s1'
 	vlan "frames whose tags XDP does not see" "$(address s1):7700"
 	check "... so that results go astray, which is noticed" \
 		grep -q 'user space: rank .* interface eth0 does not reach it' "$work/tribd"
@@ -215,7 +216,7 @@ if tags h1 && tags h2 && tags h3 && tags s1; then
 	by_queue 75 "$work/tribd"
 	check "... and results are heard" test -z "$(grep -o 'user space.*' "$work/tribd")"
 else
-	echo "no tc here: nothing was tagged"
+	omit "tc is not installed (package iproute2), and makes tags"
 fi
 down
 done_checking

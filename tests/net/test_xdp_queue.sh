@@ -15,7 +15,7 @@ works() {
 	check "$1: exact on all ranks" right 3
 	check "... the same bits" same_digests "$work/expected"
 }
-up $a --hosts 3 --servers 1 --switch || skip "no cluster: $(cat "$work/up")"
+up $a --hosts 3 --servers 1 --switch
 go_right "udp" 3 "${mixed[@]}" --seed 31
 digests "$out" >"$work/expected"
 hold_frames

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ordinary traffic beside an aggregation.
 
-traffic.py serve ADDRESS          answers TCP with the SHA-256 of what came, and UDP with itself
-traffic.py go ADDRESS SECONDS     prints what was sent, and what went wrong: all zero is right
+traffic.py serve ADDRESS        answers a TCP stream with its SHA-256, and echoes UDP packets
+traffic.py go ADDRESS SECONDS   prints what was sent, and the errors: three zeros mean success
 """
 import hashlib
 import os
@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-PORT = 5001  # TCP, and UDP
+PORT = 5001  # of TCP and UDP
 
 
 def serve(address):
@@ -36,7 +36,7 @@ def serve(address):
 
 
 def transfer(address):
-    """8 MB of random bytes; is the hash that comes back right?"""
+    """Sends 8 MiB of random bytes. Is the returned hash right?"""
     data = os.urandom(8 << 20)
     with socket.create_connection((address, PORT), 20) as s:
         s.sendall(data)
@@ -51,7 +51,7 @@ def checksum(data):
 
 
 def echo(s, packet, to, offset):
-    """Is the packet answered by itself within a second?"""
+    """Is the packet echoed within a second?"""
     s.sendto(packet, to)
     end = time.monotonic() + 1
     while (left := end - time.monotonic()) > 0 and select.select([s], [], [], left)[0]:

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker that knows every answer: mixed collectives of mixed types, sizes
- * and inputs drawn from a seed, and each result compared, all bits of it,
- * with one that is worked out here. Sums of floats are compared where they
- * are exact (small whole numbers), and go into a digest where they are not:
- * runs with and without faults must print the same one.
+ * worker_check: a worker that knows every result. It runs collectives with types, sizes and inputs
+ * drawn from a seed, and compares all bits of each result with its own calculation. Float sums are
+ * compared if they are exact (small whole numbers). Otherwise they go into a digest: runs with and
+ * without faults must print the same digest.
  *
- * Exit codes: 0 all right, 1 a wrong result, 2 wrong usage, 3 an error of the
- * library, whose sentence is printed.
+ * Exit codes: 0: success; 1: a wrong result; 2: wrong usage; 3: an error of the library, with its
+ * sentence.
  */
 #include <tributary.h>
 
@@ -33,29 +32,29 @@ static struct {
 	long rounds;
 	uint64_t seed;
 	size_t max; /* elements in the largest vector */
-	int only;   /* a kind, or -1 */
+	int only;   /* the only kind of collective; -1: all kinds */
 	const char *mark;
 	long mark_round;
 	int absent; /* the rank that stops calling at the marked round */
 	bool split;
-	unsigned linger;   /* seconds to stay after an error, so that others find their own */
-	const char *times; /* a file for when each round has ended */
-	useconds_t pause;  /* between rounds, as if something were computed */
-	const char *until; /* a file: no more rounds when rank 0 sees it */
-	const char *hold;  /* a file: all do nothing as long as it is there */
+	unsigned linger;   /* seconds to stay after an error, so that other ranks report theirs */
+	const char *times; /* file for the end time of each round */
+	useconds_t pause;  /* microseconds between rounds, in place of computation */
+	const char *until; /* file: if rank 0 sees it, all ranks stop */
+	const char *hold;  /* file: while it exists, all ranks pause */
 } options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0, NULL, NULL };
 
 static FILE *times;
 
-/* Of all results here, and of those that are the same on all ranks. */
+/* Digests of all results on this rank, and of the results that are the same on all ranks. */
 static uint64_t digest = DIGEST_START, common = DIGEST_START;
 static struct timespec round_start;
 
-/* One collective: what all ranks know about it, and this rank's buffers. */
+/* A collective: its parameters, which all ranks know, and this rank's buffers. */
 struct call {
 	struct values values;
 	enum kind kind;
-	size_t parts; /* vectors of `count` elements that a rank gives */
+	size_t parts; /* vectors of `count` elements in the input */
 	int root;
 	bool in_place;
 	void *send, *recv;
@@ -102,7 +101,7 @@ static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 		                        .seed = r,
 		                        .ranks = size };
 	r = mix(r);
-	if (r >> 50 & 1) { /* every second one is what this is for: a sum of floats */
+	if (r >> 50 & 1) { /* every second call is a sum of floats, the most important case */
 		call->values.type = (trib_type)(TRIB_F16 + (r >> 51 & 3));
 		call->values.op = r >> 53 & 3 ? TRIB_SUM : TRIB_AVG;
 	}
@@ -111,7 +110,7 @@ static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 	if (call->kind == BARRIER)
 		call->values.count = 0;
 	if (call->kind == BROADCAST || call->kind == ALLGATHER)
-		call->values.wild = true; /* any bits are copied as they are */
+		call->values.wild = true; /* copied, not summed: any bits are valid */
 	call->parts = call->kind == REDUCE_SCATTER ? (size_t)size : 1;
 	if (call->kind == REDUCE_SCATTER || call->kind == ALLGATHER)
 		call->values.count /= (size_t)size;
@@ -191,7 +190,7 @@ static bool vector_check(const struct call *call, size_t part, const void *got,
 	return false;
 }
 
-/* Is the result here, every bit of it? */
+/* Is every bit of the result right? */
 static bool call_check(struct call *call, trib_comm *comm)
 {
 	int rank = trib_rank(comm);
@@ -225,7 +224,7 @@ static bool call_check(struct call *call, trib_comm *comm)
 	return good;
 }
 
-/* A file tells the script that this rank is in the middle of things. */
+/* Creates a file that tells the script that this rank has reached the marked round. */
 static void mark_reached(int rank)
 {
 	char path[512];
@@ -237,7 +236,7 @@ static void mark_reached(int rank)
 		fclose(file);
 }
 
-/* In seconds since 1970, as `date +%s.%N` has it. */
+/* Writes the seconds since 1970, in the format of `date +%s.%N`. */
 static void note_time(void)
 {
 	struct timespec now;
@@ -253,7 +252,9 @@ static bool is_there(const char *path)
 	return path && !access(path, F_OK);
 }
 
-/* All ranks end with the same round, and rest behind the same: rank 0 tells the others. */
+/*
+ * Rank 0 tells the others when to stop and when to pause, so that all do so after the same round.
+ */
 static bool is_over(trib_comm *comm)
 {
 	int32_t seen[2] = { is_there(options.until), is_there(options.hold) };
@@ -268,11 +269,11 @@ static bool is_over(trib_comm *comm)
 		fflush(stdout);
 	}
 	while (seen[1] && is_there(options.hold))
-		usleep(20000); /* between two looks */
+		usleep(20000); /* polling interval */
 	return seen[0];
 }
 
-/* Leaves in *rounds how many it did. */
+/* Stores the number of finished rounds in *rounds. */
 static bool run(trib_comm *comm, long *rounds, uint64_t first)
 {
 	struct call calls[IN_FLIGHT];
@@ -311,7 +312,7 @@ static bool run(trib_comm *comm, long *rounds, uint64_t first)
 	return true;
 }
 
-/* The same once more between the even and between the odd ranks, in turned order. */
+/* Runs again in two communicators, of the even and of the odd ranks, in reverse order. */
 static bool run_split(trib_comm *comm)
 {
 	int rank = trib_rank(comm), size = trib_size(comm), color = rank % 2;
@@ -419,7 +420,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (times)
-		setvbuf(times, NULL, _IOLBF, BUFSIZ); /* others count the lines */
+		setvbuf(times, NULL, _IOLBF, BUFSIZ); /* line by line: a script counts the lines */
 	clock_gettime(CLOCK_MONOTONIC, &round_start);
 	status = trib_init(&comm, NULL);
 	if (status != TRIB_OK)

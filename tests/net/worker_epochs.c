@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker of some epochs: worker_epochs NUMBER SECONDS EPOCHS. All who are in
- * sum up their numbers' bits, again and again for so many seconds an epoch;
- * then all regroup. After its epochs it leaves, or stays to the end where that
- * is 0: until a file named `end` is here. Each line of output is an epoch:
- * "epoch SIZE MEMBERS", members as bits. A dead peer ends an epoch early, and who
- * it is follows: "lost: SENTENCE".
+ * worker_epochs: a worker for several epochs.
  *
- * Exit codes: 0 all right, 1 a wrong sum, 2 wrong usage, 3 an error.
+ *   worker_epochs NUMBER SECONDS EPOCHS
+ *
+ * In an epoch, all members sum the bits of their numbers repeatedly for SECONDS. Then all regroup.
+ * After EPOCHS epochs the worker leaves. EPOCHS 0: it stays until a file named `end` exists. It
+ * prints a line for each epoch: "epoch SIZE MEMBERS", with members as bits. A dead peer ends an
+ * epoch early; then "lost: SENTENCE" names it.
+ *
+ * Exit codes: 0: success; 1: a wrong sum; 2: wrong usage; 3: an error.
  */
 #include <tributary.h>
 
@@ -35,7 +37,7 @@ static int fail(const char *what)
 	return 3;
 }
 
-/* TRIB_OK: all of it is the sum of those who are in. */
+/* TRIB_OK: every element is the sum over the members. */
 static trib_status sum_once(trib_comm *comm, unsigned number, bool is_over, uint64_t *members,
                             bool *all_over)
 {

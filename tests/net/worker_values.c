@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define RIDGE 300 /* elements of like magnitude in a row */
+#define RIDGE 300 /* consecutive elements of similar magnitude */
 
 static const struct {
 	unsigned bits;
@@ -47,7 +47,7 @@ static void store(void *to, size_t i, unsigned bits, uint64_t value)
 	}
 }
 
-/* The bits of sign * n / 2^shift in a float of the type, for an n that fits its mantissa. */
+/* The bits of sign * n / 2^shift in a float of this type. n must fit the mantissa. */
 static uint64_t float_bits(unsigned type, bool negative, uint64_t n, unsigned shift)
 {
 	unsigned mantissa = types[type].mantissa, exponent_bits = types[type].bits - 1 - mantissa;
@@ -62,8 +62,8 @@ static uint64_t float_bits(unsigned type, bool negative, uint64_t n, unsigned sh
 }
 
 /*
- * Magnitudes that change along the vector and from rank to rank, so that blocks differ; a few of
- * any size; a few NaN and infinities.
+ * Magnitudes that change along the vector and between ranks, so that blocks differ; also a few
+ * values of any size, NaN and infinities.
  */
 static uint64_t float_wild(unsigned type, bool specials, uint64_t ridge, uint64_t r)
 {
@@ -111,12 +111,12 @@ bool values_exact(const struct values *values)
 {
 	if (!types[values->type].mantissa || values->op == TRIB_MIN || values->op == TRIB_MAX)
 		return true;
-	/* A quotient has to be exact, too. */
+	/* For an average, the quotient must be exact too. */
 	return !values->wild &&
 	       (values->op != TRIB_AVG || (values->ranks & (values->ranks - 1)) == 0);
 }
 
-/* A number in the order of signed integers: what MIN and MAX go by. */
+/* Maps a value to an integer with the same order, for MIN and MAX. */
 static int64_t key_of(unsigned type, uint64_t value)
 {
 	unsigned unused = 64 - types[type].bits;

@@ -37,7 +37,7 @@ void cluster_environment(void)
 	for (unsigned i = 0; i < countof(names); i++)
 		unsetenv(names[i]);
 	setenv("TRIB_COOKIE", CLUSTER_COOKIE_TEXT, 1);
-	/* Failures are what is tested: no need to warn of them. */
+	/* These tests provoke failures, so no warnings are needed. */
 	setenv("TRIB_LOG", getenv("TRIB_TEST_LOG") ? getenv("TRIB_TEST_LOG") : "error", 1);
 }
 
@@ -48,14 +48,14 @@ static struct aggregator *start_one(unsigned threads, uint64_t pool_bytes, char 
 		.plane = getenv("TRIB_PLANE"),
 		.cookie = CLUSTER_COOKIE,
 		.threads = threads,
-		.link_bps = getenv("TRIB_TEST_TREE") ? 100000000000 : 0, /* rates are agreed on */
+		.link_bps = getenv("TRIB_TEST_TREE") ? 100000000000 : 0, /* negotiates rates */
 		.pool_bytes = pool_bytes,
 		.socket = { .offload = true, .receive_bytes = 8 << 20, .send_bytes = 1 << 20 },
 	};
 	trib_status status = TRIB_ERR_SYSTEM;
 
 	demand(udp_resolve("127.0.0.1:0", 0, &options.listen) == TRIB_OK);
-	/* The ports behind the one that the kernel chose may be taken. */
+	/* The ports after the one that the kernel chose may be in use. */
 	for (int i = 0; i < TRIES && status != TRIB_OK; i++)
 		status = aggregator_start(&options, &aggregator);
 	demand(status == TRIB_OK);
@@ -130,7 +130,10 @@ static void *rank_main(void *argument)
 	return NULL;
 }
 
-/* Of every three ranks: one at a leaf, one at a leaf two levels down, one at what is between. */
+/*
+ * Of every three ranks: one at a leaf of level 1, one at a leaf of level 2, one at the aggregator
+ * between them.
+ */
 static void tell_tree(const struct cluster *cluster, int size)
 {
 	char ranks[3][200] = { "", "", "" }, text[800];
@@ -160,7 +163,7 @@ static void run(const struct cluster *cluster, int size, const trib_options *opt
 
 		if (options)
 			own = *options;
-		/* Else TRIB_TREES or a controller says where to. */
+		/* Otherwise TRIB_TREES or a controller gives the address. */
 		if (!own.trees && !own.controller && !cluster->below[0])
 			own.aggregator = cluster->address;
 		own.has_rank = 1;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cluster in one process: an aggregator on loopback, and threads that are
- * the ranks. A wrong thing ends the program at once, from whatever thread, as
- * cmocka's asserts work in its own thread only.
+ * A cluster in one process: an aggregator on loopback, and a thread for each rank. A failed check
+ * ends the program at once, because cmocka's asserts work in its own thread only.
  */
 #ifndef TRIB_TESTS_CLUSTER_H
 #define TRIB_TESTS_CLUSTER_H
 
-#include "plane/core/aggregator.h"
+#include "plane/aggregator.h"
 #include "tributary.h"
 
 #include <stdbool.h>
@@ -31,7 +30,7 @@
 
 #define CLUSTER_BELOW 3
 
-/* With TRIB_TEST_TREE in the environment there are aggregators below, in two levels. */
+/* If TRIB_TEST_TREE is set, there are two levels of aggregators below the root. */
 struct cluster {
 	struct aggregator *aggregator;
 	char address[32];
@@ -39,36 +38,39 @@ struct cluster {
 	char addresses[CLUSTER_BELOW][32];
 };
 
-/* Clears what the environment says about jobs, and sets the cookie. */
+/* Clears the settings of a job from the environment, and sets the cookie. */
 void cluster_environment(void);
 
 void cluster_start(struct cluster *cluster, unsigned threads, uint64_t pool_bytes);
 void cluster_stop(struct cluster *cluster);
-/* The text of a forest of stars, one at each, with shares 1, 2, 3 ... of every vector. */
+/*
+ * Writes the text of a forest of stars, one for each cluster, with shares 1, 2, 3 ... of every
+ * vector.
+ */
 void cluster_stars(const struct cluster *clusters, unsigned n, int ranks, char *out, size_t size);
-/* The number behind "name" in the part of the aggregator's JSON that `section` names. */
+/* The number after "name" in the given section of the aggregator's JSON. */
 uint64_t cluster_count(const struct cluster *cluster, const char *section, const char *name);
 
-/* What a rank is told. */
+/* The arguments of a rank's thread. */
 struct rank {
 	const struct cluster *cluster;
 	int rank, size;
-	trib_options options; /* as trib_init gets them */
-	trib_comm *comm;      /* opened already, by cluster_run */
+	trib_options options; /* for trib_init */
+	trib_comm *comm;      /* opened by cluster_run */
 	void *job;
 };
 
 /*
- * `size` threads run body() as ranks with a communicator that is opened before
- * and closed after, at the cluster's aggregator where options name no trees.
+ * Runs body() in `size` threads, one for each rank. Opens a communicator before and closes it
+ * after. If the options name no trees, it uses the cluster's aggregator.
  */
 void cluster_run(const struct cluster *cluster, int size, const trib_options *options,
                  void (*body)(struct rank *rank), void *job);
-/* The same without the communicator. */
+/* Like cluster_run, without a communicator. */
 void cluster_run_bare(const struct cluster *cluster, int size, const trib_options *options,
                       void (*body)(struct rank *rank), void *job);
 
-/* Does the last error of this thread have the text in it? */
+/* Does the last error of this thread contain the text? */
 bool error_has(const char *text);
 uint64_t mix(uint64_t seed);
 void nap_ms(unsigned ms);

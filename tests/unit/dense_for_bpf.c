@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Not run: that the engine compiles for BPF as it is, for the plane in the kernel to come. */
+/* Compiled, not run: checks that the engine compiles for BPF unchanged. */
 #include "engine/dense.h"
 
 /* BPF functions have at most five parameters. */

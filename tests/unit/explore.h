@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes through every state that a world can come to, or some of them by chance. It is
- * included behind what it works on: struct world and world_start, the number of
- * ACTIONS and act (false: it changes nothing here), check and hash_world (never 0).
+ * explore: visits every reachable state of a world, or random ones. Include it after the code under
+ * test, which defines struct world, world_start, ACTIONS, act (false: the action changes nothing
+ * here), check, and hash_world (never 0).
  */
 #ifndef TRIB_TESTS_EXPLORE_H
 #define TRIB_TESTS_EXPLORE_H
@@ -14,10 +14,10 @@
 
 struct place {
 	struct world world;
-	unsigned action; /* the next one to try */
+	unsigned action; /* the next action to try */
 };
 
-/* Until `enough` states were seen. */
+/* Depth first, until `enough` states have been seen. */
 static void explore_all(struct seen *seen, size_t enough)
 {
 	struct place *path = calloc(EXPLORE_DEPTH, sizeof(*path));
@@ -61,13 +61,16 @@ static void explore_walk(struct seen *seen, uint64_t seed)
 	}
 }
 
-/* So many ways by chance, or 0: all of it. `states` at least: less would prove little. */
+/*
+ * `walks`: number of random walks; 0: all states. `states`: the least number of states, since fewer
+ * would prove little.
+ */
 static void explore_world(const char *name, unsigned walks, size_t states)
 {
 	struct seen seen = { calloc(1 << 16, sizeof(uint64_t)), 1 << 16, 0 };
 	const char *seed = getenv("TRIB_TEST_SEED");
 	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
-	size_t least = test_tenth("states", states);
+	size_t least = test_cases("states", states);
 
 	assert_non_null(seen.slots);
 	if (!walks)

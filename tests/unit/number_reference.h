@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the number module is tested against: the float formats once more, slow
- * and plain, with rounding in long double and sums that do not round at all.
+ * A reference for the number module: the float formats implemented again, slowly and simply. It
+ * rounds in long double, and its sums are exact.
  */
 #ifndef TEST_NUMBER_REFERENCE_H
 #define TEST_NUMBER_REFERENCE_H
@@ -15,12 +15,27 @@
 
 static inline int mantissa_of(trib_type type)
 {
-	return type == TRIB_F16 ? 10 : type == TRIB_BF16 ? 7 : type == TRIB_F32 ? 23 : 52;
+	switch (type) {
+	case TRIB_F8E4M3:
+		return 3;
+	case TRIB_F8E5M2:
+		return 2;
+	case TRIB_F16:
+		return 10;
+	case TRIB_BF16:
+		return 7;
+	default:
+		return type == TRIB_F32 ? 23 : 52;
+	}
 }
 
 static inline int bias_of(trib_type type)
 {
-	return type == TRIB_F16 ? 15 : type == TRIB_F64 ? 1023 : 127;
+	if (type == TRIB_F8E4M3)
+		return 7;
+	if (type == TRIB_F64)
+		return 1023;
+	return type == TRIB_F16 || type == TRIB_F8E5M2 ? 15 : 127;
 }
 
 static inline int smallest_of(trib_type type)
@@ -30,6 +45,8 @@ static inline int smallest_of(trib_type type)
 
 static inline size_t size_of(trib_type type)
 {
+	if (type == TRIB_F8E4M3 || type == TRIB_F8E5M2)
+		return 1;
 	return type == TRIB_F64 ? 8 : type == TRIB_F32 ? 4 : 2;
 }
 
@@ -38,9 +55,17 @@ static inline uint64_t sign_of(trib_type type)
 	return 1ull << (8 * size_of(type) - 1);
 }
 
+/* Magnitudes below are finite. E4M3 has a NaN here, and no infinity. */
 static inline uint64_t infinity_of(trib_type type)
 {
+	if (type == TRIB_F8E4M3)
+		return 0x7f;
 	return (2ull * (unsigned)bias_of(type) + 1) << mantissa_of(type);
+}
+
+static inline uint64_t nan_of(trib_type type)
+{
+	return type == TRIB_F8E4M3 ? 0x7f : infinity_of(type) + 1;
 }
 
 static inline uint64_t get(trib_type type, const void *elements, size_t i)
@@ -61,7 +86,7 @@ static inline bool is_special(trib_type type, uint64_t bits)
 	return (bits & (sign_of(type) - 1)) >= infinity_of(type);
 }
 
-/* Exact. */
+/* The exact value. */
 static inline long double value_of(trib_type type, uint64_t bits)
 {
 	int mantissa = mantissa_of(type);
@@ -70,10 +95,10 @@ static inline long double value_of(trib_type type, uint64_t bits)
 	int exponent = (int)(magnitude >> mantissa);
 	long double value;
 
-	if (magnitude == infinity_of(type))
-		value = INFINITY;
-	else if (magnitude > infinity_of(type))
+	if (magnitude >= nan_of(type))
 		value = NAN;
+	else if (magnitude == infinity_of(type))
+		value = INFINITY;
 	else if (exponent == 0)
 		value = ldexpl((long double)fraction, smallest_of(type));
 	else
@@ -98,7 +123,15 @@ static inline long double round_to(trib_type type, long double value)
 	int place = place_of(type, value);
 	long double rounded = ldexpl(rintl(ldexpl(value, -place)), place);
 
-	return fabsl(rounded) < ldexpl(1, bias_of(type) + 1) ? rounded : copysignl(INFINITY, value);
+	if (fabsl(rounded) <= value_of(type, infinity_of(type) - 1))
+		return rounded;
+	return type == TRIB_F8E4M3 ? NAN : copysignl(INFINITY, value);
+}
+
+/* Equal, or both NaN. */
+static inline bool is_same(long double a, long double b)
+{
+	return a == b || (isnan(a) && isnan(b));
 }
 
 static inline int bits_for(trib_type type, unsigned workers)
@@ -115,7 +148,7 @@ static inline int64_t integer_at(trib_type type, const void *integers, size_t i)
 	return type == TRIB_F64 ? ((const int64_t *)integers)[i] : ((const int32_t *)integers)[i];
 }
 
-/* A sum without rounding: two's complement, where bit 0 is worth 2^-1074. */
+/* A sum without rounding, in two's complement. Bit 0 is worth 2^-1074. */
 
 struct wide {
 	uint64_t words[36];
@@ -132,7 +165,7 @@ static inline void wide_add(struct wide *sum, long double value)
 	if (integer == 0)
 		return;
 	for (; shift < 0; shift++)
-		integer /= 2; /* a denormal: these bits are zeros */
+		integer /= 2; /* a denormal: these bits are 0 */
 	shifted = (__int128)((unsigned __int128)integer << shift % 64);
 	for (size_t i = (size_t)shift / 64; i < countof(sum->words); i++) {
 		shifted += sum->words[i];

@@ -147,7 +147,7 @@ double plain_forest_rate(const struct plan_host *hosts, unsigned n,
 	return plain_rate(hosts, n, limits, all) * shares;
 }
 
-/* Counts up the digits of a number in a base, from the first; false after the last one. */
+/* Increments a number with `n` digits, the first digit first. False: it was the last number. */
 static bool next_of(int *digits, unsigned n, int base)
 {
 	for (unsigned i = 0; i < n; i++) {

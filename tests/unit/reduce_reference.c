@@ -2,6 +2,7 @@
 #include "reduce_reference.h"
 
 #include "number_reference.h"
+#include "worker/dense/round.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,13 +16,16 @@ static uint64_t scramble(uint64_t seed, uint64_t i)
 	return z ^ z >> 31;
 }
 
-/* A finite float: any bits, but exponents that crowd within a block, as gradients do. */
+/*
+ * A finite float with random bits. Exponents within a block are close, as those of gradients are.
+ */
 static uint64_t float_bits(trib_type type, uint64_t random, uint64_t seed, uint64_t i)
 {
 	int mantissa = mantissa_of(type);
 	uint64_t highest = 2ull * (unsigned)bias_of(type);
-	uint64_t centre = scramble(seed ^ 77, i / 300) % (highest - 12) + 8;
-	uint64_t exponent = centre - (random >> 58) % 8;
+	uint64_t spread = highest > 20 ? 8 : 4; /* fewer in a short type */
+	uint64_t centre = scramble(seed ^ 77, i / 300) % (highest - spread - 4) + spread;
+	uint64_t exponent = centre - (random >> 58) % spread;
 
 	if ((random & 31) == 0)
 		return random & sign_of(type); /* zeros of both signs */
@@ -33,9 +37,12 @@ static uint64_t special_bits(trib_type type, uint64_t random)
 {
 	uint64_t quiet = 1ull << (mantissa_of(type) - 1);
 
+	if (type == TRIB_F8E4M3)
+		return nan_of(type) | (random & sign_of(type));
+
 	switch (random >> 40 & 3) {
 	case 0:
-		return infinity_of(type) | quiet | (random & 7);
+		return infinity_of(type) | quiet | (random & 7 & (quiet - 1));
 	case 1:
 		return infinity_of(type) | sign_of(type);
 	default:
@@ -98,7 +105,7 @@ static uint64_t integer_op(trib_type type, trib_op op, const void *const *in, un
 	return is_signed(type) ? (uint64_t)((int64_t)wrapped / (int64_t)ranks) : wrapped / ranks;
 }
 
-/* By value, -0 below +0, NaN above all else. */
+/* Compares by value. -0 is below +0, and NaN is above everything. */
 static uint64_t float_extreme(trib_type type, trib_op op, const void *const *in, unsigned ranks,
                               size_t i)
 {
@@ -110,7 +117,9 @@ static uint64_t float_extreme(trib_type type, trib_op op, const void *const *in,
 		bool less = a < b || (a == b && x & sign_of(type) && !(result & sign_of(type)));
 
 		if (isnan(a))
-			return infinity_of(type) | 1ull << (mantissa_of(type) - 1);
+			return type == TRIB_F8E4M3
+			               ? nan_of(type)
+			               : infinity_of(type) | 1ull << (mantissa_of(type) - 1);
 		if (x != result && less == (op == TRIB_MIN))
 			result = x;
 	}
@@ -152,23 +161,108 @@ static void float_sum_block(trib_type type, bool average, const void *const *in,
 	free(mask);
 }
 
-void reduce_expect(trib_type type, trib_op op, const void *const *in, unsigned ranks, size_t count,
-                   size_t block, void *out)
+/* The same with a class for each sub-block. */
+static void parts_sum_block(const struct parts *parts, bool average, const void *const *in,
+                            size_t first, size_t n, uint8_t *out)
 {
-	size_t size = trib_type_size(type);
+	size_t size = trib_type_size(parts->type), words = parts_bytes(parts->per_word, n) / 8;
+	uint64_t *sum = calloc(words, 8), *one = malloc(words * 8);
+	uint8_t *top = calloc(parts_classes(n), 1), *own = malloc(parts_classes(n));
+	uint8_t *mask = calloc(n / 4 + 9, 1);
 
+	assert(sum && one && top && own && mask);
+	for (unsigned r = 0; r < parts->workers; r++) {
+		const uint8_t *from = (const uint8_t *)in[r] + first * size;
+
+		parts_classify(parts->type, from, n, own);
+		for (size_t i = 0; i < parts_classes(n); i++)
+			top[i] = own[i] > top[i] ? own[i] : top[i];
+		number_mask(parts->type, from, n, mask, 0);
+	}
+	for (unsigned r = 0; r < parts->workers; r++) {
+		parts_encode(parts, (const uint8_t *)in[r] + first * size, n, top, one);
+		for (size_t i = 0; i < words; i++)
+			sum[i] += one[i];
+	}
+	parts_decode(parts, sum, n, top, average, out + first * size);
+	number_unmask(parts->type, mask, 0, n, out + first * size);
+	free(sum);
+	free(one);
+	free(top);
+	free(own);
+	free(mask);
+}
+
+void reduce_expect(trib_type type, trib_op op, const void *const *in, unsigned ranks, size_t count,
+                   unsigned payload, unsigned bits, void *out)
+{
+	struct round_spec spec = { .type = type, .op = op };
+	size_t size = trib_type_size(type), block;
+
+	spec.per_word = round_per_word(type, count, ranks, bits);
+	block = round_spec_block(&spec, payload);
 	if (number_is_float(type) && (op == TRIB_SUM || op == TRIB_AVG)) {
-		for (size_t first = 0; first < count; first += block)
-			float_sum_block(type, op == TRIB_AVG, in, ranks, first,
-			                count - first < block ? count - first : block, out);
+		struct parts parts = { type, spec.per_word, ranks, 0 };
+
+		for (size_t first = 0; first < count; first += block) {
+			size_t n = count - first < block ? count - first : block;
+
+			if (spec.per_word)
+				parts_sum_block(&parts, op == TRIB_AVG, in, first, n, out);
+			else
+				float_sum_block(type, op == TRIB_AVG, in, ranks, first, n, out);
+		}
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		uint64_t bits = number_is_float(type) ? float_extreme(type, op, in, ranks, i)
-		                                      : integer_op(type, op, in, ranks, i);
+		uint64_t element = number_is_float(type) ? float_extreme(type, op, in, ranks, i)
+		                                         : integer_op(type, op, in, ranks, i);
 
-		memcpy((uint8_t *)out + i * size, &bits, size);
+		memcpy((uint8_t *)out + i * size, &element, size);
 	}
+}
+
+static void lost_of_block(const struct parts *parts, const void *const *in, size_t first, size_t n,
+                          float *lost, float *sizes)
+{
+	uint64_t *words = malloc(parts_bytes(parts->per_word, n));
+	uint8_t *top = calloc(parts_classes(n), 1), *own = malloc(parts_classes(n));
+	float *one = malloc(n * sizeof(*one));
+
+	assert(words && top && own && one);
+	for (unsigned r = 0; r < parts->workers; r++) {
+		parts_classify(TRIB_F32, (const float *)in[r] + first, n, own);
+		for (size_t i = 0; i < parts_classes(n); i++)
+			top[i] = own[i] > top[i] ? own[i] : top[i];
+	}
+	for (unsigned r = 0; r < parts->workers; r++) {
+		parts_encode(parts, (const float *)in[r] + first, n, top, words);
+		parts_residual(parts, (const float *)in[r] + first, n, top, words, one);
+		for (size_t i = 0; i < n; i++) {
+			lost[first + i] += one[i];
+			sizes[first + i] += fabsf(one[i]);
+		}
+	}
+	free(words);
+	free(top);
+	free(own);
+	free(one);
+}
+
+void reduce_lost(const void *const *in, unsigned ranks, size_t count, unsigned payload,
+                 unsigned bits, float *lost, float *sizes)
+{
+	struct round_spec spec = { .type = TRIB_F32, .op = TRIB_SUM };
+	struct parts parts = { TRIB_F32, round_per_word(TRIB_F32, count, ranks, bits), ranks, 0 };
+	size_t block;
+
+	memset(lost, 0, count * sizeof(*lost));
+	memset(sizes, 0, count * sizeof(*sizes));
+	spec.per_word = (uint8_t)parts.per_word;
+	block = round_spec_block(&spec, payload);
+	for (size_t first = 0; parts.per_word && first < count; first += block)
+		lost_of_block(&parts, in, first, count - first < block ? count - first : block,
+		              lost, sizes);
 }
 
 static bool element_in_bound(trib_type type, const void *const *in, unsigned ranks, size_t i,
@@ -184,10 +278,10 @@ static bool element_in_bound(trib_type type, const void *const *in, unsigned ran
 		if (!is_special(type, bits))
 			wide_add(&exact, value_of(type, bits));
 	}
-	if (isnan(ieee) || isinf(ieee)) /* specials: as IEEE addition has it */
+	if (isnan(ieee) || isinf(ieee)) /* NaN and infinities: as in IEEE addition */
 		return isnan(ieee) ? isnan(value_of(type, result)) : value_of(type, result) == ieee;
-	if (isinf(value_of(type, result))) /* beyond the type's range */
-		return fabsl(ieee) >= ldexpl(1, bias_of(type) + 1) * 0.99L;
+	if (!isfinite(value_of(type, result))) /* beyond the type's range */
+		return fabsl(ieee) >= value_of(type, infinity_of(type) - 1) * 0.99L;
 	wide_add(&exact, -value_of(type, result));
 	difference = wide_magnitude(exact);
 	return difference <= ldexpl((long double)ranks, unit) / 2 +
@@ -212,6 +306,61 @@ bool reduce_in_bound(trib_type type, const void *const *in, unsigned ranks, size
 			if (!element_in_bound(type, in, ranks, i,
 			                      number_unit_exponent(type, top, ranks),
 			                      get(type, result, i)))
+				return false;
+	}
+	return true;
+}
+
+/* With 8 bits, each rank's element is off by less than a unit. */
+static bool chance_in_bound(trib_type type, trib_op op, const void *const *in, unsigned ranks,
+                            size_t i, int unit, long double result)
+{
+	long double sum = 0, share = op == TRIB_AVG ? ranks : 1;
+
+	for (unsigned r = 0; r < ranks; r++)
+		sum += value_of(type, get(type, in[r], i));
+	if (!isfinite(sum)) /* NaN and infinities: as in IEEE addition */
+		return is_same(sum, result);
+	sum /= share;
+	if (!isfinite(result))
+		return !isfinite(round_to(type, sum + copysignl(ldexpl(ranks, unit), sum)));
+	return fabsl(result - sum) <=
+	       ldexpl((long double)ranks, unit) / share + ldexpl(0.5001L, place_of(type, result));
+}
+
+bool reduce_is_by_chance(trib_type type, trib_op op, size_t count, unsigned ranks, unsigned bits)
+{
+	return (op == TRIB_SUM || op == TRIB_AVG) &&
+	       round_is_by_chance(type, round_per_word(type, count, ranks, bits));
+}
+
+bool reduce_chance_in_bound(trib_type type, trib_op op, const void *const *in, unsigned ranks,
+                            size_t count, unsigned payload, unsigned bits, const void *result)
+{
+	struct round_spec spec = { .type = type, .op = op };
+	struct parts parts = { type, round_per_word(type, count, ranks, bits), ranks, 0 };
+	size_t block, n;
+
+	spec.per_word = (uint8_t)parts.per_word;
+	block = round_spec_block(&spec, payload);
+	for (size_t first = 0; first < count; first += n) {
+		size_t left = block - first % block;
+		uint8_t top = 0;
+		int unit;
+
+		n = left < PARTS_BLOCK ? left : PARTS_BLOCK;
+		n = count - first < n ? count - first : n;
+		for (unsigned r = 0; r < ranks; r++) {
+			uint8_t own;
+
+			parts_classify(type, (const uint8_t *)in[r] + first * size_of(type), n,
+			               &own);
+			top = own > top ? own : top;
+		}
+		unit = parts_unit_exponent(&parts, top);
+		for (size_t i = first; i < first + n; i++)
+			if (!chance_in_bound(type, op, in, ranks, i, unit,
+			                     value_of(type, get(type, result, i))))
 				return false;
 	}
 	return true;

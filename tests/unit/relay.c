@@ -85,7 +85,7 @@ static void *relay_main(void *argument)
 	return NULL;
 }
 
-void relay_start(struct relay *relay, const char *aggregator, relay_passes *passes)
+void relay_open(struct relay *relay, const char *aggregator, relay_passes *passes)
 {
 	struct udp_address any;
 	bool gso;

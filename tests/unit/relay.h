@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A way to an aggregator, by a thread of this process: what passes is for the test to say. */
+/* relay: a thread between workers and an aggregator. The test decides which packets pass. */
 #ifndef TRIB_TESTS_RELAY_H
 #define TRIB_TESTS_RELAY_H
 
@@ -15,27 +15,27 @@
 #define RELAY_CHILDREN 4u
 
 struct relay;
-/* By the relay's thread. `up`: to the aggregator. */
+/* Called in the relay's thread. `up`: the packet goes to the aggregator. */
 typedef bool relay_passes(struct relay *relay, bool up, const struct wire_header *packet,
                           size_t bytes);
 
 struct relay {
 	int front;
-	char address[32]; /* instead of the aggregator's */
+	char address[32]; /* use it in place of the aggregator's address */
 	struct udp_address aggregator;
 	relay_passes *passes;
-	/* Who has spoken, and the socket by which the aggregator knows it. */
+	/* The children that have sent, and the socket that the aggregator sees for each. */
 	unsigned children;
 	struct sockaddr_in child[RELAY_CHILDREN];
 	int back[RELAY_CHILDREN];
 	pthread_t thread;
 	_Atomic bool stop;
-	/* For the test; its thread reads them when the relay has stopped. */
+	/* For the test, which may read them after the relay has stopped. */
 	unsigned dropped;
-	size_t most, longest; /* bytes: of any packet, and of what the test looks at */
+	size_t most, longest; /* bytes: of any packet; of the packets that the test looks at */
 };
 
-void relay_start(struct relay *relay, const char *aggregator, relay_passes *passes);
+void relay_open(struct relay *relay, const char *aggregator, relay_passes *passes);
 void relay_stop(struct relay *relay);
 
 #endif

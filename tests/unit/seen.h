@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States that a test has been in, by their hashes, for those that go through all there are. */
+/* seen: a set of hashes of visited states, for tests that visit all states. */
 #ifndef TRIB_TESTS_SEEN_H
 #define TRIB_TESTS_SEEN_H
 
@@ -19,7 +19,7 @@ struct seen {
 	size_t size, n;
 };
 
-/* False: it was there. A hash is never 0. */
+/* False: it was in the set before. A hash is never 0. */
 static inline bool seen_add(struct seen *seen, uint64_t hash)
 {
 	size_t at;

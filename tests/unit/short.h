@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With TRIB_TEST_SHORT in the environment, as under sanitizers, the same lines
- * run on less. What all of it proves is proven by the build without them.
+ * How many cases a random test runs. TRIB_TEST_LONG: all, for `make soak`. TRIB_TEST_SHORT: a
+ * thirtieth, for sanitizers. Neither: a third, for `make test`. Exhaustive tests are not affected.
  */
 #ifndef TRIB_TESTS_SHORT_H
 #define TRIB_TESTS_SHORT_H
@@ -16,7 +16,12 @@ static inline bool test_is_short(void)
 	return getenv("TRIB_TEST_SHORT") != NULL;
 }
 
-/* How many of them this run does: all, or `fewer`, and then it says so. */
+static inline bool test_is_long(void)
+{
+	return getenv("TRIB_TEST_LONG") != NULL;
+}
+
+/* The number of cases to run: all, or `fewer` in a short run, which is printed. */
 static inline uint64_t test_count(const char *what, uint64_t all, uint64_t fewer)
 {
 	if (!test_is_short())
@@ -26,10 +31,10 @@ static inline uint64_t test_count(const char *what, uint64_t all, uint64_t fewer
 	return fewer;
 }
 
-/* The same for those whose number need not be exact: a tenth. */
-static inline uint64_t test_tenth(const char *what, uint64_t all)
+/* Random cases: all in a long run, a thirtieth in a short run, a third otherwise; at least one. */
+static inline uint64_t test_cases(const char *what, uint64_t all)
 {
-	return test_count(what, all, all / 10);
+	return test_count(what, test_is_long() || all < 3 ? all : all / 3, all < 30 ? 1 : all / 30);
 }
 
 #endif

@@ -2,14 +2,14 @@
 #include "simnet.h"
 
 #include "engine/uplink.h"
-#include "path/flight.h"
+#include "path/in_flight.h"
 #include "wire/parse.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PACKET_GAP 2000ull /* ns on the wire */
+#define PACKET_GAP 2000ull /* ns between packets on the wire */
 #define LATENCY 20000ull
 #define NODE 256u
 #define TICK 50000000ull
@@ -17,7 +17,7 @@
 
 struct sim_packet {
 	uint64_t at;
-	unsigned to; /* worker, or NODE and above: aggregator */
+	unsigned to; /* worker; from NODE on: aggregator */
 	uint32_t bytes;
 	uint8_t *data;
 };
@@ -28,26 +28,26 @@ struct node {
 	struct dense_cell *cells;
 	struct dense_pool pool;
 	uint64_t ranks;
-	unsigned where[SIM_WORKERS_MAX]; /* each child's place in the network */
+	unsigned where[SIM_WORKERS_MAX]; /* worker or node of each child */
 	struct uplink up;
 	struct flight flight;
 	uint64_t told_low;
 };
 
-struct sim {
-	struct sim_options options;
-	uint64_t missed; /* sums, by parents' word */
+struct simnet {
+	struct simnet_options options;
+	uint64_t missed; /* sums that parents reported as missing */
 	uint64_t now, tick_at, last_at, random, packets, repeats, verdicts[DENSE_VERDICTS_END];
-	uint64_t drained_at[SIM_WORKERS_MAX]; /* when the last that waits before each is taken */
+	uint64_t drained_at[SIM_WORKERS_MAX]; /* when each worker has taken all its packets */
 	unsigned unfinished;
 	struct stream streams[SIM_WORKERS_MAX];
-	uint64_t spoke_at[SIM_WORKERS_MAX]; /* when each last reported */
+	uint64_t spoke_at[SIM_WORKERS_MAX]; /* last report of each worker */
 	struct node nodes[SIM_NODES_MAX];
-	struct sim_packet *heap; /* by time */
+	struct sim_packet *heap; /* a heap by time */
 	size_t n, room;
 };
 
-uint64_t sim_random(struct sim *sim)
+uint64_t simnet_random(struct simnet *sim)
 {
 	uint64_t z = (sim->random += 0x9e3779b97f4a7c15ull);
 
@@ -56,12 +56,12 @@ uint64_t sim_random(struct sim *sim)
 	return z ^ z >> 31;
 }
 
-static bool chance(struct sim *sim, double p)
+static bool chance(struct simnet *sim, double p)
 {
-	return (double)(sim_random(sim) >> 11) / (double)(1ull << 53) < p;
+	return (double)(simnet_random(sim) >> 11) / (double)(1ull << 53) < p;
 }
 
-static void heap_push(struct sim *sim, struct sim_packet packet)
+static void heap_push(struct simnet *sim, struct sim_packet packet)
 {
 	size_t i = sim->n++;
 
@@ -75,7 +75,7 @@ static void heap_push(struct sim *sim, struct sim_packet packet)
 	sim->heap[i] = packet;
 }
 
-static struct sim_packet heap_pop(struct sim *sim)
+static struct sim_packet heap_pop(struct simnet *sim)
 {
 	struct sim_packet top = sim->heap[0], last = sim->heap[--sim->n];
 	size_t i = 0;
@@ -96,8 +96,8 @@ static struct sim_packet heap_pop(struct sim *sim)
 	return top;
 }
 
-/* Waits behind those that are there already; false: there is no room. */
-static bool ring_take(struct sim *sim, unsigned worker, uint64_t *at)
+/* Queues a packet behind those that wait. False: the ring is full. */
+static bool ring_take(struct simnet *sim, unsigned worker, uint64_t *at)
 {
 	uint64_t *drained = &sim->drained_at[worker];
 
@@ -110,7 +110,7 @@ static bool ring_take(struct sim *sim, unsigned worker, uint64_t *at)
 	return true;
 }
 
-static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t bytes)
+static void transmit(struct simnet *sim, unsigned to, const void *data, uint32_t bytes)
 {
 	unsigned copies = chance(sim, sim->options.dup) ? 2 : 1;
 
@@ -122,14 +122,14 @@ static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t by
 			continue;
 		packet.at = sim->now +
 		            (sim->options.latency_ns ? sim->options.latency_ns : LATENCY) +
-		            sim_random(sim) % 1000;
+		            simnet_random(sim) % 1000;
 		if (sim->options.ring && to < NODE && !ring_take(sim, to, &packet.at))
 			continue;
 		if (sim->options.reliable && packet.at <= sim->last_at)
 			packet.at = sim->last_at + 1;
 		sim->last_at = packet.at;
 		if (chance(sim, sim->options.delayed))
-			packet.at += sim_random(sim) % 3000000;
+			packet.at += simnet_random(sim) % 3000000;
 		packet.data = malloc(bytes);
 		assert(packet.data);
 		memcpy(packet.data, data, bytes);
@@ -139,16 +139,16 @@ static void transmit(struct sim *sim, unsigned to, const void *data, uint32_t by
 
 static void on_finished(void *context, struct round *round)
 {
-	struct sim *sim = context;
+	struct simnet *sim = context;
 
 	(void)round;
 	sim->unfinished--;
 }
 
-static void node_init(struct sim *sim, unsigned index)
+static void node_init(struct simnet *sim, unsigned index)
 {
 	struct node *node = &sim->nodes[index];
-	const struct sim_options *options = &sim->options;
+	const struct simnet_options *options = &sim->options;
 
 	node->index = index;
 	node->lane.cells = options->cells;
@@ -175,9 +175,9 @@ static void node_adopt(struct node *node, uint64_t covers, unsigned where)
 	node->ranks |= covers;
 }
 
-struct sim *sim_new(const struct sim_options *options)
+struct simnet *simnet_new(const struct simnet_options *options)
 {
-	struct sim *sim = calloc(1, sizeof(*sim));
+	struct simnet *sim = calloc(1, sizeof(*sim));
 
 	assert(sim);
 	sim->options = *options;
@@ -199,7 +199,7 @@ struct sim *sim_new(const struct sim_options *options)
 	return sim;
 }
 
-void sim_free(struct sim *sim)
+void simnet_free(struct simnet *sim)
 {
 	for (size_t i = 0; i < sim->n; i++)
 		free(sim->heap[i].data);
@@ -214,12 +214,12 @@ void sim_free(struct sim *sim)
 	free(sim);
 }
 
-struct stream *sim_stream(struct sim *sim, unsigned worker)
+struct stream *simnet_stream(struct simnet *sim, unsigned worker)
 {
 	return &sim->streams[worker];
 }
 
-void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec)
+void simnet_post(struct simnet *sim, unsigned worker, const struct round_spec *spec)
 {
 	struct round *round = round_new(spec, worker, sim->options.payload);
 
@@ -228,12 +228,12 @@ void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec)
 	stream_post(&sim->streams[worker], round, sim->now);
 }
 
-static uint32_t now_us(const struct sim *sim)
+static uint32_t now_us(const struct simnet *sim)
 {
 	return (uint32_t)(sim->now / 1000);
 }
 
-/* The cell as a packet: a result for children, or the sum for the parent. */
+/* Builds a packet from the cell: a result for children, or the sum for the parent. */
 static uint32_t build(const struct node *node, const struct dense_cell *cell, uint8_t type,
                       uint64_t *packet)
 {
@@ -255,7 +255,7 @@ static uint32_t build(const struct node *node, const struct dense_cell *cell, ui
 	return WIRE_HEADER + cell->bytes;
 }
 
-static void send_result(struct sim *sim, struct node *node, uint64_t position, uint64_t to,
+static void send_result(struct simnet *sim, struct node *node, uint64_t position, uint64_t to,
                         bool again)
 {
 	struct dense_cell *cell = uplink_cell(&node->lane, &node->pool, position);
@@ -270,7 +270,7 @@ static void send_result(struct sim *sim, struct node *node, uint64_t position, u
 		transmit(sim, node->where[__builtin_ctzll(to)], packet, bytes);
 }
 
-static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_t bits,
+static void report_up(struct simnet *sim, struct node *node, uint64_t base, uint32_t bits,
                       const uint64_t *asked, const uint64_t *lost)
 {
 	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_report)) / 8] = { 0 };
@@ -286,7 +286,7 @@ static void report_up(struct sim *sim, struct node *node, uint64_t base, uint32_
 	transmit(sim, NODE + sim->options.parent[node->index], packet, sizeof(packet));
 }
 
-static void send_up(struct sim *sim, struct node *node)
+static void send_up(struct simnet *sim, struct node *node)
 {
 	uint64_t packet[WIRE_PACKET_MAX / 8];
 	struct dense_cell *cell;
@@ -303,7 +303,7 @@ static void send_up(struct sim *sim, struct node *node)
 	}
 }
 
-static void node_take_data(struct sim *sim, struct node *node, const struct wire_header *header,
+static void node_take_data(struct simnet *sim, struct node *node, const struct wire_header *header,
                            uint32_t bytes)
 {
 	uint32_t index = dense_index(&node->lane, dense_position(&node->lane, header));
@@ -325,7 +325,8 @@ static void node_take_data(struct sim *sim, struct node *node, const struct wire
 		uplink_push(&node->up, &node->lane, cell);
 }
 
-static void node_take_report(struct sim *sim, struct node *node, const struct wire_control *header)
+static void node_take_report(struct simnet *sim, struct node *node,
+                             const struct wire_control *header)
 {
 	const struct wire_report *report = (const void *)(header + 1);
 	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_status)) / 8] = { 0 };
@@ -354,8 +355,8 @@ static void node_take_report(struct sim *sim, struct node *node, const struct wi
 		report_up(sim, node, node->lane.settled, WIRE_GROUP, NULL, NULL);
 }
 
-/* To all children: where the window is, and what is complete from `base` on. */
-static void tell_all(struct sim *sim, struct node *node, uint64_t base, uint32_t bits)
+/* Sends all children a status: the window, and the complete fragments from `base` on. */
+static void tell_all(struct simnet *sim, struct node *node, uint64_t base, uint32_t bits)
 {
 	uint64_t packet[(WIRE_CONTROL + sizeof(struct wire_status)) / 8] = { 0 };
 	struct wire_control *header = (void *)packet;
@@ -370,8 +371,8 @@ static void tell_all(struct sim *sim, struct node *node, uint64_t base, uint32_t
 		transmit(sim, node->where[__builtin_ctzll(to)], packet, sizeof(packet));
 }
 
-static void node_take_result(struct sim *sim, struct node *node, const struct wire_header *header,
-                             uint32_t bytes)
+static void node_take_result(struct simnet *sim, struct node *node,
+                             const struct wire_header *header, uint32_t bytes)
 {
 	uint32_t index = dense_index(&node->lane, dense_position(&node->lane, header));
 	struct dense_cell *cell = &node->cells[index];
@@ -385,7 +386,8 @@ static void node_take_result(struct sim *sim, struct node *node, const struct wi
 		            false);
 }
 
-static void node_take_status(struct sim *sim, struct node *node, const struct wire_control *header)
+static void node_take_status(struct simnet *sim, struct node *node,
+                             const struct wire_control *header)
 {
 	const struct wire_status *status = (const void *)(header + 1);
 	struct uplink_news news;
@@ -403,7 +405,7 @@ static void node_take_status(struct sim *sim, struct node *node, const struct wi
 		tell_all(sim, node, status->base, status->bits);
 }
 
-static void node_take(struct sim *sim, struct node *node, const struct wire_header *header,
+static void node_take(struct simnet *sim, struct node *node, const struct wire_header *header,
                       uint32_t bytes)
 {
 	switch (header->type) {
@@ -425,8 +427,8 @@ static void node_take(struct sim *sim, struct node *node, const struct wire_head
 		tell_all(sim, node, 0, 0);
 }
 
-/* Workers that are done say nothing more; their sums may still be under way. */
-static void nodes_tick(struct sim *sim)
+/* Finished workers send nothing more, but their sums may still be in flight. */
+static void nodes_tick(struct simnet *sim)
 {
 	if (sim->options.nodes == 1 || sim->now < sim->tick_at)
 		return;
@@ -441,8 +443,8 @@ static void nodes_tick(struct sim *sim)
 	}
 }
 
-/* Everything a worker wants to send at this moment, a packet at a time. */
-static bool worker_send(struct sim *sim, unsigned w)
+/* Sends one packet of those that a worker may send now. */
+static bool worker_send(struct simnet *sim, unsigned w)
 {
 	uint64_t packet[WIRE_PACKET_MAX / 8];
 	uint32_t bytes;
@@ -450,7 +452,7 @@ static bool worker_send(struct sim *sim, unsigned w)
 	if (sim->now < sim->options.start_ns[w])
 		return false;
 	bytes = stream_next_report(&sim->streams[w], sim->now, packet);
-	/* As a lane's thread does: also who is done says so again. */
+	/* As a lane's thread does: finished workers send heartbeats too. */
 	if (!bytes && sim->now >= sim->spoke_at[w] + HEARTBEAT)
 		bytes = stream_heartbeat(&sim->streams[w], sim->now, packet);
 	if (bytes)
@@ -462,7 +464,7 @@ static bool worker_send(struct sim *sim, unsigned w)
 	return bytes != 0;
 }
 
-static void deliver(struct sim *sim, const struct sim_packet *packet)
+static void deliver(struct simnet *sim, const struct sim_packet *packet)
 {
 	const struct wire_header *header = (const void *)packet->data;
 
@@ -479,7 +481,7 @@ static void deliver(struct sim *sim, const struct sim_packet *packet)
 	}
 }
 
-bool sim_run(struct sim *sim, uint64_t limit_ns)
+bool simnet_run(struct simnet *sim, uint64_t limit_ns)
 {
 	uint64_t limit = sim->now + limit_ns;
 
@@ -491,7 +493,7 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 			return false;
 		for (unsigned w = 0; w < sim->options.workers; w++)
 			sent |= worker_send(sim, w);
-		if (!sent) { /* jump to whatever comes first */
+		if (!sent) { /* advance to the next event */
 			next = sim->n ? sim->heap[0].at : UINT64_MAX;
 			for (unsigned w = 0; w < sim->options.workers; w++) {
 				uint64_t wake = stream_wake(&sim->streams[w], sim->now);
@@ -521,14 +523,14 @@ bool sim_run(struct sim *sim, uint64_t limit_ns)
 	return true;
 }
 
-uint64_t sim_packets(const struct sim *sim)
+uint64_t simnet_packets(const struct simnet *sim)
 {
 	return sim->packets;
 }
 
-struct sim_losses sim_losses(const struct sim *sim)
+struct simnet_losses simnet_losses(const struct simnet *sim)
 {
-	struct sim_losses losses = { .missed = sim->missed };
+	struct simnet_losses losses = { .missed = sim->missed };
 
 	for (unsigned n = 1; n < sim->options.nodes; n++) {
 		losses.judged += sim->nodes[n].up.judged;
@@ -538,17 +540,17 @@ struct sim_losses sim_losses(const struct sim *sim)
 	return losses;
 }
 
-uint64_t sim_repeats(const struct sim *sim)
+uint64_t simnet_repeats(const struct simnet *sim)
 {
 	return sim->repeats;
 }
 
-uint64_t sim_now(const struct sim *sim)
+uint64_t simnet_now(const struct simnet *sim)
 {
 	return sim->now;
 }
 
-uint64_t sim_verdicts(const struct sim *sim, enum dense_verdict verdict)
+uint64_t simnet_verdicts(const struct simnet *sim, enum dense_verdict verdict)
 {
 	return sim->verdicts[verdict];
 }

@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network in memory, with a clock of its own: streams of workers on one
- * side, a dense lane or a tree of them on the other, and packets that are
- * lost, doubled, delayed and so reordered in between, all from one seed.
+ * simnet: a network in memory with a simulated clock. On one side are the streams of workers, on
+ * the other a dense lane or a tree of them. Packets are lost, duplicated, delayed and reordered,
+ * all from one seed.
  */
 #ifndef TRIB_TESTS_SIMNET_H
 #define TRIB_TESTS_SIMNET_H
 
 #include "engine/dense.h"
-#include "worker/stream.h"
+#include "worker/dense/stream.h"
 
 #define SIM_WORKERS_MAX 64
 #define SIM_NODES_MAX 16
 
-struct sim_options {
+struct simnet_options {
 	unsigned workers;
-	unsigned nodes;                 /* aggregators; 0: one, for all */
-	unsigned parent[SIM_NODES_MAX]; /* of each but the first, which is the root; a lower one */
+	unsigned nodes;                 /* number of aggregators; 0: one for all workers */
+	unsigned parent[SIM_NODES_MAX]; /* of each node, a lower one; node 0 is the root */
 	unsigned leaf[SIM_WORKERS_MAX]; /* the aggregator of each worker */
 	uint32_t cells, payload;
-	double loss, dup, delayed; /* probabilities, each way */
-	uint64_t latency_ns;       /* each way; 0: 20 us */
-	bool reliable;             /* none of that, and the order is kept */
-	unsigned ring;             /* packets that wait before a worker; 0: any number */
-	uint64_t drain_ns;         /* and how long it takes for one */
+	double loss, dup, delayed; /* probabilities in each direction */
+	uint64_t latency_ns;       /* in each direction; 0: 20 us */
+	bool reliable;             /* no loss, duplication or delay, and order is kept */
+	unsigned ring;             /* packets that can wait at a worker; 0: any number */
+	uint64_t drain_ns;         /* time to take a waiting packet */
 	uint64_t seed;
-	uint64_t start_ns[SIM_WORKERS_MAX]; /* when each begins to send */
+	uint64_t start_ns[SIM_WORKERS_MAX]; /* when each worker starts to send */
 };
 
-struct sim;
+struct simnet;
 
-struct sim *sim_new(const struct sim_options *options);
-void sim_free(struct sim *sim);
-struct stream *sim_stream(struct sim *sim, unsigned worker);
-/* Posts a round on a worker; the sim counts what is unfinished. */
-void sim_post(struct sim *sim, unsigned worker, const struct round_spec *spec);
-/* Runs until all rounds are finished. False: stuck for `limit_ns` of its own time. */
-bool sim_run(struct sim *sim, uint64_t limit_ns);
-uint64_t sim_packets(const struct sim *sim);
-/* Results that were sent once more, to one worker. */
-uint64_t sim_repeats(const struct sim *sim);
-/* What the aggregators below the root tell of losses, and how many sums parents have missed. */
-struct sim_losses {
+struct simnet *simnet_new(const struct simnet_options *options);
+void simnet_free(struct simnet *sim);
+struct stream *simnet_stream(struct simnet *sim, unsigned worker);
+/* Starts a round at a worker. The simulation counts unfinished rounds. */
+void simnet_post(struct simnet *sim, unsigned worker, const struct round_spec *spec);
+/* Runs until all rounds are finished. False: no progress for `limit_ns` of simulated time. */
+bool simnet_run(struct simnet *sim, uint64_t limit_ns);
+uint64_t simnet_packets(const struct simnet *sim);
+/* Results that were sent again to a single worker. */
+uint64_t simnet_repeats(const struct simnet *sim);
+/* Losses that the aggregators below the root report, and sums that parents have missed. */
+struct simnet_losses {
 	uint64_t judged, lost, again, missed;
 };
-struct sim_losses sim_losses(const struct sim *sim);
-uint64_t sim_now(const struct sim *sim);
-uint64_t sim_verdicts(const struct sim *sim, enum dense_verdict verdict);
-uint64_t sim_random(struct sim *sim);
+struct simnet_losses simnet_losses(const struct simnet *sim);
+uint64_t simnet_now(const struct simnet *sim);
+uint64_t simnet_verdicts(const struct simnet *sim, enum dense_verdict verdict);
+uint64_t simnet_random(struct simnet *sim);
 
 #endif

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "cli/bench_cores.h"
+#include "bench/allreduce/host_cores.h"
 
 #include <string.h>
 

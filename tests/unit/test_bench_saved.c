@@ -7,9 +7,10 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "cli/bench_saved.h"
+#include "bench/allreduce/saved_results.h"
 #include "tributary.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PLACE "\"place\": \"3 hosts\", \"collective\": \"allreduce\", \"hosts\": 3"
@@ -69,7 +70,7 @@ static void what_is_wrong_is_said(void **state)
 		{ HEAD RING "\"note\": \"\\u00", "3: \\u has no four digits" },
 		{ HEAD RING "\"note\": \"\\", "3: a text has an escape" },
 		{ HEAD RING "\"repeats\": 0 } ]", "3: expected a comma" },
-		{ HEAD RING "\"repeats\": 0 } ] } }", "3: something follows" },
+		{ HEAD RING "\"repeats\": 0 } ] } }", "3: there is text behind" },
 		{ "{ \"settings\": { " PLACE ", \"iterations\": 1e12 }, \"results\": [ " RING
 		  "\"repeats\": 0 } ] }",
 		  "counts up to 1000000" },
@@ -132,9 +133,26 @@ static void only_alike_ones_go_together(void **state)
 	}
 }
 
+/* Programs of two versions may lay out the same settings differently. */
+static void white_space_does_not_count(void **state)
+{
+	static const char *const layouts[] = { "[\"s1\", {\"a\": 1}]",
+		                               "[ \"s1\",\n  { \"a\":1 } ]" };
+	char texts[2][400]; /* settings point into them */
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(texts[i], sizeof(texts[i]),
+		         "{ \"settings\": { " PLACE ", \"trees\": %s }" ROWS, layouts[i]);
+		assert_int_equal(saved_read(i ? &saved : &other, texts[i]), TRIB_OK);
+	}
+	assert_null(saved_unlike(&other, &saved));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(white_space_does_not_count),
 		cmocka_unit_test(rows_are_read),
 		cmocka_unit_test(what_is_wrong_is_said),
 		cmocka_unit_test(too_many_rows_are_refused),

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "cli/bench_stats.h"
+#include "bench/report/samples.h"
 
 #include <math.h>
 
@@ -65,7 +65,7 @@ static void a_missing_sample_is_found(void **state)
 
 static void runs_are_condensed(void **state)
 {
-	/* Medians of the runs: 2, 3 and 4; of all: 3. */
+	/* The medians of the runs are 2, 3 and 4; the median of all is 3. */
 	const double times[] = { 1, 2, 3, 2, 3, 4, 3, 4, 10 };
 	struct bench_stats stats;
 
@@ -118,7 +118,7 @@ static void a_figure_has_a_range(void **state)
 
 static void runs_are_compared_in_pairs(void **state)
 {
-	/* By their medians it would be 3 / 2. */
+	/* The ratio of the medians would be 3 / 2. */
 	const double a[] = { 9, 3, 2, NAN }, b[] = { 3, 1, 2, 7 };
 	struct bench_range range;
 

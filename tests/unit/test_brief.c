@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REPORT and STATUS without the empty ends of their bitmaps, and whole again. */
+/* REPORT and STATUS: shortened by the empty ends of their bitmaps, and restored. */
 /* clang-format off */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static uint32_t whole_bytes(uint8_t type)
 	                                                     : sizeof(struct wire_status));
 }
 
-/* Cut, sent and parsed, in memory of just that length; gives that. */
+/* Shortens, sends and parses, in memory of exactly that length. Returns the length. */
 static uint32_t there_and_back(const struct wire_whole *sent)
 {
 	struct wire_whole packet = *sent, room;
@@ -109,7 +109,7 @@ static void test_any_bitmap_comes_whole(void **state)
 	}
 }
 
-/* Of a STATUS both bitmaps have the same length, so not every length is one. */
+/* The two bitmaps of a STATUS have the same length, so some lengths are invalid. */
 static void test_half_a_pair_is_no_status(void **state)
 {
 	struct wire_whole status = make(WIRE_STATUS), report = make(WIRE_REPORT);
@@ -123,7 +123,7 @@ static void test_half_a_pair_is_no_status(void **state)
 	assert_int_equal(wire_parse(&report, WIRE_CONTROL + 40), WIRE_FAULT_CONTENT);
 }
 
-/* All others are as they came. */
+/* Packets of other types are unchanged. */
 static void test_others_stay(void **state)
 {
 	struct wire_whole packet = make(WIRE_BYE), room;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum: as docs/wire.md has it, that of a sum from those of its parts, and what it finds.
+/*
+ * The checksum: it follows docs/wire/checksum.md, the checksum of a sum follows from those of its
+ * parts, and it detects errors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +10,7 @@
 #include <cmocka.h>
 
 #include "short.h"
-#include "wire/check.h"
+#include "wire/checksum.h"
 #include "wire/parse.h"
 
 #include <stdbool.h>
@@ -37,7 +39,7 @@ static void randomize(uint64_t *words, size_t n)
 		words[i] = next_random();
 }
 
-/* Step by step: what docs/wire.md says and nothing else. */
+/* A direct implementation of docs/wire/checksum.md. */
 static void test_check_as_documented(void **state)
 {
 	static const uint64_t k[3] = { 0x9e3779b97f4a7c15ull, 0xbf58476d1ce4e5b9ull,
@@ -60,12 +62,12 @@ static void test_check_as_documented(void **state)
 		}
 		h = ((u[0] ^ u[0] >> 32) + (u[1] ^ u[1] >> 29) + (u[2] ^ u[2] >> 35)) * k[2];
 		assert_int_equal(wire_check(words, n * 8), (uint32_t)(h >> 32));
-		words[0] ^= 0xffffffff00000000ull; /* the field itself is not in it */
+		words[0] ^= 0xffffffff00000000ull; /* the field itself is not included */
 		assert_int_equal(wire_check(words, n * 8), (uint32_t)(h >> 32));
 	}
 }
 
-/* A fragment's is that of a packet which has what is not sent, and counts what is. */
+/* A fragment's checksum is that of the whole packet, including the fields that are not sent. */
 static void test_check_of_a_fragment(void **state)
 {
 	static uint64_t words[WORDS_MAX], whole[WORDS_MAX + 2];
@@ -82,7 +84,7 @@ static void test_check_of_a_fragment(void **state)
 		right = wire_check_fragment(words, n * 8, &unsent);
 		assert_int_equal(right, wire_check_end(wire_check_words(whole + 5, n - 3), whole,
 		                                       whole + 3, n * 8));
-		/* Every bit of it counts. */
+		/* Every bit counts. */
 		for (unsigned bit = 0; bit < 64; bit++) {
 			struct wire_unsent other = unsent;
 
@@ -95,7 +97,18 @@ static void test_check_of_a_fragment(void **state)
 	}
 }
 
-/* The checksum of a sum is known from those of its parts: words of 64 bits, added. */
+/* The ring of a sum of two payloads from their rings. */
+static void ring_add(struct wire_check *sum, const struct wire_check *check)
+{
+	sum->r0 += check->r0;
+	sum->r1 += check->r1;
+	sum->r2 += check->r2;
+	sum->r3 += check->r3;
+	sum->r4 += check->r4;
+	sum->r5 += check->r5;
+}
+
+/* The checksum of a sum is the sum of its parts' checksums, in words of 64 bits. */
 static void test_check_of_a_sum(void **state)
 {
 	static uint64_t parts[3][WORDS_MAX], sum[WORDS_MAX];
@@ -111,7 +124,7 @@ static void test_check_of_a_sum(void **state)
 
 			randomize(parts[part], n);
 			check = wire_check_words(parts[part] + 5, n - 5);
-			wire_check_add(&ring, &check);
+			ring_add(&ring, &check);
 			for (size_t i = 5; i < n; i++)
 				sum[i] += parts[part][i];
 		}
@@ -120,8 +133,8 @@ static void test_check_of_a_sum(void **state)
 }
 
 /*
- * The same bit wrong in two words, as a bad memory line makes it. The high bits are the weak ones:
- * the highest comes back to where it was after 63 words.
+ * The same bit wrong in two words, as with a bad memory line. The high bits are the weakest: the
+ * highest returns to its place after 63 words.
  */
 static void test_check_finds_bit_pairs(void **state)
 {
@@ -147,11 +160,11 @@ static void test_check_finds_bit_pairs(void **state)
 	assert_in_range(missed, 0, tried / 5000);
 }
 
-/* Any two bits: one in 300,000 may pass. */
+/* Any two wrong bits: one pair in 300,000 may pass. */
 static void test_check_finds_two_bits(void **state)
 {
 	uint64_t words[184];
-	unsigned tried = (unsigned)test_tenth("pairs of bits", 3000000), missed = 0;
+	unsigned tried = (unsigned)test_cases("pairs of bits", 3000000), missed = 0;
 	uint32_t right;
 
 	(void)state;
@@ -172,7 +185,7 @@ static void test_check_finds_two_bits(void **state)
 	assert_in_range(missed, 0, tried / 100000);
 }
 
-/* A burst of `length` bits from bit `at` on: its ends are wrong, and any bits between. */
+/* A burst of `length` bits from bit `at` on: both ends are wrong, the bits between are random. */
 static void burst(uint64_t *words, size_t at, unsigned length)
 {
 	uint64_t pattern =
@@ -211,7 +224,7 @@ static void test_check_finds(void **state)
 		assert_int_not_equal(wire_check(words, bytes), check);
 		words[0] ^= 1ull << at;
 	}
-	/* The same error in two places, and elements that have changed places. */
+	/* The same error in two places, and swapped elements. */
 	for (size_t distance = 1; distance < 40; distance++) {
 		for (size_t i = 2; i + distance < 2 * countof(words); i++) {
 			uint32_t error = (uint32_t)next_random() | 1;
@@ -227,7 +240,7 @@ static void test_check_finds(void **state)
 			memcpy(words, right, bytes);
 		}
 	}
-	/* A word more or less, of zeros too. */
+	/* One word more or less, even if it is zero. */
 	words[countof(words) - 1] = right[countof(words) - 1] = 0;
 	check = wire_check(words, bytes);
 	for (size_t n = 5; n < countof(words); n++)

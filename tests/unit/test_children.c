@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an aggregator tells its children, each by itself: those are made by hand,
- * and speak to it by real packets.
+ * Messages from an aggregator to each of its children. The children are simulated by the test and
+ * use real packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ union packet {
 struct child {
 	int fd;
 	uint8_t rank, size;
-	uint32_t stamp; /* of its last report */
+	uint32_t stamp; /* stamp of its last report */
 	struct wire_welcome welcome;
 };
 
@@ -59,7 +59,7 @@ static void child_send(const struct child *child, const union packet *packet, ui
 	demand(send(child->fd, packet, bytes, 0) == (ssize_t)bytes);
 }
 
-/* The next packet's type; 0: none came. */
+/* The next packet's type; 0: none arrived. */
 static uint8_t child_receive(const struct child *child, union packet *packet, int wait_ms)
 {
 	struct pollfd wait = { .fd = child->fd, .events = POLLIN };
@@ -92,7 +92,7 @@ static void child_ask_in(const struct child *child, uint64_t key)
 	child_send(child, &packet, WIRE_CONTROL + sizeof(join));
 }
 
-/* Children at these addresses ask until all are in, for a communicator of this key. */
+/* Children at these addresses send JOIN until all have joined a communicator with this key. */
 static void children_join(struct child *children, unsigned n, const struct cluster *cluster,
                           uint64_t key, const char *const *from)
 {
@@ -143,7 +143,7 @@ static void child_data(const struct child *child, uint64_t position)
 	child_send(child, &packet, WIRE_HEADER + BYTES);
 }
 
-/* Each brings its part, and gets the result. */
+/* Each child sends its part and gets the result. */
 static void complete(struct child *children, unsigned n, uint64_t position)
 {
 	union packet packet;
@@ -156,7 +156,7 @@ static void complete(struct child *children, unsigned n, uint64_t position)
 		while (packet.header.type != WIRE_RESULT || packet.header.pos != position);
 }
 
-/* Asks for a result that may be late. Does it come, before the answer? */
+/* Asks for a result that may be late. Does the result arrive before the answer? */
 static bool child_asks(struct child *child, uint64_t position, uint32_t young)
 {
 	struct wire_report report = { .base = position,
@@ -189,7 +189,7 @@ static bool child_asks(struct child *child, uint64_t position, uint32_t young)
 	}
 }
 
-/* What one child got again is not on its way to another. */
+/* A result sent again to one child is not in flight to another. */
 static void test_repeats(void **state)
 {
 	static const char *const from[] = { LOOPBACK, LOOPBACK };
@@ -201,7 +201,7 @@ static void test_repeats(void **state)
 	children_join(children, 2, &cluster, 0, from);
 	complete(children, 2, 0);
 	while (!child_asks(&children[0], 0, YOUNG_US))
-		; /* it has just left: until that is long ago */
+		; /* it was sent just now: wait until that is long ago */
 	assert_true(child_asks(&children[1], 0, YOUNG_US));
 	assert_true(child_asks(&children[0], 0, 0));
 	assert_false(child_asks(&children[0], 0, FOREVER_US));
@@ -211,9 +211,9 @@ static void test_repeats(void **state)
 	cluster_stop(&cluster);
 }
 
-/* ---- who is offered a group ---- */
+/* ---- which children are offered a multicast group ---- */
 
-/* A network of our own, whose loopback has a second address. */
+/* Creates a network namespace whose loopback has a second address. */
 static bool network_make(void)
 {
 	struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP };
@@ -233,7 +233,10 @@ static bool network_make(void)
 	return true;
 }
 
-/* The children that are offered a group when they come from there, as bits; it is one group. */
+/*
+ * The children at these addresses that are offered a multicast group, as bits. It is the same group
+ * for all.
+ */
 static unsigned offered(const struct cluster *cluster, uint64_t key, unsigned n,
                         const char *const *from)
 {
@@ -270,7 +273,7 @@ static void multicast_start(struct cluster *cluster)
 	         aggregator_port(cluster->aggregator));
 }
 
-/* It leaves by one interface, and who is not there would wait for it in vain. */
+/* Multicast leaves through one interface. Children elsewhere would wait for it in vain. */
 static void test_offers(void **state)
 {
 	static const char *const apart[] = { LOOPBACK, ELSEWHERE };
@@ -284,7 +287,7 @@ static void test_offers(void **state)
 	multicast_start(&cluster);
 	assert_int_equal(offered(&cluster, 1, 2, apart), 0);
 	assert_int_equal(offered(&cluster, 2, 3, three), 6);
-	/* The aggregator's sockets send to groups by that interface from now on. */
+	/* From now on the aggregator's sockets send multicast through that interface. */
 	assert_int_equal(offered(&cluster, 3, 4, most), 10);
 	assert_int_equal(offered(&cluster, 4, 2, here), 0);
 	cluster_stop(&cluster);

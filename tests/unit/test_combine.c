@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every way of combining two payloads, element by element against arithmetic
- * in 128 bits, over every length up to some words and at the edges of types.
+ * Every way of combining two payloads, compared with 128-bit arithmetic element by element. Covers
+ * every length up to a few words, and the edges of types.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static uint64_t next_random(void)
 	return z ^ z >> 31;
 }
 
-/* Random, or a word that is all edges: 0, 1, -1, the largest and the smallest. */
+/* A random word, or only edge values: 0, 1, -1, the largest and the smallest. */
 static uint64_t some_word(unsigned bits)
 {
 	uint64_t pick = next_random(), word = 0;
@@ -119,7 +119,7 @@ static void test_every_op(void **state)
 	}
 }
 
-/* What the parser lets through has an op; what has none changes nothing. */
+/* Every packet that the parser accepts has an operation. Without one, nothing changes. */
 static void test_no_op(void **state)
 {
 	uint64_t sum[2] = { 1, 2 }, in[2] = { 3, 4 };

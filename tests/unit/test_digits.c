@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of the training example: files that are good, broken or hostile, and drawing. */
+/* The data of the training example: valid, broken and hostile files, and drawing. */
 #include "digits.h"
 #include "idx.h"
 
@@ -51,7 +51,7 @@ static void file_write(const char *name, const void *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* A good pair of files in an empty folder, for each test to break. */
+/* A valid pair of files in an empty folder, for each test to break. */
 static int good_pair(void **state)
 {
 	(void)state;
@@ -203,7 +203,7 @@ static void test_zero_and_huge_sizes_are_refused(void **state)
 		}
 }
 
-/* Each size is allowed by itself, but together they are 256 TB; memory must follow content. */
+/* Each size alone is valid, but together they are 256 TB. Memory must follow the content. */
 static void test_lying_header_takes_no_memory(void **state)
 {
 	struct rusage before, after;
@@ -239,7 +239,7 @@ static void test_gzipped_files_load(void **state)
 	expect_good();
 }
 
-/* Whatever one changed byte does, it is noticed or it does not matter. */
+/* One changed byte is detected, or makes no difference. */
 static void test_damaged_gzip_never_gives_wrong_data(void **state)
 {
 	uint8_t packed[IMAGES_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense engine by itself: each verdict, each rule of reuse, and a random
- * walk of millions of packets beside a model that remembers everything.
+ * The dense engine alone: each verdict, each rule of reuse, and a random walk of millions of
+ * packets beside a model that remembers everything.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void lane_init(unsigned children, uint32_t n_cells)
 		cells[i] = (struct dense_cell){ .position = DENSE_EMPTY };
 }
 
-/* A packet of ones, unless told otherwise. */
+/* A packet of ones, by default. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 struct packet {
 	uint64_t position;
@@ -108,7 +108,7 @@ static void test_strangers(void **state)
 	lane_init(3, 8);
 	assert_int_equal(give(PACKET(0, 3)), DENSE_STRANGER);
 	assert_int_equal(give(PACKET(0, 63)), DENSE_STRANGER);
-	/* Must not be taken for child 1 by its low bits, nor its acknowledgement. */
+	/* Its low bits must not be taken for child 1, nor its acknowledgement. */
 	assert_int_equal(give(PACKET(0, 65, .ack = 5)), DENSE_STRANGER);
 	assert_int_equal(give(PACKET(0, 0xff, .ack = 5)), DENSE_STRANGER);
 	assert_int_equal(lane.ack[1], 0);
@@ -130,12 +130,12 @@ static void test_mismatch(void **state)
 	assert_int_equal(give(PACKET(0, 1, .flags = WIRE_AVERAGE)), DENSE_MISMATCH);
 	assert_int_equal(give(PACKET(0, 1, .flags = 1 << WIRE_PADDING_SHIFT)), DENSE_MISMATCH);
 	assert_int_equal(give(PACKET(0, 1, .flags = 1 << WIRE_TYPE_SHIFT)), DENSE_MISMATCH);
-	/* None of them has left a trace. */
+	/* None of them has changed anything. */
 	assert_int_equal(give(PACKET(0, 1, .flags = WIRE_RESENT)), DENSE_ADDED);
 	assert_int_equal(give(PACKET(0, 2)), DENSE_COMPLETE);
 	assert_int_equal(sum_at(0), 3);
 	assert_int_equal(give(PACKET(0, 1, .op = WIRE_ADD32)), DENSE_MISMATCH);
-	/* A child that speaks for another, first in its cell. */
+	/* A child that claims to be another, first in its cell. */
 	assert_int_equal(give(PACKET(1, 1, .from = 2)), DENSE_MISMATCH);
 	assert_int_equal(give(PACKET(1, 1, .from = 63)), DENSE_MISMATCH);
 	assert_true(cells[1].position == DENSE_EMPTY);
@@ -152,7 +152,7 @@ static void test_one_sender(void **state)
 	assert_int_equal(cells[1].to, 7);
 }
 
-/* The window: acknowledged by all before a cell is used again. */
+/* The window: all children must acknowledge before a cell is reused. */
 static void test_window(void **state)
 {
 	(void)state;
@@ -162,7 +162,7 @@ static void test_window(void **state)
 		assert_int_equal(give(PACKET(p, 1)), DENSE_COMPLETE);
 	}
 	assert_int_equal(give(PACKET(4, 0, .ack = 4)), DENSE_AHEAD);
-	assert_int_equal(lane.low, 0); /* child 1 has not seen any */
+	assert_int_equal(lane.low, 0); /* child 1 has acknowledged none */
 	assert_int_equal(sum_at(0), 2);
 	assert_int_equal(give(PACKET(4, 1, .ack = 1)), DENSE_ADDED);
 	assert_int_equal(lane.low, 1);
@@ -171,25 +171,25 @@ static void test_window(void **state)
 	assert_int_equal(give(PACKET(4, 0, .ack = 4)), DENSE_COMPLETE);
 	assert_int_equal(sum_at(4), 2);
 	assert_int_equal(sum_at(1), 2);
-	/* An old acknowledgement, that comes late, changes nothing. */
+	/* A late, old acknowledgement changes nothing. */
 	assert_int_equal(give(PACKET(4, 1, .ack = 0)), DENSE_FINISHED);
 	assert_int_equal(lane.ack[1], 1);
 	assert_int_equal(lane.low, 1);
-	/* One that leaves holds nobody up any more. */
+	/* A child that has left blocks nothing. */
 	lane.left = 2;
 	dense_update_low(&lane);
 	assert_int_equal(lane.low, 4);
-	/* The last that leaves does not move the window anywhere. */
+	/* If the last child leaves, the window does not move. */
 	lane.left = 3;
 	dense_update_low(&lane);
 	assert_int_equal(lane.low, 4);
-	/* Strangers cannot acknowledge. */
+	/* Non-members cannot acknowledge. */
 	dense_ack(&lane, 64, 100);
 	dense_ack(&lane, 255, 100);
 	assert_int_equal(lane.low, 4);
 }
 
-/* Fragments that nobody sends, such as specials where there are none, are skipped. */
+/* Fragments that no child sends, such as absent specials, are skipped. */
 static void test_skipped(void **state)
 {
 	(void)state;
@@ -203,7 +203,7 @@ static void test_skipped(void **state)
 	assert_int_equal(sum_at(100), 2);
 }
 
-/* Acknowledgements are halves of positions: they go on over 2^32. */
+/* Acknowledgements are the low halves of positions, and must continue beyond 2^32. */
 static void test_ack_wraps(void **state)
 {
 	uint64_t start = (5ull << 32) - 3;
@@ -218,7 +218,7 @@ static void test_ack_wraps(void **state)
 	}
 	dense_ack(&lane, 0, (uint32_t)start);
 	assert_true(lane.ack[0] == start + 9);
-	/* From the very beginning a half below is no giant. */
+	/* At the very beginning, a value slightly below is not a huge one. */
 	lane_init(1, 4);
 	dense_ack(&lane, 0, UINT32_MAX);
 	assert_int_equal(lane.ack[0], 0);
@@ -227,7 +227,7 @@ static void test_ack_wraps(void **state)
 	assert_int_equal(lane.low, INT32_MAX);
 }
 
-/* In every order of arrival, with repeats: only the highest scale is in the sum. */
+/* In every order of arrival, with repeats: the sum has the highest scale only. */
 static void test_scales(void **state)
 {
 	static const uint16_t own[3] = { 4, 9, 7 };
@@ -251,17 +251,17 @@ static void test_scales(void **state)
 		assert_int_equal(cells[0].arrived, 2);
 		assert_int_equal(sum_at(0), 2);
 		assert_true(lower <= 2);
-		/* What all of them send once they know it. */
+		/* All children send this once they know the scale. */
 		assert_int_equal(give(PACKET(0, 1, .scale = 9, .value = 2)), DENSE_DUPLICATE);
 		assert_int_equal(give(PACKET(0, 0, .scale = 9, .value = 100)), DENSE_ADDED);
 		assert_int_equal(give(PACKET(0, 0, .scale = 4, .value = 1)), DENSE_LOWER);
 		assert_int_equal(give(PACKET(0, 2, .scale = 9, .value = 1000)), DENSE_COMPLETE);
 		assert_int_equal(sum_at(0), 1102);
-		/* Complete is complete. */
+		/* A complete sum does not change. */
 		assert_int_equal(give(PACKET(0, 2, .scale = 10, .value = 7)), DENSE_FINISHED);
 		assert_int_equal(sum_at(0), 1102);
 	}
-	/* A cell that is used again forgets the old scale. */
+	/* A reused cell forgets the old scale. */
 	lane_init(1, 1);
 	assert_int_equal(give(PACKET(0, 0, .scale = 50)), DENSE_COMPLETE);
 	assert_int_equal(give(PACKET(1, 0, .scale = 2, .ack = 1)), DENSE_COMPLETE);
@@ -298,7 +298,10 @@ static void answer(unsigned child, uint64_t base, uint32_t bits, uint32_t now, u
 	assert_int_equal(status->stamp, 77);
 }
 
-/* The first fragments that are called complete, with so many microseconds to spare. */
+/*
+ * The fragments reported complete, if results sent less than `spare_us` microseconds ago do not
+ * count.
+ */
 static uint64_t complete_but(uint32_t spare_us, uint32_t now)
 {
 	const struct wire_report report = { .bits = 5 };
@@ -329,10 +332,10 @@ static void test_answer(void **state)
 	assert_int_equal(status.waiting, 0); /* its first fragment is complete */
 	answer(1, 0, 5, 1499, 500, &status, repeat);
 	assert_int_equal(status.missing[0], 1 << 1 | 1 << 2 | 1 << 4);
-	assert_int_equal(repeat[0], 0); /* it left a moment ago */
+	assert_int_equal(repeat[0], 0); /* it was sent just now */
 	answer(1, 0, 0, 1499, 500, &status, repeat);
 	assert_int_equal(status.missing[0], 0);
-	/* What the kernel sent a moment ago, or is about to send, is not called complete. */
+	/* A result that the kernel sent just now, or is about to send, is not reported complete. */
 	assert_int_equal(complete_but(500, 1500), 1);
 	assert_int_equal(complete_but(500, 1499), 0);
 	assert_int_equal(complete_but(500, 999), 0);
@@ -340,24 +343,24 @@ static void test_answer(void **state)
 	assert_int_equal(complete_but(500, 1500), 0);
 	assert_int_equal(complete_but(0, 1500), 1);
 	cells[0].lock = 0;
-	cells[0].to = 1; /* to who does not get it, it is at once */
+	cells[0].to = 1; /* for a child that does not get it, it is complete at once */
 	assert_int_equal(complete_but(500, 1499), 1);
 	cells[0].to = WIRE_ALL;
-	/* Who waits for whom. */
+	/* Which children wait for which. */
 	dense_ack(&lane, 0, 1);
 	answer(0, 1, 1, 9000, 0, &status, repeat);
 	assert_int_equal(status.waiting, 2);
 	assert_int_equal(status.missing[0], 0);
-	/* What is acknowledged is not asked for, whatever the report says. */
+	/* An acknowledged fragment is not requested again, whatever the report says. */
 	dense_ack(&lane, 1, 1);
 	answer(0, 0, 3, 9000, 0, &status, repeat);
 	assert_int_equal(status.missing[0], 1 << 2);
-	/* Nor what the child has skipped, while others hold the window back. */
+	/* Nor are fragments that the child has skipped while others hold the window back. */
 	dense_ack(&lane, 0, 6);
 	answer(0, 1, 7, 9000, 0, &status, repeat);
 	assert_int_equal(lane.low, 1);
 	assert_int_equal(status.missing[0], 1 << 5 | 1 << 6);
-	/* Reports from nowhere: nothing is read outside, nothing is promised. */
+	/* Reports with invalid bases: nothing outside is read, and nothing is promised. */
 	static const uint64_t bases[] = { WIRE_POSITION_MASK, ~0ull, 1ull << 63, 1ull << 40 };
 	for (unsigned i = 0; i < 4; i++) {
 		answer(1, bases[i], UINT32_MAX, 9000, 0, &status, repeat);
@@ -383,7 +386,9 @@ static uint64_t next_random(void)
 	return z ^ z >> 31;
 }
 
-/* A model with room for every fragment: no cells, no reuse, whole positions as acknowledgements. */
+/*
+ * A model with room for every fragment: no cells, no reuse, and full positions as acknowledgements.
+ */
 #define WALK 40000u
 
 struct fragment {
@@ -407,7 +412,7 @@ static uint64_t model_low(const struct model *model)
 	return low;
 }
 
-/* What a child contributes is a function of where and who, so repeats are the same. */
+/* A contribution depends only on position and child, so repeats are equal. */
 static uint64_t value_of(uint64_t position, unsigned child, uint16_t scale)
 {
 	return (position * 1000003 + child) * 0x9e3779b97f4a7c15ull + scale;
@@ -442,7 +447,10 @@ static enum dense_verdict model_take(struct model *model, const struct packet *p
 	return DENSE_COMPLETE;
 }
 
-/* Mostly what a child would send next, now and then something old, far or of another scale. */
+/*
+ * Mostly the packet that a child would send next, sometimes an old, distant or differently scaled
+ * one.
+ */
 static struct packet walk_packet(const struct model *model)
 {
 	uint8_t child = (uint8_t)(next_random() % model->children);
@@ -450,7 +458,7 @@ static struct packet walk_packet(const struct model *model)
 	uint64_t position = done + random % (lane.cells + 2);
 	uint16_t scale;
 
-	if (random >> 32 & 1) { /* help the slowest on */
+	if (random >> 32 & 1) { /* let the slowest child catch up */
 		for (unsigned other = 0; other < model->children; other++)
 			if (model->ack[other] < model->ack[child])
 				child = (uint8_t)other;
@@ -485,12 +493,12 @@ static uint64_t walk(struct model *model, uint64_t seed)
 		enum dense_verdict verdict, expected;
 
 		packet.value = value_of(packet.position, packet.child, packet.scale);
-		dense_update_low(&lane); /* which is late at times, and the model's never */
+		dense_update_low(&lane); /* the lane may be late; the model never is */
 		verdict = give(packet);
 		packets++;
 		seen[verdict]++;
 		expected = model_take(model, &packet);
-		/* Its own acknowledgement, which made it stale, is looked at last. */
+		/* The packet's own acknowledgement, which made it stale, is processed last. */
 		if (expected != DENSE_STALE || verdict != DENSE_FINISHED)
 			assert_int_equal(verdict, expected);
 		dense_update_low(&lane);
@@ -509,7 +517,7 @@ static uint64_t walk(struct model *model, uint64_t seed)
 			assert_int_equal(status.missing[i / 64] >> i % 64 & 1, missing);
 			assert_int_equal(status.complete[i / 64] >> i % 64 & 1, f->complete);
 			assert_int_equal(repeat[i / 64] >> i % 64 & 1, f->complete);
-			if (f->complete) /* still there, until all have it */
+			if (f->complete) /* kept until all have it */
 				assert_true(sum_at(lane.low + i) == f->sum);
 		}
 	}
@@ -520,7 +528,7 @@ static uint64_t walk(struct model *model, uint64_t seed)
 static void test_random_walk(void **state)
 {
 	struct model *model = malloc(sizeof(*model));
-	uint64_t packets = 0, enough = test_count("packets", 6000000, 300000);
+	uint64_t packets = 0, enough = test_cases("packets", 6000000);
 
 	(void)state;
 	assert_non_null(model);

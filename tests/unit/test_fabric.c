@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fabrics: how large they are, which trees jobs may have, and what their text says. */
+/* Fabrics: their size, the trees that jobs may have, and the text format. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/fabric.h"
+#include "plan/fabric/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void fat_tree_is_mina(void **state)
 	assert_int_equal(fabric.ways[1], 1);
 	assert_int_equal(fabric.ways[2], 8);
 	assert_int_equal(fabric.ways[3], 64);
-	/* 128 switches of the first level and 128 of the second have 8 links upward each. */
+	/* 128 switches on each of the first two levels have 8 links upward each. */
 	assert_int_equal(fabric.links, 2048);
 	assert_int_equal(fabric.resources, 2048 + 320);
 	assert_int_equal(fabric_fat_tree(&fabric, 16, 4), TRIB_OK);
@@ -31,7 +31,7 @@ static void fat_tree_is_mina(void **state)
 	assert_int_not_equal(fabric_fat_tree(&fabric, 16, 9), TRIB_OK);
 }
 
-/* The parent of a node on the way to a root, digit by digit as the header tells it. */
+/* The parent of a node on the path to a root, digit by digit as the header describes it. */
 static void walk(const struct fabric *fabric, uint32_t host, unsigned level, uint32_t root,
                  uint8_t *used)
 {
@@ -76,7 +76,10 @@ static void tree_check(const struct fabric *fabric, const uint32_t *hosts, uint3
 	free(used);
 }
 
-/* Every set of hosts of a small fabric: a tree is what its hosts pass on their way to the root. */
+/*
+ * For every set of hosts of a small fabric: a tree consists of everything between its hosts and the
+ * root.
+ */
 static void trees_are_ways_to_the_root(void **state)
 {
 	static const struct fabric fabrics[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes wrong is said with the right code, on the right ranks, by name,
- * and in time: late ranks, ranks that leave, ranks that call something else,
- * an aggregator that refuses, ends or never was.
+ * Failures are reported with the right code, on the right ranks, by name and in time: late ranks,
+ * ranks that leave, mismatched calls, and an aggregator that refuses, ends or never existed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cluster.h"
+#include "worker/comm/comm.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void in_cluster(int ranks, double timeout_s, void (*body)(struct rank *ra
 	cluster_stop(&cluster);
 }
 
-/* A deadline passes, names who is late, and the request goes on. */
+/* A deadline passes: the error names the late ranks, and the request continues. */
 static void late_body(struct rank *rank)
 {
 	uint32_t vector[5000];
@@ -69,7 +69,7 @@ static void test_late_rank(void **state)
 	in_cluster(3, 20, late_body);
 }
 
-/* In a broadcast only the root can be missing. */
+/* In a broadcast, only the root can be missing. */
 static void absent_root_body(struct rank *rank)
 {
 	uint8_t bytes[3000] = { 0 };
@@ -91,7 +91,10 @@ static void test_absent_root(void **state)
 	in_cluster(3, 20, absent_root_body);
 }
 
-/* Who gives up at its deadline tells the others for whom it waited, and is not blamed itself. */
+/*
+ * A rank that gives up at its deadline tells the others which ranks it waited for, and is not
+ * blamed itself.
+ */
 static void gave_up_body(struct rank *rank)
 {
 	float vector[100] = { 0 };
@@ -105,7 +108,7 @@ static void gave_up_body(struct rank *rank)
 	if (rank->rank == 0) {
 		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM) ==
 		       TRIB_ERR_TIMEOUT);
-		return; /* and leaves */
+		return; /* and this rank leaves */
 	}
 	demand(trib_iallreduce(rank->comm, TRIB_IN_PLACE, vector, 100, TRIB_F32, TRIB_SUM,
 	                       &request) == TRIB_OK);
@@ -120,7 +123,7 @@ static void test_gave_up(void **state)
 	in_cluster(3, 1, gave_up_body);
 }
 
-/* Requests that nobody waited for end with the communicator, results and all. */
+/* Requests that were never awaited end with the communicator, with their results. */
 static void unwaited_body(struct rank *rank)
 {
 	uint32_t scattered[3 * 500], sum[100];
@@ -155,7 +158,7 @@ static void test_unwaited(void **state)
 	cluster_stop(&cluster);
 }
 
-/* The communicator's own deadline ends a blocking call, and the communicator with it. */
+/* The communicator's deadline ends a blocking call and the communicator. */
 static void never_body(struct rank *rank)
 {
 	float vector[100] = { 0 };
@@ -182,7 +185,7 @@ static void test_deadline(void **state)
 	in_cluster(2, 1, never_body);
 }
 
-/* A request that nobody waits for again, and a failure while several are in flight. */
+/* A request that is not awaited again, and a failure while several are in flight. */
 static void leaver_body(struct rank *rank)
 {
 	uint64_t vectors[4][3000] = { { 0 } };
@@ -217,20 +220,23 @@ struct mismatch {
 	size_t count[2];
 	trib_type type[2];
 	trib_op op[2];
+	unsigned wire[2]; /* TRIB_WIRE in bits; 0: auto */
 };
 
-/* Two of three are enough to see it: the third may hear of it before it is back from joining. */
+/* Two of three must see it: the third may learn of it before it returns from joining. */
 static void mismatch_body(struct rank *rank)
 {
 	const struct mismatch *m = rank->job;
-	void *vector = calloc(20000, 8);
 	int odd = rank->rank == 1;
+	void *vector = calloc(m->count[odd] + 1, 8);
 	double start;
 	trib_status status;
 
 	demand(vector);
 	status = trib_init(&rank->comm, &rank->options);
 	demand(status == TRIB_OK || rank->rank != 1);
+	if (status == TRIB_OK) /* as if the processes had different settings */
+		rank->comm->config.wire_bits = m->wire[odd];
 	start = seconds();
 	if (status == TRIB_OK)
 		status = trib_allreduce(rank->comm, TRIB_IN_PLACE, vector, m->count[odd],
@@ -242,21 +248,9 @@ static void mismatch_body(struct rank *rank)
 	free(vector);
 }
 
-static void test_mismatch(void **state)
+static void all_mismatch(const struct mismatch *cases, unsigned n)
 {
-	static const struct mismatch cases[] = {
-		{ { 1000, 2000 }, { TRIB_F32, TRIB_F32 }, { TRIB_SUM, TRIB_SUM } },
-		{ { 1000, 1002 }, { TRIB_I32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM } },
-		{ { 10000, 20000 }, { TRIB_I64, TRIB_I64 }, { TRIB_MAX, TRIB_MAX } },
-		{ { 1000, 1000 }, { TRIB_I32, TRIB_I64 }, { TRIB_SUM, TRIB_SUM } },
-		{ { 1000, 1000 }, { TRIB_F32, TRIB_F64 }, { TRIB_SUM, TRIB_SUM } },
-		{ { 1000, 1000 }, { TRIB_F32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM } },
-		{ { 1000, 1000 }, { TRIB_U8, TRIB_U8 }, { TRIB_MIN, TRIB_MAX } },
-		{ { 0, 5 }, { TRIB_U8, TRIB_U8 }, { TRIB_SUM, TRIB_SUM } },
-	};
-
-	(void)state;
-	for (unsigned i = 0; i < countof(cases); i++) {
+	for (unsigned i = 0; i < n; i++) {
 		trib_options options = within(20);
 		struct cluster cluster;
 
@@ -267,7 +261,57 @@ static void test_mismatch(void **state)
 	}
 }
 
-/* Two ranks think that they are the root: whoever is first may not notice, the next call does. */
+static void test_mismatch(void **state)
+{
+	static const struct mismatch cases[] = {
+		{ { 1000, 2000 }, { TRIB_F32, TRIB_F32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 1000, 1002 }, { TRIB_I32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 10000, 20000 }, { TRIB_I64, TRIB_I64 }, { TRIB_MAX, TRIB_MAX }, { 0 } },
+		{ { 1000, 1000 }, { TRIB_I32, TRIB_I64 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 1000, 1000 }, { TRIB_F32, TRIB_F64 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 1000, 1000 }, { TRIB_F32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 1000, 1000 }, { TRIB_U8, TRIB_U8 }, { TRIB_MIN, TRIB_MAX }, { 0 } },
+		{ { 0, 5 }, { TRIB_U8, TRIB_U8 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+	};
+
+	(void)state;
+	all_mismatch(cases, countof(cases));
+}
+
+/*
+ * Ranks with different values of TRIB_WIRE must not get a wrong sum. With this MTU, a packet of
+ * 8-bit integers has the classes of two packets of 16-bit integers. If a vector fills its packets,
+ * then fragments have the same lengths.
+ */
+static void test_wire_mismatch(void **state)
+{
+	enum { MTU = 1484, PAYLOAD = 1432 };
+	static const struct mismatch cases[] = {
+		{ { 1 << 20, 1 << 20 },
+		  { TRIB_F32, TRIB_F32 },
+		  { TRIB_SUM, TRIB_SUM },
+		  { 32, 16 } },
+		{ { 1 << 20, 1 << 20 }, { TRIB_F32, TRIB_F32 }, { TRIB_AVG, TRIB_AVG }, { 0, 16 } },
+		{ { 16384, 16384 }, { TRIB_BF16, TRIB_BF16 }, { TRIB_SUM, TRIB_SUM }, { 0, 32 } },
+		{ { 24 * PAYLOAD, 24 * PAYLOAD },
+		  { TRIB_F32, TRIB_F32 },
+		  { TRIB_SUM, TRIB_SUM },
+		  { 8, 16 } },
+		{ { 24 * PAYLOAD, 24 * PAYLOAD },
+		  { TRIB_F32, TRIB_F32 },
+		  { TRIB_SUM, TRIB_SUM },
+		  { 16, 8 } },
+	};
+	char mtu[16];
+
+	(void)state;
+	snprintf(mtu, sizeof(mtu), "%d", MTU);
+	setenv("TRIB_MTU", mtu, 1);
+	all_mismatch(cases, countof(cases));
+	unsetenv("TRIB_MTU");
+}
+
+/* Two ranks call as the root. The first may not notice; the next call does. */
 static void roots_body(struct rank *rank)
 {
 	uint8_t bytes[100] = { 0 };
@@ -285,7 +329,7 @@ static void test_two_roots(void **state)
 	in_cluster(2, 20, roots_body);
 }
 
-/* The aggregator ends in the middle. */
+/* The aggregator ends during a collective. */
 static void orphan_body(struct rank *rank)
 {
 	struct cluster *cluster = rank->job;
@@ -395,7 +439,7 @@ static void arguments_body(struct rank *rank)
 	demand(trib_allreduce(comm, &x, NULL, 1, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
 	demand(trib_allreduce(comm, TRIB_IN_PLACE, NULL, 1, TRIB_U32, TRIB_SUM) ==
 	       TRIB_ERR_ARGUMENT);
-	demand(trib_allreduce(comm, &x, &y, 1, (trib_type)10, TRIB_SUM) == TRIB_ERR_ARGUMENT);
+	demand(trib_allreduce(comm, &x, &y, 1, (trib_type)12, TRIB_SUM) == TRIB_ERR_ARGUMENT);
 	demand(trib_allreduce(comm, &x, &y, 1, (trib_type)-1, TRIB_SUM) == TRIB_ERR_ARGUMENT);
 	demand(trib_allreduce(comm, &x, &y, 1, TRIB_U32, (trib_op)4) == TRIB_ERR_ARGUMENT);
 	demand(trib_allreduce(comm, &x, &y, SIZE_MAX / 2, TRIB_U32, TRIB_SUM) == TRIB_ERR_ARGUMENT);
@@ -414,14 +458,14 @@ static void arguments_body(struct rank *rank)
 	demand(trib_get_stats(comm, NULL) == TRIB_ERR_ARGUMENT);
 	demand(trib_get_stats(comm, &stats) == TRIB_ERR_ARGUMENT);
 	demand(trib_type_size((trib_type)99) == 0 && trib_type_size(TRIB_BF16) == 2);
-	/* Nothing was sent by all of these: the next ones meet. */
+	/* None of these calls sent anything, so the next calls match. */
 	demand(trib_allreduce(comm, &x, &y, 1, TRIB_U32, TRIB_SUM) == TRIB_OK && y == 2);
 	demand(trib_allreduce(comm, NULL, NULL, 0, TRIB_U32, TRIB_SUM) == TRIB_OK);
 	demand(trib_reduce_scatter(comm, NULL, NULL, 0, TRIB_F32, TRIB_SUM) == TRIB_OK);
 	demand(trib_allgather(comm, NULL, NULL, 0, TRIB_F64) == TRIB_OK);
 	demand(trib_broadcast(comm, NULL, 0, TRIB_I8, 1) == TRIB_OK);
 	demand(trib_reduce(comm, NULL, NULL, 0, TRIB_BF16, TRIB_AVG, 1) == TRIB_OK);
-	/* A long wait is a wait, not a negative one. */
+	/* A very long timeout must not overflow into a negative one. */
 	demand(trib_ibarrier(comm, &request) == TRIB_OK && trib_wait(&request, 1e300) == TRIB_OK);
 }
 
@@ -434,12 +478,13 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_arguments), cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_no_start),       cmocka_unit_test(test_mismatch),
-		cmocka_unit_test(test_two_roots),      cmocka_unit_test(test_early_leaver),
-		cmocka_unit_test(test_late_rank),      cmocka_unit_test(test_absent_root),
-		cmocka_unit_test(test_gave_up),        cmocka_unit_test(test_unwaited),
-		cmocka_unit_test(test_deadline),       cmocka_unit_test(test_aggregator_ends),
+		cmocka_unit_test(test_init_arguments),  cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_no_start),        cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_wire_mismatch),   cmocka_unit_test(test_two_roots),
+		cmocka_unit_test(test_early_leaver),    cmocka_unit_test(test_late_rank),
+		cmocka_unit_test(test_absent_root),     cmocka_unit_test(test_gave_up),
+		cmocka_unit_test(test_unwaited),        cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_aggregator_ends),
 	};
 
 	cluster_environment();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an aggregator says that it has finished of vectors, whatever lanes they go by. */
+/* Which vectors an aggregator reports as finished, whatever lanes they use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "cluster.h"
-#include "plane/core/stats.h"
+#include "plane/stats/stats.h"
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void body(struct rank *rank)
 		if (rank->rank == 0) {
 			uint64_t now = 0;
 
-			/* Until all have said that they have it. */
+			/* Until all children have confirmed that they have it. */
 			for (unsigned k = 0; k < 1000; k++) {
 				now = finished(rank->cluster);
 				if (now > all - all / 10)

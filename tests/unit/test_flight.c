@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many packets may be under way: heavy loss cuts it, and it grows back from anywhere. */
+/* The limit on packets in flight: heavy loss cuts it, and it grows back from any value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "path/flight.h"
+#include "path/in_flight.h"
 
 /*
- * A sender that has always more to send: it fills the flight, reports when that
- * is due, and all reports of a turn are answered at its end.
+ * A sender that always has more to send. It fills the limit and reports when a report is due. All
+ * reports of a turn are answered at its end.
  */
 struct sender {
 	struct flight flight;
@@ -30,7 +30,7 @@ static void turn(struct sender *sender, double loss)
 			flight_mark(flight, sender->stamp);
 		}
 	}
-	flight_mark(flight, ++sender->stamp); /* silence: one more */
+	flight_mark(flight, ++sender->stamp); /* after silence: one more report */
 	at[sender->stamp - first] = flight->launched;
 	for (uint32_t stamp = first; stamp <= sender->stamp; stamp++) {
 		flight_confirm(flight, stamp,
@@ -45,14 +45,14 @@ static void test_heavy_loss_cuts(void **state)
 
 	(void)state;
 	flight_init(&sender.flight);
-	turn(&sender, 0.1); /* the link's own */
+	turn(&sender, 0.1); /* the link's random loss */
 	assert_true(sender.flight.limit >= FLIGHT_START);
 	for (int i = 0; i < 100; i++)
 		turn(&sender, 0.4);
 	assert_int_equal(sender.flight.limit, FLIGHT_MIN);
 }
 
-/* The fewer are under way, the fewer each answer is about; it grows nonetheless. */
+/* With few packets in flight, each answer covers few packets. The limit must grow nonetheless. */
 static void test_grows_back_from_the_least(void **state)
 {
 	struct sender sender = { .stamp = 0 };
@@ -78,7 +78,7 @@ static void test_loss_at_the_least_is_seen(void **state)
 	assert_int_equal(sender.flight.limit, FLIGHT_MIN);
 }
 
-/* Many reports of one moment do not push out those whose answers are still to come. */
+/* Many reports at one moment do not displace those whose answers are still to come. */
 static void test_reports_of_a_moment_are_one(void **state)
 {
 	struct flight flight;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames on a stream: however it is cut into pieces, the same packets come out,
- * whole, aligned and in order; what is no frame is found with its first bytes.
+ * Frames on a stream: however the stream is cut into pieces, the same packets come out, whole,
+ * aligned and in order. Bytes that are not a frame are detected at the start.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct pipe {
 	int ends[2];
 	struct tcp_rx rx;
 	struct tcp_tail tail;
-	uint8_t *taken; /* all frames, one behind the other */
+	uint8_t *taken; /* all frames in a row */
 	size_t bytes;
 	unsigned frames;
 	enum wire_fault fault;
@@ -47,7 +47,7 @@ static void pipe_close(struct pipe *pipe)
 	free(pipe->taken);
 }
 
-/* As a thread of the aggregator does it. */
+/* As an aggregator's thread does. */
 static int pipe_take(struct pipe *pipe)
 {
 	int n = tcp_receive(&pipe->rx, &pipe->tail, pipe->ends[1]);
@@ -144,7 +144,7 @@ static void test_pieces(void **state)
 	}
 }
 
-/* What is before it is taken, and it is found when its eighth byte is there. */
+/* Frames before the bad one are taken. The bad one is detected with its eighth byte. */
 static void test_hostile(void **state)
 {
 	static const struct {

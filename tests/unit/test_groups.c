@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing groups: the same as if they were made anew each time. */
+/* Sharing groups: the same as if computed from scratch each time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/groups.h"
+#include "plan/cluster/draw.h"
+#include "plan/fabric/sharing_groups.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool meet(unsigned a, unsigned b)
 	return false;
 }
 
-/* Which slots can be reached from one, by whoever meets whom. */
+/* The slots that can be reached from one, through trees that meet. */
 static uint32_t reach(unsigned from)
 {
 	uint32_t reached = 1u << from, before = 0;

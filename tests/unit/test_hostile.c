@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bad input: every kind of it is dropped and counted by its kind, and a flood
- * of all kinds on the port changes no sum. Outsiders do not know the
- * communicator's cookie; an insider is a member that replays and lies.
+ * Bad input. Every kind is dropped and counted by its kind, and a flood of all kinds changes no
+ * sum. Outsiders do not know the communicator's cookie. An insider is a member that replays and
+ * lies.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void *body_of(union packet *packet)
 	                                         : (void *)(&packet->control + 1);
 }
 
-/* A packet as a worker would send it, but for the cookie of a communicator. */
+/* A packet as a worker would send it, except for the communicator's cookie. */
 static uint32_t make(union packet *packet, uint8_t type, uint32_t payload)
 {
 	memset(packet, 0, WIRE_CONTROL + payload);
@@ -51,7 +51,7 @@ static uint32_t make(union packet *packet, uint8_t type, uint32_t payload)
 	return WIRE_CONTROL + payload;
 }
 
-/* With what an outsider knows. */
+/* Sealed with what an outsider knows. */
 static uint32_t sealed(union packet *packet, uint32_t bytes)
 {
 	const struct wire_unsent unsent = { .proof = wire_proof(CLUSTER_COOKIE, JOB, 1),
@@ -126,7 +126,7 @@ static uint32_t bad_check(union packet *packet, uint64_t random)
 	return bytes;
 }
 
-/* DATA of one who has not joined. */
+/* DATA of a sender that has not joined. */
 static uint32_t bad_proof(union packet *packet, uint64_t random)
 {
 	uint32_t bytes = make(packet, WIRE_DATA, 8 * (uint32_t)(random % 100));
@@ -252,7 +252,7 @@ static uint32_t bad_wishes(union packet *packet, uint64_t random)
 	return sealed(packet, bytes);
 }
 
-/* Each kind, and the counter that it belongs to. */
+/* Each kind of bad packet, and its counter. */
 static const struct kind {
 	uint32_t (*make)(union packet *packet, uint64_t random);
 	const char *drop;
@@ -300,7 +300,7 @@ static void *flood(void *argument)
 		uint64_t random = mix(n);
 		uint32_t bytes;
 
-		if (random % 8 == 0) { /* noise, for which there is no kind */
+		if (random % 8 == 0) { /* noise, which has no kind */
 			bytes = 8 * (uint32_t)(random >> 32 & 255);
 			for (uint32_t i = 0; i < bytes / 8; i++)
 				packet.words[i] = mix(random + i);
@@ -311,7 +311,7 @@ static void *flood(void *argument)
 		}
 		attack(fd, &packet, bytes);
 		atomic_fetch_add(&siege->sent, 1);
-		/* Refusals are answered; and not all of the machine is ours. */
+		/* Read the answers to refused packets, and leave time to other threads. */
 		while (recv(fd, sink, sizeof(sink), MSG_DONTWAIT) >= 0)
 			;
 		if (n % 16 == 0)
@@ -338,7 +338,7 @@ static void besieged_body(struct rank *rank)
 		for (unsigned i = 0; i < count; i++)
 			demand(vector[i] == (uint32_t)mix(i * 3u) + (uint32_t)mix(i * 3u + 1) +
 			                            (uint32_t)mix(i * 3u + 2));
-		/* There is enough of an attack for each round. */
+		/* Wait until the attack has sent enough in each round. */
 		while (rank->rank == 0 && atomic_load(&siege->sent) < (uint64_t)round * 100)
 			usleep(200);
 	}
@@ -364,7 +364,7 @@ static void test_flood(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
-/* With nothing else on the port, each kind is counted to the last packet. */
+/* Without other traffic, every single packet is counted by its kind. */
 #define EACH 50u
 
 static void counted_body(struct rank *rank)
@@ -410,14 +410,14 @@ static void test_counted(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
-/* ---- an insider: rank 1 of 2 by hand, beside a rank of the library ---- */
+/* ---- an insider: a hand-made rank 1 of 2, beside a rank of the library ---- */
 
-#define WORDS 250u /* elements of a round: a fragment */
+#define WORDS 250u /* elements of a round: one fragment */
 #define REPLAYS 5u
 
 struct insider {
 	int fd;
-	int thief; /* another place, from which its reports are replayed */
+	int thief; /* another socket, from which its reports are replayed */
 	struct wire_welcome welcome;
 	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
 	uint64_t replayed, check;
@@ -494,7 +494,7 @@ static uint32_t insider_data(const struct insider *insider, union packet *packet
 	return bytes;
 }
 
-/* DATA as if it were of another time, and a stranger's. */
+/* DATA with a wrong epoch or position, and DATA of a non-member. */
 static void insider_lies(struct insider *insider, union packet *packet, uint32_t bytes)
 {
 	const struct wire_unsent right = insider_unsent(insider, packet->header.pos);
@@ -517,7 +517,7 @@ static void insider_lies(struct insider *insider, union packet *packet, uint32_t
 	wire_seal_fragment(packet, bytes, &right);
 }
 
-/* Variations on a report that was right. */
+/* Variations of a valid report. */
 static void insider_forges(struct insider *insider, union packet *packet, uint32_t bytes)
 {
 	struct wire_control right = packet->control;
@@ -536,7 +536,7 @@ static void insider_forges(struct insider *insider, union packet *packet, uint32
 	packet->control = right;
 }
 
-/* Reports of what cannot be, and a stranger's. */
+/* Impossible reports, and a report of a non-member. */
 static void insider_reports(struct insider *insider, uint64_t done, uint64_t random)
 {
 	union packet packet;
@@ -550,7 +550,7 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 	memset(report->missing, 0xff, sizeof(report->missing));
 	insider_forges(insider, &packet, bytes);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
-	/* An old one from elsewhere must not draw the results away. */
+	/* An old report from another address must not redirect the results. */
 	report->stamp -= 8;
 	attack(insider->thief, &packet, sealed(&packet, bytes));
 	insider->replayed++;
@@ -572,10 +572,10 @@ static void insider_round(struct insider *insider, uint64_t position)
 	insider_lies(insider, &packet, bytes);
 	insider_reports(insider, position, mix(position));
 	attack(insider->fd, &packet, bytes);
-	for (unsigned i = 0; i < REPLAYS; i++) /* duplicates, or it is finished by now */
+	for (unsigned i = 0; i < REPLAYS; i++) /* duplicates, or already finished */
 		attack(insider->fd, &packet, bytes);
 	insider->duplicates += REPLAYS;
-	if (position >= 3) { /* everyone has acknowledged it by sending the one after it */
+	if (position >= 3) { /* all have acknowledged it by sending the next one */
 		attack(insider->fd, &old, insider_data(insider, &old, position - 3));
 		insider->stale++;
 	}
@@ -645,7 +645,7 @@ static void test_insider(void **state)
 	assert_int_equal(cluster_count(&cluster, "verdicts", "stranger"), insider->strangers_data);
 	assert_int_equal(cluster_count(&cluster, "verdicts", "completed"), job.rounds);
 	assert_int_equal(cluster_count(&cluster, "verdicts", "mismatch"), 0);
-	/* A replay is a duplicate, finished or stale: that depends on when the other rank comes. */
+	/* A replay is a duplicate, finished or stale, depending on when the other rank sends. */
 	seen = cluster_count(&cluster, "verdicts", "duplicate") +
 	       cluster_count(&cluster, "verdicts", "finished") +
 	       cluster_count(&cluster, "verdicts", "stale");
@@ -654,7 +654,7 @@ static void test_insider(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
-/* One that is not known here any more may go, and does not have to wait; echoes do not go round. */
+/* A worker that is not known any more may leave at once. Echoes are not echoed. */
 static void test_goodbye(void **state)
 {
 	struct cluster cluster;

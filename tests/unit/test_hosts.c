@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/hosts.h"
+#include "plan/cluster/hosts.h"
 
 #include <stdio.h>
 #include <string.h>

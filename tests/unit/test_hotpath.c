@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No allocation and no lock per packet, and few system calls: the functions
- * that would be called are counted (the linker puts ours in between, see
- * meson.build), on all sides at once: the aggregator and two workers. What a
- * small vector costs, a 64 times larger one must cost too, but for what goes
- * by time: heartbeats, ticks, sleeps.
+ * No allocation and no lock for each packet, and few system calls. The linker replaces these
+ * functions by counting ones (see meson.build), for the aggregator and two workers at once. A
+ * vector 64 times larger must cost no more, except for time-driven work: heartbeats, ticks, sleeps.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "desk.h"
+#include "fake_controller.h"
 #include "short.h"
 
 #include <pthread.h>
@@ -24,12 +22,12 @@
 #define RANKS 2
 #define SMALL ((size_t)1 << 20)
 #define LARGE ((size_t)64 << 20)
-/* Requests, rounds and their neighbours: allocations may differ by so many between two calls. */
+/* Allocations that may differ between two calls: requests, rounds and the like. */
 #define SLACK 40u
-/* Locks go by time: the aggregator publishes its counters every 50 ms. */
+/* Locks are taken by time: the aggregator publishes its counters every 50 ms. */
 #define LOCKS_A_SECOND 200u
 
-/* ---- what is counted ---- */
+/* ---- counters ---- */
 
 static _Atomic uint64_t allocations, locks, system_calls;
 static _Atomic bool counting;
@@ -92,7 +90,7 @@ static void work_body(struct rank *rank)
 		struct cost *cost = &work->costs[i];
 		uint64_t start, packets;
 
-		memset(vector, 1, work->bytes[i]); /* no page is touched for the first time */
+		memset(vector, 1, work->bytes[i]); /* touch every page before the measurement */
 		demand(trib_barrier(rank->comm) == TRIB_OK);
 		packets = packets_of(rank);
 		pthread_barrier_wait(&work->barrier);
@@ -125,7 +123,7 @@ static void work_body(struct rank *rank)
 	free(vector);
 }
 
-/* That a count of 0 means none, and not that nothing was counted. */
+/* Proves that the counters work, so that a count of 0 means none. */
 static void test_counters_count(void **state)
 {
 	static void *volatile kept;
@@ -148,7 +146,7 @@ static void count_costs(const struct cluster *cluster, trib_options options)
 	const struct cost *small = &work.costs[1], *large = &work.costs[2];
 
 	options.pool_bytes = 2 * LARGE;
-	/* Loopback's packets are so large that only seven are joined in a message. */
+	/* Loopback's packets are so large that only seven fit in one message. */
 	setenv("TRIB_MTU", "1500", 1);
 	pthread_barrier_init(&work.barrier, NULL, RANKS);
 	cluster_run(cluster, RANKS, &options, work_body, &work);
@@ -156,11 +154,11 @@ static void count_costs(const struct cluster *cluster, trib_options options)
 	assert_true(large->packets > 30 * small->packets && large->packets > 10000);
 	assert_true(small->allocations > 0); /* the request itself */
 	assert_true(large->allocations <= small->allocations + SLACK);
-	if (test_is_short()) /* a sanitizer's time: batches are as small as cores are slow */
+	if (test_is_short()) /* with a sanitizer, cores are slow and batches are small */
 		return;
 	assert_true((double)large->locks <=
 	            (double)small->locks + SLACK + LOCKS_A_SECOND * large->seconds);
-	/* Each packet goes through a send and a receive, many at a time; in a tree once a level. */
+	/* Each packet is sent and received once, many at a time; in a tree once for each level. */
 	assert_true(large->system_calls > 0 &&
 	            large->system_calls < large->packets / (getenv("TRIB_TEST_TREE") ? 4 : 8));
 }
@@ -175,18 +173,18 @@ static void test_per_packet(void **state)
 	cluster_stop(&cluster);
 }
 
-/* What is kept for the case that an aggregator is lost costs as little. */
+/* Keeping inputs for recovery costs no more. */
 static void test_per_packet_kept(void **state)
 {
 	struct cluster nowhere = { .address = "127.0.0.1:1" };
 	trib_options options = TRIB_OPTIONS_INIT;
-	struct desk desk;
+	struct fake_controller controller;
 
 	(void)state;
-	desk_start(&desk, 1, 1, false);
-	options.controller = desk.address;
+	fake_controller_start(&controller, 1, 1, false);
+	options.controller = controller.address;
 	count_costs(&nowhere, options);
-	desk_stop(&desk);
+	fake_controller_stop(&controller);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XAgg's k-ary trees and who may be in them: the paper's own cluster, every tree
- * of small ones, and properties of large ones. TRIB_SEED takes the seed.
+ * XAgg's k-ary trees and their candidates: the paper's own cluster, every tree of small clusters,
+ * and properties of large ones. TRIB_SEED: the seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/candidates.h"
-#include "plan/draw.h"
-#include "plan/kary.h"
+#include "plan/cluster/candidates.h"
+#include "plan/cluster/draw.h"
+#include "plan/stripes/kary.h"
 #include "plan_trees.h"
 #include "short.h"
 
@@ -65,7 +65,7 @@ static void expect_text(const char *text)
 	assert_string_equal(is, text);
 }
 
-/* Fig. 12: three slow workers, four fast ones, two idle servers and the server. */
+/* Fig. 12: three slow workers, four fast ones, two idle servers and the parameter server. */
 static unsigned paper(void)
 {
 	for (unsigned i = 0; i < 7; i++) {
@@ -85,17 +85,17 @@ static void test_paper(void **state)
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 
 	(void)state;
-	/* Alike workers together, and the root has one of them, as in the figure. */
+	/* Similar workers are together, and the root has one of them, as in the figure. */
 	assert_int_equal(plan(paper(), &limits, 3, 9), TRIB_OK);
 	expect_text("ps(2,s2(0-1,6),s1(3-5))");
-	/* s1 gets three streams and a result, 25 Gb/s each. */
+	/* s1 receives three streams and a result, 25 Gb/s each. */
 	assert_true(fabs(kary.rate_bps - 25e9) < 1);
 	assert_int_equal(plan(10, &limits, 0, 9), TRIB_OK);
 	assert_int_equal(kary.k, 3);
 	assert_int_equal(plan(10, &limits, 0, KARY_CHOOSE), TRIB_OK);
 }
 
-/* ceil(B / b - 1/2) children, k at most; one child is none. */
+/* A server has ceil(B / b - 1/2) children, at most k. With one child it is left out. */
 static void test_children(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -108,8 +108,8 @@ static void test_children(void **state)
 		set(i, name, 10, 1, (int)i, i);
 	}
 	set(8, "fast", 40, 16, -1, 0);  /* k = 4, so b = 10 */
-	set(9, "half", 20, 16, -1, 0);  /* 2 */
-	set(10, "slow", 14, 16, -1, 0); /* ceil(1.4 - 0.5) = 1: it is left out */
+	set(9, "half", 20, 16, -1, 0);  /* 2 children */
+	set(10, "slow", 14, 16, -1, 0); /* ceil(1.4 - 0.5) = 1: left out */
 	set(11, "root", 100, 16, -1, 0);
 	assert_int_equal(plan(12, &limits, 4, 11), TRIB_OK);
 	expect_text("root(6-7,half(4-5),fast(0-3))");
@@ -118,7 +118,7 @@ static void test_children(void **state)
 	expect_text("root(slow(6-7),half(4-5),fast(0-3))");
 }
 
-/* Few servers: the more each has, the less is left for the root, beyond the paper's 5 too. */
+/* With few servers, a higher k leaves less to the root, also beyond the paper's 5. */
 static void test_above_five(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -138,24 +138,24 @@ static void test_above_five(void **state)
 	expect_text("root(10-19,s(0-9))");
 	assert_int_equal(plan(22, &limits, 5, 21), TRIB_OK);
 	assert_true(fabs(kary.rate_bps - 100e9 / 16) < 1);
-	/* No more than an aggregator may have. */
+	/* k is at most the limit on children. */
 	limits.children = 13;
 	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
 	assert_int_equal(kary.k, 10);
 	limits.children = 9;
 	assert_true(plan(22, &limits, 0, 21) < 0);
-	/* A root that is far faster than the server has all itself: k is the number of workers. */
+	/* If the root is much faster than the server, it has all workers: k is their number. */
 	limits.children = 64;
 	set(21, "root", 4000, 400, -1, 0);
 	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
 	assert_int_equal(kary.k, 20);
 	assert_int_equal(kary.n_nodes, 1);
 	assert_true(fabs(kary.rate_bps - 100e9) < 1);
-	/* Without any other server all k are that star: the smallest is taken. */
+	/* Without another server every k gives that star. The smallest is chosen. */
 	hosts[20].may_aggregate = false;
 	assert_int_equal(plan(22, &limits, 0, 21), TRIB_OK);
 	assert_int_equal(kary.k, KARY_MIN);
-	/* With enough of them 2 is the fastest; 2 to 4 may be too deep. */
+	/* With enough servers k = 2 is the fastest, but 2 to 4 may be too deep. */
 	for (unsigned i = 20; i < 40; i++) {
 		snprintf(name, sizeof(name), "s%u", i);
 		set(i, name, 100, 16, -1, 0);
@@ -196,24 +196,19 @@ static void test_candidates(void **state)
 	hosts[3].memory_used = 70;
 	assert_int_equal(candidates_select(hosts, 6, &limits, chosen), 4);
 	assert_int_equal(chosen[0], 3);
-	hosts[3].memory_used = UINT64_MAX; /* nonsense does not wrap round */
+	hosts[3].memory_used = UINT64_MAX; /* an absurd value must not wrap round */
 	assert_int_equal(candidates_select(hosts, 6, &limits, chosen), 3);
 }
 
 static void test_worth(void **state)
 {
 	struct candidates_round rounds[3] = { { 9, 1 }, { 4, 1 }, { 20, 1 } };
-	uint32_t order[3];
 
 	(void)state;
 	assert_false(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 3 of 36 */
 	rounds[0].transmission_s = 2;
 	assert_true(candidates_worth(rounds, 3, CANDIDATES_WORTH)); /* 4 of 37 */
 	assert_false(candidates_worth(rounds, 0, CANDIDATES_WORTH));
-	candidates_order(rounds, 3, order);
-	assert_int_equal(order[0], 1);
-	assert_int_equal(order[1], 0);
-	assert_int_equal(order[2], 2);
 }
 
 static void test_refuses(void **state)
@@ -232,7 +227,7 @@ static void test_refuses(void **state)
 
 /* ---- against every tree ---- */
 
-/* Never above the best of all trees; how far below is shown. */
+/* Never faster than the best of all trees. Prints how much slower. */
 static void test_every_tree(void **state)
 {
 	unsigned rounds = (unsigned)test_count("clusters", 60, 10), n = 5;
@@ -270,7 +265,7 @@ static void test_every_tree(void **state)
 	assert_true(worst >= 0.5);
 }
 
-/* ---- large ones ---- */
+/* ---- large clusters ---- */
 
 static void check_large(unsigned n, unsigned k, unsigned workers)
 {
@@ -283,7 +278,10 @@ static void check_large(unsigned n, unsigned k, unsigned workers)
 	}
 	for (unsigned i = 0; i < kary.n_nodes; i++) {
 		assert_true(nodes[i].host < n && hosts[nodes[i].host].rank < 0);
-		/* Up only, and the last is the root: no circles, and all are connected. */
+		/*
+		 * Parents come later, and the last node is the root: no circles, and all nodes are
+		 * connected.
+		 */
 		assert_true(i + 1 == kary.n_nodes ? nodes[i].parent == i : nodes[i].parent > i);
 		if (nodes[i].parent != i)
 			children[nodes[i].parent]++;
@@ -292,7 +290,9 @@ static void check_large(unsigned n, unsigned k, unsigned workers)
 		assert_true(children[i] >= 2 && (children[i] <= k || i + 1 == kary.n_nodes));
 }
 
-/* The fastest of all k, and none as fast is of fewer aggregators, or of as many and smaller. */
+/*
+ * The best k: no k is faster, and none as fast has fewer aggregators, or as many with a smaller k.
+ */
 static void check_best(unsigned n, const struct plan_limits *limits)
 {
 	struct kary best = kary;
@@ -333,7 +333,7 @@ static void test_large(void **state)
 	       kary.k, kary.n_nodes, kary.rate_bps / 1e9, (unsigned long long)kary.steps,
 	       (double)(clock() - start) / CLOCKS_PER_SEC);
 	check_best(HOSTS_MAX, &limits);
-	/* Ever fewer servers: more k have to be tried, but all of them at most, once each. */
+	/* With fewer servers more values of k are tried, but each at most once. */
 	for (unsigned n = HOSTS_MAX; n > 4100; n = (n + 4000) / 2) {
 		assert_int_equal(plan(n, &limits, 0, KARY_CHOOSE), TRIB_OK);
 		assert_true(kary.steps <= (uint64_t)KARY_MAX * 2 * n);
@@ -341,9 +341,9 @@ static void test_large(void **state)
 	}
 }
 
-/* ---- and the planner's one tree ---- */
+/* ---- compared with the planner's single tree ---- */
 
-/* Servers alone aggregate, and all are nearly alike: many rates lie close to each other. */
+/* Only servers aggregate, and all are nearly equal, so many rates are close to each other. */
 static void draw_alike(uint64_t *random, unsigned n)
 {
 	unsigned workers = 2 + draw_below(random, n / 3 + 1);
@@ -368,13 +368,13 @@ static unsigned draw_hosts(uint64_t *random)
 	return n;
 }
 
-/* What a level of depth has to be worth: see plan/stripes.c. */
+/* The value of a plan with its depth: see plan/stripes/stripes.c. */
 static double value_of(double rate, unsigned depth)
 {
 	return rate * (1 - 0.002 * (depth - 1.0));
 }
 
-/* How many times as fast the planner's one tree is; 0: there is no k-ary tree. */
+/* How many times as fast the planner's single tree is; 0: there is no k-ary tree. */
 static double compare(unsigned n, struct plan_limits limits)
 {
 	struct plan_verdict one;
@@ -400,17 +400,17 @@ static double compare(unsigned n, struct plan_limits limits)
 }
 
 /*
- * The controller never makes a k-ary tree, and loses nothing: where it may make but one tree, that
- * is never slower, unless it is shallower, and then by no more than a level has to be worth.
+ * The controller never makes k-ary trees, and loses nothing. If it may make a single tree, that
+ * tree is never slower, unless it is shallower, and then by no more than the cost of a level.
  */
 static void test_planner_is_no_slower(void **state)
 {
-	/* A star that is 0.4 % below the best tree, which has two levels. */
+	/* A star that is 0.4 % slower than the best tree, which has two levels. */
 	const struct {
 		uint64_t seed;
 		unsigned n;
 	} hard[] = { { 1030204722833840191u, 18 }, { 13322954797756367199u, 23 } };
-	unsigned rounds = (unsigned)test_tenth("clusters", 1500), compared = 0, slower = 0;
+	unsigned rounds = (unsigned)test_cases("clusters", 1500), compared = 0, slower = 0;
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	uint64_t random = seed;
 	double sum = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rates that follow losses: senders share a link with a short queue, in steps
- * of a millisecond, and the link changes. TRIB_SEED takes the seed of what is
- * drawn.
+ * Rates that follow losses. Senders share a link with a short queue, in steps of a millisecond, and
+ * the link changes. TRIB_SEED: the seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/losses.h"
-#include "plan/rates.h"
+#include "plan/cluster/draw.h"
+#include "plan/rates/losses.h"
+#include "plan/rates/rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,8 +20,8 @@
 
 #define MS 1000000ull
 #define SENDERS_MAX 64
-#define FOUND_MS 30 /* a loss is known so much later */
-#define HEARD_MS 10 /* between two reports */
+#define FOUND_MS 30 /* delay until a loss is known */
+#define HEARD_MS 10 /* time between two reports */
 #define QUEUE_MS 20
 
 static uint64_t seed = 1;
@@ -31,25 +30,25 @@ struct sender {
 	double owed, sent, lost; /* packets */
 	double found[FOUND_MS];  /* losses of the last milliseconds, as a ring */
 	struct losses losses;
-	double noise; /* of its own path, */
-	double most;  /* ... and packets a millisecond that it carries; 0: any number */
+	double noise; /* random loss ratio of its path */
+	double most;  /* packets a millisecond that its path carries; 0: no limit */
 };
 
 struct world {
 	unsigned senders;
-	double share;    /* packets a millisecond that a sender is given */
-	double capacity; /* of the link */
+	double share;    /* a sender's share, in packets a millisecond */
+	double capacity; /* packets a millisecond of the link */
 	double queue;
-	bool unfair; /* what it drops is of the same senders for a while */
+	bool unfair; /* the queue drops packets of the same senders for a while */
 	unsigned first;
 	uint64_t now; /* ms */
 	uint64_t random;
 	struct losses losses;
 	struct sender all[SENDERS_MAX];
-	/* Of the last run: */
-	double delivered, offered, dropped, lowest; /* the lowest of 50 ms, of the capacity */
-	double factor;                              /* on average */
-	unsigned changes; /* of a factor by more than 0.15: no try that fails */
+	/* Results of the last run. */
+	double delivered, offered, dropped, lowest; /* lowest: of 50 ms, relative to capacity */
+	double factor;                              /* average */
+	unsigned changes; /* changes of the factor by more than 0.15, beyond a failed rise */
 };
 
 static void world_init(struct world *world, unsigned senders, double capacity)
@@ -63,7 +62,7 @@ static void world_init(struct world *world, unsigned senders, double capacity)
 	losses_init(&world->losses);
 }
 
-/* Packets of one millisecond, those of all senders mixed. */
+/* The packets of one millisecond, with those of all senders mixed. */
 static double sender_step(struct world *world, struct sender *sender, double room)
 {
 	unsigned at = (unsigned)(world->now % FOUND_MS);
@@ -97,7 +96,7 @@ static void world_run(struct world *world, unsigned ms)
 	for (unsigned t = 1; t <= ms; t++, world->now++) {
 		double room = world->capacity * (1 + QUEUE_MS) - world->queue, out;
 
-		/* In turn, so that all lose alike. */
+		/* In turn, so that all senders lose alike. */
 		if (!world->unfair)
 			world->first = (unsigned)(world->now % world->senders);
 		else if (world->now % 30 == 0)
@@ -130,7 +129,7 @@ static void show(const char *what, const struct world *world)
 	       world->dropped / world->offered * 100, world->factor, world->changes);
 }
 
-/* A link that is as it was said to be: nobody ever gets less. */
+/* A link as fast as announced: the factor never falls. */
 static void test_clean(void **state)
 {
 	static struct world world;
@@ -143,7 +142,7 @@ static void test_clean(void **state)
 	assert_true(world.delivered > 0.95 && world.losses.factor == 1);
 }
 
-/* Half of it is gone, and comes back. */
+/* The link loses half of its rate, and gets it back. */
 static void halve(unsigned senders, double capacity, bool unfair)
 {
 	static struct world world;
@@ -154,15 +153,15 @@ static void halve(unsigned senders, double capacity, bool unfair)
 	world.capacity /= 2;
 	world_run(&world, 300);
 	show("half, at first", &world);
-	assert_true(world.lowest > 0.7); /* no collapse while it finds out */
+	assert_true(world.lowest > 0.7); /* no collapse during the search */
 	world_run(&world, 4000);
 	show("half, later", &world);
 	assert_true(world.delivered > 0.9);
 	assert_true(world.lowest > 0.7);
-	assert_true(world.dropped < 0.025 * world.offered); /* tries that fail */
-	assert_true(world.changes <= 2);                    /* no up and down */
+	assert_true(world.dropped < 0.025 * world.offered); /* failed rises */
+	assert_true(world.changes <= 2);                    /* no oscillation */
 	world.capacity *= 2;
-	world_run(&world, 3000); /* it rests up to 1 s before it tries */
+	world_run(&world, 3000); /* it pauses up to 1 s before a rise */
 	world_run(&world, 1000);
 	show("all of it again", &world);
 	assert_true(world.delivered > 0.95);
@@ -177,11 +176,11 @@ static void test_halved(void **state)
 		halve(1, 10, unfair);
 		halve(8, 200, unfair);
 		halve(64, 500, unfair);
-		halve(8, 4, unfair); /* too few packets to tell senders apart */
+		halve(8, 4, unfair); /* too few packets to distinguish senders */
 	}
 }
 
-/* The link of one sender alone is slow: all wait for its part, so nobody need be faster. */
+/* One sender's link is slow. All wait for its part, so the others need not be faster. */
 static void test_one_is_slow(void **state)
 {
 	static struct world world;
@@ -194,7 +193,7 @@ static void test_one_is_slow(void **state)
 			world_init(&world, senders, senders * 8);
 			world_run(&world, 1000);
 			world.all[senders / 2].most = most;
-			for (unsigned i = 0; i < 75; i++) { /* it falls, and stays so */
+			for (unsigned i = 0; i < 75; i++) { /* it falls, and stays low */
 				world_run(&world, 20);
 				assert_true(!fell || world.losses.factor < 0.95);
 				fell |= world.losses.factor < 0.9;
@@ -209,7 +208,7 @@ static void test_one_is_slow(void **state)
 	}
 }
 
-/* To a tenth: more than one step. */
+/* Down to a tenth: more than one cut. */
 static void tenth(unsigned senders)
 {
 	static struct world world;
@@ -233,7 +232,7 @@ static void test_tenth(void **state)
 	tenth(64);
 }
 
-/* A path that loses packets whatever is sent: slowing down would not help. */
+/* A path with random loss: a lower rate does not help. */
 static void test_noise(void **state)
 {
 	static const double noises[] = { 0.005, 0.01, 0.012, 0.015, 0.02, 0.05, 0.1 };
@@ -247,7 +246,7 @@ static void test_noise(void **state)
 		show("noise on one path", &world);
 		assert_true(world.factor > 0.85);
 	}
-	/* It ends, and then the link gets slower: that is noticed as ever. */
+	/* The random loss ends, then the link becomes slower: this is noticed as usual. */
 	world.all[0].noise = 0;
 	world_run(&world, 3000);
 	world.capacity /= 2;
@@ -258,7 +257,7 @@ static void test_noise(void **state)
 	assert_true(world.dropped < 0.02 * world.offered);
 }
 
-/* All paths lose a little, and packets are few: now this one and now that one loses much. */
+/* All paths have a little random loss and few packets: a different sender loses much each time. */
 static void test_noise_on_all(void **state)
 {
 	static const double noises[] = { 0.003, 0.01, 0.02 };
@@ -276,7 +275,7 @@ static void test_noise_on_all(void **state)
 		}
 }
 
-/* Two trees share the link: one ends, and the shares of the other grow (plan/rates.h). */
+/* Two trees share the link: one ends, and the shares of the other grow (plan/rates/rates.h). */
 static void test_two_trees(void **state)
 {
 	static struct world world;
@@ -307,7 +306,7 @@ static void test_two_trees(void **state)
 	assert_true(world.dropped < 0.02 * world.offered);
 }
 
-/* A link that all but fails for a moment is found again soon, also where few packets tell of it. */
+/* A link that nearly fails for a moment recovers soon, even if few packets show it. */
 static void dip(double capacity, double to, unsigned ms, unsigned found_ms)
 {
 	static struct world world;
@@ -332,7 +331,10 @@ static void test_dip(void **state)
 	dip(2, 0.01, 4000, 30000);
 }
 
-/* A tenth is lost whatever is sent: noise. Then far more with the old rate: it was none. */
+/*
+ * A tenth is lost at any rate, so it counts as random. With the old rate far more is lost: it was
+ * not random.
+ */
 static void test_not_noise(void **state)
 {
 	struct losses losses;
@@ -352,13 +354,15 @@ static void test_not_noise(void **state)
 		losses_hear(&losses, 0, now += 50 * MS, judged += 500, lost += 250);
 	assert_true(fabs(losses.factor - lowest) < 0.001);
 	assert_true(losses.failed == 1);
-	/* And now a tenth counts again. */
+	/* Now a tenth counts again. */
 	for (unsigned i = 0; i < 8; i++)
 		losses_hear(&losses, 0, now += 50 * MS, judged += 500, lost += 50);
 	assert_true(losses.factor < 0.95 * lowest);
 }
 
-/* Losses of before the cut are found long after it: it goes on too far, and is made up for. */
+/*
+ * Losses from before the cut are found long after it. The factor falls too far, and is corrected.
+ */
 static void test_found_late(void **state)
 {
 	struct losses losses;
@@ -372,15 +376,15 @@ static void test_found_late(void **state)
 	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 250);
 	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 200);
 	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 200);
-	assert_true(losses.factor < 0.32); /* the link bears 0.5 */
-	/* Little by little, as nobody knows what is too much. */
+	assert_true(losses.factor < 0.32); /* the link carries 0.5 */
+	/* It rises slowly, because the limit is unknown. */
 	for (unsigned i = 0; i < 100 && losses.factor < 0.6; i++) {
 		assert_true(losses.factor < 1.1 * before || before == 0);
 		before = losses.factor;
 		losses_hear(&losses, 0, now += 100 * MS, judged += 500, lost);
 	}
 	assert_true(losses.factor >= 0.6);
-	/* That was too much; and it is not where it began that it ends. */
+	/* That was too much. The factor does not return to where the rise began. */
 	losses_hear(&losses, 0, now += 60 * MS, judged += 500, lost += 300);
 	assert_true(losses.factor > 0.38 && losses.factor < 0.55);
 	before = losses.factor;
@@ -397,41 +401,41 @@ static void test_counters(void **state)
 
 	(void)state;
 	losses_init(&losses);
-	/* The first word is where it begins, also near the end of the numbers. */
+	/* The first report is the start, also near the end of the numbers. */
 	assert_false(losses_hear(&losses, 3, 1000 * MS, UINT32_MAX - 100, UINT32_MAX - 5));
-	/* 1 % is not too much, */
+	/* 1 % is not too much. */
 	assert_false(losses_hear(&losses, 3, 1100 * MS, 899, 4));
-	/* 3 % is; but not of ten packets, */
+	/* 3 % is too much, but not of ten packets. */
 	assert_false(losses_hear(&losses, 3, 1200 * MS, 909, 7));
 	assert_false(losses_hear(&losses, 3, 1250 * MS, 1199, 16));
-	/* nor once by chance, */
+	/* One period of moderate loss may be chance. */
 	assert_false(losses_hear(&losses, 3, 1300 * MS, 1199, 16));
 	assert_true(losses_hear(&losses, 3, 1400 * MS, 1599, 28));
 	assert_true(losses.factor < 0.96 && losses.factor > 0.92);
-	/* and what is found right after it is of before. */
+	/* Losses found right after the cut are from before it. */
 	assert_false(losses_hear(&losses, 3, 1420 * MS, 2000, 800));
 	assert_false(losses_hear(&losses, 3, 1440 * MS, 2100, 800));
 	losses_hear(&losses, 3, 1565 * MS, 2400, 800);
 	assert_true(losses.factor > 0.92);
-	/* Much lost is noticed sooner. */
+	/* Heavy loss ends a period sooner. */
 	losses_init(&losses);
 	losses_hear(&losses, 3, 1000 * MS, 0, 0);
 	assert_false(losses_hear(&losses, 3, 1021 * MS, 400, 200));
 	assert_true(losses_hear(&losses, 3, 1051 * MS, 400, 200));
 	assert_true(losses.factor > 0.48 && losses.factor < 0.5);
-	/* A moment in which all is lost halves it, and no more. */
+	/* A moment in which everything is lost halves the factor, and no more. */
 	losses_init(&losses);
 	losses_hear(&losses, 3, 1000 * MS, 0, 0);
 	assert_true(losses_hear(&losses, 3, 1051 * MS, 400, 400));
 	assert_true(losses.factor > 0.48 && losses.factor < 0.5);
-	/* Counts that go back say nothing. */
+	/* Counters that go back say nothing. */
 	losses_init(&losses);
 	losses_hear(&losses, 3, 1000 * MS, 5000, 100);
 	assert_false(losses_hear(&losses, 3, 1100 * MS, 4000, 100));
 	assert_false(losses_hear(&losses, 3, 1200 * MS, 4000, 50));
 	assert_false(losses_hear(&losses, 3, 1300 * MS, 4800, 50));
 	assert_true(losses.factor == 1);
-	/* Never nothing. */
+	/* The factor never reaches 0. */
 	for (uint64_t t = 2000; t < 100000; t += 100)
 		losses_hear(&losses, 3, t * MS, (uint32_t)t * 10, (uint32_t)t * 10);
 	assert_true(losses.factor >= LOSSES_LEAST);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a path carries, as its sender sees it. */
+/* The rate of a path, as its sender measures it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "path/meter.h"
+#include "path/path_meter.h"
 
 #define MS 1000000ull
 #define BYTES 1250u /* of a packet: 10,000 bits */
 
-/* A path of so many packets a millisecond, watched for so long; asks `each` ms. */
+/* A path with a rate in packets a millisecond, watched for some time. Asks every `each` ms. */
 static void watch(struct meter *meter, uint64_t *now, uint64_t *confirmed, unsigned ms,
                   unsigned packets, unsigned each)
 {
@@ -39,13 +39,13 @@ static void test_measures(void **state)
 	assert_int_equal(meter.bps, 0);
 	watch(&meter, &now, &confirmed, 40, 10, 1);
 	near(meter.bps, 100e6);
-	watch(&meter, &now, &confirmed, 1000, 23, 7); /* whatever the answers' pace */
+	watch(&meter, &now, &confirmed, 1000, 23, 7); /* at any interval of answers */
 	near(meter.bps, 230e6);
 	watch(&meter, &now, &confirmed, 1000, 5, 3);
 	near(meter.bps, 50e6);
 }
 
-/* Whoever waits for others, or has nothing to send, learns nothing of the path. */
+/* A sender that waits for others, or has nothing to send, learns nothing of the path. */
 static void test_hindered(void **state)
 {
 	struct meter meter = { 0 };
@@ -60,12 +60,12 @@ static void test_hindered(void **state)
 	watch(&meter, &now, &confirmed, 100, 10, 1);
 	near(meter.bps, 100e6);
 	meter_hindered(&meter);
-	now += 1000 * MS; /* nothing for a second, which is not the path's fault */
+	now += 1000 * MS; /* idle for a second, which is not the path's fault */
 	watch(&meter, &now, &confirmed, 100, 10, 1);
 	near(meter.bps, 100e6);
 }
 
-/* A sender that the path never holds back does not know how much more it could carry. */
+/* A sender below the path's rate does not learn how much more it could carry. */
 static void test_not_pressed(void **state)
 {
 	struct meter meter = { 0 };
@@ -80,7 +80,7 @@ static void test_not_pressed(void **state)
 	assert_int_equal(meter.bps, 0);
 }
 
-/* Nor is a path judged by a handful of packets. */
+/* A few packets say nothing of a path. */
 static void test_few(void **state)
 {
 	struct meter meter = { 0 };

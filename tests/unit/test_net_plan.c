@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "net/plan.h"
+#include "net/cluster_plan.h"
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void links_of_aggregators_are_cut(void **state)
 	assert_false(plan_is_relayed(&cluster, 2) || plan_is_relayed(&cluster, 3));
 }
 
-/* All of them may be in one namespace: that of the bridge. */
+/* All ends may be in one namespace, that of the bridge. */
 static void ends_have_names_and_addresses_of_their_own(void **state)
 {
 	struct cluster_options options = { .name = "a", .workers = 3, .servers = 3 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long packets may be is found by trying, also where that is not easy. A way
- * carries long packets up and none down: a long JOIN comes to the aggregator
- * whose WELCOME never comes back, and nobody may be let in with packets so long.
- * Or nobody is there at first, until shorter ones are tried: then long ones are
- * used all the same.
+ * Path MTU discovery in difficult cases. A path carries long packets up and none down: a long JOIN
+ * arrives, but its WELCOME never comes back, so packets of that length must not be used. Or the
+ * aggregator starts only when shorter packets are being tried: then long ones must be used all the
+ * same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +14,7 @@
 #include "cluster.h"
 #include "relay.h"
 
-#define DOWN_MAX 1500 /* bytes; loopback carries the longest packets that there are */
+#define DOWN_MAX 1500 /* bytes; loopback carries the longest possible packets */
 #define COUNT 100000
 
 static void sum_body(struct rank *rank)
@@ -36,7 +35,7 @@ static void sum_body(struct rank *rank)
 	free(values);
 }
 
-/* A worker by the relay, and one that is not. */
+/* One worker behind the relay, and one without a relay. */
 static void sum_by_worker(struct relay *relay, relay_passes *passes)
 {
 	const trib_options options = { .struct_size = sizeof(options),
@@ -45,13 +44,13 @@ static void sum_by_worker(struct relay *relay, relay_passes *passes)
 	struct cluster cluster;
 
 	cluster_start(&cluster, 1, 0);
-	relay_start(relay, cluster.address, passes);
+	relay_open(relay, cluster.address, passes);
 	cluster_run_bare(&cluster, 2, &options, sum_body, relay);
 	relay_stop(relay);
 	cluster_stop(&cluster);
 }
 
-/* Two workers at an aggregator that comes to its parent by the relay. */
+/* Two workers at an aggregator whose parent is behind the relay. */
 static void sum_by_aggregator(struct relay *relay, relay_passes *passes)
 {
 	trib_options options = { .struct_size = sizeof(options), .lanes = 1, .timeout_s = 20 };
@@ -60,7 +59,7 @@ static void sum_by_aggregator(struct relay *relay, relay_passes *passes)
 
 	cluster_start(&root, 1, 0);
 	cluster_start(&below, 1, 0);
-	relay_start(relay, root.address, passes);
+	relay_open(relay, root.address, passes);
 	snprintf(trees, sizeof(trees), "%s(%s(0,1))", relay->address, below.address);
 	options.trees = trees;
 	cluster_run_bare(&below, 2, &options, sum_body, NULL);
@@ -69,7 +68,7 @@ static void sum_by_aggregator(struct relay *relay, relay_passes *passes)
 	cluster_stop(&root);
 }
 
-/* ---- nothing long comes back ---- */
+/* ---- no long packet comes back ---- */
 
 static bool is_short_or_up(struct relay *relay, bool up, const struct wire_header *packet,
                            size_t bytes)
@@ -85,7 +84,7 @@ static void test_a_worker(void **state)
 
 	(void)state;
 	sum_by_worker(&relay, is_short_or_up);
-	/* Without any that was lost this would show nothing. */
+	/* The test is meaningless if none was dropped. */
 	assert_in_range(relay.dropped, 1, 100);
 }
 
@@ -98,12 +97,12 @@ static void test_an_aggregator_below(void **state)
 	assert_in_range(relay.dropped, 1, 100);
 }
 
-/* ---- nobody is there before a shorter one is tried ---- */
+/* ---- the aggregator is missing until a shorter packet is tried ---- */
 
 static bool is_late(struct relay *relay, bool up, const struct wire_header *packet, size_t bytes)
 {
 	if (!relay->longest && bytes < relay->most)
-		relay->longest = 1; /* from now on somebody is there */
+		relay->longest = 1; /* from now on the aggregator is there */
 	if (bytes > relay->most)
 		relay->most = bytes;
 	if (up && relay->longest && packet->type == WIRE_DATA && bytes > relay->longest)

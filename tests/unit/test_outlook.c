@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns that are found ahead: who needs them, one at a time, and what is agreed on stays. */
+/* Turns planned ahead: for the jobs that need them, one at a time, and granted turns stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/outlook.h"
+#include "plan/cluster/draw.h"
+#include "plan/turns/outlook.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct outlook_job jobs[JOBS];
 static struct outlook_turn turns[JOBS];
 static struct outlook outlook;
 
-/* A step of a second: from half of it on n allreduces, which take so long each. */
+/* A step of one second. From half of it on there are n allreduces, with these durations. */
 static void job_fill(unsigned j, unsigned n, double plain, double fast)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -44,21 +44,21 @@ static int setup(void **state)
 static void alone(void **state)
 {
 	(void)state;
-	job_fill(0, 4, 0.2, 0.1); /* ends at 1.3, or at 1 */
+	job_fill(0, 4, 0.2, 0.1); /* ends at 1.3; aggregated: at 1 */
 	outlook_plan(&outlook, jobs, 1, turns);
 	assert_int_equal(turns[0].step, 0);
 	assert_int_equal(turns[0].from, 0);
-	assert_int_equal(turns[0].to, 3); /* with those it ends at 1 */
+	assert_int_equal(turns[0].to, 3); /* with these it ends at 1 */
 	assert_float_equal(turns[0].begin_s, 0.5, 1e-9);
 	assert_float_equal(turns[0].end_s, 0.8, 1e-9);
 
-	/* What begins at once is too soon: so it is the next one. */
+	/* An allreduce that starts at once is too soon, so the turn is for the next one. */
 	jobs[0].began_s = -0.499;
 	outlook_plan(&outlook, jobs, 1, turns);
 	assert_int_equal(turns[0].from, 1);
 	assert_int_equal(turns[0].to, 4);
 
-	/* All of this step have begun: of the next one, which begins at 1.3. */
+	/* All allreduces of this step have begun. The turn is for the next step, at 1.3. */
 	jobs[0] = (struct outlook_job){ .pattern = &patterns[0], .at = 4, .free_s = 1.3 };
 	outlook_plan(&outlook, jobs, 1, turns);
 	assert_int_equal(turns[0].step, 1);
@@ -69,7 +69,7 @@ static void alone(void **state)
 static void who_gains_nothing_gets_nothing(void **state)
 {
 	(void)state;
-	job_fill(0, 4, 0.05, 0.03); /* ends at 1, always */
+	job_fill(0, 4, 0.05, 0.03); /* ends at 1 in any case */
 	job_fill(1, 4, 0.2, 0.1);
 	outlook_plan(&outlook, jobs, 2, turns);
 	assert_int_equal(turns[0].to, 0);
@@ -80,7 +80,7 @@ static void who_gains_nothing_gets_nothing(void **state)
 static void what_is_agreed_on_stays(void **state)
 {
 	(void)state;
-	/* Much is to be gained by the second one, but the first one has it. */
+	/* The second job would gain much, but the first one holds the turn. */
 	job_fill(0, 4, 0.2, 0.1);
 	job_fill(1, 4, 0.2, 0.02);
 	jobs[0].began_s = jobs[1].began_s = -0.49;
@@ -97,7 +97,7 @@ static void what_is_agreed_on_stays(void **state)
 	assert_int_equal(turns[1].from, 0);
 }
 
-/* Those of any jobs: within steps, not too soon, and of at most `capacity` at a time. */
+/* Turns of random jobs: within steps, not too soon, and at most `capacity` at a time. */
 static void one_at_a_time(void **state)
 {
 	uint64_t seed = 5;
@@ -124,8 +124,10 @@ static void one_at_a_time(void **state)
 			assert_true(turns[j].step || turns[j].from >= jobs[j].at);
 			assert_true(turns[j].end_s >=
 			            turns[j].begin_s + ops[j][turns[j].from].fast_s - 1e-9);
-			/* Where it begins, the first allreduce of another one's turn may be under
-			 * way. */
+			/*
+			 * When it begins, the first allreduce of another job's turn may be in
+			 * flight.
+			 */
 			for (unsigned k = 0; k < JOBS; k++)
 				others += k != j && turns[k].to &&
 				          turns[k].begin_s <= turns[j].begin_s &&
@@ -136,22 +138,22 @@ static void one_at_a_time(void **state)
 	}
 }
 
-/* ---- against all that could be done ---- */
+/* ---- compared with all possible decisions ---- */
 
-#define PLAYED 2u /* jobs */
+#define PLAYED 2u /* number of jobs */
 #define PLAYED_OPS 3u
 #define PLAYED_STEPS 2u
 
 struct play {
 	struct outlook_job
-		job[PLAYED]; /* on a clock that begins at 0; free_s: also of what is over */
+		job[PLAYED]; /* times start at 0; free_s: also of jobs that have finished */
 	unsigned step[PLAYED];
-	double busy_until; /* the aggregator */
-	double sum;        /* of when each has done its steps */
+	double busy_until; /* of the aggregator */
+	double sum;        /* sum of the times at which jobs finish */
 	unsigned left;
 };
 
-/* When the next allreduce begins; INFINITY: it has done its steps. */
+/* When the next allreduce begins; INFINITY: the job has done its steps. */
 static double play_begins(const struct play *play, unsigned j)
 {
 	const struct outlook_job *job = &play->job[j];
@@ -180,7 +182,7 @@ static void play_op(struct play *play, unsigned j, bool is_fast)
 	}
 }
 
-/* As the controller does, but that it decides when one begins. */
+/* Decides as the controller does, but at the start of an allreduce. */
 static bool play_asks(const struct play *play, unsigned j, double now)
 {
 	struct outlook it = { .capacity = 1 };
@@ -220,7 +222,7 @@ static double play_on(struct play play, enum play_how how)
 	return play.sum;
 }
 
-/* What is found is nearly the best that there is, and better than to take all that is free. */
+/* The plan is nearly the best possible, and better than taking every free turn. */
 static void nearly_the_best(void **state)
 {
 	double sum[4] = { 0 };
@@ -253,7 +255,7 @@ static void nearly_the_best(void **state)
 	assert_true(sum[ASKED] < sum[GREEDY]);
 }
 
-/* Steps that take no time at all, beside others: it ends. */
+/* Steps that take no time, beside others: the planner terminates. */
 static void it_ends(void **state)
 {
 	(void)state;

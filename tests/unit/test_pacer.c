@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pacing: the rate is kept although sleeps are long and come late, with few of them. */
+/* Pacing: the rate is kept with few sleeps, although sleeps are long and end late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct ran {
 	uint64_t bytes, sleeps, burst;
 };
 
-/* A second of a sender that always has something, whose sleeps end so late. */
+/* A sender that always has data, for a second. Its sleeps end `late`. */
 static struct ran run(uint64_t rate, uint64_t late)
 {
 	struct pacer pacer = { .rate = rate };
@@ -50,7 +50,7 @@ static void test_keeps_rate(void **state)
 			double sent = (double)ran.bytes * 8 / (double)rates[i];
 
 			assert_true(sent > 0.99 && sent < 1.01);
-			/* One a batch, or one a nap. */
+			/* One sleep for each batch, or one for each nap. */
 			assert_true(ran.sleeps <= rates[i] / 8 / PACER_BATCH + 2100);
 			assert_true(ran.burst * 8 <=
 			            rates[i] / 1000 + 2 * 8 * (PACKET + PACER_BATCH));
@@ -60,7 +60,7 @@ static void test_keeps_rate(void **state)
 
 #define ROOM 524288u
 
-/* The same where the kernel keeps packets until their time, in messages as a lane makes them. */
+/* Like run, if the kernel holds packets until their time, in messages as a lane builds them. */
 static struct ran run_ahead(uint64_t rate, uint64_t late, bool joins, uint64_t *last)
 {
 	struct pacer pacer;
@@ -87,7 +87,7 @@ static struct ran run_ahead(uint64_t rate, uint64_t late, bool joins, uint64_t *
 			if (!message)
 				time = pacer_time(&pacer, now);
 			message += PACKET;
-			/* Order is kept, and nothing is far away. */
+			/* Times are in order, and none is far ahead. */
 			assert_true(time == 0 || time >= times[(n - 1) % 4096]);
 			assert_true(pacer.leaves_at <= now + PACER_AHEAD_NS);
 		}
@@ -95,7 +95,7 @@ static struct ran run_ahead(uint64_t rate, uint64_t late, bool joins, uint64_t *
 			pacer_message(&pacer, now, time);
 			times[n++ % 4096] = time;
 		}
-		/* Of a flow fq holds so many, each a message or a packet. */
+		/* fq holds this many for a flow, each a message or a packet. */
 		assert_true(times[(n - 100) % 4096] <= now);
 		now = pacer_free_at(&pacer) + late;
 		ran.sleeps++;
@@ -121,20 +121,20 @@ static void test_keeps_rate_ahead(void **state)
 
 			assert_true(sent > 0.99 && sent < 1.01);
 			assert_true(last < 2 * SECOND + 2 * PACER_AHEAD_NS);
-			/* Half of what the kernel holds is one sleep. */
+			/* One sleep lasts for half of what the kernel holds. */
 			if (joins)
 				assert_true(ran.sleeps <= rate / 8 / (ROOM / 2 - 2 * PACKET) + 510);
 			else
 				assert_true(ran.sleeps <= packets / 30 + 510);
 		}
 	}
-	/* Sleeps are far fewer than where the sender spaces packets itself. */
+	/* Far fewer sleeps than if the sender spaces packets itself. */
 	for (unsigned i = 1; i < sizeof(rates) / sizeof(rates[0]); i++)
 		assert_true(3 * run_ahead(rates[i], 0, true, &last).sleeps <
 		            run(rates[i], 0).sleeps);
 }
 
-/* Who comes late makes up for it, but not at once. */
+/* A late sender catches up, but not at once. */
 static void test_late_ahead(void **state)
 {
 	uint64_t now = 100 * SECOND, first, at;
@@ -143,7 +143,7 @@ static void test_late_ahead(void **state)
 	(void)state;
 	pacer_start(&pacer, 80000000, 0, now); /* 1000 bytes: 0.1 ms */
 	assert_true(pacer_go_ahead(&pacer, ROOM, 100));
-	pacer_sent(&pacer, now, 1000); /* as after a long rest */
+	pacer_sent(&pacer, now, 1000); /* as after a long idle time */
 	assert_int_equal(pacer_time(&pacer, now), 0);
 	first = pacer.leaves_at;
 	for (unsigned i = 1; i <= 50; i++) {
@@ -152,7 +152,7 @@ static void test_late_ahead(void **state)
 		assert_int_equal(at, first + i * 50000);
 	}
 	assert_int_equal(first, now);
-	/* Where nothing limits any more, order is kept all the same. */
+	/* When no limit is left, order is still kept. */
 	pacer_given(&pacer, 0, 1, now);
 	pacer.rate = 0;
 	pacer_sent(&pacer, now, 1000);
@@ -173,14 +173,14 @@ static void test_ahead_needs_room(void **state)
 	assert_int_equal(pacer.held_bytes, 0);
 	assert_true(pacer_go_ahead(&pacer, ROOM, 12));
 	assert_int_equal(pacer.held, 8);
-	/* A packet that takes seconds is not given away seconds before. */
+	/* A packet that takes seconds is not sent seconds early. */
 	pacer.free_at = SECOND;
 	pacer_sent(&pacer, SECOND, 1000);
 	assert_int_equal(pacer.leaves_at, SECOND);
 	assert_int_equal(pacer_free_at(&pacer), 9 * SECOND - PACER_AHEAD_NS / 2);
 }
 
-/* Whatever else wakes it: packets leave together. */
+/* Early wake-ups do not split batches: packets leave together. */
 static void test_woken(void **state)
 {
 	struct pacer pacer = { .rate = 100000000, .free_at = SECOND };
@@ -207,7 +207,7 @@ static void test_no_limit(void **state)
 	assert_int_equal(pacer_free_at(&pacer), 0);
 }
 
-/* After a long pause at most the burst leaves at once. */
+/* After a long pause at most a burst leaves at once. */
 static void test_pause(void **state)
 {
 	struct pacer pacer = { .rate = 80000000 };
@@ -216,7 +216,7 @@ static void test_pause(void **state)
 	(void)state;
 	for (; pacer_free_at(&pacer) <= 100 * SECOND; n++)
 		pacer_sent(&pacer, 100 * SECOND, 1000);
-	/* A packet takes 0.1 ms; the last one may begin as the burst ends. */
+	/* A packet takes 0.1 ms. The last one may begin as the burst ends. */
 	assert_int_equal(n, PACER_BURST_NS / 100000 + 1);
 }
 
@@ -226,7 +226,7 @@ static void test_given(void **state)
 	struct pacer pacer = { 0 };
 
 	(void)state;
-	pacer_given(&pacer, 500, 0, SECOND); /* nobody has given anything yet */
+	pacer_given(&pacer, 500, 0, SECOND); /* no rate was given yet */
 	assert_int_equal(pacer.rate, 0);
 	pacer_given(&pacer, 500, 2, SECOND);
 	pacer_given(&pacer, 900, 1, SECOND);
@@ -238,7 +238,7 @@ static void test_given(void **state)
 	pacer.own = 700;
 	pacer_given(&pacer, 900, 5, SECOND);
 	assert_int_equal(pacer.rate, 700);
-	pacer_given(&pacer, 600, UINT32_MAX, SECOND); /* older: numbers go round */
+	pacer_given(&pacer, 600, UINT32_MAX, SECOND); /* older: stamps wrap */
 	assert_int_equal(pacer.rate, 700);
 	pacer_given(&pacer, 600, 6, SECOND);
 	assert_int_equal(pacer.rate, 600);
@@ -246,7 +246,7 @@ static void test_given(void **state)
 	assert_int_equal(pacer.rate, 700);
 }
 
-/* A rate that nobody stands by any more is over, until somebody does again. */
+/* A rate that is not confirmed any more expires, until it is confirmed again. */
 static void test_stale(void **state)
 {
 	struct pacer pacer;
@@ -257,15 +257,15 @@ static void test_stale(void **state)
 	pacer_forget(&pacer, SECOND + PACER_STALE_NS);
 	assert_int_equal(pacer.rate, 500);
 	pacer_given(&pacer, 400, 3, 2 * SECOND);
-	pacer_given(&pacer, 400, 3, 9 * SECOND); /* the same word again keeps it alive */
+	pacer_given(&pacer, 400, 3, 9 * SECOND); /* a repeated message keeps it alive */
 	pacer_forget(&pacer, 9 * SECOND + PACER_STALE_NS);
 	assert_int_equal(pacer.rate, 400);
-	pacer_given(&pacer, 300, 2, 20 * SECOND); /* an older one does not */
+	pacer_given(&pacer, 300, 2, 20 * SECOND); /* an older message does not */
 	pacer_forget(&pacer, 20 * SECOND);
 	assert_int_equal(pacer.rate, 700);
 	pacer_given(&pacer, 400, 3, 21 * SECOND);
 	assert_int_equal(pacer.rate, 400);
-	/* Who was never given one has none to lose. */
+	/* A sender that never got a rate has none to lose. */
 	pacer_start(&pacer, 0, 0, SECOND);
 	pacer_forget(&pacer, 100 * SECOND);
 	assert_int_equal(pacer.rate, 0);
@@ -274,7 +274,7 @@ static void test_stale(void **state)
 	assert_int_equal(pacer.rate, 700);
 }
 
-/* What is said to a receiver: the user's limit, or else the share alone. */
+/* The rate that a sender asks for: the user's limit, or else its share. */
 static void test_want(void **state)
 {
 	struct pacer pacer;
@@ -285,7 +285,7 @@ static void test_want(void **state)
 	assert_int_equal(pacer_want(&pacer, 0.75, 1024), 300);
 	pacer_start(&pacer, UINT64_MAX, 0, 0);
 	assert_int_equal(pacer_want(&pacer, 0.75, 1024), UINT32_MAX);
-	/* Without one: in proportion, and far more than any link has. */
+	/* Without a limit: in proportion to the share, and far above any link's rate. */
 	pacer_start(&pacer, 0, 0, 0);
 	assert_int_equal(pacer_want(&pacer, 1, 1024), 0);
 	big = pacer_want(&pacer, 0.99, 1024);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where jobs are put: the least score of all choices, on every state of small trees. */
+/* Placement of jobs: the least score of all choices, in every state of small trees. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/placement.h"
+#include "plan/cluster/draw.h"
+#include "plan/fabric/placement.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void teardown(struct placement *placement)
 	free(placement->taken); /* the first piece of the work memory */
 }
 
-/* Fragments of a set, by the paper's own words. */
+/* The fragments of a set, directly by the paper's definition. */
 static unsigned fragments(const struct fabric *fabric, uint32_t set, unsigned level, uint32_t pod)
 {
 	uint32_t size = fabric->size[level];
@@ -98,7 +98,7 @@ static void smart_is_optimal(void **state)
 			uint32_t before = 0;
 
 			setup(&placement, &fabric, alphas[a], 1u << 16 >> 1);
-			/* From one state to the next, so that what is remembered is tried too. */
+			/* From one state to the next, so that cached scores are tested too. */
 			for (uint32_t taken = 0; taken < 1u << fabric.hosts; taken++) {
 				for (uint32_t h = 0; h < fabric.hosts; h++) {
 					if (taken & ~before & 1u << h)
@@ -114,7 +114,9 @@ static void smart_is_optimal(void **state)
 		}
 }
 
-/* Fragments of a set where only `real` hosts are there: what is whole is what there is of it. */
+/*
+ * The fragments of a set if only `real` hosts exist: a pod is whole if all its real hosts are free.
+ */
 static unsigned fragments_of(const struct fabric *fabric, uint32_t set, uint32_t real,
                              unsigned level, uint32_t pod)
 {
@@ -131,7 +133,7 @@ static unsigned fragments_of(const struct fabric *fabric, uint32_t set, uint32_t
 	return sum;
 }
 
-/* Racks that are not alike: all sets of hosts that may be there, and all of those that are free. */
+/* Racks of different sizes: all sets of existing hosts, and all sets of free ones. */
 static void gaps_are_no_fragments(void **state)
 {
 	struct fabric fabric = shapes[0];
@@ -183,7 +185,7 @@ static void gaps_are_no_fragments(void **state)
 	}
 }
 
-/* Jobs come and go on MINA's fabric: what is remembered gives what a new start gives. */
+/* Jobs come and go on MINA's fabric: cached scores equal freshly computed ones. */
 static void memory_is_sound(void **state)
 {
 	struct fabric fabric = { 0 };
@@ -220,7 +222,7 @@ static void memory_is_sound(void **state)
 	teardown(&placement);
 }
 
-/* A job on 1024 hosts looks at few sums: far from K N M^2. */
+/* A job on 1024 hosts needs few sums, far below K N M^2. */
 static void work_is_bounded(void **state)
 {
 	struct fabric fabric = { 0 };

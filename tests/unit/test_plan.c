@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans: known clusters, every tree of small ones, and properties of random
- * ones. TRIB_SEED takes the seed of the random ones.
+ * Plans: known clusters, every tree of small clusters, and properties of random ones. TRIB_SEED:
+ * the seed of the random ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/plan.h"
+#include "plan/cluster/draw.h"
+#include "plan/cluster/plan.h"
 #include "plan_trees.h"
 #include "short.h"
 
@@ -38,7 +38,7 @@ static trib_status plan(unsigned n, const struct plan_limits *limits, struct for
 	return status;
 }
 
-/* Workers h1, h2, ... and servers s1, s2, ..., all alike. */
+/* Equal workers h1, h2, ... and servers s1, s2, ... */
 static unsigned alike(unsigned workers, unsigned servers, double bps, double cores)
 {
 	for (unsigned i = 0; i < workers + servers; i++) {
@@ -63,7 +63,7 @@ static void near_to(double is, double should)
 		fail_msg("%.9g is not %.9g", is, should);
 }
 
-/* What those trees are worth once they are there. */
+/* The rate of the planned trees, computed from their text. */
 static double rate_of(unsigned n, const struct plan_limits *limits)
 {
 	size_t bytes = plan_work_bytes(n, limits);
@@ -93,9 +93,10 @@ static void test_known(void **state)
 		unsigned workers, servers;
 		double bound, rate;
 	} known[] = {
-		{ 4, 4, 500e6, 500e6 }, /* as many servers as workers: the workers' links */
+		{ 4, 4, 500e6, 500e6 }, /* as many servers as workers: the workers' links are the
+		                           limit */
 		{ 4, 2, 1250e6 / 3, 1250e6 / 3 }, /* R = 2 * 125 + 4 (500 - R) / 2 */
-		{ 4, 0, 1000e6 / 3, 1000e6 / 3 }, /* as a ring */
+		{ 4, 0, 1000e6 / 3, 1000e6 / 3 }, /* as fast as a ring */
 		{ 2, 0, 500e6, 500e6 },           /* two exchange halves */
 		{ 4, 1, 1125e6 / 3, 1125e6 / 3 }, { 3, 3, 500e6, 500e6 },
 	};
@@ -125,7 +126,7 @@ static void test_text(void **state)
 	                          "0.100000*h2(0-3);0.100000*h3(0-3);0.100000*h4(0-3)");
 }
 
-/* One port a worker: the aggregator that switch papers mean. */
+/* One port for each worker: the switch of the papers. */
 static void test_switch(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -137,7 +138,7 @@ static void test_switch(void **state)
 	near_to(verdict.rate_bps, 1e9);
 	assert_int_equal(forest.n_trees, 1);
 	check_forest(n, &limits);
-	/* Half of the cores that the ports need; others help with the rest. */
+	/* Half of the cores that the ports need. Other hosts help with the rest. */
 	hosts[8].idle_cores = 0.4;
 	assert_int_equal(plan(n, &limits, &forest), TRIB_OK);
 	assert_true(verdict.rate_bps > 0.7e9 && verdict.rate_bps < 1e9);
@@ -181,7 +182,7 @@ static void test_sentences(void **state)
 	near_to(verdict.rate_bps, 10e9 / 4);
 }
 
-/* A job of one is no special case for those who use plans. */
+/* A job of one worker gets a plan as well. */
 static void test_one_worker(void **state)
 {
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
@@ -269,9 +270,9 @@ static void test_refuses(void **state)
 	assert_true(plan_stripes(hosts, 3, &limits, small, sizeof(small), NULL, &verdict) < 0);
 }
 
-/* ---- every tree there is ---- */
+/* ---- every possible tree ---- */
 
-/* The same small cluster with links and cores that limit. */
+/* A small random cluster whose links and cores are limits. */
 static unsigned draw_small(uint64_t *state, unsigned n)
 {
 	unsigned workers;
@@ -290,7 +291,7 @@ static unsigned draw_small(uint64_t *state, unsigned n)
 /* One tree: the plan is the fastest of all trees. */
 static void test_one_tree_is_best(void **state)
 {
-	unsigned rounds = (unsigned)test_tenth("clusters", 200);
+	unsigned rounds = (unsigned)test_cases("clusters", 200);
 	uint64_t random = seed;
 
 	(void)state;
@@ -320,7 +321,7 @@ static void test_one_tree_is_best(void **state)
 
 static void test_random(void **state)
 {
-	unsigned rounds = (unsigned)test_tenth("clusters", 600);
+	unsigned rounds = (unsigned)test_cases("clusters", 600);
 	uint64_t random = seed;
 
 	(void)state;
@@ -347,7 +348,7 @@ static void test_random(void **state)
 	}
 }
 
-/* Where workers' hosts may aggregate and cores abound, a ring is not faster. */
+/* If workers' hosts may aggregate and there are enough cores, a ring is not faster. */
 static void test_never_slower_than_ring(void **state)
 {
 	uint64_t random = seed;
@@ -356,7 +357,7 @@ static void test_never_slower_than_ring(void **state)
 	for (unsigned workers = 2; workers <= 64; workers++) {
 		struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 		unsigned n = alike(workers, draw_below(&random, 4), 10e9, 64);
-		/* Few trees of many workers do not part evenly. */
+		/* Few trees cannot divide many workers evenly. */
 		double least = workers <= 16 ? 1 - 1e-9 : 0.99;
 
 		if (workers % 3 == 0)
@@ -370,10 +371,10 @@ static void test_never_slower_than_ring(void **state)
 	}
 }
 
-/* An idle server more: no plan is worse off for it. */
+/* With one more idle server, no plan is slower. */
 static void test_more_is_no_less(void **state)
 {
-	unsigned rounds = (unsigned)test_tenth("clusters", 100);
+	unsigned rounds = (unsigned)test_cases("clusters", 100);
 	uint64_t random = seed;
 
 	(void)state;
@@ -395,10 +396,10 @@ static void test_more_is_no_less(void **state)
 	}
 }
 
-/* The work for 10,000 hosts is counted; the time is only shown. */
+/* The work for 10,000 hosts is limited. The time is only printed. */
 static void test_ten_thousand(void **state)
 {
-	unsigned n = 10000, rounds = (unsigned)test_tenth("clusters", 20);
+	unsigned n = 10000, rounds = (unsigned)test_cases("clusters", 20);
 	struct plan_host *many = calloc(n, sizeof(*many));
 	char(*called)[2][DRAW_NAME] = calloc(n, sizeof(*called));
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans against linear programs: over every tree of small clusters, and over
- * what hosts take away in large ones. TRIB_SEED takes the seed. Skips where
- * this build has no GLPK.
+ * Plans compared with linear programs: over every tree of small clusters, and over the takes of
+ * hosts in large ones. TRIB_SEED: the seed. Skipped if this build has no GLPK.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/plan_exact.h"
-#include "plan/columns.h"
-#include "plan/draw.h"
+#include "cli/plan/plan_exact.h"
+#include "plan/stripes/columns.h"
+#include "plan/cluster/draw.h"
 #include "plan_trees.h"
 #include "short.h"
 
@@ -22,7 +21,7 @@
 
 #define HOSTS_MAX 256
 #define CLOSE 0.97
-#define SMALL 4 /* hosts, of which all trees are tried */
+#define SMALL 4 /* number of hosts, so that all trees can be tried */
 
 static struct plan_host hosts[HOSTS_MAX];
 static char names[HOSTS_MAX][2][DRAW_NAME];
@@ -49,7 +48,7 @@ struct columns {
 	unsigned n;
 };
 
-/* A tree is a column: what it costs each host's links and cores. */
+/* A tree is a column: its cost to each host's links and cores. */
 static void column_add(void *context, const struct plain_tree *tree)
 {
 	static plain_load load;
@@ -69,7 +68,7 @@ static void column_add(void *context, const struct plain_tree *tree)
 	glp_set_mat_col(columns->lp, at, used, rows, values);
 }
 
-/* The best that all trees can do together. */
+/* The best rate of all trees together. */
 static double all_trees(unsigned n, const struct plan_limits *limits)
 {
 	struct columns columns = { glp_create_prob(), limits, n };
@@ -92,7 +91,7 @@ static double all_trees(unsigned n, const struct plan_limits *limits)
 	return rate;
 }
 
-/* What trees that are looked for one by one can have: the same. */
+/* Column generation gives the same rate. */
 static void check_columns(unsigned n, const struct plan_limits *limits, double trees)
 {
 	struct model_host caps[SMALL];
@@ -113,10 +112,13 @@ static void check_columns(unsigned n, const struct plan_limits *limits, double t
 	assert_float_equal(sum / trees, 1, 1e-6);
 }
 
-/* The program of hosts is not below that of trees, and not far above; plans are near. */
+/*
+ * The program over hosts is not below the program over trees, and not far above. Plans are close to
+ * both.
+ */
 static void test_every_tree(void **state)
 {
-	unsigned rounds = (unsigned)test_tenth("clusters", 120);
+	unsigned rounds = (unsigned)test_cases("clusters", 120);
 	double worst = 1, widest = 1;
 	uint64_t random = seed;
 
@@ -172,11 +174,12 @@ static void tally_print(const struct tally *tally, const char *of)
 	       tally->sum / tally->n, tally->worst, tally->close);
 }
 
-/* Random clusters of 2 to 256 hosts: with as many trees as they like, and with what a job may have.
+/*
+ * Random clusters of 2 to 256 hosts: with unlimited trees, and with the trees that a job may have.
  */
 static void test_random(void **state)
 {
-	unsigned rounds = (unsigned)test_count("clusters", 250, 10);
+	unsigned rounds = (unsigned)test_cases("clusters", 250);
 	struct tally any = { .worst = 1 }, few = { .worst = 1 }, jobs = { .worst = 1 };
 	uint64_t random = seed;
 
@@ -206,16 +209,18 @@ static void test_random(void **state)
 	tally_print(&jobs, "the optimum, with 64 trees and as many workers as a job may have");
 	assert_int_equal(any.close, any.n);
 	assert_int_equal(jobs.close, jobs.n);
-	/* Against a bound that nobody may be able to reach: not all, and none far off. */
+	/*
+	 * Compared with a bound that may be unreachable: nearly all are close, and none is far off.
+	 */
 	assert_true(few.close >= few.n * 0.99);
 	assert_true(few.worst >= 0.95);
 }
 
 /*
- * Clusters that plans were once more than 3 % below the optimum of, in 20,000 others (trib plan
- * --random HOSTS --seed SEED): those where few may aggregate, those where many alike
- * may, so that whole children leave a little of each, and those where as many servers as workers
- * may, so that 32 trees are too few.
+ * Clusters for which plans were once more than 3 % below the optimum, of 20,000 (trib plan --random
+ * HOSTS --seed SEED). In some, few hosts may aggregate. In others, many equal hosts may, and whole
+ * children leave a little of each. In others, as many servers as workers may, so that 32 trees are
+ * too few.
  */
 static void test_hard(void **state)
 {
@@ -251,9 +256,9 @@ static void test_hard(void **state)
 }
 
 /*
- * 62 workers and as many servers alike: in 62 stars a server does nothing but sum. In 32 trees,
- * thirty have two servers, each with 32 streams, and two have one with 62: no 32 have more, as what
- * a tree costs is worth what it brings at a price of 1/992 for a tree and 15/992 for a server.
+ * 62 workers and 62 equal servers. In 62 stars a server does nothing but sum. In 32 trees, thirty
+ * have two servers with 32 streams each, and two have one server with 62. No 32 trees are faster:
+ * at a price of 1/992 for a tree and 15/992 for a server, a tree's cost equals its value.
  */
 static void test_trees_are_few(void **state)
 {
@@ -268,7 +273,7 @@ static void test_trees_are_few(void **state)
 	limits.trees = 64;
 	plan(124, &limits);
 	assert_true(verdict.rate_bps >= CLOSE * verdict.bound_bps);
-	assert_true(verdict.trees > 32 && verdict.trees <= 40); /* no more than it takes */
+	assert_true(verdict.trees > 32 && verdict.trees <= 40); /* no more than needed */
 }
 
 int main(void)
@@ -281,7 +286,7 @@ int main(void)
 	};
 	const char *given = getenv("TRIB_SEED");
 
-	if (!exact_available()) {
+	if (!exact_rate) {
 		puts("skipped: this build has no GLPK (Debian: libglpk-dev)");
 		return 77;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in parts: whole when all are here, in whatever order, and of one plan only. */
+/* A plan in parts: complete when all parts have arrived, in any order, and of one plan only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "worker/plan_text.h"
+#include "worker/trees/plan_text.h"
 
 static char whole[WIRE_PLAN_MAX];
 
@@ -58,7 +58,7 @@ static void test_any_order(void **state)
 	assert_string_equal(plan.text, whole);
 }
 
-/* Parts of two plans do not become one. */
+/* Parts of two plans are not mixed. */
 static void test_newer_plan(void **state)
 {
 	struct plan_text plan = { 0 };
@@ -71,7 +71,7 @@ static void test_newer_plan(void **state)
 	assert_false(take(&plan, 2, bytes, 1));
 	assert_true(take(&plan, 2, bytes, 0));
 	assert_string_equal(plan.text, whole);
-	assert_false(take(&plan, 2, bytes - 1, 0)); /* of another length: another plan */
+	assert_false(take(&plan, 2, bytes - 1, 0)); /* another length: another plan */
 }
 
 static void test_nonsense(void **state)
@@ -79,13 +79,13 @@ static void test_nonsense(void **state)
 	static const struct {
 		uint32_t generation, bytes, from, length;
 	} wrong[] = {
-		{ 0, 10, 0, 10 },              /* of no plan */
-		{ 1, 0, 0, 0 },                /* nothing */
-		{ 1, WIRE_PLAN_MAX, 0, 1336 }, /* no room for its end */
+		{ 0, 10, 0, 10 },              /* no plan number */
+		{ 1, 0, 0, 0 },                /* empty */
+		{ 1, WIRE_PLAN_MAX, 0, 1336 }, /* no room for the terminator */
 		{ 1, UINT32_MAX, 0, 1336 },
 		{ 1, 2000, 2000, 0 },
-		{ 1, 2000, 4008, 10 },  /* behind the end */
-		{ 1, 2000, 1, 1336 },   /* not where a part begins */
+		{ 1, 2000, 4008, 10 },  /* beyond the end */
+		{ 1, 2000, 1, 1336 },   /* not the start of a part */
 		{ 1, 2000, 0, 1335 },   /* too short */
 		{ 1, 2000, 1336, 665 }, /* too long */
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rates of an aggregator's children: known cases, and what has to hold for
- * any. TRIB_SEED takes the seed of the random ones.
+ * The rates of an aggregator's children: known cases, and properties of random ones. TRIB_SEED: the
+ * seed of the random ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/rates.h"
+#include "plan/cluster/draw.h"
+#include "plan/rates/rates.h"
 #include "short.h"
 
 #include <math.h>
@@ -37,26 +37,26 @@ static void test_known(void **state)
 	double rates[4];
 
 	(void)state;
-	/* One wants less than its share; the others part the rest. */
+	/* One child wants less than its share. The others divide the rest. */
 	near_to(rates_share(10, 100, children, 4, rates), 2);
 	near_to(rates[2], 2);
 	near_to(rates[0], 8.0 / 3);
 	near_to(rates[3], 8.0 / 3);
-	/* It has ended: what it had is for the others. */
+	/* It has finished: the others get its rate. */
 	children[2].active = false;
 	near_to(rates_share(10, 100, children, 4, rates), 10.0 / 3);
 	near_to(rates[2], 0);
 	near_to(rates[0], 10.0 / 3);
-	/* The sum cannot leave any faster, so nobody need send faster. */
+	/* The sum cannot leave faster, so no child needs to send faster. */
 	children[2].active = true;
 	near_to(rates_share(10, 1, children, 4, rates), 1);
 	for (unsigned i = 0; i < 4; i++)
 		near_to(rates[i], 1);
-	/* One is still computing: no sum leaves, and others may run ahead. */
+	/* One child still computes: no sum leaves, and others may send ahead. */
 	children[1].active = false;
 	near_to(rates_share(10, 1, children, 4, rates), 1);
 	near_to(rates[0], 4);
-	/* A tree with three quarters of the fragments, one with a quarter. */
+	/* A tree with three quarters of the fragments, and one with a quarter. */
 	children[0].weight = 3;
 	near_to(rates_share(8, 100, children, 1, rates), 8);
 	children[1] = (struct rate_child){ .max = 10, .active = true, .weight = 1 };
@@ -66,7 +66,7 @@ static void test_known(void **state)
 	near_to(rates_share(8, 100, children, 0, rates), 0);
 }
 
-/* Trees of three quarters and a quarter of the fragments, four children each, by one link. */
+/* Trees with three quarters and a quarter of the fragments, four children each, on one link. */
 static void test_trees(void **state)
 {
 	struct rate_child children[8];
@@ -80,14 +80,13 @@ static void test_trees(void **state)
 	rates_share(40, INFINITY, children, 8, rates);
 	for (unsigned i = 0; i < 8; i++)
 		near_to(rates[i], i < 4 ? 7.5 : 2.5);
-	/* A rank's own limit in the same shares: it binds in both trees at once. */
+	/* A rank's own limit, divided in the same shares, binds in both trees at once. */
 	children[3].max = 3;
 	children[7].max = 1;
 	rates_share(40, INFINITY, children, 8, rates);
 	for (unsigned i = 0; i < 8; i++)
 		near_to(rates[i], (i % 4 == 3 ? 1 : 3) * (i < 4 ? 3 : 1));
-	/* Without weights limits alone do not bring the shares about: the link is the limit here.
-	 */
+	/* Without weights, limits alone do not give these shares: here the link is the limit. */
 	for (unsigned i = 0; i < 8; i++) {
 		children[i].max = i < 4 ? 30 : 10;
 		children[i].weight = 0;
@@ -97,7 +96,7 @@ static void test_trees(void **state)
 	near_to(rates[4], 5);
 }
 
-/* The newest notice wins, also where numbers begin anew. */
+/* The newest notice wins, also if numbers wrap. */
 static void test_newest_wins(void **state)
 {
 	(void)state;
@@ -109,7 +108,7 @@ static void test_newest_wins(void **state)
 	assert_false(rates_is_newer(UINT32_MAX - 5, 5));
 }
 
-/* ---- any children ---- */
+/* ---- random children ---- */
 
 struct scene {
 	bool all_active, has_weights;
@@ -126,7 +125,7 @@ static double draw_share(uint64_t *random)
 
 static void draw_scene(uint64_t *random, struct scene *scene)
 {
-	bool wake_all = draw_below(random, 2); /* so that what leaves is a limit */
+	bool wake_all = draw_below(random, 2); /* so that the outgoing link is a limit */
 
 	scene->all_active = true;
 	scene->has_weights = draw_below(random, 2);
@@ -148,7 +147,7 @@ static double weight_of(const struct rate_child *child)
 	return child->weight > 0 ? child->weight : 1;
 }
 
-/* What a child could use at most. */
+/* The highest rate that a child could use. */
 static double most_of(const struct scene *scene, unsigned i)
 {
 	double most = scene->children[i].max;
@@ -176,10 +175,10 @@ static void check_scene(struct scene *scene)
 		all_at_most = all_at_most && scene->rates[i] >= most_of(scene, i) - slack;
 	}
 	assert_true(leaves <= scene->out + slack);
-	/* Never over the link, and never less while somebody could use it. */
+	/* Never more than the link, and never less while a child could use more. */
 	assert_true(sum <= scene->in + slack);
 	assert_true(all_at_most || sum >= scene->in - slack);
-	/* Who has less than he could use has no less than anybody, by weight. */
+	/* A child that has less than it could use has at least as much as any other, by weight. */
 	for (unsigned i = 0; i < scene->n; i++)
 		if (scene->children[i].active && scene->rates[i] < most_of(scene, i) - slack)
 			assert_true(scene->rates[i] / weight_of(&scene->children[i]) >=
@@ -195,7 +194,7 @@ static void none_is_less(const struct scene *before, const struct scene *after, 
 
 static void test_any(void **state)
 {
-	unsigned rounds = (unsigned)test_tenth("rounds", 20000);
+	unsigned rounds = (unsigned)test_cases("rounds", 20000);
 	uint64_t random = seed;
 	static struct scene scene, wider, fewer;
 
@@ -206,13 +205,15 @@ static void test_any(void **state)
 
 		draw_scene(&random, &scene);
 		check_scene(&scene);
-		/* A wider link takes from nobody. */
+		/* A faster link takes nothing from any child. */
 		wider = scene;
 		wider.in *= 1 + draw_share(&random);
 		check_scene(&wider);
 		none_is_less(&scene, &wider, -1);
-		/* Who ends leaves what he had to others. Only where all were active, what leaves
-		   was a limit, and those of more weight may take more without it. */
+		/*
+		 * A child that ends leaves its rate to the others. If all were active, the outgoing
+		 * link was a limit. Without it, children of more weight may take more.
+		 */
 		if (scene.all_active && scene.has_weights)
 			continue;
 		fewer = scene;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Aggregators end without a word, at random moments, while ranks do every
- * collective, several at once, in place and not: no sum is wrong, nobody hangs,
- * and no call fails.
+ * Aggregators are killed at random moments while ranks run every collective, several at once, in
+ * place or not. No sum is wrong, no call hangs, and none fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,42 +10,54 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "desk.h"
+#include "fake_controller.h"
 #include "number/number.h"
 #include "reduce_reference.h"
 #include "short.h"
-#include "worker/comm.h"
+#include "worker/comm/comm.h"
 
+#include <math.h>
 #include <string.h>
 
 #define RANKS 3
 #define CASES 10
 #define AT_ONCE 4
 
-enum kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, KINDS };
+/* FED and CHANCE: an allreduce with 8 bits on the wire, with error feedback or without. */
+enum kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, FED, CHANCE, KINDS };
 
-/* `count` elements for each rank, and what comes of them. */
+/* `count` elements for each rank, and the expected result, also with 8 bits on the wire. */
 struct data {
 	trib_type type;
 	trib_op op;
 	size_t count, bytes;
-	uint8_t *in[RANKS], *expect;
+	uint8_t *in[RANKS], *expect, *expect8;
+	float *lost, *sizes; /* what 8 bits take from the sum, and its magnitudes */
 };
 
+#define ROUNDS_MAX 10000
+
 struct job {
-	struct desk desk;
+	struct fake_controller controller;
 	struct data data[CASES];
 	pthread_barrier_t barrier;
 	uint64_t seed;
 	unsigned rounds;
-	bool leave;            /* aggregators leave instead of ending */
-	_Atomic unsigned done; /* rounds, of rank 0 */
+	bool leave;            /* aggregators leave instead of dying */
+	_Atomic unsigned done; /* rounds of rank 0 */
 	_Atomic bool ended;
+	_Atomic uint64_t hashes[ROUNDS_MAX][AT_ONCE]; /* of results that are rounded by chance */
 };
 
-static void data_make(struct data *data, size_t payload, uint64_t seed)
+static bool may_be_short(const struct data *data)
 {
-	static const trib_type types[] = { TRIB_I32, TRIB_F32, TRIB_F16, TRIB_U8, TRIB_F64 };
+	return data->type == TRIB_F32 && (data->op == TRIB_SUM || data->op == TRIB_AVG);
+}
+
+static void data_make(struct data *data, const trib_comm *comm, uint64_t seed)
+{
+	static const trib_type types[] = { TRIB_I32, TRIB_F32,    TRIB_F16,   TRIB_U8,
+		                           TRIB_F64, TRIB_F8E4M3, TRIB_F8E5M2 };
 	static const size_t counts[] = { 1, 700, 5000, 60000, 300000 };
 
 	data->type = types[mix(seed) % countof(types)];
@@ -54,7 +65,8 @@ static void data_make(struct data *data, size_t payload, uint64_t seed)
 	data->count = counts[mix(seed + 2) % countof(counts)];
 	data->bytes = data->count * trib_type_size(data->type);
 	data->expect = malloc(RANKS * data->bytes);
-	demand(data->expect);
+	data->expect8 = malloc(data->bytes);
+	demand(data->expect && data->expect8);
 	for (unsigned r = 0; r < RANKS; r++) {
 		data->in[r] = malloc(RANKS * data->bytes);
 		demand(data->in[r]);
@@ -66,13 +78,21 @@ static void data_make(struct data *data, size_t payload, uint64_t seed)
 
 		for (unsigned r = 0; r < RANKS; r++)
 			in[r] = data->in[r] + part * data->bytes;
-		reduce_expect(data->type, data->op, in, RANKS, data->count,
-		              payload / number_wire_size(data->type),
-		              data->expect + part * data->bytes);
+		reduce_expect(data->type, data->op, in, RANKS, data->count, comm->payload,
+		              comm->config.wire_bits, data->expect + part * data->bytes);
 	}
+	reduce_expect(data->type, data->op, (const void *const *)data->in, RANKS, data->count,
+	              comm->payload, 8, data->expect8);
+	if (!may_be_short(data))
+		return;
+	data->lost = malloc(data->bytes);
+	data->sizes = malloc(data->bytes);
+	demand(data->lost && data->sizes);
+	reduce_lost((const void *const *)data->in, RANKS, data->count, comm->payload, 8, data->lost,
+	            data->sizes);
 }
 
-/* One collective under way. */
+/* A collective in flight. */
 struct under_way {
 	enum kind kind;
 	const struct data *data;
@@ -80,7 +100,36 @@ struct under_way {
 	int root;
 	uint8_t *out;
 	trib_request *request;
+	_Atomic uint64_t *hash;
 };
+
+/* Each result is the same on all ranks, also if some of them had to repeat a part of it. */
+static void same_check(const struct under_way *flight)
+{
+	uint64_t hash = 0xcbf29ce484222325, before = 0;
+
+	for (size_t i = 0; i < flight->data->bytes; i++)
+		hash = (hash ^ flight->out[i]) * 0x100000001b3;
+	demand(atomic_compare_exchange_strong(flight->hash, &before, hash) || before == hash);
+}
+
+static const char *residual_name(const struct under_way *flight, char *name, size_t size)
+{
+	snprintf(name, size, "%p", (const void *)flight);
+	return name;
+}
+
+static trib_status start_short(struct rank *rank, struct under_way *flight, const void *send)
+{
+	const struct data *data = flight->data;
+	trib_call call = TRIB_CALL_INIT;
+	char name[32];
+
+	call.wire_bits = 8;
+	call.residual = flight->kind == FED ? residual_name(flight, name, sizeof(name)) : NULL;
+	return trib_iallreduce_with(rank->comm, send, flight->out, data->count, data->type,
+	                            data->op, &call, &flight->request);
+}
 
 static void flight_start(struct rank *rank, struct under_way *flight)
 {
@@ -120,11 +169,39 @@ static void flight_start(struct rank *rank, struct under_way *flight)
 		status = trib_ireduce_scatter(rank->comm, send, flight->out, data->count,
 		                              data->type, data->op, &flight->request);
 		break;
+	case FED:
+	case CHANCE:
+		status = start_short(rank, flight, send);
+		break;
 	default:
 		status = trib_ibarrier(rank->comm, &flight->request);
 		break;
 	}
 	demand(status == TRIB_OK);
+}
+
+/* A vector of zeros, in 32 bits: the sum is what 8 bits took from all ranks before. */
+static void check_residual(struct rank *rank, const struct under_way *flight)
+{
+	const struct data *data = flight->data;
+	trib_call call = TRIB_CALL_INIT;
+	float *sum = calloc(data->count, sizeof(*sum)), most = 0;
+	char name[32];
+
+	demand(sum);
+	call.wire_bits = 32;
+	call.residual = residual_name(flight, name, sizeof(name));
+	demand(trib_allreduce_with(rank->comm, TRIB_IN_PLACE, sum, data->count, TRIB_F32, TRIB_SUM,
+	                           &call) == TRIB_OK);
+	for (size_t i = 0; i < data->count; i++) {
+		if (i % 1000 == 0) { /* the scale of a block depends on its neighbours */
+			most = 0;
+			for (size_t k = i < 400 ? 0 : i - 400; k < i + 1400 && k < data->count; k++)
+				most = fmaxf(most, data->sizes[k]);
+		}
+		demand(fabsf(sum[i] - data->lost[i]) <= most * 1e-6f);
+	}
+	free(sum);
 }
 
 static void flight_end(struct rank *rank, struct under_way *flight)
@@ -152,15 +229,22 @@ static void flight_end(struct rank *rank, struct under_way *flight)
 	case REDUCE_SCATTER:
 		demand(memcmp(flight->out, data->expect + mine, data->bytes) == 0);
 		break;
+	case FED:
+		demand(memcmp(flight->out, data->expect8, data->bytes) == 0);
+		check_residual(rank, flight);
+		break;
+	case CHANCE:
+		same_check(flight);
+		break;
 	default:
 		break;
 	}
-	/* It is the user's again: whoever looks at it now is wrong. */
+	/* The buffer belongs to the user again: a late access of the library would be an error. */
 	memset(flight->out, 0x5a, RANKS * data->bytes);
 	free(flight->out);
 }
 
-static void round_body(struct rank *rank, uint64_t seed)
+static void round_body(struct rank *rank, unsigned round, uint64_t seed)
 {
 	struct job *job = rank->job;
 	struct under_way flights[AT_ONCE];
@@ -172,14 +256,18 @@ static void round_body(struct rank *rank, uint64_t seed)
 		flights[i] = (struct under_way){ .kind = (enum kind)(own % KINDS),
 			                         .data = &job->data[own / 64 % CASES],
 			                         .in_place = own / 8 % 2,
-			                         .root = (int)(own / 16 % RANKS) };
-		/* Ranks are not in step. */
+			                         .root = (int)(own / 16 % RANKS),
+			                         .hash = &job->hashes[round][i] };
+		if (flights[i].kind >= FED && !may_be_short(flights[i].data))
+			flights[i].kind = ALLREDUCE;
+		/* Ranks are not synchronized. */
 		if (mix(own + (uint64_t)rank->rank) % 8 == 0)
 			nap_ms((unsigned)(mix(own) % 5));
 		flight_start(rank, &flights[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
 		flight_end(rank, &flights[i]);
+	demand(trib_drop_residual(rank->comm, NULL) == TRIB_OK); /* the next names mean others */
 }
 
 static void recover_body(struct rank *rank)
@@ -188,10 +276,10 @@ static void recover_body(struct rank *rank)
 
 	if (rank->rank == 0)
 		for (unsigned i = 0; i < CASES; i++)
-			data_make(&job->data[i], rank->comm->payload, mix(job->seed + i));
+			data_make(&job->data[i], rank->comm, mix(job->seed + i));
 	pthread_barrier_wait(&job->barrier);
 	for (unsigned i = 0; i < job->rounds; i++) {
-		round_body(rank, mix(job->seed + 1000 + i));
+		round_body(rank, i, mix(job->seed + 1000 + i));
 		if (rank->rank == 0)
 			atomic_store(&job->done, i + 1);
 	}
@@ -207,18 +295,24 @@ static void *kill_main(void *argument)
 	for (unsigned i = 0; !atomic_load(&job->ended); i++) {
 		unsigned done = atomic_load(&job->done);
 
-		/* The first one soon, as a short run has few; then mostly while they work, now and
-		 * then while they recover from the last one. */
+		/*
+		 * The first kill comes soon, because a short run has few. Later ones mostly come
+		 * while ranks work, sometimes while they recover from the last one.
+		 */
 		nap_ms((unsigned)(mix(job->seed + 77 * i) % (i ? pause : 20)));
 		if (atomic_load(&job->ended))
 			break;
+		if (job->leave && !done) {
+			i--; /* no effect while ranks are still joining */
+			continue;
+		}
 		if (i && done == last && mix(job->seed + 78 * i) % 8)
 			continue;
 		last = done;
-		if (job->leave) /* where ranks are still joining, that is nothing */
-			desk_leave_one(&job->desk, mix(job->seed + i));
+		if (job->leave)
+			fake_controller_drain_one(&job->controller, mix(job->seed + i));
 		else
-			desk_kill_one(&job->desk, mix(job->seed + i));
+			fake_controller_kill_one(&job->controller, mix(job->seed + i));
 	}
 	return NULL;
 }
@@ -234,22 +328,28 @@ static void recover_run(unsigned trees, int lanes, bool deep, bool leave)
 	demand(job);
 	job->leave = leave;
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
-	job->rounds = rounds ? (unsigned)atoi(rounds) : test_is_short() ? 30 : 200;
+	job->rounds = rounds ? (unsigned)atoi(rounds)
+	                     : (unsigned)test_count("rounds", test_is_long() ? 300 : 100, 8);
+	demand(job->rounds <= ROUNDS_MAX);
 	print_message("seed %llu\n", (unsigned long long)job->seed);
-	desk_start(&job->desk, trees + 2, trees, deep);
+	fake_controller_start(&job->controller, trees + 2, trees, deep);
 	pthread_barrier_init(&job->barrier, NULL, RANKS);
-	options.controller = job->desk.address;
+	options.controller = job->controller.address;
 	options.lanes = lanes;
 	options.timeout_s = 30;
 	demand(pthread_create(&killer, NULL, kill_main, job) == 0);
 	cluster_run(&nowhere, RANKS, &options, recover_body, job);
 	demand(pthread_join(killer, NULL) == 0);
-	print_message("%u rounds, %u plans\n", job->rounds, desk_generation(&job->desk));
-	assert_true(desk_generation(&job->desk) > 1);
-	desk_stop(&job->desk);
+	print_message("%u rounds, %u plans\n", job->rounds,
+	              fake_controller_generation(&job->controller));
+	assert_true(fake_controller_generation(&job->controller) > 1);
+	fake_controller_stop(&job->controller);
 	pthread_barrier_destroy(&job->barrier);
 	for (unsigned i = 0; i < CASES; i++) {
 		free(job->data[i].expect);
+		free(job->data[i].expect8);
+		free(job->data[i].lost);
+		free(job->data[i].sizes);
 		for (unsigned r = 0; r < RANKS; r++)
 			free(job->data[i].in[r]);
 	}
@@ -268,14 +368,14 @@ static void test_stripes(void **state)
 	recover_run(3, 2, false, false);
 }
 
-/* Any one of a tree may end: a leaf, or the root. */
+/* Any aggregator of a tree may die: a leaf or the root. */
 static void test_deep_trees(void **state)
 {
 	(void)state;
 	recover_run(2, 1, true, false);
 }
 
-/* They are told to go, and stay alive: the next plan may have them again. */
+/* Aggregators are told to leave and stay alive: the next plan may use them again. */
 static void test_leaving(void **state)
 {
 	(void)state;

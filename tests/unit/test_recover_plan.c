@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done after the loss of an aggregator, against a model that knows
- * everything: random states that ranks can be in, the rows that they would
- * exchange, the steps, and then whether everyone has what is right, from bytes
- * that were really there; also where the new trees are lost as well, and some
- * ranks know what others do not.
+ * Recovery after the loss of an aggregator, compared with a model that knows everything. Random
+ * possible states of ranks, the rows that they would exchange, the steps, and then: does every rank
+ * have the right result, from bytes that really existed? Also if the new trees are lost too, and
+ * ranks have different knowledge.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +13,14 @@
 
 #include "base/clock.h"
 #include "short.h"
-#include "worker/recover_plan.h"
+#include "worker/failover/recover_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RANKS_MAX 5
 #define BLOCKS_MAX 12
-#define RESULT 1000 /* plus the block; inputs are below, and 0 is what nobody may read */
+#define RESULT 1000 /* a result is RESULT + block; inputs are lower; 0: must not be read */
 
 enum kind { ALLREDUCE, REDUCE, BROADCAST, GATHERED, KINDS };
 
@@ -29,7 +28,7 @@ struct model_rank {
 	struct holding holding;
 	bool have[BLOCKS_MAX];
 	int buffer[BLOCKS_MAX]; /* in place: an input until the result overwrites it */
-	int copy[BLOCKS_MAX];   /* of a rank that has finished; 0: none */
+	int copy[BLOCKS_MAX];   /* kept by a rank that has finished; 0: none */
 };
 
 struct model {
@@ -51,7 +50,7 @@ static bool is_copied(enum kind kind)
 	return kind == BROADCAST || kind == GATHERED;
 }
 
-/* What a block ends as, in whoever wants it. */
+/* The final value of a block, at every rank that wants it. */
 static int right(const struct model *model, unsigned block)
 {
 	return is_copied(model->kind) ? (int)(1 + model->root * 100 + block)
@@ -78,7 +77,7 @@ static bool has_all(const struct model *model, unsigned r)
 	return true;
 }
 
-/* A state that ranks can get into: anyone may have any result, and may have finished then. */
+/* A possible state: any rank may have any result, and may then have finished. */
 static void model_make(struct model *model)
 {
 	unsigned lucky = any(4);
@@ -103,7 +102,7 @@ static void model_make(struct model *model)
 			                          .copies = is_copied(model->kind),
 			                          .gives = r == model->root };
 	}
-	/* Everyone has acknowledged what is below `low`, and may know less. */
+	/* All ranks have acknowledged everything below `low`, and may know less. */
 	for (unsigned r = 0; r < model->ranks; r++) {
 		unsigned done = 0;
 
@@ -118,14 +117,14 @@ static void model_make(struct model *model)
 		if (!has_all(model, r) || any(2))
 			continue;
 		rank->holding.finished = true;
-		/* As worth_keeping() in ledger.c: results that all want, else what was given. */
+		/* Like worth_keeping() in ledger.c: results that all ranks want, else inputs. */
 		for (unsigned b = 0; b < model->blocks; b++) {
 			bool keeps = model->kind == ALLREDUCE ||
 			             (model->kind == REDUCE && r != model->root) ||
 			             (is_copied(model->kind) && r == model->root);
 
 			rank->copy[b] = keeps && b >= model->low ? rank->buffer[b] : 0;
-			rank->buffer[b] = 0; /* the user's again */
+			rank->buffer[b] = 0; /* belongs to the user again */
 		}
 	}
 }
@@ -135,7 +134,7 @@ static int bytes_of(const struct model_rank *rank, unsigned block)
 	return rank->holding.finished ? rank->copy[block] : rank->buffer[block];
 }
 
-/* The value that the step makes of a block. */
+/* The value that the step gives a block. */
 static int step_value(const struct model *model, const struct repair *repair, unsigned block)
 {
 	if (!repair->again)
@@ -162,7 +161,7 @@ static void step_apply(struct model *model, const struct repair *repair)
 	}
 }
 
-/* As worth_keeping() in ledger.c, of a block that a step is about. */
+/* Like worth_keeping() in ledger.c, for a block in a step. */
 static bool keeps(const struct model *model, const struct repair *repair, unsigned r)
 {
 	if (!repair->again && repair->from == r)
@@ -172,7 +171,7 @@ static bool keeps(const struct model *model, const struct repair *repair, unsign
 	return wants(model, r) ? model->kind == ALLREDUCE : repair->again;
 }
 
-/* The new trees are lost too: some ranks know the steps, and some of the results have come. */
+/* The new trees are lost too: some ranks know the steps, and some results have arrived. */
 static void step_lose(struct model *model, const struct repair *repair, unsigned knows)
 {
 	bool all_know = knows == (1u << model->ranks) - 1;
@@ -194,7 +193,7 @@ static void step_lose(struct model *model, const struct repair *repair, unsigned
 	}
 }
 
-/* Who knows the steps and has all may finish, and keeps what these were about. */
+/* A rank that knows the steps and has all results may finish. It keeps the blocks in the steps. */
 static void finish_some(struct model *model, const struct repair *repairs, unsigned n,
                         unsigned knows)
 {
@@ -235,7 +234,7 @@ static void model_check(const struct model *model)
 				assert_int_equal(model->rank[r].buffer[b], right(model, b));
 }
 
-/* The steps from what ranks say now. Nothing is moved that nobody lacks. */
+/* The steps from the ranks' present reports. No step sends a block that no rank lacks. */
 static unsigned find_steps(const struct model *model, struct repair *steps)
 {
 	uint8_t owner[BLOCKS_MAX] = { 0 }, lacks[BLOCKS_MAX] = { 0 };
@@ -259,7 +258,7 @@ static void test_against_model(void **state)
 {
 	const char *given = getenv("TRIB_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) : clock_now();
-	uint64_t models = test_tenth("models", 200000);
+	uint64_t models = test_cases("models", 200000);
 	unsigned repairs = 0, again = 0;
 
 	(void)state;
@@ -291,7 +290,7 @@ static void test_against_model(void **state)
 	assert_true(again > 1000 && repairs > again + 1000);
 }
 
-/* Of nothing, to have met is enough: if one has, all have come. */
+/* An empty vector only needs a meeting: if one rank has passed, all have arrived. */
 static void test_empty(void **state)
 {
 	struct holding holding = { .empty = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workers come, leave and die at epochs' borders, and aggregators with them:
- * every sum is that of those who are in.
+ * Workers join, leave and die between epochs, and aggregators die with them: every sum is over the
+ * members.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "desk.h"
+#include "fake_controller.h"
 #include "short.h"
 
 #include <string.h>
@@ -19,11 +19,11 @@
 #define ELEMENTS 20000
 
 struct job {
-	struct desk desk;
+	struct fake_controller controller;
 	unsigned epochs;
 };
 
-/* A worker of the epochs born to born + AT_ONCE - 1; the first ones of epoch 0 leave earlier. */
+/* A worker of epochs born to born + AT_ONCE - 1. The first ones of epoch 0 leave earlier. */
 struct worker {
 	struct job *job;
 	unsigned number;
@@ -34,12 +34,12 @@ static trib_options options_of(struct job *job)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
 
-	options.controller = job->desk.address;
+	options.controller = job->controller.address;
 	options.timeout_s = 20;
 	return options;
 }
 
-/* Of the workers `first` to first + n - 1, each with another value. */
+/* Checks the sum of workers `first` to first + n - 1, each with its own value. */
 static void check_sum(trib_comm *comm, unsigned number, unsigned first, unsigned n)
 {
 	uint64_t *vector = malloc(ELEMENTS * 8), expect = 0;
@@ -73,13 +73,16 @@ static void *worker_main(void *argument)
 		options.size = AT_ONCE;
 	}
 	demand(trib_init(&comm, &options) == TRIB_OK);
-	/* Worker w is in epochs w - 2 to w: it comes when w - 3 leaves. */
+	/* Worker w is a member in epochs w - 2 to w: it joins when w - 3 leaves. */
 	for (unsigned epoch = born; epoch < job->epochs; epoch++) {
 		check_sum(comm, worker->number, epoch, AT_ONCE);
 		if (epoch == worker->number)
 			break;
-		/* The next one is there before the border, or it would come an epoch later. */
-		for (unsigned i = 0; epoch + 1 < job->epochs && !desk_waiting(&job->desk); i++) {
+		/*
+		 * The next worker must ask before the epoch ends, or it would join an epoch later.
+		 */
+		for (unsigned i = 0;
+		     epoch + 1 < job->epochs && !fake_controller_waiting(&job->controller); i++) {
 			demand(i < 2000);
 			nap_ms(5);
 		}
@@ -103,7 +106,7 @@ static pthread_t worker_start(struct job *job, unsigned number)
 	return thread;
 }
 
-/* At each border one leaves and another one comes. */
+/* After each epoch one worker leaves and another joins. */
 static void test_one_comes_one_leaves(void **state)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -112,12 +115,12 @@ static void test_one_comes_one_leaves(void **state)
 	(void)state;
 	demand(job);
 	job->epochs = test_is_short() ? 6 : 20;
-	desk_start(&job->desk, 3, 2, false);
+	fake_controller_start(&job->controller, 3, 2, false);
 	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++) {
 		threads[i] = worker_start(job, i);
-		/* Not earlier than the epoch before its own, or it would come too early. */
+		/* Not before the epoch preceding its own, or it would join too early. */
 		for (unsigned k = 0; i >= AT_ONCE - 1 && i + 1 < job->epochs + AT_ONCE - 1 &&
-		                     desk_generation(&job->desk) < i - AT_ONCE + 2;
+		                     fake_controller_generation(&job->controller) < i - AT_ONCE + 2;
 		     k++) {
 			demand(k < 4000);
 			nap_ms(5);
@@ -125,12 +128,12 @@ static void test_one_comes_one_leaves(void **state)
 	}
 	for (unsigned i = 0; i < job->epochs + AT_ONCE - 1; i++)
 		demand(pthread_join(threads[i], NULL) == 0);
-	assert_int_equal(desk_generation(&job->desk), job->epochs);
-	desk_stop(&job->desk);
+	assert_int_equal(fake_controller_generation(&job->controller), job->epochs);
+	fake_controller_stop(&job->controller);
 	free(job);
 }
 
-/* Ranks that a desk plans for, each of which does `body`. */
+/* Runs `body` in ranks that a controller plans for. */
 static void job_run(int ranks, void (*body)(struct rank *))
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -138,14 +141,14 @@ static void job_run(int ranks, void (*body)(struct rank *))
 	trib_options options;
 
 	demand(job);
-	desk_start(&job->desk, 2, 2, false);
+	fake_controller_start(&job->controller, 2, 2, false);
 	options = options_of(job);
 	cluster_run(&nowhere, ranks, &options, body, job);
-	desk_stop(&job->desk);
+	fake_controller_stop(&job->controller);
 	free(job);
 }
 
-/* Rank 1 is gone without a word: the others get an error, and go on as two. */
+/* Rank 1 leaves without notice: the others get an error, and continue as two. */
 static void death_body(struct rank *rank)
 {
 	trib_status status;
@@ -153,7 +156,7 @@ static void death_body(struct rank *rank)
 
 	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
 	if (rank->rank == 1) {
-		/* It leaves the collective to the others, which is as good as dead for them. */
+		/* It does not take part in the collective: for the others it is dead. */
 		demand(trib_finalize(rank->comm) == TRIB_OK);
 		rank->comm = NULL;
 		return;
@@ -174,8 +177,8 @@ static void test_goes_on_without(void **state)
 }
 
 /*
- * Rank 0 is gone, so that rank 1 is called 0 from then on, and is late at the
- * next border. The other one had named the dead rank 0: that is over.
+ * Rank 0 is gone, so rank 1 becomes rank 0, and is late for the next epoch. The other rank had
+ * reported the dead rank 0: that report must not count for the new one.
  */
 static void late_body(struct rank *rank)
 {
@@ -192,8 +195,9 @@ static void late_body(struct rank *rank)
 	       TRIB_ERR_PEER);
 	demand(trib_regroup(&rank->comm) == TRIB_OK);
 	demand(trib_size(rank->comm) == 2 && trib_rank(rank->comm) == rank->rank - 1);
-	/* It comes when the other one waits; or does not, for it has got its plan without it. */
-	while (rank->rank == 1 && !desk_waiting(&job->desk) && desk_generation(&job->desk) == 2)
+	/* It asks when the other one waits, or not at all if the other has got its plan alone. */
+	while (rank->rank == 1 && !fake_controller_waiting(&job->controller) &&
+	       fake_controller_generation(&job->controller) == 2)
 		nap_ms(5);
 	demand(trib_regroup(&rank->comm) == TRIB_OK);
 	demand(trib_size(rank->comm) == 2 && trib_rank(rank->comm) == rank->rank - 1);
@@ -206,16 +210,16 @@ static void test_numbers_of_the_plan(void **state)
 	job_run(3, late_body);
 }
 
-/* One leaves between two epochs, and the controller does not hear it at once. */
+/* A worker leaves between two epochs, and the controller learns it late. */
 static void bye_body(struct rank *rank)
 {
 	struct job *job = rank->job;
 
 	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
 	if (rank->rank == 2) {
-		pthread_mutex_lock(&job->desk.lock);
-		job->desk.lost_byes = 3;
-		pthread_mutex_unlock(&job->desk.lock);
+		pthread_mutex_lock(&job->controller.lock);
+		job->controller.lost_byes = 3;
+		pthread_mutex_unlock(&job->controller.lock);
 		demand(trib_finalize(rank->comm) == TRIB_OK);
 		rank->comm = NULL;
 		return;
@@ -230,7 +234,7 @@ static void test_lost_good_bye(void **state)
 	job_run(3, bye_body);
 }
 
-/* Sub-communicators have trees and keys of their own, in each epoch others. */
+/* Sub-communicators have their own trees and keys, different in each epoch. */
 static void split_body(struct rank *rank)
 {
 	for (unsigned epoch = 0; epoch < 3; epoch++) {

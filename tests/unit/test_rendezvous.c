@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in together, by which number, and who is waited for how long. */
+/* Which ranks are in a plan together, the plan's number, and how long missing ranks are awaited. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/rendezvous.h"
+#include "control/policy/rendezvous.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define TIMEOUT_MS 10000u
 #define SEEN_MS 2000u
 
-static struct gathering g;
+static struct membership g;
 static struct answer answer;
 static uint64_t now;
 static trib_status planner_says;
@@ -36,7 +36,7 @@ static trib_status plan(void *context, const struct plan_wish *wish, char out[PL
 
 static void begin(enum policy policy, uint32_t size)
 {
-	gathering_start(&g, 7, 0, policy, size, 1);
+	membership_start(&g, 7, 0, policy, size, 1);
 	now = 1000 * MS;
 	planner_says = TRIB_OK;
 }
@@ -57,17 +57,17 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
 	snprintf(ask.where, sizeof(ask.where), "10.0.0.%u", rank);
-	gathering_ask(&g, &ask, &world, &answer);
+	membership_ask(&g, &ask, &world, &answer);
 	return answer.kind;
 }
 
-/* Rank r's first process has the nonce r + 1. */
+/* The first process of rank r has the nonce r + 1. */
 static enum answer_kind ask(uint32_t rank, uint32_t generation)
 {
 	return ask_as(rank, g.size ? g.size : 4, rank + 1, generation, 0);
 }
 
-/* All of some ranks ask, again and again, for so long; the last answers. */
+/* These ranks ask repeatedly for so long; returns the last answers. */
 static void ask_for(uint64_t ranks, uint32_t generation, uint64_t span, enum answer_kind *kinds)
 {
 	for (uint64_t until = now + span; now < until; now += 50 * MS)
@@ -102,7 +102,7 @@ static void test_any_order(void **state)
 		assert_int_equal(answer.size, 4);
 		assert_int_equal(g.generation, 1);
 		assert_string_equal(g.plan, "a:1(0-3)");
-		for (unsigned r = 0; r < 4; r++) { /* those who waited, and a lost answer */
+		for (unsigned r = 0; r < 4; r++) { /* the waiting ranks, and a lost answer */
 			assert_int_equal(ask(r, 0), ANSWER_PLAN);
 			assert_false(answer.changed);
 			assert_int_equal(answer.rank, r);
@@ -111,7 +111,7 @@ static void test_any_order(void **state)
 	}
 }
 
-/* Where the job does not say its size, the first rank does; others must say the same. */
+/* A job without a size takes that of the first rank; others must agree. */
 static void test_size(void **state)
 {
 	(void)state;
@@ -138,7 +138,7 @@ static void test_refuses_nonsense(void **state)
 	form(4);
 }
 
-/* A rank that died while others still come is not counted as here. */
+/* A rank that died while others still join does not count. */
 static void test_silent_while_forming(void **state)
 {
 	(void)state;
@@ -147,7 +147,7 @@ static void test_silent_while_forming(void **state)
 	now += 1500 * MS;
 	assert_int_equal(ask(1, 0), ANSWER_WAIT);
 	assert_int_equal(answer.present, 2);
-	assert_int_equal(ask_as(0, 2, 50, 0, 0), ANSWER_PLAN); /* started again */
+	assert_int_equal(ask_as(0, 2, 50, 0, 0), ANSWER_PLAN); /* restarted */
 }
 
 static void test_rank_that_never_comes(void **state)
@@ -160,11 +160,11 @@ static void test_rank_that_never_comes(void **state)
 	assert_true(kinds[0] == ANSWER_WAIT && kinds[1] == ANSWER_WAIT && kinds[3] == ANSWER_WAIT);
 	ask_for(0xb, 0, 200 * MS, kinds);
 	assert_true(kinds[0] == ANSWER_REFUSE && kinds[3] == ANSWER_REFUSE);
-	assert_non_null(strstr(answer.sentence, "rank 2 of job 7 has not come"));
+	assert_non_null(strstr(answer.sentence, "rank 2 of job 7 did not join"));
 	assert_non_null(strstr(answer.sentence, "3 of 4"));
 }
 
-/* An attempt that was given up does not count against the next one. */
+/* An attempt that was given up does not affect the next one. */
 static void test_attempts(void **state)
 {
 	(void)state;
@@ -188,12 +188,13 @@ static void test_two_for_one_rank(void **state)
 	begin(POLICY_FAIL, 3);
 	assert_int_equal(ask(1, 0), ANSWER_WAIT);
 	now += 50 * MS;
-	assert_int_equal(ask_as(1, 3, 99, 0, 0), ANSWER_WAIT); /* perhaps the first is dead */
+	assert_int_equal(ask_as(1, 3, 99, 0, 0), ANSWER_WAIT); /* the first process may be dead */
 	now += 50 * MS;
 	assert_int_equal(ask(1, 0), ANSWER_WAIT);
 	now += 50 * MS;
 	assert_int_equal(ask_as(1, 3, 99, 0, 0), ANSWER_REFUSE);
-	assert_non_null(strstr(answer.sentence, "rank 1 (host h1, pid 101) is here already"));
+	assert_non_null(
+		strstr(answer.sentence, "rank 1 (host h1, pid 101) has joined job 7 already"));
 	assert_int_equal(g.seats[1].nonce, 2);
 }
 
@@ -209,7 +210,7 @@ static void test_next_plan(void **state)
 		assert_int_equal(g.generation, 2);
 		assert_int_equal(wished.ranks, 3);
 		assert_string_equal(wished.where[2], "10.0.0.2");
-		assert_int_equal(wished.pool_bytes, 998); /* the least that one asks for */
+		assert_int_equal(wished.pool_bytes, 998); /* the smallest request */
 		assert_int_equal(wished.tcp, 4);
 		assert_int_equal(wished.since, now);
 		assert_int_equal(ask(1, 1), ANSWER_PLAN); /* its answer was lost */
@@ -218,7 +219,7 @@ static void test_next_plan(void **state)
 	}
 }
 
-/* The same process may ask anew with another nonce: it knows the plan's number. */
+/* The same process may ask again with another nonce: it knows the generation. */
 static void test_new_nonce_same_process(void **state)
 {
 	(void)state;
@@ -245,7 +246,7 @@ static void test_fail_names_the_lost(void **state)
 	assert_int_equal(g.generation, 1);
 }
 
-/* Under `fail` a process that was started again must not meet those that were not. */
+/* With policy `fail`, a restarted process must not join the others. */
 static void test_fail_never_mixes(void **state)
 {
 	(void)state;
@@ -254,9 +255,9 @@ static void test_fail_never_mixes(void **state)
 	now += 5000 * MS;
 	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask(0, 1), ANSWER_REFUSE);
-	assert_non_null(strstr(answer.sentence, "started again"));
+	assert_non_null(strstr(answer.sentence, "was restarted"));
 	assert_int_equal(ask(1, 1), ANSWER_REFUSE);
-	/* All of it started again: that is another run. */
+	/* All processes were restarted: that is another run. */
 	now += 1500 * MS;
 	assert_int_equal(ask_as(0, 3, 60, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(1, 3, 61, 0, 0), ANSWER_WAIT);
@@ -264,14 +265,14 @@ static void test_fail_never_mixes(void **state)
 	assert_int_equal(g.generation, 2);
 }
 
-/* One was killed when the others had left: the next run waits for all of its ranks. */
+/* A rank was killed after the others had left: the next run waits for all ranks. */
 static void test_run_after_killed_last(void **state)
 {
 	(void)state;
 	begin(POLICY_FAIL, 3);
 	form(3);
-	gathering_leave(&g, 1, UINT64_MAX);
-	gathering_leave(&g, 2, UINT64_MAX);
+	membership_leave(&g, 1, UINT64_MAX);
+	membership_leave(&g, 2, UINT64_MAX);
 	now += 5000 * MS;
 	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(0, 3, 60, 0, 0), ANSWER_WAIT);
@@ -281,16 +282,16 @@ static void test_run_after_killed_last(void **state)
 	assert_int_equal(g.generation, 2);
 }
 
-/* All ranks but those of some bits are heard of by aggregators, for so long. */
+/* For a time, aggregators hear all ranks except some. */
 static void see_for(uint64_t but, uint64_t span)
 {
 	for (uint64_t until = now + span; now < until; now += 250 * MS)
 		for (unsigned rank = 0; rank < 3; rank++)
 			if (!(but >> rank & 1))
-				gathering_see(&g, rank, now);
+				membership_see(&g, rank, now);
 }
 
-/* Who works does not ask; one that was started by mistake does not get its seat. */
+/* A rank at work does not ask. A second process does not get its seat. */
 static void test_stray(void **state)
 {
 	(void)state;
@@ -301,16 +302,18 @@ static void test_stray(void **state)
 		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
 		assert_int_equal(g.seats[2].nonce, 3);
 		see_for(0, 2000 * MS);
-		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT); /* perhaps an old word */
+		assert_int_equal(ask_as(2, 3, 50, 0, 0),
+		                 ANSWER_WAIT); /* the sign of life may be old */
 		see_for(0, 2000 * MS);
 		assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_REFUSE);
-		assert_non_null(strstr(answer.sentence, "rank 2 (host h2, pid 102) is here"));
+		assert_non_null(strstr(answer.sentence,
+		                       "rank 2 (host h2, pid 102) has joined job 7 already"));
 		form(3);
 		assert_int_equal(g.generation, 2);
 	}
 }
 
-/* One that is dead is not heard of; or others say so, before aggregators' words are old. */
+/* A dead rank gives no signs of life; or other ranks report it dead sooner. */
 static void test_started_again(void **state)
 {
 	(void)state;
@@ -321,7 +324,7 @@ static void test_started_again(void **state)
 	see_for(4, (SEEN_MS + 250) * MS);
 	assert_int_equal(ask_as(2, 3, 50, 0, 0), ANSWER_WAIT);
 	assert_int_equal(g.seats[2].nonce, 50);
-	gathering_see(&g, 2, now); /* a late word, of the one before */
+	membership_see(&g, 2, now); /* a late sign of life of the previous process */
 	assert_int_equal(g.seats[2].seen_at, 0);
 	assert_int_equal(ask(0, 1), ANSWER_WAIT);
 	assert_int_equal(ask(1, 1), ANSWER_PLAN);
@@ -356,7 +359,7 @@ static void test_shrinks(void **state)
 	assert_true(answer.rank == 2 && answer.size == 3);
 }
 
-/* Named by those who know, it is not waited for as long. */
+/* A rank that is reported dead is awaited for a shorter time. */
 static void test_shrinks_at_once(void **state)
 {
 	(void)state;
@@ -370,7 +373,7 @@ static void test_shrinks_at_once(void **state)
 	assert_true(answer.rank == 0 && answer.size == 1);
 }
 
-/* In the numbers of the plan that is broken. */
+/* Dead ranks are given in the numbers of the broken plan. */
 static void test_names_by_the_plan(void **state)
 {
 	enum answer_kind kinds[64] = { 0 };
@@ -390,7 +393,7 @@ static void test_names_by_the_plan(void **state)
 	assert_int_equal(g.members, 9);
 }
 
-/* One that was called lost but lives is in. */
+/* A rank that was reported dead but asks is in the plan. */
 static void test_lost_but_here(void **state)
 {
 	(void)state;
@@ -403,7 +406,7 @@ static void test_lost_but_here(void **state)
 	assert_int_equal(g.members, 7);
 }
 
-/* A rank that has lost its way does not go on alone. */
+/* A rank that is cut off does not go on alone. */
 static void test_no_minority(void **state)
 {
 	enum answer_kind kinds[64] = { 0 };
@@ -416,7 +419,7 @@ static void test_no_minority(void **state)
 	assert_int_equal(kinds[3], ANSWER_REFUSE);
 	assert_int_equal(g.generation, 1);
 	ask_for(0xc, 1, 2 * TIMEOUT_MS * MS, kinds);
-	assert_int_equal(g.generation, 1); /* half is no majority either */
+	assert_int_equal(g.generation, 1); /* half is not a majority */
 }
 
 static void test_min(void **state)
@@ -449,14 +452,14 @@ static void test_waits_for_a_replacement(void **state)
 	assert_int_equal(ask(0, 1), ANSWER_PLAN);
 }
 
-/* Ranks that were not open yet have to know whether somebody came in. */
+/* same_since tells ranks whether a process has joined. */
 static void test_same_since(void **state)
 {
 	(void)state;
 	begin(POLICY_WAIT, 3);
 	form(3);
 	assert_int_equal(g.same_since, 1);
-	for (uint32_t generation = 1; generation < 4; generation++) /* a border, or lost trees */
+	for (uint32_t generation = 1; generation < 4; generation++) /* a regroup, or lost trees */
 		for (unsigned rank = 0; rank < 3; rank++)
 			ask(rank, generation);
 	assert_int_equal(g.generation, 4);
@@ -471,15 +474,15 @@ static void test_same_since(void **state)
 	ask(1, 5);
 	assert_int_equal(g.generation, 6);
 	assert_int_equal(g.same_since, 5);
-	/* Who leaves is no newcomer. */
-	gathering_leave(&g, 2, UINT64_MAX);
+	/* A rank that leaves is no newcomer. */
+	membership_leave(&g, 2, UINT64_MAX);
 	ask_as(2, 3, 88, 6, 0);
 	ask(0, 6);
 	assert_int_equal(g.generation, 7);
 	assert_int_equal(g.same_since, 5);
 }
 
-/* A newcomer waits until those who are in come to a border, and is in the next plan. */
+/* A new process waits until the members regroup, and is in the next plan. */
 static void test_grows(void **state)
 {
 	(void)state;
@@ -488,7 +491,7 @@ static void test_grows(void **state)
 	now += 5000 * MS;
 	for (unsigned i = 0; i < 400; i++, now += 50 * MS)
 		assert_int_equal(ask_as(2, 3, 9, 0, 0), ANSWER_WAIT);
-	assert_int_equal(gathering_waiting(&g, now), 4);
+	assert_int_equal(membership_waiting(&g, now), 4);
 	assert_int_equal(ask_as(2, 3, 9, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask(0, 1), ANSWER_WAIT);
 	assert_int_equal(ask(1, 1), ANSWER_PLAN);
@@ -499,24 +502,24 @@ static void test_grows(void **state)
 }
 
 /* One that was left out comes back at the next border. */
-/* Who has said good-bye is not waited for, whatever the policy; its seat is free. */
+/* A rank that has said goodbye is not awaited, with any policy; its seat is free. */
 static void test_leaves(void **state)
 {
 	(void)state;
 	for (int policy = 0; policy < POLICIES_END; policy++) {
 		begin((enum policy)policy, 3);
 		form(3);
-		gathering_leave(&g, 2, UINT64_MAX);
+		membership_leave(&g, 2, UINT64_MAX);
 		assert_int_equal(ask(0, 1), ANSWER_WAIT);
 		assert_int_equal(ask(2, 1), ANSWER_PLAN);
 		assert_true(answer.changed && answer.rank == 1 && answer.size == 2);
 		assert_int_equal(g.members, 5);
-		gathering_leave(&g, 99, UINT64_MAX); /* nobody's */
+		membership_leave(&g, 99, UINT64_MAX); /* no process has this nonce */
 		assert_int_equal(g.left, 0);
 	}
 }
 
-/* A process without a rank gets a seat that is free, and keeps it. */
+/* A process without a rank gets a free seat, and keeps it. */
 static void test_any_seat(void **state)
 {
 	(void)state;
@@ -527,19 +530,22 @@ static void test_any_seat(void **state)
 	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 0, 0), ANSWER_PLAN);
 	assert_int_equal(answer.rank, 2);
-	/* One more comes, and is in when the others regroup; then in place of one that left. */
+	/*
+	 * Another process asks, and joins when the others regroup; later one replaces a process
+	 * that left.
+	 */
 	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 1, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 51, 1, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 1, 0), ANSWER_PLAN);
 	assert_true(answer.size == 4 && g.members == 15);
-	gathering_leave(&g, 51, UINT64_MAX);
+	membership_leave(&g, 51, UINT64_MAX);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 54, 0, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 2, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 52, 2, 0), ANSWER_WAIT);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 53, 2, 0), ANSWER_PLAN);
 	assert_true(answer.size == 4 && g.members == 15);
-	/* Before a job knows its size there is none to choose from. */
+	/* A job without a size has no seats to choose from. */
 	begin(POLICY_SHRINK, 0);
 	assert_int_equal(ask_as(SEAT_ANY, 1, 50, 0, 0), ANSWER_REFUSE);
 }
@@ -562,7 +568,7 @@ static void test_comes_back(void **state)
 	assert_int_equal(g.members, 7);
 }
 
-/* All have said good-bye: the next run of the job waits for all its ranks again. */
+/* All have said goodbye: the next run waits for all ranks again. */
 static void test_runs_again(void **state)
 {
 	(void)state;
@@ -571,7 +577,7 @@ static void test_runs_again(void **state)
 		form(3);
 		now += 5000 * MS;
 		for (unsigned r = 0; r < 3; r++)
-			gathering_leave(&g, r + 1, UINT64_MAX);
+			membership_leave(&g, r + 1, UINT64_MAX);
 		assert_int_equal(ask_as(1, 3, 21, 0, 0), ANSWER_WAIT);
 		assert_int_equal(ask_as(0, 3, 20, 0, 0), ANSWER_WAIT);
 		assert_int_equal(ask_as(2, 3, 22, 0, 0), ANSWER_PLAN);
@@ -580,7 +586,7 @@ static void test_runs_again(void **state)
 	}
 }
 
-/* A restarted controller has what was stored: the same ranks get the same plan. */
+/* A restarted controller reads its store: the same ranks get the same plan. */
 static void test_restart(void **state)
 {
 	(void)state;
@@ -592,14 +598,14 @@ static void test_restart(void **state)
 		g.seats[i].waits = false;
 	}
 	g.since = 0;
-	now = 5 * MS; /* its clock may be another one */
+	now = 5 * MS; /* its clock may differ */
 	assert_int_equal(ask(2, 0), ANSWER_PLAN);
 	assert_false(answer.changed);
 	form(3);
 	assert_int_equal(g.generation, 2);
 }
 
-/* A store that is an old copy: numbers that ranks have seen are never given again. */
+/* The store is an old copy: generations that ranks have seen are never used again. */
 static void test_old_store(void **state)
 {
 	(void)state;
@@ -610,6 +616,45 @@ static void test_old_store(void **state)
 	assert_int_equal(ask(1, 5), ANSWER_WAIT);
 	assert_int_equal(ask(2, 5), ANSWER_PLAN);
 	assert_int_equal(g.generation, 6);
+}
+
+/* Only the four values of TRIB_WIRE are taken; a rank of an earlier version tells none. */
+static void test_wire(void **state)
+{
+	static const struct {
+		uint8_t told[3];
+		const char *all;
+	} cases[] = {
+		{ { 1, 1, 1 }, "auto" },  { { 9, 9, 9 }, "8" },        { { 17, 17, 17 }, "16" },
+		{ { 33, 33, 33 }, "32" }, { { 17, 33, 33 }, "mixed" }, { { 1, 33, 1 }, "mixed" },
+		{ { 0, 0, 0 }, NULL },    { { 1, 1, 0 }, NULL },       { { 16, 16, 16 }, NULL },
+		{ { 34, 34, 34 }, NULL }, { { 255, 255, 255 }, NULL },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct world world = { .now = 1000 * MS, .plan = plan };
+
+		begin(POLICY_FAIL, 3);
+		assert_null(membership_wire(&g)); /* there is no plan */
+		for (unsigned r = 0; r < 3; r++) {
+			struct ask ask = { .rank = r,
+				           .size = 3,
+				           .nonce = r + 1,
+				           .timeout_ms = TIMEOUT_MS,
+				           .wire = cases[i].told[r] };
+
+			membership_ask(&g, &ask, &world, &answer);
+		}
+		assert_int_equal(g.generation, 1);
+		if (cases[i].all)
+			assert_string_equal(membership_wire(&g), cases[i].all);
+		else
+			assert_null(membership_wire(&g));
+	}
+	for (unsigned wire = 0; wire < 256; wire++)
+		assert_int_equal(wire_setting_name((uint8_t)wire) != NULL,
+		                 wire == 1 || wire == 9 || wire == 17 || wire == 33);
 }
 
 static void test_no_aggregator(void **state)
@@ -660,6 +705,7 @@ int main(void)
 		cmocka_unit_test(test_runs_again),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_old_store),
+		cmocka_unit_test(test_wire),
 		cmocka_unit_test(test_no_aggregator),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounds of two ranks with an aggregator between them that only combines: what their exponents
- * cost, which blocks a fragment of exponents and a flag stand for, and that special values are
- * sent where somebody has any and nowhere else.
+ * Rounds of two ranks, with an aggregator that only combines. Tests the cost of exponents, the
+ * blocks that a fragment of exponents and a flag cover, and that special values are sent only if a
+ * rank has any.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #include "engine/combine.h"
-#include "worker/round.h"
+#include "short.h"
+#include "worker/dense/round.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,19 @@
 
 static const struct kind {
 	trib_type type;
+	unsigned per_word;
 	uint64_t one, sixteen, two, seventeen, inf, minus_inf, nan;
 } kinds[] = {
-	{ TRIB_F16, 0x3c00, 0x4c00, 0x4000, 0x4c40, 0x7c00, 0xfc00, 0x7e00 },
-	{ TRIB_BF16, 0x3f80, 0x4180, 0x4000, 0x4188, 0x7f80, 0xff80, 0x7fc0 },
-	{ TRIB_F32, 0x3f800000, 0x41800000, 0x40000000, 0x41880000, 0x7f800000, 0xff800000,
+	{ TRIB_F16, 0, 0x3c00, 0x4c00, 0x4000, 0x4c40, 0x7c00, 0xfc00, 0x7e00 },
+	{ TRIB_BF16, 0, 0x3f80, 0x4180, 0x4000, 0x4188, 0x7f80, 0xff80, 0x7fc0 },
+	{ TRIB_F32, 0, 0x3f800000, 0x41800000, 0x40000000, 0x41880000, 0x7f800000, 0xff800000,
 	  0x7fc00000 },
-	{ TRIB_F64, 0x3ff0000000000000, 0x4030000000000000, 0x4000000000000000, 0x4031000000000000,
-	  0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000 },
+	{ TRIB_F16, 4, 0x3c00, 0x4c00, 0x4000, 0x4c40, 0x7c00, 0xfc00, 0x7e00 },
+	{ TRIB_BF16, 3, 0x3f80, 0x4180, 0x4000, 0x4188, 0x7f80, 0xff80, 0x7fc0 },
+	{ TRIB_F32, 8, 0x3f800000, 0x41800000, 0x40000000, 0x41880000, 0x7f800000, 0xff800000,
+	  0x7fc00000 },
+	{ TRIB_F64, 0, 0x3ff0000000000000, 0x4030000000000000, 0x4000000000000000,
+	  0x4031000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000 },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -46,7 +52,7 @@ static void element_put(const struct pair *pair, uint8_t *vector, size_t i, uint
 {
 	size_t size = trib_type_size(pair->kind->type);
 
-	memcpy(vector + i * size, &bits, size); /* little-endian, as the wire is */
+	memcpy(vector + i * size, &bits, size); /* little-endian, like the wire */
 }
 
 static uint64_t element_get(const struct pair *pair, const uint8_t *vector, size_t i)
@@ -58,18 +64,20 @@ static uint64_t element_get(const struct pair *pair, const uint8_t *vector, size
 	return bits;
 }
 
-static struct round *any_round(trib_type type, size_t count, unsigned payload)
+static struct round *any_round(trib_type type, unsigned per_word, size_t count, unsigned payload)
 {
 	struct round_spec spec = {
 		.count = count, .type = type, .op = TRIB_SUM, .from = WIRE_ALL, .to = WIRE_ALL
 	};
-	struct round *round = round_new(&spec, 0, payload);
+	struct round *round;
 
+	spec.per_word = (uint8_t)per_word;
+	round = round_new(&spec, 0, payload);
 	assert_non_null(round);
 	return round;
 }
 
-/* A third of rank 1's blocks are of another class than rank 0's. */
+/* A third of rank 1's blocks have another class than rank 0's. */
 static bool is_larger(const struct pair *pair, size_t i)
 {
 	return i / pair->rounds[0]->per_fragment % 3 == 1;
@@ -82,7 +90,7 @@ static void pair_make(struct pair *pair, const struct kind *kind, size_t count, 
 		pair->in[r] = malloc(count * trib_type_size(kind->type));
 		pair->out[r] = malloc(count * trib_type_size(kind->type));
 		assert_true(pair->in[r] && pair->out[r]);
-		pair->rounds[r] = any_round(kind->type, count, payload);
+		pair->rounds[r] = any_round(kind->type, kind->per_word, count, payload);
 		pair->rounds[r]->source = pair->in[r];
 		pair->rounds[r]->target = pair->out[r];
 		for (size_t i = 0; i < count; i++)
@@ -105,7 +113,7 @@ struct fragment {
 	_Alignas(8) uint8_t payload[WIRE_PAYLOAD_MAX];
 };
 
-/* Fragment `index` as all ranks send it, combined. */
+/* Fragment `index` of all ranks, combined. */
 static void combined(struct pair *pair, uint32_t index, struct fragment *result)
 {
 	static struct fragment part;
@@ -131,7 +139,7 @@ static void give(struct pair *pair, uint32_t index, const struct fragment *resul
 		                       result->payload));
 }
 
-/* All exponents; gives how many flags were set. */
+/* Exchanges all exponents. Returns the number of flags set. */
 static unsigned exchange_exponents(struct pair *pair)
 {
 	const struct round *round = pair->rounds[0];
@@ -149,7 +157,8 @@ static unsigned exchange_exponents(struct pair *pair)
 		                                        : round->data) -
 		    classes;
 		classes += n;
-		for (uint32_t i = n * size; i < round_bytes(round, k); i += size)
+		for (uint32_t i = n * round->classes_per * size; i < round_bytes(round, k);
+		     i += size)
 			flags += result.payload[i];
 		give(pair, k, &result);
 	}
@@ -157,7 +166,7 @@ static unsigned exchange_exponents(struct pair *pair)
 	return flags;
 }
 
-/* Those special values that all ranks want to send; gives how many fragments. */
+/* Exchanges the special values that ranks want to send. Returns the number of fragments. */
 static unsigned exchange_specials(struct pair *pair)
 {
 	const struct round *round = pair->rounds[0];
@@ -199,7 +208,7 @@ static void exchange_data(struct pair *pair)
 		assert_int_equal(pair->rounds[r]->finished, round_fragments(round));
 }
 
-/* All sums are what they are without special values, but one. */
+/* All sums but one are the same as without special values. */
 static void check_sums(const struct pair *pair, size_t special, uint64_t bits)
 {
 	for (unsigned r = 0; r < RANKS; r++)
@@ -213,7 +222,7 @@ static void check_sums(const struct pair *pair, size_t special, uint64_t bits)
 		}
 }
 
-/* Blocks of which the next one belongs to another fragment or flag, and the last one. */
+/* The last block of each fragment or flag, and the last block of all. */
 static unsigned borders(const struct round *round, uint32_t *out)
 {
 	uint32_t s = round->per_specials, first = round->first_exponents;
@@ -226,11 +235,11 @@ static unsigned borders(const struct round *round, uint32_t *out)
 	return sizeof(all) / sizeof(all[0]);
 }
 
-/* A special value of one rank, in the first or last element of a block at a border. */
+/* One rank has a special value, in the first or last element of a block at a border. */
 static void one_special(const struct kind *kind, unsigned payload, unsigned which)
 {
 	struct pair pair;
-	struct round *plan = any_round(kind->type, 1, payload);
+	struct round *plan = any_round(kind->type, kind->per_word, 1, payload);
 	size_t blocks = plan->first_exponents + plan->per_exponents + plan->per_specials + 3;
 	size_t element, first, n;
 	uint32_t at[16];
@@ -256,15 +265,16 @@ static void one_special(const struct kind *kind, unsigned payload, unsigned whic
 static void test_flags_at_borders(void **state)
 {
 	static const unsigned some[] = { 256, 1448, 8944 };
+	unsigned most = (unsigned)test_count("payloads", sizeof(some) / sizeof(some[0]), 1);
 
 	(void)state;
 	for (unsigned k = 0; k < KINDS; k++)
-		for (unsigned p = 0; p < sizeof(some) / sizeof(some[0]); p++)
+		for (unsigned p = 0; p < most; p++)
 			for (unsigned which = 0; which < 9; which++)
 				one_special(&kinds[k], some[p], which);
 }
 
-/* Infinities of both signs come from two ranks, in two blocks of one flag and alone in another. */
+/* Infinities of both signs from two ranks, in two blocks of one flag, and alone in another. */
 static void test_specials_of_both(void **state)
 {
 	(void)state;
@@ -290,7 +300,7 @@ static void test_specials_of_both(void **state)
 	}
 }
 
-/* Without any nothing is flagged, and the special values' fragments are done with the exponents. */
+/* Without special values no flag is set, and their fragments end with the exponents. */
 static void test_no_specials(void **state)
 {
 	(void)state;
@@ -307,7 +317,9 @@ static void test_no_specials(void **state)
 		}
 }
 
-/* Where blocks are taken whole, those of one flag wait for their special values, others do not. */
+/*
+ * If blocks are delivered whole, those of a set flag wait for their special values, others do not.
+ */
 static void test_whole_waits_by_flag(void **state)
 {
 	struct pair pair;
@@ -332,16 +344,20 @@ static void test_whole_waits_by_flag(void **state)
 	pair_free(&pair);
 }
 
-/* Exponents fit packets, whatever is left for the last of them, and cover whole flags. */
+/* Exponents fit packets, whatever remains for the last one, and cover whole flags. */
 static void test_layout(void **state)
 {
+	size_t step = test_count("blocks more each time", 1, 7);
+
 	(void)state;
 	for (unsigned k = 0; k < KINDS; k++)
 		for (unsigned p = 0; p < PAYLOADS; p++)
-			for (size_t blocks = 1; blocks < 1200; blocks++) {
-				size_t per = payloads[p] / number_wire_size(kinds[k].type);
+			for (size_t blocks = 1; blocks < 1200; blocks += step) {
+				unsigned words = kinds[k].per_word;
+				size_t per = words ? payloads[p] / 8 * words
+				                   : payloads[p] / number_wire_size(kinds[k].type);
 				struct round *round =
-					any_round(kinds[k].type, blocks * per, payloads[p]);
+					any_round(kinds[k].type, words, blocks * per, payloads[p]);
 
 				assert_int_equal(round->data, blocks);
 				assert_int_equal(round->first_exponents % round->per_specials, 0);
@@ -357,31 +373,75 @@ static void test_layout(void **state)
 			}
 }
 
-/* What the exponents of a vector cost: fragments, their payloads, and all that is on the wire. */
+static uint8_t shape(trib_type type, uint8_t per_word, size_t count)
+{
+	struct round *round = round_new(&(struct round_spec){ .count = count,
+	                                                      .type = type,
+	                                                      .op = TRIB_SUM,
+	                                                      .per_word = per_word,
+	                                                      .from = WIRE_ALL,
+	                                                      .to = WIRE_ALL },
+	                                0, 1432);
+	uint8_t it;
+
+	assert_non_null(round);
+	it = round->shape;
+	round_free(round);
+	return it;
+}
+
+/* Ranks that differ in the type, in the width of an element or in the last word are told apart. */
+static void test_shapes(void **state)
+{
+	static const trib_type types[] = { TRIB_F32, TRIB_F16, TRIB_BF16, TRIB_F8E4M3,
+		                           TRIB_F8E5M2 };
+	static const uint8_t words[] = { 8, 6, 4, 3 };
+	enum { TYPES = 5, WORDS = 4, ALL = TYPES * WORDS };
+	const size_t first = 34368;
+
+	(void)state;
+	for (unsigned i = 0; i < ALL; i++)
+		for (size_t count = first; count < first + 8; count++) {
+			uint8_t per_word = words[i % WORDS], own;
+
+			own = shape(types[i / WORDS], per_word, count);
+			for (unsigned k = 0; k < i; k++)
+				assert_int_not_equal(
+					own, shape(types[k / WORDS], words[k % WORDS], count));
+			for (unsigned more = 1; more < per_word; more++)
+				assert_int_not_equal(
+					own, shape(types[i / WORDS], per_word, count + more));
+		}
+}
+
+/* The cost of a vector's exponents: fragments, their payloads, and bytes on the wire. */
 static void test_cost(void **state)
 {
 	static const struct {
 		trib_type type;
+		unsigned per_word;
 		size_t count;
 		unsigned payload;
 		uint32_t fragments, bytes;
 	} cases[] = {
-		{ TRIB_F32, 1, 1448, 1, 8 },
-		{ TRIB_F32, 7 * 362, 1448, 1, 8 },
-		{ TRIB_F32, 8 * 362, 1448, 1, 16 },
-		{ TRIB_F32, 192 * 362, 1448, 1, 208 },
-		{ TRIB_F32, 193 * 362, 1448, 2, 216 },
-		{ TRIB_F32, 1 << 22, 1448, 16, 12320 }, /* 16 MiB */
-		{ TRIB_BF16, 1 << 22, 1448, 16, 12320 },
-		{ TRIB_F64, 1 << 21, 1448, 18, 24000 },
-		{ TRIB_F32, 1 << 22, 8944, 18, 2024 },
-		{ TRIB_F32, 1 << 22, 256, 274, 69912 },
-		{ TRIB_F64, 1 << 21, 256, 683, 136536 },
+		{ TRIB_F32, 0, 1, 1448, 1, 8 },
+		{ TRIB_F32, 0, 7 * 362, 1448, 1, 8 },
+		{ TRIB_F32, 0, 8 * 362, 1448, 1, 16 },
+		{ TRIB_F32, 0, 192 * 362, 1448, 1, 208 },
+		{ TRIB_F32, 0, 193 * 362, 1448, 2, 216 },
+		{ TRIB_F32, 0, 1 << 22, 1448, 16, 12320 }, /* 16 MiB */
+		{ TRIB_BF16, 0, 1 << 22, 1448, 16, 12320 },
+		{ TRIB_F64, 0, 1 << 21, 1448, 18, 24000 },
+		{ TRIB_F32, 0, 1 << 22, 8944, 18, 2024 },
+		{ TRIB_F32, 0, 1 << 22, 256, 274, 69912 },
+		{ TRIB_F64, 0, 1 << 21, 256, 683, 136536 },
+		{ TRIB_BF16, 4, 1 << 23, 1448, 132, 187496 }, /* 16 MiB, 1.1 % of it */
 	};
 
 	(void)state;
 	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-		struct round *round = any_round(cases[c].type, cases[c].count, cases[c].payload);
+		struct round *round = any_round(cases[c].type, cases[c].per_word, cases[c].count,
+		                                cases[c].payload);
 		uint32_t bytes = 0;
 
 		for (uint32_t i = 0; i < round->exponents; i++)
@@ -399,9 +459,13 @@ static void test_cost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),           cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_no_specials),      cmocka_unit_test(test_flags_at_borders),
-		cmocka_unit_test(test_specials_of_both), cmocka_unit_test(test_whole_waits_by_flag),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_no_specials),
+		cmocka_unit_test(test_flags_at_borders),
+		cmocka_unit_test(test_specials_of_both),
+		cmocka_unit_test(test_whole_waits_by_flag),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of routes and queues: found, not found, refused, cut short. */
+/* Answers of the kernel about routes and queues: found, not found, refused, truncated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void put_end(uint16_t type, int32_t error)
 	end();
 }
 
-/* From memory of that size, so that a sanitizer sees a read past its end. */
+/* In memory of exactly that size, so that a sanitizer detects reads beyond the end. */
 static int take(struct rtnl_qdisc *qdisc, int index, size_t bytes)
 {
 	uint8_t *copy = malloc(bytes ? bytes : 1);
@@ -112,7 +112,7 @@ static void test_other_queues(void **state)
 	answer.n = 0;
 	put_qdisc(7, TC_H_ROOT, 0x80010000, "fq_codel", 0);
 	put_qdisc(8, TC_H_ROOT, 0x80020000, "fq", 100);
-	put_qdisc(9, TC_H_ROOT, 0x10000, "tbf", 0); /* what leaves fq waits again there */
+	put_qdisc(9, TC_H_ROOT, 0x10000, "tbf", 0); /* packets that leave fq wait again there */
 	put_qdisc(9, 0x10001, 0x20000, "fq", 100);
 	assert_int_equal(take(&qdisc, 7, answer.n), 1);
 	assert_false(rtnl_is_fair(&qdisc));
@@ -121,12 +121,12 @@ static void test_other_queues(void **state)
 	assert_int_equal(take(&qdisc, 9, answer.n), 1);
 	assert_false(rtnl_is_fair(&qdisc));
 	qdisc = (struct rtnl_qdisc){ 0 };
-	assert_int_equal(take(&qdisc, 10, answer.n), 1); /* nothing is known of that one */
+	assert_int_equal(take(&qdisc, 10, answer.n), 1); /* an unknown kind of queue */
 	assert_false(rtnl_is_fair(&qdisc));
 	assert_string_equal(qdisc.kind, "");
 }
 
-/* A device with several queues has a qdisc for each; the default ones have no handle. */
+/* A device with several queues has a qdisc for each. Default ones have no handle. */
 static void test_many_queues(void **state)
 {
 	struct rtnl_qdisc qdisc = { 0 };
@@ -141,12 +141,12 @@ static void test_many_queues(void **state)
 	assert_true(rtnl_is_fair(&qdisc));
 	assert_int_equal(qdisc.leaves, 4);
 	assert_int_equal(qdisc.flow_limit, 41);
-	put_qdisc(3, 5, 0, "pfifo_fast", 0); /* one that is not: it may be the one */
+	put_qdisc(3, 5, 0, "pfifo_fast", 0); /* an unlisted one, which may be the one in use */
 	qdisc = (struct rtnl_qdisc){ 0 };
 	assert_int_equal(take(&qdisc, 3, answer.n), 1);
 	assert_false(rtnl_is_fair(&qdisc));
 	answer.n = 0;
-	put_qdisc(3, TC_H_ROOT, 0, "mq", 0); /* none is no proof */
+	put_qdisc(3, TC_H_ROOT, 0, "mq", 0); /* no child is no proof */
 	qdisc = (struct rtnl_qdisc){ 0 };
 	assert_int_equal(take(&qdisc, 3, answer.n), 1);
 	assert_false(rtnl_is_fair(&qdisc));
@@ -205,7 +205,7 @@ static void test_route(void **state)
 	put_end(NLMSG_ERROR, -ENETUNREACH);
 	assert_int_equal(read_route(answer.n), -ENETUNREACH);
 	answer.n = 0;
-	begin(RTM_NEWROUTE, &route, sizeof(route)); /* several ways, none of them named */
+	begin(RTM_NEWROUTE, &route, sizeof(route)); /* several paths, none with an interface */
 	end();
 	assert_int_equal(read_route(answer.n), -EPROTO);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cookies that are made from a secret. */
+/* Cookies derived from a secret. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

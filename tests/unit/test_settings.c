@@ -13,7 +13,7 @@
 
 static char config_path[] = "/tmp/test_settings.XXXXXX";
 
-/* Every test starts without a setting, whatever the machine or a launcher has set. */
+/* Every test starts without settings from the machine or a launcher. */
 static int environment_clear(void **state)
 {
 	(void)state;
@@ -29,7 +29,7 @@ static int environment_clear(void **state)
 	return setenv("TRIB_CONFIG", "/dev/null", 1);
 }
 
-/* A new name each time: a file is read once in a process. */
+/* A new name each time, because a process reads a file once. */
 static void config_write(const char *text)
 {
 	strcpy(config_path, "/tmp/test_settings.XXXXXX");
@@ -98,7 +98,7 @@ static void environment_goes_before_file(void **state)
 	assert_string_equal(setting_text(SETTING_JOB, &origin), "8");
 	snprintf(expected, sizeof(expected), "%s:5", config_path);
 	assert_string_equal(origin, expected);
-	/* An empty value is none, here and there. */
+	/* An empty value counts as unset, in the environment and in the file. */
 	assert_string_equal(setting_text(SETTING_LOG, &origin), "notice");
 	setenv("TRIB_LANES", "", 1);
 	assert_string_equal(setting_text(SETTING_LANES, NULL), "2");
@@ -152,12 +152,12 @@ static void launchers_give_rank_and_size(void **state)
 static void launchers_are_not_mixed(void **state)
 {
 	(void)state;
-	/* Half of torchrun, all of srun. */
+	/* An incomplete torchrun environment, and a complete one of srun. */
 	setenv("RANK", "5", 1);
 	setenv("SLURM_PROCID", "2", 1);
 	setenv("SLURM_NTASKS", "4", 1);
 	assert_string_equal(setting_text(SETTING_RANK, NULL), "2");
-	/* torchrun started by srun: the inner one knows. */
+	/* torchrun started by srun: the inner launcher wins. */
 	setenv("WORLD_SIZE", "32", 1);
 	assert_string_equal(setting_text(SETTING_RANK, NULL), "5");
 	assert_string_equal(setting_text(SETTING_SIZE, NULL), "32");
@@ -270,7 +270,7 @@ static void bytes_and_rates_parse(void **state)
 {
 	static const struct {
 		const char *text;
-		uint64_t bytes, rate; /* UINT64_MAX - 1: refused */
+		uint64_t bytes, rate; /* UINT64_MAX - 1 is refused */
 	} cases[] = {
 #define NO (UINT64_MAX - 1)
 		{ "0", 0, 0 },

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a rate has settled: from when on it stays near its level. */
+/* The time at which a rate has settled: from then on it stays near its level. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/rates_halve.h"
+#include "bench/rates/rates_halve.h"
 
 #include <math.h>
 
@@ -28,7 +28,7 @@ static void test_settles(void **state)
 	near(settles(bps, 2, 10, 2, 50), 0.1); /* 56 is off, 51 is not */
 	near(settles(bps, 4, 10, 1, 50), 0);
 	near(settles(bps, 0, 10, 1, 50), 0.2);
-	/* What comes later counts too. */
+	/* Later values count too. */
 	near(settles(bps, 0, 12, 1, 50), 0.55);
 	near(settle_mean(bps, 6, 10), 50);
 	near(settle_mean(bps, 6, 6), 0);
@@ -49,7 +49,7 @@ static void test_does_not(void **state)
 	near(settles(up_and_down, 0, 5, 1, 50), 0.2);
 	near(settles(up_and_down, 0, 3, 1, 50), 0.05);
 	assert_true(settles(up_and_down, 0, 4, 2, 50) < 0);
-	/* One that is too short to say. */
+	/* A series that is too short. */
 	assert_true(settles(up_and_down, 4, 5, 2, 50) < 0);
 	assert_true(settles(up_and_down, 4, 4, 0, 50) < 0);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees for those who have to share: one group, the least wanted, and only where moving pays. */
+/* Trees for jobs that must share: one sharing group, lowest demand, and only if migration pays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/share.h"
+#include "plan/fabric/tree_share.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SLOTS 4u
 
-/* Five switches of three hosts, two ways up from each: jobs between two of them. */
+/* Five switches of three hosts, with two ways up from each: jobs between two of them. */
 static struct fabric fabric = { .levels = 2, .down = { 3, 5 }, .up = { 1, 2 }, .link_jobs = 1 };
 static struct groups groups;
 static struct assign assign;
@@ -29,7 +29,7 @@ static void footprint_make(struct footprint *footprint, uint32_t slot, uint32_t 
 	footprint_fill(footprint, &fabric, hosts, 2, pods[slot]);
 }
 
-/* Slots 0 and 1 have trees with root 0 and root 1 below different switches; slot 2 asks. */
+/* Slots 0 and 1 have trees with roots 0 and 1 below different switches. Slot 2 asks. */
 static int setup(void **state)
 {
 	struct footprint footprint;
@@ -54,7 +54,7 @@ static int setup(void **state)
 		groups_join(&groups, slot, trees[slot], n);
 		share_want(&share, trees[slot], n, 0.4, 1);
 	}
-	/* Between switches 1 and 2: way 0 meets both, way 1 nobody yet. */
+	/* Between switches 1 and 2: way 0 meets both jobs, way 1 none yet. */
 	footprint_make(&footprint, 2, 4, 7);
 	assign_enter(&assign, 2, &footprint, 1, 0, 0);
 	groups_join(&groups, 2, NULL, 0);
@@ -69,7 +69,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* One more job, on switch 1 by way 1. */
+/* Adds a job on switch 1 by way 1. */
 static void block_way_one(double demand)
 {
 	struct footprint footprint;
@@ -87,10 +87,10 @@ static void one_group_only(void **state)
 
 	(void)state;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 1);
-	/* Wanted more than way 0, but way 0 has two groups. */
+	/* Its demand is higher than on way 0, but way 0 has two sharing groups. */
 	block_way_one(0.9);
 	assert_int_equal(share_root(&share, &assign, 2, &job), 1);
-	/* Who meets nobody else gives way to nobody else: way 0 has room for 0.3. */
+	/* If jobs give way only to jobs they meet, way 0 has room for 0.3. */
 	job.meets = true;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 0);
 	job.demand = 0.7;
@@ -105,7 +105,7 @@ static void nowhere(void **state)
 
 	(void)state;
 	block_way_one(0.9);
-	/* And somebody on switch 2 by way 1, of another group. */
+	/* Adds a job on switch 2 by way 1, in another sharing group. */
 	groups_leave(&groups, 0);
 	footprint_make(&footprint, 0, 8, 9);
 	n = fabric_tree(&fabric, &footprint, 1, tree);
@@ -117,22 +117,22 @@ static void nowhere(void **state)
 	job.root = 0;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 0);
 	assign.candidates = 1;
-	assign.jobs[2].draw = 1; /* way 1 is all it may have */
+	assign.jobs[2].draw = 1; /* way 1 is its only candidate */
 	job.root = ASSIGN_NONE;
 	assert_int_equal(share_root(&share, &assign, 2, &job), ASSIGN_NONE);
 }
 
-static void moving_has_to_pay(void **state)
+static void migration_has_to_pay(void **state)
 {
 	struct share_job job = { .root = 0, .demand = 0.1, .worth = 1, .meets = true };
 
 	(void)state;
-	/* Way 0 is wanted by 0.4: a loss of 0.4 / 1.4. */
-	job.move = 0.28;
+	/* The demand on way 0 is 0.4: a loss of 0.4 / 1.4. */
+	job.migration_s = 0.28;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 1);
-	job.move = 0.29;
+	job.migration_s = 0.29;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 0);
-	/* What it may not have it leaves at any price. */
+	/* It leaves a tree that it may not use, at any cost. */
 	job.meets = false;
 	assert_int_equal(share_root(&share, &assign, 2, &job), 1);
 }
@@ -142,7 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_group_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(nowhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(moving_has_to_pay, setup, teardown),
+		cmocka_unit_test_setup_teardown(migration_has_to_pay, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator against a second one, which is as plain as the model: it looks
- * at all jobs for each event, and keeps no groups, turns or trees. And what
- * holds whatever the policies are.
+ * The simulator compared with a second one, as simple as the model: for each event it looks at all
+ * jobs, and it has no sharing groups, turns or trees. Also properties that hold for all policies.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
+#include "short.h"
+#include "plan/cluster/draw.h"
 #include "sim/generate.h"
 #include "sim/sim.h"
 #include "sim/ties.h"
@@ -61,7 +61,7 @@ static void input_draw(struct sim_input *input, uint64_t *seed, uint32_t hosts_m
 	input->n_jobs = JOBS;
 }
 
-/* ---- the plain one: one switch, one job at a time on it, first hosts first ---- */
+/* ---- the simple simulator: one switch, one job at a time on it, the first free hosts ---- */
 
 struct plain_job {
 	bool is_running, is_sending, is_fast, is_started;
@@ -100,7 +100,7 @@ static double next_time(unsigned i)
 	return fmax(job->end, job->began + op_of(i, job->op).start);
 }
 
-/* F of the facts: when the step ends if this op is, or is not, aggregated and no later one is. */
+/* F of the model: when the step ends if this op is aggregated, or is not, and no later op is. */
 static double step_end(unsigned i, double began, double now, unsigned op, bool fast)
 {
 	double t = now + (fast ? op_of(i, op).fast : op_of(i, op).plain);
@@ -110,7 +110,7 @@ static double step_end(unsigned i, double began, double now, unsigned op, bool f
 	return fmax(t, began + steps[jobs[i].step].compute_s);
 }
 
-/* A job's next op: when, how long, and its gain. False where it has none. */
+/* A job's next op: its start, duration and gain. False: it has none. */
 static bool next_op(unsigned i, double *start, double *fast, double *gain)
 {
 	const struct plain_job *job = &plain[i];
@@ -243,7 +243,7 @@ static void engines_agree(void **state)
 		assert_int_equal(fabric_complete(&input.fabric), TRIB_OK);
 		input_draw(&input, &seed, 6, round / 3 % 2);
 		input.options.placement = SIM_PLACE_FIRST;
-		input.options.trees = SIM_TREES_SMART; /* a tree for all: there is one switch */
+		input.options.trees = SIM_TREES_SMART; /* there is one switch */
 		input.options.sharing = policy;
 		input.options.public_ties = false;
 		assert_int_equal(sim_run(&input, outcomes, &result), TRIB_OK);
@@ -254,14 +254,14 @@ static void engines_agree(void **state)
 	}
 }
 
-/* ---- what always holds ---- */
+/* ---- properties of all policies ---- */
 
 static void policies_hold(void **state)
 {
-	uint64_t seed = 31;
+	uint64_t seed = 31, rounds = test_count("inputs", 300, 36);
 
 	(void)state;
-	for (unsigned round = 0; round < 300; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
 		struct sim_result result, again;
 		double jct = 0;
@@ -289,7 +289,7 @@ static void policies_hold(void **state)
 		assert_true(fabs(jct - result.jct_s) < 1e-6 * jct);
 		if (input.options.trees == SIM_TREES_NONE || input.options.sharing == TURN_NONE)
 			assert_true(fabs(result.jct_s - result.jct_none_s) < 1e-6 * jct);
-		/* No limit is no conflict. */
+		/* Without limits there are no conflicts. */
 		if (!input.fabric.resources && input.options.trees != SIM_TREES_NONE &&
 		    input.options.sharing != TURN_NONE)
 			assert_true(fabs(result.jct_s - result.jct_all_s) < 1e-6 * jct);
@@ -298,7 +298,7 @@ static void policies_hold(void **state)
 	}
 }
 
-/* One switch: whoever it serves, and by whatever policy, so many at once are the most. */
+/* One switch: with any policy, it never serves more jobs at once than its capacity. */
 static void capacity_is_the_most(void **state)
 {
 	uint64_t seed = 41;
@@ -326,7 +326,7 @@ static void capacity_is_the_most(void **state)
 	assert_in_range(full, 10, 60);
 }
 
-static struct sim_result run_moving(uint64_t seed, double migrate_s)
+static struct sim_result run_migrating(uint64_t seed, double migrate_s)
 {
 	struct sim_input input = { .options = SIM_OPTIONS_DEFAULT };
 	struct sim_result result;
@@ -334,7 +334,7 @@ static struct sim_result run_moving(uint64_t seed, double migrate_s)
 	input.fabric.link_jobs = 1;
 	assert_int_equal(fabric_fat_tree(&input.fabric, 6, 1), TRIB_OK);
 	input_draw(&input, &seed, 4, true);
-	for (unsigned m = 0; m < MODELS; m++) { /* all gain by aggregation */
+	for (unsigned m = 0; m < MODELS; m++) { /* all models gain by aggregation */
 		steps[m].n = 1;
 		bytes[m][0] = 1000000000;
 		steps[m].compute_s = start_s[m][0];
@@ -348,29 +348,29 @@ static struct sim_result run_moving(uint64_t seed, double migrate_s)
 }
 
 /*
- * Who moves is without aggregation for so long, here to its end; so where that
- * is dear few move: those whose tree another one has taken that is worth more.
+ * A job that migrates is without aggregation for a time, here until it ends. So if migration is
+ * expensive, few jobs migrate: those that lost their tree to a job worth more.
  */
-static void moving_has_its_cost(void **state)
+static void migration_has_its_cost(void **state)
 {
-	uint64_t moves_free = 0, moves_dear = 0;
-	unsigned moved = 0, hurt = 0;
+	uint64_t migrations_free = 0, migrations_dear = 0;
+	unsigned migrated = 0, hurt = 0;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
-		moves_free += run_moving(seed, 0).moves;
-		moves_dear += run_moving(seed, 1000).moves;
+		migrations_free += run_migrating(seed, 0).migrations;
+		migrations_dear += run_migrating(seed, 1000).migrations;
 		for (unsigned i = 0; i < JOBS; i++)
-			if (outcomes[i].moves) {
+			if (outcomes[i].migrations) {
 				double took = outcomes[i].end_s - outcomes[i].start_s;
 
-				moved++;
+				migrated++;
 				hurt += took > outcomes[i].fast_s * (1 + 1e-9);
 			}
 	}
-	assert_true(moved > 40 && moves_dear < 0.75 * (double)moves_free);
-	/* But for those that moved when their last allreduce had begun. */
-	assert_true(hurt > 0.75 * moved);
+	assert_true(migrated > 40 && migrations_dear < 0.75 * (double)migrations_free);
+	/* Except jobs that migrated after their last allreduce had begun. */
+	assert_true(hurt > 0.75 * migrated);
 }
 
 static void nothing_to_gain_is_no_failure(void **state)
@@ -433,7 +433,7 @@ static void map_visits_each_key_once(void **state)
 			assert_int_equal(seen[key]--, 1);
 		assert_int_equal(n, put);
 	}
-	/* As libc++ has it: the last one into an empty bucket is the first. */
+	/* As in libc++: the last entry added to an empty bucket is the first. */
 	ties_map_clear(&map);
 	ties_map_put(&map, 0);
 	ties_map_put(&map, 1);
@@ -475,7 +475,7 @@ int main(void)
 		cmocka_unit_test(engines_agree),
 		cmocka_unit_test(policies_hold),
 		cmocka_unit_test(capacity_is_the_most),
-		cmocka_unit_test(moving_has_its_cost),
+		cmocka_unit_test(migration_has_its_cost),
 		cmocka_unit_test(nothing_to_gain_is_no_failure),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(map_visits_each_key_once),

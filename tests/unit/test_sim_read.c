@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a simulation reads: as it is meant, or refused with the number of the line. */
+/* The input files of a simulation: read correctly, or refused with the line number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void jobs_are_read(void **state)
 	assert_int_equal(list.n, 3);
 	assert_int_equal(list.jobs[0].hosts, 4);
 	assert_int_equal(list.jobs[0].steps, 70);
-	/* By arrival. */
+	/* Sorted by arrival. */
 	assert_int_equal(list.jobs[1].hosts, 1);
 	assert_true(list.jobs[2].arrive_s == 2.5);
 	assert_int_equal(list.jobs[2].step, 3);
@@ -124,7 +124,7 @@ static void philly_is_read(void **state)
 	                             &cluster),
 	                 TRIB_OK);
 	assert_int_equal(list.n, 3);
-	/* From the first arrival on, ten times as fast, eight GPUs a host. */
+	/* Relative to the first arrival, ten times as fast, eight GPUs in a host. */
 	assert_true(list.jobs[0].arrive_s == 0);
 	assert_true(list.jobs[1].arrive_s == 8641);
 	assert_int_equal(list.jobs[0].hosts, 3);

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job that goes to another shared star while it runs, explored: every order of
- * what its ranks, the controller, the aggregators and the network may do, with
- * words that are late or come twice, joins that are late or fail, stars that end,
- * and a controller that is started again. In every state that can be reached: all
- * ranks take each request the same way; what is under way at a star is there in a
- * turn that is held; who leaves, joins or is astray never waits; and from there all
- * requests come to their end, and where nothing fails all ranks are in the newest
- * star.
+ * A job that migrates to another shared star while it runs, explored exhaustively: every order of
+ * what its ranks, the controller, the aggregators and the network may do. Messages are delayed and
+ * duplicated, joins are late or fail, stars end, and the controller restarts. In every reachable
+ * state: all ranks send each request the same way; requests in flight at a star belong to a held
+ * turn; a rank that leaves, joins or has no star never waits; and all requests can finish. If
+ * nothing fails, all ranks end up in the newest star.
  */
-#include "control/turns.h"
-#include "seen.h"
 #include "short.h"
-#include "worker/star.h"
+#include "turn_states.h"
+#include "worker/turns/star.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,15 +23,15 @@
 
 #define RANKS 2u
 #define REQUESTS_MAX 4u
-#define OWN 0xffu /* the way of a request that goes by no star */
+#define OWN 0xffu /* the way of a request outside stars */
 
 struct limits {
 	const char *name;
 	unsigned requests, stars, changes;
-	unsigned idles; /* changes by which a turn of one that seems idle is to end, at most */
+	unsigned idles; /* limit on changes that end the turn of a seemingly idle job */
 	bool late, restarts;
-	unsigned fails, losses; /* of joins, and of stars: at most */
-	unsigned walks; /* too large for all: so many ways through it, by chance; 0: all of it */
+	unsigned fails, losses; /* limits on failed joins and on lost stars */
+	unsigned walks;         /* number of random walks, for large worlds; 0: all states */
 	size_t states;
 };
 
@@ -42,29 +39,29 @@ struct member {
 	struct turn turn;
 	struct star star;
 	uint64_t next;
-	uint8_t way[REQUESTS_MAX]; /* of those that have begun: a star, or OWN */
+	uint8_t way[REQUESTS_MAX]; /* of each begun request: a star, or OWN */
 	uint8_t finished;          /* as bits */
-	uint8_t steps;             /* of the star, so that what it says has a serial */
+	uint8_t steps;             /* of the star; gives its messages a serial number */
 };
 
 struct world {
 	struct member member[RANKS];
-	uint8_t complete; /* requests that all have brought their part to */
-	/* The controller. */
-	struct turns_share share; /* of the newest star */
-	bool is_shared;           /* there is that */
+	uint8_t complete; /* requests that all ranks have contributed to, as bits */
+	/* The state of the controller. */
+	struct turns_share share; /* at the newest star */
+	bool is_shared;           /* `share` exists */
 	uint32_t star;
-	uint8_t off; /* ranks that nothing is left of turns at, since it was lost; as bits */
+	uint8_t off; /* ranks without open turns since the star was lost, as bits */
 	uint64_t serials[RANKS];
 	unsigned changes, idles;
 	uint64_t session;
 	bool restarted;
-	bool ended; /* the newest star: its aggregator is gone, or has fenced it */
-	bool hurt;  /* it takes other trees: the end, here */
+	bool ended; /* the newest star's aggregator is dead, or has fenced the job */
+	bool hurt;  /* the job needs other trees: the end of this test */
 	unsigned fails, losses;
-	/* A word that is still on its way, and may come more than once. */
+	/* A delayed message, which may arrive more than once. */
 	struct {
-		uint8_t link; /* 1 + whose, 0: there is none */
+		uint8_t link; /* 1 + rank; 0: none */
 		bool up;
 		struct wire_turn word;
 	} late;
@@ -77,9 +74,9 @@ static struct turns turns_of(struct world *world)
 	return (struct turns){ .capacity = 1, .shares = world->is_shared ? &world->share : NULL };
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
-/* Requests of this rank that were begun at a star and are not over here. */
+/* This rank's requests at a star that have not finished here. */
 static uint8_t open_at_star(const struct member *member)
 {
 	uint8_t open = 0;
@@ -103,7 +100,7 @@ static struct wire_turn state_of(const struct member *member)
 
 	if (turn_is_used_up(&member->turn, member->next) && !open_at_star(member))
 		word.flags |= WIRE_TURN_DONE;
-	/* All that it says only ever grows, but that changes begin anew with a star. */
+	/* Every part only grows, except that change numbers start anew with a star. */
 	word.serial = 1 + member->next + (unsigned)__builtin_popcount(member->finished) +
 	              2 * member->turn.change + (member->turn.phase >= WIRE_TURN_SET) +
 	              member->turn.session + member->steps + 64ull * member->star.number;
@@ -142,7 +139,7 @@ static bool controller_hears(struct world *world, unsigned r, const struct wire_
 	return true;
 }
 
-/* ---- what may happen ---- */
+/* ---- actions ---- */
 
 static bool begin_request(struct world *world, unsigned r)
 {
@@ -153,7 +150,7 @@ static bool begin_request(struct world *world, unsigned r)
 	if (i >= limits->requests || turn_waits(&member->turn, i))
 		return false;
 	member->way[i] = turn_uses(&member->turn, i) ? (uint8_t)member->star.number : OWN;
-	if (member->way[i] == OWN) /* nothing hangs on when it ends */
+	if (member->way[i] == OWN) /* nothing depends on its end */
 		member->finished |= (uint8_t)(1u << i);
 	member->next++;
 	if (i < other->next && !world->hurt)
@@ -235,21 +232,9 @@ static bool give(struct world *world, unsigned ahead)
 	return true;
 }
 
-static bool time_out(struct world *world)
-{
-	struct turns_share *share = &world->share;
-
-	if (!world->is_shared || share->step != TURNS_ASKING)
-		return false;
-	for (unsigned r = 0; r < RANKS; r++)
-		share->rank[r].heard_at = TURNS_ASK_NS + 1;
-	turns_tick(share, TURNS_ASK_NS + 1);
-	for (unsigned r = 0; r < RANKS; r++)
-		share->rank[r].heard_at = 0;
-	return true;
-}
-
-/* The controller decides on another star, and gets on with it. `idle`: so it seems from there. */
+/*
+ * The controller decides on another star and releases the turn. `idle`: the job seems idle to it.
+ */
 static bool release(struct world *world, bool idle)
 {
 	struct turns_share before = world->share;
@@ -282,7 +267,7 @@ static bool shift(struct world *world)
 	return true;
 }
 
-/* One that is lost: the aggregator ends it, if it is held, and it is gone. */
+/* A lost star: if its share is held, the aggregator fences it. Then it is removed. */
 static bool remove_lost(struct world *world)
 {
 	if (!world->is_shared || !world->share.lost)
@@ -318,7 +303,7 @@ static bool leave(struct world *world, unsigned r)
 	return true;
 }
 
-/* An aggregator lets ranks in when all have come. */
+/* An aggregator admits ranks when all have asked. */
 static bool join(struct world *world, unsigned r)
 {
 	struct member *member = &world->member[r];
@@ -356,7 +341,7 @@ static bool end_star(struct world *world)
 	return true;
 }
 
-/* A rank learns of it; or that another rank of the star is not there. */
+/* A rank learns that its star is lost, or that another rank has not joined it. */
 static bool lose(struct world *world, unsigned r)
 {
 	struct member *member = &world->member[r];
@@ -424,15 +409,16 @@ static bool act(struct world *world, unsigned a)
 	case 33:
 		return world->share.held && world->idles < limits->idles && release(world, true);
 	case 34:
-		return remove_lost(world) || again(world) || time_out(world);
+		return remove_lost(world) || again(world) ||
+		       (world->is_shared && share_time_out(&world->share, RANKS));
 	default:
 		return end_star(world) || restart(world);
 	}
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
-/* Who was told of another star forgets what it has of the one before: nobody can need that. */
+/* A rank that was told of another star forgets its state of the old one: no rank can need it. */
 static void check_left(const struct world *world)
 {
 	uint32_t a = world->member[0].star.number, b = world->member[1].star.number;
@@ -453,7 +439,7 @@ static void check_held(const struct world *world)
 		for (unsigned i = 0; i < member->next && !world->hurt; i++) {
 			if (member->way[i] == OWN || world->complete >> i & 1)
 				continue;
-			/* Under way at the aggregator, or about to be. */
+			/* In flight at the aggregator, or about to be. */
 			assert_int_equal(member->way[i], world->star);
 			assert_true(world->ended || (world->is_shared &&
 			                             (world->share.held || !world->share.known)));
@@ -481,7 +467,7 @@ static bool is_settled(const struct world *world)
 	return true;
 }
 
-/* One who waits for another that will not come is astray in the end, too. */
+/* A rank that waits for another that will not join ends up astray too. */
 static void give_up(struct world *world, unsigned r)
 {
 	const struct star *other = &world->member[!r].star;
@@ -494,7 +480,7 @@ static void give_up(struct world *world, unsigned r)
 	member->steps++;
 }
 
-/* Everyone does what he can: then all comes to its end. */
+/* If all ranks do what they can, all requests finish. */
 static void check_progress(const struct world *from)
 {
 	struct world world = *from;
@@ -527,7 +513,7 @@ static bool is_idle(const struct world *world)
 	       !open_at_star(&world->member[1]);
 }
 
-/* A job that does nothing can be told to go, whatever turn it has: it need not begin anything. */
+/* An idle job can be told to migrate, whatever turn it has: it need not begin a request. */
 static void check_idle(const struct world *from)
 {
 	struct world world = *from;
@@ -547,35 +533,7 @@ static void check_idle(const struct world *from)
 	assert_int_equal(world.star, star + 1);
 }
 
-/* ---- exploring ---- */
-
-static uint64_t hash_word(uint64_t hash, const struct wire_turn *word)
-{
-	hash = hash_more(hash, word->serial << 40 | word->session << 32 | word->change << 24 |
-	                               (uint64_t)word->word << 16 | (uint64_t)word->phase << 12 |
-	                               (uint64_t)word->flags << 8 | word->star);
-	return hash_more(hash, word->from << 16 | word->to << 8 | word->next);
-}
-
-static uint64_t hash_share(uint64_t hash, const struct turns_share *share)
-{
-	hash = hash_more(hash, share->change << 32 | share->from << 24 | share->to << 16 |
-	                               share->held_change << 8 | (uint64_t)share->step << 5 |
-	                               (uint64_t)share->known << 4 | (uint64_t)share->held << 3 |
-	                               (uint64_t)share->was_held << 2 | (uint64_t)share->lost << 1 |
-	                               share->leaving);
-	hash = hash_more(hash, share->session << 24 | share->held_to << 16 | share->refused << 8 |
-	                               share->joining);
-	for (unsigned r = 0; r < RANKS; r++) {
-		const struct turns_rank *rank = &share->rank[r];
-
-		hash = hash_more(hash, rank->to << 48 | rank->serial << 32 | rank->change << 24 |
-		                               rank->next << 16 | (uint64_t)rank->phase << 3 |
-		                               (uint64_t)rank->silent << 2 |
-		                               (uint64_t)rank->done << 1 | rank->heard);
-	}
-	return hash;
-}
+/* ---- exploration ---- */
 
 static uint64_t hash_world(const struct world *world)
 {
@@ -588,24 +546,19 @@ static uint64_t hash_world(const struct world *world)
 	hash = hash_more(hash, world->idles << 24 | world->changes << 16 | world->fails << 8 |
 	                               world->losses);
 	if (world->is_shared)
-		hash = hash_share(hash, &world->share);
+		hash = hash_share(hash, &world->share, RANKS);
 	for (unsigned r = 0; r < RANKS; r++) {
 		const struct member *member = &world->member[r];
-		const struct turn *turn = &member->turn;
 		uint64_t ways = 0;
 
 		for (unsigned i = 0; i < member->next; i++)
 			ways = ways << 8 | member->way[i];
 		hash = hash_more(hash, ways);
 		hash = hash_more(hash, world->is_shared ? 0 : world->serials[r]);
-		hash = hash_more(hash, member->next << 40 | turn->session << 32 |
-		                               (uint64_t)member->steps << 24 |
+		hash = hash_more(hash, member->next << 40 | (uint64_t)member->steps << 24 |
 		                               member->star.number << 16 |
 		                               (uint64_t)member->star.step << 8 | member->finished);
-		hash = hash_more(hash, turn->change << 8 | (uint64_t)turn->phase);
-		hash = hash_more(hash, turn->asked.from << 40 | turn->asked.to << 32 |
-		                               turn->now.from << 24 | turn->now.to << 16 |
-		                               turn->last.from << 8 | turn->last.to);
+		hash = hash_turn(hash, &member->turn);
 	}
 	hash = hash_more(hash, (uint64_t)world->late.link << 1 | world->late.up);
 	if (world->late.link)
@@ -613,7 +566,7 @@ static uint64_t hash_world(const struct world *world)
 	return hash ? hash : 1;
 }
 
-/* What was seen at all: a world in which nothing moves would prove nothing. */
+/* Counts of interesting states: without them a test would prove nothing. */
 static struct {
 	size_t moved, meanwhile, used, astray, hurt;
 } counts;
@@ -664,7 +617,7 @@ static void explore(void **state)
 	       "while one joins in %zu, astray in %zu, other trees in %zu\n",
 	       counts.moved, counts.used, counts.meanwhile, counts.astray, counts.hurt);
 	assert_true(test_is_short() || (counts.moved && counts.meanwhile));
-	/* By chance most stars end before that. */
+	/* In random walks most stars end before that. */
 	assert_true(test_is_short() || counts.used || (limits->walks && limits->losses));
 	assert_true(test_is_short() || !limits->fails || counts.astray);
 }

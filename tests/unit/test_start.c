@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a job starts: in any order of processes, again and again at one
- * aggregator, and with a rank and size from whatever launcher there is.
+ * The start of a job: in any order of processes, repeatedly at one aggregator, and with rank and
+ * size from any launcher.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void sum_of_ranks(trib_comm *comm)
 	demand(value == n * (n + 1) / 2);
 }
 
-/* A job behind a job, with no pause: nobody may be let into the one that has just ended. */
+/* One job right after another: no rank may join the one that has just ended. */
 static void again_body(struct rank *rank)
 {
 	for (int i = 0; i < 10; i++) {
@@ -47,7 +47,7 @@ static void test_again(void **state)
 	cluster_stop(&cluster);
 }
 
-/* The same with lanes, whose threads let go of the old job at their own pace. */
+/* The same with several lanes, whose threads release the old job at different times. */
 static void lanes_body(struct rank *rank)
 {
 	static const size_t count = 30000;
@@ -80,7 +80,7 @@ static void test_again_on_lanes(void **state)
 	cluster_stop(&cluster);
 }
 
-/* They get as many as there are. */
+/* A communicator gets as many lanes as there are threads. */
 static void test_more_lanes_than_threads(void **state)
 {
 	const trib_options options = { .struct_size = sizeof(options), .lanes = 16 };
@@ -112,9 +112,9 @@ static void test_one_after_another(void **state)
 	cluster_stop(&cluster);
 }
 
-/* Processes that know nothing but their environment. They are forked before any thread starts. */
+/* Processes that know only their environment. They are forked before any thread starts. */
 struct launcher {
-	const char *rank, *size, *local; /* variables; `local` must not be taken for the rank */
+	const char *rank, *size, *local; /* variables; `local` is not the rank */
 };
 
 static int worker_main(const struct launcher *launcher, int rank, int size, int address_fd)
@@ -184,7 +184,7 @@ static void test_launchers(void **state)
 		launch(&launchers[i], 2, i % 2);
 }
 
-/* Half of a place is no place, and what we set goes before what a launcher does. */
+/* Incomplete settings do not count, and our own variables override a launcher's. */
 static int odd_main(int which)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
@@ -216,7 +216,7 @@ static int odd_main(int which)
 		setenv("WORLD_SIZE", "2", 1);
 		demand(trib_init(&comm, NULL) == TRIB_ERR_CONFIG);
 		return !error_has("TRIB_AGGREGATOR");
-	default: /* options go before the environment */
+	default: /* options override the environment */
 		setenv("TRIB_RANK", "5", 1);
 		setenv("TRIB_SIZE", "9", 1);
 		options.has_rank = 1;

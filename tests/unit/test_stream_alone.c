@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream by itself: what leaves when, what it reports, and what it takes for lost. */
+/* A stream alone: when packets leave, what it reports, and what it takes for lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "base/bitmap.h"
 #include "wire/brief.h"
-#include "worker/stream_internal.h"
+#include "worker/dense/stream_internal.h"
 
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static void finished(void *context, struct round *round)
 	(void)round;
 }
 
-/* A few fragments have left. */
+/* A few fragments have been sent. */
 static void few_sent(struct stream *stream, const struct round_spec *spec,
                      struct fragment data[FEW])
 {
@@ -49,7 +49,7 @@ static void few_sent(struct stream *stream, const struct round_spec *spec,
 		assert_int_equal(stream_next(stream, SECOND, &data[i]), WIRE_HEADER + 256);
 }
 
-/* Three results are asked for once more. Of two the first copy comes after all: one was lost. */
+/* Three results are requested again. For two, the first copy arrives after all: one was lost. */
 static void test_late_is_not_lost(void **state)
 {
 	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
@@ -70,12 +70,12 @@ static void test_late_is_not_lost(void **state)
 	assert_true(stream_next_report(&stream, SECOND + 2000000, &packet));
 	assert_int_equal(packet.report.missing[0], (1 << FEW) - 1);
 	assert_int_equal(packet.report.again, 0);
-	for (unsigned i = 0; i < FEW; i++) { /* alone, what it gave is the sum */
+	for (unsigned i = 0; i < FEW; i++) { /* with one worker, its input is the sum */
 		data[i].header.type = WIRE_RESULT;
 		data[i].header.flags |= i == 1 ? WIRE_RESENT : 0;
 		assert_true(stream_on_result(&stream, &data[i].header, 256, SECOND + 3000000));
 	}
-	data[1].header.flags &= (uint8_t)~WIRE_RESENT; /* twice is not two */
+	data[1].header.flags &= (uint8_t)~WIRE_RESENT; /* a duplicate does not count twice */
 	assert_true(stream_on_result(&stream, &data[1].header, 256, SECOND + 3000000));
 	assert_true(stream_heartbeat(&stream, SECOND + 4000000, &packet));
 	assert_int_equal(packet.report.again, 1);
@@ -84,7 +84,7 @@ static void test_late_is_not_lost(void **state)
 
 /* What had left when the rate fell is sent again if it was lost, but says nothing of the new rate.
  */
-static void test_judged_anew(void **state)
+static void test_rate_fell(void **state)
 {
 	uint32_t in[FEW * 64] = { 0 }, out[FEW * 64];
 	struct round_spec spec = sum_of(in, out, FEW * 64, TRIB_U32);
@@ -94,8 +94,8 @@ static void test_judged_anew(void **state)
 
 	(void)state;
 	few_sent(&stream, &spec, data);
-	stream_judge_anew(&stream, SECOND + 1000000);
-	assert_int_equal(stream.anew, FEW);
+	stream_rate_fell(&stream, SECOND + 1000000);
+	assert_int_equal(stream.rate_fell_after, FEW);
 	for (unsigned turn = 0; turn < 2; turn++) { /* all are lost, and their repeats too */
 		uint64_t now = SECOND + (turn + 1) * 2000000;
 
@@ -112,15 +112,15 @@ static void test_judged_anew(void **state)
 			assert_true(stream_next(&stream, now, &data[i]));
 		assert_int_equal(stream.stats.resent, (turn + 1) * FEW);
 		/* A rate that falls all the time does not put it off for ever. */
-		stream_judge_anew(&stream, now);
-		assert_int_equal(stream.anew, FEW);
+		stream_rate_fell(&stream, now);
+		assert_int_equal(stream.rate_fell_after, FEW);
 	}
-	stream_judge_anew(&stream, SECOND + 200000000);
-	assert_int_equal(stream.anew, 3 * FEW);
+	stream_rate_fell(&stream, SECOND + 200000000);
+	assert_int_equal(stream.rate_fell_after, 3 * FEW);
 	stream_clear(&stream);
 }
 
-/* A result that came before its round was posted here was not lost either; the next one was. */
+/* A result that arrived before its round started here was not lost. The next one was. */
 static void test_early_is_not_lost(void **state)
 {
 	uint32_t in[2 * 64] = { 0 }, out[2 * 64];
@@ -158,8 +158,10 @@ static void test_early_is_not_lost(void **state)
 
 #define SLOW 4096u
 
-/* One worker, a fragment a millisecond; `lost` is one that the aggregator misses. Gives its
- * reports. */
+/*
+ * One worker, a fragment each millisecond. `lost`: the fragment that the aggregator misses. Returns
+ * the number of reports.
+ */
 static unsigned reports_of_slow(uint64_t cells, unsigned lost)
 {
 	static uint32_t in[SLOW * 64], out[SLOW * 64];
@@ -199,22 +201,24 @@ static unsigned reports_of_slow(uint64_t cells, unsigned lost)
 	return reports;
 }
 
-/* Where nothing is lost, little is said; a loss is followed by more reports, a small window too. */
+/* Without loss reports are rare. After a loss, or with a small window, there are more. */
 static void test_calm_reports_seldom(void **state)
 {
 	unsigned calm = reports_of_slow(SLOW, SLOW), shaken = reports_of_slow(SLOW, SLOW / 2);
-	unsigned narrow = reports_of_slow(128, SLOW);
+	unsigned window_probe = reports_of_slow(128, SLOW);
 
 	(void)state;
-	/* At first, and behind a loss, one after 16 fragments, the least that is worth one. */
+	/*
+	 * At first, and after a loss, one report for 16 fragments, the fewest that are worth one.
+	 */
 	assert_in_range(calm, SLOW / 40, SLOW / 40 + 100 / 16 + 2);
 	assert_in_range(shaken, calm + 2, calm + 100 / 16 + 2);
-	assert_in_range(narrow, SLOW / 17, SLOW / 16 + 8);
+	assert_in_range(window_probe, SLOW / 17, SLOW / 16 + 8);
 }
 
 #define MANY 300u
 
-/* A report is about what has left, and about what others send: of the rest there is no news. */
+/* A report covers what this worker has sent and what others send. There is no news of the rest. */
 static void test_report_ends_where_sent(void **state)
 {
 	static uint32_t in[MANY * 64], out[MANY * 64];
@@ -247,10 +251,10 @@ static void test_report_ends_where_sent(void **state)
 }
 
 /*
- * Special values stand before all data and are settled with the last exponents, so
- * they are the first that are not finished. But nothing is to come of them: a report
- * begins behind them, and silence asks for data. Whether that is lost or late the answer
- * tells; only when none has come either, it is asked for as if it were lost.
+ * Special values come before all data and are settled with the last exponents, so they are the
+ * first unfinished fragments. But no result will come for them. So a report begins behind them, and
+ * a question after silence is about data. The answer tells whether data is lost or late. Only if no
+ * answer comes, the stream treats data as lost.
  */
 static void test_report_begins_at_gap(void **state)
 {
@@ -268,7 +272,7 @@ static void test_report_begins_at_gap(void **state)
 	data = round->exponents + round->specials;
 	assert_true(round->exponents > 1 && round->specials > 1);
 	assert_true(stream_post(&stream, round, SECOND));
-	while (sent < 5) { /* the results of exponents and of the first three data come */
+	while (sent < 5) { /* exponents and the first three data fragments */
 		assert_true(stream_next(&stream, SECOND, &packet));
 		sent += packet.header.pos >= data;
 		packet.header.type = WIRE_RESULT;
@@ -287,15 +291,16 @@ static void test_report_begins_at_gap(void **state)
 		assert_int_equal(report.report.base, data + 3);
 		assert_int_equal(report.report.bits, 2);
 		assert_int_equal(report.report.missing[0], i == 4 ? 3 : 0);
-		if (i < 3) /* the first two are answered: nothing is complete */
+		if (i < 3) /* the first two reports are answered: nothing is complete */
 			stream_on_status(&stream, &status.header, SECOND + i * SECOND / 10);
 	}
 	stream_clear(&stream);
 }
 
 /*
- * Links must not be idle while blocks are read, and nobody should guess: the first data leaves
- * behind one small fragment of exponents, and the others leave singly, some time before their data.
+ * Links must not be idle while blocks are read, and workers should not guess. So the first data
+ * follows one small fragment of exponents. Other exponents leave one by one, some time before their
+ * data.
  */
 static void exponents_lead(unsigned payload, size_t blocks)
 {
@@ -310,7 +315,7 @@ static void exponents_lead(unsigned payload, size_t blocks)
 	assert_true(in && out && round && round->exponents > 3);
 	stream_init(&stream, 0, 0, 1, 1 << 20, payload);
 	stream.on_finished = finished;
-	stream.reliable = true; /* so that all leaves without an answer */
+	stream.reliable = true; /* so that everything leaves without answers */
 	assert_true(stream_post(&stream, round, SECOND));
 	while (stream_next(&stream, SECOND, packet)) {
 		if (((struct wire_header *)packet)->pos < round->exponents) {
@@ -351,7 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_is_not_lost),
-		cmocka_unit_test(test_judged_anew),
+		cmocka_unit_test(test_rate_fell),
 		cmocka_unit_test(test_early_is_not_lost),
 		cmocka_unit_test(test_calm_reports_seldom),
 		cmocka_unit_test(test_report_ends_where_sent),

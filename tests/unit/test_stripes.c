@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several trees at once: how vectors are split, how trees are joined in any
- * order, and who is named when one is not there. That sums are right is for
- * test_collectives.c.
+ * Several trees at once: how vectors are divided, how trees are joined in any order, and which tree
+ * an error names. test_collectives.c tests the sums.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +10,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cli/query.h"
+#include "query/query.h"
 #include "cluster.h"
 #include "short.h"
-#include "worker/comm.h"
+#include "worker/comm/comm.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -29,23 +28,23 @@ static void split_once(uint64_t seed)
 	size_t count = fragments * per + mix(seed + 3) % per, at = 0;
 	double weights[LANES_MAX], sum = 0;
 	struct part parts[LANES_MAX];
-	struct shares shares;
+	struct striping striping;
 
 	for (unsigned i = 0; i < n; i++)
 		sum += weights[i] = (double)(1 + mix(seed + 10 + i) % 1000);
-	shares_init(&shares, weights, n);
-	if (shares_is_small(&shares, count, per)) {
+	striping_init(&striping, weights, n);
+	if (striping_is_small(&striping, count, per)) {
 		assert_true(fragments < 2 * (size_t)n);
 		return;
 	}
-	parts_n = shares_split(&shares, count, per, parts);
+	parts_n = striping_split(&striping, count, per, parts);
 	for (unsigned i = 0; i < parts_n; i++) {
 		double wish = weights[parts[i].lane] / sum * (double)count;
 
 		assert_int_equal(parts[i].first, at);
 		assert_true(parts[i].count > 0);
 		assert_int_equal(at % per, 0);
-		/* Whole fragments, and weights of 16 bits: that is all it may be off. */
+		/* Exact except for whole fragments and 16-bit weights. */
 		assert_true(fabs((double)parts[i].count - wish) <=
 		            2.0 * (double)per + (double)count * n / 32768);
 		at += parts[i].count;
@@ -68,17 +67,17 @@ static void test_turns_by_weight(void **state)
 {
 	const double weights[] = { 5, 1, 2 };
 	unsigned turns[3] = { 0 };
-	struct shares shares;
+	struct striping striping;
 
 	(void)state;
-	shares_init(&shares, weights, 3);
+	striping_init(&striping, weights, 3);
 	for (uint64_t i = 0; i < 64; i++)
-		turns[shares_turn(&shares, i)]++;
+		turns[striping_rotate(&striping, i)]++;
 	assert_int_equal(turns[0], 40);
 	assert_int_equal(turns[1], 8);
 	assert_int_equal(turns[2], 16);
 	/* In turn, not one after the other. */
-	assert_true(shares_turn(&shares, 0) == 0 && shares_turn(&shares, 1) == 2);
+	assert_true(striping_rotate(&striping, 0) == 0 && striping_rotate(&striping, 1) == 2);
 }
 
 /* ---- trees ---- */
@@ -110,7 +109,7 @@ static void sum_body(struct rank *rank)
 	free(vector);
 }
 
-/* Every tree carries its share, and not more. */
+/* Every tree carries its share, and no more. */
 static void test_shares_of_trees(void **state)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
@@ -124,7 +123,7 @@ static void test_shares_of_trees(void **state)
 	cluster_stars(trees.clusters, 3, 2, trees.text, sizeof(trees.text));
 	options.trees = trees.text;
 	cluster_run(&trees.clusters[0], 2, &options, sum_body, NULL);
-	nap_ms(150); /* counters are published from time to time */
+	nap_ms(150); /* until counters are published */
 	for (unsigned i = 0; i < 3; i++)
 		sum += bytes[i] = cluster_count(&trees.clusters[i], "payload_bytes", NULL);
 	for (unsigned i = 0; i < 3; i++) {
@@ -146,7 +145,7 @@ static void most_body(struct rank *rank)
 	demand(page_number(page, "size") == 2);
 }
 
-/* As many trees as there may be: all are used, and all are left. */
+/* The maximum number of trees: all are used, and all are left. */
 static void test_most_trees(void **state)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
@@ -161,10 +160,10 @@ static void test_most_trees(void **state)
 		                         i ? ";" : "", cluster.address);
 	assert_true(used < sizeof(text));
 	options.trees = text;
-	setenv("TRIB_MTU", "1500", 1); /* else the vector is too small to be split */
+	setenv("TRIB_MTU", "1500", 1); /* otherwise the vector is too small to be divided */
 	cluster_run(&cluster, 2, &options, most_body, &cluster);
 	unsetenv("TRIB_MTU");
-	do /* a tick takes them away; who had not said good-bye would be lost one day */
+	do /* a tick removes those that have left; without BYE that would take long */
 		assert_int_equal(query_page(cluster.address, 1, 10, page, sizeof(page)), TRIB_OK);
 	while (strstr(page, "\"state\":\"running\""));
 	assert_string_equal(page, "{}");
@@ -196,14 +195,14 @@ static void *late_start(void *argument)
 	char address[40];
 
 	cluster_stop(&trees->clusters[1]);
-	nap_ms(1500); /* longer than half of the deadline: who is in must not be taken for dead */
+	nap_ms(1500); /* longer than half of the deadline: members must not count as dead */
 	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
 	demand(udp_resolve(address, 0, &options.listen) == TRIB_OK);
 	demand(aggregator_start(&options, &trees->clusters[1].aggregator) == TRIB_OK);
 	return NULL;
 }
 
-/* One aggregator starts when the others have everyone for long. */
+/* One aggregator starts long after all ranks have joined the others. */
 static void test_starts_in_any_order(void **state)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
@@ -238,7 +237,7 @@ static void missing_body(struct rank *rank)
 	demand(!rank->comm && seconds() - trees->start < 5);
 }
 
-/* One is never there: the error names that one, by the deadline. */
+/* One aggregator never starts: the error at the deadline names it. */
 static void test_names_missing(void **state)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
@@ -270,7 +269,7 @@ static void test_wants_all_ranks(void **state)
 	cluster_run_bare(&nowhere, 2, NULL, wrong_body, text);
 }
 
-/* Of five ranks, the odd and the even ones, in another order: each with trees of its own. */
+/* The odd and the even of five ranks, in another order: each half has trees of its own. */
 static void split_body(struct rank *rank)
 {
 	struct rank sub = *rank;

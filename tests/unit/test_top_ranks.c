@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trib top of a controller: what nodes tell of communicators, and what is shown of it. */
+/* trib top with a controller: the nodes' reports of communicators, and the output. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/top_ranks.h"
+#include "cli/cmd/top_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void take(const char *text)
 	json_decref(comms);
 }
 
-/* The caller's to free. */
+/* The caller frees the text. */
 static char *shown(void)
 {
 	char *text = NULL;
@@ -58,7 +58,7 @@ static int forget(void **state)
 	"{\"job\":7,\"comm\":1,\"key\":\"" key "\",\"generation\":1,\"state\":\"" state \
 	"\",\"size\":" #size ",\"children\":[" children "]}"
 
-/* All ranks, and two halves of them, whose ranks are counted anew. */
+/* All ranks, and two halves with ranks of their own. */
 static const char split[] =
 	"[" COMM("1", "running", 2, CHILD(0, "h0", 10, 10) "," CHILD(1, "h2", 10, 0)) "," COMM(
 		"a", "running", 4,
@@ -100,7 +100,7 @@ static void test_one_needs_no_name(void **state)
 	free(text);
 }
 
-/* One tree's aggregators say nothing of another's ranks. */
+/* The aggregators of one tree say nothing of another tree's ranks. */
 static void test_trees_are_apart(void **state)
 {
 	char *text;
@@ -120,7 +120,7 @@ static void test_trees_are_apart(void **state)
 	free(text);
 }
 
-/* Trees of one communicator are added up, but for what is over. */
+/* The trees of one communicator are summed, without those that have ended. */
 static void test_stripes_are_one(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void test_what_is_not_told_is_said(void **state)
 	take("[{\"job\":7,\"key\":\"a\",\"state\":\"running\",\"size\":64}]");
 	assert_int_equal(look.n, 0);
 	text = shown();
-	expect(text, "of 1 communicators the ranks are not told");
+	expect(text, "ranks of 1 communicators are not shown");
 	free(text);
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/tree.h"
+#include "plan/tree/tree.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void test_prints_what_it_reads(void **state)
 	assert_true(forest_print(&forest, text, 10) > 10 && strlen(text) == 9);
 }
 
-/* Of some ranks: numbered anew, without aggregators that have nothing to sum. */
+/* The tree of some ranks: renumbered, without aggregators that have nothing to sum. */
 static void test_subset(void **state)
 {
 	static const struct {
@@ -114,7 +114,7 @@ static void test_refuses_with_place(void **state)
 	}
 }
 
-/* As strtod reads it where a point is a point, to the last bit. */
+/* Like strtod with a decimal point, to the last bit. */
 static void test_reads_shares(void **state)
 {
 	uint64_t random = 7;
@@ -133,7 +133,7 @@ static void test_reads_shares(void **state)
 	}
 }
 
-/* Whatever the program's locale: a library has no say in that. */
+/* With any locale of the program, which a library must not change. */
 static void test_locale(void **state)
 {
 	static const char *const others[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };

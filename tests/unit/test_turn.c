@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns and turns: what is predicted of a step is what it does, op by op. */
+/* Patterns and turns: the predicted step equals the simulated one, op by op. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "plan/draw.h"
-#include "plan/turn.h"
+#include "plan/cluster/draw.h"
+#include "plan/turns/turn_rule.h"
 
 #include <math.h>
 
@@ -33,7 +33,7 @@ static void pattern_draw(uint64_t *seed, uint32_t hosts)
 	             &wire);
 }
 
-/* When a step ends in which the ops of `mask` are aggregated, op `from` beginning at `now`. */
+/* The end of a step in which the ops of `mask` are aggregated, if op `from` begins at `now`. */
 static double step_end(double began, double now, unsigned from, uint32_t mask)
 {
 	double t = now;
@@ -72,7 +72,7 @@ static void gains_are_true(void **state)
 	}
 }
 
-/* No smaller tail of ops makes the step as short as all of them. */
+/* No shorter tail of ops makes the step as short as all of them. */
 static void demand_is_the_least_tail(void **state)
 {
 	uint64_t seed = 4;
@@ -114,7 +114,7 @@ static void the_dearer_goes_first(void **state)
 	assert_true(turn_yields(&mine, score, &soon, 1));
 	assert_false(turn_yields(&mine, score, &late, 1));
 	assert_false(turn_yields(&mine, score, &never, 1));
-	soon.gain_s = 0.1; /* as dear: who is there first goes first */
+	soon.gain_s = 0.1; /* equal gain: the first job goes first */
 	assert_false(turn_yields(&mine, score, &soon, 1));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many messages a call takes: many where packets come singly, few where they are long. */
+/* The number of messages in a receive call: many for short packets, few for long ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 struct ends {
 	int from, to;
-	struct udp_address address; /* of who sends */
+	struct udp_address address; /* address of the sender */
 };
 
 static void ends_open(struct ends *ends)
@@ -42,7 +42,7 @@ static void ends_close(const struct ends *ends)
 	close(ends->to);
 }
 
-/* Messages of so many bytes, the first word of each being its number. */
+/* Sends messages of this length. The first word of each is its number. */
 static void send_some(const struct ends *ends, unsigned n, uint32_t bytes)
 {
 	static uint64_t data[LONG / 8];
@@ -53,7 +53,7 @@ static void send_some(const struct ends *ends, unsigned n, uint32_t bytes)
 	}
 }
 
-/* All are there, whole, in order. */
+/* All messages have arrived, whole and in order. */
 static void take(struct udp_rx *rx, const struct ends *ends, int n, unsigned first, uint32_t bytes)
 {
 	assert_int_equal(udp_receive(rx, ends->to), n);
@@ -100,7 +100,7 @@ static void test_few_where_long(void **state)
 	ends_open(&ends);
 	send_some(&ends, 2, 1472);
 	take(rx, &ends, 2, 0, 1472);
-	send_some(&ends, 3, LONG); /* so few, as others than root have small buffers */
+	send_some(&ends, 3, LONG); /* few, because users other than root have small buffers */
 	take(rx, &ends, 3, 0, LONG);
 	send_some(&ends, FEW + 2, 1472);
 	take(rx, &ends, FEW, 0, 1472);

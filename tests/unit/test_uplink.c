@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trees of aggregators in memory: engine, uplink and stream together, over a
- * network that loses, doubles and reorders. Integers come out exactly, floats
- * with the bits that one aggregator for all gives, whatever the tree.
+ * Trees of aggregators in memory: engine, uplink and stream together, over a network that loses,
+ * duplicates and reorders. Integers are exact. Floats have the same bits as with one aggregator for
+ * all, in any tree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,15 +32,17 @@ static uint64_t next_random(void)
 	return z ^ z >> 31;
 }
 
-/* Any tree: a node's parent is one before it, and who has no child node has a worker. */
-static void tree_draw(struct sim_options *options)
+/*
+ * A random tree: a node's parent has a lower number, and a node without child nodes has a worker.
+ */
+static void tree_draw(struct simnet_options *options)
 {
 	uint64_t inner = 1;
 
 	options->nodes = 2 + (unsigned)(next_random() % 8);
 	options->workers = options->nodes + (unsigned)(next_random() % 12);
 	for (unsigned n = 1; n < options->nodes; n++) {
-		/* Half of them deep, half of them wide. */
+		/* Half of the trees are deep, half are wide. */
 		options->parent[n] = next_random() & 1 ? n - 1 : (unsigned)(next_random() % n);
 		inner |= 1ull << options->parent[n];
 	}
@@ -73,7 +75,7 @@ static void job_make(struct job *job, unsigned workers, unsigned number)
 		for (size_t i = 0; i < job->count; i++) {
 			float f = (float)((double)(int64_t)next_random() * 1e-19);
 
-			/* Blocks of unlike size, so that exponents differ between subtrees. */
+			/* Blocks of different magnitudes, so that subtrees' exponents differ. */
 			if (i / 500 % 3 == w % 3)
 				f *= 1e6f;
 			memcpy(&job->in[w][i], &f, 4);
@@ -81,7 +83,7 @@ static void job_make(struct job *job, unsigned workers, unsigned number)
 	}
 }
 
-static void job_post(struct job *job, struct sim *sim, unsigned workers)
+static void job_post(struct job *job, struct simnet *sim, unsigned workers)
 {
 	for (unsigned w = 0; w < workers; w++) {
 		bool wants = job->to == WIRE_ALL || job->to == w;
@@ -95,7 +97,7 @@ static void job_post(struct job *job, struct sim *sim, unsigned workers)
 			                   .from = job->from,
 			                   .to = job->to };
 
-		sim_post(sim, w, &spec);
+		simnet_post(sim, w, &spec);
 	}
 }
 
@@ -114,22 +116,22 @@ static void job_check(const struct job *job, unsigned workers)
 	}
 }
 
-static uint64_t run(const struct sim_options *options, struct job *jobs)
+static uint64_t run(const struct simnet_options *options, struct job *jobs)
 {
-	struct sim *sim = sim_new(options);
+	struct simnet *sim = simnet_new(options);
 	uint64_t packets;
 
 	for (unsigned k = 0; k < JOBS; k++)
 		job_post(&jobs[k], sim, options->workers);
-	if (!sim_run(sim, 600 * SECOND))
+	if (!simnet_run(sim, 600 * SECOND))
 		fail_msg("stuck: %u nodes, %u workers, %u cells, seed %llu", options->nodes,
 		         options->workers, options->cells, (unsigned long long)options->seed);
-	assert_int_equal(sim_verdicts(sim, DENSE_STRANGER), 0);
-	assert_int_equal(sim_verdicts(sim, DENSE_MISMATCH), 0);
+	assert_int_equal(simnet_verdicts(sim, DENSE_STRANGER), 0);
+	assert_int_equal(simnet_verdicts(sim, DENSE_MISMATCH), 0);
 	for (unsigned k = 0; k < JOBS; k++)
 		job_check(&jobs[k], options->workers);
-	packets = sim_packets(sim);
-	sim_free(sim);
+	packets = simnet_packets(sim);
+	simnet_free(sim);
 	return packets;
 }
 
@@ -137,7 +139,7 @@ static uint64_t one_tree(uint64_t seed)
 {
 	static const double losses[] = { 0, 0.01, 0.1, 0.3 };
 	static const uint32_t pools[] = { 4, 16, 100, 1000, 4096 };
-	struct sim_options options = { .payload = 256, .seed = seed }, star;
+	struct simnet_options options = { .payload = 256, .seed = seed }, star;
 	struct job jobs[JOBS];
 	uint32_t *expected[JOBS][SIM_WORKERS_MAX];
 	uint64_t packets;
@@ -171,12 +173,12 @@ static uint64_t one_tree(uint64_t seed)
 	return packets;
 }
 
-/* Trees of two to nine aggregators; TRIB_TEST_SEED begins elsewhere. */
+/* Trees of two to nine aggregators. TRIB_TEST_SEED: the first seed. */
 static void test_any_tree(void **state)
 {
 	const char *text = getenv("TRIB_TEST_SEED");
 	uint64_t seed = text ? strtoull(text, NULL, 10) : 1, packets = 0;
-	unsigned trees = (unsigned)test_tenth("trees", 60);
+	unsigned trees = (unsigned)test_cases("trees", 60);
 
 	(void)state;
 	print_message("seeds from %llu on\n", (unsigned long long)seed);
@@ -185,21 +187,21 @@ static void test_any_tree(void **state)
 	print_message("%llu packets\n", (unsigned long long)packets);
 }
 
-/* ---- what is told of losses ---- */
+/* ---- reported losses ---- */
 
-/* Two subtrees of two workers each; those of one have larger numbers in every other block. */
-static struct sim_losses losses_of(bool floats, double loss, uint64_t seed)
+/* Two subtrees of two workers each. The workers of one have larger numbers in every other block. */
+static struct simnet_losses losses_of(bool floats, double loss, uint64_t seed)
 {
-	struct sim_options options = { .workers = 4,
-		                       .nodes = 3,
-		                       .leaf = { 1, 1, 2, 2 },
-		                       .cells = 1000,
-		                       .payload = 256,
-		                       .loss = loss,
-		                       .seed = seed };
+	struct simnet_options options = { .workers = 4,
+		                          .nodes = 3,
+		                          .leaf = { 1, 1, 2, 2 },
+		                          .cells = 1000,
+		                          .payload = 256,
+		                          .loss = loss,
+		                          .seed = seed };
 	struct job job = { .count = 300000, .floats = floats, .from = WIRE_ALL, .to = WIRE_ALL };
-	struct sim *sim = sim_new(&options);
-	struct sim_losses losses;
+	struct simnet *sim = simnet_new(&options);
+	struct simnet_losses losses;
 
 	for (unsigned w = 0; w < options.workers; w++) {
 		job.in[w] = malloc(job.count * 4);
@@ -212,13 +214,13 @@ static struct sim_losses losses_of(bool floats, double loss, uint64_t seed)
 		}
 	}
 	job_post(&job, sim, options.workers);
-	assert_true(sim_run(sim, 600 * SECOND));
-	losses = sim_losses(sim);
+	assert_true(simnet_run(sim, 600 * SECOND));
+	losses = simnet_losses(sim);
 	print_message("%s, loss %g: %llu sums judged, %llu lost, %llu missed; %llu results again\n",
 	              floats ? "floats" : "integers", loss, (unsigned long long)losses.judged,
 	              (unsigned long long)losses.lost, (unsigned long long)losses.missed,
 	              (unsigned long long)losses.again);
-	sim_free(sim);
+	simnet_free(sim);
 	for (unsigned w = 0; w < options.workers; w++) {
 		free(job.in[w]);
 		free(job.out[w]);
@@ -226,7 +228,7 @@ static struct sim_losses losses_of(bool floats, double loss, uint64_t seed)
 	return losses;
 }
 
-/* With floats a root misses far more than is lost: sums that have come too low. */
+/* With floats, the root misses far more sums than are lost: those that arrived with a low scale. */
 static void test_losses_are_told(void **state)
 {
 	static const double shares[] = { 0.005, 0.05 };
@@ -234,11 +236,11 @@ static void test_losses_are_told(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		for (int floats = 0; floats < 2; floats++) {
-			struct sim_losses all = { 0 };
+			struct simnet_losses all = { 0 };
 			double up, down;
 
 			for (uint64_t seed = 1; seed <= 4; seed++) {
-				struct sim_losses losses = losses_of(floats, shares[i], seed);
+				struct simnet_losses losses = losses_of(floats, shares[i], seed);
 
 				all.judged += losses.judged;
 				all.lost += losses.lost;
@@ -254,7 +256,7 @@ static void test_losses_are_told(void **state)
 		}
 }
 
-/* What left at another rate is not counted. */
+/* Packets sent at another rate do not count. */
 static void test_other_rate_is_not_counted(void **state)
 {
 	struct dense_cell cell = { .position = 7, .arrived = 1, .misses = 1, .complete = 1 };
@@ -264,14 +266,14 @@ static void test_other_rate_is_not_counted(void **state)
 	uplink_judge_anew(&up, 1000000);
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged + up.lost, 0);
-	up.sent = 9; /* a rate that falls without end does not keep everything from being counted */
+	up.sent = 9; /* a rate that falls endlessly does not keep everything from counting */
 	uplink_judge_anew(&up, 1050000);
 	assert_int_equal(up.unjudged, 8);
 	cell.position = 8;
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged, 1);
 	assert_int_equal(up.lost, 1);
-	up.reliable = 1; /* nothing is lost there */
+	up.reliable = 1; /* nothing is lost on such a path */
 	uplink_count(&up, &cell);
 	assert_int_equal(up.judged, 2);
 	assert_int_equal(up.lost, 1);
@@ -326,7 +328,7 @@ static void test_who_sends(void **state)
 	assert_false(uplink_next(&bench.up, &bench.lane, &position));
 	assert_true(uplink_claim(cell, 2));
 	assert_false(uplink_claim(cell, 2));
-	/* The kernel has sent it since, or it was emptied, or there is another in the cell. */
+	/* The kernel has sent it since, or it was emptied, or the cell holds another fragment. */
 	uplink_push(&bench.up, &bench.lane, cell);
 	cell->queued = UPLINK_RAISED;
 	assert_null(uplink_pop(&bench.up, &bench.lane, &bench.pool));
@@ -337,13 +339,13 @@ static void test_who_sends(void **state)
 	uplink_push(&bench.up, &bench.lane, cell);
 	assert_false(uplink_claim(cell, 6));
 	assert_ptr_equal(uplink_pop(&bench.up, &bench.lane, &bench.pool), cell);
-	/* What is complete is left to nobody. */
+	/* A complete fragment is not left to be sent. */
 	cell->queued = UPLINK_LEFT;
 	cell->complete = 1;
 	assert_false(uplink_is_left(cell));
 }
 
-/* A status that was asked for while a batch of the kernel's may have been on its way. */
+/* A status that was requested while a batch of the kernel may have been in flight. */
 static void test_what_is_missing(void **state)
 {
 	struct wire_status status = { .stamp = 10000, .bits = CELLS, .missing = { 0xf } };
@@ -367,7 +369,9 @@ static void test_what_is_missing(void **state)
 	assert_int_equal(bench.cells[1].misses, 1);
 }
 
-/* The parent misses sum 0 and sum 1. One was lost; the other is below another subtree's scale. */
+/*
+ * The parent misses sums 0 and 1. One was lost. The other has a lower scale than another subtree's.
+ */
 static void test_too_low_is_no_loss(void **state)
 {
 	struct wire_status status = { .stamp = 10000, .bits = 2, .missing = { 3 } };
@@ -384,7 +388,7 @@ static void test_too_low_is_no_loss(void **state)
 	}
 	uplink_status(&bench.up, &bench.lane, &bench.pool, &status, 11000, &news);
 	assert_int_equal(news.n_again, 2);
-	/* Its child has learnt of the higher scale. */
+	/* Its child has learnt the higher scale. */
 	packet.pos = 1;
 	packet.scale = 5;
 	assert_int_equal(dense_take(&bench.lane, &bench.cells[1], &sum, &packet, &payload, 8),
@@ -393,7 +397,7 @@ static void test_too_low_is_no_loss(void **state)
 	for (unsigned i = 0; i < CELLS; i++) {
 		packet.pos = i;
 		packet.scale = i == 1 ? 5 : 0;
-		packet.flags = i == 2 ? WIRE_RESENT : 0; /* of one the result was lost */
+		packet.flags = i == 2 ? WIRE_RESENT : 0; /* for one of them the result was lost */
 		assert_int_equal(
 			uplink_take(&bench.lane, &bench.cells[i], &sum, &packet, &payload, 8),
 			DENSE_COMPLETE);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The XDP program, packet in, packet out, in the kernel but without a network:
- * what it lets pass and what it takes, each verdict, each operation at each
- * odd length, and that corrupted packets leave no trace.
+ * The XDP program, frame by frame, in the kernel but without a network: what it passes and what it
+ * takes, each verdict, each operation at each odd length. Corrupted packets leave no trace.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/check.h"
+#include "wire/checksum.h"
 #include "wire/parse.h"
 #include "xdp_rig.h"
 
@@ -22,7 +21,7 @@ static struct rig rig;
 static struct frame frame, out;
 static struct packet packet;
 
-/* Not ours: it passes byte for byte, and nothing has changed. */
+/* Not ours: it passes unchanged, and the lane is unchanged. */
 static void passes(const struct frame *in)
 {
 	uint32_t action = rig_run(&rig, in, &out, 0);
@@ -37,7 +36,7 @@ static void good_frame(const struct shape *shape)
 	frame_data(&frame, shape, &DATA(0, 0));
 }
 
-/* Under a sanitizer and in an emulated machine one in so many. */
+/* With a sanitizer or in an emulated machine, only every n-th case. */
 static unsigned stride(void)
 {
 	return test_is_short() ? 4 : 1;
@@ -68,7 +67,7 @@ static void test_three_tags_pass(void **state)
 	passes(&frame);
 }
 
-/* Each beginning of a frame, and each frame with a beginning of a packet whose IP knows of it. */
+/* Every prefix of a frame, and every frame with a prefix of the packet and a matching IP length. */
 static void test_truncated_pass(void **state)
 {
 	static struct frame whole;
@@ -82,14 +81,14 @@ static void test_truncated_pass(void **state)
 			frame.bytes = bytes;
 			passes(&frame);
 		}
-		/* The whole of it is taken: it was the length. */
+		/* The whole packet is taken: only the length was wrong. */
 		rig_clear(&rig);
 		assert_int_equal(rig_agree(&rig, &whole, NULL), DENSE_ADDED);
 		rig_clear(&rig);
 	}
 }
 
-/* A checksum that is right for the words that are there does not make up for those that are not. */
+/* A checksum that fits the words present does not replace the missing ones. */
 static void test_truncated_with_fitting_checksum(void **state)
 {
 	uint32_t bytes;
@@ -109,7 +108,7 @@ static void test_truncated_with_fitting_checksum(void **state)
 	}
 }
 
-/* Bytes behind the datagram, as short frames have them, are not part of it. */
+/* Bytes after the datagram, as in short frames, are not part of it. */
 static void test_trailing_bytes(void **state)
 {
 	(void)state;
@@ -135,7 +134,9 @@ static void test_udp_length(void **state)
 				continue;
 			udp[4] = (uint8_t)(length >> 8);
 			udp[5] = (uint8_t)length;
-			/* A shorter one is a packet of another length: its checksum is wrong. */
+			/*
+			 * A shorter datagram is a packet of another length: its checksum is wrong.
+			 */
 			if (length % 8 == 0 && length >= 8 + WIRE_HEADER &&
 			    length < 8 + WIRE_HEADER + 64)
 				assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED);
@@ -150,7 +151,7 @@ static void set16(uint32_t at, unsigned value)
 	frame.data[at + 1] = (uint8_t)value;
 }
 
-/* One field of an otherwise good frame is another one. */
+/* One field of an otherwise valid frame differs. */
 static void test_other_traffic_passes(void **state)
 {
 	(void)state;
@@ -165,7 +166,7 @@ static void test_other_traffic_passes(void **state)
 		passes(&frame);
 		set16(l2 - 2, 0x88cc);
 		passes(&frame);
-		set16(l2 - 2, 100); /* a length, as of old */
+		set16(l2 - 2, 100); /* an IEEE 802.3 length field */
 		passes(&frame);
 		set16(l2 - 2, shape->six ? 0x0800 : 0x86dd);
 		passes(&frame);
@@ -209,14 +210,14 @@ static void test_fragments_and_options_pass(void **state)
 			if (first != 0x45)
 				passes(&frame);
 		}
-		/* Not a fragment: "do not", and the bit that is for nothing. */
+		/* Not a fragment: "don't fragment", and the reserved bit. */
 		good_frame(&shapes[tag]);
 		set16(frame.l2 + 6, tag % 2 ? 0xc000 : 0);
 		rig_clear(&rig);
 		assert_int_equal(rig_agree(&rig, &frame, NULL), DENSE_ADDED);
 		rig_clear(&rig);
 	}
-	/* With real options the packet begins four bytes later. */
+	/* With valid options the packet begins four bytes later. */
 	good_frame(&shape_plain);
 	memmove(frame.data + 38, frame.data + 34, frame.bytes - 34);
 	frame.data[14] = 0x46;
@@ -225,7 +226,7 @@ static void test_fragments_and_options_pass(void **state)
 	passes(&frame);
 }
 
-/* ---- who is let in ---- */
+/* ---- membership ---- */
 
 enum field { MAGIC, TYPE, COMM, OP, FROM, TO, CHILD, FIELDS };
 
@@ -255,7 +256,7 @@ static void field_set(struct wire_header *header, enum field field, uint64_t val
 	}
 }
 
-/* The packet with one field set, its checksum right. */
+/* The packet with one field changed, and a correct checksum. */
 static void frame_with(enum field field, uint64_t value)
 {
 	const struct wire_unsent unsent = rig_unsent(0);
@@ -280,7 +281,7 @@ static void test_others_pass(void **state)
 		{ COMM, 0, RIG_COMM - 1 },
 		{ COMM, RIG_COMM + 1, 0xffff },
 		{ OP, WIRE_OPS_END, 255 },
-		{ FROM, 1, 254 }, /* not the sender, or nobody */
+		{ FROM, 1, 254 }, /* not the sender, or no child */
 		{ TO, WIRE_CHILDREN_MAX, 254 },
 		{ CHILD, 3, 255 }, /* members are 0 to 2 */
 	};
@@ -297,7 +298,7 @@ static void test_others_pass(void **state)
 	}
 }
 
-/* Of another communicator, job, epoch, lane or time: the daemon is to count it as corrupted too. */
+/* Of another communicator, job, epoch, lane or time: the daemon counts it as corrupted too. */
 static void test_not_ours(void **state)
 {
 	const struct wire_unsent others[] = {
@@ -328,7 +329,7 @@ static void test_not_ours(void **state)
 	}
 }
 
-/* Positions are longer than what is sent of them. */
+/* Positions are longer than the part that is sent. */
 static void test_long_positions(void **state)
 {
 	static const uint64_t lows[] = { 0xfffffffe, 1ull << 31, 1ull << 32, (5ull << 32) - 3,
@@ -360,11 +361,11 @@ static void test_lane_not_active_passes(void **state)
 	good_frame(&shape_plain);
 	passes(&frame);
 	rig.lane->active = 1;
-	/* More than the pool has, as nobody sets it: no cell, no sum. */
+	/* More cells than the pool has, an impossible setting: no cell, no sum. */
 	rig.dense->cells = rig.twin.cells = 1000;
 	frame_data(&frame, &shape_plain, &DATA(500, 0));
 	passes(&frame);
-	/* The pool is gone, the lane not yet. */
+	/* The pool is gone, the lane is not yet. */
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
 	good_frame(&shape_plain);
 	xdp_slot_close(rig.slot);
@@ -384,7 +385,7 @@ static void test_payload_too_long_passes(void **state)
 		passes(&frame);
 	}
 	assert_int_equal(rig_give(&rig, DATA(0, 0, .bytes = 512)), DENSE_ADDED);
-	/* Not even where the lane would take it: a cell has no room for it. */
+	/* Too long for a cell, even if the lane would accept it. */
 	rig_lane(&rig, 3, 8, rig.room);
 	rig.dense->payload = rig.twin.payload = WIRE_PAYLOAD_MAX;
 	frame_data(&frame, &shape_plain, &DATA(0, 0, .bytes = rig.room + 8));
@@ -407,7 +408,7 @@ static void test_reports_are_seen_and_pass(void **state)
 			assert_memory_equal(seen->head, frame.data, XDP_HEAD_MAX);
 		}
 	}
-	/* DATA is not, nor the report of a stranger. */
+	/* Neither is DATA, nor the report of a non-member. */
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
 	good_frame(&shape_plain);
 	rig_agree(&rig, &frame, NULL);
@@ -440,13 +441,13 @@ static void test_verdicts(void **state)
 			                 DENSE_FINISHED);
 	assert_int_equal(rig_give(&rig, DATA(8, 0)), DENSE_AHEAD);
 	assert_int_equal(rig_give(&rig, DATA((1ull << 31) - 1, 0)), DENSE_AHEAD);
-	/* So far away, it is taken for another one, which it is not. */
+	/* So far away that the program takes it for another position. */
 	assert_int_equal(rig_give(&rig, DATA(1ull << 31, 0)), TAKEN_CORRUPTED);
 	assert_int_equal(rig_give(&rig, DATA(1ull << 40, 0)), TAKEN_CORRUPTED);
 	assert_int_equal(rig_give(&rig, DATA(WIRE_POSITION_MASK, 0)), TAKEN_CORRUPTED);
 	assert_int_equal(rig_give(&rig, DATA(8, 0, .ack = 1)), DENSE_AHEAD);
 	assert_int_equal(rig_give(&rig, DATA(8, 1, .ack = 1)), DENSE_AHEAD);
-	/* The last acknowledgement that was missing comes with the packet itself. */
+	/* The last missing acknowledgement arrives with the packet itself. */
 	assert_int_equal(rig_give(&rig, DATA(8, 2, .ack = 1)), DENSE_ADDED);
 	assert_int_equal(rig.dense->low, 1);
 	assert_int_equal(rig_give(&rig, DATA(0, 1)), DENSE_STALE);
@@ -454,7 +455,7 @@ static void test_verdicts(void **state)
 	assert_int_equal(rig_give(&rig, DATA(8, 0)), DENSE_COMPLETE);
 }
 
-/* A packet ahead of the window that its own acknowledgement opens: each thing that it then is. */
+/* A packet ahead of the window that its own acknowledgement opens: every resulting verdict. */
 static void test_ahead_becomes(void **state)
 {
 	static const uint8_t ops[] = { WIRE_ADD64, WIRE_ADD32, WIRE_MAX_U16 };
@@ -473,7 +474,7 @@ static void test_ahead_becomes(void **state)
 				1;
 			rig_copy(&rig);
 			rig_give(&rig, DATA(8, 0, .op = ops[i], .scale = 7));
-			/* The window is where it was before: another core had not seen it move. */
+			/* The window is at its old place: another core had not seen it move. */
 			cell = dense_cell(&rig.pool, 0);
 			rig.dense->low = 0;
 			rig.dense->ack[1] = 0;
@@ -540,7 +541,7 @@ static void test_sixty_four(void **state)
 		assert_int_equal(rig.lane->last[child], child == 63);
 }
 
-/* A cell that another holds: the packet goes on to the daemon, which waits for it. */
+/* A cell that another core holds: the packet goes to the daemon, which waits for it. */
 static void test_busy_passes(void **state)
 {
 	(void)state;
@@ -585,7 +586,7 @@ static void test_operations(void **state)
 			position++;
 		}
 	}
-	/* The longest of all is among them. */
+	/* The longest possible length is included. */
 	rig_lane(&rig, 2, 4, rig.room);
 	for (uint8_t op = 0; op < WIRE_OPS_END; op++) {
 		rig_clear(&rig);
@@ -595,7 +596,7 @@ static void test_operations(void **state)
 	}
 }
 
-/* Equal values, extremes, signs: where minimum and maximum could go wrong. */
+/* Equal values, extremes and signs: difficult for minimum and maximum. */
 static void test_extremes(void **state)
 {
 	static const uint64_t edges[] = { 0,
@@ -627,7 +628,7 @@ static void test_extremes(void **state)
 
 /* ---- corruption ---- */
 
-/* Every byte of the packet is changed in turn, and nothing may be left of that. */
+/* Changes every byte of the packet in turn. Nothing of it may remain. */
 static void corrupt_each_byte(struct rig_data data)
 {
 	static struct frame good;
@@ -667,7 +668,7 @@ static void test_corrupted(void **state)
 		corrupt_each_byte(DATA(i % 8, 0, .op = op, .bytes = bytes, .scale = 2));
 		corrupt_each_byte(DATA(i % 8, 1, .op = op, .bytes = bytes, .scale = 1));
 		corrupt_each_byte(DATA(i % 8, 1, .op = op, .bytes = bytes, .scale = 3));
-		/* Added as it is checked, and undone. */
+		/* Added during the check, and undone. */
 		corrupt_each_byte(DATA(i % 8, 1, .op = op, .bytes = bytes, .scale = 2));
 		rig_give(&rig, DATA(i % 8, 1, .op = op, .bytes = bytes, .scale = 2));
 		corrupt_each_byte(DATA(i % 8, 2, .op = op, .bytes = bytes, .scale = 2));
@@ -678,7 +679,7 @@ static void test_corrupted(void **state)
 	}
 }
 
-/* The longest, at a few places. */
+/* The longest packet, changed at a few places. */
 static void test_corrupted_long(void **state)
 {
 	static struct frame good;

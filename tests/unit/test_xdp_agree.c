@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The XDP program and user space agree on what each packet is and what it
- * does, over many packets that are nearly right.
+ * The XDP program and user space agree on the verdict and the effect of each packet, for many
+ * nearly valid packets.
  *
- * Usage: test_xdp_agree [SEED [PACKETS]]
+ *   test_xdp_agree [SEED [PACKETS]]
  */
 #include "base/clock.h"
 #include "xdp_script.h"
 
-/* Packets until the lane is empty again; with a parent the window gets stuck before long. */
+/* Packets until the lane is cleared. With a parent the window is soon stuck. */
 #define ROUND (has_parent ? 250u : 1000u)
 
 static uint8_t byte(void *source)
@@ -16,7 +16,7 @@ static uint8_t byte(void *source)
 	return (uint8_t)(rig_random(source) >> 40);
 }
 
-/* What became of the packets. */
+/* The fates of the packets. */
 struct tally {
 	uint64_t taken[XDP_VERDICTS], passed, left;
 };
@@ -51,7 +51,7 @@ static void run(struct rig *rig, bool has_parent, uint64_t packets, uint64_t *ra
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : clock_now();
-	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : test_is_short() ? 20000 : 300000;
+	uint64_t packets = argc > 2 ? strtoull(argv[2], NULL, 0) : test_cases("packets", 300000);
 	static struct tally root, middle;
 	static struct rig rig;
 	uint64_t random = seed;
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	script_lane(&rig);
 	run(&rig, false, packets, &random, &root);
 	run(&rig, true, packets, &random, &middle);
-	/* None of them is rare, or this would prove little. */
+	/* Every fate occurs often enough to prove something. */
 	demand(root.passed > packets / 100 && root.taken[TAKEN_CORRUPTED] > packets / 100);
 	demand(middle.passed > packets / 100 && middle.taken[TAKEN_CORRUPTED] > packets / 100);
 	for (unsigned i = 0; i <= DENSE_LOWER; i++) {

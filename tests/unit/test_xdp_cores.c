@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One lane, one cell or a few, and everybody at once: two cores run the XDP
- * program on frames of different children and of the same child, while a
- * third thread adds by the daemon's way. Every sum must be exact and every
- * fragment complete once, and the window must never move back.
+ * Concurrency on one lane with one cell or a few. Two cores run the XDP program on frames of
+ * different children and of the same child, while a third thread adds as the daemon does. Every sum
+ * must be exact, every fragment complete once, and the window must never move back.
  */
+#include "engine/cell_lock.h"
 #include "xdp_rig.h"
 
 #include "wire/parse.h"
@@ -17,14 +17,14 @@
 #define CHILDREN 4u
 #define PAYLOAD 1448u
 #define WORDS (PAYLOAD / 8)
-#define BY_DAEMON 3u /* the child whose packets come by way of a socket */
+#define BY_DAEMON 3u /* the child whose packets arrive through a socket */
 
 static struct rig rig;
-static uint64_t fragments; /* of a run */
+static uint64_t fragments; /* in a run */
 static uint64_t daemon_completed;
-static sem_t sent; /* once for each call of a sender */
+static sem_t sent; /* posted once for each call of a sender */
 
-/* Odd fragments are summed after the check, even ones with it. */
+/* Odd fragments are added after the check, even ones during it. */
 static uint8_t op_of(uint64_t position)
 {
 	return position % 2 ? WIRE_ADD32 : WIRE_ADD64;
@@ -41,7 +41,8 @@ static struct dense_cell *cell_of(uint64_t position)
 	return dense_cell(&rig.pool, dense_index(rig.dense, position));
 }
 
-/* Complete, or already another fragment's cell. What is read without the lock may be half of each.
+/*
+ * Complete, or the cell holds another fragment by now. Reads without the lock, so it may see a mix.
  */
 static bool is_done(uint64_t position)
 {
@@ -51,10 +52,10 @@ static bool is_done(uint64_t position)
 	if (!__atomic_load_n(&cell->complete, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&cell->position, __ATOMIC_RELAXED) == position)
 		return false;
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	done = cell->position != DENSE_EMPTY &&
 	       (cell->position > position || (cell->position == position && cell->complete));
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 	return done;
 }
 
@@ -67,7 +68,7 @@ static void pin(unsigned core)
 	demand(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
-/* What a thread in the kernel sends: its own child, and the one that both send. */
+/* A thread that sends in the kernel: for its own child, and for the child that both send for. */
 struct sender {
 	pthread_t id;
 	unsigned core;
@@ -79,16 +80,17 @@ struct sender {
 
 static void send_one(struct sender *sender, const struct frame *frame)
 {
-	struct xdp_run run = { .in = frame->data,
-		               .bytes = frame->bytes,
-		               .out = sender->out.data,
-		               .repeat = 1 + (uint32_t)(rig_random(&sender->random) % 4) };
+	struct xdp_run run = {
+		.in = frame->data, .bytes = frame->bytes, .out = sender->out.data, .repeat = 1
+	};
 
-	demand(xdp_run(rig.plane, &run) == TRIB_OK);
+	/* Not by one call with a repeat above 1: the kernel waits for a grace period then. */
+	for (uint64_t n = 1 + rig_random(&sender->random) % 4; n; n--)
+		demand(xdp_run(rig.plane, &run) == TRIB_OK);
 	sem_post(&sent);
 }
 
-/* Again and again, at first perhaps of a lower scale, until the fragment is complete. */
+/* Repeats until the fragment is complete, at first perhaps with a lower scale. */
 static void send_fragment(struct sender *sender, uint64_t position)
 {
 	struct rig_data low = data_of(position, sender->children[0], 0);
@@ -118,7 +120,7 @@ static void *sender_main(void *argument)
 	return NULL;
 }
 
-/* As plane/core/lane.c does it. */
+/* As plane/lane/child_packets.c does it. */
 static enum dense_verdict daemon_take(const struct packet *packet)
 {
 	uint64_t position = dense_position(rig.dense, &packet->header);
@@ -126,14 +128,14 @@ static enum dense_verdict daemon_take(const struct packet *packet)
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;
 
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	verdict = dense_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                     &packet->header, packet->words, PAYLOAD);
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 	return verdict;
 }
 
-/* The child of this thread has not acknowledged it: the cell stays until then. */
+/* This thread's child has not acknowledged the fragment, so the cell stays until then. */
 static void sum_check(uint64_t position)
 {
 	const uint64_t *sum =
@@ -176,7 +178,7 @@ static void daemon_main(void)
 			dense_update_low(rig.dense); /* as each report does */
 			if (is_done(position))
 				break;
-			while (sem_wait(&sent)) /* as long as it is not done they send */
+			while (sem_wait(&sent)) /* they send until it is done */
 				;
 		}
 		sum_check(position);
@@ -221,7 +223,7 @@ static void run(uint32_t cells, uint64_t n)
 
 int main(void)
 {
-	uint64_t n = test_is_short() ? 200 : 600;
+	uint64_t n = test_count("fragments", test_is_long() ? 60000 : 6000, 2000);
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) || !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set)) {

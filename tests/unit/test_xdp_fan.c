@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A result that leaves in several copies: two interfaces, two children behind
- * one of them. Frames really cross veth links, in a namespace of our own.
+ * A result that leaves in several copies: two interfaces, with two children behind one of them.
+ * Frames really cross veth links, in a namespace of the test.
  */
-#include "net/link.h"
-#include "net/netlink.h"
+#include "net/kernel/link.h"
+#include "net/kernel/netlink.h"
 #include "xdp_rig.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ static struct rig rig;
 static struct netns ns;
 static int sockets[LINKS]; /* at the children's ends */
 static unsigned ports[LINKS];
-static uint64_t missing; /* copies, in all */
+static uint64_t missing; /* copies that did not arrive */
 
 static void link_pair(const char *port, const char *host)
 {
@@ -42,7 +42,9 @@ static void link_pair(const char *port, const char *host)
 	nl_put_text(&request, IFLA_INFO_KIND, "veth");
 	data = nl_nest(&request, IFLA_INFO_DATA);
 	peer = nl_nest(&request, VETH_INFO_PEER);
-	/* The peer's own ifinfomsg lies bare in the nest, before its attributes. */
+	/*
+	 * The peer's ifinfomsg has no header of its own in the nest, and precedes its attributes.
+	 */
 	memcpy((char *)&request + request.head.nlmsg_len, &none, sizeof(none));
 	request.head.nlmsg_len += sizeof(none);
 	nl_put_text(&request, IFLA_IFNAME, host);
@@ -58,7 +60,7 @@ static int socket_at(unsigned ifindex)
 	struct sockaddr_ll address = { .sll_family = AF_PACKET,
 		                       .sll_protocol = htons(ETH_P_ALL),
 		                       .sll_ifindex = (int)ifindex };
-	struct timeval patience = { .tv_sec = 5 }; /* only what is lost takes so long */
+	struct timeval patience = { .tv_sec = 5 }; /* reached only if a packet is lost */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 
 	demand(fd >= 0);
@@ -67,7 +69,10 @@ static int socket_at(unsigned ifindex)
 	return fd;
 }
 
-/* The program is at the ports; at the other ends too, or a veth does not take what XDP sends. */
+/*
+ * The program is at the ports. The other ends have one too, because a veth otherwise drops frames
+ * sent by XDP.
+ */
 static void links_up(void)
 {
 	static const char *const names[LINKS][2] = { { "a0", "a1" }, { "b0", "b1" } };
@@ -131,7 +136,7 @@ static void learn_routes(const struct layout *layout)
 	demand(rig.lane->entries == CHILDREN);
 }
 
-/* The next frame that is for a child; false: none came. */
+/* The next frame for a child. False: none came. */
 static bool next_result(unsigned link, struct frame *frame, unsigned *child)
 {
 	static const uint8_t prefix[] = { 2, 0, 0, 0, 1 };
@@ -149,7 +154,7 @@ static bool next_result(unsigned link, struct frame *frame, unsigned *child)
 	}
 }
 
-/* Which of the fragments from `first` on this result is of. */
+/* The fragment of this result, counted from `first`. */
 static uint64_t which(const struct frame *frame, bool six, uint64_t first)
 {
 	uint32_t at = ETH_HLEN + (six ? 40 : 20) + 8;
@@ -160,8 +165,10 @@ static uint64_t which(const struct frame *frame, bool six, uint64_t first)
 	return header.pos - first;
 }
 
-/* Every child gets its own copy of each, by its own link, once; other cores may send the next
- * first. */
+/*
+ * Every child gets its own copy of each result once, on its own link. Other cores may send the next
+ * one first.
+ */
 static void collect(const struct layout *layout, uint64_t first, uint64_t n)
 {
 	static struct frame frame;
@@ -190,11 +197,11 @@ static void collect(const struct layout *layout, uint64_t first, uint64_t n)
 			        (unsigned long long)first);
 		missing += n - got[child];
 	}
-	/* A veth on a machine that is busy may lose a fragment; who is left out would miss all. */
+	/* A veth on a busy machine may lose a fragment. A child that is left out would miss all. */
 	demand(missing <= CHILDREN);
 }
 
-/* `batch` fragments one after the other, then a look at what arrives. */
+/* Sends `batch` fragments, then checks what has arrived. */
 static void run(const struct layout *layout, uint64_t fragments, uint64_t batch)
 {
 	static struct frame frame;
@@ -211,7 +218,9 @@ static void run(const struct layout *layout, uint64_t fragments, uint64_t batch)
 				frame_data(&frame, shape_of(layout, child), &data);
 				twin_take(&rig, &frame);
 				child_send(layout, child, &frame);
-				/* The order of links is not that of sends: the twin's would differ.
+				/*
+				 * Sends may be in another order than links, so the twin would
+				 * differ.
 				 */
 				for (unsigned wait = 0; wait < 1000 && child + 1u < CHILDREN;
 				     wait++) {

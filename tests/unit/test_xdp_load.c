@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's verifier takes the programs whatever the size of a cell, and
- * says how many instructions it walked: a million is its limit. Exit 77 where
- * there is no right to load them.
+ * The kernel's verifier accepts the programs for every cell size. The test prints the number of
+ * instructions walked; the limit is a million. Exit code 77: no permission to load them.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +13,10 @@
 
 #define WALK_MAX 1000000u
 
-/* Prints what the verifier says of programs with a higher id than `before`; the highest now. */
+/*
+ * Prints the verifier's numbers for programs with a higher id than `before`. Returns the highest
+ * id.
+ */
 static uint32_t programs_show(uint32_t before)
 {
 	uint32_t id = before, bytes;
@@ -41,10 +43,10 @@ int main(void)
 	static const uint32_t payloads[] = { WIRE_PAYLOAD_MIN, 1448, XDP_PAYLOAD_MAX };
 	uint32_t last = 0;
 
-	log_set_level(LOG_INFO); /* what the verifier says */
+	log_set_level(LOG_INFO); /* shows the verifier's log */
 	while (bpf_prog_get_next_id(last, &last) == 0)
 		;
-	/* Under a sanitizer it is the same kernel: once is enough. */
+	/* A sanitizer does not change the kernel: once is enough. */
 	for (unsigned i = test_is_short() ? 2 : 0; i < countof(payloads); i++) {
 		struct xdp_options options = { .port = RIG_PORT,
 			                       .lanes = RIG_LANES,

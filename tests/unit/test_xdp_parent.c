@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The XDP program in the middle of a tree, packet in, packet out: sums go up
- * as DATA where that is allowed, results of the parent's come down and leave
- * for the children, and all that the program may not do is left to the daemon.
+ * The XDP program in the middle of a tree, frame by frame. Sums go up as DATA if allowed, the
+ * parent's results come down and go to the children, and the rest is left to the daemon.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "wire/check.h"
+#include "wire/checksum.h"
 #include "wire/parse.h"
 #include "xdp_rig.h"
 
@@ -19,7 +18,7 @@
 
 #define PAYLOAD 512u
 #define CELLS 8u
-#define ELSEWHERE 77u /* an interface that is not there: nothing is really sent */
+#define ELSEWHERE 77u /* an interface that does not exist: nothing is really sent */
 
 static struct rig rig;
 static struct frame frame, out;
@@ -36,7 +35,7 @@ static void start(uint32_t children, const struct shape *way)
 	way_up = way;
 }
 
-/* Sums a fragment of all children, the last one in such a frame. What became of it. */
+/* Sums a fragment of all children, the last one in a frame of this shape. Returns its fate. */
 static int sum(struct rig_data data, const struct shape *shape, uint32_t *action)
 {
 	int taken;
@@ -62,7 +61,7 @@ static void sum_up(struct rig_data data)
 	raised_check(&rig, &out, way_up, data.position);
 }
 
-/* A result in such a frame; what the program said. */
+/* Gives a result in a frame of this shape. Returns the program's verdict. */
 static uint32_t lower(struct rig_data data, const struct shape *shape, int wanted)
 {
 	uint32_t action;
@@ -74,7 +73,7 @@ static uint32_t lower(struct rig_data data, const struct shape *shape, int wante
 	return action;
 }
 
-/* It passes byte for byte, and nothing has changed. */
+/* The frame passes unchanged, and the lane is unchanged. */
 static void passes(void)
 {
 	uint32_t action = rig_run(&rig, &frame, &out, 0);
@@ -98,7 +97,7 @@ static void test_up_in_every_shape(void **state)
 			for (unsigned i = 0; i < countof(lengths); i++) {
 				struct rig_data data = DATA(i, 0, .bytes = lengths[i], .scale = 7);
 
-				/* Also what is for one child alone: the parent knows the way. */
+				/* Also results for one child only: the parent routes them. */
 				data.to = i % 2 ? WIRE_ALL : 1;
 				data.op = i < 2 ? WIRE_ADD64 : WIRE_MAX_U16;
 				if (i == 0)
@@ -110,7 +109,7 @@ static void test_up_in_every_shape(void **state)
 	}
 }
 
-/* What is acknowledged is what is settled, and not the window's beginning. */
+/* It acknowledges settled fragments, not the start of the window. */
 static void test_up_header(void **state)
 {
 	const uint8_t flags = WIRE_AVERAGE | 3 << WIRE_PADDING_SHIFT | 5 << WIRE_TYPE_SHIFT;
@@ -130,7 +129,7 @@ static void test_up_header(void **state)
 	assert_int_equal(rig.lane->parent.launched, 1);
 	assert_int_equal(rig.lane->parent.sent, 0x700000005ull);
 	assert_int_equal(rig.lane->parent.told, 0x700000003ull);
-	/* When it left is on the clock that the daemon reads. */
+	/* The send time is on the clock that the daemon reads. */
 	cell = dense_cell(&rig.pool, dense_index(rig.dense, 0x700000004ull));
 	assert_true(cell->raised_at - before < 1000000);
 	assert_int_equal(cell->queued, UPLINK_RAISED);
@@ -159,7 +158,7 @@ static void test_up_from_one(void **state)
 	raised_check(&rig, &out, &shape_plain, 0);
 }
 
-/* No more than is allowed: the others pass, and the daemon is to send their sums. */
+/* No more than allowed: other packets pass, and the daemon sends their sums. */
 static void test_up_is_bounded(void **state)
 {
 	struct dense_cell *cell;
@@ -177,7 +176,7 @@ static void test_up_is_bounded(void **state)
 	cell = dense_cell(&rig.pool, 2);
 	assert_true(uplink_is_left(cell));
 	assert_int_equal(rig.lane->parent.launched, 2);
-	/* What passed says nothing new where it comes again. */
+	/* A passed packet that comes again is a duplicate. */
 	assert_int_equal(rig_agree(&rig, &frame, NULL), DENSE_DUPLICATE);
 	rig.lane->parent.allowed = rig.twin_parent.allowed = 3;
 	sum_up(DATA(3, 0));
@@ -192,7 +191,7 @@ static void test_up_without_a_way(void **state)
 	rig.lane->parent.active = rig.twin_parent.active = 0;
 	assert_int_equal(sum(DATA(0, 0), &shape_plain, &action), TAKEN_LEFT);
 	assert_int_equal(action, XDP_PASS);
-	/* A way that the program does not know: as if it were lost. */
+	/* A route that the program does not know: as if the sum were lost. */
 	rig.lane->parent.active = rig.twin_parent.active = 1;
 	rig.lane->parent.route.l3 = 24;
 	assert_int_equal(sum(DATA(1, 0), &shape_plain, &action), DENSE_SUMMED);
@@ -202,7 +201,7 @@ static void test_up_without_a_way(void **state)
 	assert_int_equal(action, XDP_DROP);
 }
 
-/* A sum that is up is emptied by a higher scale, and goes up again. */
+/* A higher scale empties a sum that went up, and the sum goes up again. */
 static void test_higher_after_summed(void **state)
 {
 	(void)state;
@@ -212,7 +211,7 @@ static void test_higher_after_summed(void **state)
 	assert_int_equal(rig_give(&rig, DATA(0, 1, .scale = 3)), DENSE_DUPLICATE);
 	assert_int_equal(rig_give(&rig, DATA(0, 1, .scale = 5, .seed = 99)), DENSE_ADDED);
 	assert_false(dense_cell(&rig.pool, 0)->summed);
-	/* The result of the lower scale is none any more. */
+	/* The result of the lower scale is invalid now. */
 	assert_int_equal(rig_lower(&rig, DATA(0, 0, .scale = 3)), TAKEN_NOT);
 	assert_int_equal(rig_lower(&rig, DATA(0, 0, .scale = 5)), TAKEN_NOT);
 	frame_data(&frame, &shape_plain, &DATA(0, 0, .scale = 5, .seed = 98));
@@ -222,7 +221,7 @@ static void test_higher_after_summed(void **state)
 	assert_int_equal(rig_give(&rig, DATA(0, 0, .scale = 9)), DENSE_FINISHED);
 }
 
-/* What the daemon has settled is not for the program to know: it passes. */
+/* The program does not know what the daemon has settled, so the packet passes. */
 static void test_ahead_passes(void **state)
 {
 	(void)state;
@@ -267,7 +266,7 @@ static void test_down_moves_the_window(void **state)
 	for (uint64_t at = 0; at < 3; at++)
 		sum_up(DATA(at, 0));
 	assert_int_equal(lower(DATA(0, 0, .ack = 1), &shape_plain, DENSE_COMPLETE), XDP_TX);
-	assert_int_equal(rig.dense->above, 0); /* it has not heard of it from us */
+	assert_int_equal(rig.dense->above, 0); /* we have not told it yet */
 	rig.dense->settled = rig.twin.settled = 2;
 	assert_int_equal(lower(DATA(1, 0, .ack = 1), &shape_plain, DENSE_COMPLETE), XDP_TX);
 	assert_int_equal(rig.dense->above, 1);
@@ -275,7 +274,7 @@ static void test_down_moves_the_window(void **state)
 	result_check(&rig, &out, &shape_plain, 0, 1);
 	assert_int_equal(lower(DATA(2, 0, .ack = 2), &shape_plain, DENSE_COMPLETE), XDP_TX);
 	assert_int_equal(rig.dense->low, 2);
-	/* An old one does not move it back. */
+	/* An old result does not move it back. */
 	lower(DATA(2, 0, .ack = 1), &shape_plain, DENSE_FINISHED);
 	assert_int_equal(rig.dense->low, 2);
 }
@@ -297,12 +296,12 @@ static void test_down_again(void **state)
 	assert_int_equal(rig.lane->parent.heard, 1);
 }
 
-/* Not of what went up: the daemon counts it, and the sum is as it was. */
+/* It differs from what went up: the daemon counts it, and the sum is unchanged. */
 static void test_down_mismatches_pass(void **state)
 {
 	(void)state;
 	start(2, &shape_plain);
-	assert_int_equal(rig_lower(&rig, DATA(0, 0)), TAKEN_NOT); /* nothing has */
+	assert_int_equal(rig_lower(&rig, DATA(0, 0)), TAKEN_NOT); /* nothing went up */
 	assert_int_equal(rig_give(&rig, DATA(0, 0, .scale = 2)), DENSE_ADDED);
 	assert_int_equal(rig_lower(&rig, DATA(0, 0, .scale = 2)), TAKEN_NOT);
 	assert_int_equal(rig_give(&rig, DATA(0, 1, .scale = 2)), DENSE_SUMMED);
@@ -316,7 +315,7 @@ static void test_down_mismatches_pass(void **state)
 	assert_int_equal(rig_lower(&rig, DATA(0, 0, .scale = 2)), DENSE_COMPLETE);
 }
 
-/* Fragments that only others contribute to begin with their result. */
+/* Fragments without contributors here begin with their result. */
 static void test_down_of_others(void **state)
 {
 	(void)state;
@@ -329,12 +328,12 @@ static void test_down_of_others(void **state)
 	                       &shape_plain, DENSE_COMPLETE),
 	                 XDP_TX);
 	result_check(&rig, &out, &shape_plain, 0, CELLS);
-	/* That of the cell's last fragment was heard, not of this one. */
+	/* The request was for the cell's last fragment, not for this one. */
 	assert_int_equal(rig.lane->parent.heard, 1);
 	assert_int_equal(lower(DATA(3, 0, .from = 40, .to = 1), &shape_plain, DENSE_COMPLETE),
 	                 XDP_TX);
 	result_check(&rig, &out, &shape_plain, 1, 3);
-	/* For a rank that is not below us: nobody gets it. */
+	/* For a rank that is not below us: no child gets it. */
 	assert_int_equal(lower(DATA(4, 0, .from = 40, .to = 41), &shape_plain, DENSE_COMPLETE),
 	                 XDP_DROP);
 }
@@ -354,14 +353,14 @@ static void test_down_to_several(void **state)
 	rig_parent(&rig, &shape_plain);
 	sum_up(DATA(0, 0));
 	assert_int_equal(lower(DATA(0, 0), &shape_plain, DENSE_COMPLETE), XDP_REDIRECT);
-	/* The copies are addressed one by one when they leave, from a packet that is ours. */
+	/* Copies get their addresses when they leave, from a packet of ours. */
 	memcpy(&packet, out.data + out.at, out.bytes - out.at);
 	assert_int_equal(wire_parse(&packet, out.bytes - out.at), WIRE_SOUND);
 	assert_int_equal(packet.header.comm, RIG_COMM);
 	assert_true(
 		wire_is_intact(&packet.header, out.bytes - out.at,
 	                       &(struct wire_unsent){ rig_unsent(0).proof, rig_unsent(0).pos }));
-	/* One frame for the group. */
+	/* One frame for the multicast group. */
 	assert_int_equal(udp_resolve("239.212.3.7:9000", 0, &group), TRIB_OK);
 	xdp_slot_group(rig.slot, 7, &group);
 	assert_int_equal(rig.lane->entries, 1);
@@ -392,12 +391,12 @@ static void test_down_corrupted(void **state)
 				demand(taken == TAKEN_CORRUPTED || taken == TAKEN_NOT);
 				demand(at < good.at + WIRE_HEADER || taken == TAKEN_CORRUPTED);
 			}
-		/* The sum is still there, as it went up. */
+		/* The sum is unchanged, as it went up. */
 		assert_int_equal(rig_agree(&rig, &good, NULL), DENSE_COMPLETE);
 	}
 }
 
-/* A cell that another holds, no room, no way down yet, a lane that is not here: for the daemon. */
+/* A locked cell, no room, no route down yet, an unknown lane: all go to the daemon. */
 static void test_down_passes(void **state)
 {
 	(void)state;
@@ -425,7 +424,7 @@ static void test_down_passes(void **state)
 	assert_int_equal(rig_lower(&rig, DATA(0, 0)), DENSE_COMPLETE);
 }
 
-/* ---- whose results are taken ---- */
+/* ---- which results are accepted ---- */
 
 static void sealed_as(uint32_t bytes, struct wire_unsent unsent)
 {
@@ -477,20 +476,20 @@ static void test_strange_parents_pass(void **state)
 	SEALED(unsent.pos = wire_pos(RIG_LANE + 1, 0));
 	SEALED(unsent.pos = wire_pos(RIG_LANE, 1ull << 32));
 #undef SEALED
-	/* A result of our own, come back. */
+	/* A result of our own that came back. */
 	bytes = packet_data(&packet, &DATA(0, 0));
 	header->type = WIRE_RESULT;
 	header->child = WIRE_ALL;
 	sealed_as(bytes, rig_unsent(0));
 	passes();
-	/* Of another aggregator, that has given the same number. */
+	/* Of another aggregator, which has given the same number. */
 	bytes = packet_result(&packet, &DATA(0, 0));
 	frame_make(&frame, &shape_plain, RIG_PARENT + 1, &packet, bytes);
 	passes();
 	assert_int_equal(rig_lower(&rig, DATA(0, 0)), DENSE_COMPLETE);
 }
 
-/* On a switch results for other children of the parent come by: they are not ours to keep. */
+/* On a switch, results for other children of the parent pass by. They are not ours. */
 static void test_results_for_others_pass(void **state)
 {
 	static const unsigned four_and_six[] = { 0, 3, 5, 8 };
@@ -503,12 +502,12 @@ static void test_results_for_others_pass(void **state)
 		start(2, shape);
 		sum_up(DATA(0, 0));
 		frame_make(&good, shape, RIG_PARENT, &packet, packet_result(&packet, &DATA(0, 0)));
-		for (unsigned at = 0; at < 6; at++) { /* to whom, and to a group */
+		for (unsigned at = 0; at < 6; at++) { /* destination, and a multicast group */
 			frame = good;
 			frame.data[at] ^= 1;
 			passes();
 		}
-		for (unsigned back = 9; back <= 12; back++) { /* the end of our address */
+		for (unsigned back = 9; back <= 12; back++) { /* the last bytes of our address */
 			frame = good;
 			frame.data[frame.at - back] ^= 1;
 			frame_fix(&frame);
@@ -521,7 +520,7 @@ static void test_results_for_others_pass(void **state)
 	}
 }
 
-/* The parent's number for its communicator may be one of ours. */
+/* The parent's number for its communicator may equal one of ours. */
 static void test_same_numbers(void **state)
 {
 	static const uint16_t numbers[] = { 0, 1, RIG_COMM, XDP_COMMS - 1, XDP_COMMS, 0xffff };
@@ -541,14 +540,14 @@ static void test_same_numbers(void **state)
 		assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_TX);
 		assert_true(dense_cell(&rig.pool, 0)->complete);
 	}
-	/* The lane is gone, and its name with it. */
+	/* The lane and its name are gone. */
 	start(2, &shape_plain);
 	rig_lane(&rig, 2, CELLS, PAYLOAD);
 	frame_make(&frame, &shape_plain, RIG_PARENT, &packet, packet_result(&packet, &DATA(0, 0)));
 	passes();
 }
 
-/* ---- the way, from a status ---- */
+/* ---- the route, learned from a status ---- */
 
 static void status_from(const struct shape *shape, uint8_t child)
 {
@@ -570,8 +569,8 @@ static void test_way_from_status(void **state)
 		rig.lane->parent.active = rig.twin_parent.active = 0;
 		rig.lane->parent.mac = rig.lane->parent.address = 0;
 		child_address(RIG_PARENT, shapes[i].six, &parent);
-		assert_false(xdp_slot_parent_route(rig.slot, &parent)); /* nothing was seen */
-		status_from(&shapes[i], WIRE_ALL); /* for all: not by the way to us */
+		assert_false(xdp_slot_parent_route(rig.slot, &parent)); /* no status was seen */
+		status_from(&shapes[i], WIRE_ALL); /* for all: not on the route to us */
 		status_from(&shapes[i], RIG_PARENT_CHILD + 1);
 		assert_int_equal(rig.lane->parent.seen.ifindex, 0);
 		status_from(&shapes[i], RIG_PARENT_CHILD);
@@ -583,7 +582,9 @@ static void test_way_from_status(void **state)
 		raised_check(&rig, &out, &shapes[i], 1);
 		assert_int_equal(lower(DATA(1, 0), &shapes[i], DENSE_COMPLETE), XDP_TX);
 		result_check(&rig, &out, &shape_plain, 0, 1);
-		/* The daemon takes it back: sums are left to it, results are still taken. */
+		/*
+		 * The daemon takes the route back: sums are left to it, results are still accepted.
+		 */
 		xdp_slot_parent_stop(rig.slot);
 		rig.twin_parent = rig.lane->parent;
 		assert_int_equal(sum(DATA(2, 0), &shape_plain, &action), TAKEN_LEFT);
@@ -591,7 +592,9 @@ static void test_way_from_status(void **state)
 	}
 }
 
-/* While a way is changed, sums are left to the daemon: another status is no other way. */
+/*
+ * While a route is changed, sums are left to the daemon. Another status alone does not change it.
+ */
 static void test_way_again(void **state)
 {
 	struct udp_address parent;
@@ -615,7 +618,7 @@ static void test_way_again(void **state)
 	}
 }
 
-/* Seen was another than the one who is the parent, or it was for a group. */
+/* The status came from another sender than the parent, or was multicast. */
 static void test_way_of_another(void **state)
 {
 	struct udp_address parent, other;
@@ -632,14 +635,14 @@ static void test_way_of_another(void **state)
 	assert_false(xdp_slot_parent_route(rig.slot, &parent));
 	status_from(&shape_plain, RIG_PARENT_CHILD);
 	assert_true(xdp_slot_parent_route(rig.slot, &parent));
-	/* One that is known stays until it is known to be another. */
+	/* A known route stays until another one is known. */
 	assert_true(xdp_slot_parent_route(rig.slot, &other));
 	status_from(&shapes[1], RIG_PARENT_CHILD);
 	assert_true(xdp_slot_parent_route(rig.slot, &parent));
 	assert_int_equal(rig.lane->parent.route.l2, 18);
 }
 
-/* Many fragments through the same cells, with what the daemon does between. */
+/* Many fragments through the same cells, with the daemon's actions in between. */
 static void test_repeatedly(void **state)
 {
 	(void)state;
@@ -651,7 +654,7 @@ static void test_repeatedly(void **state)
 
 		sum_up(data);
 		data.seed = at * 77;
-		data.ack = (uint32_t)rig.dense->settled; /* what the parent has been told */
+		data.ack = (uint32_t)rig.dense->settled; /* what the parent was told */
 		assert_int_equal(lower(data, &shape_plain, DENSE_COMPLETE), XDP_TX);
 		result_check(&rig, &out, &shape_plain, 0, at);
 		uplink_settle(&(struct uplink){ 0 }, rig.dense, &rig.pool);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check queue: reports, and DATA that the program cannot take, come to the
- * daemon in memory, with the address that they are from; and what comes by
- * another way, is not of the lane, or finds the queue full passes on.
+ * The check queue: reports, and DATA that the program cannot take, reach the daemon in memory, with
+ * their source address. Packets on another route, of no lane, or with a full queue pass.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +35,7 @@ static void is_queued(uint8_t child)
 	assert_int_equal(rig.lane->seen[child].ifindex, 0);
 }
 
-/* It passes byte for byte, and nothing is queued. */
+/* The frame passes unchanged, and nothing is queued. */
 static void passes(void)
 {
 	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
@@ -68,7 +67,7 @@ static void test_reports(void **state)
 			make_report(&shapes[i], child);
 			is_queued(child);
 		}
-		/* Those that are brief as well, down to the shortest. */
+		/* Short reports as well, down to the shortest. */
 		for (uint32_t bytes = WIRE_CONTROL; bytes < XDP_REPORT_MAX; bytes += 8) {
 			packet_report(&packet, 1);
 			frame_make(&frame, &shapes[i], 1, &packet, bytes);
@@ -77,7 +76,7 @@ static void test_reports(void **state)
 	}
 }
 
-/* What is behind the datagram stays behind. */
+/* Bytes after the datagram are not queued. */
 static void test_trailing_bytes(void **state)
 {
 	(void)state;
@@ -104,7 +103,7 @@ static void test_wakes(void **state)
 	assert_int_equal(xdp_queue_fd(NULL, 0), -1);
 }
 
-/* Each byte that says where it comes from and goes to; and the interface. */
+/* Every byte of the source and destination, and the interface. */
 static void test_other_ways_pass(void **state)
 {
 	(void)state;
@@ -114,7 +113,10 @@ static void test_other_ways_pass(void **state)
 		lane(&shapes[i]);
 		make_report(&shapes[i], 1);
 		for (uint32_t at = 0; at < frame.at - 6; at++) {
-			/* Types say what a frame is, and of IP only addresses tell the way. */
+			/*
+			 * Not these: types tell the kind of frame, and of IP only the addresses
+			 * belong to the route.
+			 */
 			if ((at >= frame.l2 - 2 && at < frame.at - 8 - addresses) ||
 			    (at >= 12 && at < 14) || (at >= 16 && at < 18))
 				continue;
@@ -130,7 +132,7 @@ static void test_other_ways_pass(void **state)
 		rig.lane->routes[1].queued = 0;
 		passes();
 		rig.lane->routes[1].queued = 1;
-		/* Another child's report by this way. */
+		/* Another child's report on this route. */
 		frame_make(&frame, &shapes[i], 1, &packet, packet_report(&packet, 2));
 		passes();
 		for (unsigned j = 0; j < SHAPES; j++)
@@ -144,7 +146,7 @@ static void test_other_ways_pass(void **state)
 	}
 }
 
-/* One of another communicator, or of none. */
+/* A packet of another communicator, or of none. */
 static void test_strangers_pass(void **state)
 {
 	static const uint32_t fields[] = {
@@ -169,7 +171,7 @@ static void test_strangers_pass(void **state)
 		frame.data[frame.at + offsetof(struct wire_control, type)] = (uint8_t)type;
 		passes();
 	}
-	/* Where the daemon sums, DATA comes by the socket, and what speaks of it behind. */
+	/* If the daemon sums, DATA arrives through the socket, and reports must follow behind. */
 	make_report(&shape_plain, 0);
 	rig.lane->active = 0;
 	passes();
@@ -178,7 +180,7 @@ static void test_strangers_pass(void **state)
 	is_queued(0);
 }
 
-/* Longer than any report is, or shorter, or cut off. */
+/* Longer or shorter than any report, or truncated. */
 static void test_lengths(void **state)
 {
 	(void)state;
@@ -198,7 +200,7 @@ static void test_lengths(void **state)
 		passes();
 }
 
-/* A checksum that is wrong is for the daemon to find, as by its socket. */
+/* The daemon detects a wrong checksum, as with its socket. */
 static void test_wrong_checksum_is_queued(void **state)
 {
 	(void)state;
@@ -208,7 +210,7 @@ static void test_wrong_checksum_is_queued(void **state)
 	is_queued(4);
 }
 
-/* ---- full ---- */
+/* ---- full queue ---- */
 
 /* Reports are numbered. */
 static unsigned next_sent, next_read;
@@ -240,7 +242,7 @@ static unsigned read_most(unsigned most)
 	return xdp_queue_read(rig.plane, RIG_LANE, most, read_next, NULL);
 }
 
-/* Nothing is lost, and the order stays. */
+/* Nothing is lost, and the order is kept. */
 static void test_full(void **state)
 {
 	unsigned room = 0;
@@ -255,9 +257,9 @@ static void test_full(void **state)
 		assert_memory_equal(out.data, frame.data, frame.bytes);
 		assert_int_equal(rig.lane->seen[0].ifindex, RIG_LO);
 		rig.counts.full++;
-		assert_int_equal(send_next(), XDP_PASS); /* and again */
+		assert_int_equal(send_next(), XDP_PASS); /* full again */
 		rig.counts.full++;
-		/* It goes round, and the last place is not always whole. */
+		/* It wraps round, and the last place is not always whole. */
 		room = turn ? room : next_sent;
 		assert_in_range(room, 4, 1000);
 		assert_in_range(next_sent - next_read, room - 1, room + 1);
@@ -273,12 +275,12 @@ static void test_full(void **state)
 	}
 }
 
-/* ---- a reader that sleeps ---- */
+/* ---- a sleeping reader ---- */
 
 #define REPORTS (test_is_short() ? 2000u : 20000u)
-#define ASLEEP_MS 20000 /* nobody sleeps so long whom every packet wakes */
+#define ASLEEP_MS 20000 /* longer than any sleep if every packet wakes the reader */
 
-/* The kernel on a core of its own; a packet that finds it full comes again. */
+/* The kernel's side, on a core of its own. A packet that finds the queue full is sent again. */
 static void *send_reports(void *unused)
 {
 	static struct packet report;
@@ -291,7 +293,7 @@ static void *send_reports(void *unused)
 
 		demand(xdp_run(rig.plane, &run) == TRIB_OK);
 		left -= run.action == XDP_DROP;
-		if (left % 64 == 0) /* the reader falls asleep, most of the time */
+		if (left % 64 == 0) /* lets the reader fall asleep, usually */
 			sched_yield();
 	}
 	return unused;
@@ -306,7 +308,7 @@ static void read_any(void *context, const void *queued, uint32_t bytes,
 	++*(unsigned *)context;
 }
 
-/* No wake-up is lost, however reader and writer meet. */
+/* No wake-up is lost, in any interleaving of reader and writer. */
 static void test_sleeper(void **state)
 {
 	unsigned n = 0, last;
@@ -339,7 +341,7 @@ static void test_data(void **state)
 		lane(&shapes[i]);
 		cell = dense_cell(&rig.pool, 0);
 		frame_data(&frame, &shapes[i], &DATA(0, 0, .bytes = 512));
-		/* Somebody holds the cell. */
+		/* Another core holds the cell. */
 		cell->lock = 1;
 		assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_DROP);
 		assert_true(queue_check(&rig, &frame, 0));
@@ -348,20 +350,20 @@ static void test_data(void **state)
 		assert_int_equal(rig.counts.busy, i + 1);
 		assert_int_equal(rig_agree(&rig, &frame, NULL), DENSE_ADDED);
 		assert_false(rig.aside);
-		/* They disagree. */
+		/* The children disagree. */
 		for (uint32_t bytes = 0; bytes < 512; bytes += 8) {
 			frame_data(&frame, &shapes[i], &DATA(0, 1, .bytes = bytes));
 			assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_NOT);
 			assert_true(rig.aside);
 		}
-		/* What is wrong may be several that were joined: the stack can tell. */
+		/* A wrong packet may be several joined ones: the network stack can tell. */
 		frame_data(&frame, &shapes[i], &DATA(0, 1, .bytes = 512));
 		frame.data[frame.bytes - 1] ^= 1;
 		assert_int_equal(rig_agree(&rig, &frame, NULL), TAKEN_CORRUPTED);
 	}
 }
 
-/* Sums that the daemon is to send up, and fragments that it may have room for. */
+/* Sums that the daemon has to send up, and fragments for which it may have room. */
 static void test_data_with_parent(void **state)
 {
 	(void)state;
@@ -378,9 +380,9 @@ static void test_data_with_parent(void **state)
 	assert_true(rig.aside);
 }
 
-/* ---- who may use it ---- */
+/* ---- permission to use the queue ---- */
 
-/* The first report comes by the socket, and shows the way that is queued from then on. */
+/* The first report arrives through the socket, and shows the route that is queued from then on. */
 static void test_way_is_learned(void **state)
 {
 	uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
@@ -406,7 +408,7 @@ static void test_way_is_learned(void **state)
 	}
 }
 
-/* A frame does not tell by which of our interfaces a socket would answer. */
+/* A frame does not tell which interface a socket would answer through. */
 static void test_scopes_pass(void **state)
 {
 	struct udp_address from;

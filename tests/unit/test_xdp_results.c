@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the XDP program makes of the packet that completes a cell: the result,
- * addressed to whom it is for, by whatever way that one is reached. No network;
- * test_xdp_fan.c has the frames that leave in several copies.
+ * The packet that completes a cell becomes the result: addressed to its receiver, on any route. No
+ * network; test_xdp_fan.c tests several copies.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,14 +16,17 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#define PAYLOAD 512u  /* the program is loaded faster */
-#define ELSEWHERE 77u /* an interface that is not there: nothing is really sent */
+#define PAYLOAD 512u  /* small, so that the program loads faster */
+#define ELSEWHERE 77u /* an interface that does not exist: nothing is really sent */
 
 static struct rig rig;
 static struct frame frame, out;
 static struct packet packet;
 
-/* Completes a fragment by all children, the last one in such a frame. What the program said. */
+/*
+ * Completes a fragment with all children, the last one in a frame of this shape. Returns the
+ * verdict.
+ */
 static uint32_t complete(struct rig_data data, const struct shape *shape)
 {
 	uint32_t action;
@@ -47,7 +49,7 @@ static void start(uint32_t children)
 	rig_routes(&rig, &shape_plain);
 }
 
-/* Whatever frame it was, whatever frame it is to be: heads grow and shrink. */
+/* From every frame shape to every other: headers grow and shrink. */
 static void test_every_shape_into_every_shape(void **state)
 {
 	static const uint32_t lengths[] = { 0, 8, 248, PAYLOAD };
@@ -77,14 +79,14 @@ static void test_to_each_child(void **state)
 		assert_int_equal(complete(DATA(3, 0, .to = child), &shape_plain), XDP_TX);
 		result_check(&rig, &out, &shape_plain, child, 3);
 	}
-	/* A rank that comes by another child, an aggregator. */
+	/* A rank behind another child, an aggregator. */
 	rig_clear(&rig);
 	rig.dense->by_rank[40] = rig.twin.by_rank[40] = dense_bit(7);
 	assert_int_equal(complete(DATA(3, 0, .to = 40), &shape_plain), XDP_TX);
 	result_check(&rig, &out, &shape_plain, 7, 3);
 }
 
-/* What the cell says is in the result, not what the last packet does. */
+/* The result has the cell's fields, not those of the last packet. */
 static void test_header_is_the_cells(void **state)
 {
 	const uint8_t flags = WIRE_AVERAGE | 3 << WIRE_PADDING_SHIFT | 5 << WIRE_TYPE_SHIFT;
@@ -132,7 +134,7 @@ static void test_other_interface(void **state)
 	result_check(&rig, &out, &shapes[1], 0, 0);
 }
 
-/* The sum is there all the same, and the daemon sends it when it is asked for. */
+/* The sum is complete all the same, and the daemon sends it on request. */
 static void test_no_way(void **state)
 {
 	struct xdp_route *route;
@@ -148,7 +150,7 @@ static void test_no_way(void **state)
 	assert_int_equal(complete(DATA(3, 0), &shape_plain), XDP_DROP);
 	rig.lane->entry[0] = XDP_ROUTES;
 	assert_int_equal(complete(DATA(4, 0), &shape_plain), XDP_DROP);
-	/* A head that the program does not know. */
+	/* A header that the program does not know. */
 	rig.lane->entry[0] = 0;
 	route = &rig.lane->routes[0];
 	route->l2 = 15;
@@ -162,7 +164,7 @@ static void test_no_way(void **state)
 		assert_true(dense_cell(&rig.pool, i)->complete);
 }
 
-/* One's complement sums whose carry carries again. */
+/* One's complement sums whose carry causes another carry. */
 static void test_ip_checksum_carries(void **state)
 {
 	const uint32_t length = htons(20 + 8 + WIRE_HEADER + 64);
@@ -183,7 +185,7 @@ static void test_ip_checksum_carries(void **state)
 	}
 }
 
-/* Many times over the same cells; and nothing leaves twice. */
+/* The same cells many times. Nothing leaves twice. */
 static void test_repeatedly(void **state)
 {
 	static struct frame last;
@@ -206,7 +208,7 @@ static void test_repeatedly(void **state)
 	assert_int_equal(rig.counts.results, rig.counts.verdicts[DENSE_COMPLETE]);
 }
 
-/* When it left is on the clock that the daemon reads. */
+/* The send time is on the clock that the daemon reads. */
 static void test_sent_at(void **state)
 {
 	uint32_t before;
@@ -218,7 +220,7 @@ static void test_sent_at(void **state)
 	assert_true(dense_cell(&rig.pool, 0)->sent_at - before < 1000000);
 }
 
-/* ---- ways that are learned from reports ---- */
+/* ---- routes learned from reports ---- */
 
 static void report_from(uint8_t child, const struct shape *shape, uint8_t whose)
 {
@@ -228,7 +230,7 @@ static void report_from(uint8_t child, const struct shape *shape, uint8_t whose)
 	assert_memory_equal(out.data, frame.data, frame.bytes);
 }
 
-/* As far as it is used. */
+/* Compares the parts that are used. */
 static void route_is(unsigned child, const struct shape *shape, uint32_t ifindex)
 {
 	const struct xdp_route *route = &rig.lane->routes[child];
@@ -262,7 +264,7 @@ static void test_way_from_report(void **state)
 	}
 }
 
-/* A socket for both families has IPv4 as IPv6. */
+/* A socket for both families reports IPv4 addresses as IPv6. */
 static void test_way_of_mapped_address(void **state)
 {
 	struct udp_address four, six = { .length = sizeof(struct sockaddr_in6) };
@@ -279,7 +281,7 @@ static void test_way_of_mapped_address(void **state)
 	route_is(1, &shape_plain, RIG_LO);
 }
 
-/* What was seen is from another than the report that was taken: no way. */
+/* The frame seen is from another address than the accepted report: no route. */
 static void test_way_of_another(void **state)
 {
 	struct udp_address from;
@@ -293,12 +295,12 @@ static void test_way_of_another(void **state)
 	child_address(1, true, &from);
 	xdp_slot_route(rig.slot, 1, &from);
 	assert_int_equal(rig.lane->routes[1].ifindex, 0);
-	/* Nothing was seen at all; and one that is not there. */
+	/* Nothing was seen at all; then a child that does not exist. */
 	child_address(2, false, &from);
 	xdp_slot_route(rig.slot, 2, &from);
 	xdp_slot_route(rig.slot, 3, &from);
 	assert_int_equal(rig.lane->entries, 0);
-	/* The child has moved. */
+	/* The child has another address now. */
 	report_from(1, &shape_plain, 1);
 	child_address(1, false, &from);
 	xdp_slot_route(rig.slot, 1, &from);
@@ -320,25 +322,25 @@ static void all_report(unsigned children, const struct shape *shape)
 	}
 }
 
-/* A report that says something else than the one before, from where that one came. */
+/* A different report from the same address as the last one. */
 static void report_again(uint8_t child, const struct shape *shape)
 {
 	struct udp_address from;
 	uint32_t bytes = packet_report(&packet, child);
 
 	packet.header.ack += 7;
-	packet.header.check ^= 0x55aa55aa; /* it is for the daemon to look at */
+	packet.header.check ^= 0x55aa55aa; /* the daemon must look at it */
 	frame_make(&frame, shape, child, &packet, bytes);
-	rig.lane->routes[child].queued = 0; /* it passes, as when the queue is full */
+	rig.lane->routes[child].queued = 0; /* it passes, as with a full queue */
 	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
 	child_address(child, shape->six, &from);
 	xdp_slot_route(rig.slot, child, &from);
 }
 
-/* What completes while the fan is changed goes astray: it is left alone while ways are the same. */
+/* Results that complete while the fan changes are lost, so the fan is not changed without need. */
 static void test_fan_is_left_alone(void **state)
 {
-	const uint8_t mark = 2; /* true, and not as an update has it */
+	const uint8_t mark = 2; /* true, but not the value that an update writes */
 	struct xdp_route before[3];
 	struct udp_address group;
 
@@ -354,7 +356,7 @@ static void test_fan_is_left_alone(void **state)
 			report_again(child, &shapes[i]);
 		assert_memory_equal(rig.lane->routes, before, sizeof(before));
 		assert_int_equal(rig.lane->shared_ports, mark);
-		/* Who is alone in hearing the group gets its own frame as before. */
+		/* If a single child hears multicast, it gets its own frame as before. */
 		xdp_slot_group(rig.slot, 4, &group);
 		assert_int_equal(rig.lane->shared_ports, mark);
 		assert_int_equal(rig.lane->entries, 3);
@@ -373,7 +375,7 @@ static void test_entries(void **state)
 	result_check(&rig, &out, &shape_plain, 2, 1);
 }
 
-/* One frame to the group: its MAC, its address, its port; the rest as to a child. */
+/* One frame to the multicast group: its MAC, address and port. The rest is as for a child. */
 static void group_check(const struct frame *in, const struct shape *shape)
 {
 	static const uint8_t mac[] = { 0x01, 0x00, 0x5e, 0x54, 0x03, 0x07 };
@@ -382,7 +384,7 @@ static void group_check(const struct frame *in, const struct shape *shape)
 	struct udp_address child;
 	uint32_t l2 = frame.l2;
 
-	/* Put a child's addresses in, and it must be what goes to that child. */
+	/* With a child's addresses in place, it must equal the frame for that child. */
 	one = *in;
 	l2 = shape->tags[0] ? 18 : 14;
 	assert_memory_equal(one.data, mac, 6);
@@ -417,7 +419,7 @@ static void test_group(void **state)
 		assert_int_equal(complete(DATA(0, 0), &shapes[5]), XDP_TX);
 		group_check(&out, &shapes[i]);
 	}
-	/* One does not hear it: a frame for the group and one for that child. */
+	/* One child does not hear it: a frame for the multicast group, and one for that child. */
 	rig_lane(&rig, 3, 8, PAYLOAD);
 	xdp_slot_group(rig.slot, 5, &group);
 	all_report(3, &shape_plain);
@@ -425,7 +427,7 @@ static void test_group(void **state)
 	assert_int_equal(rig.lane->entry[0], XDP_GROUP);
 	assert_int_equal(rig.lane->entry[1], 1);
 	assert_int_equal(complete(DATA(0, 0), &shape_plain), XDP_REDIRECT);
-	/* A group of one is none, nor is one of IPv6. */
+	/* A multicast group of one child is not used, nor an IPv6 one. */
 	rig_lane(&rig, 3, 8, PAYLOAD);
 	xdp_slot_group(rig.slot, 4, &group);
 	all_report(3, &shape_plain);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checksum of a result, which the XDP program knows from the packets that
- * it added, as long as it was the one that added all of them. Here the daemon
- * takes some, scales rise, packets are corrupted and cells are used again, in
- * any order: every result that leaves has the right checksum.
+ * The checksum of a result. The XDP program knows it from the packets that it added, if it added
+ * all of them. Here the daemon adds some, scales rise, packets are corrupted and cells are reused,
+ * in any order. Every result must have the right checksum.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +34,7 @@ static struct xdp_cell *cell_of(uint64_t position)
 	return (void *)dense_cell(&rig.pool, dense_index(rig.dense, position));
 }
 
-/* To the kernel. The verdict; a result is looked at. */
+/* Gives a packet to the kernel. Returns the verdict; a result is checked. */
 static int by_kernel(struct rig_data data)
 {
 	int taken;
@@ -47,7 +46,7 @@ static int by_kernel(struct rig_data data)
 	return taken;
 }
 
-/* To the daemon, which came by it through a socket. */
+/* Gives a packet to the daemon, as if it came through a socket. */
 static int by_daemon(struct rig_data data)
 {
 	static struct packet packet;
@@ -86,7 +85,7 @@ static void test_all_in_the_kernel(void **state)
 	}
 }
 
-/* What only one child brings leaves as it came. */
+/* A fragment with one contributor leaves unchanged. */
 static void test_from_one(void **state)
 {
 	(void)state;
@@ -112,7 +111,10 @@ static void test_daemon_takes_one(void **state)
 	}
 }
 
-/* A ring of the lower scale is not one of the higher, though it is of the same children. */
+/*
+ * A checksum for the lower scale is not valid for the higher one, although the children are the
+ * same.
+ */
 static void test_daemon_raises_the_scale(void **state)
 {
 	(void)state;

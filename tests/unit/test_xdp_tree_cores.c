@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The middle of a tree, and everybody at once: two cores run the XDP program
- * on frames of children, of lower and higher scales, and on the parent's
- * results, while a third thread does what the daemon does with the same cells.
- * Whatever goes up must be a whole sum at one scale, whatever goes down the
- * parent's result, and every fragment is complete once.
+ * Concurrency in the middle of a tree. Two cores run the XDP program on frames of children, with
+ * lower and higher scales, and on the parent's results, while a third thread does the daemon's work
+ * on the same cells. Every packet that goes up must be a whole sum at one scale, every packet down
+ * the parent's result, and every fragment is complete once.
  */
+#include "engine/cell_lock.h"
 #include "xdp_rig.h"
 
 #include "wire/parse.h"
@@ -17,14 +17,14 @@
 #define CHILDREN 4u
 #define PAYLOAD 1448u
 #define WORDS (PAYLOAD / 8)
-#define BY_DAEMON 3u /* the child whose packets come by way of a socket, every fourth only so */
+#define BY_DAEMON 3u /* the child whose packets come through a socket, every fourth only there */
 
 static struct rig rig;
-static uint64_t fragments;                               /* of a run */
-static uint64_t up_by_kernel, up_by_daemon, low_went_up; /* sums */
-static uint64_t down_by_daemon;                          /* results */
+static uint64_t fragments;                               /* in a run */
+static uint64_t up_by_kernel, up_by_daemon, low_went_up; /* numbers of sums */
+static uint64_t down_by_daemon;                          /* number of results */
 
-/* Odd fragments are summed after the check, even ones with it. */
+/* Odd fragments are added after the check, even ones during it. */
 static uint8_t op_of(uint64_t position)
 {
 	return position % 2 ? WIRE_ADD32 : WIRE_ADD64;
@@ -36,7 +36,7 @@ static struct rig_data data_of(uint64_t position, uint8_t child, uint16_t scale)
 	            .bytes = PAYLOAD, .scale = scale, .seed = position * 1000 + child * 10 + scale);
 }
 
-/* What the parent makes of it is any other vector. */
+/* The parent's result: any other vector. */
 static struct rig_data result_of(uint64_t position)
 {
 	return DATA(position, 0, .ack = (uint32_t)rig.dense->settled, .op = op_of(position),
@@ -48,16 +48,16 @@ static struct dense_cell *cell_of(uint64_t position)
 	return dense_cell(&rig.pool, dense_index(rig.dense, position));
 }
 
-/* Complete, or already another fragment's cell. */
+/* Complete, or the cell holds another fragment by now. */
 static bool is_done(uint64_t position)
 {
 	struct dense_cell *cell = cell_of(position);
 	bool done;
 
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	done = cell->position != DENSE_EMPTY &&
 	       (cell->position > position || (cell->position == position && cell->complete));
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 	return done;
 }
 
@@ -73,7 +73,7 @@ static void pin(unsigned core)
 /* A sum that goes up is that of all children at its scale. */
 static void sum_is_whole(const struct wire_header *header, const uint64_t *words)
 {
-	uint64_t position = header->pos; /* they are few */
+	uint64_t position = header->pos; /* small enough */
 	uint64_t wanted[WORDS];
 	struct packet *packet = malloc(sizeof(*packet));
 
@@ -95,7 +95,10 @@ static void sum_is_whole(const struct wire_header *header, const uint64_t *words
 
 /* ---- in the kernel ---- */
 
-/* What a thread sends: its own child, those that both send, and the parent's results. */
+/*
+ * A thread that sends in the kernel: for its own child, for those that both send for, and the
+ * parent's results.
+ */
 struct sender {
 	pthread_t id;
 	unsigned core;
@@ -114,7 +117,7 @@ static void frame_result(struct sender *sender, struct frame *frame, uint64_t po
 	           packet_result(&sender->packet, &data));
 }
 
-/* What came out is sound, and right. */
+/* The outgoing packet is valid and right. */
 static void look(struct sender *sender, const struct frame *in)
 {
 	struct wire_header *header = &sender->packet.header;
@@ -150,20 +153,20 @@ static void send_one(struct sender *sender, const struct frame *frame)
 		look(sender, frame);
 }
 
-/* The sum has gone up, at the higher scale, by whomever: the parent may answer. */
+/* The sum has gone up at the higher scale, from kernel or daemon: the parent may answer. */
 static bool is_up(uint64_t position)
 {
 	struct dense_cell *cell = cell_of(position);
 	bool up;
 
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	up = cell->position == position && cell->summed && cell->scale == 1 &&
 	     (cell->queued == UPLINK_RAISED || cell->queued == UPLINK_NOT);
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 	return up;
 }
 
-/* At a lower scale first, where the others may have it too; then until the fragment is complete. */
+/* First with a lower scale, which the others may have too; then until the fragment is complete. */
 static void send_fragment(struct sender *sender, uint64_t position)
 {
 	unsigned n = position % 4 ? 3 : 2;
@@ -199,7 +202,7 @@ static void *sender_main(void *argument)
 	return NULL;
 }
 
-/* ---- beside it: as plane/core does it ---- */
+/* ---- beside it: as plane/lane does it ---- */
 
 static void daemon_send_up(struct uplink *up)
 {
@@ -212,14 +215,14 @@ static void daemon_send_up(struct uplink *up)
 		struct wire_header header = { .pos = (uint32_t)position };
 		bool is_there;
 
-		xdp_cell_lock(cell);
+		cell_lock(cell);
 		is_there = uplink_claim(cell, position);
 		if (is_there) {
 			header.scale = cell->scale;
 			memcpy(words, dense_packet(&rig.pool, index) + WIRE_HEADER, PAYLOAD);
 			uplink_raise(up, rig.dense, cell, 0);
 		}
-		xdp_cell_unlock(cell);
+		cell_unlock(cell);
 		if (is_there) {
 			sum_is_whole(&header, words);
 			up_by_daemon++;
@@ -234,13 +237,13 @@ static void daemon_take(struct uplink *up, const struct packet *packet)
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;
 
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	verdict = dense_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                     &packet->header, packet->words, PAYLOAD);
-	/* What the kernel has left comes with the packet that it passed on. */
+	/* A sum that the kernel left comes with the packet that it passed. */
 	if (verdict == DENSE_SUMMED || (cell->position == position && uplink_is_left(cell)))
 		uplink_push(up, rig.dense, cell);
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 }
 
 static void daemon_lower(uint64_t position)
@@ -251,21 +254,21 @@ static void daemon_lower(uint64_t position)
 	struct rig_data data = result_of(position);
 
 	packet_result(&packet, &data);
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	down_by_daemon += uplink_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                              &packet.header, packet.words, PAYLOAD) == DENSE_COMPLETE;
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 }
 
-/* Complete at the higher scale, if the next fragment is not there already. */
+/* Complete at the higher scale, unless the next fragment is already in the cell. */
 static bool is_right(uint64_t position)
 {
 	struct dense_cell *cell = cell_of(position);
 	bool right;
 
-	xdp_cell_lock(cell);
+	cell_lock(cell);
 	right = cell->position > position || (cell->position == position && cell->scale == 1);
-	xdp_cell_unlock(cell);
+	cell_unlock(cell);
 	return right;
 }
 
@@ -343,7 +346,7 @@ static void run(uint32_t cells, uint64_t n)
 
 int main(void)
 {
-	uint64_t n = test_is_short() ? 100 : 600;
+	uint64_t n = test_count("fragments", test_is_long() ? 600 : 200, 100);
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) || !CPU_ISSET(0, &set) || !CPU_ISSET(1, &set)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames as children send them, the ways back, and what a result is to look like. */
+/* Frames as children send them, the routes back, and the expected results. */
 #include "xdp_rig.h"
 
 #include "wire/parse.h"
@@ -54,7 +54,7 @@ void rig_seal(const struct rig *rig, struct packet *packet, uint32_t bytes)
 		wire_seal(packet, bytes);
 }
 
-/* A report, or a status, which is of the parent's communicator. */
+/* A report, or a status of the parent's communicator. */
 static uint32_t packet_control(struct packet *packet, uint8_t type, uint8_t child,
                                const void *payload, uint32_t bytes)
 {
@@ -122,7 +122,7 @@ uint32_t packet_report(struct packet *packet, uint8_t child)
 	return packet_control(packet, WIRE_REPORT, child, &report, sizeof(report));
 }
 
-/* ---- what is around them ---- */
+/* ---- headers around packets ---- */
 
 static uint8_t *put(uint8_t *at, const void *bytes, unsigned n)
 {
@@ -149,7 +149,7 @@ static uint8_t *put_ethernet(uint8_t *at, const struct shape *shape, const uint8
 	return put16(at, shape->six ? ETH_P_IPV6 : ETH_P_IP);
 }
 
-/* Addresses of a child and of us; in one direction or the other. */
+/* The addresses of a child and of us, in one direction or the other. */
 struct ends {
 	uint8_t mac[2][6];
 	uint8_t four[2][4];
@@ -266,7 +266,7 @@ void child_address(unsigned child, bool six, struct udp_address *out)
 	}
 }
 
-/* Everything up to UDP of what goes to the child with so many bytes in it. */
+/* Everything up to UDP of a frame to the child with so many bytes. */
 static uint32_t head_make(uint8_t *head, const struct shape *shape, unsigned child, uint32_t bytes)
 {
 	struct ends ends = ends_of(child, true);
@@ -298,7 +298,7 @@ void route_make(struct xdp_route *route, const struct shape *shape, unsigned chi
 	}
 	put16(ip + 2, 0);
 	put16(ip + 10, 0);
-	/* The program adds the machine's words, not the network's. */
+	/* The program adds words in the machine's byte order, not the network's. */
 	for (unsigned i = 0; i < 20; i += 2)
 		route->ip_sum += (uint32_t)ip[i] | (uint32_t)ip[i + 1] << 8;
 }
@@ -311,7 +311,7 @@ void rig_routes(struct rig *rig, const struct shape *shape)
 
 /* ---- results ---- */
 
-/* The twin's cell is in `out`, behind such a front; its packet. */
+/* Checks that `out` has the twin's cell behind this header. Returns the packet. */
 static const struct wire_header *cell_check(const struct rig *rig, const struct frame *out,
                                             const struct shape *shape, unsigned to,
                                             uint64_t position, struct wire_unsent unsent)

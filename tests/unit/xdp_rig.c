@@ -26,14 +26,14 @@ void rig_load(struct rig *rig, uint32_t payload)
 		                             .queue = RIG_QUEUE,
 		                             .six = true };
 
-	log_set_level(LOG_INFO); /* what the verifier says */
+	log_set_level(LOG_INFO); /* shows the verifier's log */
 	memset(rig, 0, sizeof(*rig));
 	rig->room = payload;
 	if (xdp_load(&options, &rig->plane) == TRIB_OK)
 		return;
 	printf("skipped: %s\n", trib_last_error());
 	fflush(stdout);
-	/* What the verifier does not take is no reason to skip. libFuzzer minds exit(). */
+	/* A refusal by the verifier is no reason to skip. libFuzzer does not allow exit(). */
 	_exit(strstr(trib_last_error(), "no right") ? 77 : 1);
 }
 
@@ -174,7 +174,7 @@ bool queue_check(struct rig *rig, const struct frame *frame, unsigned child)
 	size_t size;
 
 	child_address(child, frame->l3 == 40, &has.from);
-	if (frame->l3 != 40) { /* as a socket for both says it */
+	if (frame->l3 != 40) { /* as a socket for both families reports it */
 		memcpy(mapped + 12, udp_raw(&has.from, &size), 4);
 		udp_from_raw(mapped, 16, udp_port(&has.from), &has.from);
 	}
@@ -190,7 +190,7 @@ static bool is_admitted(const struct rig *rig, const struct wire_header *header,
 	return header->comm == RIG_COMM && header->type == WIRE_DATA && bytes <= rig->room;
 }
 
-/* Does the frame come from where the parent is? */
+/* Does the frame come from the parent's address? */
 static bool is_parents_frame(const struct rig *rig, const struct frame *frame)
 {
 	const struct sockaddr_in6 *six = (const void *)&rig->parent.storage;
@@ -204,7 +204,7 @@ static bool is_parents_frame(const struct rig *rig, const struct frame *frame)
 	       !memcmp(ip + 20, &four->sin_port, 2);
 }
 
-/* The datagram that UDP would hand to the lane's socket: its bytes, or 0. */
+/* The length of the datagram that UDP would deliver to the lane's socket; 0: none. */
 static uint32_t datagram(const struct frame *frame, struct packet *packet)
 {
 	const uint8_t *ip = frame->data + frame->l2, *udp = ip + frame->l3;
@@ -234,7 +234,7 @@ static bool is_from_parent(const struct rig *rig, const struct wire_header *head
 	       !memcmp(frame->data + frame->at - 16, &parent->address, 8);
 }
 
-/* A result of the parent's, which is right. */
+/* A valid result of the parent. */
 static int result_take(struct rig *rig, const struct packet *packet, uint32_t payload)
 {
 	const struct wire_header *header = &packet->header;
@@ -258,7 +258,7 @@ static int result_take(struct rig *rig, const struct packet *packet, uint32_t pa
 	return DENSE_COMPLETE;
 }
 
-/* The last part of a sum that goes up, or is left. */
+/* The last part of a sum, which goes up or is left to the daemon. */
 static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, uint32_t payload)
 {
 	struct xdp_parent *parent = &rig->twin_parent;
@@ -285,7 +285,7 @@ static int sum_take(struct rig *rig, struct dense_cell *cell, unsigned child, ui
 	return DENSE_SUMMED;
 }
 
-/* A child's, as far as the program looks at it. */
+/* A child's report, as far as the program checks it. */
 static bool is_report(const struct wire_control *control, uint32_t bytes)
 {
 	return bytes >= WIRE_CONTROL && bytes <= XDP_REPORT_MAX && control->comm == RIG_COMM &&
@@ -309,7 +309,7 @@ static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
 		rig->aside = is_report(wire_control(&packet->header), bytes);
 		return TAKEN_NOT;
 	}
-	/* What is wrong besides the checksum is for the daemon to tell. */
+	/* The daemon reports errors other than the checksum. */
 	from_parent = is_from_parent(rig, &packet->header, payload, frame);
 	if (wire_parse(packet, bytes) != WIRE_SOUND ||
 	    (!from_parent && !is_admitted(rig, &packet->header, payload)))
@@ -333,7 +333,7 @@ static int packet_take(struct rig *rig, struct packet *packet, uint32_t bytes,
 	if (verdict == DENSE_SUMMED)
 		return sum_take(rig, dense_cell(&rig->twin_pool, index), packet->header.child,
 		                payload);
-	/* What only adds is counted when the sum is complete. */
+	/* A packet that only adds is counted when the sum is complete. */
 	if (verdict != DENSE_ADDED)
 		rig->counts.verdicts[verdict]++;
 	if (verdict == DENSE_COMPLETE) {
@@ -358,7 +358,7 @@ int twin_take(struct rig *rig, const struct frame *frame)
 	return bytes ? packet_take(rig, &packet, bytes, frame) : TAKEN_NOT;
 }
 
-/* A copy that turned out to be corrupted may be in a cell that nobody needs any more. */
+/* A cell that is not needed any more: it may hold a copy that turned out to be corrupted. */
 static bool is_unused(const struct dense_lane *lane, const struct dense_cell *cell)
 {
 	return cell->position == DENSE_EMPTY || cell->position < lane->low;
@@ -402,7 +402,7 @@ void rig_compare(struct rig *rig)
 	compare(rig, false);
 }
 
-/* Does it come by the way of a child that may use the queue? */
+/* Does the frame come on the route of a child that may use the queue? */
 static bool comes_by(const struct frame *frame, const struct shape *way, unsigned child)
 {
 	static _Thread_local struct frame like;

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-#define DATAGRAM_MAX 2400u /* the kernel runs programs on frames within a page */
+#define DATAGRAM_MAX 2400u /* the kernel runs programs only on frames within a page */
 
-/* The way to a child is of one shape or another. */
+/* The shape of the route to a child. */
 static const struct shape *way_to(unsigned child)
 {
 	return &shapes[child * 3 % SHAPES];
 }
 
-/* And to the parent of an IPv6 one, with a tag. */
+/* The route to the parent: IPv6 with a tag. */
 static const struct shape *const way_up = &shapes[6];
 
 void script_lane(struct rig *rig)
@@ -21,7 +21,7 @@ void script_lane(struct rig *rig)
 	rig_lane(rig, SCRIPT_CHILDREN, SCRIPT_CELLS, SCRIPT_PAYLOAD);
 	for (unsigned child = 0; child < SCRIPT_CHILDREN; child++)
 		rig_queue(rig, child, way_to(child));
-	/* The last one's way is known, but its packets are not queued. */
+	/* The route of the last child is known, but its packets are not queued. */
 	route_make(&rig->lane->routes[2], way_to(2), 2, RIG_LO);
 	rig->ways[2] = NULL;
 	rig->lane->entries = 1;
@@ -47,7 +47,7 @@ static int frame_try(struct rig *rig, const struct frame *frame)
 		return taken;
 	memcpy(&header, frame->data + frame->at, sizeof(header));
 	position = dense_position(&rig->twin, &header);
-	/* What was behind the datagram is behind what it has become. */
+	/* Bytes after the datagram stay after what it has become. */
 	out.bytes -= frame->bytes - frame->at - WIRE_HEADER -
 	             dense_cell(&rig->twin_pool, dense_index(&rig->twin, position))->bytes;
 	if (header.to == WIRE_ALL)
@@ -66,7 +66,7 @@ static uint32_t number(struct script *script)
 	return low | (uint32_t)script->byte(script->source) << 8;
 }
 
-/* Around the window, mostly; far away at times. */
+/* Mostly around the window, sometimes far away. */
 static uint64_t position_near(struct script *script, uint64_t at, unsigned span)
 {
 	uint8_t step = script->byte(script->source);
@@ -77,12 +77,12 @@ static uint64_t position_near(struct script *script, uint64_t at, unsigned span)
 	return (step == 0xf7 ? position << 20 : position) & WIRE_POSITION_MASK;
 }
 
-/* What children agree on, most of the time: it follows from the position. */
+/* Fields that children usually agree on: they follow from the position. */
 static void shape_likely(struct script *script, struct rig_data *data)
 {
 	uint64_t random = data->position;
 	uint8_t odd = script->byte(script->source);
-	/* With a parent there are ranks that do not come by us. */
+	/* With a parent there are ranks that are not below us. */
 	uint8_t ranks = SCRIPT_CHILDREN + script->rig->has_parent;
 
 	if (odd < 8)
@@ -96,7 +96,7 @@ static void shape_likely(struct script *script, struct rig_data *data)
 		data->from = (uint8_t)(random >> 44) % ranks;
 }
 
-/* What a child that knows where it is might send. */
+/* A packet that an honest child might send. */
 static uint32_t packet_likely(struct script *script)
 {
 	const struct dense_lane *lane = &script->rig->twin;
@@ -109,14 +109,14 @@ static uint32_t packet_likely(struct script *script)
 	data.ack = (uint32_t)(kind & 1 ? data.position : lane->ack[data.child & 63]);
 	data.scale = (kind & 0x1e) == 0 ? 1 : 0;
 	shape_likely(script, &data);
-	if (kind & 0x20 && data.from != WIRE_ALL) /* the one who contributes, or another one */
+	if (kind & 0x20 && data.from != WIRE_ALL) /* the contributor, or another child */
 		data.child = data.from;
 	data.flags = kind & 0x40 ? WIRE_RESENT : 0;
 	data.seed = number(script);
 	return packet_data(&script->packet, &data);
 }
 
-/* What a parent might send. */
+/* A packet that a parent might send. */
 static uint32_t packet_from_parent(struct script *script)
 {
 	const struct dense_lane *lane = &script->rig->twin;
@@ -132,7 +132,7 @@ static uint32_t packet_from_parent(struct script *script)
 	return packet_result(&script->packet, &data);
 }
 
-/* The daemon beside the program: the same is done to both. */
+/* The daemon's actions beside the program, applied to both sides. */
 static void daemon_act(const struct dense_pool *pool, struct dense_lane *lane,
                        struct xdp_parent *parent, uint8_t what, uint8_t how)
 {
@@ -147,7 +147,7 @@ static void daemon_act(const struct dense_pool *pool, struct dense_lane *lane,
 	else if (uplink_is_left(cell))
 		cell->queued = how & 0x80 ? UPLINK_QUEUED : UPLINK_NOT;
 	else if (cell->summed && !dense_expected(lane, cell->to))
-		cell->complete = 1; /* the parent says that it is, and it is for others */
+		cell->complete = 1; /* the parent reports it complete, and it is for others */
 }
 
 enum mutation {
@@ -162,7 +162,7 @@ enum mutation {
 	NONE
 };
 
-/* Part of the header becomes that of the packet before. */
+/* Copies a part of the last packet's header. */
 static void swap_fields(struct script *script)
 {
 	uint32_t from = number(script) % WIRE_HEADER;
@@ -198,7 +198,7 @@ static void frame_mutate(struct script *script, enum mutation how, struct frame 
 		memset(frame->data + frame->bytes, 0x5a, by);
 		frame->bytes += by;
 	} else if (how == UDP_LENGTH) {
-		/* By one or by words. */
+		/* By one byte or by words. */
 		uint32_t length = frame->bytes - frame->at + 8;
 
 		length += by & 1 ? (by >> 1) % 32 * 8 : (by >> 1) % 16;
@@ -231,7 +231,7 @@ int script_step(struct script *script)
 	bytes = from_parent ? packet_from_parent(script) : packet_likely(script);
 	sent = script->packet.header;
 
-	/* Half of them are what they should be. */
+	/* Half of the packets are valid. */
 	how = how >= 128 ? NONE : how % NONE;
 	packet_mutate(script, how, bytes);
 	way = script->byte(script->source);

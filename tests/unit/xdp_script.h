@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets that are nearly right, made up from bytes, random or a fuzzer's:
- * what children and a parent send around the window, with bits flipped, fields
- * of other packets, lengths changed, sealed anew or not; and what the daemon
- * does between. Kernel and twin get each.
+ * Nearly valid packets, made from random bytes or a fuzzer's. They are what children and a parent
+ * send around the window, with flipped bits, fields of other packets, changed lengths, sealed again
+ * or not. Between them are actions of the daemon. Kernel and twin get each packet.
  */
 #ifndef TRIB_TESTS_XDP_SCRIPT_H
 #define TRIB_TESTS_XDP_SCRIPT_H
@@ -18,16 +17,16 @@ struct script {
 	struct rig *rig;
 	uint8_t (*byte)(void *source);
 	void *source;
-	struct packet packet, other; /* the last one, for its fields */
+	struct packet packet, other; /* the last packet, for its fields */
 };
 
-/* A lane for scripts, with a way to each child and to a parent. */
+/* Creates a lane for scripts, with a route to each child and to a parent. */
 void script_lane(struct rig *rig);
-/* The lane is empty again, and the parent is there or not. */
+/* Empties the lane. The parent is present or not. */
 void script_clear(struct rig *rig, bool has_parent);
-/* One packet to both; they must agree. The verdict, as rig_agree. */
+/* Gives one packet to both, which must agree. Returns the verdict of rig_agree. */
 int script_step(struct script *script);
-/* The bytes as a datagram: as they are, sealed, and as one of the lane's. */
+/* The bytes as a datagram: unchanged, sealed, and as one of the lane's. */
 void script_datagram(struct rig *rig, const uint8_t *data, uint32_t bytes);
 
 #endif

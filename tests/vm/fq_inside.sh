@@ -26,7 +26,7 @@ go() {
 	for rank in 0 1; do
 		TRIB_AGGREGATOR=10.77.0.2:${2:-7700} TRIB_RANK=$rank TRIB_SIZE=2 TRIB_LANES=1 TRIB_TIMEOUT=60 \
 			TRIB_RATE=${3:-20mbit} TRIB_MULTICAST=off TRIB_LOG=info TRIB_PACING=$1 \
-			timeout 150 "$build"/tests/net/worker_check --rounds 30 --max 100000 --seed 7 >/tmp/out.$rank 2>&1 &
+			timeout 150 "$build"/tests/net/worker_check --rounds 12 --max 100000 --seed 7 >/tmp/out.$rank 2>&1 &
 		pids="${pids:-} $!"
 	done
 	# shellcheck disable=SC2086  # one word each
@@ -70,7 +70,7 @@ go_by_fq() {
 }
 
 echo "-- fq"
-tc qdisc replace dev near root fq || exit 77
+check "the interface takes fq" tc qdisc replace dev near root fq || exit 1
 "$build"/src/cli/trib check --aggregator 10.77.0.2:7700 | tee /tmp/check | grep ' pacing:'
 check "fq: trib check says so" grep -q 'pacing: by the kernel: the queue of near is fq' /tmp/check
 go_by_fq
@@ -106,4 +106,4 @@ check "both are" grep -q 'pacing: by the kernel: the queue of near is fq, below 
 go_by_fq
 # shellcheck disable=SC2086  # one word each
 kill $daemons
-[ $failures = 0 ]
+done_checking

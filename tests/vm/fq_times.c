@@ -78,7 +78,7 @@ static int receive(const struct udp_address *at, const char *namespace, uint64_t
 	return got == packets && !early ? 0 : 1;
 }
 
-/* As worker/lane_udp.c does: messages of packets that leave together. */
+/* As worker/transport/lane_udp.c does: messages of packets that leave together. */
 static void transmit(int fd, struct udp_tx *tx, struct pacer *pacer, uint64_t packets)
 {
 	static uint8_t data[BATCH][PACKET];

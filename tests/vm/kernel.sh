@@ -53,11 +53,11 @@ fetch() {
 	mv -T "$work/$1" "$cache/$1" 2>/dev/null || [ -d "$cache/$1" ] # another was faster
 }
 
-# suitable PACKAGE: is all there that BPF needs?
+# suitable PACKAGE: the kernel has all that BPF and the tests of pacing need.
 suitable() {
 	local config option
 	config=$(echo "$cache/$1"/boot/config-*)
-	for option in BPF_SYSCALL=y BPF_JIT=y DEBUG_INFO_BTF=y 'VETH=[my]' XDP_SOCKETS=y; do
+	for option in BPF_SYSCALL=y BPF_JIT=y DEBUG_INFO_BTF=y 'VETH=[my]' XDP_SOCKETS=y 'NET_SCH_FQ=[my]'; do
 		grep -qx "CONFIG_$option" "$config" || return 1
 	done
 }

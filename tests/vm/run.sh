@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a program in a virtual machine with Debian's kernel 6.1 (see kernel.sh), emulated, as root.
 # Its output comes out here, and its exit status is the script's; the kernel's log goes to stderr if
-# the program fails. 77: something is missing here; 124: out of time; 125: the machine broke down.
+# the program fails. 77: something is missing on this machine; 124: out of time; 125: the machine broke down.
 #
 # Usage: run.sh [--file PATH]... [--module NAME]... [--limit SECONDS] PROGRAM [ARGUMENT]...
 #   --file     a file or folder that the program needs; libraries are found without
@@ -18,6 +18,7 @@ here=$(dirname "$(realpath "$0")")
 modules=(veth sch_ingress cls_bpf)
 files=()
 limit=300
+boot_limit=100 # seconds for the kernel to start; it takes 3 to 30
 mark=vm-$$-$RANDOM
 load=''
 machine=''
@@ -137,17 +138,42 @@ make_initrd() {
 	(cd "$root" && find . -print0 | cpio --null --quiet --create --format=newc --owner=0:0) >"$work/initrd"
 }
 
-# boot: leaves what the machine says in $work/serial, and how qemu ended in $ended.
+# boot: leaves what the machine says in $work/serial, and how qemu ended in $ended. An emulated machine
+# sometimes hangs before its kernel has started, if this machine is busy: then it is started again.
 boot() {
+	local tries
+	for tries in 1 2 3; do
+		: >"$work/serial"
+		start_machine
+		if has_begun || [ "$tries" = 3 ]; then
+			break
+		fi
+		echo "${0##*/}: the kernel did not start within $boot_limit s; starting the machine again" >&2
+		kill "$machine" 2>/dev/null || true
+		wait "$machine" || true
+	done
+	ended=0
+	wait "$machine" || ended=$?
+	machine=''
+}
+
+# has_begun: waits until the program starts, or the machine ends. False: neither within $boot_limit seconds.
+has_begun() {
+	local until=$((SECONDS + boot_limit))
+	until grep -aq "^$mark begin" "$work/serial"; do
+		kill -0 "$machine" 2>/dev/null || return 0
+		[ "$SECONDS" -lt "$until" ] || return 1
+		sleep 0.5
+	done
+}
+
+start_machine() {
 	timeout --foreground -k 5 "$limit" "${qemu[@]}" -accel tcg,thread=multi -smp 2 -m 1G \
 		-nodefaults -display none -no-reboot -serial "file:$work/serial" \
 		-kernel "$vmlinuz" -initrd "$work/initrd" \
 		-append "console=$console quiet loglevel=1 panic=-1 oops=panic panic_on_warn=1 panic_print=0x20" \
 		</dev/null >"$work/qemu" 2>&1 &
 	machine=$!
-	ended=0
-	wait "$machine" || ended=$?
-	machine=''
 }
 
 # The program's output; the newline before the mark is the script's own.
@@ -163,7 +189,9 @@ report() {
 	program_output
 	status=$(sed -n "s/^$mark end //p" "$work/serial")
 	if [ -n "$status" ]; then
-		[ "$status" = 0 ] || [ "$status" = 77 ] || sed "0,/^$mark end/d; /^$mark off/,\$d" "$work/serial" >&2
+		[ "$status" = 0 ] || sed "0,/^$mark end/d; /^$mark off/,\$d" "$work/serial" >&2
+		# Inside, the program is root on a kernel that was chosen for it: there is no reason to skip.
+		[ "$status" != 77 ] || die "the program skipped itself inside the virtual machine"
 		exit "$status"
 	elif [ "$ended" = 124 ] || [ "$ended" = 137 ]; then
 		echo "${0##*/}: the program did not end within $limit s" >&2

@@ -12,8 +12,8 @@ build=$(realpath "$1")
 files=(--file "$here/fq_inside.sh" --file "$(realpath "$here/../net/check.sh")")
 for program in "$build"/src/cli/{trib,tribd} "$build"/tests/net/worker_check "$build"/tests/vm/fq_times; do
 	[ -x "$program" ] || {
-		echo "skipped: $program was not built"
-		exit 77
+		echo "FAILED: $program was not built"
+		exit 1
 	}
 	files+=(--file "$program")
 done

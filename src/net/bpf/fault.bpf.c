@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * Faults at an end of a link (tc, clsact), of what comes in there or of what
- * goes out: loss, duplication, reordering and corruption of UDP over IPv4.
+ * fault: loss, duplication, reordering and corruption of UDP over IPv4 at one end of a link (tc,
+ * clsact), for incoming or outgoing packets.
  *
- * What happens to a packet follows from the seed and from its number on this
- * link alone: the number goes through splitmix64, which needs no state, so
- * two cores may draw at once.
+ * The fate of a packet depends only on the seed and the packet's number on this link. The number
+ * goes through splitmix64, which has no state, so two cores may draw at the same time.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -20,7 +19,7 @@
 #include "net/bpf/fault_counts.h"
 
 #define FRAME_MAX (ETH_HLEN + FAULT_MTU_MAX)
-#define MARK_DONE 0x54524942 /* on packets that this program has put back into the queue */
+#define MARK_DONE 0x54524942 /* mark of packets that this program has put back into the queue */
 #define IP_OFFSET 0x1fff
 
 /* Probabilities times 2^32. */
@@ -29,7 +28,7 @@ const volatile __u64 seed = 0;
 const volatile __u32 goes_out = 0;
 
 #define FLIPS_MAX 3
-#define DRAWS 8 /* a packet; all of those below */
+#define DRAWS 8 /* random draws for each packet: all of those below */
 enum { DRAW_LOSS, DRAW_CORRUPT, DRAW_DUP, DRAW_REORDER, DRAW_BITS, DRAW_PLACES };
 
 struct {
@@ -41,7 +40,7 @@ struct {
 
 enum { STASH_EMPTY, STASH_BUSY, STASH_FULL };
 
-/* One packet that waits for the next to overtake it. */
+/* A packet that waits for the next one to overtake it. */
 struct stash {
 	__u64 state;
 	__u32 bytes;
@@ -70,7 +69,7 @@ static int strikes(__u64 packet, __u32 what, __u64 below)
 	return (draw(packet, what) >> 32) < below;
 }
 
-/* Where the UDP header is (in fragments after the first: the data), or 0 for other packets. */
+/* Offset of the UDP header, or of the data in later IP fragments; 0: not a UDP packet. */
 static __u32 udp_find(struct __sk_buff *skb, int *is_first)
 {
 	struct iphdr ip;
@@ -83,8 +82,8 @@ static __u32 udp_find(struct __sk_buff *skb, int *is_first)
 }
 
 /*
- * Zero says that there is no checksum, so that a changed packet reaches the
- * program under test, which has to find the change itself.
+ * Sets the checksum to 0: none. So a corrupted packet reaches the program under test, which must
+ * detect the corruption itself.
  */
 static void checksum_drop(struct __sk_buff *skb, __u32 udp)
 {
@@ -108,7 +107,7 @@ static int payload_corrupt(struct __sk_buff *skb, __u32 udp, int is_first, __u64
 
 		if (i >= flips || bpf_skb_load_bytes(skb, at, &byte, 1))
 			break;
-		byte ^= 1 << (((random >> 32) + i) & 7); /* never the same bit twice */
+		byte ^= 1 << (((random >> 32) + i) & 7); /* never flips the same bit twice */
 		bpf_skb_store_bytes(skb, at, &byte, 1, 0);
 	}
 	if (is_first)
@@ -117,8 +116,8 @@ static int payload_corrupt(struct __sk_buff *skb, __u32 udp, int is_first, __u64
 }
 
 /*
- * Past further faults, a copy of the packet goes out at once, or to the end of
- * the queue of what has come in.
+ * Sends a copy of the packet without further faults: out at once, or to the end of the receive
+ * queue.
  */
 static int packet_repeat(struct __sk_buff *skb)
 {
@@ -139,7 +138,7 @@ static int frame_write(struct __sk_buff *skb, const __u8 *frame, __u32 bytes)
 	return bpf_skb_store_bytes(skb, 0, frame, bytes, 0);
 }
 
-/* Keeps the packet. It must be dropped when this returns nonzero. */
+/* Keeps a copy of the packet. Nonzero: the caller must drop the packet. */
 static int stash_fill(struct stash *stash, struct __sk_buff *skb, __u32 udp, int is_first)
 {
 	__u32 bytes = skb->len;
@@ -148,7 +147,7 @@ static int stash_fill(struct stash *stash, struct __sk_buff *skb, __u32 udp, int
 		return 0;
 	if (__sync_val_compare_and_swap(&stash->state, STASH_EMPTY, STASH_BUSY) != STASH_EMPTY)
 		return 0;
-	/* Another packet's buffer will carry it, whose kind of checksum may be another. */
+	/* The buffer of another packet will carry it, with another kind of checksum perhaps. */
 	if (is_first)
 		checksum_drop(skb, udp);
 	if (bpf_skb_load_bytes(skb, 0, stash->frame, bytes)) {
@@ -161,9 +160,9 @@ static int stash_fill(struct stash *stash, struct __sk_buff *skb, __u32 udp, int
 }
 
 /*
- * This packet overtakes the one that waits. The kernel can only copy the
- * packet at hand, so that becomes the waiting one, is copied into the queue,
- * and turns into itself again, going on at once.
+ * Lets this packet overtake the waiting one. The kernel can only copy the current packet. So an
+ * incoming packet takes the contents of the waiting one, is copied to the receive queue, gets its
+ * own contents back, and continues.
  */
 static int stash_release(struct stash *stash, struct __sk_buff *skb)
 {
@@ -174,7 +173,7 @@ static int stash_release(struct stash *stash, struct __sk_buff *skb)
 		return TC_ACT_OK;
 	if (__sync_val_compare_and_swap(&stash->state, STASH_FULL, STASH_BUSY) != STASH_FULL)
 		return TC_ACT_OK;
-	if (goes_out) { /* a copy of this one leaves now, and it becomes the other */
+	if (goes_out) { /* send a copy of this packet now, then turn it into the waiting one */
 		if (packet_repeat(skb) && frame_write(skb, stash->frame, stash->bytes))
 			result = TC_ACT_SHOT;
 	} else if (bpf_skb_load_bytes(skb, 0, stash->overtaker, bytes) == 0) {

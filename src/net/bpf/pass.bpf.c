@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
-/* Passes everything. A veth takes frames that a program sends only if it has a program itself. */
+/* Passes every packet. A veth accepts frames sent by XDP only if it has an XDP program itself. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -6,7 +6,7 @@
 
 #define LINKS_MAX 512
 
-/* From the interface where a packet came in to the one where it goes out. */
+/* Maps the interface where a packet arrives to the one where it leaves, as an XDP frame. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
 	__uint(max_entries, LINKS_MAX);
@@ -14,7 +14,7 @@ struct {
 	__type(value, __u32);
 } ways SEC(".maps");
 
-/* The same for packets that go out through a queue. */
+/* Maps the interface where a packet arrives to the one where it leaves through a queue. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, LINKS_MAX);
@@ -43,12 +43,12 @@ int queue(struct __sk_buff *skb)
 	return way ? (int)bpf_redirect(*way, 0) : TC_ACT_SHOT;
 }
 
-/* What a NIC says of a packet whose checksum it has found right. */
+/* Marks a packet's checksum as verified, as a NIC does. */
 SEC("tc")
 int trust(struct __sk_buff *skb)
 {
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_INC);
-	return TC_ACT_UNSPEC; /* whatever comes next */
+	return TC_ACT_UNSPEC; /* continue with the next program */
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

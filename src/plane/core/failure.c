@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/core/internal.h"
+#include "plane/core/failure.h"
 
 #include "base/log.h"
+#include "plane/core/join_check.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -15,7 +16,7 @@ const char *comm_describe_child(const struct comm *comm, unsigned child, char *o
 	struct udp_address place = it->address;
 	char address[64], ranks[40];
 
-	if (it->join.port) /* its connection to us is from another one */
+	if (it->join.port) /* it listens on another port than it sends from */
 		udp_set_port(&place, it->join.port);
 	udp_text(&place, address, sizeof(address));
 	if (it->join.height)
@@ -29,7 +30,7 @@ const char *comm_describe_child(const struct comm *comm, unsigned child, char *o
 	return out;
 }
 
-void registry_fail(struct comm *comm, trib_status status, unsigned rank, const char *format, ...)
+void comm_set_failed(struct comm *comm, trib_status status, unsigned rank, const char *format, ...)
 {
 	va_list args;
 
@@ -44,16 +45,4 @@ void registry_fail(struct comm *comm, trib_status status, unsigned rank, const c
 		log_warn("job %u, communicator %u: %s", comm->job, comm->id, comm->abort.text);
 	}
 	pthread_mutex_unlock(&lock);
-}
-
-void lane_send_abort(struct thread *thread, struct lane *lane, unsigned child)
-{
-	struct {
-		struct wire_control header;
-		struct wire_abort abort;
-	} packet = { .header = wire_answer(lane->comm, lane, WIRE_ABORT, (uint8_t)child),
-		     .abort = lane->comm->abort };
-
-	if (lane->known & dense_bit(child))
-		thread_send(thread, &packet, sizeof(packet), &lane->addresses[child]);
 }

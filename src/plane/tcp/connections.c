@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has a connection. One that shows no cookie costs a place among few, for a short time. */
+/* A connection that shows no cookie costs one of few places, for a short time. */
 #include "plane/tcp/connections.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plane/membership/liveness.h"
+#include "plane/membership/parent_session.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,14 +30,14 @@ struct connection *connection_find(const struct thread *thread, uint64_t link)
 	return link && connection && connection->link == link ? connection : NULL;
 }
 
-/* The lane that this connection is a member's of, or NULL. */
-static struct lane *lane_of(const struct thread *thread, uint64_t link, unsigned *rank)
+/* The lane that has a child at this connection, or NULL; gives the child. */
+static struct agg_lane *lane_of(const struct thread *thread, uint64_t link, unsigned *child)
 {
 	for (unsigned id = 1; id < thread->ids; id++) {
-		struct lane *lane = thread->lanes[id];
+		struct agg_lane *lane = thread->lanes[id];
 
-		for (*rank = 0; lane && *rank < lane->comm->size; ++*rank)
-			if (lane->known & dense_bit(*rank) && lane->addresses[*rank].link == link)
+		for (*child = 0; lane && *child < lane->comm->size; ++*child)
+			if (lane->known & dense_bit(*child) && lane->addresses[*child].link == link)
 				return lane;
 	}
 	return NULL;
@@ -44,15 +46,15 @@ static struct lane *lane_of(const struct thread *thread, uint64_t link, unsigned
 void connection_close(struct thread *thread, struct connection *connection, const char *why)
 {
 	struct connections *streams = thread->streams;
-	unsigned rank;
-	struct lane *lane = why && connection->proven && !connection->upward
-	                            ? lane_of(thread, connection->link, &rank)
-	                            : NULL;
+	unsigned child;
+	struct agg_lane *lane = why && connection->proven && !connection->upward
+	                                ? lane_of(thread, connection->link, &child)
+	                                : NULL;
 
 	if (why && connection->upward)
 		parent_hung_up(thread, connection->link);
-	if (lane && !(lane->comm->gone & dense_bit(rank)) && !atomic_load(&lane->comm->failed))
-		registry_fail_silent(lane, rank, why, thread->now - lane->heard_at[rank]);
+	if (lane && !(lane->comm->gone & dense_bit(child)) && !atomic_load(&lane->comm->failed))
+		liveness_fail_child(lane, child, why, thread->now - lane->heard_at[child]);
 	for (struct connection **at = &streams->dirty; *at; at = &(*at)->next_dirty) {
 		if (*at == connection) {
 			*at = connection->next_dirty;
@@ -67,7 +69,7 @@ void connection_close(struct thread *thread, struct connection *connection, cons
 	free(connection);
 }
 
-/* Of those that have shown nothing yet, the one that has had the most time to. */
+/* Closes the oldest of the connections that have shown no cookie. */
 static bool close_unproven(struct thread *thread)
 {
 	struct connections *streams = thread->streams;
@@ -95,7 +97,7 @@ struct connection *connection_new(struct thread *thread, int fd, const struct ud
 		close(fd);
 		return NULL;
 	}
-	do /* there is a free place */
+	do /* ends: the table has a free place */
 		connection->link = ++streams->serial;
 	while (streams->table[place_of(connection->link)]);
 	connection->fd = fd;
@@ -133,7 +135,7 @@ void connections_accept(struct thread *thread)
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 			if (close_unproven(thread))
 				continue;
-			log_warn("no connection can be taken: %s", strerror(-fd));
+			log_warn("cannot accept connections: %s", strerror(-fd));
 			listen_again(streams, false);
 			return;
 		}
@@ -147,7 +149,7 @@ void connections_accept(struct thread *thread)
 	}
 }
 
-/* Is there still a lane, or a communicator that asks, for this connection to a parent? */
+/* Does a lane, or a communicator that asks, still use this connection to a parent? */
 static bool has_owner(const struct thread *thread, uint64_t link)
 {
 	for (unsigned id = 1; id < thread->ids; id++)
@@ -166,7 +168,7 @@ static bool has_owner(const struct thread *thread, uint64_t link)
 void connections_tick(struct thread *thread)
 {
 	struct connections *streams = thread->streams;
-	unsigned rank;
+	unsigned child;
 
 	if (streams->deaf)
 		listen_again(streams, true);
@@ -174,10 +176,10 @@ void connections_tick(struct thread *thread)
 		struct connection *one = streams->table[i];
 
 		left -= one != NULL;
-		/* How long a member may be silent is for the registry to say. */
+		/* membership/liveness.c decides how long a child may be silent. */
 		if (one && thread->now > one->heard_at + SILENT_NS &&
 		    !(one->upward ? has_owner(thread, one->link)
-		                  : lane_of(thread, one->link, &rank) != NULL))
+		                  : lane_of(thread, one->link, &child) != NULL))
 			connection_close(thread, one, NULL);
 	}
 }
@@ -191,4 +193,13 @@ void connection_watch(struct thread *thread, struct connection *connection, bool
 		return;
 	connection->blocked = blocked;
 	epoll_ctl(thread->streams->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+}
+
+void connection_mark(struct thread *thread, struct connection *connection)
+{
+	if (connection->dirty || connection->blocked)
+		return;
+	connection->dirty = true;
+	connection->next_dirty = thread->streams->dirty;
+	thread->streams->dirty = connection;
 }

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves a connection: the rest of a result, small packets, results; in one call. */
+#include "plane/common/packet_heads.h"
 #include "plane/tcp/connections.h"
 
 #include <string.h>
 
 #define VECTORS 64u
-#define SEND_BYTES (1u << 20) /* in one call */
-
-void connection_mark(struct thread *thread, struct connection *connection)
-{
-	if (connection->dirty || connection->blocked)
-		return;
-	connection->dirty = true;
-	connection->next_dirty = thread->streams->dirty;
-	thread->streams->dirty = connection;
-}
+#define SEND_BYTES (1u << 20) /* per call */
 
 bool connection_add(struct connection *connection, const void *packet, uint32_t bytes)
 {
@@ -29,7 +21,7 @@ bool connection_add(struct connection *connection, const void *packet, uint32_t 
 	}
 	if (bytes > SMALL_BYTES - connection->small_end)
 		return false;
-	/* What has left in part may end anywhere, so that this need not be aligned. */
+	/* A partly sent packet may end anywhere, so `to` need not be aligned. */
 	to = connection->small + connection->small_end;
 	memcpy(&header, packet, WIRE_HEADER);
 	wire_seal_frame(&header, bytes);
@@ -39,10 +31,10 @@ bool connection_add(struct connection *connection, const void *packet, uint32_t 
 	return true;
 }
 
-/* The lane whose results it carries; NULL: there is none, or the child has left it. */
-static struct lane *lane_of(const struct thread *thread, const struct connection *connection)
+/* The lane whose results it carries; NULL: none, or the child has left. */
+static struct agg_lane *lane_of(const struct thread *thread, const struct connection *connection)
 {
-	struct lane *lane = connection->comm ? thread->lanes[connection->comm] : NULL;
+	struct agg_lane *lane = connection->comm ? thread->lanes[connection->comm] : NULL;
 
 	if (!lane || lane->addresses[connection->child].link != connection->link ||
 	    lane->dense->left & dense_bit(connection->child))
@@ -50,17 +42,17 @@ static struct lane *lane_of(const struct thread *thread, const struct connection
 	return lane;
 }
 
-static const struct result_entry *entry_at(const struct lane *lane, uint64_t at)
+static const struct result_entry *entry_at(const struct agg_lane *lane, uint64_t at)
 {
 	return &lane->queue[at % (2 * (uint64_t)lane->dense->cells)];
 }
 
-static uint8_t *entry_packet(const struct lane *lane, const struct result_entry *entry)
+static uint8_t *entry_packet(const struct agg_lane *lane, const struct result_entry *entry)
 {
 	return dense_packet(&lane->pool, dense_index(lane->dense, entry->position));
 }
 
-static bool is_for(const struct lane *lane, const struct result_entry *entry, unsigned child)
+static bool is_for(const struct agg_lane *lane, const struct result_entry *entry, unsigned child)
 {
 	return dense_expected(lane->dense, entry->to) & dense_bit(child);
 }
@@ -68,7 +60,7 @@ static bool is_for(const struct lane *lane, const struct result_entry *entry, un
 /* Small packets leave between results only, so none of them has begun to leave. */
 bool connection_detach(struct thread *thread, struct connection *connection)
 {
-	struct lane *lane = lane_of(thread, connection);
+	struct agg_lane *lane = lane_of(thread, connection);
 	const struct result_entry *entry;
 	uint32_t rest;
 
@@ -89,13 +81,15 @@ bool connection_detach(struct thread *thread, struct connection *connection)
 }
 
 /*
- * Puts headers before the sums, once: what leaves in parts must not change.
- * Below lane->head all are sealed, and may leave.
- * The ring never overflows: a child that has not got the result of position q
- * has not acknowledged it, so only positions in (q - cells, q + cells) can have
- * been completed since. Nothing is repeated; who asks for that is not ours.
+ * Puts headers in front of the sums, once: what leaves in parts must not change.
+ * All results before lane->head are sealed and may leave.
+ *
+ * The ring never overflows. A child that lacks the result of position q has not
+ * acknowledged it, so only positions in (q - cells, q + cells) can have been
+ * completed since. Nothing is repeated: on a reliable carrier no child asks for
+ * that.
  */
-static void seal_results(struct thread *thread, struct lane *lane)
+static void seal_results(struct thread *thread, struct agg_lane *lane)
 {
 	uint64_t ring = 2 * (uint64_t)lane->dense->cells, kept = lane->head;
 
@@ -119,7 +113,7 @@ static void seal_results(struct thread *thread, struct lane *lane)
 	lane->told_low = lane->dense->low;
 }
 
-static void spread_results(struct thread *thread, struct lane *lane)
+static void spread_results(struct thread *thread, struct agg_lane *lane)
 {
 	seal_results(thread, lane);
 	for (uint64_t to = lane->known & ~lane->dense->left; to; to &= to - 1) {
@@ -148,7 +142,8 @@ static void batch_add(struct batch *batch, uint8_t *data, uint32_t bytes)
 	batch->bytes += bytes;
 }
 
-static void batch_fill(struct batch *batch, struct connection *connection, const struct lane *lane)
+static void batch_fill(struct batch *batch, struct connection *connection,
+                       const struct agg_lane *lane)
 {
 	uint64_t at = lane ? lane->heads[connection->child] : 0, end = lane ? lane->head : 0;
 
@@ -170,8 +165,8 @@ static void batch_fill(struct batch *batch, struct connection *connection, const
 	}
 }
 
-/* Takes what has left off the queues, in the order of batch_fill. */
-static void consume(struct thread *thread, struct connection *connection, struct lane *lane,
+/* Removes what has left from the queues, in the order of batch_fill(). */
+static void consume(struct thread *thread, struct connection *connection, struct agg_lane *lane,
                     uint32_t sent)
 {
 	uint32_t small = connection->small_end - connection->small_at;
@@ -209,7 +204,7 @@ static void consume(struct thread *thread, struct connection *connection, struct
 
 void connection_flush(struct thread *thread, struct connection *connection)
 {
-	struct lane *lane = lane_of(thread, connection);
+	struct agg_lane *lane = lane_of(thread, connection);
 	struct batch batch;
 
 	if (connection->upward) {
@@ -217,7 +212,7 @@ void connection_flush(struct thread *thread, struct connection *connection)
 		return;
 	}
 	if (connection->under_way && !lane) {
-		/* Its other end has left the lane, or another connection has taken its place. */
+		/* The child has left the lane, or has another connection now. */
 		connection_close(thread, connection, NULL);
 		return;
 	}
@@ -226,7 +221,7 @@ void connection_flush(struct thread *thread, struct connection *connection)
 
 		batch_fill(&batch, connection, lane);
 		if (!batch.bytes) {
-			consume(thread, connection, lane, 0); /* past what is for others */
+			consume(thread, connection, lane, 0); /* skips results for other children */
 			break;
 		}
 		sent = tcp_send(connection->fd, batch.vectors, batch.n);
@@ -248,7 +243,7 @@ void connections_flush(struct thread *thread)
 	struct connections *streams = thread->streams;
 
 	for (unsigned id = 0; id < thread->ids; id++) {
-		struct lane *lane = thread->lanes[id];
+		struct agg_lane *lane = thread->lanes[id];
 
 		if (lane && lane->head != lane->tail)
 			spread_results(thread, lane);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to parents. A sum may be emptied again for a higher scale while
- * a part of it has left, so sums are copied before they leave; the buffer
- * stays in the cache, and the socket would copy them anyway.
+ * Connections to parents. A sum may be emptied again for a higher scale while a
+ * part of it has left, so sums are copied before they leave. The buffer stays in
+ * the cache, and the socket would copy them anyway.
  */
+#include "plane/common/packet_heads.h"
 #include "plane/tcp/connections.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ bool upward_reach(struct thread *thread, struct udp_address *parent)
 	return true;
 }
 
-/* Room for so many bytes at the end of what waits, or NULL. */
+/* Room for `bytes` at the end of the buffer, or NULL. */
 static uint8_t *out_room(struct connection *connection, uint32_t bytes)
 {
 	if (connection->out_at == connection->out_end)
@@ -65,7 +66,7 @@ bool upward_add(struct connection *connection, const void *packet, uint32_t byte
 	return true;
 }
 
-bool upward_send_sums(struct thread *thread, struct lane *lane)
+bool upward_send_sums(struct thread *thread, struct agg_lane *lane)
 {
 	struct connection *connection = connection_find(thread, lane->parent.link);
 	const uint32_t most = WIRE_HEADER + lane->dense->payload;
@@ -86,10 +87,10 @@ bool upward_send_sums(struct thread *thread, struct lane *lane)
 }
 
 /* The lane whose sums it carries, or NULL. */
-static struct lane *lane_below(const struct thread *thread, const struct connection *connection)
+static struct agg_lane *lane_below(const struct thread *thread, const struct connection *connection)
 {
 	for (unsigned id = 1; id < thread->ids; id++) {
-		struct lane *lane = thread->lanes[id];
+		struct agg_lane *lane = thread->lanes[id];
 
 		if (lane && lane->dense->has_parent && lane->parent.link == connection->link)
 			return lane;
@@ -99,7 +100,7 @@ static struct lane *lane_below(const struct thread *thread, const struct connect
 
 void upward_flush(struct thread *thread, struct connection *connection)
 {
-	struct lane *lane = lane_below(thread, connection);
+	struct agg_lane *lane = lane_below(thread, connection);
 
 	for (;;) {
 		struct iovec vector = { connection->out + connection->out_at,

@@ -1,43 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results leave straight from the pool: its cells are laid out as packets, so
- * a run of neighbouring fragments is one message for the kernel to cut up.
+ * Results leave straight from the pool. Its cells are laid out as packets, so a
+ * run of neighbouring fragments is one message that the kernel segments.
  */
-#include "plane/core/internal.h"
+#include "plane/common/packet_heads.h"
+#include "plane/udp/udp_carrier.h"
 
 #include <string.h>
 
-#define RECENT 512u /* results that are looked back at */
+#define RECENT 512u /* results between two looks at losses */
 #define SINGLE_NS 10000000000ull
 
 struct run {
 	uint8_t *data;
 	uint32_t bytes, segments;
-	uint64_t next; /* the position that would go on with it */
+	uint64_t next; /* the position that would continue the run */
 	uint8_t child, to;
 };
 
-void result_head(const struct lane *lane, const struct dense_cell *cell, uint8_t *packet,
-                 bool again)
-{
-	struct wire_header *header = (struct wire_header *)(void *)packet;
-
-	*header = (struct wire_header){ .magic = WIRE_MAGIC,
-		                        .type = WIRE_RESULT,
-		                        .flags = cell->shape | (again ? WIRE_RESENT : 0),
-		                        .comm = lane->comm->id,
-		                        .child = WIRE_ALL,
-		                        .op = cell->op,
-		                        .pos = (uint32_t)cell->position,
-		                        .ack = (uint32_t)lane->dense->low,
-		                        .scale = cell->scale,
-		                        .from = cell->from,
-		                        .to = cell->to };
-}
-
-/* May the packet of this entry join the run? Full packets lie side by side; the last may be short.
- */
-static bool run_takes(const struct run *run, const struct lane *lane,
+/* May this packet join the run? Full packets lie side by side; only the last may be shorter. */
+static bool run_takes(const struct run *run, const struct agg_lane *lane,
                       const struct result_entry *entry, const struct dense_cell *cell,
                       const uint8_t *packet)
 {
@@ -47,8 +29,8 @@ static bool run_takes(const struct run *run, const struct lane *lane,
 	       run->bytes + WIRE_HEADER + cell->bytes <= UDP_GSO_BYTES;
 }
 
-/* Children that an entry is for. */
-static uint64_t targets(const struct lane *lane, const struct run *run)
+/* Children that the run is for. */
+static uint64_t targets(const struct agg_lane *lane, const struct run *run)
 {
 	uint64_t wanted = run->child != WIRE_ALL ? dense_bit(run->child)
 	                                         : dense_expected(lane->dense, run->to);
@@ -56,12 +38,12 @@ static uint64_t targets(const struct lane *lane, const struct run *run)
 	return wanted & lane->known & ~lane->dense->left;
 }
 
-static void run_send(struct thread *thread, struct lane *lane, const struct run *run)
+static void run_send(struct thread *thread, struct agg_lane *lane, const struct run *run)
 {
 	uint64_t to = targets(lane, run);
 	uint32_t segment = run->segments > 1 ? lane->stride : run->bytes;
 
-	/* One send for all that hear it, where that is more than one. */
+	/* One multicast, if two or more children hear it. */
 	if (run->child == WIRE_ALL && thread->now >= lane->single_until &&
 	    __builtin_popcountll(to & lane->hears) > 1) {
 		udp_tx_add(thread->tx, run->data, run->bytes, segment, &lane->group);
@@ -76,12 +58,12 @@ static void run_send(struct thread *thread, struct lane *lane, const struct run 
 }
 
 /*
- * The kernel holds a sender back when its packets pile up before a link, but
- * for copies of a multicast it does not: they overflow. When one child loses
- * many results and the others do not, its link is too slow for this, and
- * results are sent one by one for a while.
+ * The kernel slows a sender whose packets queue before a link. It does not for
+ * copies of a multicast: they overflow the queue. If one child loses many results
+ * and the others do not, its link is too slow for multicast, and results leave by
+ * unicast for SINGLE_NS.
  */
-static void watch_losses(struct thread *thread, struct lane *lane)
+static void watch_losses(struct thread *thread, struct agg_lane *lane)
 {
 	uint32_t most = 0, all = 0;
 
@@ -99,20 +81,18 @@ static void watch_losses(struct thread *thread, struct lane *lane)
 }
 
 /*
- * Puts the header in front of a result that is still there. The kernel may be
- * about to use the cell for the next fragment: without its lock, this one's
- * `complete` might be taken for that one's. What one child gets again says
- * nothing of when the others' may come: where all have lost it, each is to have
- * it when it asks.
+ * Puts the header in front of a result that is still in its cell. The kernel part
+ * may be about to reuse the cell, so without the lock `complete` of the next
+ * fragment could be read. A repeat does not set sent_at: if all children have lost
+ * a result, each is to get it when it asks.
  */
-static bool take_result(struct thread *thread, struct lane *lane, const struct result_entry *entry,
-                        struct dense_cell *cell, uint8_t *packet)
+static bool take_result(struct thread *thread, struct agg_lane *lane,
+                        const struct result_entry *entry, struct dense_cell *cell, uint8_t *packet)
 {
-	const struct wire_unsent unsent = lane_unsent(lane, entry->position);
+	const struct wire_unsent unsent = agg_lane_unsent(lane, entry->position);
 	bool is_there;
 
-	if (lane->xdp)
-		xdp_cell_lock(cell);
+	agg_lane_lock(lane, cell);
 	is_there = cell->position == entry->position && cell->complete;
 	if (is_there) {
 		result_head(lane, cell, packet, entry->child != WIRE_ALL);
@@ -120,12 +100,11 @@ static bool take_result(struct thread *thread, struct lane *lane, const struct r
 		if (entry->child == WIRE_ALL)
 			cell->sent_at = (uint32_t)(thread->now / 1000);
 	}
-	if (lane->xdp)
-		xdp_cell_unlock(cell);
+	agg_lane_unlock(lane, cell);
 	return is_there;
 }
 
-bool results_send_udp(struct thread *thread, struct lane *lane)
+bool results_send_udp(struct thread *thread, struct agg_lane *lane)
 {
 	uint64_t ring = 2 * (uint64_t)lane->dense->cells;
 	struct run run = { 0 };
@@ -137,7 +116,7 @@ bool results_send_udp(struct thread *thread, struct lane *lane)
 		uint8_t *packet = dense_packet(&lane->pool, index);
 
 		if (!take_result(thread, lane, entry, cell, packet)) {
-			lane->head++; /* a repeat that nobody needs any more */
+			lane->head++; /* a repeat that no child needs any more */
 			continue;
 		}
 		if (!run_takes(&run, lane, entry, cell, packet)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which interfaces lead to workers: those with the address that we listen on.
- * A bridge has no driver mode, and what crosses it comes in by its ports.
+ * Which interfaces lead to workers: those with the listen address. A bridge has no
+ * driver mode, so the program goes on its ports, where its packets arrive.
  */
 #include "plane/xdp/xdp.h"
 
@@ -134,7 +134,7 @@ static bool is_named(const char *names, const char *name)
 	return false;
 }
 
-/* Counts on where there is no more room. */
+/* Counts further if the array is full. */
 static void add(struct xdp_port *ports, unsigned *n, const struct link *link)
 {
 	if (*n < XDP_INTERFACES_MAX) {
@@ -144,7 +144,7 @@ static void add(struct xdp_port *ports, unsigned *n, const struct link *link)
 	++*n;
 }
 
-/* The first of the names that no interface has, up to its comma; NULL: all are there. */
+/* The first name that no interface has, up to its comma; NULL: all exist. */
 static const char *find_missing(const char *names, const struct link *links, int count)
 {
 	for (const char *at = names; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
@@ -161,8 +161,8 @@ static const char *find_missing(const char *names, const struct link *links, int
 }
 
 /*
- * Adds the interface, or the ports of a bridge that leads to workers. A bond
- * has parts too, but takes a program itself and hands it to them.
+ * Adds the interface, or the ports of a bridge. A bond has ports too, but takes a
+ * program itself and passes it on to them.
  */
 static void add_link(const struct link *links, int count, int i, bool is_named_so,
                      struct xdp_port *ports, unsigned *n)
@@ -191,7 +191,7 @@ static trib_status choose(const struct udp_address *listen, const char *names,
 		if (names ? !is_named(names, links[i].name)
 		          : !carries(&links[i], listen, addresses))
 			continue;
-		/* No wire, and no Ethernet address to answer to. */
+		/* The loopback has no wire and no Ethernet address. */
 		if (links[i].flags & IFF_LOOPBACK)
 			loopback = true;
 		else

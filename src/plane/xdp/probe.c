@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interface could do for the plane, without touching it: attaching may reset a card. */
+/* What an interface can do for the plane. It does not attach: attaching may reset a card. */
 #include "plane/xdp/xdp.h"
 
 #include <bpf/bpf.h>
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of <linux/netdev.h>, which older systems do not have. */
+/* From <linux/netdev.h>, which older systems lack. */
 #define NETDEV_DEV_GET 1
 #define NETDEV_IFINDEX 1
 #define NETDEV_XDP_FEATURES 3
-#define ACT_NEEDED \
-	3u /* basic actions and redirecting; that it can send shows once a program is on */
+/* Basic actions and redirecting. Sending is reported only once a program is attached. */
+#define ACT_NEEDED 3u
 
 struct message {
 	struct nlmsghdr head;
@@ -33,7 +33,7 @@ static void put(struct message *message, uint16_t type, const void *data, uint16
 	message->head.nlmsg_len += NLA_HDRLEN + NLA_ALIGN(bytes);
 }
 
-/* Asks, and copies the answer's attribute of this type to `out`. */
+/* Sends a request, and copies the answer's attribute of this type to `out`. */
 static bool ask(int fd, struct message *message, uint16_t type, void *out, size_t bytes)
 {
 	struct message answer = { 0 };
@@ -60,7 +60,7 @@ static bool ask(int fd, struct message *message, uint16_t type, void *out, size_
 	return false;
 }
 
-/* Kernels before 6.3 do not tell. */
+/* Kernels before 6.3 do not report it. */
 static enum xdp_ability driver_ability(unsigned ifindex)
 {
 	struct message family = { .head = { .nlmsg_len = NLMSG_HDRLEN + GENL_HDRLEN,
@@ -90,7 +90,7 @@ static void name_program(uint32_t id, char *out, size_t size)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t length = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(id); /* takes CAP_SYS_ADMIN */
+	int fd = bpf_prog_get_fd_by_id(id); /* needs CAP_SYS_ADMIN */
 
 	if (fd >= 0) {
 		bpf_obj_get_info_by_fd(fd, &info, &length);

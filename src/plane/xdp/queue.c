@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check queue: packets of children that the program leaves to the daemon,
- * in a ring for each lane's thread. It need not ask the kernel for them, and
- * the kernel makes no datagrams of them.
+ * The check queue: packets of children that the program leaves to the daemon, in
+ * one ring per thread. Reading them needs no system call, and the kernel does not
+ * build datagrams.
  */
-#include "plane/xdp/internal.h"
+#include "plane/xdp/xdp_internal.h"
 
 #include "base/log.h"
 
@@ -17,14 +17,14 @@
 struct xdp_queue {
 	struct ring_buffer *ring;
 	int fd;
-	bool six; /* sockets have IPv6 addresses */
-	/* While it is read: */
+	bool six; /* the daemon's sockets have IPv6 addresses */
+	/* Used while the ring is read: */
 	xdp_take *take;
 	void *context;
 	unsigned taken, most;
 };
 
-/* A negative number ends the reading, with this one taken. */
+/* A negative result ends the reading after this packet. */
 static int take_one(void *context, void *data, size_t size)
 {
 	const struct xdp_queued *queued = data;
@@ -67,7 +67,7 @@ static void queue_free(struct xdp_queue *queue)
 	free(queue);
 }
 
-/* -1 with errno. */
+/* Gives -1 with errno if it fails. */
 static int queue_open(struct xdp_plane *plane, uint32_t lane, uint32_t bytes, bool six)
 {
 	struct xdp_queue *queue = calloc(1, sizeof(*queue));
@@ -94,7 +94,7 @@ void queues_open(struct xdp_plane *plane, const struct xdp_options *options)
 {
 	uint32_t bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 
-	while (bytes < options->queue && bytes < 1u << 30) /* the kernel takes powers of two */
+	while (bytes < options->queue && bytes < 1u << 30) /* the kernel accepts powers of two */
 		bytes *= 2;
 	for (uint32_t lane = 0; options->queue && lane < options->lanes; lane++)
 		if (queue_open(plane, lane, bytes, options->six)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plane/xdp/internal.h"
+/* The programs: loading and attaching them, and what they counted. */
+#include "plane/xdp/xdp_internal.h"
 
 #include "base/log.h"
 
@@ -23,14 +24,7 @@ bool xdp_is_built(void)
 	return true;
 }
 
-static size_t page_up(size_t bytes)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	return (bytes + page - 1) / page * page;
-}
-
-/* libbpf's own words go to our log, with all that the verifier has to say. */
+/* Messages of libbpf and of the verifier go to our log. */
 static int print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char *text, *rest;
@@ -50,13 +44,12 @@ static int print(enum libbpf_print_level level, const char *format, va_list args
 
 static trib_status fail_load(int error)
 {
-	if (error == -EPERM) /* EACCES is the verifier's */
+	if (error == -EPERM) /* the verifier refuses with EACCES */
 		return status_fail(TRIB_ERR_SYSTEM,
 		                   "no right to load BPF programs: CAP_BPF, CAP_NET_ADMIN and "
 		                   "CAP_PERFMON are needed (as root, or setcap "
 		                   "cap_bpf,cap_net_admin,cap_perfmon+ep tribd)");
-	return status_fail(TRIB_ERR_SYSTEM, "the kernel does not take the program: %s",
-	                   strerror(-error));
+	return status_fail(TRIB_ERR_SYSTEM, "the kernel refuses the program: %s", strerror(-error));
 }
 
 static int load(struct xdp_plane *plane, const struct xdp_options *options)
@@ -121,13 +114,13 @@ void xdp_close(struct xdp_plane *plane)
 static trib_status fail_occupied(const char *name, const char *other)
 {
 	return status_fail(TRIB_ERR_CONFIG,
-	                   "interface %s already runs another XDP program, %s: take it off "
+	                   "interface %s already runs another XDP program, %s: remove it "
 	                   "(ip link set dev %s xdp off), name other interfaces (--interface), or "
 	                   "use --plane udp",
 	                   name, other, name);
 }
 
-/* What attaching failed with, in the driver's words where errno has none of its own. */
+/* Why attaching failed. Drivers use errno for reasons that strerror() does not name. */
 static const char *attach_reason(int error)
 {
 	return error == ERANGE       ? "the MTU is too large for its driver's XDP"
@@ -135,7 +128,7 @@ static const char *attach_reason(int error)
 	                             : strerror(error);
 }
 
-/* The link; it ends with the file descriptor. -1 with errno. */
+/* Gives the link, which ends with its descriptor; -1 with errno. */
 static int attach(int program, unsigned ifindex, enum xdp_mode mode)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options);
@@ -166,9 +159,9 @@ trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
 			break;
 		error = errno;
 		if (error == EBUSY || error == EEXIST)
-			return fail_occupied(interface->name, "which has come just now");
+			return fail_occupied(interface->name, "attached just now");
 		snprintf(interface->why, sizeof(interface->why), "%s", attach_reason(error));
-		log_info("%s does not take the program in %s mode: %s", interface->name,
+		log_info("%s refuses the program in %s mode: %s", interface->name,
 		         mode == XDP_NATIVE ? "driver" : "generic", strerror(error));
 	}
 	if (fd < 0)
@@ -217,136 +210,14 @@ void xdp_look(struct xdp_plane *plane)
 			continue;
 		interface->lost = true;
 		snprintf(interface->why, sizeof(interface->why), "%s",
-		         if_indextoname(interface->ifindex, name) ? "somebody took the program off"
+		         if_indextoname(interface->ifindex, name) ? "somebody detached the program"
 		                                                  : "the interface is gone");
 		log_warn("interface %s: %s; what comes in there is summed in user space",
 		         interface->name, interface->why);
 	}
 }
 
-/* ---- lanes ---- */
-
-static trib_status slot_maps(struct xdp_slot *slot, uint32_t cells)
-{
-	struct plane_bpf *bpf = slot->plane->bpf;
-	uint32_t value = (uint32_t)sizeof(struct xdp_cell) + slot->plane->payload;
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-
-	slot->pool = bpf_map_create(BPF_MAP_TYPE_ARRAY, "trib_pool", sizeof(uint32_t), value, cells,
-	                            &options);
-	if (slot->pool < 0)
-		return status_fail_errno("no pool of %u fragments in the kernel", cells);
-	slot->plane->pools++;
-	slot->bytes = page_up((size_t)value * cells);
-	slot->cells = mmap(NULL, slot->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, slot->pool, 0);
-	if (slot->cells == MAP_FAILED) {
-		slot->cells = NULL;
-		return status_fail_errno("cannot map the pool");
-	}
-	slot->fan = bpf_map_create(BPF_MAP_TYPE_DEVMAP, "trib_fan", sizeof(uint32_t),
-	                           sizeof(struct bpf_devmap_val), slot->children, NULL);
-	if (slot->fan < 0 ||
-	    bpf_map_update_elem(bpf_map__fd(bpf->maps.pools), &slot->index, &slot->pool, 0) ||
-	    bpf_map_update_elem(bpf_map__fd(bpf->maps.fans), &slot->index, &slot->fan, 0))
-		return status_fail_errno("cannot hand the pool to the program");
-	return TRIB_OK;
-}
-
-struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
-                               struct dense_lane **dense, struct dense_pool *pool)
-{
-	struct xdp_slot *slot;
-
-	if (options->comm >= XDP_COMMS)
-		status_fail(TRIB_ERR_CONFIG, "the kernel holds %u communicators at once",
-		            XDP_COMMS - 1);
-	if (options->payload > plane->payload)
-		status_fail(TRIB_ERR_CONFIG, "fragments of %u bytes are above the %u of its cells",
-		            options->payload, plane->payload);
-	if (options->comm >= XDP_COMMS || options->payload > plane->payload)
-		return NULL;
-	slot = calloc(1, sizeof(*slot));
-	if (!slot)
-		return NULL;
-	slot->plane = plane;
-	slot->index = options->comm * WIRE_LANES_MAX + options->lane;
-	slot->children = options->children;
-	slot->pool = slot->fan = -1;
-	slot->lane = &plane->lanes[slot->index];
-	memset(slot->lane, 0, sizeof(*slot->lane));
-	slot->lane->cookie = options->cookie;
-	slot->lane->job = options->job;
-	slot->lane->epoch = options->epoch;
-	slot->lane->proof = wire_proof(options->cookie, options->job, options->epoch);
-	slot->lane->index = (uint8_t)options->lane;
-	if (slot_maps(slot, options->cells) != TRIB_OK) {
-		xdp_slot_close(slot);
-		return NULL;
-	}
-	*dense = &slot->lane->dense;
-	pool->cells = slot->cells;
-	pool->packets = pool->cells + offsetof(struct xdp_cell, header);
-	pool->cell_step = pool->packet_step = sizeof(struct xdp_cell) + plane->payload;
-	return slot;
-}
-
-/*
- * In generic mode copies of a frame share its bytes, so they cannot have
- * headers of their own: the kernel sums only what one frame tells to all.
- */
-bool xdp_slot_is_wide(const struct xdp_slot *slot)
-{
-	return slot->plane->generic && slot->lane->entries > 1;
-}
-
-void slot_activate(struct xdp_slot *slot)
-{
-	__atomic_store_n(&slot->lane->active, slot->started && !xdp_slot_is_wide(slot),
-	                 __ATOMIC_RELEASE);
-}
-
-void xdp_slot_start(struct xdp_slot *slot)
-{
-	slot->started = true;
-	slot_activate(slot);
-}
-
-void xdp_slot_stop(struct xdp_slot *slot)
-{
-	slot->started = false;
-	slot_activate(slot);
-}
-
-unsigned xdp_pools(const struct xdp_plane *plane)
-{
-	return plane->pools;
-}
-
-void xdp_slot_close(struct xdp_slot *slot)
-{
-	struct plane_bpf *bpf = slot->plane->bpf;
-
-	__atomic_store_n(&slot->lane->active, 0, __ATOMIC_RELEASE);
-	slot->lane->cookie = 0; /* nothing is noted any more */
-	slot_forget_parent(slot);
-	/* Programs that still hold the maps end before these return. */
-	bpf_map_delete_elem(bpf_map__fd(bpf->maps.pools), &slot->index);
-	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);
-	if (slot->cells)
-		munmap(slot->cells, slot->bytes);
-	if (slot->pool >= 0) {
-		close(slot->pool);
-		slot->plane->pools--;
-	}
-	if (slot->fan >= 0)
-		close(slot->fan);
-	free(slot);
-}
-
-struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot)
-{
-	return slot->lane;
-}
+/* ---- counting and running ---- */
 
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plane/xdp: the aggregator in the kernel. A program on every interface that
- * leads to workers sums DATA before the network stack sees it, and sends the
- * results (bpf/plane.bpf.c). Here is what the daemon does for it: load and
- * attach it, give it lanes with pools, tell it where children are. The pools
- * are mapped, so that reports are answered and results repeated without a
- * system call to read them.
+ * plane/xdp: the part of the aggregator that runs in the kernel. A program on
+ * every interface that leads to workers sums DATA before the network stack sees
+ * it, and sends the results (bpf/plane.bpf.c). This folder owns that program:
+ * loading and attaching it, its lanes and pools, its routes to children and
+ * parent, and struct kernel_ops for the rest of the plane (kernel_xdp.h). The
+ * pools are mapped, so the daemon answers reports and repeats results without
+ * system calls to read them.
  *
- * It never decides what a sum is, nor who is let in.
+ * It must not decide what a sum is, nor which children join.
  */
 #ifndef TRIB_PLANE_XDP_XDP_H
 #define TRIB_PLANE_XDP_XDP_H
@@ -20,56 +21,56 @@
 struct xdp_plane;
 
 struct xdp_options {
-	uint16_t port;  /* of lane 0 */
-	unsigned lanes; /* how many ports from there on are ours */
+	uint16_t port;  /* port of lane 0 */
+	unsigned lanes; /* number of ports from there on */
 	uint32_t payload;
-	uint32_t queue; /* bytes of each lane's check queue; 0: there is none */
-	bool six;       /* the sockets beside it have IPv6 addresses */
-	bool again;     /* xdp_run is to take the same packet again and again */
+	uint32_t queue; /* bytes of each thread's check queue; 0: none */
+	bool six;       /* the daemon's sockets have IPv6 addresses */
+	bool again;     /* load the variant for xdp_run() with `again` */
 };
 
-/* Is this build able to? */
+/* Does this build have the XDP plane? */
 bool xdp_is_built(void);
-/* Bytes of payload that a cell has room for; a fragment that is longer is for user space. */
+/* Payload bytes of a cell. User space sums longer fragments. */
 uint32_t xdp_room(const struct xdp_plane *plane);
 
-/* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM where the kernel does not let us. */
+/* Loads the programs, attaches nothing. TRIB_ERR_SYSTEM: the kernel refuses them. */
 trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);
-/* Everything goes: lanes, links, programs. The kernel does the same when the process is killed. */
+/* Frees lanes, links and programs. If the process is killed, the kernel does the same. */
 void xdp_close(struct xdp_plane *plane);
 
 enum xdp_mode { XDP_NATIVE, XDP_GENERIC };
 
-/* An interface that the program is on. */
+/* An interface that the program is attached to. */
 struct xdp_interface {
 	char name[16];
 	unsigned ifindex;
 	enum xdp_mode mode;
-	bool lost;     /* somebody took the program off, or the interface is gone */
-	char why[128]; /* it is not in the driver, or lost */
+	bool lost;     /* somebody detached the program, or the interface is gone */
+	char why[128]; /* why it is not in driver mode, or lost */
 };
 
 /*
- * In driver mode, or in generic mode where the device has no other. Another
- * program on the interface is TRIB_ERR_CONFIG: it is not ours to take away.
+ * In driver mode, or in generic mode if the driver has none. If another program is
+ * attached: TRIB_ERR_CONFIG, as it is not ours to detach.
  */
 trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native);
-/* NULL beyond the last. */
+/* The i-th interface; NULL: there are fewer. */
 const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i);
 /* "p1 (driver mode), p2 (generic mode: why)", for people. */
 const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size);
-/* Looks whether the program is still where it was put, and logs where it is not. */
+/* Checks that the program is still attached, and logs where it is not. */
 void xdp_look(struct xdp_plane *plane);
 
-/* probe.c: what an interface could do. */
+/* probe.c: what an interface can do. */
 enum xdp_ability { XDP_UNKNOWN, XDP_UNABLE, XDP_PARTLY, XDP_ABLE };
 struct xdp_probe {
 	enum xdp_ability driver;
-	char other[64]; /* the program that is there, or empty */
+	char other[64]; /* another program that is attached; "": none */
 };
 void xdp_probe(unsigned ifindex, struct xdp_probe *out);
 
-/* A lane: its state and its pool are in memory that the kernel shares. */
+/* A lane whose state and pool lie in memory that the kernel shares. */
 struct xdp_slot;
 
 struct xdp_lane_options {
@@ -79,80 +80,70 @@ struct xdp_lane_options {
 	uint32_t cells, payload, children;
 };
 
-/* NULL: it has to be summed in user space, trib_last_error() says why. */
+/* NULL: user space has to sum the lane; trib_last_error() says why. */
 struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
                                struct dense_lane **dense, struct dense_pool *pool);
-/* From now on the program takes its packets. */
+/* From now on the program takes the lane's packets. */
 void xdp_slot_start(struct xdp_slot *slot);
-/* From now on it passes them on: the daemon goes on with the same cells. */
+/* From now on the program passes the lane's packets on. The daemon goes on with the same cells. */
 void xdp_slot_stop(struct xdp_slot *slot);
 void xdp_slot_close(struct xdp_slot *slot);
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
 
 /*
- * queue.c: what of a lane's children the program leaves to the daemon, unless the
- * queue is full. It is as hostile as what comes by a socket.
+ * queue.c: packets of children that the program leaves to the daemon. If the queue
+ * is full, they arrive by the socket. They are as untrusted as those of a socket.
  */
 typedef void xdp_take(void *context, const void *packet, uint32_t bytes,
                       const struct udp_address *from);
-/* Up to `most` of them, by the one thread that reads this lane's: how many there were. */
+/* Reads up to `most` packets; only this lane's thread may. Gives their number. */
 unsigned xdp_queue_read(struct xdp_plane *plane, unsigned lane, unsigned most, xdp_take *take,
                         void *context);
-/* POLLIN: there are some. -1: there is no such queue. `plane` may be NULL. */
+/* POLLIN: the queue has packets. -1: there is no queue. `plane` may be NULL. */
 int xdp_queue_fd(const struct xdp_plane *plane, unsigned lane);
 
-/* A report from there was taken: results for the child leave as its frame came. */
+/* A report of the child was taken: results leave by the reversed route of its frame. */
 void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from);
-/* Who is above, and where, as its WELCOME said; before the lane starts. */
+/* The parent's address and terms, as in its WELCOME; before the lane starts. */
 trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
                             uint16_t comm, uint16_t epoch, uint8_t child);
-/* A status of the parent's was taken: sums leave for it as its frame came. True: the way is known.
+/*
+ * A STATUS of the parent was taken: sums leave by the reversed route of its frame.
+ * True: the route is known.
  */
 bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *parent);
-/* Sums do not go up from the kernel any more; results are still taken there. */
+/* The program sends no more sums; it still takes results. */
 void xdp_slot_parent_stop(struct xdp_slot *slot);
-/* Children that hear the group, where two and more of them share an interface, get one frame. */
+/* Two or more children that hear the multicast group behind one interface get one frame. */
 void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group);
 
-/* A result has to leave in more frames than the program can send (generic mode): it passes all. */
+/*
+ * In generic mode, a result that needs several frames cannot leave: the program
+ * passes all packets.
+ */
 bool xdp_slot_is_wide(const struct xdp_slot *slot);
 
-/* Held while a cell is judged and added to, by the kernel as well. */
-static inline void xdp_cell_lock(struct dense_cell *cell)
-{
-	uint32_t free = 0;
-
-	while (!__atomic_compare_exchange_n(&cell->lock, &free, 1, false, __ATOMIC_ACQ_REL,
-	                                    __ATOMIC_RELAXED))
-		free = 0;
-}
-
-static inline void xdp_cell_unlock(struct dense_cell *cell)
-{
-	__atomic_store_n(&cell->lock, 0, __ATOMIC_RELEASE);
-}
-
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
-/* Seconds that the programs ran, on all cores; 0 while the kernel's BPF statistics are off. */
+/* CPU seconds of the programs on all cores; 0: the kernel's BPF statistics are off. */
 double xdp_run_time(struct xdp_plane *plane);
-/* How many lanes have a pool in the kernel. */
+/* Lanes that have a pool in the kernel. */
 unsigned xdp_pools(const struct xdp_plane *plane);
-/* Statistics are on until this descriptor is closed; -1 with errno. */
+/* Turns on the kernel's BPF statistics until the descriptor is closed; -1 with errno. */
 int xdp_stats_open(void);
 
-/* Runs the program on a frame without a network: what it did, what the frame became, how long. */
+/* Runs the program on a frame without a network. */
 struct xdp_run {
 	const void *in;
-	void *out; /* as long as `in` and XDP_HEAD_MAX */
+	void *out; /* room for `bytes` and XDP_HEAD_MAX */
 	uint32_t bytes, out_bytes;
-	uint32_t ifindex; /* that it came in by; 0: any */
+	uint32_t ifindex; /* the interface it arrives by; 0: any */
 	uint32_t repeat;
-	bool again; /* as if the packet were new each time */
+	bool again; /* treat each repetition as a new packet */
 	uint32_t action, ns;
 };
 trib_status xdp_run(struct xdp_plane *plane, struct xdp_run *run);
 
-/* ports.c: the interfaces that lead to workers of an aggregator that listens there. */
+/* ports.c: the interfaces that lead to workers. */
 struct xdp_port {
 	unsigned ifindex, mtu;
 	char name[16];

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * What comes from the parent of a lane, for plane.bpf.c alone: results go into
- * their cells and on to the children, a status shows the way up. Whose they are
- * shows where they come from, and is believed when cookie or checksum agree.
+ * Packets from a lane's parent, for plane.bpf.c alone. Results go into their cells
+ * and on to the children. A STATUS shows the route to the parent. The sender's
+ * address selects the lane; cookie or checksum then prove that the packet belongs
+ * to it.
  */
 #ifndef TRIB_PLANE_XDP_ABOVE_H
 #define TRIB_PLANE_XDP_ABOVE_H
 
-#include "plane/xdp/bpf/frames.h"
+#include "plane/xdp/bpf/eth_frames.h"
 #include "plane/xdp/bpf/passes.h"
 
 /*
- * Is the frame for us, and not on its way through a switch to another child of
- * the same parent, or for all who hear a group?
+ * Is the frame for us? It could be on its way through a switch to another child of
+ * the parent, or for a multicast group.
  */
 ALWAYS int is_for_us(struct xdp_md *ctx, const struct xdp_parent *parent, __u32 at)
 {
@@ -25,7 +26,7 @@ ALWAYS int is_for_us(struct xdp_md *ctx, const struct xdp_parent *parent, __u32 
 	       *before_udp == parent->address;
 }
 
-/* A result that was found intact, into its cell. DENSE_COMPLETE: it is there now. */
+/* Puts a verified result into its cell. DENSE_COMPLETE: it is in the cell now. */
 ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
                    const struct frame *frame)
 {
@@ -40,7 +41,7 @@ ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *c
 	how = uplink_judge(&lane->dense, &cell->state, header, position, bytes);
 	if (how != DENSE_FRESH && how != DENSE_ADDED)
 		return how;
-	cell->ring_of = 0; /* it is no sum of ours any more */
+	cell->ring_of = 0; /* the cell no longer holds our own sum */
 	bytes = opaque(bytes);
 	if ((int)bytes >= 8 && bytes <= settings.payload) {
 		LEARNED(bytes);
@@ -57,7 +58,10 @@ ALWAYS __u32 lower(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *c
 	return DENSE_COMPLETE;
 }
 
-/* It becomes ours: as the daemon would send it, with the checksum that the payload's ring gives. */
+/*
+ * Rewrites the parent's result into our own, as the daemon would send it. The
+ * checksum follows from the payload's ring.
+ */
 ALWAYS int make_ours(struct xdp_md *ctx, const struct xdp_lane *lane, const struct frame *frame,
                      __u32 comm, const struct wire_check *ring)
 {
@@ -76,7 +80,7 @@ ALWAYS int make_ours(struct xdp_md *ctx, const struct xdp_lane *lane, const stru
 	return 1;
 }
 
-/* Of which lane is it, if its sender is the parent there? */
+/* Finds the lane whose parent is the sender; NULL: none. */
 ALWAYS __u32 *find_uplink(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
 {
 	struct wire_header *header = frame_header(ctx, frame);
@@ -87,7 +91,7 @@ ALWAYS __u32 *find_uplink(struct xdp_md *ctx, const struct frame *frame, __u32 l
 		return NULL;
 	uplink.comm = header->comm;
 	uplink.port = ((struct udphdr *)udp)->source;
-	/* Of the ways that frames begin in, those with IPv6 are the longer ones. */
+	/* The fronts with IPv6 are the longer ones. */
 	if (frame->at >= ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr)) {
 		if (bpf_xdp_load_bytes(ctx, frame->at - sizeof(struct udphdr) - 32, uplink.source,
 		                       16))
@@ -100,8 +104,8 @@ ALWAYS __u32 *find_uplink(struct xdp_md *ctx, const struct frame *frame, __u32 l
 }
 
 /*
- * A result goes into its cell and on to our children, as far as that can be
- * done here. Walked by itself, like all functions that are not static.
+ * Puts a result into its cell and sends it to our children, as far as that is
+ * possible here. Verified separately, as it is not static.
  */
 __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lane)
 {
@@ -135,7 +139,7 @@ __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 	if (pass_weigh(header, (void *)(long)ctx->data_end, &ring, bytes, &unsent) !=
 	    header->check) {
 		count->verdicts[CORRUPTED]++;
-		return XDP_PASS; /* or several that were joined */
+		return XDP_PASS; /* or several packets that were joined */
 	}
 	header = frame_header(ctx, &frame);
 	if (!header)
@@ -154,7 +158,7 @@ __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 		return XDP_DROP;
 	}
 	if (verdict != DENSE_COMPLETE)
-		return XDP_PASS; /* ahead of what the daemon has settled, or it finds the words */
+		return XDP_PASS; /* ahead of what is settled, or an error that the daemon reports */
 	count->lowered++;
 	if (!make_ours(ctx, place.lane, &frame, slot / WIRE_LANES_MAX, &ring))
 		return XDP_DROP;
@@ -162,7 +166,7 @@ __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 	return send_down(ctx, place.lane, &frame, slot, to);
 }
 
-/* A status shows the way to the parent. */
+/* Notes the route to the parent. */
 ALWAYS void note_status(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
 {
 	__u32 *found = find_uplink(ctx, frame, lane), slot = found ? *found : XDP_LANES;

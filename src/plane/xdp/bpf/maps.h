@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
-/* What the program keeps, for plane.bpf.c alone: the daemon has most of it mapped (shared.h). */
+/* The maps of the program, for plane.bpf.c alone. The daemon maps most of them (shared.h). */
 #ifndef TRIB_PLANE_XDP_MAPS_H
 #define TRIB_PLANE_XDP_MAPS_H
 
 #include "plane/xdp/bpf/shared.h"
 
-#define COPYING 64 /* a power of two */
+#define COPYING 64 /* entries; a power of two */
 
-/* Set by the daemon before the program is loaded. */
+/* The daemon sets it before it loads the program. */
 const volatile struct xdp_settings settings = { 0 };
 
-/* Never written, but only we know that. */
+/* Always 0, which compiler and verifier do not know. */
 __u64 hidden_zero;
 
 struct {
@@ -26,7 +26,7 @@ struct pool {
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct xdp_cell)); /* and the payload: set before loading */
+	__uint(value_size, sizeof(struct xdp_cell)); /* plus the payload: set before loading */
 };
 
 struct {
@@ -57,7 +57,7 @@ struct {
 	__type(value, struct xdp_counts);
 } counts SEC(".maps");
 
-/* Lanes by what their parents call them. */
+/* Lanes by their parent's address and id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XDP_LANES);
@@ -65,10 +65,10 @@ struct {
 	__type(value, __u32);
 } uplinks SEC(".maps");
 
-/* What the daemon is to look at, by lane: each is read by a thread of its own. */
+/* The check queues, one per lane: each has its own reader thread. */
 struct queue {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 16); /* that of the daemon's may be another one */
+	__uint(max_entries, 1 << 16); /* the daemon chooses another size */
 };
 
 struct {
@@ -78,10 +78,10 @@ struct {
 	__array(values, struct queue);
 } queues SEC(".maps");
 
-/* Of a result that leaves several times through one interface: which copy is next. */
+/* Which copy is next, of a result that leaves several times through one interface. */
 struct copies {
 	__u32 pos, slot, next;
-	__u32 ifindex, cookie; /* half of the job's: slots are used again */
+	__u32 ifindex, cookie; /* low half of the communicator's cookie: slots are reused */
 };
 
 struct {
@@ -89,7 +89,6 @@ struct {
 	__uint(max_entries, COPYING);
 	__type(key, __u32);
 	__type(value, struct copies);
-} copying SEC(".maps"); /* by interface: what the kernel sends in bulk through one may mix with
-                           another's */
+} copying SEC(".maps"); /* by interface: in bulk sending, copies of two of them may mix */
 
 #endif

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * Passes over a payload, for plane.bpf.c alone: what it adds, copies and
- * checks, word by word, written so that verifiers since 6.1 see through it.
+ * Passes over a payload, for plane.bpf.c alone: adding, copying and verifying,
+ * word by word, in a form that verifiers since Linux 6.1 accept.
  */
 #ifndef TRIB_PLANE_XDP_PASSES_H
 #define TRIB_PLANE_XDP_PASSES_H
 
 #include "plane/xdp/bpf/shared.h"
-#include "wire/check.h"
+#include "wire/checksum.h"
 
 /*
- * DO(i, v) with each word v of the packet's payload, which goes through the
- * checksum's ring on the way. Where packet or cell end early it stops: the
- * checksum is wrong then.
+ * DO(i, v) with each word v of the payload, which also enters the checksum's ring.
+ * If packet or cell end early, it stops, and the checksum is wrong.
  */
 #define WORD(DO, i, sum, next)                 \
 	do {                                   \
@@ -37,11 +36,11 @@
 		SIX(DO, (i) + 18); \
 	} while (0)
 /*
- * Is there as much, in what is left and in the frame? With a sign: the compiler
- * would make 1 <= left into left != 0, from which old verifiers learn nothing.
+ * Do `left` and the frame have `many` words? Signed: the compiler would turn 1 <=
+ * left into left != 0, from which old verifiers learn no bound.
  */
 #define HAVE(many) ((int)left >= (many) && (void *)(words + (many)) <= end)
-/* The compiler is to compare `left` itself, and not a number that it knows to go with it. */
+/* The compiler must compare `left` itself, not a value that it derives from it. */
 #define NEXT(many)                                 \
 	do {                                       \
 		words += (many);                   \
@@ -50,11 +49,11 @@
 		__asm__ volatile("" : "+r"(left)); \
 	} while (0)
 /*
- * What a comparison has told is known of the register alone: old verifiers do
- * not see that a copy, made before and kept on the stack, is the same number.
+ * A comparison tells the verifier about the register only. Old verifiers do not
+ * see that an earlier copy on the stack is the same number.
  */
 #define LEARNED(number) __asm__ volatile("" : "+r"(number))
-/* It is to count from `words`, and not back from behind: not all machines have such offsets. */
+/* Offsets must count forward from `words`: not all machines have negative offsets. */
 #define FROM_HERE __asm__ volatile("" : "+r"(words))
 #define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                   \
 	static __noinline __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes, \
@@ -105,9 +104,9 @@
 #define DO_NOTHING(i, v)
 #define DO_ADD64(i, v) sums[i] += v
 /*
- * The packet that the sum will go into: a word of each cache line is written
- * back, so that lines which another core filled are ours before they are all
- * written.
+ * The packet that the sum will be written to. One word of each cache line is
+ * written back, so that lines filled by another core are fetched before all of
+ * them are written.
  */
 #define DO_ADD64_LAST(i, v)                                   \
 	do {                                                  \
@@ -156,7 +155,7 @@ DEFINE_PASS(pass_copy, struct xdp_cell *, to->sum, DO_COPY, KEEP_COPY)
 		}                                                                                  \
 		break;
 
-/* Takes out what pass_add64 put in before the checksum was known. */
+/* Subtracts what pass_add64 added before the checksum was known. */
 static __noinline void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
                                   __u32 bytes)
 {
@@ -164,7 +163,7 @@ static __noinline void undo_add64(struct wire_header *header, void *end, struct 
 	wire_word *sums = cell->sum;
 	__u32 left = opaque(bytes / 8);
 
-	cell->ring_of = 0; /* what it held is lost */
+	cell->ring_of = 0; /* the ring has lost its content */
 	if (left > settings.payload / 8)
 		return;
 	while (HAVE(1)) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * The aggregator before the network stack. DATA of a lane that is here is
- * checked, added to its cell and dropped; the packet that completes a cell
- * becomes the result and leaves for all children. Where there is a parent it
- * becomes DATA for that one, and what the parent sends back goes down (above.h).
- * What of a child's is for the daemon goes into its queue (queue.h), or passes
- * on untouched, as everything else does.
+ * The aggregator in front of the network stack. DATA of a known lane is verified,
+ * added to its cell and dropped. The packet that completes a cell is rewritten
+ * into the result and sent to all children. With a parent it is rewritten into
+ * DATA for the parent, and the parent's results go down to the children (above.h).
+ * Packets of a child that only the daemon can handle go into the check queue
+ * (check_queue.h). Everything else passes unchanged.
  *
- * Two children's packets for one cell may be here on two cores at once: a
- * cell has a lock, held while one packet is judged and added. The daemon
- * takes the same lock for what comes by way of its sockets.
+ * Packets of two children for one cell may arrive on two cores at once. So each
+ * cell has a lock, held while a packet is judged and added. The daemon takes the
+ * same lock for packets that arrive by its sockets.
  *
- * The verifier walks every loop, and what follows it once for each way out. So
- * the ways part where loops do: functions that are not static are walked by
- * themselves, once. They are given numbers and find the rest anew. And `hide`
- * makes known numbers unknown again.
+ * The verifier follows every loop, and the code after it once for each exit. So
+ * each loop has a function of its own: functions that are not static are verified
+ * separately, once. Their arguments are numbers, and they look up pointers anew.
+ * hide() makes a known number unknown to the verifier.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -27,31 +27,31 @@
 #include <bpf/bpf_helpers.h>
 
 #include "plane/xdp/bpf/maps.h"
-#include "wire/check.h"
+#include "wire/checksum.h"
 
 #define LOCK_TRIES 512
-#define LINE 64   /* bytes of a cache's line */
-#define LONG 1024 /* bytes of a fragment, and cells of a pool: */
-#define MANY 1024 /* from here on it is worth the while to fetch lines together */
+#define LINE 64   /* bytes of a cache line */
+#define LONG 1024 /* bytes: a fragment from this length on is worth a prefetch */
+#define MANY 1024 /* cells: a pool from this size on is worth a prefetch */
 #define ALWAYS static __always_inline
 
-/* Beside the engine's verdicts. */
+/* Verdicts beside those of the engine. */
 enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE, TO_UNDO };
 
-/* The compiler knows nothing of it: it keeps checks that the verifier asks for. */
+/* Hides a value from the compiler, which then keeps checks that the verifier needs. */
 ALWAYS __u32 opaque(__u32 number)
 {
 	__asm__ volatile("" : "+r"(number));
 	return number;
 }
 
-/* The verifier knows nothing of it either: it does not part ways by it. */
+/* Hides a value from the verifier too, which then does not follow a path for each value. */
 ALWAYS __u32 hide(__u32 number)
 {
 	return opaque(number + (__u32)hidden_zero);
 }
 
-/* Without a loop, and without an instruction that BPF has not. */
+/* Without a loop, and without an instruction that BPF lacks. */
 ALWAYS __u32 popcount(__u64 bits)
 {
 	bits -= bits >> 1 & 0x5555555555555555ull;
@@ -61,10 +61,10 @@ ALWAYS __u32 popcount(__u64 bits)
 }
 
 #include "plane/xdp/bpf/passes.h"
-#include "plane/xdp/bpf/frames.h"
-#include "plane/xdp/bpf/queue.h"
+#include "plane/xdp/bpf/eth_frames.h"
+#include "plane/xdp/bpf/check_queue.h"
 
-/* Each copy of a result, just before it leaves. */
+/* Runs on each copy of a result, just before it leaves. */
 SEC("xdp/devmap")
 int fan_out(struct xdp_md *ctx)
 {
@@ -75,7 +75,7 @@ int fan_out(struct xdp_md *ctx)
 
 	if (!frame_parse(ctx, &frame) || !(header = frame_header(ctx, &frame)))
 		return XDP_DROP;
-	/* In front there is still what the packet came with. */
+	/* The frame still has the front that the packet arrived with. */
 	slot = header->comm * WIRE_LANES_MAX + (frame.port - settings.first_port);
 	lane = bpf_map_lookup_elem(&lanes, &slot);
 	if (!lane)
@@ -89,7 +89,7 @@ int fan_out(struct xdp_md *ctx)
 
 /* ---- receiving ---- */
 
-/* A full barrier at both ends: what one core wrote into the cell, the next one sees. */
+/* A full barrier on both sides: the next core sees what this core wrote into the cell. */
 ALWAYS int cell_lock(struct xdp_cell *cell)
 {
 	for (int i = 0; i < LOCK_TRIES; i++)
@@ -104,9 +104,9 @@ ALWAYS void cell_unlock(struct xdp_cell *cell)
 }
 
 /*
- * Reads a word of each cache line of the sum, to no end: in a large pool they
- * are all missing, and are fetched together now instead of one by one later.
- * Before the lock, which waits for all that comes before it.
+ * Reads one word of each cache line of the sum, and ignores it. In a large pool
+ * all lines are missing, and are fetched together now instead of one by one later.
+ * It comes before the lock, which waits for all earlier accesses.
  */
 ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell, __u32 bytes)
 {
@@ -115,7 +115,7 @@ ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell,
 
 	if (bytes < LONG || lane->dense.cells < MANY)
 		return;
-	/* `room` is known when the program is loaded: the verifier sees how far it goes. */
+	/* `room` is constant when the program is loaded, so the verifier knows the bound. */
 	_Pragma("clang loop unroll(full)") for (__u32 at = LINE; at < XDP_PAYLOAD_MAX; at += LINE)
 	{
 		if (at <= room)
@@ -123,7 +123,7 @@ ALWAYS void cell_fetch(const struct xdp_lane *lane, const struct xdp_cell *cell,
 	}
 }
 
-/* The cell of a fragment, with the lane that it belongs to. */
+/* The cell of a fragment, and its lane. */
 struct place {
 	struct xdp_lane *lane;
 	struct xdp_cell *cell;
@@ -139,38 +139,38 @@ ALWAYS int find_place(struct place *place, __u32 slot, __u32 index)
 	return place->lane && place->cell;
 }
 
-/* ---- rings: the checksum of a sum, from those of its parts ---- */
+/* ---- rings: the checksum of a sum, from the checksums of its packets ---- */
 
 ALWAYS __u64 ring_tag(__u64 position, const struct wire_header *header)
 {
 	return position << 16 | header->scale;
 }
 
-/* The ring is that of this packet alone. */
+/* The ring holds this packet alone. */
 ALWAYS void ring_begin(struct xdp_cell *cell, __u64 position, const struct wire_header *header)
 {
 	cell->ring_tag = ring_tag(position, header);
 	cell->ring_of = dense_bit(header->child);
 }
 
-/* Is it that of all that is in the sum? The daemon knows nothing of rings. */
+/* Does the ring hold all packets of the sum? The daemon does not update rings. */
 ALWAYS int ring_is_whole(const struct xdp_cell *cell, __u64 position,
                          const struct wire_header *header)
 {
 	return cell->ring_tag == ring_tag(position, header) && cell->ring_of == cell->state.arrived;
 }
 
-/* What is not sent of a fragment: with the lane's proof, or with that of its parent. */
+/* The part of a fragment's checksum that is not sent. `proof` is the lane's or its parent's. */
 ALWAYS struct wire_unsent unsent_of(const struct xdp_lane *lane, __u64 proof, __u64 position)
 {
 	return (struct wire_unsent){ .proof = proof, .pos = wire_pos(lane->index, position) };
 }
 
 /*
- * Judges, checks and adds in one pass, where that is safe: a sum of 64-bit
- * words can be undone, and a cell that nobody needs any more may be written.
- * A verdict; NOT_HERE: it takes a longer way; TO_UNDO: it was corrupted, and is
- * in the sum; CORRUPTED.
+ * Judges, verifies and adds in one pass, where that is safe: a sum of 64-bit words
+ * can be undone, and a cell that nobody needs may be overwritten. Gives a verdict;
+ * NOT_HERE: take_checked() has to take it; TO_UNDO: it is corrupted and in the
+ * sum; CORRUPTED: it is corrupted and not in the sum.
  */
 ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
                   struct xdp_cell *cell, __u64 position, __u32 bytes)
@@ -197,7 +197,7 @@ ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
 	return dense_enter(&lane->dense, &cell->state, header, position, bytes, how);
 }
 
-/* ---- the longer way: each loop a function of its own ---- */
+/* ---- the slower path: each loop in a function of its own ---- */
 
 /* What the checksum of the packet has to be. */
 __noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes, __u64 proof, __u64 pos)
@@ -234,7 +234,7 @@ __noinline int copy_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at,
 	if (!header || !find_place(&place, slot, index))
 		return 0;
 	position = dense_position(&place.lane->dense, header);
-	unsent = unsent_of(place.lane, 0, position); /* it has been checked */
+	unsent = unsent_of(place.lane, 0, position); /* the packet has been verified already */
 	pass_copy(header, end, place.cell, bytes, &unsent);
 	ring_begin(place.cell, position, header);
 	return 0;
@@ -268,7 +268,7 @@ __noinline int update_low(__u32 slot)
 	return 0;
 }
 
-/* First checked, then judged by what it tells us, then combined. */
+/* Verifies first, then judges, then combines. */
 ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
                           __u32 slot, __u32 index)
 {
@@ -307,8 +307,8 @@ ALWAYS __u32 take_checked(struct xdp_md *ctx, const struct frame *frame, const s
 }
 
 /*
- * Puts the sum into the packet that was the last of it, and the checksum of
- * both. The only part of a sum is there already.
+ * Puts the sum and its checksum into the packet that completed it. If the packet
+ * is the only one of the sum, the sum is there already.
  */
 ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *frame,
                 const struct wire_unsent *unsent)
@@ -334,10 +334,10 @@ ALWAYS int fill(struct xdp_md *ctx, struct xdp_cell *cell, const struct frame *f
 	return 1;
 }
 
-/* What a sum has become that has got its last part. */
+/* What the packet that completed a sum has become. */
 enum made { MADE_NOTHING, MADE_RESULT, MADE_DATA, MADE_LEFT };
 
-/* May it go up from here? Then it is under way. Else the daemon is to send it. */
+/* May the sum go up from here? If so, it counts as sent. If not, the daemon has to send it. */
 ALWAYS int raise(struct xdp_lane *lane, struct xdp_cell *cell)
 {
 	struct xdp_parent *parent = &lane->parent;
@@ -349,16 +349,16 @@ ALWAYS int raise(struct xdp_lane *lane, struct xdp_cell *cell)
 	if (!may)
 		return 0;
 	__sync_fetch_and_add(&parent->launched, 1);
-	if (end > sent) /* who is overtaken leaves it to the next */
+	if (end > sent) /* the loser of a race leaves it to the next sum */
 		__sync_val_compare_and_swap(&parent->sent, sent, end);
 	parent->told = lane->dense.settled;
 	return 1;
 }
 
 /*
- * The packet that was the last of a sum becomes what leaves: the result, or
- * DATA for the parent. With the lock: a cell that is not complete may be
- * emptied by another core as soon as it is free.
+ * Rewrites the packet that completed a sum into the result, or into DATA for the
+ * parent. Needs the lock: another core may empty a cell that is not complete as
+ * soon as the lock is free.
  */
 static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp_cell *cell,
                            const struct frame *frame, __u32 verdict)
@@ -389,7 +389,7 @@ static __noinline int make(struct xdp_md *ctx, struct xdp_lane *lane, struct xdp
 	return fill(ctx, cell, frame, &unsent) ? made : MADE_NOTHING;
 }
 
-/* A result leaves for the children that it is for. */
+/* Sends a result to the children that want it. */
 static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
                                 const struct frame *frame, __u32 slot, __u8 to)
 {
@@ -397,7 +397,7 @@ static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
 	void *fan;
 
 	if (to != WIRE_ALL) {
-		/* The child that the rank comes by: the number of its one bit. */
+		/* The rank's child: the index of its only bit. */
 		route = popcount(lane->dense.by_rank[to & 63] - 1);
 		return route < WIRE_CHILDREN_MAX
 		               ? send_to(ctx, &lane->routes[route], frame->at, bytes)
@@ -420,13 +420,13 @@ ALWAYS void count_result(struct xdp_counts *count, const struct xdp_lane *lane, 
 	count->sends += to != WIRE_ALL ? 1 : lane->entries;
 }
 
-/* One rank, or all. One more than a rank's number; WIRE_ALL becomes 0. */
+/* One rank, or WIRE_ALL, which becomes 0 when 1 is added. */
 ALWAYS int is_rank(__u8 rank)
 {
 	return (__u8)(rank + 1) <= WIRE_CHILDREN_MAX;
 }
 
-/* What a parser in user space finds wrong in a fragment's header. */
+/* The checks of the user-space parser for a fragment's header. */
 ALWAYS int is_sound(const struct wire_header *header)
 {
 	return header->op < WIRE_OPS_END && header->child < WIRE_CHILDREN_MAX &&
@@ -434,8 +434,8 @@ ALWAYS int is_sound(const struct wire_header *header)
 }
 
 /*
- * Where a report came from, or a status; the daemon, which it goes on to,
- * decides if that is right.
+ * Notes the front of a REPORT or STATUS. The daemon, which gets the packet too,
+ * decides whether it is genuine.
  */
 ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct frame *frame)
 {
@@ -450,7 +450,7 @@ ALWAYS void note_seen(struct xdp_md *ctx, struct xdp_seen *seen, const struct fr
 
 #include "plane/xdp/bpf/above.h"
 
-/* A report goes into the queue, or shows the way to a child. */
+/* Puts a REPORT into the check queue, or notes the child's route and passes it on. */
 ALWAYS int take_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane)
 {
 	const struct wire_control *control = frame_control(ctx, frame);
@@ -466,7 +466,10 @@ ALWAYS int take_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane
 	if (!ours || ours->cookie != control->cookie || ours->job != control->job ||
 	    ours->epoch != control->epoch)
 		return XDP_PASS;
-	/* In user space what it speaks of comes by the socket, and before it. */
+	/*
+	 * If user space sums the lane, earlier DATA is in the socket: the report must
+	 * not overtake it.
+	 */
 	if (ours->active && frame->bytes <= XDP_REPORT_MAX - WIRE_HEADER &&
 	    put_aside(ctx, frame->at, frame->bytes, slot) == XDP_DROP)
 		return XDP_DROP;
@@ -474,7 +477,7 @@ ALWAYS int take_report(struct xdp_md *ctx, const struct frame *frame, __u32 lane
 	return XDP_PASS;
 }
 
-/* What is for the daemon, and may tell us something on its way. */
+/* Packets for the daemon that also show a route. */
 __noinline int take_control(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lane, __u32 type)
 {
 	const struct frame frame = { .at = at, .bytes = bytes };
@@ -486,7 +489,7 @@ __noinline int take_control(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 	return XDP_PASS;
 }
 
-/* A fragment's cell, if it is a lane of ours that has it. */
+/* The cell of a fragment, if the program sums its lane. */
 ALWAYS int find_cell(const struct wire_header *header, struct place *place, __u32 slot,
                      __u32 *index)
 {
@@ -502,7 +505,7 @@ ALWAYS int find_cell(const struct wire_header *header, struct place *place, __u3
 	return place->cell != NULL;
 }
 
-/* With the lock. A verdict that is not the most frequent one: what it comes to. */
+/* Needs the lock. Settles a verdict that is not DENSE_ADDED. */
 ALWAYS __u32 settle(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
                     __u32 slot, __u32 index, __u32 verdict)
 {
@@ -514,21 +517,21 @@ ALWAYS __u32 settle(struct xdp_md *ctx, const struct frame *frame, const struct 
 	return CORRUPTED;
 }
 
-/* What has not brought a sum to its end. */
+/* The action for a packet that did not complete a sum. */
 ALWAYS int leave_it(struct xdp_counts *count, const struct xdp_lane *lane, __u32 verdict)
 {
 	if (verdict == DENSE_ADDED)
-		return XDP_DROP; /* counted with the sum that it is part of */
+		return XDP_DROP; /* counted when its sum is complete */
 	if (verdict == DENSE_MISMATCH || verdict == DENSE_STRANGER)
-		return ASIDE; /* the daemon finds the words for it */
+		return ASIDE; /* the daemon reports the error */
 	if (verdict == DENSE_AHEAD && lane->dense.has_parent)
-		return ASIDE; /* the daemon looks what can be settled */
+		return ASIDE; /* the daemon may settle fragments and make room */
 	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
-	/* Or several that were joined (GSO, GRO): the daemon can tell. */
+	/* It may be several packets joined by GSO or GRO: the daemon can take them apart. */
 	return verdict == CORRUPTED ? XDP_PASS : XDP_DROP;
 }
 
-/* The sum has got its last part, from this child: `made` leaves. */
+/* Sends `made`: this child has completed the sum. */
 ALWAYS int send_made(struct xdp_md *ctx, struct xdp_counts *count, const struct frame *frame,
                      const struct place *place, __u32 slot, __u32 verdict, __u32 made, __u8 child)
 {
@@ -540,7 +543,7 @@ ALWAYS int send_made(struct xdp_md *ctx, struct xdp_counts *count, const struct 
 	count->payload += (__u64)(contributors - 1) * frame->bytes;
 	if (made == MADE_LEFT) {
 		count->left++;
-		return ASIDE; /* and counts it: it was not for us to finish */
+		return ASIDE; /* the daemon sends the sum and counts the packet */
 	}
 	count->payload += frame->bytes;
 	count->verdicts[opaque(verdict) & (XDP_VERDICTS - 1)]++;
@@ -555,7 +558,7 @@ ALWAYS int send_made(struct xdp_md *ctx, struct xdp_counts *count, const struct 
 	return send_down(ctx, lane, frame, slot, state->to);
 }
 
-/* DATA of a child, in a place that is there for it. */
+/* Takes DATA of a child. Its cell has been found. */
 ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct place *place,
                     __u32 slot, __u32 index, int again)
 {
@@ -572,9 +575,10 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
 			count->busy++;
-		return put_aside(ctx, frame->at, frame->bytes, slot); /* the daemon can wait */
+		return put_aside(ctx, frame->at, frame->bytes,
+		                 slot); /* the daemon can wait for the lock */
 	}
-	if (again) /* for measuring: the same packet as if it were new */
+	if (again) /* for benchmarks: treats the packet as new */
 		cell->state.arrived = 0;
 	header = frame_header(ctx, frame);
 	if (header) {
@@ -582,13 +586,13 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 		verdict = take(header, (void *)(long)ctx->data_end, lane, cell, place->position,
 		               frame->bytes);
 	}
-	if (verdict == DENSE_ADDED) { /* first: most of them are */
+	if (verdict == DENSE_ADDED) { /* first, because it is the most frequent verdict */
 		cell_unlock(cell);
 		return XDP_DROP;
 	}
 	verdict = settle(ctx, frame, place, slot, index, verdict);
 	done = verdict == DENSE_COMPLETE || verdict == DENSE_SUMMED;
-	if (verdict == DENSE_COMPLETE && dense_is_turn(&lane->dense, cell->state.position))
+	if (verdict == DENSE_COMPLETE && dense_low_is_due(&lane->dense, cell->state.position))
 		update_low(slot);
 	if (done)
 		made = make(ctx, lane, cell, frame, verdict);
@@ -630,7 +634,7 @@ int aggregate(struct xdp_md *ctx)
 	return aggregate_frame(ctx, 0);
 }
 
-/* Never attached: adds one packet as often as it is run, so that a benchmark can time it. */
+/* Never attached. Adds one packet again and again, so that a benchmark can time it. */
 SEC("xdp")
 int aggregate_again(struct xdp_md *ctx)
 {

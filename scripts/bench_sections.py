@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections of `make bench`: what each one runs, how long it takes, and which table it makes.
+
+A section is the unit of a refresh: its runs are done together, its result is one file, and its blocks in
+docs/ are rewritten together. Data only; scripts/bench_report.py runs the sections and scripts/bench_tables.py
+makes the tables; scripts/bench_chart.py makes plots of several runs.
+"""
+import dataclasses
+
+
+@dataclasses.dataclass
+class Run:
+    """One command. `trib` at its start means the program of the build folder."""
+    command: str
+    label: str = ""  # tells the runs of a section apart in its table
+    quick: str = ""  # options added (or, with a leading "=", the whole command) for a short run
+    json: str = "file"  # file: --json FILE is added; stdout: the output is JSON; text: the output is kept as it is
+    plot: bool = False  # --plot FILE is added
+
+
+@dataclasses.dataclass
+class Section:
+    """`table` names a function of bench_tables.py."""
+    name: str
+    page: str
+    what: str
+    minutes: float  # on the machine with two cores
+    table: str
+    runs: list
+    plots: tuple = ()  # suffixes of the plots that the page shows
+    draw: str = ""  # a function of bench_chart.py that draws the plots from all runs
+    data: bool = False  # needs MINA's traces
+    cores: int = 1  # needs at least so many
+    before: tuple = ()  # commands that set up
+    after: tuple = ()  # commands that clean up, always run
+
+
+MINA = "$TRIB_DATA/mina"
+LIST = f"--jobs {MINA}/jobs_trace1_seed42.csv"
+SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
+PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
+PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
+
+
+def allreduce(options, label="", quick=SHORT, plot=False):
+    return Run(f"trib bench allreduce {options}", label, quick, plot=plot)
+
+
+def plane(options, label="", plot=True):
+    return Run(f"trib bench plane {options}", label, PLANE_SHORT, plot=plot)
+
+
+def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
+    return Run(f"trib sim -t {MINA} {options} --json", label, quick, how)
+
+
+def short(options, where="", quick=SHORT):
+    """One run for each kind of short integers, beside f32 in 32 bits."""
+    kinds = (("bf16", "trib", " --type bf16"), ("f16", "trib", " --type f16"), ("f32", "trib", ""),
+             ("f32, TRIB_WIRE=16", "env TRIB_WIRE=16 build/src/cli/trib", ""))
+    return [Run(f"{start} bench allreduce {options}{more}", where + label, quick) for label, start, more in kinds]
+
+
+# XAgg's Fig. 12: the tree of the paper.
+PAPER_TREE = "--trees 'tree=s3(s1(0-2),s2(3-5),6)'"
+SLOW = "--link h1={0} --link h2={0} --link h3={0} --late h1={1} --late h2={1} --late h3={1}"
+MODELS = "--sizes 2500000,9700000,23300000,52800000,54200000 --iterations 1 --warmup 1"
+XAGG = f"--hosts 7 --servers 3 --link 250mbit {SLOW.format('100mbit', '0.025')} --no-offload {MODELS}"
+XAGG_CORES = (f"--hosts 7 --servers 3 --link 800mbit {SLOW.format('320mbit', '0.008')} --cores s1=1 --cores s2=1 "
+              f"--cores s3=1 --busy 0.8 --nic --mtu 1450 {MODELS}")
+XAGG_SIXTEEN = (f"--hosts 7 --servers 3 --link 2500mbit {SLOW.format('1gbit', '0.005')} --no-offload "
+                "--sizes 25000000,97000000,233000000 --warmup 1 --iterations 2 --repeats 2")
+XAGG_SHORT = "--sizes 250000 --iterations 1 --warmup 0 --repeats 1"
+STRIPES = "--hosts 4 --link 500mbit --sizes 16M,64M --iterations 3"
+WIRE = "--hosts 4 --link 500mbit --no-offload --sizes 16M --iterations 5"
+SHORT_TREES = "--trees striped --trees 'tree=s3(s1(0-1),s2(2-3))'"
+ON_WORKERS = "--servers 1 --trees 'hosts=h1(0-3);h2(0-3);h3(0-3);h4(0-3)'"
+UNLIKE = "--hosts 4 --link 1gbit --link h2=500mbit --late h3=0.27 --sizes 16M --iterations 5"
+UNLIKE_PLANES = ("--hosts 4 --link 500mbit --link h2=250mbit --late h3=0.54 --no-offload --sizes 16M --iterations 5 "
+                 "--against trib-xdp")
+LOSSY = "--hosts 4 --server --link 200mbit --link s1=800mbit --against trib-xdp"
+ROUGH = "--loss 0.1 --dup 0.05 --reorder 0.05 --corrupt 0.01 --seed 1"
+NIC = ("--server --hosts 4 --link 500mbit --link s1=2gbit --sizes 16M --iterations 20 --repeats 7 --cores s1=1 --nic "
+       "--plane xdp --against trib-tcp")
+ALIKE = ("--hosts 4 --servers 3 --link 500mbit --late h1=0.2 --late h3=0.2 --sizes 16M --iterations 8 "
+         "--trees 'alike=s3(s1(0,2),s2(1,3))' --trees 'apart=s3(s1(0-1),s2(2-3))' --against tributary@apart")
+DEAR = "--bandwidth 25gbit --ratio 1.5 --speedup 1.5"
+POLICIES = (("first, first, greedy", "-p first --trees first -s greedy"), ("smart, first, smart", "--trees first -s smart"),
+            ("smart, smart (k = 5), smart", "-k 5 -s smart"), ("smart, smart, frugal", "-s frugal"))
+NET = "bench-training"
+GRADIENTS = "build/gradients.f32"
+LEARN = "--epochs 3 --points 4"
+
+
+def share(traces, options):
+    return [Run(f"nice -n -10 scripts/bench_share.py --traces {traces} --data {MINA} {options}",
+                quick="--steps 2 --warmup 1 --repeats 1", plot=True)]
+
+
+SECTIONS = [
+    Section("allreduce", "allreduce", "four hosts at 1 Gb/s, beside Gloo, a ring, Open MPI and MPICH", 10, "allreduce",
+            [allreduce(f"--hosts 4 --link 1gbit --sizes 1M,4M,16M,64M --against {PEERS}", plot=True)], ("",)),
+    Section("allreduce-sizes", "allreduce", "small and large vectors, four hosts at 1 Gb/s", 4, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 1K,4K,16K,64K,256K,1M,4M,16M --against gloo,ring,openmpi",
+                       quick="--sizes 4K,64K --iterations 2 --repeats 1", plot=True)], ("",)),
+    Section("allreduce-wire", "allreduce", "the same links, packets one by one", 1, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --no-offload --sizes 16M --against ring", "a port a worker"),
+             allreduce("--hosts 4 --link 1gbit --server --sizes 16M", "a server with one link, offloads on")]),
+    Section("allreduce-eight", "allreduce", "eight hosts at 500 Mb/s", 5, "allreduce",
+            [allreduce("--hosts 8 --link 500mbit --sizes 16M,64M --iterations 5 --against gloo,ring,openmpi,openmpi-default",
+                       plot=True)], ("",)),
+    Section("allreduce-unlike", "allreduce", "one slow link, one late worker, small and large pools", 2, "allreduce",
+            [allreduce(f"{UNLIKE} --to-one --pool 64M", "reduce, pool 64 MB"),
+             allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
+             allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
+             allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("short", "numbers", "f16, bf16, and f32 in 16 bits, four hosts at 1 Gb/s", 3, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 16M --type bf16 --against gloo,ring,openmpi", "bf16"),
+             allreduce("--hosts 4 --link 1gbit --sizes 16M --type f16 --against gloo,ring,openmpi", "f16"),
+             Run("env TRIB_WIRE=16 build/src/cli/trib bench allreduce --hosts 4 --link 1gbit --sizes 16M",
+                 "f32, TRIB_WIRE=16", SHORT),
+             allreduce("--hosts 4 --link 1gbit --sizes 16M", "f32")]),
+    Section("short-xdp", "numbers", "the same, summed in the kernel", 2, "brief_allreduce",
+            short("--hosts 4 --link 1gbit --sizes 16M --iterations 6 --against trib-xdp,ring")),
+    Section("short-eight", "numbers", "the same with eight hosts", 3, "brief_allreduce",
+            short("--hosts 8 --link 500mbit --sizes 16M --iterations 4 --against ring", "500 Mb/s, ") +
+            short("--hosts 8 --link 1gbit --sizes 16M --iterations 4 --against ring", "1 Gb/s, ")),
+    Section("short-trees", "numbers", "the same in stripes, and in a tree of two levels", 2, "brief_allreduce",
+            short(f"--hosts 4 --servers 4 --link 1gbit --sizes 16M --iterations 6 {SHORT_TREES} "
+                  "--against tributary@tree,ring")),
+    Section("short-cpu", "numbers", "CPU time of workers and aggregator, f16 and bf16 beside f32", 2, "short_cpu",
+            short("--hosts 4 --link 1gbit --sizes 16M --iterations 20 --against ring")),
+    Section("accuracy", "numbers", "errors of sums, beside those of a ring", 1, "accuracy",
+            [Run(f"trib bench numbers --type {name}", name, "--elements 20000") for name in ("bf16", "f16", "f8e4m3", "f8e5m2")] +
+            [Run("trib bench numbers --type f32 --wire 16", "f32, TRIB_WIRE=16", "--elements 20000")]),
+    Section("gradients", "numbers", "errors of sums of real gradients", 1, "accuracy",
+            [Run(f"trib bench numbers --type {kind} --elements 407050 --gradients {GRADIENTS}", label)
+             for kind, label in (("bf16", "bf16"), ("f16", "f16"), ("f8e4m3", "f8e4m3"), ("f8e5m2", "f8e5m2"),
+                                 ("f32 --wire 16", "f32, TRIB_WIRE=16"))],
+            before=(f"rm -f {GRADIENTS}",
+                    f"trib run -n 4 -- build/examples/train --epochs 1 --quiet --gradients {GRADIENTS}"),
+            after=(f"rm -f {GRADIENTS}",)),
+    Section("short-training", "numbers", "two networks trained with gradients in 32, 16 and 8 bits", 7, "short_training",
+            [Run(f"{start} run -n 4 -- build/examples/train --quiet --model {model} {LEARN} --seed {seed} {more}".strip(),
+                 f"{model}|{label}|{seed}", "--epochs 1 --samples 20000")
+             for model in ("mlp", "conv")
+             for label, start, more in (("f32", "trib", ""), ("bf16", "trib", "--type bf16"),
+                                        ("f32, TRIB_WIRE=16", "env TRIB_WIRE=16 build/src/cli/trib", ""),
+                                        ("f32, TRIB_WIRE=8", "env TRIB_WIRE=8 build/src/cli/trib", ""),
+                                        ("f32, TRIB_WIRE=8, error feedback",
+                                         "env TRIB_WIRE=8 build/src/cli/trib", "--feedback"))
+             for seed in (1, 2, 3)], ("-mlp", "-conv"), draw="short_training"),
+    Section("training", "allreduce", "a training step, and its gradient around a ring", 1, "training",
+            [Run(f"trib run -n 4 --net {NET} -- build/examples/train", "train", "--epochs 1 --hidden 64"),
+             allreduce(f"-n 4 --net {NET} --sizes {{gradient_bytes}} --against ring", "gradient",
+                       "--iterations 2 --repeats 1")],
+            before=(f"trib net up --name {NET} --hosts 4 --servers 1 --switch --link 1gbit",),
+            after=(f"trib net down --name {NET}",)),
+    Section("loss", "loss", "lost, doubled, reordered and corrupted packets, udp and xdp", 3, "allreduce",
+            [allreduce(f"{LOSSY} --no-offload --sizes 16M --iterations 5", "no faults"),
+             allreduce(f"{LOSSY} --sizes 16M --iterations 5 --loss 0.01 --seed 1", "1 % loss"),
+             allreduce(f"{LOSSY} --sizes 1M --iterations 100 --repeats 5 --check {ROUGH}", "all faults",
+                       "--iterations 5 --repeats 1")]),
+    Section("stripes", "trees", "four servers, two, and none, at 500 Mb/s", 5, "allreduce",
+            [allreduce(f"{STRIPES} --servers 4 --trees striped --trees star --against tributary@star,ring", "four servers"),
+             allreduce(f"{STRIPES} --servers 2 --trees planned --against ring", "two servers"),
+             allreduce(f"{STRIPES} {ON_WORKERS} --against ring", "no server")]),
+    Section("stripes-wire", "trees", "the same, packets one by one; and with jumbo frames", 4, "allreduce",
+            [allreduce(f"{WIRE} --servers 4 --trees striped --trees star --against trib-xdp,tributary@star,ring",
+                       "four servers"),
+             allreduce(f"{WIRE} --servers 2 --trees planned --against trib-xdp,ring", "two servers"),
+             allreduce(f"{WIRE} {ON_WORKERS} --against ring", "no server"),
+             allreduce(f"{STRIPES} --mtu 9000 {ON_WORKERS} --against ring", "no server, MTU 9000, offloads on")]),
+    Section("plans", "trees", "1000 random clusters: the plan beside the linear program's optimum", 3, "plans",
+            [Run(f"trib plan --check 1000 --trees {n} --json", f"up to {n}", f"=trib plan --check 10 --trees {n} --json",
+                 "stdout") for n in (16, 32, 64, 256)]),
+    Section("plans-large", "trees", "a plan for 10,000 hosts", 1, "plans_large",
+            [Run(f"trib plan --random 10000 --seed {seed} --json", f"seed {seed}", json="stdout") for seed in range(1, 11)]),
+    Section("xagg", "xagg", "XAgg's testbed (Fig. 12) where links are the limit", 13, "allreduce",
+            [allreduce(f"{XAGG} --repeats 2 --trees planned {PAPER_TREE} "
+                       "--against tributary@tree,trib-tcp@tree,tcp-agg@tree,openmpi,ps", quick=XAGG_SHORT, plot=True)], ("",)),
+    Section("xagg-cores", "xagg", "the paper's tree where servers have little of a core", 5, "allreduce",
+            [allreduce(f"{XAGG_CORES} --repeats 5 --plane xdp {PAPER_TREE} --against tcp-agg", quick=XAGG_SHORT, plot=True)],
+            ("",)),
+    Section("xagg-alike", "xagg", "slow ranks side by side below one aggregator, or apart", 3, "allreduce",
+            [allreduce(f"{ALIKE} --pool {pool}", f"pool {pool}") for pool in ("64M", "256K")]),
+    Section("engine", "planes", "one packet where it is summed, f32 and i32", 1, "engine",
+            [Run("trib bench engine --repeats 9", quick="--repeats 1", plot=True)], ("",)),
+    Section("planes", "planes", "what one core adds, packets as from a NIC", 2, "plane",
+            [plane("throughput --urgent --repeats 5 --seconds 0.6")], ("",)),
+    Section("planes-veth", "planes", "the same on a bare veth", 2, "plane", [plane("throughput --repeats 5")], ("",)),
+    Section("planes-load", "planes", "use of a core, latency and loss over the load", 4, "load",
+            [plane("load --seconds 0.4")], ("", "-latency")),
+    Section("planes-profile", "planes", "where a packet's time goes, by perf", 3, "profile",
+            [Run("scripts/bench_profile.py --repeats 4 xdp tcp-copied xdp-nic tcp-nic",
+                 quick="=scripts/bench_profile.py --repeats 1 xdp-nic")]),
+    Section("planes-allreduce", "planes", "the planes in an allreduce, four and eight hosts, unlike workers", 6, "allreduce",
+            [allreduce("--hosts 4 --link 500mbit --no-offload --sizes 1M,4M,16M,64M --against trib-xdp,trib-tcp", "4 hosts"),
+             allreduce("--hosts 8 --link 250mbit --no-offload --sizes 16M --iterations 5 --against trib-xdp", "8 hosts"),
+             *[allreduce(f"{UNLIKE_PLANES} --pool {pool} {one}".strip(), f"unlike, {what}, pool {pool}")
+               for one, what in (("", "allreduce"), ("--to-one", "reduce")) for pool in ("64M", "256K")]]),
+    Section("planes-cpu", "planes", "the aggregator's CPU time in an allreduce", 4, "cpu",
+            [allreduce(f"{NIC} --mtu 1450", "as from a NIC, MTU 1450"), allreduce(NIC, "as from a NIC, MTU 1500"),
+             allreduce("--hosts 4 --link 0 --sizes 64M", "links not shaped, offloads on")]),
+    Section("traffic", "planes", "other traffic on the interface of an aggregator", 2, "traffic",
+            [Run("scripts/bench_traffic.sh", quick="=env REPEATS=1 SECONDS_EACH=1 scripts/bench_traffic.sh", json="text")]),
+    Section("rates", "rates", "how fast rates are agreed on; a link that gets slower", 3, "rates",
+            [Run("trib bench rates --runs 4", quick="--runs 1 --seconds 1 --repeats 3", plot=True)], ("",)),
+    Section("deploy", "failover", "from the start of an aggregator to its answer", 2, "deploy",
+            [Run(f"trib bench deploy --plane {name}", name, "--repeats 3") for name in ("udp", "xdp")]),
+    Section("kills", "failover", "120 kills: how long a job stands still", 4, "kills",
+            [Run("tests/net/test_recover.sh build/src/cli/trib 20", quick="=tests/net/test_recover.sh build/src/cli/trib 1",
+                 json="text")]),
+    Section("migrate", "failover", "a running job goes to another aggregator", 3, "migrate",
+            [Run("tests/net/test_star_migration.sh build/src/cli/trib 6", quick="=tests/net/test_star_migration.sh build/src/cli/trib 1",
+                 json="text")]),
+    Section("decisions", "failover", "how long decisions of the controller take", 0.1, "decisions",
+            [Run("build/tests/unit/test_host_policy", "hosts for a job, half of them taken", json="text"),
+             Run("build/tests/unit/test_star_policy", "an aggregator for each job, of 320", json="text")]),
+    Section("sim-table1", "simulator", "MINA's Table 1", 1, "sim_table1",
+            [simulate(f"{LIST} --paper table1", quick="--limit 50"),
+             simulate(f"{LIST} --migrate 0.559", "migrate", "--limit 50")], data=True),
+    Section("sim-fig11", "simulator", "ten kinds of job lists (MINA's Fig. 11)", 2, "sim_grid",
+            [simulate("--paper fig11")], data=True),
+    Section("sim-fig12", "simulator", "49 pairs on one aggregator (MINA's Fig. 12)", 3, "sim_pairs",
+            [simulate("--paper fig12", quick="=trib sim -t $TRIB_DATA/mina --paper fig14 --json -n 40 --seeds 1")], data=True),
+    Section("sim-fig13", "simulator", "fewer links upward (MINA's Fig. 13)", 1, "sim_grid",
+            [simulate("--paper fig13")], data=True),
+    Section("sim-fig14", "simulator", "fewer trees to choose from (MINA's Fig. 14)", 1, "sim_grid",
+            [simulate("--paper fig14")], data=True),
+    Section("sim-settings", "simulator", "where aggregation matters; one job a switch", 2, "sim_settings",
+            [simulate(f"--seeds {seeds} {more} {options}", f"{row}|{column}")
+             for row, options in POLICIES
+             for column, seeds, more in (("one job a link", 10, DEAR), ("one job a switch, defaults", 5, "--link 0 --switch 1"),
+                                         ("one job a switch", 5, f"--link 0 --switch 1 {DEAR}"))], data=True),
+    Section("sim-speed", "simulator", "events a second, and large fabrics", 3, "sim_speed",
+            [simulate(f"{LIST} {options}", row, "--limit 50") for row, options in POLICIES] +
+            [simulate(f"-f fat-tree:{degree} -n 20000", f"fat tree of degree {degree}", "-n 40") for degree in (34, 74, 160)],
+            data=True),
+    Section("share-two", "sharing", "bert-base and opt-125m share an aggregator", 5, "share",
+            share("bert-base,opt-125m", "--repeats 2 --steps 14"), ("",), data=True),
+    Section("share-three", "sharing", "opt-125m, opt-350m and bert-large", 6, "share",
+            share("opt-125m,opt-350m,bert-large", "--repeats 2 --steps 6 --warmup 3"), data=True),
+    Section("sixteen-cores", "sixteen", "throughput over 1 to 8 cores of the aggregator", 4, "plane",
+            [plane("cores --cores 1,2,4,8 --plane xdp-nic --repeats 7 --seconds 0.6", "idle cores sleep"),
+             plane("cores --cores 1,2,4,8 --plane xdp-nic --repeats 5 --seconds 0.6 --steady", "idle cores spin", False)],
+            ("",), cores=16),
+    Section("sixteen-planes", "sixteen", "all planes on one core and on two", 4, "plane",
+            [plane("throughput --cores 1,2 --repeats 7 --seconds 0.5", plot=False)], cores=16),
+    Section("sixteen-allreduce", "sixteen", "allreduces at 2, 5 and 10 Gb/s", 4, "allreduce",
+            [allreduce("--hosts 4 --link 10gbit --sizes 1M,16M,64M,256M --against trib-tcp,ring", "10 Gb/s", plot=True),
+             allreduce("--hosts 4 --link 2gbit --no-offload --sizes 16M,64M --iterations 6 --against trib-xdp,trib-tcp,ring",
+                       "2 Gb/s, packets one by one"),
+             allreduce("--hosts 4 --servers 4 --link 10gbit --sizes 64M,256M --trees striped --against trib-tcp,ring",
+                       "10 Gb/s, four servers"),
+             allreduce(f"--hosts 4 --link 5gbit --sizes 64M,256M {ON_WORKERS} --against ring", "5 Gb/s, no server")],
+            ("",), cores=16),
+    Section("sixteen-lanes", "sixteen", "one, two and four lanes", 2, "allreduce",
+            [allreduce(f"--hosts 4 {link} --sizes 64M --repeats 1 --iterations 4 --lanes {n} --against trib-tcp",
+                       f"{what}, lanes: {n}")
+             for link, what in (("--link 10gbit", "10 Gb/s"), ("--link 2gbit --no-offload", "2 Gb/s, one by one"))
+             for n in (1, 2, 4)], cores=16),
+    Section("sixteen-xagg", "sixteen", "XAgg's testbed with three of the paper's sizes", 6, "allreduce",
+            [allreduce(f"{XAGG_SIXTEEN} --trees planned {PAPER_TREE} --against tributary@tree,trib-tcp@tree,tcp-agg@tree,ps,ring",
+                       quick=XAGG_SHORT, plot=True)], ("",), cores=16),
+]
+
+BY_NAME = {section.name: section for section in SECTIONS}

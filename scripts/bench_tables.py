@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Markdown tables of benchmark results: one function for each kind of section.
+
+A function gets the runs of a section, each {"label", "command", "result"}, and returns lines of markdown.
+`brief_...` is the short form for docs/benchmarks.md. Nothing here reads or writes a file.
+"""
+import re
+import statistics
+
+import bench_profile
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+
+
+def seconds(value):
+    if value is None:
+        return "–"
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if value * factor >= 1:
+            return f"{value * factor:.3f} s" if unit == "s" else f"{value * factor:.2f} ms"
+    return f"{value * 1e6:.0f} µs"
+
+
+def size(value):
+    for unit, factor in (("M", 1 << 20), ("K", 1 << 10)):
+        if value >= factor and value % factor == 0:
+            return f"{value // factor} {unit}B".replace("MB", "MiB").replace("KB", "KiB")
+    return f"{value / 1e6:.2f} MB" if value >= 1e5 else f"{value} bytes"
+
+
+def percent(value, digits=1):
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def middle(values):
+    return statistics.median(values) if values else None
+
+
+def quantile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+# ---- trib bench allreduce ----
+
+def system_name(row):
+    how = row.get("algorithm")
+    return row["system"] + (f" ({how})" if how and not row["system"].endswith(how) else "")
+
+
+def allreduce_rows(run, keep=lambda row: True):
+    rows, last = [], None
+    for row in run["result"]["results"]:
+        if not keep(row):
+            continue
+        if row.get("median_s") is None:
+            rows.append([size(row["bytes"]), system_name(row), "failed", "", "", "", "", ""])
+            continue
+        rows.append(["" if row["bytes"] == last else size(row["bytes"]), system_name(row), seconds(row["median_s"]),
+                     seconds(row.get("p99_s")), f"{row['algbw_gbps']:.3f}", percent(row.get("share_of_limit")),
+                     percent(row.get("spread")), f"{row['tributary_gain']:.2f}" if row.get("tributary_gain") else ""])
+        last = row["bytes"]
+    return rows
+
+
+ALLREDUCE = ["vector", "system", "median", "p99", "Gb/s", "of limit", "spread", "time / tributary's"]
+
+
+def allreduce(runs, keep=lambda row: True):
+    lines = []
+    for run in runs:
+        if len(runs) > 1:
+            lines += ["", f"*{run['label']}*", ""]
+        lines += table(ALLREDUCE, allreduce_rows(run, keep))
+    return lines + left_out(runs)
+
+
+def left_out(runs):
+    """A peer that is not there is said loudly."""
+    missing = sorted({run["result"]["settings"]["left_out"] for run in runs} - {""})
+    return ["", "**Left out:** " + "; ".join(missing) + "."] if missing else []
+
+
+def brief_allreduce(runs):
+    """The largest vector of each run alone."""
+    rows = []
+    for run in runs:
+        most = max(row["bytes"] for row in run["result"]["results"])
+        for row in allreduce_rows(run, lambda row, most=most: row["bytes"] == most):
+            rows.append([run["label"]] + row if len(runs) > 1 else row)
+    return table((["setup"] if len(runs) > 1 else []) + ALLREDUCE, rows) + left_out(runs)
+
+
+def brief_16(runs):
+    """Vectors of 16 MiB, or the largest where there are none."""
+    sizes = {row["bytes"] for run in runs for row in run["result"]["results"]}
+    wanted = 16 << 20 if 16 << 20 in sizes else max(sizes)
+    return table(ALLREDUCE, [row for run in runs for row in allreduce_rows(run, lambda r: r["bytes"] == wanted)]) + left_out(runs)
+
+
+def brief_gains(runs):
+    """The range of each peer's time over ours, over all sizes."""
+    gains = {}
+    for run in runs:
+        for row in run["result"]["results"]:
+            if row.get("tributary_gain"):
+                gains.setdefault(row["system"], []).append(row["tributary_gain"])
+    ours = [row["share_of_limit"] for run in runs for row in run["result"]["results"]
+            if row.get("share_of_limit") and not row.get("tributary_gain")]
+    lines = table(["against", "its time / tributary's, least to most over the sizes"],
+                  [[name, f"{min(values):.2f} to {max(values):.2f}"] for name, values in gains.items()])
+    return lines + (["", f"Tributary reaches {percent(min(ours))} to {percent(max(ours))} of its limit."] if ours else [])
+
+
+def cpu(runs):
+    rows = []
+    for run in runs:
+        found = [row for row in run["result"]["results"] if row.get("aggregated_gb_per_cpu_s")]
+        for row in found:
+            more = found[0]["aggregated_gb_per_cpu_s"] / row["aggregated_gb_per_cpu_s"]
+            rows.append([run["label"] if row is found[0] else "", row["system"], row["plane"],
+                         f"{row['aggregated_gb_per_cpu_s']:.1f} ({row['aggregated_gb_per_cpu_s_min']:.1f} to "
+                         f"{row['aggregated_gb_per_cpu_s_max']:.1f})", "" if row is found[0] else f"{more:.2f}"])
+    return table(["setup", "system", "plane", "Gb added a CPU-second", "CPU time / the first row's"], rows)
+
+
+def short_cpu(runs):
+    """CPU time for each byte of the vector: of one worker, and of the aggregator."""
+    rows = []
+    for run in runs:
+        made = run["result"]["settings"]
+        found = [row for row in run["result"]["results"] if row.get("worker_cpu_s")]
+        for row in found:
+            timed = row["repeats"] * made["iterations"]
+            worker = row["worker_cpu_s"] / timed / row["hosts"] / row["bytes"]
+            # The aggregator's time is that of its process, so it includes the rounds that are not timed.
+            rounds = row["repeats"] * (made["iterations"] + made["warmup"])
+            aggregator = row["aggregator_cpu_s"] / rounds / row["bytes"] if row.get("aggregator_cpu_s") else 0
+            rows.append([run["label"] if row is found[0] else "", row["system"], f"{worker * 1e9:.2f}",
+                         f"{aggregator * 1e9:.2f}" if aggregator else "",
+                         f"{(row['hosts'] * worker + aggregator) * 1e9:.2f}"])
+    return table(["setup", "system", "a worker, ns a byte", "the aggregator, ns a byte", "all together"], rows)
+
+
+def training(runs):
+    train, gradient = runs[0]["result"], runs[1]["result"]["results"]
+    rows = [["test accuracy", percent(train["accuracy"], 2)],
+            ["weights on all workers", "bitwise equal" if train["weights_equal"] else "**differ**"],
+            ["a step", seconds(train["step_s"])],
+            ["of it waiting for the network", seconds(train["comm_s"] / train["steps"])]]
+    rows += [[f"allreduce of the gradient ({size(train['gradient_bytes'])}), {system_name(row)}", seconds(row["median_s"])]
+             for row in gradient]
+    return table(["what", "value"], rows)
+
+
+# ---- trib bench plane, engine, and the profile ----
+
+def plane(runs):
+    lines = []
+    for run in runs:
+        rows = run["result"]["rows"]
+        first = rows[0]
+        scaling = len({row["plane"] for row in rows}) == 1 and len(rows) > 1
+        if len(runs) > 1:
+            lines += ["", f"*{run['label']}*", ""]
+        lines += table(["cores", "plane", "Gb/s", "packets/s", "spread", "busy", "Gb a CPU-second", "ns a packet", "lost"] +
+                       (["scaling"] if scaling else []),
+                       [[row["cores"], row["plane"] + ("*" if row["disturbed_runs"] else ""), f"{row['gbps']:.2f}",
+                         f"{row['packets_per_s'] / 1e3:.0f} k",
+                         percent((row["gbps_high"] - row["gbps_low"]) / row["gbps"] if row["gbps"] else None),
+                         percent(row["busy"]), f"{row['gb_per_cpu_s']:.2f}", f"{row['ns_per_packet']:.0f}",
+                         percent(row["lost"], 2)] +
+                        ([f"{row['gbps'] / first['gbps'] / row['cores'] * first['cores']:.2f}"] if scaling else [])
+                        for row in rows])
+        lines += ratios(rows)
+        if any(row["disturbed_runs"] for row in rows):
+            lines += ["", "\\* Other processes used the cores in at least one run."]
+    return lines
+
+
+PAIRS = (("xdp-nic", "tcp-nic", "packets as from a NIC for both"), ("xdp-nic", "udp-nic", "packets as from a NIC for both"),
+         ("xdp-relay", "tcp-nic", "the same load for both"), ("xdp", "tcp-copied", "veth's copies in both"),
+         ("xdp", "tcp", "a bare veth"))
+
+
+def ratios(rows):
+    by = {(row["cores"], row["plane"]): row["gb_per_cpu_s"] for row in rows}
+    found = [[cores, f"{one} / {other}", f"{by[cores, one] / by[cores, other]:.2f}", why]
+             for cores in sorted({row["cores"] for row in rows}) for one, other, why in PAIRS
+             if by.get((cores, one)) and by.get((cores, other))]
+    return ["", *table(["cores", "Gb a CPU-second", "ratio of medians", "what both get"], found)] if found else []
+
+
+def brief_ratios(runs):
+    return ratios(runs[0]["result"]["rows"])[1:]
+
+
+def brief_scaling(runs):
+    return plane(runs[:1])
+
+
+def load(runs):
+    rows = []
+    for row in runs[0]["result"]["rows"]:
+        share = row.get("share")
+        if share is None or round(share * 10) in (0, 1, 3, 5, 7, 9, 10):
+            rows.append([row["plane"] + ("*" if row["disturbed_runs"] else ""), "most" if share is None else percent(share, 0),
+                         f"{row['gbps']:.2f}", percent(row["busy"]), seconds(row["latency_s"]) if row["latency_s"] else "–",
+                         seconds(row["latency_p99_s"]) if row["latency_p99_s"] else "–", percent(row["lost"], 3)])
+    return table(["plane", "load", "Gb/s", "busy", "median latency", "p99", "lost"], rows)
+
+
+def engine(runs):
+    rows = runs[0]["result"]["rows"]
+    elements = sorted({row["elements"] for row in rows})[1::2]
+    out = []
+    for name in dict.fromkeys(row["plane"] for row in rows):
+        for kind, field in (("f32", "ns_per_packet"), ("i32", "ns_per_packet_i32")):
+            by = {row["elements"]: row.get(field) for row in rows if row["plane"] == name}
+            out.append([name, kind] + [f"{by[n]:.0f}" if by.get(n) else "–" for n in elements])
+    return table(["plane", "type"] + [f"{n} elements" for n in elements], out)
+
+
+def accuracy(runs):
+    """Errors in millionths of the root mean square of exact sums, so that a column has one unit."""
+    rows = []
+    for run in runs:
+        for row in run["result"]["rows"]:
+            rows.append([run["label"], row["values"], row["workers"], row["bits"], f"{1e6 * row['mean']:.3g}",
+                         f"{1e6 * row['ring_mean']:.3g}", f"{1e6 * row['once_mean']:.3g}", f"{1e6 * row['rare']:.3g}",
+                         f"{1e6 * row['ring_rare']:.3g}"])
+    return table(["type", "values", "workers", "bits", "mean", "mean in a ring", "exact, rounded once", "99.9 %",
+                  "99.9 % in a ring"], rows)
+
+
+def short_training(runs):
+    by = {}
+    for run in runs:
+        model, kind, _ = run["label"].split("|")
+        by.setdefault((model, kind), []).append(run["result"])
+    rows = []
+    for (model, kind), results in by.items():
+        values = [100 * result["accuracy"] for result in results]
+        rows.append([model, kind, ", ".join(f"{value:.2f} %" for value in values), f"{statistics.mean(values):.2f} %",
+                     f"{max(values) - min(values):.2f} %",
+                     f"{statistics.mean(result['curve'][-1]['loss'] for result in results):.4f}"])
+    return table(["network", "gradients", "test accuracy, each seed", "mean", "highest - lowest", "loss at the end"], rows)
+
+
+def profile(runs):
+    figures = runs[0]["result"]
+    names = list(figures)
+    places = [place for place in figures[names[0]][0][1]
+              if any(ns * shares[place] >= 0.5 for of in figures.values() for ns, shares in of)]
+    rows = [[place] + [f"{middle([ns * shares[place] for ns, shares in figures[name]]):.0f}" for name in names]
+            for place in places]
+    rows.append(["**all**"] + [f"**{middle([ns for ns, _ in figures[name]]):.0f}**" for name in names])
+    rows.append(["**without what only veth costs**"] +
+                [f"**{middle([bench_profile.left_of(name, run) for run in figures[name]]):.0f}**" for name in names])
+    return table(["ns a packet"] + names, rows)
+
+
+TRAFFIC = re.compile(r"^(\S.*?)\s+(with XDP|without)\s+([\d.]+)\s+([\d.]+)\s+(\d+)\s*$", re.M)
+
+
+def traffic(runs):
+    by = {}
+    for link, program, up, down, lost in TRAFFIC.findall(runs[0]["result"]["text"]):
+        by.setdefault((link, program), []).append((float(up), float(down), int(lost)))
+    return table(["link", "XDP program", "Gb/s to the server", "Gb/s back", "pings lost"],
+                 [[link, program, f"{middle([r[0] for r in runs]):.3f}", f"{middle([r[1] for r in runs]):.3f}",
+                   sum(r[2] for r in runs)] for (link, program), runs in by.items()])
+
+
+# ---- rates, start, failover ----
+
+def rates(runs):
+    result = runs[0]["result"]
+    words = {"first_s": "first JOIN until all workers know their rate", "begins_s": "another job begins: all know less",
+             "ends_s": "the other job has ended: all know more"}
+    rows = [[f"{one['levels']}", text, seconds(middle(one[key])), seconds(quantile(one[key], 0.9)), seconds(max(one[key]))]
+            for one in result["agreed"] for key, text in words.items()]
+    return table(["levels", "from … to", "median", "90 %", "longest"], rows) + ["", *halved(result)]
+
+
+def halved(result):
+    rows = []
+    for name in dict.fromkeys(one["plane"] for one in result["planes"]):
+        for link in ("slow", "restored"):
+            phases = [phase for one in result["planes"] if one["plane"] == name and not one["error"]
+                      for phase in one["phases"] if phase["link"] == link]
+            settled = [phase["settled_s"] for phase in phases]
+            if phases:
+                rows.append([name, link, span([p["sent_bps"] / 1e6 for p in phases], 1),
+                             span([p["lowest_bps"] / 1e6 for p in phases], 1), span(settled, 2),
+                             span([100 * p["resent_packets"] / max(p["sent_packets"], 1) for p in phases], 2)])
+    return table(["plane", "link", "sent, Mb/s a worker", "lowest in 50 ms", "settled in, s", "sent again, %"], rows)
+
+
+def span(values, digits):
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def brief_halved(runs):
+    return halved(runs[0]["result"])
+
+
+def deploy(runs):
+    rows = []
+    for run in runs:
+        for key, text in (("start_s", "start of the process to its answer"), ("join_s", "a job's JOIN to the lane's answer")):
+            values = run["result"][key]
+            rows.append([run["label"], text, len(values)] +
+                        [seconds(v) for v in (min(values), middle(values), quantile(values, 0.9), max(values))])
+    return table(["plane", "from … to", "times", "least", "median", "90 %", "longest"], rows)
+
+
+def kills(runs):
+    """The table that tests/net/standstill.py prints."""
+    lines = [line.strip() for line in runs[0]["result"]["text"].splitlines() if line.strip().startswith("|")]
+    if len(lines) < 3:
+        raise ValueError("the output has no table of kills")
+    return lines
+
+
+SPREAD = re.compile(r"least ([\d.]+), median ([\d.]+), 90 % ([\d.]+), longest ([\d.]+) ms, of (\d+)")
+
+
+def migrate(runs):
+    found = SPREAD.findall(runs[0]["result"]["text"])
+    if len(found) != 2:
+        raise ValueError("the output has no spread of rounds")
+    return table(["longest round, ms", "times", "least", "median", "90 %", "longest"],
+                 [[what, row[4], *row[:4]] for what, row in zip(("while the job migrates", "while it does not"), found)])
+
+
+DECISION = re.compile(r"^(\d+ (?:hosts|jobs)): (.+)$", re.M)
+
+
+def decisions(runs):
+    found = [[run["label"], *row] for run in runs for row in DECISION.findall(run["result"]["text"])]
+    if not found:
+        raise ValueError("the output has no times")
+    return table(["decision", "cluster", "takes"], found)
+
+
+# ---- plans, simulator, sharing ----
+
+def plans(runs):
+    return table(["trees", "clusters", "mean", "least", "within 3 % of the bound", "within 3 % of the optimum",
+                  "mean time of a plan"],
+                 [[run["label"], r["clusters"], f"{r['mean']:.4f}", f"{r['least']:.4f}", r["within_3_percent"],
+                   r["of_program_within_3_percent"], seconds(r["plan_s"])] for run in runs for r in [run["result"]]])
+
+
+def plans_large(runs):
+    results = [run["result"] for run in runs]
+    shares = [r["rate_bps"] / r["bound_bps"] for r in results]
+    times = [r["took_s"] for r in results]
+    return table(["clusters of 10,000 hosts", "of the bound, least", "median", "time of a plan, median", "longest"],
+                 [[len(results), f"{min(shares):.4f}", f"{middle(shares):.4f}", seconds(middle(times)), seconds(max(times))]])
+
+
+def sim_table1(runs):
+    rows = [[cell["row"], f"{cell['score']:.4f}", percent(cell["gain"], 3), f"{cell['utilization']:.4f}",
+             f"{cell['paper_score']:.3f}" if cell.get("paper_score") else "–"] for cell in runs[0]["result"]["cells"]]
+    moved = runs[1]["result"]
+    rows.append([f"smart, smart, frugal; a migration takes 0.559 s ({moved['moves']} of them)", f"{moved['score']:.4f}",
+                 percent(moved["gain"], 3), f"{moved['utilization']:.4f}", "–"])
+    return table(["placement, trees, sharing", "score", "saved", "utilization", "MINA's score"], rows)
+
+
+def sim_grid(runs):
+    """Rows and columns as the simulator names them; a cell is the mean score, and the lowest."""
+    cells = runs[0]["result"]["cells"]
+    columns = list(dict.fromkeys(cell.get("column", "score") for cell in cells))
+    by = {(cell["row"], cell.get("column", "score")): cell for cell in cells}
+    return table([""] + columns, [
+        [row] + [f"{by[row, c]['score']:.4f} ({by[row, c]['score_low']:.4f})" if (row, c) in by else "–" for c in columns]
+        for row in dict.fromkeys(cell["row"] for cell in cells)])
+
+
+def sim_pairs(runs):
+    """The 49 pairs as means, by policy."""
+    by = {}
+    for cell in runs[0]["result"]["cells"]:
+        by.setdefault(cell["settings"]["sharing"], []).append(cell["score"])
+    return table(["sharing", "pairs", "mean score", "least", "most"],
+                 [[name, len(s), f"{statistics.fmean(s):.3f}", f"{min(s):.3f}", f"{max(s):.3f}"] for name, s in by.items()])
+
+
+def sim_settings(runs):
+    by, columns = {}, {}
+    for run in runs:
+        row, column = run["label"].split("|")
+        by.setdefault(row, {})[column] = run["result"]
+        columns[column] = True
+    return table(["placement, trees, sharing"] + list(columns), [
+        [row] + [f"score {r.get('score_mean', r['score']):.3f}, saved {percent(r.get('gain_mean', r['gain']))}"
+                 for r in (cells[column] for column in columns)] for row, cells in by.items()])
+
+
+def sim_speed(runs):
+    return table(["simulation", "hosts", "jobs", "events", "events a CPU-second", "CPU time"],
+                 [[run["label"], r["settings"]["hosts"], r["jobs"], f"{r['events'] / 1e6:.2f} million",
+                   f"{r['events'] / r['cpu_s'] / 1e6:.1f} million", seconds(r["cpu_s"])]
+                  for run in runs for r in [run["result"]]])
+
+
+def share(runs):
+    r = runs[0]["result"]
+    rows = [[one["name"]] + [f"{1e3 * r['step_s'][mode][i]:.0f} ms" for mode in r["modes"]]
+            for i, one in enumerate(r["traces"])]
+    score = ["**score** (runs)"]
+    for mode in r["modes"]:
+        many = r["score_runs"].get(mode)
+        score.append(f"**{r['score'][mode]:.3f}** ({min(many):.3f} to {max(many):.3f})" if many
+                     else {"exclusive": "1", "none": "0"}.get(mode, ""))
+    most = max(c["most_at_once"] or 0 for c in r["counters"].values())
+    over = sum(c["over_capacity"] or 0 for c in r["counters"].values())
+    return table(["step of"] + r["modes"], rows + [score]) + [
+        "", f"The aggregator had {most} job at once at most, and more than its capacity {over} times."]

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/settings.h"
+#include "bench/allreduce/bench_allreduce.h"
+#include "options/net_options.h"
+#include "options/options.h"
+#include "bench/report/cpu_time.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RATE_DEFAULT 1000000000ull
+#define RUNS_MAX \
+	1000000 /* upper bound of --iterations, --repeats and --warmup: more is a typing error */
+
+/* ---- arguments ---- */
+
+static trib_status sizes_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	char word[32];
+
+	for (o->n_sizes = 0; *text; text += *text == ',') {
+		size_t length = strcspn(text, ",");
+		uint64_t bytes;
+
+		snprintf(word, sizeof(word), "%.*s", (int)length, text);
+		if (parse_bytes(word, &bytes) != TRIB_OK)
+			return TRIB_ERR_ARGUMENT;
+		if (bytes < 4 || bytes % 4)
+			return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a multiple of 4 bytes",
+			                   word);
+		if (o->n_sizes == BENCH_SIZES_MAX)
+			return status_fail(TRIB_ERR_ARGUMENT, "more than %d sizes",
+			                   BENCH_SIZES_MAX);
+		o->sizes[o->n_sizes++] = bytes;
+		text += length;
+	}
+	return TRIB_OK;
+}
+
+/* Splits "h2=VALUE" and copies the host's name; returns the value. NULL: no such form. */
+static const char *host_split(const char *text, char host[16])
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text || equals - text > 15)
+		return NULL;
+	snprintf(host, 16, "%.*s", (int)(equals - text), text);
+	return equals + 1;
+}
+
+static trib_status late_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	struct bench_late *late = &o->late[o->n_late];
+	const char *seconds;
+	char *end = NULL;
+
+	if (o->n_late == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d late hosts", CLUSTER_HOSTS_MAX);
+	seconds = host_split(text, late->host);
+	late->seconds = seconds ? strtod(seconds, &end) : 0;
+	if (!seconds || end == seconds || *end || !(late->seconds > 0 && late->seconds < 3600))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not HOST=SECONDS, as in h2=0.5",
+		                   text);
+	o->n_late++;
+	return TRIB_OK;
+}
+
+static trib_status cores_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+
+	if (o->n_cores == CLUSTER_HOSTS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d --cores", CLUSTER_HOSTS_MAX);
+	return cores_parse(text, &o->cores[o->n_cores++]);
+}
+
+static trib_status type_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+
+	if (strcmp(text, "f32") && strcmp(text, "f16") && strcmp(text, "bf16"))
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not one of f32, f16, bf16", text);
+	o->type = text;
+	return TRIB_OK;
+}
+
+static trib_status busy_take(void *target, const char *text)
+{
+	double *share = target;
+	trib_status status = net_probability_take(share, text);
+
+	if (status == TRIB_OK && *share > CPU_OCCUPY_MOST)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s is more than %g: nothing else would run",
+		                   text, CPU_OCCUPY_MOST);
+	return status;
+}
+
+/* Takes "striped", "s1(0-3)", or either of them behind a name: "two=s1(0-3);s2(0-3)". */
+static trib_status trees_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+	struct bench_trees *trees = &o->trees[o->n_trees];
+	size_t length = strcspn(text, "=(/");
+	bool named = text[length] == '=';
+
+	if (o->n_trees == BENCH_TREES_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d --trees", BENCH_TREES_MAX);
+	if (named && (!length || length >= sizeof(trees->label)))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "\"%.*s\" is not a name for trees: 1 to %d letters", (int)length,
+		                   text, BENCH_LABEL - 1);
+	snprintf(trees->label, sizeof(trees->label), "%.*s",
+	         (int)(text[length] != '=' && text[length] ? 0 : length), text);
+	if (!trees->label[0])
+		snprintf(trees->label, sizeof(trees->label), "trees");
+	trees->wanted = named ? text + length + 1 : text;
+	o->n_trees++;
+	return TRIB_OK;
+}
+
+static const char *options_wrong(const struct bench_options *o, bool is_switch)
+{
+	const struct cluster_options *net = &o->net;
+
+	if (o->n_sizes == 0)
+		return "--sizes needs at least one size";
+	if (o->iterations < 1 || o->repeats < 1)
+		return "--iterations and --repeats are at least 1";
+	if (o->iterations > RUNS_MAX || o->repeats > RUNS_MAX || o->warmup > RUNS_MAX)
+		return "--iterations, --repeats and --warmup are 1000000 at most";
+	if (o->servers > LAYOUT_SITES_MAX)
+		return "--servers is 64 at most";
+	if (o->hosts > CLUSTER_HOSTS_MAX)
+		return "--hosts is 128 at most";
+	if (o->mtu > 65535)
+		return "--mtu is 65535 at most";
+	if (is_switch && (o->is_server || o->servers))
+		return "--switch and --server cannot be combined";
+	if (o->net_name && (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 ||
+	                    net->dup > 0 || net->reorder > 0 || net->corrupt > 0 ||
+	                    net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
+		return "a cluster given with --net is used as it is: options of links and faults "
+		       "are for a cluster that is made";
+	/*
+	 * Without --nic, packets are received outside of any thread, so that no thread can run
+	 * before that work.
+	 */
+	if (o->busy > 0 && (!o->n_cores || !o->nic))
+		return "--busy needs servers with cores of their own (--cores), and --nic";
+	if (o->nic && !o->is_server && !o->servers)
+		return "--nic needs servers with a link each (--server, --servers)";
+	if (o->nic && o->copied)
+		return "--nic and --copied cannot be combined";
+	return NULL;
+}
+
+/* Finds out before the measurement whether the file can be written. */
+static trib_status file_try(const char *path)
+{
+	bool is_file = path && strcmp(path, "-") != 0;
+	FILE *file = is_file ? fopen(path, "a") : NULL;
+
+	if (is_file && (!file || fclose(file) != 0))
+		return status_fail_errno("cannot write %s", path);
+	return TRIB_OK;
+}
+
+/* ---- trib bench allreduce ---- */
+
+static trib_status report_make(struct bench_report *report, struct bench_place *place)
+{
+	const struct bench_options *o = report->options;
+	trib_status status, stopped;
+
+	if (file_try(o->json) != TRIB_OK || file_try(o->plot) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	status = bench_systems_choose(report);
+	if (status == TRIB_OK)
+		status = bench_place_open(o, place);
+	if (status == TRIB_OK)
+		status = bench_trees_read(report);
+	if (status != TRIB_OK)
+		return status;
+	bench_place_describe(place, report->where, sizeof(report->where));
+	snprintf(report->times, sizeof(report->times), "%llu x %llu",
+	         (unsigned long long)o->repeats, (unsigned long long)o->iterations);
+	stopped = bench_allreduce(report);
+	if (!o->json || strcmp(o->json, "-") != 0)
+		bench_table_print(report);
+	if (o->json)
+		status = bench_json_write(report, o->json);
+	if (o->plot && status == TRIB_OK)
+		status = bench_plot_write(report, o->plot);
+	if (status != TRIB_OK || stopped != TRIB_OK)
+		return status != TRIB_OK ? status : stopped;
+	/* If a peer fails, that is a result. If Tributary fails, the benchmark has failed. */
+	for (unsigned i = 0; i < report->n; i++) {
+		if (report->results[i].system == report->systems[0] && report->results[i].failed)
+			return status_fail(TRIB_ERR_PEER, "tributary failed: %s",
+			                   report->results[i].note);
+	}
+	return TRIB_OK;
+}
+
+/* ---- options ---- */
+
+static struct bench_options asked = { .net.rate_bps = RATE_DEFAULT,
+	                              .type = "f32",
+	                              .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
+	                              .n_sizes = 4,
+	                              .iterations = 10,
+	                              .warmup = 2,
+	                              .repeats = 3 };
+static bool asked_switch;
+
+static struct option_hook link_hook = { net_link_take, &asked.net },
+			  sizes_hook = { sizes_take, &asked }, late_hook = { late_take, &asked },
+			  type_hook = { type_take, &asked }, trees_hook = { trees_take, &asked },
+			  cores_hook = { cores_take, &asked },
+			  busy_hook = { busy_take, &asked.busy },
+			  loss_hook = { net_probability_take, &asked.net.loss },
+			  dup_hook = { net_probability_take, &asked.net.dup },
+			  reorder_hook = { net_probability_take, &asked.net.reorder },
+			  corrupt_hook = { net_probability_take, &asked.net.corrupt };
+
+static const struct option_row rows[] = {
+	{ "hosts", 'n', OPTION_COUNT, &asked.hosts, "N", "number of workers (default 4)", "8" },
+	{ "link", 0, OPTION_HOOK, &link_hook, "[HOST=]RATE",
+	  "rate of every link (default 1gbit; 0: not shaped), or of one host's link; may be "
+	  "repeated",
+	  "h2=500mbit" },
+	{ "switch", 0, OPTION_FLAG, &asked_switch, NULL,
+	  "the aggregator is a switch with one port for each worker (default)", NULL },
+	{ "server", 0, OPTION_FLAG, &asked.is_server, NULL,
+	  "the aggregator is a server with one link", NULL },
+	{ "servers", 0, OPTION_COUNT, &asked.servers, "M",
+	  "use M servers, s1 to sM, with one link each", "4" },
+	{ "trees", 0, OPTION_HOOK, &trees_hook, "[NAME=]TREES",
+	  "use several aggregators: star, striped, planned, a file, or trees; may be repeated with "
+	  "names for --against",
+	  "two='s1(0-3);s2(0-3)'" },
+	{ "mtu", 0, OPTION_COUNT, &asked.mtu, "BYTES", "MTU of every link (default 1500)", "9000" },
+	{ "no-offload", 0, OPTION_FLAG, &asked.net.no_offload, NULL,
+	  "packets cross links one by one, as on a real wire", NULL },
+	{ "loss", 0, OPTION_HOOK, &loss_hook, "P", "probability that a UDP packet is lost",
+	  "0.01" },
+	{ "dup", 0, OPTION_HOOK, &dup_hook, "P", "probability that a UDP packet arrives twice",
+	  NULL },
+	{ "reorder", 0, OPTION_HOOK, &reorder_hook, "P",
+	  "probability that the next UDP packet overtakes it", NULL },
+	{ "corrupt", 0, OPTION_HOOK, &corrupt_hook, "P",
+	  "probability that bits of a UDP packet flip", NULL },
+	{ "seed", 0, OPTION_COUNT, &asked.net.seed, "S", "seed of the faults (default 0)", "7" },
+	{ "net", 0, OPTION_TEXT, &asked.net_name, "NAME",
+	  "use this virtual cluster (default: make one)", "trib" },
+	{ "cores", 0, OPTION_HOOK, &cores_hook, "HOST=LIST",
+	  "give this host cores of its own, for its programs and for what it receives; hosts that "
+	  "are not named share the others; may be repeated",
+	  "s1=1" },
+	{ "busy", 0, OPTION_HOOK, &busy_hook, "SHARE",
+	  "let other work take this share of the servers' cores, before everything else (0.95 at "
+	  "most); needs --cores and --nic",
+	  "50%" },
+	{ "copied", 0, OPTION_FLAG, &asked.copied, NULL,
+	  "copy packets to the aggregator on every plane, as veth does for XDP", NULL },
+	{ "nic", 0, OPTION_FLAG, &asked.nic, NULL,
+	  "servers receive packets in pages, as from a NIC's driver, on every plane; implies "
+	  "--no-offload",
+	  NULL },
+	{ "plane", 0, OPTION_TEXT, &asked.plane, "NAME",
+	  "plane of tributary, the first row: udp, xdp or tcp (default udp)", "xdp" },
+	{ "late", 0, OPTION_HOOK, &late_hook, "HOST=S",
+	  "this worker starts every allreduce S seconds late; may be repeated", "h2=0.1" },
+	{ "type", 0, OPTION_HOOK, &type_hook, "NAME",
+	  "type of the elements: f32, f16 or bf16 (default f32)", "bf16" },
+	{ "to-one", 0, OPTION_FLAG, &asked.to_one, NULL, "only h1 wants the sum: a reduce", NULL },
+	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST",
+	  "sizes of the vector in bytes (default 1M,4M,16M,64M)", "16M,64M" },
+	{ "iterations", 0, OPTION_COUNT, &asked.iterations, "N",
+	  "timed allreduces in a run (default 10)", NULL },
+	{ "warmup", 0, OPTION_COUNT, &asked.warmup, "N",
+	  "allreduces before them, not timed (default 2)", NULL },
+	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
+	  "runs of every system, in turns (default 3)", NULL },
+	{ "against", 0, OPTION_TEXT, &asked.against, "LIST",
+	  "also measure trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter server), "
+	  "tcp-agg (such servers as a tree); with several --trees also tributary@NAME, "
+	  "trib-tcp@NAME, tcp-agg@NAME",
+	  "gloo,ring" },
+	{ "check", 0, OPTION_FLAG, &asked.check, NULL,
+	  "check every sum, not only the first and the last of a run", NULL },
+	{ "pool", 0, OPTION_BYTES, &asked.pool_bytes, "SIZE", "TRIB_POOL of the workers", "64M" },
+	{ "lanes", 0, OPTION_COUNT, &asked.lanes, "N", "TRIB_LANES of workers and aggregators",
+	  "2" },
+	{ "timeout", 0, OPTION_SECONDS, &asked.timeout_s, "S",
+	  "longest time of a run in seconds; also TRIB_TIMEOUT", "60" },
+	{ "json", 0, OPTION_TEXT, &asked.json, "FILE",
+	  "write the results to FILE as JSON (-: standard output)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw the results to FILE as SVG", NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench allreduce [OPTION]...",
+	"Times sums of floats over a virtual cluster that it makes and removes (as root), or over\n"
+	"loopback. Other systems are measured on the same hosts, in turns, each with its best\n"
+	"algorithm.",
+	"trib bench allreduce --sizes 16M,64M --against openmpi,gloo,ring --plot bench.svg",
+	rows,
+};
+
+int bench_allreduce_run(int argc, char **argv)
+{
+	static struct bench_place place;
+	static struct bench_report report = { .options = &asked, .place = &place };
+	const char *wrong;
+	trib_status status;
+	int code;
+
+	if (!options_parse_all(&options, argc, argv, &code))
+		return code;
+	if ((wrong = options_wrong(&asked, asked_switch)))
+		return options_fail(&options, "%s", wrong);
+	asked.net.no_offload |= asked.nic;
+	status = report_make(&report, &place);
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench allreduce: %s\n", trib_last_error());
+	bench_place_close(&place);
+	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of runs. Systems take turns within every repeat, so that a change of the machine's
+ * load affects all of them alike.
+ */
+#include "bench/allreduce/peer_job.h"
+#include "base/clock.h"
+#include "wire/packet.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TUNE_ITERATIONS 7
+#define TUNE_WARMUP 1
+#define PATIENCE_S 20 /* seconds to start and to end a run */
+/* Ports below the range that the kernel uses for outgoing connections; every run has its own. */
+#define PORT_FIRST 20000
+#define PORT_SPAN 12000
+
+struct progress {
+	unsigned done, all;
+	uint64_t started;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop_take(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+/* ---- progress ---- */
+
+static void progress_clear(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+}
+
+static void progress_show(const struct progress *progress, const char *what, uint64_t bytes)
+{
+	double spent = (double)(clock_now() - progress->started) / 1e9;
+	double left =
+		progress->done ? spent / progress->done * (progress->all - progress->done) : 0;
+	unsigned filled = progress->all ? progress->done * 20 / progress->all : 0;
+	char size[24];
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u  %s, %s", (int)filled, "####################",
+	        (int)(20 - filled), "....................", progress->done, progress->all, what,
+	        bench_bytes_text(bytes, size));
+	if (progress->done)
+		fprintf(stderr, "  about %.0f s left", left);
+}
+
+/* ---- one run ---- */
+
+static unsigned port_next(unsigned workers)
+{
+	static unsigned used;
+	unsigned at = (unsigned)getpid() * 64 + used;
+
+	used += workers;
+	return PORT_FIRST + at % (PORT_SPAN - CLUSTER_HOSTS_MAX);
+}
+
+/* Ten times the expected time: some systems never end. */
+static double timeout_choose(const struct bench_report *report, uint64_t bytes, unsigned rounds)
+{
+	const struct bench_place *place = report->place;
+	double rate = place->slowest_bps ? (double)place->slowest_bps : 1e9;
+	double one = 2 * (double)bytes * 8 / rate;
+
+	if (place->server_bps)
+		one *= fmax(1, place->workers * rate / (double)place->server_bps);
+	one += bench_latest(report->options);
+	return report->options->timeout_s > 0 ? report->options->timeout_s
+	                                      : PATIENCE_S + ceil(10 * rounds * one);
+}
+
+static trib_status run_once(struct bench_report *report, const struct bench_result *result,
+                            const struct bench_variant *variant, unsigned iterations,
+                            unsigned warmup, struct bench_outcome *outcome)
+{
+	struct bench_run run = {
+		.options = report->options,
+		.place = report->place,
+		.system = result->system,
+		.variant = variant,
+		.bytes = result->bytes,
+		.iterations = iterations,
+		.warmup = warmup,
+		.timeout_s = timeout_choose(report, result->bytes, iterations + warmup),
+		.port = port_next(report->place->workers +
+		                  (result->system->trees ? result->system->trees->n_sites : 1) *
+		                          WIRE_LANES_MAX),
+	};
+	trib_status status = bench_run_once(&run, outcome);
+
+	if (outcome->stopped)
+		stopped = 1;
+	return status;
+}
+
+/* ---- choosing the best variant at a size ---- */
+
+static void result_tune(struct bench_report *report, struct bench_result *result,
+                        struct progress *progress)
+{
+	const struct bench_variant *variant = result->system->variants;
+	unsigned n = report->options->iterations < TUNE_ITERATIONS
+	                     ? (unsigned)report->options->iterations
+	                     : TUNE_ITERATIONS; /* few iterations mean that each takes long */
+	double times[TUNE_ITERATIONS], best = INFINITY;
+	struct bench_outcome outcome = { .times = times };
+	char what[96];
+
+	for (; variant->name && !stopped; variant++, progress->done++) {
+		double median;
+
+		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
+		progress_show(progress, what, result->bytes);
+		if (run_once(report, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
+			continue;
+		median = stats_median(times, n);
+		if (median < best) {
+			best = median;
+			result->variant = variant;
+		}
+	}
+	if (isfinite(best) || stopped)
+		return;
+	/* No variant works: more runs would only take the others' time. */
+	result->runs = result->failed = (unsigned)report->options->repeats;
+	snprintf(result->note, sizeof(result->note), "%s", outcome.why);
+}
+
+/* ---- measuring all systems ---- */
+
+static void result_measure(struct bench_report *report, struct bench_result *result)
+{
+	unsigned iterations = (unsigned)report->options->iterations;
+	unsigned good = result->runs - result->failed, repeat = result->runs;
+	struct bench_outcome outcome = { .times = result->times + (size_t)good * iterations };
+	trib_status status;
+
+	if (result->runs == report->options->repeats)
+		return;
+	status = run_once(report, result, result->variant, iterations,
+	                  (unsigned)report->options->warmup, &outcome);
+	if (stopped)
+		return;
+	result->runs++;
+	if (status != TRIB_OK) {
+		result->failed++;
+		snprintf(result->note, sizeof(result->note), "%s", outcome.why);
+		return;
+	}
+	result->cpu_s += outcome.cpu_s;
+	result->worker_cpu_s += outcome.worker_cpu_s;
+	if (outcome.cpu_s > 0 && outcome.payload_bytes > 0)
+		result->added[repeat] = outcome.payload_bytes * 8e-9 / outcome.cpu_s;
+	result->packets.fragments += outcome.packets.fragments;
+	result->packets.fragments_again += outcome.packets.fragments_again;
+	result->packets.results_again += outcome.packets.results_again;
+}
+
+static void results_lay_out(struct bench_report *report, struct progress *progress)
+{
+	const struct bench_options *o = report->options;
+
+	for (unsigned s = 0; s < o->n_sizes; s++) {
+		for (unsigned k = 0; k < report->n_systems; k++) {
+			struct bench_result *result = &report->results[report->n++];
+			const struct bench_variant *v = report->systems[k]->variants;
+
+			result->system = report->systems[k];
+			result->variant = v;
+			result->bytes = o->sizes[s];
+			result->limit_s =
+				bench_limit(report->place, o, report->systems[k], result->bytes);
+			result->times = calloc(o->repeats * o->iterations, sizeof(double));
+			result->added = calloc(o->repeats, sizeof(double));
+			if (!result->times || !result->added)
+				abort();
+			for (unsigned r = 0; r < o->repeats; r++)
+				result->added[r] = NAN;
+			progress->all += (unsigned)o->repeats;
+			for (; report->systems[k]->tuned && v->name; v++)
+				progress->all++;
+		}
+	}
+}
+
+static void results_condense(struct bench_report *report)
+{
+	unsigned repeats = (unsigned)report->options->repeats;
+
+	for (unsigned i = 0; i < report->n; i++) {
+		struct bench_result *result = &report->results[i];
+		const struct bench_result *first = result - i % report->n_systems;
+
+		stats_compute(result->times, result->runs - result->failed,
+		              (unsigned)report->options->iterations, &result->stats);
+		stats_range(result->added, repeats, &result->added_gb);
+		if (result != first)
+			stats_ratio(first->added, result->added, repeats, &result->cpu_times);
+		free(result->times);
+		result->times = NULL;
+	}
+	for (unsigned i = 0; i < report->n; i++) {
+		free(report->results[i].added);
+		report->results[i].added = NULL;
+	}
+}
+
+trib_status bench_allreduce(struct bench_report *report)
+{
+	const struct bench_options *o = report->options;
+	struct progress progress = { .started = clock_now() };
+	struct sigaction take = { .sa_handler = stop_take }, was[2];
+
+	sigaction(SIGINT, &take, &was[0]);
+	sigaction(SIGTERM, &take, &was[1]);
+	results_lay_out(report, &progress);
+	for (unsigned i = 0; i < report->n && !stopped; i++) {
+		if (report->results[i].system->tuned)
+			result_tune(report, &report->results[i], &progress);
+	}
+	for (unsigned r = 0; r < o->repeats; r++) {
+		for (unsigned i = 0; i < report->n && !stopped; i++, progress.done++) {
+			progress_show(&progress, report->results[i].system->name,
+			              report->results[i].bytes);
+			result_measure(report, &report->results[i]);
+		}
+	}
+	progress_clear();
+	results_condense(report);
+	sigaction(SIGINT, &was[0], NULL);
+	sigaction(SIGTERM, &was[1], NULL);
+	return stopped ? status_fail(TRIB_ERR_CLOSED, "stopped before everything was measured")
+	               : TRIB_OK;
+}

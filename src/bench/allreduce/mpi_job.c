@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open MPI and MPICH start their ranks themselves. mpirun runs on the first host and reaches
+ * the others through a script, the agent, in place of ssh.
+ */
+#include "bench/allreduce/mpi_job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TUNED(algorithm)                                                                         \
+	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
+		algorithm
+
+const struct bench_variant bench_openmpi_variants[] = {
+	{ "default", { NULL } },
+	{ "ring", { TUNED("4") } },
+	{ "segmented ring", { TUNED("5") } },
+	/* Segments of 1 MB, the default, leave links idle between them. */
+	{ "segmented ring, 256K", { TUNED("5"), "segment" } },
+	{ 0 },
+};
+
+#define NONBLOCKING "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=nb", "MPIR_CVAR_DEVICE_COLLECTIVES=none"
+
+const struct bench_variant bench_mpich_variants[] = {
+	{ "default", { NULL } },
+	{ "ring", { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_ring" } },
+	{ "recursive exchange",
+	  { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_reduce_scatter_"
+	                 "recexch_allgatherv" } },
+	{ 0 },
+};
+
+/*
+ * Writes the script FOLDER/agent [-x] ADDRESS COMMAND..., which runs the command on that host.
+ * Options are meant for ssh and are skipped.
+ */
+static trib_status agent_write(const struct bench_run *run, const struct bench_job *job)
+{
+	const struct cluster *cluster = &run->place->cluster;
+	char path[96], self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/agent", job->folder);
+	out = fopen(path, "w");
+	if (n <= 0 || !out)
+		return status_fail_errno("cannot write %s", path);
+	self[n] = '\0';
+	fprintf(out, "#!/bin/sh\n"
+	             "while case $1 in -*) ;; *) false ;; esac; do shift; done\n"
+	             "address=$1\nshift\ncase $address in\n");
+	for (unsigned i = 0; i < run->place->workers; i++)
+		fprintf(out, "%s) host=%s ;;\n", cluster->hosts[i].address, cluster->hosts[i].name);
+	/*
+	 * Each host gets a folder of its own: all hosts have this machine's name,
+	 * so Open MPI's daemons would otherwise share one folder, and about every
+	 * tenth run would never begin.
+	 */
+	fprintf(out,
+	        "*) echo \"no host has the address $address\" >&2; exit 1 ;;\nesac\n"
+	        "mkdir -p %s/$host\nexport TMPDIR=%s/$host\n"
+	        "exec '%s' net exec --name '%s' \"$host\" -- sh -c \"$*\"\n",
+	        job->folder, job->folder, self, cluster->name);
+	if (fchmod(fileno(out), 0700) < 0 || fclose(out) != 0)
+		return status_fail_errno("cannot write %s", path);
+	return TRIB_OK;
+}
+
+/* The subnet of all hosts of a cluster, such as 10.84.7.0/24. */
+static void subnet_text(const struct bench_run *run, char *out, size_t room)
+{
+	const char *address = run_address(run, 0), *dot = strrchr(address, '.');
+
+	if (run->place->cluster.n == 0)
+		snprintf(out, room, "127.0.0.0/8");
+	else
+		snprintf(out, room, "%.*s.0/24", (int)(dot - address), address);
+}
+
+static void hosts_text(const struct bench_run *run, char *out, size_t room)
+{
+	out[0] = '\0';
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		size_t used = strlen(out);
+
+		snprintf(out + used, room - used, "%s%s", rank ? "," : "",
+		         run_address(run, (int)rank));
+	}
+}
+
+static void option_add(struct word_list *argv, const char *name, const char *value)
+{
+	words_add(argv, "%s", name);
+	words_add(argv, "%s", value);
+}
+
+static void mca_add(struct word_list *argv, const char *name, const char *value)
+{
+	words_add(argv, "--mca");
+	option_add(argv, name, value);
+}
+
+static trib_status mpirun_task(const struct bench_run *run, struct bench_job *job,
+                               struct bench_task **task)
+{
+	if (job_folder(job) != TRIB_OK ||
+	    (run->place->cluster.n && agent_write(run, job) != TRIB_OK))
+		return TRIB_ERR_SYSTEM;
+	job->has_strays = true;
+	*task = job_task(job, run, 0);
+	snprintf((*task)->label, sizeof((*task)->label), "mpirun");
+	words_add(&(*task)->argv, "%s", run->system->launcher);
+	words_add(&(*task)->env, "TMPDIR=%s", job->folder);
+	return TRIB_OK;
+}
+
+trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	char subnet[64], hosts[CLUSTER_HOSTS_MAX * 48], agent[96];
+	struct bench_task *task;
+	struct word_list *argv;
+
+	if (mpirun_task(run, job, &task) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	argv = &task->argv;
+	subnet_text(run, subnet, sizeof(subnet));
+	hosts_text(run, hosts, sizeof(hosts));
+	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
+	if (run->place->cluster.n) {
+		mca_add(argv, "plm_rsh_agent", agent);
+		mca_add(argv, "plm_rsh_no_tree_spawn", "1");
+		mca_add(argv, "oob_tcp_if_include", subnet);
+		option_add(argv, "--host", hosts);
+	}
+	/* TCP alone: hosts share this machine's memory, which MPI would use instead. */
+	mca_add(argv, "pml", "ob1");
+	mca_add(argv, "btl", "tcp,self");
+	mca_add(argv, "btl_tcp_if_include", subnet);
+	/*
+	 * No binding: there may be fewer cores than ranks, and each host would bind to the
+	 * first core.
+	 */
+	mca_add(argv, "mpi_yield_when_idle", "1");
+	option_add(argv, "--bind-to", "none");
+	words_add(argv, "--oversubscribe");
+	for (const char *const *word = run->variant->words; *word; word++) {
+		if (strcmp(*word, "segment") == 0)
+			mca_add(argv, "coll_tuned_allreduce_algorithm_segmentsize", "262144");
+		else
+			words_add(argv, "%s", *word);
+	}
+	words_add(argv, "-np");
+	words_add(argv, "%u", run->place->workers);
+	job_program_words(run, argv);
+	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT=1");
+	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+	return TRIB_OK;
+}
+
+trib_status mpich_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	const char *device = run->place->cluster.n ? "eth0" : "lo";
+	char hosts[CLUSTER_HOSTS_MAX * 48], agent[96];
+	struct bench_task *task;
+	struct word_list *argv;
+
+	if (mpirun_task(run, job, &task) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	argv = &task->argv;
+	hosts_text(run, hosts, sizeof(hosts));
+	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
+	if (run->place->cluster.n) {
+		option_add(argv, "-launcher", "ssh");
+		option_add(argv, "-launcher-exec", agent);
+		option_add(argv, "-hosts", hosts);
+		option_add(argv, "-iface", device);
+	}
+	words_add(argv, "-n");
+	words_add(argv, "%u", run->place->workers);
+	job_program_words(run, argv);
+	/* TCP alone, as above, for builds on UCX and on libfabric. */
+	words_add(&task->env, "UCX_TLS=tcp,self");
+	words_add(&task->env, "UCX_NET_DEVICES=%s", device);
+	words_add(&task->env, "FI_PROVIDER=tcp");
+	words_add(&task->env, "MPIR_CVAR_NOLOCAL=1");
+	for (const char *const *word = run->variant->words; *word; word++)
+		words_add(&task->env, "%s", *word);
+	return TRIB_OK;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/allreduce/peer_job.h"
+
+#include "base/log.h"
+#include "bench/allreduce/stray_processes.h"
+#include "launch/launch.h"
+#include "bench/report/cpu_time.h"
+#include "net/accept.h"
+#include "net/relay.h"
+#include "plane/xdp/xdp.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NIC_WAIT_US 100 /* typical delay of a NIC with adaptive interrupt moderation */
+
+static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+	(void)info;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static void job_free(struct bench_job *job)
+{
+	for (unsigned i = 0; i < job->n; i++) {
+		words_free(&job->tasks[i].argv);
+		words_free(&job->tasks[i].env);
+	}
+	if (job->folder[0])
+		nftw(job->folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- running it ---- */
+
+struct collector {
+	const struct bench_run *run;
+	struct bench_outcome *outcome;
+	double *samples; /* NaN: no time has come */
+	size_t n_samples;
+	char last[240]; /* the last line that is no sample, to explain a failure */
+	unsigned last_from;
+};
+
+#define OCCUPY_SLACK 0.02 /* tolerance of the share that other work gets */
+
+/* CPU times from when all services are ready until the last time is printed. */
+static struct cpu_sample cpu_before, cpu_after;
+static double occupied_before, occupied_after;
+
+static void look(struct cpu_sample *sample, double *occupied)
+{
+	cpu_look(sample);
+	*occupied = cpu_occupied_time();
+}
+
+static double number_after(const char *line, const char *key)
+{
+	const char *at = strstr(line, key);
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
+{
+	struct collector *c = context;
+	struct bench_packets *packets = &c->outcome->packets;
+	unsigned rank, iteration;
+	double seconds, sent, again;
+
+	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
+		if (rank < c->run->place->workers && iteration < c->run->iterations)
+			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
+		if (++c->n_samples == (size_t)c->run->place->workers * c->run->iterations)
+			look(&cpu_after, &occupied_after);
+	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
+		c->outcome->cpu_s +=
+			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
+		c->outcome->payload_bytes += number_after(line, "\"payload_bytes\":");
+		packets->results_again += number_after(line, "\"repeats\":");
+	} else if (sscanf(line, "CPU %lf", &seconds) == 1) {
+		c->outcome->worker_cpu_s += seconds;
+	} else if (sscanf(line, "PACKETS %lf %lf", &sent, &again) == 2) {
+		packets->fragments += sent;
+		packets->fragments_again += again;
+	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
+		/*
+		 * The first task that complains knows the cause; later ones complain about its
+		 * end.
+		 */
+		snprintf(c->last, sizeof(c->last), "%s", line);
+		c->last_from = task;
+	}
+}
+
+static trib_status ready_take(void *context)
+{
+	const struct collector *c = context;
+	const struct bench_place *place = c->run->place;
+	trib_status status = TRIB_OK;
+	cpu_set_t servers;
+
+	if (c->run->options->n_cores)
+		status = cores_receive(place->cores, &place->cluster, c->run->options->nic);
+	if (status == TRIB_OK && c->run->options->busy > 0) {
+		cores_of_servers(place->cores, &place->cluster, &servers);
+		status = cpu_occupy(&servers, c->run->options->busy);
+	}
+	look(&cpu_before, &occupied_before);
+	return status;
+}
+
+/* CPU time of the aggregators, if they have cores of their own. */
+static void cores_count(const struct bench_run *run, struct bench_outcome *outcome)
+{
+	double others = occupied_after - occupied_before, all;
+	cpu_set_t servers;
+
+	cores_of_servers(run->place->cores, &run->place->cluster, &servers);
+	if (CPU_COUNT(&servers) == 0)
+		return;
+	all = (cpu_after.at - cpu_before.at) * CPU_COUNT(&servers);
+	outcome->cpu_s = -others;
+	for (unsigned core = 0; core < CPU_CORES_MAX; core++)
+		if (CPU_ISSET(core, &servers))
+			outcome->cpu_s += cpu_busy(&cpu_before, &cpu_after, core);
+	if (outcome->cpu_s <
+	    0) /* busy time is counted in ticks, so that the difference may be below 0 */
+		outcome->cpu_s = 0;
+	if (others < (run->options->busy - OCCUPY_SLACK) * all)
+		log_warn("other work had %.0f %% of the servers' cores, not %.0f: see "
+		         "kernel.sched_rt_runtime_us",
+		         100 * others / all, 100 * run->options->busy);
+}
+
+/* An MPI launcher starts ranks on all workers, so it gets the cores of all. */
+static const cpu_set_t *task_cores(const struct bench_run *run, const struct bench_job *job,
+                                   const struct cluster_host *host)
+{
+	const struct bench_place *place = run->place;
+	static cpu_set_t workers;
+
+	if (!run->options->n_cores)
+		return NULL;
+	if (!job->has_strays)
+		return &place->cores[host - place->cluster.hosts];
+	CPU_ZERO(&workers);
+	for (unsigned i = 0; i < place->workers; i++)
+		CPU_OR(&workers, &workers, &place->cores[i]);
+	return &workers;
+}
+
+static trib_status job_launch(const struct bench_run *run, struct bench_job *job,
+                              struct collector *collector)
+{
+	struct launch_task tasks[CLUSTER_HOSTS_MAX + LAYOUT_SITES_MAX] = { 0 };
+	struct launch_options options = { .line = line_take,
+		                          .context = collector,
+		                          .ready = ready_take,
+		                          .timeout_s = run->timeout_s,
+		                          .ready_word = job->ready_word };
+	struct launch_report report;
+	struct bench_outcome *outcome = collector->outcome;
+	char mark[64];
+	trib_status status;
+
+	stray_processes_mark(mark, sizeof(mark), run->port);
+	for (unsigned i = 0; i < job->n; i++) {
+		words_add(&job->tasks[i].env, "%s", mark);
+		tasks[i] =
+			(struct launch_task){ .label = job->tasks[i].label,
+			                      .host = job->tasks[i].host,
+			                      .argv = job->tasks[i].argv.items,
+			                      .env = job->tasks[i].env.items,
+			                      .service = job->tasks[i].service,
+			                      .cores = task_cores(run, job, job->tasks[i].host) };
+	}
+	status = launch_all(tasks, job->n, &options, &report);
+	cpu_occupy_end();
+	if (job->has_strays)
+		stray_processes_end(mark);
+	if (status == TRIB_OK)
+		return TRIB_OK;
+	outcome->stopped = status == TRIB_ERR_CLOSED;
+	snprintf(outcome->why, sizeof(outcome->why), "%.150s%s%s", report.sentence,
+	         collector->last[0] ? ": " : "", collector->last);
+	return status;
+}
+
+/* Programs at the aggregators' links during a run. */
+struct ends {
+	struct accepted accepted;
+	struct relay relay;
+};
+
+static trib_status ends_begin(const struct bench_run *run, struct ends *out)
+{
+	const struct cluster *cluster = &run->place->cluster;
+	bool by_xdp = strcmp(run->system->plane, "xdp") == 0;
+	trib_status status = TRIB_OK;
+
+	if (!cluster->n)
+		return TRIB_OK;
+	if (run->options->nic)
+		status = relay_start(cluster, !by_xdp, NIC_WAIT_US, &out->relay);
+	if (status == TRIB_OK && by_xdp)
+		status = layout_accept(run->system->trees, cluster, run->options->nic,
+		                       &out->accepted);
+	else if (status == TRIB_OK && run->options->copied)
+		status = accept_at_servers(cluster, &out->accepted);
+	return status;
+}
+
+static void ends_end(struct ends *ends)
+{
+	accept_end(&ends->accepted);
+	relay_end(&ends->relay);
+}
+
+trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome)
+{
+	size_t n = (size_t)run->place->workers * run->iterations;
+	struct bench_job *job = calloc(1, sizeof(*job));
+	struct collector collector = { .run = run, .outcome = outcome };
+	struct ends ends = { .accepted.n = 0 };
+	int statistics = -1;
+	trib_status status;
+	bool complete;
+
+	collector.samples = malloc(n * sizeof(double));
+	if (!job || !collector.samples)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		collector.samples[i] = NAN;
+	outcome->why[0] = '\0';
+	outcome->cpu_s = outcome->payload_bytes = outcome->worker_cpu_s = 0;
+	outcome->packets = (struct bench_packets){ 0 };
+	status = run->system->prepare(run, job);
+	/* tribd can then tell how long its XDP programs ran. It makes them slower. */
+	if (strcmp(run->system->plane, "xdp") == 0 && !run->options->n_cores)
+		statistics = xdp_stats_open();
+	if (status == TRIB_OK)
+		status = ends_begin(run, &ends);
+	if (status != TRIB_OK)
+		snprintf(outcome->why, sizeof(outcome->why), "%s", trib_last_error());
+	else
+		status = job_launch(run, job, &collector);
+	ends_end(&ends);
+	if (statistics >= 0)
+		close(statistics);
+	if (status == TRIB_OK && run->options->n_cores)
+		cores_count(run, outcome);
+	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
+	                         outcome->times);
+	if (status == TRIB_OK && !complete) {
+		snprintf(outcome->why, sizeof(outcome->why),
+		         "it exited with 0, but not every rank has printed its times");
+		status = TRIB_ERR_PEER;
+	}
+	/*
+	 * MPI's times are printed after every rank has checked its sums. mpirun's
+	 * exit code does not matter after that: MPICH fails at the end if a rank
+	 * hangs in MPI_Finalize.
+	 */
+	if (complete && run->system->launcher && !outcome->stopped)
+		status = TRIB_OK;
+	job_free(job);
+	free(job);
+	free(collector.samples);
+	return status;
+}

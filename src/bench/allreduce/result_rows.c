@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/allreduce/result_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+double bench_gbps(const struct bench_result *result)
+{
+	return result->stats.median > 0 ? (double)result->bytes * 8 / result->stats.median / 1e9
+	                                : 0;
+}
+
+/* The limit's time over the median time; 0: the links set no limit. */
+static double limit_share(const struct bench_result *result)
+{
+	return result->stats.median > 0 ? result->limit_s / result->stats.median : 0;
+}
+
+bool bench_again(const struct bench_report *report, const struct bench_result *result,
+                 double *fragments, double *results)
+{
+	const struct bench_packets *packets = &result->packets;
+	double once = packets->fragments - packets->fragments_again;
+
+	if (once <= 0)
+		return false;
+	*fragments = packets->fragments_again / once;
+	/*
+	 * With an allreduce there are as many results as fragments of all workers; with a
+	 * reduce, as many as of one worker.
+	 */
+	*results = packets->results_again / once *
+	           (report->options->to_one ? report->place->workers : 1);
+	return true;
+}
+
+/* The peer's time over Tributary's at the same size; 0: one of them has no result. */
+static double tributary_gain(const struct bench_report *report, const struct bench_result *peer)
+{
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *ours = &report->results[i];
+
+		if (ours->system == report->systems[0] && ours->bytes == peer->bytes &&
+		    ours->stats.median > 0 && peer->stats.median > 0)
+			return peer->stats.median / ours->stats.median;
+	}
+	return 0;
+}
+
+const char *bench_bytes_text(uint64_t bytes, char out[24])
+{
+	static const char units[] = "\0KMGT";
+	unsigned unit = 0;
+
+	if (bytes % 100000 == 0 && bytes % (1 << 20)) {
+		snprintf(out, 24, "%.1fe6", (double)bytes / 1e6);
+		return out;
+	}
+	while (bytes && bytes % 1024 == 0 && unit < 4) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(out, 24, "%llu%.1s", (unsigned long long)bytes, units + unit);
+	return out;
+}
+
+void bench_name_text(const struct bench_result *result, char *out, size_t room)
+{
+	bool shown = result->system->tuned && result->variant->name[0];
+
+	snprintf(out, room, shown ? "%s (%s)" : "%s", result->system->name,
+	         shown ? result->variant->name : "");
+}
+
+static void time_show(double seconds, char *out, size_t size)
+{
+	if (seconds >= 1)
+		snprintf(out, size, "%.3f s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(out, size, "%.2f ms", seconds * 1e3);
+	else
+		snprintf(out, size, "%.1f us", seconds * 1e6);
+}
+
+enum column {
+	SIZE,
+	NAME,
+	SYSTEM,
+	ALGORITHM,
+	PLANE,
+	HOSTS,
+	BYTES,
+	MIN,
+	MEDIAN,
+	P99,
+	GBPS,
+	LIMIT,
+	SHARE,
+	SPREAD,
+	GAIN,
+	CPU,
+	WORKER_CPU,
+	ADDED,
+	TIMES = ADDED + 3,
+	FRAGMENTS = TIMES + 3,
+	RESULTS,
+	REPEATS,
+	FAILED,
+	NOTE,
+	COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+	[SIZE] = { .header = "bytes", .format = "%.0f" },
+	[NAME] = { .header = "system" },
+	[SYSTEM] = { .field = "system" },
+	[ALGORITHM] = { .field = "algorithm" },
+	[PLANE] = { .field = "plane" },
+	[HOSTS] = { .field = "hosts", .json = "%.0f" },
+	[BYTES] = { .field = "bytes", .json = "%.0f" },
+	[MIN] = { .header = "min", .show = time_show, .field = "min_s", .json = "%.9g" },
+	[MEDIAN] = { .header = "median", .show = time_show, .field = "median_s", .json = "%.9g" },
+	[P99] = { .header = "p99", .show = time_show, .field = "p99_s", .json = "%.9g" },
+	[GBPS] = { .header = "Gb/s", .format = "%.3f", .field = "algbw_gbps", .json = "%.9g" },
+	[LIMIT] = { .header = "limit", .show = time_show, .field = "limit_s", .json = "%.9g" },
+	[SHARE] = { .header = "of limit",
+	            .format = "%.1f",
+	            .scale = 100,
+	            .unit = " %",
+	            .field = "share_of_limit",
+	            .json = "%.9g" },
+	[SPREAD] = { .header = "spread",
+	             .format = "%.1f",
+	             .scale = 100,
+	             .unit = " %",
+	             .positive = true,
+	             .field = "spread",
+	             .json = "%.9g" },
+	[GAIN] = { .header = "tributary",
+	           .format = "%.2f",
+	           .unit = " x",
+	           .field = "tributary_gain",
+	           .json = "%.9g" },
+	[CPU] = { .field = "aggregator_cpu_s", .json = "%.9g" },
+	[WORKER_CPU] = { .field = "worker_cpu_s", .json = "%.9g" },
+	[ADDED] = { .field = "aggregated_gb_per_cpu_s", .json = "%.9g" },
+	[ADDED + 1] = { .field = "aggregated_gb_per_cpu_s_min", .json = "%.9g" },
+	[ADDED + 2] = { .field = "aggregated_gb_per_cpu_s_max", .json = "%.9g" },
+	[TIMES] = { .field = "aggregator_cpu_times", .json = "%.9g" },
+	[TIMES + 1] = { .field = "aggregator_cpu_times_min", .json = "%.9g" },
+	[TIMES + 2] = { .field = "aggregator_cpu_times_max", .json = "%.9g" },
+	[FRAGMENTS] = { .field = "fragments_again", .json = "%.9g" },
+	[RESULTS] = { .field = "results_again", .json = "%.9g" },
+	[REPEATS] = { .field = "repeats", .json = "%.0f" },
+	[FAILED] = { .field = "failed", .json = "%.0f" },
+	[NOTE] = { .field = "note" },
+};
+
+static void range_fill(struct table *table, unsigned column, const struct bench_range *range)
+{
+	table_number(table, column, range->n ? range->median : NAN);
+	table_number(table, column + 1, range->n ? range->least : NAN);
+	table_number(table, column + 2, range->n ? range->most : NAN);
+}
+
+static void figures_fill(const struct bench_report *report, const struct bench_result *r,
+                         struct table *table)
+{
+	bool known = r->stats.repeats > 0, limited = r->limit_s > 0;
+	double gain = tributary_gain(report, r);
+
+	table_number(table, MIN, known ? r->stats.min : NAN);
+	table_number(table, MEDIAN, known ? r->stats.median : NAN);
+	table_number(table, P99, known ? r->stats.p99 : NAN);
+	table_number(table, GBPS, known ? bench_gbps(r) : NAN);
+	table_number(table, LIMIT, limited ? r->limit_s : NAN);
+	table_number(table, SHARE, known && limited ? limit_share(r) : NAN);
+	table_number(table, SPREAD, known ? r->stats.spread : NAN);
+	if (r->system != report->systems[0])
+		table_number(table, GAIN, gain > 0 ? gain : NAN);
+}
+
+static void result_fill(const struct bench_report *report, const struct bench_result *r,
+                        struct table *table)
+{
+	double fragments, results;
+
+	table_text(table, SYSTEM, r->system->name);
+	table_text(table, ALGORITHM, r->variant->name[0] ? r->variant->name : NULL);
+	table_text(table, PLANE, r->system->plane);
+	table_number(table, HOSTS, report->place->workers);
+	table_number(table, BYTES, (double)r->bytes);
+	figures_fill(report, r, table);
+	if (r->cpu_s > 0) {
+		table_number(table, CPU, r->cpu_s);
+		range_fill(table, ADDED, &r->added_gb);
+		if (r->system != report->systems[0])
+			range_fill(table, TIMES, &r->cpu_times);
+	}
+	if (r->worker_cpu_s > 0)
+		table_number(table, WORKER_CPU, r->worker_cpu_s);
+	if (bench_again(report, r, &fragments, &results)) {
+		table_number(table, FRAGMENTS, fragments);
+		table_number(table, RESULTS, results);
+	}
+	table_number(table, REPEATS, r->stats.repeats);
+	table_number(table, FAILED, r->failed);
+	if (r->failed)
+		table_text(table, NOTE, r->note);
+}
+
+void bench_rows_fill(const struct bench_report *report, struct table *table)
+{
+	uint64_t bytes = UINT64_MAX;
+	char size[24], name[96];
+
+	table_open(table, columns, COLUMNS);
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		table_add(table);
+		bench_name_text(r, name, sizeof(name));
+		table_text(table, SIZE, r->bytes != bytes ? bench_bytes_text(r->bytes, size) : "");
+		table_text(table, NAME, name);
+		result_fill(report, r, table);
+		bytes = r->bytes;
+		if (r->stats.repeats == 0)
+			table_note(table, r->runs ? "no result; see below" : "not measured");
+		else if (r->failed)
+			table_note(table, "*");
+	}
+}

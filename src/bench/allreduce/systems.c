@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of systems, and how those that are started rank by rank are built. */
+#include "bench/allreduce/mpi_job.h"
+#include "launch/local_daemon.h"
+#include "launch/tree_rate.h"
+#include "wire/packet.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* ---- launchers ---- */
+
+static bool launcher_find(const char *name)
+{
+	static const char *const folders[] = { "/usr/bin", "/usr/local/bin" };
+	char path[256];
+
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folders[i], name);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- Tributary ---- */
+
+static void tributary_env(const struct bench_run *run, uint64_t cookie, const char *where,
+                          struct word_list *env)
+{
+	const struct bench_options *o = run->options;
+
+	words_add(env, "%s", where);
+	words_add(env, "TRIB_COOKIE=%016" PRIx64, cookie);
+	words_add(env, "TRIB_PLANE=%s", run->system->plane);
+	if (o->pool_bytes)
+		words_add(env, "TRIB_POOL=%" PRIu64, o->pool_bytes);
+	if (o->lanes)
+		words_add(env, "TRIB_LANES=%" PRIu64, o->lanes);
+	if (o->timeout_s > 0)
+		words_add(env, "TRIB_TIMEOUT=%.9g", o->timeout_s);
+	if (o->n_trees && !getenv("TRIB_RATE"))
+		words_add(
+			env, "TRIB_RATE=%" PRIu64,
+			layout_rate(run->system->trees, &run->place->cluster, run->place->workers));
+}
+
+/*
+ * Chooses ports for this run (tribd takes one for each lane), and writes where workers find
+ * them.
+ */
+static trib_status sites_place(const struct bench_run *run, struct tree_layout *trees, char *where,
+                               size_t room)
+{
+	char text[LAYOUT_TEXT];
+
+	for (unsigned i = 0; i < trees->n_sites; i++)
+		if (!trees->sites[i].port)
+			trees->sites[i].port = run->port + i * WIRE_LANES_MAX;
+	if (run->options->n_trees == 0) {
+		snprintf(where, room, "TRIB_AGGREGATOR=%s:%u", trees->sites[0].address,
+		         trees->sites[0].port);
+		return TRIB_OK;
+	}
+	if (layout_text(trees, text) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
+	snprintf(where, room, "TRIB_TREES=%s", text);
+	return TRIB_OK;
+}
+
+static trib_status tributary_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	static struct tree_layout trees; /* too large for a stack */
+	char daemon[4096], where[LAYOUT_TEXT + 32];
+	uint64_t cookie;
+
+	trees = *run->system->trees;
+	if (sites_place(run, &trees, where, sizeof(where)) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
+	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
+		return status_fail_errno("cannot draw a random cookie");
+	daemon_find(daemon, sizeof(daemon));
+	for (unsigned i = 0; i < trees.n_sites; i++) {
+		const struct tree_site *site = &trees.sites[i];
+		struct bench_task *task = job_service(job, run, site->host, site->name);
+
+		words_add(&task->argv, "%s", daemon);
+		words_add(&task->argv, "--listen");
+		words_add(&task->argv, "%s:%u", site->address, site->port);
+		words_add(&task->argv, "--plane");
+		words_add(&task->argv, "%s", run->system->plane);
+		words_add(&task->argv,
+		          "--http"); /* the default port is left to daemons that stay */
+		words_add(&task->argv, "off");
+		tributary_env(run, cookie, where, &task->env);
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		tributary_env(run, cookie, where, &task->env);
+	}
+	return TRIB_OK;
+}
+
+/* ---- a parameter server ---- */
+
+static trib_status ps_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	struct bench_task *task = job_service(job, run, run_host(run, -1), "server");
+	char program[4096];
+
+	if (!bench_program_find(run->system->program, program, sizeof(program)))
+		return status_fail(TRIB_ERR_CONFIG, "the program %s was not found",
+		                   run->system->program);
+	words_add(&task->argv, "%s", program);
+	words_add(&task->argv, "--serve");
+	words_add(&task->argv, "%u", run->place->workers);
+	words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		task = job_task(job, run, (int)rank);
+		job_program_words(run, &task->argv);
+		words_add(&task->env, "PS_SERVER=%s:%u", run_address(run, -1), run->port);
+	}
+	return TRIB_OK;
+}
+
+/* Runs the same server at each node of a tree. */
+static trib_status tcp_agg_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	const struct tree_layout *trees = run->system->trees;
+	const struct tree *tree = &trees->forest.trees[0];
+	char program[4096];
+
+	if (trees->forest.n_trees > 1)
+		return status_fail(TRIB_ERR_ARGUMENT, "tcp-agg runs on one tree, not on several");
+	if (!bench_program_find(run->system->program, program, sizeof(program)))
+		return status_fail(TRIB_ERR_CONFIG, "the program %s was not found",
+		                   run->system->program);
+	for (unsigned i = 0; i < tree->n_nodes; i++) {
+		const struct tree_site *site = layout_site(trees, tree->nodes[i].name), *parent;
+		struct bench_task *task = job_service(job, run, site->host, site->name);
+
+		words_add(&task->argv, "%s", program);
+		words_add(&task->argv, "--serve");
+		words_add(&task->argv, "%u", tree_children(tree, (int)i));
+		words_add(&task->env, "PS_SERVER=%s:%u", site->address, run->port + i);
+		if (tree->nodes[i].parent < 0)
+			continue;
+		parent = layout_site(trees, tree->nodes[tree->nodes[i].parent].name);
+		words_add(&task->env, "PS_PARENT=%s:%u", parent->address,
+		          run->port + (unsigned)tree->nodes[i].parent);
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+		unsigned leaf = (unsigned)tree_leaf(tree, rank);
+
+		job_program_words(run, &task->argv);
+		words_add(&task->env, "PS_SERVER=%s:%u",
+		          layout_site(trees, tree->nodes[leaf].name)->address, run->port + leaf);
+	}
+	return TRIB_OK;
+}
+
+/* ---- ring and Gloo ---- */
+
+static trib_status ring_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	char hosts[CLUSTER_HOSTS_MAX * 48] = "RING_HOSTS=";
+
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		size_t used = strlen(hosts);
+
+		snprintf(hosts + used, sizeof(hosts) - used, "%s%s:%u", rank ? "," : "",
+		         run_address(run, (int)rank), run->port + rank);
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		words_add(&task->env, "%s", hosts);
+	}
+	return TRIB_OK;
+}
+
+static const struct bench_variant gloo_variants[] = {
+	{ "ring", { "--algorithm", "ring" } },
+	{ "ring chunked", { "--algorithm", "ring_chunked" } },
+	{ "halving doubling", { "--algorithm", "halving_doubling" } },
+	{ 0 },
+};
+
+/* Gloo's older algorithms, which are objects, sum no 16-bit floats here. */
+static const struct bench_variant gloo_short_variants[] = {
+	{ "ring", { "--algorithm", "ring" } },
+	{ "bcube", { "--algorithm", "bcube" } },
+	{ 0 },
+};
+
+static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	/* All hosts share this machine's files, so ranks can meet in a folder. */
+	if (job_folder(job) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		for (const char *const *word = run->variant->words; *word; word++)
+			words_add(&task->argv, "%s", *word);
+		words_add(&task->env, "GLOO_ADDRESS=%s", run_address(run, (int)rank));
+		words_add(&task->env, "GLOO_STORE=%s", job->folder);
+	}
+	return TRIB_OK;
+}
+
+/* ---- the table ---- */
+
+static const struct bench_variant plain[] = { { "", { NULL } }, { 0 } };
+
+static const struct bench_system systems[] = {
+	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
+	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare, NULL },
+	{ "ps", "tcp", "ps", NULL, true, false, plain, ps_prepare, NULL },
+	{ "tcp-agg", "tcp", "ps", NULL, true, false, plain, tcp_agg_prepare, NULL },
+	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare, NULL },
+	{ "openmpi", "tcp", "openmpi", "mpirun.openmpi", false, true, bench_openmpi_variants,
+	  openmpi_prepare, NULL },
+	{ "openmpi-default", "tcp", "openmpi", "mpirun.openmpi", false, false,
+	  bench_openmpi_variants, openmpi_prepare, NULL },
+	{ "mpich", "tcp", "mpich", "mpirun.mpich", false, true, bench_mpich_variants, mpich_prepare,
+	  NULL },
+};
+
+#define SYSTEMS_N (sizeof(systems) / sizeof(*systems))
+
+const struct bench_system *bench_system_find(const char *name, size_t length)
+{
+	for (unsigned i = 0; i < SYSTEMS_N; i++) {
+		if (strlen(systems[i].name) == length && memcmp(systems[i].name, name, length) == 0)
+			return &systems[i];
+	}
+	return NULL;
+}
+
+/* Why a system cannot run here; NULL: it can. */
+static const char *system_missing(const struct bench_system *system)
+{
+	static char why[128];
+	char path[4096];
+
+	if (!bench_program_find(system->program, path, sizeof(path)))
+		snprintf(why, sizeof(why), "bench/peers/%s was not built", system->program);
+	else if (system->launcher && !launcher_find(system->launcher))
+		snprintf(why, sizeof(why), "%s is not installed", system->launcher);
+	else
+		return NULL;
+	return why;
+}
+
+static bool system_is_ours(const struct bench_system *system)
+{
+	return system->prepare == tributary_prepare;
+}
+
+static bool system_has_trees(const struct bench_system *system)
+{
+	return system_is_ours(system) || system->prepare == tcp_agg_prepare;
+}
+
+/* `trees` is an index into the trees of the options. */
+static void system_add(struct bench_report *report, const struct bench_system *system,
+                       unsigned trees)
+{
+	const struct bench_options *o = report->options;
+	struct bench_system *chosen = &report->chosen[report->n_systems];
+	char *name = report->names[report->n_systems];
+	const char *why = system_missing(system);
+	size_t used = strlen(report->left_out);
+
+	if (why) {
+		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
+		         used ? ", " : "", system->name, why);
+		return;
+	}
+	snprintf(name, sizeof(report->names[0]),
+	         system_has_trees(system) && o->n_trees ? "%s@%s" : "%s", system->name,
+	         o->trees[trees].label);
+	for (unsigned i = 0; i < report->n_systems; i++)
+		if (strcmp(report->names[i], name) == 0)
+			return;
+	*chosen = *system;
+	chosen->name = name;
+	if (system->variants == gloo_variants && strcmp(o->type, "f32") != 0)
+		chosen->variants = gloo_short_variants;
+	if (system_has_trees(system))
+		chosen->trees = &report->trees[trees];
+	report->systems[report->n_systems++] = chosen;
+}
+
+/* Takes "NAME" or, for systems with trees, "NAME@TREES". */
+static trib_status system_take(struct bench_report *report, const char *word, size_t length)
+{
+	const struct bench_options *o = report->options;
+	const char *at = memchr(word, '@', length);
+	size_t name = at ? (size_t)(at - word) : length, label = at ? length - name - 1 : 0;
+	const struct bench_system *system = bench_system_find(word, name);
+	unsigned trees = 0;
+
+	if (!system || (system == &systems[0] && !at))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--against: \"%.*s\" is not one of trib-xdp, trib-tcp, openmpi, "
+		                   "openmpi-default, mpich, gloo, ring, ps, tcp-agg",
+		                   (int)length, word);
+	while (at && trees < o->n_trees &&
+	       (strlen(o->trees[trees].label) != label ||
+	        memcmp(o->trees[trees].label, at + 1, label) != 0))
+		trees++;
+	if (at && (trees == o->n_trees || !system_has_trees(system)))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "--against: \"%.*s\": behind the @ must be a name from --trees; "
+		                   "only tributary, trib-xdp, trib-tcp and tcp-agg take one",
+		                   (int)length, word);
+	if (o->to_one && !system_is_ours(system))
+		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
+	if (report->n_systems == BENCH_SYSTEMS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
+	system_add(report, system, trees);
+	return TRIB_OK;
+}
+
+static trib_status plane_choose(const char *name, struct bench_system *system)
+{
+	for (unsigned i = 0; name && i < SYSTEMS_N; i++) {
+		if (system_is_ours(&systems[i]) && strcmp(systems[i].plane, name) == 0) {
+			system->plane = systems[i].plane;
+			return TRIB_OK;
+		}
+	}
+	return name ? status_fail(TRIB_ERR_ARGUMENT, "--plane: \"%s\" is not one of udp, xdp, tcp",
+	                          name)
+	            : TRIB_OK;
+}
+
+trib_status bench_systems_choose(struct bench_report *report)
+{
+	const char *name = report->options->against ? report->options->against : "";
+	struct bench_system first = systems[0];
+	trib_status status = plane_choose(report->options->plane, &first);
+
+	if (status != TRIB_OK)
+		return status;
+	system_add(report, &first, 0);
+	if (report->n_systems == 0)
+		return status_fail(TRIB_ERR_CONFIG, "tributary cannot run: %s", report->left_out);
+	while (*name && status == TRIB_OK) {
+		size_t length = strcspn(name, ",");
+
+		status = system_take(report, name, length);
+		name += length + (name[length] == ',');
+	}
+	return status;
+}
+
+trib_status bench_trees_read(struct bench_report *report)
+{
+	const struct bench_options *o = report->options;
+	const struct bench_place *place = report->place;
+	trib_status status = TRIB_OK;
+
+	if (o->n_trees == 0)
+		return layout_read(&report->trees[0], "star", &place->cluster, place->workers);
+	for (unsigned i = 0; i < o->n_trees && status == TRIB_OK; i++)
+		status = layout_read(&report->trees[i], o->trees[i].wanted, &place->cluster,
+		                     place->workers);
+	return status;
+}

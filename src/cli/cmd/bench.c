@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib bench: the list of benchmarks. Each has a room of its own below src/bench. */
+#include "bench/allreduce/bench_allreduce.h"
+#include "bench/deploy/bench_deploy.h"
+#include "bench/engine/bench_engine.h"
+#include "bench/numbers/bench_numbers.h"
+#include "bench/plane/bench_plane.h"
+#include "bench/rates/bench_rates.h"
+#include "cli/cmd/cmd.h"
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} benchmarks[] = {
+	{ "allreduce", bench_allreduce_run,
+	  "time and bandwidth of sums over several hosts, also of other systems" },
+	{ "deploy", bench_deploy_run, "how long an aggregator takes to be ready" },
+	{ "engine", bench_engine_run, "CPU time of one packet where it is summed" },
+	{ "numbers", bench_numbers_run,
+	  "how far sums are from the exact ones, here and in a ring" },
+	{ "plane", bench_plane_run, "throughput of an aggregator, and its CPU time" },
+	{ "plot", bench_merge_run,
+	  "table and plot of files that allreduce --json has written; measures nothing" },
+	{ "rates", bench_rates_run,
+	  "how workers and aggregators agree on rates, and what a slower link does" },
+};
+
+#define BENCHMARKS_N (sizeof(benchmarks) / sizeof(*benchmarks))
+
+int cli_bench(int argc, char **argv)
+{
+	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+	FILE *out = help ? stdout : stderr;
+
+	for (unsigned i = 0; argc > 1 && i < BENCHMARKS_N; i++)
+		if (strcmp(argv[1], benchmarks[i].name) == 0)
+			return benchmarks[i].run(argc - 1, argv + 1);
+	if (argc > 1 && !help)
+		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
+	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
+	for (unsigned i = 0; i < BENCHMARKS_N; i++)
+		fprintf(out, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].help);
+	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
+	return help ? 0 : EXIT_USAGE;
+}

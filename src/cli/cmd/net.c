@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trib net: up, down, exec and list. */
+#include "cli/cmd/cmd.h"
+
+#include "base/settings.h"
+#include "cli/cmd/net_list.h"
+#include "net/cluster.h"
+#include "net/names.h"
+#include "net/state.h"
+#include "options/net_options.h"
+#include "options/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_NOT_FOUND 127 /* as shells do */
+#define EXIT_NOT_RUN 126
+
+static int net_fail(const char *command)
+{
+	fprintf(stderr, "trib net %s: %s\n", command, trib_last_error());
+	return 1;
+}
+
+static int net_up(int argc, char **argv)
+{
+	static struct cluster cluster;
+	struct cluster_options up = { 0 };
+	uint64_t hosts = 4, servers = 1, mtu = 1500;
+	struct option_hook link = { net_link_take, &up };
+	struct option_hook loss = { net_probability_take, &up.loss };
+	struct option_hook dup = { net_probability_take, &up.dup };
+	struct option_hook reorder = { net_probability_take, &up.reorder };
+	struct option_hook corrupt = { net_probability_take, &up.corrupt };
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &up.name, "NAME", "name of the cluster (default trib)",
+		  "job2" },
+		{ "hosts", 0, OPTION_COUNT, &hosts, "N", "number of workers, h1 to hN (default 4)",
+		  "8" },
+		{ "servers", 0, OPTION_COUNT, &servers, "M",
+		  "number of servers, s1 to sM (default 1)", "2" },
+		{ "switch", 0, OPTION_FLAG, &up.is_switch, NULL,
+		  "s1 is a switch with one port (p1 to pN) for each worker", NULL },
+		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
+		  "rate of every link, or of one host's link; may be repeated", "h2=500mbit" },
+		{ "mtu", 0, OPTION_COUNT, &mtu, "BYTES", "MTU of every link (default 1500)",
+		  "9000" },
+		{ "no-offload", 0, OPTION_FLAG, &up.no_offload, NULL,
+		  "packets cross links one by one, as on a real wire", NULL },
+		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
+		  "0.01" },
+		{ "dup", 0, OPTION_HOOK, &dup, "P", "probability that a UDP packet arrives twice",
+		  "0.1%" },
+		{ "reorder", 0, OPTION_HOOK, &reorder, "P",
+		  "probability that the next UDP packet overtakes it", "0.05" },
+		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P",
+		  "probability that 1 to 3 bits of a UDP payload flip", "0.001" },
+		{ "seed", 0, OPTION_COUNT, &up.seed, "S", "seed of the faults (default 0)", "7" },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib net up [OPTION]...",
+		"Makes a virtual cluster on this machine: network namespaces as hosts, and links\n"
+		"between them. Faults happen on every link, in both directions, and imply "
+		"--no-offload.",
+		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
+	};
+	int code;
+
+	if (!options_parse_all(&options, argc, argv, &code))
+		return code;
+	up.workers = hosts > UINT32_MAX ? UINT32_MAX : (unsigned)hosts;
+	up.servers = servers > UINT32_MAX ? UINT32_MAX : (unsigned)servers;
+	up.mtu = mtu > UINT32_MAX ? UINT32_MAX : (unsigned)mtu;
+	trib_status status = cluster_up(&up, &cluster);
+
+	if (status == TRIB_ERR_ARGUMENT)
+		return options_fail(&options, "%s", trib_last_error());
+	if (status != TRIB_OK)
+		return net_fail("up");
+	for (unsigned i = 0; i < cluster.n; i++)
+		printf("%-4s %-14s %s\n", cluster.hosts[i].name, cluster.hosts[i].address,
+		       cluster.hosts[i].ns);
+	return 0;
+}
+
+static trib_status name_down(void *context, const char *name)
+{
+	trib_status status = cluster_down(name);
+
+	(void)context;
+	if (status == TRIB_OK)
+		printf("%s is gone\n", name);
+	return status;
+}
+
+static int net_down(int argc, char **argv)
+{
+	const char *name = NULL;
+	bool all = false;
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "name of the cluster (default trib)",
+		  "job2" },
+		{ "all", 0, OPTION_FLAG, &all, NULL, "remove every cluster on this machine", NULL },
+		{ 0 },
+	};
+	const struct options options = { "trib net down [OPTION]...",
+		                         "Removes a cluster, also one that was left incomplete by "
+		                         "a crash. It is no error if\n"
+		                         "there is none.",
+		                         "trib net down --name job2", rows };
+	int code;
+	int operand = options_parse(&options, argc, argv, &code);
+
+	if (operand < 0)
+		return code;
+	if (operand < argc)
+		return options_fail(&options,
+		                    "%s: unexpected argument; a cluster is given as --name %s",
+		                    argv[operand], argv[operand]);
+	if (all && name)
+		return options_fail(&options, "--all and --name cannot be combined");
+	if (!all && !state_exists(name ? name : NAMES_DEFAULT)) {
+		printf("there is no cluster named %s\n", name ? name : NAMES_DEFAULT);
+		return 0;
+	}
+	trib_status status = all ? state_each(name_down, NULL) : cluster_down(name);
+
+	return status == TRIB_OK ? 0 : net_fail("down");
+}
+
+static int net_exec(int argc, char **argv)
+{
+	static struct cluster cluster;
+	const char *name = NULL;
+	const struct option_row rows[] = {
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "name of the cluster (default trib)",
+		  "job2" },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib net exec [OPTION]... HOST [--] COMMAND [ARGUMENT]...",
+		"Runs a command on a host of a cluster: in its network, with this machine's files.",
+		"trib net exec h1 -- cat /proc/net/dev", rows
+	};
+	int code;
+	int operand = options_parse(&options, argc, argv, &code);
+
+	if (operand < 0)
+		return code;
+	int command = operand + 1;
+
+	if (command < argc && strcmp(argv[command], "--") == 0)
+		command++;
+	if (operand >= argc || command >= argc)
+		return options_fail(&options, "a host and a command are needed");
+	if (cluster_load(name, &cluster) != TRIB_OK)
+		return net_fail("exec");
+	const struct cluster_host *host = cluster_find(&cluster, argv[operand]);
+
+	if (!host) {
+		status_fail(TRIB_ERR_ARGUMENT, "the cluster %s has no host %s; it has %s to %s",
+		            cluster.name, argv[operand], cluster.hosts[0].name,
+		            cluster.hosts[cluster.n - 1].name);
+		return net_fail("exec");
+	}
+	if (cluster_enter(host) != TRIB_OK)
+		return net_fail("exec");
+	execvp(argv[command], &argv[command]);
+	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+	status_fail_errno("cannot run %s on %s", argv[command], host->name);
+	net_fail("exec");
+	return code;
+}
+
+int cli_net(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+		const char *help;
+	} commands[] = {
+		{ "up", net_up, "make a cluster" },
+		{ "down", net_down, "remove it" },
+		{ "exec", net_exec, "run a command on one of its hosts" },
+		{ "list", net_list, "list the clusters on this machine" },
+	};
+	const unsigned n = sizeof(commands) / sizeof(commands[0]);
+	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+	FILE *out = help ? stdout : stderr;
+
+	if (argc < 2)
+		return net_list(argc, argv);
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (!help)
+		fprintf(out, "trib net: %s is not a command here\n", argv[1]);
+	fprintf(out, "Usage: trib net COMMAND [OPTION]...\n\n"
+	             "A virtual cluster on one machine. Commands:\n");
+	for (unsigned i = 0; i < n; i++)
+		fprintf(out, "  %-6s %s\n", commands[i].name, commands[i].help);
+	fprintf(out, "\nExample:\n  trib net up --hosts 4 --link 1gbit\n"
+	             "  trib net exec h1 -- bash\n  trib net down\n");
+	return help ? 0 : EXIT_USAGE;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/settings.h"
+#include "cli/cmd/cmd.h"
+#include "options/json.h"
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const type_names[] = {
+	[SETTING_TEXT] = "text", [SETTING_COUNT] = "count",     [SETTING_BYTES] = "bytes",
+	[SETTING_RATE] = "rate", [SETTING_SECONDS] = "seconds", [SETTING_BOOL] = "bool",
+};
+
+/* The sentence that says what is wrong with a value; NULL: it is valid. */
+static const char *setting_wrong(enum setting_id id)
+{
+	return setting_check(id) == TRIB_OK ? NULL : trib_last_error();
+}
+
+/* A secret is not printed, only that it is set. */
+static const char *setting_shown(enum setting_id id, const char **origin)
+{
+	const char *text = setting_text(id, origin);
+
+	if (text && setting_is_secret(id) && strcmp(*origin, "default") != 0)
+		return "(set)";
+	return text;
+}
+
+static void config_print_json(void)
+{
+	printf("{\"version\":\"" TRIB_VERSION "\",\"settings\":[");
+	for (int i = 0; i < SETTINGS_N; i++) {
+		enum setting_id id = (enum setting_id)i;
+		const char *origin, *text = setting_shown(id, &origin);
+
+		printf("%s\n{\"name\":\"%s\",\"value\":", i ? "," : "", settings[i].name);
+		json_print_text(stdout, text);
+		printf(",\"origin\":");
+		json_print_text(stdout, origin);
+		printf(",\"default\":");
+		json_print_text(stdout, settings[i].fallback);
+		printf(",\"type\":\"%s\",\"help\":", type_names[settings[i].type]);
+		json_print_text(stdout, settings[i].help);
+		printf(",\"error\":");
+		json_print_text(stdout, setting_wrong(id));
+		printf("}");
+	}
+	printf("\n]}\n");
+}
+
+static void config_print(void)
+{
+	for (int i = 0; i < SETTINGS_N; i++) {
+		enum setting_id id = (enum setting_id)i;
+		const char *origin, *text = setting_shown(id, &origin), *wrong;
+		char assignment[128];
+
+		snprintf(assignment, sizeof(assignment), "%s=%s", settings[i].name,
+		         text ? text : "");
+		printf("%-32s # %s\n    %s\n", assignment, origin, settings[i].help);
+		wrong = setting_wrong(id);
+		if (wrong)
+			printf("    WRONG: %s\n", wrong);
+	}
+	printf("\nA value comes from the environment, then from the file that TRIB_CONFIG names\n"
+	       "(/etc/tributary.conf), then from mpirun, srun or torchrun, then it is the "
+	       "default.\n");
+}
+
+static int any_wrong(void)
+{
+	for (int i = 0; i < SETTINGS_N; i++) {
+		if (setting_wrong((enum setting_id)i))
+			return 1;
+	}
+	return 0;
+}
+
+int cli_show(int argc, char **argv)
+{
+	bool json = false;
+	const struct option_row rows[] = {
+		{ "json", 0, OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ 0 },
+	};
+	const struct options options = {
+		"trib show config [OPTION]...",
+		"Shows each setting, where its value comes from, and what it is for. The exit code "
+		"is 1\n"
+		"if a value is malformed.",
+		"TRIB_POOL=1G trib show config",
+		rows,
+	};
+	bool is_config = argc > 1 && strcmp(argv[1], "config") == 0;
+	int code, first = options_parse(&options, argc - is_config, argv + is_config, &code);
+
+	if (first < 0)
+		return code;
+	if (!is_config || first < argc - 1)
+		return options_fail(&options, "only \"config\" can be shown");
+	if (json)
+		config_print_json();
+	else
+		config_print();
+	return any_wrong();
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/jobs/plan_server.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/placement/host_lease_show.h"
+#include "control/sharing/share_table.h"
+#include "control/sharing/star_choice.h"
+#include "control/state/plan_history.h"
+#include "control/telemetry/probe_scheduler.h"
+#include "control/telemetry/rank_telemetry.h"
+
+#define SEEN_NS NSEC_PER_SEC         /* a rank at work is heard at least twice within this time */
+#define AWAITS_NS (3 * NSEC_PER_SEC) /* longest wait of a first plan for link probes */
+
+trib_status plan_server_leave(struct controller *controller, struct job_entry *job, uint64_t nonce)
+{
+	struct membership_entry *entry = job->memberships;
+	struct membership before;
+	trib_status status;
+
+	while (entry && entry->membership.key)
+		entry = entry->next;
+	if (!entry)
+		return TRIB_OK;
+	before = entry->membership;
+	membership_leave(&entry->membership, nonce, WIRE_POSITION_MASK);
+	if (entry->membership.left == before.left)
+		return TRIB_OK;
+	status = store_put_left(controller->store, &entry->membership);
+	if (status != TRIB_OK) {
+		log_error("a goodbye could not be stored: %s", trib_last_error());
+		entry->membership = before;
+	}
+	return status;
+}
+
+struct making {
+	struct controller *controller;
+	struct membership_entry *entry;
+	const struct planner *planner;
+};
+
+/* A first plan waits up to AWAITS_NS for link probes that are due soon. */
+static bool first_waits(const struct making *making)
+{
+	struct membership_entry *entry = making->entry;
+	uint64_t now = making->planner->now;
+
+	if (entry->membership.generation ||
+	    (entry->first_plan_waits_since && now > entry->first_plan_waits_since + AWAITS_NS) ||
+	    !probe_scheduler_awaited(making->controller, now))
+		return false;
+	if (!entry->first_plan_waits_since)
+		entry->first_plan_waits_since = now;
+	return true;
+}
+
+static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
+{
+	const struct making *making = context;
+
+	if (first_waits(making))
+		return TRIB_IN_PROGRESS;
+	return planner_plan(making->planner, wish, out);
+}
+
+trib_status plan_server_ask(struct controller *controller, struct membership_entry *entry,
+                            const struct ask *ask, uint64_t now, struct answer *answer)
+{
+	const struct job_entry *job = controller->jobs[entry->membership.job];
+	struct star_choice choice = { controller, entry, now };
+	struct plan_verdict verdict;
+	struct planner planner = { .nodes = &controller->nodes,
+		                   .limits = &controller->limits,
+		                   .now = now,
+		                   .verdict = &verdict,
+		                   .children = controller->fan_in,
+		                   .trees = controller->stripes,
+		                   .root = star_choice_for_plan,
+		                   .context = &choice };
+	struct making making = { controller, entry, &planner };
+	const struct world world = { .now = now,
+		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
+		                     .plan = make_plan,
+		                     .context = &making };
+	struct membership before = entry->membership;
+	trib_status status;
+
+	entry->asked_at = now;
+	membership_ask(&entry->membership, ask, &world, answer);
+	if (!answer->changed)
+		return TRIB_OK;
+	status = store_put_membership(controller->store, &entry->membership, &verdict);
+	if (status != TRIB_OK) {
+		log_error("a plan is not given out, because it could not be stored: %s",
+		          trib_last_error());
+		entry->membership = before;
+		return status;
+	}
+	entry->verdict = verdict;
+	if (job) {
+		share_table_take_plan(controller, job, &entry->membership, false);
+		host_lease_check(job, &entry->membership);
+	}
+	entry->planned_at = now;
+	rank_telemetry_clear(&entry->telemetry);
+	plan_history_note_plan(entry);
+	log_info("job %u: plan %u for %u ranks: %s", entry->membership.job,
+	         entry->membership.generation, answer->size, entry->membership.plan);
+	return TRIB_OK;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRIB_OPTIONS_NET_OPTIONS_H
+#define TRIB_OPTIONS_NET_OPTIONS_H
+
+#include "net/cluster.h"
+
+/*
+ * Hooks for options. net_link_take stores "1gbit" or "h2=500mbit" into a struct
+ * cluster_options; net_probability_take stores "0.01" or "1%" into a double.
+ */
+trib_status net_link_take(void *target, const char *text);
+trib_status net_probability_take(void *target, const char *text);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/turns/pattern.h"
+
+#include <math.h>
+
+static double step_seconds(const struct pattern *pattern, int is_fast)
+{
+	double t = 0;
+
+	for (unsigned i = 0; i < pattern->n; i++) {
+		const struct pattern_op *op = &pattern->ops[i];
+
+		t = fmax(t, op->start_s) + (is_fast ? op->fast_s : op->plain_s);
+	}
+	return fmax(t, pattern->compute_s);
+}
+
+/*
+ * The least aggregated time for which the step is as short as with all allreduces aggregated.
+ * Counts the last allreduces, because time gained early is often lost in a later gap.
+ */
+static double step_demand(const struct pattern *pattern)
+{
+	double sum = 0;
+
+	for (unsigned first = pattern->n; first > 0; first--) {
+		double t = 0;
+
+		for (unsigned i = 0; i < pattern->n; i++) {
+			const struct pattern_op *op = &pattern->ops[i];
+
+			t = fmax(t, op->start_s) + (i < first ? op->plain_s : op->fast_s);
+		}
+		if (fmax(t, pattern->compute_s) <= pattern->fast_s * (1 + 1e-9))
+			break;
+		sum += pattern->ops[first - 1].fast_s;
+	}
+	return sum / pattern->fast_s;
+}
+
+void pattern_fill(struct pattern *pattern, struct pattern_op *ops, unsigned n,
+                  const double *start_s, const uint64_t *bytes, double compute_s, uint32_t hosts,
+                  const struct wire_model *wire)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct pattern_op *op = &ops[i];
+		double latency = wire->latency_s, size = (double)bytes[i];
+
+		*op = (struct pattern_op){ .start_s = start_s[i],
+			                   .plain_s = latency,
+			                   .fast_s = latency };
+		if (hosts > 1) {
+			op->plain_s = latency + size / wire->bytes_per_s;
+			op->fast_s = latency + size / (wire->bytes_per_s * wire->ratio);
+		}
+	}
+	pattern_close(pattern, ops, n, compute_s);
+}
+
+void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, double compute_s)
+{
+	const struct pattern_op *after = NULL;
+
+	for (unsigned i = n; i-- > 0; after = &ops[i]) {
+		struct pattern_op *op = &ops[i];
+
+		op->rest_s = op->fast_rest_s = 0;
+		op->floor_s = op->fast_floor_s = compute_s;
+		if (!after)
+			continue;
+		op->rest_s = after->plain_s + after->rest_s;
+		op->floor_s = fmax(after->start_s + op->rest_s, after->floor_s);
+		op->fast_rest_s = after->fast_s + after->fast_rest_s;
+		op->fast_floor_s = fmax(after->start_s + op->fast_rest_s, after->fast_floor_s);
+	}
+	*pattern = (struct pattern){ .ops = ops, .n = n, .compute_s = compute_s };
+	pattern->plain_s = step_seconds(pattern, 0);
+	pattern->fast_s = step_seconds(pattern, 1);
+	pattern->demand = step_demand(pattern);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/lane/child_packets.h"
+
+#include "plane/core/failure.h"
+#include "plane/lane/child_rates.h"
+#include "plane/lane/link_share.h"
+#include "plane/lane/occupancy.h"
+#include "plane/lane/parent_lane.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define YOUNG_US 200u /* us: a result that the kernel part sent may wait in a queue this long */
+
+static const char *op_name(uint8_t op)
+{
+	if (op <= WIRE_ADD64)
+		return "a sum";
+	if (op <= WIRE_MIN_U64)
+		return "a minimum";
+	if (op == WIRE_MAX_U8)
+		return "a float sum, or a maximum";
+	if (op <= WIRE_MAX_U64)
+		return "a maximum";
+	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
+}
+
+static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
+                          const struct wire_header *header, uint32_t bytes)
+{
+	uint64_t position = dense_position(lane->dense, header);
+	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
+	/* Sums of one vector, in integers of different widths, have the same operation. */
+	bool may_be_width =
+		header->op == cell->op && (header->op == WIRE_MAX_U8 || header->op == WIRE_ADD64);
+	char one[200], two[200];
+
+	comm_describe_child(lane->comm, other, two, sizeof(two));
+	if (!cell->arrived && cell->position == position) /* the cell holds the parent's result */
+		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", cell->from);
+	comm_set_failed(
+		lane->comm, TRIB_ERR_MISMATCH, header->child,
+		"ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
+		"sent %u bytes of %s (op %u), at fragment %llu of lane %u%s",
+		comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
+		op_name(header->op), header->op, two, cell->bytes, op_name(cell->op), cell->op,
+		(unsigned long long)position, lane->index,
+		may_be_width ? "; or they have different values of TRIB_WIRE" : "");
+}
+
+static void count_open(struct aggregator *aggregator, struct agg_lane *lane, bool fresh,
+                       enum dense_verdict verdict)
+{
+	if (fresh && (verdict == DENSE_ADDED || verdict == DENSE_COMPLETE) && !lane->open++)
+		occupancy_enter(aggregator, lane->comm);
+	if (verdict == DENSE_COMPLETE && !--lane->open)
+		occupancy_leave(aggregator, lane->comm);
+}
+
+void child_take_data(struct thread *thread, struct agg_lane *lane, const struct wire_header *header,
+                     uint32_t bytes)
+{
+	uint64_t position = dense_position(lane->dense, header);
+	uint32_t index = dense_index(lane->dense, position);
+	struct dense_cell *cell = dense_cell(&lane->pool, index);
+	bool counts = thread->aggregator->options.capacity && !lane->dense->has_parent;
+	bool fresh = cell->position != position;
+	enum dense_verdict verdict;
+
+	if (counts && atomic_load_explicit(&lane->comm->failed, memory_order_acquire))
+		return; /* another job may have its turn by now */
+	agg_lane_lock(lane, cell);
+	verdict = dense_take(lane->dense, cell, dense_packet(&lane->pool, index) + WIRE_HEADER,
+	                     header, header + 1, bytes);
+	if (verdict == DENSE_AHEAD && lane->dense->has_parent) {
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
+		verdict = dense_take(lane->dense, cell,
+		                     dense_packet(&lane->pool, index) + WIRE_HEADER, header,
+		                     header + 1, bytes);
+	}
+	/* The kernel part has added the last packet, and leaves sending and counting to us. */
+	if (verdict == DENSE_DUPLICATE && uplink_is_left(cell))
+		verdict = DENSE_SUMMED;
+	if (verdict == DENSE_SUMMED)
+		uplink_push(&lane->up, lane->dense, cell);
+	agg_lane_unlock(lane, cell);
+	if (counts)
+		count_open(thread->aggregator, lane, fresh, verdict);
+	thread->counters.verdicts[verdict]++;
+	lane->heard_at[header->child & 63] = thread->now;
+	child_rates_note(thread, lane);
+	switch (verdict) {
+	case DENSE_COMPLETE:
+	case DENSE_SUMMED:
+		if (verdict == DENSE_COMPLETE)
+			agg_lane_queue_result(lane, position, WIRE_ALL);
+		lane->last[header->child]++;
+		thread->counters.payload += bytes;
+		break;
+	case DENSE_ADDED:
+		thread->counters.payload += bytes;
+		break;
+	case DENSE_MISMATCH:
+		fail_mismatch(lane, cell, header, bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+static void note_hearing(struct thread *thread, struct agg_lane *lane,
+                         const struct wire_control *header)
+{
+	if (header->flags & WIRE_HEARS_MULTICAST) {
+		lane->hears |= dense_bit(header->child);
+		return;
+	}
+	lane->hears &= ~dense_bit(header->child);
+	if (lane->comm->grouped & dense_bit(header->child))
+		agg_lane_probe_group(thread, lane);
+}
+
+/* If a child waits for a child that has left, the fragment will never be complete. */
+static void check_left(struct agg_lane *lane, unsigned child)
+{
+	uint64_t waiting = dense_waiting(lane->dense, &lane->pool, lane->dense->ack[child]);
+	uint64_t left = waiting & lane->dense->left;
+	char text[200];
+
+	if (!left)
+		return;
+	child = (unsigned)__builtin_ctzll(left);
+	comm_set_failed(
+		lane->comm, TRIB_ERR_PEER, child,
+		lane->comm->children[child].join.height
+			? "the ranks of %s have called trib_finalize while others still wait "
+			  "for them in a collective"
+			: "%s has called trib_finalize while others still wait for it in a "
+			  "collective",
+		comm_describe_child(lane->comm, child, text, sizeof(text)));
+}
+
+/* A child's address is the one of its newest report. A replayed report does not change it. */
+static bool note_reporter(struct thread *thread, struct agg_lane *lane,
+                          const struct wire_control *header, const struct udp_address *from)
+{
+	const struct wire_report *report = wire_payload(header);
+	uint64_t bit = dense_bit(header->child);
+	int32_t newer;
+
+	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense->members & bit)) {
+		thread->counters.drops[DROP_STRANGER]++;
+		return false;
+	}
+	newer = (int32_t)(report->stamp - lane->stamps[header->child]);
+	if (lane->stamps[header->child] && newer < 0) {
+		thread->counters.drops[DROP_REPLAYED]++;
+		return false;
+	}
+	if (!lane->stamps[header->child] || newer > 0) {
+		lane->stamps[header->child] = report->stamp;
+		lane->addresses[header->child] = *from;
+		lane->known |= bit;
+	}
+	if (lane->kernel)
+		lane->kernel->ops->child_seen(lane, header->child, from);
+	lane->heard_at[header->child] = thread->now;
+	thread->counters.reports++;
+	return true;
+}
+
+/*
+ * Only the child knows what its link loses. A fragment that is missing here may
+ * not have left the child yet, and a result that it asks for again may only be
+ * late.
+ */
+static void note_losses(struct agg_lane *lane, unsigned child, const struct wire_report *report)
+{
+	uint32_t judged = report->judged - lane->told_judged[child];
+	uint32_t lost = report->lost - lane->told_lost[child];
+	uint16_t again = (uint16_t)(report->again - lane->told_again[child]);
+
+	lane->told_again[child] = report->again;
+	lane->repeated[child] += again <= INT16_MAX ? again : 0;
+	lane->told_judged[child] = report->judged;
+	lane->told_lost[child] = report->lost;
+	if (lost > INT32_MAX || judged > INT32_MAX)
+		return; /* a counter went backwards: not believed */
+	lane->judged[child] += judged;
+	lane->missed[child] += lost;
+}
+
+void child_take_report(struct thread *thread, struct agg_lane *lane,
+                       const struct wire_control *header, const struct udp_address *from)
+{
+	const struct wire_report *report = wire_payload(header);
+	uint64_t repeat[WIRE_GROUP / 64];
+	struct {
+		struct wire_control header;
+		struct wire_status status;
+	} packet = { .header = wire_answer(lane->comm, lane, WIRE_STATUS, header->child) };
+
+	if (!note_reporter(thread, lane, header, from))
+		return;
+	note_hearing(thread, lane, header);
+	if (lane->kernel)
+		lane->kernel->ops->group_probe_seen(lane);
+	child_rates_take_report(thread, lane, header);
+	note_losses(lane, header->child, report);
+	lane->awaits[header->child] = report->waiting;
+	lane->carried[header->child] = report->carried;
+	lane->waited[header->child] = report->waited;
+	dense_ack(lane->dense, header->child, header->ack);
+	if (lane->dense->has_parent)
+		uplink_settle(&lane->up, lane->dense, &lane->pool);
+	dense_answer(lane->dense, &lane->pool, header->child, report,
+	             (uint32_t)(thread->now / 1000), lane->kernel ? YOUNG_US : 0, &packet.status,
+	             repeat);
+	if (lane->kernel)
+		lane->kernel->ops->report_answered(lane, header->child, report, repeat);
+	/* A report that ends where the child is done asks about nothing that it waits for. */
+	if (lane->dense->ack[header->child] < report->base + report->bits)
+		check_left(lane, header->child);
+	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
+		agg_lane_send_abort(thread, lane, header->child);
+		return;
+	}
+	for (uint32_t i = 0; i < WIRE_GROUP / 64; i++) {
+		if (!report->young) /* the child is sure that they are lost */
+			lane->recent_losses[header->child] +=
+				(uint32_t)__builtin_popcountll(repeat[i]);
+		for (uint64_t word = repeat[i]; word; word &= word - 1)
+			agg_lane_queue_result(
+				lane, report->base + 64 * i + (uint64_t)__builtin_ctzll(word),
+				header->child);
+	}
+	agg_lane_announce_low(thread, lane);
+	/* A result that the answer calls complete must leave before the answer. */
+	if (!thread->aggregator->carrier->send_results(thread, lane))
+		memset(packet.status.complete, 0, sizeof(packet.status.complete));
+	packet.header.pos = wire_pos(lane->index, lane->dense->ack[header->child]);
+	packet.header.ack = (uint32_t)lane->dense->low;
+	packet.status.waiting = agg_lane_waiting(lane, lane->dense->ack[header->child]);
+	if (lane->dense->has_parent &&
+	    (!packet.status.waiting ||
+	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
+		packet.status.waiting |= lane->up.waiting;
+	link_share_fill(thread, lane, header->child, &packet.status);
+	if (report->stamp)
+		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[header->child]);
+	if (lane->dense->has_parent)
+		parent_lane_follow(thread, lane, report);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a lane does with the packets of its children. */
+#ifndef TRIB_PLANE_LANE_CHILD_PACKETS_H
+#define TRIB_PLANE_LANE_CHILD_PACKETS_H
+
+#include "plane/lane/agg_lane.h"
+
+/* Adds a DATA packet that was found intact. `bytes` is the length of its payload. */
+void child_take_data(struct thread *thread, struct agg_lane *lane, const struct wire_header *header,
+                     uint32_t bytes);
+/* Answers a REPORT: repeats what the child lacks, and says what is complete and missing. */
+void child_take_report(struct thread *thread, struct agg_lane *lane,
+                       const struct wire_control *header, const struct udp_address *from);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/membership/comm_table.h"
+
+#include "plane/core/cookies.h"
+#include "plane/core/join_check.h"
+#include "plane/lane/lane_handover.h"
+#include "plane/lane/parent_lane.h"
+
+#include <stdlib.h>
+
+struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
+                             const struct wire_join *join)
+{
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		struct comm *comm = aggregator->comms[id];
+
+		if (comm && !comm->retired && comm->job == job && comm->key == join->key &&
+		    comm->tree == join->tree && comm->generation == join->generation)
+			return comm;
+	}
+	return NULL;
+}
+
+struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
+                            const struct wire_join *join)
+{
+	struct comm *comm;
+	unsigned id = 1;
+
+	while (id < COMMS_MAX && aggregator->comms[id])
+		id++;
+	if (id == COMMS_MAX)
+		return NULL;
+	comm = calloc(1, sizeof(*comm));
+	if (!comm)
+		return NULL;
+	if (!cookie_make(aggregator, job, &comm->cookie)) {
+		free(comm);
+		return NULL;
+	}
+	comm->job = job;
+	comm->key = join->key;
+	comm->id = (uint16_t)id;
+	comm->epoch = 1;
+	comm->tree = join->tree;
+	comm->generation = join->generation;
+	comm->size = join->size;
+	comm->first = *join;
+	comm->ranks = join_ranks(join);
+	comm->has_parent = join->hops > 0;
+	comm->created_at = aggregator->threads[0].now;
+	aggregator->comms[id] = comm;
+	return comm;
+}
+
+uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+{
+	const struct kernel *kernel = aggregator->kernel;
+
+	return kernel ? kernel->ops->cell_bytes(kernel) : WIRE_HEADER + comm->payload;
+}
+
+void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
+{
+	struct agg_lane *lane = aggregator->threads[0].lanes[comm->id];
+
+	comm->retired = true;
+	if (!comm->running)
+		return;
+	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
+		parent_lane_send_abort(&aggregator->threads[0], lane);
+	aggregator->pools -=
+		(uint64_t)comm->cells * comm->lanes * comm_table_cell_bytes(aggregator, comm);
+	for (unsigned i = 0; i < comm->lanes; i++)
+		lane_handover_post(&aggregator->threads[i], comm->id, NULL);
+}
+
+/*
+ * The terms are those that every child can keep. With a kernel part, a fragment is
+ * no longer than the kernel part can sum.
+ */
+void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
+{
+	uint64_t limit = aggregator->options.pool_bytes;
+	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+
+	comm->payload = WIRE_PAYLOAD_MAX;
+	if (aggregator->kernel)
+		comm->payload = aggregator->kernel->ops->payload_max(aggregator->kernel);
+	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
+	comm->pool_bytes = UINT64_MAX;
+	comm->dead_after_ms = UINT32_MAX;
+	for (uint64_t c = comm->present; c; c &= c - 1) {
+		const struct wire_join *join = &comm->children[__builtin_ctzll(c)].join;
+		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
+
+		if (join->payload < comm->payload)
+			comm->payload = join->payload & ~7u;
+		if (join->lanes < comm->lanes)
+			comm->lanes = join->lanes;
+		if (join->pool_bytes < comm->pool_bytes)
+			comm->pool_bytes = join->pool_bytes;
+		if (dead_after_ms < comm->dead_after_ms)
+			comm->dead_after_ms = dead_after_ms;
+	}
+	/*
+	 * All aggregators of a tree have the same number of cells, so that they have
+	 * the same window.
+	 */
+	if (limit && comm->pool_bytes > left)
+		comm->pool_bytes = left;
+	if (!comm->parent.joined)
+		return;
+	comm->payload = comm->parent.payload;
+	comm->lanes = comm->parent.lanes;
+	if (comm->parent.dead_after_ms < comm->dead_after_ms)
+		comm->dead_after_ms = comm->parent.dead_after_ms;
+}
+
+void comm_table_free(struct aggregator *aggregator)
+{
+	for (unsigned id = 0; id < COMMS_MAX; id++)
+		free(aggregator->comms[id]);
+}

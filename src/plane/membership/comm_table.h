@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plane/membership: which children and parents a communicator has. It owns the
+ * table of communicators (comm_table), JOIN and its answers (join_server,
+ * join_answer), joining the parent (parent_session), the start of sums
+ * (comm_start), silence and death (liveness), orderly leaving (drain), and
+ * packets of communicators that are not here (unknown_comm).
+ *
+ * It must not touch fragments or cells (plane/lane). All of it runs in thread 0,
+ * the slow path, unless a header says otherwise.
+ */
+#ifndef TRIB_PLANE_MEMBERSHIP_COMM_TABLE_H
+#define TRIB_PLANE_MEMBERSHIP_COMM_TABLE_H
+
+#include "plane/core/aggregator_state.h"
+
+/* NULL: there is none. */
+struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
+                             const struct wire_join *join);
+/* NULL: the table is full, or there is no memory. */
+struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
+                            const struct wire_join *join);
+/* Settles the terms that every child, the parent and this aggregator can keep. */
+void comm_table_settle(const struct aggregator *aggregator, struct comm *comm);
+/* The memory of one cell of the communicator. */
+uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct comm *comm);
+/* Ends the communicator here. Its memory is freed when no lane holds it any more. */
+void comm_table_retire(struct aggregator *aggregator, struct comm *comm);
+void comm_table_free(struct aggregator *aggregator);
+
+#endif

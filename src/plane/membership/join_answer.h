@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers to a JOIN: joined, wait, refused, or the tree is lost. */
+#ifndef TRIB_PLANE_MEMBERSHIP_JOIN_ANSWER_H
+#define TRIB_PLANE_MEMBERSHIP_JOIN_ANSWER_H
+
+#include "plane/core/aggregator_state.h"
+
+/* To a child that has asked: it has joined, or has to wait. */
+void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigned index);
+/* To a sender that is not a child: it has to wait. `present`: ranks that have arrived. */
+void join_answer_wait(struct aggregator *aggregator, const struct wire_control *header,
+                      uint32_t bytes, const struct udp_address *to, uint64_t present);
+void join_refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
+                 const struct udp_address *to, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+/* Refuses every child, and ends the communicator before it runs. */
+void join_refuse_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* Tells every child that the tree is lost: another tree may help. Ends the communicator. */
+void join_abort_all(struct aggregator *aggregator, struct comm *comm, const char *why);
+/* All have joined: starts the sums and tells every child, or refuses every child. */
+void join_complete(struct aggregator *aggregator, struct comm *comm);
+/* Ranks that have arrived: here, below, and elsewhere in the tree as far as is known. */
+uint64_t comm_arrived(const struct comm *comm);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The planes that an aggregator can be started with. */
+#ifndef TRIB_PLANE_PLANES_H
+#define TRIB_PLANE_PLANES_H
+
+#include "plane/core/carrier.h"
+#include "plane/core/kernel.h"
+
+struct plane {
+	const char *name;
+	const struct carrier *carrier;
+	const struct kernel_ops *kernel; /* NULL: no kernel part */
+};
+
+/* `name` NULL: the default, udp. Gives NULL if there is no such plane. */
+const struct plane *plane_find(const char *name);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether frames that XDP sends arrive. They may be dropped silently: a veth
+ * drops them if the other end has no program, and a card may lack the queues.
+ * The child then asks for every result, one by one. Sums stay exact, but slow,
+ * so the lane returns to user space. If the parent misses every sum, user space
+ * sends the sums.
+ */
+#ifndef TRIB_PLANE_XDP_KERNEL_WATCH_H
+#define TRIB_PLANE_XDP_KERNEL_WATCH_H
+
+#include "plane/lane/agg_lane.h"
+#include "plane/xdp/xdp.h"
+
+/* Whether a child gets what the program sends. */
+struct child_watch {
+	uint64_t next;      /* the first fragment that has not been looked at */
+	uint64_t asked_end; /* one above the last fragment that the child asked for */
+	uint32_t asked;     /* recent results that it had to ask for */
+	uint32_t heard;     /* recent results that it got at once */
+};
+
+/* Whether the parent gets the sums that the program sends. */
+struct parent_watch {
+	uint64_t launched; /* sums of the program that lane->flight includes */
+	uint64_t heard;    /* results of the program's sums, up to the last look */
+	uint32_t astray;   /* recent sums that the parent lacks */
+	uint32_t arrived;  /* recent sums that the parent has answered */
+	bool over;         /* the program sends no more sums */
+};
+
+/* A lane that the program sums in. */
+struct xdp_kernel_lane {
+	struct kernel_lane base;
+	struct xdp_slot *slot;
+	bool in_kernel; /* the program takes the lane's packets */
+	bool paused;    /* user space sums for now: a result would need too many frames */
+	struct child_watch watches[WIRE_CHILDREN_MAX];
+	uint64_t *asked; /* by cell: children that its result was repeated for */
+	struct parent_watch up;
+};
+
+static inline struct xdp_kernel_lane *xdp_lane_of(const struct agg_lane *lane)
+{
+	return (struct xdp_kernel_lane *)lane->kernel;
+}
+
+/* Routes to children have changed: can the program send to all of them? */
+void kernel_watch_frames(struct agg_lane *lane);
+/* The child has reported; `repeat` has the results that it asked for. */
+void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
+                        const uint64_t *repeat);
+/* The parent has answered, and lacks `astray` of the sums that the program sent. */
+void kernel_watch_parent(struct agg_lane *lane, uint32_t astray);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. Nobody else includes it. */
+#ifndef TRIB_PLANE_XDP_XDP_INTERNAL_H
+#define TRIB_PLANE_XDP_XDP_INTERNAL_H
+
+#include "plane/xdp/xdp.h"
+
+#include <unistd.h>
+
+#include "plane.skel.h" /* after the structs that it uses */
+
+struct xdp_queue;
+
+struct xdp_plane {
+	struct plane_bpf *bpf;
+	struct xdp_lane *lanes; /* array of all lanes, mapped */
+	uint32_t payload;
+	int links[XDP_INTERFACES_MAX];
+	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* one per link */
+	unsigned n_links;
+	bool generic; /* at least one interface is in generic mode */
+	_Atomic unsigned pools;
+	struct xdp_queue
+		*queues[WIRE_LANES_MAX]; /* NULL: packets for the daemon arrive by the socket */
+};
+
+struct xdp_slot {
+	struct xdp_plane *plane;
+	struct xdp_lane *lane;
+	uint32_t index;
+	uint32_t children;
+	void *cells;
+	size_t bytes;
+	int pool, fan;
+	bool started;
+	struct xdp_uplink uplink; /* port 0: no parent */
+	struct udp_address group;
+	uint64_t hears;
+	uint32_t fan_ifindex[XDP_ROUTES]; /* interface of each slot of the fan; 0: empty */
+};
+
+/* frame_fronts.c */
+/* Sets lengths and checksums of a route to what the program expects. */
+void route_settle(struct xdp_route *route);
+/* Makes the route back to the frame's sender. False: the front has another form. */
+bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen);
+/* The frame's sender, as a socket would name it. `six`: the socket has an IPv6 address. */
+bool seen_source(const struct xdp_seen *seen, bool six, struct udp_address *out);
+/* Does the frame's sender have this address and port? */
+bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *from);
+/* slot_routes.c */
+/* The program takes the lane's packets if the lane is started and results can leave. */
+void slot_activate(struct xdp_slot *slot);
+void slot_forget_parent(struct xdp_slot *slot);
+/* queue.c */
+void queues_open(struct xdp_plane *plane, const struct xdp_options *options);
+void queues_close(struct xdp_plane *plane);
+
+static inline size_t page_up(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+#endif

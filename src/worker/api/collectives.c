@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every collective is one or more vectors, each with the ranks that contribute (`from`) and the
+ * ranks that want the result (`to`). A reduce-scatter is a reduce to each rank, an allgather a
+ * broadcast from each.
+ */
+#include "worker/api/api.h"
+#include "worker/comm/residual.h"
+#include "worker/requests/requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct call {
+	const char *what;
+	trib_comm *comm;
+	const void *send;
+	void *recv;
+	size_t count;
+	trib_type type;
+	trib_op op;
+	int root;
+	trib_call options;
+	struct trib_request *request;
+};
+
+static trib_status check_call(const struct call *call, size_t parts, trib_request **request)
+{
+	size_t size = trib_type_size(call->type);
+
+	if (!call->comm || !request)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: no communicator", call->what);
+	*request = NULL;
+	if (!size || (unsigned)call->op > TRIB_AVG)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: unknown type %d or operation %d",
+		                   call->what, (int)call->type, (int)call->op);
+	if (call->root < 0 || call->root >= call->comm->config.size)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: root %d is not in 0..%d", call->what,
+		                   call->root, call->comm->config.size - 1);
+	if (call->count > SIZE_MAX / 2 / size / parts)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: %zu elements do not fit in memory",
+		                   call->what, call->count);
+	if (call->count && (!call->send || (call->send == TRIB_IN_PLACE && !call->recv)))
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: no input buffer", call->what);
+	return TRIB_OK;
+}
+
+static bool is_in_place(const struct call *call)
+{
+	return call->send == TRIB_IN_PLACE || call->send == call->recv;
+}
+
+static const uint8_t *input(const struct call *call)
+{
+	return call->send == TRIB_IN_PLACE ? call->recv : call->send;
+}
+
+static bool is_sum(const struct call *call)
+{
+	return call->op == TRIB_SUM || call->op == TRIB_AVG;
+}
+
+/* Compiled against an older or newer header: the fields that both know. */
+static trib_status read_options(const trib_call *given, struct call *call)
+{
+	trib_call *options = &call->options;
+
+	*options = (trib_call)TRIB_CALL_INIT;
+	if (!given)
+		return TRIB_OK;
+	if (given->struct_size < sizeof(size_t))
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: trib_call.struct_size is not set",
+		                   call->what);
+	memcpy(options, given,
+	       given->struct_size < sizeof(*options) ? given->struct_size : sizeof(*options));
+	if (!is_wire_bits(options->wire_bits))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "%s: trib_call.wire_bits is %d: expected 8, 16 or 32, or 0 for "
+		                   "the communicator's",
+		                   call->what, options->wire_bits);
+	if (options->residual && (call->type != TRIB_F32 || !is_sum(call)))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "%s: residual \"%s\": only a sum or average of f32 has one",
+		                   call->what, options->residual);
+	return TRIB_OK;
+}
+
+/* Error feedback: the request's input is the vector with its residual added. */
+static trib_status feed(const struct call *call, size_t elements)
+{
+	struct trib_request *request = call->request;
+	trib_status status;
+
+	if (!call->options.residual || call->comm->config.size == 1 || !elements)
+		return TRIB_OK;
+	status = residual_hold(call->comm, call->options.residual, elements, &request->residual);
+	if (status != TRIB_OK)
+		return status;
+	request->fed = malloc(elements * sizeof(*request->fed));
+	if (!request->fed)
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
+	residual_feed(request->residual, input(call), request->fed);
+	return TRIB_OK;
+}
+
+/* The request of a sum of `elements`. If it fails, there is none. */
+static trib_status open_sum(struct call *call, const trib_call *options, size_t elements)
+{
+	trib_status status = read_options(options, call);
+
+	if (status != TRIB_OK)
+		return status;
+	call->request = request_new(call->comm, call->what, call->count);
+	if (!call->request)
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
+	status = feed(call, elements);
+	if (status != TRIB_OK)
+		request_free(call->request);
+	return status;
+}
+
+/* The seed of a sum that is rounded by chance. It depends only on the calls so far. */
+static uint32_t new_dither(struct trib_comm *comm)
+{
+	uint32_t calls;
+
+	pthread_mutex_lock(&comm->lock);
+	calls = comm->dithers++;
+	pthread_mutex_unlock(&comm->lock);
+	return (calls * WIRE_CHILDREN_MAX + (uint32_t)comm->config.rank) * 0x9e3779b9u | 1;
+}
+
+/*
+ * The sum of the elements from `first` on; the target is still to be set.
+ */
+static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t to)
+{
+	const struct comm_config *config = &call->comm->config;
+	const struct trib_request *request = call->request;
+	struct round_spec spec = {
+		.count = call->count, .type = call->type, .op = call->op, .from = WIRE_ALL, .to = to
+	};
+	unsigned bits =
+		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
+
+	if (call->count)
+		spec.source = request->fed ? (const uint8_t *)(request->fed + first)
+		                           : input(call) + first * trib_type_size(call->type);
+	if (is_sum(call))
+		spec.per_word =
+			round_per_word(call->type, call->count, (unsigned)config->size, bits);
+	if (request->residual)
+		spec.residual = request->residual->values + first;
+	else if (round_is_by_chance(call->type, spec.per_word))
+		spec.dither = new_dither(call->comm);
+	return spec;
+}
+
+static trib_status start(const struct call *call, const struct round_spec *specs, size_t n,
+                         trib_request **out)
+{
+	struct trib_request *request = request_new(call->comm, call->what, call->count);
+
+	if (!request)
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", call->what);
+	return request_post(request, specs, n, out);
+}
+
+trib_status trib_iallreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                 trib_type type, trib_op op, const trib_call *options,
+                                 trib_request **request)
+{
+	struct call call = { .what = "allreduce",
+		             .comm = comm,
+		             .send = send,
+		             .recv = recv,
+		             .count = count,
+		             .type = type,
+		             .op = op,
+		             .root = 0 };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec;
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "allreduce: no output buffer");
+	status = open_sum(&call, options, count);
+	if (status != TRIB_OK)
+		return status;
+	spec = sum_spec(&call, 0, WIRE_ALL);
+	spec.target = recv;
+	return request_post(call.request, &spec, 1, request);
+}
+
+trib_status trib_ireduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                              trib_type type, trib_op op, int root, const trib_call *options,
+                              trib_request **request)
+{
+	struct call call = { .what = "reduce",
+		             .comm = comm,
+		             .send = send,
+		             .recv = recv,
+		             .count = count,
+		             .type = type,
+		             .op = op,
+		             .root = root };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec;
+
+	if (status != TRIB_OK)
+		return status;
+	if (count && comm->config.rank == root && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "reduce: no output buffer on the root");
+	status = open_sum(&call, options, count);
+	if (status != TRIB_OK)
+		return status;
+	spec = sum_spec(&call, 0, (uint8_t)root);
+	spec.target = comm->config.rank == root ? recv : NULL;
+	return request_post(call.request, &spec, 1, request);
+}
+
+trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root,
+                            trib_request **request)
+{
+	struct call call = { .what = "broadcast",
+		             .comm = comm,
+		             .send = buffer,
+		             .recv = buffer,
+		             .count = count,
+		             .type = type,
+		             .op = TRIB_SUM,
+		             .root = root };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = { .copy = true, .from = (uint8_t)root, .to = WIRE_ALL };
+
+	if (status != TRIB_OK)
+		return status;
+	spec.count = count * trib_type_size(type);
+	spec.source = buffer;
+	spec.target = comm->config.rank == root ? NULL : buffer;
+	return start(&call, &spec, 1, request);
+}
+
+trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                            trib_type type, trib_request **request)
+{
+	struct call call = { .what = "allgather",
+		             .comm = comm,
+		             .send = send,
+		             .recv = recv,
+		             .count = count,
+		             .type = type,
+		             .op = TRIB_SUM,
+		             .root = 0 };
+	size_t ranks = comm ? (size_t)comm->config.size : 0;
+	trib_status status = check_call(&call, ranks, request);
+	size_t bytes = count * trib_type_size(type);
+	struct round_spec specs[WIRE_CHILDREN_MAX];
+
+	if (status != TRIB_OK || !ranks)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "allgather: no output buffer");
+	for (int r = 0; r < comm->config.size; r++) {
+		uint8_t *part = recv ? (uint8_t *)recv + (size_t)r * bytes : NULL;
+
+		specs[r] = (struct round_spec){ .copy = true,
+			                        .count = bytes,
+			                        .source = part,
+			                        .target = part,
+			                        .from = (uint8_t)r,
+			                        .to = WIRE_ALL };
+		if (r == comm->config.rank && !is_in_place(&call))
+			specs[r].source = send;
+	}
+	return start(&call, specs, (size_t)comm->config.size, request);
+}
+
+trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                      trib_type type, trib_op op, const trib_call *options,
+                                      trib_request **request)
+{
+	struct call call = { .what = "reduce-scatter",
+		             .comm = comm,
+		             .send = send,
+		             .recv = recv,
+		             .count = count,
+		             .type = type,
+		             .op = op,
+		             .root = 0 };
+	size_t ranks = comm ? (size_t)comm->config.size : 0;
+	trib_status status = check_call(&call, ranks, request);
+	size_t bytes = count * trib_type_size(type);
+	struct round_spec specs[WIRE_CHILDREN_MAX];
+	void *target = recv;
+
+	if (status != TRIB_OK || !ranks)
+		return status;
+	if (count && !recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "reduce-scatter: no output buffer");
+	status = open_sum(&call, options, ranks * count);
+	if (status != TRIB_OK)
+		return status;
+	/* In place, the result would overwrite input that may have to be sent again. */
+	if (is_in_place(&call) && !call.request->fed && comm->config.rank > 0 && bytes) {
+		target = call.request->spare = malloc(bytes);
+		call.request->copy_to = recv;
+		call.request->copy_bytes = bytes;
+		if (!target) {
+			request_free(call.request);
+			return status_fail(TRIB_ERR_NO_MEMORY, "reduce-scatter: no memory");
+		}
+	}
+	for (int r = 0; r < comm->config.size; r++) {
+		specs[r] = sum_spec(&call, (size_t)r * count, (uint8_t)r);
+		specs[r].target = r == comm->config.rank ? target : NULL;
+	}
+	return request_post(call.request, specs, ranks, request);
+}
+
+trib_status trib_drop_residual(trib_comm *comm, const char *name)
+{
+	if (!comm)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_drop_residual: no communicator");
+	return residual_drop(comm, name);
+}
+
+trib_status trib_iallreduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                            trib_type type, trib_op op, trib_request **request)
+{
+	return trib_iallreduce_with(comm, send, recv, count, type, op, NULL, request);
+}
+
+trib_status trib_ireduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                         trib_type type, trib_op op, int root, trib_request **request)
+{
+	return trib_ireduce_with(comm, send, recv, count, type, op, root, NULL, request);
+}
+
+trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
+                                 trib_type type, trib_op op, trib_request **request)
+{
+	return trib_ireduce_scatter_with(comm, send, recv, count, type, op, NULL, request);
+}
+
+trib_status trib_ibarrier(trib_comm *comm, trib_request **request)
+{
+	struct call call = { .what = "barrier",
+		             .comm = comm,
+		             .send = NULL,
+		             .recv = NULL,
+		             .count = 0,
+		             .type = TRIB_U8,
+		             .op = TRIB_SUM,
+		             .root = 0 };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = { .type = TRIB_U8, .from = WIRE_ALL, .to = WIRE_ALL };
+
+	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
+}
+
+/* The blocking form: starts the request and waits for it. */
+#define FINISH(started)                                                      \
+	do {                                                                 \
+		trib_request *request = NULL;                                \
+		trib_status status = (started);                              \
+		return status == TRIB_OK ? request_finish(request) : status; \
+	} while (0)
+
+trib_status trib_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                           trib_type type, trib_op op)
+{
+	FINISH(trib_iallreduce(comm, send, recv, count, type, op, &request));
+}
+
+trib_status trib_reduce(trib_comm *comm, const void *send, void *recv, size_t count, trib_type type,
+                        trib_op op, int root)
+{
+	FINISH(trib_ireduce(comm, send, recv, count, type, op, root, &request));
+}
+
+trib_status trib_broadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root)
+{
+	FINISH(trib_ibroadcast(comm, buffer, count, type, root, &request));
+}
+
+trib_status trib_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                           trib_type type)
+{
+	FINISH(trib_iallgather(comm, send, recv, count, type, &request));
+}
+
+trib_status trib_reduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
+                                trib_type type, trib_op op)
+{
+	FINISH(trib_ireduce_scatter(comm, send, recv, count, type, op, &request));
+}
+
+trib_status trib_allreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                trib_type type, trib_op op, const trib_call *call)
+{
+	FINISH(trib_iallreduce_with(comm, send, recv, count, type, op, call, &request));
+}
+
+trib_status trib_reduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                             trib_type type, trib_op op, int root, const trib_call *call)
+{
+	FINISH(trib_ireduce_with(comm, send, recv, count, type, op, root, call, &request));
+}
+
+trib_status trib_reduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                     trib_type type, trib_op op, const trib_call *call)
+{
+	FINISH(trib_ireduce_scatter_with(comm, send, recv, count, type, op, call, &request));
+}
+
+trib_status trib_barrier(trib_comm *comm)
+{
+	FINISH(trib_ibarrier(comm, &request));
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lifetime of a communicator, and its rank, size and statistics. */
+#include "worker/api/api.h"
+#include "worker/failover/failover.h"
+#include "worker/comm/residual.h"
+#include "worker/sharing/sharing.h"
+#include "worker/trees/plan_client.h"
+#include "worker/trees/trees.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define LAST_SHARE 6.0 /* 1/6 of the timeout for the last needs of other ranks */
+
+void comm_free(struct trib_comm *comm)
+{
+	trunks_close(comm);
+	while (comm->ledgers)
+		ledger_drop(comm, comm->ledgers);
+	residual_drop(comm, NULL);
+	pthread_cond_destroy(&comm->changed);
+	pthread_mutex_destroy(&comm->lock);
+	pthread_mutex_destroy(&comm->posting);
+	pthread_mutex_destroy(&comm->trunks_lock);
+	free(comm->config.trees);
+	free(comm);
+}
+
+static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)
+{
+	trib_status status;
+	bool shares;
+
+	comm->keeps_ledgers = true; /* before a lane can read it */
+	status = failover_find_trees(comm, true, deadline);
+	comm->opened = true;
+	shares = comm->shared.striping.n; /* from here on failover may change trees */
+	if (status == TRIB_OK && comm->config.size > 1)
+		status = failover_start(comm);
+	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
+}
+
+static trib_status comm_start(struct trib_comm *comm)
+{
+	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
+	trib_status status;
+
+	if (comm->config.size == 1 && !comm->config.controller.length &&
+	    !(comm->config.asks && comm->config.aggregator.length))
+		return TRIB_OK; /* one rank: nothing to join */
+	while (!comm->nonce)
+		if (getrandom(&comm->nonce, sizeof(comm->nonce), 0) != sizeof(comm->nonce))
+			return status_fail_errno("no random numbers");
+	if (comm->config.controller.length)
+		return open_with_controller(comm, deadline);
+	status = trunks_plan(comm);
+	if (status == TRIB_OK)
+		status = trunks_open(comm, deadline);
+	if (status != TRIB_IN_PROGRESS)
+		return status;
+	comm->config.controller = comm->config.aggregator; /* a controller has answered there */
+	if (comm->config.asks)
+		comm->config.seat = -1;
+	trunks_close(comm);
+	return open_with_controller(comm, deadline);
+}
+
+trib_status comm_open(const struct comm_config *config, const struct trib_comm *before,
+                      struct trib_comm **out)
+{
+	struct trib_comm *comm = calloc(1, sizeof(*comm));
+	pthread_condattr_t attributes;
+	trib_status status;
+
+	*out = NULL;
+	if (!comm) {
+		free(config->trees);
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
+	}
+	comm->config = *config;
+	if (before) { /* the controller knows this process by its nonce */
+		comm->nonce = before->nonce;
+		comm->lost = before->lost;
+	}
+	comm->turn_wake_fd = -1;
+	comm->ledgers_end = &comm->ledgers;
+	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_init(&comm->posting, NULL);
+	pthread_mutex_init(&comm->trunks_lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&comm->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	status = comm_start(comm);
+	if (status != TRIB_OK) {
+		atomic_store(&comm->closing, true);
+		if (comm->failover_runs)
+			failover_stop(comm);
+		trunks_stop(comm);
+		comm_free(comm);
+		return status;
+	}
+	*out = comm;
+	return TRIB_OK;
+}
+
+trib_status trib_init(trib_comm **comm, const trib_options *options)
+{
+	struct comm_config config;
+	trib_status status;
+	char prefix[32];
+
+	if (!comm)
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_init: comm is NULL");
+	*comm = NULL;
+	status = comm_config_read(options, &config);
+	if (status != TRIB_OK)
+		return status;
+	snprintf(prefix, sizeof(prefix), "tributary: rank %d", config.rank);
+	log_set_prefix(prefix);
+	return comm_open(&config, NULL, comm);
+}
+
+/* False: the deadline passed first. */
+static bool wait_in_flight(struct trib_comm *comm, const struct timespec *until)
+{
+	int error = 0;
+	bool ended;
+
+	pthread_mutex_lock(&comm->lock);
+	while (!(ended = !comm->in_flight || comm->failed != TRIB_OK) && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, until);
+	pthread_mutex_unlock(&comm->lock);
+	return ended;
+}
+
+/*
+ * Waits until no rank can need anything of this one, because an aggregator may be lost even now.
+ * Other ranks may have left already and would not come to other trees. So the wait is short, and
+ * its timeout is no failure.
+ */
+static void wait_needed(struct trib_comm *comm)
+{
+	double seconds = comm->config.timeout_s / LAST_SHARE;
+	struct timespec until = clock_span(clock_now() + (uint64_t)(seconds * 1e9));
+	int error = 0;
+
+	atomic_store(&comm->draining, true);
+	pthread_mutex_lock(&comm->lock);
+	for (unsigned i = 0; i < comm->n_lanes; i++)
+		lane_wake(comm->lanes[i]);
+	while (comm->ledgers && comm->failed == TRIB_OK && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+trib_status comm_close(struct trib_comm *comm)
+{
+	trib_status status = TRIB_OK;
+	struct timespec until;
+	unsigned left;
+	bool was_well;
+
+	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
+	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
+	was_well = comm->failed == TRIB_OK;
+	if (!left && comm->keeps_ledgers)
+		wait_needed(comm);
+	atomic_store(&comm->closing, true);
+	if (comm->failover_runs)
+		failover_stop(comm);
+	if (comm->turn_client)
+		turn_client_halt(comm);
+	trunks_stop(comm);
+	if (comm->turn_client)
+		turn_client_stop(comm);
+	if (comm->n_lanes)
+		comm_leave(comm);
+	while (comm->requests)
+		request_end(comm->requests);
+	if (!was_well)
+		status = status_fail(comm->failed, "%s", comm->failure);
+	else if (left)
+		status = status_fail(TRIB_ERR_TIMEOUT,
+		                     "trib_finalize: %u requests have not ended after %.1f s", left,
+		                     comm->config.timeout_s);
+	return status;
+}
+
+trib_status trib_finalize(trib_comm *comm)
+{
+	trib_status status;
+
+	if (!comm)
+		return TRIB_OK;
+	status = comm_close(comm);
+	if (comm->config.controller.length && !comm->config.key)
+		comm_tell_controller_bye(comm);
+	comm_free(comm);
+	return status;
+}
+
+int trib_rank(const trib_comm *comm)
+{
+	return comm->config.rank;
+}
+
+int trib_size(const trib_comm *comm)
+{
+	return comm->config.size;
+}
+
+trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
+{
+	trib_stats all;
+
+	if (!comm || !stats || stats->struct_size < sizeof(size_t))
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
+	pthread_mutex_lock(&comm->lock);
+	all = comm->past;
+	comm_count(comm, 0, &all);
+	all.rounds = comm->rounds;
+	all.wait_s = comm->wait_s;
+	pthread_mutex_unlock(&comm->lock);
+	all.struct_size = stats->struct_size;
+	memcpy(stats, &all, stats->struct_size < sizeof(all) ? stats->struct_size : sizeof(all));
+	return TRIB_OK;
+}

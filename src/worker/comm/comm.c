@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/comm/comm.h"
+
+#include "base/log.h"
+#include "wire/key.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* While trees are given up, ranks see each other leave. These statuses prove nothing then. */
+static bool is_echo(trib_status status)
+{
+	return status == TRIB_ERR_AGGREGATOR || status == TRIB_ERR_PEER ||
+	       status == TRIB_ERR_MISMATCH;
+}
+
+void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, const char *text)
+{
+	bool loses_trees = status == TRIB_ERR_AGGREGATOR && comm->keeps_ledgers &&
+	                   !atomic_load(&comm->closing);
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed == TRIB_OK && !(comm->trees_lost && is_echo(status))) {
+		snprintf(comm->failure, sizeof(comm->failure), "%s", text);
+		if (status == TRIB_ERR_PEER && rank < WIRE_CHILDREN_MAX)
+			atomic_fetch_or(&comm->lost, 1ull << rank);
+		if (loses_trees)
+			comm->trees_lost = status;
+		else
+			comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
+		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
+		pthread_cond_broadcast(&comm->changed);
+		for (unsigned i = 0; i < comm->n_lanes; i++)
+			lane_wake(comm->lanes[i]);
+	}
+	pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+{
+	char text[sizeof(comm->failure)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	comm_fail_told(comm, status, UINT32_MAX, text);
+}
+
+bool comm_is_over(struct trib_comm *comm)
+{
+	bool failed;
+
+	pthread_mutex_lock(&comm->lock);
+	failed = comm->failed != TRIB_OK;
+	pthread_mutex_unlock(&comm->lock);
+	return failed || atomic_load(&comm->closing);
+}
+
+void comm_list_ranks(uint64_t mask, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = 0;
+	for (unsigned rank = 0; mask && used + 8 < size; rank++, mask >>= 1)
+		if (mask & 1)
+			used += (size_t)snprintf(out + used, size - used, used ? ", %u" : "%u",
+			                         rank);
+}
+
+void comm_wake_turns(const struct trib_comm *comm)
+{
+	uint64_t one = 1;
+
+	if (comm->turn_client && write(comm->turn_wake_fd, &one, sizeof(one)) < 0)
+		log_debug("eventfd: %s", strerror(errno)); /* full: the thread is awake */
+}
+
+uint64_t comm_key(const struct comm_config *config)
+{
+	return wire_key(config->key, config->epoch);
+}
+
+void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all)
+{
+	for (unsigned i = first; i < comm->n_lanes; i++) {
+		struct lane *lane = comm->lanes[i];
+
+		all->sent_packets += atomic_load(&lane->sent);
+		all->resent_packets += atomic_load(&lane->resent);
+		all->results += atomic_load(&lane->results);
+		all->duplicates += atomic_load(&lane->duplicates);
+		all->dropped_packets += atomic_load(&lane->drops);
+	}
+}
+
+bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text)
+{
+	struct trib_comm *comm = lane->comm;
+	struct star_loss *loss = &comm->star_loss;
+	bool ours;
+
+	if (!trunk_is_shared(comm, lane->trunk) ||
+	    (status != TRIB_ERR_AGGREGATOR && status != TRIB_ERR_PEER))
+		return false;
+	pthread_mutex_lock(&comm->lock);
+	ours = comm->turn_client && !comm->recovering && !comm->trees_lost &&
+	       comm->failed == TRIB_OK && !atomic_load(&comm->closing);
+	if (ours && loss->status == TRIB_OK) {
+		loss->status = status;
+		loss->rank = rank;
+		snprintf(loss->text, sizeof(loss->text), "%s", text);
+		comm_wake_turns(comm);
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return ours;
+}

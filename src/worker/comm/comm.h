@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm: the state that a communicator's threads share, and the small functions that change it
+ * under its lock: failures, the lanes' mailboxes, requests and ledgers.
+ *
+ * The room owns struct trib_comm, struct trunk, struct lane, struct trib_request and struct
+ * ledger. It starts no thread, opens no socket and sends no packet; other threads are woken by
+ * their eventfd or by `changed`. It must not touch the rooms above: transport, trees, requests,
+ * sharing, failover, api.
+ *
+ * Threads: one for each lane (transport), one for failover, one for turns (sharing), and the
+ * user's own. Locks are taken in this order: trunks_lock, posting, lock, a lane's lock.
+ */
+#ifndef TRIB_WORKER_COMM_COMM_H
+#define TRIB_WORKER_COMM_COMM_H
+
+#include "plan/tree/tree.h"
+#include "worker/comm/lane.h"
+#include "worker/comm/ledger.h"
+#include "worker/comm/request.h"
+#include "worker/comm/trunk.h"
+#include "worker/dense/striping.h"
+#include "worker/turns/star.h"
+#include "worker/turns/step_profile.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct comm_config {
+	struct udp_address aggregator; /* of the one star, if there are no trees */
+	struct forest *trees;          /* owned by the communicator; NULL: the star */
+	unsigned own_trees;            /* the first trees; the others are shared. 0: all are own */
+	struct udp_address controller; /* source of trees; length 0: none */
+	int seat, seats;               /* rank and size as the process was started; -1: any */
+	int rank, size;
+	bool asks; /* the user gave no rank: a controller may assign one */
+	uint16_t job;
+	uint64_t cookie;
+	uint64_t key;        /* identifies the communicator within the job */
+	uint32_t generation; /* of the plan that the trees are from */
+	/* The generation in which this communicator began, or in which a process last came in
+	 * before the communicator was open. 0: no controller. */
+	uint32_t epoch;
+	double timeout_s;
+	uint64_t pool_bytes, rate_bps;
+	unsigned lanes; /* for each tree; 0: chosen by the number of cores */
+	unsigned cores; /* this worker's share of the host's cores */
+	unsigned mtu;
+	unsigned wire_bits; /* of an element of a float sum, at least; 0: by the type */
+	bool tcp;           /* the plane; false: udp */
+	bool bucket;        /* pace in user space even if the kernel could */
+	bool multicast;
+	const char *pin;
+	struct udp_options socket;
+};
+
+/* The lanes that a request is split over: those of the own trees, or of the shared star. */
+struct lane_set {
+	unsigned first;           /* in trib_comm.lanes */
+	struct striping striping; /* n is 0: there are no such lanes */
+};
+
+/* Progress of leaving one shared star and joining the next; sharing/star_switch.c. */
+struct star_switch {
+	struct udp_address to;
+	struct join_attempt *joining; /* NULL: not joining */
+	uint64_t deadline, bye_at;
+	unsigned byes;
+	bool is_gone;  /* the aggregator that is left has ended: a BYE would not be heard */
+	bool is_apart; /* the star's trunk exists, and its lanes are not in trib_comm.lanes */
+};
+
+/* What a lane has learned about the end of the shared star. */
+struct star_loss {
+	trib_status status; /* TRIB_OK: nothing */
+	uint32_t rank;      /* the rank concerned, as in struct wire_abort */
+	char text[512];
+};
+
+struct trib_comm {
+	struct comm_config config;
+	unsigned n_trunks;
+	_Atomic unsigned n_lanes;
+	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
+	struct trunk trunks[FOREST_TREES_MAX];
+	struct lane *lanes[LANES_MAX]; /* of all trunks, one trunk after the other */
+	struct lane_set own, shared;
+	uint32_t payload; /* bytes of a full fragment, the same in all trees */
+	uint64_t nonce;   /* identifies this process to the controller */
+	_Atomic bool closing;
+	_Atomic bool draining; /* about to leave: find out soon which ranks still need results */
+
+	/* Failover: with a controller, the communicator outlives its trees. */
+	bool keeps_ledgers;
+	bool opened; /* the user has the communicator: rank and size can no longer change */
+	bool failover_runs;
+	int planned_rank, planned_size; /* ours in the controller's newest plan */
+	uint32_t planned_since;         /* no process has come in since this plan; 0: unknown */
+	uint64_t planned_seats, seats;  /* in the newest plan; in the plan at the opening */
+	_Atomic uint64_t lost;          /* ranks of the newest plan that are dead or have left */
+	_Atomic uint64_t suspected_at;  /* when a lane last raised a suspicion */
+	pthread_t failover_thread;
+
+	/* Telemetry for the reports: bit/s that each lane's path carries; 1/1000 of time waited. */
+	_Atomic uint64_t carried[LANES_MAX];
+	_Atomic uint16_t waited;
+	_Atomic bool no_multicast; /* multicast was tried and never arrived */
+
+	/* Held while rounds are made and posted. It also guards the turn, the star and next_start.
+	 */
+	pthread_mutex_t posting;
+	struct turn turn;
+	struct star star;
+	uint64_t next_start; /* requests below this number have started */
+
+	/* Held by the thread that changes trunks: failover, or turns when the star changes. */
+	pthread_mutex_t trunks_lock;
+	struct star_switch star_switch;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Under `lock`: */
+	struct turn_client *turn_client; /* NULL: no aggregator is shared */
+	int turn_wake_fd;                /* wakes the turn client's thread */
+	trib_status failed;              /* TRIB_OK: not failed */
+	char failure[512];
+	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
+	struct star_loss star_loss;
+	struct ledger *ledgers, **ledgers_end;
+	trib_stats past;         /* counts of lanes that are closed */
+	bool recovering;         /* failover replaces the trees: posted requests wait */
+	bool suspects;           /* a lane hears nothing: failover has to ask the controller */
+	bool controller_heard;   /* the controller has answered since other trees were asked for */
+	bool told;               /* our failure was reported to the aggregators */
+	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */
+	unsigned quiet_lanes;    /* lanes that have let go of users' buffers */
+	unsigned in_flight;      /* requests that were posted and have not ended */
+	unsigned started[2];     /* requests that have started and not ended: [0] own, [1] shared */
+	uint64_t started_bytes;
+	uint64_t came_at; /* when a request last ended */
+	uint64_t busy_at; /* when a request last ended, or started after a pause */
+	struct step_profile profile;
+	struct trib_request *requests;
+	struct residual *residuals;
+	uint32_t dithers; /* calls whose sums are rounded by chance */
+	uint64_t rounds, posts, splits;
+	double wait_s;
+	uint64_t waited_since; /* start of the span that `waited` is measured over; 0: none yet */
+	double waited_then;    /* wait_s at the time waited_since */
+};
+
+/* The communicator's key on the wire to aggregators: ranks of different epochs do not meet. */
+uint64_t comm_key(const struct comm_config *config);
+/*
+ * Fails the communicator. Only the first failure counts. If the communicator has a controller,
+ * the loss of an aggregator is no failure: failover is woken instead.
+ */
+void comm_fail(struct trib_comm *comm, trib_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same for an ABORT that names a rank; UINT32_MAX: none. A dead rank is noted in `lost`. */
+void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, const char *text);
+/*
+ * A lane has lost its aggregator. If that is the shared star, the turn client decides what
+ * follows, and this returns true. False: the caller has to fail the communicator.
+ */
+bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
+/* Has the communicator failed, or is it being closed? */
+bool comm_is_over(struct trib_comm *comm);
+/* Adds the counts of the lanes from `first` on; the caller holds `lock`. */
+void comm_count(const struct trib_comm *comm, unsigned first, trib_stats *all);
+/* "1, 3" */
+void comm_list_ranks(uint64_t mask, char *out, size_t size);
+/* Wakes the turn client's thread, if any. The caller holds `lock` or `posting`, or owns the client.
+ */
+void comm_wake_turns(const struct trib_comm *comm);
+
+static inline bool trunk_is_shared(const struct trib_comm *comm, const struct trunk *trunk)
+{
+	return comm->config.own_trees && trunk >= comm->trunks + comm->config.own_trees;
+}
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only place where a user's request starts. request_post() gives it a number, and start()
+ * posts its rounds to the lanes. All ranks start requests in the order of their numbers, so the
+ * lanes have one order everywhere.
+ *
+ * If no aggregator is shared, a request starts when it is posted. While failover replaces the
+ * trees, the request only gets its number and its ledger; recovery starts it.
+ *
+ * If an aggregator is shared, requests_start() starts posted requests later, when there is room.
+ * The lanes of a request, own trees or shared star, are chosen when it starts and not when it is
+ * posted: programs post long before the network is free, and turns change meanwhile. The next
+ * request starts a little before the previous one ends, so that there is no gap between them.
+ * Small requests need not wait for that. Requests never use both sets at once: they would
+ * compete for the host's link, and the turn would last longer.
+ */
+#include "worker/requests/requests.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD 2u                /* requests in flight, if the first of them is nearly over */
+#define AHEAD_NS 500000.0       /* 0.5 ms: any number in flight, if all together take less */
+#define AHEAD_BYTES (64u << 10) /* 64 KiB: replaces AHEAD_NS while the rate is unknown */
+#define TAIL_NS 2000000.0       /* 2 ms: a request is nearly over this long before its end */
+
+/* The rounds of all vectors of a request, in one set of lanes. NULL: no memory. */
+static struct posting *make_rounds(struct trib_request *request, const struct lane_set *set,
+                                   const struct round_spec *specs, size_t n, size_t *made)
+{
+	const struct trib_comm *comm = request->comm;
+	struct posting *postings = calloc(n * set->striping.n + 1, sizeof(*postings));
+
+	*made = 0;
+	for (size_t i = 0; postings && i < n; i++) {
+		struct round_place place = {
+			.ledger = request->ledger, .vector = (unsigned)i, .step = 1, .split = 1
+		};
+		struct round_spec spec = specs ? specs[i] : request->ledger->vectors[i].spec;
+		unsigned k;
+
+		spec.owner = request;
+		k = rounds_make(comm, set, &spec, &place, postings + *made);
+		*made += k;
+		if (!k) {
+			rounds_free(postings, *made);
+			free(postings);
+			postings = NULL;
+		}
+	}
+	return postings;
+}
+
+/* From here on the lanes have the request. The caller holds `posting` and `lock`. */
+static void start(struct trib_request *request, const struct posting *postings, size_t n)
+{
+	atomic_store(&request->rounds_left, (unsigned)n);
+	if (request->ledger)
+		request->ledger->pending = (unsigned)n;
+	rounds_post(request->comm, postings, n, request->number);
+}
+
+/* ---- requests that start later: an aggregator is shared ---- */
+
+/* Are all rounds in these lanes nearly over? */
+static bool is_ending(const struct trib_comm *comm, const struct lane_set *set)
+{
+	for (unsigned i = 0; i < set->striping.n; i++) {
+		const struct lane *lane = comm->lanes[set->first + i];
+
+		if (atomic_load(&lane->ending) != atomic_load(&lane->entered))
+			return false;
+	}
+	return true;
+}
+
+/* Sets, for each lane, how many fragments may be left when it counts as nearly over. */
+static void set_nearly(struct trib_comm *comm, const struct lane_set *set, bool shared)
+{
+	double each = (double)comm->payload * set->striping.n;
+	uint32_t nearly = (uint32_t)(step_profile_bytes_in(&comm->profile, shared, TAIL_NS) / each);
+
+	for (unsigned i = 0; i < set->striping.n; i++)
+		atomic_store_explicit(&comm->lanes[set->first + i]->nearly, nearly + 1,
+		                      memory_order_relaxed);
+}
+
+/* May another request start in the shared star (`shared`) or in the own trees? */
+static bool is_room(const struct trib_comm *comm, bool shared)
+{
+	double most = step_profile_bytes_in(&comm->profile, shared, AHEAD_NS);
+
+	if (comm->started[!shared])
+		return false;
+	if (!comm->started[shared] || (double)comm->started_bytes < (most > 0 ? most : AHEAD_BYTES))
+		return true;
+	return comm->started[shared] < AHEAD &&
+	       is_ending(comm, shared ? &comm->shared : &comm->own);
+}
+
+static void enter_lane_set(struct trib_request *request, bool shared)
+{
+	struct trib_comm *comm = request->comm;
+
+	request->shared = shared;
+	request->generation = comm->config.generation;
+	request->started_at = clock_now();
+	if (!comm->started[0] && !comm->started[1])
+		comm->busy_at = request->started_at;
+	comm->started[shared]++;
+	comm->started_bytes += request->bytes;
+	set_nearly(comm, shared ? &comm->shared : &comm->own, shared);
+}
+
+/* The caller holds `lock`. False: no memory. */
+static bool start_on(struct trib_request *request, bool shared)
+{
+	const struct lane_set *set = shared ? &request->comm->shared : &request->comm->own;
+	size_t n;
+	struct posting *postings = make_rounds(request, set, NULL, request->ledger->n, &n);
+
+	if (!postings)
+		return false;
+	enter_lane_set(request, shared);
+	start(request, postings, n);
+	free(postings);
+	return true;
+}
+
+/* Starts the next request if it may start. False: it may not. */
+static bool start_next(struct trib_comm *comm, bool *no_memory)
+{
+	bool shared = comm->shared.striping.n && turn_uses(&comm->turn, comm->next_start), may;
+
+	pthread_mutex_lock(&comm->lock);
+	may = comm->next_start < comm->posts && !comm->recovering && !comm->trees_lost &&
+	      comm->failed == TRIB_OK && !turn_waits(&comm->turn, comm->next_start) &&
+	      is_room(comm, shared);
+	if (may) {
+		struct ledger *ledger = ledger_find(comm, comm->next_start);
+
+		*no_memory = !ledger || !ledger->request || !start_on(ledger->request, shared);
+		may = !*no_memory;
+		comm->next_start += may;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return may;
+}
+
+void requests_start(struct trib_comm *comm)
+{
+	bool no_memory = false, any = false;
+
+	while (start_next(comm, &no_memory))
+		any = true;
+	if (no_memory)
+		comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory to begin request #%llu",
+		          (unsigned long long)comm->next_start);
+	if (any && comm->config.rank == 0)
+		comm_wake_turns(comm);
+}
+
+void requests_started_anew(struct trib_comm *comm)
+{
+	uint64_t session = comm->turn.session;
+
+	comm->turn = (struct turn){ .session = session };
+	pthread_mutex_lock(&comm->lock);
+	comm->next_start = comm->posts;
+	comm->started[0] = comm->started[1] = 0;
+	comm->started_bytes = 0;
+	pthread_mutex_unlock(&comm->lock);
+}
+
+/* ---- posting ---- */
+
+/* With one rank, the result is the input. */
+static trib_status finish_alone(struct trib_request *request, const struct round_spec *specs,
+                                size_t n, trib_request **out)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t bytes = specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
+
+		if (bytes && specs[i].target && specs[i].target != specs[i].source)
+			memmove(specs[i].target, specs[i].source, bytes);
+	}
+	pthread_mutex_lock(&request->comm->lock);
+	request->comm->rounds++;
+	pthread_mutex_unlock(&request->comm->lock);
+	request->done = true;
+	*out = request;
+	return TRIB_OK;
+}
+
+/* The request gets its number and, if there are rounds, starts. */
+static trib_status enter(struct trib_request *request, const struct posting *postings, size_t n)
+{
+	struct trib_comm *comm = request->comm;
+	trib_status status = TRIB_OK;
+
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failed != TRIB_OK) {
+		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
+		                     request->what, comm->failure);
+	} else {
+		if (comm->turn_client)
+			step_profile_post(&comm->profile, comm->posts, request->bytes,
+			                  !comm->in_flight, clock_now());
+		request->number = comm->posts++;
+		comm->in_flight++;
+		if (request->ledger) {
+			request->ledger->number = request->number;
+			request->ledger->request = request;
+			ledger_append(comm, request->ledger);
+		}
+		if (postings)
+			start(request, postings, n);
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return status;
+}
+
+/* The caller holds `posting`. */
+static trib_status enter_or_start(struct trib_request *request, const struct round_spec *specs,
+                                  size_t n)
+{
+	struct trib_comm *comm = request->comm;
+	bool now = !comm->recovering && !comm->turn_client;
+	struct posting *postings = NULL;
+	trib_status status;
+	size_t made = 0;
+
+	if (now && !(postings = make_rounds(request, &comm->own, specs, n, &made)))
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
+		                   request->what, request->count);
+	status = enter(request, postings, made);
+	if (status != TRIB_OK)
+		rounds_free(postings, made);
+	free(postings);
+	if (status == TRIB_OK && comm->turn_client)
+		requests_start(comm);
+	return status;
+}
+
+trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
+                         trib_request **out)
+{
+	struct trib_comm *comm = request->comm;
+	trib_status status;
+
+	if (comm->config.size == 1)
+		return finish_alone(request, specs, n, out);
+	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload))) {
+		status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
+		request_free(request);
+		return status;
+	}
+	for (size_t i = 0; i < n; i++)
+		request->bytes +=
+			specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));
+	pthread_mutex_lock(&comm->posting);
+	status = enter_or_start(request, specs, n);
+	pthread_mutex_unlock(&comm->posting);
+	if (status != TRIB_OK) {
+		ledger_free(request->ledger);
+		request->ledger = NULL;
+		request_free(request);
+		return status;
+	}
+	*out = request;
+	return TRIB_OK;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requests: how a request becomes rounds in lanes. request_rounds.c splits vectors over the
+ * lanes; request_start.c is the only place where a user's request starts.
+ *
+ * The room owns the order in which requests start, which is the same on all ranks. It posts
+ * rounds to the lanes' mailboxes (comm) and never waits. It must not touch sockets, trees, or
+ * the rooms above: sharing, failover, api.
+ */
+#ifndef TRIB_WORKER_REQUESTS_REQUESTS_H
+#define TRIB_WORKER_REQUESTS_REQUESTS_H
+
+#include "worker/comm/comm.h"
+
+/* A round, and the lane that it is for. */
+struct posting {
+	const struct lane_set *set;
+	struct round *round;
+	unsigned lane; /* within the set */
+	bool is_small; /* the lane is chosen in rotation when the round is posted */
+};
+
+/*
+ * request_rounds.c: the rounds of one vector, or of the part of it that `place` names (NULL: no
+ * ledger). Gives their number; 0: no memory. The caller holds `posting`.
+ */
+unsigned rounds_make(const struct trib_comm *comm, const struct lane_set *set,
+                     const struct round_spec *spec, const struct round_place *place,
+                     struct posting *postings);
+/* To the lanes. `rotation` chooses lanes for small rounds and has to be the same on all ranks. */
+void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t n,
+                 uint64_t rotation);
+void rounds_free(const struct posting *postings, size_t n);
+
+/*
+ * request_start.c: gives the request its number and starts it, now or when it may. Takes the
+ * request over, also if it fails.
+ */
+trib_status request_post(struct trib_request *request, const struct round_spec *specs, size_t n,
+                         trib_request **out);
+/* Where an aggregator is shared: starts requests that may start, in the order of their numbers.
+ * The caller holds `posting`. */
+void requests_start(struct trib_comm *comm);
+/* Recovery has started all posted requests in new trees; the caller holds `posting`. */
+void requests_started_anew(struct trib_comm *comm);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/slot/slot_flow.h"
+
+#include <string.h>
+
+#define US 1000ull
+#define TIMEOUT_FIRST (2000 * US) /* 2 ms while the round-trip time is unknown */
+#define TIMEOUT_MIN (200 * US)
+#define TIMEOUT_MAX (100000 * US)
+#define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
+
+static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t position)
+{
+	return &flow->entries[position % flow->slots];
+}
+
+void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
+                    unsigned child)
+{
+	*flow = (struct slot_flow){ .entries = entries, .slots = slots, .child = child };
+	memset(entries, 0, slots * sizeof(*entries));
+}
+
+static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
+{
+	uint64_t timeout = flow->rtt ? flow->rtt + 4 * flow->rtt_spread : TIMEOUT_FIRST;
+	unsigned doubled = tries > 1 ? tries - 1 : 0;
+
+	if (timeout < TIMEOUT_MIN)
+		timeout = TIMEOUT_MIN;
+	timeout <<= doubled < 10 ? doubled : 10;
+	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
+}
+
+/* When the operation has to be sent; 0: now. */
+static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *entry)
+{
+	return entry->sent_at ? entry->sent_at + timeout_of(flow, entry->tries) : 0;
+}
+
+bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
+{
+	if (flow->next < flow->low + flow->slots)
+		return true;
+	if (!flow->ask_at)
+		flow->ask_at = now;
+	return false;
+}
+
+uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint16_t scale,
+                        const void *payload, uint16_t bytes)
+{
+	*entry_of(flow, flow->next) = (struct slot_entry){ .position = flow->next,
+		                                           .payload = payload,
+		                                           .scale = scale,
+		                                           .bytes = bytes,
+		                                           .op = op,
+		                                           .shape = shape,
+		                                           .state = SLOT_WAITS };
+	return flow->next++;
+}
+
+void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale,
+                       const void *payload, uint16_t bytes)
+{
+	struct slot_entry *entry = entry_of(flow, position);
+
+	entry->scale = scale;
+	entry->payload = payload;
+	entry->bytes = bytes;
+	entry->sent_at = 0;
+	flow->look_at = 0;
+}
+
+/* ---- packets ---- */
+
+static struct wire_header header_of(const struct slot_flow *flow, uint64_t position)
+{
+	return (struct wire_header){ .child = (uint8_t)flow->child,
+		                     .pos = (uint32_t)position,
+		                     .to = WIRE_ALL };
+}
+
+/* The next result to acknowledge goes along, if there is one. */
+static void add_ack(struct slot_flow *flow, struct wire_header *header)
+{
+	if (flow->unacked >= flow->done)
+		return;
+	header->from |= SLOT_ACKS;
+	header->ack = (uint32_t)flow->unacked;
+	entry_of(flow, flow->unacked)->state = SLOT_ACKED;
+	flow->unacked++;
+}
+
+static uint32_t send_vector(struct slot_flow *flow, struct slot_entry *entry, uint64_t now,
+                            struct wire_header *header, const void **payload)
+{
+	*header = header_of(flow, entry->position);
+	header->op = entry->op;
+	header->scale = entry->scale;
+	header->flags = entry->shape | (entry->tries ? WIRE_RESENT : 0);
+	add_ack(flow, header);
+	*payload = entry->payload;
+	entry->sent_at = now;
+	entry->tries += entry->tries < UINT8_MAX;
+	if (due_at(flow, entry) < flow->look_at)
+		flow->look_at = due_at(flow, entry);
+	return entry->bytes;
+}
+
+/* An acknowledgement alone, of the oldest operation that has none, or again of one in the way. */
+static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
+                          struct wire_header *header, const void **payload)
+{
+	*header = header_of(flow, position);
+	header->from = SLOT_ACKS | SLOT_BARE | (wants ? SLOT_WANTS : 0);
+	header->ack = (uint32_t)position;
+	entry_of(flow, position)->state = SLOT_ACKED;
+	if (position == flow->unacked)
+		flow->unacked++;
+	*payload = NULL;
+	return 0;
+}
+
+/* The first operation that is due: a new one, or one whose timer has run out. NULL: none. */
+static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
+{
+	uint64_t look_at = UINT64_MAX;
+
+	if (flow->unsent < flow->next)
+		return entry_of(flow, flow->unsent++);
+	if (now < flow->look_at)
+		return NULL;
+	for (uint64_t p = flow->done; p < flow->next; p++) {
+		struct slot_entry *entry = entry_of(flow, p);
+		uint64_t due = due_at(flow, entry);
+
+		if (entry->state != SLOT_WAITS)
+			continue;
+		if (due <= now)
+			return entry;
+		look_at = due < look_at ? due : look_at;
+	}
+	flow->look_at = look_at;
+	return NULL;
+}
+
+/* Is an acknowledgement due that no vector has carried? */
+static bool ack_is_due(const struct slot_flow *flow, uint64_t now)
+{
+	return flow->unacked < flow->done &&
+	       (now >= flow->heard_at + ACK_DELAY || flow->done - flow->unacked > flow->slots / 4);
+}
+
+uint32_t slot_flow_next(struct slot_flow *flow, uint64_t now, struct wire_header *header,
+                        const void **payload)
+{
+	struct slot_entry *entry = find_due(flow, now);
+
+	*payload = NULL;
+	if (entry)
+		return WIRE_HEADER + send_vector(flow, entry, now, header, payload);
+	if (ack_is_due(flow, now))
+		return WIRE_HEADER + send_bare(flow, flow->unacked, false, header, payload);
+	if (!flow->ask_at || now < flow->ask_at || flow->low >= flow->unacked)
+		return 0;
+	flow->asks += flow->asks < UINT8_MAX;
+	flow->ask_at = now + timeout_of(flow, flow->asks);
+	return WIRE_HEADER + send_bare(flow, flow->low, true, header, payload);
+}
+
+/* ---- answers ---- */
+
+static void take_low(struct slot_flow *flow, uint32_t half)
+{
+	uint64_t low = wire_widen(half, flow->low);
+
+	if (low <= flow->low || low > flow->unacked)
+		return; /* an old packet; or one that lies */
+	for (; flow->low < low; flow->low++)
+		entry_of(flow, flow->low)->state = SLOT_UNUSED;
+	if (flow->next < flow->low + flow->slots)
+		flow->ask_at = flow->asks = 0;
+}
+
+/* The time of a packet that was repeated tells nothing: the answer may be to either. */
+static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint64_t now)
+{
+	uint64_t took = now - entry->sent_at, off;
+
+	if (entry->tries != 1)
+		return;
+	if (!flow->rtt) {
+		flow->rtt = took;
+		flow->rtt_spread = took / 2;
+		return;
+	}
+	off = took > flow->rtt ? took - flow->rtt : flow->rtt - took;
+	flow->rtt_spread += off / 4 - flow->rtt_spread / 4;
+	flow->rtt += took / 8 - flow->rtt / 8;
+}
+
+static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *entry,
+                                     const struct wire_header *header, uint32_t bytes, uint64_t now)
+{
+	struct slot_event event = { SLOT_RESULT, entry->position, header->scale };
+
+	if (header->op != entry->op || (header->flags & (uint8_t)~WIRE_RESENT) != entry->shape ||
+	    (header->scale == entry->scale && bytes != entry->bytes)) {
+		event.kind = SLOT_DISAGREE;
+		return event;
+	}
+	measure(flow, entry, now);
+	entry->state = SLOT_HAS;
+	flow->heard_at = now;
+	while (flow->done < flow->next && entry_of(flow, flow->done)->state != SLOT_WAITS)
+		flow->done++;
+	return event;
+}
+
+struct slot_event slot_flow_take(struct slot_flow *flow, const struct wire_header *header,
+                                 uint32_t bytes, uint64_t now)
+{
+	uint64_t position = wire_widen(header->pos, flow->next);
+	struct slot_event event = { SLOT_NOTHING, position, header->scale };
+	struct slot_entry *entry = entry_of(flow, position);
+
+	take_low(flow, header->ack);
+	if (position >= flow->next || entry->position != position || entry->state != SLOT_WAITS ||
+	    header->from & SLOT_CLEAR)
+		return event;
+	if (!(header->from & SLOT_RAISE))
+		return take_result(flow, entry, header, bytes, now);
+	if (header->scale > entry->scale) {
+		entry->tries = 0; /* the aggregator is there, and the next packet is another one */
+		event.kind = SLOT_ENCODE;
+	}
+	return event;
+}
+
+uint64_t slot_flow_wake(const struct slot_flow *flow)
+{
+	uint64_t wake = flow->ask_at ? flow->ask_at : UINT64_MAX;
+
+	if (flow->unsent < flow->next)
+		return 0;
+	if (flow->done < flow->next && flow->look_at < wake)
+		wake = flow->look_at;
+	if (flow->unacked < flow->done && flow->heard_at + ACK_DELAY < wake)
+		wake = flow->heard_at + ACK_DELAY;
+	return wake;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slot: the worker's side of the slot engine (P4SGD, Algorithm 3): what to send for small vectors,
+ * when to repeat it, and what the answers mean. Pure: no socket, no clock, no allocation. The
+ * caller owns the entries and the vectors. It must not touch rounds, streams or lanes.
+ *
+ * An operation goes through these states:
+ *
+ *   UNUSED -> WAITS (the vector was sent, the result has not come) -> HAS (the result has come)
+ *          -> ACKED (the acknowledgement was sent) -> UNUSED (the aggregator's slot is clear)
+ *
+ * The timer of an operation runs while it WAITS, and while a later operation needs its slot.
+ */
+#ifndef TRIB_WORKER_SLOT_SLOT_FLOW_H
+#define TRIB_WORKER_SLOT_SLOT_FLOW_H
+
+#include "engine/slot.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum slot_state { SLOT_UNUSED, SLOT_WAITS, SLOT_HAS, SLOT_ACKED };
+
+struct slot_entry {
+	uint64_t position;
+	const void *payload; /* the caller's, while the operation WAITS */
+	uint64_t sent_at;    /* ns; 0: not sent yet */
+	uint16_t scale;
+	uint16_t bytes;
+	uint8_t op;
+	uint8_t shape;
+	uint8_t state; /* enum slot_state */
+	uint8_t tries; /* packets sent for it, up to 255 */
+};
+
+struct slot_flow {
+	struct slot_entry *entries; /* of each slot */
+	uint32_t slots;
+	unsigned child;
+	uint64_t next;    /* the number of the next operation */
+	uint64_t unsent;  /* operations from here on have never been sent */
+	uint64_t unacked; /* results of operations below are acknowledged */
+	uint64_t done;    /* results of operations below have come */
+	uint64_t low;     /* slots of operations below are clear */
+	uint64_t ask_at;  /* ns: when an operation that waits for its slot asks; 0: none waits */
+	uint64_t look_at; /* ns: no timer of an operation runs out before */
+	uint64_t rtt, rtt_spread; /* ns, smoothed; 0: unknown */
+	uint64_t heard_at;        /* ns: when a result last came */
+	unsigned asks;            /* in a row without progress */
+};
+
+enum slot_event_kind {
+	SLOT_NOTHING,
+	SLOT_RESULT,   /* the sum of an operation; it is the event's payload */
+	SLOT_ENCODE,   /* encode the vector anew with the scale, then call slot_flow_encoded() */
+	SLOT_DISAGREE, /* the result is not of what was posted: ranks called different collectives
+	                */
+};
+
+struct slot_event {
+	enum slot_event_kind kind;
+	uint64_t position;
+	uint16_t scale;
+};
+
+void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
+                    unsigned child);
+
+/* May an operation be posted? False: its slot is in use; the flow asks for it by itself. */
+bool slot_flow_has_room(struct slot_flow *flow, uint64_t now);
+
+/* Posts an operation, if there is room, and gives its number. */
+uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint16_t scale,
+                        const void *payload, uint16_t bytes);
+/* The vector is encoded with the scale of the event SLOT_ENCODE. */
+void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale,
+                       const void *payload, uint16_t bytes);
+
+/*
+ * The next packet that is due: writes its header without magic, type, comm and checksum, and gives
+ * its bytes; *payload: the vector behind it, header excluded. 0: none is due.
+ */
+uint32_t slot_flow_next(struct slot_flow *flow, uint64_t now, struct wire_header *header,
+                        const void **payload);
+
+/* Takes a RESULT packet that was found intact. */
+struct slot_event slot_flow_take(struct slot_flow *flow, const struct wire_header *header,
+                                 uint32_t bytes, uint64_t now);
+
+/* When slot_flow_next() has something again, if nothing comes before; UINT64_MAX: never. */
+uint64_t slot_flow_wake(const struct slot_flow *flow);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lane's life, and the loop of its thread: receive packets, send packets, sleep. The loop takes
+ * no lock and allocates nothing for a packet.
+ */
+#include "worker/transport/transport.h"
+#include "worker/transport/lane_internal.h"
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define STOPPED_FOR                                                                  \
+	(NSEC_PER_SEC / 2) /* 0.5 s: if a pass takes longer, the process was stopped \
+	                    */
+
+struct lane *lane_make(struct trib_comm *comm, struct trunk *trunk)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->comm = comm;
+	lane->trunk = trunk;
+	lane->index = trunk->n_lanes;
+	lane->fd = lane->group_fd = lane->wake_fd = lane->connecting_fd = -1;
+	lane->carrier = comm->config.tcp ? &lane_carrier_tcp : &lane_carrier_udp;
+	lane->posted_end = &lane->posted;
+	lane->kept_end = &lane->kept;
+	pthread_mutex_init(&lane->lock, NULL);
+	return lane;
+}
+
+trib_status lane_open(struct lane *lane)
+{
+	lane->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (lane->wake_fd < 0)
+		return status_fail_errno("cannot open an eventfd");
+	lane->buffer = aligned_alloc(64, LANE_BUFFER_PACKETS * (WIRE_PACKET_MAX + 56));
+	if (!lane->buffer)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
+	lane->peer = lane->trunk->aggregator;
+	udp_set_port(&lane->peer, (uint16_t)(udp_port(&lane->peer) + lane->index));
+	return lane->carrier->open(lane);
+}
+
+static void take_posts(struct lane *lane, uint64_t now)
+{
+	struct round *round = lane_take_posted(lane);
+
+	if (round && stream_is_idle(&lane->stream))
+		lane->heard_at = now; /* silence counts from when an answer is due */
+	while (round) {
+		struct round *next = round->next;
+
+		if (!stream_post(&lane->stream, round, now))
+			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, LANE_NO_MEMORY);
+		round = next;
+	}
+}
+
+static void publish(struct lane *lane)
+{
+	const struct stream *stream = &lane->stream;
+
+	atomic_store_explicit(&lane->waiting, stream_is_idle(stream) ? 0 : stream->waiting,
+	                      memory_order_relaxed);
+	atomic_store_explicit(&lane->done, stream->done, memory_order_relaxed);
+	atomic_store_explicit(&lane->next_base, stream->next_base, memory_order_relaxed);
+	atomic_store_explicit(&lane->sent, stream->stats.sent, memory_order_relaxed);
+	atomic_store_explicit(&lane->resent, stream->stats.resent, memory_order_relaxed);
+	atomic_store_explicit(&lane->judged, stream->stats.judged, memory_order_relaxed);
+	atomic_store_explicit(&lane->lost, stream->stats.lost, memory_order_relaxed);
+	atomic_store_explicit(&lane->results, stream->stats.results, memory_order_relaxed);
+	atomic_store_explicit(&lane->duplicates, stream->stats.duplicates, memory_order_relaxed);
+	atomic_store_explicit(&lane->drops, lane->dropped, memory_order_relaxed);
+	atomic_store_explicit(&lane->comm->carried[lane->number], lane->meter.bps,
+	                      memory_order_relaxed);
+}
+
+/* If all rounds of the lane are nearly over, the turn client may start the next request. */
+static void note_ending(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+
+	if (lane->taken == atomic_load_explicit(&lane->ending, memory_order_relaxed) ||
+	    lane->stream.next_base - lane->stream.done >
+	            atomic_load_explicit(&lane->nearly, memory_order_relaxed))
+		return;
+	atomic_store(&lane->ending, lane->taken);
+	pthread_mutex_lock(&comm->lock);
+	comm_wake_turns(comm);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
+{
+	struct pollfd fds[3] = { { .fd = lane->wake_fd, .events = POLLIN },
+		                 { .fd = lane->fd,
+		                   .events = (short)(POLLIN | (blocked ? POLLOUT : 0)) },
+		                 { .fd = lane->group_fd, .events = POLLIN } };
+	uint64_t wake = lane->spoke_at + lane_heartbeat_every(lane);
+	uint64_t stream = stream_wake(&lane->stream, now);
+	bool for_rate = false;
+	struct timespec span;
+	uint64_t count;
+	int n;
+
+	/* If the socket is full, a packet that is due now has to wait for it. */
+	if (stream < wake && (stream > now || !blocked))
+		wake = stream;
+	if (pacer_free_at(&lane->pacer) > now && !stream_is_idle(&lane->stream) &&
+	    pacer_free_at(&lane->pacer) < wake) {
+		wake = pacer_free_at(&lane->pacer);
+		for_rate = true;
+	}
+	span = clock_span(wake > now ? wake - now : 0);
+	n = ppoll(fds, lane->group_fd >= 0 ? 3 : 2, &span, NULL);
+	if (n == 0 && for_rate)
+		lane->pacer.naps++;
+	if (n > 0 && fds[0].revents)
+		if (read(lane->wake_fd, &count, sizeof(count)) < 0)
+			log_debug("eventfd: %s", strerror(errno));
+}
+
+/* The thread's end: lets go of users' buffers, and wakes the users that wait for that. */
+static void go_quiet(struct lane *lane)
+{
+	take_posts(lane, clock_now());
+	lane_finish_held(lane, UINT64_MAX);
+	pthread_mutex_lock(&lane->comm->lock);
+	for (struct round *round = lane->stream.first; round; round = round->next)
+		ledger_note(round);
+	pthread_mutex_unlock(&lane->comm->lock);
+	stream_clear(&lane->stream);
+	ledger_let_go(lane);
+	pthread_mutex_lock(&lane->comm->lock);
+	lane->comm->quiet_lanes++;
+	pthread_cond_broadcast(&lane->comm->changed);
+	pthread_mutex_unlock(&lane->comm->lock);
+}
+
+/* Nothing is in flight, and no rank can need a past round. */
+static bool note_idle(struct lane *lane)
+{
+	bool idle = stream_is_idle(&lane->stream) && !lane->kept && !lane->finishing &&
+	            !atomic_load_explicit(&lane->has_mail, memory_order_acquire);
+
+	atomic_store_explicit(&lane->idle, idle, memory_order_release);
+	return idle;
+}
+
+static void *lane_main(void *argument)
+{
+	struct lane *lane = argument;
+	struct trib_comm *comm = lane->comm;
+	uint64_t last = clock_now();
+	unsigned idle = 0;
+
+	lane->heard_at = last;
+	while (!atomic_load_explicit(&comm->closing, memory_order_relaxed)) {
+		uint64_t now = clock_now();
+		bool blocked, sent, got;
+
+		if (now - last > STOPPED_FOR)
+			lane->heard_at +=
+				now - last; /* our own stop is no silence of the aggregator */
+		last = now;
+		take_posts(lane, now);
+		got = lane_receive(lane, now);
+		pacer_forget(&lane->pacer, now);
+		blocked = lane_send(lane, now, &sent);
+		publish(lane);
+		note_ending(lane);
+		if (lane->finishing)
+			lane_finish_held(lane, now);
+		lane_forget_kept(lane);
+		lane_check_silence(lane, now);
+		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
+			break;
+		if (note_idle(lane) && atomic_load_explicit(&lane->leaves, memory_order_relaxed))
+			break;
+		idle = got || (sent && !blocked) ? 0 : idle + 1;
+		if (idle && !comm->config.socket.busy_poll)
+			sleep_until_needed(lane, now, blocked);
+	}
+	go_quiet(lane);
+	pthread_mutex_lock(&comm->lock);
+	atomic_store(&lane->ended, true);
+	if (atomic_load(&lane->leaves))
+		comm_wake_turns(comm);
+	pthread_mutex_unlock(&comm->lock);
+	return NULL;
+}
+
+/*
+ * The rate limit of a set of lanes. The user's limit is that of the link. If ranks sum for each
+ * other, each rank also receives the others' parts and sends their results. So the link is full at
+ * a lower rate.
+ */
+static double set_rate(const struct trib_comm *comm, const struct lane_set *set)
+{
+	double rate = (double)comm->config.rate_bps, ranks = comm->config.size;
+
+	return comm->shared.striping.n && set == &comm->own ? rate * ranks / (2 * ranks - 2) : rate;
+}
+
+trib_status lane_start(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+	const struct lane_set *set =
+		trunk_is_shared(comm, lane->trunk) ? &comm->shared : &comm->own;
+	double share = striping_share(&set->striping, lane->number - set->first);
+
+	lane->carrier->start(lane);
+	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
+	atomic_store(&comm->carried[lane->number], 0);
+	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
+	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
+	lane->stream.reliable = comm->config.tcp;
+	lane->stream.on_finished = lane_on_finished;
+	lane->stream.on_over = lane_on_over;
+	lane->stream.context = lane;
+	pacer_start(&lane->pacer, (uint64_t)(set_rate(comm, set) * share),
+	            (uint64_t)lane->trunk->welcome.rate * LANE_RATE_UNIT, clock_now());
+	lane->stream.want = pacer_want(&lane->pacer, share, LANE_RATE_UNIT);
+	pacing_start(lane);
+	if (pthread_create(&lane->thread, NULL, lane_main, lane))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for lane %u",
+		                   lane->number);
+	lane->started = true;
+	cores_pin(lane->thread, comm->config.pin, lane->number);
+	return TRIB_OK;
+}
+
+void lane_stop(struct lane *lane)
+{
+	if (!lane->started)
+		return;
+	lane_wake(lane);
+	pthread_join(lane->thread, NULL);
+	lane->started = false;
+	pacing_end(lane);
+}
+
+void lane_close(struct lane *lane)
+{
+	while (lane->posted) { /* after the thread had ended */
+		struct round *round = lane->posted;
+
+		lane->posted = round->next;
+		round_free(round);
+	}
+	if (lane->fd >= 0)
+		close(lane->fd);
+	if (lane->wake_fd >= 0)
+		close(lane->wake_fd);
+	lane->carrier->close(lane);
+	free(lane->buffer);
+	pthread_mutex_destroy(&lane->lock);
+	free(lane);
+}

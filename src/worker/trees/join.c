@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Joining: sends JOIN to the aggregators of all trees at once, again and again, until all ranks are
+ * in or the deadline has passed. Processes may start in any order.
+ *
+ * A JOIN is padded to the path's MTU, and so is its answer: a length that gets through both ways
+ * can be used for fragments. Only then does the rank ask to be let in, because results have to
+ * come back, too. If no packet of full length is answered, shorter ones are tried. If a shorter one
+ * is the first to be answered, the full length is tried once more: the aggregator may have started
+ * in between. Over TCP the length of packets does not matter to the path; fragments are as long as
+ * datagrams would be, so that results have the same bits.
+ */
+#include "worker/trees/plan_client.h"
+#include "worker/trees/plan_watch.h"
+#include "worker/trees/trees.h"
+#include "worker/transport/lane_carrier.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/brief.h"
+#include "wire/parse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASK_EVERY_MS 50
+#define REFUSED_MAX 5u
+#define PATIENT_ASKS 8 /* JOINs of full length before shorter ones are tried */
+#define AGAIN_ASKS 4u  /* JOINs of full length after a shorter one was answered */
+
+struct join_packet {
+	struct wire_control header;
+	struct wire_join join;
+	uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_join)];
+};
+
+static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
+{
+	unsigned overhead = udp_overhead(peer) + WIRE_HEADER;
+	uint32_t payload = mtu > overhead ? (mtu - overhead) & ~7u : 0;
+
+	return payload > WIRE_PAYLOAD_MAX ? WIRE_PAYLOAD_MAX : payload;
+}
+
+/* Joining one tree. */
+struct join_attempt {
+	struct trib_comm *comm;
+	struct trunk *trunk;
+	struct lane *lane;
+	uint64_t ask_at, present;
+	unsigned mtu;
+	uint32_t full;        /* payload that the route should carry */
+	uint32_t asked;       /* payload of the last JOIN */
+	uint32_t came;        /* longest payload that was answered; 0: none */
+	uint32_t settled;     /* payload that will be used; 0: not decided */
+	unsigned asks, again; /* again: JOINs of full length since an answer */
+	unsigned refused;     /* times in a row that the port was closed */
+	trib_status status;   /* not TRIB_OK: the attempt has failed */
+	int reach_ms;         /* longest wait for a connection, for each JOIN */
+	double seconds;       /* timeout of the attempt, for error messages */
+	bool heard, joined, is_controller;
+	bool is_known; /* a process at the address has answered, so is_controller is certain */
+	char text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
+};
+
+static void ask(struct join_attempt *attempt, uint32_t payload)
+{
+	const struct comm_config *config = &attempt->comm->config;
+	const struct trunk *trunk = attempt->trunk;
+	struct lane *lane = attempt->lane;
+	uint32_t bytes = WIRE_HEADER + payload; /* as long as a fragment will be */
+	int error;
+	struct join_packet packet = {
+		.header = { .type = WIRE_JOIN,
+		            .cookie = config->cookie,
+		            .job = config->job,
+		            .child = (uint8_t)config->rank },
+		.join = { .key = comm_key(config),
+		          .pool_bytes = config->pool_bytes,
+		          /* Each plan and each star needs a nonce of its own: aggregators may
+		             recur. */
+		          .nonce = attempt->comm->nonce + config->generation +
+		                   ((uint64_t)trunk->star << 32),
+		          .covers = 1ull << config->rank,
+		          .ranks = trunk->ranks,
+		          .rank = (uint32_t)config->rank,
+		          .size = (uint32_t)config->size,
+		          .payload = payload,
+		          .lanes = attempt->comm->lanes_wanted,
+		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
+		          .pid = (uint32_t)getpid(),
+		          .generation = config->generation,
+		          .tree = (uint16_t)trunk->tree,
+		          .hops = (uint8_t)trunk->hops,
+		          .tries = !attempt->settled,
+		          .wire = (uint8_t)(config->wire_bits + 1) },
+	};
+
+	memcpy(packet.join.up, trunk->up, sizeof(packet.join.up));
+	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
+	if (bytes < offsetof(struct join_packet, padding) || config->tcp)
+		bytes = offsetof(struct join_packet, padding);
+	attempt->asked = payload;
+	error = lane->carrier->send_one(lane, &packet, bytes);
+	attempt->refused += error == -ECONNREFUSED;
+	if (error)
+		log_debug("join of %u bytes: %s", payload, strerror(-error));
+}
+
+/* The full length. As long as nothing is answered, every third JOIN is shorter. */
+static uint32_t next_length(struct join_attempt *attempt)
+{
+	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
+
+	if (!attempt->settled && attempt->came && attempt->again++ == AGAIN_ASKS)
+		attempt->settled = attempt->came;
+	if (attempt->settled)
+		return attempt->settled;
+	if (attempt->came)
+		return attempt->full;
+	for (;;) {
+		unsigned k = attempt->asks++;
+		uint32_t payload;
+
+		if (k < PATIENT_ASKS || (k - PATIENT_ASKS) % 3)
+			return attempt->full;
+		payload = shorter[(k - PATIENT_ASKS) / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
+		if (payload <= attempt->full)
+			return payload;
+	}
+}
+
+/* This tree is joined, others are not yet: its aggregator must not take this rank for dead. */
+static void send_heartbeat(struct join_attempt *attempt)
+{
+	const struct wire_welcome *welcome = &attempt->trunk->welcome;
+	struct {
+		struct wire_control header;
+		struct wire_report report;
+	} packet = { .header = { .type = WIRE_REPORT,
+		                 .cookie = welcome->cookie,
+		                 .job = attempt->comm->config.job,
+		                 .comm = welcome->comm,
+		                 .epoch = welcome->epoch,
+		                 .child = (uint8_t)attempt->comm->config.rank } };
+	int error = attempt->lane->carrier->send_one(attempt->lane, &packet, wire_cut(&packet));
+
+	if (error)
+		log_debug("a heartbeat while joining: %s", strerror(-error));
+}
+
+/* Against a hostile or mistaken answer. */
+static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *welcome)
+{
+	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
+	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
+	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
+}
+
+/* A payload of this length passes both ways. */
+static void note_passes(struct join_attempt *attempt, uint32_t payload)
+{
+	if (attempt->settled || payload <= attempt->came)
+		return;
+	if (payload == attempt->full)
+		attempt->settled = payload; /* the next JOIN asks to be let in */
+	if (!attempt->came || attempt->settled)
+		attempt->ask_at = 0;
+	attempt->came = payload;
+}
+
+static void take_verdict(struct join_attempt *attempt, const struct wire_welcome *welcome,
+                         uint32_t bytes)
+{
+	uint32_t carried = (bytes - WIRE_HEADER) & ~7u;
+	char address[64];
+
+	attempt->heard = true;
+	attempt->refused = 0;
+	attempt->present = welcome->present;
+	memcpy(attempt->text, welcome->text, sizeof(attempt->text));
+	trunk_name(attempt->trunk, address, sizeof(address));
+	if (welcome->verdict == WIRE_REFUSED) {
+		attempt->status = status_fail(
+			TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %.*s", address,
+			attempt->comm->config.rank, WIRE_TEXT_MAX - 1, welcome->text);
+		return;
+	}
+	if (welcome->verdict == WIRE_PLAN) {
+		attempt->is_controller = true;
+		return;
+	}
+	/* The shorter of JOIN and answer: the answer may be to an earlier, shorter JOIN. */
+	if (carried > attempt->asked)
+		carried = attempt->asked;
+	note_passes(attempt, carried);
+	if (welcome->verdict != WIRE_JOINED || !attempt->settled ||
+	    !welcome_ok(attempt->comm, welcome))
+		return;
+	if (attempt->settled < attempt->full)
+		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",
+		         attempt->full, address, attempt->mtu, attempt->settled);
+	attempt->trunk->welcome = *welcome;
+	attempt->joined = true;
+}
+
+static void take_answer(struct join_attempt *attempt, const struct wire_header *packet,
+                        uint32_t bytes)
+{
+	const struct wire_control *header = wire_control(packet);
+	const struct lane *lane = attempt->lane;
+	const struct comm_config *config = &lane->comm->config;
+
+	if (!header || attempt->status != TRIB_OK || header->job != config->job ||
+	    header->child != config->rank)
+		return;
+	if (header->cookie != (attempt->joined ? lane->trunk->welcome.cookie : config->cookie))
+		return;
+	if (header->type == WIRE_ABORT) { /* another rank has gone, or an aggregator above */
+		const struct wire_abort *abort = wire_payload(header);
+
+		attempt->status =
+			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
+		                    "%s", abort->text);
+	} else if (header->type == WIRE_WELCOME && !attempt->joined) {
+		take_verdict(attempt, wire_payload(header), bytes);
+	}
+}
+
+static trib_status give_up(const struct join_attempt *attempt)
+{
+	const struct comm_config *config = &attempt->comm->config;
+	uint64_t all = config->size == 64 ? ~0ull : (1ull << config->size) - 1;
+	char ranks[200], address[64];
+
+	trunk_name(attempt->trunk, address, sizeof(address));
+	if (attempt->lane->connect_error)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no connection to the aggregator at %s within %.1f s: %s; is "
+		                   "tribd running there, with --plane tcp?",
+		                   address, attempt->seconds,
+		                   strerror(attempt->lane->connect_error));
+	if (!attempt->heard)
+		return status_fail(
+			TRIB_ERR_AGGREGATOR,
+			"no answer from the aggregator at %s within %.1f s: is tribd "
+			"running there, with the same TRIB_COOKIE?%s (trib check "
+			"--aggregator %s)",
+			address, attempt->seconds,
+			strncmp(address, "127.", 4) ? "" : " That address is this machine itself.",
+			address);
+	if (*attempt->text) /* the aggregator waits for something other than a rank */
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "the aggregator at %s did not admit this rank within %.1f s: %s",
+		                   address, attempt->seconds, attempt->text);
+	comm_list_ranks(all & ~attempt->present, ranks, sizeof(ranks));
+	return status_fail(TRIB_ERR_TIMEOUT,
+	                   "rank %s of %d did not join within %.1f s (aggregator %s, job %u)",
+	                   ranks, config->size, attempt->seconds, address, config->job);
+}
+
+/* MTU of the route, as a UDP socket sees it; 0: unknown. */
+static unsigned route_mtu(const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	unsigned mtu;
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
+		return 0;
+	mtu = udp_mtu(fd);
+	close(fd);
+	return mtu;
+}
+
+static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *comm,
+                                struct trunk *trunk)
+{
+	const struct comm_config *config = &comm->config;
+	struct udp_address *peer = &trunk->aggregator, local;
+	unsigned route = route_mtu(peer);
+	char interface[64], one[64], two[64];
+
+	*attempt = (struct join_attempt){ .comm = comm,
+		                          .trunk = trunk,
+		                          .lane = trunk->lanes[0],
+		                          .reach_ms = ASK_EVERY_MS,
+		                          .seconds = config->timeout_s };
+	attempt->mtu = config->mtu ? config->mtu : route;
+	if (config->tcp && route && route < attempt->mtu)
+		attempt->mtu =
+			route; /* a connection cannot find it out by trying, as datagrams do */
+	attempt->full = payload_for(attempt->mtu ? attempt->mtu : 1500, peer);
+	if (comm->payload && attempt->full > comm->payload)
+		attempt->full = comm->payload; /* as in the previous trees */
+	attempt->settled = config->tcp ? attempt->full : 0;
+	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
+		return TRIB_ERR_SYSTEM;
+	if (attempt->full < WIRE_PAYLOAD_MIN)
+		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", attempt->mtu);
+	/* The first question when a job is slow is its route: log it once a job. */
+	log_line(config->rank == 0 && !config->key ? LOG_NOTICE : LOG_INFO,
+	         "to the aggregator %s by interface %s, address %s, MTU %u",
+	         udp_text(peer, one, sizeof(one)), interface, udp_text(&local, two, sizeof(two)),
+	         attempt->mtu);
+	return TRIB_OK;
+}
+
+/*
+ * Is the address a controller's? This has to be known before a JOIN is sent. On connections a
+ * controller speaks HTTP and would never answer a JOIN. And a process without a rank must not join
+ * as rank 0 of 1.
+ */
+static bool is_controller(struct join_attempt *attempt)
+{
+	const struct comm_config *config = &attempt->comm->config;
+
+	if (config->controller.length)
+		return false; /* the controller is known already */
+	if (!config->trees && (config->tcp || config->asks))
+		for (unsigned tries = config->asks ? 3 : 1; tries && !attempt->is_known; tries--)
+			attempt->is_controller =
+				comm_find_controller(attempt->comm, &attempt->is_known);
+	return attempt->is_controller;
+}
+
+/* A controller names only running aggregators. Without one, an aggregator may start later. */
+static void check_closed(struct join_attempt *attempt)
+{
+	char address[64];
+
+	if (attempt->comm->config.controller.length && attempt->refused >= REFUSED_MAX &&
+	    attempt->status == TRIB_OK)
+		attempt->status = status_fail(TRIB_ERR_AGGREGATOR,
+		                              "the aggregator at %s has ended: its port is closed",
+		                              trunk_name(attempt->trunk, address, sizeof(address)));
+}
+
+static void ask_again(struct join_attempt *attempt)
+{
+	if (attempt->joined) {
+		send_heartbeat(attempt);
+	} else if (attempt->lane->carrier->reach(attempt->lane, attempt->reach_ms)) {
+		ask(attempt, next_length(attempt));
+	} else {
+		attempt->refused += attempt->lane->connect_error != EINPROGRESS;
+		check_closed(attempt);
+	}
+	attempt->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
+}
+
+/* Sends the JOINs that are due. Gives the time of the next one. */
+static uint64_t ask_all(struct join_attempt *attempts, unsigned n)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct join_attempt *attempt = &attempts[i];
+
+		if (clock_now() >= attempt->ask_at) {
+			if (is_controller(attempt))
+				return clock_now();
+			ask_again(attempt);
+		}
+		if (attempt->ask_at < next)
+			next = attempt->ask_at;
+	}
+	return next;
+}
+
+static void hear_some(struct join_attempt *attempt)
+{
+	const struct lane_batch *batch = &attempt->lane->batch;
+	int got;
+
+	do {
+		got = attempt->lane->carrier->receive(attempt->lane);
+		attempt->refused += got == -ECONNREFUSED;
+		for (unsigned i = 0; i < batch->n; i++)
+			take_answer(attempt, batch->packets[i].header, batch->packets[i].bytes);
+	} while (got > 0 || batch->more);
+	check_closed(attempt);
+}
+
+/* Takes answers until the given time, or until one changes something. */
+static void hear_all(struct join_attempt *attempts, unsigned n, const struct plan_watch *watch,
+                     uint64_t until)
+{
+	struct pollfd waits[FOREST_TREES_MAX + 1];
+	bool decided = false;
+
+	while (!decided) {
+		uint64_t now = clock_now();
+
+		for (unsigned i = 0; i < n; i++)
+			waits[i] = (struct pollfd){ .fd = attempts[i].lane->fd, .events = POLLIN };
+		waits[n] = (struct pollfd){ .fd = watch->fd, .events = POLLIN };
+		if (now >= until || poll(waits, n + 1, (int)((until - now) / 1000000) + 1) <= 0)
+			return;
+		decided = waits[n].revents;
+		for (unsigned i = 0; i < n; i++) {
+			struct join_attempt *attempt = &attempts[i];
+			bool joined = attempt->joined;
+			uint32_t came = attempt->came;
+
+			if (waits[i].revents)
+				hear_some(attempt);
+			decided |= attempt->joined != joined || attempt->came != came ||
+			           attempt->status != TRIB_OK || attempt->is_controller;
+		}
+	}
+}
+
+/* The first attempt that has failed; else the first that is not joined; NULL: all are joined. */
+static const struct join_attempt *first_open(const struct join_attempt *attempts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (attempts[i].status != TRIB_OK)
+			return &attempts[i];
+	for (unsigned i = 0; i < n; i++)
+		if (!attempts[i].joined)
+			return &attempts[i];
+	return NULL;
+}
+
+static trib_status join_all(struct trib_comm *comm, struct plan_watch *watch, uint64_t deadline)
+{
+	struct join_attempt attempts[FOREST_TREES_MAX];
+	const struct join_attempt *open;
+	trib_status status = TRIB_OK;
+
+	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
+		status = attempt_init(&attempts[i], comm, &comm->trunks[i]);
+	if (status != TRIB_OK)
+		return status;
+	while ((open = first_open(attempts, comm->n_trunks))) {
+		if (open->status != TRIB_OK)
+			return open->status;
+		if (open->is_controller && !comm->config.controller.length)
+			return TRIB_IN_PROGRESS;
+		if (comm_is_over(comm))
+			return status_fail(
+				TRIB_ERR_CLOSED,
+				"the communicator failed or was closed while it was joining");
+		if ((status = plan_watch_hear(comm, watch)) != TRIB_OK)
+			return status;
+		if (clock_now() >= deadline)
+			return give_up(open);
+		plan_watch_ask(comm, watch);
+		hear_all(attempts, comm->n_trunks, watch, ask_all(attempts, comm->n_trunks));
+	}
+	return TRIB_OK;
+}
+
+trib_status comm_join(struct trib_comm *comm, uint64_t deadline)
+{
+	struct plan_watch watch;
+	trib_status status;
+
+	plan_watch_open(comm, &watch);
+	status = join_all(comm, &watch, deadline);
+	plan_watch_close(&watch);
+	return status;
+}
+
+/* ---- one tree, while the others are in use ---- */
+
+trib_status join_begin(struct trib_comm *comm, struct trunk *trunk, double seconds,
+                       struct join_attempt **out)
+{
+	struct join_attempt *attempt = malloc(sizeof(*attempt));
+	trib_status status;
+
+	*out = NULL;
+	if (!attempt)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to join an aggregator");
+	status = attempt_init(attempt, comm, trunk);
+	if (status != TRIB_OK) {
+		free(attempt);
+		return status;
+	}
+	attempt->reach_ms = 0;
+	attempt->seconds = seconds;
+	*out = attempt;
+	return TRIB_OK;
+}
+
+trib_status join_step(struct join_attempt *attempt, uint64_t deadline, uint64_t *wake)
+{
+	uint64_t now = clock_now();
+
+	if (attempt->lane->fd >= 0)
+		hear_some(attempt);
+	if (now >= attempt->ask_at && attempt->status == TRIB_OK)
+		ask_again(
+			attempt); /* also where it is joined, and its other lanes are not there yet
+		                   */
+	*wake = attempt->ask_at;
+	if (attempt->status != TRIB_OK)
+		return attempt->status;
+	if (attempt->joined)
+		return TRIB_OK;
+	return now >= deadline ? give_up(attempt) : TRIB_IN_PROGRESS;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The controller answers with a plan when all ranks that it waits for have asked. So a rank that
+ * has an answer knows that the others have asked, too.
+ */
+#include "worker/trees/plan_client.h"
+#include "worker/trees/plan_text.h"
+#include "worker/trees/trees.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/parse.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ASK_EVERY_MS 50
+#define FIND_MS 20      /* a running controller answers at once */
+#define BYE_FOR 2.0     /* seconds: a controller that was killed has restarted by then */
+#define ASK_BYTES 1200u /* answers are as long as questions: room for a part of a plan */
+
+union plan_packet {
+	struct {
+		struct wire_control header;
+		union {
+			struct wire_join join;
+			struct wire_welcome welcome;
+		};
+	};
+	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
+};
+
+static void ask(struct trib_comm *comm, int fd)
+{
+	const struct comm_config *config = &comm->config;
+	union plan_packet packet = { .header = { .type = WIRE_JOIN,
+		                                 .cookie = config->cookie,
+		                                 .job = config->job,
+		                                 .child = (uint8_t)config->seat } };
+
+	packet.join = (struct wire_join){ .key = config->key,
+		                          .pool_bytes = config->pool_bytes,
+		                          .nonce = comm->nonce,
+		                          .covers = atomic_load(&comm->lost),
+		                          .rank = (uint32_t)config->seat,
+		                          .size = (uint32_t)config->seats,
+		                          .payload = WIRE_PAYLOAD_MIN,
+		                          .lanes = config->lanes,
+		                          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
+		                          .pid = (uint32_t)getpid(),
+		                          .generation = config->generation,
+		                          .tcp = config->tcp,
+		                          .wire = (uint8_t)(config->wire_bits + 1) };
+	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
+	wire_seal(&packet, ASK_BYTES);
+	if (send(fd, &packet, ASK_BYTES, 0) < 0)
+		log_debug("asking the controller: %s", strerror(errno));
+}
+
+/* "OWN|SHARED": the trees after the bar are at aggregators that other jobs use, too. */
+static trib_status parse_trees(struct forest *trees, const char *text, unsigned *own)
+{
+	char all[WIRE_PLAN_MAX];
+	char *bar;
+	trib_status status;
+
+	*own = 0;
+	snprintf(all, sizeof(all), "%s", text);
+	bar = strchr(all, '|');
+	if (!bar)
+		return forest_parse(trees, text);
+	*bar = '\0';
+	if ((status = forest_parse(trees, all)) != TRIB_OK)
+		return status;
+	*own = trees->n_trees;
+	*bar = ';';
+	return forest_parse(trees, all);
+}
+
+/* Takes rank, size and trees of a plan, if they fit each other. */
+static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *welcome,
+                             const char *text)
+{
+	struct forest *trees = malloc(sizeof(*trees));
+	trib_status status;
+	unsigned own;
+	uint64_t all;
+
+	if (!trees)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for trees");
+	all = welcome->size >= 64 ? ~0ull : (1ull << welcome->size) - 1;
+	status = parse_trees(trees, text, &own);
+	if (status == TRIB_OK &&
+	    (welcome->size < 1 || welcome->size > WIRE_CHILDREN_MAX ||
+	     welcome->rank >= welcome->size || trees->trees[0].nodes[0].ranks != all))
+		status = status_fail(TRIB_ERR_CONFIG,
+		                     "the controller's plan is not for rank %u of %u: \"%.200s\"",
+		                     welcome->rank, welcome->size, text);
+	if (status != TRIB_OK) {
+		free(trees);
+		return status;
+	}
+	pthread_mutex_lock(&comm->lock);
+	free(comm->config.trees);
+	comm->config.trees = trees;
+	comm->config.own_trees = own;
+	comm->config.generation = welcome->generation;
+	comm->planned_rank = (int)welcome->rank;
+	comm->planned_size = (int)welcome->size;
+	comm->planned_since = welcome->since;
+	comm->planned_seats = welcome->present;
+	atomic_store(&comm->lost, 0); /* those were ranks of the previous plan */
+	pthread_mutex_unlock(&comm->lock);
+	log_info("plan %u of the controller, rank %u of %u: %s", welcome->generation, welcome->rank,
+	         welcome->size, text);
+	return TRIB_OK;
+}
+
+/* Takes one answer. TRIB_IN_PROGRESS: none has come, or it decides nothing. */
+static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, uint64_t *present)
+{
+	const struct comm_config *config = &comm->config;
+	union plan_packet packet;
+	ssize_t bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
+
+	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
+	    packet.header.type != WIRE_WELCOME || packet.header.cookie != config->cookie ||
+	    packet.header.job != config->job || packet.header.child != (uint8_t)config->seat)
+		return TRIB_IN_PROGRESS;
+	*present = packet.welcome.present;
+	if (packet.welcome.verdict == WIRE_REFUSED)
+		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
+		                   config->seat, packet.welcome.text);
+	/* A late answer may repeat a plan that this rank has had. */
+	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
+		return TRIB_IN_PROGRESS;
+	if (!plan_text_take(plan, &packet.welcome,
+	                    (const char *)&packet + WIRE_CONTROL +
+	                            offsetof(struct wire_welcome, text)))
+		return TRIB_IN_PROGRESS;
+	return take_plan(comm, &packet.welcome, plan->text);
+}
+
+static void nap(void)
+{
+	struct timespec span = clock_span(ASK_EVERY_MS * 1000000ull);
+
+	nanosleep(&span, NULL);
+}
+
+static trib_status hear_until(struct trib_comm *comm, int fd, struct plan_text *plan,
+                              uint64_t until, uint64_t *present)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	trib_status status = TRIB_IN_PROGRESS;
+
+	while (status == TRIB_IN_PROGRESS) {
+		uint64_t now = clock_now();
+
+		if (now >= until || poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			break;
+		status = hear(comm, fd, plan, present);
+		if (wait.revents & (POLLERR | POLLHUP)) { /* no controller is running now */
+			nap();
+			break;
+		}
+	}
+	return status;
+}
+
+static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t present)
+{
+	uint64_t all = comm->config.seats >= 64 ? ~0ull : (1ull << comm->config.seats) - 1;
+	char ranks[200], address[64];
+
+	udp_text(&comm->config.controller, address, sizeof(address));
+	if (!heard)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no answer from the controller at %s within %.1f s: is tribd "
+		                   "running there, and does it know job %u and its TRIB_COOKIE?",
+		                   address, comm->config.timeout_s, comm->config.job);
+	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
+	return status_fail(TRIB_ERR_TIMEOUT,
+	                   "no trees from the controller at %s within %.1f s: %s%s", address,
+	                   comm->config.timeout_s,
+	                   all & ~present ? "it waits for rank " : "it has no plan", ranks);
+}
+
+/* For the error message of a user who stops waiting. */
+static void note_heard(struct trib_comm *comm, bool heard)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->controller_heard = heard;
+	pthread_mutex_unlock(&comm->lock);
+}
+
+trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	uint64_t present = UINT64_MAX;
+	struct plan_text plan;
+	trib_status status;
+	int fd = -1;
+	bool gso;
+
+	plan.generation = 0;
+	note_heard(comm, false);
+	do {
+		/* The other ranks may not know yet that these trees are given up. */
+		comm_tell_trees_lost(comm);
+		if (fd < 0) {
+			status = udp_open(NULL, &comm->config.controller, &options, &fd, &gso);
+			if (status != TRIB_OK && !comm->opened)
+				return status;
+		}
+		if (fd < 0) { /* a link is down: it may come back while users wait */
+			nap();
+			status = TRIB_IN_PROGRESS;
+			continue;
+		}
+		ask(comm, fd);
+		status = hear_until(comm, fd, &plan, clock_now() + ASK_EVERY_MS * 1000000ull,
+		                    &present);
+		note_heard(comm, present != UINT64_MAX);
+	} while (status == TRIB_IN_PROGRESS && clock_now() < deadline && !comm_is_over(comm));
+	if (fd >= 0)
+		close(fd);
+	return status == TRIB_IN_PROGRESS ? give_up(comm, present != UINT64_MAX, present) : status;
+}
+
+bool comm_find_controller(const struct trib_comm *comm, bool *answered)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_control query = { .type = WIRE_QUERY,
+		                      .cookie = comm->config.cookie,
+		                      .job = comm->config.job };
+	struct {
+		struct wire_control header;
+		_Alignas(8) char text[WIRE_PAYLOAD_MAX];
+	} answer;
+	struct pollfd wait = { .events = POLLIN };
+	ssize_t bytes = -1;
+	bool gso;
+
+	if (udp_open(NULL, &comm->config.aggregator, &options, &wait.fd, &gso) != TRIB_OK)
+		return false;
+	wire_seal(&query, sizeof(query));
+	if (send(wait.fd, &query, sizeof(query), 0) == sizeof(query) && poll(&wait, 1, FIND_MS) > 0)
+		bytes = recv(wait.fd, &answer, sizeof(answer), MSG_DONTWAIT);
+	close(wait.fd);
+	if (bytes < 0 || wire_parse(&answer, (size_t)bytes) != WIRE_SOUND ||
+	    answer.header.type != WIRE_ANSWER || answer.header.cookie != comm->config.cookie)
+		return false;
+	*answered = true;
+	return strstr(answer.text, "\"controller\":true") != NULL;
+}
+
+/* Has the controller echoed the BYE? Waits ASK_EVERY_MS. */
+static bool hear_bye(const struct wire_control *bye, int fd)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	union plan_packet packet;
+	ssize_t bytes;
+
+	if (poll(&wait, 1, ASK_EVERY_MS) <= 0)
+		return false;
+	bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
+	if (bytes < 0) { /* no controller is running now */
+		nap();
+		return false;
+	}
+	return wire_parse(&packet, (size_t)bytes) == WIRE_SOUND && packet.header.type == WIRE_BYE &&
+	       packet.header.flags & WIRE_ECHO && packet.header.cookie == bye->cookie &&
+	       packet.header.pos == bye->pos;
+}
+
+/* Repeats the BYE for BYE_FOR at most. If it is not heard, the other ranks wait for a timeout. */
+void comm_tell_controller_bye(const struct trib_comm *comm)
+{
+	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
+	struct wire_control bye = { .type = WIRE_BYE,
+		                    .cookie = comm->config.cookie,
+		                    .job = comm->config.job,
+		                    .child = (uint8_t)comm->config.seat,
+		                    .pos = comm->nonce & WIRE_POSITION_MASK };
+	double seconds = comm->config.timeout_s < BYE_FOR ? comm->config.timeout_s : BYE_FOR;
+	uint64_t until = clock_now() + (uint64_t)(seconds * 1e9);
+	bool gso, heard = false;
+	int fd;
+
+	if (udp_open(NULL, &comm->config.controller, &options, &fd, &gso) != TRIB_OK)
+		return;
+	wire_seal(&bye, sizeof(bye));
+	while (!heard && clock_now() < until) {
+		if (send(fd, &bye, sizeof(bye), 0) < 0)
+			log_debug("good-bye to the controller: %s", strerror(errno));
+		heard = hear_bye(&bye, fd);
+	}
+	close(fd);
+}
