@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Pacing by the kernel, on Debian's 6.1 in a virtual machine, for many kernels lack fq: sums are exact,
-# fq holds packets until their time, none leaves before, and workers hardly sleep for their rate.
+# fq holds packets until their time, and none leaves before.
 #
 # Usage: test_fq.sh BUILD-FOLDER
 # 77: skipped, see run.sh.
