@@ -79,6 +79,11 @@ const struct setting settings[SETTINGS_N] = {
 	                   "loses accuracy); more with many ranks (see trib explain JOB); the same "
 	                   "on all ranks",
 	                   NULL },
+	[SETTING_ENGINE] = { "TRIB_ENGINE", "auto", SETTING_TEXT,
+	                     "how vectors are summed: auto (small ones in slots, at the lowest "
+	                     "latency; large ones as a stream of fragments), dense (no slots) or "
+	                     "slot (slots up to 64 KiB, for measurements); the same on all ranks",
+	                     NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
 	                    "where sums are made, as in tribd --plane: udp, xdp, or tcp (a "
 	                    "baseline to compare with)",
@@ -185,6 +190,7 @@ static const struct {
 	[SETTING_PACING] = { PACING_AUTO, PACING_BUCKET, "auto bucket" },
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
+	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },

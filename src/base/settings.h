@@ -31,6 +31,9 @@ enum pacing { PACING_AUTO, PACING_BUCKET };
 /* The values of setting_count for SETTING_WIRE. */
 enum wire_width { WIDTH_AUTO, WIDTH_32, WIDTH_16, WIDTH_8 };
 
+/* The values of setting_count for SETTING_ENGINE. */
+enum engine_choice { ENGINE_AUTO, ENGINE_DENSE_ONLY, ENGINE_SLOT_FIRST };
+
 enum setting_id {
 	SETTING_AGGREGATOR,
 	SETTING_TREES,
@@ -46,6 +49,7 @@ enum setting_id {
 	SETTING_PACING,
 	SETTING_MTU,
 	SETTING_WIRE,
+	SETTING_ENGINE,
 	SETTING_PLANE,
 	SETTING_MULTICAST,
 	SETTING_OFFLOAD,

@@ -6,22 +6,21 @@
 #ifndef TRIB_ENGINE_CELL_LOCK_H
 #define TRIB_ENGINE_CELL_LOCK_H
 
-#include "engine/dense.h"
-
 #include <stdbool.h>
+#include <stdint.h>
 
-static inline void cell_lock(struct dense_cell *cell)
+static inline void cell_lock(uint32_t *lock)
 {
 	uint32_t free = 0;
 
-	while (!__atomic_compare_exchange_n(&cell->lock, &free, 1, false, __ATOMIC_ACQ_REL,
+	while (!__atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQ_REL,
 	                                    __ATOMIC_RELAXED))
 		free = 0;
 }
 
-static inline void cell_unlock(struct dense_cell *cell)
+static inline void cell_unlock(uint32_t *lock)
 {
-	__atomic_store_n(&cell->lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
 #endif

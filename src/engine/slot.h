@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot: small vectors at the least latency (P4SGD, Algorithm 2). Pure, like dense.h. No plane uses
- * it yet.
+ * slot: small vectors at the least latency (P4SGD, Algorithm 2). Pure, like dense.h. slot_engine.c
+ * is its entry in the table of engines; the XDP plane's program uses the same functions.
  *
  * An operation is one vector that fits a packet. Operations of a lane are numbered from 0, and
  * operation p uses slot p mod slots. A child sends two kinds of packet for it: DATA with its
@@ -27,6 +27,7 @@
 #define TRIB_ENGINE_SLOT_H
 
 #include "engine/combine.h"
+#include "engine/engine.h"
 
 #define SLOTS_MAX 65536u
 
@@ -54,7 +55,7 @@ enum slot_verdict {
 	SLOT_VERDICTS_END,
 };
 
-struct slot_cell {
+struct __attribute__((may_alias)) slot_cell {
 	uint64_t position; /* number of the current operation, or of the next one if the slot is
 	                      clear */
 	uint64_t arrived;  /* children whose vector is in the sum */
@@ -64,16 +65,25 @@ struct slot_cell {
 	uint8_t op;
 	uint8_t shape; /* the packet's flags without WIRE_RESENT */
 	uint8_t complete;
-	uint8_t unused;
+	uint8_t kind; /* the packet's `to`: the root of a collective that has one */
 };
 
-struct slot_lane {
+/* Laid out as struct engine_lane. */
+struct __attribute__((may_alias)) slot_lane {
 	uint64_t members; /* children, as bits; all of them are always expected */
 	uint64_t left;    /* members that have left: they need no results */
-	uint64_t low;     /* the slots of all operations below are clear, or used again */
 	uint32_t slots;   /* a power of two, at most SLOTS_MAX */
 	uint32_t payload; /* largest payload of a packet, bytes */
+	uint64_t low;     /* the slots of all operations below are clear, or used again */
 };
+
+_Static_assert(sizeof(struct slot_lane) <= sizeof(struct engine_lane) &&
+                       __builtin_offsetof(struct slot_lane, slots) ==
+                               __builtin_offsetof(struct engine_lane, cells) &&
+                       __builtin_offsetof(struct slot_lane, low) ==
+                               __builtin_offsetof(struct engine_lane, own),
+               "a slot_lane is an engine_lane");
+_Static_assert(sizeof(struct slot_cell) <= ENGINE_CELL_WORDS * 8, "a slot_cell fits a cell");
 
 /* What slot_take() says. */
 struct slot_taken {
@@ -165,7 +175,7 @@ static inline enum slot_verdict slot_judge(const struct slot_lane *lane,
 		return position < cell->position ? SLOT_STALE : SLOT_AHEAD;
 	if (slot_is_clear(cell))
 		return SLOT_ADDED;
-	if (cell->op != packet->op || cell->shape != shape)
+	if (cell->op != packet->op || cell->shape != shape || cell->kind != packet->to)
 		return SLOT_MISMATCH;
 	if (cell->complete)
 		return SLOT_FINISHED;
@@ -174,6 +184,37 @@ static inline enum slot_verdict slot_judge(const struct slot_lane *lane,
 	if (cell->bytes != bytes) /* it may change with the scale, for special values */
 		return SLOT_MISMATCH;
 	return cell->arrived & slot_bit(packet->child) ? SLOT_DUPLICATE : SLOT_ADDED;
+}
+
+/*
+ * Enters a vector that slot_judge() wants in the sum; `how` is its verdict. True: the payload is
+ * the first one, to be copied; else it is combined with the sum. slot_entered() follows.
+ */
+static inline int slot_enter(struct slot_cell *cell, const struct wire_header *packet,
+                             uint32_t bytes, enum slot_verdict how)
+{
+	int first = how == SLOT_RAISED || slot_is_clear(cell);
+
+	if (first) {
+		cell->op = packet->op;
+		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
+		cell->kind = packet->to;
+		cell->scale = packet->scale;
+		cell->bytes = (uint16_t)bytes;
+		cell->arrived = 0;
+	}
+	cell->arrived |= slot_bit(packet->child);
+	return first;
+}
+
+/* The payload is in the sum: is it complete now? `how` is slot_judge()'s verdict. */
+static inline enum slot_verdict slot_entered(const struct slot_lane *lane, struct slot_cell *cell,
+                                             enum slot_verdict how)
+{
+	if (~cell->arrived & lane->members)
+		return how;
+	cell->complete = 1;
+	return SLOT_COMPLETE;
 }
 
 /* Takes a vector that was found intact. `cell` and `sum` are those of its slot. */
@@ -187,21 +228,11 @@ static inline struct slot_taken slot_take(const struct slot_lane *lane, struct s
 		return taken;
 	if (taken.verdict == SLOT_RAISED)
 		taken.again = cell->arrived & ~slot_bit(packet->child);
-	if (taken.verdict == SLOT_RAISED || slot_is_clear(cell)) {
-		cell->op = packet->op;
-		cell->shape = packet->flags & (uint8_t)~WIRE_RESENT;
-		cell->scale = packet->scale;
-		cell->bytes = (uint16_t)bytes;
-		cell->arrived = 0;
+	if (slot_enter(cell, packet, bytes, taken.verdict))
 		combine_copy(sum, payload, bytes);
-	} else {
+	else
 		combine(packet->op, sum, payload, bytes);
-	}
-	cell->arrived |= slot_bit(packet->child);
-	if (~cell->arrived & lane->members)
-		return taken;
-	cell->complete = 1;
-	taken.verdict = SLOT_COMPLETE;
+	taken.verdict = slot_entered(lane, cell, taken.verdict);
 	return taken;
 }
 

@@ -201,7 +201,8 @@ struct wire_join {
 	uint8_t tcp;         /* to a controller: 1: the rank uses the tcp plane */
 	uint8_t wire;        /* TRIB_WIRE of a rank in bits (auto: 0), plus 1; 0: unknown. Only a
 	                        controller reads it */
-	uint8_t unused[2];
+	uint8_t engine;      /* what the aggregator does with DATA, see engine/engine.h; 0: dense */
+	uint8_t unused;
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */
 	/* Zero padding up to the path's MTU follows, which probes that MTU. */
@@ -230,7 +231,9 @@ struct wire_welcome {
 		uint32_t payload;
 		uint32_t text_from; /* WIRE_PLAN: offset of this packet's part of the text */
 	};
-	uint32_t lanes;
+	uint16_t lanes;
+	uint8_t engine; /* as in the JOIN */
+	uint8_t unused;
 	uint16_t comm;
 	uint16_t epoch;
 	uint16_t port;            /* of lane 0; lane l listens at port + l */

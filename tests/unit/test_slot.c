@@ -196,8 +196,8 @@ static bool worker_posts(struct world *world, unsigned w)
 	if (!slot_flow_has_room(flow, world->now))
 		return !asked; /* it will ask */
 	world->vectors[w][operation] = vector_of(w, operation, own_scale(w, operation));
-	slot_flow_post(flow, WIRE_ADD64, 0, own_scale(w, operation), &world->vectors[w][operation],
-	               8);
+	slot_flow_post(flow, WIRE_ADD64, 0, WIRE_ALL, own_scale(w, operation),
+	               &world->vectors[w][operation], 8);
 	return true;
 }
 

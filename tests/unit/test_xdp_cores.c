@@ -52,10 +52,10 @@ static bool is_done(uint64_t position)
 	if (!__atomic_load_n(&cell->complete, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&cell->position, __ATOMIC_RELAXED) == position)
 		return false;
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	done = cell->position != DENSE_EMPTY &&
 	       (cell->position > position || (cell->position == position && cell->complete));
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 	return done;
 }
 
@@ -128,10 +128,10 @@ static enum dense_verdict daemon_take(const struct packet *packet)
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;
 
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	verdict = dense_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                     &packet->header, packet->words, PAYLOAD);
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 	return verdict;
 }
 

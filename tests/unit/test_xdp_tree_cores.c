@@ -54,10 +54,10 @@ static bool is_done(uint64_t position)
 	struct dense_cell *cell = cell_of(position);
 	bool done;
 
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	done = cell->position != DENSE_EMPTY &&
 	       (cell->position > position || (cell->position == position && cell->complete));
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 	return done;
 }
 
@@ -159,10 +159,10 @@ static bool is_up(uint64_t position)
 	struct dense_cell *cell = cell_of(position);
 	bool up;
 
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	up = cell->position == position && cell->summed && cell->scale == 1 &&
 	     (cell->queued == UPLINK_RAISED || cell->queued == UPLINK_NOT);
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 	return up;
 }
 
@@ -215,14 +215,14 @@ static void daemon_send_up(struct uplink *up)
 		struct wire_header header = { .pos = (uint32_t)position };
 		bool is_there;
 
-		cell_lock(cell);
+		cell_lock(&cell->lock);
 		is_there = uplink_claim(cell, position);
 		if (is_there) {
 			header.scale = cell->scale;
 			memcpy(words, dense_packet(&rig.pool, index) + WIRE_HEADER, PAYLOAD);
 			uplink_raise(up, rig.dense, cell, 0);
 		}
-		cell_unlock(cell);
+		cell_unlock(&cell->lock);
 		if (is_there) {
 			sum_is_whole(&header, words);
 			up_by_daemon++;
@@ -237,13 +237,13 @@ static void daemon_take(struct uplink *up, const struct packet *packet)
 	uint32_t index = dense_index(rig.dense, position);
 	enum dense_verdict verdict;
 
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	verdict = dense_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                     &packet->header, packet->words, PAYLOAD);
 	/* A sum that the kernel left comes with the packet that it passed. */
 	if (verdict == DENSE_SUMMED || (cell->position == position && uplink_is_left(cell)))
 		uplink_push(up, rig.dense, cell);
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 }
 
 static void daemon_lower(uint64_t position)
@@ -254,10 +254,10 @@ static void daemon_lower(uint64_t position)
 	struct rig_data data = result_of(position);
 
 	packet_result(&packet, &data);
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	down_by_daemon += uplink_take(rig.dense, cell, dense_packet(&rig.pool, index) + WIRE_HEADER,
 	                              &packet.header, packet.words, PAYLOAD) == DENSE_COMPLETE;
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 }
 
 /* Complete at the higher scale, unless the next fragment is already in the cell. */
@@ -266,9 +266,9 @@ static bool is_right(uint64_t position)
 	struct dense_cell *cell = cell_of(position);
 	bool right;
 
-	cell_lock(cell);
+	cell_lock(&cell->lock);
 	right = cell->position > position || (cell->position == position && cell->scale == 1);
-	cell_unlock(cell);
+	cell_unlock(&cell->lock);
 	return right;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TRIB_PLANE_CORE_AGG_COMM_H
 #define TRIB_PLANE_CORE_AGG_COMM_H
 
+#include "engine/engine.h"
 #include "path/udp.h"
 #include "wire/packet.h"
 
@@ -56,6 +57,8 @@ struct comm {
 	uint16_t tree;
 	uint32_t generation;
 	uint32_t size, payload, lanes, cells;
+	const struct engine *engine; /* NULL: dense */
+	uint32_t engine_cells;
 	uint32_t dead_after_ms;
 	struct wire_join first; /* the first child's JOIN; all others must name the same tree */
 	uint64_t ranks;         /* ranks whose sums meet here, as bits */

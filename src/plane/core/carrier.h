@@ -34,6 +34,9 @@ struct carrier {
 	/* Sends at once, up to the longest packet: for senders that have not joined yet. */
 	void (*answer)(struct thread *thread, void *packet, uint32_t bytes,
 	               const struct udp_address *to);
+	/* Sends copies of a sealed packet to children of the lane, at once. */
+	void (*send_copies)(struct thread *thread, const struct agg_lane *lane, const void *packet,
+	                    uint32_t bytes, uint64_t to);
 	/* Opens a connection to the parent, if the plane needs one. False: not possible now. */
 	bool (*reach)(struct thread *thread, struct udp_address *parent);
 	/* Sends the lane's queued results. False: some are left, for lack of room. */

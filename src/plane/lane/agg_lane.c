@@ -72,7 +72,8 @@ void agg_lane_announce_low(struct thread *thread, struct agg_lane *lane)
 
 uint64_t agg_lane_waiting(const struct agg_lane *lane, uint64_t position)
 {
-	uint64_t children = dense_waiting(lane->dense, &lane->pool, position);
+	uint64_t children = lane->engine.lane ? lane->comm->engine->waiting(&lane->engine)
+	                                      : dense_waiting(lane->dense, &lane->pool, position);
 	uint64_t ranks = dense_ranks(lane->dense, children);
 
 	for (; children; children &= children - 1) {

@@ -32,6 +32,7 @@ struct agg_lane {
 	struct dense_lane *dense;
 	struct dense_pool pool;
 	struct kernel_lane *kernel; /* NULL: the kernel part does not share the cells */
+	struct engine_pool engine;  /* of comm->engine; lane NULL: dense */
 	uint32_t open;   /* cells that wait for a child; counted where there is a capacity */
 	uint32_t stride; /* distance of packets that lie side by side and leave as one message */
 	unsigned index;
@@ -78,13 +79,13 @@ struct agg_lane {
 static inline void agg_lane_lock(const struct agg_lane *lane, struct dense_cell *cell)
 {
 	if (lane->kernel)
-		cell_lock(cell);
+		cell_lock(&cell->lock);
 }
 
 static inline void agg_lane_unlock(const struct agg_lane *lane, struct dense_cell *cell)
 {
 	if (lane->kernel)
-		cell_unlock(cell);
+		cell_unlock(&cell->lock);
 }
 
 /* The header of a packet to a child. `lane` NULL: lane 0, before the lane exists. */

@@ -123,7 +123,9 @@ static void note_hearing(struct thread *thread, struct agg_lane *lane,
 /* If a child waits for a child that has left, the fragment will never be complete. */
 static void check_left(struct agg_lane *lane, unsigned child)
 {
-	uint64_t waiting = dense_waiting(lane->dense, &lane->pool, lane->dense->ack[child]);
+	uint64_t waiting = lane->engine.lane ? lane->comm->engine->waiting(&lane->engine)
+	                                     : dense_waiting(lane->dense, &lane->pool,
+	                                                     lane->dense->ack[child]);
 	uint64_t left = waiting & lane->dense->left;
 	char text[200];
 
@@ -219,7 +221,7 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	if (lane->kernel)
 		lane->kernel->ops->report_answered(lane, header->child, report, repeat);
 	/* A report that ends where the child is done asks about nothing that it waits for. */
-	if (lane->dense->ack[header->child] < report->base + report->bits)
+	if (lane->engine.lane || lane->dense->ack[header->child] < report->base + report->bits)
 		check_left(lane, header->child);
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire)) {
 		agg_lane_send_abort(thread, lane, header->child);

@@ -2,6 +2,7 @@
 #include "plane/lane/lane_handover.h"
 
 #include "plane/core/join_check.h"
+#include "plane/lane/engine_packets.h"
 #include "plane/lane/link_share.h"
 #include "plane/lane/occupancy.h"
 #include "plane/lane/parent_lane.h"
@@ -44,6 +45,7 @@ static void pool_free(struct agg_lane *lane)
 		lane->kernel->ops->lane_close(lane);
 		return;
 	}
+	engine_lane_close(lane);
 	free(lane->dense);
 	free(lane->pool.cells);
 	if (lane->pool.packets)
@@ -62,6 +64,7 @@ struct agg_lane *agg_lane_new(struct aggregator *aggregator, struct comm *comm, 
 	lane->stride = WIRE_HEADER + comm->payload;
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
 	if ((!pool_share(aggregator->kernel, lane) && !pool_new(lane)) || !lane->queue ||
+	    (comm->engine && !lane->engine.lane && !engine_lane_open(lane)) ||
 	    (comm->has_parent && !parent_lane_open(aggregator, lane))) {
 		agg_lane_free(lane);
 		return NULL;
@@ -79,6 +82,8 @@ struct agg_lane *agg_lane_new(struct aggregator *aggregator, struct comm *comm, 
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
+	if (comm->engine)
+		engine_lane_start(lane);
 	if (lane->kernel) {
 		lane->kernel->ops->lane_start(lane);
 		comm_enter_kernel(comm, index);

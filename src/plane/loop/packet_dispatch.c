@@ -3,6 +3,7 @@
 
 #include "plane/core/cookies.h"
 #include "plane/lane/child_packets.h"
+#include "plane/lane/engine_packets.h"
 #include "plane/lane/occupancy.h"
 #include "plane/lane/parent_lane.h"
 #include "plane/membership/join_server.h"
@@ -107,8 +108,9 @@ static bool is_members(const struct thread *thread, const struct agg_lane *lane,
                        const struct wire_header *header, uint32_t bytes,
                        const struct udp_address *from)
 {
-	const struct wire_unsent unsent =
-		agg_lane_unsent(lane, dense_position(lane->dense, header));
+	uint64_t position = lane->engine.lane ? lane->comm->engine->position(&lane->engine, header)
+	                                      : dense_position(lane->dense, header);
+	const struct wire_unsent unsent = agg_lane_unsent(lane, position);
 
 	if (thread->aggregator->carrier->reliable)
 		return from->link && lane->known & dense_bit(header->child) &&
@@ -130,7 +132,10 @@ static bool take_data(struct thread *thread, const struct wire_header *header, u
 		                                                             : WIRE_FAULT_CHECK]++;
 		return false;
 	}
-	child_take_data(thread, lane, header, bytes - WIRE_HEADER);
+	if (lane->engine.lane)
+		engine_take_data(thread, lane, header, bytes - WIRE_HEADER);
+	else
+		child_take_data(thread, lane, header, bytes - WIRE_HEADER);
 	return true;
 }
 

@@ -25,6 +25,8 @@ static void see_leavers(struct thread *thread)
 			lane->dense->left = lane->comm->gone;
 			dense_update_low(lane->dense);
 		}
+		if (lane && lane->engine.lane)
+			lane->engine.lane->left = lane->comm->gone;
 	}
 }
 

@@ -89,6 +89,12 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         comm->id, interface, (unsigned)__builtin_popcountll(children));
 }
 
+/* The largest power of two up to `n`, and up to what an engine may have. */
+static uint32_t power_below(uint32_t n)
+{
+	return n >= ENGINE_CELLS_MAX ? ENGINE_CELLS_MAX : 1u << (31 - __builtin_clz(n));
+}
+
 /* A newer plan runs: communicators of older plans of the same ranks are over. */
 static void retire_older(struct aggregator *aggregator, const struct comm *comm)
 {
@@ -109,7 +115,8 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm)
 
 	comm_table_settle(aggregator, comm);
 	retire_older(aggregator, comm);
-	step = comm_table_cell_bytes(aggregator, comm);
+	step = comm->engine ? engine_cell_bytes(comm->payload)
+	                    : comm_table_cell_bytes(aggregator, comm);
 	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
 	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
 	if (limit && cells > left / comm->lanes / step)
@@ -119,8 +126,14 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm)
 	                                  : (uint32_t)cells;
 	if (comm->has_parent && comm->parent.cells < comm->cells)
 		comm->cells = comm->parent.cells;
+	if (comm->engine) { /* dense only answers reports */
+		comm->engine_cells = power_below(comm->cells);
+		comm->cells = CELLS_MIN;
+	}
 	comm->created_at = aggregator->threads[0].now;
-	choose_group(aggregator, comm);
+	if (!comm->engine) /* small results to each child by itself: a group has to be tried first
+	                    */
+		choose_group(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++) {
 		lanes[i] = agg_lane_new(aggregator, comm, i);
 		if (!lanes[i]) {
@@ -141,16 +154,18 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm)
 	}
 	atomic_store(&comm->users, comm->lanes);
 	for (unsigned i = 0; i < comm->lanes; i++) {
-		link_share_open(aggregator, lanes[i]);
+		if (!comm->engine) /* small vectors hardly use the link */
+			link_share_open(aggregator, lanes[i]);
 		lane_handover_post(&aggregator->threads[i], comm->id, lanes[i]);
 	}
 	comm->running = true;
-	aggregator->pools += (uint64_t)comm->cells * comm->lanes * step;
-	log_info(
-		"job %u: communicator %u of %u ranks runs with %u children: %u lanes, %u fragments "
-		"of %u bytes each%s%s",
-		comm->job, comm->id, comm->size, (unsigned)__builtin_popcountll(comm->present),
-		comm->lanes, comm->cells, comm->payload, comm->has_parent ? "; sums go up to " : "",
-		comm->has_parent ? udp_text(&comm->parent.address, text, sizeof(text)) : "");
+	aggregator->pools += comm_table_pool_bytes(aggregator, comm);
+	log_info("job %u: communicator %u of %u ranks runs with %u children: %s, %u lanes, %u "
+	         "fragments of %u bytes each%s%s",
+	         comm->job, comm->id, comm->size, (unsigned)__builtin_popcountll(comm->present),
+	         comm->engine ? comm->engine->name : "dense", comm->lanes,
+	         comm->engine ? comm->engine_cells : comm->cells, comm->payload,
+	         comm->has_parent ? "; sums go up to " : "",
+	         comm->has_parent ? udp_text(&comm->parent.address, text, sizeof(text)) : "");
 	return true;
 }

@@ -15,7 +15,8 @@ struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
 		struct comm *comm = aggregator->comms[id];
 
 		if (comm && !comm->retired && comm->job == job && comm->key == join->key &&
-		    comm->tree == join->tree && comm->generation == join->generation)
+		    comm->tree == join->tree && comm->generation == join->generation &&
+		    comm->first.engine == join->engine)
 			return comm;
 	}
 	return NULL;
@@ -48,6 +49,7 @@ struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
 	comm->first = *join;
 	comm->ranks = join_ranks(join);
 	comm->has_parent = join->hops > 0;
+	comm->engine = engine_find(join->engine);
 	comm->created_at = aggregator->threads[0].now;
 	aggregator->comms[id] = comm;
 	return comm;
@@ -60,6 +62,15 @@ uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct
 	return kernel ? kernel->ops->cell_bytes(kernel) : WIRE_HEADER + comm->payload;
 }
 
+uint64_t comm_table_pool_bytes(const struct aggregator *aggregator, const struct comm *comm)
+{
+	uint64_t bytes = comm->cells * comm_table_cell_bytes(aggregator, comm);
+
+	if (comm->engine)
+		bytes += comm->engine_cells * engine_cell_bytes(comm->payload);
+	return bytes * comm->lanes;
+}
+
 void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
 {
 	struct agg_lane *lane = aggregator->threads[0].lanes[comm->id];
@@ -69,8 +80,7 @@ void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
 		return;
 	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
 		parent_lane_send_abort(&aggregator->threads[0], lane);
-	aggregator->pools -=
-		(uint64_t)comm->cells * comm->lanes * comm_table_cell_bytes(aggregator, comm);
+	aggregator->pools -= comm_table_pool_bytes(aggregator, comm);
 	for (unsigned i = 0; i < comm->lanes; i++)
 		lane_handover_post(&aggregator->threads[i], comm->id, NULL);
 }
@@ -88,6 +98,8 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	if (aggregator->kernel)
 		comm->payload = aggregator->kernel->ops->payload_max(aggregator->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
+	if (comm->engine)
+		comm->lanes = 1;
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {

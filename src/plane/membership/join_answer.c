@@ -96,9 +96,10 @@ void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigne
 	welcome->verdict = comm->running ? WIRE_JOINED : WIRE_WAIT;
 	if (comm->running) {
 		welcome->cookie = comm->cookie;
-		welcome->cells = comm->cells;
+		welcome->cells = comm->engine ? comm->engine_cells : comm->cells;
+		welcome->engine = comm->first.engine;
 		welcome->payload = comm->payload;
-		welcome->lanes = comm->lanes;
+		welcome->lanes = (uint16_t)comm->lanes;
 		welcome->comm = comm->id;
 		welcome->epoch = comm->epoch;
 		welcome->port = aggregator->port;

@@ -210,6 +210,18 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 			join->rank, join->lanes, join->payload, WIRE_LANES_MAX, WIRE_PAYLOAD_MIN);
 		return false;
 	}
+	if (join->engine && (!engine_find(join->engine) || aggregator->carrier->reliable)) {
+		join_refuse(aggregator, header, bytes, from,
+		            "rank %u asks for engine %u, which the %s plane does not have",
+		            join->rank, join->engine, aggregator->carrier->plane);
+		return false;
+	}
+	if (join->engine && (join->hops || join->height)) {
+		join_refuse(aggregator, header, bytes, from,
+		            "rank %u asks for engine %u in a tree: only dense sums go up",
+		            join->rank, join->engine);
+		return false;
+	}
 	if (join_fault(aggregator->port, aggregator->n_threads, join, why, sizeof(why))) {
 		join_refuse(aggregator, header, bytes, from, "%s", why);
 		return false;

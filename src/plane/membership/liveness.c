@@ -33,6 +33,8 @@ void liveness_take_bye(struct aggregator *aggregator, struct agg_lane *lane,
 	comm->gone |= dense_bit(header->child);
 	/* Thread 0 owns lane 0 only. The other threads read `gone` at their tick. */
 	lane->dense->left |= dense_bit(header->child);
+	if (lane->engine.lane)
+		lane->engine.lane->left |= dense_bit(header->child);
 	link_share_leave(aggregator, comm, header->child);
 	dense_update_low(lane->dense);
 }

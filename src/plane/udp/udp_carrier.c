@@ -198,6 +198,20 @@ static void sleep_on_sockets(struct thread *thread)
 		thread_awake(thread);
 }
 
+static void send_copies(struct thread *thread, const struct agg_lane *lane, const void *packet,
+                        uint32_t bytes, uint64_t to)
+{
+	for (to &= lane->known; to; to &= to - 1) {
+		if (!udp_tx_room(thread->tx) && udp_send(thread->tx, thread->fd))
+			udp_tx_clear(thread->tx); /* they count as lost: the children ask again */
+		udp_tx_add(thread->tx, packet, bytes, bytes, &lane->addresses[__builtin_ctzll(to)]);
+		thread->counters.sends++;
+	}
+	/* The caller's packet is not ours after this. */
+	if (udp_send(thread->tx, thread->fd))
+		udp_tx_clear(thread->tx);
+}
+
 static bool reach(struct thread *thread, struct udp_address *parent)
 {
 	(void)thread;
@@ -227,6 +241,7 @@ const struct carrier carrier_udp = {
 	.sleep = sleep_on_sockets,
 	.send = send_small,
 	.answer = datagrams_answer,
+	.send_copies = send_copies,
 	.reach = reach,
 	.send_sums = sums_send_udp,
 	.send_results = results_send_udp,

@@ -7,6 +7,7 @@
 #include "worker/api/api.h"
 #include "worker/comm/residual.h"
 #include "worker/requests/requests.h"
+#include "worker/transport/lane_slot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,23 +131,37 @@ static uint32_t new_dither(struct trib_comm *comm)
 	return (calls * WIRE_CHILDREN_MAX + (uint32_t)comm->config.rank) * 0x9e3779b9u | 1;
 }
 
+#define SLOT_FIRST_BYTES 65536u /* TRIB_ENGINE=slot: vectors up to this size use slots */
+
+/* Is a call with this many elements in all small enough for slots? */
+static bool is_small(const struct call *call, size_t elements)
+{
+	size_t bytes = elements * trib_type_size(call->type);
+
+	return round_is_small(bytes) ||
+	       (call->comm->config.engine == ENGINE_SLOT_FIRST && bytes <= SLOT_FIRST_BYTES);
+}
+
 /*
- * The sum of the elements from `first` on; the target is still to be set.
+ * The sum of the elements from `first` on, of `all`; the target is still to be set.
  */
-static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t to)
+static struct round_spec sum_spec(const struct call *call, size_t first, size_t all, uint8_t to)
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;
-	struct round_spec spec = {
-		.count = call->count, .type = call->type, .op = call->op, .from = WIRE_ALL, .to = to
-	};
+	struct round_spec spec = { .count = call->count,
+		                   .type = call->type,
+		                   .op = call->op,
+		                   .from = WIRE_ALL,
+		                   .to = to,
+		                   .small = is_small(call, all) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
 	if (call->count)
 		spec.source = request->fed ? (const uint8_t *)(request->fed + first)
 		                           : input(call) + first * trib_type_size(call->type);
-	if (is_sum(call))
+	if (is_sum(call) && !spec.small)
 		spec.per_word =
 			round_per_word(call->type, call->count, (unsigned)config->size, bits);
 	if (request->residual)
@@ -166,9 +181,9 @@ static trib_status start(const struct call *call, const struct round_spec *specs
 	return request_post(request, specs, n, out);
 }
 
-trib_status trib_iallreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
-                                 trib_type type, trib_op op, const trib_call *options,
-                                 trib_request **request)
+static trib_status begin_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                                   trib_type type, trib_op op, const trib_call *options,
+                                   trib_request **request)
 {
 	struct call call = { .what = "allreduce",
 		             .comm = comm,
@@ -188,14 +203,14 @@ trib_status trib_iallreduce_with(trib_comm *comm, const void *send, void *recv, 
 	status = open_sum(&call, options, count);
 	if (status != TRIB_OK)
 		return status;
-	spec = sum_spec(&call, 0, WIRE_ALL);
+	spec = sum_spec(&call, 0, count, WIRE_ALL);
 	spec.target = recv;
 	return request_post(call.request, &spec, 1, request);
 }
 
-trib_status trib_ireduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
-                              trib_type type, trib_op op, int root, const trib_call *options,
-                              trib_request **request)
+static trib_status begin_reduce(trib_comm *comm, const void *send, void *recv, size_t count,
+                                trib_type type, trib_op op, int root, const trib_call *options,
+                                trib_request **request)
 {
 	struct call call = { .what = "reduce",
 		             .comm = comm,
@@ -215,13 +230,13 @@ trib_status trib_ireduce_with(trib_comm *comm, const void *send, void *recv, siz
 	status = open_sum(&call, options, count);
 	if (status != TRIB_OK)
 		return status;
-	spec = sum_spec(&call, 0, (uint8_t)root);
+	spec = sum_spec(&call, 0, count, (uint8_t)root);
 	spec.target = comm->config.rank == root ? recv : NULL;
 	return request_post(call.request, &spec, 1, request);
 }
 
-trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root,
-                            trib_request **request)
+static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, trib_type type,
+                                   int root, trib_request **request)
 {
 	struct call call = { .what = "broadcast",
 		             .comm = comm,
@@ -237,13 +252,14 @@ trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_ty
 	if (status != TRIB_OK)
 		return status;
 	spec.count = count * trib_type_size(type);
+	spec.small = is_small(&call, count);
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
 	return start(&call, &spec, 1, request);
 }
 
-trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_t count,
-                            trib_type type, trib_request **request)
+static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                                   trib_type type, trib_request **request)
 {
 	struct call call = { .what = "allgather",
 		             .comm = comm,
@@ -270,16 +286,17 @@ trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_
 			                        .source = part,
 			                        .target = part,
 			                        .from = (uint8_t)r,
-			                        .to = WIRE_ALL };
+			                        .to = WIRE_ALL,
+			                        .small = is_small(&call, ranks * count) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
 	}
 	return start(&call, specs, (size_t)comm->config.size, request);
 }
 
-trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
-                                      trib_type type, trib_op op, const trib_call *options,
-                                      trib_request **request)
+static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
+                                        trib_type type, trib_op op, const trib_call *options,
+                                        trib_request **request)
 {
 	struct call call = { .what = "reduce-scatter",
 		             .comm = comm,
@@ -313,10 +330,28 @@ trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *r
 		}
 	}
 	for (int r = 0; r < comm->config.size; r++) {
-		specs[r] = sum_spec(&call, (size_t)r * count, (uint8_t)r);
+		specs[r] = sum_spec(&call, (size_t)r * count, ranks * count, (uint8_t)r);
 		specs[r].target = r == comm->config.rank ? target : NULL;
 	}
 	return request_post(call.request, specs, ranks, request);
+}
+
+static trib_status begin_barrier(trib_comm *comm, trib_request **request)
+{
+	struct call call = { .what = "barrier",
+		             .comm = comm,
+		             .send = NULL,
+		             .recv = NULL,
+		             .count = 0,
+		             .type = TRIB_U8,
+		             .op = TRIB_SUM,
+		             .root = 0 };
+	trib_status status = check_call(&call, 1, request);
+	struct round_spec spec = {
+		.type = TRIB_U8, .from = WIRE_ALL, .to = WIRE_ALL, .small = true
+	};
+
+	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
 }
 
 trib_status trib_drop_residual(trib_comm *comm, const char *name)
@@ -324,6 +359,56 @@ trib_status trib_drop_residual(trib_comm *comm, const char *name)
 	if (!comm)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_drop_residual: no communicator");
 	return residual_drop(comm, name);
+}
+
+/* ---- the forms that do not wait ---- */
+
+/* A small vector leaves at once. */
+static trib_status push(trib_status status, trib_request *const *request)
+{
+	if (status == TRIB_OK && (*request)->small)
+		lane_slot_push((*request)->comm);
+	return status;
+}
+
+trib_status trib_iallreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                 trib_type type, trib_op op, const trib_call *options,
+                                 trib_request **request)
+{
+	return push(begin_allreduce(comm, send, recv, count, type, op, options, request), request);
+}
+
+trib_status trib_ireduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                              trib_type type, trib_op op, int root, const trib_call *options,
+                              trib_request **request)
+{
+	return push(begin_reduce(comm, send, recv, count, type, op, root, options, request),
+	            request);
+}
+
+trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root,
+                            trib_request **request)
+{
+	return push(begin_broadcast(comm, buffer, count, type, root, request), request);
+}
+
+trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_t count,
+                            trib_type type, trib_request **request)
+{
+	return push(begin_allgather(comm, send, recv, count, type, request), request);
+}
+
+trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
+                                      trib_type type, trib_op op, const trib_call *options,
+                                      trib_request **request)
+{
+	return push(begin_reduce_scatter(comm, send, recv, count, type, op, options, request),
+	            request);
+}
+
+trib_status trib_ibarrier(trib_comm *comm, trib_request **request)
+{
+	return push(begin_barrier(comm, request), request);
 }
 
 trib_status trib_iallreduce(trib_comm *comm, const void *send, void *recv, size_t count,
@@ -344,21 +429,7 @@ trib_status trib_ireduce_scatter(trib_comm *comm, const void *send, void *recv, 
 	return trib_ireduce_scatter_with(comm, send, recv, count, type, op, NULL, request);
 }
 
-trib_status trib_ibarrier(trib_comm *comm, trib_request **request)
-{
-	struct call call = { .what = "barrier",
-		             .comm = comm,
-		             .send = NULL,
-		             .recv = NULL,
-		             .count = 0,
-		             .type = TRIB_U8,
-		             .op = TRIB_SUM,
-		             .root = 0 };
-	trib_status status = check_call(&call, 1, request);
-	struct round_spec spec = { .type = TRIB_U8, .from = WIRE_ALL, .to = WIRE_ALL };
-
-	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
-}
+/* ---- the forms that wait ---- */
 
 /* The blocking form: starts the request and waits for it. */
 #define FINISH(started)                                                      \
@@ -371,51 +442,51 @@ trib_status trib_ibarrier(trib_comm *comm, trib_request **request)
 trib_status trib_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
                            trib_type type, trib_op op)
 {
-	FINISH(trib_iallreduce(comm, send, recv, count, type, op, &request));
+	FINISH(begin_allreduce(comm, send, recv, count, type, op, NULL, &request));
 }
 
 trib_status trib_reduce(trib_comm *comm, const void *send, void *recv, size_t count, trib_type type,
                         trib_op op, int root)
 {
-	FINISH(trib_ireduce(comm, send, recv, count, type, op, root, &request));
+	FINISH(begin_reduce(comm, send, recv, count, type, op, root, NULL, &request));
 }
 
 trib_status trib_broadcast(trib_comm *comm, void *buffer, size_t count, trib_type type, int root)
 {
-	FINISH(trib_ibroadcast(comm, buffer, count, type, root, &request));
+	FINISH(begin_broadcast(comm, buffer, count, type, root, &request));
 }
 
 trib_status trib_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
                            trib_type type)
 {
-	FINISH(trib_iallgather(comm, send, recv, count, type, &request));
+	FINISH(begin_allgather(comm, send, recv, count, type, &request));
 }
 
 trib_status trib_reduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,
                                 trib_type type, trib_op op)
 {
-	FINISH(trib_ireduce_scatter(comm, send, recv, count, type, op, &request));
+	FINISH(begin_reduce_scatter(comm, send, recv, count, type, op, NULL, &request));
 }
 
 trib_status trib_allreduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
                                 trib_type type, trib_op op, const trib_call *call)
 {
-	FINISH(trib_iallreduce_with(comm, send, recv, count, type, op, call, &request));
+	FINISH(begin_allreduce(comm, send, recv, count, type, op, call, &request));
 }
 
 trib_status trib_reduce_with(trib_comm *comm, const void *send, void *recv, size_t count,
                              trib_type type, trib_op op, int root, const trib_call *call)
 {
-	FINISH(trib_ireduce_with(comm, send, recv, count, type, op, root, call, &request));
+	FINISH(begin_reduce(comm, send, recv, count, type, op, root, call, &request));
 }
 
 trib_status trib_reduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
                                      trib_type type, trib_op op, const trib_call *call)
 {
-	FINISH(trib_ireduce_scatter_with(comm, send, recv, count, type, op, call, &request));
+	FINISH(begin_reduce_scatter(comm, send, recv, count, type, op, call, &request));
 }
 
 trib_status trib_barrier(trib_comm *comm)
 {
-	FINISH(trib_ibarrier(comm, &request));
+	FINISH(begin_barrier(comm, &request));
 }

@@ -28,6 +28,7 @@ void comm_free(struct trib_comm *comm)
 	pthread_mutex_destroy(&comm->lock);
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
+	pthread_mutex_destroy(&comm->slot_driver);
 	free(comm->config.trees);
 	free(comm);
 }
@@ -93,6 +94,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_mutex_init(&comm->posting, NULL);
 	pthread_mutex_init(&comm->trunks_lock, NULL);
+	pthread_mutex_init(&comm->slot_driver, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for requests, and the message of a timeout. */
 #include "worker/api/api.h"
+#include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -27,6 +28,8 @@ trib_status trib_test(trib_request **request)
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_test: no request");
 	comm = (*request)->comm;
+	if ((*request)->small)
+		lane_slot_poll(comm);
 	pthread_mutex_lock(&comm->lock);
 	ended = (*request)->done || is_quiet(comm);
 	if (comm->turn_client) { /* calling trib_test counts as waiting in the step profile */
@@ -146,6 +149,8 @@ static bool wait_ended(struct trib_request *request, double seconds)
 	bool ended;
 	int error = 0;
 
+	if (request->small)
+		lane_slot_drive(comm, request, start + (uint64_t)(seconds * 1e9));
 	pthread_mutex_lock(&comm->lock);
 	if (comm->turn_client)
 		step_profile_wait(&comm->profile, start);

@@ -9,11 +9,13 @@
  * sharing, failover, api.
  *
  * Threads: one for each lane (transport), one for failover, one for turns (sharing), and the
- * user's own. Locks are taken in this order: trunks_lock, posting, lock, a lane's lock.
+ * user's own. Locks are taken in this order: trunks_lock, posting, slot_driver, lock, a lane's
+ * lock.
  */
 #ifndef TRIB_WORKER_COMM_COMM_H
 #define TRIB_WORKER_COMM_COMM_H
 
+#include "base/settings.h"
 #include "plan/tree/tree.h"
 #include "worker/comm/lane.h"
 #include "worker/comm/ledger.h"
@@ -46,9 +48,10 @@ struct comm_config {
 	unsigned lanes; /* for each tree; 0: chosen by the number of cores */
 	unsigned cores; /* this worker's share of the host's cores */
 	unsigned mtu;
-	unsigned wire_bits; /* of an element of a float sum, at least; 0: by the type */
-	bool tcp;           /* the plane; false: udp */
-	bool bucket;        /* pace in user space even if the kernel could */
+	unsigned wire_bits;        /* of an element of a float sum, at least; 0: by the type */
+	bool tcp;                  /* the plane; false: udp */
+	enum engine_choice engine; /* which vectors go through slots */
+	bool bucket;               /* pace in user space even if the kernel could */
 	bool multicast;
 	const char *pin;
 	struct udp_options socket;
@@ -58,6 +61,7 @@ struct comm_config {
 struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
 	struct striping striping; /* n is 0: there are no such lanes */
+	bool slot;                /* a slot lane: small vectors only */
 };
 
 /* Progress of leaving one shared star and joining the next; sharing/star_switch.c. */
@@ -83,10 +87,15 @@ struct trib_comm {
 	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
 	struct trunk trunks[FOREST_TREES_MAX];
-	struct lane *lanes[LANES_MAX]; /* of all trunks, one trunk after the other */
-	struct lane_set own, shared;
-	uint32_t payload; /* bytes of a full fragment, the same in all trees */
-	uint64_t nonce;   /* identifies this process to the controller */
+	struct lane *lanes[LANES_MAX + 1]; /* of all trunks, one trunk after the other */
+	struct lane_set own, shared, small;
+
+	/* Held by the thread that drives the slot lane; see transport/lane_slot.h. */
+	pthread_mutex_t slot_driver;
+	struct lane *slot_lane; /* under slot_driver; NULL: none, or it has ended */
+	_Atomic bool slot_mail; /* rounds were posted to the slot lane */
+	uint32_t payload;       /* bytes of a full fragment, the same in all trees */
+	uint64_t nonce;         /* identifies this process to the controller */
 	_Atomic bool closing;
 	_Atomic bool draining; /* about to leave: find out soon which ranks still need results */
 
@@ -102,7 +111,7 @@ struct trib_comm {
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries; 1/1000 of time waited. */
-	_Atomic uint64_t carried[LANES_MAX];
+	_Atomic uint64_t carried[LANES_MAX + 1];
 	_Atomic uint16_t waited;
 	_Atomic bool no_multicast; /* multicast was tried and never arrived */
 
@@ -173,6 +182,12 @@ void comm_list_ranks(uint64_t mask, char *out, size_t size);
 /* Wakes the turn client's thread, if any. The caller holds `lock` or `posting`, or owns the client.
  */
 void comm_wake_turns(const struct trib_comm *comm);
+
+/* Do small vectors go through slots? The caller holds `posting`. */
+static inline bool comm_has_slots(const struct trib_comm *comm)
+{
+	return comm->small.striping.n != 0;
+}
 
 static inline bool trunk_is_shared(const struct trib_comm *comm, const struct trunk *trunk)
 {

@@ -20,6 +20,7 @@
 
 struct kept_round;
 struct lane_carrier;
+struct lane_slots;
 struct trib_comm;
 struct trunk;
 
@@ -84,6 +85,8 @@ struct lane {
 
 	/* Of the lane's thread alone: */
 	struct stream stream;
+	struct lane_slots
+		*slots; /* of a slot lane, transport/lane_slot.c; NULL: the lane is dense */
 	struct pacer pacer;
 	struct meter meter;
 	unsigned refused;         /* times in a row that the aggregator's port was closed */

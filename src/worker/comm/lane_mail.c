@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lane's mailbox: any thread posts rounds, the lane's thread takes them. */
-#include "worker/comm/lane.h"
+#include "worker/comm/comm.h"
 
 #include "base/log.h"
 
@@ -25,7 +25,10 @@ void lane_post(struct lane *lane, struct round *round)
 	atomic_fetch_add_explicit(&lane->entered, 1, memory_order_relaxed);
 	atomic_store_explicit(&lane->has_mail, true, memory_order_release);
 	pthread_mutex_unlock(&lane->lock);
-	lane_wake(lane);
+	if (lane->slots)
+		atomic_store(&lane->comm->slot_mail, true); /* who posts also drives */
+	else
+		lane_wake(lane);
 }
 
 struct round *lane_take_posted(struct lane *lane)

@@ -27,6 +27,7 @@ struct trib_request {
 	const char *what;
 	uint64_t number;
 	size_t count;
+	bool small; /* it goes through the slot lane: who waits for it drives that lane */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */

@@ -12,9 +12,10 @@
 struct lane;
 
 struct trunk {
-	unsigned tree; /* the tree's number */
-	uint32_t star; /* of a shared star: its number in the plan */
-	double share;  /* of every vector, relative to the shares of the other trunks */
+	unsigned tree;  /* the tree's number */
+	uint8_t engine; /* of the aggregator, see engine/engine.h */
+	uint32_t star;  /* of a shared star: its number in the plan */
+	double share;   /* of every vector, relative to the shares of the other trunks */
 	struct udp_address aggregator;
 	uint64_t ranks; /* bits of the ranks below this aggregator; 0: all ranks */
 	unsigned hops;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define PARTS_LEAST 16384u /* elements: at 1 Gb/s, the bytes saved take as long as agreeing */
+#define SMALL_BYTES 8192u  /* bytes of a vector for slots */
 #define SMALL_RESULT 8u    /* fragments: such a result goes to all ranks */
 /* All blocks of an exponents fragment are read before their data can leave. */
 #define EXPONENTS_FIRST (272u << 10)  /* bytes of blocks before the first data of a round */
@@ -129,7 +130,15 @@ size_t round_spec_block(const struct round_spec *spec, unsigned payload)
 		return (size_t)(payload / 8) * spec->per_word;
 	if (spec->copy)
 		return spec->piece ? spec->piece : payload;
+	/* Two counters of NaN and infinities an element; sums of pairs need an even number. */
+	if (spec->small && coding_of(spec) == ROUND_SCALED)
+		return payload / (number_wire_size(spec->type) + 2) & ~(size_t)3;
 	return payload / number_wire_size(spec->type);
+}
+
+bool round_is_small(size_t bytes)
+{
+	return bytes <= SMALL_BYTES;
 }
 
 /* Bytes of n elements of the vector on the wire, without padding. */
@@ -179,6 +188,7 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	                                                          : wire_op(spec->type, spec->op);
 	round->from = spec->from;
 	round->to = spec->to;
+	round->kind = spec->from != WIRE_ALL ? spec->from : spec->to;
 	round->contributes = spec->from == WIRE_ALL || spec->from == child;
 
 	round->exponent_size = number_class_is_byte(round->type) ? 1 : 2;
@@ -191,11 +201,12 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	/* A round without elements, such as a barrier, still has one fragment in which ranks meet.
 	 */
 	round->data = round->count ? div_up(round->count, round->per_fragment) : 1;
-	if ((round->coding == ROUND_SCALED || round->coding == ROUND_PARTS) && round->count)
+	if ((round->coding == ROUND_SCALED || round->coding == ROUND_PARTS) && round->count &&
+	    !spec->slot)
 		round_plan_exponents(round, payload);
 	round->shape = shape_of(round);
 	/* A small result goes to all ranks: cheaper than reports about it. */
-	if (round->data <= SMALL_RESULT)
+	if (round->data <= SMALL_RESULT || spec->slot)
 		round->to = WIRE_ALL;
 	round->receives = round->to == WIRE_ALL || round->to == child;
 	if (!round_allocate(round)) {

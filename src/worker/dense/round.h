@@ -58,6 +58,8 @@ struct round {
 	bool guessed; /* data left before all ranks' exponents were known */
 	bool whole; /* a result is taken only together with its special values; set by the owner */
 	uint8_t op, from, to, shape;
+	uint8_t kind;          /* slots: the root that the collective has, or WIRE_ALL */
+	unsigned workers;      /* slots: ranks whose vectors are summed */
 	uint8_t per_word;      /* ROUND_PARTS: integers in a word */
 	uint32_t dither;       /* seed of the vector; 0: round to nearest */
 	uint32_t first_block;  /* number of the first block in the vector */
@@ -103,6 +105,8 @@ struct round_spec {
 	bool copy;        /* no arithmetic: the bytes of one rank */
 	uint8_t per_word; /* floats: integers in a word, see number/parts.h; 0: one class a block */
 	uint8_t from, to;
+	bool small; /* fits slots, see round_is_small(); its blocks leave room for special values */
+	bool slot;  /* the round is for a slot lane: data fragments only, see worker/slot */
 	void *owner;
 };
 
@@ -129,6 +133,12 @@ static inline size_t round_block(const struct round *round, uint32_t block, size
  * vector gets 0, because agreeing on many classes takes longer than its bytes.
  */
 uint8_t round_per_word(trib_type type, size_t count, unsigned workers, unsigned bits);
+
+/*
+ * Is a vector small enough for slots? It may depend only on what is the same on all ranks. Blocks
+ * of a small sum of floats are the same whichever lane carries it, and so are the bits of the sum.
+ */
+bool round_is_small(size_t bytes);
 
 /* Is a sum without error feedback rounded by chance? With 8 bits for a longer type. */
 static inline bool round_is_by_chance(trib_type type, unsigned per_word)

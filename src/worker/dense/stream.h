@@ -127,6 +127,12 @@ void stream_rate_fell(struct stream *stream, uint64_t now);
 /* When to call stream_next and stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);
 
+/* stream_rounds.c: the round of a position; NULL: none. */
+struct round *stream_find(struct stream *stream, uint64_t position);
+/* To be called after fragments of a round may have finished. */
+void stream_settle(struct stream *stream, struct round *round, uint32_t finished_before,
+                   uint64_t now);
+
 static inline bool stream_is_idle(const struct stream *stream)
 {
 	return stream->first == NULL;

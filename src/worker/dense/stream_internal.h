@@ -36,13 +36,8 @@ static inline bool stream_lost_recently(const struct stream *stream, uint64_t no
 	return now < stream->loss_at + REPORT_CALM;
 }
 
-/* stream_rounds.c: the round of a position; NULL: none. */
-struct round *stream_find(struct stream *stream, uint64_t position);
-/* There is progress: silence counts from now. */
+/* stream_rounds.c: there is progress: silence counts from now. */
 void stream_progress(struct stream *stream, uint64_t now);
-/* To be called after fragments of a round may have finished. */
-void stream_settle(struct stream *stream, struct round *round, uint32_t finished_before,
-                   uint64_t now);
 /* Has everything left that was posted? */
 bool stream_all_sent(struct stream *stream);
 /* Fragments below this position may leave. */

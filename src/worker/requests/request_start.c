@@ -42,6 +42,7 @@ static struct posting *make_rounds(struct trib_request *request, const struct la
 		unsigned k;
 
 		spec.owner = request;
+		spec.slot = set->slot;
 		k = rounds_make(comm, set, &spec, &place, postings + *made);
 		*made += k;
 		if (!k) {
@@ -222,6 +223,15 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	return status;
 }
 
+/* Does every vector of the request fit slots? */
+static bool is_small(const struct round_spec *specs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!specs[i].small)
+			return false;
+	return true;
+}
+
 /* The caller holds `posting`. */
 static trib_status enter_or_start(struct trib_request *request, const struct round_spec *specs,
                                   size_t n)
@@ -232,7 +242,9 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	trib_status status;
 	size_t made = 0;
 
-	if (now && !(postings = make_rounds(request, &comm->own, specs, n, &made)))
+	request->small = now && comm_has_slots(comm) && is_small(specs, n);
+	if (now && !(postings = make_rounds(request, request->small ? &comm->small : &comm->own,
+	                                    specs, n, &made)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
 		                   request->what, request->count);
 	status = enter(request, postings, made);

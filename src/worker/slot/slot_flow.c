@@ -7,6 +7,8 @@
 #define TIMEOUT_FIRST (2000 * US) /* 2 ms while the round-trip time is unknown */
 #define TIMEOUT_MIN (200 * US)
 #define TIMEOUT_MAX (100000 * US)
+#define WINDOW_FIRST 64u
+#define WINDOW_MIN 4u
 #define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
 
 static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t position)
@@ -17,7 +19,12 @@ static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t positi
 void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t slots,
                     unsigned child)
 {
-	*flow = (struct slot_flow){ .entries = entries, .slots = slots, .child = child };
+	*flow = (struct slot_flow){
+		.entries = entries,
+		.slots = slots,
+		.child = child,
+		.window = slots < WINDOW_FIRST ? slots : WINDOW_FIRST,
+	};
 	memset(entries, 0, slots * sizeof(*entries));
 }
 
@@ -47,8 +54,14 @@ bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
 	return false;
 }
 
-uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint16_t scale,
-                        const void *payload, uint16_t bytes)
+void slot_flow_ask(struct slot_flow *flow, uint64_t now)
+{
+	if (!flow->ask_at && flow->low < flow->done)
+		flow->ask_at = now;
+}
+
+uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint8_t kind,
+                        uint16_t scale, const void *payload, uint16_t bytes)
 {
 	*entry_of(flow, flow->next) = (struct slot_entry){ .position = flow->next,
 		                                           .payload = payload,
@@ -56,6 +69,7 @@ uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint1
 		                                           .bytes = bytes,
 		                                           .op = op,
 		                                           .shape = shape,
+		                                           .kind = kind,
 		                                           .state = SLOT_WAITS };
 	return flow->next++;
 }
@@ -92,11 +106,25 @@ static void add_ack(struct slot_flow *flow, struct wire_header *header)
 	flow->unacked++;
 }
 
+/* A timer has run out: too much may be on its way. Once for all that was sent before. */
+static void shrink_window(struct slot_flow *flow, uint64_t sent_at)
+{
+	if (sent_at < flow->shrunk_at)
+		return;
+	flow->shrunk_at = sent_at;
+	flow->window = flow->window / 2 > WINDOW_MIN ? flow->window / 2 : WINDOW_MIN;
+	if (flow->window > flow->slots)
+		flow->window = flow->slots;
+}
+
 static uint32_t send_vector(struct slot_flow *flow, struct slot_entry *entry, uint64_t now,
                             struct wire_header *header, const void **payload)
 {
+	if (entry->sent_at)
+		shrink_window(flow, entry->sent_at);
 	*header = header_of(flow, entry->position);
 	header->op = entry->op;
+	header->to = entry->kind;
 	header->scale = entry->scale;
 	header->flags = entry->shape | (entry->tries ? WIRE_RESENT : 0);
 	add_ack(flow, header);
@@ -122,16 +150,21 @@ static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
 	return 0;
 }
 
+static bool may_send_new(const struct slot_flow *flow)
+{
+	return flow->unsent < flow->next && flow->unsent - flow->done < flow->window;
+}
+
 /* The first operation that is due: a new one, or one whose timer has run out. NULL: none. */
 static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 {
 	uint64_t look_at = UINT64_MAX;
 
-	if (flow->unsent < flow->next)
+	if (may_send_new(flow))
 		return entry_of(flow, flow->unsent++);
 	if (now < flow->look_at)
 		return NULL;
-	for (uint64_t p = flow->done; p < flow->next; p++) {
+	for (uint64_t p = flow->done; p < flow->unsent; p++) {
 		struct slot_entry *entry = entry_of(flow, p);
 		uint64_t due = due_at(flow, entry);
 
@@ -213,6 +246,10 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	measure(flow, entry, now);
 	entry->state = SLOT_HAS;
 	flow->heard_at = now;
+	if (++flow->grown >= flow->window && flow->window < flow->slots) {
+		flow->window++;
+		flow->grown = 0;
+	}
 	while (flow->done < flow->next && entry_of(flow, flow->done)->state != SLOT_WAITS)
 		flow->done++;
 	return event;
@@ -242,9 +279,9 @@ uint64_t slot_flow_wake(const struct slot_flow *flow)
 {
 	uint64_t wake = flow->ask_at ? flow->ask_at : UINT64_MAX;
 
-	if (flow->unsent < flow->next)
+	if (may_send_new(flow))
 		return 0;
-	if (flow->done < flow->next && flow->look_at < wake)
+	if (flow->done < flow->unsent && flow->look_at < wake)
 		wake = flow->look_at;
 	if (flow->unacked < flow->done && flow->heard_at + ACK_DELAY < wake)
 		wake = flow->heard_at + ACK_DELAY;

@@ -9,7 +9,9 @@
  *   UNUSED -> WAITS (the vector was sent, the result has not come) -> HAS (the result has come)
  *          -> ACKED (the acknowledgement was sent) -> UNUSED (the aggregator's slot is clear)
  *
- * The timer of an operation runs while it WAITS, and while a later operation needs its slot.
+ * The timer of an operation runs while it WAITS, and while a later operation needs its slot. How
+ * many operations are on their way is bounded by a window: it halves when a timer has run out, and
+ * grows by one when as many results have come.
  */
 #ifndef TRIB_WORKER_SLOT_SLOT_FLOW_H
 #define TRIB_WORKER_SLOT_SLOT_FLOW_H
@@ -31,19 +33,23 @@ struct slot_entry {
 	uint8_t shape;
 	uint8_t state; /* enum slot_state */
 	uint8_t tries; /* packets sent for it, up to 255 */
+	uint8_t kind;  /* the root of a collective that has one, or WIRE_ALL */
 };
 
 struct slot_flow {
 	struct slot_entry *entries; /* of each slot */
 	uint32_t slots;
 	unsigned child;
-	uint64_t next;    /* the number of the next operation */
-	uint64_t unsent;  /* operations from here on have never been sent */
-	uint64_t unacked; /* results of operations below are acknowledged */
-	uint64_t done;    /* results of operations below have come */
-	uint64_t low;     /* slots of operations below are clear */
-	uint64_t ask_at;  /* ns: when an operation that waits for its slot asks; 0: none waits */
-	uint64_t look_at; /* ns: no timer of an operation runs out before */
+	uint64_t next;      /* the number of the next operation */
+	uint64_t unsent;    /* operations from here on have never been sent */
+	uint64_t unacked;   /* results of operations below are acknowledged */
+	uint64_t done;      /* results of operations below have come */
+	uint64_t low;       /* slots of operations below are clear */
+	uint32_t window;    /* operations that may be on their way at once */
+	uint64_t shrunk_at; /* ns: losses of what was sent before do not shrink it again */
+	uint32_t grown;     /* results since the window last grew */
+	uint64_t ask_at;    /* ns: when an operation that waits for its slot asks; 0: none waits */
+	uint64_t look_at;   /* ns: no timer of an operation runs out before */
 	uint64_t rtt, rtt_spread; /* ns, smoothed; 0: unknown */
 	uint64_t heard_at;        /* ns: when a result last came */
 	unsigned asks;            /* in a row without progress */
@@ -69,9 +75,12 @@ void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t
 /* May an operation be posted? False: its slot is in use; the flow asks for it by itself. */
 bool slot_flow_has_room(struct slot_flow *flow, uint64_t now);
 
+/* Asks whether all other children have the results that this one has; they tell `low`. */
+void slot_flow_ask(struct slot_flow *flow, uint64_t now);
+
 /* Posts an operation, if there is room, and gives its number. */
-uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint16_t scale,
-                        const void *payload, uint16_t bytes);
+uint64_t slot_flow_post(struct slot_flow *flow, uint8_t op, uint8_t shape, uint8_t kind,
+                        uint16_t scale, const void *payload, uint16_t bytes);
 /* The vector is encoded with the scale of the event SLOT_ENCODE. */
 void slot_flow_encoded(struct slot_flow *flow, uint64_t position, uint16_t scale,
                        const void *payload, uint16_t bytes);

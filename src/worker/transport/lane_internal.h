@@ -24,6 +24,12 @@ static inline struct wire_unsent lane_unsent(const struct lane *lane,
 
 /* lane_receive.c: handles the packets that have come. False: none has. */
 bool lane_receive(struct lane *lane, uint64_t now);
+/* Is a control packet for this lane, from its aggregator? */
+bool lane_owns(const struct lane *lane, const struct wire_control *header);
+
+/* lane_thread.c: the thread's end: lets go of users' buffers, and wakes those that wait for that.
+ */
+void lane_go_quiet(struct lane *lane);
 
 /* lane_send.c: sends what the stream has. True: the socket is full. *sent: something left. */
 bool lane_send(struct lane *lane, uint64_t now, bool *sent);

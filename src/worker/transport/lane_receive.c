@@ -15,7 +15,7 @@ static bool is_our_result(const struct lane *lane, const struct wire_header *hea
 	       (lane->stream.reliable || wire_is_intact(header, bytes, &unsent));
 }
 
-static bool is_ours(const struct lane *lane, const struct wire_control *header)
+bool lane_owns(const struct lane *lane, const struct wire_control *header)
 {
 	const struct trib_comm *comm = lane->comm;
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
@@ -49,7 +49,7 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	const struct wire_control *control = wire_control(header);
 	struct wire_whole whole;
 
-	if (control ? !is_ours(lane, control) : !is_our_result(lane, header, bytes)) {
+	if (control ? !lane_owns(lane, control) : !is_our_result(lane, header, bytes)) {
 		lane->dropped++;
 		return;
 	}

@@ -5,6 +5,7 @@
  */
 #include "worker/transport/transport.h"
 #include "worker/transport/lane_internal.h"
+#include "worker/transport/lane_slot.h"
 
 #include "base/clock.h"
 #include "base/cores.h"
@@ -130,8 +131,7 @@ static void sleep_until_needed(struct lane *lane, uint64_t now, bool blocked)
 			log_debug("eventfd: %s", strerror(errno));
 }
 
-/* The thread's end: lets go of users' buffers, and wakes the users that wait for that. */
-static void go_quiet(struct lane *lane)
+void lane_go_quiet(struct lane *lane)
 {
 	take_posts(lane, clock_now());
 	lane_finish_held(lane, UINT64_MAX);
@@ -191,7 +191,7 @@ static void *lane_main(void *argument)
 		if (idle && !comm->config.socket.busy_poll)
 			sleep_until_needed(lane, now, blocked);
 	}
-	go_quiet(lane);
+	lane_go_quiet(lane);
 	pthread_mutex_lock(&comm->lock);
 	atomic_store(&lane->ended, true);
 	if (atomic_load(&lane->leaves))
@@ -247,7 +247,8 @@ void lane_stop(struct lane *lane)
 	lane_wake(lane);
 	pthread_join(lane->thread, NULL);
 	lane->started = false;
-	pacing_end(lane);
+	if (!lane->slots)
+		pacing_end(lane);
 }
 
 void lane_close(struct lane *lane)
@@ -263,6 +264,7 @@ void lane_close(struct lane *lane)
 	if (lane->wake_fd >= 0)
 		close(lane->wake_fd);
 	lane->carrier->close(lane);
+	lane_slot_close(lane);
 	free(lane->buffer);
 	pthread_mutex_destroy(&lane->lock);
 	free(lane);

@@ -13,6 +13,7 @@
 #include "worker/trees/plan_client.h"
 #include "worker/trees/plan_watch.h"
 #include "worker/trees/trees.h"
+#include "engine/engine.h"
 #include "worker/transport/lane_carrier.h"
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@
 
 #define ASK_EVERY_MS 50
 #define REFUSED_MAX 5u
+#define SLOTS 1024u    /* that a slot lane asks for */
 #define PATIENT_ASKS 8 /* JOINs of full length before shorter ones are tried */
 #define AGAIN_ASKS 4u  /* JOINs of full length after a shorter one was answered */
 
@@ -81,7 +83,9 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		            .job = config->job,
 		            .child = (uint8_t)config->rank },
 		.join = { .key = comm_key(config),
-		          .pool_bytes = config->pool_bytes,
+		          .pool_bytes =
+		                  trunk->engine ? (uint64_t)SLOTS * bytes : config->pool_bytes,
+		          .engine = trunk->engine,
 		          /* Each plan and each star needs a nonce of its own: aggregators may
 		             recur. */
 		          .nonce = attempt->comm->nonce + config->generation +
@@ -91,7 +95,7 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
-		          .lanes = attempt->comm->lanes_wanted,
+		          .lanes = trunk->engine ? 1 : attempt->comm->lanes_wanted,
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
@@ -155,8 +159,14 @@ static void send_heartbeat(struct join_attempt *attempt)
 }
 
 /* Against a hostile or mistaken answer. */
-static bool welcome_ok(const struct trib_comm *comm, const struct wire_welcome *welcome)
+static bool welcome_ok(const struct trib_comm *comm, const struct trunk *trunk,
+                       const struct wire_welcome *welcome)
 {
+	bool is_power = !(welcome->cells & (welcome->cells - 1));
+
+	if (welcome->engine != trunk->engine ||
+	    (trunk->engine && (!is_power || welcome->cells > ENGINE_CELLS_MAX)))
+		return false;
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
 	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
@@ -200,7 +210,7 @@ static void take_verdict(struct join_attempt *attempt, const struct wire_welcome
 		carried = attempt->asked;
 	note_passes(attempt, carried);
 	if (welcome->verdict != WIRE_JOINED || !attempt->settled ||
-	    !welcome_ok(attempt->comm, welcome))
+	    !welcome_ok(attempt->comm, attempt->trunk, welcome))
 		return;
 	if (attempt->settled < attempt->full)
 		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",
@@ -363,6 +373,9 @@ static uint64_t ask_all(struct join_attempt *attempts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct join_attempt *attempt = &attempts[i];
 
+		/* The first tree's answer shows whether it is an aggregator that is asked. */
+		if (attempt->trunk->engine && !attempts[0].heard)
+			continue;
 		if (clock_now() >= attempt->ask_at) {
 			if (is_controller(attempt))
 				return clock_now();

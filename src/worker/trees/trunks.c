@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trunks are made from a plan's trees; their lanes are opened, started, stopped and closed. */
 #include "worker/trees/trees.h"
+#include "engine/engine.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_slot.h"
 #include "worker/transport/transport.h"
 
 #include "base/clock.h"
@@ -61,6 +63,28 @@ static trib_status plan_trunk(struct trunk *trunk, const struct tree *tree, unsi
 _Static_assert(TREE_DEPTH_MAX <= WIRE_HOPS_MAX + 1, "the way up has to fit a JOIN");
 _Static_assert(FOREST_TREES_MAX <= LANES_MAX, "each tree needs a lane");
 
+/*
+ * Small vectors meet at the root of the first tree, whichever aggregators are between: each level
+ * would cost more time than it saves bytes.
+ */
+static trib_status plan_slots(struct trib_comm *comm)
+{
+	const struct comm_config *config = &comm->config;
+	struct trunk *trunk = &comm->trunks[comm->n_trunks];
+	trib_status status = TRIB_OK;
+
+	if (config->tcp || config->engine == ENGINE_DENSE_ONLY || config->own_trees ||
+	    comm->n_trunks == FOREST_TREES_MAX)
+		return TRIB_OK;
+	*trunk = (struct trunk){ .tree = comm->n_trunks,
+		                 .engine = ENGINE_SLOT,
+		                 .aggregator = config->aggregator };
+	if (config->trees)
+		status = resolve(&config->trees->trees[0].nodes[0], &trunk->aggregator);
+	comm->n_trunks++;
+	return status;
+}
+
 trib_status trunks_plan(struct trib_comm *comm)
 {
 	const struct forest *trees = comm->config.trees;
@@ -72,14 +96,14 @@ trib_status trunks_plan(struct trib_comm *comm)
 	if (!trees) {
 		comm->trunks[0].share = 1;
 		comm->trunks[0].aggregator = comm->config.aggregator;
-		return TRIB_OK;
+		return plan_slots(comm);
 	}
 	for (unsigned i = 0; status == TRIB_OK && i < trees->n_trees; i++) {
 		comm->trunks[i].tree = i;
 		status =
 			plan_trunk(&comm->trunks[i], &trees->trees[i], (unsigned)comm->config.rank);
 	}
-	return status;
+	return status == TRIB_OK ? plan_slots(comm) : status;
 }
 
 static trib_status reach(struct lane *lane, uint64_t deadline)
@@ -119,6 +143,16 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk, uint6
 	return status;
 }
 
+/* The slot lane is the last one. */
+static void line_up_slots(struct trib_comm *comm, unsigned first)
+{
+	const double all = 1;
+
+	comm->small = (struct lane_set){ .first = first, .slot = true };
+	if (first < comm->n_lanes)
+		striping_init(&comm->small.striping, &all, 1);
+}
+
 /*
  * Lists the lanes of all trunks, and sets which share of a vector each carries. The payload stays
  * that of the previous trees: blocks depend on it, and with them the bits of sums and the ledgers.
@@ -127,8 +161,8 @@ static trib_status line_up(struct trib_comm *comm)
 {
 	unsigned own_trees = comm->config.own_trees ? comm->config.own_trees : comm->n_trunks;
 	uint32_t payload = WIRE_PAYLOAD_MAX;
-	unsigned own = 0;
-	double weights[LANES_MAX];
+	unsigned own = 0, dense = 0;
+	double weights[LANES_MAX + 1];
 
 	pthread_mutex_lock(&comm->lock);
 	comm->quiet_lanes = 0;
@@ -141,7 +175,8 @@ static trib_status line_up(struct trib_comm *comm)
 			weights[comm->n_lanes] = trunk->share / trunk->n_lanes;
 			trunk->lanes[k]->number = comm->n_lanes;
 			comm->lanes[comm->n_lanes++] = trunk->lanes[k];
-			own += i < own_trees;
+			own += i < own_trees && !trunk->engine;
+			dense += !trunk->engine;
 		}
 	}
 	if (!comm->payload)
@@ -155,10 +190,11 @@ static trib_status line_up(struct trib_comm *comm)
 	striping_init(&comm->own.striping, weights, own);
 	comm->shared.first = own;
 	comm->shared.striping.n = 0;
-	if (own < comm->n_lanes)
-		striping_init(&comm->shared.striping, weights + own, comm->n_lanes - own);
+	if (own < dense)
+		striping_init(&comm->shared.striping, weights + own, dense - own);
+	line_up_slots(comm, dense);
 	pthread_mutex_lock(&comm->lock); /* the turn client reads it */
-	comm->star = (struct star){ .step = own < comm->n_lanes ? STAR_JOINED : STAR_NONE };
+	comm->star = (struct star){ .step = own < dense ? STAR_JOINED : STAR_NONE };
 	pthread_mutex_unlock(&comm->lock);
 	return TRIB_OK;
 }
@@ -176,7 +212,8 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 	if (status == TRIB_OK)
 		status = line_up(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_lanes; i++)
-		status = lane_start(comm->lanes[i]);
+		status = comm->lanes[i]->trunk->engine ? lane_slot_start(comm->lanes[i])
+		                                       : lane_start(comm->lanes[i]);
 	if (status < 0) {
 		atomic_store(&comm->stop_lanes, true);
 		trunks_stop(comm);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of engines. An engine decides what an aggregator does with the DATA packets of a
+ * communicator: what is added, and what leaves for whom. A JOIN names the engine. Planes carry
+ * packets and know nothing of an engine but this header.
+ *
+ * Engines are pure: no socket, no clock, no allocation. They know children, numbered 0 to 63, and
+ * not ranks. The memory of a lane and of its cells belongs to the plane, and may be shared with a
+ * program in the kernel. That program is the engine's too (`program`), built on the same inline
+ * functions.
+ *
+ * Engine 0, dense, is older than this table: lanes of every communicator answer REPORTs by it, and
+ * its cells are in plane/lane. The others are entries here.
+ */
+#ifndef TRIB_ENGINE_ENGINE_H
+#define TRIB_ENGINE_ENGINE_H
+
+#include "wire/packet.h"
+
+#define ENGINE_DENSE 0u
+#define ENGINE_SLOT 1u
+#define ENGINES_MAX 8u /* numbers are below */
+
+#define ENGINE_CELLS_MAX 65536u
+#define ENGINE_LANE_WORDS 12u
+#define ENGINE_CELL_WORDS 7u
+
+/* The state of a lane. */
+struct engine_lane {
+	uint64_t members;                /* children, as bits */
+	uint64_t left;                   /* children that have left, as bits */
+	uint32_t cells;                  /* a power of two */
+	uint32_t payload;                /* the largest payload of a packet, bytes */
+	uint64_t own[ENGINE_LANE_WORDS]; /* the engine's */
+};
+
+/* A cell. Its lock is held while it is read or changed. */
+struct engine_cell {
+	uint32_t lock;
+	uint32_t unused;
+	uint64_t own[ENGINE_CELL_WORDS]; /* the engine's */
+	uint64_t sum[];                  /* room for the lane's payload */
+};
+
+/* A lane with its cells, as a plane holds them. */
+struct engine_pool {
+	struct engine_lane *lane;
+	uint8_t *cells;
+	uint64_t step; /* bytes from one cell to the next */
+};
+
+/* A packet that has to leave: the header without magic, comm and checksum, then the payload. */
+struct engine_packet {
+	uint64_t to;    /* children, as bits */
+	uint32_t bytes; /* of the packet; 0: nothing leaves */
+	uint64_t position;
+	_Alignas(8) uint8_t data[WIRE_PACKET_MAX];
+};
+
+/* What became of a packet, for counters and errors. */
+enum engine_verdict {
+	ENGINE_ADDED,     /* it is in a sum that waits for other children */
+	ENGINE_COMPLETE,  /* it completed a sum */
+	ENGINE_DUPLICATE, /* it was in the sum already */
+	ENGINE_FINISHED,  /* its sum is complete: the sender may lack the result */
+	ENGINE_STALE,     /* it is of the past */
+	ENGINE_AHEAD,     /* it came too early */
+	ENGINE_LOWER,     /* its scale is too low */
+	ENGINE_MISMATCH,  /* children disagree on what the operation is */
+	ENGINE_STRANGER,  /* the sender is not a member */
+	ENGINE_ACK,       /* it carried no vector */
+	ENGINE_VERDICTS_END,
+};
+
+struct engine {
+	const char *name;
+	uint8_t number; /* in JOIN and WELCOME */
+	/* The lane is set up but for `own`, which is zero, as are all cells. */
+	void (*open)(const struct engine_pool *pool);
+	/* The 64-bit position of a packet: its checksum covers it. */
+	uint64_t (*position)(const struct engine_pool *pool, const struct wire_header *packet);
+	/* Takes a DATA packet that was found intact. Up to two packets have to leave. */
+	enum engine_verdict (*take)(const struct engine_pool *pool,
+	                            const struct wire_header *packet, uint32_t bytes,
+	                            struct engine_packet out[2]);
+	/* Children, as bits, that owe the oldest sum. Only for messages: it takes no lock. */
+	uint64_t (*waiting)(const struct engine_pool *pool);
+	/* The program that does the same in the kernel: an ELF object; NULL: none. */
+	const void *(*program)(uint64_t *bytes);
+};
+
+extern const struct engine engine_slot;
+
+/* NULL: there is no such engine, or it is dense. */
+const struct engine *engine_find(uint8_t number);
+/* For tests: adds an engine. Its number must be free. False: it is not. */
+int engine_add(const struct engine *engine);
+
+static inline struct engine_cell *engine_cell(const struct engine_pool *pool, uint32_t index)
+{
+	return (struct engine_cell *)(void *)(pool->cells + index * pool->step);
+}
+
+/* Bytes of a cell with room for this payload. */
+static inline uint64_t engine_cell_bytes(uint32_t payload)
+{
+	return sizeof(struct engine_cell) + payload;
+}
+
+#endif

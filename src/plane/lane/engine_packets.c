@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/lane/engine_packets.h"
+
+#include "plane/core/failure.h"
+#include "wire/parse.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+bool engine_lane_open(struct agg_lane *lane)
+{
+	struct engine_pool *pool = &lane->engine;
+	size_t bytes;
+
+	pool->step = engine_cell_bytes(lane->comm->payload);
+	bytes = lane->comm->engine_cells * pool->step;
+	/* The kernel commits memory only to pages that are used. */
+	pool->cells = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (pool->cells == MAP_FAILED)
+		pool->cells = NULL;
+	pool->lane = pool->cells ? calloc(1, sizeof(*pool->lane)) : NULL;
+	return pool->lane != NULL;
+}
+
+void engine_lane_close(struct agg_lane *lane)
+{
+	if (lane->engine.cells)
+		munmap(lane->engine.cells, lane->comm->engine_cells * lane->engine.step);
+	free(lane->engine.lane);
+}
+
+void engine_lane_start(struct agg_lane *lane)
+{
+	const struct comm *comm = lane->comm;
+
+	lane->engine.lane->members = comm->present;
+	lane->engine.lane->cells = comm->engine_cells;
+	lane->engine.lane->payload = comm->payload;
+	comm->engine->open(&lane->engine);
+}
+
+static void send_packet(struct thread *thread, const struct agg_lane *lane, struct engine_packet *packet)
+{
+	const struct wire_unsent unsent = agg_lane_unsent(lane, packet->position);
+	struct wire_header *header = (void *)packet->data;
+
+	header->magic = WIRE_MAGIC;
+	header->comm = lane->comm->id;
+	wire_seal_fragment(header, packet->bytes, &unsent);
+	thread->aggregator->carrier->send_copies(thread, lane, header, packet->bytes, packet->to);
+}
+
+static void fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes)
+{
+	char one[200];
+
+	comm_set_failed(lane->comm, TRIB_ERR_MISMATCH, header->child,
+	                "ranks called different collectives: %s sent %u bytes (op %u, flags 0x%x) "
+	                "for small operation %llu, and another rank sent something else",
+	                comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
+	                header->op, header->flags,
+	                (unsigned long long)lane->comm->engine->position(&lane->engine, header));
+}
+
+void engine_take_data(struct thread *thread, struct agg_lane *lane,
+                      const struct wire_header *header, uint32_t bytes)
+{
+	/* As dense counts them; an acknowledgement alone counts as a report. */
+	static const uint8_t counted[ENGINE_VERDICTS_END] = {
+		[ENGINE_ADDED] = DENSE_ADDED,         [ENGINE_COMPLETE] = DENSE_COMPLETE,
+		[ENGINE_DUPLICATE] = DENSE_DUPLICATE, [ENGINE_FINISHED] = DENSE_FINISHED,
+		[ENGINE_STALE] = DENSE_STALE,         [ENGINE_AHEAD] = DENSE_AHEAD,
+		[ENGINE_LOWER] = DENSE_LOWER,         [ENGINE_MISMATCH] = DENSE_MISMATCH,
+		[ENGINE_STRANGER] = DENSE_STRANGER,
+	};
+	struct engine_packet out[2];
+	enum engine_verdict verdict;
+
+	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire))
+		return;
+	verdict = lane->comm->engine->take(&lane->engine, header, bytes, out);
+	for (unsigned i = 0; i < 2; i++)
+		if (out[i].bytes)
+			send_packet(thread, lane, &out[i]);
+	lane->heard_at[header->child & 63] = thread->now;
+	if (verdict == ENGINE_ACK)
+		thread->counters.reports++;
+	else
+		thread->counters.verdicts[counted[verdict]]++;
+	if (verdict == ENGINE_ADDED || verdict == ENGINE_COMPLETE)
+		thread->counters.payload += bytes;
+	if (verdict == ENGINE_COMPLETE) {
+		thread->counters.results++;
+		lane->last[header->child & 63]++;
+	}
+	if (verdict == ENGINE_MISMATCH)
+		fail_mismatch(lane, header, bytes);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/slot/slot_stream.h"
+
+#include "number/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool slot_stream_init(struct slot_stream *slots, struct stream *stream, uint32_t n,
+                      uint32_t payload)
+{
+	*slots = (struct slot_stream){ .stream = stream, .payload = payload };
+	slots->entries = calloc(n, sizeof(*slots->entries));
+	slots->payloads = calloc(n, payload);
+	if (!slots->entries || !slots->payloads) {
+		slot_stream_free(slots);
+		return false;
+	}
+	slot_flow_init(&slots->flow, slots->entries, n, stream->child);
+	return true;
+}
+
+void slot_stream_free(struct slot_stream *slots)
+{
+	free(slots->entries);
+	free(slots->payloads);
+	slots->entries = NULL;
+	slots->payloads = NULL;
+}
+
+static uint8_t *payload_of(const struct slot_stream *slots, uint64_t position)
+{
+	return slots->payloads + position % slots->flow.slots * slots->payload;
+}
+
+static uint32_t pad8(size_t bytes)
+{
+	return (uint32_t)((bytes + 7) & ~(size_t)7);
+}
+
+/* ---- encoding ---- */
+
+/* Two counts for each element: of +inf or NaN, and of -inf or NaN. */
+static uint32_t put_specials(const struct round *round, const uint8_t *source, size_t n,
+                             uint8_t *out)
+{
+	uint8_t mask[WIRE_PAYLOAD_MAX / 4] = { 0 };
+
+	number_mask(round->type, source, n, mask, 0);
+	for (size_t i = 0; i < 2 * n; i++)
+		out[i] = mask[i / 8] >> i % 8 & 1;
+	memset(out + 2 * n, 0, pad8(2 * n) - 2 * n);
+	return pad8(2 * n);
+}
+
+/* At the scale `least`, or a higher one if the vector needs it. */
+static uint32_t encode_scaled(const struct round *round, uint32_t block, uint16_t least,
+                              uint16_t *scale, uint8_t *out)
+{
+	size_t first, n = round_block(round, block, &first);
+	const uint8_t *source = round->source + first * trib_type_size(round->type);
+	uint32_t bytes = (uint32_t)(n * number_wire_size(round->type)), whole = pad8(bytes);
+	bool special = false;
+	uint16_t klass = number_classify(round->type, source, n, &special);
+
+	if (klass < (least & ~SLOT_SPECIAL))
+		klass = least & (uint16_t)~SLOT_SPECIAL;
+	*scale = klass | (uint16_t)(special ? SLOT_SPECIAL : least & SLOT_SPECIAL);
+	number_encode(round->type, source, n, klass, round->workers, out);
+	if (bytes == n * 4)
+		number_pair(out, n);
+	memset(out + bytes, 0, whole - bytes);
+	if (*scale & SLOT_SPECIAL)
+		whole += put_specials(round, source, n, out + whole);
+	if (round->residual) /* what 32 bits lack is not worth keeping */
+		memset(round->residual + first, 0, n * sizeof(*round->residual));
+	return whole;
+}
+
+static uint32_t encode(const struct round *round, uint32_t block, uint16_t least, uint16_t *scale,
+                       uint8_t *out)
+{
+	size_t first, n = round_block(round, block, &first);
+	size_t bytes = n * number_wire_size(round->type);
+
+	*scale = 0;
+	if (n == 0)
+		return 0; /* a barrier */
+	if (!round->contributes) {
+		memset(out, 0, pad8(bytes));
+		return pad8(bytes);
+	}
+	if (round->coding == ROUND_SCALED)
+		return encode_scaled(round, block, least, scale, out);
+	if (round->coding == ROUND_KEYS)
+		number_to_keys(round->type, round->source + first * trib_type_size(round->type), n,
+		               round->for_max, out);
+	else
+		memcpy(out, round->source + first * trib_type_size(round->type), bytes);
+	memset(out + bytes, 0, pad8(bytes) - bytes);
+	return pad8(bytes);
+}
+
+/* ---- decoding ---- */
+
+static void take_specials(const struct round *round, const uint8_t *counts, size_t n, uint8_t *out)
+{
+	uint8_t mask[WIRE_PAYLOAD_MAX / 4] = { 0 };
+
+	for (size_t i = 0; i < 2 * n; i++)
+		mask[i / 8] |= (uint8_t)((counts[i] != 0) << i % 8);
+	number_unmask(round->type, mask, 0, n, out);
+}
+
+static void decode_scaled(const struct round *round, const uint8_t *in, size_t n, uint16_t scale,
+                          uint8_t *out)
+{
+	uint64_t sums[WIRE_PAYLOAD_MAX / 8];
+	size_t bytes = n * number_wire_size(round->type);
+	const void *integers = in;
+
+	if (number_wire_size(round->type) == 4) {
+		number_unpair(in, n, sums);
+		integers = sums;
+	}
+	number_decode(round->type, integers, n, scale & (uint16_t)~SLOT_SPECIAL, round->workers,
+	              round->average, out);
+	if (scale & SLOT_SPECIAL)
+		take_specials(round, in + pad8(bytes), n, out);
+}
+
+static void decode(const struct round *round, uint32_t block, uint16_t scale, const uint8_t *in)
+{
+	size_t first, n = round_block(round, block, &first);
+	uint8_t *out;
+
+	if (!round->target || n == 0)
+		return;
+	out = round->target + first * trib_type_size(round->type);
+	if (round->coding == ROUND_SCALED) {
+		decode_scaled(round, in, n, scale, out);
+	} else if (round->coding == ROUND_KEYS) {
+		number_from_keys(round->type, in, n, round->for_max, out);
+	} else {
+		memcpy(out, in, n * trib_type_size(round->type));
+		if (round->average)
+			number_divide(round->type, out, n, round->workers);
+	}
+}
+
+/* The bytes that a result of this scale has. */
+static uint32_t result_bytes(const struct round *round, uint32_t block, uint16_t scale)
+{
+	size_t first, n = round_block(round, block, &first);
+	uint32_t bytes = pad8(n * number_wire_size(round->type));
+
+	return scale & SLOT_SPECIAL ? bytes + pad8(2 * n) : bytes;
+}
+
+/* ---- operations ---- */
+
+void slot_stream_post(struct slot_stream *slots, struct round *round, uint64_t now)
+{
+	round->workers = slots->stream->workers;
+	stream_post(slots->stream, round, now);
+}
+
+/* Posts operations while there are free slots. */
+static void feed(struct slot_stream *slots, uint64_t now)
+{
+	struct slot_flow *flow = &slots->flow;
+
+	while (flow->next < slots->stream->next_base && slot_flow_has_room(flow, now)) {
+		const struct round *round = stream_find(slots->stream, flow->next);
+		uint8_t *payload = payload_of(slots, flow->next);
+		uint16_t scale;
+		uint32_t bytes =
+			encode(round, (uint32_t)(flow->next - round->base), 0, &scale, payload);
+
+		slot_flow_post(flow, round->op, round->shape, round->kind, scale, payload,
+		               (uint16_t)bytes);
+	}
+}
+
+uint32_t slot_stream_next(struct slot_stream *slots, uint64_t now, void *packet)
+{
+	struct wire_header *header = packet;
+	const void *payload;
+	uint32_t bytes;
+
+	feed(slots, now);
+	bytes = slot_flow_next(&slots->flow, now, header, &payload);
+	if (!bytes)
+		return 0;
+	header->magic = WIRE_MAGIC;
+	header->type = WIRE_DATA;
+	if (payload)
+		memcpy(header + 1, payload, bytes - WIRE_HEADER);
+	slots->stream->stats.sent++;
+	slots->stream->stats.resent += header->flags & WIRE_RESENT ? 1 : 0;
+	return bytes;
+}
+
+/* A rank has a higher scale: the vector is sent again, at that scale. */
+static void encode_again(struct slot_stream *slots, const struct slot_event *event)
+{
+	const struct round *round = stream_find(slots->stream, event->position);
+	uint8_t *payload = payload_of(slots, event->position);
+	uint16_t scale;
+	uint32_t bytes;
+
+	if (!round || round->coding != ROUND_SCALED)
+		return;
+	bytes = encode(round, (uint32_t)(event->position - round->base), event->scale, &scale,
+	               payload);
+	slot_flow_encoded(&slots->flow, event->position, scale, payload, (uint16_t)bytes);
+}
+
+static bool take_sum(struct slot_stream *slots, const struct slot_event *event,
+                     const struct wire_header *header, uint32_t bytes, uint64_t now)
+{
+	struct round *round = stream_find(slots->stream, event->position);
+	uint32_t block, before;
+
+	if (!round)
+		return true;
+	block = (uint32_t)(event->position - round->base);
+	if (bytes != result_bytes(round, block, header->scale))
+		return false;
+	before = round->finished;
+	decode(round, block, header->scale, (const uint8_t *)(header + 1));
+	round_finish(round, block);
+	slots->stream->stats.results++;
+	slots->stream->low = slots->flow.low;
+	stream_settle(slots->stream, round, before, now);
+	return true;
+}
+
+bool slot_stream_take(struct slot_stream *slots, const struct wire_header *header, uint32_t bytes,
+                      uint64_t now)
+{
+	struct slot_event event = slot_flow_take(&slots->flow, header, bytes, now);
+
+	switch (event.kind) {
+	case SLOT_RESULT:
+		return take_sum(slots, &event, header, bytes, now);
+	case SLOT_ENCODE:
+		encode_again(slots, &event);
+		break;
+	case SLOT_DISAGREE:
+		return false;
+	case SLOT_NOTHING:
+		slots->stream->low = slots->flow.low;
+		break;
+	}
+	return true;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/transport/lane_slot.h"
+#include "worker/transport/lane_internal.h"
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/log.h"
+#include "wire/brief.h"
+#include "worker/slot/slot_stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#define SPIN_NS 100000ull    /* 0.1 ms: who waits longer sleeps */
+#define LOOK_EVERY 64u       /* passes without a packet between two looks at the clock */
+#define SEND_MOST 64u        /* packets in one pass */
+#define RECEIVE_MOST 64u     /* packets in one pass */
+#define IDLE_NS 100000000ull /* 0.1 s: the longest sleep of the lane's thread */
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+struct lane_slots {
+	struct slot_stream ops;
+	uint64_t proof; /* see wire_proof() */
+	bool yields;    /* other ranks need this core while we wait */
+	bool awake;     /* the lane's thread watches the socket; under slot_driver */
+	_Alignas(8) uint8_t in[WIRE_PACKET_MAX], out[WIRE_PACKET_MAX];
+};
+
+/* ---- packets ---- */
+
+static struct wire_unsent unsent_of(const struct lane *lane, uint64_t position)
+{
+	return (struct wire_unsent){ .proof = lane->slots->proof,
+		                     .pos = wire_pos(lane->index, position) };
+}
+
+/* Sends what is due. */
+static void send_due(struct lane *lane, uint64_t now)
+{
+	struct lane_slots *slot = lane->slots;
+	uint32_t bytes;
+
+	for (unsigned i = 0; i < SEND_MOST; i++) {
+		struct wire_header *header = (void *)slot->out;
+		struct wire_unsent unsent;
+
+		bytes = slot_stream_next(&slot->ops, now, header);
+		if (!bytes)
+			return;
+		header->comm = lane->trunk->welcome.comm;
+		unsent = unsent_of(lane, wire_widen(header->pos, slot->ops.flow.next));
+		wire_seal_fragment(header, bytes, &unsent);
+		/* What the socket does not take counts as lost. */
+		if (send(lane->fd, header, bytes, MSG_DONTWAIT) < 0 && errno != EAGAIN)
+			lane_note_error(lane, -errno);
+	}
+}
+
+static void take_result(struct lane *lane, const struct wire_header *header, uint32_t bytes,
+                        uint64_t now)
+{
+	struct lane_slots *slot = lane->slots;
+	struct wire_unsent unsent = unsent_of(lane, slot_stream_position(&slot->ops, header));
+
+	if (header->type != WIRE_RESULT || header->comm != lane->trunk->welcome.comm ||
+	    !wire_is_intact(header, bytes, &unsent)) {
+		lane->dropped++;
+		return;
+	}
+	lane->heard_at = now;
+	lane->refused = 0;
+	if (!slot_stream_take(&slot->ops, header, bytes - WIRE_HEADER, now))
+		comm_fail(
+			lane->comm, TRIB_ERR_MISMATCH,
+			"ranks called different collectives: the sum of small operation %llu does "
+			"not fit what rank %d has called",
+			(unsigned long long)slot_stream_position(&slot->ops, header),
+			lane->comm->config.rank);
+}
+
+static void take_control(struct lane *lane, const struct wire_control *control, uint32_t bytes,
+                         uint64_t now)
+{
+	struct wire_whole whole;
+
+	if (!lane_owns(lane, control)) {
+		lane->dropped++;
+		return;
+	}
+	lane->heard_at = now;
+	lane->refused = 0;
+	control = wire_make_whole(control, bytes, &whole);
+	if (control->type == WIRE_STATUS)
+		lane->stream.waiting = ((const struct wire_status *)wire_payload(control))->waiting;
+	else if (control->type == WIRE_ABORT)
+		lane_on_abort(lane, wire_payload(control));
+}
+
+/* Takes up to RECEIVE_MOST packets. False: there was none. */
+static bool receive(struct lane *lane, uint64_t *now)
+{
+	struct lane_slots *slot = lane->slots;
+	unsigned n = 0;
+
+	while (n < RECEIVE_MOST) {
+		ssize_t bytes = recv(lane->fd, slot->in, sizeof(slot->in), MSG_DONTWAIT);
+		const struct wire_header *header = (const void *)slot->in;
+
+		if (bytes < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				lane_note_error(lane, -errno);
+			break;
+		}
+		if (!n++)
+			*now = clock_now();
+		if (wire_parse(header, (size_t)bytes) != WIRE_SOUND)
+			lane->dropped++;
+		else if (wire_is_fragment(header))
+			take_result(lane, header, (uint32_t)bytes, *now);
+		else
+			take_control(lane, wire_control(header), (uint32_t)bytes, *now);
+	}
+	return n > 0;
+}
+
+static void take_posts(struct lane *lane, uint64_t now)
+{
+	struct round *round;
+
+	atomic_store(&lane->comm->slot_mail, false);
+	round = lane_take_posted(lane);
+	if (round && stream_is_idle(&lane->stream))
+		lane->heard_at = now; /* silence counts from when an answer is due */
+	while (round) {
+		struct round *next = round->next;
+
+		slot_stream_post(&lane->slots->ops, round, now);
+		round = next;
+	}
+}
+
+/* ---- driving ---- */
+
+/* One pass. The caller holds `slot_driver`. True: something came. */
+static bool pass(struct lane *lane, uint64_t *now)
+{
+	bool came;
+
+	take_posts(lane, *now);
+	send_due(lane, *now);
+	came = receive(lane, now);
+	if (came && lane->kept)
+		lane_forget_kept(lane);
+	return came;
+}
+
+static void publish(struct lane *lane)
+{
+	const struct stream *stream = &lane->stream;
+
+	atomic_store_explicit(&lane->done, stream->done, memory_order_relaxed);
+	atomic_store_explicit(&lane->next_base, stream->next_base, memory_order_relaxed);
+	atomic_store_explicit(&lane->waiting, stream_is_idle(stream) ? 0 : stream->waiting,
+	                      memory_order_relaxed);
+	atomic_store_explicit(&lane->sent, stream->stats.sent, memory_order_relaxed);
+	atomic_store_explicit(&lane->resent, stream->stats.resent, memory_order_relaxed);
+	atomic_store_explicit(&lane->results, stream->stats.results, memory_order_relaxed);
+	atomic_store_explicit(&lane->drops, lane->dropped, memory_order_relaxed);
+}
+
+/* Sleeps until a packet comes, a timer runs out, or the deadline. */
+static void sleep_for_packet(struct lane *lane, uint64_t now, uint64_t deadline)
+{
+	struct pollfd wait = { .fd = lane->fd, .events = POLLIN };
+	uint64_t wake = slot_flow_wake(&lane->slots->ops.flow);
+	struct timespec span;
+
+	if (wake > deadline)
+		wake = deadline;
+	if (wake > now + IDLE_NS)
+		wake = now + IDLE_NS;
+	span = clock_span(wake > now ? wake - now : 0);
+	ppoll(&wait, 1, &span, NULL);
+}
+
+/* Has the request ended, or can it no longer end here? */
+static bool is_over(const struct trib_comm *comm, const struct trib_request *request)
+{
+	return !atomic_load_explicit(&request->rounds_left, memory_order_acquire) ||
+	       atomic_load_explicit(&comm->stop_lanes, memory_order_acquire);
+}
+
+static void drive(struct lane *lane, const struct trib_request *request, uint64_t deadline)
+{
+	struct trib_comm *comm = lane->comm;
+	uint64_t now = clock_now(), came_at = now;
+	unsigned empty = 0;
+
+	while (!is_over(comm, request) && now < deadline) {
+		if (pass(lane, &now)) {
+			came_at = now;
+			empty = 0;
+			continue;
+		}
+		if (lane->slots->yields)
+			sched_yield();
+		if (++empty % LOOK_EVERY && !lane->slots->yields)
+			continue;
+		now = clock_now();
+		if (now < came_at + SPIN_NS)
+			continue;
+		lane_check_silence(lane, now);
+		sleep_for_packet(lane, now, deadline);
+	}
+}
+
+/* True: the lane's thread has to go on with what is on its way. */
+static bool is_left(struct lane *lane)
+{
+	bool left;
+
+	if (!lane)
+		return false;
+	publish(lane);
+	left = !stream_is_idle(&lane->stream) && !lane->slots->awake;
+	lane->slots->awake |= left;
+	return left;
+}
+
+/*
+ * Nobody drives from now on. Rounds that were posted while this thread drove, after its last look,
+ * are sent now: who posted them could not.
+ */
+static void stop_driving(struct trib_comm *comm)
+{
+	do {
+		struct lane *lane = comm->slot_lane;
+
+		if (!lane) {
+			atomic_store(&comm->slot_mail, false); /* the ended lane has let them go */
+		} else if (atomic_load(&comm->slot_mail)) {
+			uint64_t now = clock_now();
+
+			take_posts(lane, now);
+			send_due(lane, now);
+		}
+		if (is_left(lane))
+			lane_wake(lane);
+		pthread_mutex_unlock(&comm->slot_driver);
+	} while (atomic_load(&comm->slot_mail) && !pthread_mutex_trylock(&comm->slot_driver));
+}
+
+void lane_slot_push(struct trib_comm *comm)
+{
+	if (!pthread_mutex_trylock(&comm->slot_driver)) /* else the driver looks before it ends */
+		stop_driving(comm);
+}
+
+void lane_slot_poll(struct trib_comm *comm)
+{
+	uint64_t now = clock_now();
+
+	if (pthread_mutex_trylock(&comm->slot_driver))
+		return;
+	if (comm->slot_lane)
+		pass(comm->slot_lane, &now);
+	stop_driving(comm);
+}
+
+void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
+{
+	pthread_mutex_lock(&comm->slot_driver);
+	if (comm->slot_lane)
+		drive(comm->slot_lane, request, deadline);
+	stop_driving(comm);
+}
+
+/* ---- the lane's thread ---- */
+
+/* A report that proves life, and shows the aggregator our address. */
+static void send_heartbeat(struct lane *lane, uint64_t now)
+{
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
+	struct {
+		struct wire_control header;
+		struct wire_report report;
+	} packet = { .header = { .type = WIRE_REPORT,
+		                 .flags = WIRE_AT_REST,
+		                 .cookie = welcome->cookie,
+		                 .job = lane->comm->config.job,
+		                 .comm = welcome->comm,
+		                 .epoch = welcome->epoch,
+		                 .child = (uint8_t)lane->comm->config.rank,
+		                 .pos = wire_pos(lane->index, 0) },
+		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
+	int error;
+
+	if (now < lane->spoke_at + lane_heartbeat_every(lane))
+		return;
+	lane->spoke_at = now;
+	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));
+	if (error && error != -EAGAIN)
+		lane_note_error(lane, error);
+}
+
+/* Until somebody needs the thread: a wake-up, a packet while no user drives, a timer, a heartbeat.
+ */
+static void thread_sleep(struct lane *lane, uint64_t now, bool watch, uint64_t wake)
+{
+	struct pollfd fds[2] = { { .fd = lane->wake_fd, .events = POLLIN },
+		                 { .fd = lane->fd, .events = POLLIN } };
+	uint64_t heartbeat = lane->spoke_at + lane_heartbeat_every(lane), count;
+	struct timespec span;
+
+	if (heartbeat < wake)
+		wake = heartbeat;
+	span = clock_span(wake > now ? wake - now : 0);
+	if (ppoll(fds, watch ? 2 : 1, &span, NULL) > 0 && fds[0].revents &&
+	    read(lane->wake_fd, &count, sizeof(count)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
+}
+
+/* The thread's turn to drive. *wake: when it has to look again, if nothing comes. */
+static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
+{
+	bool busy;
+
+	*wake = now + IDLE_NS;
+	if (pthread_mutex_trylock(&lane->comm->slot_driver))
+		return false; /* a user drives */
+	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
+		slot_flow_ask(&lane->slots->ops.flow, now);
+	while (pass(lane, &now))
+		;
+	lane_check_silence(lane, now);
+	busy = !stream_is_idle(&lane->stream);
+	lane->slots->awake = busy;
+	if (slot_flow_wake(&lane->slots->ops.flow) < *wake)
+		*wake = slot_flow_wake(&lane->slots->ops.flow);
+	publish(lane);
+	lane_forget_kept(lane);
+	pthread_mutex_unlock(&lane->comm->slot_driver);
+	return busy;
+}
+
+static void *slot_main(void *argument)
+{
+	struct lane *lane = argument;
+	struct trib_comm *comm = lane->comm;
+
+	while (!atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
+	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
+		uint64_t now = clock_now(), wake;
+		bool watch;
+
+		send_heartbeat(lane, now);
+		watch = thread_drive(lane, now, &wake);
+		thread_sleep(lane, now, watch, wake);
+	}
+	pthread_mutex_lock(&comm->slot_driver);
+	comm->slot_lane = NULL;
+	pthread_mutex_unlock(&comm->slot_driver);
+	lane_go_quiet(lane);
+	return NULL;
+}
+
+trib_status lane_slot_start(struct lane *lane)
+{
+	struct trib_comm *comm = lane->comm;
+	const struct wire_welcome *welcome = &lane->trunk->welcome;
+	struct lane_slots *slot = calloc(1, sizeof(*slot));
+	int off = 0;
+
+	if (!slot)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for slots");
+	lane->slots = slot;
+	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
+	            (unsigned)comm->config.size, welcome->cells, comm->payload);
+	lane->stream.on_finished = lane_on_finished;
+	lane->stream.on_over = lane_on_over;
+	lane->stream.context = lane;
+	if (!slot_stream_init(&slot->ops, &lane->stream, welcome->cells, comm->payload))
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u slots", welcome->cells);
+	slot->proof = wire_proof(welcome->cookie, comm->config.job, welcome->epoch);
+	slot->yields = comm->config.cores < 2;
+	lane->heard_at = clock_now();
+	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
+	/* One packet in each datagram. Fails where the kernel has no GRO. */
+	if (setsockopt(lane->fd, SOL_UDP, UDP_GRO, &off, sizeof(off)))
+		log_debug("UDP_GRO: %s", strerror(errno));
+	pthread_mutex_lock(&comm->slot_driver);
+	comm->slot_lane = lane;
+	pthread_mutex_unlock(&comm->slot_driver);
+	if (pthread_create(&lane->thread, NULL, slot_main, lane))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for small vectors");
+	lane->started = true;
+	return TRIB_OK;
+}
+
+void lane_slot_close(struct lane *lane)
+{
+	if (!lane->slots)
+		return;
+	slot_stream_free(&lane->slots->ops);
+	free(lane->slots);
+	lane->slots = NULL;
+}
