@@ -159,7 +159,9 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 		                                  .epoch = comm->epoch,
 		                                  .cells = comm->cells,
 		                                  .payload = comm->payload,
-		                                  .children = comm->size };
+		                                  .children = comm->size,
+		                                  .engine = comm->engine,
+		                                  .engine_cells = comm->engine_cells };
 	struct xdp_kernel_lane *own = calloc(1, sizeof(*own));
 	uint64_t *asked = calloc(comm->cells, sizeof(*asked));
 
@@ -174,6 +176,7 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 	}
 	own->base.ops = &kernel_xdp;
 	own->asked = asked;
+	lane->engine = xdp_slot_engine(own->slot);
 	lane->kernel = &own->base;
 	return true;
 }

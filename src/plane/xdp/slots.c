@@ -53,7 +53,7 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 	slot->plane = plane;
 	slot->index = options->comm * WIRE_LANES_MAX + options->lane;
 	slot->children = options->children;
-	slot->pool = slot->fan = -1;
+	slot->pool = slot->fan = slot->engine_cells = -1;
 	slot->lane = &plane->lanes[slot->index];
 	memset(slot->lane, 0, sizeof(*slot->lane));
 	slot->lane->cookie = options->cookie;
@@ -61,7 +61,8 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 	slot->lane->epoch = options->epoch;
 	slot->lane->proof = wire_proof(options->cookie, options->job, options->epoch);
 	slot->lane->index = (uint8_t)options->lane;
-	if (slot_maps(slot, options->cells) != TRIB_OK) {
+	if (slot_maps(slot, options->cells) != TRIB_OK ||
+	    (options->engine && slot_engine_open(slot, options) != TRIB_OK)) {
 		xdp_slot_close(slot);
 		return NULL;
 	}
@@ -99,6 +100,7 @@ void xdp_slot_close(struct xdp_slot *slot)
 	/* Programs that still use the maps end before these calls return. */
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.pools), &slot->index);
 	bpf_map_delete_elem(bpf_map__fd(bpf->maps.fans), &slot->index);
+	slot_engine_close(slot);
 	if (slot->cells)
 		munmap(slot->cells, slot->bytes);
 	if (slot->pool >= 0) {
@@ -113,4 +115,9 @@ void xdp_slot_close(struct xdp_slot *slot)
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot)
 {
 	return slot->lane;
+}
+
+struct engine_pool xdp_slot_engine(const struct xdp_slot *slot)
+{
+	return slot->engine;
 }

@@ -60,9 +60,10 @@ static int load(struct xdp_plane *plane, const struct xdp_options *options)
 	plane->payload =
 		options->payload < XDP_PAYLOAD_MAX ? options->payload & ~7u : XDP_PAYLOAD_MAX;
 	bpf_program__set_autoload(bpf->progs.aggregate_again, options->again);
-	bpf->rodata->settings = (struct xdp_settings){ .first_port = options->port,
-		                                       .ports = options->lanes,
-		                                       .payload = plane->payload };
+	plane->settings = (struct xdp_settings){ .first_port = options->port,
+		                                 .ports = options->lanes,
+		                                 .payload = plane->payload };
+	bpf->rodata->settings = plane->settings;
 	error = bpf_map__set_value_size(bpf_map__inner_map(bpf->maps.pools),
 	                                (uint32_t)sizeof(struct xdp_cell) + plane->payload);
 	return error ? error : plane_bpf__load(bpf);
@@ -105,6 +106,7 @@ void xdp_close(struct xdp_plane *plane)
 	if (plane->lanes)
 		munmap(plane->lanes, page_up(XDP_LANES * sizeof(*plane->lanes)));
 	queues_close(plane);
+	engines_close(plane);
 	plane_bpf__destroy(plane->bpf);
 	free(plane);
 }

@@ -78,6 +78,8 @@ struct xdp_lane_options {
 	uint64_t cookie;
 	uint16_t job, epoch;
 	uint32_t cells, payload, children;
+	const struct engine *engine; /* NULL: dense */
+	uint32_t engine_cells;
 };
 
 /* NULL: user space has to sum the lane; trib_last_error() says why. */
@@ -89,6 +91,8 @@ void xdp_slot_start(struct xdp_slot *slot);
 void xdp_slot_stop(struct xdp_slot *slot);
 void xdp_slot_close(struct xdp_slot *slot);
 struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
+/* The cells of the lane's engine, which the program shares; lane NULL: dense. */
+struct engine_pool xdp_slot_engine(const struct xdp_slot *slot);
 
 /*
  * queue.c: packets of children that the program leaves to the daemon. If the queue

@@ -11,6 +11,12 @@
 
 struct xdp_queue;
 
+/* The program of an engine; object NULL: not loaded. */
+struct xdp_engine {
+	struct bpf_object *object;
+	int cells; /* the map of all lanes' cells */
+};
+
 struct xdp_plane {
 	struct plane_bpf *bpf;
 	struct xdp_lane *lanes; /* array of all lanes, mapped */
@@ -20,6 +26,8 @@ struct xdp_plane {
 	unsigned n_links;
 	bool generic; /* at least one interface is in generic mode */
 	_Atomic unsigned pools;
+	struct xdp_settings settings;
+	struct xdp_engine engines[ENGINES_MAX];
 	struct xdp_queue
 		*queues[WIRE_LANES_MAX]; /* NULL: packets for the daemon arrive by the socket */
 };
@@ -32,6 +40,9 @@ struct xdp_slot {
 	void *cells;
 	size_t bytes;
 	int pool, fan;
+	struct engine_pool engine;
+	size_t engine_bytes;
+	int engine_cells; /* its map; -1: none */
 	bool started;
 	struct xdp_uplink uplink; /* port 0: no parent */
 	struct udp_address group;
@@ -52,6 +63,11 @@ bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *from);
 /* The program takes the lane's packets if the lane is started and results can leave. */
 void slot_activate(struct xdp_slot *slot);
 void slot_forget_parent(struct xdp_slot *slot);
+/* engine_cells.c */
+/* The cells of the lane's engine. Loads its program before the first lane of it. */
+trib_status slot_engine_open(struct xdp_slot *slot, const struct xdp_lane_options *options);
+void slot_engine_close(struct xdp_slot *slot);
+void engines_close(struct xdp_plane *plane);
 /* queue.c */
 void queues_open(struct xdp_plane *plane, const struct xdp_options *options);
 void queues_close(struct xdp_plane *plane);

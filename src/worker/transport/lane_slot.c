@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "wire/brief.h"
 #include "worker/slot/slot_stream.h"
+#include "worker/slot/wait_choice.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,8 +31,8 @@
 struct lane_slots {
 	struct slot_stream ops;
 	uint64_t proof; /* see wire_proof() */
-	bool yields;    /* other ranks need this core while we wait */
-	bool awake;     /* the lane's thread watches the socket; under slot_driver */
+	struct wait_choice waiting;
+	bool awake; /* the lane's thread watches the socket; under slot_driver */
 	_Alignas(8) uint8_t in[WIRE_PACKET_MAX], out[WIRE_PACKET_MAX];
 };
 
@@ -199,28 +200,38 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 	       atomic_load_explicit(&comm->stop_lanes, memory_order_acquire);
 }
 
+/* Nothing has come yet. `since`: when something last came, or the wait began. */
+static void wait_a_bit(struct lane *lane, enum wait_way way, unsigned empty, uint64_t since,
+                       uint64_t deadline, uint64_t *now)
+{
+	if (way == WAIT_YIELD)
+		sched_yield();
+	if (way != WAIT_SLEEP && empty % LOOK_EVERY)
+		return;
+	*now = clock_now();
+	if (way != WAIT_SLEEP && *now < since + SPIN_NS)
+		return;
+	if (*now > since + SPIN_NS)
+		lane_check_silence(lane, *now);
+	sleep_for_packet(lane, *now, deadline);
+}
+
 static void drive(struct lane *lane, const struct trib_request *request, uint64_t deadline)
 {
-	struct trib_comm *comm = lane->comm;
-	uint64_t now = clock_now(), came_at = now;
+	struct wait_choice *choice = &lane->slots->waiting;
+	enum wait_way way = wait_choice_next(choice);
+	uint64_t start = clock_now(), now = start, came_at = start;
 	unsigned empty = 0;
 
-	while (!is_over(comm, request) && now < deadline) {
+	while (!is_over(lane->comm, request) && now < deadline) {
 		if (pass(lane, &now)) {
 			came_at = now;
 			empty = 0;
-			continue;
+		} else {
+			wait_a_bit(lane, way, ++empty, came_at, deadline, &now);
 		}
-		if (lane->slots->yields)
-			sched_yield();
-		if (++empty % LOOK_EVERY && !lane->slots->yields)
-			continue;
-		now = clock_now();
-		if (now < came_at + SPIN_NS)
-			continue;
-		lane_check_silence(lane, now);
-		sleep_for_packet(lane, now, deadline);
 	}
+	wait_choice_took(choice, way, now - start);
 }
 
 /* True: the lane's thread has to go on with what is on its way. */
@@ -391,7 +402,7 @@ trib_status lane_slot_start(struct lane *lane)
 	if (!slot_stream_init(&slot->ops, &lane->stream, welcome->cells, comm->payload))
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u slots", welcome->cells);
 	slot->proof = wire_proof(welcome->cookie, comm->config.job, welcome->epoch);
-	slot->yields = comm->config.cores < 2;
+	wait_choice_init(&slot->waiting, comm->config.cores > 1);
 	lane->heard_at = clock_now();
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
 	/* One packet in each datagram. Fails where the kernel has no GRO. */

@@ -147,12 +147,12 @@ __noinline int lower_result(struct xdp_md *ctx, __u32 at, __u32 bytes, __u32 lan
 	index = dense_index(&place.lane->dense, dense_position(&place.lane->dense, header));
 	if (!find_place(&place, slot, index))
 		return XDP_PASS;
-	if (!cell_lock(place.cell)) {
+	if (!cell_lock(&place.cell->state.lock)) {
 		count->busy++;
 		return XDP_PASS;
 	}
 	verdict = lower(ctx, place.lane, place.cell, &frame);
-	cell_unlock(place.cell);
+	cell_unlock(&place.cell->state.lock);
 	if (verdict == DENSE_STALE || verdict == DENSE_FINISHED) {
 		count->echoes++;
 		return XDP_DROP;

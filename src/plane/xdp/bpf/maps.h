@@ -57,6 +57,14 @@ struct {
 	__type(value, struct xdp_counts);
 } counts SEC(".maps");
 
+/* The programs of engines, by number: struct xdp_lane names the engine. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, ENGINES_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} engines SEC(".maps");
+
 /* Lanes by their parent's address and id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * Passes over a payload, for plane.bpf.c alone: adding, copying and verifying,
+ * Passes over a payload: adding, copying and verifying,
  * word by word, in a form that verifiers since Linux 6.1 accept.
  */
 #ifndef TRIB_PLANE_XDP_PASSES_H
@@ -8,6 +8,8 @@
 
 #include "plane/xdp/bpf/shared.h"
 #include "wire/checksum.h"
+
+#define LINE 64 /* bytes of a cache line */
 
 /*
  * DO(i, v) with each word v of the payload, which also enters the checksum's ring.
@@ -56,7 +58,7 @@
 /* Offsets must count forward from `words`: not all machines have negative offsets. */
 #define FROM_HERE __asm__ volatile("" : "+r"(words))
 #define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                   \
-	static __noinline __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes, \
+	static __noinline __attribute__((unused)) __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes, \
 	                             const struct wire_unsent *unsent)                            \
 	{                                                                                         \
 		wire_word *words = (wire_word *)(header + 1), *sums = SUMS;                       \
@@ -156,7 +158,7 @@ DEFINE_PASS(pass_copy, struct xdp_cell *, to->sum, DO_COPY, KEEP_COPY)
 		break;
 
 /* Subtracts what pass_add64 added before the checksum was known. */
-static __noinline void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
+static __noinline __attribute__((unused)) void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
                                   __u32 bytes)
 {
 	const wire_word *words = (const wire_word *)(header + 1);

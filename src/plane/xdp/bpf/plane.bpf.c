@@ -16,53 +16,13 @@
  * separately, once. Their arguments are numbers, and they look up pointers anew.
  * hide() makes a known number unknown to the verifier.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <stddef.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+#include "plane/xdp/bpf/program.h"
+#include "plane/xdp/bpf/check_queue.h"
 
-#include "plane/xdp/bpf/maps.h"
-#include "wire/checksum.h"
-
-#define LOCK_TRIES 512
-#define LINE 64   /* bytes of a cache line */
 #define LONG 1024 /* bytes: a fragment from this length on is worth a prefetch */
 #define MANY 1024 /* cells: a pool from this size on is worth a prefetch */
-#define ALWAYS static __always_inline
-
 /* Verdicts beside those of the engine. */
 enum { CORRUPTED = XDP_CORRUPTED, NOT_HERE, TO_UNDO };
-
-/* Hides a value from the compiler, which then keeps checks that the verifier needs. */
-ALWAYS __u32 opaque(__u32 number)
-{
-	__asm__ volatile("" : "+r"(number));
-	return number;
-}
-
-/* Hides a value from the verifier too, which then does not follow a path for each value. */
-ALWAYS __u32 hide(__u32 number)
-{
-	return opaque(number + (__u32)hidden_zero);
-}
-
-/* Without a loop, and without an instruction that BPF lacks. */
-ALWAYS __u32 popcount(__u64 bits)
-{
-	bits -= bits >> 1 & 0x5555555555555555ull;
-	bits = (bits & 0x3333333333333333ull) + (bits >> 2 & 0x3333333333333333ull);
-	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
-	return bits * 0x0101010101010101ull >> 56;
-}
-
-#include "plane/xdp/bpf/passes.h"
-#include "plane/xdp/bpf/eth_frames.h"
-#include "plane/xdp/bpf/check_queue.h"
 
 /* Runs on each copy of a result, just before it leaves. */
 SEC("xdp/devmap")
@@ -88,20 +48,6 @@ int fan_out(struct xdp_md *ctx)
 }
 
 /* ---- receiving ---- */
-
-/* A full barrier on both sides: the next core sees what this core wrote into the cell. */
-ALWAYS int cell_lock(struct xdp_cell *cell)
-{
-	for (int i = 0; i < LOCK_TRIES; i++)
-		if (__sync_val_compare_and_swap(&cell->state.lock, 0, 1) == 0)
-			return 1;
-	return 0;
-}
-
-ALWAYS void cell_unlock(struct xdp_cell *cell)
-{
-	__sync_lock_test_and_set(&cell->state.lock, 0);
-}
 
 /*
  * Reads one word of each cache line of the sum, and ignores it. In a large pool
@@ -198,17 +144,6 @@ ALWAYS __u32 take(struct wire_header *header, void *end, struct xdp_lane *lane,
 }
 
 /* ---- the slower path: each loop in a function of its own ---- */
-
-/* What the checksum of the packet has to be. */
-__noinline int checksum(struct xdp_md *ctx, __u32 at, __u32 bytes, __u64 proof, __u64 pos)
-{
-	const struct wire_unsent unsent = { .proof = proof, .pos = pos };
-	const struct frame frame = { .at = at };
-	struct wire_header *header = frame_header(ctx, &frame);
-	void *end = (void *)(long)ctx->data_end;
-
-	return header ? (int)pass_check(header, end, NULL, bytes, &unsent) : 0;
-}
 
 __noinline int undo_words(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at, __u32 bytes)
 {
@@ -394,7 +329,6 @@ static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
                                 const struct frame *frame, __u32 slot, __u8 to)
 {
 	__u32 bytes = WIRE_HEADER + frame->bytes, route;
-	void *fan;
 
 	if (to != WIRE_ALL) {
 		/* The rank's child: the index of its only bit. */
@@ -403,34 +337,13 @@ static __noinline int send_down(struct xdp_md *ctx, struct xdp_lane *lane,
 		               ? send_to(ctx, &lane->routes[route], frame->at, bytes)
 		               : XDP_DROP;
 	}
-	if (lane->entries == 1) {
-		route = lane->entry[0];
-		return route < XDP_ROUTES ? send_to(ctx, &lane->routes[route], frame->at, bytes)
-		                          : XDP_DROP;
-	}
-	fan = bpf_map_lookup_elem(&fans, &slot);
-	if (!lane->entries || !fan)
-		return XDP_DROP;
-	return (int)bpf_redirect_map(fan, 0, BPF_F_BROADCAST);
+	return send_all(ctx, lane, frame, slot);
 }
 
 ALWAYS void count_result(struct xdp_counts *count, const struct xdp_lane *lane, __u8 to)
 {
 	count->results++;
 	count->sends += to != WIRE_ALL ? 1 : lane->entries;
-}
-
-/* One rank, or WIRE_ALL, which becomes 0 when 1 is added. */
-ALWAYS int is_rank(__u8 rank)
-{
-	return (__u8)(rank + 1) <= WIRE_CHILDREN_MAX;
-}
-
-/* The checks of the user-space parser for a fragment's header. */
-ALWAYS int is_sound(const struct wire_header *header)
-{
-	return header->op < WIRE_OPS_END && header->child < WIRE_CHILDREN_MAX &&
-	       is_rank(header->from) && is_rank(header->to);
 }
 
 /*
@@ -571,7 +484,7 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 	int done, action;
 
 	cell_fetch(lane, cell, frame->bytes);
-	if (!cell_lock(cell)) {
+	if (!cell_lock(&cell->state.lock)) {
 		count = bpf_map_lookup_elem(&counts, &key);
 		if (count)
 			count->busy++;
@@ -587,7 +500,7 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 		               frame->bytes);
 	}
 	if (verdict == DENSE_ADDED) { /* first, because it is the most frequent verdict */
-		cell_unlock(cell);
+		cell_unlock(&cell->state.lock);
 		return XDP_DROP;
 	}
 	verdict = settle(ctx, frame, place, slot, index, verdict);
@@ -596,13 +509,22 @@ ALWAYS int add_data(struct xdp_md *ctx, const struct frame *frame, const struct 
 		update_low(slot);
 	if (done)
 		made = make(ctx, lane, cell, frame, verdict);
-	cell_unlock(cell);
+	cell_unlock(&cell->state.lock);
 	count = bpf_map_lookup_elem(&counts, &key);
 	if (!count)
 		return XDP_DROP;
 	action = done ? send_made(ctx, count, frame, place, slot, verdict, made, child)
 	              : leave_it(count, lane, verdict);
 	return action == ASIDE ? put_aside(ctx, frame->at, frame->bytes, slot) : action;
+}
+
+/* DATA of a lane whose engine is not dense goes to the engine's program, and does not return. */
+ALWAYS void call_engine(struct xdp_md *ctx, __u32 slot)
+{
+	const struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
+
+	if (lane && lane->engine)
+		bpf_tail_call(ctx, &engines, lane->engine);
 }
 
 ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
@@ -622,8 +544,11 @@ ALWAYS int aggregate_frame(struct xdp_md *ctx, int again)
 	if (header->type != WIRE_DATA)
 		return take_control(ctx, frame.at, frame.bytes, lane, header->type);
 	slot = header->comm * WIRE_LANES_MAX + lane;
-	if (header->comm >= XDP_COMMS || !is_sound(header) || frame.bytes > settings.payload ||
-	    !find_cell(header, &place, slot, &index))
+	if (header->comm < XDP_COMMS)
+		call_engine(ctx, slot);
+	header = frame_header(ctx, &frame);
+	if (!header || header->comm >= XDP_COMMS || !is_sound(header) ||
+	    frame.bytes > settings.payload || !find_cell(header, &place, slot, &index))
 		return XDP_PASS;
 	return add_data(ctx, &frame, &place, slot, index, again);
 }

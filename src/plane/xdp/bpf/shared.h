@@ -8,10 +8,11 @@
 #ifndef TRIB_PLANE_XDP_SHARED_H
 #define TRIB_PLANE_XDP_SHARED_H
 
+#include "engine/engine.h"
 #include "engine/uplink.h"
 #include "wire/checksum.h"
 
-#define XDP_COMMS 32u /* communicators; user space sums those with a higher id */
+#define XDP_COMMS 64u /* communicators; user space sums those with a higher id */
 #define XDP_LANES (XDP_COMMS * WIRE_LANES_MAX)
 /* A cell is as large as the largest MTU needs, up to what the verifier can follow. */
 #define XDP_PAYLOAD_MAX 1696u
@@ -91,6 +92,8 @@ struct xdp_lane {
 	uint8_t entries;      /* frames that a result becomes: slots of the fan in use */
 	uint8_t shared_ports; /* 1: two of them leave through one interface */
 	uint8_t index;        /* number of the lane on the wire */
+	uint64_t engine;      /* its number; its program takes the lane's DATA. 0: dense */
+	struct engine_lane state; /* of that engine */
 	struct dense_lane dense;
 	uint64_t last[WIRE_CHILDREN_MAX]; /* fragments of which each child was the last to arrive */
 	uint8_t entry[XDP_ROUTES + 7];    /* index of the route of each slot */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engines in the kernel: their programs are loaded beside the plane's, and share its maps. */
+#include "plane/xdp/xdp_internal.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "slot.skel.h"
+
+static const void *slot_program(uint64_t *bytes)
+{
+	size_t size;
+	const void *elf = slot_bpf__elf_bytes(&size);
+
+	*bytes = size;
+	return elf;
+}
+
+/* The programs that come with this plane. An engine that is added later brings its own. */
+static const void *program_of(const struct engine *engine, uint64_t *bytes)
+{
+	if (engine->program)
+		return engine->program(bytes);
+	return engine->number == ENGINE_SLOT ? slot_program(bytes) : NULL;
+}
+
+/* Gives the object the plane's maps, and its settings. */
+static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32_t payload)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		const char *name = bpf_map__name(map);
+		int fd = bpf_object__find_map_fd_by_name(plane->bpf->obj, name), error = 0;
+
+		if (strstr(name, ".rodata"))
+			error = bpf_map__set_initial_value(map, &plane->settings,
+			                                   sizeof(plane->settings));
+		else if (!strcmp(name, "cells"))
+			error = bpf_map__set_value_size(bpf_map__inner_map(map),
+			                                (uint32_t)engine_cell_bytes(payload));
+		else if (fd >= 0 && !strchr(name, '.'))
+			error = bpf_map__reuse_fd(map, fd);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* Loads the program and gives it to the plane's. */
+static int load_object(struct xdp_plane *plane, const struct engine *engine,
+                       struct bpf_object *object)
+{
+	struct xdp_engine *loaded = &plane->engines[engine->number];
+	int table = bpf_map__fd(plane->bpf->maps.engines), error, program;
+	uint32_t number = engine->number;
+
+	error = share_maps(plane, object, plane->payload);
+	if (!error)
+		error = bpf_object__load(object);
+	if (error)
+		return error;
+	program = bpf_program__fd(bpf_object__next_program(object, NULL));
+	loaded->cells = bpf_object__find_map_fd_by_name(object, "cells");
+	if (loaded->cells < 0)
+		return -ENOENT;
+	return bpf_map_update_elem(table, &number, &program, 0) ? -errno : 0;
+}
+
+static trib_status load_engine(struct xdp_plane *plane, const struct engine *engine)
+{
+	struct xdp_engine *loaded = &plane->engines[engine->number];
+	uint64_t bytes = 0;
+	const void *elf = program_of(engine, &bytes);
+	struct bpf_object *object;
+	int error;
+
+	if (loaded->object)
+		return TRIB_OK;
+	if (!elf)
+		return status_fail(TRIB_ERR_SYSTEM, "engine %s has no program for the kernel",
+		                   engine->name);
+	object = bpf_object__open_mem(elf, bytes, NULL);
+	error = object ? load_object(plane, engine, object) : -errno;
+	if (error) {
+		bpf_object__close(object);
+		return status_fail(TRIB_ERR_SYSTEM, "the kernel refuses the program of engine %s: %s",
+		                   engine->name, strerror(-error));
+	}
+	loaded->object = object;
+	return TRIB_OK;
+}
+
+static trib_status open_cells(struct xdp_slot *slot, const struct xdp_lane_options *options)
+{
+	uint32_t value = (uint32_t)engine_cell_bytes(slot->plane->payload);
+	LIBBPF_OPTS(bpf_map_create_opts, flags, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	int all = slot->plane->engines[options->engine->number].cells;
+	void *cells;
+
+	slot->engine_cells = bpf_map_create(BPF_MAP_TYPE_ARRAY, "trib_cells", sizeof(uint32_t),
+	                                    value, options->engine_cells, &flags);
+	if (slot->engine_cells < 0)
+		return status_fail_errno("no %u cells in the kernel", options->engine_cells);
+	slot->engine_bytes = page_up((size_t)value * options->engine_cells);
+	cells = mmap(NULL, slot->engine_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	             slot->engine_cells, 0);
+	if (cells == MAP_FAILED)
+		return status_fail_errno("cannot map the cells");
+	slot->engine = (struct engine_pool){ .lane = &slot->lane->state,
+		                             .cells = cells,
+		                             .step = value };
+	if (bpf_map_update_elem(all, &slot->index, &slot->engine_cells, 0))
+		return status_fail_errno("cannot hand the cells to the program");
+	slot->lane->engine = options->engine->number;
+	return TRIB_OK;
+}
+
+trib_status slot_engine_open(struct xdp_slot *slot, const struct xdp_lane_options *options)
+{
+	trib_status status = load_engine(slot->plane, options->engine);
+
+	return status == TRIB_OK ? open_cells(slot, options) : status;
+}
+
+void slot_engine_close(struct xdp_slot *slot)
+{
+	uint32_t number = (uint32_t)slot->lane->engine;
+
+	if (number)
+		bpf_map_delete_elem(slot->plane->engines[number].cells, &slot->index);
+	slot->lane->engine = 0;
+	if (slot->engine.cells)
+		munmap(slot->engine.cells, slot->engine_bytes);
+	if (slot->engine_cells >= 0)
+		close(slot->engine_cells);
+}
+
+void engines_close(struct xdp_plane *plane)
+{
+	for (unsigned i = 0; i < ENGINES_MAX; i++)
+		bpf_object__close(plane->engines[i].object);
+}
