@@ -27,7 +27,7 @@
 #define TRIB_ENGINE_SLOT_H
 
 #include "engine/combine.h"
-#include "engine/engine.h"
+#include "engine/engines.h"
 
 #define SLOTS_MAX 65536u
 

@@ -143,6 +143,17 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
 	return verdicts[take_vector(pool, packet, bytes, &out[1])];
 }
 
+static struct engine_view view(const struct engine_pool *pool, const struct wire_header *packet)
+{
+	const struct slot_cell *state = state_of(cell_at(pool, packet->pos));
+
+	return (struct engine_view){ .position = state->position,
+		                     .arrived = state->arrived,
+		                     .bytes = state->bytes,
+		                     .op = state->op,
+		                     .from = WIRE_ALL };
+}
+
 /* The first unfinished operation from `low` on. */
 static uint64_t waiting(const struct engine_pool *pool)
 {
@@ -163,5 +174,6 @@ const struct engine engine_slot = {
 	.open = open_slots,
 	.position = position_of,
 	.take = take,
+	.view = view,
 	.waiting = waiting,
 };

@@ -201,7 +201,7 @@ struct wire_join {
 	uint8_t tcp;         /* to a controller: 1: the rank uses the tcp plane */
 	uint8_t wire;        /* TRIB_WIRE of a rank in bits (auto: 0), plus 1; 0: unknown. Only a
 	                        controller reads it */
-	uint8_t engine;      /* what the aggregator does with DATA, see engine/engine.h; 0: dense */
+	uint8_t engine;      /* what the aggregator does with DATA, see engine/engines.h; 0: dense */
 	uint8_t unused;
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */

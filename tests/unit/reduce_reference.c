@@ -196,7 +196,9 @@ static void parts_sum_block(const struct parts *parts, bool average, const void 
 void reduce_expect(trib_type type, trib_op op, const void *const *in, unsigned ranks, size_t count,
                    unsigned payload, unsigned bits, void *out)
 {
-	struct round_spec spec = { .type = type, .op = op };
+	struct round_spec spec = { .type = type,
+		                   .op = op,
+		                   .small = round_is_small(count * trib_type_size(type)) };
 	size_t size = trib_type_size(type), block;
 
 	spec.per_word = round_per_word(type, count, ranks, bits);

@@ -44,9 +44,13 @@ struct test_case {
 	int root;
 };
 
-static size_t block_of(const trib_comm *comm, trib_type type)
+static size_t block_of(const trib_comm *comm, trib_type type, trib_op op, size_t count)
 {
-	return comm->payload / number_wire_size(type);
+	const struct round_spec spec = { .type = type,
+		                         .op = op,
+		                         .small = round_is_small(count * trib_type_size(type)) };
+
+	return round_spec_block(&spec, comm->payload);
 }
 
 static void case_make(struct rank *rank, const struct test_case *c, uint64_t seed)
@@ -72,7 +76,8 @@ static void case_make(struct rank *rank, const struct test_case *c, uint64_t see
 		              rank->comm->config.wire_bits, expect);
 		if (number_is_float(c->type) && c->op == TRIB_SUM && c->count <= 1000)
 			demand(reduce_in_bound(c->type, in, (unsigned)ranks, c->count,
-			                       block_of(rank->comm, c->type), expect));
+			                       block_of(rank->comm, c->type, c->op, c->count),
+			                       expect));
 	}
 }
 

@@ -3,7 +3,7 @@
 #ifndef TRIB_PLANE_CORE_AGG_COMM_H
 #define TRIB_PLANE_CORE_AGG_COMM_H
 
-#include "engine/engine.h"
+#include "engine/engines.h"
 #include "path/udp.h"
 #include "wire/packet.h"
 

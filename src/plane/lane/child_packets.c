@@ -3,6 +3,7 @@
 
 #include "plane/core/failure.h"
 #include "plane/lane/child_rates.h"
+#include "plane/lane/engine_packets.h"
 #include "plane/lane/link_share.h"
 #include "plane/lane/occupancy.h"
 #include "plane/lane/parent_lane.h"
@@ -25,27 +26,41 @@ static const char *op_name(uint8_t op)
 	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
 }
 
-static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
-                          const struct wire_header *header, uint32_t bytes)
+void child_fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
+                         const struct engine_view *there)
 {
-	uint64_t position = dense_position(lane->dense, header);
-	unsigned other = cell->arrived ? (unsigned)__builtin_ctzll(cell->arrived) : header->child;
+	unsigned other = there->arrived ? (unsigned)__builtin_ctzll(there->arrived) : header->child;
 	/* Sums of one vector, in integers of different widths, have the same operation. */
 	bool may_be_width =
-		header->op == cell->op && (header->op == WIRE_MAX_U8 || header->op == WIRE_ADD64);
+		header->op == there->op && (header->op == WIRE_MAX_U8 || header->op == WIRE_ADD64);
 	char one[200], two[200];
 
 	comm_describe_child(lane->comm, other, two, sizeof(two));
-	if (!cell->arrived && cell->position == position) /* the cell holds the parent's result */
-		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", cell->from);
+	if (!there->arrived && there->from != WIRE_ALL)
+		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", there->from);
 	comm_set_failed(
 		lane->comm, TRIB_ERR_MISMATCH, header->child,
 		"ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
 		"sent %u bytes of %s (op %u), at fragment %llu of lane %u%s",
 		comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
-		op_name(header->op), header->op, two, cell->bytes, op_name(cell->op), cell->op,
-		(unsigned long long)position, lane->index,
+		op_name(header->op), header->op, two, there->bytes, op_name(there->op), there->op,
+		(unsigned long long)there->position, lane->index,
 		may_be_width ? "; or they have different values of TRIB_WIRE" : "");
+}
+
+/* The dense cell that a packet does not fit. */
+static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
+                          const struct wire_header *header, uint32_t bytes)
+{
+	uint64_t position = dense_position(lane->dense, header);
+	const struct engine_view there = { .position = position,
+		                           .arrived = cell->arrived,
+		                           .bytes = cell->bytes,
+		                           .op = cell->op,
+		                           .from = cell->position == position ? cell->from
+		                                                              : WIRE_ALL };
+
+	child_fail_mismatch(lane, header, bytes, &there);
 }
 
 static void count_open(struct aggregator *aggregator, struct agg_lane *lane, bool fresh,
@@ -205,6 +220,8 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	if (!note_reporter(thread, lane, header, from))
 		return;
 	note_hearing(thread, lane, header);
+	if (lane->engine.lane)
+		engine_take_report(lane, header->child, report);
 	if (lane->kernel)
 		lane->kernel->ops->group_probe_seen(lane);
 	child_rates_take_report(thread, lane, header);

@@ -2,6 +2,7 @@
 #include "plane/lane/engine_packets.h"
 
 #include "plane/core/failure.h"
+#include "plane/lane/child_packets.h"
 #include "wire/parse.h"
 
 #include <stdlib.h>
@@ -40,7 +41,8 @@ void engine_lane_start(struct agg_lane *lane)
 	comm->engine->open(&lane->engine);
 }
 
-static void send_packet(struct thread *thread, const struct agg_lane *lane, struct engine_packet *packet)
+static void send_packet(struct thread *thread, const struct agg_lane *lane,
+                        struct engine_packet *packet)
 {
 	const struct wire_unsent unsent = agg_lane_unsent(lane, packet->position);
 	struct wire_header *header = (void *)packet->data;
@@ -51,16 +53,30 @@ static void send_packet(struct thread *thread, const struct agg_lane *lane, stru
 	thread->aggregator->carrier->send_copies(thread, lane, header, packet->bytes, packet->to);
 }
 
-static void fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes)
+/*
+ * A report of an engine's lane names the oldest request that the child waits for: twice its number,
+ * plus 1 if the request is in this lane; 0: none. The number is the same on all ranks.
+ */
+void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire_report *report)
 {
-	char one[200];
+	struct comm *comm = lane->comm;
+	char one[200], two[200];
 
-	comm_set_failed(lane->comm, TRIB_ERR_MISMATCH, header->child,
-	                "ranks called different collectives: %s sent %u bytes (op %u, flags 0x%x) "
-	                "for small operation %llu, and another rank sent something else",
-	                comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
-	                header->op, header->flags,
-	                (unsigned long long)lane->comm->engine->position(&lane->engine, header));
+	lane->oldest[child] = report->base;
+	for (uint64_t left = report->base ? comm->present & ~comm->gone : 0; left;
+	     left &= left - 1) {
+		unsigned other = (unsigned)__builtin_ctzll(left);
+
+		if ((lane->oldest[other] ^ report->base) != 1)
+			continue;
+		comm_set_failed(comm, TRIB_ERR_MISMATCH, child,
+		                "ranks called different collectives: request #%llu of %s has %s "
+		                "vector, and that of %s has not",
+		                (unsigned long long)(report->base / 2 - 1),
+		                comm_describe_child(comm, child, one, sizeof(one)),
+		                report->base & 1 ? "a small" : "no small",
+		                comm_describe_child(comm, other, two, sizeof(two)));
+	}
 }
 
 void engine_take_data(struct thread *thread, struct agg_lane *lane,
@@ -94,6 +110,9 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		thread->counters.results++;
 		lane->last[header->child & 63]++;
 	}
-	if (verdict == ENGINE_MISMATCH)
-		fail_mismatch(lane, header, bytes);
+	if (verdict == ENGINE_MISMATCH) {
+		struct engine_view view = lane->comm->engine->view(&lane->engine, header);
+
+		child_fail_mismatch(lane, header, bytes, &view);
+	}
 }

@@ -229,8 +229,11 @@ static void put_comm(struct text *text, const struct comm *comm, unsigned first)
 		hop_address(&comm->first.up[0], &parent);
 		put(text, ",\"parent\":\"%s\"", udp_text(&parent, address, sizeof(address)));
 	}
-	put(text, ",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u,\"kernel_lanes\":%u",
-	    comm->lanes, comm->cells, comm->payload, first, lanes);
+	put(text,
+	    ",\"engine\":\"%s\",\"lanes\":%u,\"cells\":%u,\"payload\":%u,\"first\":%u,"
+	    "\"kernel_lanes\":%u",
+	    comm->engine ? comm->engine->name : "dense", comm->lanes,
+	    comm->engine ? comm->engine_cells : comm->cells, comm->payload, first, lanes);
 	if (*why && !first) {
 		put(text, ",");
 		put_text(text, "why", why);

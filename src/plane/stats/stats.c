@@ -73,6 +73,12 @@ static void fill_comm(struct aggregator *aggregator, struct stats *stats, const 
 	out->n = stats->n_children - out->first;
 }
 
+/* A job's small vectors have a communicator of their own; its dense one stands for the job. */
+static bool is_told(const struct comm *comm)
+{
+	return comm && !comm->retired && !comm->engine;
+}
+
 static bool fill(struct aggregator *aggregator, struct stats *stats)
 {
 	unsigned comms = 0, children = 0;
@@ -80,7 +86,7 @@ static bool fill(struct aggregator *aggregator, struct stats *stats)
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		const struct comm *comm = aggregator->comms[id];
 
-		if (comm && !comm->retired) {
+		if (is_told(comm)) {
 			comms++;
 			children += (unsigned)__builtin_popcountll(comm->present);
 		}
@@ -90,7 +96,7 @@ static bool fill(struct aggregator *aggregator, struct stats *stats)
 	if (!stats->comms || !stats->children)
 		return false;
 	for (unsigned id = 1; id < COMMS_MAX; id++)
-		if (aggregator->comms[id] && !aggregator->comms[id]->retired)
+		if (is_told(aggregator->comms[id]))
 			fill_comm(aggregator, stats, aggregator->comms[id]);
 	return true;
 }

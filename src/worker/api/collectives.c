@@ -133,19 +133,19 @@ static uint32_t new_dither(struct trib_comm *comm)
 
 #define SLOT_FIRST_BYTES 65536u /* TRIB_ENGINE=slot: vectors up to this size use slots */
 
-/* Is a call with this many elements in all small enough for slots? */
-static bool is_small(const struct call *call, size_t elements)
+/* Is each vector of the call small enough for slots? */
+static bool is_small(const struct call *call)
 {
-	size_t bytes = elements * trib_type_size(call->type);
+	size_t bytes = call->count * trib_type_size(call->type);
 
 	return round_is_small(bytes) ||
 	       (call->comm->config.engine == ENGINE_SLOT_FIRST && bytes <= SLOT_FIRST_BYTES);
 }
 
 /*
- * The sum of the elements from `first` on, of `all`; the target is still to be set.
+ * The sum of the elements from `first` on; the target is still to be set.
  */
-static struct round_spec sum_spec(const struct call *call, size_t first, size_t all, uint8_t to)
+static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t to)
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;
@@ -154,7 +154,7 @@ static struct round_spec sum_spec(const struct call *call, size_t first, size_t 
 		                   .op = call->op,
 		                   .from = WIRE_ALL,
 		                   .to = to,
-		                   .small = is_small(call, all) };
+		                   .small = is_small(call) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
@@ -203,7 +203,7 @@ static trib_status begin_allreduce(trib_comm *comm, const void *send, void *recv
 	status = open_sum(&call, options, count);
 	if (status != TRIB_OK)
 		return status;
-	spec = sum_spec(&call, 0, count, WIRE_ALL);
+	spec = sum_spec(&call, 0, WIRE_ALL);
 	spec.target = recv;
 	return request_post(call.request, &spec, 1, request);
 }
@@ -230,7 +230,7 @@ static trib_status begin_reduce(trib_comm *comm, const void *send, void *recv, s
 	status = open_sum(&call, options, count);
 	if (status != TRIB_OK)
 		return status;
-	spec = sum_spec(&call, 0, count, (uint8_t)root);
+	spec = sum_spec(&call, 0, (uint8_t)root);
 	spec.target = comm->config.rank == root ? recv : NULL;
 	return request_post(call.request, &spec, 1, request);
 }
@@ -252,7 +252,7 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
 	if (status != TRIB_OK)
 		return status;
 	spec.count = count * trib_type_size(type);
-	spec.small = is_small(&call, count);
+	spec.small = is_small(&call);
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
 	return start(&call, &spec, 1, request);
@@ -287,7 +287,7 @@ static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv
 			                        .target = part,
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL,
-			                        .small = is_small(&call, ranks * count) };
+			                        .small = is_small(&call) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
 	}
@@ -330,7 +330,7 @@ static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void 
 		}
 	}
 	for (int r = 0; r < comm->config.size; r++) {
-		specs[r] = sum_spec(&call, (size_t)r * count, ranks * count, (uint8_t)r);
+		specs[r] = sum_spec(&call, (size_t)r * count, (uint8_t)r);
 		specs[r].target = r == comm->config.rank ? target : NULL;
 	}
 	return request_post(call.request, specs, ranks, request);

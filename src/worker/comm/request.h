@@ -23,10 +23,12 @@ struct trib_request {
 	struct trib_comm *comm;
 	struct ledger *ledger; /* NULL: the communicator keeps none */
 	_Atomic unsigned rounds_left;
-	bool done; /* under the communicator's lock */
+	bool done;   /* under the communicator's lock */
+	bool posted; /* it has a number; under the communicator's lock */
 	const char *what;
 	uint64_t number;
 	size_t count;
+	bool fits;  /* it is small enough for slots: the same on all ranks */
 	bool small; /* it goes through the slot lane: who waits for it drives that lane */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */

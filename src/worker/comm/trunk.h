@@ -13,7 +13,7 @@ struct lane;
 
 struct trunk {
 	unsigned tree;  /* the tree's number */
-	uint8_t engine; /* of the aggregator, see engine/engine.h */
+	uint8_t engine; /* of the aggregator, see engine/engines.h */
 	uint32_t star;  /* of a shared star: its number in the plan */
 	double share;   /* of every vector, relative to the shares of the other trunks */
 	struct udp_address aggregator;

@@ -30,6 +30,7 @@
 #include "worker/failover/failover.h"
 #include "worker/failover/recover_plan.h"
 #include "worker/requests/requests.h"
+#include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -214,8 +215,8 @@ struct work {
 };
 
 /* Rounds for a part of a vector. */
-static bool work_add(struct recovery *recovery, struct work *work, const struct round_spec *spec,
-                     const struct round_place *place)
+static bool work_add(struct recovery *recovery, struct work *work, const struct lane_set *set,
+                     const struct round_spec *spec, const struct round_place *place)
 {
 	unsigned n;
 
@@ -228,8 +229,7 @@ static bool work_add(struct recovery *recovery, struct work *work, const struct 
 		work->postings = more;
 		work->room = room;
 	}
-	n = rounds_make(recovery->comm, &recovery->comm->own, spec, place,
-	                work->postings + work->n);
+	n = rounds_make(recovery->comm, set, spec, place, work->postings + work->n);
 	work->n += n;
 	return n > 0;
 }
@@ -289,7 +289,7 @@ static bool add_repair(struct recovery *recovery, struct ledger *ledger, unsigne
 		if (!spec.source)
 			return false;
 	}
-	return work_add(recovery, work, &spec, &place);
+	return work_add(recovery, work, &comm->own, &spec, &place);
 }
 
 static bool add_repairs(struct recovery *recovery, struct ledger *ledger, size_t *at,
@@ -309,10 +309,15 @@ static bool add_repairs(struct recovery *recovery, struct ledger *ledger, size_t
 	return true;
 }
 
-/* Not all ranks have posted the request: all of it is done again. */
+/*
+ * Not all ranks have posted the request: all of it is done again, in the lanes that ranks will use
+ * which post it later.
+ */
 static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct work *work)
 {
-	unsigned rank = (unsigned)recovery->comm->config.rank;
+	struct trib_comm *comm = recovery->comm;
+	unsigned rank = (unsigned)comm->config.rank;
+	bool small = ledger->fits && comm_has_slots(comm);
 
 	for (unsigned v = 0; v < ledger->n; v++) {
 		struct round_place place = { .ledger = ledger, .vector = v, .step = 1, .split = 1 };
@@ -329,7 +334,8 @@ static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct w
 			    !(spec.source = ledger_bytes(ledger, v, 0, spec.count, false)))
 				return false;
 		}
-		if (!work_add(recovery, work, &spec, &place))
+		spec.slot = small;
+		if (!work_add(recovery, work, small ? &comm->small : &comm->own, &spec, &place))
 			return false;
 	}
 	return true;
@@ -436,6 +442,7 @@ static trib_status post_all(struct recovery *recovery)
 	pthread_cond_broadcast(&comm->changed);
 	pthread_mutex_unlock(&comm->lock);
 	pthread_mutex_unlock(&comm->posting);
+	lane_slot_push(comm);
 	return status;
 }
 

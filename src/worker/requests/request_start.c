@@ -210,6 +210,7 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 			step_profile_post(&comm->profile, comm->posts, request->bytes,
 			                  !comm->in_flight, clock_now());
 		request->number = comm->posts++;
+		request->posted = true;
 		comm->in_flight++;
 		if (request->ledger) {
 			request->ledger->number = request->number;
@@ -223,9 +224,13 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	return status;
 }
 
-/* Does every vector of the request fit slots? */
-static bool is_small(const struct round_spec *specs, size_t n)
+/* Is the request small enough for slots? Every vector has to fit them, and all together as well. */
+static bool fits_slots(const struct trib_request *request, const struct round_spec *specs, size_t n)
 {
+	const struct trib_comm *comm = request->comm;
+
+	if (!round_is_small(request->bytes) && comm->config.engine != ENGINE_SLOT_FIRST)
+		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!specs[i].small)
 			return false;
@@ -242,7 +247,10 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	trib_status status;
 	size_t made = 0;
 
-	request->small = now && comm_has_slots(comm) && is_small(specs, n);
+	request->fits = fits_slots(request, specs, n);
+	if (request->ledger)
+		request->ledger->fits = request->fits;
+	request->small = now && request->fits && comm_has_slots(comm);
 	if (now && !(postings = make_rounds(request, request->small ? &comm->small : &comm->own,
 	                                    specs, n, &made)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",

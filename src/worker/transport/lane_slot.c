@@ -19,18 +19,22 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
-#define SPIN_NS 100000ull    /* 0.1 ms: who waits longer sleeps */
-#define LOOK_EVERY 64u       /* passes without a packet between two looks at the clock */
-#define SEND_MOST 64u        /* packets in one pass */
-#define RECEIVE_MOST 64u     /* packets in one pass */
-#define IDLE_NS 100000000ull /* 0.1 s: the longest sleep of the lane's thread */
+#define SPIN_NS 100000ull        /* 0.1 ms: who waits longer sleeps */
+#define LOOK_EVERY 64u           /* passes without a packet between two looks at the clock */
+#define SEND_MOST 64u            /* packets in one pass */
+#define RECEIVE_MOST 64u         /* packets in one pass */
+#define STUCK_NS 20000000ull     /* 20 ms without a result: somebody is late, or gone */
+#define STUCK_EVERY 200000000ull /* 0.2 s between two questions who it is */
+#define IDLE_NS 100000000ull     /* 0.1 s: the longest sleep of the lane's thread */
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
 
 struct lane_slots {
 	struct slot_stream ops;
-	uint64_t proof; /* see wire_proof() */
+	uint64_t proof;    /* see wire_proof() */
+	uint64_t asked_at; /* ns: when a report was last asked for */
+	_Atomic bool asks; /* the lane's thread shall send a report now */
 	struct wait_choice waiting;
 	bool awake; /* the lane's thread watches the socket; under slot_driver */
 	_Alignas(8) uint8_t in[WIRE_PACKET_MAX], out[WIRE_PACKET_MAX];
@@ -187,8 +191,8 @@ static void sleep_for_packet(struct lane *lane, uint64_t now, uint64_t deadline)
 
 	if (wake > deadline)
 		wake = deadline;
-	if (wake > now + IDLE_NS)
-		wake = now + IDLE_NS;
+	if (wake > now + STUCK_NS)
+		wake = now + STUCK_NS;
 	span = clock_span(wake > now ? wake - now : 0);
 	ppoll(&wait, 1, &span, NULL);
 }
@@ -198,6 +202,19 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 {
 	return !atomic_load_explicit(&request->rounds_left, memory_order_acquire) ||
 	       atomic_load_explicit(&comm->stop_lanes, memory_order_acquire);
+}
+
+/* Nothing has come for long: the answer to a report says which rank is missing. */
+static void ask_who_is_missing(struct lane *lane, uint64_t now)
+{
+	struct lane_slots *slots = lane->slots;
+
+	if (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
+	    now < slots->asked_at + STUCK_EVERY)
+		return;
+	slots->asked_at = now;
+	atomic_store(&slots->asks, true);
+	lane_wake(lane);
 }
 
 /* Nothing has come yet. `since`: when something last came, or the wait began. */
@@ -211,8 +228,10 @@ static void wait_a_bit(struct lane *lane, enum wait_way way, unsigned empty, uin
 	*now = clock_now();
 	if (way != WAIT_SLEEP && *now < since + SPIN_NS)
 		return;
-	if (*now > since + SPIN_NS)
+	if (*now > since + SPIN_NS) {
 		lane_check_silence(lane, *now);
+		ask_who_is_missing(lane, *now);
+	}
 	sleep_for_packet(lane, *now, deadline);
 }
 
@@ -297,6 +316,21 @@ void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request,
 
 /* ---- the lane's thread ---- */
 
+/* The oldest request that has not ended, as engine_take_report() in plane/lane reads it. */
+static uint64_t oldest_request(struct trib_comm *comm)
+{
+	const struct trib_request *oldest = NULL;
+	uint64_t word;
+
+	pthread_mutex_lock(&comm->lock);
+	for (const struct trib_request *r = comm->requests; r; r = r->next)
+		if (r->posted && !r->done && (!oldest || r->number < oldest->number))
+			oldest = r;
+	word = oldest ? 2 * (oldest->number + 1) + oldest->fits : 0;
+	pthread_mutex_unlock(&comm->lock);
+	return word;
+}
+
 /* A report that proves life, and shows the aggregator our address. */
 static void send_heartbeat(struct lane *lane, uint64_t now)
 {
@@ -315,9 +349,11 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
 	int error;
 
-	if (now < lane->spoke_at + lane_heartbeat_every(lane))
+	if (!atomic_exchange(&lane->slots->asks, false) &&
+	    now < lane->spoke_at + lane_heartbeat_every(lane))
 		return;
 	lane->spoke_at = now;
+	packet.report.base = oldest_request(lane->comm);
 	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));
 	if (error && error != -EAGAIN)
 		lane_note_error(lane, error);
@@ -353,6 +389,7 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 	while (pass(lane, &now))
 		;
 	lane_check_silence(lane, now);
+	ask_who_is_missing(lane, now);
 	busy = !stream_is_idle(&lane->stream);
 	lane->slots->awake = busy;
 	if (slot_flow_wake(&lane->slots->ops.flow) < *wake)

@@ -13,7 +13,7 @@
 #include "worker/trees/plan_client.h"
 #include "worker/trees/plan_watch.h"
 #include "worker/trees/trees.h"
-#include "engine/engine.h"
+#include "engine/engines.h"
 #include "worker/transport/lane_carrier.h"
 
 #include "base/clock.h"

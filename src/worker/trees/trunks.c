@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trunks are made from a plan's trees; their lanes are opened, started, stopped and closed. */
 #include "worker/trees/trees.h"
-#include "engine/engine.h"
+#include "engine/engines.h"
 #include "worker/transport/lane_carrier.h"
 #include "worker/transport/lane_slot.h"
 #include "worker/transport/transport.h"

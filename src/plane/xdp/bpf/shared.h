@@ -8,7 +8,7 @@
 #ifndef TRIB_PLANE_XDP_SHARED_H
 #define TRIB_PLANE_XDP_SHARED_H
 
-#include "engine/engine.h"
+#include "engine/engines.h"
 #include "engine/uplink.h"
 #include "wire/checksum.h"
 

@@ -12,8 +12,8 @@
  * Engine 0, dense, is older than this table: lanes of every communicator answer REPORTs by it, and
  * its cells are in plane/lane. The others are entries here.
  */
-#ifndef TRIB_ENGINE_ENGINE_H
-#define TRIB_ENGINE_ENGINE_H
+#ifndef TRIB_ENGINE_ENGINES_H
+#define TRIB_ENGINE_ENGINES_H
 
 #include "wire/packet.h"
 
@@ -57,6 +57,16 @@ struct engine_packet {
 	_Alignas(8) uint8_t data[WIRE_PACKET_MAX];
 };
 
+/* What a cell holds, for messages. */
+struct engine_view {
+	uint64_t position;
+	uint64_t arrived; /* children, as bits */
+	uint32_t bytes;
+	uint8_t op;
+	uint8_t from; /* if nothing has arrived: the rank that a parent's result is from, or
+	                 WIRE_ALL */
+};
+
 /* What became of a packet, for counters and errors. */
 enum engine_verdict {
 	ENGINE_ADDED,     /* it is in a sum that waits for other children */
@@ -83,6 +93,9 @@ struct engine {
 	enum engine_verdict (*take)(const struct engine_pool *pool,
 	                            const struct wire_header *packet, uint32_t bytes,
 	                            struct engine_packet out[2]);
+	/* The cell that a packet is for. Only for messages: it takes no lock. */
+	struct engine_view (*view)(const struct engine_pool *pool,
+	                           const struct wire_header *packet);
 	/* Children, as bits, that owe the oldest sum. Only for messages: it takes no lock. */
 	uint64_t (*waiting)(const struct engine_pool *pool);
 	/* The program that does the same in the kernel: an ELF object; NULL: none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/engine.h"
+#include "engine/engines.h"
 
 static const struct engine *engines[ENGINES_MAX] = { [ENGINE_SLOT] = &engine_slot };
 
