@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "bench/allreduce/host_cores.h"
+#include "bench/bed/host_cores.h"
 
 #include <string.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/settings.h"
 #include "bench/allreduce/bench_allreduce.h"
+#include "bench/bed/size_list.h"
 #include "options/net_options.h"
 #include "options/options.h"
 #include "bench/report/cpu_time.h"
+#include "bench/report/json_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,25 +20,8 @@
 static trib_status sizes_take(void *target, const char *text)
 {
 	struct bench_options *o = target;
-	char word[32];
 
-	for (o->n_sizes = 0; *text; text += *text == ',') {
-		size_t length = strcspn(text, ",");
-		uint64_t bytes;
-
-		snprintf(word, sizeof(word), "%.*s", (int)length, text);
-		if (parse_bytes(word, &bytes) != TRIB_OK)
-			return TRIB_ERR_ARGUMENT;
-		if (bytes < 4 || bytes % 4)
-			return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not a multiple of 4 bytes",
-			                   word);
-		if (o->n_sizes == BENCH_SIZES_MAX)
-			return status_fail(TRIB_ERR_ARGUMENT, "more than %d sizes",
-			                   BENCH_SIZES_MAX);
-		o->sizes[o->n_sizes++] = bytes;
-		text += length;
-	}
-	return TRIB_OK;
+	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
 }
 
 /* Splits "h2=VALUE" and copies the host's name; returns the value. NULL: no such form. */
@@ -158,25 +142,35 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 	return NULL;
 }
 
-/* Finds out before the measurement whether the file can be written. */
-static trib_status file_try(const char *path)
-{
-	bool is_file = path && strcmp(path, "-") != 0;
-	FILE *file = is_file ? fopen(path, "a") : NULL;
-
-	if (is_file && (!file || fclose(file) != 0))
-		return status_fail_errno("cannot write %s", path);
-	return TRIB_OK;
-}
-
 /* ---- trib bench allreduce ---- */
+
+static void results_lay_out(struct bench_report *report)
+{
+	const struct bench_options *o = report->options;
+
+	for (unsigned i = 0; i < o->n_sizes * report->n_systems; i++) {
+		const struct bench_system *system = report->systems[i % report->n_systems];
+		uint64_t bytes = o->sizes[i / report->n_systems];
+
+		report->results[report->n++] = (struct bench_result){
+			.system = system,
+			.variant = system->variants,
+			.place = report->place,
+			.bytes = bytes,
+			.iterations = (unsigned)o->iterations,
+			.warmup = (unsigned)o->warmup,
+			.limit_s = bench_limit(report->place, o, system, bytes),
+			.first = &report->results[i - i % report->n_systems],
+		};
+	}
+}
 
 static trib_status report_make(struct bench_report *report, struct bench_place *place)
 {
 	const struct bench_options *o = report->options;
 	trib_status status, stopped;
 
-	if (file_try(o->json) != TRIB_OK || file_try(o->plot) != TRIB_OK)
+	if (output_try(o->json) != TRIB_OK || output_try(o->plot) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
 	status = bench_systems_choose(report);
 	if (status == TRIB_OK)
@@ -188,7 +182,8 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 	bench_place_describe(place, report->where, sizeof(report->where));
 	snprintf(report->times, sizeof(report->times), "%llu x %llu",
 	         (unsigned long long)o->repeats, (unsigned long long)o->iterations);
-	stopped = bench_allreduce(report);
+	results_lay_out(report);
+	stopped = bench_interleave(o, report->results, report->n);
 	if (!o->json || strcmp(o->json, "-") != 0)
 		bench_table_print(report);
 	if (o->json)

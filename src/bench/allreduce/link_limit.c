@@ -14,15 +14,6 @@
 #define IP_TCP 52 /* TCP's header with timestamps */
 #define ETHERNET 14
 
-double bench_latest(const struct bench_options *options)
-{
-	double latest = 0;
-
-	for (unsigned i = 0; i < options->n_late; i++)
-		latest = fmax(latest, options->late[i].seconds);
-	return latest;
-}
-
 static bool is_late(const struct bench_options *options, const struct cluster_host *host)
 {
 	for (unsigned i = 0; i < options->n_late; i++)

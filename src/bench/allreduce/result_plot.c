@@ -2,6 +2,7 @@
 /* Draws bandwidth over size: a line for each system, and the limit of the links. */
 #include "bench/allreduce/bench_allreduce.h"
 #include "bench/report/chart.h"
+#include "bench/bed/size_list.h"
 
 #include <stdio.h>
 #include <string.h>

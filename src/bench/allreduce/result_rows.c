@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
+#include "bench/bed/size_list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,41 +49,6 @@ static double tributary_gain(const struct bench_report *report, const struct ben
 	return 0;
 }
 
-const char *bench_bytes_text(uint64_t bytes, char out[24])
-{
-	static const char units[] = "\0KMGT";
-	unsigned unit = 0;
-
-	if (bytes % 100000 == 0 && bytes % (1 << 20)) {
-		snprintf(out, 24, "%.1fe6", (double)bytes / 1e6);
-		return out;
-	}
-	while (bytes && bytes % 1024 == 0 && unit < 4) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(out, 24, "%llu%.1s", (unsigned long long)bytes, units + unit);
-	return out;
-}
-
-void bench_name_text(const struct bench_result *result, char *out, size_t room)
-{
-	bool shown = result->system->tuned && result->variant->name[0];
-
-	snprintf(out, room, shown ? "%s (%s)" : "%s", result->system->name,
-	         shown ? result->variant->name : "");
-}
-
-static void time_show(double seconds, char *out, size_t size)
-{
-	if (seconds >= 1)
-		snprintf(out, size, "%.3f s", seconds);
-	else if (seconds >= 1e-3)
-		snprintf(out, size, "%.2f ms", seconds * 1e3);
-	else
-		snprintf(out, size, "%.1f us", seconds * 1e6);
-}
-
 enum column {
 	SIZE,
 	NAME,
@@ -119,11 +85,14 @@ static const struct table_column columns[COLUMNS] = {
 	[PLANE] = { .field = "plane" },
 	[HOSTS] = { .field = "hosts", .json = "%.0f" },
 	[BYTES] = { .field = "bytes", .json = "%.0f" },
-	[MIN] = { .header = "min", .show = time_show, .field = "min_s", .json = "%.9g" },
-	[MEDIAN] = { .header = "median", .show = time_show, .field = "median_s", .json = "%.9g" },
-	[P99] = { .header = "p99", .show = time_show, .field = "p99_s", .json = "%.9g" },
+	[MIN] = { .header = "min", .show = table_seconds, .field = "min_s", .json = "%.9g" },
+	[MEDIAN] = { .header = "median",
+	             .show = table_seconds,
+	             .field = "median_s",
+	             .json = "%.9g" },
+	[P99] = { .header = "p99", .show = table_seconds, .field = "p99_s", .json = "%.9g" },
 	[GBPS] = { .header = "Gb/s", .format = "%.3f", .field = "algbw_gbps", .json = "%.9g" },
-	[LIMIT] = { .header = "limit", .show = time_show, .field = "limit_s", .json = "%.9g" },
+	[LIMIT] = { .header = "limit", .show = table_seconds, .field = "limit_s", .json = "%.9g" },
 	[SHARE] = { .header = "of limit",
 	            .format = "%.1f",
 	            .scale = 100,

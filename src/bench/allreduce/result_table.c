@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
+#include "bench/bed/size_list.h"
 
 #include <stdio.h>
 #include <string.h>

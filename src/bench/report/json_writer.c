@@ -98,6 +98,16 @@ void json_put_numbers(struct json_writer *json, const char *name, const char *fo
 	json_close(json);
 }
 
+trib_status output_try(const char *path)
+{
+	bool is_file = path && strcmp(path, "-") != 0;
+	FILE *file = is_file ? fopen(path, "a") : NULL;
+
+	if (is_file && (!file || fclose(file) != 0))
+		return status_fail_errno("cannot write %s", path);
+	return TRIB_OK;
+}
+
 trib_status json_start(struct json_writer *json, const char *path)
 {
 	*json = (struct json_writer){ .out = strcmp(path, "-") ? fopen(path, "w") : stdout };

@@ -22,6 +22,12 @@ struct json_writer {
 	bool has_lines[JSON_DEPTH_MAX]; /* its values stand on a line each */
 };
 
+/*
+ * Finds out before a measurement whether the file, of JSON or of a plot, can be
+ * written. NULL and "-" can.
+ */
+trib_status output_try(const char *path);
+
 /* Begins the outermost object; "-" is the standard output. */
 trib_status json_start(struct json_writer *json, const char *path);
 /* Ends the outermost object and closes the file. */

@@ -167,6 +167,16 @@ static void row_print(const struct table *table, const struct table_row *row,
 	fprintf(out, "%s%s\n", row->note && !is_first ? "  " : "", row->note ? row->note : "");
 }
 
+void table_seconds(double seconds, char *out, size_t size)
+{
+	if (seconds >= 1)
+		snprintf(out, size, "%.3f s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(out, size, "%.2f ms", seconds * 1e3);
+	else
+		snprintf(out, size, "%.1f us", seconds * 1e6);
+}
+
 void table_print(const struct table *table, FILE *out)
 {
 	unsigned widths[TABLE_COLUMNS_MAX] = { 0 }, shown = 0; /* 0: not in the table */

@@ -52,6 +52,9 @@ void table_text(struct table *table, unsigned column, const char *text);
 /* A text of any length behind the row's last cell that is set; not in JSON. */
 void table_note(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* For `show`: "1.250 s", "3.20 ms", "41.0 us". */
+void table_seconds(double seconds, char *out, size_t size);
+
 void table_print(const struct table *table, FILE *out);
 /* All rows as a list of objects. */
 void table_json(const struct table *table, struct json_writer *json, const char *name);

@@ -4,8 +4,8 @@
  * all later runs. Everything that a run starts inherits a mark in its environment,
  * by which it is found.
  */
-#ifndef TRIB_BENCH_ALLREDUCE_STRAY_PROCESSES_H
-#define TRIB_BENCH_ALLREDUCE_STRAY_PROCESSES_H
+#ifndef TRIB_BENCH_BED_STRAY_PROCESSES_H
+#define TRIB_BENCH_BED_STRAY_PROCESSES_H
 
 #include <stddef.h>
 

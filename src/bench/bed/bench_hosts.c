@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes or finds the hosts of a benchmark, and describes them. */
-#include "bench/allreduce/bench_allreduce.h"
+#include "bench/bed/bench_bed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,4 +139,13 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, %s", place->workers,
 	         place->slowest_bps ? "of " : "", rate, unlike ? " (the slowest)" : "",
 	         cluster->mtu ? cluster->mtu : 1500, aggregators);
+}
+
+double bench_latest(const struct bench_options *options)
+{
+	double latest = 0;
+
+	for (unsigned i = 0; i < options->n_late; i++)
+		latest = fmax(latest, options->late[i].seconds);
+	return latest;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How Open MPI and MPICH are started, and the algorithms that they are tried with. */
-#ifndef TRIB_BENCH_ALLREDUCE_MPI_JOB_H
-#define TRIB_BENCH_ALLREDUCE_MPI_JOB_H
+#ifndef TRIB_BENCH_BED_MPI_JOB_H
+#define TRIB_BENCH_BED_MPI_JOB_H
 
-#include "bench/allreduce/job_build.h"
+#include "bench/bed/job_build.h"
 
 extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants[];
 

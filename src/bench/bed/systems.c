@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of systems, and how those that are started rank by rank are built. */
-#include "bench/allreduce/mpi_job.h"
+#include "bench/bed/mpi_job.h"
 #include "launch/local_daemon.h"
 #include "launch/tree_rate.h"
 #include "wire/packet.h"
@@ -249,8 +249,7 @@ const struct bench_system *bench_system_find(const char *name, size_t length)
 	return NULL;
 }
 
-/* Why a system cannot run here; NULL: it can. */
-static const char *system_missing(const struct bench_system *system)
+const char *bench_system_missing(const struct bench_system *system)
 {
 	static char why[128];
 	char path[4096];
@@ -264,120 +263,29 @@ static const char *system_missing(const struct bench_system *system)
 	return why;
 }
 
-static bool system_is_ours(const struct bench_system *system)
+bool bench_system_is_ours(const struct bench_system *system)
 {
 	return system->prepare == tributary_prepare;
 }
 
-static bool system_has_trees(const struct bench_system *system)
+bool bench_system_has_trees(const struct bench_system *system)
 {
-	return system_is_ours(system) || system->prepare == tcp_agg_prepare;
+	return bench_system_is_ours(system) || system->prepare == tcp_agg_prepare;
 }
 
-/* `trees` is an index into the trees of the options. */
-static void system_add(struct bench_report *report, const struct bench_system *system,
-                       unsigned trees)
+const struct bench_variant *bench_system_variants(const struct bench_system *system,
+                                                  const char *type)
 {
-	const struct bench_options *o = report->options;
-	struct bench_system *chosen = &report->chosen[report->n_systems];
-	char *name = report->names[report->n_systems];
-	const char *why = system_missing(system);
-	size_t used = strlen(report->left_out);
+	bool is_short = strcmp(type, "f16") == 0 || strcmp(type, "bf16") == 0;
 
-	if (why) {
-		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
-		         used ? ", " : "", system->name, why);
-		return;
-	}
-	snprintf(name, sizeof(report->names[0]),
-	         system_has_trees(system) && o->n_trees ? "%s@%s" : "%s", system->name,
-	         o->trees[trees].label);
-	for (unsigned i = 0; i < report->n_systems; i++)
-		if (strcmp(report->names[i], name) == 0)
-			return;
-	*chosen = *system;
-	chosen->name = name;
-	if (system->variants == gloo_variants && strcmp(o->type, "f32") != 0)
-		chosen->variants = gloo_short_variants;
-	if (system_has_trees(system))
-		chosen->trees = &report->trees[trees];
-	report->systems[report->n_systems++] = chosen;
+	return is_short && system->variants == gloo_variants ? gloo_short_variants
+	                                                     : system->variants;
 }
 
-/* Takes "NAME" or, for systems with trees, "NAME@TREES". */
-static trib_status system_take(struct bench_report *report, const char *word, size_t length)
+void bench_name_text(const struct bench_result *result, char *out, size_t room)
 {
-	const struct bench_options *o = report->options;
-	const char *at = memchr(word, '@', length);
-	size_t name = at ? (size_t)(at - word) : length, label = at ? length - name - 1 : 0;
-	const struct bench_system *system = bench_system_find(word, name);
-	unsigned trees = 0;
+	bool shown = result->system->tuned && result->variant->name[0];
 
-	if (!system || (system == &systems[0] && !at))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "--against: \"%.*s\" is not one of trib-xdp, trib-tcp, openmpi, "
-		                   "openmpi-default, mpich, gloo, ring, ps, tcp-agg",
-		                   (int)length, word);
-	while (at && trees < o->n_trees &&
-	       (strlen(o->trees[trees].label) != label ||
-	        memcmp(o->trees[trees].label, at + 1, label) != 0))
-		trees++;
-	if (at && (trees == o->n_trees || !system_has_trees(system)))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "--against: \"%.*s\": behind the @ must be a name from --trees; "
-		                   "only tributary, trib-xdp, trib-tcp and tcp-agg take one",
-		                   (int)length, word);
-	if (o->to_one && !system_is_ours(system))
-		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
-	if (report->n_systems == BENCH_SYSTEMS_MAX)
-		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
-	system_add(report, system, trees);
-	return TRIB_OK;
-}
-
-static trib_status plane_choose(const char *name, struct bench_system *system)
-{
-	for (unsigned i = 0; name && i < SYSTEMS_N; i++) {
-		if (system_is_ours(&systems[i]) && strcmp(systems[i].plane, name) == 0) {
-			system->plane = systems[i].plane;
-			return TRIB_OK;
-		}
-	}
-	return name ? status_fail(TRIB_ERR_ARGUMENT, "--plane: \"%s\" is not one of udp, xdp, tcp",
-	                          name)
-	            : TRIB_OK;
-}
-
-trib_status bench_systems_choose(struct bench_report *report)
-{
-	const char *name = report->options->against ? report->options->against : "";
-	struct bench_system first = systems[0];
-	trib_status status = plane_choose(report->options->plane, &first);
-
-	if (status != TRIB_OK)
-		return status;
-	system_add(report, &first, 0);
-	if (report->n_systems == 0)
-		return status_fail(TRIB_ERR_CONFIG, "tributary cannot run: %s", report->left_out);
-	while (*name && status == TRIB_OK) {
-		size_t length = strcspn(name, ",");
-
-		status = system_take(report, name, length);
-		name += length + (name[length] == ',');
-	}
-	return status;
-}
-
-trib_status bench_trees_read(struct bench_report *report)
-{
-	const struct bench_options *o = report->options;
-	const struct bench_place *place = report->place;
-	trib_status status = TRIB_OK;
-
-	if (o->n_trees == 0)
-		return layout_read(&report->trees[0], "star", &place->cluster, place->workers);
-	for (unsigned i = 0; i < o->n_trees && status == TRIB_OK; i++)
-		status = layout_read(&report->trees[i], o->trees[i].wanted, &place->cluster,
-		                     place->workers);
-	return status;
+	snprintf(out, room, shown ? "%s (%s)" : "%s", result->system->name,
+	         shown ? result->variant->name : "");
 }

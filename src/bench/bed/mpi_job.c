@@ -3,7 +3,7 @@
  * Open MPI and MPICH start their ranks themselves. mpirun runs on the first host and reaches
  * the others through a script, the agent, in place of ssh.
  */
-#include "bench/allreduce/mpi_job.h"
+#include "bench/bed/mpi_job.h"
 
 #include <stdio.h>
 #include <string.h>

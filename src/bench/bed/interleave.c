@@ -3,7 +3,8 @@
  * The order of runs. Systems take turns within every repeat, so that a change of the machine's
  * load affects all of them alike.
  */
-#include "bench/allreduce/peer_job.h"
+#include "bench/bed/peer_job.h"
+#include "bench/bed/size_list.h"
 #include "base/clock.h"
 #include "wire/packet.h"
 
@@ -71,33 +72,33 @@ static unsigned port_next(unsigned workers)
 }
 
 /* Ten times the expected time: some systems never end. */
-static double timeout_choose(const struct bench_report *report, uint64_t bytes, unsigned rounds)
+static double timeout_choose(const struct bench_options *options, const struct bench_place *place,
+                             uint64_t bytes, unsigned rounds)
 {
-	const struct bench_place *place = report->place;
 	double rate = place->slowest_bps ? (double)place->slowest_bps : 1e9;
 	double one = 2 * (double)bytes * 8 / rate;
 
 	if (place->server_bps)
 		one *= fmax(1, place->workers * rate / (double)place->server_bps);
-	one += bench_latest(report->options);
-	return report->options->timeout_s > 0 ? report->options->timeout_s
-	                                      : PATIENCE_S + ceil(10 * rounds * one);
+	one += bench_latest(options);
+	return options->timeout_s > 0 ? options->timeout_s : PATIENCE_S + ceil(10 * rounds * one);
 }
 
-static trib_status run_once(struct bench_report *report, const struct bench_result *result,
+static trib_status run_once(const struct bench_options *options, const struct bench_result *result,
                             const struct bench_variant *variant, unsigned iterations,
                             unsigned warmup, struct bench_outcome *outcome)
 {
+	const struct bench_place *place = result->place;
 	struct bench_run run = {
-		.options = report->options,
-		.place = report->place,
+		.options = options,
+		.place = place,
 		.system = result->system,
 		.variant = variant,
 		.bytes = result->bytes,
 		.iterations = iterations,
 		.warmup = warmup,
-		.timeout_s = timeout_choose(report, result->bytes, iterations + warmup),
-		.port = port_next(report->place->workers +
+		.timeout_s = timeout_choose(options, place, result->bytes, iterations + warmup),
+		.port = port_next(place->workers +
 		                  (result->system->trees ? result->system->trees->n_sites : 1) *
 		                          WIRE_LANES_MAX),
 	};
@@ -110,12 +111,12 @@ static trib_status run_once(struct bench_report *report, const struct bench_resu
 
 /* ---- choosing the best variant at a size ---- */
 
-static void result_tune(struct bench_report *report, struct bench_result *result,
+static void result_tune(const struct bench_options *options, struct bench_result *result,
                         struct progress *progress)
 {
 	const struct bench_variant *variant = result->system->variants;
-	unsigned n = report->options->iterations < TUNE_ITERATIONS
-	                     ? (unsigned)report->options->iterations
+	unsigned n = result->iterations < TUNE_ITERATIONS
+	                     ? result->iterations
 	                     : TUNE_ITERATIONS; /* few iterations mean that each takes long */
 	double times[TUNE_ITERATIONS], best = INFINITY;
 	struct bench_outcome outcome = { .times = times };
@@ -126,7 +127,7 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 
 		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
 		progress_show(progress, what, result->bytes);
-		if (run_once(report, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
+		if (run_once(options, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
 			continue;
 		median = stats_median(times, n);
 		if (median < best) {
@@ -137,23 +138,23 @@ static void result_tune(struct bench_report *report, struct bench_result *result
 	if (isfinite(best) || stopped)
 		return;
 	/* No variant works: more runs would only take the others' time. */
-	result->runs = result->failed = (unsigned)report->options->repeats;
+	result->runs = result->failed = (unsigned)options->repeats;
 	snprintf(result->note, sizeof(result->note), "%s", outcome.why);
 }
 
 /* ---- measuring all systems ---- */
 
-static void result_measure(struct bench_report *report, struct bench_result *result)
+static void result_measure(const struct bench_options *options, struct bench_result *result)
 {
-	unsigned iterations = (unsigned)report->options->iterations;
 	unsigned good = result->runs - result->failed, repeat = result->runs;
-	struct bench_outcome outcome = { .times = result->times + (size_t)good * iterations };
+	struct bench_outcome outcome = { .times = result->times +
+		                                  (size_t)good * result->iterations };
 	trib_status status;
 
-	if (result->runs == report->options->repeats)
+	if (result->runs == options->repeats)
 		return;
-	status = run_once(report, result, result->variant, iterations,
-	                  (unsigned)report->options->warmup, &outcome);
+	status = run_once(options, result, result->variant, result->iterations, result->warmup,
+	                  &outcome);
 	if (stopped)
 		return;
 	result->runs++;
@@ -171,77 +172,66 @@ static void result_measure(struct bench_report *report, struct bench_result *res
 	result->packets.results_again += outcome.packets.results_again;
 }
 
-static void results_lay_out(struct bench_report *report, struct progress *progress)
+static void result_prepare(const struct bench_options *options, struct bench_result *result,
+                           struct progress *progress)
 {
-	const struct bench_options *o = report->options;
-
-	for (unsigned s = 0; s < o->n_sizes; s++) {
-		for (unsigned k = 0; k < report->n_systems; k++) {
-			struct bench_result *result = &report->results[report->n++];
-			const struct bench_variant *v = report->systems[k]->variants;
-
-			result->system = report->systems[k];
-			result->variant = v;
-			result->bytes = o->sizes[s];
-			result->limit_s =
-				bench_limit(report->place, o, report->systems[k], result->bytes);
-			result->times = calloc(o->repeats * o->iterations, sizeof(double));
-			result->added = calloc(o->repeats, sizeof(double));
-			if (!result->times || !result->added)
-				abort();
-			for (unsigned r = 0; r < o->repeats; r++)
-				result->added[r] = NAN;
-			progress->all += (unsigned)o->repeats;
-			for (; report->systems[k]->tuned && v->name; v++)
-				progress->all++;
-		}
-	}
+	result->times = calloc(options->repeats * result->iterations, sizeof(double));
+	result->added = calloc(options->repeats, sizeof(double));
+	if (!result->times || !result->added)
+		abort();
+	for (unsigned r = 0; r < options->repeats; r++)
+		result->added[r] = NAN;
+	progress->all += (unsigned)options->repeats;
+	for (const struct bench_variant *v = result->system->variants;
+	     result->system->tuned && v->name; v++)
+		progress->all++;
 }
 
-static void results_condense(struct bench_report *report)
+static void results_condense(const struct bench_options *options, struct bench_result *results,
+                             unsigned n)
 {
-	unsigned repeats = (unsigned)report->options->repeats;
+	unsigned repeats = (unsigned)options->repeats;
 
-	for (unsigned i = 0; i < report->n; i++) {
-		struct bench_result *result = &report->results[i];
-		const struct bench_result *first = result - i % report->n_systems;
+	for (unsigned i = 0; i < n; i++) {
+		struct bench_result *result = &results[i];
 
-		stats_compute(result->times, result->runs - result->failed,
-		              (unsigned)report->options->iterations, &result->stats);
+		stats_compute(result->times, result->runs - result->failed, result->iterations,
+		              &result->stats);
 		stats_range(result->added, repeats, &result->added_gb);
-		if (result != first)
-			stats_ratio(first->added, result->added, repeats, &result->cpu_times);
+		if (result->first && result != result->first)
+			stats_ratio(result->first->added, result->added, repeats,
+			            &result->cpu_times);
 		free(result->times);
 		result->times = NULL;
 	}
-	for (unsigned i = 0; i < report->n; i++) {
-		free(report->results[i].added);
-		report->results[i].added = NULL;
+	for (unsigned i = 0; i < n; i++) {
+		free(results[i].added);
+		results[i].added = NULL;
 	}
 }
 
-trib_status bench_allreduce(struct bench_report *report)
+trib_status bench_interleave(const struct bench_options *options, struct bench_result *results,
+                             unsigned n)
 {
-	const struct bench_options *o = report->options;
 	struct progress progress = { .started = clock_now() };
 	struct sigaction take = { .sa_handler = stop_take }, was[2];
 
 	sigaction(SIGINT, &take, &was[0]);
 	sigaction(SIGTERM, &take, &was[1]);
-	results_lay_out(report, &progress);
-	for (unsigned i = 0; i < report->n && !stopped; i++) {
-		if (report->results[i].system->tuned)
-			result_tune(report, &report->results[i], &progress);
+	for (unsigned i = 0; i < n; i++)
+		result_prepare(options, &results[i], &progress);
+	for (unsigned i = 0; i < n && !stopped; i++) {
+		if (results[i].system->tuned)
+			result_tune(options, &results[i], &progress);
 	}
-	for (unsigned r = 0; r < o->repeats; r++) {
-		for (unsigned i = 0; i < report->n && !stopped; i++, progress.done++) {
-			progress_show(&progress, report->results[i].system->name,
-			              report->results[i].bytes);
-			result_measure(report, &report->results[i]);
+	for (unsigned r = 0; r < options->repeats; r++) {
+		for (unsigned i = 0; i < n && !stopped; i++, progress.done++) {
+			progress_show(&progress, results[i].system->name, results[i].bytes);
+			result_measure(options, &results[i]);
 		}
 	}
 	progress_clear();
-	results_condense(report);
+	results_condense(options, results, n);
 	sigaction(SIGINT, &was[0], NULL);
 	sigaction(SIGTERM, &was[1], NULL);
 	return stopped ? status_fail(TRIB_ERR_CLOSED, "stopped before everything was measured")

@@ -4,8 +4,8 @@
  * receive are processed there, as on a machine of its own. So an aggregator's cost
  * is the time that its cores were busy, in programs and in the kernel.
  */
-#ifndef TRIB_BENCH_ALLREDUCE_HOST_CORES_H
-#define TRIB_BENCH_ALLREDUCE_HOST_CORES_H
+#ifndef TRIB_BENCH_BED_HOST_CORES_H
+#define TRIB_BENCH_BED_HOST_CORES_H
 
 #include "net/cluster.h"
 

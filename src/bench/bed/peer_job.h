@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one system once: starts its processes, collects their times, and ends them. */
-#ifndef TRIB_BENCH_ALLREDUCE_PEER_JOB_H
-#define TRIB_BENCH_ALLREDUCE_PEER_JOB_H
+#ifndef TRIB_BENCH_BED_PEER_JOB_H
+#define TRIB_BENCH_BED_PEER_JOB_H
 
-#include "bench/allreduce/job_build.h"
+#include "bench/bed/job_build.h"
 
 struct bench_outcome {
 	double *times;               /* a time for each iteration */

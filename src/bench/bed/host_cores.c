@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/allreduce/host_cores.h"
+#include "bench/bed/host_cores.h"
 
 #include "net/cluster_plan.h"
 #include "net/kernel/receive_core.h"

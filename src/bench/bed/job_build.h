@@ -4,10 +4,10 @@
  * which program runs on which host, with which arguments and environment.
  * Nothing is started here: peer_job.h does that.
  */
-#ifndef TRIB_BENCH_ALLREDUCE_JOB_BUILD_H
-#define TRIB_BENCH_ALLREDUCE_JOB_BUILD_H
+#ifndef TRIB_BENCH_BED_JOB_BUILD_H
+#define TRIB_BENCH_BED_JOB_BUILD_H
 
-#include "bench/allreduce/bench_allreduce.h"
+#include "bench/bed/bench_bed.h"
 
 struct bench_run {
 	const struct bench_options *options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/allreduce/stray_processes.h"
+#include "bench/bed/stray_processes.h"
 
 #include <dirent.h>
 #include <fcntl.h>

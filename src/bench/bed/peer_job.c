@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/allreduce/peer_job.h"
+#include "bench/bed/peer_job.h"
 
 #include "base/log.h"
-#include "bench/allreduce/stray_processes.h"
+#include "bench/bed/stray_processes.h"
 #include "launch/launch.h"
 #include "bench/report/cpu_time.h"
 #include "net/accept.h"

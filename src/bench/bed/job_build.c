@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/allreduce/job_build.h"
+#include "bench/bed/job_build.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of sizes and of counts, as command lines have them: "4K,1M" and "2,4,8". Pure. */
+#ifndef TRIB_BENCH_BED_SIZE_LIST_H
+#define TRIB_BENCH_BED_SIZE_LIST_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+/* Sizes in bytes, each a multiple of 4, `most` of them at most. */
+trib_status size_list_parse(const char *text, uint64_t *out, unsigned most, unsigned *n);
+/* Whole numbers from 1 to `largest`, `most` of them at most, none twice. */
+trib_status count_list_parse(const char *text, uint64_t largest, uint64_t *out, unsigned most,
+                             unsigned *n);
+
+/* "16M", "2.5e6", "1000": the shortest exact form. */
+const char *bench_bytes_text(uint64_t bytes, char out[24]);
+
+#endif
