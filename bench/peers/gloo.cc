@@ -33,9 +33,9 @@ struct World {
 	uint32_t tag = 0;
 };
 
-void sum_f32(void *to, const void *a, const void *b, size_t n)
+template <typename T> void sum_plain(void *to, const void *a, const void *b, size_t n)
 {
-	gloo::sum<float>(to, a, b, n);
+	gloo::sum<T>(to, a, b, n);
 }
 
 // As PyTorch does it, with a sum for each type.
@@ -46,15 +46,15 @@ template <peer_type type> void sum_half(void *to, const void *a, const void *b, 
 	peer_add(type, to, b, n);
 }
 
-void bound_run(World &world, float *data, size_t count)
+template <typename T> void bound_run(World &world, void *data, size_t count)
 {
-	std::vector<float *> buffers = { data };
+	std::vector<T *> buffers = { static_cast<T *>(data) };
 
 	if (!world.bound && world.algorithm == "ring_chunked")
-		world.bound = std::make_unique<gloo::AllreduceRingChunked<float>>(
+		world.bound = std::make_unique<gloo::AllreduceRingChunked<T>>(
 			world.context, buffers, static_cast<int>(count));
 	else if (!world.bound && world.algorithm == "halving_doubling")
-		world.bound = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
+		world.bound = std::make_unique<gloo::AllreduceHalvingDoubling<T>>(
 			world.context, buffers, static_cast<int>(count));
 	else if (!world.bound)
 		throw std::invalid_argument("no algorithm '" + world.algorithm + "'");
@@ -67,17 +67,22 @@ void allreduce_run(World &world, void *data, size_t count, peer_type type)
 	gloo::AllreduceOptions options(world.context);
 
 	if (world.algorithm != "ring" && world.algorithm != "bcube") {
-		if (type != PEER_F32)
-			throw std::invalid_argument("'" + world.algorithm +
-			                            "' sums f32 alone here");
-		return bound_run(world, static_cast<float *>(data), count);
+		if (type == PEER_F32)
+			return bound_run<float>(world, data, count);
+		if (type == PEER_I32)
+			return bound_run<int32_t>(world, data, count);
+		throw std::invalid_argument("'" + world.algorithm +
+		                            "' sums f32 and i32 alone here");
 	}
 	options.setAlgorithm(world.algorithm == "ring" ? Algorithm::RING : Algorithm::BCUBE);
 	if (type == PEER_F32)
 		options.setOutput(static_cast<float *>(data), count);
+	else if (type == PEER_I32)
+		options.setOutput(static_cast<int32_t *>(data), count);
 	else
 		options.setOutput(static_cast<uint16_t *>(data), count);
-	options.setReduceFunction(type == PEER_F32   ? sum_f32
+	options.setReduceFunction(type == PEER_F32   ? sum_plain<float>
+	                          : type == PEER_I32 ? sum_plain<int32_t>
 	                          : type == PEER_F16 ? sum_half<PEER_F16>
 	                                             : sum_half<PEER_BF16>);
 	options.setTag(world.tag++);
@@ -128,6 +133,12 @@ int main(int argc, char **argv)
 	peer_rank_from_env(&self.rank, &self.size);
 	if (!address || !store) {
 		std::fprintf(stderr, "gloo: GLOO_ADDRESS and GLOO_STORE must be set\n");
+		return 2;
+	}
+	// The objects of these two are bound to one buffer.
+	if (options.many > 1 && options.algorithm && std::strcmp(options.algorithm, "ring") != 0 &&
+	    std::strcmp(options.algorithm, "bcube") != 0) {
+		std::fprintf(stderr, "gloo: --many is for ring and bcube\n");
 		return 2;
 	}
 	world.algorithm = options.algorithm ? options.algorithm : "ring";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Allreduce. Built once for each MPI that is installed. */
+/* MPI_Allreduce, or many MPI_Iallreduce at once. Built once for each MPI that is installed. */
 #include "peer.h"
 
 #include <mpi.h>
@@ -29,22 +29,42 @@ static void add_bf16(void *in, void *out, int *n, MPI_Datatype *type)
 	peer_add(PEER_BF16, out, in, (size_t)*n);
 }
 
+static MPI_Op sum_of(enum peer_type type)
+{
+	static MPI_Op sums[] = { [PEER_F16] = MPI_OP_NULL, [PEER_BF16] = MPI_OP_NULL };
+
+	if (type == PEER_F32 || type == PEER_I32)
+		return MPI_SUM;
+	if (sums[type] == MPI_OP_NULL)
+		MPI_Op_create(type == PEER_F16 ? add_f16 : add_bf16, 1, &sums[type]);
+	return sums[type];
+}
+
+static MPI_Datatype element_of(enum peer_type type)
+{
+	return type == PEER_F32 ? MPI_FLOAT : type == PEER_I32 ? MPI_INT32_T : MPI_UINT16_T;
+}
+
 static int world_allreduce(void *context, void *data, size_t count, enum peer_type type)
 {
-	static MPI_Op sums[] = {
-		[PEER_F32] = MPI_OP_NULL, [PEER_F16] = MPI_OP_NULL, [PEER_BF16] = MPI_OP_NULL
-	};
-	MPI_Datatype element = type == PEER_F32 ? MPI_FLOAT : MPI_UINT16_T;
-
 	(void)context;
-	if (type == PEER_F32)
-		sums[type] = MPI_SUM;
-	else if (sums[type] == MPI_OP_NULL)
-		MPI_Op_create(type == PEER_F16 ? add_f16 : add_bf16, 1, &sums[type]);
-	return MPI_Allreduce(MPI_IN_PLACE, data, (int)count, element, sums[type], MPI_COMM_WORLD) ==
-	                       MPI_SUCCESS
+	return MPI_Allreduce(MPI_IN_PLACE, data, (int)count, element_of(type), sum_of(type),
+	                     MPI_COMM_WORLD) == MPI_SUCCESS
 	               ? 0
 	               : -1;
+}
+
+static int world_many(void *context, void *data, size_t count, enum peer_type type, unsigned many)
+{
+	size_t bytes = count * peer_type_size(type);
+	MPI_Request *requests = context;
+
+	for (unsigned i = 0; i < many; i++)
+		if (MPI_Iallreduce(MPI_IN_PLACE, (char *)data + i * bytes, (int)count,
+		                   element_of(type), sum_of(type), MPI_COMM_WORLD,
+		                   &requests[i]) != MPI_SUCCESS)
+			return -1;
+	return MPI_Waitall((int)many, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS ? 0 : -1;
 }
 
 static void finalize_leave(int signal_number)
@@ -56,13 +76,16 @@ static void finalize_leave(int signal_number)
 int main(int argc, char **argv)
 {
 	struct peer_options options;
-	struct peer peer = { .barrier = world_barrier, .allreduce = world_allreduce };
+	struct peer peer = { .barrier = world_barrier,
+		             .allreduce = world_allreduce,
+		             .allreduce_many = world_many };
 	double *samples, *all;
 
 	MPI_Init(&argc, &argv);
 	peer_parse(argc, argv, &options);
 	MPI_Comm_rank(MPI_COMM_WORLD, &peer.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &peer.size);
+	peer.context = peer_alloc(options.many * sizeof(MPI_Request));
 	samples = peer_alloc(options.iterations * sizeof(*samples));
 	all = peer_alloc((size_t)peer.size * options.iterations * sizeof(*all));
 	if (peer_measure(&peer, &options, samples))
@@ -75,6 +98,7 @@ int main(int argc, char **argv)
 		peer_print(r, all + (size_t)r * options.iterations, options.iterations);
 	free(samples);
 	free(all);
+	free(peer.context);
 	/* Everything is printed. MPICH over UCX and TCP (4.0 at least) often hangs here. */
 	signal(SIGALRM, finalize_leave);
 	alarm(FINALIZE_S);

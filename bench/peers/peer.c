@@ -3,6 +3,7 @@
 
 #include "number/narrow.h"
 
+#include <arpa/inet.h>
 #include <err.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -29,10 +30,18 @@ ALWAYS_INLINE void add_narrow(trib_type type, uint16_t *restrict to, const uint1
 		                                            narrow_value(type, from[i], infinity));
 }
 
+static void add_i32(int32_t *restrict to, const int32_t *restrict from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (int32_t)((uint32_t)to[i] + (uint32_t)from[i]);
+}
+
 void peer_add(enum peer_type type, void *to, const void *from, size_t n)
 {
 	if (type == PEER_F32)
 		add_f32(to, from, n);
+	else if (type == PEER_I32)
+		add_i32(to, from, n);
 	else if (type == PEER_F16)
 		add_narrow(TRIB_F16, to, from, n);
 	else
@@ -68,12 +77,12 @@ static uint64_t number_parse(const char *name, const char *text)
 
 static enum peer_type type_parse(const char *text)
 {
-	static const char *const names[] = { "f32", "f16", "bf16" };
+	static const char *const names[] = { "f32", "f16", "bf16", "i32" };
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(text, names[i]))
 			return (enum peer_type)i;
-	errx(2, "--type wants f32, f16 or bf16, not '%s'", text);
+	errx(2, "--type wants f32, f16, bf16 or i32, not '%s'", text);
 }
 
 static void late_parse(struct peer_options *options, const char *text)
@@ -94,13 +103,15 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		{ "type", required_argument, NULL, 't' },
 		{ "check", no_argument, NULL, 'c' },
 		{ "to-one", no_argument, NULL, '1' },
+		{ "many", required_argument, NULL, 'm' },
 		{ "late", required_argument, NULL, 'l' },
 		{ "algorithm", required_argument, NULL, 'a' },
 		{ 0 },
 	};
 	int c;
 
-	*options = (struct peer_options){ .bytes = 1 << 20, .iterations = 10, .warmup = 2 };
+	*options =
+		(struct peer_options){ .bytes = 1 << 20, .iterations = 10, .warmup = 2, .many = 1 };
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		switch (c) {
 		case 'b':
@@ -121,6 +132,9 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		case '1':
 			options->to_one = true;
 			break;
+		case 'm':
+			options->many = (unsigned)number_parse("many", optarg);
+			break;
 		case 'l':
 			late_parse(options, optarg);
 			break;
@@ -135,6 +149,8 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		errx(2, "'%s' is not an option", argv[optind]);
 	if (options->iterations == 0)
 		errx(2, "--iterations must be at least 1");
+	if (options->many == 0 || (options->many > 1 && options->to_one))
+		errx(2, "--many must be at least 1, and is no reduce");
 }
 
 void peer_rank_from_env(int *rank, int *size)
@@ -147,6 +163,22 @@ void peer_rank_from_env(int *rank, int *size)
 	*size = atoi(s);
 	if (*size < 1 || *rank < 0 || *rank >= *size)
 		errx(2, "TRIB_RANK=%s does not fit TRIB_SIZE=%s", r, s);
+}
+
+void peer_address_from_env(const char *variable, struct sockaddr_in *out)
+{
+	const char *text = getenv(variable), *colon = text ? strrchr(text, ':') : NULL;
+	char address[64];
+
+	*out = (struct sockaddr_in){ .sin_family = AF_INET };
+	if (colon && (size_t)(colon - text) < sizeof(address)) {
+		memcpy(address, text, (size_t)(colon - text));
+		address[colon - text] = '\0';
+		out->sin_port = htons((uint16_t)atoi(colon + 1));
+		if (inet_pton(AF_INET, address, &out->sin_addr) == 1)
+			return;
+	}
+	errx(2, "%s has to be ADDRESS:PORT", variable);
 }
 
 void *peer_alloc(size_t bytes)
@@ -168,7 +200,11 @@ static float input_at(int rank, unsigned iteration, size_t i)
 /* Writes a number that is exact in every type. */
 static void element_put(enum peer_type type, void *data, size_t i, float value)
 {
-	if (type == PEER_F32)
+	int32_t whole = (int32_t)value;
+
+	if (type == PEER_I32)
+		memcpy((char *)data + i * sizeof(whole), &whole, sizeof(whole));
+	else if (type == PEER_F32)
 		store32(TRIB_F32, data, i, f32_bits(value));
 	else if (type == PEER_F16)
 		store32(TRIB_F16, data, i, narrow_from(TRIB_F16, value));
@@ -229,25 +265,39 @@ static void late_sleep(double seconds)
 
 static double timed_cpu_s; /* in the timed allreduces */
 
+/* The timed part. */
+static int sums_make(const struct peer *peer, const struct peer_options *options, void *data,
+                     size_t n)
+{
+	size_t bytes = n * peer_type_size(options->type);
+	int rc = 0;
+
+	if (options->many > 1 && peer->allreduce_many)
+		return peer->allreduce_many(peer->context, data, n, options->type, options->many);
+	for (unsigned i = 0; i < options->many && rc == 0; i++)
+		rc = peer->allreduce(peer->context, (char *)data + i * bytes, n, options->type);
+	return rc;
+}
+
 int peer_measure(const struct peer *peer, const struct peer_options *options, double *samples)
 {
-	size_t n = options->bytes / peer_type_size(options->type);
+	size_t n = options->bytes / peer_type_size(options->type), all = n * options->many;
 	unsigned rounds = options->warmup + options->iterations;
-	void *data = peer_alloc(options->bytes);
+	void *data = peer_alloc(options->bytes * options->many);
 	int rc = 0;
 
 	for (unsigned k = 0; k < rounds && rc == 0; k++) {
 		double start, cpu;
 
-		input_fill(data, n, options->type, peer->rank, k);
+		input_fill(data, all, options->type, peer->rank, k);
 		if ((rc = peer->barrier(peer->context)) != 0)
 			break;
-		start = now_s();
 		cpu = cpu_now_s();
+		start = now_s();
 		for (unsigned i = 0; i < options->n_late; i++)
 			if (peer->rank == options->late[i].rank)
 				late_sleep(options->late[i].seconds);
-		if ((rc = peer->allreduce(peer->context, data, n, options->type)) != 0)
+		if ((rc = sums_make(peer, options, data, n)) != 0)
 			break;
 		if (k >= options->warmup) {
 			samples[k - options->warmup] = now_s() - start;
@@ -256,7 +306,7 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 		if (options->to_one && peer->rank)
 			continue;
 		if (options->check || k == 0 || k + 1 == rounds)
-			rc = sum_check(data, n, options->type, peer, k);
+			rc = sum_check(data, all, options->type, peer, k);
 	}
 	free(data);
 	return rc;

@@ -3,16 +3,21 @@
  * peers: one small program for each system. All have the same command line and
  * the same output, so that `trib bench` compares like with like:
  *
- *     PROGRAM --bytes B --iterations I --warmup W [--type f32|f16|bf16] [--check]
- *             [--late RANK=SECONDS] [--to-one]
+ *     PROGRAM --bytes B --iterations I --warmup W [--type f32|f16|bf16|i32] [--check]
+ *             [--late RANK=SECONDS] [--to-one] [--many N]
  *
  * prints a line `SAMPLE <rank> <iteration> <seconds>` for every timed sum
- * allreduce of B bytes. Some also print a line `CPU <seconds>`. It exits with 1 if a sum is wrong.
- * A program has only to provide a barrier and an allreduce; the rest is in peer.c.
+ * allreduce of B bytes. With --many N, a sample is the time of N allreduces of B
+ * bytes each, which are posted together. Some also print a line `CPU <seconds>`. It exits with 1 if
+ * a sum is wrong. A program has only to provide a barrier and an allreduce; the rest is in peer.c.
+ *
+ * Each rank takes its own times: from the barrier, which is not timed, to the end of
+ * its allreduce.
  */
 #ifndef TRIB_BENCH_PEER_H
 #define TRIB_BENCH_PEER_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,14 +28,15 @@
 extern "C" {
 #endif
 
-enum peer_type { PEER_F32, PEER_F16, PEER_BF16 };
+enum peer_type { PEER_F32, PEER_F16, PEER_BF16, PEER_I32 };
 
 struct peer_options {
 	size_t bytes;
 	enum peer_type type;
 	unsigned iterations, warmup;
-	bool check;  /* check every sum; otherwise the first and the last */
-	bool to_one; /* only rank 0 wants the sum; not every system can do that */
+	unsigned many; /* vectors that are posted together; 1: a blocking allreduce */
+	bool check;    /* check every sum; otherwise the first and the last */
+	bool to_one;   /* only rank 0 wants the sum; not every system can do that */
 	struct {
 		int rank;
 		double seconds; /* delay of this rank before every allreduce */
@@ -45,11 +51,15 @@ struct peer {
 	/* Both return 0, or -1 after an error message on stderr. */
 	int (*barrier)(void *context);
 	int (*allreduce)(void *context, void *data, size_t count, enum peer_type type);
+	/* Posts `many` vectors that follow each other in memory, and waits for all sums. NULL:
+	 * the system cannot post, so it sums them one after another. */
+	int (*allreduce_many)(void *context, void *data, size_t count, enum peer_type type,
+	                      unsigned many);
 };
 
 static inline size_t peer_type_size(enum peer_type type)
 {
-	return type == PEER_F32 ? 4 : 2;
+	return type == PEER_F32 || type == PEER_I32 ? 4 : 2;
 }
 
 /* to[i] += from[i], rounded to the type: what a ring does at each hop. */
@@ -60,6 +70,9 @@ void peer_parse(int argc, char **argv, struct peer_options *options);
 
 /* Reads rank and size from TRIB_RANK and TRIB_SIZE; exits with 2 if they are missing. */
 void peer_rank_from_env(int *rank, int *size);
+
+/* Reads "ADDRESS:PORT" from this variable; exits with 2 if it has another form. */
+void peer_address_from_env(const char *variable, struct sockaddr_in *out);
 
 /* Fills samples[iterations] with seconds. 0: done, and every sum that was checked is right. */
 int peer_measure(const struct peer *peer, const struct peer_options *options, double *samples);

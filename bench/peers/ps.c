@@ -14,7 +14,6 @@
 #include "peer.h"
 #include "ps_server.h"
 
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
@@ -22,23 +21,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* Reads "ADDRESS:PORT" from this variable; exits with 2 if it has another form. */
-static void server_find(const char *variable, struct sockaddr_in *out)
-{
-	const char *text = getenv(variable), *colon = text ? strrchr(text, ':') : NULL;
-	char address[64];
-
-	*out = (struct sockaddr_in){ .sin_family = AF_INET };
-	if (colon && (size_t)(colon - text) < sizeof(address)) {
-		memcpy(address, text, (size_t)(colon - text));
-		address[colon - text] = '\0';
-		out->sin_port = htons((uint16_t)atoi(colon + 1));
-		if (inet_pton(AF_INET, address, &out->sin_addr) == 1)
-			return;
-	}
-	errx(2, "%s has to be ADDRESS:PORT", variable);
-}
 
 /* Bytes moved; 0: it would block; -1: an error or a closed connection. */
 static ssize_t moved(ssize_t n)
@@ -97,9 +79,9 @@ static int serve(const char *children)
 	struct sockaddr_in self, parent;
 	int n = atoi(children);
 
-	server_find("PS_SERVER", &self);
+	peer_address_from_env("PS_SERVER", &self);
 	if (getenv("PS_PARENT"))
-		server_find("PS_PARENT", &parent);
+		peer_address_from_env("PS_PARENT", &parent);
 	if (n < 1 || n > PS_WORKERS_MAX)
 		errx(2, "--serve wants how many children, 1 to %d", PS_WORKERS_MAX);
 	return ps_serve(&self, getenv("PS_PARENT") ? &parent : NULL, (unsigned)n);
@@ -116,7 +98,7 @@ int main(int argc, char **argv)
 		return serve(argv[2]);
 	peer_parse(argc, argv, &options);
 	peer_rank_from_env(&rank, &size);
-	server_find("PS_SERVER", &server);
+	peer_address_from_env("PS_SERVER", &server);
 	fd = ps_connect(&server);
 	samples = peer_alloc(options.iterations * sizeof(*samples));
 	rc = peer_measure(&(struct peer){ .rank = rank,

@@ -18,7 +18,7 @@ static int comm_barrier(void *comm)
 }
 
 static const trib_type types[] = {
-	[PEER_F32] = TRIB_F32, [PEER_F16] = TRIB_F16, [PEER_BF16] = TRIB_BF16
+	[PEER_F32] = TRIB_F32, [PEER_F16] = TRIB_F16, [PEER_BF16] = TRIB_BF16, [PEER_I32] = TRIB_I32
 };
 
 static int comm_allreduce(void *comm, void *data, size_t count, enum peer_type type)
@@ -34,6 +34,29 @@ static int comm_reduce(void *comm, void *data, size_t count, enum peer_type type
 	if (trib_reduce(comm, TRIB_IN_PLACE, data, count, types[type], TRIB_SUM, 0) == TRIB_OK)
 		return 0;
 	warnx("reduce: %s", trib_last_error());
+	return -1;
+}
+
+static int comm_many(void *comm, void *data, size_t count, enum peer_type type, unsigned many)
+{
+	static trib_request **requests; /* as many in every call */
+	size_t bytes = count * peer_type_size(type);
+	trib_status status = TRIB_OK;
+	unsigned posted = 0;
+
+	if (!requests)
+		requests = peer_alloc(many * sizeof(*requests));
+	for (; posted < many && status == TRIB_OK; posted += status == TRIB_OK) {
+		void *vector = (char *)data + posted * bytes;
+
+		status = trib_iallreduce(comm, TRIB_IN_PLACE, vector, count, types[type], TRIB_SUM,
+		                         &requests[posted]);
+	}
+	for (unsigned i = 0; i < posted && status == TRIB_OK; i++)
+		status = trib_wait(&requests[i], -1);
+	if (status == TRIB_OK)
+		return 0;
+	warnx("allreduce: %s", trib_last_error());
 	return -1;
 }
 
@@ -64,7 +87,8 @@ int main(int argc, char **argv)
 	                        .size = trib_size(comm),
 	                        .context = comm,
 	                        .barrier = comm_barrier,
-	                        .allreduce = options.to_one ? comm_reduce : comm_allreduce },
+	                        .allreduce = options.to_one ? comm_reduce : comm_allreduce,
+	                        .allreduce_many = comm_many },
 		&options, samples);
 	if (rc == 0) {
 		peer_print(trib_rank(comm), samples, options.iterations);
