@@ -61,7 +61,15 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -W "fail shrink wait" -- "$word")
 		return
 		;;
+	--systems)
+		mapfile -t COMPREPLY < <(compgen -W "xdp udp pisa dense auto" -- "$word")
+		return
+		;;
 	--against)
+		if [[ ${COMP_WORDS[2]} == latency ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "all none openmpi gloo mpich" -- "$word")
+			return
+		fi
 		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
@@ -80,7 +88,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine numbers plane plot rates) ;;
+	bench) command=(allreduce deploy engine latency numbers plane plot rates) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

@@ -39,6 +39,7 @@ MINA = "$TRIB_DATA/mina"
 LIST = f"--jobs {MINA}/jobs_trace1_seed42.csv"
 SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
+LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
 
 
@@ -48,6 +49,10 @@ def allreduce(options, label="", quick=SHORT, plot=False):
 
 def plane(options, label="", plot=True):
     return Run(f"trib bench plane {options}", label, PLANE_SHORT, plot=plot)
+
+
+def latency(options, quick="--repeats 1 --iterations 20 --warmup 2", plot=True):
+    return Run(f"trib bench latency {options}", quick=quick, plot=plot)
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -114,6 +119,17 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
+            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --repeats 7")], ("",)),
+    Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
+            [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},4M,16M,64M --systems auto,dense --against all "
+                     "--iterations 500", "--sizes 4,64K --repeats 1 --iterations 20 --warmup 2")], ("",)),
+    Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 15, "latency",
+            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,xdp,dense --against all",
+                     "--sizes 4,64K --repeats 1 --iterations 20 --warmup 2")], ("",)),
+    Section("latency-many", "latency", "1000 x 1 KB posted together on four hosts", 3, "latency",
+            [latency("--hosts 4 --sizes 1K --many 1000 --systems xdp,udp,auto,dense --against openmpi",
+                     "--many 50 --repeats 1 --iterations 20 --warmup 2", False)]),
     Section("short", "numbers", "f16, bf16, and f32 in 16 bits, four hosts at 1 Gb/s", 3, "allreduce",
             [allreduce("--hosts 4 --link 1gbit --sizes 16M --type bf16 --against gloo,ring,openmpi", "bf16"),
              allreduce("--hosts 4 --link 1gbit --sizes 16M --type f16 --against gloo,ring,openmpi", "f16"),

@@ -115,6 +115,33 @@ def brief_gains(runs):
     return lines + (["", f"Tributary reaches {percent(min(ours))} to {percent(max(ours))} of its limit."] if ours else [])
 
 
+# ---- trib bench latency ----
+
+def short_time(value):
+    """As seconds(), with a digit behind the point below 100 microseconds."""
+    return f"{value * 1e6:.1f} µs" if value is not None and value < 1e-4 else seconds(value)
+
+
+LATENCY = ["hosts", "vector", "system", "median", "p1", "p99", "spread", "best peer / this"]
+
+
+def latency_rows(run, keep=lambda row: True):
+    rows, last = [], None
+    for row in filter(keep, run["result"]["results"]):
+        place = (row["hosts"], row["bytes"])
+        start = ["", ""] if place == last else [row["hosts"], size(row["bytes"])]
+        known = row.get("median_s") is not None
+        rows.append(start + [system_name(row)] + ([
+            short_time(row["median_s"]), short_time(row["p1_s"]), short_time(row["p99_s"]), percent(row.get("spread")),
+            f"{row['best_peer_ratio']:.2f}" if row.get("best_peer_ratio") else ""] if known else ["failed", "", "", "", ""]))
+        last = place
+    return rows
+
+
+def latency(runs, keep=lambda row: True):
+    return table(LATENCY, [row for run in runs for row in latency_rows(run, keep)]) + left_out(runs)
+
+
 def cpu(runs):
     rows = []
     for run in runs:

@@ -161,6 +161,22 @@ class Charts(unittest.TestCase):
                          "| mlp | f32 | 90.00 %, 96.00 % | 93.00 % | 6.00 % | 0.5000 |")
 
 
+class Latency(unittest.TestCase):
+    def row(self, system, hosts, algorithm=None, **more):
+        return {"system": system, "algorithm": algorithm, "plane": "udp", "hosts": hosts, "bytes": 32, "median_s": 7.25e-6,
+                "p1_s": 6e-6, "p99_s": 2.5e-4, "spread": 0.5, "best_peer_ratio": 1.5, **more}
+
+    def test_rows(self):
+        rows = [self.row("xdp", 2, "slot"), self.row("dense", 2, "dense"), self.row("veth", 2, best_peer_ratio=None),
+                self.row("gloo", 4, median_s=None, p1_s=None, p99_s=None)]
+        runs = [{"label": "", "command": "", "result": {"results": rows, "settings": {"left_out": "pisa (no such plane)"}}}]
+        self.assertEqual(bench_tables.latency(runs)[2:], [
+            "| 2 | 32 bytes | xdp (slot) | 7.2 µs | 6.0 µs | 250 µs | 50.0 % | 1.50 |",
+            "|  |  | dense | 7.2 µs | 6.0 µs | 250 µs | 50.0 % | 1.50 |",
+            "|  |  | veth | 7.2 µs | 6.0 µs | 250 µs | 50.0 % |  |",
+            "| 4 | 32 bytes | gloo | failed |  |  |  |  |", "", "**Left out:** pisa (no such plane)."])
+
+
 class Sections(unittest.TestCase):
     def test_names(self):
         self.assertEqual(len(bench_sections.BY_NAME), len(bench_sections.SECTIONS))

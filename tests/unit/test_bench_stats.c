@@ -52,6 +52,19 @@ static void slowest_rank_counts(void **state)
 	near(times[1], 6);
 }
 
+static void ranks_have_a_mean(void **state)
+{
+	double samples[] = { 1, 5, 3, 2, 5, 8 }, times[2]; /* three ranks, two iterations */
+
+	(void)state;
+	assert_true(stats_mean(samples, 3, 2, times));
+	near(times[0], 3);
+	near(times[1], 5);
+	samples[5] = NAN;
+	assert_false(stats_mean(samples, 3, 2, times));
+	assert_false(stats_mean(samples, 0, 2, times));
+}
+
 static void a_missing_sample_is_found(void **state)
 {
 	double samples[] = { 1, 5, 3, NAN }, times[2];
@@ -76,6 +89,21 @@ static void runs_are_condensed(void **state)
 	near(stats.median, 3);
 	near(stats.p99, 10);
 	near(stats.spread, 2.0 / 3);
+}
+
+static void one_disturbed_run_changes_little(void **state)
+{
+	double times[300];
+	struct bench_stats stats;
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) /* the second run is a thousand times slower */
+		times[i] = (i / 100 == 1 ? 1000 : 1) * (i % 100 + 1.0);
+	stats_compute(times, 3, 100, &stats);
+	near(stats.of_runs.p1, 1);
+	near(stats.of_runs.median, 50.5);
+	near(stats.of_runs.p99, 99);
+	assert_true(stats.p99 > 90000);
 }
 
 static void one_run_has_no_spread(void **state)
@@ -136,8 +164,10 @@ int main(void)
 		cmocka_unit_test(median_is_the_middle),
 		cmocka_unit_test(percentile_is_a_value_that_was_seen),
 		cmocka_unit_test(slowest_rank_counts),
+		cmocka_unit_test(ranks_have_a_mean),
 		cmocka_unit_test(a_missing_sample_is_found),
 		cmocka_unit_test(runs_are_condensed),
+		cmocka_unit_test(one_disturbed_run_changes_little),
 		cmocka_unit_test(one_run_has_no_spread),
 		cmocka_unit_test(no_runs_give_nothing),
 		cmocka_unit_test(a_figure_has_a_range),

@@ -63,6 +63,11 @@ struct bench_options {
 	const char *type;  /* of the elements, as programs of bench/peers take it */
 	bool to_one;       /* a reduce to the first host instead of an allreduce */
 	bool check;
+	uint64_t many;      /* vectors that are posted together; 0 and 1: one, by a blocking call */
+	unsigned trials;    /* of every variant, of which the shortest counts; 0: 1 */
+	bool mean_of_ranks; /* an iteration's time is the mean over ranks, not the slowest rank's */
+	bool no_cpu_time;   /* the kernel does not count the time of XDP programs, which slows them
+	                     */
 	const char *json, *plot;
 };
 
@@ -82,6 +87,8 @@ struct bench_variant {
 	const char *name;
 	const char
 		*words[8]; /* arguments of mpirun or of the program, or environment; NULL-ended */
+	bool spins;        /* ranks spin while they wait: not tried with more ranks than cores */
+	uint64_t from, to; /* sizes in bytes at which it is tried; 0: no bound */
 };
 
 struct bench_job;
@@ -99,6 +106,7 @@ struct bench_system {
 	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
 	const struct tree_layout
 		*trees; /* the trees of this row; NULL: the system has no aggregators of ours */
+	bool alone;     /* only rank 0 runs */
 };
 
 /* Packets of all our workers and aggregators. Other systems are not counted. */

@@ -5,6 +5,7 @@
  */
 #include "bench/bed/peer_job.h"
 #include "bench/bed/size_list.h"
+#include "bench/report/cpu_time.h"
 #include "base/clock.h"
 #include "wire/packet.h"
 
@@ -15,9 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TUNE_ITERATIONS 7
-#define TUNE_WARMUP 1
+#define TUNE_LEAST 7 /* iterations of a trial: a fifth of those of a run, within these bounds */
+#define TUNE_MOST 200
+#define TUNE_SHARE 5
 #define PATIENCE_S 20 /* seconds to start and to end a run */
+#define CALL_S 0.004  /* longest time of an allreduce without its bytes, for each rank */
 /* Ports below the range that the kernel uses for outgoing connections; every run has its own. */
 #define PORT_FIRST 20000
 #define PORT_SPAN 12000
@@ -76,12 +79,15 @@ static double timeout_choose(const struct bench_options *options, const struct b
                              uint64_t bytes, unsigned rounds)
 {
 	double rate = place->slowest_bps ? (double)place->slowest_bps : 1e9;
-	double one = 2 * (double)bytes * 8 / rate;
+	double many = options->many > 1 ? (double)options->many : 1;
+	double one = 2 * many * (double)bytes * 8 / rate;
 
 	if (place->server_bps)
 		one *= fmax(1, place->workers * rate / (double)place->server_bps);
 	one += bench_latest(options);
-	return options->timeout_s > 0 ? options->timeout_s : PATIENCE_S + ceil(10 * rounds * one);
+	return options->timeout_s > 0
+	               ? options->timeout_s
+	               : PATIENCE_S + ceil(rounds * (10 * one + CALL_S * place->workers * many));
 }
 
 static trib_status run_once(const struct bench_options *options, const struct bench_result *result,
@@ -111,30 +117,58 @@ static trib_status run_once(const struct bench_options *options, const struct be
 
 /* ---- choosing the best variant at a size ---- */
 
+static bool variant_fits(const struct bench_variant *variant, const struct bench_result *result)
+{
+	return !(variant->spins && result->place->workers > cpu_count()) &&
+	       result->bytes >= variant->from && (!variant->to || result->bytes <= variant->to);
+}
+
+/* Few iterations in a run mean that each takes long. */
+static unsigned trial_iterations(const struct bench_result *result)
+{
+	unsigned n = result->iterations / TUNE_SHARE;
+
+	n = n < TUNE_LEAST ? TUNE_LEAST : n > TUNE_MOST ? TUNE_MOST : n;
+	return n < result->iterations ? n : result->iterations;
+}
+
+/* The median of a trial; NaN: it failed, and outcome->why says why. */
+static double variant_try(const struct bench_options *options, struct bench_result *result,
+                          const struct bench_variant *variant, struct bench_outcome *outcome)
+{
+	unsigned n = trial_iterations(result), warmup = result->warmup / 2;
+
+	if (run_once(options, result, variant, n, warmup > 1 ? warmup : 1, outcome) != TRIB_OK)
+		return NAN;
+	return stats_median(outcome->times, n);
+}
+
+static unsigned trials(const struct bench_options *options)
+{
+	return options->trials ? options->trials : 1;
+}
+
 static void result_tune(const struct bench_options *options, struct bench_result *result,
                         struct progress *progress)
 {
-	const struct bench_variant *variant = result->system->variants;
-	unsigned n = result->iterations < TUNE_ITERATIONS
-	                     ? result->iterations
-	                     : TUNE_ITERATIONS; /* few iterations mean that each takes long */
-	double times[TUNE_ITERATIONS], best = INFINITY;
+	const struct bench_variant *variants = result->system->variants, *variant;
+	double times[TUNE_MOST], best = INFINITY, median;
 	struct bench_outcome outcome = { .times = times };
 	char what[96];
 
-	for (; variant->name && !stopped; variant++, progress->done++) {
-		double median;
-
-		snprintf(what, sizeof(what), "trying %s, %s", result->system->name, variant->name);
-		progress_show(progress, what, result->bytes);
-		if (run_once(options, result, variant, n, TUNE_WARMUP, &outcome) != TRIB_OK)
-			continue;
-		median = stats_median(times, n);
-		if (median < best) {
-			best = median;
-			result->variant = variant;
+	for (unsigned trial = 0; trial < trials(options); trial++)
+		for (variant = variants; variant->name && !stopped; variant++, progress->done++) {
+			if (!variant_fits(variant, result))
+				continue;
+			snprintf(what, sizeof(what), "trying %s, %s", result->system->name,
+			         variant->name);
+			progress_show(progress, what, result->bytes);
+			median = variant_try(options, result, variant, &outcome);
+			if (median < best) {
+				best = median;
+				result->variant = variant;
+			}
 		}
-	}
 	if (isfinite(best) || stopped)
 		return;
 	/* No variant works: more runs would only take the others' time. */
@@ -184,7 +218,7 @@ static void result_prepare(const struct bench_options *options, struct bench_res
 	progress->all += (unsigned)options->repeats;
 	for (const struct bench_variant *v = result->system->variants;
 	     result->system->tuned && v->name; v++)
-		progress->all++;
+		progress->all += trials(options);
 }
 
 static void results_condense(const struct bench_options *options, struct bench_result *results,

@@ -57,6 +57,11 @@ static bool beside_find(const char *folder, const char *name, char *out, size_t 
 	return true;
 }
 
+unsigned run_ranks(const struct bench_run *run)
+{
+	return run->system->alone ? 1 : run->place->workers;
+}
+
 bool bench_program_find(const char *name, char *out, size_t room)
 {
 	/* trib is in build/src or build/src/cli, or installed in bin. */
@@ -139,6 +144,10 @@ void job_program_words(const struct bench_run *run, struct word_list *argv)
 		words_add(argv, "--check");
 	if (o->to_one)
 		words_add(argv, "--to-one");
+	if (o->many > 1) {
+		words_add(argv, "--many");
+		words_add(argv, "%llu", (unsigned long long)o->many);
+	}
 	for (unsigned i = 0; i < o->n_late; i++) {
 		const struct cluster *cluster = &run->place->cluster;
 		const struct cluster_host *host = cluster_find(cluster, o->late[i].host);

@@ -56,6 +56,8 @@ trib_status job_folder(struct bench_job *job);
 
 /* The host of this rank, or for -1 the server; NULL: this machine. */
 const struct cluster_host *run_host(const struct bench_run *run, int rank);
+/* How many ranks run and print times. */
+unsigned run_ranks(const struct bench_run *run);
 const char *run_address(const struct bench_run *run, int rank);
 /* Finds a program of bench/peers in the build folder or where it is installed. False: nowhere. */
 bool bench_program_find(const char *name, char *out, size_t room);

@@ -15,22 +15,23 @@
 		algorithm
 
 const struct bench_variant bench_openmpi_variants[] = {
-	{ "default", { NULL } },
-	{ "ring", { TUNED("4") } },
-	{ "segmented ring", { TUNED("5") } },
+	{ .name = "default" },
+	{ .name = "ring", .words = { TUNED("4") } },
+	{ .name = "segmented ring", .words = { TUNED("5") } },
 	/* Segments of 1 MB, the default, leave links idle between them. */
-	{ "segmented ring, 256K", { TUNED("5"), "segment" } },
+	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" } },
 	{ 0 },
 };
 
 #define NONBLOCKING "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=nb", "MPIR_CVAR_DEVICE_COLLECTIVES=none"
 
 const struct bench_variant bench_mpich_variants[] = {
-	{ "default", { NULL } },
-	{ "ring", { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_ring" } },
-	{ "recursive exchange",
-	  { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_reduce_scatter_"
-	                 "recexch_allgatherv" } },
+	{ .name = "default" },
+	{ .name = "ring",
+	  .words = { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_ring" } },
+	{ .name = "recursive exchange",
+	  .words = { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_reduce_"
+	                          "scatter_recexch_allgatherv" } },
 	{ 0 },
 };
 
@@ -144,7 +145,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 	 * No binding: there may be fewer cores than ranks, and each host would bind to the
 	 * first core.
 	 */
-	mca_add(argv, "mpi_yield_when_idle", "1");
+	mca_add(argv, "mpi_yield_when_idle", run->variant->spins ? "0" : "1");
 	option_add(argv, "--bind-to", "none");
 	words_add(argv, "--oversubscribe");
 	for (const char *const *word = run->variant->words; *word; word++) {

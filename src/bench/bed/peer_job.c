@@ -67,6 +67,21 @@ static double number_after(const char *line, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
+/* An aggregator that cannot have its plane falls back to udp: the row is not what it says. */
+static void plane_check(const struct bench_run *run, const char *line)
+{
+	char plane[16] = "", why[128] = "";
+	const char *at = strstr(line, "\"plane\":\""), *reason = strstr(line, "\"why\":\"");
+
+	if (at)
+		sscanf(at, "\"plane\":\"%15[^\"]", plane);
+	if (reason)
+		sscanf(reason, "\"why\":\"%127[^\"]", why);
+	if (plane[0] && strcmp(plane, run->system->plane) != 0)
+		log_warn("%s ran on the plane %s, not %s: %s", run->system->name, plane,
+		         run->system->plane, why);
+}
+
 static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
 {
 	struct collector *c = context;
@@ -75,15 +90,16 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 	double seconds, sent, again;
 
 	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
-		if (rank < c->run->place->workers && iteration < c->run->iterations)
+		if (rank < run_ranks(c->run) && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
-		if (++c->n_samples == (size_t)c->run->place->workers * c->run->iterations)
+		if (++c->n_samples == (size_t)run_ranks(c->run) * c->run->iterations)
 			look(&cpu_after, &occupied_after);
 	} else if (strncmp(line, "{\"tribd\":", 9) == 0) {
 		c->outcome->cpu_s +=
 			number_after(line, "\"cpu_s\":") + number_after(line, "\"kernel_s\":");
 		c->outcome->payload_bytes += number_after(line, "\"payload_bytes\":");
 		packets->results_again += number_after(line, "\"repeats\":");
+		plane_check(c->run, line);
 	} else if (sscanf(line, "CPU %lf", &seconds) == 1) {
 		c->outcome->worker_cpu_s += seconds;
 	} else if (sscanf(line, "PACKETS %lf %lf", &sent, &again) == 2) {
@@ -225,7 +241,7 @@ static void ends_end(struct ends *ends)
 
 trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome)
 {
-	size_t n = (size_t)run->place->workers * run->iterations;
+	size_t n = (size_t)run_ranks(run) * run->iterations;
 	struct bench_job *job = calloc(1, sizeof(*job));
 	struct collector collector = { .run = run, .outcome = outcome };
 	struct ends ends = { .accepted.n = 0 };
@@ -243,7 +259,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	outcome->packets = (struct bench_packets){ 0 };
 	status = run->system->prepare(run, job);
 	/* tribd can then tell how long its XDP programs ran. It makes them slower. */
-	if (strcmp(run->system->plane, "xdp") == 0 && !run->options->n_cores)
+	if (strcmp(run->system->plane, "xdp") == 0 && !run->options->n_cores &&
+	    !run->options->no_cpu_time)
 		statistics = xdp_stats_open();
 	if (status == TRIB_OK)
 		status = ends_begin(run, &ends);
@@ -256,8 +273,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 		close(statistics);
 	if (status == TRIB_OK && run->options->n_cores)
 		cores_count(run, outcome);
-	complete = stats_slowest(collector.samples, run->place->workers, run->iterations,
-	                         outcome->times);
+	complete = (run->options->mean_of_ranks ? stats_mean : stats_slowest)(
+		collector.samples, run_ranks(run), run->iterations, outcome->times);
 	if (status == TRIB_OK && !complete) {
 		snprintf(outcome->why, sizeof(outcome->why),
 		         "it exited with 0, but not every rank has printed its times");

@@ -103,6 +103,8 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 
 		job_program_words(run, &task->argv);
 		tributary_env(run, cookie, where, &task->env);
+		for (const char *const *word = run->variant->words; *word; word++)
+			words_add(&task->env, "%s", *word);
 	}
 	return TRIB_OK;
 }
@@ -188,16 +190,16 @@ static trib_status ring_prepare(const struct bench_run *run, struct bench_job *j
 }
 
 static const struct bench_variant gloo_variants[] = {
-	{ "ring", { "--algorithm", "ring" } },
-	{ "ring chunked", { "--algorithm", "ring_chunked" } },
-	{ "halving doubling", { "--algorithm", "halving_doubling" } },
+	{ .name = "ring", .words = { "--algorithm", "ring" } },
+	{ .name = "ring chunked", .words = { "--algorithm", "ring_chunked" } },
+	{ .name = "halving doubling", .words = { "--algorithm", "halving_doubling" } },
 	{ 0 },
 };
 
 /* Gloo's older algorithms, which are objects, sum no 16-bit floats here. */
 static const struct bench_variant gloo_short_variants[] = {
-	{ "ring", { "--algorithm", "ring" } },
-	{ "bcube", { "--algorithm", "bcube" } },
+	{ .name = "ring", .words = { "--algorithm", "ring" } },
+	{ .name = "bcube", .words = { "--algorithm", "bcube" } },
 	{ 0 },
 };
 
@@ -220,22 +222,49 @@ static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *j
 
 /* ---- the table ---- */
 
-static const struct bench_variant plain[] = { { "", { NULL } }, { 0 } };
+static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
+
+#define OURS(label, way)                                                                          \
+	{                                                                                         \
+		.name = (label), .plane = (way), .program = "trib_allreduce", .aggregates = true, \
+		.variants = plain, .prepare = tributary_prepare                                   \
+	}
+#define MPI(label, own, all, start, algorithms)                                               \
+	{                                                                                     \
+		.name = (label), .plane = "tcp", .program = (own), .launcher = "mpirun." own, \
+		.tuned = (all), .variants = (algorithms), .prepare = (start)                  \
+	}
 
 static const struct bench_system systems[] = {
-	{ "tributary", "udp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
-	{ "trib-xdp", "xdp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
-	{ "trib-tcp", "tcp", "trib_allreduce", NULL, true, false, plain, tributary_prepare, NULL },
-	{ "ring", "tcp", "ring", NULL, false, false, plain, ring_prepare, NULL },
-	{ "ps", "tcp", "ps", NULL, true, false, plain, ps_prepare, NULL },
-	{ "tcp-agg", "tcp", "ps", NULL, true, false, plain, tcp_agg_prepare, NULL },
-	{ "gloo", "tcp", "gloo", NULL, false, true, gloo_variants, gloo_prepare, NULL },
-	{ "openmpi", "tcp", "openmpi", "mpirun.openmpi", false, true, bench_openmpi_variants,
-	  openmpi_prepare, NULL },
-	{ "openmpi-default", "tcp", "openmpi", "mpirun.openmpi", false, false,
-	  bench_openmpi_variants, openmpi_prepare, NULL },
-	{ "mpich", "tcp", "mpich", "mpirun.mpich", false, true, bench_mpich_variants, mpich_prepare,
-	  NULL },
+	OURS("tributary", "udp"),
+	OURS("trib-xdp", "xdp"),
+	OURS("trib-tcp", "tcp"),
+	{ .name = "ring",
+	  .plane = "tcp",
+	  .program = "ring",
+	  .variants = plain,
+	  .prepare = ring_prepare },
+	{ .name = "ps",
+	  .plane = "tcp",
+	  .program = "ps",
+	  .aggregates = true,
+	  .variants = plain,
+	  .prepare = ps_prepare },
+	{ .name = "tcp-agg",
+	  .plane = "tcp",
+	  .program = "ps",
+	  .aggregates = true,
+	  .variants = plain,
+	  .prepare = tcp_agg_prepare },
+	{ .name = "gloo",
+	  .plane = "tcp",
+	  .program = "gloo",
+	  .tuned = true,
+	  .variants = gloo_variants,
+	  .prepare = gloo_prepare },
+	MPI("openmpi", "openmpi", true, openmpi_prepare, bench_openmpi_variants),
+	MPI("openmpi-default", "openmpi", false, openmpi_prepare, bench_openmpi_variants),
+	MPI("mpich", "mpich", true, mpich_prepare, bench_mpich_variants),
 };
 
 #define SYSTEMS_N (sizeof(systems) / sizeof(*systems))

@@ -28,6 +28,20 @@ bool stats_slowest(const double *samples, unsigned ranks, unsigned iterations, d
 	return ranks > 0;
 }
 
+bool stats_mean(const double *samples, unsigned ranks, unsigned iterations, double *times)
+{
+	for (unsigned i = 0; i < iterations; i++) {
+		double sum = 0;
+
+		for (unsigned r = 0; r < ranks; r++)
+			sum += samples[(size_t)r * iterations + i];
+		if (isnan(sum))
+			return false;
+		times[i] = ranks ? sum / ranks : 0;
+	}
+	return ranks > 0;
+}
+
 double stats_median(double *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), double_compare);
@@ -44,30 +58,41 @@ double stats_percentile(const double *sorted, size_t n, double percent)
 	return sorted[(rank > n ? n : rank) - 1];
 }
 
+/* Condenses every run by itself. `room` has space for one run and for three values a run. */
+static void runs_compute(const double *times, unsigned repeats, unsigned iterations, double *room,
+                         struct bench_stats *out)
+{
+	double *p1 = room + iterations, *medians = p1 + repeats, *p99 = medians + repeats;
+
+	for (unsigned r = 0; r < repeats; r++) {
+		memcpy(room, times + (size_t)r * iterations, iterations * sizeof(*room));
+		medians[r] = stats_median(room, iterations); /* sorts */
+		p1[r] = stats_percentile(room, iterations, 1);
+		p99[r] = stats_percentile(room, iterations, 99);
+	}
+	out->of_runs = (struct bench_quantiles){ .p1 = stats_median(p1, repeats),
+		                                 .median = stats_median(medians, repeats),
+		                                 .p99 = stats_median(p99, repeats) };
+	out->spread = medians[repeats - 1] - medians[0];
+}
+
 void stats_compute(const double *times, unsigned repeats, unsigned iterations,
                    struct bench_stats *out)
 {
 	size_t n = (size_t)repeats * iterations;
-	double *sorted = n ? malloc(n * sizeof(*sorted)) : NULL;
-	double lowest = INFINITY, highest = 0;
+	double *sorted =
+		n ? malloc((n + iterations + 3 * (size_t)repeats) * sizeof(*sorted)) : NULL;
 
 	*out = (struct bench_stats){ 0 };
 	if (!sorted)
 		return;
-	for (unsigned r = 0; r < repeats; r++) {
-		double median;
-
-		memcpy(sorted, times + (size_t)r * iterations, iterations * sizeof(*sorted));
-		median = stats_median(sorted, iterations);
-		lowest = fmin(lowest, median);
-		highest = fmax(highest, median);
-	}
+	runs_compute(times, repeats, iterations, sorted + n, out);
 	memcpy(sorted, times, n * sizeof(*sorted));
 	out->repeats = repeats;
 	out->median = stats_median(sorted, n);
 	out->min = sorted[0];
 	out->p99 = stats_percentile(sorted, n, 99);
-	out->spread = out->median > 0 ? (highest - lowest) / out->median : 0;
+	out->spread = out->median > 0 ? out->spread / out->median : 0;
 	free(sorted);
 }
 

@@ -6,9 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Each is the median of one figure a run, so that a run that was disturbed changes little. */
+struct bench_quantiles {
+	double p1, median, p99;
+};
+
 struct bench_stats {
-	unsigned repeats; /* runs that were counted; 0: the other fields mean nothing */
-	double min, median, p99;
+	unsigned repeats;        /* runs that were counted; 0: the other fields mean nothing */
+	double min, median, p99; /* of all times of all runs */
+	struct bench_quantiles of_runs;
 	double spread; /* of the medians of all runs: (largest - smallest) / median */
 };
 
@@ -24,6 +30,9 @@ struct bench_range {
  * (NaN).
  */
 bool stats_slowest(const double *samples, unsigned ranks, unsigned iterations, double *times);
+
+/* The same with the mean over ranks, as MPI's benchmarks have it. */
+bool stats_mean(const double *samples, unsigned ranks, unsigned iterations, double *times);
 
 /* `times` holds `iterations` for each of `repeats` runs. */
 void stats_compute(const double *times, unsigned repeats, unsigned iterations,

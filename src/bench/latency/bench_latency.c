@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/latency/bench_latency.h"
+#include "bench/bed/size_list.h"
+#include "bench/latency/call_counts.h"
+#include "bench/report/json_writer.h"
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUNS_MAX 1000000 /* upper bound of all counts: more is a typing error */
+#define CALLS_LEAST 5    /* of a run, whatever the size */
+#define WARMUP_LEAST 2
+
+/* ---- arguments ---- */
+
+static trib_status hosts_take(void *target, const char *text)
+{
+	struct latency_options *o = target;
+
+	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, LATENCY_HOSTS_MAX,
+	                        &o->n_hosts);
+}
+
+static trib_status sizes_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+
+	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
+}
+
+static trib_status type_take(void *target, const char *text)
+{
+	struct bench_options *o = target;
+
+	if (strcmp(text, "f32") != 0 && strcmp(text, "i32") != 0)
+		return status_fail(TRIB_ERR_ARGUMENT, "\"%s\" is not one of f32, i32", text);
+	o->type = text;
+	return TRIB_OK;
+}
+
+static const char *options_wrong(const struct latency_options *o)
+{
+	const struct bench_options *bench = &o->bench;
+
+	if (o->n_hosts == 0)
+		return "--hosts needs at least one number";
+	for (unsigned i = 0; i < o->n_hosts; i++)
+		if (o->hosts[i] < 2)
+			return "--hosts: an allreduce needs 2 hosts at least";
+	if (bench->n_sizes == 0)
+		return "--sizes needs at least one size";
+	if (bench->iterations < 1 || bench->repeats < 1 || bench->many < 1)
+		return "--iterations, --repeats and --many are at least 1";
+	if (bench->iterations > RUNS_MAX || bench->repeats > RUNS_MAX || bench->warmup > RUNS_MAX ||
+	    bench->many > RUNS_MAX)
+		return "--iterations, --warmup, --repeats and --many are 1000000 at most";
+	return NULL;
+}
+
+/* ---- the measurement ---- */
+
+/* Every number of hosts takes the first hosts of one cluster, so that all are measured in turns. */
+static trib_status places_open(struct latency_report *report)
+{
+	const struct latency_options *o = report->options;
+	struct bench_options wanted = o->bench;
+	trib_status status;
+
+	for (unsigned i = 0; i < o->n_hosts; i++)
+		if (o->hosts[i] > wanted.hosts)
+			wanted.hosts = o->hosts[i];
+	status = bench_place_open(&wanted, &report->bed);
+	for (unsigned i = 0; i < o->n_hosts && status == TRIB_OK; i++) {
+		report->places[i] = report->bed;
+		report->places[i].made = false;
+		report->places[i].workers = (unsigned)o->hosts[i];
+		status = layout_read(&report->trees[i], "star", &report->bed.cluster,
+		                     report->places[i].workers);
+	}
+	return status;
+}
+
+static void systems_place(struct latency_report *report)
+{
+	for (unsigned h = 0; h < report->options->n_hosts; h++)
+		for (unsigned k = 0; k < report->n_systems; k++) {
+			report->placed[h][k] = report->systems[k];
+			if (bench_system_is_ours(&report->systems[k]))
+				report->placed[h][k].trees = &report->trees[h];
+		}
+}
+
+static void result_add(struct latency_report *report, const struct bench_system *system,
+                       const struct bench_place *place, uint64_t bytes)
+{
+	const struct bench_options *o = &report->options->bench;
+
+	if (latency_system_takes(system, place, o, bytes))
+		report->results[report->n++] = (struct bench_result){
+			.system = system,
+			.variant = system->variants,
+			.place = place,
+			.bytes = bytes,
+			.iterations = call_count(o->iterations, CALLS_LEAST, bytes * o->many),
+			.warmup = call_count(o->warmup, WARMUP_LEAST, bytes * o->many),
+		};
+}
+
+static void results_lay_out(struct latency_report *report)
+{
+	const struct latency_options *o = report->options;
+
+	for (unsigned h = 0; h < o->n_hosts; h++)
+		for (unsigned s = 0; s < o->bench.n_sizes; s++)
+			for (unsigned k = 0; k < report->n_systems; k++)
+				result_add(report, &report->placed[h][k], &report->places[h],
+				           o->bench.sizes[s]);
+}
+
+/* If a peer fails, that is a result. If Tributary fails, the benchmark has failed. */
+static trib_status ours_check(const struct latency_report *report)
+{
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (r->failed && bench_system_is_ours(r->system))
+			return status_fail(TRIB_ERR_PEER, "%s failed: %s", r->system->name,
+			                   r->note);
+	}
+	return TRIB_OK;
+}
+
+static trib_status report_make(struct latency_report *report)
+{
+	const struct bench_options *o = &report->options->bench;
+	trib_status status = output_try(o->json), stopped;
+
+	if (status == TRIB_OK)
+		status = output_try(o->plot);
+	if (status == TRIB_OK)
+		status = latency_systems_choose(report);
+	if (status == TRIB_OK)
+		status = places_open(report);
+	if (status != TRIB_OK)
+		return status;
+	systems_place(report);
+	results_lay_out(report);
+	stopped = bench_interleave(o, report->results, report->n);
+	if (!o->json || strcmp(o->json, "-") != 0)
+		latency_table_print(report);
+	if (o->json)
+		status = latency_json_write(report, o->json);
+	if (o->plot && status == TRIB_OK)
+		status = latency_plot_write(report, o->plot);
+	if (status != TRIB_OK || stopped != TRIB_OK)
+		return status != TRIB_OK ? status : stopped;
+	return ours_check(report);
+}
+
+/* ---- options ---- */
+
+static struct latency_options asked = { .bench = { .type = "f32",
+	                                           .sizes = { 32 },
+	                                           .n_sizes = 1,
+	                                           .iterations = 1000,
+	                                           .warmup = 100,
+	                                           .repeats = 5,
+	                                           .many = 1,
+	                                           .trials = 2,
+	                                           .mean_of_ranks = true,
+	                                           .no_cpu_time = true },
+	                                .hosts = { 2, 4, 8 },
+	                                .n_hosts = 3,
+	                                .systems = "xdp,udp,pisa,dense" };
+
+static struct option_hook hosts_hook = { hosts_take, &asked },
+			  sizes_hook = { sizes_take, &asked.bench },
+			  type_hook = { type_take, &asked.bench };
+
+static const struct option_row rows[] = {
+	{ "hosts", 'n', OPTION_HOOK, &hosts_hook, "LIST", "numbers of workers (default 2,4,8)",
+	  "4" },
+	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST",
+	  "sizes of the vector in bytes (default 32: 8 x 32 bits)", "4,1K,64K" },
+	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
+	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense (the dense "
+	  "engine on xdp), auto (the library chooses, on xdp) (default xdp,udp,pisa,dense)",
+	  "xdp,auto" },
+	{ "against", 0, OPTION_TEXT, &asked.bench.against, "LIST",
+	  "peers: openmpi, gloo, mpich, all (openmpi,gloo) or none (default all)", "openmpi" },
+	{ "link", 0, OPTION_RATE, &asked.bench.net.rate_bps, "RATE",
+	  "rate of every link (default 0: not shaped)", "1gbit" },
+	{ "type", 0, OPTION_HOOK, &type_hook, "NAME",
+	  "type of the elements: f32 or i32 (default f32)", "i32" },
+	{ "many", 0, OPTION_COUNT, &asked.bench.many, "N",
+	  "post N vectors together, and time all of them (default 1)", "1000" },
+	{ "iterations", 0, OPTION_COUNT, &asked.bench.iterations, "N",
+	  "timed calls in a run (default 1000); fewer if a call moves more than 64 KB", NULL },
+	{ "warmup", 0, OPTION_COUNT, &asked.bench.warmup, "N",
+	  "calls before them, not timed (default 100)", NULL },
+	{ "repeats", 0, OPTION_COUNT, &asked.bench.repeats, "N",
+	  "runs of every system, in turns (default 5)", NULL },
+	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
+	  "write the results to FILE as JSON (-: standard output)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE", "draw the results to FILE as SVG",
+	  NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench latency [OPTION]...",
+	"Times small sums over a virtual cluster that it makes and removes (as root), or over\n"
+	"loopback. Other systems are measured on the same hosts, in turns, each with its best\n"
+	"settings. The row veth is a bare round trip of a UDP packet of that size between a "
+	"worker\n"
+	"and the aggregator's host, with sockets that sleep; in veth-spin they spin.",
+	"trib bench latency --hosts 4 --sizes 32,1K --against openmpi --json latency.json",
+	rows,
+};
+
+int bench_latency_run(int argc, char **argv)
+{
+	static struct latency_report report = { .options = &asked };
+	const char *wrong;
+	trib_status status;
+	int code;
+
+	if (!options_parse_all(&options, argc, argv, &code))
+		return code;
+	if ((wrong = options_wrong(&asked)))
+		return options_fail(&options, "%s", wrong);
+	status = report_make(&report);
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench latency: %s\n", trib_last_error());
+	bench_place_close(&report.bed);
+	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The systems of `trib bench latency`, and the settings that each is tried with. */
+#include "bench/latency/bench_latency.h"
+
+#include "bench/bed/job_build.h"
+#include "bench/report/cpu_time.h"
+#include "plane/planes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SMALL 65536u /* bytes: rings are tried from here on, other algorithms up to here */
+#define IP_UDP 28u   /* bytes of the headers of a UDP packet */
+
+/* ---- Tributary ---- */
+
+static const struct bench_variant slot[] = { { .name = "slot", .words = { "TRIB_ENGINE=slot" } },
+	                                     { 0 } };
+static const struct bench_variant dense[] = { { .name = "dense", .words = { "TRIB_ENGINE=dense" } },
+	                                      { 0 } };
+static const struct bench_variant automatic[] = {
+	{ .name = "auto", .words = { "TRIB_ENGINE=auto" } }, { 0 }
+};
+
+static const struct {
+	const char *name, *plane;
+	const struct bench_variant *engine;
+} ours[] = {
+	{ "xdp", "xdp", slot },    { "udp", "udp", slot },       { "pisa", "pisa", slot },
+	{ "dense", "xdp", dense }, { "auto", "xdp", automatic },
+};
+
+#define OURS_N (sizeof(ours) / sizeof(*ours))
+
+/* ---- peers ---- */
+
+#define TUNED(algorithm)                                                                         \
+	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
+		algorithm
+#define POSTED(algorithm) "--mca", "coll_libnbc_iallreduce_algorithm", algorithm
+
+static const struct bench_variant openmpi_one[] = {
+	{ .name = "default" },
+	{ .name = "default, spinning", .spins = true },
+	{ .name = "recursive doubling", .words = { TUNED("3") }, .to = SMALL },
+	{ .name = "recursive doubling, spinning",
+	  .words = { TUNED("3") },
+	  .to = SMALL,
+	  .spins = true },
+	{ .name = "linear", .words = { TUNED("1") }, .to = SMALL },
+	{ .name = "linear, spinning", .words = { TUNED("1") }, .to = SMALL, .spins = true },
+	{ .name = "Rabenseifner", .words = { TUNED("6") }, .from = SMALL / 16 },
+	{ .name = "ring", .words = { TUNED("4") }, .from = SMALL },
+	{ .name = "segmented ring", .words = { TUNED("5") }, .from = SMALL },
+	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" }, .from = 4 * SMALL },
+	{ 0 },
+};
+
+static const struct bench_variant openmpi_many[] = {
+	{ .name = "default" },
+	{ .name = "default, spinning", .spins = true },
+	{ .name = "binomial", .words = { POSTED("2") } },
+	{ .name = "recursive doubling", .words = { POSTED("4") } },
+	{ .name = "recursive doubling, spinning", .words = { POSTED("4") }, .spins = true },
+	{ .name = "ring", .words = { POSTED("1") } },
+	{ 0 },
+};
+
+static const struct bench_variant gloo_one[] = {
+	{ .name = "bcube", .words = { "--algorithm", "bcube" } },
+	{ .name = "ring", .words = { "--algorithm", "ring" } },
+	{ .name = "halving doubling", .words = { "--algorithm", "halving_doubling" } },
+	{ .name = "ring chunked", .words = { "--algorithm", "ring_chunked" }, .from = SMALL },
+	{ 0 },
+};
+
+/* Gloo has no call that returns before the sum is there. */
+static const struct bench_variant gloo_many[] = {
+	{ .name = "bcube, one by one", .words = { "--algorithm", "bcube" } },
+	{ .name = "ring, one by one", .words = { "--algorithm", "ring" } },
+	{ 0 },
+};
+
+static const struct {
+	const char *name;
+	const struct bench_variant *one, *many; /* NULL: as in src/bench/bed */
+} peers[] = {
+	{ "openmpi", openmpi_one, openmpi_many },
+	{ "gloo", gloo_one, gloo_many },
+	{ "mpich", NULL, NULL },
+};
+
+#define PEERS_N (sizeof(peers) / sizeof(*peers))
+#define PEERS_ALL "openmpi,gloo"
+
+/* ---- a bare round trip ---- */
+
+static trib_status veth_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	struct bench_task *task = job_service(job, run, run_host(run, -1), "echo");
+	char program[4096];
+
+	if (!bench_program_find(run->system->program, program, sizeof(program)))
+		return status_fail(TRIB_ERR_CONFIG, "the program %s was not found",
+		                   run->system->program);
+	words_add(&task->argv, "%s", program);
+	words_add(&task->argv, "--serve");
+	if (run->variant->spins)
+		words_add(&task->argv, "spin");
+	words_add(&task->env, "PINGPONG_SERVER=%s:%u", run_address(run, -1), run->port);
+	task = job_task(job, run, 0);
+	job_program_words(run, &task->argv);
+	for (const char *const *word = run->variant->words; *word; word++)
+		words_add(&task->argv, "%s", *word);
+	words_add(&task->env, "PINGPONG_SERVER=%s:%u", run_address(run, -1), run->port);
+	return TRIB_OK;
+}
+
+static const struct bench_variant asleep[] = { { .name = "blocking" }, { 0 } };
+static const struct bench_variant spinning[] = {
+	{ .name = "spinning", .words = { "--algorithm", "spin" }, .spins = true }, { 0 }
+};
+
+static const struct bench_system bare[] = {
+	{ .name = "veth",
+	  .plane = "veth",
+	  .program = "pingpong",
+	  .variants = asleep,
+	  .prepare = veth_prepare,
+	  .alone = true },
+	{ .name = "veth-spin",
+	  .plane = "veth",
+	  .program = "pingpong",
+	  .variants = spinning,
+	  .prepare = veth_prepare,
+	  .alone = true },
+};
+
+bool latency_system_takes(const struct bench_system *system, const struct bench_place *place,
+                          const struct bench_options *options, uint64_t bytes)
+{
+	unsigned mtu = place->cluster.mtu ? place->cluster.mtu : 1500;
+
+	return !system->alone || (options->many <= 1 && bytes + IP_UDP <= mtu);
+}
+
+/* ---- the choice ---- */
+
+bool latency_system_is_peer(const struct bench_system *system)
+{
+	return !bench_system_is_ours(system) && !system->alone;
+}
+
+/* Why the system cannot run here; NULL: it can. */
+static const char *reason_find(const struct bench_system *system, bool has_cluster)
+{
+	static char why[128];
+
+	if (bench_system_is_ours(system) && !plane_find(system->plane))
+		snprintf(why, sizeof(why), "this build has no plane %s", system->plane);
+	else if (!has_cluster && (system->alone || strcmp(system->plane, "xdp") == 0))
+		snprintf(why, sizeof(why), "it needs a virtual cluster, which needs root");
+	else if (system->variants->spins && cpu_count() < 2)
+		snprintf(why, sizeof(why), "it needs two cores");
+	else
+		return bench_system_missing(system);
+	return why;
+}
+
+static trib_status system_add(struct latency_report *report, const struct bench_system *system)
+{
+	const char *why = reason_find(system, geteuid() == 0);
+	size_t used = strlen(report->left_out);
+
+	for (unsigned i = 0; i < report->n_systems; i++)
+		if (strcmp(report->systems[i].name, system->name) == 0)
+			return TRIB_OK;
+	if (why)
+		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
+		         used ? ", " : "", system->name, why);
+	else if (report->n_systems == LATENCY_SYSTEMS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", LATENCY_SYSTEMS_MAX);
+	else
+		report->systems[report->n_systems++] = *system;
+	return TRIB_OK;
+}
+
+static trib_status ours_take(struct latency_report *report, const char *word)
+{
+	struct bench_system system = *bench_system_find("tributary", strlen("tributary"));
+
+	for (unsigned i = 0; i < OURS_N; i++) {
+		if (strcmp(ours[i].name, word) != 0)
+			continue;
+		system.name = ours[i].name;
+		system.plane = ours[i].plane;
+		system.variants = ours[i].engine;
+		return system_add(report, &system);
+	}
+	return status_fail(TRIB_ERR_ARGUMENT,
+	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto", word);
+}
+
+static trib_status peer_take(struct latency_report *report, const char *word)
+{
+	bool many = report->options->bench.many > 1;
+
+	for (unsigned i = 0; i < PEERS_N; i++) {
+		const struct bench_variant *variants = many ? peers[i].many : peers[i].one;
+		struct bench_system system;
+
+		if (strcmp(peers[i].name, word) != 0)
+			continue;
+		system = *bench_system_find(word, strlen(word));
+		if (variants)
+			system.variants = variants;
+		return system_add(report, &system);
+	}
+	return status_fail(TRIB_ERR_ARGUMENT,
+	                   "--against: \"%s\" is not one of all, none, openmpi, gloo, mpich", word);
+}
+
+/* Calls `take` with every word of a list. */
+static trib_status words_take(struct latency_report *report, const char *list,
+                              trib_status (*take)(struct latency_report *report, const char *word))
+{
+	trib_status status = TRIB_OK;
+	char word[32];
+
+	while (*list && status == TRIB_OK) {
+		size_t length = strcspn(list, ",");
+
+		snprintf(word, sizeof(word), "%.*s", (int)length, list);
+		status = take(report, word);
+		list += length + (list[length] == ',');
+	}
+	return status;
+}
+
+trib_status latency_systems_choose(struct latency_report *report)
+{
+	const char *against = report->options->bench.against;
+	trib_status status = words_take(report, report->options->systems, ours_take);
+
+	if (!against || strcmp(against, "all") == 0)
+		against = PEERS_ALL;
+	if (status == TRIB_OK && strcmp(against, "none") != 0)
+		status = words_take(report, against, peer_take);
+	for (unsigned i = 0; i < sizeof(bare) / sizeof(*bare) && status == TRIB_OK; i++)
+		status = system_add(report, &bare[i]);
+	return status;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/latency/bench_latency.h"
+#include "bench/bed/size_list.h"
+#include "bench/report/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+static double median_of(const struct bench_result *result)
+{
+	return result->stats.repeats ? result->stats.of_runs.median : NAN;
+}
+
+double latency_gain(const struct latency_report *report, const struct bench_result *result)
+{
+	double best = NAN;
+
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (r->place == result->place && r->bytes == result->bytes &&
+		    latency_system_is_peer(r->system))
+			best = fmin(best, median_of(r)); /* fmin ignores a NaN */
+	}
+	return best / median_of(result);
+}
+
+enum column {
+	SIZE,
+	NAME,
+	SYSTEM,
+	ALGORITHM,
+	PLANE,
+	HOSTS,
+	BYTES,
+	MANY,
+	MEDIAN,
+	P1,
+	P99,
+	SPREAD,
+	GAIN,
+	CALLS,
+	REPEATS,
+	FAILED,
+	NOTE,
+	COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+	[SIZE] = { .header = "bytes", .format = "%.0f" },
+	[NAME] = { .header = "system" },
+	[SYSTEM] = { .field = "system" },
+	[ALGORITHM] = { .field = "algorithm" },
+	[PLANE] = { .field = "plane" },
+	[HOSTS] = { .field = "hosts", .json = "%.0f" },
+	[BYTES] = { .field = "bytes", .json = "%.0f" },
+	[MANY] = { .field = "many", .json = "%.0f" },
+	[MEDIAN] = { .header = "median",
+	             .show = table_seconds,
+	             .field = "median_s",
+	             .json = "%.9g" },
+	[P1] = { .header = "p1", .show = table_seconds, .field = "p1_s", .json = "%.9g" },
+	[P99] = { .header = "p99", .show = table_seconds, .field = "p99_s", .json = "%.9g" },
+	[SPREAD] = { .header = "spread",
+	             .format = "%.1f",
+	             .scale = 100,
+	             .unit = " %",
+	             .positive = true,
+	             .field = "spread",
+	             .json = "%.9g" },
+	[GAIN] = { .header = "best peer / this",
+	           .format = "%.2f",
+	           .unit = " x",
+	           .field = "best_peer_ratio",
+	           .json = "%.9g" },
+	[CALLS] = { .field = "iterations", .json = "%.0f" },
+	[REPEATS] = { .field = "repeats", .json = "%.0f" },
+	[FAILED] = { .field = "failed", .json = "%.0f" },
+	[NOTE] = { .field = "note" },
+};
+
+static void result_fill(const struct latency_report *report, const struct bench_result *r,
+                        struct table *table)
+{
+	const struct bench_quantiles *figures = &r->stats.of_runs;
+	bool known = r->stats.repeats > 0;
+
+	table_text(table, SYSTEM, r->system->name);
+	table_text(table, ALGORITHM, r->variant->name[0] ? r->variant->name : NULL);
+	table_text(table, PLANE, r->system->plane);
+	table_number(table, HOSTS, r->place->workers);
+	table_number(table, BYTES, (double)r->bytes);
+	table_number(table, MANY, (double)report->options->bench.many);
+	table_number(table, MEDIAN, median_of(r));
+	table_number(table, P1, known ? figures->p1 : NAN);
+	table_number(table, P99, known ? figures->p99 : NAN);
+	table_number(table, SPREAD, known ? r->stats.spread : NAN);
+	if (!r->system->alone)
+		table_number(table, GAIN, latency_gain(report, r));
+	table_number(table, CALLS, r->iterations);
+	table_number(table, REPEATS, r->stats.repeats);
+	table_number(table, FAILED, r->failed);
+	if (r->failed)
+		table_text(table, NOTE, r->note);
+}
+
+/* `place`: rows of this number of hosts; NULL: all rows. */
+static void rows_fill(const struct latency_report *report, const struct bench_place *place,
+                      struct table *table)
+{
+	uint64_t bytes = UINT64_MAX;
+	char size[24], name[96];
+
+	table_open(table, columns, COLUMNS);
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (place && r->place != place)
+			continue;
+		table_add(table);
+		bench_name_text(r, name, sizeof(name));
+		table_text(table, SIZE, r->bytes != bytes ? bench_bytes_text(r->bytes, size) : "");
+		table_text(table, NAME, name);
+		result_fill(report, r, table);
+		bytes = r->bytes;
+		if (r->stats.repeats == 0)
+			table_note(table, r->runs ? "no result; see below" : "not measured");
+		else if (r->failed)
+			table_note(table, "*");
+	}
+}
+
+/* ---- the table ---- */
+
+static void notes_print(const struct latency_report *report)
+{
+	char size[24], name[96];
+
+	printf("\nA time is the mean over the ranks of one call, from a barrier that is not timed. "
+	       "Each figure is the median\nof the runs' figures; spread is that of the runs' "
+	       "medians.\n");
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		bench_name_text(r, name, sizeof(name));
+		if (r->failed)
+			printf("* %s at %s on %u hosts: %u of %u runs failed: %s\n", name,
+			       bench_bytes_text(r->bytes, size), r->place->workers, r->failed,
+			       r->runs, r->note);
+	}
+	if (report->left_out[0])
+		printf("left out: %s\n", report->left_out);
+}
+
+void latency_table_print(const struct latency_report *report)
+{
+	const struct bench_options *o = &report->options->bench;
+	struct table table;
+	char where[256];
+
+	for (unsigned h = 0; h < report->options->n_hosts; h++) {
+		bench_place_describe(&report->places[h], where, sizeof(where));
+		printf("%sallreduce, %s sum", h ? "\n" : "", o->type);
+		if (o->many > 1)
+			printf(", %llu posted together", (unsigned long long)o->many);
+		printf(": %s\n", where);
+		rows_fill(report, &report->places[h], &table);
+		printf("%llu x %llu calls, fewer if a vector is large\n\n",
+		       (unsigned long long)o->repeats, (unsigned long long)o->iterations);
+		table_print(&table, stdout);
+		table_close(&table);
+	}
+	notes_print(report);
+}
+
+/* ---- JSON ---- */
+
+static void settings_write(struct json_writer *json, const struct latency_report *report)
+{
+	const struct bench_options *o = &report->options->bench;
+	char where[256];
+
+	bench_place_describe(&report->bed, where, sizeof(where));
+	json_open_object(json, "settings");
+	json_put_text(json, "version", TRIB_VERSION);
+	json_put_text(json, "place", where);
+	json_put_count(json, "link_bps", report->bed.slowest_bps);
+	json_put_text(json, "collective", "allreduce");
+	json_put_text(json, "type", o->type);
+	json_put_text(json, "time", "mean over ranks");
+	json_put_count(json, "many", o->many);
+	json_put_count(json, "iterations", o->iterations);
+	json_put_count(json, "warmup", o->warmup);
+	json_put_count(json, "repeats", o->repeats);
+	json_put_text(json, "left_out", report->left_out);
+	json_close(json);
+}
+
+trib_status latency_json_write(const struct latency_report *report, const char *path)
+{
+	struct json_writer json;
+	struct table table;
+	trib_status status = json_start(&json, path);
+
+	if (status != TRIB_OK)
+		return status;
+	settings_write(&json, report);
+	rows_fill(report, NULL, &table);
+	table_json(&table, &json, "results");
+	table_close(&table);
+	return json_finish(&json, path);
+}
