@@ -45,7 +45,7 @@ static int comm_many(void *comm, void *data, size_t count, enum peer_type type, 
 	unsigned posted = 0;
 
 	if (!requests)
-		requests = peer_alloc(many * sizeof(*requests));
+		requests = peer_alloc(many * sizeof(trib_request *));
 	for (; posted < many && status == TRIB_OK; posted += status == TRIB_OK) {
 		void *vector = (char *)data + posted * bytes;
 

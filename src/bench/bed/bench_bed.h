@@ -101,12 +101,12 @@ struct bench_system {
 	const char *launcher; /* must be installed as well; NULL: not needed */
 	bool aggregates;
 	bool tuned; /* tries all variants, and measures the best one at each size */
+	bool alone; /* only rank 0 runs */
 	const struct bench_variant
 		*variants; /* the first is the default; a variant without a name ends the list */
 	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
 	const struct tree_layout
 		*trees; /* the trees of this row; NULL: the system has no aggregators of ours */
-	bool alone;     /* only rank 0 runs */
 };
 
 /* Packets of all our workers and aggregators. Other systems are not counted. */
