@@ -51,7 +51,7 @@ def plane(options, label="", plot=True):
     return Run(f"trib bench plane {options}", label, PLANE_SHORT, plot=plot)
 
 
-def latency(options, quick="--repeats 1 --iterations 20 --warmup 2", plot=True):
+def latency(options, quick="--hurry --repeats 1 --iterations 20 --warmup 2", plot=True):
     return Run(f"trib bench latency {options}", quick=quick, plot=plot)
 
 
@@ -123,13 +123,13 @@ SECTIONS = [
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --repeats 7")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
             [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},4M,16M,64M --systems auto,dense --against all "
-                     "--iterations 500", "--sizes 4,64K --repeats 1 --iterations 20 --warmup 2")], ("",)),
+                     "--iterations 500", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 15, "latency",
             [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,xdp,dense --against all",
-                     "--sizes 4,64K --repeats 1 --iterations 20 --warmup 2")], ("",)),
+                     "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-many", "latency", "1000 x 1 KB posted together on four hosts", 3, "latency",
             [latency("--hosts 4 --sizes 1K --many 1000 --systems xdp,udp,auto,dense --against openmpi",
-                     "--many 50 --repeats 1 --iterations 20 --warmup 2", False)]),
+                     "--many 50 --hurry --repeats 1 --iterations 20 --warmup 2", False)]),
     Section("short", "numbers", "f16, bf16, and f32 in 16 bits, four hosts at 1 Gb/s", 3, "allreduce",
             [allreduce("--hosts 4 --link 1gbit --sizes 16M --type bf16 --against gloo,ring,openmpi", "bf16"),
              allreduce("--hosts 4 --link 1gbit --sizes 16M --type f16 --against gloo,ring,openmpi", "f16"),

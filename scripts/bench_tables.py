@@ -139,7 +139,11 @@ def latency_rows(run, keep=lambda row: True):
 
 
 def latency(runs, keep=lambda row: True):
-    return table(LATENCY, [row for run in runs for row in latency_rows(run, keep)]) + left_out(runs)
+    lines = table(LATENCY, [row for run in runs for row in latency_rows(run, keep)])
+    disturbed = sum(row.get("disturbed", 0) for run in runs for row in run["result"]["results"])
+    if disturbed:
+        lines += ["", f"**Disturbed:** {disturbed} runs began while other work kept the machine busy."]
+    return lines + left_out(runs)
 
 
 def cpu(runs):

@@ -167,14 +167,15 @@ class Latency(unittest.TestCase):
                 "p1_s": 6e-6, "p99_s": 2.5e-4, "spread": 0.5, "best_peer_ratio": 1.5, **more}
 
     def test_rows(self):
-        rows = [self.row("xdp", 2, "slot"), self.row("dense", 2, "dense"), self.row("veth", 2, best_peer_ratio=None),
+        rows = [self.row("xdp", 2, "slot"), self.row("dense", 2, "dense", disturbed=3), self.row("veth", 2, best_peer_ratio=None),
                 self.row("gloo", 4, median_s=None, p1_s=None, p99_s=None)]
         runs = [{"label": "", "command": "", "result": {"results": rows, "settings": {"left_out": "pisa (no such plane)"}}}]
         self.assertEqual(bench_tables.latency(runs)[2:], [
             "| 2 | 32 bytes | xdp (slot) | 7.2 µs | 6.0 µs | 250 µs | 50.0 % | 1.50 |",
             "|  |  | dense | 7.2 µs | 6.0 µs | 250 µs | 50.0 % | 1.50 |",
             "|  |  | veth | 7.2 µs | 6.0 µs | 250 µs | 50.0 % |  |",
-            "| 4 | 32 bytes | gloo | failed |  |  |  |  |", "", "**Left out:** pisa (no such plane)."])
+            "| 4 | 32 bytes | gloo | failed |  |  |  |  |", "",
+            "**Disturbed:** 3 runs began while other work kept the machine busy.", "", "**Left out:** pisa (no such plane)."])
 
 
 class Sections(unittest.TestCase):

@@ -10,7 +10,7 @@ start "$@"
 bench() {
 	local what=$1
 	shift
-	timeout -k 5 200 "$trib" bench latency --repeats 1 --iterations 4 --warmup 1 --json "$work/json" "$@" \
+	timeout -k 5 200 "$trib" bench latency --hurry --repeats 1 --iterations 4 --warmup 1 --json "$work/json" "$@" \
 		>"$work/out" 2>&1
 	check "trib bench latency $what" test $? = 0 || cat "$work/out"
 }

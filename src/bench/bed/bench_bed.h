@@ -65,6 +65,7 @@ struct bench_options {
 	bool check;
 	uint64_t many;      /* vectors that are posted together; 0 and 1: one, by a blocking call */
 	unsigned trials;    /* of every variant, of which the shortest counts; 0: 1 */
+	bool wait_quiet;    /* every run waits until the machine is idle, for a second at most */
 	bool mean_of_ranks; /* an iteration's time is the mean over ranks, not the slowest rank's */
 	bool no_cpu_time;   /* the kernel does not count the time of XDP programs, which slows them
 	                     */
@@ -132,7 +133,8 @@ struct bench_result {
 	                                 same sum */
 	struct bench_packets packets;
 	unsigned runs, failed;
-	char note[400]; /* why the last failed run failed */
+	unsigned disturbed; /* runs that began although the machine was not idle (wait_quiet) */
+	char note[400];     /* why the last failed run failed */
 	/* Only while the result is measured: */
 	const struct bench_result *first; /* the result to compare with; NULL: none */
 	double *times;                    /* `iterations` times for every run that succeeded */

@@ -20,7 +20,8 @@
 #define TUNE_MOST 200
 #define TUNE_SHARE 5
 #define PATIENCE_S 20 /* seconds to start and to end a run */
-#define CALL_S 0.004  /* longest time of an allreduce without its bytes, for each rank */
+#define QUIET_WAIT_S 1
+#define CALL_S 0.004 /* longest time of an allreduce without its bytes, for each rank */
 /* Ports below the range that the kernel uses for outgoing connections; every run has its own. */
 #define PORT_FIRST 20000
 #define PORT_SPAN 12000
@@ -138,6 +139,8 @@ static double variant_try(const struct bench_options *options, struct bench_resu
 {
 	unsigned n = trial_iterations(result), warmup = result->warmup / 2;
 
+	if (options->wait_quiet)
+		cpu_wait_quiet(QUIET_WAIT_S);
 	if (run_once(options, result, variant, n, warmup > 1 ? warmup : 1, outcome) != TRIB_OK)
 		return NAN;
 	return stats_median(outcome->times, n);
@@ -187,6 +190,8 @@ static void result_measure(const struct bench_options *options, struct bench_res
 
 	if (result->runs == options->repeats)
 		return;
+	if (options->wait_quiet && !cpu_wait_quiet(QUIET_WAIT_S))
+		result->disturbed++;
 	status = run_once(options, result, result->variant, result->iterations, result->warmup,
 	                  &outcome);
 	if (stopped)

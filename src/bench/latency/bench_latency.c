@@ -174,6 +174,8 @@ static struct latency_options asked = { .bench = { .type = "f32",
 	                                .n_hosts = 3,
 	                                .systems = "xdp,udp,pisa,dense" };
 
+static bool hurry;
+
 static struct option_hook hosts_hook = { hosts_take, &asked },
 			  sizes_hook = { sizes_take, &asked.bench },
 			  type_hook = { type_take, &asked.bench };
@@ -201,6 +203,8 @@ static const struct option_row rows[] = {
 	  "calls before them, not timed (default 100)", NULL },
 	{ "repeats", 0, OPTION_COUNT, &asked.bench.repeats, "N",
 	  "runs of every system, in turns (default 5)", NULL },
+	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
+	  "do not wait before every run until the machine is idle", NULL },
 	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
 	  "write the results to FILE as JSON (-: standard output)", NULL },
 	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE", "draw the results to FILE as SVG",
@@ -230,6 +234,7 @@ int bench_latency_run(int argc, char **argv)
 		return code;
 	if ((wrong = options_wrong(&asked)))
 		return options_fail(&options, "%s", wrong);
+	asked.bench.wait_quiet = !hurry;
 	status = report_make(&report);
 	if (status != TRIB_OK)
 		fprintf(stderr, "trib bench latency: %s\n", trib_last_error());

@@ -45,6 +45,7 @@ enum column {
 	CALLS,
 	REPEATS,
 	FAILED,
+	DISTURBED,
 	NOTE,
 	COLUMNS
 };
@@ -79,6 +80,7 @@ static const struct table_column columns[COLUMNS] = {
 	[CALLS] = { .field = "iterations", .json = "%.0f" },
 	[REPEATS] = { .field = "repeats", .json = "%.0f" },
 	[FAILED] = { .field = "failed", .json = "%.0f" },
+	[DISTURBED] = { .field = "disturbed", .json = "%.0f" },
 	[NOTE] = { .field = "note" },
 };
 
@@ -103,6 +105,8 @@ static void result_fill(const struct latency_report *report, const struct bench_
 	table_number(table, CALLS, r->iterations);
 	table_number(table, REPEATS, r->stats.repeats);
 	table_number(table, FAILED, r->failed);
+	if (report->options->bench.wait_quiet)
+		table_number(table, DISTURBED, r->disturbed);
 	if (r->failed)
 		table_text(table, NOTE, r->note);
 }
@@ -135,6 +139,21 @@ static void rows_fill(const struct latency_report *report, const struct bench_pl
 
 /* ---- the table ---- */
 
+/* Other work makes times longer, most of all those of systems whose ranks wait for each other. */
+static void disturbance_print(const struct latency_report *report)
+{
+	unsigned runs = 0, disturbed = 0;
+
+	for (unsigned i = 0; i < report->n; i++) {
+		runs += report->results[i].runs;
+		disturbed += report->results[i].disturbed;
+	}
+	if (disturbed)
+		printf("%u of %u runs began while other work kept this machine busy: compare no "
+		       "figures.\n",
+		       disturbed, runs);
+}
+
 static void notes_print(const struct latency_report *report)
 {
 	char size[24], name[96];
@@ -142,6 +161,7 @@ static void notes_print(const struct latency_report *report)
 	printf("\nA time is the mean over the ranks of one call, from a barrier that is not timed. "
 	       "Each figure is the median\nof the runs' figures; spread is that of the runs' "
 	       "medians.\n");
+	disturbance_print(report);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
