@@ -106,6 +106,8 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		thread->counters.verdicts[counted[verdict]]++;
 	if (verdict == ENGINE_ADDED || verdict == ENGINE_COMPLETE)
 		thread->counters.payload += bytes;
+	if (verdict == ENGINE_FINISHED && lane->kernel)
+		lane->kernel->ops->repeated(lane, header->child);
 	if (verdict == ENGINE_COMPLETE) {
 		thread->counters.results++;
 		lane->last[header->child & 63]++;

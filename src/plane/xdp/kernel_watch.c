@@ -7,9 +7,10 @@
 #include <net/if.h>
 #include <string.h>
 
-#define ENOUGH 256u /* results before a judgement */
-#define MANY 4096u  /* results that are remembered */
-#define SAMPLE 16u  /* if the child asked for none, every 16th result is looked at */
+#define ENOUGH 256u      /* results before a judgement */
+#define ENOUGH_SMALL 32u /* results of an engine: each one that is lost costs a timeout */
+#define MANY 4096u       /* results that are remembered */
+#define SAMPLE 16u       /* if the child asked for none, every 16th result is looked at */
 
 /* While children arrive, a result needs more frames, until they share a multicast group. */
 void kernel_watch_frames(struct agg_lane *lane)
@@ -111,6 +112,8 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 	struct child_watch *watch = &own->watches[child];
 
+	if (lane->engine.lane) /* see kernel_watch_repeat() */
+		return;
 	/* Results that user space sends say nothing about frames of XDP. */
 	if (!own->in_kernel || own->paused || !xdp_slot_lane(own->slot)->routes[child].ifindex)
 		return;
@@ -126,6 +129,39 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 		watch->asked /= 2;
 		watch->heard /= 2;
 	}
+}
+
+/* Results that the program has sent. */
+static uint64_t count_sent(const struct xdp_lane *lane)
+{
+	uint64_t sent = 0;
+
+	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++)
+		sent += __atomic_load_n(&lane->last[i], __ATOMIC_RELAXED);
+	return sent;
+}
+
+void kernel_watch_repeat(struct agg_lane *lane, unsigned child)
+{
+	struct xdp_kernel_lane *own = xdp_lane_of(lane);
+	struct child_watch *watch = &own->watches[child];
+	uint64_t sent;
+
+	if (!own->in_kernel || own->paused)
+		return;
+	sent = count_sent(xdp_slot_lane(own->slot));
+	if (!watch->next)
+		watch->next = sent;
+	watch->asked++;
+	if (watch->asked < ENOUGH_SMALL)
+		return;
+	watch->heard = sent - watch->next > watch->asked
+	                       ? (uint32_t)(sent - watch->next) - watch->asked
+	                       : 0;
+	if (watch->heard < watch->asked / 4)
+		give_up(lane, child, watch);
+	else
+		watch->next = watch->asked = 0;
 }
 
 void kernel_watch_parent(struct agg_lane *lane, uint32_t astray)

@@ -291,6 +291,7 @@ const struct kernel_ops kernel_xdp = {
 	.child_seen = child_seen,
 	.group_probe_seen = group_probe_seen,
 	.report_answered = kernel_watch_child,
+	.repeated = kernel_watch_repeat,
 	.parent_answered = parent_answered,
 	.count_sums = count_sums,
 	.allow_sums = allow_sums,
