@@ -131,6 +131,14 @@ struct wire_unsent {
 	uint64_t pos;   /* wire_pos */
 };
 
+/* How a rank waits for the sums of small vectors: `want` in reports of a slot lane. */
+enum wire_wait_way {
+	WIRE_WAIT_UNKNOWN,
+	WIRE_WAIT_SPIN,  /* it polls its socket */
+	WIRE_WAIT_YIELD, /* it polls, and lets other processes run in between */
+	WIRE_WAIT_SLEEP, /* it sleeps until the kernel wakes it */
+};
+
 struct wire_report {
 	uint64_t base;    /* the first position of the report, and of its bitmap */
 	uint32_t stamp;   /* the child's clock in microseconds; STATUS echoes it; 0: no answer */
@@ -201,7 +209,7 @@ struct wire_join {
 	uint8_t tcp;         /* to a controller: 1: the rank uses the tcp plane */
 	uint8_t wire;        /* TRIB_WIRE of a rank in bits (auto: 0), plus 1; 0: unknown. Only a
 	                        controller reads it */
-	uint8_t engine;      /* what the aggregator does with DATA, see engine/engines.h; 0: dense */
+	uint8_t engine; /* what the aggregator does with DATA, see engine/engines.h; 0: dense */
 	uint8_t unused;
 	char host[WIRE_NAME_MAX];
 	struct wire_hop up[WIRE_HOPS_MAX]; /* the parent first, the root last */

@@ -74,18 +74,42 @@ static void tell_plane(const char *page, unsigned index)
 		tell_interface(at);
 }
 
+/* How ranks wait for the sums of small vectors: "2 yielding, 1 sleeping". */
+static void tell_waits(const char *page)
+{
+	static const char *const ways[] = { "spinning", "yielding", "sleeping" };
+	const char *between = "  Its ranks wait for sums ";
+
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		char word[32];
+		unsigned n = 0;
+
+		snprintf(word, sizeof(word), "\"waits\":\"%s\"", ways[i]);
+		for (const char *at = strstr(page, word); at; at = strstr(at + 1, word))
+			n++;
+		if (n)
+			printf("%s%s (%u)", between, ways[i], n);
+		between = n ? ", " : between;
+	}
+	if (*between == ',')
+		printf(": each has measured what takes least on its cores.\n");
+}
+
 static void tell_job(const char *page, unsigned index)
 {
 	double lanes = page_number(page, "lanes"), kernel = page_number(page, "kernel_lanes");
-	char why[512], state[16], parent[64], ranks[64];
+	char why[512], state[16], parent[64], ranks[64], engine[16];
 
 	(void)index;
 	if (page_number(page, "first") > 0)
 		return; /* the page has more ranks of the communicator before */
 	page_text(page, "state", state, sizeof(state));
 	page_text(page, "why", why, sizeof(why));
-	printf("Job %.0f, communicator %.0f, %.0f ranks, %s: ", page_number(page, "job"),
-	       page_number(page, "comm"), page_number(page, "size"), state);
+	page_text(page, "engine", engine, sizeof(engine));
+	printf("Job %.0f, communicator %.0f%s, %.0f ranks, %s: ", page_number(page, "job"),
+	       page_number(page, "comm"),
+	       strcmp(engine, "slot") ? "" : " for small vectors (slots)",
+	       page_number(page, "size"), state);
 	page_text(page, "parent", parent, sizeof(parent));
 	page_text(page, "ranks", ranks, sizeof(ranks));
 	if (*parent)
@@ -100,6 +124,7 @@ static void tell_job(const char *page, unsigned index)
 		       kernel, lanes, why);
 	else
 		printf("summed in user space%s%s.\n", *why ? ": " : "", why);
+	tell_waits(page);
 }
 
 static int explain(const char *aggregator)

@@ -51,7 +51,8 @@ struct agg_lane {
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
 	uint32_t carried[WIRE_CHILDREN_MAX]; /* a worker's report of its own link */
 	uint16_t waited[WIRE_CHILDREN_MAX];  /* a worker's report of its own waiting */
-	uint64_t oldest[WIRE_CHILDREN_MAX];  /* of an engine's lane: what it waits for */
+	uint64_t oldest[WIRE_CHILDREN_MAX]; /* of an engine's lane: what it waits for */
+	uint8_t ways[WIRE_CHILDREN_MAX];    /* ... and how: enum wire_wait_way */
 	uint64_t awaits[WIRE_CHILDREN_MAX];  /* an aggregator's report: ranks that it waits for */
 	/* Results to send: */
 	struct result_entry *queue; /* ring of 2 * cells entries */

@@ -224,8 +224,10 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 		engine_take_report(lane, header->child, report);
 	if (lane->kernel)
 		lane->kernel->ops->group_probe_seen(lane);
-	child_rates_take_report(thread, lane, header);
-	note_losses(lane, header->child, report);
+	if (!lane->engine.lane) {
+		child_rates_take_report(thread, lane, header);
+		note_losses(lane, header->child, report);
+	}
 	lane->awaits[header->child] = report->waiting;
 	lane->carried[header->child] = report->carried;
 	lane->waited[header->child] = report->waited;

@@ -55,7 +55,8 @@ static void send_packet(struct thread *thread, const struct agg_lane *lane,
 
 /*
  * A report of an engine's lane names the oldest request that the child waits for: twice its number,
- * plus 1 if the request is in this lane; 0: none. The number is the same on all ranks.
+ * plus 1 if the request is in this lane; 0: none. The number is the same on all ranks. It also says
+ * how the child waits for results.
  */
 void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire_report *report)
 {
@@ -63,6 +64,7 @@ void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire
 	char one[200], two[200];
 
 	lane->oldest[child] = report->base;
+	lane->ways[child] = (uint8_t)report->want;
 	for (uint64_t left = report->base ? comm->present & ~comm->gone : 0; left;
 	     left &= left - 1) {
 		unsigned other = (unsigned)__builtin_ctzll(left);

@@ -152,6 +152,19 @@ static const struct comm *comm_of_page(const struct aggregator *aggregator, unsi
 	return NULL;
 }
 
+static const char *way_name(uint8_t way)
+{
+	switch (way) {
+	case WIRE_WAIT_SPIN:
+		return "spinning";
+	case WIRE_WAIT_YIELD:
+		return "yielding";
+	case WIRE_WAIT_SLEEP:
+		return "sleeping";
+	}
+	return "unknown";
+}
+
 static void put_children(struct text *text, struct aggregator *aggregator, const struct comm *comm,
                          const struct agg_lane *lane, unsigned first)
 {
@@ -180,7 +193,9 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 		if (comm->children[i].join.height)
 			put(text, ",\"covers\":\"%s\"",
 			    ranks_text(join_covers(&comm->children[i].join), ranks, sizeof(ranks)));
-		rate = link_share_given(aggregator, lane, i);
+		if (comm->engine)
+			put(text, ",\"waits\":\"%s\"", way_name(lane->ways[i]));
+		rate = comm->engine ? 0 : link_share_given(aggregator, lane, i);
 		if (rate > 0)
 			put(text, ",\"rate\":%.0f", rate);
 		put(text, "}");

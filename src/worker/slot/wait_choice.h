@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* In the order of enum wire_wait_way. */
 enum wait_way { WAIT_SPIN, WAIT_YIELD, WAIT_SLEEP, WAIT_WAYS };
 
 #define WAIT_TRY_EVERY 64u /* waits between two trials of another way */
@@ -52,13 +53,6 @@ static inline void wait_choice_took(struct wait_choice *choice, enum wait_way wa
 	for (unsigned i = choice->first; i < WAIT_WAYS; i++)
 		if (choice->took[i] && choice->took[i] < choice->took[choice->best])
 			choice->best = (uint8_t)i;
-}
-
-static inline const char *wait_way_name(enum wait_way way)
-{
-	static const char *const names[WAIT_WAYS] = { "spinning", "yielding", "sleeping" };
-
-	return names[way];
 }
 
 #endif

@@ -36,7 +36,8 @@ struct lane_slots {
 	uint64_t asked_at; /* ns: when a report was last asked for */
 	_Atomic bool asks; /* the lane's thread shall send a report now */
 	struct wait_choice waiting;
-	bool awake; /* the lane's thread watches the socket; under slot_driver */
+	_Atomic unsigned way; /* enum wait_way that is used most */
+	bool awake;           /* the lane's thread watches the socket; under slot_driver */
 	_Alignas(8) uint8_t in[WIRE_PACKET_MAX], out[WIRE_PACKET_MAX];
 };
 
@@ -251,6 +252,7 @@ static void drive(struct lane *lane, const struct trib_request *request, uint64_
 		}
 	}
 	wait_choice_took(choice, way, now - start);
+	atomic_store_explicit(&lane->slots->way, choice->best, memory_order_relaxed);
 }
 
 /* True: the lane's thread has to go on with what is on its way. */
@@ -354,6 +356,7 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		return;
 	lane->spoke_at = now;
 	packet.report.base = oldest_request(lane->comm);
+	packet.report.want = atomic_load_explicit(&lane->slots->way, memory_order_relaxed) + 1;
 	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));
 	if (error && error != -EAGAIN)
 		lane_note_error(lane, error);
@@ -440,6 +443,7 @@ trib_status lane_slot_start(struct lane *lane)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u slots", welcome->cells);
 	slot->proof = wire_proof(welcome->cookie, comm->config.job, welcome->epoch);
 	wait_choice_init(&slot->waiting, comm->config.cores > 1);
+	slot->way = slot->waiting.best;
 	lane->heard_at = clock_now();
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
 	/* One packet in each datagram. Fails where the kernel has no GRO. */
