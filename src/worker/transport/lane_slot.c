@@ -19,13 +19,13 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
-#define SPIN_NS 100000ull        /* 0.1 ms: who waits longer sleeps */
-#define LOOK_EVERY 64u           /* passes without a packet between two looks at the clock */
-#define SEND_MOST 64u            /* packets in one pass */
-#define RECEIVE_MOST 64u         /* packets in one pass */
-#define STUCK_NS 20000000ull     /* 20 ms without a result: somebody is late, or gone */
-#define STUCK_EVERY 200000000ull /* 0.2 s between two questions who it is */
-#define IDLE_NS 100000000ull     /* 0.1 s: the longest sleep of the lane's thread */
+#define SPIN_NS 100000ull          /* 0.1 ms: who waits longer sleeps */
+#define LOOK_EVERY 64u             /* passes without a packet between two looks at the clock */
+#define SEND_MOST 64u              /* packets in one pass */
+#define STUCK_NS 20000000ull       /* 20 ms without a result: somebody is late, or gone */
+#define STUCK_EVERY 200000000ull   /* 0.2 s between two questions who it is */
+#define HEARTBEAT_MAX 500000000ull /* 0.5 s: the most that heartbeats are apart */
+#define IDLE_NS 100000000ull       /* 0.1 s: the longest sleep of the lane's thread */
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
@@ -38,7 +38,7 @@ struct lane_slots {
 	struct wait_choice waiting;
 	_Atomic unsigned way; /* enum wait_way that is used most */
 	bool awake;           /* the lane's thread watches the socket; under slot_driver */
-	_Alignas(8) uint8_t in[WIRE_PACKET_MAX], out[WIRE_PACKET_MAX];
+	_Alignas(8) uint8_t in[WIRE_PACKET_MAX];
 };
 
 /* ---- packets ---- */
@@ -49,26 +49,61 @@ static struct wire_unsent unsent_of(const struct lane *lane, uint64_t position)
 		                     .pos = wire_pos(lane->index, position) };
 }
 
-/* Sends what is due. */
+/* The next packet that is due, sealed; 0: none. */
+static uint32_t next_packet(struct lane *lane, uint64_t now, uint8_t *packet)
+{
+	struct slot_stream *ops = &lane->slots->ops;
+	struct wire_header *header = (void *)packet;
+	uint32_t bytes = slot_stream_next(ops, now, packet);
+	struct wire_unsent unsent;
+
+	if (!bytes)
+		return 0;
+	header->comm = lane->trunk->welcome.comm;
+	unsent = unsent_of(lane, wire_widen(header->pos, ops->flow.next));
+	wire_seal_fragment(header, bytes, &unsent);
+	return bytes;
+}
+
+/* Neighbours of one length leave as one message. */
+static void add_messages(struct lane *lane, const uint32_t *bytes, unsigned n)
+{
+	const uint8_t *at = lane->buffer, *from = at;
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		at += bytes[i];
+		if (i + 1 < n && bytes[i + 1] == bytes[first] && i + 1 - first < UDP_GSO_SEGMENTS &&
+		    (uint32_t)(at - from) + bytes[first] <= UDP_GSO_BYTES)
+			continue;
+		udp_tx_add(lane->tx, from, (uint32_t)(at - from), bytes[first], NULL);
+		from = at;
+		first = i + 1;
+	}
+}
+
+/* Sends what is due. What the socket does not take counts as lost. */
 static void send_due(struct lane *lane, uint64_t now)
 {
-	struct lane_slots *slot = lane->slots;
-	uint32_t bytes;
+	uint32_t bytes[SEND_MOST];
+	uint8_t *at = lane->buffer;
+	unsigned n = 0;
+	int error = 0;
 
-	for (unsigned i = 0; i < SEND_MOST; i++) {
-		struct wire_header *header = (void *)slot->out;
-		struct wire_unsent unsent;
-
-		bytes = slot_stream_next(&slot->ops, now, header);
-		if (!bytes)
-			return;
-		header->comm = lane->trunk->welcome.comm;
-		unsent = unsent_of(lane, wire_widen(header->pos, slot->ops.flow.next));
-		wire_seal_fragment(header, bytes, &unsent);
-		/* What the socket does not take counts as lost. */
-		if (send(lane->fd, header, bytes, MSG_DONTWAIT) < 0 && errno != EAGAIN)
-			lane_note_error(lane, -errno);
+	while (n < SEND_MOST && (bytes[n] = next_packet(lane, now, at)))
+		at += bytes[n++];
+	if (!n)
+		return;
+	if (n == 1) {
+		if (send(lane->fd, lane->buffer, bytes[0], MSG_DONTWAIT) < 0)
+			error = -errno;
+	} else {
+		add_messages(lane, bytes, n);
+		error = udp_send(lane->tx, lane->fd);
+		udp_tx_clear(lane->tx);
 	}
+	if (error && error != -EAGAIN)
+		lane_note_error(lane, error);
 }
 
 static void take_result(struct lane *lane, const struct wire_header *header, uint32_t bytes,
@@ -111,31 +146,44 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 		lane_on_abort(lane, wire_payload(control));
 }
 
-/* Takes up to RECEIVE_MOST packets. False: there was none. */
+static void take_packet(struct lane *lane, const void *data, size_t bytes, uint64_t now)
+{
+	const struct wire_header *header = data;
+
+	if (wire_parse(header, bytes) != WIRE_SOUND)
+		lane->dropped++;
+	else if (wire_is_fragment(header))
+		take_result(lane, header, (uint32_t)bytes, now);
+	else
+		take_control(lane, wire_control(header), (uint32_t)bytes, now);
+}
+
+/*
+ * Takes what has come. False: nothing. Mostly it is one packet, and nothing is on its way after it;
+ * looking for more would cost another system call.
+ */
 static bool receive(struct lane *lane, uint64_t *now)
 {
-	struct lane_slots *slot = lane->slots;
-	unsigned n = 0;
+	struct lane_slots *slots = lane->slots;
+	ssize_t bytes = recv(lane->fd, slots->in, sizeof(slots->in), MSG_DONTWAIT);
+	int n;
 
-	while (n < RECEIVE_MOST) {
-		ssize_t bytes = recv(lane->fd, slot->in, sizeof(slot->in), MSG_DONTWAIT);
-		const struct wire_header *header = (const void *)slot->in;
-
-		if (bytes < 0) {
-			if (errno != EAGAIN && errno != EINTR)
-				lane_note_error(lane, -errno);
-			break;
-		}
-		if (!n++)
-			*now = clock_now();
-		if (wire_parse(header, (size_t)bytes) != WIRE_SOUND)
-			lane->dropped++;
-		else if (wire_is_fragment(header))
-			take_result(lane, header, (uint32_t)bytes, *now);
-		else
-			take_control(lane, wire_control(header), (uint32_t)bytes, *now);
+	if (bytes < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			lane_note_error(lane, -errno);
+		return false;
 	}
-	return n > 0;
+	*now = clock_now();
+	take_packet(lane, slots->in, (size_t)bytes, *now);
+	if (stream_is_idle(&lane->stream))
+		return true;
+	n = udp_receive(lane->rx, lane->fd);
+	for (int i = 0; i < n; i++)
+		take_packet(lane, udp_message(lane->rx, i)->data, udp_message(lane->rx, i)->bytes,
+		            *now);
+	if (n < 0)
+		lane_note_error(lane, n);
+	return true;
 }
 
 static void take_posts(struct lane *lane, uint64_t now)
@@ -333,6 +381,13 @@ static uint64_t oldest_request(struct trib_comm *comm)
 	return word;
 }
 
+static uint64_t heartbeat_every(const struct lane *lane)
+{
+	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
+
+	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
+}
+
 /* A report that proves life, and shows the aggregator our address. */
 static void send_heartbeat(struct lane *lane, uint64_t now)
 {
@@ -352,14 +407,15 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 	int error;
 
 	if (!atomic_exchange(&lane->slots->asks, false) &&
-	    now < lane->spoke_at + lane_heartbeat_every(lane))
+	    now < lane->spoke_at + heartbeat_every(lane))
 		return;
 	lane->spoke_at = now;
 	packet.report.base = oldest_request(lane->comm);
 	packet.report.want = atomic_load_explicit(&lane->slots->way, memory_order_relaxed) + 1;
+	/* Who waits for a result finds out by itself that the aggregator has ended. */
 	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));
-	if (error && error != -EAGAIN)
-		lane_note_error(lane, error);
+	if (error)
+		log_debug("a heartbeat of small vectors: %s", strerror(-error));
 }
 
 /* Until somebody needs the thread: a wake-up, a packet while no user drives, a timer, a heartbeat.
@@ -368,7 +424,7 @@ static void thread_sleep(struct lane *lane, uint64_t now, bool watch, uint64_t w
 {
 	struct pollfd fds[2] = { { .fd = lane->wake_fd, .events = POLLIN },
 		                 { .fd = lane->fd, .events = POLLIN } };
-	uint64_t heartbeat = lane->spoke_at + lane_heartbeat_every(lane), count;
+	uint64_t heartbeat = lane->spoke_at + heartbeat_every(lane), count;
 	struct timespec span;
 
 	if (heartbeat < wake)
