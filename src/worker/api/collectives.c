@@ -181,6 +181,28 @@ static trib_status start(const struct call *call, const struct round_spec *specs
 	return request_post(request, specs, n, out);
 }
 
+/* A sum that goes to all ranks, or to call->root alone. */
+static trib_status begin_sum(struct call *call, bool to_all, const trib_call *options,
+                             trib_request **request)
+{
+	trib_status status = check_call(call, 1, request);
+	struct round_spec spec;
+	bool wants;
+
+	if (status != TRIB_OK)
+		return status;
+	wants = to_all || call->comm->config.rank == call->root;
+	if (call->count && wants && !call->recv)
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: no output buffer%s", call->what,
+		                   to_all ? "" : " on the root");
+	status = open_sum(call, options, call->count);
+	if (status != TRIB_OK)
+		return status;
+	spec = sum_spec(call, 0, to_all ? WIRE_ALL : (uint8_t)call->root);
+	spec.target = wants ? call->recv : NULL;
+	return request_post(call->request, &spec, 1, request);
+}
+
 static trib_status begin_allreduce(trib_comm *comm, const void *send, void *recv, size_t count,
                                    trib_type type, trib_op op, const trib_call *options,
                                    trib_request **request)
@@ -191,21 +213,9 @@ static trib_status begin_allreduce(trib_comm *comm, const void *send, void *recv
 		             .recv = recv,
 		             .count = count,
 		             .type = type,
-		             .op = op,
-		             .root = 0 };
-	trib_status status = check_call(&call, 1, request);
-	struct round_spec spec;
+		             .op = op };
 
-	if (status != TRIB_OK)
-		return status;
-	if (count && !recv)
-		return status_fail(TRIB_ERR_ARGUMENT, "allreduce: no output buffer");
-	status = open_sum(&call, options, count);
-	if (status != TRIB_OK)
-		return status;
-	spec = sum_spec(&call, 0, WIRE_ALL);
-	spec.target = recv;
-	return request_post(call.request, &spec, 1, request);
+	return begin_sum(&call, true, options, request);
 }
 
 static trib_status begin_reduce(trib_comm *comm, const void *send, void *recv, size_t count,
@@ -220,19 +230,8 @@ static trib_status begin_reduce(trib_comm *comm, const void *send, void *recv, s
 		             .type = type,
 		             .op = op,
 		             .root = root };
-	trib_status status = check_call(&call, 1, request);
-	struct round_spec spec;
 
-	if (status != TRIB_OK)
-		return status;
-	if (count && comm->config.rank == root && !recv)
-		return status_fail(TRIB_ERR_ARGUMENT, "reduce: no output buffer on the root");
-	status = open_sum(&call, options, count);
-	if (status != TRIB_OK)
-		return status;
-	spec = sum_spec(&call, 0, (uint8_t)root);
-	spec.target = comm->config.rank == root ? recv : NULL;
-	return request_post(call.request, &spec, 1, request);
+	return begin_sum(&call, false, options, request);
 }
 
 static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, trib_type type,
