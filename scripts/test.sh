@@ -12,7 +12,11 @@ measuring=(plane rates burn multicast) # network tests that need the cores for t
 # The longest network tests start first, so that none runs alone at the end.
 slowest=(xdp_tree tcp tree_xdp link_probe xdp_life partition tree recover nic share admit xdp)
 skips=() # "NAME: REASON"
-repeated=() # network tests that failed beside others
+repeated=() # tests that failed beside others
+# A crowded machine makes a test late. It makes no wrong sum, no fault that a sanitizer finds, and no crash.
+never_excused='wrong (at|from|members)|is wrong|Sanitizer|runtime error:|ERROR: libFuzzer|Segmentation fault|exit code -(4|6|7|8|11)\)'
+# What a test, cmocka, a sanitizer or a compiler says about the fault itself.
+cause='^FAILED|^\[  ERROR   \]|:[0-9]+: (fatal )?error: |runtime error:|ERROR: [A-Za-z]*(Sanitizer|Fuzzer)'
 
 pass() {
 	passed=$((passed + 1))
@@ -25,11 +29,44 @@ skip() {
 	say "SKIP $1: $2"
 }
 
-# fail NAME LOG
+# causes LOG: the first lines that say what failed.
+causes() { grep -aE -m 10 -- "$cause" "$1" || true; }
+
+# fail NAME LOG: the causes come first, for readers who see only the beginning of the output.
 fail() {
 	failed=$((failed + 1))
 	say "FAIL $1"
-	tail -n 200 "$2" | sed 's/^/  | /'
+	causes "$2" | sed 's/^/  > /'
+	tail -n 200 "$2" | sed -e 's/^/  | /' -e '$a\'
+}
+
+# excusable LOG [NOTE]: the fault may come from the tests that ran beside this one.
+excusable() {
+	local found=0
+	cat "$1" - <<<"${2:-}" | grep -qaE -- "$never_excused" || found=$?
+	[ -f "$1" ] && [ "$found" -eq 1 ]
+}
+
+# again NAME LOG COMMAND...: a test failed beside others. `run_again` runs the command when all else has ended.
+again() {
+	local name=$1 log=$2 first
+	shift 2
+	first=$logs/crowded-${log##*/}
+	mv "$log" "$first"
+	say "AGAIN $name, alone"
+	causes "$first" | sed 's/^/  > /'
+	say "$name" "$(printf '%q ' "$@")" >"$first.again"
+}
+
+# A test that fails here has failed.
+run_again() {
+	local file lines alone=yes
+	for file in "$logs"/*.again; do
+		[ -e "$file" ] || continue
+		mapfile -t lines <"$file"
+		repeated+=("${lines[0]}")
+		eval "${lines[1]}"
+	done
 }
 
 log_of() { printf '%s/%s.log' "$logs" "${1//[^a-zA-Z0-9]/-}"; }
@@ -75,7 +112,8 @@ build_test() {
 
 # meson_tests LABEL DIR [meson test options]: every test of a build folder counts as one. If $wrapper is
 # set, its words come before meson. If $behind is set, the tests have a low priority, and one runs on
-# each core. Otherwise one more runs than there are cores, because many of them wait for a deadline.
+# each core. Otherwise one more runs than there are cores, because many of them wait for a deadline. A test
+# that fails beside others is run again later, alone.
 meson_tests() {
 	local label=$1 dir=$2 json=$2/meson-logs/testlog.json log name result note many=$(($(nproc) + 1))
 	local expected seen=0
@@ -96,12 +134,22 @@ meson_tests() {
 		case $result in
 		PASS) pass "$label $name" "$note" ;;
 		SKIP) skip "$label $name" "$note" ;;
-		*) fail "$label $name, $note" "$logs/$label-$name.log" ;;
+		*) meson_failed ;;
 		esac
 		seen=$((seen + 1))
 	done < <(python3 scripts/testlog.py "$json" "$logs/$label-")
 	if [ "$seen" -ne "$expected" ]; then
 		fail "$label: $seen of $expected tests ran" "$log"
+	fi
+}
+
+# A part of meson_tests, whose variables it reads.
+meson_failed() {
+	local own=$logs/$label-$name.log
+	if [ -z "${alone:-}" ] && excusable "$own" "$note"; then
+		again "$label $name" "$own" ${under:-} meson_tests "$label" "$dir" "$name"
+	else
+		fail "$label $name, $note" "$own"
 	fi
 }
 
@@ -119,7 +167,7 @@ test_loopback() {
 
 # sanitized COMMAND...: TRIB_TEST_SHORT asks tests for less, as sanitizers make them slow.
 sanitized() {
-	local wrapper
+	local wrapper under=sanitized
 	wrapper=$(fixed_addresses)
 	export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 TRIB_TEST_SHORT=1
 	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
@@ -273,19 +321,16 @@ network_test() {
 	check "net $1" timeout -k 10 300 bash "tests/net/test_$1.sh" "$PWD/build/src/cli/trib"
 }
 
-# crowded_network_test NAME: the same beside others. Rates and deadlines may suffer from those, so a test
-# that fails is run again later, alone. A wrong sum is never excused.
+# crowded_network_test NAME: the same beside others. Rates and deadlines may suffer from those.
 crowded_network_test() {
 	local name="net $1" log lines
 	log=$(log_of "$name")
 	lines=$(network_test "$1")
-	if [ "${lines%% *}" = FAIL ] && ! grep -qE 'wrong (at|from|members)|is wrong|Sanitizer' "$log"; then
-		mv "$log" "$logs/crowded-$1.log"
-		touch "$logs/net-$1.again"
-		grep -h '^FAILED' "$logs/crowded-$1.log" | sed "s/^/AGAIN $name, alone: /" || true
-		return
+	if [ "${lines%% *}" = FAIL ] && excusable "$log"; then
+		again "$name" "$log" network_test "$1"
+	else
+		say "$lines"
 	fi
-	say "$lines"
 }
 
 network_names() { find tests/net -name 'test_*.sh' | sed 's|.*/test_\(.*\)\.sh|\1|' | sort; }
@@ -301,11 +346,6 @@ network_tests() {
 		beside "net-$name" crowded_network_test "$name"
 	done
 	gather 'net-*'
-	for name in $(find "$logs" -name 'net-*.again' | sed 's|.*/net-\(.*\)\.again|\1|' | sort); do
-		network_test "$name"
-		repeated+=("net $name")
-	done
-	check "kernel log after the network tests" test_kernel_log
 }
 
 # What only computes has a low priority, and runs while the tests wait.
@@ -431,6 +471,10 @@ main() {
 		sanitized threads_tests tsan
 	fi
 	gather analyses
+	run_again
+	if [ "$built" -eq 0 ]; then
+		check "kernel log after the tests" test_kernel_log
+	fi
 	report
 }
 

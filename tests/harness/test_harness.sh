@@ -104,38 +104,73 @@ expect "a skipped test is listed with its reason" 0 '^  one: no root$' suite "$s
 expect "... and the last line is the count" 0 '^0 passed, 0 failed, 1 skipped$' suite "$skipped | tail -n 1"
 expect "... of one in the background too" 0 '^  one: no root$' \
 	suite 'beside b check one bash -c "echo no root; exit 77"; gather b; report'
+expect "what failed comes before the log" 0 '^  > FAILED: late$' \
+	suite 'check one bash -c "seq 300; echo FAILED: late; seq 300; exit 1" | sed -n 2p'
+expect "... also cmocka's words" 0 'test_x.c:12: error: Failure!$' \
+	suite 'cmocka() { say "[  ERROR   ] --- 1 != 2" "[   LINE   ] --- ../test_x.c:12: error: Failure!"; exit 1; }
+		check one cmocka | sed -n 3p'
+expect "... at most ten lines of them" 0 '^10$' suite 'check one bash -c "yes FAILED: x | head -n 50; exit 1" | grep -c "^  > "'
 # crowd COMMAND: a suite whose only network test is this one; it fails beside others, and passes alone if the file exists.
 crowd() {
-	suite "network_names() { :; }; slowest=(one); kernel_log() { :; }; touch \$logs/kernel-before
-		timeout() { bash -c '$1'; }; cd '$scratch'; rm -f alone; network_tests; report"
+	suite "network_names() { :; }; slowest=(one); timeout() { bash -c '$1'; }
+		cd '$scratch'; rm -f alone; network_tests; run_again; report"
 }
-expect "a network test that fails beside others is run again alone" 0 '^2 passed, 0 failed' \
+expect "a network test that fails beside others is run again alone" 0 '^1 passed, 0 failed' \
 	crowd '[ -e alone ] || { touch alone; echo FAILED: too slow; exit 1; }'
 expect "... and the report names it" 0 '^  net one$' crowd '[ -e alone ] || { touch alone; exit 1; }'
-expect "... but not one that found a wrong sum" 1 '^1 passed, 1 failed' \
+expect "... with what failed at first" 0 '^  > FAILED: too slow$' \
+	crowd '[ -e alone ] || { touch alone; echo FAILED: too slow; exit 1; }'
+expect "... but not one that found a wrong sum" 1 '^0 passed, 1 failed' \
 	crowd '[ -e alone ] || { touch alone; echo part 1 is wrong from byte 8 on; exit 1; }'
-expect "... and one that fails again fails the suite" 1 '^1 passed, 1 failed' crowd 'exit 1'
+expect "... and one that fails again fails the suite" 1 '^0 passed, 1 failed' crowd 'exit 1'
 expect "a part of the suite that breaks is a failure" 1 '1 failed' suite 'beside b false; gather b; report'
 
-# rows LINE...: a build folder whose log of tests has these lines, and whose list has two tests.
+# rows LINE...: a build folder whose log of tests has these lines, and whose list has two tests. If one test is
+# asked for, the log has the lines in $later.
+later=''
 rows() {
 	mkdir -p "$scratch/build/meson-logs" "$scratch/bin"
 	printf '%s\n' "$@" >"$scratch/rows"
+	printf '%s\n' "$later" >"$scratch/later"
 	cat >"$scratch/bin/meson" <<-END
 		#!/bin/sh
 		case \$* in
+		*--list*two) printf 'tributary:unit / two\n' ;;
 		*--list*) printf 'tributary:unit / one\ntributary:unit / two\n' ;;
+		*two) echo "alone, short: \$TRIB_TEST_SHORT" >"$scratch/how"; cp "$scratch/later" "$scratch/build/meson-logs/testlog.json" ;;
 		*) cp "$scratch/rows" "$scratch/build/meson-logs/testlog.json" ;;
 		esac
 	END
 	chmod +x "$scratch/bin/meson"
-	PATH=$scratch/bin:$PATH suite "meson_tests unit '$scratch/build'; report"
+	rm -f "$scratch/how"
+	PATH=$scratch/bin:$PATH suite "$in_suite; run_again; report; [ ! -e '$scratch/how' ] || cat '$scratch/how'"
 }
-row() { printf '{"name": "unit / %s", "result": "%s", "returncode": 0, "duration": 1, "stdout": "%s"}' "$@"; }
+in_suite="meson_tests unit '$scratch/build'"
+row() { printf '{"name": "unit / %s", "result": "%s", "returncode": %d, "duration": 1, "stdout": "%s"}' "$1" "$2" "${4:-0}" "$3"; }
 expect "two unit tests" 0 '^2 passed, 0 failed' rows "$(row one OK '')" "$(row two OK '')"
 expect "one of two did not run" 1 'unit: 1 of 2 tests ran' rows "$(row one OK '')"
 expect "none ran" 1 '^0 passed, 1 failed' rows
-expect "one failed" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '')"
+later=$(row two FAIL '')
+expect "one failed, also alone" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '')"
+expect "... and its second failure is shown" 1 '^FAIL unit two, fail' rows "$(row one OK '')" "$(row two FAIL '')"
+later=$(row two OK '')
+expect "one failed, but not alone" 0 '^2 passed, 0 failed' rows "$(row one OK '')" "$(row two FAIL 'FAILED: late')"
+expect "... and the report names it" 0 '^  unit two$' rows "$(row one OK '')" "$(row two FAIL 'FAILED: late')"
+expect "... also one that ran out of time" 0 '^  unit two$' rows "$(row one OK '')" "$(row two TIMEOUT '')"
+for fault in 'ERROR: AddressSanitizer: heap-use-after-free' 'x.c:1: runtime error: shift' 'ERROR: libFuzzer: deadly signal' \
+	'part 1 is wrong from byte 8'; do
+	expect "... but none is excused with: $fault" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL "$fault")"
+done
+expect "... nor one that crashed" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '' -11)"
+later=''
+expect "... and if the second time none ran" 1 '^1 passed, 1 failed' rows "$(row one OK '')" "$(row two FAIL '')"
+later=$(row two OK '')
+in_suite="beside vm meson_tests vm '$scratch/build'; gather vm"
+expect "one in the background, too" 0 '^  vm two$' rows "$(row one OK '')" "$(row two FAIL '')"
+in_suite="sanitized meson_tests asan '$scratch/build'"
+expect "one with a sanitizer" 0 '^2 passed, 0 failed' rows "$(row one OK '')" "$(row two FAIL '')"
+expect "... with the same environment" 0 '^alone, short: 1$' rows "$(row one OK '')" "$(row two FAIL '')"
+in_suite="meson_tests unit '$scratch/build'"
 expect "cmocka skipped a part" 0 'skipped by the program: test_b' rows "$(row one OK '')" "$(row two OK '[  SKIPPED ] test_b\n')"
 
 echo "-- configuring"
