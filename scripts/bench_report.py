@@ -42,6 +42,8 @@ import bench_tables
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLOTS = os.path.join(ROOT, "docs/plots")
 FRONT = "docs/benchmarks.md"
+STATUS = "docs/benchmarks/status.md"  # the table of all sections
+MOST_LINES = 400  # of a page, without the marks of what is stale
 CODE = ("src", "include", "bench", "examples", "meson.build")  # what figures depend on
 BLOCK = re.compile(r"<!-- bench: ([a-z0-9-]+)(?: ([a-z0-9_]+))? -->\n(.*?)<!-- /bench -->", re.S)
 OPENING = re.compile(r"<!-- bench: (.*?) -->")
@@ -283,7 +285,7 @@ def status_text():
                 times[name] = f"{took.group(1)} {took.group(2)}" if took else None
     return "\n".join(bench_tables.table(
         ["section", "what it measures", "takes", "measured"],
-        [[f"[{s.name}](benchmarks/{s.page}.md)", s.what, times.get(s.name) or f"about {s.minutes:g} min",
+        [[f"[{s.name}]({s.page}.md)", s.what, times.get(s.name) or f"about {s.minutes:g} min",
           states.get(s.name, "has no block")] for s in bench_sections.SECTIONS])) + "\n"
 
 
@@ -310,10 +312,10 @@ def write_pages(results, failures):
         text = BLOCK.sub(replaced, read(path))
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-    front = os.path.join(ROOT, FRONT)
+    status = os.path.join(ROOT, STATUS)
     text = re.sub(r"(<!-- bench: status -->\n).*?(<!-- /bench -->)", lambda m: m.group(1) + status_text() + m.group(2),
-                  read(front), flags=re.S)
-    with open(front, "w", encoding="utf-8") as file:
+                  read(status), flags=re.S)
+    with open(status, "w", encoding="utf-8") as file:
         file.write(text)
 
 
@@ -367,8 +369,8 @@ def check():
             if not os.path.exists(os.path.join(os.path.dirname(path), link)):
                 wrong.append(f"{where}: there is no {link}")
         shown |= {os.path.basename(link) for link in re.findall(r"\]\([^)]*plots/([^)]+\.svg)\)", text)}
-        if without_stale(text).count("\n") > 450:
-            wrong.append(f"{where}: more than 450 lines")
+        if without_stale(text).count("\n") > MOST_LINES:
+            wrong.append(f"{where}: more than {MOST_LINES} lines")
     for section in bench_sections.SECTIONS:
         if section.name not in seen:
             wrong.append(f"{section.name}: no page has a block of it")
@@ -382,8 +384,8 @@ def check():
     for path in glob.glob(os.path.join(PLOTS, "*")):
         if os.path.basename(path) not in shown:
             wrong.append(f"docs/plots/{os.path.basename(path)}: no page shows it")
-    if status_text() not in read(os.path.join(ROOT, FRONT)):
-        wrong.append(f"{FRONT}: the table of sections is not as the blocks are; run scripts/bench_report.py --render")
+    if status_text() not in read(os.path.join(ROOT, STATUS)):
+        wrong.append(f"{STATUS}: the table of sections is not as the blocks are; run scripts/bench_report.py --render")
     return wrong
 
 
