@@ -143,11 +143,21 @@ meson_tests() {
 	fi
 }
 
+# seed_of LOG: the seed of the first test that failed, if it draws its inputs.
+seed_of() { awk '/^seed [0-9]+/ { seed = $2 } /^\[  FAILED  \]/ { print seed; exit }' "$1"; }
+
+# seeded SEED COMMAND...: the same inputs again. Without a seed, tests choose one.
+seeded() {
+	local -x TRIB_TEST_SEED=$1 TRIB_SEED=$1
+	[ -n "$1" ] || unset TRIB_TEST_SEED TRIB_SEED
+	"${@:2}"
+}
+
 # A part of meson_tests, whose variables it reads.
 meson_failed() {
 	local own=$logs/$label-$name.log
 	if [ -z "${alone:-}" ] && excusable "$own" "$note"; then
-		again "$label $name" "$own" ${under:-} meson_tests "$label" "$dir" "$name"
+		again "$label $name" "$own" ${under:-} seeded "$(seed_of "$own")" meson_tests "$label" "$dir" "$name"
 	else
 		fail "$label $name, $note" "$own"
 	fi

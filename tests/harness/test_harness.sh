@@ -137,7 +137,7 @@ rows() {
 		case \$* in
 		*--list*two) printf 'tributary:unit / two\n' ;;
 		*--list*) printf 'tributary:unit / one\ntributary:unit / two\n' ;;
-		*two) echo "alone, short: \$TRIB_TEST_SHORT" >"$scratch/how"; cp "$scratch/later" "$scratch/build/meson-logs/testlog.json" ;;
+		*two) echo "alone, short: \$TRIB_TEST_SHORT, seed: \${TRIB_TEST_SEED-none}" >"$scratch/how"; cp "$scratch/later" "$scratch/build/meson-logs/testlog.json" ;;
 		*) cp "$scratch/rows" "$scratch/build/meson-logs/testlog.json" ;;
 		esac
 	END
@@ -169,7 +169,9 @@ in_suite="beside vm meson_tests vm '$scratch/build'; gather vm"
 expect "one in the background, too" 0 '^  vm two$' rows "$(row one OK '')" "$(row two FAIL '')"
 in_suite="sanitized meson_tests asan '$scratch/build'"
 expect "one with a sanitizer" 0 '^2 passed, 0 failed' rows "$(row one OK '')" "$(row two FAIL '')"
-expect "... with the same environment" 0 '^alone, short: 1$' rows "$(row one OK '')" "$(row two FAIL '')"
+expect "... with the same environment" 0 '^alone, short: 1, seed: none$' rows "$(row one OK '')" "$(row two FAIL '')"
+expect "... and with the seed that failed" 0 ', seed: 22$' \
+	rows "$(row one OK '')" "$(row two FAIL 'seed 11\nseed 22\n[  FAILED  ] x\nseed 33')"
 in_suite="meson_tests unit '$scratch/build'"
 expect "cmocka skipped a part" 0 'skipped by the program: test_b' rows "$(row one OK '')" "$(row two OK '[  SKIPPED ] test_b\n')"
 

@@ -45,7 +45,7 @@ struct job {
 	unsigned rounds;
 	bool leave;            /* aggregators leave instead of dying */
 	_Atomic unsigned done; /* rounds of rank 0 */
-	_Atomic unsigned kills;
+	bool more;             /* one more round, as no plan has changed yet */
 	_Atomic bool ended;
 	_Atomic uint64_t hashes[ROUNDS_MAX][AT_ONCE]; /* of results that are rounded by chance */
 };
@@ -280,12 +280,20 @@ static void recover_body(struct rank *rank)
 			data_make(&job->data[i], rank->comm, mix(job->seed + i));
 	pthread_barrier_wait(&job->barrier);
 	for (unsigned i = 0; i < job->rounds; i++) {
-		/* A run may be shorter than the killer's first nap. */
-		while (rank->rank == 0 && i == job->rounds / 2 && !atomic_load(&job->kills))
-			nap_ms(1);
 		round_body(rank, i, mix(job->seed + 1000 + i));
 		if (rank->rank == 0)
 			atomic_store(&job->done, i + 1);
+	}
+	/* A run whose plan never changed proves nothing. */
+	for (unsigned i = job->rounds;; i++) {
+		pthread_barrier_wait(&job->barrier);
+		if (rank->rank == 0)
+			job->more =
+				i < ROUNDS_MAX && fake_controller_generation(&job->controller) == 1;
+		pthread_barrier_wait(&job->barrier);
+		if (!job->more)
+			break;
+		round_body(rank, i, mix(job->seed + 1000 + i));
 	}
 	atomic_store(&job->ended, true);
 }
@@ -317,7 +325,6 @@ static void *kill_main(void *argument)
 			fake_controller_drain_one(&job->controller, mix(job->seed + i));
 		else
 			fake_controller_kill_one(&job->controller, mix(job->seed + i));
-		atomic_fetch_add(&job->kills, 1);
 	}
 	return NULL;
 }
