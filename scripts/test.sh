@@ -478,7 +478,7 @@ main() {
 		sanitized threads_tests asan --suite timed --no-suite trees # TSan runs those
 	fi
 	if was_built TSan; then
-		sanitized threads_tests tsan
+		sanitized threads_tests tsan --no-suite wires # the same threads, other numbers
 	fi
 	gather analyses
 	run_again

@@ -22,6 +22,7 @@ static void explore_all(struct seen *seen, size_t enough)
 {
 	struct place *path = calloc(EXPLORE_DEPTH, sizeof(*path));
 	size_t depth = 1;
+	bool copied = false; /* an action that changes nothing leaves the copy for the next one */
 
 	assert_non_null(path);
 	world_start(&path[0].world);
@@ -29,12 +30,16 @@ static void explore_all(struct seen *seen, size_t enough)
 		struct place *here = &path[depth - 1], *there = &path[depth];
 
 		if (here->action == ACTIONS) {
+			assert_true(!copied ||
+			            hash_world(&there->world) == hash_world(&here->world));
+			copied = false;
 			depth--;
 			continue;
 		}
-		there->world = here->world;
-		if (!act(&there->world, here->action++) ||
-		    !seen_add(seen, hash_world(&there->world)))
+		if (!copied)
+			there->world = here->world;
+		copied = !act(&there->world, here->action++);
+		if (copied || !seen_add(seen, hash_world(&there->world)))
 			continue;
 		check(&there->world);
 		there->action = 0;

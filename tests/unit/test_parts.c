@@ -137,7 +137,7 @@ static void test_bound(void **state)
 
 					if (parts_bits(widths[p], crowds[c]) < 3 ||
 					    (i & 1 && widths[p] != 8) ||
-					    (crowds[c] > (test_is_short() ? 64 : 1000) &&
+					    (crowds[c] > (test_is_short() ? 16 : 1000) &&
 					     types[t] != TRIB_BF16))
 						continue;
 					sum_make(&sum, &parts, i / 2);

@@ -203,7 +203,8 @@ static void test_limits(void **state)
 	unsigned step = (unsigned)test_count("trees more each time", 5, 20);
 
 	(void)state;
-	for (limits.children = 4; limits.children <= 64; limits.children *= 2)
+	for (limits.children = 4; limits.children <= 64;
+	     limits.children *= test_is_short() ? 16 : 2)
 		for (limits.trees = 1; limits.trees <= FOREST_TREES_MAX; limits.trees += step) {
 			assert_int_equal(plan(n, &limits, &forest), TRIB_OK);
 			check_forest(n, &limits);

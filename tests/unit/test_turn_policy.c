@@ -18,11 +18,11 @@
 
 #define MS 1000000ull
 #define JOBS_MAX 3u
-#define TICK MS
 #define AGREE (3 * MS)
 #define TAIL (2 * MS)
 
 static unsigned steps; /* of each job */
+static uint64_t tick;  /* how often the policy is asked */
 
 /* A job as a worker would run it. */
 struct sim {
@@ -168,7 +168,7 @@ static void simulate(struct sim *sims, unsigned n, enum mode mode, enum turn_pol
 
 	for (unsigned i = 0; i < n; i++)
 		sims[i].began = sims[i].end = 1;
-	for (; !over; now += TICK) {
+	for (; !over; now += tick) {
 		over = true;
 		for (unsigned i = 0; i < n; i++) {
 			agree(&sims[i], now);
@@ -356,5 +356,6 @@ int main(void)
 
 	steps = (unsigned)test_count("steps, whose score proves nothing", test_is_long() ? 30 : 15,
 	                             2);
+	tick = test_is_short() ? 5 * MS : test_is_long() ? MS : 2 * MS;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

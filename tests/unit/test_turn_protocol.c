@@ -230,12 +230,15 @@ static bool cut(struct world *world, unsigned j)
 /* A rank is silent for long, dead or alive. Then the aggregator ends the communicator. */
 static bool lose(struct world *world, unsigned j)
 {
-	struct turns_share *share = &world->share[j];
+	struct turns_share share = world->share[j];
 
-	if (!limits->deaths || share->lost || !(share->held || !share->known))
+	if (!limits->deaths || share.lost || !(share.held || !share.known))
 		return false;
-	turns_tick(share, TURNS_LEASE_NS + 1);
-	return share->lost;
+	turns_tick(&share, TURNS_LEASE_NS + 1);
+	if (!share.lost)
+		return false;
+	world->share[j] = share;
+	return true;
 }
 
 static bool fence(struct world *world, unsigned j)

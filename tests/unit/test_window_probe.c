@@ -207,7 +207,7 @@ static void test_streams_with_rings(void **state)
 	uint64_t seeds = test_count("seeds, whose mean proves nothing", SEEDS, 1);
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < (test_is_short() ? 1 : 2); i++) {
 		double again = 0;
 
 		for (unsigned seed = 1; seed <= seeds; seed++) {
@@ -234,7 +234,7 @@ static void test_streams_with_loss(void **state)
 	uint64_t seeds = test_count("seeds, whose mean proves nothing", SEEDS, 1);
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < (test_is_short() ? 1 : 2); i++) {
 		uint64_t tried = 0, never = 0;
 
 		for (unsigned seed = 1; seed <= seeds; seed++) {
