@@ -9,6 +9,9 @@
  * program in the kernel. That program is the engine's too (`program`), built on the same inline
  * functions.
  *
+ * A plane may run an engine on a device that has limits and memory of its own. Then it has an entry
+ * of its own for the engine, with the optional members below.
+ *
  * Engine 0, dense, is older than this table: lanes of every communicator answer REPORTs by it, and
  * its cells are in plane/lane. The others are entries here.
  */
@@ -21,6 +24,7 @@
 #define ENGINE_SLOT 1u
 #define ENGINES_MAX 8u /* numbers are below */
 
+#define ENGINE_CELLS_MIN 2u
 #define ENGINE_CELLS_MAX 65536u
 #define ENGINE_LANE_WORDS 12u
 #define ENGINE_CELL_WORDS 7u
@@ -79,14 +83,31 @@ enum engine_verdict {
 	ENGINE_MISMATCH,  /* children disagree on what the operation is */
 	ENGINE_STRANGER,  /* the sender is not a member */
 	ENGINE_ACK,       /* it carried no vector */
+	ENGINE_REFUSED,   /* the device cannot do it: engine.why says why */
 	ENGINE_VERDICTS_END,
+};
+
+#define ENGINE_WHY_MAX 256u   /* bytes of a reason */
+#define ENGINE_STAGES_MAX 16u /* of a switch */
+
+/* What a switch has counted. Made of uint64_t only, as struct counters. */
+struct engine_counts {
+	uint64_t packets, passes, recirculations;
+	uint64_t refused; /* packets of operations that the switch lacks */
+	uint64_t broken;  /* packets that broke a rule of the switch */
+};
+
+/* What a lane uses of a switch. */
+struct engine_use {
+	uint32_t stages;
+	uint32_t share[ENGINE_STAGES_MAX]; /* of each stage's memory, in 0.01 % */
 };
 
 struct engine {
 	const char *name;
 	uint8_t number; /* in JOIN and WELCOME */
-	/* The lane is set up but for `own`, which is zero, as are all cells. */
-	void (*open)(const struct engine_pool *pool);
+	/* The lane is set up but for `own`, which is zero, as are all cells. 0: no memory. */
+	int (*open)(const struct engine_pool *pool);
 	/* The 64-bit position of a packet: its checksum covers it. */
 	uint64_t (*position)(const struct engine_pool *pool, const struct wire_header *packet);
 	/* Takes a DATA packet that was found intact. Up to two packets have to leave. */
@@ -100,6 +121,18 @@ struct engine {
 	uint64_t (*waiting)(const struct engine_pool *pool);
 	/* The program that does the same in the kernel: an ELF object; NULL: none. */
 	const void *(*program)(uint64_t *bytes);
+
+	/* For engines on a device; others leave them NULL. */
+	/* Lowers payload and cells to what the device has for so many children. 0: it cannot run
+	   the engine, and `why`, of ENGINE_WHY_MAX bytes, is a sentence. */
+	int (*fit)(unsigned children, uint32_t *payload, uint32_t *cells, char *why);
+	/* Frees what `open` allocated, whether or not it succeeded. */
+	void (*close)(const struct engine_pool *pool);
+	/* After ENGINE_REFUSED: what the device cannot do, without a full stop. */
+	const char *(*why)(const struct engine_pool *pool);
+	/* Adds what was counted since the last call. */
+	void (*count)(const struct engine_pool *pool, struct engine_counts *to);
+	void (*use)(const struct engine_pool *pool, struct engine_use *use);
 };
 
 extern const struct engine engine_slot;

@@ -20,10 +20,11 @@ static struct engine_cell *cell_at(const struct engine_pool *pool, uint32_t pos)
 	return engine_cell(pool, slot_index(lane_of(pool), pos));
 }
 
-static void open_slots(const struct engine_pool *pool)
+static int open_slots(const struct engine_pool *pool)
 {
 	for (uint32_t i = 0; i < pool->lane->cells; i++)
 		slot_cell_init(state_of(engine_cell(pool, i)), i);
+	return 1;
 }
 
 static uint64_t position_of(const struct engine_pool *pool, const struct wire_header *packet)

@@ -46,7 +46,8 @@ static trib_status open_kernel(struct aggregator *aggregator, const struct plane
 	trib_status status;
 
 	if (!ops) {
-		snprintf(out, size, "%s", plane->carrier->plane);
+		snprintf(out, size, "%s%s%s", plane->name, plane->about ? ": " : "",
+		         plane->about ? plane->about : "");
 		return TRIB_OK;
 	}
 	status = ops->open(&aggregator->options, aggregator->port, &aggregator->kernel);
@@ -85,6 +86,8 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
 	aggregator->options = *options;
 	aggregator->carrier = plane->carrier;
+	aggregator->engines = plane->engines;
+	aggregator->plane_name = plane->engines ? plane->name : plane->carrier->plane;
 	pthread_mutex_init(&aggregator->rates.lock, NULL);
 	aggregator->rates.capacity = (double)options->link_bps;
 	aggregator->started_at = clock_now();

@@ -5,6 +5,7 @@
  * is in the rooms below, each of which may use those after it only:
  *
  *   udp, tcp    carriers: move packets             xdp    sums in the kernel
+ *   pisa        small vectors on a model of a switch
  *   common      what the carriers share
  *   loop        a thread's loop, packets to rooms
  *   stats       counters for people and programs

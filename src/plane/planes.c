@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/planes.h"
 
+#include "plane/pisa/pisa_engine.h"
 #include "plane/tcp/connections.h"
 #include "plane/udp/udp_carrier.h"
 #include "plane/xdp/kernel_xdp.h"
@@ -11,6 +12,10 @@ static const struct plane planes[] = {
 	{ .name = "udp", .carrier = &carrier_udp },
 	{ .name = "tcp", .carrier = &carrier_tcp },
 	{ .name = "xdp", .carrier = &carrier_udp, .kernel = &kernel_xdp },
+	{ .name = "pisa",
+	  .carrier = &carrier_udp,
+	  .engines = pisa_engines,
+	  .about = "small vectors on a model of a programmable switch" },
 };
 
 const struct plane *plane_find(const char *name)

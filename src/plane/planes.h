@@ -10,6 +10,9 @@ struct plane {
 	const char *name;
 	const struct carrier *carrier;
 	const struct kernel_ops *kernel; /* NULL: no kernel part */
+	/* By their numbers: engines that run otherwise on this plane. NULL: none. */
+	const struct engine *const *engines;
+	const char *about; /* of these engines, for people */
 };
 
 /* `name` NULL: the default, udp. Gives NULL if there is no such plane. */

@@ -43,7 +43,9 @@ struct aggregator {
 	struct aggregator_options options;
 	struct occupancy occupancy;
 	const struct carrier *carrier;
-	struct kernel *kernel; /* NULL: the plane has no kernel part */
+	const char *plane_name;              /* if there is no kernel part */
+	const struct engine *const *engines; /* those of the plane, by number; NULL: none */
+	struct kernel *kernel;               /* NULL: the plane has no kernel part */
 	uint16_t port;
 	_Atomic bool stop;
 	unsigned n_threads;
@@ -69,8 +71,20 @@ struct aggregator {
 	uint64_t started_at;
 	struct udp_address group_local; /* address of the interface that multicast leaves by */
 	struct link_rates rates;
-	uint64_t check_at; /* time of the next look at the kernel part */
-	char plane[400];   /* the plane in use, and why */
+	uint64_t check_at;            /* time of the next look at the kernel part */
+	struct engine_use switch_use; /* of the last lane on a switch; no stages: there was none */
+	char plane[400];              /* the plane in use, and why */
 };
+
+/* The engine that this aggregator runs for a number; NULL: dense, or there is none. */
+static inline const struct engine *aggregator_engine(const struct aggregator *aggregator,
+                                                     uint8_t number)
+{
+	const struct engine *own = NULL;
+
+	if (aggregator->engines && number < ENGINES_MAX)
+		own = aggregator->engines[number];
+	return own ? own : engine_find(number);
+}
 
 #endif

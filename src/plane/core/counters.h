@@ -4,6 +4,7 @@
 #define TRIB_PLANE_CORE_COUNTERS_H
 
 #include "engine/dense.h"
+#include "engine/engines.h"
 #include "wire/parse.h"
 
 /* Why a packet was dropped: the first reason found. The faults of wire_parse() come first. */
@@ -28,6 +29,7 @@ struct counters {
 	uint64_t raised, lowered; /* sums sent to the parent, results received from it */
 	uint64_t verdicts[DENSE_VERDICTS_END];
 	uint64_t drops[DROPS_END];
+	struct engine_counts on_switch; /* of engines that run on a switch */
 };
 
 /* The counts of all threads and of the kernel part. */

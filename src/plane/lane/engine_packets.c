@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/lane/engine_packets.h"
 
+#include "base/log.h"
 #include "plane/core/failure.h"
 #include "plane/lane/child_packets.h"
 #include "wire/parse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -26,19 +28,43 @@ bool engine_lane_open(struct agg_lane *lane)
 
 void engine_lane_close(struct agg_lane *lane)
 {
+	if (lane->engine.lane && lane->comm->engine->close)
+		lane->comm->engine->close(&lane->engine);
 	if (lane->engine.cells)
 		munmap(lane->engine.cells, lane->comm->engine_cells * lane->engine.step);
 	free(lane->engine.lane);
 }
 
-void engine_lane_start(struct agg_lane *lane)
+/* The engine runs on a switch: how much of it the lane takes. */
+static void note_use(struct aggregator *aggregator, const struct agg_lane *lane)
+{
+	struct engine_use *use = &aggregator->switch_use;
+	const struct comm *comm = lane->comm;
+	char text[ENGINE_STAGES_MAX * 40] = "";
+	size_t used = 0;
+
+	if (!comm->engine->use)
+		return;
+	comm->engine->use(&lane->engine, use);
+	for (uint32_t i = 0; i < use->stages && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+		                         "%s stage %u: %.2f %% of its memory", i ? "," : "", i,
+		                         use->share[i] / 100.0);
+	log_info("job %u: communicator %u: switch: %u slots of %u bytes;%s", comm->job, comm->id,
+	         comm->engine_cells, comm->payload, text);
+}
+
+bool engine_lane_start(struct aggregator *aggregator, struct agg_lane *lane)
 {
 	const struct comm *comm = lane->comm;
 
 	lane->engine.lane->members = comm->present;
 	lane->engine.lane->cells = comm->engine_cells;
 	lane->engine.lane->payload = comm->payload;
-	comm->engine->open(&lane->engine);
+	if (!comm->engine->open(&lane->engine))
+		return false;
+	note_use(aggregator, lane);
+	return true;
 }
 
 static void send_packet(struct thread *thread, const struct agg_lane *lane,
@@ -81,6 +107,18 @@ void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire
 	}
 }
 
+/* The sum can never be complete, so the communicator is over. */
+static void fail_refused(struct agg_lane *lane, unsigned child)
+{
+	const char *why = lane->comm->engine->why(&lane->engine);
+	char text[200];
+
+	comm_set_failed(lane->comm, TRIB_ERR_REFUSED, child,
+	                "%s called what the switch cannot do: %s; set TRIB_ENGINE=dense on all "
+	                "ranks, or use another plane",
+	                comm_describe_child(lane->comm, child, text, sizeof(text)), why);
+}
+
 void engine_take_data(struct thread *thread, struct agg_lane *lane,
                       const struct wire_header *header, uint32_t bytes)
 {
@@ -92,17 +130,22 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		[ENGINE_LOWER] = DENSE_LOWER,         [ENGINE_MISMATCH] = DENSE_MISMATCH,
 		[ENGINE_STRANGER] = DENSE_STRANGER,
 	};
+	const struct engine *engine = lane->comm->engine;
 	struct engine_packet out[2];
 	enum engine_verdict verdict;
 
 	if (atomic_load_explicit(&lane->comm->failed, memory_order_acquire))
 		return;
-	verdict = lane->comm->engine->take(&lane->engine, header, bytes, out);
+	verdict = engine->take(&lane->engine, header, bytes, out);
+	if (engine->count)
+		engine->count(&lane->engine, &thread->counters.on_switch);
 	for (unsigned i = 0; i < 2; i++)
 		if (out[i].bytes)
 			send_packet(thread, lane, &out[i]);
 	lane->heard_at[header->child & 63] = thread->now;
-	if (verdict == ENGINE_ACK)
+	if (verdict == ENGINE_REFUSED)
+		fail_refused(lane, header->child & 63);
+	else if (verdict == ENGINE_ACK)
 		thread->counters.reports++;
 	else
 		thread->counters.verdicts[counted[verdict]]++;
@@ -115,7 +158,7 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		lane->last[header->child & 63]++;
 	}
 	if (verdict == ENGINE_MISMATCH) {
-		struct engine_view view = lane->comm->engine->view(&lane->engine, header);
+		struct engine_view view = engine->view(&lane->engine, header);
 
 		child_fail_mismatch(lane, header, bytes, &view);
 	}

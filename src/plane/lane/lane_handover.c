@@ -82,8 +82,10 @@ struct agg_lane *agg_lane_new(struct aggregator *aggregator, struct comm *comm, 
 	lane->group = comm->group;
 	if (lane->group.length)
 		udp_set_port(&lane->group, (uint16_t)(udp_port(&comm->group) + index));
-	if (comm->engine)
-		engine_lane_start(lane);
+	if (comm->engine && !engine_lane_start(aggregator, lane)) {
+		agg_lane_free(lane);
+		return NULL;
+	}
 	if (lane->kernel) {
 		lane->kernel->ops->lane_start(lane);
 		comm_enter_kernel(comm, index);

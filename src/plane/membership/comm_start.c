@@ -6,6 +6,8 @@
 #include "plane/lane/link_share.h"
 #include "plane/membership/comm_table.h"
 
+#include <stdio.h>
+
 #define CELLS_MIN 16u
 #define CELLS_MAX (1u << 24)
 
@@ -107,14 +109,23 @@ static void retire_older(struct aggregator *aggregator, const struct comm *comm)
 	}
 }
 
-bool comm_start(struct aggregator *aggregator, struct comm *comm)
+/* Lowers the payload and *cells to what the engine's device has. */
+static bool fit(struct comm *comm, uint32_t *cells, char *why)
 {
-	struct agg_lane *lanes[THREADS_MAX] = { NULL };
-	uint64_t cells, limit = aggregator->options.pool_bytes, left, step;
-	char text[64];
+	unsigned children = 64 - (unsigned)__builtin_clzll(comm->present | 1);
 
-	comm_table_settle(aggregator, comm);
-	retire_older(aggregator, comm);
+	return !comm->engine || !comm->engine->fit ||
+	       comm->engine->fit(children, &comm->payload, cells, why);
+}
+
+/* How many cells each lane has, by the pools that children and the aggregator allow. */
+static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char *why)
+{
+	uint64_t cells, limit = aggregator->options.pool_bytes, left, step;
+	uint32_t least = ENGINE_CELLS_MIN;
+
+	if (!fit(comm, &least, why)) /* the payload comes first: cells follow from it */
+		return false;
 	step = comm->engine ? engine_cell_bytes(comm->payload)
 	                    : comm_table_cell_bytes(aggregator, comm);
 	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
@@ -130,6 +141,18 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm)
 		comm->engine_cells = power_below(comm->cells);
 		comm->cells = CELLS_MIN;
 	}
+	return fit(comm, &comm->engine_cells, why);
+}
+
+bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_WHY_MAX])
+{
+	struct agg_lane *lanes[THREADS_MAX] = { NULL };
+	char text[64];
+
+	comm_table_settle(aggregator, comm);
+	retire_older(aggregator, comm);
+	if (!choose_cells(aggregator, comm, why))
+		return false;
 	comm->created_at = aggregator->threads[0].now;
 	if (!comm->engine) /* small results to each child by itself: a group has to be tried first
 	                    */
@@ -139,6 +162,8 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm)
 		if (!lanes[i]) {
 			while (i--)
 				agg_lane_free(lanes[i]);
+			snprintf(why, COMM_WHY_MAX, "no memory for a pool of %llu bytes",
+			         (unsigned long long)comm->pool_bytes);
 			return false;
 		}
 		/*

@@ -5,7 +5,9 @@
 
 #include "plane/core/aggregator_state.h"
 
-/* False: no memory. */
-bool comm_start(struct aggregator *aggregator, struct comm *comm);
+#define COMM_WHY_MAX ENGINE_WHY_MAX
+
+/* False: it cannot run here, and `why` says so. */
+bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_WHY_MAX]);
 
 #endif

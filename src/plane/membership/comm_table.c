@@ -49,7 +49,7 @@ struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
 	comm->first = *join;
 	comm->ranks = join_ranks(join);
 	comm->has_parent = join->hops > 0;
-	comm->engine = engine_find(join->engine);
+	comm->engine = aggregator_engine(aggregator, join->engine);
 	comm->created_at = aggregator->threads[0].now;
 	aggregator->comms[id] = comm;
 	return comm;

@@ -159,12 +159,10 @@ void join_abort_all(struct aggregator *aggregator, struct comm *comm, const char
 
 void join_complete(struct aggregator *aggregator, struct comm *comm)
 {
-	char text[80];
+	char why[COMM_WHY_MAX];
 
-	if (!comm_start(aggregator, comm)) {
-		snprintf(text, sizeof(text), "no memory for a pool of %llu bytes",
-		         (unsigned long long)comm->pool_bytes);
-		join_refuse_all(aggregator, comm, text);
+	if (!comm_start(aggregator, comm, why)) {
+		join_refuse_all(aggregator, comm, why);
 		return;
 	}
 	for (uint64_t left = comm->present; left; left &= left - 1)

@@ -184,6 +184,16 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 	return comm;
 }
 
+/* True: the engine runs on a device, which has too little for so many ranks. */
+static bool engine_fault(const struct aggregator *aggregator, const struct wire_join *join,
+                         char *why)
+{
+	const struct engine *engine = aggregator_engine(aggregator, join->engine);
+	uint32_t payload = join->payload & ~7u, cells = ENGINE_CELLS_MIN;
+
+	return engine && engine->fit && !engine->fit(join->size, &payload, &cells, why);
+}
+
 static bool is_possible(struct aggregator *aggregator, const struct wire_control *header,
                         uint32_t bytes, const struct udp_address *from)
 {
@@ -210,7 +220,8 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 			join->rank, join->lanes, join->payload, WIRE_LANES_MAX, WIRE_PAYLOAD_MIN);
 		return false;
 	}
-	if (join->engine && (!engine_find(join->engine) || aggregator->carrier->reliable)) {
+	if (join->engine &&
+	    (!aggregator_engine(aggregator, join->engine) || aggregator->carrier->reliable)) {
 		join_refuse(aggregator, header, bytes, from,
 		            "rank %u asks for engine %u, which the %s plane does not have",
 		            join->rank, join->engine, aggregator->carrier->plane);
@@ -220,6 +231,13 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 		join_refuse(aggregator, header, bytes, from,
 		            "rank %u asks for engine %u in a tree: only dense sums go up",
 		            join->rank, join->engine);
+		return false;
+	}
+	if (engine_fault(aggregator, join, why)) {
+		join_refuse(aggregator, header, bytes, from,
+		            "rank %u asks for engine %u, which the %s plane cannot run here: %s "
+		            "Set TRIB_ENGINE=dense on all ranks, or use another plane",
+		            join->rank, join->engine, aggregator->plane_name, why);
 		return false;
 	}
 	if (join_fault(aggregator->port, aggregator->n_threads, join, why, sizeof(why))) {

@@ -71,6 +71,22 @@ static void put_kernel(struct text *text, const struct totals *totals)
 	    (unsigned long long)totals->kernel_queued, (unsigned long long)totals->kernel_full);
 }
 
+/* What the switch has counted, and how much of each stage's memory its last program takes. */
+static void put_switch(struct text *text, const struct aggregator *aggregator,
+                       const struct engine_counts *counts)
+{
+	const struct engine_use *use = &aggregator->switch_use;
+
+	put(text, ",\"switch_packets\":%llu,\"switch_passes\":%llu,\"switch_recirculations\":%llu",
+	    (unsigned long long)counts->packets, (unsigned long long)counts->passes,
+	    (unsigned long long)counts->recirculations);
+	put(text, ",\"switch_refused\":%llu,\"switch_broken\":%llu,\"switch_memory\":[",
+	    (unsigned long long)counts->refused, (unsigned long long)counts->broken);
+	for (uint32_t i = 0; i < use->stages; i++)
+		put(text, "%s%.2f", i ? "," : "", use->share[i] / 100.0);
+	put(text, "]");
+}
+
 static void put_plane(struct text *text, const struct aggregator *aggregator, size_t most)
 {
 	char why[sizeof(aggregator->plane)];
@@ -92,6 +108,8 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	    (double)(clock_now() - aggregator->started_at) / 1e9, totals.cpu_s);
 	if (aggregator->kernel)
 		put_kernel(text, &totals);
+	if (aggregator->switch_use.stages)
+		put_switch(text, aggregator, &sum->on_switch);
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum->packets, (unsigned long long)sum->bytes,
 	    (unsigned long long)sum->payload);

@@ -27,5 +27,5 @@ void totals_read(struct aggregator *aggregator, struct totals *totals)
 
 const char *plane_name(const struct aggregator *aggregator)
 {
-	return aggregator->kernel ? aggregator->kernel->ops->plane : aggregator->carrier->plane;
+	return aggregator->kernel ? aggregator->kernel->ops->plane : aggregator->plane_name;
 }

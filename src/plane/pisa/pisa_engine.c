@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane/pisa/pisa_engine.h"
+
+#include "pisa/pisa_slot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_BYTES 4u /* of a register */
+
+_Static_assert(ENGINE_WHY_MAX >= PISA_WHY_MAX, "a loader's sentence fits");
+
+/* A lane's switch. The lane's first own word is its address. */
+struct switch_lane {
+	struct pisa_slot slot;
+	struct pisa_counters told; /* what count() has told of the switch's counters */
+	void *registers;
+	char why[ENGINE_WHY_MAX]; /* of the last packet that was refused */
+};
+
+static struct switch_lane *switch_of(const struct engine_pool *pool)
+{
+	return (struct switch_lane *)(uintptr_t)pool->lane->own[0];
+}
+
+/* ---- the size of the program ---- */
+
+/* The longest payload: every eight words take a recirculation. */
+static enum pisa_rule fit_payload(struct pisa_slot *slot, struct pisa_slot_size *size,
+                                  const struct pisa_limits *limits, char *why)
+{
+	const uint32_t chunk = PISA_SLOT_WORDS * WORD_BYTES;
+	enum pisa_rule rule = pisa_slot_build(slot, size, limits, why);
+
+	while (rule == PISA_RULE_RECIRCULATION && size->payload >= WIRE_PAYLOAD_MIN + chunk) {
+		size->payload = (size->payload - 1) / chunk * chunk;
+		rule = pisa_slot_build(slot, size, limits, why);
+	}
+	return rule;
+}
+
+static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
+{
+	struct pisa_slot *slot = calloc(1, sizeof(*slot));
+	struct pisa_slot_size size = { ENGINE_CELLS_MIN, *payload, children };
+	const struct pisa_limits limits = pisa_limits_default();
+	enum pisa_rule rule;
+
+	if (!slot) {
+		snprintf(why, ENGINE_WHY_MAX, "There is no memory for a switch.");
+		return 0;
+	}
+	rule = fit_payload(slot, &size, &limits, why);
+	if (rule == PISA_OBEYS && *cells > ENGINE_CELLS_MIN) {
+		size.slots = *cells;
+		while ((rule = pisa_slot_build(slot, &size, &limits, why)) == PISA_RULE_MEMORY &&
+		       size.slots > ENGINE_CELLS_MIN)
+			size.slots /= 2;
+	}
+	free(slot);
+	if (rule != PISA_OBEYS)
+		return 0;
+	*payload = size.payload;
+	*cells = size.slots;
+	return 1;
+}
+
+/* ---- a lane ---- */
+
+static int open_switch(const struct engine_pool *pool)
+{
+	const struct engine_lane *lane = pool->lane;
+	const struct pisa_slot_size size = {
+		.slots = lane->cells,
+		.payload = lane->payload,
+		.children = 64 - (unsigned)__builtin_clzll(lane->members | 1),
+	};
+	const struct pisa_limits limits = pisa_limits_default();
+	struct switch_lane *it = calloc(1, sizeof(*it));
+
+	pool->lane->own[0] = (uintptr_t)it;
+	if (!it || pisa_slot_build(&it->slot, &size, &limits, it->why) != PISA_OBEYS)
+		return 0; /* fit() has found a size that the loader takes */
+	it->registers = malloc(pisa_slot_memory(&it->slot));
+	if (!it->registers)
+		return 0;
+	pisa_slot_start(&it->slot, &limits, (uint32_t)lane->members, it->registers);
+	return 1;
+}
+
+static void close_switch(const struct engine_pool *pool)
+{
+	struct switch_lane *it = switch_of(pool);
+
+	pool->lane->own[0] = 0;
+	if (it)
+		free(it->registers);
+	free(it);
+}
+
+/* ---- packets ---- */
+
+static uint64_t position_of(const struct engine_pool *pool, const struct wire_header *packet)
+{
+	return pisa_slot_position(&switch_of(pool)->slot, packet->pos);
+}
+
+/* What a user called: the switch names operations as packets do. */
+static const char *op_words(uint8_t op)
+{
+	return op <= WIRE_ADD64 ? "a sum" : op <= WIRE_MIN_U64 ? "a minimum" : "a maximum";
+}
+
+static enum engine_verdict refuse(struct switch_lane *it, const struct wire_header *packet,
+                                  const struct pisa_slot_answer *answer)
+{
+	size_t length = strlen(answer->why);
+
+	if (length && answer->why[length - 1] == '.')
+		length--;
+	if (answer->fate == PISA_REFUSED)
+		snprintf(it->why, sizeof(it->why), "%s: %.*s", op_words(packet->op), (int)length,
+		         answer->why);
+	else
+		snprintf(it->why, sizeof(it->why), "%.*s", (int)length, answer->why);
+	return ENGINE_REFUSED;
+}
+
+/* The payload is in place already. */
+static void put_answer(const struct switch_lane *it, const struct pisa_slot_answer *answer,
+                       struct engine_packet *out)
+{
+	if (!answer->to)
+		return;
+	memcpy(out->data, &answer->header, sizeof(answer->header));
+	out->to = answer->to;
+	out->bytes = WIRE_HEADER + answer->bytes;
+	out->position = pisa_slot_position(&it->slot, answer->header.pos);
+}
+
+static enum engine_verdict take(const struct engine_pool *pool, const struct wire_header *packet,
+                                uint32_t bytes, struct engine_packet out[2])
+{
+	static const uint8_t verdicts[SLOT_VERDICTS_END + 1] = {
+		[SLOT_ADDED] = ENGINE_ADDED,       [SLOT_COMPLETE] = ENGINE_COMPLETE,
+		[SLOT_RAISED] = ENGINE_ADDED,      [SLOT_DUPLICATE] = ENGINE_DUPLICATE,
+		[SLOT_FINISHED] = ENGINE_FINISHED, [SLOT_LOWER] = ENGINE_LOWER,
+		[SLOT_STALE] = ENGINE_STALE,       [SLOT_AHEAD] = ENGINE_AHEAD,
+		[SLOT_MISMATCH] = ENGINE_MISMATCH, [SLOT_STRANGER] = ENGINE_STRANGER,
+		[SLOT_VERDICTS_END] = ENGINE_ACK,
+	};
+	struct switch_lane *it = switch_of(pool);
+	struct pisa_slot_answer answer;
+	uint8_t *payload = out[0].data + WIRE_HEADER;
+
+	out[0].bytes = out[1].bytes = 0;
+	if (packet->child >= WIRE_CHILDREN_MAX || !(pool->lane->members & slot_bit(packet->child)))
+		return ENGINE_STRANGER;
+	if (bytes > WIRE_PAYLOAD_MAX)
+		return ENGINE_MISMATCH;
+	memcpy(payload, packet + 1, bytes);
+	it->slot.left = (uint32_t)pool->lane->left;
+	pisa_slot_take(&it->slot, packet, payload, bytes, &answer);
+	if (answer.fate == PISA_REFUSED || answer.fate == PISA_BROKEN)
+		return refuse(it, packet, &answer);
+	put_answer(it, &answer, &out[0]);
+	return (enum engine_verdict)verdicts[answer.verdict];
+}
+
+/* ---- for people ---- */
+
+/* The control plane reads registers. */
+static struct engine_view view(const struct engine_pool *pool, const struct wire_header *packet)
+{
+	const struct pisa_slot *slot = &switch_of(pool)->slot;
+	uint32_t at = packet->pos % slot->size.slots;
+	uint32_t position = (uint32_t)pisa_peek(&slot->sw, SLOT_A_POSITION, at) + at;
+	uint64_t mark = pisa_peek(&slot->sw, SLOT_A_MARK, at);
+
+	return (struct engine_view){ .position = pisa_slot_position(slot, position),
+		                     .arrived = mark >> 32,
+		                     .bytes = mark & 0xffff,
+		                     .op = (uint8_t)pisa_peek(&slot->sw, SLOT_A_FORM, at),
+		                     .from = WIRE_ALL };
+}
+
+static uint64_t waiting(const struct engine_pool *pool)
+{
+	return pisa_slot_waiting(&switch_of(pool)->slot);
+}
+
+static const char *why(const struct engine_pool *pool)
+{
+	return switch_of(pool)->why;
+}
+
+static void count(const struct engine_pool *pool, struct engine_counts *to)
+{
+	struct switch_lane *it = switch_of(pool);
+	const struct pisa_counters *now = &it->slot.sw.counters, *told = &it->told;
+
+	to->packets += now->packets - told->packets;
+	to->passes += now->passes - told->passes;
+	to->recirculations += now->recirculations - told->recirculations;
+	to->refused += now->refused - told->refused;
+	to->broken += now->broken - told->broken;
+	it->told = *now;
+}
+
+static void use(const struct engine_pool *pool, struct engine_use *to)
+{
+	const struct pisa_switch *sw = &switch_of(pool)->slot.sw;
+
+	*to = (struct engine_use){ .stages = sw->limits.stages };
+	if (to->stages > ENGINE_STAGES_MAX)
+		to->stages = ENGINE_STAGES_MAX;
+	for (uint32_t i = 0; i < to->stages; i++)
+		to->share[i] =
+			10000 * pisa_stage_blocks(sw->program, &sw->limits, i) / sw->limits.blocks;
+}
+
+const struct engine engine_slot_pisa = {
+	.name = "slot",
+	.number = ENGINE_SLOT,
+	.open = open_switch,
+	.position = position_of,
+	.take = take,
+	.view = view,
+	.waiting = waiting,
+	.fit = fit,
+	.close = close_switch,
+	.why = why,
+	.count = count,
+	.use = use,
+};
+
+const struct engine *const pisa_engines[ENGINES_MAX] = { [ENGINE_SLOT] = &engine_slot_pisa };
