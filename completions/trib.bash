@@ -42,7 +42,7 @@ _trib() {
 		if [[ ${COMP_WORDS[1]} == bench ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "xdp xdp-nic xdp-relay udp udp-nic tcp tcp-copied tcp-nic" -- "$word")
 		else
-			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp pisa" -- "$word")
 		fi
 		return
 		;;

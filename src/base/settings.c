@@ -85,8 +85,8 @@ const struct setting settings[SETTINGS_N] = {
 	                     "slot (slots up to 64 KiB, for measurements); the same on all ranks",
 	                     NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
-	                    "where sums are made, as in tribd --plane: udp, xdp, or tcp (a "
-	                    "baseline to compare with)",
+	                    "where sums are made, as in tribd --plane: udp, xdp, tcp (a "
+	                    "baseline to compare with), or pisa (a model of a switch)",
 	                    NULL },
 	[SETTING_MULTICAST] = { "TRIB_MULTICAST", "auto", SETTING_TEXT,
 	                        "one send for the results of all workers: auto (if it works) or "
@@ -191,7 +191,7 @@ static const struct {
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
-	[SETTING_PLANE] = { PLANE_UDP, PLANE_XDP, "udp tcp xdp" },
+	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },

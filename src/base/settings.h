@@ -23,7 +23,7 @@ enum setting_type {
 };
 
 /* The values of setting_count for SETTING_PLANE. */
-enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP };
+enum plane { PLANE_UDP, PLANE_TCP, PLANE_XDP, PLANE_PISA };
 
 /* The values of setting_count for SETTING_PACING. */
 enum pacing { PACING_AUTO, PACING_BUCKET };

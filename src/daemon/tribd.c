@@ -258,7 +258,8 @@ static const struct option_row rows[] = {
 	  "1" },
 	{ "plane", 'p', OPTION_TEXT, &asked.plane, "PLANE",
 	  "where sums are made: udp (in user space), xdp (in the kernel, or udp if XDP is not "
-	  "possible), or tcp, for comparison (default: TRIB_PLANE, udp)",
+	  "possible), tcp, for comparison, or pisa (small vectors on a model of a switch) "
+	  "(default: TRIB_PLANE, udp)",
 	  "xdp" },
 	{ "interface", 'i', OPTION_TEXT, &asked.interfaces, "NAME,...",
 	  "xdp: interfaces that lead to workers (default: those with the listen address)", "eth0" },

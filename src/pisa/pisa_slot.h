@@ -43,7 +43,7 @@
  *    unsigned values have their first bit flipped, as an array has four actions.
  * 8. Refused by name: operations on bytes and 16-bit values (a register adds whole words), and the
  *    minimum and maximum of 64 bits (the low half comes first for sums, the high half would have to
- *    for these). pisa_slot_lacks() says which.
+ *    for these). pisa_slot_lacks() says which. An empty vector has no operation: a barrier.
  * 9. At most 32 children: bitmap, scale and bytes share an entry of 64 bits.
  */
 #ifndef TRIB_PISA_PISA_SLOT_H

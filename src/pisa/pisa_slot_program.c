@@ -318,6 +318,8 @@ static void write_judge_taken(struct writer *w)
 	compute(w, PISA_OR, SLOT_F_HIT, F(SAME), F(T));
 	compute(w, PISA_EQ, SLOT_F_U, F(SELECT), K(0));
 	compute(w, PISA_AND, SLOT_F_U, F(U), F(HIT)); /* the operation is lacking */
+	compute(w, PISA_NE, SLOT_F_T, F(BYTES), K(0));
+	compute(w, PISA_AND, SLOT_F_U, F(U), F(T)); /* an empty vector needs none: a barrier */
 	compute(w, PISA_OR, SLOT_F_NEXT, F(ARRIVED), F(BIT));
 	compute(w, PISA_EQ, SLOT_F_T, F(ARRIVED), K(0));
 	compute(w, PISA_OR, SLOT_F_SAME, F(SAME), F(T)); /* the first, or the first at its scale */

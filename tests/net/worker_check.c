@@ -28,6 +28,16 @@ enum kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER, BARRIER, KI
 static const char *const kind_names[KINDS] = { "allreduce", "reduce",         "broadcast",
 	                                       "allgather", "reduce_scatter", "barrier" };
 
+static const char *const type_names[N_TYPES] = { "i8",  "i32", "i64",  "u8",  "u32",
+	                                         "u64", "f16", "bf16", "f32", "f64" };
+static const char *const op_names[N_OPS] = { "sum", "min", "max", "avg" };
+
+/* Numbers to choose from; none: all. */
+struct choice {
+	unsigned n;
+	int from[N_TYPES];
+};
+
 static struct {
 	long rounds;
 	uint64_t seed;
@@ -42,7 +52,8 @@ static struct {
 	useconds_t pause;  /* microseconds between rounds, in place of computation */
 	const char *until; /* file: if rank 0 sees it, all ranks stop */
 	const char *hold;  /* file: while it exists, all ranks pause */
-} options = { 100, 1, 100000, -1, NULL, 2, -1, false, 0, NULL, 0, NULL, NULL };
+	struct choice types, ops;
+} options = { .rounds = 100, .seed = 1, .max = 100000, .only = -1, .mark_round = 2, .absent = -1 };
 
 static FILE *times;
 
@@ -84,6 +95,15 @@ static void digest_add(uint64_t *to, const void *data, size_t bytes)
 		*to = (*to ^ ((const uint8_t *)data)[i]) * 0x100000001b3;
 }
 
+/* The drawn number, if it may be; else one that may. */
+static int choose(const struct choice *choice, int drawn)
+{
+	for (unsigned i = 0; i < choice->n; i++)
+		if (choice->from[i] == drawn)
+			return drawn;
+	return choice->n ? choice->from[(unsigned)drawn % choice->n] : drawn;
+}
+
 static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 {
 	static const size_t small[] = { 0, 1, 2, 3, 17, 255, 1000, 4096 };
@@ -105,6 +125,8 @@ static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 		call->values.type = (trib_type)(TRIB_F16 + (r >> 51 & 3));
 		call->values.op = r >> 53 & 3 ? TRIB_SUM : TRIB_AVG;
 	}
+	call->values.type = (trib_type)choose(&options.types, call->values.type);
+	call->values.op = (trib_op)choose(&options.ops, call->values.op);
 	call->values.count = r % 3 ? r / 3 % (options.max + 1) : small[r / 3 % 8];
 	call->values.wild = r >> 40 & 1;
 	if (call->kind == BARRIER)
@@ -338,13 +360,21 @@ static bool run_split(trib_comm *comm)
 	return good;
 }
 
-static int kind_find(const char *name)
+static int name_find(const char *name, const char *const *names, int n, const char *what)
 {
-	for (int i = 0; i < KINDS; i++)
-		if (!strcmp(name, kind_names[i]))
+	for (int i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
 			return i;
-	fprintf(stderr, "%s is no collective\n", name);
+	fprintf(stderr, "%s is no %s\n", name, what);
 	exit(2);
+}
+
+/* "i32,f32" */
+static void choice_read(struct choice *choice, char *list, const char *const *names, int n,
+                        const char *what)
+{
+	for (char *name = strtok(list, ","); name && choice->n < N_TYPES; name = strtok(NULL, ","))
+		choice->from[choice->n++] = name_find(name, names, n, what);
 }
 
 static void options_read(int argc, char **argv)
@@ -356,7 +386,8 @@ static void options_read(int argc, char **argv)
 		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
 		{ "linger", 1, NULL, 'l' }, { "times", 1, NULL, 't' },
 		{ "pause", 1, NULL, 'u' },  { "until", 1, NULL, 'U' },
-		{ "hold", 1, NULL, 'H' },   { 0 },
+		{ "hold", 1, NULL, 'H' },   { "types", 1, NULL, 'T' },
+		{ "ops", 1, NULL, 'O' },    { 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -371,7 +402,7 @@ static void options_read(int argc, char **argv)
 			options.max = strtoull(optarg, NULL, 10);
 			break;
 		case 'o':
-			options.only = kind_find(optarg);
+			options.only = name_find(optarg, kind_names, KINDS, "collective");
 			break;
 		case 'k':
 			options.mark = optarg;
@@ -396,6 +427,12 @@ static void options_read(int argc, char **argv)
 			break;
 		case 't':
 			options.times = optarg;
+			break;
+		case 'T':
+			choice_read(&options.types, optarg, type_names, N_TYPES, "type");
+			break;
+		case 'O':
+			choice_read(&options.ops, optarg, op_names, N_OPS, "operation");
 			break;
 		case 'p':
 			options.split = true;

@@ -105,7 +105,8 @@ static inline void reference_takes(struct reference *r, const struct wire_header
 		return;
 	}
 	verdict = slot_judge(&r->lane, &r->cells[at], packet, bytes);
-	if ((verdict == SLOT_ADDED || verdict == SLOT_RAISED) && pisa_slot_lacks(packet->op)) {
+	if ((verdict == SLOT_ADDED || verdict == SLOT_RAISED) && bytes &&
+	    pisa_slot_lacks(packet->op)) {
 		r->expected.fate = PISA_REFUSED;
 		r->expected.verdict = verdict;
 		return;

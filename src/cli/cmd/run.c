@@ -28,6 +28,7 @@ static const struct plane_row {
 	{ "udp", "udp" },
 	{ "xdp", "udp" },
 	{ "tcp", "tcp" },
+	{ "pisa", "udp" },
 };
 
 struct run_options {
@@ -317,7 +318,7 @@ static const char *options_wrong(const struct run_options *o)
 	if (o->workers > WORKERS_MAX)
 		return "-n is 64 at most: an aggregator takes no more";
 	if (!o->plane)
-		return "--plane is udp, xdp or tcp";
+		return "--plane is udp, xdp, tcp or pisa";
 	if (o->aggregator && (!strchr(o->aggregator, ':') || strlen(o->aggregator) > 256))
 		return "--aggregator must be HOST:PORT";
 	if (o->aggregator && o->trees)
@@ -368,8 +369,8 @@ static const struct option_row rows[] = {
 	  "2*s1(...);s2(...)",
 	  "'s3(s1(0-2),s2(3-5),6)'" },
 	{ "plane", 0, OPTION_TEXT, &given.plane_name, "PLANE",
-	  "where sums are made: udp, xdp (in the kernel), or tcp, for comparison (default: "
-	  "TRIB_PLANE, udp)",
+	  "where sums are made: udp, xdp (in the kernel), tcp, for comparison, or pisa (small "
+	  "vectors on a model of a switch) (default: TRIB_PLANE, udp)",
 	  "xdp" },
 	{ "timeout", 0, OPTION_SECONDS, &given.timeout_s, "S", "TRIB_TIMEOUT of the workers",
 	  "30" },

@@ -102,7 +102,7 @@ static void look_plane(struct agent *agent)
 	const char *plane = aggregator_plane(agent->options.aggregator);
 
 	snprintf(report->plane, sizeof(report->plane), "%.*s", (int)strcspn(plane, ":"), plane);
-	snprintf(report->planes, sizeof(report->planes), "udp tcp%s",
+	snprintf(report->planes, sizeof(report->planes), "udp tcp pisa%s",
 	         xdp_is_built() && strstr(report->rights, "bpf") ? " xdp" : "");
 }
 
