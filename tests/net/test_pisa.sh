@@ -8,8 +8,8 @@ start "$@"
 a=tp$$
 export TRIB_COOKIE=cafe
 # A switch has words of 32 bits. It adds two of them with a carry, but compares only one.
-words=(--rounds 150 --max 3000 --types i32,u32,f16,bf16,f32 --split)
-longs=(--rounds 100 --max 2000 --types i64,u64,f64 --ops sum,avg)
+words=(--rounds 150 --max 3000 --types 'i32,u32,f16,bf16,f32' --split)
+longs=(--rounds 100 --max 2000 --types 'i64,u64,f64' --ops 'sum,avg')
 slots='--plane pisa'
 
 # on_switch PACKETS: that many went through the switch at least, and each did several passes.
