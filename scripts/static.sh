@@ -11,6 +11,7 @@ declare -A places=(
 	[src/cli/tribd]=bin
 	[bench/peers/trib_allreduce]=bench/peers
 	[bench/peers/ring]=bench/peers
+	[bench/peers/pingpong]=bench/peers
 	[bench/peers/ps]=bench/peers
 	[tests/net/worker_check]=tests/net
 )

@@ -9,6 +9,7 @@
 #define TIMEOUT_MAX (100000 * US)
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
+#define OVERTAKEN 8u          /* results of later operations: more than the network swaps */
 #define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
 
 static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t position)
@@ -39,10 +40,18 @@ static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 	return timeout < TIMEOUT_MAX ? timeout : TIMEOUT_MAX;
 }
 
-/* When the operation has to be sent; 0: now. */
+/*
+ * When the operation has to be sent; 0: now. The timer counts from the last result, as operations
+ * queue behind each other. Results that overtake an operation show that it was lost, before its
+ * timer does.
+ */
 static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *entry)
 {
-	return entry->sent_at ? entry->sent_at + timeout_of(flow, entry->tries) : 0;
+	uint64_t since = entry->sent_at > flow->heard_at ? entry->sent_at : flow->heard_at;
+
+	if (!entry->sent_at || (entry->tries == 1 && entry->position + OVERTAKEN < flow->top))
+		return 0;
+	return since + timeout_of(flow, entry->tries);
 }
 
 bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
@@ -129,6 +138,7 @@ static uint32_t send_vector(struct slot_flow *flow, struct slot_entry *entry, ui
 	header->flags = entry->shape | (entry->tries ? WIRE_RESENT : 0);
 	add_ack(flow, header);
 	*payload = entry->payload;
+	entry->first_at = entry->tries ? entry->first_at : now;
 	entry->sent_at = now;
 	entry->tries += entry->tries < UINT8_MAX;
 	if (due_at(flow, entry) < flow->look_at)
@@ -216,13 +226,21 @@ static void take_low(struct slot_flow *flow, uint32_t half)
 		flow->ask_at = flow->asks = 0;
 }
 
-/* The time of a packet that was repeated tells nothing: the answer may be to either. */
+/*
+ * The time of a packet that was repeated tells nothing, as the answer may be to either; unless it
+ * comes sooner than any answer did. Then it is that of the first packet, and the timeout was too
+ * short.
+ */
 static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint64_t now)
 {
 	uint64_t took = now - entry->sent_at, off;
 
-	if (entry->tries != 1)
+	if (entry->tries != 1 && (!flow->rtt_least || took >= flow->rtt_least))
 		return;
+	if (entry->tries != 1)
+		took = now - entry->first_at;
+	else if (!flow->rtt_least || took < flow->rtt_least)
+		flow->rtt_least = took;
 	if (!flow->rtt) {
 		flow->rtt = took;
 		flow->rtt_spread = took / 2;
@@ -246,6 +264,11 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	measure(flow, entry, now);
 	entry->state = SLOT_HAS;
 	flow->heard_at = now;
+	if (entry->position > flow->top) {
+		flow->top = entry->position;
+		if (flow->done + OVERTAKEN < flow->top)
+			flow->look_at = 0;
+	}
 	if (++flow->grown >= flow->window && flow->window < flow->slots) {
 		flow->window++;
 		flow->grown = 0;

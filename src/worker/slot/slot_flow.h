@@ -27,6 +27,7 @@ struct slot_entry {
 	uint64_t position;
 	const void *payload; /* the caller's, while the operation WAITS */
 	uint64_t sent_at;    /* ns; 0: not sent yet */
+	uint64_t first_at;   /* ns: when it was first sent */
 	uint16_t scale;
 	uint16_t bytes;
 	uint8_t op;
@@ -45,12 +46,14 @@ struct slot_flow {
 	uint64_t unacked;   /* results of operations below are acknowledged */
 	uint64_t done;      /* results of operations below have come */
 	uint64_t low;       /* slots of operations below are clear */
+	uint64_t top;       /* the last operation whose result has come */
 	uint32_t window;    /* operations that may be on their way at once */
 	uint64_t shrunk_at; /* ns: losses of what was sent before do not shrink it again */
 	uint32_t grown;     /* results since the window last grew */
 	uint64_t ask_at;    /* ns: when an operation that waits for its slot asks; 0: none waits */
 	uint64_t look_at;   /* ns: no timer of an operation runs out before */
 	uint64_t rtt, rtt_spread; /* ns, smoothed; 0: unknown */
+	uint64_t rtt_least;       /* ns: the shortest answer to a packet that was sent once */
 	uint64_t heard_at;        /* ns: when a result last came */
 	unsigned asks;            /* in a row without progress */
 };

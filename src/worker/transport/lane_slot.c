@@ -22,6 +22,7 @@
 #define SPIN_NS 100000ull          /* 0.1 ms: who waits longer sleeps */
 #define LOOK_EVERY 64u             /* passes without a packet between two looks at the clock */
 #define SEND_MOST 64u              /* packets in one pass */
+#define HELD_MOST 16u              /* vectors that wait for a result to leave with */
 #define STUCK_NS 20000000ull       /* 20 ms without a result: somebody is late, or gone */
 #define STUCK_EVERY 200000000ull   /* 0.2 s between two questions who it is */
 #define HEARTBEAT_MAX 500000000ull /* 0.5 s: the most that heartbeats are apart */
@@ -37,6 +38,7 @@ struct lane_slots {
 	_Atomic bool asks; /* the lane's thread shall send a report now */
 	struct wait_choice waiting;
 	_Atomic unsigned way; /* enum wait_way that is used most */
+	unsigned held;        /* vectors that wait to leave together; under slot_driver */
 	bool awake;           /* the lane's thread watches the socket; under slot_driver */
 	_Alignas(8) uint8_t in[WIRE_PACKET_MAX];
 };
@@ -339,9 +341,30 @@ static void stop_driving(struct trib_comm *comm)
 	} while (atomic_load(&comm->slot_mail) && !pthread_mutex_trylock(&comm->slot_driver));
 }
 
+/*
+ * Many vectors that are posted one after the other leave together: while results are on their way,
+ * and the lane's thread watches for them, a new vector waits for the next result, or for HELD_MOST
+ * of its like.
+ */
+static bool may_hold(struct lane *lane)
+{
+	struct lane_slots *slots = lane->slots;
+
+	if (!slots->awake || slots->ops.flow.done == slots->ops.flow.unsent ||
+	    ++slots->held >= HELD_MOST) {
+		slots->held = 0;
+		return false;
+	}
+	return true;
+}
+
 void lane_slot_push(struct trib_comm *comm)
 {
-	if (!pthread_mutex_trylock(&comm->slot_driver)) /* else the driver looks before it ends */
+	if (pthread_mutex_trylock(&comm->slot_driver))
+		return; /* the driver looks before it ends */
+	if (comm->slot_lane && may_hold(comm->slot_lane))
+		pthread_mutex_unlock(&comm->slot_driver);
+	else
 		stop_driving(comm);
 }
 
