@@ -198,7 +198,9 @@ void reduce_expect(trib_type type, trib_op op, const void *const *in, unsigned r
 {
 	struct round_spec spec = { .type = type,
 		                   .op = op,
-		                   .small = round_is_small(count * trib_type_size(type)) };
+		                   .small = round_is_small(count * trib_type_size(type))
+		                                    ? (uint8_t)ranks
+		                                    : 0 };
 	size_t size = trib_type_size(type), block;
 
 	spec.per_word = round_per_word(type, count, ranks, bits);

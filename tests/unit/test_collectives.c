@@ -46,9 +46,10 @@ struct test_case {
 
 static size_t block_of(const trib_comm *comm, trib_type type, trib_op op, size_t count)
 {
+	bool small = round_is_small(count * trib_type_size(type));
 	const struct round_spec spec = { .type = type,
 		                         .op = op,
-		                         .small = round_is_small(count * trib_type_size(type)) };
+		                         .small = small ? (uint8_t)comm->config.size : 0 };
 
 	return round_spec_block(&spec, comm->payload);
 }

@@ -133,13 +133,15 @@ static uint32_t new_dither(struct trib_comm *comm)
 
 #define SLOT_FIRST_BYTES 65536u /* TRIB_ENGINE=slot: vectors up to this size use slots */
 
-/* Is each vector of the call small enough for slots? */
-static bool is_small(const struct call *call)
+/* round_spec.small: is each vector of the call small enough for slots? */
+static uint8_t small(const struct call *call)
 {
+	const struct comm_config *config = &call->comm->config;
 	size_t bytes = call->count * trib_type_size(call->type);
+	bool fits = round_is_small(bytes) ||
+	            (config->engine == ENGINE_SLOT_FIRST && bytes <= SLOT_FIRST_BYTES);
 
-	return round_is_small(bytes) ||
-	       (call->comm->config.engine == ENGINE_SLOT_FIRST && bytes <= SLOT_FIRST_BYTES);
+	return fits ? (uint8_t)config->size : 0;
 }
 
 /*
@@ -154,7 +156,7 @@ static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t
 		                   .op = call->op,
 		                   .from = WIRE_ALL,
 		                   .to = to,
-		                   .small = is_small(call) };
+		                   .small = small(call) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
@@ -251,7 +253,7 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
 	if (status != TRIB_OK)
 		return status;
 	spec.count = count * trib_type_size(type);
-	spec.small = is_small(&call);
+	spec.small = small(&call);
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
 	return start(&call, &spec, 1, request);
@@ -286,7 +288,7 @@ static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv
 			                        .target = part,
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL,
-			                        .small = is_small(&call) };
+			                        .small = small(&call) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
 	}
@@ -346,9 +348,10 @@ static trib_status begin_barrier(trib_comm *comm, trib_request **request)
 		             .op = TRIB_SUM,
 		             .root = 0 };
 	trib_status status = check_call(&call, 1, request);
-	struct round_spec spec = {
-		.type = TRIB_U8, .from = WIRE_ALL, .to = WIRE_ALL, .small = true
-	};
+	struct round_spec spec = { .type = TRIB_U8,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL,
+		                   .small = (uint8_t)(comm ? comm->config.size : 0) };
 
 	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
 }

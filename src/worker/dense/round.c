@@ -124,15 +124,25 @@ static enum round_coding coding_of(const struct round_spec *spec)
 	return spec->per_word ? ROUND_PARTS : ROUND_SCALED;
 }
 
+/* As many elements as fit with the counts of their special values, in steps of four. */
+static size_t small_block(const struct round_spec *spec, unsigned payload)
+{
+	unsigned per = round_counts_per(spec->small), size = (unsigned)number_wire_size(spec->type);
+	size_t n = (size_t)payload * per / (size * per + 8) & ~(size_t)3;
+
+	while (n * size + (n + per - 1) / per * 8 > payload)
+		n -= 4;
+	return n;
+}
+
 size_t round_spec_block(const struct round_spec *spec, unsigned payload)
 {
 	if (coding_of(spec) == ROUND_PARTS)
 		return (size_t)(payload / 8) * spec->per_word;
 	if (spec->copy)
 		return spec->piece ? spec->piece : payload;
-	/* Two counters of NaN and infinities an element; sums of pairs need an even number. */
 	if (spec->small && coding_of(spec) == ROUND_SCALED)
-		return payload / (number_wire_size(spec->type) + 2) & ~(size_t)3;
+		return small_block(spec, payload);
 	return payload / number_wire_size(spec->type);
 }
 

@@ -105,8 +105,10 @@ struct round_spec {
 	bool copy;        /* no arithmetic: the bytes of one rank */
 	uint8_t per_word; /* floats: integers in a word, see number/parts.h; 0: one class a block */
 	uint8_t from, to;
-	bool small; /* fits slots, see round_is_small(); its blocks leave room for special values */
-	bool slot;  /* the round is for a slot lane: data fragments only, see worker/slot */
+	/* The vector fits slots, see round_is_small(): the number of ranks. Its blocks leave room
+	 * for their special values. 0: it does not fit. */
+	uint8_t small;
+	bool slot; /* the round is for a slot lane: data fragments only, see worker/slot */
 	void *owner;
 };
 
@@ -139,6 +141,21 @@ uint8_t round_per_word(trib_type type, size_t count, unsigned workers, unsigned 
  * of a small sum of floats are the same whichever lane carries it, and so are the bits of the sum.
  */
 bool round_is_small(size_t bytes);
+
+/*
+ * Special values in slots: two counts for each element, in words of 64 bits that are added. A count
+ * has the bits that `ranks` need.
+ */
+static inline unsigned round_count_bits(unsigned ranks)
+{
+	return 32 - (unsigned)__builtin_clz(ranks);
+}
+
+/* Elements whose counts share a word. */
+static inline unsigned round_counts_per(unsigned ranks)
+{
+	return 32 / round_count_bits(ranks);
+}
 
 /* Is a sum without error feedback rounded by chance? With 8 bits for a longer type. */
 static inline bool round_is_by_chance(trib_type type, unsigned per_word)

@@ -40,17 +40,28 @@ static uint32_t pad8(size_t bytes)
 
 /* ---- encoding ---- */
 
+/* Bytes of the counts of n elements' special values. */
+static uint32_t counts_bytes(const struct round *round, size_t n)
+{
+	unsigned per = round_counts_per(round->workers);
+
+	return (uint32_t)((n + per - 1) / per * 8);
+}
+
 /* Two counts for each element: of +inf or NaN, and of -inf or NaN. */
 static uint32_t put_specials(const struct round *round, const uint8_t *source, size_t n,
                              uint8_t *out)
 {
+	unsigned per = round_counts_per(round->workers), bits = round_count_bits(round->workers);
 	uint8_t mask[WIRE_PAYLOAD_MAX / 4] = { 0 };
+	uint64_t *words = (uint64_t *)(void *)out;
 
 	number_mask(round->type, source, n, mask, 0);
+	memset(out, 0, counts_bytes(round, n));
 	for (size_t i = 0; i < 2 * n; i++)
-		out[i] = mask[i / 8] >> i % 8 & 1;
-	memset(out + 2 * n, 0, pad8(2 * n) - 2 * n);
-	return pad8(2 * n);
+		if (mask[i / 8] >> i % 8 & 1)
+			words[i / 2 / per] |= 1ull << i % (2 * (size_t)per) * bits;
+	return counts_bytes(round, n);
 }
 
 /* At the scale `least`, or a higher one if the vector needs it. */
@@ -105,10 +116,13 @@ static uint32_t encode(const struct round *round, uint32_t block, uint16_t least
 
 static void take_specials(const struct round *round, const uint8_t *counts, size_t n, uint8_t *out)
 {
+	unsigned per = round_counts_per(round->workers), bits = round_count_bits(round->workers);
+	const uint64_t *words = (const uint64_t *)(const void *)counts;
 	uint8_t mask[WIRE_PAYLOAD_MAX / 4] = { 0 };
 
 	for (size_t i = 0; i < 2 * n; i++)
-		mask[i / 8] |= (uint8_t)((counts[i] != 0) << i % 8);
+		if (words[i / 2 / per] >> i % (2 * (size_t)per) * bits & ((1ull << bits) - 1))
+			mask[i / 8] |= (uint8_t)(1 << i % 8);
 	number_unmask(round->type, mask, 0, n, out);
 }
 
@@ -154,7 +168,7 @@ static uint32_t result_bytes(const struct round *round, uint32_t block, uint16_t
 	size_t first, n = round_block(round, block, &first);
 	uint32_t bytes = pad8(n * number_wire_size(round->type));
 
-	return scale & SLOT_SPECIAL ? bytes + pad8(2 * n) : bytes;
+	return scale & SLOT_SPECIAL ? bytes + counts_bytes(round, n) : bytes;
 }
 
 /* ---- operations ---- */

@@ -5,9 +5,9 @@
  * and decodes sums; slot_flow.h decides what is sent when. Pure but for memory, as worker/dense.
  *
  * A sum of floats carries its class in the packet's scale, and needs no round trip to agree on it.
- * If a rank has NaN or infinities in a fragment, it sets SLOT_SPECIAL in the scale, and two bytes
- * for each element follow the sums: counts of +inf or NaN, and of -inf or NaN. All ranks then send
- * theirs, since the highest scale wins.
+ * If a rank has NaN or infinities in a fragment, it sets SLOT_SPECIAL in the scale, and two counts
+ * for each element follow the sums: of +inf or NaN, and of -inf or NaN. All ranks then send theirs,
+ * since the highest scale wins.
  */
 #ifndef TRIB_WORKER_SLOT_SLOT_STREAM_H
 #define TRIB_WORKER_SLOT_SLOT_STREAM_H

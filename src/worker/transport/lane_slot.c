@@ -26,6 +26,7 @@
 #define STUCK_NS 20000000ull       /* 20 ms without a result: somebody is late, or gone */
 #define STUCK_EVERY 200000000ull   /* 0.2 s between two questions who it is */
 #define HEARTBEAT_MAX 500000000ull /* 0.5 s: the most that heartbeats are apart */
+#define GREET_EVERY 10000000ull    /* 10 ms between reports until the first answer */
 #define IDLE_NS 100000000ull       /* 0.1 s: the longest sleep of the lane's thread */
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -33,9 +34,10 @@
 
 struct lane_slots {
 	struct slot_stream ops;
-	uint64_t proof;    /* see wire_proof() */
-	uint64_t asked_at; /* ns: when a report was last asked for */
-	_Atomic bool asks; /* the lane's thread shall send a report now */
+	uint64_t proof;       /* see wire_proof() */
+	uint64_t asked_at;    /* ns: when a report was last asked for */
+	_Atomic bool greeted; /* the aggregator has answered a report */
+	_Atomic bool asks;    /* the lane's thread shall send a report now */
 	struct wait_choice waiting;
 	_Atomic unsigned way; /* enum wait_way that is used most */
 	unsigned held;        /* vectors that wait to leave together; under slot_driver */
@@ -142,6 +144,7 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 	lane->heard_at = now;
 	lane->refused = 0;
 	control = wire_make_whole(control, bytes, &whole);
+	atomic_store_explicit(&lane->slots->greeted, true, memory_order_relaxed);
 	if (control->type == WIRE_STATUS)
 		lane->stream.waiting = ((const struct wire_status *)wire_payload(control))->waiting;
 	else if (control->type == WIRE_ABORT)
@@ -408,6 +411,9 @@ static uint64_t heartbeat_every(const struct lane *lane)
 {
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
+	/* Until the first answer the kernel of the aggregator may not know the way to us. */
+	if (!atomic_load_explicit(&lane->slots->greeted, memory_order_relaxed))
+		return GREET_EVERY;
 	return every < HEARTBEAT_MAX ? every : HEARTBEAT_MAX;
 }
 

@@ -315,7 +315,7 @@ static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *
 	if (attempt->full < WIRE_PAYLOAD_MIN)
 		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", attempt->mtu);
 	/* The first question when a job is slow is its route: log it once a job. */
-	log_line(config->rank == 0 && !config->key ? LOG_NOTICE : LOG_INFO,
+	log_line(config->rank == 0 && !config->key && !trunk->engine ? LOG_NOTICE : LOG_INFO,
 	         "to the aggregator %s by interface %s, address %s, MTU %u",
 	         udp_text(peer, one, sizeof(one)), interface, udp_text(&local, two, sizeof(two)),
 	         attempt->mtu);
