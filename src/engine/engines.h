@@ -41,7 +41,7 @@ struct engine_lane {
 /* A cell. Its lock is held while it is read or changed. */
 struct engine_cell {
 	uint32_t lock;
-	uint32_t unused;
+	uint32_t sent_at; /* us: when a program in the kernel sent the result; 0: it did not */
 	uint64_t own[ENGINE_CELL_WORDS]; /* the engine's */
 	uint64_t sum[];                  /* room for the lane's payload */
 };
@@ -63,6 +63,7 @@ struct engine_packet {
 
 /* What a cell holds, for messages. */
 struct engine_view {
+	uint32_t cell;
 	uint64_t position;
 	uint64_t arrived; /* children, as bits */
 	uint32_t bytes;

@@ -148,7 +148,8 @@ static struct engine_view view(const struct engine_pool *pool, const struct wire
 {
 	const struct slot_cell *state = state_of(cell_at(pool, packet->pos));
 
-	return (struct engine_view){ .position = state->position,
+	return (struct engine_view){ .cell = slot_index(lane_of(pool), packet->pos),
+		                     .position = state->position,
 		                     .arrived = state->arrived,
 		                     .bytes = state->bytes,
 		                     .op = state->op,

@@ -78,8 +78,8 @@ struct kernel_ops {
 	/* The report was answered; `repeat` has the results that the child asked for. */
 	void (*report_answered)(struct agg_lane *lane, unsigned child,
 	                        const struct wire_report *report, const uint64_t *repeat);
-	/* The result of an engine had to be sent again from user space to this child. */
-	void (*repeated)(struct agg_lane *lane, unsigned child);
+	/* This packet of a child asks again for a result of an engine, in this cell. */
+	void (*repeated)(struct agg_lane *lane, unsigned child, uint32_t cell, uint64_t now);
 	/* The parent lacks `astray` of the sums that the program sent. False: it sends none. */
 	bool (*parent_answered)(struct agg_lane *lane, uint32_t astray);
 	/* Adds the sums that the program has sent to lane->flight and lane->up. */

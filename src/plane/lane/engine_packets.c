@@ -119,6 +119,18 @@ static void fail_refused(struct agg_lane *lane, unsigned child)
 	                comm_describe_child(lane->comm, child, text, sizeof(text)), why);
 }
 
+/* The kernel part watches whether the results that it sends arrive. */
+static void tell_kernel(const struct thread *thread, struct agg_lane *lane,
+                        const struct wire_header *header, enum engine_verdict verdict)
+{
+	uint32_t cell = lane->comm->engine->view(&lane->engine, header).cell;
+
+	if (verdict == ENGINE_COMPLETE)
+		engine_cell(&lane->engine, cell)->sent_at = 0; /* we send it */
+	if (verdict == ENGINE_FINISHED)
+		lane->kernel->ops->repeated(lane, header->child, cell, thread->now);
+}
+
 void engine_take_data(struct thread *thread, struct agg_lane *lane,
                       const struct wire_header *header, uint32_t bytes)
 {
@@ -151,8 +163,8 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 		thread->counters.verdicts[counted[verdict]]++;
 	if (verdict == ENGINE_ADDED || verdict == ENGINE_COMPLETE)
 		thread->counters.payload += bytes;
-	if (verdict == ENGINE_FINISHED && lane->kernel)
-		lane->kernel->ops->repeated(lane, header->child);
+	if (lane->kernel)
+		tell_kernel(thread, lane, header, verdict);
 	if (verdict == ENGINE_COMPLETE) {
 		thread->counters.results++;
 		lane->last[header->child & 63]++;

@@ -9,6 +9,7 @@
 
 #define ENOUGH 256u      /* results before a judgement */
 #define ENOUGH_SMALL 32u /* results of an engine: each one that is lost costs a timeout */
+#define CROSSED_US 1000u /* us: a repeat and a result may have crossed each other */
 #define MANY 4096u       /* results that are remembered */
 #define SAMPLE 16u       /* if the child asked for none, every 16th result is looked at */
 
@@ -141,13 +142,16 @@ static uint64_t count_sent(const struct xdp_lane *lane)
 	return sent;
 }
 
-void kernel_watch_repeat(struct agg_lane *lane, unsigned child)
+void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, uint64_t now)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 	struct child_watch *watch = &own->watches[child];
+	uint32_t sent_at = engine_cell(&lane->engine, cell)->sent_at;
+	uint32_t age = (uint32_t)(now / 1000) - sent_at;
 	uint64_t sent;
 
-	if (!own->in_kernel || own->paused)
+	/* A packet that left before the result came says nothing. */
+	if (!own->in_kernel || own->paused || !sent_at || age < CROSSED_US || age > INT32_MAX)
 		return;
 	sent = count_sent(xdp_slot_lane(own->slot));
 	if (!watch->next)

@@ -50,8 +50,8 @@ void kernel_watch_frames(struct agg_lane *lane);
 /* The child has reported; `repeat` has the results that it asked for. */
 void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
                         const uint64_t *repeat);
-/* A result of the lane's engine was sent again from user space, as the child had lost it. */
-void kernel_watch_repeat(struct agg_lane *lane, unsigned child);
+/* The child asks again for the result of the lane's engine in this cell. */
+void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, uint64_t now);
 /* The parent has answered, and lacks `astray` of the sums that the program sent. */
 void kernel_watch_parent(struct agg_lane *lane, uint32_t astray);
 

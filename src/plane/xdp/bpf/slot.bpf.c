@@ -71,6 +71,7 @@ ALWAYS int make_result(struct xdp_md *ctx, const struct frame *frame, struct xdp
 	make_answer(header, (const struct slot_lane *)&lane->state, state->position, 0);
 	header->flags = state->shape;
 	header->scale = state->scale;
+	cell->sent_at = (__u32)(bpf_ktime_get_ns() / 1000) | 1;
 	return store_sum(ctx, frame, cell);
 }
 
