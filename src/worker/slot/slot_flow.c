@@ -172,7 +172,7 @@ static struct slot_entry *find_due(struct slot_flow *flow, uint64_t now)
 
 	if (may_send_new(flow))
 		return entry_of(flow, flow->unsent++);
-	if (now < flow->look_at)
+	if (now < flow->look_at || flow->holds)
 		return NULL;
 	for (uint64_t p = flow->done; p < flow->unsent; p++) {
 		struct slot_entry *entry = entry_of(flow, p);
@@ -203,6 +203,8 @@ uint32_t slot_flow_next(struct slot_flow *flow, uint64_t now, struct wire_header
 	*payload = NULL;
 	if (entry)
 		return WIRE_HEADER + send_vector(flow, entry, now, header, payload);
+	if (flow->holds)
+		return 0;
 	if (ack_is_due(flow, now))
 		return WIRE_HEADER + send_bare(flow, flow->unacked, false, header, payload);
 	if (!flow->ask_at || now < flow->ask_at || flow->low >= flow->unacked)

@@ -56,6 +56,7 @@ struct slot_flow {
 	uint64_t rtt_least;       /* ns: the shortest answer to a packet that was sent once */
 	uint64_t heard_at;        /* ns: when a result last came */
 	unsigned asks;            /* in a row without progress */
+	bool holds; /* no timer runs out: results may be here that were not looked at yet */
 };
 
 enum slot_event_kind {

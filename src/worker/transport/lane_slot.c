@@ -110,6 +110,16 @@ static void send_due(struct lane *lane, uint64_t now)
 		lane_note_error(lane, error);
 }
 
+/* Sends what was never sent. Before a packet is repeated, the socket has to be empty. */
+static void send_new(struct lane *lane, uint64_t now)
+{
+	struct slot_flow *flow = &lane->slots->ops.flow;
+
+	flow->holds = true;
+	send_due(lane, now);
+	flow->holds = false;
+}
+
 static void take_result(struct lane *lane, const struct wire_header *header, uint32_t bytes,
                         uint64_t now)
 {
@@ -215,8 +225,10 @@ static bool pass(struct lane *lane, uint64_t *now)
 	bool came;
 
 	take_posts(lane, *now);
-	send_due(lane, *now);
+	send_new(lane, *now);
 	came = receive(lane, now);
+	if (!came)
+		send_due(lane, *now);
 	if (came && lane->kept)
 		lane_forget_kept(lane);
 	return came;
@@ -336,7 +348,7 @@ static void stop_driving(struct trib_comm *comm)
 			uint64_t now = clock_now();
 
 			take_posts(lane, now);
-			send_due(lane, now);
+			send_new(lane, now);
 		}
 		if (is_left(lane))
 			lane_wake(lane);
