@@ -79,6 +79,8 @@ up $a --hosts 4 --servers 1
 hold_frames
 
 aggregator s1 --plane xdp && aggregator_ready
+job 4 2 --rounds 2 --max 10
+check "the first job loads the slot engine's program, which stays" wait_for 10 no_pools
 before=$(maps)
 job 5 4 --rounds 400 --max 50000 --seed 5 &
 long=$!

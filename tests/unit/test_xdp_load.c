@@ -38,6 +38,24 @@ static uint32_t programs_show(uint32_t before)
 	return before;
 }
 
+/* A lane of the slot engine loads its program. */
+static void load_slots(struct xdp_plane *plane, uint32_t payload)
+{
+	const struct xdp_lane_options options = { .comm = RIG_COMM,
+		                                  .lane = RIG_LANE,
+		                                  .cells = 8,
+		                                  .payload = payload,
+		                                  .children = 2,
+		                                  .engine = &engine_slot,
+		                                  .engine_cells = 8 };
+	struct dense_lane *dense;
+	struct dense_pool pool;
+	struct xdp_slot *slot = xdp_slot_open(plane, &options, &dense, &pool);
+
+	demand(slot);
+	xdp_slot_close(slot);
+}
+
 int main(void)
 {
 	static const uint32_t payloads[] = { WIRE_PAYLOAD_MIN, 1448, XDP_PAYLOAD_MAX };
@@ -59,6 +77,7 @@ int main(void)
 			printf("payload %u: %s\n", payloads[i], trib_last_error());
 			return strstr(trib_last_error(), "no right") ? 77 : 1;
 		}
+		load_slots(plane, payloads[i]);
 		printf("payload %u: %.2f s\n", payloads[i], (double)(clock_now() - start) / 1e9);
 		last = programs_show(last);
 		xdp_close(plane);

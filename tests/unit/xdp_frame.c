@@ -266,8 +266,7 @@ void child_address(unsigned child, bool six, struct udp_address *out)
 	}
 }
 
-/* Everything up to UDP of a frame to the child with so many bytes. */
-static uint32_t head_make(uint8_t *head, const struct shape *shape, unsigned child, uint32_t bytes)
+uint32_t head_make(uint8_t *head, const struct shape *shape, unsigned child, uint32_t bytes)
 {
 	struct ends ends = ends_of(child, true);
 	uint8_t *ip = put_ethernet(head, shape, ends.mac[1], ends.mac[0]);

@@ -43,7 +43,10 @@ static void slot_close(struct rig *rig)
 		return;
 	xdp_slot_close(rig->slot);
 	free(rig->twin_pool.cells);
+	free(rig->engine_twin.cells);
 	rig->slot = NULL;
+	rig->engine = NULL;
+	rig->engine_twin.cells = rig->twin_pool.cells = NULL;
 }
 
 void rig_clear(struct rig *rig)
@@ -90,6 +93,64 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 	rig->twin_pool.packets = rig->twin_pool.cells + (rig->pool.packets - rig->pool.cells);
 	rig_clear(rig);
 	xdp_slot_start(rig->slot);
+}
+
+void rig_engine_lane(struct rig *rig, const struct engine *engine, uint32_t children,
+                     uint32_t cells, uint32_t payload, const struct shape *shape)
+{
+	const struct xdp_lane_options options = { .comm = RIG_COMM,
+		                                  .lane = RIG_LANE,
+		                                  .cookie = RIG_COOKIE,
+		                                  .job = RIG_JOB,
+		                                  .epoch = RIG_EPOCH,
+		                                  .cells = 8,
+		                                  .payload = payload,
+		                                  .children = children,
+		                                  .engine = engine,
+		                                  .engine_cells = cells };
+
+	slot_close(rig);
+	rig->slot = xdp_slot_open(rig->plane, &options, &rig->dense, &rig->pool);
+	demand(rig->slot);
+	rig->lane = xdp_slot_lane(rig->slot);
+	rig->engine = engine;
+	rig->children = children;
+	rig->cells = cells;
+	rig->payload = payload;
+	rig->engine_pool = xdp_slot_engine(rig->slot);
+	*rig->engine_pool.lane =
+		(struct engine_lane){ .members = children < 64 ? (1ull << children) - 1 : ~0ull,
+		                      .cells = cells,
+		                      .payload = payload };
+	demand(engine->open(&rig->engine_pool));
+	rig_routes(rig, shape);
+	for (unsigned i = 0; i < children; i++) {
+		rig->lane->entry[i] = (uint8_t)i;
+		rig->lane->entry_port[i] = RIG_LO;
+	}
+	rig->lane->shared_ports = children > 1;
+	rig->lane->entries = (uint8_t)children;
+	xdp_slot_start(rig->slot);
+	rig->engine_state = *rig->engine_pool.lane;
+	rig->engine_twin = (struct engine_pool){ .lane = &rig->engine_state,
+		                                 .cells = malloc(cells * rig->engine_pool.step),
+		                                 .step = rig->engine_pool.step };
+	demand(rig->engine_twin.cells);
+	memcpy(rig->engine_twin.cells, rig->engine_pool.cells, cells * rig->engine_pool.step);
+	memcpy(rig->twin_last, rig->lane->last, sizeof(rig->twin_last));
+	xdp_count(rig->plane, &rig->counts);
+}
+
+void rig_engine_compare(struct rig *rig)
+{
+	struct xdp_counts counts;
+
+	xdp_count(rig->plane, &counts);
+	demand(!memcmp(&counts, &rig->counts, sizeof(counts)));
+	demand(!memcmp(rig->lane->last, rig->twin_last, sizeof(rig->twin_last)));
+	demand(!memcmp(rig->engine_pool.lane, &rig->engine_state, sizeof(rig->engine_state)));
+	demand(!memcmp(rig->engine_pool.cells, rig->engine_twin.cells,
+	               rig->cells * rig->engine_pool.step));
 }
 
 void rig_parent(struct rig *rig, const struct shape *shape)

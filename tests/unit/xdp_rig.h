@@ -66,12 +66,24 @@ struct rig {
 	struct xdp_counts counts;                    /* the twin's counters */
 	const struct shape *ways[WIRE_CHILDREN_MAX]; /* of children that may use the queue */
 	bool aside; /* the last packet is for the daemon, through the queue if allowed */
+	/* A lane of another engine than dense (rig_engine_lane): in the kernel, and its twin. */
+	const struct engine *engine;
+	struct engine_pool engine_pool, engine_twin;
+	struct engine_lane engine_state; /* of the twin */
 };
 
 /* Loads the program for payloads up to this size. Without permission to load, exits with 77. */
 void rig_load(struct rig *rig, uint32_t payload);
 /* Creates an empty lane, in place of the old one. */
 void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t payload);
+/*
+ * Creates an empty lane of this engine, in place of the old one. Every child has a route of this
+ * shape over loopback, so the engine's program takes the packets.
+ */
+void rig_engine_lane(struct rig *rig, const struct engine *engine, uint32_t children,
+                     uint32_t cells, uint32_t payload, const struct shape *shape);
+/* Lane and cells are the twin's, and so are the counters. */
+void rig_engine_compare(struct rig *rig);
 /* Gives the lane a parent, reached by frames of this shape. It accepts any number of sums. */
 void rig_parent(struct rig *rig, const struct shape *shape);
 /* Resets the same lane, because creating a new one takes the kernel a while. */
@@ -138,6 +150,8 @@ void frame_data(struct frame *frame, const struct shape *shape, const struct rig
 void frame_fix(struct frame *frame);
 /* The source address of a child's frames. */
 void child_address(unsigned child, bool six, struct udp_address *out);
+/* The front of a frame to the child with so many bytes. Returns its length, up to XDP_HEAD_MAX. */
+uint32_t head_make(uint8_t *head, const struct shape *shape, unsigned child, uint32_t bytes);
 /* A route to the child as the program needs it, made independently of xdp_slot_route. */
 void route_make(struct xdp_route *route, const struct shape *shape, unsigned child,
                 uint32_t ifindex);
