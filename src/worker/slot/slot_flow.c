@@ -152,6 +152,8 @@ static uint32_t send_bare(struct slot_flow *flow, uint64_t position, bool wants,
 {
 	*header = header_of(flow, position);
 	header->from = SLOT_ACKS | SLOT_BARE | (wants ? SLOT_WANTS : 0);
+	if (wants && flow->asks > 1)
+		header->flags = WIRE_RESENT;
 	header->ack = (uint32_t)position;
 	entry_of(flow, position)->state = SLOT_ACKED;
 	if (position == flow->unacked)

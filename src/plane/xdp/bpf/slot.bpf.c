@@ -2,8 +2,9 @@
 /*
  * The slot engine in front of the network stack: the whole exchange of a small vector stays here.
  * The packet that completes a sum is rewritten into the result, and leaves for all children. What
- * is rare passes to the daemon, which works on the same cells: repeats, whose first result may have
- * been lost because frames of XDP do not arrive; packets of strangers; and calls that do not fit.
+ * is rare passes to the daemon, which works on the same cells: repeats that need an answer, as the
+ * first answer may have been lost because frames of XDP do not arrive; packets of strangers; and
+ * calls that do not fit.
  */
 #include "plane/xdp/bpf/engine_program.h"
 
@@ -145,19 +146,22 @@ __noinline int take_vector(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes
 	struct xdp_lane *lane = bpf_map_lookup_elem(&lanes, &slot);
 	struct wire_header *header = frame_header(ctx, &frame);
 	struct engine_cell *cell;
-	__u32 index, verdict, child;
+	__u32 index, verdict, child, again;
 	__u64 position;
 	int made = 0;
 
 	if (!lane || !header)
 		return XDP_PASS;
 	child = header->child;
+	again = header->flags & WIRE_RESENT;
 	index = slot_index((struct slot_lane *)&lane->state, header->pos);
 	cell = find_engine_cell(slot, index);
 	if (!cell || !cell_lock(&cell->lock))
 		return XDP_PASS; /* the daemon can wait for the lock */
 	verdict = take(ctx, &frame, lane, cell, slot, index);
 	position = state_of(cell)->position;
+	if (verdict == SLOT_LOWER && again)
+		verdict = TO_DAEMON;
 	if (verdict == SLOT_COMPLETE)
 		made = make_result(ctx, &frame, lane, cell);
 	else if (verdict == SLOT_RAISED || verdict == SLOT_LOWER)
@@ -199,6 +203,8 @@ ALWAYS int answer_ack(struct xdp_md *ctx, const struct frame *frame, struct xdp_
 
 	if (!header || !clear || !(header->from & SLOT_WANTS))
 		return XDP_DROP;
+	if (header->flags & WIRE_RESENT)
+		return XDP_PASS;
 	child = header->child;
 	make_answer(header, (struct slot_lane *)&lane->state, position, SLOT_CLEAR);
 	if (!seal(ctx, frame, lane, position))
