@@ -85,9 +85,9 @@ ALWAYS int is_sound(const struct wire_header *header)
 	       is_rank(header->from) && is_rank(header->to);
 }
 
-/* Sends a result to all children. */
-static __noinline int send_all(struct xdp_md *ctx, struct xdp_lane *lane, const struct frame *frame,
-                               __u32 slot)
+/* Sends a result to all children. Not every engine does. */
+static __noinline __attribute__((unused)) int send_all(struct xdp_md *ctx, struct xdp_lane *lane,
+                                                       const struct frame *frame, __u32 slot)
 {
 	__u32 route;
 	void *fan;
