@@ -365,6 +365,18 @@ static void ask_again(struct join_attempt *attempt)
 	attempt->ask_at = clock_now() + ASK_EVERY_MS * 1000000ull;
 }
 
+/*
+ * Is it certain that the first tree's address is an aggregator's? A controller must not get two
+ * JOINs of a rank: its plan would answer one of them only. It may answer WAIT as an aggregator
+ * does.
+ */
+static bool is_aggregator(const struct join_attempt *first)
+{
+	const struct comm_config *config = &first->comm->config;
+
+	return first->joined || (first->heard && (config->controller.length || config->trees));
+}
+
 /* Sends the JOINs that are due. Gives the time of the next one. */
 static uint64_t ask_all(struct join_attempt *attempts, unsigned n)
 {
@@ -373,8 +385,7 @@ static uint64_t ask_all(struct join_attempt *attempts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct join_attempt *attempt = &attempts[i];
 
-		/* The first tree's answer shows whether it is an aggregator that is asked. */
-		if (attempt->trunk->engine && !attempts[0].heard)
+		if (attempt->trunk->engine && !is_aggregator(&attempts[0]))
 			continue;
 		if (clock_now() >= attempt->ask_at) {
 			if (is_controller(attempt))
