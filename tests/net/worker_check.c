@@ -128,6 +128,8 @@ static void call_draw(struct call *call, uint64_t number, trib_comm *comm)
 	call->values.type = (trib_type)choose(&options.types, call->values.type);
 	call->values.op = (trib_op)choose(&options.ops, call->values.op);
 	call->values.count = r % 3 ? r / 3 % (options.max + 1) : small[r / 3 % 8];
+	if (call->values.count > options.max)
+		call->values.count = options.max;
 	call->values.wild = r >> 40 & 1;
 	if (call->kind == BARRIER)
 		call->values.count = 0;
