@@ -82,7 +82,9 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_ENGINE] = { "TRIB_ENGINE", "auto", SETTING_TEXT,
 	                     "how vectors are summed: auto (small ones in slots, at the lowest "
 	                     "latency; large ones as a stream of fragments), dense (no slots) or "
-	                     "slot (slots up to 64 KiB, for measurements); the same on all ranks",
+	                     "slot (slots up to 64 KiB, for measurements: sums of floats above 8 "
+	                     "KiB have "
+	                     "other last bits); the same on all ranks",
 	                     NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
 	                    "where sums are made, as in tribd --plane: udp, xdp, tcp (a "

@@ -149,6 +149,8 @@ void rig_engine_compare(struct rig *rig)
 	demand(!memcmp(&counts, &rig->counts, sizeof(counts)));
 	demand(!memcmp(rig->lane->last, rig->twin_last, sizeof(rig->twin_last)));
 	demand(!memcmp(rig->engine_pool.lane, &rig->engine_state, sizeof(rig->engine_state)));
+	for (uint32_t i = 0; i < rig->cells; i++) /* the twin sends nothing, and has no clock */
+		engine_cell(&rig->engine_pool, i)->sent_at = 0;
 	demand(!memcmp(rig->engine_pool.cells, rig->engine_twin.cells,
 	               rig->cells * rig->engine_pool.step));
 }
