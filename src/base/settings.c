@@ -86,6 +86,10 @@ const struct setting settings[SETTINGS_N] = {
 	                     "KiB have "
 	                     "other last bits); the same on all ranks",
 	                     NULL },
+	[SETTING_SLOTS] = { "TRIB_SLOTS", "1024", SETTING_COUNT,
+	                    "small vectors that may be on their way at once, 16 to 65536; rounded "
+	                    "down to a power of two",
+	                    NULL },
 	[SETTING_PLANE] = { "TRIB_PLANE", "udp", SETTING_TEXT,
 	                    "where sums are made, as in tribd --plane: udp, xdp, tcp (a "
 	                    "baseline to compare with), or pisa (a model of a switch)",
@@ -193,6 +197,7 @@ static const struct {
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
+	[SETTING_SLOTS] = { 16, 65536, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },

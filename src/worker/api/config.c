@@ -136,7 +136,7 @@ static bool is_off(const char *text)
 static trib_status read_all(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine;
+	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine, slots;
 	trib_status status;
 
 	memset(config, 0, sizeof(*config));
@@ -163,6 +163,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	    (status = setting_count(SETTING_MTU, &mtu)) ||
 	    (status = setting_count(SETTING_WIRE, &wire)) ||
 	    (status = setting_count(SETTING_ENGINE, &engine)) ||
+	    (status = setting_count(SETTING_SLOTS, &slots)) ||
 	    (status = setting_count(SETTING_PLANE, &plane)) ||
 	    (status = setting_count(SETTING_PACING, &pacing)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
@@ -201,6 +202,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 		config->wire_bits = (unsigned)options.wire_bits;
 	config->tcp = plane == PLANE_TCP;
 	config->engine = (enum engine_choice)engine;
+	config->slots = (uint32_t)slots;
 	config->bucket = pacing == PACING_BUCKET;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));
 	config->pin =

@@ -51,6 +51,7 @@ struct comm_config {
 	unsigned wire_bits;        /* of an element of a float sum, at least; 0: by the type */
 	bool tcp;                  /* the plane; false: udp */
 	enum engine_choice engine; /* which vectors go through slots */
+	uint32_t slots;            /* that a slot lane asks for */
 	bool bucket;               /* pace in user space even if the kernel could */
 	bool multicast;
 	const char *pin;

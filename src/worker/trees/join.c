@@ -31,7 +31,6 @@
 
 #define ASK_EVERY_MS 50
 #define REFUSED_MAX 5u
-#define SLOTS 1024u    /* that a slot lane asks for */
 #define PATIENT_ASKS 8 /* JOINs of full length before shorter ones are tried */
 #define AGAIN_ASKS 4u  /* JOINs of full length after a shorter one was answered */
 
@@ -83,8 +82,8 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		            .job = config->job,
 		            .child = (uint8_t)config->rank },
 		.join = { .key = comm_key(config),
-		          .pool_bytes =
-		                  trunk->engine ? (uint64_t)SLOTS * bytes : config->pool_bytes,
+		          .pool_bytes = trunk->engine ? (uint64_t)config->slots * bytes
+		                                      : config->pool_bytes,
 		          .engine = trunk->engine,
 		          /* Each plan and each star needs a nonce of its own: aggregators may
 		             recur. */
