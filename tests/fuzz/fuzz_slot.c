@@ -406,7 +406,7 @@ static void worker_post(struct worker *worker, const struct call *call, uint64_t
 		                   .copy = call->copy,
 		                   .from = call->from,
 		                   .to = call->to,
-		                   .small = true,
+		                   .small = (uint8_t)worker->stream.workers,
 		                   .slot = true,
 		                   .owner = part };
 	struct round *round;

@@ -15,7 +15,9 @@
 #define PING_AFTER \
 	(6 * NSEC_PER_SEC / 10) /* 600 ms of silence of a worker; heartbeats are more frequent */
 #define PING_AGGREGATOR_AFTER (NSEC_PER_SEC / 5) /* 200 ms of silence of an aggregator below */
-#define ABORT_FOR NSEC_PER_SEC                   /* 1 s: how long ABORTs are repeated */
+#define CLOSED "its port is closed, so its process has ended"
+#define CLOSED_FOR (NSEC_PER_SEC / 2) /* 500 ms, in which the dense communicator speaks first */
+#define ABORT_FOR NSEC_PER_SEC        /* 1 s: how long ABORTs are repeated */
 
 void liveness_take_bye(struct aggregator *aggregator, struct agg_lane *lane,
                        const struct wire_control *header, const struct udp_address *from)
@@ -71,6 +73,9 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 	struct comm *comm = lane->comm;
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
 
+	/* The job's dense communicator knows more of a lost rank, so it speaks first. */
+	if (comm->engine)
+		dead_after += dead_after / 4;
 	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 		/*
@@ -83,7 +88,9 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 
 		lane->heard_at[child] += gap; /* this process stood still, not the child */
 		silent = clock_since(thread->now, lane->heard_at[child]);
-		if (silent > dead_after) {
+		if (lane->closed_at[child] && thread->now > lane->closed_at[child] + CLOSED_FOR) {
+			liveness_fail_child(lane, child, CLOSED, silent);
+		} else if (silent > dead_after) {
 			liveness_fail_child(lane, child, "nothing has come from it", silent);
 		} else if (silent > patience) {
 			/* If the process is gone, its host answers that the port is closed. */
@@ -171,9 +178,13 @@ void liveness_port_closed(struct aggregator *aggregator, const struct udp_addres
 		     left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
-			if (udp_same(&lane->addresses[child], address))
+			if (!udp_same(&lane->addresses[child], address))
+				continue;
+			if (lane->comm->engine)
+				lane->closed_at[child] = thread->now;
+			else
 				liveness_fail_child(
-					lane, child, "its port is closed, so its process has ended",
+					lane, child, CLOSED,
 					clock_since(thread->now, lane->heard_at[child]));
 		}
 	}

@@ -31,7 +31,8 @@ static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map(map, object)
+	{
 		const char *name = bpf_map__name(map);
 		int fd = bpf_object__find_map_fd_by_name(plane->bpf->obj, name), error = 0;
 
@@ -86,8 +87,9 @@ static trib_status load_engine(struct xdp_plane *plane, const struct engine *eng
 	error = object ? load_object(plane, engine, object) : -errno;
 	if (error) {
 		bpf_object__close(object);
-		return status_fail(TRIB_ERR_SYSTEM, "the kernel refuses the program of engine %s: %s",
-		                   engine->name, strerror(-error));
+		return status_fail(TRIB_ERR_SYSTEM,
+		                   "the kernel refuses the program of engine %s: %s", engine->name,
+		                   strerror(-error));
 	}
 	loaded->object = object;
 	return TRIB_OK;
@@ -109,9 +111,8 @@ static trib_status open_cells(struct xdp_slot *slot, const struct xdp_lane_optio
 	             slot->engine_cells, 0);
 	if (cells == MAP_FAILED)
 		return status_fail_errno("cannot map the cells");
-	slot->engine = (struct engine_pool){ .lane = &slot->lane->state,
-		                             .cells = cells,
-		                             .step = value };
+	slot->engine =
+		(struct engine_pool){ .lane = &slot->lane->state, .cells = cells, .step = value };
 	if (bpf_map_update_elem(all, &slot->index, &slot->engine_cells, 0))
 		return status_fail_errno("cannot hand the cells to the program");
 	slot->lane->engine = options->engine->number;

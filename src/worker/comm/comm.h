@@ -94,11 +94,11 @@ struct trib_comm {
 	/* Held by the thread that drives the slot lane; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
 	struct lane *slot_lane; /* under slot_driver; NULL: none, or it has ended */
-	_Atomic bool slot_mail; /* rounds were posted to the slot lane */
 	uint32_t payload;       /* bytes of a full fragment, the same in all trees */
 	uint64_t nonce;         /* identifies this process to the controller */
 	_Atomic bool closing;
-	_Atomic bool draining; /* about to leave: find out soon which ranks still need results */
+	_Atomic bool slot_mail; /* rounds were posted to the slot lane */
+	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
 
 	/* Failover: with a controller, the communicator outlives its trees. */
 	bool keeps_ledgers;

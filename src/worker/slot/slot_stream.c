@@ -38,6 +38,11 @@ static uint32_t pad8(size_t bytes)
 	return (uint32_t)((bytes + 7) & ~(size_t)7);
 }
 
+static uint16_t class_of(uint16_t scale)
+{
+	return scale & (SLOT_SPECIAL - 1);
+}
+
 /* ---- encoding ---- */
 
 /* Bytes of the counts of n elements' special values. */
@@ -74,8 +79,8 @@ static uint32_t encode_scaled(const struct round *round, uint32_t block, uint16_
 	bool special = false;
 	uint16_t klass = number_classify(round->type, source, n, &special);
 
-	if (klass < (least & ~SLOT_SPECIAL))
-		klass = least & (uint16_t)~SLOT_SPECIAL;
+	if (klass < class_of(least))
+		klass = class_of(least);
 	*scale = klass | (uint16_t)(special ? SLOT_SPECIAL : least & SLOT_SPECIAL);
 	number_encode(round->type, source, n, klass, round->workers, out);
 	if (bytes == n * 4)
@@ -137,8 +142,8 @@ static void decode_scaled(const struct round *round, const uint8_t *in, size_t n
 		number_unpair(in, n, sums);
 		integers = sums;
 	}
-	number_decode(round->type, integers, n, scale & (uint16_t)~SLOT_SPECIAL, round->workers,
-	              round->average, out);
+	number_decode(round->type, integers, n, class_of(scale), round->workers, round->average,
+	              out);
 	if (scale & SLOT_SPECIAL)
 		take_specials(round, in + pad8(bytes), n, out);
 }

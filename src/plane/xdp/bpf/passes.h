@@ -57,50 +57,51 @@
 #define LEARNED(number) __asm__ volatile("" : "+r"(number))
 /* Offsets must count forward from `words`: not all machines have negative offsets. */
 #define FROM_HERE __asm__ volatile("" : "+r"(words))
-#define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                   \
-	static __noinline __attribute__((unused)) __u32 name(struct wire_header *header, void *end, TYPE to, __u32 bytes, \
-	                             const struct wire_unsent *unsent)                            \
-	{                                                                                         \
-		wire_word *words = (wire_word *)(header + 1), *sums = SUMS;                       \
-		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                             \
-		__u32 left = opaque(bytes / 8);                                                   \
-                                                                                                  \
-		if (left > settings.payload / 8)                                                  \
-			return 0;                                                                 \
-		LEARNED(left);                                                                    \
-		while (HAVE(48)) {                                                                \
-			TWENTY_FOUR(DO, 0);                                                       \
-			TWENTY_FOUR(DO, 24);                                                      \
-			NEXT(48);                                                                 \
-			FROM_HERE;                                                                \
-		}                                                                                 \
-		if (HAVE(24)) {                                                                   \
-			TWENTY_FOUR(DO, 0);                                                       \
-			NEXT(24);                                                                 \
-		}                                                                                 \
-		while (HAVE(6)) {                                                                 \
-			SIX(DO, 0);                                                               \
-			NEXT(6);                                                                  \
-		}                                                                                 \
-		if (HAVE(4)) {                                                                    \
-			WORD(DO, 0, r0, r1);                                                      \
-			WORD(DO, 1, r1, r2);                                                      \
-			WORD(DO, 2, r2, r3);                                                      \
-			WORD(DO, 3, r3, r4);                                                      \
-			if (HAVE(5))                                                              \
-				WORD(DO, 4, r4, r5);                                              \
-		} else if (HAVE(2)) {                                                             \
-			WORD(DO, 0, r0, r1);                                                      \
-			WORD(DO, 1, r1, r2);                                                      \
-			if (HAVE(3))                                                              \
-				WORD(DO, 2, r2, r3);                                              \
-		} else if (HAVE(1)) {                                                             \
-			WORD(DO, 0, r0, r1);                                                      \
-		}                                                                                 \
-		KEEP;                                                                             \
-		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },              \
-		                      (wire_word *)header, (const wire_word *)unsent,             \
-		                      WIRE_HEADER + (__u64)bytes);                                \
+#define DEFINE_PASS(name, TYPE, SUMS, DO, KEEP)                                                \
+	static __noinline __attribute__((unused)) __u32 name(struct wire_header *header,       \
+	                                                     void *end, TYPE to, __u32 bytes,  \
+	                                                     const struct wire_unsent *unsent) \
+	{                                                                                      \
+		wire_word *words = (wire_word *)(header + 1), *sums = SUMS;                    \
+		__u64 r0 = 0, r1 = 0, r2 = 0, r3 = 0, r4 = 0, r5 = 0;                          \
+		__u32 left = opaque(bytes / 8);                                                \
+                                                                                               \
+		if (left > settings.payload / 8)                                               \
+			return 0;                                                              \
+		LEARNED(left);                                                                 \
+		while (HAVE(48)) {                                                             \
+			TWENTY_FOUR(DO, 0);                                                    \
+			TWENTY_FOUR(DO, 24);                                                   \
+			NEXT(48);                                                              \
+			FROM_HERE;                                                             \
+		}                                                                              \
+		if (HAVE(24)) {                                                                \
+			TWENTY_FOUR(DO, 0);                                                    \
+			NEXT(24);                                                              \
+		}                                                                              \
+		while (HAVE(6)) {                                                              \
+			SIX(DO, 0);                                                            \
+			NEXT(6);                                                               \
+		}                                                                              \
+		if (HAVE(4)) {                                                                 \
+			WORD(DO, 0, r0, r1);                                                   \
+			WORD(DO, 1, r1, r2);                                                   \
+			WORD(DO, 2, r2, r3);                                                   \
+			WORD(DO, 3, r3, r4);                                                   \
+			if (HAVE(5))                                                           \
+				WORD(DO, 4, r4, r5);                                           \
+		} else if (HAVE(2)) {                                                          \
+			WORD(DO, 0, r0, r1);                                                   \
+			WORD(DO, 1, r1, r2);                                                   \
+			if (HAVE(3))                                                           \
+				WORD(DO, 2, r2, r3);                                           \
+		} else if (HAVE(1)) {                                                          \
+			WORD(DO, 0, r0, r1);                                                   \
+		}                                                                              \
+		KEEP;                                                                          \
+		return wire_check_end((struct wire_check){ r0, r1, r2, r3, r4, r5 },           \
+		                      (wire_word *)header, (const wire_word *)unsent,          \
+		                      WIRE_HEADER + (__u64)bytes);                             \
 	}
 
 #define DO_NOTHING(i, v)
@@ -158,8 +159,8 @@ DEFINE_PASS(pass_copy, struct xdp_cell *, to->sum, DO_COPY, KEEP_COPY)
 		break;
 
 /* Subtracts what pass_add64 added before the checksum was known. */
-static __noinline __attribute__((unused)) void undo_add64(struct wire_header *header, void *end, struct xdp_cell *cell,
-                                  __u32 bytes)
+static __noinline __attribute__((unused)) void undo_add64(struct wire_header *header, void *end,
+                                                          struct xdp_cell *cell, __u32 bytes)
 {
 	const wire_word *words = (const wire_word *)(header + 1);
 	wire_word *sums = cell->sum;

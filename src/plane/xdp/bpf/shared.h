@@ -89,10 +89,10 @@ struct xdp_lane {
 	uint64_t cookie, proof;
 	uint16_t job, epoch;
 	uint8_t active;
-	uint8_t entries;      /* frames that a result becomes: slots of the fan in use */
-	uint8_t shared_ports; /* 1: two of them leave through one interface */
-	uint8_t index;        /* number of the lane on the wire */
-	uint64_t engine;      /* its number; its program takes the lane's DATA. 0: dense */
+	uint8_t entries;          /* frames that a result becomes: slots of the fan in use */
+	uint8_t shared_ports;     /* 1: two of them leave through one interface */
+	uint8_t index;            /* number of the lane on the wire */
+	uint64_t engine;          /* its number; its program takes the lane's DATA. 0: dense */
 	struct engine_lane state; /* of that engine */
 	struct dense_lane dense;
 	uint64_t last[WIRE_CHILDREN_MAX]; /* fragments of which each child was the last to arrive */
