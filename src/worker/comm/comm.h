@@ -87,6 +87,7 @@ struct trib_comm {
 	unsigned n_trunks;
 	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
+	uint32_t payload;      /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_MAX + 1]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
@@ -94,11 +95,13 @@ struct trib_comm {
 	/* Held by the thread that drives the slot lane; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
 	struct lane *slot_lane; /* under slot_driver; NULL: none, or it has ended */
-	uint32_t payload;       /* bytes of a full fragment, the same in all trees */
 	uint64_t nonce;         /* identifies this process to the controller */
 	_Atomic bool closing;
 	_Atomic bool slot_mail; /* rounds were posted to the slot lane */
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
+
+	_Atomic bool no_multicast; /* multicast was tried and never arrived */
+	_Atomic uint16_t waited;   /* for reports: 1/1000 of time waited, plus 1 */
 
 	/* Failover: with a controller, the communicator outlives its trees. */
 	bool keeps_ledgers;
@@ -111,10 +114,8 @@ struct trib_comm {
 	_Atomic uint64_t suspected_at;  /* when a lane last raised a suspicion */
 	pthread_t failover_thread;
 
-	/* Telemetry for the reports: bit/s that each lane's path carries; 1/1000 of time waited. */
+	/* Telemetry for the reports: bit/s that each lane's path carries. */
 	_Atomic uint64_t carried[LANES_MAX + 1];
-	_Atomic uint16_t waited;
-	_Atomic bool no_multicast; /* multicast was tried and never arrived */
 
 	/* Held while rounds are made and posted. It also guards the turn, the star and next_start.
 	 */
