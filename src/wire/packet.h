@@ -134,8 +134,7 @@ struct wire_unsent {
 /* How a rank waits for the sums of small vectors: `want` in reports of a slot lane. */
 enum wire_wait_way {
 	WIRE_WAIT_UNKNOWN,
-	WIRE_WAIT_SPIN,  /* it polls its socket */
-	WIRE_WAIT_YIELD, /* it polls, and lets other processes run in between */
+	WIRE_WAIT_POLL,  /* it polls its socket, and lets other processes run in between */
 	WIRE_WAIT_SLEEP, /* it sleeps until the kernel wakes it */
 };
 

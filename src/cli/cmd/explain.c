@@ -74,10 +74,10 @@ static void tell_plane(const char *page, unsigned index)
 		tell_interface(at);
 }
 
-/* How ranks wait for the sums of small vectors: "2 yielding, 1 sleeping". */
+/* How ranks wait for the sums of small vectors: "polling (2), sleeping (1)". */
 static void tell_waits(const char *page)
 {
-	static const char *const ways[] = { "spinning", "yielding", "sleeping" };
+	static const char *const ways[] = { "polling", "sleeping" };
 	const char *between = "  Its ranks wait for sums ";
 
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -92,7 +92,7 @@ static void tell_waits(const char *page)
 		between = n ? ", " : between;
 	}
 	if (*between == ',')
-		printf(": each has measured what takes least on its cores.\n");
+		printf(": they sleep where other programs compute on their cores.\n");
 }
 
 static void tell_job(const char *page, unsigned index)

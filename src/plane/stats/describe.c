@@ -173,10 +173,8 @@ static const struct comm *comm_of_page(const struct aggregator *aggregator, unsi
 static const char *way_name(uint8_t way)
 {
 	switch (way) {
-	case WIRE_WAIT_SPIN:
-		return "spinning";
-	case WIRE_WAIT_YIELD:
-		return "yielding";
+	case WIRE_WAIT_POLL:
+		return "polling";
 	case WIRE_WAIT_SLEEP:
 		return "sleeping";
 	}

@@ -1,58 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a thread waits for a result of a few microseconds: spinning, spinning and yielding its core,
- * or sleeping. Which one is fastest depends on the cores that are free: where other ranks or
- * programs need this core, a spinning thread holds up the very packets that it waits for. So it is
- * measured: most waits use the way that took least lately, and now and then another one is tried.
- * Pure.
+ * How a thread waits for a result of a few microseconds: it polls its socket, and yields its core
+ * in between, or it sleeps until the kernel wakes it. Polling is faster, also where several ranks
+ * share a core, as all of them yield. But beside programs that compute, who yields waits for their
+ * time slices. So a thread polls until it sees such slices: yields that take long. Then it sleeps
+ * for a while, and tries again.
+ *
+ * Ranks that compare the two ways by the time that they take would all end up sleeping: one that
+ * sleeps among others that poll is served first. Pure.
  */
 #ifndef TRIB_WORKER_SLOT_WAIT_CHOICE_H
 #define TRIB_WORKER_SLOT_WAIT_CHOICE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* In the order of enum wire_wait_way. */
-enum wait_way { WAIT_SPIN, WAIT_YIELD, WAIT_SLEEP, WAIT_WAYS };
+enum wait_way { WAIT_POLL, WAIT_SLEEP };
 
-#define WAIT_TRY_EVERY 64u /* waits between two trials of another way */
-#define WAIT_MOST 1000000u /* ns: a longer wait says nothing of the way, but of other ranks */
-#define WAIT_WEIGHT 8u     /* a new value counts this part of the average */
+#define WAIT_GAP 100000u  /* ns: a yield of this length has let a program compute */
+#define WAIT_SPAN 64u     /* waits after which the way is chosen anew */
+#define WAIT_GAPS 4u      /* long yields in a span of polling that make the next ones sleep */
+#define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again */
 
 struct wait_choice {
-	uint32_t took[WAIT_WAYS]; /* ns, averaged; 0: not tried yet */
-	uint32_t waits;
-	uint8_t first; /* ways below are not used: no core to spare */
-	uint8_t best;
+	uint32_t waits, gaps; /* in this span */
+	uint8_t way;          /* enum wait_way */
 };
 
-/* `spare`: this thread has a core of its own while it waits. */
-static inline void wait_choice_init(struct wait_choice *choice, bool spare)
+/* A yield took so long. */
+static inline void wait_choice_yielded(struct wait_choice *choice, uint64_t ns)
 {
-	*choice = (struct wait_choice){ .first = spare ? WAIT_SPIN : WAIT_YIELD };
-	choice->best = choice->first;
+	choice->gaps += ns >= WAIT_GAP;
 }
 
-/* The way of the next wait. */
-static inline enum wait_way wait_choice_next(struct wait_choice *choice)
+/* A wait is over. */
+static inline void wait_choice_waited(struct wait_choice *choice)
 {
-	uint32_t turn = choice->waits++ / WAIT_TRY_EVERY;
+	uint32_t span = choice->way == WAIT_POLL ? WAIT_SPAN : WAIT_ASLEEP;
 
-	if (choice->waits % WAIT_TRY_EVERY)
-		return (enum wait_way)choice->best;
-	return (enum wait_way)(choice->first + turn % (WAIT_WAYS - choice->first));
-}
-
-/* A wait took so long. */
-static inline void wait_choice_took(struct wait_choice *choice, enum wait_way way, uint64_t ns)
-{
-	uint32_t now = ns < 1 ? 1 : ns > WAIT_MOST ? WAIT_MOST : (uint32_t)ns;
-	uint32_t *took = &choice->took[way];
-
-	*took = *took ? *took - *took / WAIT_WEIGHT + now / WAIT_WEIGHT : now;
-	for (unsigned i = choice->first; i < WAIT_WAYS; i++)
-		if (choice->took[i] && choice->took[i] < choice->took[choice->best])
-			choice->best = (uint8_t)i;
+	if (++choice->waits < span && choice->gaps < WAIT_GAPS)
+		return;
+	choice->way = choice->gaps >= WAIT_GAPS ? WAIT_SLEEP : WAIT_POLL;
+	choice->waits = choice->gaps = 0;
 }
 
 #endif

@@ -19,8 +19,7 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
-#define SPIN_NS 100000ull          /* 0.1 ms: who waits longer sleeps */
-#define LOOK_EVERY 64u             /* passes without a packet between two looks at the clock */
+#define POLL_NS 1000000ull         /* 1 ms: who waits longer sleeps */
 #define SEND_MOST 64u              /* packets in one pass */
 #define HELD_MOST 16u              /* vectors that wait for a result to leave with */
 #define STUCK_NS 20000000ull       /* 20 ms without a result: somebody is late, or gone */
@@ -284,40 +283,40 @@ static void ask_who_is_missing(struct lane *lane, uint64_t now)
 }
 
 /* Nothing has come yet. `since`: when something last came, or the wait began. */
-static void wait_a_bit(struct lane *lane, enum wait_way way, unsigned empty, uint64_t since,
-                       uint64_t deadline, uint64_t *now)
+static void wait_a_bit(struct lane *lane, uint64_t since, uint64_t deadline, uint64_t *now)
 {
-	if (way == WAIT_YIELD)
+	struct wait_choice *choice = &lane->slots->waiting;
+	uint64_t before = *now;
+	bool polls = choice->way == WAIT_POLL;
+
+	if (polls)
 		sched_yield();
-	if (way != WAIT_SLEEP && empty % LOOK_EVERY)
-		return;
 	*now = clock_now();
-	if (way != WAIT_SLEEP && *now < since + SPIN_NS)
+	if (polls)
+		wait_choice_yielded(choice, *now - before);
+	if (polls && *now < since + POLL_NS)
 		return;
-	if (*now > since + SPIN_NS) {
+	if (*now > since + POLL_NS) {
 		lane_check_silence(lane, *now);
 		ask_who_is_missing(lane, *now);
 	}
 	sleep_for_packet(lane, *now, deadline);
+	*now = clock_now();
 }
 
 static void drive(struct lane *lane, const struct trib_request *request, uint64_t deadline)
 {
-	struct wait_choice *choice = &lane->slots->waiting;
-	enum wait_way way = wait_choice_next(choice);
-	uint64_t start = clock_now(), now = start, came_at = start;
-	unsigned empty = 0;
+	struct lane_slots *slots = lane->slots;
+	uint64_t now = clock_now(), came_at = now;
 
 	while (!is_over(lane->comm, request) && now < deadline) {
-		if (pass(lane, &now)) {
+		if (pass(lane, &now))
 			came_at = now;
-			empty = 0;
-		} else {
-			wait_a_bit(lane, way, ++empty, came_at, deadline, &now);
-		}
+		else
+			wait_a_bit(lane, came_at, deadline, &now);
 	}
-	wait_choice_took(choice, way, now - start);
-	atomic_store_explicit(&lane->slots->way, choice->best, memory_order_relaxed);
+	wait_choice_waited(&slots->waiting);
+	atomic_store_explicit(&slots->way, slots->waiting.way, memory_order_relaxed);
 }
 
 /* True: the lane's thread has to go on with what is on its way. */
@@ -539,8 +538,6 @@ trib_status lane_slot_start(struct lane *lane)
 	if (!slot_stream_init(&slot->ops, &lane->stream, welcome->cells, comm->payload))
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u slots", welcome->cells);
 	slot->proof = wire_proof(welcome->cookie, comm->config.job, welcome->epoch);
-	wait_choice_init(&slot->waiting, comm->config.cores > 1);
-	slot->way = slot->waiting.best;
 	lane->heard_at = clock_now();
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
 	/* One packet in each datagram. Fails where the kernel has no GRO. */
