@@ -12,6 +12,7 @@
 #ifndef TRIB_WORKER_SLOT_WAIT_CHOICE_H
 #define TRIB_WORKER_SLOT_WAIT_CHOICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* In the order of enum wire_wait_way. */
@@ -20,10 +21,11 @@ enum wait_way { WAIT_POLL, WAIT_SLEEP };
 #define WAIT_GAP 100000u  /* ns: a yield of this length has let a program compute */
 #define WAIT_SPAN 64u     /* waits after which the way is chosen anew */
 #define WAIT_GAPS 4u      /* long yields in a span of polling that make the next ones sleep */
-#define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again */
+#define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again, at most */
 
 struct wait_choice {
 	uint32_t waits, gaps; /* in this span */
+	uint32_t asleep;      /* waits that sleep in this span, or would in the next one */
 	uint8_t way;          /* enum wait_way */
 };
 
@@ -33,14 +35,27 @@ static inline void wait_choice_yielded(struct wait_choice *choice, uint64_t ns)
 	choice->gaps += ns >= WAIT_GAP;
 }
 
-/* A wait is over. */
+/*
+ * A wait is over. The first time a thread sleeps for a short span, as programs compute while they
+ * start; each time that polling fails again, for twice as long.
+ */
 static inline void wait_choice_waited(struct wait_choice *choice)
 {
-	uint32_t span = choice->way == WAIT_POLL ? WAIT_SPAN : WAIT_ASLEEP;
+	bool fails = choice->gaps >= WAIT_GAPS;
 
-	if (++choice->waits < span && choice->gaps < WAIT_GAPS)
+	choice->waits++;
+	if (choice->way == WAIT_SLEEP && choice->waits >= choice->asleep) {
+		choice->way = WAIT_POLL;
+	} else if (choice->way == WAIT_POLL && fails) {
+		choice->way = WAIT_SLEEP;
+		choice->asleep = choice->asleep ? 2 * choice->asleep : WAIT_SPAN;
+		if (choice->asleep > WAIT_ASLEEP)
+			choice->asleep = WAIT_ASLEEP;
+	} else if (choice->way == WAIT_POLL && choice->waits >= WAIT_SPAN) {
+		choice->asleep = 0;
+	} else {
 		return;
-	choice->way = choice->gaps >= WAIT_GAPS ? WAIT_SLEEP : WAIT_POLL;
+	}
 	choice->waits = choice->gaps = 0;
 }
 
