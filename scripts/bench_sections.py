@@ -120,7 +120,7 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
-            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 3000 --warmup 4000")], ("",)),
+            [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
             [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},4M,16M,64M --systems auto,dense --against all "
                      "--iterations 500", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
