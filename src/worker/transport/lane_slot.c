@@ -3,7 +3,6 @@
 #include "worker/transport/lane_internal.h"
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/log.h"
 #include "wire/brief.h"
 #include "worker/slot/slot_stream.h"
@@ -26,7 +25,8 @@
 #define STUCK_EVERY 200000000ull   /* 0.2 s between two questions who it is */
 #define HEARTBEAT_MAX 500000000ull /* 0.5 s: the most that heartbeats are apart */
 #define GREET_EVERY 10000000ull    /* 10 ms between reports until the first answer */
-#define IDLE_NS 100000000ull       /* 0.1 s: the longest sleep of the lane's thread */
+#define DRIVEN_NS 1000000ull /* 1 ms: when the lane's thread looks whether a user still drives */
+#define IDLE_NS 100000000ull /* 0.1 s: the longest sleep of the lane's thread */
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
@@ -480,9 +480,11 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 {
 	bool busy;
 
-	*wake = now + IDLE_NS;
+	*wake = now + DRIVEN_NS;
 	if (pthread_mutex_trylock(&lane->comm->slot_driver))
-		return false; /* a user drives */
+		return false; /* a user drives, and may stop without waiting for what it has posted
+		               */
+	*wake = now + IDLE_NS;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		slot_flow_ask(&lane->slots->ops.flow, now);
 	while (pass(lane, &now))
