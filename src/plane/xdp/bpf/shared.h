@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * plane/xdp/bpf: the BPF program that sums in the kernel (plane.bpf.c; the other
- * headers are parts of it). It must not decide what a sum is: it runs
- * engine/dense.h and engine/uplink.h. This header has the memory that the program
- * and the daemon share; it is the only one that the daemon includes.
+ * plane/xdp/bpf: the BPF programs that sum in the kernel: plane.bpf.c for the dense
+ * engine, slot.bpf.c for small vectors; the other headers are parts of them. They
+ * must not decide what a sum is: they run the functions of src/engine. This header has the memory
+ * that the program and the daemon share; it is the only one that the daemon includes.
  */
 #ifndef TRIB_PLANE_XDP_SHARED_H
 #define TRIB_PLANE_XDP_SHARED_H
