@@ -132,6 +132,8 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 	hosts_text(run, hosts, sizeof(hosts));
 	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
 	if (run->place->cluster.n) {
+		/* The environment may ask for another launcher, such as one for this host alone. */
+		mca_add(argv, "plm", "rsh");
 		mca_add(argv, "plm_rsh_agent", agent);
 		mca_add(argv, "plm_rsh_no_tree_spawn", "1");
 		mca_add(argv, "oob_tcp_if_include", subnet);

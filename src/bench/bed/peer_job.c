@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ struct collector {
 	struct bench_outcome *outcome;
 	double *samples; /* NaN: no time has come */
 	size_t n_samples;
+	uint64_t networks[CLUSTER_HOSTS_MAX]; /* that ranks run in, each once */
+	unsigned n_networks;
 	char last[240]; /* the last line that is no sample, to explain a failure */
 	unsigned last_from;
 };
@@ -82,12 +85,22 @@ static void plane_check(const struct bench_run *run, const char *line)
 		         run->system->plane, why);
 }
 
+static void network_take(struct collector *c, uint64_t network)
+{
+	for (unsigned i = 0; i < c->n_networks; i++)
+		if (c->networks[i] == network)
+			return;
+	if (c->n_networks < CLUSTER_HOSTS_MAX)
+		c->networks[c->n_networks++] = network;
+}
+
 static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
 {
 	struct collector *c = context;
 	struct bench_packets *packets = &c->outcome->packets;
 	unsigned rank, iteration;
 	double seconds, sent, again;
+	uint64_t network;
 
 	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
 		if (rank < run_ranks(c->run) && iteration < c->run->iterations)
@@ -105,6 +118,8 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 	} else if (sscanf(line, "PACKETS %lf %lf", &sent, &again) == 2) {
 		packets->fragments += sent;
 		packets->fragments_again += again;
+	} else if (sscanf(line, "NETWORK %" SCNu64, &network) == 1) {
+		network_take(c, network);
 	} else if (is_stderr && *line && (!c->last[0] || c->last_from == task)) {
 		/*
 		 * The first task that complains knows the cause; later ones complain about its
@@ -239,6 +254,21 @@ static void ends_end(struct ends *ends)
 	relay_end(&ends->relay);
 }
 
+/* A launcher that starts all ranks in one place would measure that place, and not the links. */
+static trib_status networks_check(const struct collector *c)
+{
+	const struct bench_run *run = c->run;
+	unsigned wanted = run->place->cluster.n ? run_ranks(run) : 1;
+
+	if (c->n_networks >= wanted)
+		return TRIB_OK;
+	snprintf(c->outcome->why, sizeof(c->outcome->why),
+	         "its ranks ran on %u of %u hosts: look for settings of its launcher in the "
+	         "environment",
+	         c->n_networks, wanted);
+	return TRIB_ERR_PEER;
+}
+
 trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *outcome)
 {
 	size_t n = (size_t)run_ranks(run) * run->iterations;
@@ -287,6 +317,8 @@ trib_status bench_run_once(const struct bench_run *run, struct bench_outcome *ou
 	 */
 	if (complete && run->system->launcher && !outcome->stopped)
 		status = TRIB_OK;
+	if (status == TRIB_OK)
+		status = networks_check(&collector);
 	job_free(job);
 	free(job);
 	free(collector.samples);
