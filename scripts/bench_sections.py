@@ -122,10 +122,10 @@ SECTIONS = [
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
-            [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},4M,16M,64M --systems auto,dense --against all "
+            [latency(f"--hosts 4 --link 1gbit --sizes {LATENCY_SIZES},4M,16M,64M --systems auto,auto-udp,dense --against all "
                      "--iterations 500", "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-unshaped", "latency", "4 B to 1 MB, four hosts, links not shaped", 15, "latency",
-            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,xdp,dense --against all",
+            [latency(f"--hosts 4 --sizes {LATENCY_SIZES} --systems auto,auto-udp,dense --against all",
                      "--sizes 4,64K --hurry --repeats 1 --iterations 20 --warmup 2")], ("",)),
     Section("latency-many", "latency", "1000 x 1 KB posted together on four hosts", 3, "latency",
             [latency("--hosts 4 --sizes 1K --many 1000 --systems xdp,udp,auto,dense --against openmpi",

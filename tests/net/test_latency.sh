@@ -28,7 +28,7 @@ refuses() {
 
 ours=udp
 if has_bpf && has_xdp; then
-	ours=xdp,udp,dense,auto
+	ours=xdp,udp,dense,auto,auto-udp
 else
 	omit "the plane xdp needs root and a build with BPF programs"
 fi

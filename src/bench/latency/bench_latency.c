@@ -187,7 +187,8 @@ static const struct option_row rows[] = {
 	  "sizes of the vector in bytes (default 32: 8 x 32 bits)", "4,1K,64K" },
 	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
 	  "which of ours: xdp, udp and pisa (the slot engine on these planes), dense (the dense "
-	  "engine on xdp), auto (the library chooses, on xdp) (default xdp,udp,pisa,dense)",
+	  "engine on xdp), auto and auto-udp (the library chooses, on xdp and on udp) (default "
+	  "xdp,udp,pisa,dense)",
 	  "xdp,auto" },
 	{ "against", 0, OPTION_TEXT, &asked.bench.against, "LIST",
 	  "peers: openmpi, gloo, mpich, all (openmpi,gloo) or none (default all)", "openmpi" },

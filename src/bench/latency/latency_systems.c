@@ -28,7 +28,7 @@ static const struct {
 	const struct bench_variant *engine;
 } ours[] = {
 	{ "xdp", "xdp", slot },    { "udp", "udp", slot },       { "pisa", "pisa", slot },
-	{ "dense", "xdp", dense }, { "auto", "xdp", automatic },
+	{ "dense", "xdp", dense }, { "auto", "xdp", automatic }, { "auto-udp", "udp", automatic },
 };
 
 #define OURS_N (sizeof(ours) / sizeof(*ours))
@@ -199,7 +199,8 @@ static trib_status ours_take(struct latency_report *report, const char *word)
 		return system_add(report, &system);
 	}
 	return status_fail(TRIB_ERR_ARGUMENT,
-	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto", word);
+	                   "--systems: \"%s\" is not one of xdp, udp, pisa, dense, auto, auto-udp",
+	                   word);
 }
 
 static trib_status peer_take(struct latency_report *report, const char *word)
