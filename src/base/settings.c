@@ -82,7 +82,7 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_ENGINE] = { "TRIB_ENGINE", "auto", SETTING_TEXT,
 	                     "how vectors are summed: auto (small ones in slots, at the lowest "
 	                     "latency; large ones as a stream of fragments), dense (no slots) or "
-	                     "slot (slots up to 64 KiB, for measurements: sums of floats above 8 "
+	                     "slot (slots up to 64 KiB, for measurements: sums of floats above 32 "
 	                     "KiB have "
 	                     "other last bits); the same on all ranks",
 	                     NULL },

@@ -92,6 +92,8 @@ struct udp_rx *udp_rx_new(unsigned few, bool senders);
 void udp_rx_free(struct udp_rx *rx);
 /* Messages received, 0: none, or -errno. */
 int udp_receive(struct udp_rx *rx, int fd);
+/* The same, but one message at most: the quickest way if no more are on their way. */
+int udp_receive_one(struct udp_rx *rx, int fd);
 /* Did the last call fill the buffers? Then more may wait. */
 bool udp_rx_was_full(const struct udp_rx *rx);
 const struct udp_message *udp_message(const struct udp_rx *rx, int index);

@@ -92,6 +92,17 @@ static uint32_t segment_of(struct msghdr *header, uint32_t bytes)
 	return bytes;
 }
 
+static void take_header(struct udp_rx *rx, int i, uint32_t bytes)
+{
+	struct udp_message *message = &rx->messages[i];
+	struct msghdr *header = &rx->headers[i].msg_hdr;
+
+	message->bytes = bytes;
+	message->segment = segment_of(header, bytes);
+	message->from.length = header->msg_namelen;
+	header_ready(rx, header);
+}
+
 int udp_receive(struct udp_rx *rx, int fd)
 {
 	bool singly = true;
@@ -104,17 +115,21 @@ int udp_receive(struct udp_rx *rx, int fd)
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	for (int i = 0; i < n; i++) {
-		struct udp_message *message = &rx->messages[i];
-		struct msghdr *header = &rx->headers[i].msg_hdr;
-
-		message->bytes = rx->headers[i].msg_len;
-		message->segment = segment_of(header, message->bytes);
-		message->from.length = header->msg_namelen;
-		singly &= message->bytes <= SINGLE_MAX;
-		header_ready(rx, header);
+		take_header(rx, i, rx->headers[i].msg_len);
+		singly &= rx->messages[i].bytes <= SINGLE_MAX;
 	}
 	rx->ask = singly ? rx->n : rx->few;
 	return n;
+}
+
+int udp_receive_one(struct udp_rx *rx, int fd)
+{
+	ssize_t bytes = recvmsg(fd, &rx->headers[0].msg_hdr, MSG_DONTWAIT);
+
+	if (bytes < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	take_header(rx, 0, (uint32_t)bytes);
+	return 1;
 }
 
 bool udp_rx_was_full(const struct udp_rx *rx)

@@ -34,7 +34,7 @@ struct carrier {
 	/* Sends at once, up to the longest packet: for senders that have not joined yet. */
 	void (*answer)(struct thread *thread, void *packet, uint32_t bytes,
 	               const struct udp_address *to);
-	/* Sends copies of a sealed packet to children of the lane, at once. */
+	/* Queues copies of a sealed packet for children of the lane. */
 	void (*send_copies)(struct thread *thread, const struct agg_lane *lane, const void *packet,
 	                    uint32_t bytes, uint64_t to);
 	/* Opens a connection to the parent, if the plane needs one. False: not possible now. */

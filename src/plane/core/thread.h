@@ -3,6 +3,7 @@
 #ifndef TRIB_PLANE_CORE_THREAD_H
 #define TRIB_PLANE_CORE_THREAD_H
 
+#include "base/wait_choice.h"
 #include "plane/core/agg_comm.h"
 #include "plane/core/counters.h"
 
@@ -13,6 +14,14 @@
 
 struct agg_lane;
 struct connections;
+
+/* Packets of an engine that leave together, one message for each child in `to`. */
+struct copies {
+	const struct agg_lane *lane;
+	uint64_t to; /* children, as bits */
+	uint32_t segment, bytes;
+	_Alignas(8) uint8_t data[UDP_GSO_BYTES / 8 * 8];
+};
 
 struct thread {
 	struct aggregator *aggregator;
@@ -25,6 +34,8 @@ struct thread {
 	struct udp_tx *tx;
 	bool blocked;                /* the socket accepts no more for now */
 	bool silent;                 /* the socket was empty at the last sleep */
+	uint64_t polls_until;        /* ns: an engine's packets follow each other closely */
+	struct wait_choice waiting;  /* for packets of an engine */
 	struct connections *streams; /* tcp */
 	uint64_t now;
 	struct agg_lane *lanes[COMMS_MAX];     /* by the communicator's id */
@@ -32,6 +43,7 @@ struct thread {
 	struct udp_rx *group_rx;               /* receives what parents send to multicast groups */
 	uint64_t scratch[128][512 / 8];        /* small packets until they are sent */
 	unsigned scratch_used;
+	struct copies copies;
 	unsigned unknown_left; /* packets of unknown communicators still answered in this tick */
 	unsigned ids;          /* one above the highest id in use */
 	uint32_t rates_seen;   /* serial of the rates that all children of this thread know */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/udp/udp_carrier.h"
 
+#include "base/clock.h"
 #include "plane/common/datagrams.h"
 #include "plane/lane/parent_lane.h"
 #include "plane/loop/packet_dispatch.h"
@@ -10,6 +11,7 @@
 #include <linux/errqueue.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 
 #define TAKEN_MOST 128  /* messages of a parent's multicast group, before children's are taken */
@@ -150,6 +152,7 @@ static void take(struct thread *thread, int n)
 
 static void flush(struct thread *thread)
 {
+	copies_flush(thread);
 	for (;;) {
 		bool more = false;
 		int error = udp_send(thread->tx, thread->fd);
@@ -174,6 +177,28 @@ static void flush(struct thread *thread)
 	}
 }
 
+/*
+ * Small vectors follow each other within microseconds, and waking a thread takes some. True: the
+ * thread has yielded its core instead of sleeping.
+ */
+static bool polls_on(struct thread *thread)
+{
+	struct wait_choice *choice = &thread->waiting;
+	uint64_t before, now;
+
+	if (choice->way != WAIT_POLL || thread->blocked || thread->now >= thread->polls_until) {
+		if (thread->polls_until)
+			wait_choice_waited(choice);
+		thread->polls_until = 0;
+		return false;
+	}
+	before = clock_now();
+	sched_yield();
+	now = clock_now();
+	wait_choice_yielded(choice, now - before);
+	return true;
+}
+
 static void sleep_on_sockets(struct thread *thread)
 {
 	const struct kernel *kernel = thread->aggregator->kernel;
@@ -185,6 +210,8 @@ static void sleep_on_sockets(struct thread *thread)
 	};
 	unsigned n = 3;
 
+	if (polls_on(thread))
+		return;
 	for (unsigned id = 1; id < thread->ids && n < 3 + GROUPS_MAX; id++)
 		if (thread->lanes[id] && thread->lanes[id]->group_fd >= 0)
 			wait[n++] = (struct pollfd){ .fd = thread->lanes[id]->group_fd,
@@ -198,20 +225,6 @@ static void sleep_on_sockets(struct thread *thread)
 		thread_awake(thread);
 }
 
-static void send_copies(struct thread *thread, const struct agg_lane *lane, const void *packet,
-                        uint32_t bytes, uint64_t to)
-{
-	for (to &= lane->known; to; to &= to - 1) {
-		if (!udp_tx_room(thread->tx) && udp_send(thread->tx, thread->fd))
-			udp_tx_clear(thread->tx); /* they count as lost: the children ask again */
-		udp_tx_add(thread->tx, packet, bytes, bytes, &lane->addresses[__builtin_ctzll(to)]);
-		thread->counters.sends++;
-	}
-	/* The caller's packet is not ours after this. */
-	if (udp_send(thread->tx, thread->fd))
-		udp_tx_clear(thread->tx);
-}
-
 static bool reach(struct thread *thread, struct udp_address *parent)
 {
 	(void)thread;
@@ -221,7 +234,8 @@ static bool reach(struct thread *thread, struct udp_address *parent)
 
 static void forget(struct thread *thread, struct agg_lane *lane)
 {
-	(void)lane;
+	if (thread->copies.lane == lane)
+		thread->copies = (struct copies){ 0 };
 	udp_send(thread->tx, thread->fd);
 	udp_tx_clear(thread->tx); /* the rest may point into the lane's pool: it counts as lost */
 }
@@ -241,7 +255,7 @@ const struct carrier carrier_udp = {
 	.sleep = sleep_on_sockets,
 	.send = send_small,
 	.answer = datagrams_answer,
-	.send_copies = send_copies,
+	.send_copies = copies_add,
 	.reach = reach,
 	.send_sums = sums_send_udp,
 	.send_results = results_send_udp,

@@ -15,5 +15,9 @@ extern const struct carrier carrier_udp;
 bool results_send_udp(struct thread *thread, struct agg_lane *lane);
 /* sums.c: fills thread->tx with sums for the parent. False: tx is full. */
 bool sums_send_udp(struct thread *thread, struct agg_lane *lane);
+/* copies.c: a packet of an engine for the children `to`; it leaves when the thread flushes. */
+void copies_add(struct thread *thread, const struct agg_lane *lane, const void *packet,
+                uint32_t bytes, uint64_t to);
+void copies_flush(struct thread *thread);
 
 #endif

@@ -133,11 +133,12 @@ static uint32_t new_dither(struct trib_comm *comm)
 
 #define SLOT_FIRST_BYTES 65536u /* TRIB_ENGINE=slot: vectors up to this size use slots */
 
-/* round_spec.small: is each vector of the call small enough for slots? */
-static uint8_t small(const struct call *call)
+/* round_spec.small: is each vector of the call small enough for slots? Short types of a sum take
+ * more bytes in slots than in memory: `size` bytes an element. */
+static uint8_t small(const struct call *call, size_t size)
 {
 	const struct comm_config *config = &call->comm->config;
-	size_t bytes = call->count * trib_type_size(call->type);
+	size_t bytes = call->count * size;
 	bool fits = round_is_small(bytes) ||
 	            (config->engine == ENGINE_SLOT_FIRST && bytes <= SLOT_FIRST_BYTES);
 
@@ -156,7 +157,7 @@ static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t
 		                   .op = call->op,
 		                   .from = WIRE_ALL,
 		                   .to = to,
-		                   .small = small(call) };
+		                   .small = small(call, number_wire_size(call->type)) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
@@ -253,7 +254,7 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
 	if (status != TRIB_OK)
 		return status;
 	spec.count = count * trib_type_size(type);
-	spec.small = small(&call);
+	spec.small = small(&call, trib_type_size(type));
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
 	return start(&call, &spec, 1, request);
@@ -288,7 +289,7 @@ static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv
 			                        .target = part,
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL,
-			                        .small = small(&call) };
+			                        .small = small(&call, trib_type_size(type)) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
 	}

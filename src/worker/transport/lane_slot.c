@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "wire/brief.h"
 #include "worker/slot/slot_stream.h"
-#include "worker/slot/wait_choice.h"
+#include "base/wait_choice.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <unistd.h>
 
 #define POLL_NS 1000000ull         /* 1 ms: who waits longer sleeps */
@@ -27,9 +25,6 @@
 #define GREET_EVERY 10000000ull    /* 10 ms between reports until the first answer */
 #define DRIVEN_NS 1000000ull /* 1 ms: when the lane's thread looks whether a user still drives */
 #define IDLE_NS 100000000ull /* 0.1 s: the longest sleep of the lane's thread */
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 struct lane_slots {
 	struct slot_stream ops;
@@ -41,7 +36,6 @@ struct lane_slots {
 	_Atomic unsigned way; /* enum wait_way that is used most */
 	unsigned held;        /* vectors that wait to leave together; under slot_driver */
 	bool awake;           /* the lane's thread watches the socket; under slot_driver */
-	_Alignas(8) uint8_t in[WIRE_PACKET_MAX];
 };
 
 /* ---- packets ---- */
@@ -68,7 +62,7 @@ static uint32_t next_packet(struct lane *lane, uint64_t now, uint8_t *packet)
 	return bytes;
 }
 
-/* Neighbours of one length leave as one message. */
+/* Neighbours of one length leave as one message; the last may be shorter. */
 static void add_messages(struct lane *lane, const uint32_t *bytes, unsigned n)
 {
 	const uint8_t *at = lane->buffer, *from = at;
@@ -76,7 +70,8 @@ static void add_messages(struct lane *lane, const uint32_t *bytes, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		at += bytes[i];
-		if (i + 1 < n && bytes[i + 1] == bytes[first] && i + 1 - first < UDP_GSO_SEGMENTS &&
+		if (i + 1 < n && bytes[i] == bytes[first] && bytes[i + 1] <= bytes[first] &&
+		    i + 1 - first < UDP_GSO_SEGMENTS &&
 		    (uint32_t)(at - from) + bytes[first] <= UDP_GSO_BYTES)
 			continue;
 		udp_tx_add(lane->tx, from, (uint32_t)(at - from), bytes[first], NULL);
@@ -172,32 +167,44 @@ static void take_packet(struct lane *lane, const void *data, size_t bytes, uint6
 		take_control(lane, wire_control(header), (uint32_t)bytes, now);
 }
 
+static void take_messages(struct lane *lane, int n, uint64_t now)
+{
+	for (int i = 0; i < n; i++) {
+		const struct udp_message *message = udp_message(lane->rx, i);
+		uint32_t step = message->segment;
+
+		if (message->bytes > step && step % 8) { /* the second would not be aligned */
+			lane->dropped++;
+			continue;
+		}
+		for (uint32_t at = 0; at < message->bytes; at += step) {
+			uint32_t left = message->bytes - at;
+
+			take_packet(lane, message->data + at, left < step ? left : step, now);
+		}
+	}
+}
+
 /*
- * Takes what has come. False: nothing. Mostly it is one packet, and nothing is on its way after it;
- * looking for more would cost another system call.
+ * Takes what has come. False: nothing. Mostly it is one message, and nothing is on its way after
+ * it; looking for more would cost another system call.
  */
 static bool receive(struct lane *lane, uint64_t *now)
 {
-	struct lane_slots *slots = lane->slots;
-	ssize_t bytes = recv(lane->fd, slots->in, sizeof(slots->in), MSG_DONTWAIT);
-	int n;
+	int n = udp_receive_one(lane->rx, lane->fd);
+	bool came = n > 0;
 
-	if (bytes < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			lane_note_error(lane, -errno);
-		return false;
+	if (came) {
+		*now = clock_now();
+		take_messages(lane, n, *now);
+		if (stream_is_idle(&lane->stream))
+			return true;
+		n = udp_receive(lane->rx, lane->fd);
+		take_messages(lane, n, *now);
 	}
-	*now = clock_now();
-	take_packet(lane, slots->in, (size_t)bytes, *now);
-	if (stream_is_idle(&lane->stream))
-		return true;
-	n = udp_receive(lane->rx, lane->fd);
-	for (int i = 0; i < n; i++)
-		take_packet(lane, udp_message(lane->rx, i)->data, udp_message(lane->rx, i)->bytes,
-		            *now);
 	if (n < 0)
 		lane_note_error(lane, n);
-	return true;
+	return came;
 }
 
 static void take_posts(struct lane *lane, uint64_t now)
@@ -527,7 +534,6 @@ trib_status lane_slot_start(struct lane *lane)
 	struct trib_comm *comm = lane->comm;
 	const struct wire_welcome *welcome = &lane->trunk->welcome;
 	struct lane_slots *slot = calloc(1, sizeof(*slot));
-	int off = 0;
 
 	if (!slot)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for slots");
@@ -542,9 +548,6 @@ trib_status lane_slot_start(struct lane *lane)
 	slot->proof = wire_proof(welcome->cookie, comm->config.job, welcome->epoch);
 	lane->heard_at = clock_now();
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
-	/* One packet in each datagram. Fails where the kernel has no GRO. */
-	if (setsockopt(lane->fd, SOL_UDP, UDP_GRO, &off, sizeof(off)))
-		log_debug("UDP_GRO: %s", strerror(errno));
 	pthread_mutex_lock(&comm->slot_driver);
 	comm->slot_lane = lane;
 	pthread_mutex_unlock(&comm->slot_driver);

@@ -9,8 +9,8 @@
  * Ranks that compare the two ways by the time that they take would all end up sleeping: one that
  * sleeps among others that poll is served first. Pure.
  */
-#ifndef TRIB_WORKER_SLOT_WAIT_CHOICE_H
-#define TRIB_WORKER_SLOT_WAIT_CHOICE_H
+#ifndef TRIB_BASE_WAIT_CHOICE_H
+#define TRIB_BASE_WAIT_CHOICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
