@@ -82,9 +82,8 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_ENGINE] = { "TRIB_ENGINE", "auto", SETTING_TEXT,
 	                     "how vectors are summed: auto (small ones in slots, at the lowest "
 	                     "latency; large ones as a stream of fragments), dense (no slots) or "
-	                     "slot (slots up to 64 KiB, for measurements: sums of floats above 32 "
-	                     "KiB have "
-	                     "other last bits); the same on all ranks",
+	                     "slot (slots up to 256 KiB, for measurements: sums of floats above 64 "
+	                     "KiB have other last bits); the same on all ranks",
 	                     NULL },
 	[SETTING_SLOTS] = { "TRIB_SLOTS", "1024", SETTING_COUNT,
 	                    "small vectors that may be on their way at once, 16 to 65536; rounded "

@@ -14,7 +14,7 @@ if has_bpf && has_xdp; then
 else
 	omit "XDP needs root, and a build with BPF programs"
 fi
-mixed=(--rounds 80 --max 5000 --split --seed 5) # both engines have work
+mixed=(--rounds 60 --max 20000 --split --seed 5) # up to 160,000 bytes: both engines have work
 small=(--rounds 250 --max 1000 --seed 6)        # up to 8000 bytes: all vectors use slots
 pids=()
 
@@ -68,10 +68,18 @@ for engine in dense auto; do
 	if [ $engine = dense ]; then
 		check "... without slots" lacks 'runs with 4 children: slot' "$work/tribd"
 	else
-		check "... with slots" says 'runs with 4 children: slot, 1 lanes'
+		check "... with slots" says 'runs with 4 children: slot, '
 	fi
 	check "... beside dense" says 'runs with 4 children: dense'
 done
+
+# --- large ones of the small vectors are split over lanes, and have the same bits
+TRIB_LOG=info aggregator s1 --threads 3 && aggregator_ready
+TRIB_LANES=3 TRIB_ENGINE=auto go -n 4 --net $a --aggregator "$at" --timeout 60 -- "$worker" "${mixed[@]}"
+check "three lanes: exact on all ranks" right 4
+check "... the same bits" same_digests "$work/mixed"
+end_aggregator
+check "... of slots" says 'runs with 4 children: slot, 3 lanes'
 down
 
 # --- faults

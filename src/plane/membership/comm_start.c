@@ -128,7 +128,9 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 		return false;
 	step = comm->engine ? engine_cell_bytes(comm->payload)
 	                    : comm_table_cell_bytes(aggregator, comm);
-	cells = comm->pool_bytes / comm->lanes / (WIRE_HEADER + comm->payload);
+	cells = comm->pool_bytes / (WIRE_HEADER + comm->payload);
+	if (!comm->engine) /* slots are asked for in each lane: most vectors use the first one */
+		cells /= comm->lanes;
 	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
 	if (limit && cells > left / comm->lanes / step)
 		cells = left / comm->lanes / step;

@@ -98,8 +98,8 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	if (aggregator->kernel)
 		comm->payload = aggregator->kernel->ops->payload_max(aggregator->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
-	if (comm->engine)
-		comm->lanes = 1;
+	if (comm->engine && (aggregator->kernel || comm->engine->fit))
+		comm->lanes = 1; /* a device has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = UINT32_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {

@@ -131,7 +131,7 @@ static uint32_t new_dither(struct trib_comm *comm)
 	return (calls * WIRE_CHILDREN_MAX + (uint32_t)comm->config.rank) * 0x9e3779b9u | 1;
 }
 
-#define SLOT_FIRST_BYTES 65536u /* TRIB_ENGINE=slot: vectors up to this size use slots */
+#define SLOT_FIRST_BYTES 262144u /* TRIB_ENGINE=slot: vectors up to this size use slots */
 
 /* round_spec.small: is each vector of the call small enough for slots? Short types of a sum take
  * more bytes in slots than in memory: `size` bytes an element. */
@@ -152,21 +152,20 @@ static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;
-	struct round_spec spec = { .count = call->count,
-		                   .type = call->type,
-		                   .op = call->op,
-		                   .from = WIRE_ALL,
-		                   .to = to,
-		                   .small = small(call, number_wire_size(call->type)) };
+	struct round_spec spec = {
+		.count = call->count, .type = call->type, .op = call->op, .from = WIRE_ALL, .to = to
+	};
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
 	if (call->count)
 		spec.source = request->fed ? (const uint8_t *)(request->fed + first)
 		                           : input(call) + first * trib_type_size(call->type);
-	if (is_sum(call) && !spec.small)
+	if (is_sum(call))
 		spec.per_word =
 			round_per_word(call->type, call->count, (unsigned)config->size, bits);
+	if (!spec.per_word)
+		spec.small = small(call, number_wire_size(call->type));
 	if (request->residual)
 		spec.residual = request->residual->values + first;
 	else if (round_is_by_chance(call->type, spec.per_word))

@@ -62,7 +62,7 @@ struct comm_config {
 struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
 	struct striping striping; /* n is 0: there are no such lanes */
-	bool slot;                /* a slot lane: small vectors only */
+	bool slot;                /* slot lanes: small vectors only */
 };
 
 /* Progress of leaving one shared star and joining the next; sharing/star_switch.c. */
@@ -89,15 +89,16 @@ struct trib_comm {
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
 	uint32_t payload;      /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
-	struct lane *lanes[LANES_MAX + 1]; /* of all trunks, one trunk after the other */
+	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
 
-	/* Held by the thread that drives the slot lane; see transport/lane_slot.h. */
+	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
-	struct lane *slot_lane; /* under slot_driver; NULL: none, or it has ended */
-	uint64_t nonce;         /* identifies this process to the controller */
+	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */
+	struct lane *slot_lanes[SLOT_LANES_MAX];
+	uint64_t nonce; /* identifies this process to the controller */
 	_Atomic bool closing;
-	_Atomic bool slot_mail; /* rounds were posted to the slot lane */
+	_Atomic bool slot_mail; /* rounds were posted to slot lanes */
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
 
 	_Atomic bool no_multicast; /* multicast was tried and never arrived */
@@ -115,7 +116,7 @@ struct trib_comm {
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries. */
-	_Atomic uint64_t carried[LANES_MAX + 1];
+	_Atomic uint64_t carried[LANES_ALL];
 
 	/* Held while rounds are made and posted. It also guards the turn, the star and next_start.
 	 */

@@ -12,7 +12,9 @@
 
 #include "wire/packet.h"
 
-#define LANES_MAX 64u       /* of a communicator in all trees; each lane is a thread */
+#define LANES_MAX 64u     /* of a communicator in all trees; each lane is a thread */
+#define SLOT_LANES_MAX 4u /* beside them: lanes of small vectors */
+#define LANES_ALL (LANES_MAX + SLOT_LANES_MAX)
 #define LANES_SEVERAL 32u   /* of a communicator, if a tree has more than one lane */
 #define LANES_AUTO_MAX 4u   /* chosen by default, in all trees; tribd has as many threads */
 #define LANES_AUTO_CORES 2u /* for each lane: the program needs cores, too */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define PARTS_LEAST 16384u /* elements: at 1 Gb/s, the bytes saved take as long as agreeing */
-#define SMALL_BYTES 32768u /* bytes of a vector for slots */
+#define SMALL_BYTES 65536u /* bytes of a vector for slots */
 #define SMALL_RESULT 8u    /* fragments: such a result goes to all ranks */
 /* All blocks of an exponents fragment are read before their data can leave. */
 #define EXPONENTS_FIRST (272u << 10)  /* bytes of blocks before the first data of a round */

@@ -58,9 +58,11 @@ void rounds_post(struct trib_comm *comm, const struct posting *postings, size_t 
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct lane_set *set = postings[i].set;
-		unsigned lane = postings[i].is_small ? striping_rotate(&set->striping, rotation + i)
-		                                     : postings[i].lane;
+		unsigned lane = postings[i].lane;
 
+		/* Slots: neighbours share packets, so all are in the first lane. */
+		if (postings[i].is_small && !set->slot)
+			lane = striping_rotate(&set->striping, rotation + i);
 		lane_post(comm->lanes[set->first + lane], postings[i].round);
 	}
 }

@@ -23,7 +23,7 @@ static uint32_t carried_by_all(const struct trib_comm *comm)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < comm->n_lanes; i++) {
-		if (i == comm->small.first && comm_has_slots(comm))
+		if (i >= comm->small.first && comm_has_slots(comm))
 			continue; /* small vectors tell nothing of the link */
 		uint64_t bps = atomic_load_explicit(&comm->carried[i], memory_order_relaxed);
 

@@ -209,10 +209,8 @@ static bool receive(struct lane *lane, uint64_t *now)
 
 static void take_posts(struct lane *lane, uint64_t now)
 {
-	struct round *round;
+	struct round *round = lane_take_posted(lane);
 
-	atomic_store(&lane->comm->slot_mail, false);
-	round = lane_take_posted(lane);
 	if (round && stream_is_idle(&lane->stream))
 		lane->heard_at = now; /* silence counts from when an answer is due */
 	while (round) {
@@ -225,19 +223,52 @@ static void take_posts(struct lane *lane, uint64_t now)
 
 /* ---- driving ---- */
 
-/* One pass. The caller holds `slot_driver`. True: something came. */
-static bool pass(struct lane *lane, uint64_t *now)
+/* The first slot lane, or the first one that has not ended; NULL: none. */
+static struct lane *first_of(const struct trib_comm *comm)
 {
-	bool came;
+	for (unsigned i = 0; i < SLOT_LANES_MAX; i++)
+		if (comm->slot_lanes[i])
+			return comm->slot_lanes[i];
+	return NULL;
+}
 
-	take_posts(lane, *now);
-	send_new(lane, *now);
-	came = receive(lane, now);
-	if (!came)
-		send_due(lane, *now);
-	if (came && lane->kept)
-		lane_forget_kept(lane);
-	return came;
+/* Takes what was posted to any of the lanes, and sends it. */
+static void send_posted(struct trib_comm *comm, uint64_t now)
+{
+	atomic_store(&comm->slot_mail, false);
+	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+		struct lane *lane = comm->slot_lanes[i];
+
+		if (!lane)
+			continue; /* it has ended, and has let its rounds go */
+		take_posts(lane, now);
+		send_new(lane, now);
+	}
+}
+
+/*
+ * One pass. The caller holds `slot_driver`. True: something came. A user who waits for a vector
+ * looks only where one is on its way; the lanes' threads take what comes to the others.
+ */
+static bool pass(struct trib_comm *comm, bool all, uint64_t *now)
+{
+	bool any = false;
+
+	send_posted(comm, *now);
+	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+		struct lane *lane = comm->slot_lanes[i];
+		bool came;
+
+		if (!lane)
+			continue;
+		came = (all || !i || !stream_is_idle(&lane->stream)) && receive(lane, now);
+		if (!came)
+			send_due(lane, *now);
+		if (came && lane->kept)
+			lane_forget_kept(lane);
+		any |= came;
+	}
+	return any;
 }
 
 static void publish(struct lane *lane)
@@ -255,18 +286,24 @@ static void publish(struct lane *lane)
 }
 
 /* Sleeps until a packet comes, a timer runs out, or the deadline. */
-static void sleep_for_packet(struct lane *lane, uint64_t now, uint64_t deadline)
+static void sleep_for_packet(const struct trib_comm *comm, uint64_t now, uint64_t deadline)
 {
-	struct pollfd wait = { .fd = lane->fd, .events = POLLIN };
-	uint64_t wake = slot_flow_wake(&lane->slots->ops.flow);
+	struct pollfd wait[SLOT_LANES_MAX];
+	uint64_t wake = deadline < now + STUCK_NS ? deadline : now + STUCK_NS;
 	struct timespec span;
+	nfds_t n = 0;
 
-	if (wake > deadline)
-		wake = deadline;
-	if (wake > now + STUCK_NS)
-		wake = now + STUCK_NS;
+	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+		const struct lane *lane = comm->slot_lanes[i];
+
+		if (!lane)
+			continue;
+		wait[n++] = (struct pollfd){ .fd = lane->fd, .events = POLLIN };
+		if (slot_flow_wake(&lane->slots->ops.flow) < wake)
+			wake = slot_flow_wake(&lane->slots->ops.flow);
+	}
 	span = clock_span(wake > now ? wake - now : 0);
-	ppoll(&wait, 1, &span, NULL);
+	ppoll(wait, n, &span, NULL);
 }
 
 /* Has the request ended, or can it no longer end here? */
@@ -289,10 +326,20 @@ static void ask_who_is_missing(struct lane *lane, uint64_t now)
 	lane_wake(lane);
 }
 
-/* Nothing has come yet. `since`: when something last came, or the wait began. */
-static void wait_a_bit(struct lane *lane, uint64_t since, uint64_t deadline, uint64_t *now)
+static void check_silence(struct trib_comm *comm, uint64_t now)
 {
-	struct wait_choice *choice = &lane->slots->waiting;
+	for (unsigned i = 0; i < SLOT_LANES_MAX; i++) {
+		if (!comm->slot_lanes[i])
+			continue;
+		lane_check_silence(comm->slot_lanes[i], now);
+		ask_who_is_missing(comm->slot_lanes[i], now);
+	}
+}
+
+/* Nothing has come yet. `since`: when something last came, or the wait began. */
+static void wait_a_bit(struct lane *first, uint64_t since, uint64_t deadline, uint64_t *now)
+{
+	struct wait_choice *choice = &first->slots->waiting;
 	uint64_t before = *now;
 	bool polls = choice->way == WAIT_POLL;
 
@@ -303,24 +350,22 @@ static void wait_a_bit(struct lane *lane, uint64_t since, uint64_t deadline, uin
 		wait_choice_yielded(choice, *now - before);
 	if (polls && *now < since + POLL_NS)
 		return;
-	if (*now > since + POLL_NS) {
-		lane_check_silence(lane, *now);
-		ask_who_is_missing(lane, *now);
-	}
-	sleep_for_packet(lane, *now, deadline);
+	if (*now > since + POLL_NS)
+		check_silence(first->comm, *now);
+	sleep_for_packet(first->comm, *now, deadline);
 	*now = clock_now();
 }
 
-static void drive(struct lane *lane, const struct trib_request *request, uint64_t deadline)
+static void drive(struct lane *first, const struct trib_request *request, uint64_t deadline)
 {
-	struct lane_slots *slots = lane->slots;
+	struct lane_slots *slots = first->slots;
 	uint64_t now = clock_now(), came_at = now;
 
-	while (!is_over(lane->comm, request) && now < deadline) {
-		if (pass(lane, &now))
+	while (!is_over(first->comm, request) && now < deadline) {
+		if (pass(first->comm, false, &now))
 			came_at = now;
 		else
-			wait_a_bit(lane, came_at, deadline, &now);
+			wait_a_bit(first, came_at, deadline, &now);
 	}
 	wait_choice_waited(&slots->waiting);
 	atomic_store_explicit(&slots->way, slots->waiting.way, memory_order_relaxed);
@@ -331,8 +376,6 @@ static bool is_left(struct lane *lane)
 {
 	bool left;
 
-	if (!lane)
-		return false;
 	publish(lane);
 	left = !stream_is_idle(&lane->stream) && !lane->slots->awake;
 	lane->slots->awake |= left;
@@ -346,18 +389,11 @@ static bool is_left(struct lane *lane)
 static void stop_driving(struct trib_comm *comm)
 {
 	do {
-		struct lane *lane = comm->slot_lane;
-
-		if (!lane) {
-			atomic_store(&comm->slot_mail, false); /* the ended lane has let them go */
-		} else if (atomic_load(&comm->slot_mail)) {
-			uint64_t now = clock_now();
-
-			take_posts(lane, now);
-			send_new(lane, now);
-		}
-		if (is_left(lane))
-			lane_wake(lane);
+		if (atomic_load(&comm->slot_mail))
+			send_posted(comm, clock_now());
+		for (unsigned i = 0; i < SLOT_LANES_MAX; i++)
+			if (comm->slot_lanes[i] && is_left(comm->slot_lanes[i]))
+				lane_wake(comm->slot_lanes[i]);
 		pthread_mutex_unlock(&comm->slot_driver);
 	} while (atomic_load(&comm->slot_mail) && !pthread_mutex_trylock(&comm->slot_driver));
 }
@@ -383,7 +419,7 @@ void lane_slot_push(struct trib_comm *comm)
 {
 	if (pthread_mutex_trylock(&comm->slot_driver))
 		return; /* the driver looks before it ends */
-	if (comm->slot_lane && may_hold(comm->slot_lane))
+	if (comm->slot_lanes[0] && may_hold(comm->slot_lanes[0]))
 		pthread_mutex_unlock(&comm->slot_driver);
 	else
 		stop_driving(comm);
@@ -395,16 +431,19 @@ void lane_slot_poll(struct trib_comm *comm)
 
 	if (pthread_mutex_trylock(&comm->slot_driver))
 		return;
-	if (comm->slot_lane)
-		pass(comm->slot_lane, &now);
+	if (first_of(comm))
+		pass(comm, false, &now);
 	stop_driving(comm);
 }
 
 void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
 {
+	struct lane *first;
+
 	pthread_mutex_lock(&comm->slot_driver);
-	if (comm->slot_lane)
-		drive(comm->slot_lane, request, deadline);
+	first = first_of(comm);
+	if (first)
+		drive(first, request, deadline);
 	stop_driving(comm);
 }
 
@@ -494,7 +533,7 @@ static bool thread_drive(struct lane *lane, uint64_t now, uint64_t *wake)
 	*wake = now + IDLE_NS;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))
 		slot_flow_ask(&lane->slots->ops.flow, now);
-	while (pass(lane, &now))
+	while (pass(lane->comm, true, &now))
 		;
 	lane_check_silence(lane, now);
 	ask_who_is_missing(lane, now);
@@ -523,7 +562,7 @@ static void *slot_main(void *argument)
 		thread_sleep(lane, now, watch, wake);
 	}
 	pthread_mutex_lock(&comm->slot_driver);
-	comm->slot_lane = NULL;
+	comm->slot_lanes[lane->index] = NULL;
 	pthread_mutex_unlock(&comm->slot_driver);
 	lane_go_quiet(lane);
 	return NULL;
@@ -549,7 +588,7 @@ trib_status lane_slot_start(struct lane *lane)
 	lane->heard_at = clock_now();
 	lane->spoke_at = 0; /* the first packet is a report: the aggregator learns our address */
 	pthread_mutex_lock(&comm->slot_driver);
-	comm->slot_lane = lane;
+	comm->slot_lanes[lane->index] = lane;
 	pthread_mutex_unlock(&comm->slot_driver);
 	if (pthread_create(&lane->thread, NULL, slot_main, lane))
 		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread for small vectors");

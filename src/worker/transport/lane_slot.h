@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slot lane: small vectors, driven by the thread that waits for them. Who holds
- * comm->slot_driver drives the lane: it takes rounds from the mailbox, sends and receives. A user's
- * thread drives while it waits, so nothing is handed to another thread. The lane's own thread
- * drives when no user does, and sends heartbeats.
+ * The slot lanes: small vectors, driven by the thread that waits for them. Who holds
+ * comm->slot_driver drives all of them: it takes rounds from the mailboxes, sends and receives. A
+ * user's thread drives while it waits, so nothing is handed to another thread. The lanes' own
+ * threads drive when no user does, and send heartbeats.
  */
 #ifndef TRIB_WORKER_TRANSPORT_LANE_SLOT_H
 #define TRIB_WORKER_TRANSPORT_LANE_SLOT_H
@@ -20,7 +20,7 @@ void lane_slot_push(struct trib_comm *comm);
 /* Takes what has come, and sends what is due, unless another thread does. */
 void lane_slot_poll(struct trib_comm *comm);
 /*
- * Drives the lane until the request has ended, or something else has to be waited for. It may
+ * Drives the lanes until the request has ended, or something else has to be waited for. It may
  * return early: the caller waits for the request in any case.
  */
 void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline);

@@ -69,6 +69,13 @@ struct join_attempt {
 	char text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
 };
 
+static unsigned lanes_wanted(const struct trib_comm *comm, const struct trunk *trunk)
+{
+	bool few = trunk->engine && comm->lanes_wanted > SLOT_LANES_MAX;
+
+	return few ? SLOT_LANES_MAX : comm->lanes_wanted;
+}
+
 static void ask(struct join_attempt *attempt, uint32_t payload)
 {
 	const struct comm_config *config = &attempt->comm->config;
@@ -94,7 +101,7 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		          .rank = (uint32_t)config->rank,
 		          .size = (uint32_t)config->size,
 		          .payload = payload,
-		          .lanes = trunk->engine ? 1 : attempt->comm->lanes_wanted,
+		          .lanes = lanes_wanted(attempt->comm, trunk),
 		          .timeout_ms = (uint32_t)(config->timeout_s * 1000),
 		          .pid = (uint32_t)getpid(),
 		          .generation = config->generation,
@@ -168,7 +175,7 @@ static bool welcome_ok(const struct trib_comm *comm, const struct trunk *trunk,
 		return false;
 	return welcome->cells >= 2 && welcome->payload >= WIRE_PAYLOAD_MIN &&
 	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
-	       welcome->lanes >= 1 && welcome->lanes <= comm->lanes_wanted;
+	       welcome->lanes >= 1 && welcome->lanes <= lanes_wanted(comm, trunk);
 }
 
 /* A payload of this length passes both ways. */

@@ -143,14 +143,14 @@ static trib_status open_lanes(struct trib_comm *comm, struct trunk *trunk, uint6
 	return status;
 }
 
-/* The slot lane is the last one. */
+/* The slot lanes are the last ones. */
 static void line_up_slots(struct trib_comm *comm, unsigned first)
 {
-	const double all = 1;
+	static const double equal[SLOT_LANES_MAX] = { 1, 1, 1, 1 };
 
 	comm->small = (struct lane_set){ .first = first, .slot = true };
 	if (first < comm->n_lanes)
-		striping_init(&comm->small.striping, &all, 1);
+		striping_init(&comm->small.striping, equal, comm->n_lanes - first);
 }
 
 /*
@@ -162,7 +162,7 @@ static trib_status line_up(struct trib_comm *comm)
 	unsigned own_trees = comm->config.own_trees ? comm->config.own_trees : comm->n_trunks;
 	uint32_t payload = WIRE_PAYLOAD_MAX;
 	unsigned own = 0, dense = 0;
-	double weights[LANES_MAX + 1];
+	double weights[LANES_ALL];
 
 	pthread_mutex_lock(&comm->lock);
 	comm->quiet_lanes = 0;
