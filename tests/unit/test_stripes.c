@@ -33,7 +33,7 @@ static void split_once(uint64_t seed)
 	for (unsigned i = 0; i < n; i++)
 		sum += weights[i] = (double)(1 + mix(seed + 10 + i) % 1000);
 	striping_init(&striping, weights, n);
-	if (striping_is_small(&striping, count, per)) {
+	if (striping_is_small(&striping, count, per, 2)) {
 		assert_true(fragments < 2 * (size_t)n);
 		return;
 	}

@@ -2,7 +2,6 @@
 #include "worker/dense/striping.h"
 
 #define WEIGHTS_SUM 65536.0
-#define SMALL 2u /* fragments for each lane: smaller vectors are not split */
 
 static uint32_t weight(const struct striping *striping, unsigned lane)
 {
@@ -49,9 +48,9 @@ static size_t count_fragments(size_t count, size_t per)
 	return count / per + (count % per != 0);
 }
 
-bool striping_is_small(const struct striping *striping, size_t count, size_t per)
+bool striping_is_small(const struct striping *striping, size_t count, size_t per, unsigned least)
 {
-	return count_fragments(count, per) < SMALL * striping->n;
+	return count_fragments(count, per) < (size_t)least * striping->n;
 }
 
 unsigned striping_split(const struct striping *striping, size_t count, size_t per,

@@ -29,8 +29,11 @@ struct part {
 /* `weights` are relative to each other and above 0; `n` is 1 to LANES_MAX. */
 void striping_init(struct striping *striping, const double *weights, unsigned n);
 
-/* Is a vector of `count` elements, `per` in a fragment, too small to be split? */
-bool striping_is_small(const struct striping *striping, size_t count, size_t per);
+/*
+ * Is a vector of `count` elements, `per` in a fragment, too small to be split? A lane has to get
+ * `least` fragments.
+ */
+bool striping_is_small(const struct striping *striping, size_t count, size_t per, unsigned least);
 /* The parts of a larger vector. Gives their number; no part is empty. */
 unsigned striping_split(const struct striping *striping, size_t count, size_t per,
                         struct part parts[LANES_MAX]);

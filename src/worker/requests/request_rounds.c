@@ -2,6 +2,11 @@
 /* Splits a vector over a set of lanes: each part is a round. */
 #include "worker/requests/requests.h"
 
+/* Fragments of a lane: vectors with fewer in all lanes are not split. One thread sends and receives
+ * what is in slots, so that a lane more has to be worth a message more. */
+#define LEAST 2u
+#define SLOT_LEAST 8u
+
 /* The place, in the ledger, of one part of a vector whose place is `whole`. */
 static struct round_place part_place(const struct round_place *whole, const struct round_spec *spec,
                                      const struct part *part, size_t per)
@@ -23,7 +28,8 @@ unsigned rounds_make(const struct trib_comm *comm, const struct lane_set *set,
 	size_t size = spec->copy ? 1 : trib_type_size(spec->type);
 	/* A block's data fragments stay together. */
 	size_t per = round_spec_block(spec, comm->payload) * (place ? place->split : 1);
-	bool is_small = striping_is_small(&set->striping, spec->count, per);
+	bool is_small =
+		striping_is_small(&set->striping, spec->count, per, set->slot ? SLOT_LEAST : LEAST);
 	struct part parts[LANES_MAX] = { { .count = spec->count } };
 	unsigned n = is_small ? 1 : striping_split(&set->striping, spec->count, per, parts);
 
