@@ -30,20 +30,20 @@ struct thread {
 	int wake_fd; /* eventfd: another thread has news for this thread's children */
 	pthread_t id;
 	bool started;
+	bool blocked;               /* the socket accepts no more for now */
+	bool silent;                /* the socket was empty at the last sleep */
+	struct wait_choice waiting; /* for packets of an engine */
+	uint64_t polls_until;       /* ns: an engine's packets follow each other closely */
 	struct udp_rx *rx;
 	struct udp_tx *tx;
-	bool blocked;                /* the socket accepts no more for now */
-	bool silent;                 /* the socket was empty at the last sleep */
-	uint64_t polls_until;        /* ns: an engine's packets follow each other closely */
-	struct wait_choice waiting;  /* for packets of an engine */
 	struct connections *streams; /* tcp */
 	uint64_t now;
 	struct agg_lane *lanes[COMMS_MAX];     /* by the communicator's id */
 	struct agg_lane *by_parent[COMMS_MAX]; /* by the id that the parent has assigned */
 	struct udp_rx *group_rx;               /* receives what parents send to multicast groups */
 	uint64_t scratch[128][512 / 8];        /* small packets until they are sent */
-	unsigned scratch_used;
 	struct copies copies;
+	unsigned scratch_used;
 	unsigned unknown_left; /* packets of unknown communicators still answered in this tick */
 	unsigned ids;          /* one above the highest id in use */
 	uint32_t rates_seen;   /* serial of the rates that all children of this thread know */
