@@ -73,22 +73,20 @@ static uint8_t class_of(trib_type type, const void *elements, size_t n, bool *sp
 bool parts_classify_by(const struct parts_loops *loops, trib_type type, const void *elements,
                        size_t n, uint8_t *classes)
 {
-	const struct format format = format_of(type);
+	const int32_t infinity = (int32_t)format_of(type).infinity;
+	const uint8_t highest = (uint8_t)(infinity >> format_of(type).mantissa);
 	const size_t bytes = PARTS_BLOCK * trib_type_size(type), whole = n / PARTS_BLOCK;
 	const uint8_t *in = elements;
 	bool special = false;
 	size_t block = 0;
 
-	for (size_t run; loops && block < whole; block += run) {
-		int32_t largest[PARTS_RUN];
+	if (loops && whole) {
+		bool finite = loops->classify(type, in, whole, classes) < infinity;
 
-		run = whole - block < PARTS_RUN ? whole - block : PARTS_RUN;
-		loops->largest(type, in + block * bytes, run, largest);
-		for (size_t i = 0; i < run; i++)
-			classes[block + i] = largest[i] < (int32_t)format.infinity
-			                             ? (uint8_t)(largest[i] >> format.mantissa)
-			                             : class_of(type, in + (block + i) * bytes,
-			                                        PARTS_BLOCK, &special);
+		for (size_t i = 0; !finite && i < whole; i++)
+			if (classes[i] == highest)
+				classes[i] = class_of(type, in + i * bytes, PARTS_BLOCK, &special);
+		block = whole;
 	}
 	for (; block * PARTS_BLOCK < n; block++) {
 		size_t left = n - block * PARTS_BLOCK;
@@ -208,35 +206,23 @@ static void encode_slowly(const struct parts *parts, const void *elements, size_
 	pack(parts->per_word, integers, n, words);
 }
 
+#define PARTS_MOST (127 - 24) /* up to this unit, 1.5 * 2^23 units are finite */
+
 /*
  * How many sub-blocks, from the first on, the loops can do: those with units from `least` to
  * `most`. 0 if there are no loops for this number of parts.
  */
 static size_t run_of(const struct parts_loops *loops, const struct parts *parts,
-                     const uint8_t *classes, size_t blocks, int least, int most, int *units)
+                     const uint8_t *classes, size_t blocks, int least, int most)
 {
-	const int bits = parts_bits(parts->per_word, parts->workers);
-	const int highest = top_of(parts->type, UINT8_MAX) - bits;
-	const int lowest = format_smallest(parts->type);
-	const int zero = 1 - format_of(parts->type).bias - bits; /* the unit of class 0 */
-	int smallest = INT_MAX, largest = INT_MIN;
+	const struct parts_units units = parts_units_of(parts);
+	const int first = units.lowest < least ? least - units.zero : 0;
+	const int last = units.highest > most ? most - units.zero : UINT8_MAX;
 	size_t run = 0;
 
 	if (!loops || (parts->per_word != 4 && parts->per_word != 8))
 		return 0;
-	blocks = blocks < PARTS_RUN ? blocks : PARTS_RUN;
-	for (size_t i = 0; i < blocks; i++) { /* without a branch, for SIMD units */
-		int unit = zero + classes[i];
-
-		unit = unit < highest ? unit : highest;
-		unit = unit > lowest ? unit : lowest;
-		units[i] = unit;
-		smallest = unit < smallest ? unit : smallest;
-		largest = unit > largest ? unit : largest;
-	}
-	if (smallest >= least && largest <= most)
-		return blocks;
-	while (units[run] >= least && units[run] <= most)
+	while (run < blocks && classes[run] >= first && classes[run] <= last)
 		run++;
 	return run;
 }
@@ -248,26 +234,26 @@ struct whole_block {
 
 static void encode_blocks(const struct parts_loops *loops, const struct parts *parts,
                           const uint8_t *elements, size_t n, size_t first, size_t blocks,
-                          const int *units, uint8_t *words)
+                          const uint8_t *classes, uint8_t *words)
 {
 	const size_t bytes = PARTS_BLOCK * trib_type_size(parts->type);
 	const size_t word_bytes = PARTS_BLOCK / parts->per_word * 8;
 	const size_t whole = n / PARTS_BLOCK < blocks ? n / PARTS_BLOCK : blocks;
 
 	if (whole)
-		loops->encode(parts, elements, first, whole, units, words);
+		loops->encode(parts, elements, first, whole, classes, words);
 	if (whole < blocks) {
 		struct whole_block last = { 0 };
 		size_t left = n - whole * PARTS_BLOCK;
 
 		memcpy(last.elements, elements + whole * bytes, left * trib_type_size(parts->type));
-		loops->encode(parts, last.elements, first + whole, 1, units + whole, last.words);
+		loops->encode(parts, last.elements, first + whole, 1, classes + whole, last.words);
 		memcpy(words + whole * word_bytes, last.words, parts_bytes(parts->per_word, left));
 	}
 }
 
 static void decode_blocks(const struct parts_loops *loops, const struct parts *parts,
-                          const uint8_t *words, size_t n, size_t blocks, const int *units,
+                          const uint8_t *words, size_t n, size_t blocks, const uint8_t *classes,
                           unsigned divisor, uint8_t *elements)
 {
 	const size_t bytes = PARTS_BLOCK * trib_type_size(parts->type);
@@ -275,13 +261,13 @@ static void decode_blocks(const struct parts_loops *loops, const struct parts *p
 	const size_t whole = n / PARTS_BLOCK < blocks ? n / PARTS_BLOCK : blocks;
 
 	if (whole)
-		loops->decode(parts, words, whole, units, divisor, elements);
+		loops->decode(parts, words, whole, classes, divisor, elements);
 	if (whole < blocks) {
 		struct whole_block last = { 0 };
 		size_t left = n - whole * PARTS_BLOCK;
 
 		memcpy(last.words, words + whole * word_bytes, parts_bytes(parts->per_word, left));
-		loops->decode(parts, last.words, 1, units + whole, divisor, last.elements);
+		loops->decode(parts, last.words, 1, classes + whole, divisor, last.elements);
 		memcpy(elements + whole * bytes, last.elements, left * trib_type_size(parts->type));
 	}
 }
@@ -295,16 +281,13 @@ void parts_encode_by(const struct parts_loops *loops, const struct parts *parts,
 	/* From this unit on, a denormal f32 is 0, flushed or not. */
 	const int tiny = parts->dither ? FIXED_DITHER_TINY : 2 - format_of(type).bias;
 	const int least = format_is_narrow(type) ? format_smallest(type) : tiny;
-	const int most = 127 - 24; /* 1.5 * 2^23 units are finite */
 	const uint8_t *in = elements;
 	uint8_t *out = words;
 
 	for (size_t block = 0, run; n; block += run) {
-		int units[PARTS_RUN];
-
-		run = run_of(loops, parts, classes + block, parts_classes(n), least, most, units);
+		run = run_of(loops, parts, classes + block, parts_classes(n), least, PARTS_MOST);
 		if (run) {
-			encode_blocks(loops, parts, in, n, block, run, units, out);
+			encode_blocks(loops, parts, in, n, block, run, classes + block, out);
 		} else {
 			encode_slowly(parts, in, n < PARTS_BLOCK ? n : PARTS_BLOCK, classes[block],
 			              parts_seed(parts, block), out);
@@ -334,11 +317,9 @@ void parts_decode_by(const struct parts_loops *loops, const struct parts *parts,
 	uint8_t *out = elements;
 
 	for (size_t block = 0, run; n; block += run) {
-		int units[PARTS_RUN];
-
-		run = run_of(loops, parts, classes + block, parts_classes(n), least, 127, units);
+		run = run_of(loops, parts, classes + block, parts_classes(n), least, PARTS_MOST);
 		if (run) {
-			decode_blocks(loops, parts, in, n, run, units, divisor, out);
+			decode_blocks(loops, parts, in, n, run, classes + block, divisor, out);
 		} else {
 			size_t now = n < PARTS_BLOCK ? n : PARTS_BLOCK;
 			int32_t sums[PARTS_BLOCK];

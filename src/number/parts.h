@@ -69,7 +69,7 @@ bool parts_classify(trib_type type, const void *elements, size_t n, uint8_t *cla
 int parts_unit_exponent(const struct parts *parts, uint8_t klass);
 
 /*
- * Classes must not be below the elements' own. What does not fit becomes the largest integer, so
+ * Classes must not be below the elements' own. What does not fit becomes some integer that fits, so
  * sums never overflow: NaN and infinities do, and the caller replaces those of the sum.
  */
 void parts_encode(const struct parts *parts, const void *elements, size_t n, const uint8_t *classes,

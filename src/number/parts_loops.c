@@ -3,6 +3,9 @@
 
 #include "number/fixed.h"
 #include "number/narrow.h"
+#include "number/parts_vector.h"
+
+#include <limits.h>
 
 #ifndef PARTS_LOOPS
 #define PARTS_LOOPS parts_loops_plain
@@ -19,33 +22,63 @@ typedef int16_t loose_i16 __attribute__((aligned(1), may_alias));
 typedef __fp16 loose_f16 __attribute__((aligned(1), may_alias));
 #endif
 
-#define LARGEST(integer, magnitude_bits)                              \
-	do {                                                          \
-		typedef integer __attribute__((aligned(1))) loose;    \
-		const loose *in = elements;                           \
-                                                                      \
-		for (size_t b = 0; b < blocks; b++, in += N) {        \
-			integer top = 0;                              \
-                                                                      \
-			for (size_t i = 0; i < N; i++) {              \
-				integer x = in[i] & (magnitude_bits); \
-                                                                      \
-				top = x > top ? x : top;              \
-			}                                             \
-			out[b] = (int32_t)(top & (magnitude_bits));   \
-		}                                                     \
+#define CLASSIFY(integer, magnitude_bits)                                 \
+	do {                                                              \
+		typedef integer __attribute__((aligned(1))) loose;        \
+		const loose *in = elements;                               \
+                                                                          \
+		for (size_t b = 0; b < blocks; b++, in += N) {            \
+			integer top = 0;                                  \
+                                                                          \
+			for (size_t i = 0; i < N; i++) {                  \
+				integer x = in[i] & (magnitude_bits);     \
+                                                                          \
+				top = x > top ? x : top;                  \
+			}                                                 \
+			classes[b] = (uint8_t)(top >> mantissa);          \
+			largest = top > largest ? (int32_t)top : largest; \
+		}                                                         \
 	} while (0)
 
-static void largest(trib_type type, const void *elements, size_t blocks, int32_t *out)
+#ifdef PARTS_VECTOR
+ALWAYS_INLINE int32_t classify16(const void *elements, size_t blocks, int mantissa,
+                                 uint8_t *classes)
 {
-	size_t size = trib_type_size(type);
+	const vector magnitude_bits = vector_all(0x7fff);
+	const loose_u16 *in = elements;
+	int32_t largest = 0;
+
+	for (size_t b = 0; b < blocks; b++, in += N) {
+		vector top = vector_and(vector_load(in), magnitude_bits);
+		int32_t most;
+
+		for (size_t i = PARTS_VECTOR; i < N; i += PARTS_VECTOR)
+			top = vector_max(top, vector_and(vector_load(in + i), magnitude_bits));
+		most = vector_largest(top);
+		classes[b] = (uint8_t)(most >> mantissa);
+		largest = most > largest ? most : largest;
+	}
+	return largest;
+}
+#endif
+
+static int32_t classify(trib_type type, const void *elements, size_t blocks, uint8_t *classes)
+{
+	const int mantissa = format_of(type).mantissa;
+	const size_t size = trib_type_size(type);
+	int32_t largest = 0;
 
 	if (size == 4)
-		LARGEST(loose_i32, 0x7fffffff);
-	else if (size == 2)
-		LARGEST(loose_i16, 0x7fff);
+		CLASSIFY(loose_i32, 0x7fffffff);
+	else if (size == 1)
+		CLASSIFY(int8_t, 0x7f);
 	else
-		LARGEST(int8_t, 0x7f);
+#ifdef PARTS_VECTOR
+		return classify16(elements, blocks, mantissa, classes);
+#else
+		CLASSIFY(loose_i16, 0x7fff);
+#endif
+	return largest;
 }
 
 /* Half of each part's range. */
@@ -152,57 +185,124 @@ ALWAYS_INLINE void encode_block(trib_type type, unsigned per_word, bool by_chanc
 		sums[i] = (sums[i] ^ halves(per_word)) - halves(per_word);
 }
 
-/*
- * The same for bf16, four in a word, and two in each 32-bit lane: the upper one is an f32 as it is,
- * but for the bits of the lower one. No lane changes its width, which SIMD units like best.
+#ifdef PARTS_VECTOR
+/* Is there a vector loop? Its integers have more bits than a significand, so none reaches 2^bits.
  */
-ALWAYS_INLINE void encode_pairs(const void *restrict elements, int unit, int limit,
-                                void *restrict words)
+ALWAYS_INLINE bool has_vectors(trib_type type, unsigned per_word, int bits)
 {
-	const float most = (float)limit * f32_power(unit), steps = 1.5f * f32_power(23 + unit);
-	const loose_u32 *restrict in = elements;
-	loose_u32 *out = words;
-	loose_u64 *sums = words;
-
-	for (size_t i = 0; i < N / 2; i++) {
-		float low = limited(f32_from(in[i] << 16), most) + steps;
-		float high = limited(f32_from(in[i] & 0xffff0000), most) + steps;
-
-		out[i] = (f32_bits(low) & 0xffff) | f32_bits(high) << 16;
-	}
-	for (size_t i = 0; i < N / 4; i++)
-		sums[i] = (sums[i] ^ halves(4)) - halves(4);
+	return (type == TRIB_BF16 || (type == TRIB_F16 && VECTOR_F16)) && per_word == 4 &&
+	       bits > format_of(type).mantissa;
 }
 
-ALWAYS_INLINE void encode_run(trib_type type, unsigned per_word, const struct parts *parts,
-                              const void *elements, size_t first, size_t blocks, const int *units,
-                              void *words)
+/*
+ * The bits of (2^23 + low) * 2^unit, where the low bits count units. A float of this size has steps
+ * of one unit.
+ */
+ALWAYS_INLINE uint32_t steps_bits(int unit, uint32_t low)
 {
-	const int limit = (1 << parts_bits(per_word, parts->workers)) - 1;
+	return ((uint32_t)(150 + unit) << 23) + low;
+}
+
+/*
+ * The same as encode_block(), for four integers in a word. Each one is 2^15 too large until its
+ * word is made. What is not below 2^(unit + bits) becomes the largest element below it: among
+ * signed integers for a positive one, and among unsigned ones for a negative one.
+ */
+ALWAYS_INLINE void encode16(trib_type type, const loose_u16 *restrict in, int unit, int bits,
+                            loose_u16 *restrict out)
+{
+	const struct format format = format_of(type);
+	const int most = ((unit + bits + format.bias) << format.mantissa) - 1;
+	const vector highest = vector_all((uint16_t)most),
+		     lowest = vector_all((uint16_t)(most | 0x8000));
+	const vector_f32 steps = vector_all_f32(f32_from(steps_bits(unit, 0x408000)));
+
+	for (size_t i = 0; i < N; i += PARTS_VECTOR) {
+		vector v = vector_min(vector_min_signed(vector_load(in + i), highest), lowest);
+
+		vector_store(out + i,
+		             vector_sub64(vector_encode(type, v, steps), vector_all(0x8000)));
+	}
+}
+
+/* The same as decode_block(). `unit` is that of the sum, or of the average if `divides` is false.
+ */
+ALWAYS_INLINE void decode16(trib_type type, bool divides, const loose_u16 *restrict in, int unit,
+                            unsigned divisor, loose_u16 *restrict out)
+{
+	const vector above = vector_all((uint16_t)(steps_bits(unit, 0) >> 16));
+	const vector_f32 base = vector_all_f32(f32_from(steps_bits(unit, 0x8000)));
+	const vector_f32 workers = vector_all_f32((float)divisor);
+
+	for (size_t i = 0; i < N; i += PARTS_VECTOR) {
+		vector v = vector_add64(vector_load(in + i), vector_all(0x8000));
+
+		vector_store(out + i, vector_decode(type, v, above, base, divides, workers));
+	}
+}
+
+ALWAYS_INLINE void encode_run16(trib_type type, int bits, const struct parts_units *units,
+                                const loose_u16 *in, size_t blocks, const uint8_t *classes,
+                                loose_u16 *out)
+{
+	for (size_t b = 0; b < blocks; b++, in += N, out += N)
+		encode16(type, in, parts_unit_of(units, classes[b]), bits, out);
+}
+
+ALWAYS_INLINE void decode_run16(trib_type type, const struct parts_units *units,
+                                const loose_u16 *in, size_t blocks, const uint8_t *classes,
+                                unsigned divisor, loose_u16 *out)
+{
+	const bool divides = divisor & (divisor - 1);
+	const int less = divides ? 0 : ceil_log2(divisor);
+
+	if (divides)
+		for (size_t b = 0; b < blocks; b++, in += N, out += N)
+			decode16(type, true, in, parts_unit_of(units, classes[b]), divisor, out);
+	else
+		for (size_t b = 0; b < blocks; b++, in += N, out += N)
+			decode16(type, false, in, parts_unit_of(units, classes[b]) - less, 1, out);
+}
+#endif
+
+ALWAYS_INLINE void encode_run(trib_type type, unsigned per_word, const struct parts *parts,
+                              const void *elements, size_t first, size_t blocks,
+                              const uint8_t *classes, void *words)
+{
+	const struct parts_units units = parts_units_of(parts);
+	const int bits = parts_bits(per_word, parts->workers), limit = (1 << bits) - 1;
 	const size_t bytes = N * trib_type_size(type);
 	const uint8_t *in = elements;
 	uint8_t *out = words;
 
+#ifdef PARTS_VECTOR
+	if (has_vectors(type, per_word, bits)) {
+		encode_run16(type, bits, &units, elements, blocks, classes, words);
+		return;
+	}
+#endif
 	for (size_t b = 0; b < blocks; b++) {
-		if (type == TRIB_BF16 && per_word == 4)
-			encode_pairs(in, units[b], limit, out);
-		else if (per_word == 8 && parts->dither)
-			encode_block(type, per_word, true, in, units[b], limit,
+		int unit = parts_unit_of(&units, classes[b]);
+
+		if (per_word == 8 && parts->dither)
+			encode_block(type, per_word, true, in, unit, limit,
 			             parts_seed(parts, first + b), out);
 		else
-			encode_block(type, per_word, false, in, units[b], limit, 0, out);
+			encode_block(type, per_word, false, in, unit, limit, 0, out);
 		in += bytes;
 		out += N / per_word * 8;
 	}
 }
 
 static void encode(const struct parts *parts, const void *elements, size_t first, size_t blocks,
-                   const int *units, void *words)
+                   const uint8_t *classes, void *words)
 {
 	if (parts->per_word == 4)
-		WITH_TYPE(parts->type, encode_run, 4, parts, elements, first, blocks, units, words);
+		WITH_TYPE(parts->type, encode_run, 4, parts, elements, first, blocks, classes,
+		          words);
 	else
-		WITH_TYPE(parts->type, encode_run, 8, parts, elements, first, blocks, units, words);
+		WITH_TYPE(parts->type, encode_run, 8, parts, elements, first, blocks, classes,
+		          words);
 }
 
 /*
@@ -231,55 +331,37 @@ ALWAYS_INLINE void decode_block(trib_type type, unsigned per_word, const void *r
 	block_narrow(type, values, elements);
 }
 
-/* The same for bf16, as in encode_pairs(). */
-ALWAYS_INLINE void decode_pairs(const void *restrict words, int unit, unsigned divisor,
-                                void *restrict elements)
+ALWAYS_INLINE void decode_run(trib_type type, unsigned per_word, const struct parts *parts,
+                              const void *words, size_t blocks, const uint8_t *classes,
+                              unsigned divisor, void *elements)
 {
-	const float scale = f32_power(unit), workers = (float)divisor;
-	const loose_u64 *restrict sums = words;
-	loose_u32 *restrict out = elements;
-	uint64_t plain[N / 4];
-	const loose_i32 *pairs = (const loose_i32 *)plain;
-
-	for (size_t i = 0; i < N / 4; i++)
-		plain[i] = (sums[i] + halves(4)) ^ halves(4);
-	for (size_t i = 0; i < N / 2; i++) {
-		float low = (float)((int32_t)((uint32_t)pairs[i] << 16) >> 16);
-		float high = (float)(pairs[i] >> 16);
-
-		if (divisor != 1) {
-			low /= workers;
-			high /= workers;
-		}
-		out[i] = narrow_from(TRIB_BF16, low * scale) | narrow_from(TRIB_BF16, high * scale)
-		                                                       << 16;
-	}
-}
-
-ALWAYS_INLINE void decode_run(trib_type type, unsigned per_word, const void *words, size_t blocks,
-                              const int *units, unsigned divisor, void *elements)
-{
+	const struct parts_units units = parts_units_of(parts);
 	const size_t bytes = N * trib_type_size(type);
 	const uint8_t *in = words;
 	uint8_t *out = elements;
 
+#ifdef PARTS_VECTOR
+	if (has_vectors(type, per_word, INT_MAX)) {
+		decode_run16(type, &units, words, blocks, classes, divisor, elements);
+		return;
+	}
+#endif
 	for (size_t b = 0; b < blocks; b++) {
-		if (type == TRIB_BF16 && per_word == 4)
-			decode_pairs(in, units[b], divisor, out);
-		else
-			decode_block(type, per_word, in, units[b], divisor, out);
+		decode_block(type, per_word, in, parts_unit_of(&units, classes[b]), divisor, out);
 		in += N / per_word * 8;
 		out += bytes;
 	}
 }
 
-static void decode(const struct parts *parts, const void *words, size_t blocks, const int *units,
-                   unsigned divisor, void *elements)
+static void decode(const struct parts *parts, const void *words, size_t blocks,
+                   const uint8_t *classes, unsigned divisor, void *elements)
 {
 	if (parts->per_word == 4)
-		WITH_TYPE(parts->type, decode_run, 4, words, blocks, units, divisor, elements);
+		WITH_TYPE(parts->type, decode_run, 4, parts, words, blocks, classes, divisor,
+		          elements);
 	else
-		WITH_TYPE(parts->type, decode_run, 8, words, blocks, units, divisor, elements);
+		WITH_TYPE(parts->type, decode_run, 8, parts, words, blocks, classes, divisor,
+		          elements);
 }
 
-const struct parts_loops PARTS_LOOPS = { largest, encode, decode };
+const struct parts_loops PARTS_LOOPS = { classify, encode, decode };

@@ -16,16 +16,41 @@
 #include "number/format.h"
 #include "number/parts.h"
 
-#define PARTS_RUN 32u /* sub-blocks in a call, at most */
+/* The unit of a class is 2^(zero + class), but not below `lowest` nor above `highest`. */
+struct parts_units {
+	int zero, lowest, highest;
+};
+
+static inline struct parts_units parts_units_of(const struct parts *parts)
+{
+	const struct format format = format_of(parts->type);
+	const int bits = parts_bits(parts->per_word, parts->workers);
+	int highest = UINT8_MAX + 1 - format.bias; /* a class from the network may be any byte */
+
+	highest = highest < format.highest ? highest : format.highest;
+	return (struct parts_units){ 1 - format.bias - bits, format_smallest(parts->type),
+		                     highest - bits };
+}
+
+static inline int parts_unit_of(const struct parts_units *units, uint8_t klass)
+{
+	int unit = units->zero + klass;
+
+	unit = unit < units->highest ? unit : units->highest;
+	return unit > units->lowest ? unit : units->lowest;
+}
 
 struct parts_loops {
-	/* The bits of the largest magnitude of each sub-block, NaN and infinities included. */
-	void (*largest)(trib_type type, const void *elements, size_t blocks, int32_t *out);
+	/*
+	 * The class of each sub-block: the exponent field of its largest magnitude, NaN and
+	 * infinities included. Gives the bits of the largest of all.
+	 */
+	int32_t (*classify)(trib_type type, const void *elements, size_t blocks, uint8_t *classes);
 	/* `first` is the number of the first sub-block, for its dither. */
 	void (*encode)(const struct parts *parts, const void *elements, size_t first, size_t blocks,
-	               const int *units, void *words);
+	               const uint8_t *classes, void *words);
 	void (*decode)(const struct parts *parts, const void *words, size_t blocks,
-	               const int *units, unsigned divisor, void *elements);
+	               const uint8_t *classes, unsigned divisor, void *elements);
 };
 
 /* The dither of a sub-block. */

@@ -231,22 +231,46 @@ static void test_anywhere(void **state)
 				}
 }
 
-/* The loops for SIMD units give the same bits as the code that goes element by element. */
+/* Takes an integer out of its word: 0 is left there. */
+static int part_take(const struct parts *parts, uint64_t *words, size_t i)
+{
+	const unsigned width = 64 / parts->per_word, shift = width * (i % parts->per_word);
+	uint64_t *word = &words[i / parts->per_word], halves = 0;
+	int part;
+
+	for (unsigned k = 0; k < parts->per_word; k++)
+		halves |= 1ull << (k * width + width - 1);
+	part = (int)((*word + halves) >> shift & ((1u << width) - 1)) - (1 << (width - 1));
+	*word -= (uint64_t)(int64_t)part << shift;
+	return part;
+}
+
+/*
+ * The loops for SIMD units give the same bits as the code that goes element by element. Only the
+ * integer of a NaN or of an infinity may differ, as long as it fits.
+ */
 static void loops_agree(const struct parts_loops *loops, struct sum *sum, enum mode mode)
 {
 	const struct parts *parts = &sum->parts;
 	uint64_t slow[LENGTH] = { 0 }, fast[LENGTH] = { 0 };
+	const int most = (1 << parts_bits(parts->per_word, parts->workers)) - 1;
+	const size_t special = draw() % LENGTH;
 	uint8_t classes[2][LENGTH] = { { 0 } };
 
 	sum_make(sum, parts, mode);
 	if (mode == ORDINARY)
-		put(parts->type, inputs[0], draw() % LENGTH,
-		    draw() % 2 ? infinity_of(parts->type) : nan_of(parts->type));
+		put(parts->type, inputs[0], special,
+		    (draw() % 2 ? infinity_of(parts->type) : nan_of(parts->type)) |
+		            (draw() % 2 ? sign_of(parts->type) : 0));
 	assert_int_equal(parts_classify_by(NULL, parts->type, inputs[0], LENGTH, classes[0]),
 	                 parts_classify_by(loops, parts->type, inputs[0], LENGTH, classes[1]));
 	assert_memory_equal(classes[0], classes[1], sizeof(classes[0]));
 	parts_encode_by(NULL, parts, inputs[0], LENGTH, sum->classes, slow);
 	parts_encode_by(loops, parts, inputs[0], LENGTH, sum->classes, fast);
+	if (mode == ORDINARY) {
+		assert_true(abs(part_take(parts, slow, special)) <= most);
+		assert_true(abs(part_take(parts, fast, special)) <= most);
+	}
 	assert_memory_equal(slow, fast, sizeof(slow));
 	for (int average = 0; average < 2; average++) {
 		parts_decode_by(NULL, parts, sum->words, LENGTH, sum->classes, average, slow);
@@ -277,6 +301,30 @@ static void decodes_agree(const struct parts_loops *loops, trib_type type, unsig
 		}
 }
 
+/* Every element that a class can have, in several classes. */
+static void encodes_agree(const struct parts_loops *loops, trib_type type, unsigned workers)
+{
+	const struct parts parts = { type, 4, workers, 0 };
+	const unsigned step = type == TRIB_F16 ? 3 : 31, count = 2 * (unsigned)sign_of(type);
+	uint64_t elements[PARTS_BLOCK], slow[PARTS_BLOCK], fast[PARTS_BLOCK];
+
+	for (unsigned klass = 0; klass < 2u * (unsigned)bias_of(type) + 1; klass += step)
+		for (unsigned first = 0; first < count; first += PARTS_BLOCK) {
+			uint8_t byte = (uint8_t)klass;
+
+			for (unsigned i = 0; i < PARTS_BLOCK; i++) {
+				uint32_t bits = (first + i) % count;
+				uint32_t magnitude = bits & (uint32_t)(sign_of(type) - 1);
+
+				put(type, elements, i,
+				    magnitude >> mantissa_of(type) <= klass ? bits : 0);
+			}
+			parts_encode_by(NULL, &parts, elements, PARTS_BLOCK, &byte, slow);
+			parts_encode_by(loops, &parts, elements, PARTS_BLOCK, &byte, fast);
+			assert_memory_equal(slow, fast, PARTS_BLOCK * 2);
+		}
+}
+
 static void test_loops(void **state)
 {
 	static const unsigned divisors[] = { 1, 2, 3, 5, 7, 8, 13, 31, 64 };
@@ -298,6 +346,8 @@ static void test_loops(void **state)
 				}
 				if (!test_is_short() || c % 3 == 0)
 					decodes_agree(all[k], types[t], divisors[c]);
+				if (size_of(types[t]) == 2 && (!test_is_short() || c % 3 == 0))
+					encodes_agree(all[k], types[t], divisors[c]);
 			}
 		}
 }
