@@ -4,9 +4,11 @@
 #include "number/fixed.h"
 #include "number/parts_loops.h"
 
-#include <limits.h>
-#ifdef HAVE_PARTS_AVX2
+#if defined(HAVE_PARTS_AVX2)
 #include <cpuid.h>
+#elif defined(HAVE_PARTS_BFCVT)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 int parts_bits(unsigned per_word, unsigned workers)
@@ -75,24 +77,19 @@ bool parts_classify_by(const struct parts_loops *loops, trib_type type, const vo
 {
 	const int32_t infinity = (int32_t)format_of(type).infinity;
 	const uint8_t highest = (uint8_t)(infinity >> format_of(type).mantissa);
-	const size_t bytes = PARTS_BLOCK * trib_type_size(type), whole = n / PARTS_BLOCK;
+	const size_t bytes = PARTS_BLOCK * trib_type_size(type);
 	const uint8_t *in = elements;
 	bool special = false;
-	size_t block = 0;
 
-	if (loops && whole) {
-		bool finite = loops->classify(type, in, whole, classes) < infinity;
-
-		for (size_t i = 0; !finite && i < whole; i++)
-			if (classes[i] == highest)
-				classes[i] = class_of(type, in + i * bytes, PARTS_BLOCK, &special);
-		block = whole;
-	}
-	for (; block * PARTS_BLOCK < n; block++) {
+	if (loops && loops->classify(type, elements, n, classes) < infinity)
+		return false;
+	for (size_t block = 0; block * PARTS_BLOCK < n; block++) {
 		size_t left = n - block * PARTS_BLOCK;
 
-		classes[block] = class_of(type, in + block * bytes,
-		                          left < PARTS_BLOCK ? left : PARTS_BLOCK, &special);
+		if (!loops || classes[block] == highest)
+			classes[block] =
+				class_of(type, in + block * bytes,
+			                 left < PARTS_BLOCK ? left : PARTS_BLOCK, &special);
 	}
 	return special;
 }
@@ -206,70 +203,22 @@ static void encode_slowly(const struct parts *parts, const void *elements, size_
 	pack(parts->per_word, integers, n, words);
 }
 
-#define PARTS_MOST (127 - 24) /* up to this unit, 1.5 * 2^23 units are finite */
-
-/*
- * How many sub-blocks, from the first on, the loops can do: those with units from `least` to
- * `most`. 0 if there are no loops for this number of parts.
- */
-static size_t run_of(const struct parts_loops *loops, const struct parts *parts,
-                     const uint8_t *classes, size_t blocks, int least, int most)
+/* Loops are for units from 2^least on, and as long as 1.5 * 2^23 units are finite. */
+static struct parts_units units_of(const struct parts *parts, int least)
 {
-	const struct parts_units units = parts_units_of(parts);
-	const int first = units.lowest < least ? least - units.zero : 0;
-	const int last = units.highest > most ? most - units.zero : UINT8_MAX;
-	size_t run = 0;
+	const int bits = parts_bits(parts->per_word, parts->workers), most = 127 - 24;
+	struct parts_units units = { .zero = 1 - format_of(parts->type).bias - bits,
+		                     .lowest = format_smallest(parts->type),
+		                     .highest = top_of(parts->type, UINT8_MAX) - bits,
+		                     .last = UINT8_MAX };
 
-	if (!loops || (parts->per_word != 4 && parts->per_word != 8))
-		return 0;
-	while (run < blocks && classes[run] >= first && classes[run] <= last)
-		run++;
-	return run;
-}
-
-/* A sub-block in a run is whole; the last one of a vector may be copied to here. */
-struct whole_block {
-	uint64_t elements[PARTS_BLOCK / 2], words[PARTS_BLOCK / 2];
-};
-
-static void encode_blocks(const struct parts_loops *loops, const struct parts *parts,
-                          const uint8_t *elements, size_t n, size_t first, size_t blocks,
-                          const uint8_t *classes, uint8_t *words)
-{
-	const size_t bytes = PARTS_BLOCK * trib_type_size(parts->type);
-	const size_t word_bytes = PARTS_BLOCK / parts->per_word * 8;
-	const size_t whole = n / PARTS_BLOCK < blocks ? n / PARTS_BLOCK : blocks;
-
-	if (whole)
-		loops->encode(parts, elements, first, whole, classes, words);
-	if (whole < blocks) {
-		struct whole_block last = { 0 };
-		size_t left = n - whole * PARTS_BLOCK;
-
-		memcpy(last.elements, elements + whole * bytes, left * trib_type_size(parts->type));
-		loops->encode(parts, last.elements, first + whole, 1, classes + whole, last.words);
-		memcpy(words + whole * word_bytes, last.words, parts_bytes(parts->per_word, left));
-	}
-}
-
-static void decode_blocks(const struct parts_loops *loops, const struct parts *parts,
-                          const uint8_t *words, size_t n, size_t blocks, const uint8_t *classes,
-                          unsigned divisor, uint8_t *elements)
-{
-	const size_t bytes = PARTS_BLOCK * trib_type_size(parts->type);
-	const size_t word_bytes = PARTS_BLOCK / parts->per_word * 8;
-	const size_t whole = n / PARTS_BLOCK < blocks ? n / PARTS_BLOCK : blocks;
-
-	if (whole)
-		loops->decode(parts, words, whole, classes, divisor, elements);
-	if (whole < blocks) {
-		struct whole_block last = { 0 };
-		size_t left = n - whole * PARTS_BLOCK;
-
-		memcpy(last.words, words + whole * word_bytes, parts_bytes(parts->per_word, left));
-		loops->decode(parts, last.words, 1, classes + whole, divisor, last.elements);
-		memcpy(elements + whole * bytes, last.elements, left * trib_type_size(parts->type));
-	}
+	if (units.lowest < least)
+		units.first = least - units.zero;
+	if (units.highest > most)
+		units.last = most - units.zero;
+	if (parts->per_word != 4 && parts->per_word != 8)
+		units.last = -1; /* there are no loops for this number of parts */
+	return units;
 }
 
 void parts_encode_by(const struct parts_loops *loops, const struct parts *parts,
@@ -281,14 +230,13 @@ void parts_encode_by(const struct parts_loops *loops, const struct parts *parts,
 	/* From this unit on, a denormal f32 is 0, flushed or not. */
 	const int tiny = parts->dither ? FIXED_DITHER_TINY : 2 - format_of(type).bias;
 	const int least = format_is_narrow(type) ? format_smallest(type) : tiny;
+	const struct parts_units units = units_of(parts, least);
 	const uint8_t *in = elements;
 	uint8_t *out = words;
 
 	for (size_t block = 0, run; n; block += run) {
-		run = run_of(loops, parts, classes + block, parts_classes(n), least, PARTS_MOST);
-		if (run) {
-			encode_blocks(loops, parts, in, n, block, run, classes + block, out);
-		} else {
+		run = loops ? loops->encode(parts, &units, in, n, block, classes + block, out) : 0;
+		if (!run) {
 			encode_slowly(parts, in, n < PARTS_BLOCK ? n : PARTS_BLOCK, classes[block],
 			              parts_seed(parts, block), out);
 			run = 1;
@@ -313,14 +261,14 @@ void parts_decode_by(const struct parts_loops *loops, const struct parts *parts,
 	const size_t bytes = PARTS_BLOCK * trib_type_size(type);
 	const size_t word_bytes = PARTS_BLOCK / parts->per_word * 8;
 	const int least = -126 + ceil_log2(divisor); /* from this unit on, no f32 is denormal */
+	const struct parts_units units = units_of(parts, least);
 	const uint8_t *in = words;
 	uint8_t *out = elements;
 
 	for (size_t block = 0, run; n; block += run) {
-		run = run_of(loops, parts, classes + block, parts_classes(n), least, PARTS_MOST);
-		if (run) {
-			decode_blocks(loops, parts, in, n, run, classes + block, divisor, out);
-		} else {
+		run = loops ? loops->decode(parts, &units, in, n, classes + block, divisor, out)
+		            : 0;
+		if (!run) {
 			size_t now = n < PARTS_BLOCK ? n : PARTS_BLOCK;
 			int32_t sums[PARTS_BLOCK];
 
@@ -367,25 +315,34 @@ void parts_residual(const struct parts *parts, const void *elements, size_t n,
 	}
 }
 
-#ifdef HAVE_PARTS_AVX2
+#if defined(HAVE_PARTS_AVX2)
+#define NEWER parts_loops_avx2
+
 /* A virtual machine may have one without the other. */
-static bool has_avx2_and_f16c(void)
+static bool has_newer(void)
 {
 	unsigned a, b, c = 0, d;
 
 	return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
+#elif defined(HAVE_PARTS_BFCVT)
+#define NEWER parts_loops_bfcvt
+
+static bool has_newer(void)
+{
+	return getauxval(AT_HWCAP2) & HWCAP2_BF16;
+}
 #endif
 
 const struct parts_loops *parts_loops_best(void)
 {
-#ifdef HAVE_PARTS_AVX2
+#ifdef NEWER
 	static _Atomic int known; /* 1: no, 2: yes */
 
 	if (!known)
-		known = has_avx2_and_f16c() ? 2 : 1;
+		known = has_newer() ? 2 : 1;
 	if (known == 2)
-		return &parts_loops_avx2;
+		return &NEWER;
 #endif
 	return &parts_loops_plain;
 }

@@ -22,47 +22,76 @@ typedef int16_t loose_i16 __attribute__((aligned(1), may_alias));
 typedef __fp16 loose_f16 __attribute__((aligned(1), may_alias));
 #endif
 
-#define CLASSIFY(integer, magnitude_bits)                                 \
-	do {                                                              \
-		typedef integer __attribute__((aligned(1))) loose;        \
-		const loose *in = elements;                               \
-                                                                          \
-		for (size_t b = 0; b < blocks; b++, in += N) {            \
-			integer top = 0;                                  \
-                                                                          \
-			for (size_t i = 0; i < N; i++) {                  \
-				integer x = in[i] & (magnitude_bits);     \
-                                                                          \
-				top = x > top ? x : top;                  \
-			}                                                 \
-			classes[b] = (uint8_t)(top >> mantissa);          \
-			largest = top > largest ? (int32_t)top : largest; \
-		}                                                         \
+#define CLASSIFY(integer, magnitude_bits)                                  \
+	do {                                                               \
+		typedef integer __attribute__((aligned(1))) loose;         \
+		const loose *in = elements;                                \
+                                                                           \
+		for (size_t left = n, now; left; left -= now, in += now) { \
+			integer top = 0;                                   \
+                                                                           \
+			now = left < N ? left : N;                         \
+			for (size_t i = 0; i < now; i++) {                 \
+				integer x = in[i] & (magnitude_bits);      \
+                                                                           \
+				top = x > top ? x : top;                   \
+			}                                                  \
+			*classes++ = (uint8_t)(top >> mantissa);           \
+			largest = top > largest ? (int32_t)top : largest;  \
+		}                                                          \
 	} while (0)
 
 #ifdef PARTS_VECTOR
-ALWAYS_INLINE int32_t classify16(const void *elements, size_t blocks, int mantissa,
-                                 uint8_t *classes)
+/* Up to a vector of elements, and zeros behind them. */
+ALWAYS_INLINE vector vector_load_some(const void *from, size_t bytes)
+{
+	uint16_t room[PARTS_VECTOR] = { 0 };
+
+	memcpy(room, from, bytes);
+	return vector_load(room);
+}
+
+ALWAYS_INLINE void vector_store_some(void *to, vector v, size_t bytes)
+{
+	uint16_t room[PARTS_VECTOR];
+
+	vector_store(room, v);
+	memcpy(to, room, bytes);
+}
+
+ALWAYS_INLINE int32_t largest16(const loose_u16 *in, size_t n)
 {
 	const vector magnitude_bits = vector_all(0x7fff);
-	const loose_u16 *in = elements;
-	int32_t largest = 0;
+	vector top = vector_all(0);
+	size_t i = 0;
 
-	for (size_t b = 0; b < blocks; b++, in += N) {
-		vector top = vector_and(vector_load(in), magnitude_bits);
-		int32_t most;
+	for (; i + PARTS_VECTOR <= n; i += PARTS_VECTOR)
+		top = vector_max(top, vector_and(vector_load(in + i), magnitude_bits));
+	if (i < n)
+		top = vector_max(top,
+		                 vector_and(vector_load_some(in + i, (n - i) * 2), magnitude_bits));
+	return vector_largest(top);
+}
 
-		for (size_t i = PARTS_VECTOR; i < N; i += PARTS_VECTOR)
-			top = vector_max(top, vector_and(vector_load(in + i), magnitude_bits));
-		most = vector_largest(top);
-		classes[b] = (uint8_t)(most >> mantissa);
-		largest = most > largest ? most : largest;
+ALWAYS_INLINE int32_t classify16(const loose_u16 *in, size_t n, int mantissa, uint8_t *classes)
+{
+	int32_t largest = 0, top;
+
+	for (; n >= N; n -= N, in += N) {
+		top = largest16(in, N);
+		*classes++ = (uint8_t)(top >> mantissa);
+		largest = top > largest ? top : largest;
+	}
+	if (n) {
+		top = largest16(in, n);
+		*classes = (uint8_t)(top >> mantissa);
+		largest = top > largest ? top : largest;
 	}
 	return largest;
 }
 #endif
 
-static int32_t classify(trib_type type, const void *elements, size_t blocks, uint8_t *classes)
+static int32_t classify(trib_type type, const void *elements, size_t n, uint8_t *classes)
 {
 	const int mantissa = format_of(type).mantissa;
 	const size_t size = trib_type_size(type);
@@ -74,7 +103,7 @@ static int32_t classify(trib_type type, const void *elements, size_t blocks, uin
 		CLASSIFY(int8_t, 0x7f);
 	else
 #ifdef PARTS_VECTOR
-		return classify16(elements, blocks, mantissa, classes);
+		return classify16(elements, n, mantissa, classes);
 #else
 		CLASSIFY(loose_i16, 0x7fff);
 #endif
@@ -185,6 +214,11 @@ ALWAYS_INLINE void encode_block(trib_type type, unsigned per_word, bool by_chanc
 		sums[i] = (sums[i] ^ halves(per_word)) - halves(per_word);
 }
 
+ALWAYS_INLINE bool is_for_loops(struct parts_units units, uint8_t klass)
+{
+	return klass >= units.first && klass <= units.last;
+}
+
 #ifdef PARTS_VECTOR
 /* Is there a vector loop? Its integers have more bits than a significand, so none reaches 2^bits.
  */
@@ -208,101 +242,99 @@ ALWAYS_INLINE uint32_t steps_bits(int unit, uint32_t low)
  * word is made. What is not below 2^(unit + bits) becomes the largest element below it: among
  * signed integers for a positive one, and among unsigned ones for a negative one.
  */
-ALWAYS_INLINE void encode16(trib_type type, const loose_u16 *restrict in, int unit, int bits,
-                            loose_u16 *restrict out)
+ALWAYS_INLINE void encode16(trib_type type, const loose_u16 *restrict in, size_t n, int unit,
+                            int bits, loose_u16 *restrict out)
 {
 	const struct format format = format_of(type);
 	const int most = ((unit + bits + format.bias) << format.mantissa) - 1;
-	const vector highest = vector_all((uint16_t)most),
-		     lowest = vector_all((uint16_t)(most | 0x8000));
+	const vector highest = vector_all((uint16_t)most), halves = vector_all(0x8000);
+	const vector lowest = vector_all((uint16_t)(most | 0x8000));
 	const vector_f32 steps = vector_all_f32(f32_from(steps_bits(unit, 0x408000)));
+	size_t i = 0;
+	vector v;
 
-	for (size_t i = 0; i < N; i += PARTS_VECTOR) {
-		vector v = vector_min(vector_min_signed(vector_load(in + i), highest), lowest);
-
-		vector_store(out + i,
-		             vector_sub64(vector_encode(type, v, steps), vector_all(0x8000)));
+	for (; i + PARTS_VECTOR <= n; i += PARTS_VECTOR) {
+		v = vector_min(vector_min_signed(vector_load(in + i), highest), lowest);
+		vector_store(out + i, vector_sub64(vector_encode(type, v, steps), halves));
+	}
+	if (i < n) {
+		v = vector_load_some(in + i, (n - i) * 2);
+		v = vector_min(vector_min_signed(v, highest), lowest);
+		vector_store_some(out + i, vector_sub64(vector_encode(type, v, steps), halves),
+		                  parts_bytes(4, n - i));
 	}
 }
 
-/* The same as decode_block(). `unit` is that of the sum, or of the average if `divides` is false.
- */
-ALWAYS_INLINE void decode16(trib_type type, bool divides, const loose_u16 *restrict in, int unit,
-                            unsigned divisor, loose_u16 *restrict out)
+ALWAYS_INLINE size_t encode_run16(trib_type type, int bits, struct parts_units units,
+                                  const loose_u16 *in, size_t n, const uint8_t *classes,
+                                  loose_u16 *out)
 {
-	const vector above = vector_all((uint16_t)(steps_bits(unit, 0) >> 16));
-	const vector_f32 base = vector_all_f32(f32_from(steps_bits(unit, 0x8000)));
-	const vector_f32 workers = vector_all_f32((float)divisor);
+	size_t b = 0;
 
-	for (size_t i = 0; i < N; i += PARTS_VECTOR) {
-		vector v = vector_add64(vector_load(in + i), vector_all(0x8000));
-
-		vector_store(out + i, vector_decode(type, v, above, base, divides, workers));
+	for (; n >= N; n -= N, in += N, out += N, b++) {
+		if (!is_for_loops(units, classes[b]))
+			return b;
+		encode16(type, in, N, parts_unit_of(units, classes[b]), bits, out);
 	}
-}
-
-ALWAYS_INLINE void encode_run16(trib_type type, int bits, const struct parts_units *units,
-                                const loose_u16 *in, size_t blocks, const uint8_t *classes,
-                                loose_u16 *out)
-{
-	for (size_t b = 0; b < blocks; b++, in += N, out += N)
-		encode16(type, in, parts_unit_of(units, classes[b]), bits, out);
-}
-
-ALWAYS_INLINE void decode_run16(trib_type type, const struct parts_units *units,
-                                const loose_u16 *in, size_t blocks, const uint8_t *classes,
-                                unsigned divisor, loose_u16 *out)
-{
-	const bool divides = divisor & (divisor - 1);
-	const int less = divides ? 0 : ceil_log2(divisor);
-
-	if (divides)
-		for (size_t b = 0; b < blocks; b++, in += N, out += N)
-			decode16(type, true, in, parts_unit_of(units, classes[b]), divisor, out);
-	else
-		for (size_t b = 0; b < blocks; b++, in += N, out += N)
-			decode16(type, false, in, parts_unit_of(units, classes[b]) - less, 1, out);
+	if (n && is_for_loops(units, classes[b])) {
+		encode16(type, in, n, parts_unit_of(units, classes[b]), bits, out);
+		b++;
+	}
+	return b;
 }
 #endif
 
-ALWAYS_INLINE void encode_run(trib_type type, unsigned per_word, const struct parts *parts,
-                              const void *elements, size_t first, size_t blocks,
-                              const uint8_t *classes, void *words)
+/* Loops do whole sub-blocks: the last one of a vector may be copied to here. */
+struct whole_block {
+	uint64_t elements[N / 2], words[N / 2];
+};
+
+ALWAYS_INLINE size_t encode_run(trib_type type, unsigned per_word, const struct parts *parts,
+                                struct parts_units units, const void *elements, size_t n,
+                                size_t first, const uint8_t *classes, void *words)
 {
-	const struct parts_units units = parts_units_of(parts);
 	const int bits = parts_bits(per_word, parts->workers), limit = (1 << bits) - 1;
-	const size_t bytes = N * trib_type_size(type);
+	const size_t size = format_of(type).sign == 0x80 ? 1 : type == TRIB_F32 ? 4 : 2;
 	const uint8_t *in = elements;
 	uint8_t *out = words;
+	size_t b = 0;
 
 #ifdef PARTS_VECTOR
-	if (has_vectors(type, per_word, bits)) {
-		encode_run16(type, bits, &units, elements, blocks, classes, words);
-		return;
-	}
+	if (has_vectors(type, per_word, bits))
+		return encode_run16(type, bits, units, elements, n, classes, words);
 #endif
-	for (size_t b = 0; b < blocks; b++) {
-		int unit = parts_unit_of(&units, classes[b]);
+	for (; b * N < n && is_for_loops(units, classes[b]); b++) {
+		int unit = parts_unit_of(units, classes[b]);
+		size_t left = n - b * N;
+		struct whole_block last;
+		uint8_t *to = left < N ? (uint8_t *)last.words : out;
 
+		if (left < N) {
+			memset(last.elements, 0, sizeof(last.elements));
+			in = memcpy(last.elements, in, left * size);
+		}
 		if (per_word == 8 && parts->dither)
 			encode_block(type, per_word, true, in, unit, limit,
-			             parts_seed(parts, first + b), out);
+			             parts_seed(parts, first + b), to);
 		else
-			encode_block(type, per_word, false, in, unit, limit, 0, out);
-		in += bytes;
+			encode_block(type, per_word, false, in, unit, limit, 0, to);
+		if (left < N)
+			memcpy(out, last.words, parts_bytes(per_word, left));
+		in += N * size;
 		out += N / per_word * 8;
 	}
+	return b;
 }
 
-static void encode(const struct parts *parts, const void *elements, size_t first, size_t blocks,
-                   const uint8_t *classes, void *words)
+static size_t encode(const struct parts *parts, const struct parts_units *units,
+                     const void *elements, size_t n, size_t first, const uint8_t *classes,
+                     void *words)
 {
 	if (parts->per_word == 4)
-		WITH_TYPE(parts->type, encode_run, 4, parts, elements, first, blocks, classes,
-		          words);
-	else
-		WITH_TYPE(parts->type, encode_run, 8, parts, elements, first, blocks, classes,
-		          words);
+		return WITH_TYPE(parts->type, encode_run, 4, parts, *units, elements, n, first,
+		                 classes, words);
+	return WITH_TYPE(parts->type, encode_run, 8, parts, *units, elements, n, first, classes,
+	                 words);
 }
 
 /*
@@ -331,37 +363,92 @@ ALWAYS_INLINE void decode_block(trib_type type, unsigned per_word, const void *r
 	block_narrow(type, values, elements);
 }
 
-ALWAYS_INLINE void decode_run(trib_type type, unsigned per_word, const struct parts *parts,
-                              const void *words, size_t blocks, const uint8_t *classes,
-                              unsigned divisor, void *elements)
-{
-	const struct parts_units units = parts_units_of(parts);
-	const size_t bytes = N * trib_type_size(type);
-	const uint8_t *in = words;
-	uint8_t *out = elements;
-
 #ifdef PARTS_VECTOR
-	if (has_vectors(type, per_word, INT_MAX)) {
-		decode_run16(type, &units, words, blocks, classes, divisor, elements);
-		return;
+/* The same. `unit` is that of the sum, or of the average if nothing `divides`. */
+ALWAYS_INLINE void decode16(trib_type type, bool divides, const loose_u16 *restrict in, size_t n,
+                            int unit, unsigned divisor, loose_u16 *restrict out)
+{
+	const vector above = vector_all((uint16_t)(steps_bits(unit, 0) >> 16));
+	const vector_f32 base = vector_all_f32(f32_from(steps_bits(unit, 0x8000)));
+	const vector_f32 workers = vector_all_f32((float)divisor);
+	const vector halves = vector_all(0x8000);
+	size_t i = 0;
+	vector v;
+
+	for (; i + PARTS_VECTOR <= n; i += PARTS_VECTOR) {
+		v = vector_add64(vector_load(in + i), halves);
+		vector_store(out + i, vector_decode(type, v, above, base, divides, workers));
 	}
-#endif
-	for (size_t b = 0; b < blocks; b++) {
-		decode_block(type, per_word, in, parts_unit_of(&units, classes[b]), divisor, out);
-		in += N / per_word * 8;
-		out += bytes;
+	if (i < n) {
+		v = vector_add64(vector_load_some(in + i, parts_bytes(4, n - i)), halves);
+		vector_store_some(out + i, vector_decode(type, v, above, base, divides, workers),
+		                  (n - i) * 2);
 	}
 }
 
-static void decode(const struct parts *parts, const void *words, size_t blocks,
-                   const uint8_t *classes, unsigned divisor, void *elements)
+ALWAYS_INLINE size_t decode_run16(trib_type type, bool divides, struct parts_units units,
+                                  const loose_u16 *in, size_t n, const uint8_t *classes,
+                                  unsigned divisor, loose_u16 *out)
+{
+	const int less = divides ? 0 : ceil_log2(divisor);
+	size_t b = 0;
+
+	for (; n >= N; n -= N, in += N, out += N, b++) {
+		if (!is_for_loops(units, classes[b]))
+			return b;
+		decode16(type, divides, in, N, parts_unit_of(units, classes[b]) - less, divisor,
+		         out);
+	}
+	if (n && is_for_loops(units, classes[b])) {
+		decode16(type, divides, in, n, parts_unit_of(units, classes[b]) - less, divisor,
+		         out);
+		b++;
+	}
+	return b;
+}
+#endif
+
+ALWAYS_INLINE size_t decode_run(trib_type type, unsigned per_word, struct parts_units units,
+                                const void *words, size_t n, const uint8_t *classes,
+                                unsigned divisor, void *elements)
+{
+	const size_t size = format_of(type).sign == 0x80 ? 1 : type == TRIB_F32 ? 4 : 2;
+	const uint8_t *in = words;
+	uint8_t *out = elements;
+	size_t b = 0;
+
+#ifdef PARTS_VECTOR
+	if (has_vectors(type, per_word, INT_MAX))
+		return divisor & (divisor - 1) ? decode_run16(type, true, units, words, n, classes,
+		                                              divisor, elements)
+		                               : decode_run16(type, false, units, words, n, classes,
+		                                              divisor, elements);
+#endif
+	for (; b * N < n && is_for_loops(units, classes[b]); b++) {
+		size_t left = n - b * N;
+		struct whole_block last;
+		uint8_t *to = left < N ? (uint8_t *)last.elements : out;
+
+		if (left < N) {
+			memset(last.words, 0, sizeof(last.words));
+			in = memcpy(last.words, in, parts_bytes(per_word, left));
+		}
+		decode_block(type, per_word, in, parts_unit_of(units, classes[b]), divisor, to);
+		if (left < N)
+			memcpy(out, last.elements, left * size);
+		in += N / per_word * 8;
+		out += N * size;
+	}
+	return b;
+}
+
+static size_t decode(const struct parts *parts, const struct parts_units *units, const void *words,
+                     size_t n, const uint8_t *classes, unsigned divisor, void *elements)
 {
 	if (parts->per_word == 4)
-		WITH_TYPE(parts->type, decode_run, 4, parts, words, blocks, classes, divisor,
-		          elements);
-	else
-		WITH_TYPE(parts->type, decode_run, 8, parts, words, blocks, classes, divisor,
-		          elements);
+		return WITH_TYPE(parts->type, decode_run, 4, *units, words, n, classes, divisor,
+		                 elements);
+	return WITH_TYPE(parts->type, decode_run, 8, *units, words, n, classes, divisor, elements);
 }
 
 const struct parts_loops PARTS_LOOPS = { classify, encode, decode };

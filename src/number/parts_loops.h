@@ -6,9 +6,9 @@
  * with fixed.c. NaN and infinities become any integer that fits, because the caller replaces their
  * sum.
  *
- * A call is for a run of whole sub-blocks. The caller leaves some to fixed.c: where a scale is so
- * small that denormals matter, or so large that 2^23 units overflow, and where results may be
- * denormal.
+ * A call does sub-blocks up to the first one whose class is not for loops, and gives their number.
+ * fixed.c does that one: where a scale is so small that denormals matter, or so large that 2^23
+ * units overflow, and where results may be denormal.
  */
 #ifndef TRIB_NUMBER_PARTS_LOOPS_H
 #define TRIB_NUMBER_PARTS_LOOPS_H
@@ -16,28 +16,21 @@
 #include "number/format.h"
 #include "number/parts.h"
 
-/* The unit of a class is 2^(zero + class), but not below `lowest` nor above `highest`. */
+/*
+ * The unit of a class is 2^(zero + class), but not below `lowest` nor above `highest`. Classes from
+ * `first` to `last` are for loops.
+ */
 struct parts_units {
 	int zero, lowest, highest;
+	int first, last;
 };
 
-static inline struct parts_units parts_units_of(const struct parts *parts)
+static inline int parts_unit_of(struct parts_units units, uint8_t klass)
 {
-	const struct format format = format_of(parts->type);
-	const int bits = parts_bits(parts->per_word, parts->workers);
-	int highest = UINT8_MAX + 1 - format.bias; /* a class from the network may be any byte */
+	int unit = units.zero + klass;
 
-	highest = highest < format.highest ? highest : format.highest;
-	return (struct parts_units){ 1 - format.bias - bits, format_smallest(parts->type),
-		                     highest - bits };
-}
-
-static inline int parts_unit_of(const struct parts_units *units, uint8_t klass)
-{
-	int unit = units->zero + klass;
-
-	unit = unit < units->highest ? unit : units->highest;
-	return unit > units->lowest ? unit : units->lowest;
+	unit = unit < units.highest ? unit : units.highest;
+	return unit > units.lowest ? unit : units.lowest;
 }
 
 struct parts_loops {
@@ -45,12 +38,14 @@ struct parts_loops {
 	 * The class of each sub-block: the exponent field of its largest magnitude, NaN and
 	 * infinities included. Gives the bits of the largest of all.
 	 */
-	int32_t (*classify)(trib_type type, const void *elements, size_t blocks, uint8_t *classes);
+	int32_t (*classify)(trib_type type, const void *elements, size_t n, uint8_t *classes);
 	/* `first` is the number of the first sub-block, for its dither. */
-	void (*encode)(const struct parts *parts, const void *elements, size_t first, size_t blocks,
-	               const uint8_t *classes, void *words);
-	void (*decode)(const struct parts *parts, const void *words, size_t blocks,
-	               const uint8_t *classes, unsigned divisor, void *elements);
+	size_t (*encode)(const struct parts *parts, const struct parts_units *units,
+	                 const void *elements, size_t n, size_t first, const uint8_t *classes,
+	                 void *words);
+	size_t (*decode)(const struct parts *parts, const struct parts_units *units,
+	                 const void *words, size_t n, const uint8_t *classes, unsigned divisor,
+	                 void *elements);
 };
 
 /* The dither of a sub-block. */
@@ -59,7 +54,7 @@ static inline uint32_t parts_seed(const struct parts *parts, size_t block)
 	return parts->dither + (uint32_t)block * 0x632be5abu;
 }
 
-extern const struct parts_loops parts_loops_plain, parts_loops_avx2;
+extern const struct parts_loops parts_loops_plain, parts_loops_avx2, parts_loops_bfcvt;
 
 /* The best ones for this processor. */
 const struct parts_loops *parts_loops_best(void);

@@ -98,18 +98,31 @@ ALWAYS_INLINE vector vector_encode(trib_type type, vector v, vector_f32 steps)
 	return vtrn1q_u16(vreinterpretq_u16_f32(low), vreinterpretq_u16_f32(high));
 }
 
-/* 0 if the upper half is odd, otherwise -1: with half a step more, ties go to the even one. */
-ALWAYS_INLINE uint32x4_t vector_to_even(uint32x4_t bits)
+#ifdef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+ALWAYS_INLINE vector vector_to_bf16(float32x4_t low, float32x4_t high)
 {
-	return vcgezq_s32(vreinterpretq_s32_u32(vshlq_n_u32(bits, 15)));
+	return vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(low), high));
 }
+#else
+/* 0 if the upper half is odd, otherwise -1: with half a step more, ties go to the even one. */
+ALWAYS_INLINE uint32x4_t vector_to_even(float32x4_t value)
+{
+	return vcgezq_s32(vshlq_n_s32(vreinterpretq_s32_f32(value), 15));
+}
+
+ALWAYS_INLINE vector vector_to_bf16(float32x4_t low, float32x4_t high)
+{
+	uint16x4_t first = vraddhn_u32(vreinterpretq_u32_f32(low), vector_to_even(low));
+
+	return vraddhn_high_u32(first, vreinterpretq_u32_f32(high), vector_to_even(high));
+}
+#endif
 
 ALWAYS_INLINE vector vector_decode(trib_type type, vector v, vector above, vector_f32 base,
                                    bool divides, vector_f32 workers)
 {
 	float32x4_t low = vsubq_f32(vreinterpretq_f32_u16(vzip1q_u16(v, above)), base);
 	float32x4_t high = vsubq_f32(vreinterpretq_f32_u16(vzip2q_u16(v, above)), base);
-	uint32x4_t low_bits, high_bits;
 
 	if (divides) {
 		low = vdivq_f32(low, workers);
@@ -117,10 +130,7 @@ ALWAYS_INLINE vector vector_decode(trib_type type, vector v, vector above, vecto
 	}
 	if (type == TRIB_F16)
 		return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
-	low_bits = vreinterpretq_u32_f32(low);
-	high_bits = vreinterpretq_u32_f32(high);
-	return vraddhn_high_u32(vraddhn_u32(low_bits, vector_to_even(low_bits)), high_bits,
-	                        vector_to_even(high_bits));
+	return vector_to_bf16(low, high);
 }
 
 #elif defined(__SSE4_1__)
