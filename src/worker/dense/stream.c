@@ -7,6 +7,8 @@
 /* Blocks that exponents are ahead of the data. Parts wait for the slowest rank's exponents. */
 #define EXPONENTS_LEAD 512u
 #define PARTS_LEAD 2048u
+/* Exponents fragments of parts that leave together: each one alone would cut a message of data. */
+#define PARTS_TOGETHER 8u
 
 void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned workers,
                  uint32_t cells, uint32_t payload)
@@ -169,11 +171,20 @@ static uint32_t lead_of(const struct round *round)
 	return round->coding == ROUND_PARTS ? PARTS_LEAD : EXPONENTS_LEAD;
 }
 
+/* Have some of the exponents fragments left that are to leave together? */
+static bool exponents_continue(const struct round *round)
+{
+	return round->coding == ROUND_PARTS && round->next_exponents % PARTS_TOGETHER &&
+	       round->next_data >= (uint64_t)round->per_exponents * PARTS_TOGETHER;
+}
+
 /* At first the lead is smaller: links would be idle while all those blocks are read. */
 static bool exponents_lead(const struct round *round)
 {
 	uint32_t most = lead_of(round);
 
+	if (exponents_continue(round))
+		return true;
 	return round_scanned(round) <=
 	       round->next_data + (round->next_data < most ? round->next_data : most);
 }
