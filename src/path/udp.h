@@ -113,6 +113,9 @@ void udp_tx_at(struct udp_tx *tx, uint64_t time);
 /* `to` NULL: the socket's peer. The queue must have room. */
 void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
                 const struct udp_address *to);
+/* The same for packets that do not lie side by side: each starts `apart` bytes behind the last. */
+void udp_tx_add_apart(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
+                      uint32_t apart, const struct udp_address *to);
 /* 0: all sent; -EAGAIN: the socket is full, the rest stays queued; another -errno: one message
  * was dropped. */
 int udp_send(struct udp_tx *tx, int fd);

@@ -9,6 +9,7 @@
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int))
 #define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
+#define SEND_VECTORS (2 * UDP_GSO_SEGMENTS) /* pieces of memory in the messages sent at once */
 /* Buffers start at different offsets of a page, so that they do not evict each other from the
  * cache. */
 #define RX_STEP (UDP_MESSAGE_MAX + 1536u)
@@ -145,7 +146,8 @@ const struct udp_message *udp_message(const struct udp_rx *rx, int index)
 struct tx_entry {
 	const uint8_t *data;
 	uint32_t bytes, segment;
-	uint64_t time; /* departure time; 0: at once */
+	uint32_t apart; /* bytes from the start of a packet to the next one's */
+	uint64_t time;  /* departure time; 0: at once */
 	struct udp_address to;
 };
 
@@ -205,26 +207,34 @@ void udp_tx_at(struct udp_tx *tx, uint64_t time)
 	tx->time = time;
 }
 
-void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
-                const struct udp_address *to)
+void udp_tx_add_apart(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
+                      uint32_t apart, const struct udp_address *to)
 {
 	struct tx_entry *entry = &tx->entries[tx->n++];
 
 	entry->data = data;
 	entry->bytes = bytes;
 	entry->segment = segment;
+	entry->apart = apart;
 	entry->time = tx->time;
 	entry->to.length = 0;
 	if (to)
 		entry->to = *to;
 }
 
+void udp_tx_add(struct udp_tx *tx, const void *data, uint32_t bytes, uint32_t segment,
+                const struct udp_address *to)
+{
+	udp_tx_add_apart(tx, data, bytes, segment, segment, to);
+}
+
 /* The messages of one sendmmsg: whole entries with GSO, single packets without. */
 struct tx_batch {
 	struct mmsghdr headers[SEND_AT_ONCE];
-	struct iovec vectors[SEND_AT_ONCE];
+	struct iovec vectors[SEND_VECTORS];
 	_Alignas(8) uint8_t control[SEND_AT_ONCE][TX_CONTROL_BYTES];
-	unsigned n;
+	uint32_t bytes[SEND_AT_ONCE];
+	unsigned n, n_vectors;
 };
 
 /* Adds one control message; msg_control of `header` has room for it. */
@@ -239,14 +249,34 @@ static void header_add(struct msghdr *header, int level, int type, const void *d
 	header->msg_controllen += CMSG_SPACE(bytes);
 }
 
-static void batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint8_t *data,
+/* The pieces of memory that `bytes` of the entry are. Packets that lie side by side are one. */
+static unsigned entry_pieces(const struct tx_entry *entry, uint32_t bytes)
+{
+	return entry->apart == entry->segment ? 1 : (bytes + entry->segment - 1) / entry->segment;
+}
+
+/* False: there is no room left for it. */
+static bool batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint8_t *data,
                       uint32_t bytes)
 {
-	unsigned i = batch->n++;
+	const unsigned pieces = entry_pieces(entry, bytes), i = batch->n;
 	struct msghdr *header = &batch->headers[i].msg_hdr;
+	struct iovec *vectors = batch->vectors + batch->n_vectors;
 
-	batch->vectors[i] = (struct iovec){ (void *)(uintptr_t)data, bytes };
-	*header = (struct msghdr){ .msg_iov = &batch->vectors[i], .msg_iovlen = 1 };
+	if (batch->n == SEND_AT_ONCE || batch->n_vectors + pieces > SEND_VECTORS)
+		return false;
+	for (unsigned k = 0; k < pieces; k++) {
+		uint32_t left = bytes - k * entry->segment;
+
+		vectors[k] = (struct iovec){
+			(void *)(uintptr_t)(data + (size_t)k * entry->apart),
+			k + 1 < pieces ? entry->segment : left,
+		};
+	}
+	batch->n++;
+	batch->n_vectors += pieces;
+	batch->bytes[i] = bytes;
+	*header = (struct msghdr){ .msg_iov = vectors, .msg_iovlen = pieces };
 	if (entry->to.length) {
 		header->msg_name = &entry->to.storage;
 		header->msg_namelen = entry->to.length;
@@ -260,37 +290,34 @@ static void batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint
 	}
 	if (entry->time)
 		header_add(header, SOL_SOCKET, SCM_TXTIME, &entry->time, sizeof(entry->time));
+	return true;
 }
 
 static void batch_fill(struct tx_batch *batch, struct udp_tx *tx)
 {
-	batch->n = 0;
-	for (unsigned e = tx->first; e < tx->n && batch->n < SEND_AT_ONCE; e++) {
+	batch->n = batch->n_vectors = 0;
+	for (unsigned e = tx->first; e < tx->n; e++) {
 		struct tx_entry *entry = &tx->entries[e];
+		const uint8_t *data = entry->data;
+		uint32_t most = tx->gso ? entry->bytes : entry->segment;
 
-		if (tx->gso) {
-			batch_add(batch, entry, entry->data, entry->bytes);
-			continue;
-		}
-		for (uint32_t at = 0; at < entry->bytes && batch->n < SEND_AT_ONCE;
-		     at += entry->segment) {
-			uint32_t left = entry->bytes - at;
-
-			batch_add(batch, entry, entry->data + at,
-			          left < entry->segment ? left : entry->segment);
+		for (uint32_t left = entry->bytes, now; left; left -= now) {
+			now = left < most ? left : most;
+			if (!batch_add(batch, entry, data, now))
+				return;
+			data += entry->apart;
 		}
 	}
 }
 
-/* Removes the bytes of the batch's first `sent` messages from the queue. */
+/* Removes the batch's first `sent` messages from the queue. */
 static void tx_consume(struct udp_tx *tx, const struct tx_batch *batch, unsigned sent)
 {
 	for (unsigned i = 0; i < sent; i++) {
 		struct tx_entry *entry = &tx->entries[tx->first];
-		uint32_t bytes = (uint32_t)batch->vectors[i].iov_len;
 
-		entry->data += bytes;
-		entry->bytes -= bytes;
+		entry->data += (size_t)(batch->bytes[i] / entry->segment) * entry->apart;
+		entry->bytes -= batch->bytes[i];
 		if (!entry->bytes)
 			tx->first++;
 	}

@@ -14,19 +14,22 @@
 struct run {
 	uint8_t *data;
 	uint32_t bytes, segments;
-	uint64_t next; /* the position that would continue the run */
+	uint32_t segment, last; /* bytes of the first packet, and of the last one */
+	uint64_t next;          /* the position that would continue the run */
 	uint8_t child, to;
 };
 
-/* May this packet join the run? Full packets lie side by side; only the last may be shorter. */
+/* May this packet join the run? Packets of a run are equally long; only the last may be shorter. */
 static bool run_takes(const struct run *run, const struct agg_lane *lane,
                       const struct result_entry *entry, const struct dense_cell *cell,
                       const uint8_t *packet)
 {
+	uint32_t bytes = WIRE_HEADER + cell->bytes;
+
 	return run->segments && entry->position == run->next && entry->child == run->child &&
-	       cell->to == run->to && packet == run->data + run->bytes &&
-	       run->bytes % lane->stride == 0 && run->segments < UDP_GSO_SEGMENTS &&
-	       run->bytes + WIRE_HEADER + cell->bytes <= UDP_GSO_BYTES;
+	       cell->to == run->to && packet == run->data + (size_t)run->segments * lane->stride &&
+	       run->last == run->segment && bytes <= run->segment &&
+	       run->segments < UDP_GSO_SEGMENTS && run->bytes + bytes <= UDP_GSO_BYTES;
 }
 
 /* Children that the run is for. */
@@ -41,18 +44,18 @@ static uint64_t targets(const struct agg_lane *lane, const struct run *run)
 static void run_send(struct thread *thread, struct agg_lane *lane, const struct run *run)
 {
 	uint64_t to = targets(lane, run);
-	uint32_t segment = run->segments > 1 ? lane->stride : run->bytes;
 
 	/* One multicast, if two or more children hear it. */
 	if (run->child == WIRE_ALL && thread->now >= lane->single_until &&
 	    __builtin_popcountll(to & lane->hears) > 1) {
-		udp_tx_add(thread->tx, run->data, run->bytes, segment, &lane->group);
+		udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment, lane->stride,
+		                 &lane->group);
 		thread->counters.sends += run->segments;
 		to &= ~lane->hears;
 	}
 	for (; to; to &= to - 1) {
-		udp_tx_add(thread->tx, run->data, run->bytes, segment,
-		           &lane->addresses[__builtin_ctzll(to)]);
+		udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment, lane->stride,
+		                 &lane->addresses[__builtin_ctzll(to)]);
 		thread->counters.sends += run->segments;
 	}
 }
@@ -125,9 +128,13 @@ bool results_send_udp(struct thread *thread, struct agg_lane *lane)
 			run.segments = 0;
 			if (udp_tx_room(thread->tx) <= lane->comm->size)
 				return false;
-			run = (struct run){ .data = packet, .child = entry->child, .to = cell->to };
+			run = (struct run){ .data = packet,
+				            .segment = WIRE_HEADER + cell->bytes,
+				            .child = entry->child,
+				            .to = cell->to };
 		}
-		run.bytes += WIRE_HEADER + cell->bytes;
+		run.last = WIRE_HEADER + cell->bytes;
+		run.bytes += run.last;
 		run.segments++;
 		run.next = entry->position + 1;
 		if (entry->child == WIRE_ALL)
