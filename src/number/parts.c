@@ -76,7 +76,7 @@ bool parts_classify_by(const struct parts_loops *loops, trib_type type, const vo
                        size_t n, uint8_t *classes)
 {
 	const int32_t infinity = (int32_t)format_of(type).infinity;
-	const uint8_t highest = (uint8_t)(infinity >> format_of(type).mantissa);
+	const uint8_t highest = (uint8_t)(format_of(type).infinity >> format_of(type).mantissa);
 	const size_t bytes = PARTS_BLOCK * trib_type_size(type);
 	const uint8_t *in = elements;
 	bool special = false;

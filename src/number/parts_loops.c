@@ -348,7 +348,7 @@ ALWAYS_INLINE void decode_block(trib_type type, unsigned per_word, const void *r
 {
 	const float scale = f32_power(unit), workers = (float)divisor;
 	const loose_u64 *restrict sums = words;
-	uint64_t plain[N / 4];
+	uint64_t plain[N / 4] = { 0 };
 	float values[N];
 
 	for (size_t i = 0; i < N / per_word; i++)

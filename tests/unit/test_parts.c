@@ -240,7 +240,8 @@ static int part_take(const struct parts *parts, uint64_t *words, size_t i)
 
 	for (unsigned k = 0; k < parts->per_word; k++)
 		halves |= 1ull << (k * width + width - 1);
-	part = (int)((*word + halves) >> shift & ((1u << width) - 1)) - (1 << (width - 1));
+	part = (int)((int64_t)((*word + halves) >> shift & ((2ull << (width - 1)) - 1)) -
+	             (1ll << (width - 1)));
 	*word -= (uint64_t)(int64_t)part << shift;
 	return part;
 }
@@ -314,7 +315,7 @@ static void encodes_agree(const struct parts_loops *loops, trib_type type, unsig
 
 			for (unsigned i = 0; i < PARTS_BLOCK; i++) {
 				uint32_t bits = (first + i) % count;
-				uint32_t magnitude = bits & (uint32_t)(sign_of(type) - 1);
+				uint64_t magnitude = bits & (sign_of(type) - 1);
 
 				put(type, elements, i,
 				    magnitude >> mantissa_of(type) <= klass ? bits : 0);
