@@ -260,11 +260,13 @@ static bool batch_add(struct tx_batch *batch, struct tx_entry *entry, const uint
                       uint32_t bytes)
 {
 	const unsigned pieces = entry_pieces(entry, bytes), i = batch->n;
-	struct msghdr *header = &batch->headers[i].msg_hdr;
-	struct iovec *vectors = batch->vectors + batch->n_vectors;
+	struct msghdr *header;
+	struct iovec *vectors;
 
-	if (batch->n == SEND_AT_ONCE || batch->n_vectors + pieces > SEND_VECTORS)
+	if (i >= SEND_AT_ONCE || batch->n_vectors + pieces > SEND_VECTORS)
 		return false;
+	header = &batch->headers[i].msg_hdr;
+	vectors = batch->vectors + batch->n_vectors;
 	for (unsigned k = 0; k < pieces; k++) {
 		uint32_t left = bytes - k * entry->segment;
 
