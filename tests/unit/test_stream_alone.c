@@ -352,6 +352,53 @@ static void test_exponents_lead(void **state)
 	exponents_lead(8944, 1000);
 }
 
+/*
+ * Data of short integers has many classes. Once data flows, their packets leave eight at a time,
+ * and in between is data only.
+ */
+static void test_exponents_together(void **state)
+{
+	enum { PAYLOAD = 1448, BLOCKS = 8000, TOGETHER = 8 };
+	size_t count = (size_t)BLOCKS * (PAYLOAD / 2);
+	uint16_t *in = calloc(count, sizeof(*in)), *out = malloc(count * sizeof(*out));
+	struct round_spec spec = sum_of(in, out, count, TRIB_BF16);
+	uint64_t packet[(WIRE_HEADER + WIRE_PAYLOAD_MAX) / 8];
+	uint32_t exponents = 0, data = 0, checked = 0, bytes;
+	struct wire_header *header = (void *)packet;
+	struct stream stream;
+	struct round *round;
+
+	(void)state;
+	spec.per_word = 4;
+	round = round_new(&spec, 0, PAYLOAD);
+	assert_true(in && out && round && round->exponents > 10 * TOGETHER);
+	stream_init(&stream, 0, 0, 1, 1 << 20, PAYLOAD);
+	stream.on_finished = finished;
+	stream.reliable = true;
+	assert_true(stream_post(&stream, round, SECOND));
+	while (data < BLOCKS && (bytes = stream_next(&stream, SECOND, packet))) {
+		if (header->pos < round->exponents) { /* all ranks agree at once */
+			assert_int_equal(header->pos, exponents);
+			exponents++;
+			assert_true(stream_on_result(&stream, header, bytes - WIRE_HEADER, SECOND));
+			continue;
+		}
+		assert_true(data < round_scanned(round));
+		data++;
+		if (data <= TOGETHER * round->per_exponents || exponents == round->exponents)
+			continue;
+		assert_int_equal(exponents % TOGETHER, 0);
+		assert_true(round_scanned(round) >= data + (data < 2048 ? data : 2048) - 1);
+		checked++;
+	}
+	assert_int_equal(exponents, round->exponents);
+	assert_int_equal(data, BLOCKS);
+	assert_true(checked > BLOCKS / 2);
+	stream_clear(&stream);
+	free(in);
+	free(out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_report_ends_where_sent),
 		cmocka_unit_test(test_report_begins_at_gap),
 		cmocka_unit_test(test_exponents_lead),
+		cmocka_unit_test(test_exponents_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
