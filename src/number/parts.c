@@ -203,6 +203,13 @@ static void encode_slowly(const struct parts *parts, const void *elements, size_
 	pack(parts->per_word, integers, n, words);
 }
 
+/* NULL: there are none for this number of parts. */
+static const struct parts_loops *loops_for(const struct parts_loops *loops,
+                                           const struct parts *parts)
+{
+	return parts->per_word == 4 || parts->per_word == 8 ? loops : NULL;
+}
+
 /* Loops are for units from 2^least on, and as long as 1.5 * 2^23 units are finite. */
 static struct parts_units units_of(const struct parts *parts, int least)
 {
@@ -216,8 +223,6 @@ static struct parts_units units_of(const struct parts *parts, int least)
 		units.first = least - units.zero;
 	if (units.highest > most)
 		units.last = most - units.zero;
-	if (parts->per_word != 4 && parts->per_word != 8)
-		units.last = -1; /* there are no loops for this number of parts */
 	return units;
 }
 
@@ -234,6 +239,7 @@ void parts_encode_by(const struct parts_loops *loops, const struct parts *parts,
 	const uint8_t *in = elements;
 	uint8_t *out = words;
 
+	loops = loops_for(loops, parts);
 	for (size_t block = 0, run; n; block += run) {
 		run = loops ? loops->encode(parts, &units, in, n, block, classes + block, out) : 0;
 		if (!run) {
@@ -265,6 +271,7 @@ void parts_decode_by(const struct parts_loops *loops, const struct parts *parts,
 	const uint8_t *in = words;
 	uint8_t *out = elements;
 
+	loops = loops_for(loops, parts);
 	for (size_t block = 0, run; n; block += run) {
 		run = loops ? loops->decode(parts, &units, in, n, classes + block, divisor, out)
 		            : 0;
