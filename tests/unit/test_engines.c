@@ -420,7 +420,7 @@ static void test_without_program(void **state)
 	plain.name = "plain";
 	plain.number = WITHOUT_PROGRAM;
 	plain.program = NULL;
-	assert_null(xdp_slot_open(rig.plane, &options, &dense, &pool));
+	assert_null(xdp_handle_open(rig.plane, &options, &dense, &pool));
 	assert_true(error_has("engine plain has no program for the kernel"));
 }
 

@@ -368,11 +368,11 @@ static void test_lane_not_active_passes(void **state)
 	/* The pool is gone, the lane is not yet. */
 	rig_lane(&rig, 3, 8, MTU_PAYLOAD);
 	good_frame(&shape_plain);
-	xdp_slot_close(rig.slot);
+	xdp_handle_close(rig.handle);
 	rig.lane->active = 1;
 	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
 	rig.lane->active = 0;
-	rig.slot = NULL;
+	rig.handle = NULL;
 	free(rig.twin_pool.cells);
 }
 

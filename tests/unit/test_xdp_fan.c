@@ -130,7 +130,7 @@ static void learn_routes(const struct layout *layout)
 			usleep(1000);
 		demand(seen->ifindex == ports[layout->link[child]]);
 		child_address(child, layout->six[child], &from);
-		xdp_slot_route(rig.slot, child, &from);
+		xdp_handle_route(rig.handle, child, &from);
 		demand(rig.lane->routes[child].ifindex == ports[layout->link[child]]);
 	}
 	demand(rig.lane->entries == CHILDREN);

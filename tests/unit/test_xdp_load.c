@@ -50,10 +50,10 @@ static void load_slots(struct xdp_plane *plane, uint32_t payload)
 		                                  .engine_cells = 8 };
 	struct dense_lane *dense;
 	struct dense_pool pool;
-	struct xdp_slot *slot = xdp_slot_open(plane, &options, &dense, &pool);
+	struct xdp_handle *handle = xdp_handle_open(plane, &options, &dense, &pool);
 
-	demand(slot);
-	xdp_slot_close(slot);
+	demand(handle);
+	xdp_handle_close(handle);
 }
 
 int main(void)

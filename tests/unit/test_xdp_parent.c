@@ -348,7 +348,7 @@ static void test_down_to_several(void **state)
 		child_address(child, false, &from);
 		frame_make(&frame, &shape_plain, child, &packet, packet_report(&packet, child));
 		assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
-		xdp_slot_route(rig.slot, child, &from);
+		xdp_handle_route(rig.handle, child, &from);
 	}
 	rig_parent(&rig, &shape_plain);
 	sum_up(DATA(0, 0));
@@ -362,7 +362,7 @@ static void test_down_to_several(void **state)
 	                       &(struct wire_unsent){ rig_unsent(0).proof, rig_unsent(0).pos }));
 	/* One frame for the multicast group. */
 	assert_int_equal(udp_resolve("239.212.3.7:9000", 0, &group), TRIB_OK);
-	xdp_slot_group(rig.slot, 7, &group);
+	xdp_handle_group(rig.handle, 7, &group);
 	assert_int_equal(rig.lane->entries, 1);
 	sum_up(DATA(1, 0));
 	assert_int_equal(lower(DATA(1, 0), &shape_plain, DENSE_COMPLETE), XDP_TX);
@@ -531,8 +531,8 @@ static void test_same_numbers(void **state)
 
 		start(2, &shape_plain);
 		sum_up(DATA(0, 0));
-		assert_int_equal(xdp_slot_parent(rig.slot, &rig.parent, RIG_PARENT_COOKIE,
-		                                 numbers[i], RIG_PARENT_EPOCH, RIG_PARENT_CHILD),
+		assert_int_equal(xdp_handle_parent(rig.handle, &rig.parent, RIG_PARENT_COOKIE,
+		                                   numbers[i], RIG_PARENT_EPOCH, RIG_PARENT_CHILD),
 		                 TRIB_OK);
 		bytes = packet_result(&packet, &DATA(0, 0));
 		packet.header.comm = numbers[i];
@@ -569,13 +569,13 @@ static void test_way_from_status(void **state)
 		rig.lane->parent.active = rig.twin_parent.active = 0;
 		rig.lane->parent.mac = rig.lane->parent.address = 0;
 		child_address(RIG_PARENT, shapes[i].six, &parent);
-		assert_false(xdp_slot_parent_route(rig.slot, &parent)); /* no status was seen */
+		assert_false(xdp_handle_parent_route(rig.handle, &parent)); /* no status was seen */
 		status_from(&shapes[i], WIRE_ALL); /* for all: not on the route to us */
 		status_from(&shapes[i], RIG_PARENT_CHILD + 1);
 		assert_int_equal(rig.lane->parent.seen.ifindex, 0);
 		status_from(&shapes[i], RIG_PARENT_CHILD);
 		assert_int_equal(sum(DATA(0, 0), &shape_plain, &action), TAKEN_LEFT);
-		assert_true(xdp_slot_parent_route(rig.slot, &parent));
+		assert_true(xdp_handle_parent_route(rig.handle, &parent));
 		rig.twin_parent = rig.lane->parent;
 		assert_int_equal(sum(DATA(1, 0), &shapes[9 - i], &action), DENSE_SUMMED);
 		assert_int_equal(action, XDP_TX);
@@ -585,7 +585,7 @@ static void test_way_from_status(void **state)
 		/*
 		 * The daemon takes the route back: sums are left to it, results are still accepted.
 		 */
-		xdp_slot_parent_stop(rig.slot);
+		xdp_handle_parent_stop(rig.handle);
 		rig.twin_parent = rig.lane->parent;
 		assert_int_equal(sum(DATA(2, 0), &shape_plain, &action), TAKEN_LEFT);
 		assert_int_equal(lower(DATA(2, 0), &shapes[i], DENSE_COMPLETE), XDP_TX);
@@ -606,14 +606,14 @@ static void test_way_again(void **state)
 		start(2, &shapes[i]);
 		child_address(RIG_PARENT, shapes[i].six, &parent);
 		status_from(&shapes[i], RIG_PARENT_CHILD);
-		assert_true(xdp_slot_parent_route(rig.slot, &parent));
+		assert_true(xdp_handle_parent_route(rig.handle, &parent));
 		before = rig.lane->parent.route;
 		bytes = packet_status(&packet, RIG_PARENT_CHILD);
 		packet.header.ack += 7;
 		packet.header.check ^= 0x55aa55aa;
 		frame_make(&frame, &shapes[i], RIG_PARENT, &packet, bytes);
 		assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
-		assert_true(xdp_slot_parent_route(rig.slot, &parent));
+		assert_true(xdp_handle_parent_route(rig.handle, &parent));
 		assert_memory_equal(&rig.lane->parent.route, &before, sizeof(before));
 	}
 }
@@ -629,16 +629,16 @@ static void test_way_of_another(void **state)
 	child_address(RIG_PARENT, false, &parent);
 	child_address(RIG_PARENT + 1, false, &other);
 	status_from(&shape_plain, RIG_PARENT_CHILD);
-	assert_false(xdp_slot_parent_route(rig.slot, &other));
+	assert_false(xdp_handle_parent_route(rig.handle, &other));
 	frame.data[0] |= 1;
 	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
-	assert_false(xdp_slot_parent_route(rig.slot, &parent));
+	assert_false(xdp_handle_parent_route(rig.handle, &parent));
 	status_from(&shape_plain, RIG_PARENT_CHILD);
-	assert_true(xdp_slot_parent_route(rig.slot, &parent));
+	assert_true(xdp_handle_parent_route(rig.handle, &parent));
 	/* A known route stays until another one is known. */
-	assert_true(xdp_slot_parent_route(rig.slot, &other));
+	assert_true(xdp_handle_parent_route(rig.handle, &other));
 	status_from(&shapes[1], RIG_PARENT_CHILD);
-	assert_true(xdp_slot_parent_route(rig.slot, &parent));
+	assert_true(xdp_handle_parent_route(rig.handle, &parent));
 	assert_int_equal(rig.lane->parent.route.l2, 18);
 }
 

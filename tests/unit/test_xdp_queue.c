@@ -399,7 +399,7 @@ static void test_way_is_learned(void **state)
 		}
 		make_report(&shapes[i], 1);
 		passes();
-		xdp_slot_route(rig.slot, 1, &from);
+		xdp_handle_route(rig.handle, 1, &from);
 		rig.ways[1] = &shapes[i];
 		memset(&rig.lane->seen, 0, sizeof(rig.lane->seen));
 		is_queued(1);
@@ -419,7 +419,7 @@ static void test_scopes_pass(void **state)
 	((struct sockaddr_in6 *)(void *)&from.storage)->sin6_scope_id = 7;
 	make_report(&shape_six, 1);
 	passes();
-	xdp_slot_route(rig.slot, 1, &from);
+	xdp_handle_route(rig.handle, 1, &from);
 	assert_int_equal(rig.lane->routes[1].ifindex, RIG_LO);
 	passes();
 }

@@ -254,7 +254,7 @@ static void test_way_from_report(void **state)
 		child_address(1, shapes[i].six, &from);
 		report_from(1, &shapes[i], 1);
 		assert_int_equal(rig.lane->routes[1].ifindex, 0);
-		xdp_slot_route(rig.slot, 1, &from);
+		xdp_handle_route(rig.handle, 1, &from);
 		route_is(1, &shapes[i], RIG_LO);
 		assert_int_equal(rig.lane->entries, 1);
 		assert_int_equal(complete(DATA(0, 0), &shape_plain), XDP_TX);
@@ -277,7 +277,7 @@ static void test_way_of_mapped_address(void **state)
 	mapped->sin6_port = ((struct sockaddr_in *)(void *)&four.storage)->sin_port;
 	inet_pton(AF_INET6, "::ffff:10.84.0.2", &mapped->sin6_addr);
 	report_from(1, &shape_plain, 1);
-	xdp_slot_route(rig.slot, 1, &six);
+	xdp_handle_route(rig.handle, 1, &six);
 	route_is(1, &shape_plain, RIG_LO);
 }
 
@@ -290,24 +290,24 @@ static void test_way_of_another(void **state)
 	rig_lane(&rig, 3, 8, PAYLOAD);
 	report_from(0, &shape_plain, 1);
 	child_address(1, false, &from);
-	xdp_slot_route(rig.slot, 1, &from);
+	xdp_handle_route(rig.handle, 1, &from);
 	assert_int_equal(rig.lane->routes[1].ifindex, 0);
 	child_address(1, true, &from);
-	xdp_slot_route(rig.slot, 1, &from);
+	xdp_handle_route(rig.handle, 1, &from);
 	assert_int_equal(rig.lane->routes[1].ifindex, 0);
 	/* Nothing was seen at all; then a child that does not exist. */
 	child_address(2, false, &from);
-	xdp_slot_route(rig.slot, 2, &from);
-	xdp_slot_route(rig.slot, 3, &from);
+	xdp_handle_route(rig.handle, 2, &from);
+	xdp_handle_route(rig.handle, 3, &from);
 	assert_int_equal(rig.lane->entries, 0);
 	/* The child has another address now. */
 	report_from(1, &shape_plain, 1);
 	child_address(1, false, &from);
-	xdp_slot_route(rig.slot, 1, &from);
+	xdp_handle_route(rig.handle, 1, &from);
 	route_is(1, &shape_plain, RIG_LO);
 	report_from(1, &shapes[6], 1);
 	child_address(1, true, &from);
-	xdp_slot_route(rig.slot, 1, &from);
+	xdp_handle_route(rig.handle, 1, &from);
 	route_is(1, &shapes[6], RIG_LO);
 }
 
@@ -318,7 +318,7 @@ static void all_report(unsigned children, const struct shape *shape)
 	for (uint8_t child = 0; child < children; child++) {
 		child_address(child, shape->six, &from);
 		report_from(child, shape, child);
-		xdp_slot_route(rig.slot, child, &from);
+		xdp_handle_route(rig.handle, child, &from);
 	}
 }
 
@@ -334,7 +334,7 @@ static void report_again(uint8_t child, const struct shape *shape)
 	rig.lane->routes[child].queued = 0; /* it passes, as with a full queue */
 	assert_int_equal(rig_run(&rig, &frame, &out, 0), XDP_PASS);
 	child_address(child, shape->six, &from);
-	xdp_slot_route(rig.slot, child, &from);
+	xdp_handle_route(rig.handle, child, &from);
 }
 
 /* Results that complete while the fan changes are lost, so the fan is not changed without need. */
@@ -357,7 +357,7 @@ static void test_fan_is_left_alone(void **state)
 		assert_memory_equal(rig.lane->routes, before, sizeof(before));
 		assert_int_equal(rig.lane->shared_ports, mark);
 		/* If a single child hears multicast, it gets its own frame as before. */
-		xdp_slot_group(rig.slot, 4, &group);
+		xdp_handle_group(rig.handle, 4, &group);
 		assert_int_equal(rig.lane->shared_ports, mark);
 		assert_int_equal(rig.lane->entries, 3);
 	}
@@ -413,7 +413,7 @@ static void test_group(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		rig_lane(&rig, 3, 8, PAYLOAD);
 		all_report(3, &shapes[i]);
-		xdp_slot_group(rig.slot, 7, &group);
+		xdp_handle_group(rig.handle, 7, &group);
 		assert_int_equal(rig.lane->entries, 1);
 		assert_int_equal(rig.lane->entry[0], XDP_GROUP);
 		assert_int_equal(complete(DATA(0, 0), &shapes[5]), XDP_TX);
@@ -421,7 +421,7 @@ static void test_group(void **state)
 	}
 	/* One child does not hear it: a frame for the multicast group, and one for that child. */
 	rig_lane(&rig, 3, 8, PAYLOAD);
-	xdp_slot_group(rig.slot, 5, &group);
+	xdp_handle_group(rig.handle, 5, &group);
 	all_report(3, &shape_plain);
 	assert_int_equal(rig.lane->entries, 2);
 	assert_int_equal(rig.lane->entry[0], XDP_GROUP);
@@ -429,11 +429,11 @@ static void test_group(void **state)
 	assert_int_equal(complete(DATA(0, 0), &shape_plain), XDP_REDIRECT);
 	/* A multicast group of one child is not used, nor an IPv6 one. */
 	rig_lane(&rig, 3, 8, PAYLOAD);
-	xdp_slot_group(rig.slot, 4, &group);
+	xdp_handle_group(rig.handle, 4, &group);
 	all_report(3, &shape_plain);
 	assert_int_equal(rig.lane->entries, 3);
 	rig_lane(&rig, 3, 8, PAYLOAD);
-	xdp_slot_group(rig.slot, 7, &group);
+	xdp_handle_group(rig.handle, 7, &group);
 	all_report(3, &shape_six);
 	assert_int_equal(rig.lane->entries, 3);
 }

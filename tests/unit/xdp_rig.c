@@ -39,12 +39,12 @@ void rig_load(struct rig *rig, uint32_t payload)
 
 static void slot_close(struct rig *rig)
 {
-	if (!rig->slot)
+	if (!rig->handle)
 		return;
-	xdp_slot_close(rig->slot);
+	xdp_handle_close(rig->handle);
 	free(rig->twin_pool.cells);
 	free(rig->engine_twin.cells);
-	rig->slot = NULL;
+	rig->handle = NULL;
 	rig->engine = NULL;
 	rig->engine_twin.cells = rig->twin_pool.cells = NULL;
 }
@@ -79,9 +79,9 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 		                                  .children = children };
 
 	slot_close(rig);
-	rig->slot = xdp_slot_open(rig->plane, &options, &rig->dense, &rig->pool);
-	demand(rig->slot);
-	rig->lane = xdp_slot_lane(rig->slot);
+	rig->handle = xdp_handle_open(rig->plane, &options, &rig->dense, &rig->pool);
+	demand(rig->handle);
+	rig->lane = xdp_handle_lane(rig->handle);
 	rig->has_parent = false;
 	memset(rig->ways, 0, sizeof(rig->ways));
 	rig->children = children;
@@ -92,7 +92,7 @@ void rig_lane(struct rig *rig, uint32_t children, uint32_t cells, uint32_t paylo
 	demand(rig->twin_pool.cells);
 	rig->twin_pool.packets = rig->twin_pool.cells + (rig->pool.packets - rig->pool.cells);
 	rig_clear(rig);
-	xdp_slot_start(rig->slot);
+	xdp_handle_start(rig->handle);
 }
 
 void rig_engine_lane(struct rig *rig, const struct engine *engine, uint32_t children,
@@ -110,14 +110,14 @@ void rig_engine_lane(struct rig *rig, const struct engine *engine, uint32_t chil
 		                                  .engine_cells = cells };
 
 	slot_close(rig);
-	rig->slot = xdp_slot_open(rig->plane, &options, &rig->dense, &rig->pool);
-	demand(rig->slot);
-	rig->lane = xdp_slot_lane(rig->slot);
+	rig->handle = xdp_handle_open(rig->plane, &options, &rig->dense, &rig->pool);
+	demand(rig->handle);
+	rig->lane = xdp_handle_lane(rig->handle);
 	rig->engine = engine;
 	rig->children = children;
 	rig->cells = cells;
 	rig->payload = payload;
-	rig->engine_pool = xdp_slot_engine(rig->slot);
+	rig->engine_pool = xdp_handle_engine(rig->handle);
 	*rig->engine_pool.lane =
 		(struct engine_lane){ .members = children < 64 ? (1ull << children) - 1 : ~0ull,
 		                      .cells = cells,
@@ -130,7 +130,7 @@ void rig_engine_lane(struct rig *rig, const struct engine *engine, uint32_t chil
 	}
 	rig->lane->shared_ports = children > 1;
 	rig->lane->entries = (uint8_t)children;
-	xdp_slot_start(rig->slot);
+	xdp_handle_start(rig->handle);
 	rig->engine_state = *rig->engine_pool.lane;
 	rig->engine_twin = (struct engine_pool){ .lane = &rig->engine_state,
 		                                 .cells = malloc(cells * rig->engine_pool.step),
@@ -161,8 +161,8 @@ void rig_parent(struct rig *rig, const struct shape *shape)
 	static struct frame from;
 
 	child_address(RIG_PARENT, shape->six, &rig->parent);
-	demand(xdp_slot_parent(rig->slot, &rig->parent, RIG_PARENT_COOKIE, RIG_PARENT_COMM,
-	                       RIG_PARENT_EPOCH, RIG_PARENT_CHILD) == TRIB_OK);
+	demand(xdp_handle_parent(rig->handle, &rig->parent, RIG_PARENT_COOKIE, RIG_PARENT_COMM,
+	                         RIG_PARENT_EPOCH, RIG_PARENT_CHILD) == TRIB_OK);
 	frame_make(&from, shape, RIG_PARENT, "", 0);
 	route_make(&parent->route, shape, RIG_PARENT, RIG_LO);
 	parent->mac = parent->address = 0;

@@ -51,7 +51,7 @@ struct shape {
 
 struct rig {
 	struct xdp_plane *plane;
-	struct xdp_slot *slot;
+	struct xdp_handle *handle;
 	struct xdp_lane *lane; /* in the kernel */
 	struct dense_lane *dense;
 	struct dense_pool pool;
@@ -152,7 +152,7 @@ void frame_fix(struct frame *frame);
 void child_address(unsigned child, bool six, struct udp_address *out);
 /* The front of a frame to the child with so many bytes. Returns its length, up to XDP_HEAD_MAX. */
 uint32_t head_make(uint8_t *head, const struct shape *shape, unsigned child, uint32_t bytes);
-/* A route to the child as the program needs it, made independently of xdp_slot_route. */
+/* A route to the child as the program needs it, made independently of xdp_handle_route. */
 void route_make(struct xdp_route *route, const struct shape *shape, unsigned child,
                 uint32_t ifindex);
 /* Gives every child a route over loopback, with one frame for each child. */

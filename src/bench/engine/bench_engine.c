@@ -42,7 +42,7 @@ struct engine_options {
 
 struct bed {
 	struct xdp_plane *kernel; /* NULL: XDP is not possible here */
-	struct xdp_slot *slot;
+	struct xdp_handle *handle;
 	struct dense_lane *lane, own_lane;
 	struct dense_pool pool;
 	struct dense_cell cell;
@@ -139,11 +139,11 @@ static void bed_open(struct bed *bed)
 		                               .children = 2 };
 
 	if (xdp_load(&load, &bed->kernel) == TRIB_OK &&
-	    (bed->slot = xdp_slot_open(bed->kernel, &lane, &bed->lane, &bed->pool))) {
+	    (bed->handle = xdp_handle_open(bed->kernel, &lane, &bed->lane, &bed->pool))) {
 		bed->lane->members = 3;
 		bed->lane->cells = 16;
 		bed->lane->payload = LAST * 4;
-		xdp_slot_start(bed->slot);
+		xdp_handle_start(bed->handle);
 		return;
 	}
 	fprintf(stderr, "trib bench engine: without the xdp plane: %s\n", trib_last_error());
@@ -153,8 +153,8 @@ static void bed_open(struct bed *bed)
 
 static void bed_close(struct bed *bed)
 {
-	if (bed->slot)
-		xdp_slot_close(bed->slot);
+	if (bed->handle)
+		xdp_handle_close(bed->handle);
 	xdp_close(bed->kernel);
 	free(bed);
 }

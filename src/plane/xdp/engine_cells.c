@@ -95,48 +95,48 @@ static trib_status load_engine(struct xdp_plane *plane, const struct engine *eng
 	return TRIB_OK;
 }
 
-static trib_status open_cells(struct xdp_slot *slot, const struct xdp_lane_options *options)
+static trib_status open_cells(struct xdp_handle *handle, const struct xdp_lane_options *options)
 {
-	uint32_t value = (uint32_t)engine_cell_bytes(slot->plane->payload);
+	uint32_t value = (uint32_t)engine_cell_bytes(handle->plane->payload);
 	LIBBPF_OPTS(bpf_map_create_opts, flags, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-	int all = slot->plane->engines[options->engine->number].cells;
+	int all = handle->plane->engines[options->engine->number].cells;
 	void *cells;
 
-	slot->engine_cells = bpf_map_create(BPF_MAP_TYPE_ARRAY, "trib_cells", sizeof(uint32_t),
-	                                    value, options->engine_cells, &flags);
-	if (slot->engine_cells < 0)
+	handle->engine_cells = bpf_map_create(BPF_MAP_TYPE_ARRAY, "trib_cells", sizeof(uint32_t),
+	                                      value, options->engine_cells, &flags);
+	if (handle->engine_cells < 0)
 		return status_fail_errno("no %u cells in the kernel", options->engine_cells);
-	slot->engine_bytes = page_up((size_t)value * options->engine_cells);
-	cells = mmap(NULL, slot->engine_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-	             slot->engine_cells, 0);
+	handle->engine_bytes = page_up((size_t)value * options->engine_cells);
+	cells = mmap(NULL, handle->engine_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	             handle->engine_cells, 0);
 	if (cells == MAP_FAILED)
 		return status_fail_errno("cannot map the cells");
-	slot->engine =
-		(struct engine_pool){ .lane = &slot->lane->state, .cells = cells, .step = value };
-	if (bpf_map_update_elem(all, &slot->index, &slot->engine_cells, 0))
+	handle->engine =
+		(struct engine_pool){ .lane = &handle->lane->state, .cells = cells, .step = value };
+	if (bpf_map_update_elem(all, &handle->index, &handle->engine_cells, 0))
 		return status_fail_errno("cannot hand the cells to the program");
-	slot->lane->engine = options->engine->number;
+	handle->lane->engine = options->engine->number;
 	return TRIB_OK;
 }
 
-trib_status slot_engine_open(struct xdp_slot *slot, const struct xdp_lane_options *options)
+trib_status handle_engine_open(struct xdp_handle *handle, const struct xdp_lane_options *options)
 {
-	trib_status status = load_engine(slot->plane, options->engine);
+	trib_status status = load_engine(handle->plane, options->engine);
 
-	return status == TRIB_OK ? open_cells(slot, options) : status;
+	return status == TRIB_OK ? open_cells(handle, options) : status;
 }
 
-void slot_engine_close(struct xdp_slot *slot)
+void handle_engine_close(struct xdp_handle *handle)
 {
-	uint32_t number = (uint32_t)slot->lane->engine;
+	uint32_t number = (uint32_t)handle->lane->engine;
 
 	if (number)
-		bpf_map_delete_elem(slot->plane->engines[number].cells, &slot->index);
-	slot->lane->engine = 0;
-	if (slot->engine.cells)
-		munmap(slot->engine.cells, slot->engine_bytes);
-	if (slot->engine_cells >= 0)
-		close(slot->engine_cells);
+		bpf_map_delete_elem(handle->plane->engines[number].cells, &handle->index);
+	handle->lane->engine = 0;
+	if (handle->engine.cells)
+		munmap(handle->engine.cells, handle->engine_bytes);
+	if (handle->engine_cells >= 0)
+		close(handle->engine_cells);
 }
 
 void engines_close(struct xdp_plane *plane)

@@ -17,7 +17,7 @@
 void kernel_watch_frames(struct agg_lane *lane)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	bool paused = xdp_slot_is_wide(own->slot);
+	bool paused = xdp_handle_is_wide(own->handle);
 	struct comm *comm = lane->comm;
 
 	if (!own->in_kernel || own->paused == paused)
@@ -95,8 +95,8 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 	char interface[IF_NAMESIZE] = "?", name[160];
 
-	if_indextoname(xdp_slot_lane(own->slot)->routes[child].ifindex, interface);
-	xdp_slot_stop(own->slot);
+	if_indextoname(xdp_handle_lane(own->handle)->routes[child].ifindex, interface);
+	xdp_handle_stop(own->handle);
 	own->in_kernel = false;
 	comm_leave_kernel(lane->comm, lane->index,
 	                  " (as when the other end of a veth has no XDP program, a driver has no "
@@ -116,7 +116,7 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	if (lane->engine.lane) /* see kernel_watch_repeat() */
 		return;
 	/* Results that user space sends say nothing about frames of XDP. */
-	if (!own->in_kernel || own->paused || !xdp_slot_lane(own->slot)->routes[child].ifindex)
+	if (!own->in_kernel || own->paused || !xdp_handle_lane(own->handle)->routes[child].ifindex)
 		return;
 	if (!watch->next) /* older results left before the program knew the route */
 		watch->next = report->base + report->bits;
@@ -153,7 +153,7 @@ void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, u
 	/* A packet that left before the result came says nothing. */
 	if (!own->in_kernel || own->paused || !sent_at || age < CROSSED_US || age > INT32_MAX)
 		return;
-	sent = count_sent(xdp_slot_lane(own->slot));
+	sent = count_sent(xdp_handle_lane(own->handle));
 	if (!watch->next)
 		watch->next = sent;
 	watch->asked++;
@@ -171,7 +171,7 @@ void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, u
 void kernel_watch_parent(struct agg_lane *lane, uint32_t astray)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	const struct xdp_parent *parent = &xdp_slot_lane(own->slot)->parent;
+	const struct xdp_parent *parent = &xdp_handle_lane(own->handle)->parent;
 	uint64_t heard = __atomic_load_n(&parent->heard, __ATOMIC_RELAXED);
 	struct parent_watch *watch = &own->up;
 	char interface[IF_NAMESIZE] = "?", address[64];
@@ -182,7 +182,7 @@ void kernel_watch_parent(struct agg_lane *lane, uint32_t astray)
 	watch->heard = heard;
 	if (watch->astray >= ENOUGH && watch->arrived < watch->astray / 16) {
 		if_indextoname(parent->route.ifindex, interface);
-		xdp_slot_parent_stop(own->slot);
+		xdp_handle_parent_stop(own->handle);
 		watch->over = true;
 		log_warn(
 			"job %u, communicator %u: the sums of lane %u go up from user space: %u of "

@@ -32,7 +32,7 @@ struct parent_watch {
 /* A lane that the program sums in. */
 struct xdp_kernel_lane {
 	struct kernel_lane base;
-	struct xdp_slot *slot;
+	struct xdp_handle *handle;
 	bool in_kernel; /* the program takes the lane's packets */
 	bool paused;    /* user space sums for now: a result would need too many frames */
 	struct child_watch watches[WIRE_CHILDREN_MAX];

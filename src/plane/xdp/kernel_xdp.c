@@ -168,15 +168,16 @@ static bool lane_open(struct kernel *kernel, struct agg_lane *lane)
 	if (!own || !asked)
 		status_fail(TRIB_ERR_NO_MEMORY, "no memory for a lane of the XDP plane");
 	else
-		own->slot = xdp_slot_open(plane_of(kernel), &options, &lane->dense, &lane->pool);
-	if (!own || !own->slot) {
+		own->handle =
+			xdp_handle_open(plane_of(kernel), &options, &lane->dense, &lane->pool);
+	if (!own || !own->handle) {
 		free(own);
 		free(asked);
 		return false;
 	}
 	own->base.ops = &kernel_xdp;
 	own->asked = asked;
-	lane->engine = xdp_slot_engine(own->slot);
+	lane->engine = xdp_handle_engine(own->handle);
 	lane->kernel = &own->base;
 	return true;
 }
@@ -185,14 +186,14 @@ static void lane_close(struct agg_lane *lane)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
 
-	xdp_slot_close(own->slot);
+	xdp_handle_close(own->handle);
 	free(own->asked);
 	free(own);
 }
 
 static void lane_start(struct agg_lane *lane)
 {
-	xdp_slot_start(xdp_lane_of(lane)->slot);
+	xdp_handle_start(xdp_lane_of(lane)->handle);
 	xdp_lane_of(lane)->in_kernel = true;
 }
 
@@ -200,20 +201,20 @@ static void parent_open(struct agg_lane *lane)
 {
 	const struct parent *parent = &lane->comm->parent;
 
-	if (xdp_slot_parent(xdp_lane_of(lane)->slot, &lane->parent, parent->cookie, parent->comm,
-	                    parent->epoch, parent->child) != TRIB_OK)
+	if (xdp_handle_parent(xdp_lane_of(lane)->handle, &lane->parent, parent->cookie,
+	                      parent->comm, parent->epoch, parent->child) != TRIB_OK)
 		log_warn("job %u, communicator %u: lane %u: %s; sums go up from user space",
 		         lane->comm->job, lane->comm->id, lane->index, trib_last_error());
 }
 
 static void child_seen(struct agg_lane *lane, unsigned child, const struct udp_address *from)
 {
-	xdp_slot_route(xdp_lane_of(lane)->slot, child, from);
+	xdp_handle_route(xdp_lane_of(lane)->handle, child, from);
 }
 
 static void group_probe_seen(struct agg_lane *lane)
 {
-	xdp_slot_group(xdp_lane_of(lane)->slot, lane->hears, &lane->group);
+	xdp_handle_group(xdp_lane_of(lane)->handle, lane->hears, &lane->group);
 	kernel_watch_frames(lane);
 }
 
@@ -223,7 +224,7 @@ static bool parent_answered(struct agg_lane *lane, uint32_t astray)
 
 	if (own->up.over)
 		return false;
-	xdp_slot_parent_route(own->slot, &lane->parent);
+	xdp_handle_parent_route(own->handle, &lane->parent);
 	kernel_watch_parent(lane, astray);
 	return true;
 }
@@ -231,7 +232,7 @@ static bool parent_answered(struct agg_lane *lane, uint32_t astray)
 static void count_sums(struct agg_lane *lane)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	const struct xdp_parent *parent = &xdp_slot_lane(own->slot)->parent;
+	const struct xdp_parent *parent = &xdp_handle_lane(own->handle)->parent;
 	struct uplink *up = &lane->up;
 	uint64_t launched, sent, told;
 
@@ -262,13 +263,13 @@ static void allow_sums(struct agg_lane *lane)
 	if (own->up.over)
 		return;
 	more = end > flight->launched ? end - flight->launched : 0;
-	__atomic_store_n(&xdp_slot_lane(own->slot)->parent.allowed, own->up.launched + more,
+	__atomic_store_n(&xdp_handle_lane(own->handle)->parent.allowed, own->up.launched + more,
 	                 __ATOMIC_RELEASE);
 }
 
 static uint64_t came_last(const struct agg_lane *lane, unsigned child)
 {
-	return xdp_slot_lane(xdp_lane_of(lane)->slot)->last[child];
+	return xdp_handle_lane(xdp_lane_of(lane)->handle)->last[child];
 }
 
 const struct kernel_ops kernel_xdp = {

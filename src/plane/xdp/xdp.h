@@ -71,7 +71,7 @@ struct xdp_probe {
 void xdp_probe(unsigned ifindex, struct xdp_probe *out);
 
 /* A lane whose state and pool lie in memory that the kernel shares. */
-struct xdp_slot;
+struct xdp_handle;
 
 struct xdp_lane_options {
 	unsigned comm, lane;
@@ -83,16 +83,16 @@ struct xdp_lane_options {
 };
 
 /* NULL: user space has to sum the lane; trib_last_error() says why. */
-struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
-                               struct dense_lane **dense, struct dense_pool *pool);
+struct xdp_handle *xdp_handle_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
+                                   struct dense_lane **dense, struct dense_pool *pool);
 /* From now on the program takes the lane's packets. */
-void xdp_slot_start(struct xdp_slot *slot);
+void xdp_handle_start(struct xdp_handle *handle);
 /* From now on the program passes the lane's packets on. The daemon goes on with the same cells. */
-void xdp_slot_stop(struct xdp_slot *slot);
-void xdp_slot_close(struct xdp_slot *slot);
-struct xdp_lane *xdp_slot_lane(struct xdp_slot *slot);
+void xdp_handle_stop(struct xdp_handle *handle);
+void xdp_handle_close(struct xdp_handle *handle);
+struct xdp_lane *xdp_handle_lane(struct xdp_handle *handle);
 /* The cells of the lane's engine, which the program shares; lane NULL: dense. */
-struct engine_pool xdp_slot_engine(const struct xdp_slot *slot);
+struct engine_pool xdp_handle_engine(const struct xdp_handle *handle);
 
 /*
  * queue.c: packets of children that the program leaves to the daemon. If the queue
@@ -107,25 +107,25 @@ unsigned xdp_queue_read(struct xdp_plane *plane, unsigned lane, unsigned most, x
 int xdp_queue_fd(const struct xdp_plane *plane, unsigned lane);
 
 /* A report of the child was taken: results leave by the reversed route of its frame. */
-void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from);
+void xdp_handle_route(struct xdp_handle *handle, unsigned child, const struct udp_address *from);
 /* The parent's address and terms, as in its WELCOME; before the lane starts. */
-trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
-                            uint16_t comm, uint16_t epoch, uint8_t child);
+trib_status xdp_handle_parent(struct xdp_handle *handle, const struct udp_address *from,
+                              uint64_t cookie, uint16_t comm, uint16_t epoch, uint8_t child);
 /*
  * A STATUS of the parent was taken: sums leave by the reversed route of its frame.
  * True: the route is known.
  */
-bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *parent);
+bool xdp_handle_parent_route(struct xdp_handle *handle, const struct udp_address *parent);
 /* The program sends no more sums; it still takes results. */
-void xdp_slot_parent_stop(struct xdp_slot *slot);
+void xdp_handle_parent_stop(struct xdp_handle *handle);
 /* Two or more children that hear the multicast group behind one interface get one frame. */
-void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group);
+void xdp_handle_group(struct xdp_handle *handle, uint64_t hears, const struct udp_address *group);
 
 /*
  * In generic mode, a result that needs several frames cannot leave: the program
  * passes all packets.
  */
-bool xdp_slot_is_wide(const struct xdp_slot *slot);
+bool xdp_handle_is_wide(const struct xdp_handle *handle);
 
 void xdp_count(struct xdp_plane *plane, struct xdp_counts *sum);
 /* CPU seconds of the programs on all cores; 0: the kernel's BPF statistics are off. */

@@ -32,7 +32,7 @@ struct xdp_plane {
 		*queues[WIRE_LANES_MAX]; /* NULL: packets for the daemon arrive by the socket */
 };
 
-struct xdp_slot {
+struct xdp_handle {
 	struct xdp_plane *plane;
 	struct xdp_lane *lane;
 	uint32_t index;
@@ -47,7 +47,7 @@ struct xdp_slot {
 	struct xdp_uplink uplink; /* port 0: no parent */
 	struct udp_address group;
 	uint64_t hears;
-	uint32_t fan_ifindex[XDP_ROUTES]; /* interface of each slot of the fan; 0: empty */
+	uint32_t fan_ifindex[XDP_ROUTES]; /* interface of each place of the fan; 0: empty */
 };
 
 /* frame_fronts.c */
@@ -59,14 +59,14 @@ bool route_reverse(struct xdp_route *route, const struct xdp_seen *seen);
 bool seen_source(const struct xdp_seen *seen, bool six, struct udp_address *out);
 /* Does the frame's sender have this address and port? */
 bool seen_is_from(const struct xdp_seen *seen, const struct udp_address *from);
-/* slot_routes.c */
+/* handle_routes.c */
 /* The program takes the lane's packets if the lane is started and results can leave. */
-void slot_activate(struct xdp_slot *slot);
-void slot_forget_parent(struct xdp_slot *slot);
+void handle_activate(struct xdp_handle *handle);
+void handle_forget_parent(struct xdp_handle *handle);
 /* engine_cells.c */
 /* The cells of the lane's engine. Loads its program before the first lane of it. */
-trib_status slot_engine_open(struct xdp_slot *slot, const struct xdp_lane_options *options);
-void slot_engine_close(struct xdp_slot *slot);
+trib_status handle_engine_open(struct xdp_handle *handle, const struct xdp_lane_options *options);
+void handle_engine_close(struct xdp_handle *handle);
 void engines_close(struct xdp_plane *plane);
 /* queue.c */
 void queues_open(struct xdp_plane *plane, const struct xdp_options *options);

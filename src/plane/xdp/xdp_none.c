@@ -32,8 +32,8 @@ void xdp_probe(unsigned ifindex, struct xdp_probe *out)
 	*out = (struct xdp_probe){ .driver = XDP_UNKNOWN };
 }
 
-struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
-                               struct dense_lane **dense, struct dense_pool *pool)
+struct xdp_handle *xdp_handle_open(struct xdp_plane *plane, const struct xdp_lane_options *options,
+                                   struct dense_lane **dense, struct dense_pool *pool)
 {
 	(void)plane;
 	(void)options;
@@ -42,14 +42,14 @@ struct xdp_slot *xdp_slot_open(struct xdp_plane *plane, const struct xdp_lane_op
 	return NULL;
 }
 
-void xdp_slot_start(struct xdp_slot *slot)
+void xdp_handle_start(struct xdp_handle *handle)
 {
-	(void)slot;
+	(void)handle;
 }
 
-void xdp_slot_close(struct xdp_slot *slot)
+void xdp_handle_close(struct xdp_handle *handle)
 {
-	(void)slot;
+	(void)handle;
 }
 
 int xdp_stats_open(void)

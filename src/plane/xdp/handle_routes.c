@@ -16,14 +16,14 @@
  * In generic mode, copies of a frame share its bytes, so they cannot have
  * different headers. The program sums only if one frame serves all children.
  */
-bool xdp_slot_is_wide(const struct xdp_slot *slot)
+bool xdp_handle_is_wide(const struct xdp_handle *handle)
 {
-	return slot->plane->generic && slot->lane->entries > 1;
+	return handle->plane->generic && handle->lane->entries > 1;
 }
 
-void slot_activate(struct xdp_slot *slot)
+void handle_activate(struct xdp_handle *handle)
 {
-	__atomic_store_n(&slot->lane->active, slot->started && !xdp_slot_is_wide(slot),
+	__atomic_store_n(&handle->lane->active, handle->started && !xdp_handle_is_wide(handle),
 	                 __ATOMIC_RELEASE);
 }
 
@@ -34,11 +34,11 @@ void slot_activate(struct xdp_slot *slot)
  * may hold several packets. Not with a scoped address, which the frame does not
  * show.
  */
-static bool may_queue(const struct xdp_slot *slot, const struct udp_address *from)
+static bool may_queue(const struct xdp_handle *handle, const struct udp_address *from)
 {
 	const struct sockaddr_in6 *six = (const void *)&from->storage;
 
-	return slot->plane->queues[slot->lane->index] && !slot->plane->generic &&
+	return handle->plane->queues[handle->lane->index] && !handle->plane->generic &&
 	       (from->storage.ss_family != AF_INET6 || !six->sin6_scope_id);
 }
 
@@ -46,9 +46,9 @@ static bool may_queue(const struct xdp_slot *slot, const struct udp_address *fro
  * The route to the multicast group: the route to one of its children, with the
  * group as receiver.
  */
-static void group_route(struct xdp_slot *slot, const struct xdp_route *like)
+static void group_route(struct xdp_handle *handle, const struct xdp_route *like)
 {
-	const struct sockaddr_in *group = (const void *)&slot->group.storage;
+	const struct sockaddr_in *group = (const void *)&handle->group.storage;
 	struct xdp_route route = *like;
 	uint8_t *ip = route.head + route.l2;
 	uint32_t address = ntohl(group->sin_addr.s_addr);
@@ -62,22 +62,22 @@ static void group_route(struct xdp_slot *slot, const struct xdp_route *like)
 	memcpy(ip + 16, &group->sin_addr, 4);
 	memcpy(ip + route.l3 + 2, &group->sin_port, 2);
 	route_settle(&route);
-	slot->lane->routes[XDP_GROUP] = route;
+	handle->lane->routes[XDP_GROUP] = route;
 }
 
 /* Children that hear the multicast group, behind the interface that most of them share. */
-static uint64_t group_members(const struct xdp_slot *slot)
+static uint64_t group_members(const struct xdp_handle *handle)
 {
-	const struct xdp_route *routes = slot->lane->routes;
+	const struct xdp_route *routes = handle->lane->routes;
 	uint64_t best = 0;
 
-	if (!slot->group.length)
+	if (!handle->group.length)
 		return 0;
-	for (unsigned i = 0; i < slot->children; i++) {
+	for (unsigned i = 0; i < handle->children; i++) {
 		uint64_t members = 0;
 
-		for (unsigned j = 0; j < slot->children && routes[i].l3 == 20; j++)
-			if (slot->hears >> j & 1 && routes[j].ifindex &&
+		for (unsigned j = 0; j < handle->children && routes[i].l3 == 20; j++)
+			if (handle->hears >> j & 1 && routes[j].ifindex &&
 			    routes[j].ifindex == routes[i].ifindex && routes[j].l2 == routes[i].l2)
 				members |= 1ull << j;
 		if (__builtin_popcountll(members) > __builtin_popcountll(best))
@@ -87,91 +87,92 @@ static uint64_t group_members(const struct xdp_slot *slot)
 }
 
 /* Does the fan lead to these routes already? */
-static bool fan_is(const struct xdp_slot *slot, const uint8_t *entry, uint8_t n)
+static bool fan_is(const struct xdp_handle *handle, const uint8_t *entry, uint8_t n)
 {
-	const struct xdp_lane *lane = slot->lane;
+	const struct xdp_lane *lane = handle->lane;
 
 	for (uint8_t i = 0; i < n; i++)
 		if (lane->entry[i] != entry[i] ||
-		    slot->fan_ifindex[i] != lane->routes[entry[i]].ifindex)
+		    handle->fan_ifindex[i] != lane->routes[entry[i]].ifindex)
 			return false;
 	return lane->entries == n;
 }
 
 /*
- * The fan has a slot for each frame that a result becomes. The program may use it
+ * The fan has a place for each frame that a result becomes. The program may use it
  * meanwhile; a result that is lost by that is asked for again by all children. So
  * the fan is changed only if a route is new.
  */
-static void fan_update(struct xdp_slot *slot)
+static void fan_update(struct xdp_handle *handle)
 {
-	struct xdp_lane *lane = slot->lane;
-	uint64_t grouped = group_members(slot);
+	struct xdp_lane *lane = handle->lane;
+	uint64_t grouped = group_members(handle);
 	uint8_t n = 0, entry[XDP_ROUTES];
 
 	if (grouped) {
-		group_route(slot, &lane->routes[__builtin_ctzll(grouped)]);
+		group_route(handle, &lane->routes[__builtin_ctzll(grouped)]);
 		entry[n++] = XDP_GROUP;
 	}
-	for (unsigned child = 0; child < slot->children; child++)
+	for (unsigned child = 0; child < handle->children; child++)
 		if (!(grouped >> child & 1) && lane->routes[child].ifindex)
 			entry[n++] = (uint8_t)child;
-	if (fan_is(slot, entry, n))
+	if (fan_is(handle, entry, n))
 		return;
 	lane->entries = 0;
 	lane->shared_ports = 0;
-	for (uint32_t i = 0; i < slot->children; i++) {
+	for (uint32_t i = 0; i < handle->children; i++) {
 		struct bpf_devmap_val value = {
 			.ifindex = i < n ? lane->routes[entry[i]].ifindex : 0,
-			.bpf_prog.fd = bpf_program__fd(slot->plane->bpf->progs.fan_out)
+			.bpf_prog.fd = bpf_program__fd(handle->plane->bpf->progs.fan_out)
 		};
 
 		for (uint32_t j = 0; j < i && i < n; j++)
-			lane->shared_ports |= slot->fan_ifindex[j] == value.ifindex;
+			lane->shared_ports |= handle->fan_ifindex[j] == value.ifindex;
 		if (i < n) {
 			lane->entry[i] = entry[i];
 			lane->entry_port[i] = value.ifindex;
 		}
-		if (slot->fan_ifindex[i] == value.ifindex)
+		if (handle->fan_ifindex[i] == value.ifindex)
 			continue;
 		if (i >= n)
-			bpf_map_delete_elem(slot->fan, &i);
-		else if (bpf_map_update_elem(slot->fan, &i, &value, 0)) {
+			bpf_map_delete_elem(handle->fan, &i);
+		else if (bpf_map_update_elem(handle->fan, &i, &value, 0)) {
 			log_warn("results cannot leave through interface %u: %s", value.ifindex,
 			         strerror(errno));
 			value.ifindex = 0; /* will be tried again */
-			bpf_map_delete_elem(slot->fan, &i);
+			bpf_map_delete_elem(handle->fan, &i);
 		}
-		slot->fan_ifindex[i] = value.ifindex;
+		handle->fan_ifindex[i] = value.ifindex;
 	}
 	__atomic_store_n(&lane->entries, n, __ATOMIC_RELEASE);
-	slot_activate(slot);
+	handle_activate(handle);
 }
 
-void xdp_slot_route(struct xdp_slot *slot, unsigned child, const struct udp_address *from)
+void xdp_handle_route(struct xdp_handle *handle, unsigned child, const struct udp_address *from)
 {
-	struct xdp_seen seen = slot->lane->seen[child & 63];
+	struct xdp_seen seen = handle->lane->seen[child & 63];
 	struct xdp_route route;
 
 	/* The program may write it at any moment: two equal copies are consistent. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (child >= slot->children || memcmp(&seen, &slot->lane->seen[child], sizeof(seen)) != 0 ||
+	if (child >= handle->children ||
+	    memcmp(&seen, &handle->lane->seen[child], sizeof(seen)) != 0 ||
 	    !seen_is_from(&seen, from) || !route_reverse(&route, &seen))
 		return;
-	route.queued = may_queue(slot, from);
-	if (!memcmp(&route, &slot->lane->routes[child], sizeof(route)))
+	route.queued = may_queue(handle, from);
+	if (!memcmp(&route, &handle->lane->routes[child], sizeof(route)))
 		return;
-	slot->lane->routes[child] = route;
-	fan_update(slot);
+	handle->lane->routes[child] = route;
+	fan_update(handle);
 }
 
-void xdp_slot_group(struct xdp_slot *slot, uint64_t hears, const struct udp_address *group)
+void xdp_handle_group(struct xdp_handle *handle, uint64_t hears, const struct udp_address *group)
 {
-	if (slot->hears == hears)
+	if (handle->hears == hears)
 		return;
-	slot->hears = hears;
-	slot->group = *group;
-	fan_update(slot);
+	handle->hears = hears;
+	handle->group = *group;
+	fan_update(handle);
 }
 
 /* ---- where the parent is ---- */
@@ -192,35 +193,35 @@ static void uplink_source(struct xdp_uplink *uplink, const struct udp_address *f
 		memcpy(uplink->source, six->sin6_addr.s6_addr, 16);
 }
 
-void slot_forget_parent(struct xdp_slot *slot)
+void handle_forget_parent(struct xdp_handle *handle)
 {
-	int map = bpf_map__fd(slot->plane->bpf->maps.uplinks);
+	int map = bpf_map__fd(handle->plane->bpf->maps.uplinks);
 	uint32_t index;
 
 	/* Another lane may have taken over the parent and the id. */
-	if (slot->uplink.port && !bpf_map_lookup_elem(map, &slot->uplink, &index) &&
-	    index == slot->index)
-		bpf_map_delete_elem(map, &slot->uplink);
+	if (handle->uplink.port && !bpf_map_lookup_elem(map, &handle->uplink, &index) &&
+	    index == handle->index)
+		bpf_map_delete_elem(map, &handle->uplink);
 }
 
-trib_status xdp_slot_parent(struct xdp_slot *slot, const struct udp_address *from, uint64_t cookie,
-                            uint16_t comm, uint16_t epoch, uint8_t child)
+trib_status xdp_handle_parent(struct xdp_handle *handle, const struct udp_address *from,
+                              uint64_t cookie, uint16_t comm, uint16_t epoch, uint8_t child)
 {
-	struct xdp_parent *parent = &slot->lane->parent;
-	struct xdp_uplink uplink = { .comm = comm, .lane = slot->lane->index };
+	struct xdp_parent *parent = &handle->lane->parent;
+	struct xdp_uplink uplink = { .comm = comm, .lane = handle->lane->index };
 
 	parent->cookie = cookie;
-	parent->job = slot->lane->job;
+	parent->job = handle->lane->job;
 	parent->comm = comm;
 	parent->epoch = epoch;
 	parent->child = child;
 	parent->proof = wire_proof(cookie, parent->job, epoch);
 	uplink_source(&uplink, from);
-	slot_forget_parent(slot);
-	if (bpf_map_update_elem(bpf_map__fd(slot->plane->bpf->maps.uplinks), &uplink, &slot->index,
-	                        0))
+	handle_forget_parent(handle);
+	if (bpf_map_update_elem(bpf_map__fd(handle->plane->bpf->maps.uplinks), &uplink,
+	                        &handle->index, 0))
 		return status_fail_errno("cannot tell the program the parent's address");
-	slot->uplink = uplink;
+	handle->uplink = uplink;
 	return TRIB_OK;
 }
 
@@ -232,9 +233,9 @@ static void parent_settle(struct xdp_parent *parent, const struct xdp_seen *seen
 	memcpy(&parent->address, seen->head + seen->at - 16, sizeof(parent->address));
 }
 
-bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *from)
+bool xdp_handle_parent_route(struct xdp_handle *handle, const struct udp_address *from)
 {
-	struct xdp_parent *parent = &slot->lane->parent;
+	struct xdp_parent *parent = &handle->lane->parent;
 	struct xdp_seen seen = parent->seen;
 	struct xdp_route route;
 
@@ -256,7 +257,7 @@ bool xdp_slot_parent_route(struct xdp_slot *slot, const struct udp_address *from
 	return true;
 }
 
-void xdp_slot_parent_stop(struct xdp_slot *slot)
+void xdp_handle_parent_stop(struct xdp_handle *handle)
 {
-	__atomic_store_n(&slot->lane->parent.allowed, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&handle->lane->parent.allowed, 0, __ATOMIC_SEQ_CST);
 }
