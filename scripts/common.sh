@@ -55,6 +55,9 @@ configure() {
 	if have ccache; then
 		compiler="ccache $compiler"
 	fi
+	if [ "${compiler##* }" = clang ] && have ld.lld; then
+		local -x CC_LD=lld # takes half the time
+	fi
 	find_bpftool
 	if ! is_current "$dir" || ! CC=$compiler meson setup --reconfigure "$dir" "$@"; then
 		mapfile -t options < <(options_of_build "$dir")

@@ -16,7 +16,7 @@ optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
 	libcurl4-gnutls-dev|libcurl4-openssl-dev"
 
 needed_test="libcmocka-dev"
-optional_test="clang@clang clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
+optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang-tidy cppcheck@cppcheck gcovr@gcovr
 	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
 	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace systemd@systemd-analyze
 	sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun mpich@mpiexec.hydra libglpk-dev
