@@ -21,6 +21,7 @@
 
 #define RANKS 3
 #define CASES 10
+#define CASES_SHORT 4 /* for 8 rounds */
 #define AT_ONCE 4
 
 /* FED and CHANCE: an allreduce with 8 bits on the wire, with error feedback or without. */
@@ -42,7 +43,7 @@ struct job {
 	struct data data[CASES];
 	pthread_barrier_t barrier;
 	uint64_t seed;
-	unsigned rounds;
+	unsigned rounds, cases;
 	bool leave;            /* aggregators leave instead of dying */
 	_Atomic unsigned done; /* rounds of rank 0 */
 	bool more;             /* one more round, as no plan has changed yet */
@@ -255,7 +256,7 @@ static void round_body(struct rank *rank, unsigned round, uint64_t seed)
 		uint64_t own = mix(seed + 10 * i + 1);
 
 		flights[i] = (struct under_way){ .kind = (enum kind)(own % KINDS),
-			                         .data = &job->data[own / 64 % CASES],
+			                         .data = &job->data[own / 64 % job->cases],
 			                         .in_place = own / 8 % 2,
 			                         .root = (int)(own / 16 % RANKS),
 			                         .hash = &job->hashes[round][i] };
@@ -276,7 +277,7 @@ static void recover_body(struct rank *rank)
 	struct job *job = rank->job;
 
 	if (rank->rank == 0)
-		for (unsigned i = 0; i < CASES; i++)
+		for (unsigned i = 0; i < job->cases; i++)
 			data_make(&job->data[i], rank->comm, mix(job->seed + i));
 	pthread_barrier_wait(&job->barrier);
 	for (unsigned i = 0; i < job->rounds; i++) {
@@ -339,6 +340,7 @@ static void recover_run(unsigned trees, int lanes, bool deep, bool leave)
 
 	demand(job);
 	job->leave = leave;
+	job->cases = test_is_short() ? CASES_SHORT : CASES;
 	job->seed = given ? strtoull(given, NULL, 0) : clock_now();
 	job->rounds = rounds ? (unsigned)atoi(rounds)
 	                     : (unsigned)test_count("rounds", test_is_long() ? 300 : 100, 8);
