@@ -91,8 +91,15 @@ static void die(trib_comm *comm, const char *what, trib_status status)
 
 static void digest_add(uint64_t *to, const void *data, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i++)
-		*to = (*to ^ ((const uint8_t *)data)[i]) * 0x100000001b3;
+	uint64_t word = 0;
+
+	for (size_t at = 0; at < bytes; at += sizeof(word)) {
+		size_t left = bytes - at;
+
+		memcpy(&word, (const char *)data + at, left < sizeof(word) ? left : sizeof(word));
+		*to = (*to ^ word) * 0x100000001b3;
+		*to ^= *to >> 32; /* otherwise two errors in highest bits would cancel out */
+	}
 }
 
 /* The drawn number, if it may be; else one that may. */

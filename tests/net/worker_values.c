@@ -61,15 +61,27 @@ static uint64_t float_bits(unsigned type, bool negative, uint64_t n, unsigned sh
 	       (n << (mantissa - top) & ((1ull << mantissa) - 1));
 }
 
+static uint64_t exponents_of(unsigned type)
+{
+	return (1ull << (types[type].bits - 1 - types[type].mantissa)) - 1;
+}
+
+/* The highest exponent of RIDGE elements. */
+static uint64_t ridge_exponent(unsigned type, uint64_t ridge)
+{
+	uint64_t exponents = exponents_of(type);
+
+	return exponents / 4 + mix(ridge) % (exponents / 2);
+}
+
 /*
  * Magnitudes that change along the vector and between ranks, so that blocks differ; also a few
  * values of any size, NaN and infinities.
  */
-static uint64_t float_wild(unsigned type, bool specials, uint64_t ridge, uint64_t r)
+static uint64_t float_wild(unsigned type, bool specials, uint64_t highest, uint64_t r)
 {
 	unsigned mantissa = types[type].mantissa, bits = types[type].bits;
-	uint64_t exponents = (1ull << (bits - 1 - mantissa)) - 1;
-	uint64_t exponent = exponents / 4 + mix(ridge) % (exponents / 2) - (r >> 12) % 4;
+	uint64_t exponents = exponents_of(type), exponent = highest - (r >> 12) % 4;
 
 	if (specials && (r & 0xfff) == 0)
 		return (exponents << mantissa) | (r >> 20 & 1) << (bits - 1) |
@@ -85,25 +97,32 @@ static int small_whole(uint64_t r)
 	return (int)(r % 9) - 4;
 }
 
+static uint64_t stream_of(const struct values *values, int rank, size_t part)
+{
+	return mix(mix(values->seed ^ (uint64_t)rank << 40) + part);
+}
+
 void values_draw(const struct values *values, int rank, size_t part, void *out)
 {
 	unsigned type = values->type, bits = types[type].bits;
-	uint64_t stream = mix(mix(values->seed ^ (uint64_t)rank << 40) + part);
+	uint64_t stream = stream_of(values, rank, part), highest = 0;
 	bool specials = values->op == TRIB_SUM || values->op == TRIB_AVG;
 
 	for (size_t i = 0; i < values->count; i++) {
 		uint64_t r = mix(stream + i);
 
-		if (!types[type].mantissa)
+		if (!types[type].mantissa) {
 			store(out, i, bits, r);
-		else if (values->wild)
-			store(out, i, bits,
-			      float_wild(type, specials,
-			                 values->seed + i / RIDGE + (uint64_t)rank / 2, r));
-		else
-			store(out, i, bits,
-			      float_bits(type, small_whole(r) < 0, (uint64_t)abs(small_whole(r)),
-			                 0));
+		} else if (values->wild) {
+			if (i % RIDGE == 0)
+				highest = ridge_exponent(type, values->seed + i / RIDGE +
+				                                       (uint64_t)rank / 2);
+			store(out, i, bits, float_wild(type, specials, highest, r));
+		} else {
+			int whole = small_whole(r);
+
+			store(out, i, bits, float_bits(type, whole < 0, (uint64_t)abs(whole), 0));
+		}
 	}
 }
 
@@ -127,30 +146,26 @@ static int64_t key_of(unsigned type, uint64_t value)
 	return types[type].is_signed ? key : (int64_t)(value ^ 1ull << 63);
 }
 
-static int64_t whole_of(unsigned type, uint64_t value)
-{
-	unsigned mantissa = types[type].mantissa, bits = types[type].bits;
-	uint64_t bias = (1ull << (bits - 2 - mantissa)) - 1;
-	uint64_t magnitude = value & ((1ull << (bits - 1)) - 1);
-	int64_t whole;
-
-	if (!magnitude)
-		return 0;
-	whole = (int64_t)(((magnitude & ((1ull << mantissa) - 1)) | 1ull << mantissa) >>
-	                  (mantissa - ((magnitude >> mantissa) - bias)));
-	return value >> (bits - 1) ? -whole : whole;
-}
-
-static uint64_t float_sum(const struct values *values, void *const *inputs, size_t i)
+/* Sums the whole numbers that values_draw makes floats of. */
+static void floats_reduce(const struct values *values, size_t part, void *out)
 {
 	unsigned shift = 0;
-	int64_t sum = 0;
+	int16_t *sums = calloc(values->count + 1, sizeof(*sums));
 
-	for (int rank = 0; rank < values->ranks; rank++)
-		sum += whole_of(values->type, load(inputs[rank], i, types[values->type].bits));
+	if (!sums)
+		exit(2);
+	for (int rank = 0; rank < values->ranks; rank++) {
+		uint64_t stream = stream_of(values, rank, part);
+
+		for (size_t i = 0; i < values->count; i++)
+			sums[i] = (int16_t)(sums[i] + small_whole(mix(stream + i)));
+	}
 	if (values->op == TRIB_AVG)
 		shift = (unsigned)__builtin_ctz((unsigned)values->ranks);
-	return float_bits(values->type, sum < 0, (uint64_t)llabs(sum), shift);
+	for (size_t i = 0; i < values->count; i++)
+		store(out, i, types[values->type].bits,
+		      float_bits(values->type, sums[i] < 0, (uint64_t)abs(sums[i]), shift));
+	free(sums);
 }
 
 static uint64_t integer_sum(const struct values *values, void *const *inputs, size_t i)
@@ -185,8 +200,14 @@ static uint64_t extreme(const struct values *values, void *const *inputs, size_t
 void values_reduce(const struct values *values, size_t part, void *out)
 {
 	unsigned bits = types[values->type].bits;
-	void **inputs = calloc((size_t)values->ranks, sizeof(*inputs));
+	bool is_extreme = values->op == TRIB_MIN || values->op == TRIB_MAX;
+	void **inputs;
 
+	if (types[values->type].mantissa && !is_extreme) {
+		floats_reduce(values, part, out);
+		return;
+	}
+	inputs = calloc((size_t)values->ranks, sizeof(*inputs));
 	for (int rank = 0; inputs && rank < values->ranks; rank++) {
 		inputs[rank] = malloc(values->count * 8 + 1);
 		if (!inputs[rank])
@@ -194,10 +215,8 @@ void values_reduce(const struct values *values, size_t part, void *out)
 		values_draw(values, rank, part, inputs[rank]);
 	}
 	for (size_t i = 0; inputs && i < values->count; i++) {
-		if (values->op == TRIB_MIN || values->op == TRIB_MAX)
+		if (is_extreme)
 			store(out, i, bits, extreme(values, inputs, i));
-		else if (types[values->type].mantissa)
-			store(out, i, bits, float_sum(values, inputs, i));
 		else
 			store(out, i, bits, integer_sum(values, inputs, i));
 	}
