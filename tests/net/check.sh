@@ -48,13 +48,19 @@ lacks() {
 	done
 }
 
-# wait_for SECONDS CONDITION...
+# wait_for SECONDS CONDITION... It asks less often after a second, because many conditions start programs.
 wait_for() {
-	local tries=$(($1 * 20))
+	local left=$(($1 * 20)) quick=20
 	shift
 	while ! "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
-		sleep 0.05
+		if [ $((quick -= 1)) -gt 0 ]; then
+			left=$((left - 1))
+			sleep 0.05
+		else
+			left=$((left - 2))
+			sleep 0.1
+		fi
+		[ "$left" -gt 0 ] || return 1
 	done
 }
 

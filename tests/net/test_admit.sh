@@ -48,8 +48,9 @@ job_run() {
 		"$worker" --seed 7 --max 20000 "$@" >"$work/run.$name" 2>&1 &
 	pid[$name]=$!
 }
-jobs_all() { api GET /v1/jobs | jq -c '.jobs'; }
-of() { jobs_all | jq -r ".[] | select(.name == \"$1\") | $2"; }
+# jobs_all EXPRESSION: what jq makes of the list of jobs. One jq a question, for it takes long to start.
+jobs_all() { api GET /v1/jobs | jq -rc ".jobs | $1"; }
+of() { jobs_all ".[] | select(.name == \"$1\") | $2"; }
 knows() { number[$1]=$(of "$1" .id) && [ -n "${number[$1]}" ]; }
 state_is() { [ "$(of "$1" .state)" = "$2" ]; }
 hosts_of() { of "$1" '[.placed[].name] | sort | join(" ")'; }
@@ -82,7 +83,7 @@ for name in a b c d; do
 done
 all=$(for name in a b c d; do hosts_of $name; done)
 check "no host is with two jobs: $(tr '\n' ';' <<<"$all")" test "$(tr ' ' '\n' <<<"$all" | sort -u | wc -l)" = 8
-racks=$(jobs_all | jq -c '[.[] | [.placed[].rack] | unique | length] | add')
+racks=$(jobs_all '[.[] | [.placed[].rack] | unique | length] | add')
 check "each has a rack of its own" test "$racks" = 4
 roots=$(for name in a b c d; do root $name; done | sort | uniq -c | awk '{ print $1 }' | sort -n | xargs)
 check "three have an aggregator of their own, or nearly: one is shared by two" test "$roots" = '1 1 2'
@@ -115,7 +116,7 @@ check "job e: exact sums" ended_well e 2
 check "... then the next one that waits: exact sums" ended_well f 1
 
 # ---- jobs that nobody ends: the ranks never come, the ranks leave, the launcher is killed ----
-over() { [ "$(jobs_all | jq "[.[].name] | index(\"$1\") == null")" = true ]; }
+over() { [ "$(jobs_all "[.[].name] | index(\"$1\") == null")" = true ]; }
 eval "$(on s3 "$trib" job new --hosts 2 --name left --hostfile "$work/hostfile" 2>"$work/new")"
 check "a hostfile has what TRIB_HOSTS has: $TRIB_HOSTS" test "$(xargs <"$work/hostfile")" = "${TRIB_HOSTS/,/ }"
 for r in 0 1; do
@@ -153,6 +154,6 @@ unset TRIB_AGGREGATOR TRIB_JOB TRIB_COOKIE TRIB_HOSTS
 touch "$work/enough"
 for name in b c d; do check "job $name: exact sums" ended_well $name 2; done
 grep -ho "goes on in the trees.*" "$work"/run.[bcd] | sed "s/^/   /"
-check "all is free at the end" wait_for 10 eval '[ "$(jobs_all)" = "[]" ]'
+check "all is free at the end" wait_for 10 eval '[ "$(jobs_all .)" = "[]" ]'
 check "no aggregator had two jobs at once" never_over
 done_checking
