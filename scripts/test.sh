@@ -8,9 +8,10 @@
 
 logs=build/test-logs
 passed=0 failed=0 skipped=0 verdict=0
-measuring=(plane rates burn multicast) # network tests that need the cores for themselves
+measuring=(burn) # network tests that need the cores for themselves
+counting=(plane rates multicast) # network tests that run one by one, beside the analyses only
 # The longest network tests start first, so that none runs alone at the end.
-slowest=(xdp_tree tcp tree_xdp link_probe xdp_life partition tree recover nic share admit xdp)
+slowest=(slot xdp_tree tree_xdp partition tree tcp nic share share_tcp xdp recover link_probe telemetry admit star_migration)
 skips=() # "NAME: REASON"
 repeated=() # tests that failed beside others
 # A crowded machine makes a test late. It makes no wrong sum, no fault that a sanitizer finds, and no crash.
@@ -343,13 +344,22 @@ crowded_network_test() {
 	fi
 }
 
+# Analyses have a low priority, so they disturb these tests little.
+counting_tests() {
+	local name
+	for name in "${counting[@]}"; do
+		crowded_network_test "$name"
+	done
+}
+
 network_names() { find tests/net -name 'test_*.sh' | sed 's|.*/test_\(.*\)\.sh|\1|' | sort; }
 
 # At a time two more than there are cores, as they mostly wait for links and deadlines. Each test has
 # virtual clusters of its own.
 network_tests() {
 	local name
-	for name in "${slowest[@]}" $(network_names | grep -vxFf <(printf '%s\n' "${measuring[@]}" "${slowest[@]}")); do
+	for name in "${slowest[@]}" $(network_names |
+		grep -vxFf <(printf '%s\n' "${measuring[@]}" "${counting[@]}" "${slowest[@]}")); do
 		while [ "$(beside_count 'net-*')" -gt "$(($(nproc) + 1))" ]; do
 			sleep 0.2
 		done
@@ -463,6 +473,8 @@ main() {
 	fi
 	beside analyses analyses
 	if [ "$built" -eq 0 ]; then
+		beside counting counting_tests
+		gather counting
 		meson_tests gcc build --no-suite vm
 		check "gcc loopback" test_loopback build
 		check "symbols of the library" test_symbols
