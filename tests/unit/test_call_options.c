@@ -91,9 +91,9 @@ static double worst_mean(struct rank *rank, const trib_call *call, bool scatter)
 	double worst = 0;
 
 	memset(sums, 0, sizeof(sums));
+	for (size_t i = 0; i < RANKS * COUNT; i++)
+		in[i] = (float)(mix(i * 8 + (size_t)rank->rank) % 960) / 1000;
 	for (int step = 0; step < STEPS; step++) {
-		for (size_t i = 0; i < RANKS * COUNT; i++)
-			in[i] = (float)(mix(i * 8 + (size_t)rank->rank) % 960) / 1000;
 		if (scatter)
 			demand(trib_reduce_scatter_with(rank->comm, TRIB_IN_PLACE,
 			                                memcpy(out, in, sizeof(out)), COUNT,
