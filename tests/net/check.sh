@@ -48,9 +48,10 @@ lacks() {
 	done
 }
 
-# wait_for SECONDS CONDITION... It asks less often after a second, because many conditions start programs.
+# wait_for SECONDS CONDITION... It asks less often after a second, because many conditions start programs. It
+# waits for half as long again, as room for a busy machine.
 wait_for() {
-	local left=$(($1 * 20)) quick=20
+	local left=$(($1 * 30)) quick=20
 	shift
 	while ! "$@"; do
 		if [ $((quick -= 1)) -gt 0 ]; then
