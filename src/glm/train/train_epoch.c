@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "glm/train/train_epoch.h"
+
+#include "base/status.h"
+#include "glm/train/pipeline.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SPINS 200u /* looks at a value before the thread gives its core to others */
+#define ACTIVATION_UNIT (1.0 / (1 << GLM_ACTIVATION_BITS))
+#define ROUND 6755399441055744.0 /* added and subtracted, it rounds a double to an integer */
+
+/* ---- engines wait for each other ---- */
+
+static void engine_pause(unsigned *spins)
+{
+	if (++*spins > SPINS)
+		sched_yield();
+}
+
+void engines_fail(struct trainer *trainer, trib_status status)
+{
+	pthread_mutex_lock(&trainer->lock);
+	if (!trainer->failed) {
+		snprintf(trainer->error, sizeof(trainer->error), "%s", trib_last_error());
+		trainer->failed = status;
+	}
+	pthread_mutex_unlock(&trainer->lock);
+}
+
+void engines_meet(struct trainer *trainer)
+{
+	unsigned meeting = trainer->meeting, spins = 0;
+
+	if (atomic_fetch_add(&trainer->met, 1) + 1 == trainer->rule.threads) {
+		trainer->met = 0;
+		trainer->meeting = meeting + 1;
+		return;
+	}
+	while (trainer->meeting == meeting)
+		engine_pause(&spins);
+}
+
+/* ---- forward ---- */
+
+static void forward(struct engine *engine, const uint32_t *rows, uint32_t n, uint32_t slot)
+{
+	struct trainer *t = engine->trainer;
+	const struct train_rule *rule = &t->rule;
+	uint32_t size = rule->classes * n;
+	int64_t *part = engine->parts + (size_t)slot * t->slot_room;
+	/* The bias has one owner in the job, or one a worker if each has its own rows. */
+	bool owns_bias =
+		rule->bias && engine->number == 0 && (rule->data_parallel || t->exchange.rank == 0);
+	trib_status status;
+
+	for (uint32_t c = 0; c < rule->classes; c++) {
+		int64_t same = engine->constants[c];
+
+		if (owns_bias)
+			same += weights_fixed((double)t->bias[c].x);
+		for (uint32_t k = 0; k < n; k++)
+			part[c * n + k] = same;
+		engine->saturated += kernel_forward_part(&t->data.matrix, &t->kernels[c], rows, n,
+		                                         &t->index, engine->number, part + c * n);
+	}
+	if (rule->threads > 1 && atomic_fetch_add(&t->done[slot], 1) + 1 < rule->threads)
+		return;
+	/* The last engine: it adds the parts of all, and posts. */
+	if (rule->threads > 1) {
+		int64_t *sum = t->activation + (size_t)slot * t->slot_room;
+
+		t->done[slot] = 0;
+		memcpy(sum, t->engines[0].parts + (size_t)slot * t->slot_room, size * sizeof(*sum));
+		for (uint32_t i = 1; i < rule->threads; i++) {
+			const int64_t *other = t->engines[i].parts + (size_t)slot * t->slot_room;
+
+			for (uint32_t k = 0; k < size; k++)
+				sum[k] += other[k];
+		}
+		part = sum;
+	}
+	status = exchange_post(t->activations, slot, part, size);
+	if (status < 0) {
+		engines_fail(t, status);
+		return;
+	}
+	t->posted++;
+	if (status == TRIB_OK)
+		t->arrived++;
+}
+
+/* ---- waiting for a result ---- */
+
+/* The first engine waits for the network, the others for the first engine. */
+static void result_wait(struct engine *engine, uint64_t number, uint32_t slot)
+{
+	struct trainer *t = engine->trainer;
+	unsigned spins = 0;
+	trib_status status;
+
+	if (engine->number == 0) {
+		while (t->posted <= number && !t->failed)
+			engine_pause(&spins);
+		if (t->failed || t->arrived > number)
+			return;
+		status = exchange_wait(t->activations, slot);
+		if (status == TRIB_OK)
+			t->arrived = number + 1;
+		else
+			engines_fail(t, status);
+		return;
+	}
+	while (t->arrived <= number && !t->failed)
+		engine_pause(&spins);
+}
+
+/* ---- backward ---- */
+
+static double class_target(const struct train_rule *rule, float target, uint32_t c)
+{
+	if (rule->classes == 1)
+		return (double)target / rule->unit;
+	return (uint32_t)target == c ? 1 : -1;
+}
+
+void sums_add(const struct train_rule *rule, const int64_t *activation, const float *targets,
+              const uint32_t *rows, uint32_t n, struct train_sums *sums)
+{
+	/* A sample's share of the loss is bounded, so that the sum of all rows fits 63 bits. */
+	double most = 274877906944.0 / (double)(rule->rows * rule->classes + 1);
+
+	for (uint32_t k = 0; k < n; k++) {
+		float target = targets[rows[k]];
+		uint32_t best = 0;
+
+		for (uint32_t c = 0; c < rule->classes; c++) {
+			double z = (double)activation[c * n + k] * ACTIVATION_UNIT;
+			double loss = loss_value(rule->loss, z, class_target(rule, target, c));
+
+			loss = loss < most ? loss : most;
+			sums->loss += (int64_t)(loss * (1 << TRAIN_LOSS_BITS) + 0.5);
+			if (activation[c * n + k] > activation[best * n + k])
+				best = c;
+		}
+		if (rule->loss == GLM_LOSS_LINEAR)
+			continue;
+		if (rule->classes > 1)
+			sums->correct += best == (uint32_t)target;
+		else
+			sums->correct += (activation[k] > 0) == (target > 0);
+	}
+	sums->samples += n;
+}
+
+/* The scales of a class: how much each sample pulls at the weights. */
+static void scales_fill(struct engine *engine, const int64_t *activation, const uint32_t *rows,
+                        uint32_t n, uint32_t c)
+{
+	const struct trainer *t = engine->trainer;
+	const struct train_rule *rule = &t->rule;
+	double unit = rule->bits ? 1 << GLM_SCALE_BITS : 1 << GLM_GRADIENT_BITS;
+	double most = rule->bits ? GLM_SCALE_MAX : (double)GLM_TERM_MAX;
+
+	for (uint32_t k = 0; k < n; k++) {
+		double z = (double)activation[k] * ACTIVATION_UNIT;
+		double slope =
+			loss_slope(rule->loss, z, class_target(rule, t->data.targets[rows[k]], c));
+		double wide = slope * unit, fixed = wide < most ? wide : most;
+
+		fixed = fixed > -most ? fixed : -most;
+		engine->saturated += fixed != wide;
+		fixed = fixed + ROUND - ROUND;
+		engine->totals[c] += (int64_t)fixed;
+		if (rule->bits)
+			engine->scale_i[k] = (int32_t)fixed;
+		else
+			engine->scale_f[k] = (float)slope;
+	}
+}
+
+static void backward(struct engine *engine, const uint32_t *rows, uint32_t n, uint32_t slot)
+{
+	struct trainer *t = engine->trainer;
+	const struct train_rule *rule = &t->rule;
+	const int64_t *activation =
+		(rule->threads > 1 ? t->activation : engine->parts) + (size_t)slot * t->slot_room;
+
+	if (engine->number == 0)
+		sums_add(rule, activation, t->data.targets, rows, n, &t->sums_epoch);
+	for (uint32_t c = 0; c < rule->classes; c++) {
+		scales_fill(engine, activation + c * n, rows, n, c);
+		engine->saturated += kernel_backward_part(&t->data.matrix, rows, n, engine->scale_f,
+		                                          engine->scale_i, &t->index,
+		                                          engine->number, t->weights[c].g);
+	}
+}
+
+/* ---- update ---- */
+
+double train_rate(const struct train_rule *rule, uint32_t epoch, uint32_t b, uint32_t batches)
+{
+	return rule->rate / (1 + rule->decay * (epoch + (double)b / batches));
+}
+
+/* Visits the entries of the rows: a column is changed at its first entry, and its g is 0 then. */
+static void rows_update(struct engine *engine, const struct weights_step *step, uint32_t c,
+                        const uint32_t *rows, uint32_t n)
+{
+	const struct trainer *t = engine->trainer;
+	const struct glm_matrix *m = &t->data.matrix;
+	const struct weights *w = &t->weights[c];
+
+	for (uint32_t k = 0; k < n; k++) {
+		const uint32_t *at =
+			t->index.at + (size_t)rows[k] * (t->index.parts + 1) + engine->number;
+		const uint32_t *column = m->column + m->start[rows[k]];
+
+		for (uint32_t i = at[0]; i < at[1]; i++)
+			if (w->g[column[i]])
+				engine->saturated += weights_update_one(w, step, column[i]);
+	}
+}
+
+static void bias_update(struct trainer *t, uint32_t c, double rate, double gradient)
+{
+	struct train_bias *bias = &t->bias[c];
+	float pace = 1;
+	struct weights w = { .x = &bias->x,
+		             .h = t->rule.update == GLM_UPDATE_ADAGRAD ? &bias->h : NULL,
+		             .pace = &pace };
+
+	weights_step_one(&w, rate, gradient);
+}
+
+/* The columns of the engine changed. */
+static void weights_changed(struct engine *engine, uint32_t c)
+{
+	struct trainer *t = engine->trainer;
+
+	if (t->data.matrix.layout == GLM_WEAVED)
+		kernel_prepare_limbs(&t->data.matrix, &t->kernels[c], engine->from, engine->to);
+	if (t->has_low)
+		engine->constants[c] = weights_constant(&t->weights[c], engine->from, engine->to);
+}
+
+void engine_prepare(struct engine *engine)
+{
+	for (uint32_t c = 0; c < engine->trainer->rule.classes; c++) {
+		engine->saturated +=
+			weights_recode(&engine->trainer->weights[c], engine->from, engine->to);
+		weights_changed(engine, c);
+	}
+}
+
+static void weights_apply(struct engine *engine, uint32_t b, const uint32_t *rows, uint32_t n,
+                          const int64_t *totals)
+{
+	struct trainer *t = engine->trainer;
+	const struct train_rule *rule = &t->rule;
+	uint32_t batches = row_batches(&t->data.share);
+	double rate = train_rate(rule, t->epoch, b, batches);
+	double unit = rule->bits ? 1 << GLM_SCALE_BITS : 1 << GLM_GRADIENT_BITS;
+	struct weights_step step = { .rate = rate,
+		                     .quantum = 1 / (unit * row_batch_size(&t->data.share, b)) };
+	bool shrinks;
+
+	engine->rates += rate;
+	engine->since++;
+	shrinks = engine->since == rule->shrink_every || b + 1 == batches;
+	for (uint32_t c = 0; c < rule->classes; c++) {
+		step.total = totals[c];
+		if (t->walks)
+			rows_update(engine, &step, c, rows, n);
+		else
+			engine->saturated +=
+				weights_update(&t->weights[c], &step, engine->from, engine->to);
+		if (shrinks && (rule->l1 > 0 || rule->l2 > 0))
+			engine->saturated += weights_shrink(&t->weights[c], engine->rates, rule->l1,
+			                                    rule->l2, engine->from, engine->to);
+		weights_changed(engine, c);
+		if (rule->bias && engine->number == 0)
+			bias_update(t, c, rate, step.quantum * (double)totals[c]);
+	}
+	if (shrinks) {
+		engine->rates = 0;
+		engine->since = 0;
+	}
+}
+
+/* Data parallel: the gradients of all workers. They end with the totals of the classes. */
+static const int64_t *gradients_sum(struct engine *engine)
+{
+	struct trainer *t = engine->trainer;
+	int64_t *totals = t->sums + t->sums_n - t->rule.classes;
+
+	if (engine->number == 0)
+		memcpy(totals, engine->totals, t->rule.classes * sizeof(*totals));
+	engines_meet(t);
+	if (engine->number == 0 && !t->failed) {
+		trib_status status = exchange_sum(&t->exchange, t->sums, t->sums_n);
+
+		if (status != TRIB_OK)
+			engines_fail(t, status);
+	}
+	engines_meet(t);
+	return totals;
+}
+
+/* ---- a mini-batch, an epoch ---- */
+
+static void engine_batch(struct engine *engine, uint32_t b)
+{
+	struct trainer *t = engine->trainer;
+	const uint32_t *rows = t->order + t->start[b];
+	uint32_t n = t->start[b + 1] - t->start[b], micro = t->rule.micro;
+	struct pipeline line = { .micros = n ? (n + micro - 1) / micro : 1, .window = t->window };
+	const int64_t *totals = engine->totals;
+
+	memset(engine->totals, 0, t->rule.classes * sizeof(*engine->totals));
+	while (!t->failed) {
+		uint64_t arrived = t->arrived;
+		struct pipeline_step step = pipeline_next(
+			&line, arrived > engine->base ? (uint32_t)(arrived - engine->base) : 0);
+		uint32_t first = step.micro * micro, slot = step.micro % t->window;
+		uint32_t count = first < n ? n - first : 0;
+
+		count = count < micro ? count : micro;
+		if (step.what == PIPELINE_DONE)
+			break;
+		if (step.what == PIPELINE_FORWARD)
+			forward(engine, rows + first, count, slot);
+		else if (step.what == PIPELINE_BACKWARD)
+			backward(engine, rows + first, count, slot);
+		else
+			result_wait(engine, engine->base + step.micro, slot);
+		pipeline_take(&line, step);
+	}
+	engine->base += line.micros;
+	if (t->rule.data_parallel)
+		totals = gradients_sum(engine);
+	if (!t->failed)
+		weights_apply(engine, b, rows, n, totals);
+}
+
+void engine_epoch(struct engine *engine)
+{
+	struct trainer *t = engine->trainer;
+	uint32_t batches = row_batches(&t->data.share);
+
+	for (uint32_t b = 0; b < batches && !t->failed; b++) {
+		engine_batch(engine, b);
+		if (engine->number == 0 && t->tick)
+			t->tick(t->context,
+			        (uint64_t)t->epoch * t->rule.rows + (uint64_t)b * t->rule.batch);
+	}
+}

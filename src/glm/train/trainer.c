@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "glm/train/trainer.h"
+
+#include "base/status.h"
+#include "glm/train/train_epoch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN 64u
+
+/* Zeroed memory, aligned for kernels; it counts what could not be had. */
+static void *room(size_t n, size_t size, unsigned *missing)
+{
+	size_t bytes = ((n ? n : 1) * size + ALIGN - 1) / ALIGN * ALIGN;
+	void *memory = aligned_alloc(ALIGN, bytes);
+
+	if (memory)
+		memset(memory, 0, bytes);
+	else
+		++*missing;
+	return memory;
+}
+
+/* ---- memory ---- */
+
+/* Kernels write whole groups of columns. */
+static size_t columns_padded(const struct trainer *t)
+{
+	return ((size_t)t->data.matrix.columns + GLM_GROUP - 1) / GLM_GROUP * GLM_GROUP;
+}
+
+static void classes_open(struct trainer *t, const float *pace, unsigned *missing)
+{
+	const struct train_rule *rule = &t->rule;
+	size_t padded = columns_padded(t), classes = rule->classes;
+
+	t->weights = room(classes, sizeof(*t->weights), missing);
+	t->kernels = room(classes, sizeof(*t->kernels), missing);
+	t->bias = room(classes, sizeof(*t->bias), missing);
+	t->sums_n = classes * (padded + 1);
+	t->sums = room(t->sums_n, sizeof(*t->sums), missing);
+	for (uint32_t c = 0; !*missing && c < classes; c++) {
+		struct weights *w = &t->weights[c];
+
+		w->x = room(padded, sizeof(*w->x), missing);
+		if (rule->bits)
+			w->u = room(padded, sizeof(*w->u), missing);
+		if (rule->update == GLM_UPDATE_ADAGRAD)
+			w->h = room(padded, sizeof(*w->h), missing);
+		w->g = t->sums ? t->sums + c * padded : NULL;
+		w->low = t->data.low;
+		w->step = t->data.step;
+		w->pace = pace;
+		t->kernels[c] = (struct glm_weights){ .x = w->x, .u = w->u };
+		if (t->data.matrix.layout == GLM_WEAVED)
+			t->kernels[c].limbs =
+				room(kernel_limb_bytes(t->data.matrix.columns), 1, missing);
+	}
+}
+
+static void slots_open(struct trainer *t, unsigned *missing)
+{
+	size_t n = (size_t)t->window * t->slot_room;
+
+	t->activation = room(n, sizeof(*t->activation), missing);
+	t->done = room(t->window, sizeof(*t->done), missing);
+	t->order = room(t->data.matrix.rows, sizeof(*t->order), missing);
+	t->scratch = room(t->data.share.rows, sizeof(*t->scratch), missing);
+	t->start = room((size_t)row_batches(&t->data.share) + 1, sizeof(*t->start), missing);
+	t->engines = room(t->rule.threads, sizeof(*t->engines), missing);
+	for (uint32_t i = 0; !*missing && i < t->rule.threads; i++) {
+		struct engine *engine = &t->engines[i];
+
+		engine->trainer = t;
+		engine->number = i;
+		engine->from = kernel_bound(&t->data.matrix, i, t->rule.threads);
+		engine->to = kernel_bound(&t->data.matrix, i + 1, t->rule.threads);
+		engine->parts = room(n, sizeof(*engine->parts), missing);
+		engine->constants = room(t->rule.classes, sizeof(*engine->constants), missing);
+		engine->totals = room(t->rule.classes, sizeof(*engine->totals), missing);
+		engine->scale_f = room(t->rule.micro, sizeof(*engine->scale_f), missing);
+		engine->scale_i = room(t->rule.micro, sizeof(*engine->scale_i), missing);
+	}
+	if (!*missing && !kernel_index_build(&t->index, &t->data.matrix, t->rule.threads))
+		++*missing;
+}
+
+/* ---- threads ---- */
+
+static void *engine_main(void *argument)
+{
+	struct engine *engine = argument;
+	struct trainer *t = engine->trainer;
+
+	for (;;) {
+		engines_meet(t);
+		if (t->stops)
+			return NULL;
+		engine_epoch(engine);
+		engines_meet(t);
+	}
+}
+
+static trib_status threads_start(struct trainer *t)
+{
+	for (uint32_t i = 1; i < t->rule.threads; i++) {
+		if (pthread_create(&t->engines[i].thread, NULL, engine_main, &t->engines[i]))
+			return status_fail(TRIB_ERR_SYSTEM, "cannot start thread %u of %u", i + 1,
+			                   t->rule.threads);
+		t->threads++;
+	}
+	return TRIB_OK;
+}
+
+static void threads_end(struct trainer *t)
+{
+	if (!t->threads)
+		return;
+	t->stops = true;
+	if (t->threads + 1 < t->rule.threads)
+		/* A thread is missing: its place in the meeting is taken for it. */
+		atomic_fetch_add(&t->met, t->rule.threads - t->threads - 1);
+	engines_meet(t);
+	for (uint32_t i = 1; i <= t->threads; i++)
+		pthread_join(t->engines[i].thread, NULL);
+	t->threads = 0;
+}
+
+/* ---- open, close ---- */
+
+static bool any_low(const struct trainer *t)
+{
+	for (uint32_t j = 0; t->data.low && j < t->data.matrix.columns; j++)
+		if (t->data.low[j] != 0)
+			return true;
+	return false;
+}
+
+/* An update visits rows where a mini-batch has fewer entries than there are columns. */
+static bool updates_walk(const struct trainer *t)
+{
+	const struct glm_matrix *m = &t->data.matrix;
+
+	if (m->layout != GLM_SPARSE || t->rule.data_parallel || t->has_low || !m->rows)
+		return false;
+	return (double)m->start[m->rows] / m->rows * t->rule.batch < m->columns;
+}
+
+trib_status trainer_open(struct trainer *t, const float *pace)
+{
+	const struct train_rule *rule = &t->rule;
+	unsigned missing = 0;
+	trib_status status;
+
+	pthread_mutex_init(&t->lock, NULL);
+	t->opened = true;
+	status = exchange_open(&t->alone, "local", NULL, TRAIN_WINDOW);
+	if (status != TRIB_OK)
+		return status;
+	t->activations = rule->data_parallel ? &t->alone : &t->exchange;
+	t->window = (rule->batch + rule->micro - 1) / rule->micro;
+	t->window = t->window < TRAIN_WINDOW ? t->window : TRAIN_WINDOW;
+	t->slot_room = (rule->micro * rule->classes + 7) / 8 * 8; /* slots share no cache line */
+	classes_open(t, pace, &missing);
+	if (!missing)
+		slots_open(t, &missing);
+	if (missing)
+		return status_fail(
+			TRIB_ERR_NO_MEMORY,
+			"no memory for %u weights of %u columns and mini-batches of %u rows",
+			rule->classes, t->data.matrix.columns, rule->batch);
+	t->has_low = any_low(t);
+	t->walks = updates_walk(t);
+	for (uint32_t i = 0; i < rule->threads; i++)
+		engine_prepare(&t->engines[i]);
+	return threads_start(t);
+}
+
+void trainer_close(struct trainer *t)
+{
+	if (!t->opened)
+		return;
+	threads_end(t);
+	for (uint32_t c = 0; t->weights && t->kernels && c < t->rule.classes; c++) {
+		free(t->weights[c].x);
+		free(t->weights[c].u);
+		free(t->weights[c].h);
+		free(t->kernels[c].limbs);
+	}
+	for (uint32_t i = 0; t->engines && i < t->rule.threads; i++) {
+		free(t->engines[i].parts);
+		free(t->engines[i].constants);
+		free(t->engines[i].totals);
+		free(t->engines[i].scale_f);
+		free(t->engines[i].scale_i);
+	}
+	free(t->weights);
+	free(t->kernels);
+	free(t->bias);
+	free(t->sums);
+	free(t->activation);
+	free(t->done);
+	free(t->order);
+	free(t->scratch);
+	free(t->start);
+	free(t->engines);
+	kernel_index_free(&t->index);
+	pthread_mutex_destroy(&t->lock);
+	t->opened = false;
+}
+
+/* ---- an epoch ---- */
+
+trib_status trainer_epoch(struct trainer *t, uint32_t epoch, struct train_sums *sums)
+{
+	t->epoch = epoch;
+	t->sums_epoch = (struct train_sums){ 0 };
+	row_order_fill(&t->data.share, t->rule.seed, epoch, t->scratch, t->order, t->start);
+	engines_meet(t);
+	engine_epoch(&t->engines[0]);
+	engines_meet(t);
+	if (t->failed)
+		return status_fail((trib_status)t->failed, "%s", t->error);
+	*sums = t->sums_epoch;
+	if (!t->rule.data_parallel)
+		return TRIB_OK; /* every worker has seen every activation */
+	return exchange_sum(&t->exchange, &sums->loss, sizeof(*sums) / sizeof(sums->loss));
+}
+
+trib_status trainer_saturated(struct trainer *t, uint64_t *n)
+{
+	int64_t sum = 0;
+	trib_status status;
+
+	for (uint32_t i = 0; i < t->rule.threads; i++)
+		sum += (int64_t)t->engines[i].saturated;
+	status = exchange_sum(&t->exchange, &sum, 1);
+	*n = (uint64_t)sum;
+	return status;
+}
