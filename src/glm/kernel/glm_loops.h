@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside kernel only: the loops of one instruction set. kernel.c takes the best ones that the
+ * processor has. All give the same bits; test_glm_kernel.c compares them.
+ *
+ * A call is for at most GLM_PASS rows, each with a pointer to the first feature of the range.
+ */
+#ifndef TRIB_GLM_LOOPS_H
+#define TRIB_GLM_LOOPS_H
+
+#include "glm/kernel/kernel.h"
+
+#include <math.h>
+
+#define GLM_PASS 16u /* rows of a call, at most */
+#define GLM_LIMBS 5u /* bytes of a weight, at most */
+
+struct glm_loops {
+	const char *name;
+	bool (*usable)(void);
+	/* Float. `x` and `scale` are as the user gave them. Return saturations. */
+	uint64_t (*dense_forward)(const float *const *rows, uint32_t n, const float *x,
+	                          uint32_t columns, int64_t *activation);
+	uint64_t (*dense_backward)(const float *const *rows, uint32_t n, const float *scale,
+	                           uint32_t columns, int64_t *g);
+	uint64_t (*sparse_forward)(const uint32_t *column, const float *value, uint64_t n,
+	                           const float *x, int64_t *activation);
+	uint64_t (*sparse_backward)(const uint32_t *column, const float *value, uint64_t n,
+	                            float scale, int64_t *g);
+	/* Whole groups. `limbs` writes GLM_LIMBS * GLM_GROUP bytes a group, from `columns` weights
+	 * and zeros after them. `limbs` and `u` belong to the first group. */
+	void (*limbs)(int8_t *limbs, const int32_t *u, uint32_t columns, uint32_t bits);
+	void (*weave_forward)(const uint8_t *const *rows, uint32_t n, uint32_t bits,
+	                      const int8_t *limbs, const int32_t *u, uint32_t columns,
+	                      int64_t *activation);
+	/* |scale| <= GLM_SCALE_MAX; g has room for whole groups. */
+	void (*weave_backward)(const uint8_t *const *rows, uint32_t n, uint32_t bits,
+	                       const int32_t *scale, uint32_t groups, int64_t *g);
+};
+
+extern const struct glm_loops glm_loops_plain;
+#if defined(__x86_64__)
+extern const struct glm_loops glm_loops_avx2, glm_loops_avx512;
+#elif defined(__aarch64__)
+extern const struct glm_loops glm_loops_neon, glm_loops_neon_dot;
+#endif
+
+/* One term of a float sum. */
+static inline int32_t term_round(float product, uint64_t *saturations)
+{
+	float clamped = product > -GLM_TERM_MAX ? product : -GLM_TERM_MAX;
+
+	clamped = clamped < GLM_TERM_MAX ? clamped : GLM_TERM_MAX;
+	*saturations += !(clamped == product);
+	return (int32_t)rintf(clamped);
+}
+
+static inline float forward_weight(float x)
+{
+	return x * (float)(1 << GLM_ACTIVATION_BITS);
+}
+
+static inline float backward_scale(float scale)
+{
+	return scale * (float)(1 << GLM_GRADIENT_BITS);
+}
+
+/* Four signed bytes whose sum, each times 256 to its place, is the value: |value| must not exceed
+ * 0x7f7f7f7f. */
+static inline uint32_t limbs_of(int32_t value)
+{
+	return ((uint32_t)value + 0x808080u) ^ 0x808080u;
+}
+
+#endif
