@@ -14,9 +14,9 @@
  *     trib_glm_model_write(model, "m.bin");
  *     trib_glm_model_free(model);
  *
- * The model has the same bits for every number of workers and threads, for both partitions, with and
- * without pipeline, and for every size of micro-batches. docs/glm.md says how, and describes the
- * files.
+ * The model has the same bits for every number of workers and threads, for both partitions, with
+ * and without pipeline, and for every size of micro-batches. docs/glm.md says how, and describes
+ * the files.
  *
  * Errors are statuses of <tributary.h>, and trib_last_error has the sentence. A sentence about data
  * begins with "FILE:LINE: ".
@@ -39,8 +39,9 @@ typedef struct {
 /* What is known after an epoch. The same on all workers, but for the times. */
 typedef struct {
 	size_t struct_size;
-	int epoch, epochs;    /* from 1 */
-	trib_glm_score train; /* of the rows as the epoch came to them, with the weights of that time */
+	int epoch, epochs; /* from 1 */
+	trib_glm_score
+		train; /* of the rows as the epoch came to them, with the weights of that time */
 	trib_glm_score test;  /* after the epoch; NaN without a test file */
 	double seconds;       /* time of this epoch's training, without scoring */
 	double total_seconds; /* of all epochs of this process */
@@ -65,8 +66,8 @@ typedef struct {
 } trib_glm_setup;
 
 /*
- * Options of trib_glm_train. Initialize with TRIB_GLM_OPTIONS_INIT, which sets struct_size and zeroes
- * the rest. A field left at zero has the default. All workers must have the same options.
+ * Options of trib_glm_train. Initialize with TRIB_GLM_OPTIONS_INIT, which sets struct_size and
+ * zeroes the rest. A field left at zero has the default. All workers must have the same options.
  */
 typedef struct {
 	size_t struct_size;
@@ -83,14 +84,14 @@ typedef struct {
 	int threads;          /* 1 */
 	int no_bias;          /* nonzero: no constant term */
 	double rate;          /* 0: from the rows; see docs/glm.md */
-	double decay;         /* rate / (1 + decay * epochs); 0: 0 for adagrad, 1 for sgd; negative: none */
-	double l1;            /* 0: none */
-	double l2;            /* 0: 1 / rows, as liblinear with -c 1; negative: none */
+	double decay; /* rate / (1 + decay * epochs); 0: 0 for adagrad, 1 for sgd; negative: none */
+	double l1;    /* 0: none */
+	double l2;    /* 0: 1 / rows, as liblinear with -c 1; negative: none */
 	uint64_t seed;
-	int skip_bad_rows;      /* nonzero: leave bad rows out; zero: the first one is an error */
-	const char *format;     /* NULL: by content; "libsvm", "csv" */
-	const char *label;      /* CSV: name or number of the label's column; NULL: the first */
-	int base;               /* libsvm: the index of the first column: 1 (also 0), -1: zero, -2: found */
+	int skip_bad_rows;  /* nonzero: leave bad rows out; zero: the first one is an error */
+	const char *format; /* NULL: by content; "libsvm", "csv" */
+	const char *label;  /* CSV: name or number of the label's column; NULL: the first */
+	int base; /* libsvm: the index of the first column: 1 (also 0), -1: zero, -2: found */
 	const char *test;       /* a file to score after each epoch; NULL: none */
 	const char *checkpoint; /* a file that worker 0 replaces after each epoch; NULL: none */
 	int resume;             /* nonzero: go on from the checkpoint, if it is there */
@@ -101,9 +102,9 @@ typedef struct {
 	void *context;
 } trib_glm_options;
 
-#define TRIB_GLM_OPTIONS_INIT            \
-	{                                \
-		sizeof(trib_glm_options) \
+#define TRIB_GLM_OPTIONS_INIT                           \
+	{                                               \
+		.struct_size = sizeof(trib_glm_options) \
 	}
 
 typedef struct trib_glm_model trib_glm_model;
@@ -170,9 +171,9 @@ typedef struct {
 	void *context;
 } trib_glm_predict_options;
 
-#define TRIB_GLM_PREDICT_INIT                    \
-	{                                        \
-		sizeof(trib_glm_predict_options) \
+#define TRIB_GLM_PREDICT_INIT                                   \
+	{                                                       \
+		.struct_size = sizeof(trib_glm_predict_options) \
 	}
 
 typedef struct {

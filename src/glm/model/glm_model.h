@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glm/model owns a trained model: its losses (loss.h), its file (model_file.h on model_bytes.h), and
- * its predictions. It must not train, and it must not know workers.
+ * glm/model owns a trained model: its losses (loss.h), its file (model_file.h on model_bytes.h),
+ * and its predictions. It must not train, and it must not know workers.
  */
 #ifndef TRIB_GLM_MODEL_GLM_MODEL_H
 #define TRIB_GLM_MODEL_GLM_MODEL_H
 
 #include "base/status.h"
 #include "glm/model/loss.h"
+#include "glm/text/source.h"
 
 #include <tributary/glm.h>
 
@@ -34,8 +35,11 @@ struct trib_glm_model {
 };
 
 /* A model with weights of 0. */
-trib_status model_make(trib_glm_model **model, uint32_t vectors, uint32_t classes, uint32_t columns);
+trib_status model_make(trib_glm_model **model, uint32_t vectors, uint32_t classes,
+                       uint32_t columns);
 /* Copies the names; NULL: none. */
 trib_status model_set_names(trib_glm_model *model, char *const *names);
+/* "auto", "libsvm" (also "svmlight") or "csv". False: no such format. */
+bool model_format_find(const char *name, enum glm_format *format);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_bytes: the bytes of files of models and checkpoints. Little-endian, with a checksum at the end.
- * A writer goes to a file beside the wanted one, which is renamed when all is on disk. A reader looks
- * at memory, and never beyond it.
+ * model_bytes: the bytes of files of models and checkpoints. Little-endian, with a checksum at the
+ * end. A writer goes to a file beside the wanted one, which is renamed when all is on disk. A
+ * reader looks at memory, and never beyond it.
  */
 #ifndef TRIB_GLM_MODEL_BYTES_H
 #define TRIB_GLM_MODEL_BYTES_H

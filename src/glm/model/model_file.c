@@ -38,7 +38,8 @@ trib_status trib_glm_model_write(const trib_glm_model *model, const char *path)
 	bytes_put_u32(&out, model->classes);
 	bytes_put_u32(&out, model->vectors);
 	bytes_put_u32(&out, model->columns);
-	bytes_put_u32(&out, (model->from_zero ? FLAG_FROM_ZERO : 0) | (model->is_csv ? FLAG_CSV : 0) |
+	bytes_put_u32(&out, (model->from_zero ? FLAG_FROM_ZERO : 0) |
+	                            (model->is_csv ? FLAG_CSV : 0) |
 	                            (model->names ? FLAG_NAMES : 0));
 	bytes_put(&out, update, sizeof(update));
 	bytes_put_u32(&out, model->bits);

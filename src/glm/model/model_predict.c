@@ -69,6 +69,19 @@ static trib_status rows_predict(const trib_glm_model *model, struct row_reader *
 	return status;
 }
 
+bool model_format_find(const char *name, enum glm_format *format)
+{
+	if (!strcmp(name, "auto"))
+		*format = GLM_FORMAT_AUTO;
+	else if (!strcmp(name, "libsvm") || !strcmp(name, "svmlight"))
+		*format = GLM_LIBSVM;
+	else if (!strcmp(name, "csv"))
+		*format = GLM_CSV;
+	else
+		return false;
+	return true;
+}
+
 trib_status trib_glm_predict(const trib_glm_model *model, const char *path,
                              const trib_glm_predict_options *options,
                              trib_glm_predict_result *result)
@@ -86,7 +99,7 @@ trib_status trib_glm_predict(const trib_glm_model *model, const char *path,
 	if (options)
 		memcpy(&all, options,
 		       options->struct_size < sizeof(all) ? options->struct_size : sizeof(all));
-	if (all.format && !source_format_find(all.format, &source.format))
+	if (all.format && !model_format_find(all.format, &source.format))
 		return status_fail(TRIB_ERR_ARGUMENT, "the format is libsvm or csv, not \"%s\"",
 		                   all.format);
 	source.label = all.label;

@@ -76,9 +76,10 @@ trib_status checkpoint_parse(const uint8_t *bytes, size_t n, struct checkpoint *
 	version = bytes_get_u32(&in);
 	has_h = bytes_get_u32(&in);
 	if (version != VERSION)
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "the checkpoint has version %u, and this program knows version %u",
-		                   version, VERSION);
+		return status_fail(
+			TRIB_ERR_ARGUMENT,
+			"the checkpoint has version %u, and this program knows version %u", version,
+			VERSION);
 	state->fingerprint = bytes_get_u64(&in);
 	state->classes = bytes_get_u32(&in);
 	state->columns = bytes_get_u32(&in);

@@ -23,8 +23,8 @@ struct checkpoint {
 	uint32_t classes, columns;
 	uint32_t epochs; /* that are over */
 	struct checkpoint_epoch *history;
-	float *x, *h;    /* classes * columns; h is NULL for sgd */
-	float *bias;     /* of each class: x, then h of all classes */
+	float *x, *h; /* classes * columns; h is NULL for sgd */
+	float *bias;  /* of each class: x, then h of all classes */
 };
 
 trib_status checkpoint_write(const struct checkpoint *state, const char *path);

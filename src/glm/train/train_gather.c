@@ -56,6 +56,25 @@ trib_status trainer_gather(struct trainer *t, float *x, float *h)
 	return status;
 }
 
+trib_status floats_spread(struct exchange *x, float *floats, size_t n)
+{
+	int64_t *chunk = malloc(CHUNK * sizeof(float));
+	trib_status status =
+		chunk ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory to spread");
+
+	for (size_t at = 0; status == TRIB_OK && at < n; at += CHUNK) {
+		size_t now = n - at < CHUNK ? n - at : CHUNK;
+
+		memset(chunk, 0, CHUNK * sizeof(float));
+		if (x->rank == 0)
+			memcpy(chunk, floats + at, now * sizeof(float));
+		status = exchange_sum(x, chunk, (now + 1) / 2);
+		memcpy(floats + at, chunk, now * sizeof(float));
+	}
+	free(chunk);
+	return status;
+}
+
 void trainer_scatter(struct trainer *t, const float *x, const float *h)
 {
 	for (uint32_t c = 0; c < t->rule.classes; c++) {

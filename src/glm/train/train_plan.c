@@ -116,7 +116,8 @@ static double rate_choose(const struct train_rule *rule, const struct glm_stats 
 	return RATE_SGD / (loss_curvature(rule->loss) * (row_length(stats) + rule->bias));
 }
 
-static uint32_t micro_choose(const trib_glm_options *o, const struct train_rule *rule, uint32_t workers)
+static uint32_t micro_choose(const trib_glm_options *o, const struct train_rule *rule,
+                             uint32_t workers)
 {
 	uint32_t micro = rule->batch / MICROS;
 
@@ -137,8 +138,9 @@ static trib_status classes_choose(const trib_glm_options *o, const struct glm_st
 	if (rule_task(o, rule) != GLM_MULTI_CLASS)
 		return TRIB_OK;
 	if (o->classes > 0 && kinds > (uint32_t)o->classes)
-		return status_fail(TRIB_ERR_CONFIG, "the data have labels of %u kinds, and --classes is %d",
-		                   kinds, o->classes);
+		return status_fail(TRIB_ERR_CONFIG,
+		                   "the data have labels of %u kinds, and --classes is %d", kinds,
+		                   o->classes);
 	if (kinds < 2)
 		return status_fail(TRIB_ERR_CONFIG, "all rows have the same label, %.9g",
 		                   (double)stats->labels.value[0]);
@@ -146,8 +148,8 @@ static trib_status classes_choose(const trib_glm_options *o, const struct glm_st
 	return TRIB_OK;
 }
 
-trib_status rule_complete(const trib_glm_options *o, const struct glm_stats *stats, uint32_t workers,
-                          struct train_rule *rule)
+trib_status rule_complete(const trib_glm_options *o, const struct glm_stats *stats,
+                          uint32_t workers, struct train_rule *rule)
 {
 	double per_batch = (double)stats->nonzeros / (double)stats->rows * rule->batch;
 	trib_status status = classes_choose(o, stats, rule);
@@ -177,7 +179,8 @@ void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uin
 		if (size <= 0)
 			pace[j] = 0;
 		else
-			pace[j] = (float)(rule->update == GLM_UPDATE_SGD ? 1 / (size * size) : 1 / size);
+			pace[j] = (float)(rule->update == GLM_UPDATE_SGD ? 1 / (size * size)
+			                                                 : 1 / size);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_plan: from a user's options and the statistics of the data to the rule of a training. Pure. */
+/* train_plan: from a user's options and the statistics of the data to the rule of a training. Pure.
+ */
 #ifndef TRIB_GLM_TRAIN_PLAN_H
 #define TRIB_GLM_TRAIN_PLAN_H
 

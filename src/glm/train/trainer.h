@@ -27,6 +27,9 @@ trib_status trainer_gather(struct trainer *t, float *x, float *h);
 /* The reverse: takes this worker's columns. */
 void trainer_scatter(struct trainer *t, const float *x, const float *h);
 
+/* All workers get what worker 0 has; the others' floats are overwritten. */
+trib_status floats_spread(struct exchange *x, float *floats, size_t n);
+
 /* Sums up loss and hits of rows with the weights as they are. */
 trib_status trainer_score(struct trainer *t, const struct train_data *data,
                           struct train_sums *sums);

@@ -32,7 +32,7 @@ struct weights {
 struct weights_step {
 	double rate;
 	double quantum; /* gradient = quantum * g; low precision: step * quantum * g + low * quantum
-	                   * total */
+	                 * total */
 	int64_t total;  /* low precision: the sum of the scales of the mini-batch */
 };
 
