@@ -29,7 +29,7 @@ trib_status exchange_module(const char *name, const struct glm_exchange **ops)
 
 	program_folder(folder, sizeof(folder));
 	for (unsigned i = 0; !module && i < 2; i++) {
-		snprintf(path, sizeof(path), i ? "%s/glm-%s.so" : "%s/../glm/glm-%s.so",
+		snprintf(path, sizeof(path), i ? "%s/glm-%s.so" : "%s/../glm/train/glm-%s.so",
 		         i ? GLM_MODULES : folder, name);
 		/* MPI's own plugins look for its symbols, so they are made global. */
 		module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

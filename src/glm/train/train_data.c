@@ -57,6 +57,18 @@ static trib_status maps_plan(struct train_files *files, uint32_t bits)
 	return layout_choose(&shape, 0, &files->layout);
 }
 
+/* Divides the values by the units of their columns. That is exact: they are powers of two. */
+static void values_scale(struct glm_matrix *m, const float *unit)
+{
+	if (m->layout == GLM_SPARSE && m->value)
+		for (uint64_t i = 0; i < m->start[m->rows]; i++)
+			m->value[i] /= unit[m->column[i]];
+	if (m->layout == GLM_DENSE)
+		for (uint64_t r = 0; r < m->rows; r++)
+			for (uint32_t j = 0; j < m->columns; j++)
+				m->dense[r * m->stride + j] /= unit[j];
+}
+
 static trib_status columns_plan(const struct train_files *files, const struct exchange *x,
                                 struct glm_shard *shard)
 {
@@ -96,8 +108,13 @@ trib_status files_load(struct train_files *files, struct trainer *t)
 		                   .bits = t->rule.bits };
 	trib_status status = maps_plan(files, t->rule.bits);
 
+	files->unit = calloc((size_t)files->stats.columns + 1, sizeof(*files->unit));
+	if (status == TRIB_OK && !files->unit)
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u columns",
+		                     files->stats.columns);
 	if (status != TRIB_OK)
 		return status;
+	units_fill(&t->rule, &files->stats, 0, files->stats.columns, files->unit);
 	data->share = rows_share(t, files->stats.rows);
 	if (t->rule.data_parallel) {
 		shard.rank = data->share.rank;
@@ -114,8 +131,11 @@ trib_status files_load(struct train_files *files, struct trainer *t)
 		shard.step = data->step = files->step + shard.first;
 	}
 	t->first_column = shard.first;
-	return glm_load(&files->source, &files->rules, &files->stats, &shard, &data->matrix,
-	                &data->targets, &files->problem);
+	status = glm_load(&files->source, &files->rules, &files->stats, &shard, &data->matrix,
+	                  &data->targets, &files->problem);
+	if (status == TRIB_OK)
+		values_scale(&data->matrix, files->unit + shard.first);
+	return status;
 }
 
 trib_status files_load_test(struct train_files *files, const char *path, struct trainer *t)
@@ -141,8 +161,11 @@ trib_status files_load_test(struct train_files *files, const char *path, struct 
 	files->test.share = rows_share(t, files->test_stats.rows);
 	shard.rank = files->test.share.rank;
 	shard.workers = files->test.share.size;
-	return glm_load(&files->test_source, &files->test_rules, &files->test_stats, &shard,
-	                &files->test.matrix, &files->test.targets, &problem);
+	status = glm_load(&files->test_source, &files->test_rules, &files->test_stats, &shard,
+	                  &files->test.matrix, &files->test.targets, &problem);
+	if (status == TRIB_OK)
+		values_scale(&files->test.matrix, files->unit + t->first_column);
+	return status;
 }
 
 void files_free(struct train_files *files, struct trainer *t)
@@ -153,6 +176,7 @@ void files_free(struct train_files *files, struct trainer *t)
 	free(files->test.targets);
 	free(files->low);
 	free(files->step);
+	free(files->unit);
 	glm_stats_free(&files->stats);
 	glm_stats_free(&files->test_stats);
 }

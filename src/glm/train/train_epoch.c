@@ -87,9 +87,11 @@ static void forward(struct engine *engine, const uint32_t *rows, uint32_t n, uin
 		engines_fail(t, status);
 		return;
 	}
-	t->posted++;
+	/* In this order: the first engine waits for the network if it sees a post without a result.
+	 */
 	if (status == TRIB_OK)
 		t->arrived++;
+	t->posted++;
 }
 
 /* ---- waiting for a result ---- */

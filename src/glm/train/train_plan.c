@@ -82,16 +82,19 @@ enum glm_task rule_task(const trib_glm_options *options, const struct train_rule
 
 /* ---- what follows from the data ---- */
 
-/* The power of two that no label exceeds. */
+/* The least power of two that is not below `most`; 1 for 0. */
+static double power_above(double most)
+{
+	int exponent;
+
+	if (most <= 0)
+		return 1;
+	return frexp(most, &exponent) == 0.5 ? most : ldexp(1, exponent);
+}
+
 static double label_unit(const struct glm_stats *stats)
 {
-	double most = fmax(fabs(stats->label_min), fabs(stats->label_max)), unit = 1;
-
-	while (unit < most && unit < 0x1p100)
-		unit *= 2;
-	while (unit / 2 >= most && unit > 0x1p-100 && most > 0)
-		unit /= 2;
-	return unit;
+	return power_above(fmax(fabs(stats->label_min), fabs(stats->label_max)));
 }
 
 static double column_size(const struct glm_stats *stats, uint32_t j)
@@ -170,11 +173,26 @@ trib_status rule_complete(const trib_glm_options *o, const struct glm_stats *sta
 	return TRIB_OK;
 }
 
+/* No unit is so far from 1 that a quotient loses bits. */
+static double column_unit(const struct train_rule *rule, const struct glm_stats *stats, uint32_t j)
+{
+	double unit = rule->bits ? 1 : power_above(column_size(stats, j));
+
+	return fmin(fmax(unit, 0x1p-60), 0x1p60);
+}
+
+void units_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
+                uint32_t count, float *unit)
+{
+	for (uint32_t j = 0; j < count; j++)
+		unit[j] = (float)column_unit(rule, stats, first + j);
+}
+
 void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
                uint32_t count, float *pace)
 {
 	for (uint32_t j = 0; j < count; j++) {
-		double size = column_size(stats, first + j);
+		double size = column_size(stats, first + j) / column_unit(rule, stats, first + j);
 
 		if (size <= 0)
 			pace[j] = 0;

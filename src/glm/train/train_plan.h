@@ -19,6 +19,13 @@ enum glm_task rule_task(const trib_glm_options *options, const struct train_rule
 trib_status rule_complete(const trib_glm_options *options, const struct glm_stats *stats,
                           uint32_t workers, struct train_rule *rule);
 
+/*
+ * Float: the power of two by which the values of each of the columns [first, first + count) are
+ * divided, so that they lie between -1 and 1. Low precision: 1.
+ */
+void units_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
+                uint32_t count, float *unit);
+
 /* The factor of the rate for each of the columns [first, first + count). */
 void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
                uint32_t count, float *pace);

@@ -139,14 +139,16 @@ uint64_t weights_shrink(const struct weights *w, double rates, double l1, double
 	uint64_t saturated = 0;
 
 	for (uint32_t j = from; j < to; j++) {
-		double x = (double)w->x[j], by = rates * (double)w->pace[j], size;
+		double x = (double)w->x[j], by = rates * (double)w->pace[j], size, each;
 
 		if (x == 0)
 			continue;
 		if (w->h)
 			by = w->h[j] > 0 ? by / sqrt((double)w->h[j]) : 0;
-		size = (x < 0 ? -x : x) - by * l1;
-		size = size > 0 ? size / (1 + by * l2) : 0;
+		/* The objective has the user's weights, x / unit. */
+		each = w->unit ? 1 / (double)w->unit[j] : 1;
+		size = (x < 0 ? -x : x) - by * (l1 * each);
+		size = size > 0 ? size / (1 + by * (l2 * each * each)) : 0;
 		w->x[j] = (float)(x < 0 ? -size : size);
 		if (w->u)
 			saturated += column_recode(w, j);

@@ -26,6 +26,8 @@ struct weights {
 	const float *low; /* low precision: value = low + code * step; NULL: float */
 	const float *step;
 	const float *pace; /* a factor of the rate for each column; 0: the column has no values */
+	const float *unit; /* values of a column were divided by this power of two, and x belongs to
+	                      the quotients; NULL: 1 everywhere */
 };
 
 /* One mini-batch. */
