@@ -84,7 +84,8 @@ typedef struct {
 	int threads;          /* 1 */
 	int no_bias;          /* nonzero: no constant term */
 	double rate;          /* 0: from the rows; see docs/glm.md */
-	double decay; /* rate / (1 + decay * epochs); 0: 0 for adagrad, 1 for sgd; negative: none */
+	double decay; /* rate / (1 + decay * epochs); 0: 0 for adagrad, 0.1 for sgd; negative: none
+	               */
 	double l1;    /* 0: none */
 	double l2;    /* 0: 1 / rows, as liblinear with -c 1; negative: none */
 	uint64_t seed;

@@ -55,10 +55,11 @@ static const struct option_row rows[] = {
 	{ "l2", 0, OPTION_HOOK, &l2_hook, "X",
 	  "strength of L2 (default: 1 / rows, as liblinear with -c 1)", "1e-4" },
 	{ "rate", 0, OPTION_HOOK, &rate_hook, "X",
-	  "learning rate (default: from the number of values a row; the first lines say it)",
+	  "learning rate (default: chosen from how many values rows have, and how many of them in "
+	  "common; the first lines say it)",
 	  "0.1" },
 	{ "decay", 0, OPTION_HOOK, &decay_hook, "X",
-	  "the rate is divided by 1 + X * epochs (default: 0; for sgd 1)", "0.5" },
+	  "the rate is divided by 1 + X * epochs (default: 0; for sgd 0.1)", "0.5" },
 	{ "update", 0, OPTION_TEXT, &given.train.update, "RULE", "adagrad (default) or sgd",
 	  "sgd" },
 	{ "bits", 0, OPTION_TEXT, &given.bits, "N",

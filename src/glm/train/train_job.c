@@ -280,6 +280,9 @@ static trib_status job_prepare(struct job *job, trib_comm *comm, const char *pat
 		status = exchange_open(&t->exchange, job->options.exchange, comm, TRAIN_WINDOW);
 	if (status == TRIB_OK)
 		status = files_scan(&job->files, path, &job->options, &t->rule);
+	/* MPI_Allreduce blocks: micro-batches would only cost time. */
+	if (job->options.exchange && !strcmp(job->options.exchange, "mpi") && !job->options.micro)
+		t->rule.pipelined = false;
 	if (status == TRIB_OK)
 		status = rule_complete(&job->options, &job->files.stats, (uint32_t)t->exchange.size,
 		                       &t->rule);

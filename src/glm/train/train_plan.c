@@ -11,7 +11,9 @@
 #define MICRO_LEAST 8u
 #define MICROS 4u /* of a mini-batch */
 #define RATE_ADAGRAD 0.5
+#define RATE_ALIKE 2.0
 #define RATE_SGD 1.0
+#define DECAY_SGD 0.1
 
 static trib_status wrong(const char *what, const char *wanted)
 {
@@ -112,11 +114,30 @@ static double row_length(const struct glm_stats *stats)
 	return length > 1 ? length : 1;
 }
 
+/*
+ * How strongly rows resemble each other: the sum over columns of the squared share of rows that
+ * have the column. A step along what rows have in common moves all activations, so it must be small
+ * where that is much: above all in dense data.
+ */
+static double row_likeness(const struct glm_stats *stats)
+{
+	double sum = 1; /* the bias */
+
+	for (uint32_t j = 0; j < stats->columns; j++) {
+		double share = (double)stats->count[j] / (double)stats->rows;
+
+		sum += share * share;
+	}
+	return sum;
+}
+
 static double rate_choose(const struct train_rule *rule, const struct glm_stats *stats)
 {
+	double likeness = row_likeness(stats);
+
 	if (rule->update == GLM_UPDATE_ADAGRAD)
-		return RATE_ADAGRAD / sqrt(row_length(stats));
-	return RATE_SGD / (loss_curvature(rule->loss) * (row_length(stats) + rule->bias));
+		return fmin(RATE_ADAGRAD / sqrt(row_length(stats)), RATE_ALIKE / likeness);
+	return RATE_SGD / (loss_curvature(rule->loss) * likeness);
 }
 
 static uint32_t micro_choose(const trib_glm_options *o, const struct train_rule *rule,
@@ -163,7 +184,9 @@ trib_status rule_complete(const trib_glm_options *o, const struct glm_stats *sta
 	rule->columns = stats->columns;
 	rule->unit = rule->loss == GLM_LOSS_LINEAR ? label_unit(stats) : 1;
 	rule->rate = o->rate > 0 ? o->rate : rate_choose(rule, stats);
-	rule->decay = o->decay != 0 ? fmax(o->decay, 0) : rule->update == GLM_UPDATE_SGD ? 1 : 0;
+	rule->decay = o->decay != 0                    ? fmax(o->decay, 0)
+	              : rule->update == GLM_UPDATE_SGD ? DECAY_SGD
+	                                               : 0;
 	rule->l1 = o->l1;
 	rule->l2 = o->l2 != 0 ? fmax(o->l2, 0) : 1 / (double)stats->rows;
 	rule->shrink_every = 1;
