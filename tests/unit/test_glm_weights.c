@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a mini-batch changes weights: the rules, their order, and low precision. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "glm/kernel/kernel.h"
+#include "glm/train/weights.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N 37u
+
+struct fixture {
+	float x[N], h[N], low[N], step[N], pace[N], unit[N];
+	int32_t u[N];
+	int64_t g[N];
+};
+
+static void fixture_fill(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	for (uint32_t j = 0; j < N; j++) {
+		f->x[j] = (float)j / 8 - 2;
+		f->pace[j] = 1;
+		f->unit[j] = 1;
+		f->step[j] = 0.25f;
+		f->g[j] = (int64_t)(j % 5) * 1000000 - 2000000;
+	}
+}
+
+static void test_sgd(void **state)
+{
+	struct weights_step step = { .rate = 0.5, .quantum = 0x1p-20 };
+	struct fixture f;
+	struct weights w = { .x = f.x, .g = f.g, .pace = f.pace };
+
+	(void)state;
+	fixture_fill(&f);
+	weights_update(&w, &step, 0, N);
+	for (uint32_t j = 0; j < N; j++) {
+		double gradient = ((double)(j % 5) * 1000000 - 2000000) * 0x1p-20;
+
+		assert_true(f.x[j] == (float)((double)((float)j / 8 - 2) - 0.5 * gradient));
+		assert_true(f.g[j] == 0);
+	}
+}
+
+static void test_adagrad(void **state)
+{
+	struct weights_step step = { .rate = 0.5, .quantum = 0x1p-20 };
+	struct fixture f;
+	struct weights w = { .x = f.x, .h = f.h, .g = f.g, .pace = f.pace };
+
+	(void)state;
+	fixture_fill(&f);
+	f.pace[1] = 2;
+	weights_update(&w, &step, 0, N);
+	/* The first step has the length of the rate, in the direction of the gradient. */
+	assert_true(fabs((double)f.x[0] - (-2 + 0.5)) < 1e-6);
+	assert_true(fabs((double)f.x[1] - (-1.875 + 2 * 0.5)) < 1e-6);
+	assert_true(f.x[2] == -1.75f && f.h[2] == 0);
+	f.g[0] = -2000000;
+	weights_update(&w, &step, 0, N);
+	assert_true(fabs((double)f.x[0] - (-1.5 + 0.5 / sqrt(2))) < 1e-6);
+}
+
+/* One by one, in any order and range, gives the same bits as at once. */
+static void test_order(void **state)
+{
+	struct weights_step step = { .rate = 0.3, .quantum = 0x1p-16 / 7, .total = 12345 };
+
+	(void)state;
+	for (int mode = 0; mode < 4; mode++) {
+		struct fixture a, b;
+		struct weights wa = { .x = a.x, .g = a.g, .pace = a.pace },
+			       wb = { .x = b.x, .g = b.g, .pace = b.pace };
+
+		fixture_fill(&a);
+		fixture_fill(&b);
+		if (mode & 1) {
+			wa.h = a.h;
+			wb.h = b.h;
+		}
+		if (mode & 2) {
+			a.low[3] = b.low[3] = -1;
+			wa.u = a.u, wa.low = a.low, wa.step = a.step;
+			wb.u = b.u, wb.low = b.low, wb.step = b.step;
+		}
+		weights_update(&wa, &step, 0, N);
+		for (uint32_t j = N; j-- > 20;)
+			weights_update_one(&wb, &step, j);
+		weights_update(&wb, &step, 5, 20);
+		weights_update(&wb, &step, 0, 5);
+		assert_memory_equal(a.x, b.x, sizeof(a.x));
+		assert_memory_equal(a.h, b.h, sizeof(a.h));
+		assert_memory_equal(a.g, b.g, sizeof(a.g));
+		weights_recode(&wa, 0, N);
+		weights_recode(&wb, 0, N);
+		assert_memory_equal(a.u, b.u, sizeof(a.u));
+	}
+}
+
+static void test_low_precision(void **state)
+{
+	struct weights_step step = { .rate = 1, .quantum = 0x1p-16, .total = 65536 };
+	struct fixture f;
+	struct weights w = {
+		.x = f.x, .u = f.u, .g = f.g, .pace = f.pace, .low = f.low, .step = f.step
+	};
+
+	(void)state;
+	fixture_fill(&f);
+	f.low[2] = -0.5f;
+	weights_update(&w, &step, 0, N);
+	/* Column 2 has g == 0: only its low value and the sum of the scales move it. */
+	assert_true(f.x[2] == -1.75f + 0.5f);
+	assert_true(f.u[2] == (int32_t)(-1.25 * 0.25 * (1 << 24)));
+	assert_true(weights_constant(&w, 0, N) == (int64_t)(-0.5 * -1.25 * (1 << 24)));
+	f.x[4] = 1e9f;
+	assert_int_equal(weights_recode(&w, 0, N), 1);
+	assert_int_equal(f.u[4], GLM_WEIGHT_MAX);
+	f.x[4] = (float)NAN;
+	assert_int_equal(weights_recode(&w, 4, 5), 1);
+}
+
+static void test_shrink(void **state)
+{
+	struct fixture f;
+	struct weights w = { .x = f.x, .g = f.g, .pace = f.pace, .unit = f.unit };
+
+	(void)state;
+	fixture_fill(&f);
+	f.unit[0] = 2;
+	weights_shrink(&w, 0.5, 0.1, 1, 0, N);
+	/* L1 brings small weights to 0 and never beyond; L2 divides. */
+	assert_true(f.x[0] == (float)(-(2 - 0.5 * 0.05) / (1 + 0.5 * 0.25)));
+	assert_true(f.x[16] == 0 && f.x[15] < 0 && f.x[17] > 0);
+	assert_true(f.x[17] == (float)((0.125 - 0.05) / 1.5));
+	weights_shrink(&w, 1e9, 1, 0, 0, N);
+	for (uint32_t j = 0; j < N; j++)
+		assert_true(f.x[j] == 0);
+}
+
+static void test_fixed(void **state)
+{
+	(void)state;
+	assert_true(weights_fixed(1.5) == 3 << 23);
+	assert_true(weights_fixed(-0x1p-25) == 0); /* a tie goes to even */
+	assert_true(weights_fixed(1e300) == (1ll << 51) - 1);
+	assert_true(weights_fixed(-1e300) == -(1ll << 51) + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sgd),    cmocka_unit_test(test_adagrad),
+		cmocka_unit_test(test_order),  cmocka_unit_test(test_low_precision),
+		cmocka_unit_test(test_shrink), cmocka_unit_test(test_fixed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
