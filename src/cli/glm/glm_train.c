@@ -200,34 +200,54 @@ static const char *numbers_take(void)
 
 /* ---- starting workers ---- */
 
+#define KEPT 8u
+
+/* What the processes of a job have said. */
+struct said {
+	bool bar;         /* a bar is on the terminal */
+	char error[1024]; /* the last line of a worker */
+	char aggregator[KEPT][512];
+	unsigned n; /* lines of aggregators */
+};
+
+/* Aggregators speak only if the job fails. */
+static void aggregator_print(const struct said *said)
+{
+	for (unsigned i = said->n > KEPT ? said->n - KEPT : 0; i < said->n; i++)
+		fprintf(stderr, "aggregator: %s\n", said->aggregator[i % KEPT]);
+}
+
 /* Worker 0 speaks for all. A sentence that several workers say is printed once. */
 static void line_print(void *context, int rank, const char *line, bool is_stderr)
 {
-	static char said[1024];
-	bool *bar = context;
+	struct said *said = context;
+	size_t word = strlen(VIEW_BAR_LINE);
 	double share;
 	int at;
 
-	if (rank == 0 && !is_stderr && !strncmp(line, VIEW_BAR_LINE, strlen(VIEW_BAR_LINE))) {
-		if (sscanf(line + strlen(VIEW_BAR_LINE), "%lf %n", &share, &at) == 1)
-			view_bar(share, line + strlen(VIEW_BAR_LINE) + at);
-		*bar = true;
+	if (rank == 0 && !is_stderr && !strncmp(line, VIEW_BAR_LINE, word)) {
+		if (sscanf(line + word, "%lf %n", &share, &at) == 1)
+			view_bar(share, line + word + at);
+		said->bar = true;
 		return;
 	}
-	if (rank < 0 && !is_stderr)
-		return; /* an aggregator says where it listens */
-	if (*bar)
+	if (rank < 0) {
+		if (is_stderr)
+			snprintf(said->aggregator[said->n++ % KEPT], sizeof(*said->aggregator),
+			         "%s", line);
+		return;
+	}
+	if (said->bar)
 		view_bar(-1, "");
-	*bar = false;
+	said->bar = false;
 	if (!is_stderr) {
 		puts(line);
-		return;
+		fflush(stdout);
+	} else if (strcmp(said->error, line) != 0) {
+		snprintf(said->error, sizeof(said->error), "%s", line);
+		fflush(stdout);
+		fprintf(stderr, "%s\n", line);
 	}
-	if (!strcmp(said, line))
-		return;
-	snprintf(said, sizeof(said), "%s", line);
-	fflush(stdout);
-	fprintf(stderr, "%s\n", line);
 }
 
 static int workers_start(int argc, char **argv)
@@ -235,7 +255,7 @@ static int workers_start(int argc, char **argv)
 	static char self[4096];
 	char **command = calloc((size_t)argc + 3, sizeof(*command));
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	bool bar = false;
+	static struct said said;
 	int code;
 
 	if (!command || n <= 0) {
@@ -250,16 +270,19 @@ static int workers_start(int argc, char **argv)
 	given.run.plane = run_plane_find(given.run.plane_name ? given.run.plane_name
 	                                                      : setting_text(SETTING_PLANE, NULL));
 	given.run.line = line_print;
-	given.run.context = &bar;
+	given.run.context = &said;
 	if (!given.run.plane) {
 		free(command);
 		return options_fail(&options, "--plane is udp, xdp, tcp or pisa");
 	}
 	if (isatty(STDERR_FILENO))
 		setenv(VIEW_BAR_SETTING, "1", 1);
+	setenv("TRIB_LOG", "warn", 0);
 	code = run_job(&given.run);
-	if (bar)
+	if (said.bar)
 		view_bar(-1, "");
+	if (code)
+		aggregator_print(&said);
 	free(command);
 	return code;
 }
