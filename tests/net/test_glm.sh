@@ -53,7 +53,7 @@ check "data for a regression are made" "$trib" glm make --rows 600 --columns 100
 first=(--epochs 3 --batch 32 --seed 5)
 for kind in float 4; do
 	right=sparse.$kind
-	data=(sparse.svm --test sparse.svm --bits $kind "${first[@]}")
+	data=(sparse.svm --test sparse.svm --bits "$kind" "${first[@]}")
 	check "one worker, bits $kind" train $right "${data[@]}"
 	for n in 2 3 4; do
 		same "$n workers" "${data[@]}" -n $n
@@ -103,7 +103,7 @@ check "three epochs and a checkpoint" train half sparse.svm --epochs 3 --batch 3
 same "three more after a resume, with other workers" "${data[@]}" --checkpoint ckp --resume -n 3
 ends_badly "a checkpoint of other options" 'ckp is the checkpoint of other data or other options' \
 	sparse.svm --epochs 6 --batch 16 --checkpoint ckp --resume
-head -c 300 ckp >cut
+head -c 300 ckp >"cut"
 ends_badly "a checkpoint that was cut" 'cut: .*damaged or cut' "${data[@]}" --checkpoint cut --resume
 check "a resume without a checkpoint starts anew" train other "${data[@]}" --checkpoint fresh --resume
 check "... the same bits" cmp $right other
@@ -130,7 +130,7 @@ check "... of every row" test "$(wc -l <labels)" = 700
 accuracy=$("$trib" glm predict $right sparse.svm --json | grep -o '"accuracy": *[0-9.]*')
 check "... has an accuracy ($accuracy)" test -n "$accuracy"
 check "an inspection" quietly "$trib" glm inspect $right --json
-head -c 400 $right >cut
+head -c 400 $right >"cut"
 "$trib" glm predict cut sparse.svm >"$work/out" 2>&1
 check "a model that was cut is refused" grep -q 'cut: .*damaged or cut' "$work/out"
 "$trib" glm predict sparse.svm sparse.svm >"$work/out" 2>&1
