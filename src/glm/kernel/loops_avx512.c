@@ -2,10 +2,10 @@
 /*
  * The loops for AVX-512 with VBMI, GFNI and VNNI (Ice Lake, Zen 4 and newer).
  *
- * Weaved rows: a byte permutation collects byte i of every plane in a 64-bit word, highest bit first.
- * GF2P8AFFINEQB then transposes the word as a matrix of bits, and byte k of the result is the code of
- * column 16*k + i. So two registers hold the codes of a group, ordered by i first, then by k. Limbs
- * have the same order.
+ * Weaved rows: a byte permutation collects byte i of every plane in a 64-bit word, highest bit
+ * first. GF2P8AFFINEQB then transposes the word as a matrix of bits, and byte k of the result is
+ * the code of column 16*k + i. So two registers hold the codes of a group, ordered by i first, then
+ * by k. Limbs have the same order.
  */
 #include "glm/kernel/glm_loops.h"
 
@@ -36,17 +36,16 @@ INLINE __m512i terms_round(__m512 product, __m512i *saturations)
 	__m512 clamped = _mm512_max_ps(product, _mm512_set1_ps(-GLM_TERM_MAX));
 
 	clamped = _mm512_min_ps(clamped, limit);
-	*saturations = _mm512_mask_add_epi32(
-		*saturations, _mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ), *saturations,
-		_mm512_set1_epi32(1));
+	*saturations = _mm512_mask_add_epi32(*saturations,
+	                                     _mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ),
+	                                     *saturations, _mm512_set1_epi32(1));
 	return _mm512_cvtps_epi32(clamped);
 }
 
 INLINE void sum_add(struct sum *sum, __m512i terms)
 {
 	sum->high = _mm512_add_epi32(sum->high, _mm512_srai_epi32(terms, 16));
-	sum->low = _mm512_add_epi32(sum->low,
-	                            _mm512_and_si512(terms, _mm512_set1_epi32(0xffff)));
+	sum->low = _mm512_add_epi32(sum->low, _mm512_and_si512(terms, _mm512_set1_epi32(0xffff)));
 }
 
 INLINE int64_t sum_signed(__m512i lanes)
@@ -120,21 +119,21 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 		__m512i low, high;
 
 		for (uint32_t k = 0; k < n; k++)
-			sum_add(&sum, terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(
-									mask, rows[k] + j),
-			                                        _mm512_set1_ps(units[k])),
-			                          &saturations));
+			sum_add(&sum,
+			        terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j),
+			                                  _mm512_set1_ps(units[k])),
+			                    &saturations));
 		low = _mm512_add_epi64(
-			_mm512_slli_epi64(
-				_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.high)), 16),
+			_mm512_slli_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.high)),
+		                          16),
 			_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.low)));
 		high = _mm512_add_epi64(
 			_mm512_slli_epi64(
 				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.high, 1)), 16),
 			_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.low, 1)));
 		low = _mm512_add_epi64(low, _mm512_maskz_loadu_epi64((__mmask8)mask, g + j));
-		high = _mm512_add_epi64(
-			high, _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), g + j + 8));
+		high = _mm512_add_epi64(high,
+		                        _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), g + j + 8));
 		_mm512_mask_storeu_epi64(g + j, (__mmask8)mask, low);
 		_mm512_mask_storeu_epi64(g + j + 8, (__mmask8)(mask >> 8), high);
 	}
@@ -180,11 +179,11 @@ static uint64_t sparse_backward(const uint32_t *column, const float *value, uint
 		uint32_t now = n - i < 16 ? (uint32_t)(n - i) : 16;
 		int32_t terms[16];
 
-		_mm512_storeu_si512(terms,
-		                    terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(tail_mask(now),
-		                                                                    value + i),
-		                                              unit),
-		                                &saturations));
+		_mm512_storeu_si512(
+			terms,
+			terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(tail_mask(now), value + i),
+		                                  unit),
+		                    &saturations));
 		/* Columns of a row differ, but a row may be cut into several calls. */
 		for (uint32_t e = 0; e < now; e++)
 			g[column[i + e]] += terms[e];
@@ -195,8 +194,8 @@ static uint64_t sparse_backward(const uint32_t *column, const float *value, uint
 /* The planes of a group, `bits` * 16 bytes, as two words of half a group: words i = 0 to 7 and 8 to
  * 15, each with one byte a plane; the highest bit is in the lowest byte that is used. */
 struct picker {
-	__m512i half[2];  /* which byte of the planes stands where */
-	__mmask64 used;   /* bytes of a word that hold a plane */
+	__m512i half[2];           /* which byte of the planes stands where */
+	__mmask64 used;            /* bytes of a word that hold a plane */
 	__mmask64 load, load_more; /* bytes of the group in two registers */
 	uint32_t bits;
 };
@@ -285,11 +284,13 @@ INLINE void forward_groups(const struct picker *picker, const bool wide, const u
 				codes[k] = codes_of(picker, wide, rows[k] + b * step, half);
 #pragma GCC unroll 4
 			for (uint32_t l = 0; l < 4; l++) {
-				__m512i limb = _mm512_loadu_si512(weights + l * GLM_GROUP + half * 64);
+				__m512i limb =
+					_mm512_loadu_si512(weights + l * GLM_GROUP + half * 64);
 
 #pragma GCC unroll 4
 				for (uint32_t k = 0; k < n; k++)
-					sums[k][l] = _mm512_dpbusd_epi32(sums[k][l], codes[k], limb);
+					sums[k][l] =
+						_mm512_dpbusd_epi32(sums[k][l], codes[k], limb);
 			}
 		}
 	}
@@ -331,10 +332,12 @@ INLINE void sums_store(__m512i sums[2][4], const uint32_t upper_k, const int shi
 
 	(void)shift;
 	for (uint32_t pair = 0; pair < 2; pair++) {
-		__m512i first = pair ? _mm512_unpackhi_epi32(sums[0][upper_k], sums[0][2 + upper_k])
-		                     : _mm512_unpacklo_epi32(sums[0][upper_k], sums[0][2 + upper_k]);
-		__m512i second = pair ? _mm512_unpackhi_epi32(sums[1][upper_k], sums[1][2 + upper_k])
-		                      : _mm512_unpacklo_epi32(sums[1][upper_k], sums[1][2 + upper_k]);
+		__m512i first =
+			pair ? _mm512_unpackhi_epi32(sums[0][upper_k], sums[0][2 + upper_k])
+			     : _mm512_unpacklo_epi32(sums[0][upper_k], sums[0][2 + upper_k]);
+		__m512i second =
+			pair ? _mm512_unpackhi_epi32(sums[1][upper_k], sums[1][2 + upper_k])
+			     : _mm512_unpacklo_epi32(sums[1][upper_k], sums[1][2 + upper_k]);
 
 		out[pair * 2] = _mm512_permutex2var_epi64(first, even, second);
 		out[pair * 2 + 1] = _mm512_permutex2var_epi64(first, odd, second);
@@ -353,7 +356,8 @@ static struct scales scales_make(const int32_t *scale, uint32_t n)
 	memset(&scales, 0, sizeof(scales));
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t l = 0; l < 3; l++)
-			scales.limb[l][k / 4] |= (limbs_of(scale[k]) >> 8 * l & 0xff) << 8 * (k % 4);
+			scales.limb[l][k / 4] |= (limbs_of(scale[k]) >> 8 * l & 0xff)
+			                         << 8 * (k % 4);
 	return scales;
 }
 
@@ -413,8 +417,8 @@ INLINE void backward_group(const struct picker *picker, const bool wide, const u
 					_mm512_cvtepi32_epi64(_mm512_castsi512_si256(tops[k])), 16),
 				_mm512_cvtepi32_epi64(_mm512_castsi512_si256(lows[k])));
 			__m512i second = _mm512_add_epi64(
-				_mm512_slli_epi64(_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(
-							  tops[k], 1)),
+				_mm512_slli_epi64(_mm512_cvtepi32_epi64(
+							  _mm512_extracti64x4_epi64(tops[k], 1)),
 			                          16),
 				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(lows[k], 1)));
 
