@@ -13,7 +13,7 @@
 #include <math.h>
 
 #define GLM_PASS 16u /* rows of a call, at most */
-#define GLM_LIMBS 5u /* bytes of a weight, at most */
+#define GLM_LIMBS 4u /* bytes of a weight */
 
 struct glm_loops {
 	const char *name;

@@ -240,26 +240,38 @@ INLINE __m512i codes_of(const struct picker *picker, const bool wide, const uint
 	return _mm512_gf2p8affine_epi64_epi8(unit, words, 0);
 }
 
+/* One byte of each weight, in the order of codes. */
+INLINE void limb_store(int8_t *to, const uint32_t *digits, uint32_t shift)
+{
+	/* Byte 8*w + k comes from column 16*k + w; the second half of w is 8 columns further. */
+	const __m512i order =
+		_mm512_add_epi8(_mm512_set1_epi64(0x7060504030201000),
+	                        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+	                                           _mm512_set1_epi64(0x0101010101010101)));
+	uint8_t bytes[GLM_GROUP];
+	__m512i first, second;
+
+	for (uint32_t i = 0; i < GLM_GROUP; i++)
+		bytes[i] = (uint8_t)(digits[i] >> shift);
+	first = _mm512_loadu_si512(bytes);
+	second = _mm512_loadu_si512(bytes + 64);
+	_mm512_storeu_si512(to, _mm512_permutex2var_epi8(first, order, second));
+	_mm512_storeu_si512(to + 64,
+	                    _mm512_permutex2var_epi8(
+				    first, _mm512_add_epi8(order, _mm512_set1_epi8(8)), second));
+}
+
 static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
 {
 	(void)bits;
-	for (uint32_t j = 0; j < columns; j += GLM_GROUP, to += (size_t)GLM_LIMBS * GLM_GROUP) {
+	for (uint32_t j = 0; j < columns; j += GLM_GROUP) {
 		uint32_t now = columns - j < GLM_GROUP ? columns - j : GLM_GROUP;
 		uint32_t digits[GLM_GROUP] = { 0 };
 
 		for (uint32_t i = 0; i < now; i++)
 			digits[i] = limbs_of(u[j + i]);
-		for (uint32_t i = 0; i < 16; i++) {
-			__m256i eight = _mm256_i32gather_epi32(
-				(const int *)digits + i,
-				_mm256_setr_epi32(0, 16, 32, 48, 64, 80, 96, 112), 4);
-
-			for (uint32_t l = 0; l < 4; l++) {
-				_mm_storel_epi64((__m128i *)(to + l * GLM_GROUP + (size_t)i * 8),
-				                 _mm256_cvtepi32_epi8(eight));
-				eight = _mm256_srli_epi32(eight, 8);
-			}
-		}
+		for (uint32_t l = 0; l < GLM_LIMBS; l++, to += GLM_GROUP)
+			limb_store(to, digits, 8 * l);
 	}
 }
 
