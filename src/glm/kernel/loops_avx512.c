@@ -240,39 +240,54 @@ INLINE __m512i codes_of(const struct picker *picker, const bool wide, const uint
 	return _mm512_gf2p8affine_epi64_epi8(unit, words, 0);
 }
 
-/* One byte of each weight, in the order of codes. */
-INLINE void limb_store(int8_t *to, const uint32_t *digits, uint32_t shift)
+/* A group: 128 lowest bytes in the order of codes, and so on. */
+INLINE void group_limbs(int8_t *to, const int32_t *u, uint32_t columns)
 {
-	/* Byte 8*w + k comes from column 16*k + w; the second half of w is 8 columns further. */
+	/* The four bytes of 16 weights: each kind together. */
+	const __m512i kinds = _mm512_setr_epi32(0x0c080400, 0x1c181410, 0x2c282420, 0x3c383430,
+	                                        0x0d090501, 0x1d191511, 0x2d292521, 0x3d393531,
+	                                        0x0e0a0602, 0x1e1a1612, 0x2e2a2622, 0x3e3a3632,
+	                                        0x0f0b0703, 0x1f1b1713, 0x2f2b2723, 0x3f3b3733);
+	/* Byte 8*w + k comes from column 16*k + w; the second half has w from 8 on. */
 	const __m512i order =
 		_mm512_add_epi8(_mm512_set1_epi64(0x7060504030201000),
 	                        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
 	                                           _mm512_set1_epi64(0x0101010101010101)));
-	uint8_t bytes[GLM_GROUP];
-	__m512i first, second;
+	const __m512i carry = _mm512_set1_epi32(0x808080);
+	uint8_t bytes[GLM_LIMBS][GLM_GROUP];
 
-	for (uint32_t i = 0; i < GLM_GROUP; i++)
-		bytes[i] = (uint8_t)(digits[i] >> shift);
-	first = _mm512_loadu_si512(bytes);
-	second = _mm512_loadu_si512(bytes + 64);
-	_mm512_storeu_si512(to, _mm512_permutex2var_epi8(first, order, second));
-	_mm512_storeu_si512(to + 64,
-	                    _mm512_permutex2var_epi8(
-				    first, _mm512_add_epi8(order, _mm512_set1_epi8(8)), second));
+#pragma GCC unroll 8
+	for (uint32_t k = 0; k < 8; k++) {
+		uint32_t left = columns > 16 * k ? columns - 16 * k : 0;
+		__m512i weights = _mm512_maskz_loadu_epi32(tail_mask(left), u + (size_t)16 * k);
+		__m512i digits = _mm512_xor_si512(_mm512_add_epi32(weights, carry), carry);
+
+		digits = _mm512_permutexvar_epi8(kinds, digits);
+		_mm_storeu_si128((__m128i *)&bytes[0][16 * k], _mm512_castsi512_si128(digits));
+		_mm_storeu_si128((__m128i *)&bytes[1][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 1));
+		_mm_storeu_si128((__m128i *)&bytes[2][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 2));
+		_mm_storeu_si128((__m128i *)&bytes[3][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 3));
+	}
+	for (uint32_t l = 0; l < GLM_LIMBS; l++, to += GLM_GROUP) {
+		__m512i first = _mm512_loadu_si512(bytes[l]),
+			second = _mm512_loadu_si512(bytes[l] + 64);
+
+		_mm512_storeu_si512(to, _mm512_permutex2var_epi8(first, order, second));
+		_mm512_storeu_si512(
+			to + 64,
+			_mm512_permutex2var_epi8(first, _mm512_add_epi8(order, _mm512_set1_epi8(8)),
+		                                 second));
+	}
 }
 
 static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
 {
 	(void)bits;
-	for (uint32_t j = 0; j < columns; j += GLM_GROUP) {
-		uint32_t now = columns - j < GLM_GROUP ? columns - j : GLM_GROUP;
-		uint32_t digits[GLM_GROUP] = { 0 };
-
-		for (uint32_t i = 0; i < now; i++)
-			digits[i] = limbs_of(u[j + i]);
-		for (uint32_t l = 0; l < GLM_LIMBS; l++, to += GLM_GROUP)
-			limb_store(to, digits, 8 * l);
-	}
+	for (uint32_t j = 0; j < columns; j += GLM_GROUP, to += (size_t)GLM_LIMBS * GLM_GROUP)
+		group_limbs(to, u + j, columns - j);
 }
 
 /* n is 4 or 1. Each limb's sum of 4096 columns is below 2^31. */
@@ -460,6 +475,11 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	}
 }
 
+static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
+{
+	return weights_round_loop(x, step, n, u);
+}
+
 const struct glm_loops glm_loops_avx512 = {
 	.name = "avx512",
 	.usable = usable,
@@ -467,6 +487,7 @@ const struct glm_loops glm_loops_avx512 = {
 	.dense_backward = dense_backward,
 	.sparse_forward = sparse_forward,
 	.sparse_backward = sparse_backward,
+	.weights_round = weights_round,
 	.limbs = limbs,
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,
