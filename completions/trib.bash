@@ -88,7 +88,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine latency numbers plane plot rates) ;;
+	bench) command=(allreduce deploy engine glm-kernel latency numbers plane plot rates) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

@@ -34,7 +34,10 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(draw() % n);
 }
 
-enum mood { MILD, HUGE_VALUES, EXTREME };
+/* ALIKE: all codes are the largest, and all weights and scales have one value: the largest sums. */
+enum mood { MILD, HUGE_VALUES, EXTREME, ALIKE };
+
+static uint64_t alike; /* the choice of a case */
 
 /* A case: what the kernel sees, and the same features without any layout. */
 struct bench {
@@ -65,6 +68,8 @@ static float float_draw(enum mood mood)
 		float value;
 	} any = { .bits = (uint32_t)draw() };
 
+	if (mood == ALIKE)
+		return alike & 16 ? 1.9999999f : -127.99999f;
 	if (mood == MILD)
 		return (float)((int32_t)below(2000001) - 1000000) / 500000.f;
 	if (mood == HUGE_VALUES && below(4))
@@ -76,6 +81,15 @@ static float float_draw(enum mood mood)
 
 static int32_t integer_draw(enum mood mood, int32_t limit)
 {
+	/* The values of which a byte, or 16 bits, are the least or the largest. */
+	static const int32_t edges[] = {
+		0x7f7f7f, 0x808080, 0x8080, 0x8000, 0x7fff, 0x80, 0x7f8000
+	};
+
+	if (mood == ALIKE && alike % 9 < 7 && edges[alike % 9] <= limit)
+		return alike & 16 ? edges[alike % 9] : -edges[alike % 9];
+	if (mood == ALIKE)
+		return alike & 16 ? limit : -limit;
 	if (mood == EXTREME && below(3))
 		return below(2) ? limit : -limit;
 	return (int32_t)(draw() % (2 * (uint64_t)limit + 1) - (uint64_t)limit);
@@ -85,7 +99,7 @@ static uint8_t code_draw(enum mood mood, uint32_t bits)
 {
 	uint32_t top = (1u << bits) - 1;
 
-	if (mood == EXTREME)
+	if (mood == EXTREME || mood == ALIKE)
 		return (uint8_t)top;
 	return (uint8_t)(mood == MILD ? below(top + 1) : below(2) ? top : 0);
 }
@@ -156,7 +170,8 @@ static void bench_make(struct bench *b, enum glm_layout layout, uint32_t bits)
 	size_t cells;
 
 	memset(b, 0, sizeof(*b));
-	b->mood = (enum mood)below(3);
+	b->mood = (enum mood)below(4);
+	alike = draw();
 	m->layout = layout;
 	m->bits = bits;
 	m->columns = columns_draw();

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #define GLM_PASS 16u /* rows of a call, at most */
-#define GLM_LIMBS 5u /* bytes of a weight, at most */
+#define GLM_LIMBS 4u /* bytes of a weight */
 
 struct glm_loops {
 	const char *name;
@@ -27,6 +27,8 @@ struct glm_loops {
 	                           const float *x, int64_t *activation);
 	uint64_t (*sparse_backward)(const uint32_t *column, const float *value, uint64_t n,
 	                            float scale, int64_t *g);
+	/* u = round(x * step * 2^GLM_ACTIVATION_BITS). Returns saturations. */
+	uint64_t (*weights_round)(const float *x, const float *step, uint32_t n, int32_t *u);
 	/* Whole groups. `limbs` writes GLM_LIMBS * GLM_GROUP bytes a group, from `columns` weights
 	 * and zeros after them. `limbs` and `u` belong to the first group. */
 	void (*limbs)(int8_t *limbs, const int32_t *u, uint32_t columns, uint32_t bits);
@@ -53,6 +55,24 @@ static inline int32_t term_round(float product, uint64_t *saturations)
 	clamped = clamped < GLM_TERM_MAX ? clamped : GLM_TERM_MAX;
 	*saturations += !(clamped == product);
 	return (int32_t)rintf(clamped);
+}
+
+/* Each set of loops compiles this for its processor. */
+static inline uint64_t weights_round_loop(const float *restrict x, const float *restrict step,
+                                          uint32_t n, int32_t *restrict u)
+{
+	const float limit = (float)GLM_WEIGHT_MAX;
+	uint32_t saturations = 0;
+
+	for (uint32_t j = 0; j < n; j++) {
+		float exact = x[j] * step[j] * (float)(1 << GLM_ACTIVATION_BITS);
+		float clamped = exact > -limit ? exact : -limit;
+
+		clamped = clamped < limit ? clamped : limit;
+		saturations += !(clamped == exact);
+		u[j] = (int32_t)rintf(clamped);
+	}
+	return saturations;
 }
 
 static inline float forward_weight(float x)

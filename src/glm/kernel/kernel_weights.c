@@ -21,17 +21,12 @@ void kernel_prepare_limbs(const struct glm_matrix *matrix, const struct glm_weig
 uint64_t kernel_prepare(const struct glm_matrix *matrix, const float *step,
                         const struct glm_weights *weights, uint32_t from, uint32_t to)
 {
-	const float limit = (float)GLM_WEIGHT_MAX;
 	uint64_t saturations = 0;
 
-	for (uint32_t j = from; j < to; j++) {
-		float u = weights->x[j] * step[j] * (float)(1 << GLM_ACTIVATION_BITS);
-		float clamped = u > -limit ? u : -limit;
-
-		clamped = clamped < limit ? clamped : limit;
-		saturations += !(clamped == u);
-		weights->u[j] = (int32_t)rintf(clamped);
-	}
+	if (from >= to)
+		return 0;
+	saturations = kernel_loops()->weights_round(weights->x + from, step + from, to - from,
+	                                            weights->u + from);
 	kernel_prepare_limbs(matrix, weights, from, to);
 	return saturations;
 }

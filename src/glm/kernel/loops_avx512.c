@@ -2,10 +2,10 @@
 /*
  * The loops for AVX-512 with VBMI, GFNI and VNNI (Ice Lake, Zen 4 and newer).
  *
- * Weaved rows: a byte permutation collects byte i of every plane in a 64-bit word, highest bit first.
- * GF2P8AFFINEQB then transposes the word as a matrix of bits, and byte k of the result is the code of
- * column 16*k + i. So two registers hold the codes of a group, ordered by i first, then by k. Limbs
- * have the same order.
+ * Weaved rows: a byte permutation collects byte i of every plane in a 64-bit word, highest bit
+ * first. GF2P8AFFINEQB then transposes the word as a matrix of bits, and byte k of the result is
+ * the code of column 16*k + i. So two registers hold the codes of a group, ordered by i first, then
+ * by k. Limbs have the same order.
  */
 #include "glm/kernel/glm_loops.h"
 
@@ -36,17 +36,16 @@ INLINE __m512i terms_round(__m512 product, __m512i *saturations)
 	__m512 clamped = _mm512_max_ps(product, _mm512_set1_ps(-GLM_TERM_MAX));
 
 	clamped = _mm512_min_ps(clamped, limit);
-	*saturations = _mm512_mask_add_epi32(
-		*saturations, _mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ), *saturations,
-		_mm512_set1_epi32(1));
+	*saturations = _mm512_mask_add_epi32(*saturations,
+	                                     _mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ),
+	                                     *saturations, _mm512_set1_epi32(1));
 	return _mm512_cvtps_epi32(clamped);
 }
 
 INLINE void sum_add(struct sum *sum, __m512i terms)
 {
 	sum->high = _mm512_add_epi32(sum->high, _mm512_srai_epi32(terms, 16));
-	sum->low = _mm512_add_epi32(sum->low,
-	                            _mm512_and_si512(terms, _mm512_set1_epi32(0xffff)));
+	sum->low = _mm512_add_epi32(sum->low, _mm512_and_si512(terms, _mm512_set1_epi32(0xffff)));
 }
 
 INLINE int64_t sum_signed(__m512i lanes)
@@ -120,21 +119,21 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 		__m512i low, high;
 
 		for (uint32_t k = 0; k < n; k++)
-			sum_add(&sum, terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(
-									mask, rows[k] + j),
-			                                        _mm512_set1_ps(units[k])),
-			                          &saturations));
+			sum_add(&sum,
+			        terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j),
+			                                  _mm512_set1_ps(units[k])),
+			                    &saturations));
 		low = _mm512_add_epi64(
-			_mm512_slli_epi64(
-				_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.high)), 16),
+			_mm512_slli_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.high)),
+		                          16),
 			_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.low)));
 		high = _mm512_add_epi64(
 			_mm512_slli_epi64(
 				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.high, 1)), 16),
 			_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.low, 1)));
 		low = _mm512_add_epi64(low, _mm512_maskz_loadu_epi64((__mmask8)mask, g + j));
-		high = _mm512_add_epi64(
-			high, _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), g + j + 8));
+		high = _mm512_add_epi64(high,
+		                        _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), g + j + 8));
 		_mm512_mask_storeu_epi64(g + j, (__mmask8)mask, low);
 		_mm512_mask_storeu_epi64(g + j + 8, (__mmask8)(mask >> 8), high);
 	}
@@ -180,11 +179,11 @@ static uint64_t sparse_backward(const uint32_t *column, const float *value, uint
 		uint32_t now = n - i < 16 ? (uint32_t)(n - i) : 16;
 		int32_t terms[16];
 
-		_mm512_storeu_si512(terms,
-		                    terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(tail_mask(now),
-		                                                                    value + i),
-		                                              unit),
-		                                &saturations));
+		_mm512_storeu_si512(
+			terms,
+			terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(tail_mask(now), value + i),
+		                                  unit),
+		                    &saturations));
 		/* Columns of a row differ, but a row may be cut into several calls. */
 		for (uint32_t e = 0; e < now; e++)
 			g[column[i + e]] += terms[e];
@@ -195,8 +194,8 @@ static uint64_t sparse_backward(const uint32_t *column, const float *value, uint
 /* The planes of a group, `bits` * 16 bytes, as two words of half a group: words i = 0 to 7 and 8 to
  * 15, each with one byte a plane; the highest bit is in the lowest byte that is used. */
 struct picker {
-	__m512i half[2];  /* which byte of the planes stands where */
-	__mmask64 used;   /* bytes of a word that hold a plane */
+	__m512i half[2];           /* which byte of the planes stands where */
+	__mmask64 used;            /* bytes of a word that hold a plane */
 	__mmask64 load, load_more; /* bytes of the group in two registers */
 	uint32_t bits;
 };
@@ -241,27 +240,54 @@ INLINE __m512i codes_of(const struct picker *picker, const bool wide, const uint
 	return _mm512_gf2p8affine_epi64_epi8(unit, words, 0);
 }
 
+/* A group: 128 lowest bytes in the order of codes, and so on. */
+INLINE void group_limbs(int8_t *to, const int32_t *u, uint32_t columns)
+{
+	/* The four bytes of 16 weights: each kind together. */
+	const __m512i kinds = _mm512_setr_epi32(0x0c080400, 0x1c181410, 0x2c282420, 0x3c383430,
+	                                        0x0d090501, 0x1d191511, 0x2d292521, 0x3d393531,
+	                                        0x0e0a0602, 0x1e1a1612, 0x2e2a2622, 0x3e3a3632,
+	                                        0x0f0b0703, 0x1f1b1713, 0x2f2b2723, 0x3f3b3733);
+	/* Byte 8*w + k comes from column 16*k + w; the second half has w from 8 on. */
+	const __m512i order =
+		_mm512_add_epi8(_mm512_set1_epi64(0x7060504030201000),
+	                        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+	                                           _mm512_set1_epi64(0x0101010101010101)));
+	const __m512i carry = _mm512_set1_epi32(0x808080);
+	uint8_t bytes[GLM_LIMBS][GLM_GROUP];
+
+#pragma GCC unroll 8
+	for (uint32_t k = 0; k < 8; k++) {
+		uint32_t left = columns > 16 * k ? columns - 16 * k : 0;
+		__m512i weights = _mm512_maskz_loadu_epi32(tail_mask(left), u + (size_t)16 * k);
+		__m512i digits = _mm512_xor_si512(_mm512_add_epi32(weights, carry), carry);
+
+		digits = _mm512_permutexvar_epi8(kinds, digits);
+		_mm_storeu_si128((__m128i *)&bytes[0][16 * k], _mm512_castsi512_si128(digits));
+		_mm_storeu_si128((__m128i *)&bytes[1][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 1));
+		_mm_storeu_si128((__m128i *)&bytes[2][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 2));
+		_mm_storeu_si128((__m128i *)&bytes[3][16 * k],
+		                 _mm512_extracti32x4_epi32(digits, 3));
+	}
+	for (uint32_t l = 0; l < GLM_LIMBS; l++, to += GLM_GROUP) {
+		__m512i first = _mm512_loadu_si512(bytes[l]),
+			second = _mm512_loadu_si512(bytes[l] + 64);
+
+		_mm512_storeu_si512(to, _mm512_permutex2var_epi8(first, order, second));
+		_mm512_storeu_si512(
+			to + 64,
+			_mm512_permutex2var_epi8(first, _mm512_add_epi8(order, _mm512_set1_epi8(8)),
+		                                 second));
+	}
+}
+
 static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
 {
 	(void)bits;
-	for (uint32_t j = 0; j < columns; j += GLM_GROUP, to += (size_t)GLM_LIMBS * GLM_GROUP) {
-		uint32_t now = columns - j < GLM_GROUP ? columns - j : GLM_GROUP;
-		uint32_t digits[GLM_GROUP] = { 0 };
-
-		for (uint32_t i = 0; i < now; i++)
-			digits[i] = limbs_of(u[j + i]);
-		for (uint32_t i = 0; i < 16; i++) {
-			__m256i eight = _mm256_i32gather_epi32(
-				(const int *)digits + i,
-				_mm256_setr_epi32(0, 16, 32, 48, 64, 80, 96, 112), 4);
-
-			for (uint32_t l = 0; l < 4; l++) {
-				_mm_storel_epi64((__m128i *)(to + l * GLM_GROUP + (size_t)i * 8),
-				                 _mm256_cvtepi32_epi8(eight));
-				eight = _mm256_srli_epi32(eight, 8);
-			}
-		}
-	}
+	for (uint32_t j = 0; j < columns; j += GLM_GROUP, to += (size_t)GLM_LIMBS * GLM_GROUP)
+		group_limbs(to, u + j, columns - j);
 }
 
 /* n is 4 or 1. Each limb's sum of 4096 columns is below 2^31. */
@@ -285,11 +311,13 @@ INLINE void forward_groups(const struct picker *picker, const bool wide, const u
 				codes[k] = codes_of(picker, wide, rows[k] + b * step, half);
 #pragma GCC unroll 4
 			for (uint32_t l = 0; l < 4; l++) {
-				__m512i limb = _mm512_loadu_si512(weights + l * GLM_GROUP + half * 64);
+				__m512i limb =
+					_mm512_loadu_si512(weights + l * GLM_GROUP + half * 64);
 
 #pragma GCC unroll 4
 				for (uint32_t k = 0; k < n; k++)
-					sums[k][l] = _mm512_dpbusd_epi32(sums[k][l], codes[k], limb);
+					sums[k][l] =
+						_mm512_dpbusd_epi32(sums[k][l], codes[k], limb);
 			}
 		}
 	}
@@ -331,10 +359,12 @@ INLINE void sums_store(__m512i sums[2][4], const uint32_t upper_k, const int shi
 
 	(void)shift;
 	for (uint32_t pair = 0; pair < 2; pair++) {
-		__m512i first = pair ? _mm512_unpackhi_epi32(sums[0][upper_k], sums[0][2 + upper_k])
-		                     : _mm512_unpacklo_epi32(sums[0][upper_k], sums[0][2 + upper_k]);
-		__m512i second = pair ? _mm512_unpackhi_epi32(sums[1][upper_k], sums[1][2 + upper_k])
-		                      : _mm512_unpacklo_epi32(sums[1][upper_k], sums[1][2 + upper_k]);
+		__m512i first =
+			pair ? _mm512_unpackhi_epi32(sums[0][upper_k], sums[0][2 + upper_k])
+			     : _mm512_unpacklo_epi32(sums[0][upper_k], sums[0][2 + upper_k]);
+		__m512i second =
+			pair ? _mm512_unpackhi_epi32(sums[1][upper_k], sums[1][2 + upper_k])
+			     : _mm512_unpacklo_epi32(sums[1][upper_k], sums[1][2 + upper_k]);
 
 		out[pair * 2] = _mm512_permutex2var_epi64(first, even, second);
 		out[pair * 2 + 1] = _mm512_permutex2var_epi64(first, odd, second);
@@ -353,7 +383,8 @@ static struct scales scales_make(const int32_t *scale, uint32_t n)
 	memset(&scales, 0, sizeof(scales));
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t l = 0; l < 3; l++)
-			scales.limb[l][k / 4] |= (limbs_of(scale[k]) >> 8 * l & 0xff) << 8 * (k % 4);
+			scales.limb[l][k / 4] |= (limbs_of(scale[k]) >> 8 * l & 0xff)
+			                         << 8 * (k % 4);
 	return scales;
 }
 
@@ -413,8 +444,8 @@ INLINE void backward_group(const struct picker *picker, const bool wide, const u
 					_mm512_cvtepi32_epi64(_mm512_castsi512_si256(tops[k])), 16),
 				_mm512_cvtepi32_epi64(_mm512_castsi512_si256(lows[k])));
 			__m512i second = _mm512_add_epi64(
-				_mm512_slli_epi64(_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(
-							  tops[k], 1)),
+				_mm512_slli_epi64(_mm512_cvtepi32_epi64(
+							  _mm512_extracti64x4_epi64(tops[k], 1)),
 			                          16),
 				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(lows[k], 1)));
 
@@ -444,6 +475,11 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	}
 }
 
+static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
+{
+	return weights_round_loop(x, step, n, u);
+}
+
 const struct glm_loops glm_loops_avx512 = {
 	.name = "avx512",
 	.usable = usable,
@@ -451,6 +487,7 @@ const struct glm_loops glm_loops_avx512 = {
 	.dense_backward = dense_backward,
 	.sparse_forward = sparse_forward,
 	.sparse_backward = sparse_backward,
+	.weights_round = weights_round,
 	.limbs = limbs,
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,

@@ -92,6 +92,11 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	}
 }
 
+static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
+{
+	return weights_round_loop(x, step, n, u);
+}
+
 const struct glm_loops glm_loops_plain = {
 	.name = "plain",
 	.usable = usable,
@@ -99,6 +104,7 @@ const struct glm_loops glm_loops_plain = {
 	.dense_backward = dense_backward,
 	.sparse_forward = sparse_forward,
 	.sparse_backward = sparse_backward,
+	.weights_round = weights_round,
 	.limbs = no_limbs,
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,
