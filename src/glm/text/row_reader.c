@@ -158,15 +158,16 @@ static trib_status csv_begin(struct row_reader *reader, const struct glm_source 
 /* Reads to the first line with data, and finds out what the file is. */
 static trib_status reader_begin(struct row_reader *reader, const struct glm_source *source)
 {
+	const char *begin;
 	bool more;
 	trib_status status;
 
 	do {
 		if ((status = line_take(reader, &reader->pending, &more)) != TRIB_OK)
 			return status;
-		reader->is_pending = more;
-	} while (more && (reader->pending.text[strspn(reader->pending.text, " \t")] == 0 ||
-	                  *reader->pending.text == '#'));
+		begin = more ? reader->pending.text + strspn(reader->pending.text, " \t") : "";
+	} while (more && (!*begin || *begin == '#'));
+	reader->is_pending = more;
 	reader->kind = source->format;
 	if (reader->kind == GLM_FORMAT_AUTO)
 		reader->kind = more ? format_guess(reader->pending.text) : GLM_LIBSVM;

@@ -137,8 +137,9 @@ enum row_verdict svm_row_read(struct glm_row *row, const struct row_format *form
 				continue;
 			}
 			if (at - begin == 11 && is_digit(*at))
-				return row_fail(row, "feature index %s has too many digits",
-				                row_quote(begin, word_end(at)).text);
+				return row_fail(
+					row, "feature index %s has too many digits",
+					row_quote(begin, begin + strcspn(begin, ": \t#")).text);
 			return index_fail(row, begin);
 		}
 		at++;

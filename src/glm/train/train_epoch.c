@@ -237,24 +237,22 @@ static void bias_update(struct trainer *t, uint32_t c, double rate, double gradi
 	weights_step_one(&w, rate, gradient);
 }
 
-/* The columns of the engine changed. */
-static void weights_changed(struct engine *engine, uint32_t c)
+/* Codes and constants of the engine's columns, from their weights. */
+static void class_prepare(struct engine *engine, uint32_t c)
 {
 	struct trainer *t = engine->trainer;
 
-	if (t->data.matrix.layout == GLM_WEAVED)
-		kernel_prepare_limbs(&t->data.matrix, &t->kernels[c], engine->from, engine->to);
+	if (t->rule.bits)
+		engine->saturated += kernel_prepare(&t->data.matrix, t->data.step, &t->kernels[c],
+		                                    engine->from, engine->to);
 	if (t->has_low)
 		engine->constants[c] = weights_constant(&t->weights[c], engine->from, engine->to);
 }
 
 void engine_prepare(struct engine *engine)
 {
-	for (uint32_t c = 0; c < engine->trainer->rule.classes; c++) {
-		engine->saturated +=
-			weights_recode(&engine->trainer->weights[c], engine->from, engine->to);
-		weights_changed(engine, c);
-	}
+	for (uint32_t c = 0; c < engine->trainer->rule.classes; c++)
+		class_prepare(engine, c);
 }
 
 static void weights_apply(struct engine *engine, uint32_t b, const uint32_t *rows, uint32_t n,
@@ -271,18 +269,19 @@ static void weights_apply(struct engine *engine, uint32_t b, const uint32_t *row
 
 	engine->rates += rate;
 	engine->since++;
-	shrinks = engine->since == rule->shrink_every || b + 1 == batches;
+	shrinks = (rule->l1 > 0 || rule->l2 > 0) &&
+	          (engine->since == rule->shrink_every || b + 1 == batches);
 	for (uint32_t c = 0; c < rule->classes; c++) {
 		step.total = totals[c];
 		if (t->walks)
 			rows_update(engine, &step, c, rows, n);
 		else
-			engine->saturated +=
-				weights_update(&t->weights[c], &step, engine->from, engine->to);
-		if (shrinks && (rule->l1 > 0 || rule->l2 > 0))
-			engine->saturated += weights_shrink(&t->weights[c], engine->rates, rule->l1,
-			                                    rule->l2, engine->from, engine->to);
-		weights_changed(engine, c);
+			weights_update(&t->weights[c], &step, engine->from, engine->to);
+		if (shrinks)
+			weights_shrink(&t->weights[c], engine->rates, rule->l1, rule->l2,
+			               engine->from, engine->to);
+		if (shrinks || !t->walks)
+			class_prepare(engine, c);
 		if (rule->bias && engine->number == 0)
 			bias_update(t, c, rate, step.quantum * (double)totals[c]);
 	}

@@ -51,15 +51,16 @@ static inline double sum_double(int64_t g)
 	return value - ROUND;
 }
 
-/* Sets u from x; 1 if it is too large for a kernel. */
+/* Sets u from x, with the arithmetic of kernel_prepare; 1 if it is too large for a kernel. */
 static inline uint32_t column_recode(const struct weights *w, uint32_t j)
 {
-	double wide = (double)w->x[j] * (double)w->step[j] * ACTIVATION;
-	double bound = wide < (double)GLM_WEIGHT_MAX ? wide : (double)GLM_WEIGHT_MAX;
+	const float limit = (float)GLM_WEIGHT_MAX;
+	float wide = w->x[j] * w->step[j] * (float)(1 << GLM_ACTIVATION_BITS);
+	float bound = wide > -limit ? wide : -limit;
 
-	bound = bound > -(double)GLM_WEIGHT_MAX ? bound : -(double)GLM_WEIGHT_MAX;
-	w->u[j] = (int32_t)(bound + ROUND - ROUND);
-	return wide != bound;
+	bound = bound < limit ? bound : limit;
+	w->u[j] = (int32_t)rintf(bound);
+	return !(bound == wide);
 }
 
 static inline void column_step(const struct weights *w, double rate, double gradient, uint32_t j)
@@ -75,25 +76,21 @@ static inline void column_step(const struct weights *w, double rate, double grad
 	w->x[j] = (float)(x - by);
 }
 
-static inline uint32_t column_update(const struct weights *w, const struct weights_step *s,
-                                     uint32_t j)
+static inline void column_update(const struct weights *w, const struct weights_step *s, uint32_t j)
 {
 	double gradient = sum_double(w->g[j]) * s->quantum;
 
 	w->g[j] = 0;
-	if (!w->step) {
-		column_step(w, s->rate, gradient, j);
-		return 0;
-	}
-	gradient = (double)w->step[j] * gradient +
-	           (double)w->low[j] * (sum_double(s->total) * s->quantum);
+	if (w->step)
+		gradient = (double)w->step[j] * gradient +
+		           (double)w->low[j] * (sum_double(s->total) * s->quantum);
 	column_step(w, s->rate, gradient, j);
-	return column_recode(w, j);
 }
 
 uint32_t weights_update_one(const struct weights *w, const struct weights_step *s, uint32_t column)
 {
-	return column_update(w, s, column);
+	column_update(w, s, column);
+	return w->u ? column_recode(w, column) : 0;
 }
 
 void weights_step_one(const struct weights *w, double rate, double gradient)
@@ -118,26 +115,21 @@ static void sgd_float(const struct weights *w, const struct weights_step *s, uin
 	}
 }
 
-uint64_t weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
-                        uint32_t to)
+void weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
+                    uint32_t to)
 {
-	uint64_t saturated = 0;
-
 	if (!w->step && !w->h) {
 		sgd_float(w, s, from, to);
-		return 0;
+		return;
 	}
 	for (uint32_t j = from; j < to; j++)
 		if (w->g[j] != 0 || (w->low && w->low[j] != 0))
-			saturated += column_update(w, s, j);
-	return saturated;
+			column_update(w, s, j);
 }
 
-uint64_t weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
-                        uint32_t to)
+void weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
+                    uint32_t to)
 {
-	uint64_t saturated = 0;
-
 	for (uint32_t j = from; j < to; j++) {
 		double x = (double)w->x[j], by = rates * (double)w->pace[j], size, each;
 
@@ -150,10 +142,7 @@ uint64_t weights_shrink(const struct weights *w, double rates, double l1, double
 		size = (x < 0 ? -x : x) - by * (l1 * each);
 		size = size > 0 ? size / (1 + by * (l2 * each * each)) : 0;
 		w->x[j] = (float)(x < 0 ? -size : size);
-		if (w->u)
-			saturated += column_recode(w, j);
 	}
-	return saturated;
 }
 
 int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to)
@@ -164,14 +153,4 @@ int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to)
 		for (uint32_t j = from; j < to; j++)
 			sum += weights_fixed((double)w->low[j] * (double)w->x[j]);
 	return sum;
-}
-
-uint64_t weights_recode(const struct weights *w, uint32_t from, uint32_t to)
-{
-	uint64_t saturated = 0;
-
-	if (w->u)
-		for (uint32_t j = from; j < to; j++)
-			saturated += column_recode(w, j);
-	return saturated;
 }

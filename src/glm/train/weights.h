@@ -41,23 +41,23 @@ struct weights_step {
 /* A double as an integer of the kernels: times 2^24, to the nearest, and within +-2^51. */
 int64_t weights_fixed(double value);
 
-/* Changes a column, and zeroes its g. Returns 1 if its u was too large, else 0. */
+/* Changes a column and its u, and zeroes its g. Returns 1 if u was too large, else 0. */
 uint32_t weights_update_one(const struct weights *w, const struct weights_step *s, uint32_t column);
-/* The same for columns [from, to). A column with g == 0 and low == 0 does not change. */
-uint64_t weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
-                        uint32_t to);
+/*
+ * The same for columns [from, to), but for u: kernel_prepare sets it faster. A column with g == 0
+ * and low == 0 does not change.
+ */
+void weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
+                    uint32_t to);
 
 /* Changes the first column by a gradient that is known: for the bias. */
 void weights_step_one(const struct weights *w, double rate, double gradient);
 
-/* `rates` is the sum of the rates since the last call. Returns how often u was too large. */
-uint64_t weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
-                        uint32_t to);
+/* `rates` is the sum of the rates since the last call. Does not set u. */
+void weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
+                    uint32_t to);
 
 /* Low precision: the part of an activation that is the same for all rows, sum(low * x). */
 int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to);
-
-/* Sets u of columns [from, to) from x, e.g. after a checkpoint was read. */
-uint64_t weights_recode(const struct weights *w, uint32_t from, uint32_t to);
 
 #endif
