@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUM_START 0x5452494247524c4dull
 #define SUM_FACTOR 0x9fb21c651e98df25ull
 #define FILE_MAX (64ull << 30)
 
@@ -44,7 +43,7 @@ uint64_t bytes_sum(uint64_t sum, const uint8_t *bytes, size_t n)
 
 trib_status bytes_create(struct bytes_writer *out, const char *path)
 {
-	*out = (struct bytes_writer){ .sum = SUM_START };
+	*out = (struct bytes_writer){ .sum = BYTES_SUM_START };
 	if (strlen(path) >= sizeof(out->path))
 		return status_fail(TRIB_ERR_ARGUMENT, "the name of a file is too long");
 	snprintf(out->path, sizeof(out->path), "%s", path);
@@ -168,7 +167,7 @@ trib_status bytes_open(struct bytes_reader *in, const char *what, const char mag
 	*in = (struct bytes_reader){ .at = bytes, .end = bytes };
 	if (n < 8 || memcmp(bytes, magic, 8) != 0)
 		return status_fail(TRIB_ERR_ARGUMENT, "it is not a %s", what);
-	if (n < 16 || bytes_sum(SUM_START, bytes, n - 8) != word_load(bytes + n - 8, 8))
+	if (n < 16 || bytes_sum(BYTES_SUM_START, bytes, n - 8) != word_load(bytes + n - 8, 8))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "the %s is damaged or cut: its checksum is wrong", what);
 	in->at = bytes + 8;

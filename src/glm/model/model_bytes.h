@@ -50,6 +50,9 @@ const uint8_t *bytes_get(struct bytes_reader *in, uint64_t n);
 /* New memory, which the caller frees. NULL: no memory, or not as many are there. */
 float *bytes_get_floats(struct bytes_reader *in, uint64_t n);
 
+/* The checksum of more bytes; it starts with this. All but the last piece are multiples of 8 bytes.
+ */
+#define BYTES_SUM_START 0x5452494247524c4dull
 uint64_t bytes_sum(uint64_t sum, const uint8_t *bytes, size_t n);
 
 #endif
