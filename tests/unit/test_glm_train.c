@@ -201,7 +201,7 @@ static void *worker_main(void *argument)
 	worker_data(t, training, low, step);
 	for (uint32_t j = 0; j < COLUMNS; j++)
 		pace[j] = 1;
-	assert_int_equal(trainer_open(t, pace, NULL), TRIB_OK);
+	assert_int_equal(trainer_open(t, pace, pace), TRIB_OK);
 	for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
 		before = allocations;
 		assert_int_equal(trainer_epoch(t, epoch, &sums), TRIB_OK);

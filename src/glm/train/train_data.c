@@ -57,16 +57,16 @@ static trib_status maps_plan(struct train_files *files, uint32_t bits)
 	return layout_choose(&shape, 0, &files->layout);
 }
 
-/* Divides the values by the units of their columns. That is exact: they are powers of two. */
-static void values_scale(struct glm_matrix *m, const float *unit)
+/* Divides the values by the units of their columns, powers of two: that is exact. */
+static void values_scale(struct glm_matrix *m, const float *inverse)
 {
 	if (m->layout == GLM_SPARSE && m->value)
 		for (uint64_t i = 0; i < m->start[m->rows]; i++)
-			m->value[i] /= unit[m->column[i]];
+			m->value[i] *= inverse[m->column[i]];
 	if (m->layout == GLM_DENSE)
 		for (uint64_t r = 0; r < m->rows; r++)
 			for (uint32_t j = 0; j < m->columns; j++)
-				m->dense[r * m->stride + j] /= unit[j];
+				m->dense[r * m->stride + j] *= inverse[j];
 }
 
 static trib_status columns_plan(const struct train_files *files, const struct exchange *x,
@@ -108,13 +108,13 @@ trib_status files_load(struct train_files *files, struct trainer *t)
 		                   .bits = t->rule.bits };
 	trib_status status = maps_plan(files, t->rule.bits);
 
-	files->unit = calloc((size_t)files->stats.columns + 1, sizeof(*files->unit));
-	if (status == TRIB_OK && !files->unit)
+	files->inverse = calloc((size_t)files->stats.columns + 1, sizeof(*files->inverse));
+	if (status == TRIB_OK && !files->inverse)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u columns",
 		                     files->stats.columns);
 	if (status != TRIB_OK)
 		return status;
-	units_fill(&t->rule, &files->stats, 0, files->stats.columns, files->unit);
+	inverses_fill(&t->rule, &files->stats, 0, files->stats.columns, files->inverse);
 	data->share = rows_share(t, files->stats.rows);
 	if (t->rule.data_parallel) {
 		shard.rank = data->share.rank;
@@ -134,7 +134,7 @@ trib_status files_load(struct train_files *files, struct trainer *t)
 	status = glm_load(&files->source, &files->rules, &files->stats, &shard, &data->matrix,
 	                  &data->targets, &files->problem);
 	if (status == TRIB_OK)
-		values_scale(&data->matrix, files->unit + shard.first);
+		values_scale(&data->matrix, files->inverse + shard.first);
 	return status;
 }
 
@@ -164,7 +164,7 @@ trib_status files_load_test(struct train_files *files, const char *path, struct 
 	status = glm_load(&files->test_source, &files->test_rules, &files->test_stats, &shard,
 	                  &files->test.matrix, &files->test.targets, &problem);
 	if (status == TRIB_OK)
-		values_scale(&files->test.matrix, files->unit + t->first_column);
+		values_scale(&files->test.matrix, files->inverse + t->first_column);
 	return status;
 }
 
@@ -176,7 +176,7 @@ void files_free(struct train_files *files, struct trainer *t)
 	free(files->test.targets);
 	free(files->low);
 	free(files->step);
-	free(files->unit);
+	free(files->inverse);
 	glm_stats_free(&files->stats);
 	glm_stats_free(&files->test_stats);
 }

@@ -16,7 +16,7 @@ struct train_files {
 	struct glm_problem problem;
 	uint64_t skipped;
 	float *low, *step; /* low precision: of all columns */
-	float *unit;       /* of all columns; see units_fill */
+	float *inverse;    /* of all columns; see inverses_fill */
 	enum glm_layout layout;
 	struct train_data test;
 	bool has_test;

@@ -303,7 +303,7 @@ static trib_status job_prepare(struct job *job, trib_comm *comm, const char *pat
 		t->tick = progress_tick;
 		t->context = job;
 	}
-	status = trainer_open(t, job->pace, job->files.unit + t->first_column);
+	status = trainer_open(t, job->pace, job->files.inverse + t->first_column);
 	if (status == TRIB_OK)
 		status = job_resume(job);
 	job->load_seconds = seconds_since(start);
@@ -363,8 +363,8 @@ static trib_status model_fill(struct job *job, trib_glm_model **model)
 	for (uint32_t c = 0; c < rule->classes; c++)
 		(*model)->bias[c] = (float)((double)job->state.bias[c] * rule->unit);
 	for (size_t i = 0; i < (size_t)rule->classes * rule->columns; i++)
-		(*model)->x[i] = (float)((double)job->state.x[i] * rule->unit /
-		                         (double)job->files.unit[i % rule->columns]);
+		(*model)->x[i] = (float)((double)job->state.x[i] * rule->unit *
+		                         (double)job->files.inverse[i % rule->columns]);
 	(*model)->bits = rule->bits;
 	(*model)->batch = rule->batch;
 	(*model)->epochs = rule->epochs;

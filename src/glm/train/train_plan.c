@@ -204,11 +204,11 @@ static double column_unit(const struct train_rule *rule, const struct glm_stats 
 	return fmin(fmax(unit, 0x1p-60), 0x1p60);
 }
 
-void units_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
-                uint32_t count, float *unit)
+void inverses_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
+                   uint32_t count, float *inverse)
 {
 	for (uint32_t j = 0; j < count; j++)
-		unit[j] = (float)column_unit(rule, stats, first + j);
+		inverse[j] = (float)(1 / column_unit(rule, stats, first + j));
 }
 
 void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,

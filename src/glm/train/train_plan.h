@@ -20,11 +20,11 @@ trib_status rule_complete(const trib_glm_options *options, const struct glm_stat
                           uint32_t workers, struct train_rule *rule);
 
 /*
- * Float: the power of two by which the values of each of the columns [first, first + count) are
- * divided, so that they lie between -1 and 1. Low precision: 1.
+ * 1 / unit of each of the columns [first, first + count). Float: the values of a column are divided
+ * by its unit, a power of two, so that they lie between -1 and 1. Low precision: 1.
  */
-void units_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
-                uint32_t count, float *unit);
+void inverses_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,
+                   uint32_t count, float *inverse);
 
 /* The factor of the rate for each of the columns [first, first + count). */
 void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uint32_t first,

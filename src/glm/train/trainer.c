@@ -30,7 +30,8 @@ static size_t columns_padded(const struct trainer *t)
 	return ((size_t)t->data.matrix.columns + GLM_GROUP - 1) / GLM_GROUP * GLM_GROUP;
 }
 
-static void classes_open(struct trainer *t, const float *pace, const float *unit, unsigned *missing)
+static void classes_open(struct trainer *t, const float *pace, const float *inverse,
+                         unsigned *missing)
 {
 	const struct train_rule *rule = &t->rule;
 	size_t padded = columns_padded(t), classes = rule->classes;
@@ -52,7 +53,7 @@ static void classes_open(struct trainer *t, const float *pace, const float *unit
 		w->low = t->data.low;
 		w->step = t->data.step;
 		w->pace = pace;
-		w->unit = unit;
+		w->inverse = inverse;
 		t->kernels[c] = (struct glm_weights){ .x = w->x, .u = w->u };
 		if (t->data.matrix.layout == GLM_WEAVED)
 			t->kernels[c].limbs =
@@ -148,7 +149,7 @@ static bool updates_walk(const struct trainer *t)
 	return (double)m->start[m->rows] / m->rows * t->rule.batch < m->columns;
 }
 
-trib_status trainer_open(struct trainer *t, const float *pace, const float *unit)
+trib_status trainer_open(struct trainer *t, const float *pace, const float *inverse)
 {
 	const struct train_rule *rule = &t->rule;
 	unsigned missing = 0;
@@ -163,7 +164,7 @@ trib_status trainer_open(struct trainer *t, const float *pace, const float *unit
 	t->window = (rule->batch + rule->micro - 1) / rule->micro;
 	t->window = t->window < TRAIN_WINDOW ? t->window : TRAIN_WINDOW;
 	t->slot_room = (rule->micro * rule->classes + 7) / 8 * 8; /* slots share no cache line */
-	classes_open(t, pace, unit, &missing);
+	classes_open(t, pace, inverse, &missing);
 	if (!missing)
 		slots_open(t, &missing);
 	if (missing)

@@ -6,11 +6,11 @@
 #include "glm/train/train_state.h"
 
 /*
- * The caller has set rule, data, first_column and exchange. `pace` and `unit` have one factor a
- * column of the shard, see struct weights; `unit` may be NULL. After an error trainer_close is
+ * The caller has set rule, data, first_column and exchange. `pace` and `inverse` have one factor a
+ * column of the shard, see struct weights. After an error trainer_close is
  * still due.
  */
-trib_status trainer_open(struct trainer *t, const float *pace, const float *unit);
+trib_status trainer_open(struct trainer *t, const float *pace, const float *inverse);
 /* Ends the threads and frees the memory, but for data and exchange. */
 void trainer_close(struct trainer *t);
 

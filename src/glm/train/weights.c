@@ -63,86 +63,132 @@ static inline uint32_t column_recode(const struct weights *w, uint32_t j)
 	return !(bound == wide);
 }
 
-static inline void column_step(const struct weights *w, double rate, double gradient, uint32_t j)
+/* No sum of squares is 0 below a root. A column without a gradient has no step in any case. */
+#define LEAST 1e-37f
+
+static inline float step_adagrad(float *h, float rate, float gradient)
 {
-	double x = (double)w->x[j], by = rate * (double)w->pace[j] * gradient;
-
-	if (w->h) {
-		float h = (float)((double)w->h[j] + gradient * gradient);
-
-		w->h[j] = h;
-		by = h > 0 ? by / sqrt((double)h) : 0;
-	}
-	w->x[j] = (float)(x - by);
+	*h += gradient * gradient;
+	return rate * gradient / sqrtf(*h + LEAST);
 }
 
-static inline void column_update(const struct weights *w, const struct weights_step *s, uint32_t j)
+static inline float gradient_float(int64_t g, double quantum)
 {
-	double gradient = sum_double(w->g[j]) * s->quantum;
-
-	w->g[j] = 0;
-	if (w->step)
-		gradient = (double)w->step[j] * gradient +
-		           (double)w->low[j] * (sum_double(s->total) * s->quantum);
-	column_step(w, s->rate, gradient, j);
+	return (float)(sum_double(g) * quantum);
 }
 
-uint32_t weights_update_one(const struct weights *w, const struct weights_step *s, uint32_t column)
+static inline float gradient_codes(int64_t g, double quantum, double step, double low_total)
 {
-	column_update(w, s, column);
-	return w->u ? column_recode(w, column) : 0;
+	return (float)(step * (sum_double(g) * quantum) + low_total);
+}
+
+/* The part of a gradient that comes from the low value of the column. */
+static double total_of(const struct weights_step *s)
+{
+	return sum_double(s->total) * s->quantum;
 }
 
 void weights_step_one(const struct weights *w, double rate, double gradient)
 {
-	column_step(w, rate, gradient, 0);
+	float by = (float)rate * w->pace[0];
+
+	w->x[0] -= w->h ? step_adagrad(w->h, by, (float)gradient) : by * (float)gradient;
 }
 
-/* The commonest rule in a loop that compilers can do several columns of at once. */
-static void sgd_float(const struct weights *w, const struct weights_step *s, uint32_t from,
-                      uint32_t to)
+uint32_t weights_update_one(const struct weights *w, const struct weights_step *s, uint32_t j)
 {
-	float *restrict x = w->x;
+	float rate = (float)s->rate * w->pace[j], gradient;
+
+	if (w->step)
+		gradient = gradient_codes(w->g[j], s->quantum, (double)w->step[j],
+		                          (double)w->low[j] * total_of(s));
+	else
+		gradient = gradient_float(w->g[j], s->quantum);
+	w->g[j] = 0;
+	w->x[j] -= w->h ? step_adagrad(&w->h[j], rate, gradient) : rate * gradient;
+	return w->u ? column_recode(w, j) : 0;
+}
+
+/* ---- many columns: loops without branches, which compilers do several columns of at once ---- */
+
+static void update_float(const struct weights *w, const struct weights_step *s, uint32_t from,
+                         uint32_t to)
+{
+	float *restrict x = w->x, *restrict h = w->h;
 	int64_t *restrict g = w->g;
 	const float *restrict pace = w->pace;
-	double rate = s->rate, quantum = s->quantum;
+	const double quantum = s->quantum;
+	const float rate = (float)s->rate;
 
-	for (uint32_t j = from; j < to; j++) {
-		double gradient = sum_double(g[j]) * quantum;
+	if (h)
+		for (uint32_t j = from; j < to; j++) {
+			x[j] -= step_adagrad(&h[j], rate * pace[j], gradient_float(g[j], quantum));
+			g[j] = 0;
+		}
+	else
+		for (uint32_t j = from; j < to; j++) {
+			x[j] -= rate * pace[j] * gradient_float(g[j], quantum);
+			g[j] = 0;
+		}
+}
 
-		g[j] = 0;
-		x[j] = (float)((double)x[j] - rate * (double)pace[j] * gradient);
-	}
+static void update_codes(const struct weights *w, const struct weights_step *s, uint32_t from,
+                         uint32_t to)
+{
+	float *restrict x = w->x, *restrict h = w->h;
+	int64_t *restrict g = w->g;
+	const float *restrict pace = w->pace, *restrict step = w->step, *restrict low = w->low;
+	const double quantum = s->quantum, total = total_of(s);
+	const float rate = (float)s->rate;
+
+	if (h)
+		for (uint32_t j = from; j < to; j++) {
+			x[j] -= step_adagrad(&h[j], rate * pace[j],
+			                     gradient_codes(g[j], quantum, (double)step[j],
+			                                    (double)low[j] * total));
+			g[j] = 0;
+		}
+	else
+		for (uint32_t j = from; j < to; j++) {
+			x[j] -= rate * pace[j] *
+			        gradient_codes(g[j], quantum, (double)step[j],
+			                       (double)low[j] * total);
+			g[j] = 0;
+		}
 }
 
 void weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
                     uint32_t to)
 {
-	if (!w->step && !w->h) {
-		sgd_float(w, s, from, to);
-		return;
-	}
-	for (uint32_t j = from; j < to; j++)
-		if (w->g[j] != 0 || (w->low && w->low[j] != 0))
-			column_update(w, s, j);
+	if (w->step)
+		update_codes(w, s, from, to);
+	else
+		update_float(w, s, from, to);
+}
+
+/* Soft threshold, then division. `by` is the rate of the column. */
+static inline float shrink(float x, float by, float l1, float l2)
+{
+	float size = fabsf(x) - by * l1, less = size / (1 + by * l2);
+
+	return copysignf(size > 0 ? less : 0, x);
 }
 
 void weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
                     uint32_t to)
 {
-	for (uint32_t j = from; j < to; j++) {
-		double x = (double)w->x[j], by = rates * (double)w->pace[j], size, each;
+	float *restrict x = w->x;
+	const float *restrict h = w->h, *restrict pace = w->pace, *restrict each = w->inverse;
+	const float rate = (float)rates, one = (float)l1, two = (float)l2;
 
-		if (x == 0)
-			continue;
-		if (w->h)
-			by = w->h[j] > 0 ? by / sqrt((double)w->h[j]) : 0;
-		/* The objective has the user's weights, x / unit. */
-		each = w->unit ? 1 / (double)w->unit[j] : 1;
-		size = (x < 0 ? -x : x) - by * (l1 * each);
-		size = size > 0 ? size / (1 + by * (l2 * each * each)) : 0;
-		w->x[j] = (float)(x < 0 ? -size : size);
-	}
+	/* A column without gradients has h == 0 and x == 0: its rate is large, and x stays 0. */
+	if (h)
+		for (uint32_t j = from; j < to; j++)
+			x[j] = shrink(x[j], rate * pace[j] / sqrtf(h[j] + LEAST), one * each[j],
+			              two * each[j] * each[j]);
+	else
+		for (uint32_t j = from; j < to; j++)
+			x[j] = shrink(x[j], rate * pace[j], one * each[j], two * each[j] * each[j]);
 }
 
 int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to)

@@ -26,8 +26,9 @@ struct weights {
 	const float *low; /* low precision: value = low + code * step; NULL: float */
 	const float *step;
 	const float *pace; /* a factor of the rate for each column; 0: the column has no values */
-	const float *unit; /* values of a column were divided by this power of two, and x belongs to
-	                      the quotients; NULL: 1 everywhere */
+	/* 1 / unit. Values of a column were divided by its unit, a power of two, and x belongs to
+	 * the quotients. So x / unit is the user's weight, which l1 and l2 are for. */
+	const float *inverse;
 };
 
 /* One mini-batch. */
