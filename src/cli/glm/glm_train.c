@@ -210,11 +210,12 @@ struct said {
 	unsigned n; /* lines of aggregators */
 };
 
-/* Aggregators speak only if the job fails. */
+/* What aggregators say matters only if the job fails by their error. */
 static void aggregator_print(const struct said *said)
 {
 	for (unsigned i = said->n > KEPT ? said->n - KEPT : 0; i < said->n; i++)
-		fprintf(stderr, "aggregator: %s\n", said->aggregator[i % KEPT]);
+		if (strstr(said->aggregator[i % KEPT], "error"))
+			fprintf(stderr, "aggregator: %s\n", said->aggregator[i % KEPT]);
 }
 
 /* Worker 0 speaks for all. A sentence that several workers say is printed once. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline: what an engine (a thread of a worker) does next with the micro-batches of a mini-batch
+ * pipeline: what a thread of a worker does next with the micro-batches of a mini-batch
  * (P4SGD, III-B). A micro-batch goes through
  *
  *   forward -> posted (its activations are summed over the workers) -> arrived -> backward
  *
  * The rule: forward first, backward as soon as a result is there. All forwards come before the
  * first backward, because the last post then leaves earliest, and all other backwards hide its
- * journey. Only if `window` micro-batches are on their way, an engine does backwards in between.
+ * journey. Only if `window` micro-batches are on their way, a thread does backwards in between.
  * Results are taken in the order of the posts. When every backward is done, the weights are
  * updated, and the next mini-batch begins: synchronous SGD. Vanilla model parallelism is one
  * micro-batch as large as the mini-batch.
@@ -22,8 +22,8 @@
 struct pipeline {
 	uint32_t micros;    /* micro-batches of this mini-batch */
 	uint32_t window;    /* micro-batches that may be on their way at once, at least 1 */
-	uint32_t forwarded; /* micro-batches below have been through this engine's forward */
-	uint32_t returned;  /* micro-batches below have been through this engine's backward */
+	uint32_t forwarded; /* micro-batches below have been through this thread's forward */
+	uint32_t returned;  /* micro-batches below have been through this thread's backward */
 };
 
 enum pipeline_do { PIPELINE_FORWARD, PIPELINE_BACKWARD, PIPELINE_WAIT, PIPELINE_DONE };

@@ -12,15 +12,15 @@
 #define ACTIVATION_UNIT (1.0 / (1 << GLM_ACTIVATION_BITS))
 #define ROUND 6755399441055744.0 /* added and subtracted, it rounds a double to an integer */
 
-/* ---- engines wait for each other ---- */
+/* ---- threads wait for each other ---- */
 
-static void engine_pause(unsigned *spins)
+static void thread_pause(unsigned *spins)
 {
 	if (++*spins > SPINS)
 		sched_yield();
 }
 
-void engines_fail(struct trainer *trainer, trib_status status)
+void threads_fail(struct trainer *trainer, trib_status status)
 {
 	pthread_mutex_lock(&trainer->lock);
 	if (!trainer->failed) {
@@ -30,7 +30,7 @@ void engines_fail(struct trainer *trainer, trib_status status)
 	pthread_mutex_unlock(&trainer->lock);
 }
 
-void engines_meet(struct trainer *trainer)
+void threads_meet(struct trainer *trainer)
 {
 	unsigned meeting = trainer->meeting, spins = 0;
 
@@ -40,42 +40,42 @@ void engines_meet(struct trainer *trainer)
 		return;
 	}
 	while (trainer->meeting == meeting)
-		engine_pause(&spins);
+		thread_pause(&spins);
 }
 
 /* ---- forward ---- */
 
-static void forward(struct engine *engine, const uint32_t *rows, uint32_t n, uint32_t slot)
+static void forward(struct train_thread *self, const uint32_t *rows, uint32_t n, uint32_t slot)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	const struct train_rule *rule = &t->rule;
 	uint32_t size = rule->classes * n;
-	int64_t *part = engine->parts + (size_t)slot * t->slot_room;
+	int64_t *part = self->parts + (size_t)slot * t->slot_room;
 	/* The bias has one owner in the job, or one a worker if each has its own rows. */
 	bool owns_bias =
-		rule->bias && engine->number == 0 && (rule->data_parallel || t->exchange.rank == 0);
+		rule->bias && self->number == 0 && (rule->data_parallel || t->exchange.rank == 0);
 	trib_status status;
 
 	for (uint32_t c = 0; c < rule->classes; c++) {
-		int64_t same = engine->constants[c];
+		int64_t same = self->constants[c];
 
 		if (owns_bias)
 			same += weights_fixed((double)t->bias[c].x);
 		for (uint32_t k = 0; k < n; k++)
 			part[c * n + k] = same;
-		engine->saturated += kernel_forward_part(&t->data.matrix, &t->kernels[c], rows, n,
-		                                         &t->index, engine->number, part + c * n);
+		self->saturated += kernel_forward_part(&t->data.matrix, &t->kernels[c], rows, n,
+		                                       &t->index, self->number, part + c * n);
 	}
 	if (rule->threads > 1 && atomic_fetch_add(&t->done[slot], 1) + 1 < rule->threads)
 		return;
-	/* The last engine: it adds the parts of all, and posts. */
+	/* The last thread: it adds the parts of all, and posts. */
 	if (rule->threads > 1) {
 		int64_t *sum = t->activation + (size_t)slot * t->slot_room;
 
 		t->done[slot] = 0;
-		memcpy(sum, t->engines[0].parts + (size_t)slot * t->slot_room, size * sizeof(*sum));
+		memcpy(sum, t->team[0].parts + (size_t)slot * t->slot_room, size * sizeof(*sum));
 		for (uint32_t i = 1; i < rule->threads; i++) {
-			const int64_t *other = t->engines[i].parts + (size_t)slot * t->slot_room;
+			const int64_t *other = t->team[i].parts + (size_t)slot * t->slot_room;
 
 			for (uint32_t k = 0; k < size; k++)
 				sum[k] += other[k];
@@ -84,10 +84,10 @@ static void forward(struct engine *engine, const uint32_t *rows, uint32_t n, uin
 	}
 	status = exchange_post(t->activations, slot, part, size);
 	if (status < 0) {
-		engines_fail(t, status);
+		threads_fail(t, status);
 		return;
 	}
-	/* In this order: the first engine waits for the network if it sees a post without a result.
+	/* In this order: the first thread waits for the network if it sees a post without a result.
 	 */
 	if (status == TRIB_OK)
 		t->arrived++;
@@ -96,27 +96,27 @@ static void forward(struct engine *engine, const uint32_t *rows, uint32_t n, uin
 
 /* ---- waiting for a result ---- */
 
-/* The first engine waits for the network, the others for the first engine. */
-static void result_wait(struct engine *engine, uint64_t number, uint32_t slot)
+/* The first thread waits for the network, the others for the first thread. */
+static void result_wait(struct train_thread *self, uint64_t number, uint32_t slot)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	unsigned spins = 0;
 	trib_status status;
 
-	if (engine->number == 0) {
+	if (self->number == 0) {
 		while (t->posted <= number && !t->failed)
-			engine_pause(&spins);
+			thread_pause(&spins);
 		if (t->failed || t->arrived > number)
 			return;
 		status = exchange_wait(t->activations, slot);
 		if (status == TRIB_OK)
 			t->arrived = number + 1;
 		else
-			engines_fail(t, status);
+			threads_fail(t, status);
 		return;
 	}
 	while (t->arrived <= number && !t->failed)
-		engine_pause(&spins);
+		thread_pause(&spins);
 }
 
 /* ---- backward ---- */
@@ -158,10 +158,10 @@ void sums_add(const struct train_rule *rule, const int64_t *activation, const fl
 }
 
 /* The scales of a class: how much each sample pulls at the weights. */
-static void scales_fill(struct engine *engine, const int64_t *activation, const uint32_t *rows,
+static void scales_fill(struct train_thread *self, const int64_t *activation, const uint32_t *rows,
                         uint32_t n, uint32_t c)
 {
-	const struct trainer *t = engine->trainer;
+	const struct trainer *t = self->trainer;
 	const struct train_rule *rule = &t->rule;
 	double unit = rule->bits ? 1 << GLM_SCALE_BITS : 1 << GLM_GRADIENT_BITS;
 	double most = rule->bits ? GLM_SCALE_MAX : (double)GLM_TERM_MAX;
@@ -173,30 +173,30 @@ static void scales_fill(struct engine *engine, const int64_t *activation, const 
 		double wide = slope * unit, fixed = wide < most ? wide : most;
 
 		fixed = fixed > -most ? fixed : -most;
-		engine->saturated += fixed != wide;
+		self->saturated += fixed != wide;
 		fixed = fixed + ROUND - ROUND;
-		engine->totals[c] += (int64_t)fixed;
+		self->totals[c] += (int64_t)fixed;
 		if (rule->bits)
-			engine->scale_i[k] = (int32_t)fixed;
+			self->scale_i[k] = (int32_t)fixed;
 		else
-			engine->scale_f[k] = (float)slope;
+			self->scale_f[k] = (float)slope;
 	}
 }
 
-static void backward(struct engine *engine, const uint32_t *rows, uint32_t n, uint32_t slot)
+static void backward(struct train_thread *self, const uint32_t *rows, uint32_t n, uint32_t slot)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	const struct train_rule *rule = &t->rule;
 	const int64_t *activation =
-		(rule->threads > 1 ? t->activation : engine->parts) + (size_t)slot * t->slot_room;
+		(rule->threads > 1 ? t->activation : self->parts) + (size_t)slot * t->slot_room;
 
-	if (engine->number == 0)
+	if (self->number == 0)
 		sums_add(rule, activation, t->data.targets, rows, n, &t->sums_epoch);
 	for (uint32_t c = 0; c < rule->classes; c++) {
-		scales_fill(engine, activation + c * n, rows, n, c);
-		engine->saturated += kernel_backward_part(&t->data.matrix, rows, n, engine->scale_f,
-		                                          engine->scale_i, &t->index,
-		                                          engine->number, t->weights[c].g);
+		scales_fill(self, activation + c * n, rows, n, c);
+		self->saturated +=
+			kernel_backward_part(&t->data.matrix, rows, n, self->scale_f, self->scale_i,
+		                             &t->index, self->number, t->weights[c].g);
 	}
 }
 
@@ -208,21 +208,21 @@ double train_rate(const struct train_rule *rule, uint32_t epoch, uint32_t b, uin
 }
 
 /* Visits the entries of the rows: a column is changed at its first entry, and its g is 0 then. */
-static void rows_update(struct engine *engine, const struct weights_step *step, uint32_t c,
+static void rows_update(struct train_thread *self, const struct weights_step *step, uint32_t c,
                         const uint32_t *rows, uint32_t n)
 {
-	const struct trainer *t = engine->trainer;
+	const struct trainer *t = self->trainer;
 	const struct glm_matrix *m = &t->data.matrix;
 	const struct weights *w = &t->weights[c];
 
 	for (uint32_t k = 0; k < n; k++) {
 		const uint32_t *at =
-			t->index.at + (size_t)rows[k] * (t->index.parts + 1) + engine->number;
+			t->index.at + (size_t)rows[k] * (t->index.parts + 1) + self->number;
 		const uint32_t *column = m->column + m->start[rows[k]];
 
 		for (uint32_t i = at[0]; i < at[1]; i++)
 			if (w->g[column[i]])
-				engine->saturated += weights_update_one(w, step, column[i]);
+				self->saturated += weights_update_one(w, step, column[i]);
 	}
 }
 
@@ -237,28 +237,28 @@ static void bias_update(struct trainer *t, uint32_t c, double rate, double gradi
 	weights_step_one(&w, rate, gradient);
 }
 
-/* Codes and constants of the engine's columns, from their weights. */
-static void class_prepare(struct engine *engine, uint32_t c)
+/* Codes and constants of the thread's columns, from their weights. */
+static void class_prepare(struct train_thread *self, uint32_t c)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 
 	if (t->rule.bits)
-		engine->saturated += kernel_prepare(&t->data.matrix, t->data.step, &t->kernels[c],
-		                                    engine->from, engine->to);
+		self->saturated += kernel_prepare(&t->data.matrix, t->data.step, &t->kernels[c],
+		                                  self->from, self->to);
 	if (t->has_low)
-		engine->constants[c] = weights_constant(&t->weights[c], engine->from, engine->to);
+		self->constants[c] = weights_constant(&t->weights[c], self->from, self->to);
 }
 
-void engine_prepare(struct engine *engine)
+void thread_prepare(struct train_thread *self)
 {
-	for (uint32_t c = 0; c < engine->trainer->rule.classes; c++)
-		class_prepare(engine, c);
+	for (uint32_t c = 0; c < self->trainer->rule.classes; c++)
+		class_prepare(self, c);
 }
 
-static void weights_apply(struct engine *engine, uint32_t b, const uint32_t *rows, uint32_t n,
+static void weights_apply(struct train_thread *self, uint32_t b, const uint32_t *rows, uint32_t n,
                           const int64_t *totals)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	const struct train_rule *rule = &t->rule;
 	uint32_t batches = row_batches(&t->data.share);
 	double rate = train_rate(rule, t->epoch, b, batches);
@@ -267,64 +267,64 @@ static void weights_apply(struct engine *engine, uint32_t b, const uint32_t *row
 		                     .quantum = 1 / (unit * row_batch_size(&t->data.share, b)) };
 	bool shrinks;
 
-	engine->rates += rate;
-	engine->since++;
+	self->rates += rate;
+	self->since++;
 	shrinks = (rule->l1 > 0 || rule->l2 > 0) &&
-	          (engine->since == rule->shrink_every || b + 1 == batches);
+	          (self->since == rule->shrink_every || b + 1 == batches);
 	for (uint32_t c = 0; c < rule->classes; c++) {
 		step.total = totals[c];
 		if (t->walks)
-			rows_update(engine, &step, c, rows, n);
+			rows_update(self, &step, c, rows, n);
 		else
-			weights_update(&t->weights[c], &step, engine->from, engine->to);
+			weights_update(&t->weights[c], &step, self->from, self->to);
 		if (shrinks)
-			weights_shrink(&t->weights[c], engine->rates, rule->l1, rule->l2,
-			               engine->from, engine->to);
+			weights_shrink(&t->weights[c], self->rates, rule->l1, rule->l2, self->from,
+			               self->to);
 		if (shrinks || !t->walks)
-			class_prepare(engine, c);
-		if (rule->bias && engine->number == 0)
+			class_prepare(self, c);
+		if (rule->bias && self->number == 0)
 			bias_update(t, c, rate, step.quantum * (double)totals[c]);
 	}
 	if (shrinks) {
-		engine->rates = 0;
-		engine->since = 0;
+		self->rates = 0;
+		self->since = 0;
 	}
 }
 
 /* Data parallel: the gradients of all workers. They end with the totals of the classes. */
-static const int64_t *gradients_sum(struct engine *engine)
+static const int64_t *gradients_sum(struct train_thread *self)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	int64_t *totals = t->sums + t->sums_n - t->rule.classes;
 
-	if (engine->number == 0)
-		memcpy(totals, engine->totals, t->rule.classes * sizeof(*totals));
-	engines_meet(t);
-	if (engine->number == 0 && !t->failed) {
+	if (self->number == 0)
+		memcpy(totals, self->totals, t->rule.classes * sizeof(*totals));
+	threads_meet(t);
+	if (self->number == 0 && !t->failed) {
 		trib_status status = exchange_sum(&t->exchange, t->sums, t->sums_n);
 
 		if (status != TRIB_OK)
-			engines_fail(t, status);
+			threads_fail(t, status);
 	}
-	engines_meet(t);
+	threads_meet(t);
 	return totals;
 }
 
 /* ---- a mini-batch, an epoch ---- */
 
-static void engine_batch(struct engine *engine, uint32_t b)
+static void thread_batch(struct train_thread *self, uint32_t b)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	const uint32_t *rows = t->order + t->start[b];
 	uint32_t n = t->start[b + 1] - t->start[b], micro = t->rule.micro;
 	struct pipeline line = { .micros = n ? (n + micro - 1) / micro : 1, .window = t->window };
-	const int64_t *totals = engine->totals;
+	const int64_t *totals = self->totals;
 
-	memset(engine->totals, 0, t->rule.classes * sizeof(*engine->totals));
+	memset(self->totals, 0, t->rule.classes * sizeof(*self->totals));
 	while (!t->failed) {
 		uint64_t arrived = t->arrived;
 		struct pipeline_step step = pipeline_next(
-			&line, arrived > engine->base ? (uint32_t)(arrived - engine->base) : 0);
+			&line, arrived > self->base ? (uint32_t)(arrived - self->base) : 0);
 		uint32_t first = step.micro * micro, slot = step.micro % t->window;
 		uint32_t count = first < n ? n - first : 0;
 
@@ -332,28 +332,28 @@ static void engine_batch(struct engine *engine, uint32_t b)
 		if (step.what == PIPELINE_DONE)
 			break;
 		if (step.what == PIPELINE_FORWARD)
-			forward(engine, rows + first, count, slot);
+			forward(self, rows + first, count, slot);
 		else if (step.what == PIPELINE_BACKWARD)
-			backward(engine, rows + first, count, slot);
+			backward(self, rows + first, count, slot);
 		else
-			result_wait(engine, engine->base + step.micro, slot);
+			result_wait(self, self->base + step.micro, slot);
 		pipeline_take(&line, step);
 	}
-	engine->base += line.micros;
+	self->base += line.micros;
 	if (t->rule.data_parallel)
-		totals = gradients_sum(engine);
+		totals = gradients_sum(self);
 	if (!t->failed)
-		weights_apply(engine, b, rows, n, totals);
+		weights_apply(self, b, rows, n, totals);
 }
 
-void engine_epoch(struct engine *engine)
+void thread_epoch(struct train_thread *self)
 {
-	struct trainer *t = engine->trainer;
+	struct trainer *t = self->trainer;
 	uint32_t batches = row_batches(&t->data.share);
 
 	for (uint32_t b = 0; b < batches && !t->failed; b++) {
-		engine_batch(engine, b);
-		if (engine->number == 0 && t->tick)
+		thread_batch(self, b);
+		if (self->number == 0 && t->tick)
 			t->tick(t->context,
 			        (uint64_t)t->epoch * t->rule.rows + (uint64_t)b * t->rule.batch);
 	}

@@ -86,7 +86,7 @@ void trainer_scatter(struct trainer *t, const float *x, const float *h)
 			memcpy(t->weights[c].h, h + at, bytes);
 	}
 	for (uint32_t i = 0; i < t->rule.threads; i++)
-		engine_prepare(&t->engines[i]);
+		thread_prepare(&t->team[i]);
 }
 
 #define SCORE_ROWS 256u

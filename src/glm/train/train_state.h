@@ -6,9 +6,9 @@
  *
  * train_state: what a training has in memory. trainer.h fills it, train_epoch.h works on it.
  *
- * A worker has engines, which are threads. Each engine has a range of the worker's columns, and
- * only it writes their weights. Engines meet in the activations of a micro-batch: the engine that
- * finishes its forward last adds the parts of all engines and posts the sum.
+ * Each thread of a worker (P4SGD's "engine") has a range of the worker's columns, and only it
+ * writes their weights. Threads meet in the activations of a micro-batch: the thread that
+ * finishes its forward last adds the parts of all threads and posts the sum.
  */
 #ifndef TRIB_GLM_TRAIN_STATE_H
 #define TRIB_GLM_TRAIN_STATE_H
@@ -65,7 +65,7 @@ struct train_bias {
 	float x, h;
 };
 
-struct engine {
+struct train_thread {
 	struct trainer *trainer;
 	uint32_t number;
 	pthread_t thread;
@@ -102,21 +102,21 @@ struct trainer {
 	uint32_t epoch;                    /* from 0 */
 
 	int64_t *activation; /* of each slot */
-	atomic_uint *done;   /* of each slot: engines that have done their forward */
+	atomic_uint *done;   /* of each slot: threads that have done their forward */
 	uint32_t window, slot_room;
 	_Atomic uint64_t posted, arrived; /* micro-batches of the whole training */
-	atomic_uint met;                  /* engines that wait for each other in engines_meet */
+	atomic_uint met;                  /* threads that wait for each other in threads_meet */
 	atomic_uint meeting;              /* the number of that meeting */
 	_Atomic int failed;               /* the first error, a trib_status */
 	pthread_mutex_t lock;
 	char error[512]; /* its sentence */
 
-	struct engine *engines;
-	uint32_t threads; /* engines that have a thread of their own and run */
+	struct train_thread *team;
+	uint32_t threads; /* that were started: all but the first, which is the caller's */
 	atomic_bool stops;
 	bool opened;
 	struct train_sums sums_epoch; /* of this worker's rows, as far as it has seen them */
-	/* Called by the first engine between mini-batches, and not too often; may be NULL. */
+	/* Called by the first thread between mini-batches, and not too often; may be NULL. */
 	void (*tick)(void *context, uint64_t rows_done);
 	void *context;
 };

@@ -70,19 +70,19 @@ static void slots_open(struct trainer *t, unsigned *missing)
 	t->order = room(t->data.matrix.rows, sizeof(*t->order), missing);
 	t->scratch = room(t->data.share.rows, sizeof(*t->scratch), missing);
 	t->start = room((size_t)row_batches(&t->data.share) + 1, sizeof(*t->start), missing);
-	t->engines = room(t->rule.threads, sizeof(*t->engines), missing);
+	t->team = room(t->rule.threads, sizeof(*t->team), missing);
 	for (uint32_t i = 0; !*missing && i < t->rule.threads; i++) {
-		struct engine *engine = &t->engines[i];
+		struct train_thread *self = &t->team[i];
 
-		engine->trainer = t;
-		engine->number = i;
-		engine->from = kernel_bound(&t->data.matrix, i, t->rule.threads);
-		engine->to = kernel_bound(&t->data.matrix, i + 1, t->rule.threads);
-		engine->parts = room(n, sizeof(*engine->parts), missing);
-		engine->constants = room(t->rule.classes, sizeof(*engine->constants), missing);
-		engine->totals = room(t->rule.classes, sizeof(*engine->totals), missing);
-		engine->scale_f = room(t->rule.micro, sizeof(*engine->scale_f), missing);
-		engine->scale_i = room(t->rule.micro, sizeof(*engine->scale_i), missing);
+		self->trainer = t;
+		self->number = i;
+		self->from = kernel_bound(&t->data.matrix, i, t->rule.threads);
+		self->to = kernel_bound(&t->data.matrix, i + 1, t->rule.threads);
+		self->parts = room(n, sizeof(*self->parts), missing);
+		self->constants = room(t->rule.classes, sizeof(*self->constants), missing);
+		self->totals = room(t->rule.classes, sizeof(*self->totals), missing);
+		self->scale_f = room(t->rule.micro, sizeof(*self->scale_f), missing);
+		self->scale_i = room(t->rule.micro, sizeof(*self->scale_i), missing);
 	}
 	if (!*missing && !kernel_index_build(&t->index, &t->data.matrix, t->rule.threads))
 		++*missing;
@@ -90,24 +90,24 @@ static void slots_open(struct trainer *t, unsigned *missing)
 
 /* ---- threads ---- */
 
-static void *engine_main(void *argument)
+static void *thread_main(void *argument)
 {
-	struct engine *engine = argument;
-	struct trainer *t = engine->trainer;
+	struct train_thread *self = argument;
+	struct trainer *t = self->trainer;
 
 	for (;;) {
-		engines_meet(t);
+		threads_meet(t);
 		if (t->stops)
 			return NULL;
-		engine_epoch(engine);
-		engines_meet(t);
+		thread_epoch(self);
+		threads_meet(t);
 	}
 }
 
 static trib_status threads_start(struct trainer *t)
 {
 	for (uint32_t i = 1; i < t->rule.threads; i++) {
-		if (pthread_create(&t->engines[i].thread, NULL, engine_main, &t->engines[i]))
+		if (pthread_create(&t->team[i].thread, NULL, thread_main, &t->team[i]))
 			return status_fail(TRIB_ERR_SYSTEM, "cannot start thread %u of %u", i + 1,
 			                   t->rule.threads);
 		t->threads++;
@@ -123,9 +123,9 @@ static void threads_end(struct trainer *t)
 	if (t->threads + 1 < t->rule.threads)
 		/* A thread is missing: its place in the meeting is taken for it. */
 		atomic_fetch_add(&t->met, t->rule.threads - t->threads - 1);
-	engines_meet(t);
+	threads_meet(t);
 	for (uint32_t i = 1; i <= t->threads; i++)
-		pthread_join(t->engines[i].thread, NULL);
+		pthread_join(t->team[i].thread, NULL);
 	t->threads = 0;
 }
 
@@ -175,7 +175,7 @@ trib_status trainer_open(struct trainer *t, const float *pace, const float *inve
 	t->has_low = any_low(t);
 	t->walks = updates_walk(t);
 	for (uint32_t i = 0; i < rule->threads; i++)
-		engine_prepare(&t->engines[i]);
+		thread_prepare(&t->team[i]);
 	return threads_start(t);
 }
 
@@ -190,12 +190,12 @@ void trainer_close(struct trainer *t)
 		free(t->weights[c].h);
 		free(t->kernels[c].limbs);
 	}
-	for (uint32_t i = 0; t->engines && i < t->rule.threads; i++) {
-		free(t->engines[i].parts);
-		free(t->engines[i].constants);
-		free(t->engines[i].totals);
-		free(t->engines[i].scale_f);
-		free(t->engines[i].scale_i);
+	for (uint32_t i = 0; t->team && i < t->rule.threads; i++) {
+		free(t->team[i].parts);
+		free(t->team[i].constants);
+		free(t->team[i].totals);
+		free(t->team[i].scale_f);
+		free(t->team[i].scale_i);
 	}
 	free(t->weights);
 	free(t->kernels);
@@ -206,7 +206,7 @@ void trainer_close(struct trainer *t)
 	free(t->order);
 	free(t->scratch);
 	free(t->start);
-	free(t->engines);
+	free(t->team);
 	kernel_index_free(&t->index);
 	pthread_mutex_destroy(&t->lock);
 	t->opened = false;
@@ -219,9 +219,9 @@ trib_status trainer_epoch(struct trainer *t, uint32_t epoch, struct train_sums *
 	t->epoch = epoch;
 	t->sums_epoch = (struct train_sums){ 0 };
 	row_order_fill(&t->data.share, t->rule.seed, epoch, t->scratch, t->order, t->start);
-	engines_meet(t);
-	engine_epoch(&t->engines[0]);
-	engines_meet(t);
+	threads_meet(t);
+	thread_epoch(&t->team[0]);
+	threads_meet(t);
 	if (t->failed)
 		return status_fail((trib_status)t->failed, "%s", t->error);
 	*sums = t->sums_epoch;
@@ -236,7 +236,7 @@ trib_status trainer_saturated(struct trainer *t, uint64_t *n)
 	trib_status status;
 
 	for (uint32_t i = 0; i < t->rule.threads; i++)
-		sum += (int64_t)t->engines[i].saturated;
+		sum += (int64_t)t->team[i].saturated;
 	status = exchange_sum(&t->exchange, &sum, 1);
 	*n = (uint64_t)sum;
 	return status;
