@@ -4,9 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct slot {
+	trib_request *request;
+};
+
 struct trib_state {
 	trib_comm *comm;
-	trib_request *requests[]; /* one a slot */
+	struct slot slots[]; /* exchange.slots */
 };
 
 static trib_status sentence_keep(struct exchange *x, trib_status status)
@@ -24,7 +28,7 @@ static trib_status trib_state_open(struct exchange *x, trib_comm *comm)
 		snprintf(x->error, sizeof(x->error), "the exchange tributary needs a communicator");
 		return TRIB_ERR_ARGUMENT;
 	}
-	state = calloc(1, sizeof(*state) + x->slots * sizeof(*state->requests));
+	state = calloc(1, sizeof(*state) + x->slots * sizeof(struct slot));
 	if (!state) {
 		snprintf(x->error, sizeof(x->error), "no memory for %u requests", x->slots);
 		return TRIB_ERR_NO_MEMORY;
@@ -44,7 +48,7 @@ static trib_status trib_state_post(struct exchange *x, uint32_t slot, int64_t *d
 	if (x->size == 1)
 		return TRIB_OK;
 	status = trib_iallreduce(state->comm, TRIB_IN_PLACE, data, n, TRIB_I64, TRIB_SUM,
-	                         &state->requests[slot]);
+	                         &state->slots[slot].request);
 	return status == TRIB_OK ? TRIB_IN_PROGRESS : sentence_keep(x, status);
 }
 
@@ -52,14 +56,14 @@ static trib_status trib_state_test(struct exchange *x, uint32_t slot)
 {
 	struct trib_state *state = x->state;
 
-	return sentence_keep(x, trib_test(&state->requests[slot]));
+	return sentence_keep(x, trib_test(&state->slots[slot].request));
 }
 
 static trib_status trib_state_wait(struct exchange *x, uint32_t slot)
 {
 	struct trib_state *state = x->state;
 
-	return sentence_keep(x, trib_wait(&state->requests[slot], -1));
+	return sentence_keep(x, trib_wait(&state->slots[slot].request, -1));
 }
 
 static void trib_state_close(struct exchange *x)

@@ -35,9 +35,11 @@ static trib_status floats_gather(struct trainer *t, const float *mine, float *al
 
 trib_status trainer_gather(struct trainer *t, float *x, float *h)
 {
-	int64_t *chunk = malloc(CHUNK * sizeof(float));
-	trib_status status =
-		chunk ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory to gather");
+	int64_t *chunk = malloc(CHUNK / 2 * sizeof(*chunk));
+	trib_status status = TRIB_OK;
+
+	if (!chunk)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to gather");
 
 	for (uint32_t c = 0; status == TRIB_OK && c < t->rule.classes; c++) {
 		size_t at = (size_t)c * t->rule.columns, bytes = t->rule.columns * sizeof(float);
@@ -58,9 +60,11 @@ trib_status trainer_gather(struct trainer *t, float *x, float *h)
 
 trib_status floats_spread(struct exchange *x, float *floats, size_t n)
 {
-	int64_t *chunk = malloc(CHUNK * sizeof(float));
-	trib_status status =
-		chunk ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory to spread");
+	int64_t *chunk = malloc(CHUNK / 2 * sizeof(*chunk));
+	trib_status status = TRIB_OK;
+
+	if (!chunk)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to spread");
 
 	for (size_t at = 0; status == TRIB_OK && at < n; at += CHUNK) {
 		size_t now = n - at < CHUNK ? n - at : CHUNK;
@@ -97,8 +101,10 @@ trib_status trainer_score(struct trainer *t, const struct train_data *data, stru
 	uint32_t rows[SCORE_ROWS], n, columns = data->matrix.columns;
 	int64_t *activation = malloc((size_t)SCORE_ROWS * rule->classes * sizeof(*activation));
 	bool adds_bias = rule->bias && (rule->data_parallel || t->exchange.rank == 0);
-	trib_status status =
-		activation ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory to score");
+	trib_status status = TRIB_OK;
+
+	if (!activation)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to score");
 
 	*sums = (struct train_sums){ 0 };
 	for (uint32_t at = 0; status == TRIB_OK && at < data->matrix.rows; at += n) {

@@ -106,7 +106,7 @@ uint32_t weights_update_one(const struct weights *w, const struct weights_step *
 		gradient = gradient_float(w->g[j], s->quantum);
 	w->g[j] = 0;
 	w->x[j] -= w->h ? step_adagrad(&w->h[j], rate, gradient) : rate * gradient;
-	return w->u ? column_recode(w, j) : 0;
+	return w->step ? column_recode(w, j) : 0;
 }
 
 /* ---- many columns: loops without branches, which compilers do several columns of at once ---- */
