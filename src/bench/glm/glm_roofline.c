@@ -2,15 +2,12 @@
 #include "bench/glm/glm_roofline.h"
 
 #include "base/clock.h"
+#include "base/large_memory.h"
 #include "glm/kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-
-#define ALIGNMENT (2u << 20) /* of a huge page */
 
 struct roofline {
 	struct roofline_plan plan;
@@ -64,15 +61,13 @@ trib_status roofline_open(struct roofline **out, const struct roofline_plan *pla
 	if (!roofline)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory");
 	roofline->plan = *plan;
-	roofline->n = plan->bytes / ALIGNMENT * (ALIGNMENT / 8);
-	roofline->words = aligned_alloc(ALIGNMENT, roofline->n * 8);
+	roofline->n = plan->bytes / 64 * 8;
+	roofline->words = large_memory(roofline->n * 8);
 	if (!roofline->words) {
 		free(roofline);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %llu MiB of data",
 		                   (unsigned long long)(plan->bytes >> 20));
 	}
-	/* Rows in a random order cost a walk through the page tables each, if pages are small. */
-	madvise(roofline->words, roofline->n * 8, MADV_HUGEPAGE);
 	for (size_t i = 0; i < roofline->n; i++) {
 		uint64_t state = i;
 
@@ -145,7 +140,7 @@ static bool sparse_fill(struct roofline *roofline, struct glm_matrix *matrix)
 
 	matrix->value = (float *)roofline->words;
 	matrix->start = malloc(((size_t)matrix->rows + 1) * sizeof(*matrix->start));
-	matrix->column = malloc(matrix->rows * entries * sizeof(*matrix->column));
+	matrix->column = large_memory(matrix->rows * entries * sizeof(*matrix->column));
 	if (!matrix->start || !matrix->column)
 		return false;
 	for (uint64_t r = 0; r <= matrix->rows; r++)
@@ -195,11 +190,11 @@ static bool bed_fill(struct roofline *roofline, struct bed *bed)
 	const uint32_t features = bed->matrix.columns, batch = roofline->plan.batch;
 	uint64_t state = 2;
 
-	bed->weights.x = calloc(features, sizeof(float));
-	bed->weights.u = calloc(features, sizeof(int32_t));
-	bed->weights.limbs = aligned_alloc(64, kernel_limb_bytes(features));
-	bed->step = calloc(features, sizeof(float));
-	bed->g = aligned_alloc(64, ((size_t)features * 8 + 63) / 64 * 64);
+	bed->weights.x = large_memory(features * sizeof(float));
+	bed->weights.u = large_memory(features * sizeof(int32_t));
+	bed->weights.limbs = large_memory(kernel_limb_bytes(features));
+	bed->step = large_memory(features * sizeof(float));
+	bed->g = large_memory(features * sizeof(int64_t));
 	bed->scale_f = calloc(batch, sizeof(float));
 	bed->scale_i = calloc(batch, sizeof(int32_t));
 	bed->activation = calloc(batch, sizeof(int64_t));
@@ -208,8 +203,6 @@ static bool bed_fill(struct roofline *roofline, struct bed *bed)
 	if (!bed->weights.x || !bed->weights.u || !bed->weights.limbs || !bed->step || !bed->g ||
 	    !bed->scale_f || !bed->scale_i || !bed->activation || !bed->rows || !bed->order)
 		return false;
-	memset(bed->weights.limbs, 0, kernel_limb_bytes(features));
-	memset(bed->g, 0, (size_t)features * 8);
 	for (uint32_t j = 0; j < features; j++) {
 		bed->weights.x[j] = (float)(int32_t)draw(&state) * 0x1p-36f;
 		bed->step[j] = 0x1p-8f;

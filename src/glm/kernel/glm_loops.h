@@ -47,6 +47,27 @@ extern const struct glm_loops glm_loops_avx2, glm_loops_avx512;
 extern const struct glm_loops glm_loops_neon, glm_loops_neon_dot;
 #endif
 
+#define GLM_AHEAD 256u /* bytes of a row that backward loops fetch ahead */
+
+/* The processor may fetch this address, which may be behind the data. */
+static inline void fetch(uintptr_t address)
+{
+	__builtin_prefetch((const void *)address);
+}
+
+/* Where a pass reads when it has done `width` rows from `first` on over a block: in its next rows,
+ * or behind the block in its first ones. Rows begin at random places, which no processor foresees.
+ */
+static inline void rows_after(const void *const *rows, uint32_t n, uint32_t first, uint32_t width,
+                              size_t block_bytes, uintptr_t *next)
+{
+	for (uint32_t i = 0; i < width; i++) {
+		uint32_t row = first + width + i;
+
+		next[i] = row < n ? (uintptr_t)rows[row] : (uintptr_t)rows[row % n] + block_bytes;
+	}
+}
+
 /* One term of a float sum. */
 static inline int32_t term_round(float product, uint64_t *saturations)
 {

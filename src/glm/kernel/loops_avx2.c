@@ -63,8 +63,8 @@ INLINE int64_t sum_unsigned(__m256i lanes)
 	                         _mm256_cvtepu32_epi64(_mm256_extracti128_si256(lanes, 1))));
 }
 
-INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const float *x,
-                             uint32_t columns, int64_t *activation)
+INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
+                             const float *x, uint32_t columns, int64_t *activation)
 {
 	const __m256 unit = _mm256_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
 	__m256i saturations = _mm256_setzero_si256();
@@ -78,10 +78,12 @@ INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const f
 		__m256 weight = _mm256_mul_ps(_mm256_loadu_ps(x + j), unit);
 
 #pragma GCC unroll 4
-		for (uint32_t k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n; k++) {
+			fetch(next[k] + (size_t)j * sizeof(float));
 			sum_add(&sums[k],
 			        terms_round(_mm256_mul_ps(_mm256_loadu_ps(rows[k] + j), weight),
 			                    &saturations));
+		}
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		activation[k] += sum_signed(sums[k].high) * 65536 + sum_unsigned(sums[k].low);
@@ -95,12 +97,18 @@ static uint64_t dense_forward(const float *const *rows, uint32_t n, const float 
                               uint32_t columns, int64_t *activation)
 {
 	uint64_t saturations = 0;
-	uint32_t k = 0;
+	uint32_t width = 4;
 
-	for (; k + 4 <= n; k += 4)
-		saturations += forward_rows(rows + k, 4, x, columns, activation + k);
-	for (; k < n; k++)
-		saturations += forward_rows(rows + k, 1, x, columns, activation + k);
+	for (uint32_t k = 0; k < n; k += width) {
+		uintptr_t next[4];
+
+		width = n - k >= 4 ? 4 : 1;
+		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
+		if (width == 4)
+			saturations += forward_rows(rows + k, 4, next, x, columns, activation + k);
+		else
+			saturations += forward_rows(rows + k, 1, next, x, columns, activation + k);
+	}
 	return saturations;
 }
 
@@ -127,10 +135,13 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 	for (; j + 8 <= columns; j += 8) {
 		struct sum sum = { _mm256_setzero_si256(), _mm256_setzero_si256() };
 
-		for (uint32_t k = 0; k < n; k++)
-			sum_add(&sum, terms_round(_mm256_mul_ps(_mm256_loadu_ps(rows[k] + j),
-			                                        _mm256_set1_ps(units[k])),
-			                          &saturations));
+		for (uint32_t k = 0; k < n; k++) {
+			__m256 product = _mm256_mul_ps(_mm256_loadu_ps(rows[k] + j),
+			                               _mm256_set1_ps(units[k]));
+
+			fetch((uintptr_t)(rows[k] + j) + GLM_AHEAD);
+			sum_add(&sum, terms_round(product, &saturations));
+		}
 		gradient_add(g + j, _mm256_castsi256_si128(sum.high),
 		             _mm256_castsi256_si128(sum.low));
 		gradient_add(g + j + 4, _mm256_extracti128_si256(sum.high, 1),
@@ -255,9 +266,9 @@ INLINE void two_widen(__m256i sum, int64_t *first, int64_t *second, int64_t unit
 }
 
 /* Two rows, each in its half of the vectors. */
-INLINE void forward_two(const uint8_t *first, const uint8_t *second, const uint32_t bits,
-                        const int8_t *weights, uint32_t groups, int64_t *of_first,
-                        int64_t *of_second)
+INLINE void forward_two(const uint8_t *first, const uint8_t *second, uintptr_t next[2],
+                        const uint32_t bits, const int8_t *weights, uint32_t groups,
+                        int64_t *of_first, int64_t *of_second)
 {
 	const __m256i zero = _mm256_setzero_si256();
 	const size_t step = (size_t)bits * GLM_PLANE, high = 2u * GLM_GROUP;
@@ -270,6 +281,11 @@ INLINE void forward_two(const uint8_t *first, const uint8_t *second, const uint3
 		for (; run; run--, first += step, second += step) {
 			codes_u8 codes[8];
 
+			for (uint32_t k = 0; k < 2; k++, next[k - 1] += step) {
+				fetch(next[k]);
+				if (bits > 4)
+					fetch(next[k] + 64);
+			}
 			codes_load(first, second, bits, codes);
 #pragma GCC unroll 8
 			for (uint32_t k = 0; k < 8; k++) {
@@ -296,12 +312,16 @@ INLINE void forward_two(const uint8_t *first, const uint8_t *second, const uint3
 INLINE void forward_all(const uint8_t *const *rows, uint32_t n, const uint32_t bits,
                         const int8_t *weights, uint32_t groups, int64_t *activation)
 {
+	const size_t bytes = (size_t)groups * bits * GLM_PLANE;
+
 	for (uint32_t k = 0; k < n; k += 2) {
 		bool two = k + 1 < n;
 		int64_t unused = 0;
+		uintptr_t next[2];
 
-		forward_two(rows[k], rows[two ? k + 1 : k], bits, weights, groups, &activation[k],
-		            two ? &activation[k + 1] : &unused);
+		rows_after((const void *const *)rows, n, k, 2, bytes, next);
+		forward_two(rows[k], rows[two ? k + 1 : k], next, bits, weights, groups,
+		            &activation[k], two ? &activation[k + 1] : &unused);
 	}
 }
 
@@ -385,9 +405,12 @@ INLINE void backward_all(const uint8_t *const *rows, uint32_t n, const uint32_t 
 	for (uint32_t b = 0; b < groups; b += 2, g += (size_t)2 * GLM_GROUP) {
 		bool two = b + 1 < groups;
 
-		for (uint32_t k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n; k++) {
+			for (size_t line = 0; line < 2 * step; line += 64)
+				fetch((uintptr_t)rows[k] + b * step + GLM_AHEAD + line);
 			codes_load(rows[k] + b * step, rows[k] + (two ? b + 1 : b) * step, bits,
 			           codes[k]);
+		}
 		for (uint32_t k = 0; k < 8; k++)
 			block_backward(codes, k, (n + 1) / 2, &scales, g + (size_t)k * 16,
 			               two ? g + GLM_GROUP + (size_t)k * 16 : NULL);

@@ -68,8 +68,9 @@ INLINE __mmask16 tail_mask(uint32_t left)
 }
 
 /* `columns` is at most 65536 * 16, as kernel.c cuts them. */
-INLINE void forward_rows(const float *const *rows, const uint32_t n, const float *x,
-                         uint32_t columns, int64_t *activation, __m512i *saturations)
+INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
+                         const float *x, uint32_t columns, int64_t *activation,
+                         __m512i *saturations)
 {
 	const __m512 unit = _mm512_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
 	struct sum sums[4];
@@ -85,6 +86,7 @@ INLINE void forward_rows(const float *const *rows, const uint32_t n, const float
 			__m512 product =
 				_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j), weight);
 
+			fetch(next[k] + (size_t)j * sizeof(float));
 			sum_add(&sums[k], terms_round(product, saturations));
 		}
 	}
@@ -96,13 +98,36 @@ static uint64_t dense_forward(const float *const *rows, uint32_t n, const float 
                               uint32_t columns, int64_t *activation)
 {
 	__m512i saturations = _mm512_setzero_si512();
-	uint32_t k = 0;
+	uint32_t width = 4;
 
-	for (; k + 4 <= n; k += 4)
-		forward_rows(rows + k, 4, x, columns, activation + k, &saturations);
-	for (; k < n; k++)
-		forward_rows(rows + k, 1, x, columns, activation + k, &saturations);
+	for (uint32_t k = 0; k < n; k += width) {
+		uintptr_t next[4];
+
+		width = n - k >= 4 ? 4 : 1;
+		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
+		if (width == 4)
+			forward_rows(rows + k, 4, next, x, columns, activation + k, &saturations);
+		else
+			forward_rows(rows + k, 1, next, x, columns, activation + k, &saturations);
+	}
 	return (uint64_t)sum_unsigned(saturations);
+}
+
+/* g += low + high * 65536, eight columns. */
+INLINE void eight_add(int64_t *g, __mmask8 mask, __m256i high, __m256i low)
+{
+	__m512i sum = _mm512_add_epi64(_mm512_slli_epi64(_mm512_cvtepi32_epi64(high), 16),
+	                               _mm512_cvtepi32_epi64(low));
+
+	sum = _mm512_add_epi64(sum, _mm512_maskz_loadu_epi64(mask, g));
+	_mm512_mask_storeu_epi64(g, mask, sum);
+}
+
+INLINE void gradient_add(int64_t *g, __mmask16 mask, __m512i high, __m512i low)
+{
+	eight_add(g, (__mmask8)mask, _mm512_castsi512_si256(high), _mm512_castsi512_si256(low));
+	eight_add(g + 8, (__mmask8)(mask >> 8), _mm512_extracti64x4_epi64(high, 1),
+	          _mm512_extracti64x4_epi64(low, 1));
 }
 
 static uint64_t dense_backward(const float *const *rows, uint32_t n, const float *scale,
@@ -116,26 +141,15 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 	for (uint32_t j = 0; j < columns; j += 16) {
 		__mmask16 mask = tail_mask(columns - j);
 		struct sum sum = { _mm512_setzero_si512(), _mm512_setzero_si512() };
-		__m512i low, high;
 
-		for (uint32_t k = 0; k < n; k++)
-			sum_add(&sum,
-			        terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j),
-			                                  _mm512_set1_ps(units[k])),
-			                    &saturations));
-		low = _mm512_add_epi64(
-			_mm512_slli_epi64(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.high)),
-		                          16),
-			_mm512_cvtepi32_epi64(_mm512_castsi512_si256(sum.low)));
-		high = _mm512_add_epi64(
-			_mm512_slli_epi64(
-				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.high, 1)), 16),
-			_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sum.low, 1)));
-		low = _mm512_add_epi64(low, _mm512_maskz_loadu_epi64((__mmask8)mask, g + j));
-		high = _mm512_add_epi64(high,
-		                        _mm512_maskz_loadu_epi64((__mmask8)(mask >> 8), g + j + 8));
-		_mm512_mask_storeu_epi64(g + j, (__mmask8)mask, low);
-		_mm512_mask_storeu_epi64(g + j + 8, (__mmask8)(mask >> 8), high);
+		for (uint32_t k = 0; k < n; k++) {
+			__m512 product = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j),
+			                               _mm512_set1_ps(units[k]));
+
+			fetch((uintptr_t)(rows[k] + j) + GLM_AHEAD);
+			sum_add(&sum, terms_round(product, &saturations));
+		}
+		gradient_add(g + j, mask, sum.high, sum.low);
 	}
 	return (uint64_t)sum_unsigned(saturations);
 }
@@ -292,8 +306,8 @@ static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
 
 /* n is 4 or 1. Each limb's sum of 4096 columns is below 2^31. */
 INLINE void forward_groups(const struct picker *picker, const bool wide, const uint8_t *const *rows,
-                           const uint32_t n, const int8_t *weights, uint32_t groups,
-                           int64_t *activation)
+                           const uint32_t n, const uintptr_t *next, const int8_t *weights,
+                           uint32_t groups, int64_t *activation)
 {
 	const size_t step = (size_t)picker->bits * GLM_PLANE;
 	__m512i sums[4][4];
@@ -302,6 +316,11 @@ INLINE void forward_groups(const struct picker *picker, const bool wide, const u
 		for (uint32_t l = 0; l < 4; l++)
 			sums[k][l] = _mm512_setzero_si512();
 	for (uint32_t b = 0; b < groups; b++, weights += (size_t)GLM_LIMBS * GLM_GROUP) {
+		for (uint32_t k = 0; k < n; k++) {
+			fetch(next[k] + b * step);
+			if (wide)
+				fetch(next[k] + b * step + 64);
+		}
 #pragma GCC unroll 2
 		for (uint32_t half = 0; half < 2; half++) {
 			__m512i codes[4];
@@ -329,12 +348,21 @@ INLINE void forward_groups(const struct picker *picker, const bool wide, const u
 INLINE void forward_pass(const struct picker *picker, const bool wide, const uint8_t *const *rows,
                          uint32_t n, const int8_t *weights, uint32_t groups, int64_t *activation)
 {
-	uint32_t k = 0;
+	const size_t bytes = (size_t)groups * picker->bits * GLM_PLANE;
+	uint32_t k = 0, width = 4;
 
-	for (; k + 4 <= n; k += 4)
-		forward_groups(picker, wide, rows + k, 4, weights, groups, activation + k);
-	for (; k < n; k++)
-		forward_groups(picker, wide, rows + k, 1, weights, groups, activation + k);
+	for (; k < n; k += width) {
+		uintptr_t next[4];
+
+		width = n - k >= 4 ? 4 : 1;
+		rows_after((const void *const *)rows, n, k, width, bytes, next);
+		if (width == 4)
+			forward_groups(picker, wide, rows + k, 4, next, weights, groups,
+			               activation + k);
+		else
+			forward_groups(picker, wide, rows + k, 1, next, weights, groups,
+			               activation + k);
+	}
 }
 
 static void weave_forward(const uint8_t *const *rows, uint32_t n, uint32_t bits,
@@ -350,14 +378,14 @@ static void weave_forward(const uint8_t *const *rows, uint32_t n, uint32_t bits,
 		forward_pass(&picker, false, rows, n, weights, weave_groups(columns), activation);
 }
 
-/* sums[v] of a half: v = 2 * (i odd) + (k >= 4); a 128-bit part L is i = 2L or 2L + 1, with four k.
- * This adds them to g in the order of columns: 16*k + 8*half + i. */
-INLINE void sums_store(__m512i sums[2][4], const uint32_t upper_k, const int shift, __m512i out[4])
+/* Sums of both halves of a group, in the order that unpacking four rows leaves: sums[half][v] has
+ * v = 2 * (i is odd) + (k >= 4), and each 128 bits have one i and four k. The results are those
+ * four k (the upper ones if `upper_k`), each with the 16 columns 16*k + i in order. */
+INLINE void sums_order(__m512i sums[2][4], const uint32_t upper_k, __m512i out[4])
 {
 	const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
 	const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
 
-	(void)shift;
 	for (uint32_t pair = 0; pair < 2; pair++) {
 		__m512i first =
 			pair ? _mm512_unpackhi_epi32(sums[0][upper_k], sums[0][2 + upper_k])
@@ -434,25 +462,11 @@ INLINE void backward_group(const struct picker *picker, const bool wide, const u
 	for (uint32_t upper = 0; upper < 2; upper++) {
 		__m512i lows[4], tops[4];
 
-		sums_store(low, upper, 0, lows);
-		sums_store(top, upper, 16, tops);
+		sums_order(low, upper, lows);
+		sums_order(top, upper, tops);
 #pragma GCC unroll 4
-		for (uint32_t k = 0; k < 4; k++) {
-			int64_t *to = g + (size_t)(upper * 4 + k) * 16;
-			__m512i first = _mm512_add_epi64(
-				_mm512_slli_epi64(
-					_mm512_cvtepi32_epi64(_mm512_castsi512_si256(tops[k])), 16),
-				_mm512_cvtepi32_epi64(_mm512_castsi512_si256(lows[k])));
-			__m512i second = _mm512_add_epi64(
-				_mm512_slli_epi64(_mm512_cvtepi32_epi64(
-							  _mm512_extracti64x4_epi64(tops[k], 1)),
-			                          16),
-				_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(lows[k], 1)));
-
-			_mm512_storeu_si512(to, _mm512_add_epi64(first, _mm512_loadu_si512(to)));
-			_mm512_storeu_si512(to + 8,
-			                    _mm512_add_epi64(second, _mm512_loadu_si512(to + 8)));
-		}
+		for (uint32_t k = 0; k < 4; k++)
+			gradient_add(g + (size_t)(upper * 4 + k) * 16, 0xffff, tops[k], lows[k]);
 	}
 }
 
@@ -468,6 +482,11 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	for (uint32_t k = 0; k < quads * 4; k++)
 		all[k] = rows[k < n ? k : 0];
 	for (uint32_t b = 0; b < groups; b++, g += GLM_GROUP) {
+		for (uint32_t k = 0; k < n; k++) {
+			fetch((uintptr_t)rows[k] + b * step + GLM_AHEAD);
+			if (bits > 4)
+				fetch((uintptr_t)rows[k] + b * step + GLM_AHEAD + 64);
+		}
 		if (bits > 4)
 			backward_group(&picker, true, all, quads, &scales, b * step, g);
 		else

@@ -78,8 +78,8 @@ INLINE uint64_t saturations_of(uint32x4_t same, uint64_t terms)
 	return terms - vaddlvq_u32(vsubq_u32(vdupq_n_u32(0), same));
 }
 
-INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const float *x,
-                             uint32_t columns, int64_t *activation)
+INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
+                             const float *x, uint32_t columns, int64_t *activation)
 {
 	const float32x4_t unit = vdupq_n_f32((float)(1 << GLM_ACTIVATION_BITS));
 	uint32x4_t same = vdupq_n_u32(0);
@@ -90,8 +90,11 @@ INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const f
 	for (uint32_t k = 0; k < n; k++)
 		sums[k].low = sums[k].high = vdupq_n_s64(0);
 	for (; j + 4 <= columns; j += 4) {
-		float32x4_t weight = vmulq_f32(vld1q_f32(x + j), unit);
+		float32x4_t weight;
 
+		for (uint32_t k = 0; j % 16 == 0 && k < n; k++)
+			fetch(next[k] + (size_t)j * sizeof(float));
+		weight = vmulq_f32(vld1q_f32(x + j), unit);
 #pragma GCC unroll 4
 		for (uint32_t k = 0; k < n; k++)
 			sum_add(&sums[k],
@@ -109,12 +112,18 @@ static uint64_t dense_forward(const float *const *rows, uint32_t n, const float 
                               uint32_t columns, int64_t *activation)
 {
 	uint64_t saturations = 0;
-	uint32_t k = 0;
+	uint32_t width = 4;
 
-	for (; k + 4 <= n; k += 4)
-		saturations += forward_rows(rows + k, 4, x, columns, activation + k);
-	for (; k < n; k++)
-		saturations += forward_rows(rows + k, 1, x, columns, activation + k);
+	for (uint32_t k = 0; k < n; k += width) {
+		uintptr_t next[4];
+
+		width = n - k >= 4 ? 4 : 1;
+		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
+		if (width == 4)
+			saturations += forward_rows(rows + k, 4, next, x, columns, activation + k);
+		else
+			saturations += forward_rows(rows + k, 1, next, x, columns, activation + k);
+	}
 	return saturations;
 }
 
@@ -229,8 +238,9 @@ INLINE void codes_load(const uint8_t *group, const uint32_t bits, codes_u8 out[8
 }
 
 /* n is 2 or 1. */
-INLINE void forward_groups(const uint8_t *const *rows, const uint32_t n, const uint32_t bits,
-                           const int8_t *weights, uint32_t groups, int64_t *activation)
+INLINE void forward_groups(const uint8_t *const *rows, const uint32_t n, const uintptr_t *next,
+                           const uint32_t bits, const int8_t *weights, uint32_t groups,
+                           int64_t *activation)
 {
 	const size_t step = (size_t)bits * GLM_PLANE;
 	int32x4_t sums[2][GLM_LIMBS];
@@ -241,8 +251,12 @@ INLINE void forward_groups(const uint8_t *const *rows, const uint32_t n, const u
 	for (uint32_t b = 0; b < groups; b++, weights += (size_t)GLM_LIMBS * GLM_GROUP) {
 		codes_u8 codes[2][8];
 
-		for (uint32_t k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n; k++) {
+			fetch(next[k] + b * step);
+			if (bits > 4)
+				fetch(next[k] + b * step + 64);
 			codes_load(rows[k] + b * step, bits, codes[k]);
+		}
 #pragma GCC unroll 8
 		for (uint32_t i = 0; i < 8; i++) {
 #pragma GCC unroll 4
@@ -264,12 +278,17 @@ INLINE void forward_groups(const uint8_t *const *rows, const uint32_t n, const u
 INLINE void forward_all(const uint8_t *const *rows, uint32_t n, const uint32_t bits,
                         const int8_t *weights, uint32_t groups, int64_t *activation)
 {
-	uint32_t k = 0;
+	const size_t bytes = (size_t)groups * bits * GLM_PLANE;
 
-	for (; k + 2 <= n; k += 2)
-		forward_groups(rows + k, 2, bits, weights, groups, activation + k);
-	if (k < n)
-		forward_groups(rows + k, 1, bits, weights, groups, activation + k);
+	for (uint32_t k = 0; k < n; k += 2) {
+		uintptr_t next[2];
+
+		rows_after((const void *const *)rows, n, k, 2, bytes, next);
+		if (k + 1 < n)
+			forward_groups(rows + k, 2, next, bits, weights, groups, activation + k);
+		else
+			forward_groups(rows + k, 1, next, bits, weights, groups, activation + k);
+	}
 }
 
 static void weave_forward(const uint8_t *const *rows, uint32_t n, uint32_t bits,
@@ -362,8 +381,11 @@ INLINE void backward_all(const uint8_t *const *rows, uint32_t n, const uint32_t 
 
 	memset(codes, 0, sizeof(codes));
 	for (uint32_t b = 0; b < groups; b++, g += GLM_GROUP) {
-		for (uint32_t k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n; k++) {
+			for (size_t line = 0; line < step; line += 64)
+				fetch((uintptr_t)rows[k] + b * step + GLM_AHEAD + line);
 			codes_load(rows[k] + b * step, bits, codes[k]);
+		}
 		for (uint32_t k = 0; k < 8; k++)
 			block_backward(codes, k, (n + 3) / 4, &scales, g + (size_t)k * 16);
 	}
