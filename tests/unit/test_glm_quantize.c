@@ -127,7 +127,8 @@ static void codes_are_near(const struct column *column, struct quantize_map map,
 
 		assert_true(code < 1u << bits);
 		if (value >= low && value <= high)
-			assert_true(off <= fabs(map.step) * 0.5 + fabs((double)value) * 1e-6 +
+			assert_true(off <= fabs((double)map.step) * 0.5 +
+			                           fabs((double)value) * 1e-6 +
 			                           fabs((double)map.low) * 1e-6);
 		else
 			assert_true(code == (value < low) * (map.step < 0) * ((1u << bits) - 1u) ||

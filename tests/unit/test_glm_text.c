@@ -35,7 +35,7 @@ static void number_is_nearest(const char *text)
 	enum number_text kind = number_text_read(text, &end, &value);
 
 	if (kind != (isinf(expected) ? NUMBER_TOO_LARGE : NUMBER_OK) || end != after ||
-	    memcmp(&value, &expected, sizeof(value)) != 0)
+	    value != expected || signbit(value) != signbit(expected))
 		fail_msg("%s: %.9g, not %.9g", text, value, expected);
 }
 

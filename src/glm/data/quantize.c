@@ -58,7 +58,7 @@ static double error_at(double value, struct quantize_map map, uint32_t levels)
 static double error_between(double from, double to, struct quantize_map map, uint32_t levels)
 {
 	double last = map.low + (double)levels * map.step, low = fmin(map.low, last);
-	double high = fmax(map.low, last), step = fabs(map.step), sum = 0;
+	double high = fmax(map.low, last), step = fabs((double)map.step), sum = 0;
 	unsigned i;
 
 	if (from == to)
