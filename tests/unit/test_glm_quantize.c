@@ -136,6 +136,17 @@ static void codes_are_near(const struct column *column, struct quantize_map map,
 	}
 }
 
+/* Without counts of the values, nothing is clipped. */
+static void range_is_whole(const struct column *column, struct quantize_map map, uint32_t bits)
+{
+	double last = map.low + ((1u << bits) - 1.0) * map.step;
+
+	if (!column->about.count || column->about.min == column->about.max)
+		return;
+	assert_true(fmin(map.low, last) <= column->about.min);
+	assert_true(fmax(map.low, last) >= column->about.max);
+}
+
 static void zeros_stay_zeros(const struct column *column, struct quantize_map map, uint32_t bits)
 {
 	uint8_t zero = quantize_code(0, map, bits);
@@ -172,6 +183,7 @@ static void random_columns_keep_the_rules(void **state)
 		blind.spread = NULL;
 		full = quantize_choose(&blind, bits);
 		codes_are_near(&column, full, bits);
+		range_is_whole(&column, full, bits);
 		if (shape == TINY || shape == ENORMOUS)
 			continue;
 		/* Relative to the values; a map that loses nothing has no shorter range to try. */
