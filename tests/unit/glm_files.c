@@ -131,7 +131,7 @@ void file_cut(const char *path, size_t size)
 void file_flip(const char *path, size_t at)
 {
 	int file = open(path, O_RDWR);
-	unsigned char byte;
+	unsigned char byte = 0;
 
 	must(file >= 0 && pread(file, &byte, 1, (off_t)at) == 1, path);
 	byte = (unsigned char)~byte;

@@ -242,9 +242,11 @@ static void base_is_found(void **state)
 	assert_int_equal(stats.columns, 4);
 	assert_true(stats.min[1] == 5 && stats.count[3] == 1);
 	glm_stats_free(&stats);
-	/* A zero that is written is a value of a column, and not a non-zero one. */
+	/* A zero that is written makes a column, and is not counted. Files end with one to tell
+	 * their width. */
 	assert_int_equal(scan_text("1 1:1 2:0\n", GLM_BASE_ONE, &rules, &stats, &problem), TRIB_OK);
-	assert_int_equal(stats.columns, 1);
+	assert_int_equal(stats.columns, 2);
+	assert_int_equal(stats.count[1], 0);
 	glm_stats_free(&stats);
 }
 

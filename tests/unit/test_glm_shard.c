@@ -131,7 +131,7 @@ static void synthetic_shards_agree(const struct synthetic *synthetic,
 {
 	uint32_t workers = shard.workers ? shard.workers : 1, row, j, n = 0;
 	float all[200], part[200], low[200], step[200], *own;
-	struct glm_matrix matrix;
+	struct glm_matrix matrix = { 0 };
 
 	synthetic_maps(shard.count, shard.bits ? shard.bits : 1, low, step);
 	shard.low = low;
@@ -160,9 +160,9 @@ static void synthetic_text_is_the_same(const struct synthetic *synthetic,
 		                           : synthetic->classes == 2 ? GLM_ANY
 		                                                     : GLM_MULTI_CLASS };
 	struct glm_shard shard = { .count = synthetic->columns, .layout = GLM_DENSE };
-	float one[200], other[200], *read;
+	float one[200], other[200], *read = NULL;
 	struct glm_problem problem;
-	struct glm_matrix matrix;
+	struct glm_matrix matrix = { 0 };
 	struct glm_stats stats;
 	char *text = NULL;
 	size_t length;
@@ -234,7 +234,7 @@ static void synthetic_labels_make_sense(void **state)
 	struct synthetic clean = { 2000, 1000, 0.05, 1, 2, 0, 7 }, noisy = clean;
 	struct glm_shard shard = { .count = 1, .layout = GLM_DENSE };
 	float *labels, *other;
-	struct glm_matrix matrix;
+	struct glm_matrix matrix = { 0 };
 	uint32_t i, ups = 0, differ = 0;
 
 	(void)state;

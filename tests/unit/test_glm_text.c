@@ -35,7 +35,7 @@ static void number_is_nearest(const char *text)
 	enum number_text kind = number_text_read(text, &end, &value);
 
 	if (kind != (isinf(expected) ? NUMBER_TOO_LARGE : NUMBER_OK) || end != after ||
-	    memcmp(&value, &expected, sizeof(value)) != 0)
+	    value != expected || signbit(value) != signbit(expected))
 		fail_msg("%s: %.9g, not %.9g", text, value, expected);
 }
 
@@ -407,6 +407,38 @@ static void bad_rows_are_named(void **state)
 	}
 }
 
+/* The line number is right anywhere in a file that is longer than the buffers. */
+static void lines_are_counted(void **state)
+{
+	uint64_t cases = test_cases("files", 60), c;
+	struct glm_rules rules = { 0 };
+	struct glm_problem problem;
+	char expected[GLM_SENTENCE], *text = malloc(1 << 20);
+	uint32_t rows;
+
+	(void)state;
+	assert_non_null(text);
+	for (c = 0; c < cases; c++) {
+		static const char *const lines[] = { "1 1:1 5:2.5\n", "\n", "# comment\r\n",
+			                             "0 2:1\r\n" };
+		uint32_t n = 1 + draw(60000), bad = 1 + draw(n), i;
+		struct glm_source source = { 0 };
+		size_t length = 0;
+
+		for (i = 1; i <= n; i++)
+			length += (size_t)sprintf(text + length, "%s",
+			                          i == bad ? "1 7:1 7:1\n" : lines[draw(4)]);
+		source.path = file_write(text, length, draw(2) ? PACK_PLAIN : PACK_GZIP);
+		if (!source.path)
+			continue;
+		snprintf(expected, sizeof(expected), "%s:%u: feature 7 occurs twice", source.path,
+		         bad);
+		assert_true(read_all(&source, &rules, &problem, &rows) != TRIB_OK);
+		assert_string_equal(trib_last_error(), expected);
+	}
+	free(text);
+}
+
 static void bad_rows_are_skipped_if_asked(void **state)
 {
 	static const char text[] = "1 1:1\n1 2:1 1:1\n-1 1:1 3:1\nx\n1 3:1 3:1\n1 0:1\n1 :\n"
@@ -612,6 +644,7 @@ int main(void)
 		cmocka_unit_test(random_libsvm_is_read),
 		cmocka_unit_test(random_csv_is_read),
 		cmocka_unit_test(bad_rows_are_named),
+		cmocka_unit_test(lines_are_counted),
 		cmocka_unit_test(bad_rows_are_skipped_if_asked),
 		cmocka_unit_test(a_byte_0_is_no_text),
 		cmocka_unit_test(cut_archives_are_errors),

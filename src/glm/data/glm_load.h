@@ -28,7 +28,7 @@ struct glm_spread {
 
 struct glm_stats {
 	uint64_t rows, nonzeros;
-	uint32_t columns; /* the highest one that occurs, or that a CSV file has */
+	uint32_t columns; /* up to the highest one that is written, also with a 0 */
 	/* One a column. A written zero counts as absent; min and max are of non-zero values. */
 	float *min, *max;
 	uint32_t *count;

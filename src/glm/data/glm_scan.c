@@ -97,7 +97,7 @@ static trib_status rows_count(struct row_reader *reader, const struct glm_rules 
 	if (!columns_grow(stats, &room, stats->columns, rules->quantized))
 		return row_reader_fail(reader, "no memory for %u columns", stats->columns);
 	while ((status = row_reader_next(reader, &row)) == TRIB_OK && row) {
-		uint32_t columns = row->n ? row->column[row->n - 1] + 1 : 0;
+		uint32_t columns = row->columns;
 		bool good;
 
 		if ((status = label_count(stats, rules, reader, row->label, &good)) != TRIB_OK)

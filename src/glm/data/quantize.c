@@ -41,26 +41,31 @@ uint8_t quantize_code(float value, struct quantize_map map, uint32_t bits)
 	return code >= levels ? (uint8_t)levels : (uint8_t)code;
 }
 
+/*
+ * The absolute error, because it bounds the change of the loss: the slopes of logistic and hinge
+ * loss are at most 1. With the squared error, one large count would hide many small ones.
+ */
 static double error_at(double value, struct quantize_map map, uint32_t levels)
 {
 	double code = rint((value - map.low) / map.step);
 
 	code = code < 0 ? 0 : code > levels ? levels : code;
 	code = value - (map.low + code * map.step);
-	return code * code;
+	return fabs(code);
 }
 
-/* The mean squared error of values between `from` and `to`, evenly spread. */
+/* The mean error of values between `from` and `to`, evenly spread. */
 static double error_between(double from, double to, struct quantize_map map, uint32_t levels)
 {
 	double last = map.low + (double)levels * map.step, low = fmin(map.low, last);
-	double high = fmax(map.low, last), step = fabs(map.step), sum = 0;
+	double high = fmax(map.low, last), step = fabs((double)map.step), sum = 0;
 	unsigned i;
 
 	if (from == to)
 		return error_at(from, map, levels);
+	/* Errors between 0 and half a step, equally likely. */
 	if (step < to - from && from >= low && to <= high)
-		return step * step / 12;
+		return step / 4;
 	for (i = 0; i < SAMPLES; i++)
 		sum += error_at(from + (to - from) * (i + 0.5) / SAMPLES, map, levels);
 	return sum / SAMPLES;

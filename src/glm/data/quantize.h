@@ -5,7 +5,7 @@
  * low is 0 if the column has values of one sign only and is absent from some rows, so absent
  * features keep the code 0. The step is negative if all values are. A column with both signs that
  * is absent from some rows has 0 as one of its values. A column that is in all rows may begin at
- * its minimum. Among the candidates, the map with the least squared error wins: integers one by
+ * its minimum. Among the candidates, the map with the least absolute error wins: integers one by
  * one, the whole range, and shorter ranges that clip the largest values.
  */
 #ifndef TRIB_GLM_QUANTIZE_H
@@ -28,7 +28,7 @@ struct quantize_column {
 /* `bits`: 1 to 8. */
 struct quantize_map quantize_choose(const struct quantize_column *column, uint32_t bits);
 
-/* The estimated squared error of a map, over all rows. */
+/* The estimated absolute error of a map, summed over all rows. */
 double quantize_error(const struct quantize_column *column, struct quantize_map map, uint32_t bits);
 
 uint8_t quantize_code(float value, struct quantize_map map, uint32_t bits);

@@ -151,5 +151,6 @@ enum row_verdict csv_row_read(struct glm_row *row, const struct row_format *form
 		return row_fail(row, "%u fields, but the first line has %u", field + 1,
 		                format->fields);
 	row->n = n;
+	row->columns = column;
 	return ROW_GOOD;
 }

@@ -14,7 +14,8 @@
 
 struct glm_row {
 	float label;
-	bool has_zero; /* libsvm: index 0 occurred */
+	bool has_zero;    /* libsvm: index 0 occurred */
+	uint32_t columns; /* 1 and the highest column that is written, also with a value of 0 */
 	uint32_t n;
 	uint32_t *column; /* ascending, from 0 */
 	float *value;     /* finite, and never 0: a written zero is left out */

@@ -162,5 +162,6 @@ enum row_verdict svm_row_read(struct glm_row *row, const struct row_format *form
 	if (!*at && at != text + length)
 		return row_fail(row, "a byte 0: this is not text");
 	row->n = n;
+	row->columns = (uint32_t)(next - first);
 	return ROW_GOOD;
 }
