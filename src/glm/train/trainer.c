@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/trainer.h"
 
+#include "base/large_memory.h"
 #include "base/status.h"
 #include "glm/train/train_epoch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64u
-
 /* Zeroed memory, aligned for kernels; it counts what could not be had. */
 static void *room(size_t n, size_t size, unsigned *missing)
 {
-	size_t bytes = ((n ? n : 1) * size + ALIGN - 1) / ALIGN * ALIGN;
-	void *memory = aligned_alloc(ALIGN, bytes);
+	void *memory = large_memory((n ? n : 1) * size);
 
-	if (memory)
-		memset(memory, 0, bytes);
-	else
-		++*missing;
+	*missing += !memory;
 	return memory;
 }
 
