@@ -364,7 +364,8 @@ int glm_train_command(int argc, char **argv)
 		wrong = numbers_take();
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
-	if (given.run.workers > 1 && !is_worker())
+	/* With a rank, a launcher has started this process already. */
+	if (given.run.workers > 1 && !setting_text(SETTING_RANK, NULL))
 		return workers_start(argc, argv);
 	return train_here(path);
 }

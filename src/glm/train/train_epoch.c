@@ -7,8 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#define SPINS 200u /* looks at a value before the thread gives its core to others */
+#define SPINS 200u       /* looks at a value before the thread gives its core to others */
+#define YIELDS 20000u    /* looks before it sleeps, as between epochs */
+#define SLEEP_NS 50000ll /* 50 us */
 #define ACTIVATION_UNIT (1.0 / (1 << GLM_ACTIVATION_BITS))
 #define ROUND 6755399441055744.0 /* added and subtracted, it rounds a double to an integer */
 
@@ -16,7 +19,10 @@
 
 static void thread_pause(unsigned *spins)
 {
-	if (++*spins > SPINS)
+	++*spins;
+	if (*spins > YIELDS)
+		nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
+	else if (*spins > SPINS)
 		sched_yield();
 }
 
