@@ -3,6 +3,17 @@
 
 #include "base/status.h"
 
+#ifdef GLM_NO_MODULES
+
+trib_status exchange_module(const char *name, const struct glm_exchange **ops)
+{
+	*ops = NULL;
+	return status_fail(TRIB_ERR_CONFIG,
+	                   "this program is static, and cannot load the exchange %s", name);
+}
+
+#else
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,3 +56,5 @@ trib_status exchange_module(const char *name, const struct glm_exchange **ops)
 		return status_fail(TRIB_ERR_CONFIG, "%s has no exchange in it", path);
 	return TRIB_OK;
 }
+
+#endif
