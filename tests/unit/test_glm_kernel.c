@@ -31,7 +31,7 @@ static uint64_t draw(void)
 
 static uint32_t below(uint32_t n)
 {
-	return (uint32_t)(draw() % n);
+	return n ? (uint32_t)(draw() % n) : 0;
 }
 
 /* ALIKE: all codes are the largest, and all weights and scales have one value: the largest sums. */
