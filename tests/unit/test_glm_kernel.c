@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loops of generalized linear models. Every set of loops that this processor has gives the same
- * bits as the sums below, which are written from the definition in kernel.h.
+ * bits as the sums below, which are written from the definition in glm_kernel.h.
  */
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include "short.h"
 
