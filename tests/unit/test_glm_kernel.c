@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loops of generalized linear models. Every set of loops that this processor has gives the same
- * bits as the sums below, which are written from the definition in kernel.h.
+ * bits as the sums below, which are written from the definition in glm_kernel.h.
  */
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include "short.h"
 
@@ -31,7 +31,7 @@ static uint64_t draw(void)
 
 static uint32_t below(uint32_t n)
 {
-	return (uint32_t)(draw() % n);
+	return n ? (uint32_t)(draw() % n) : 0;
 }
 
 /* ALIKE: all codes are the largest, and all weights and scales have one value: the largest sums. */

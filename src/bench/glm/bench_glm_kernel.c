@@ -5,7 +5,7 @@
 #include "bench/report/chart.h"
 #include "bench/report/samples.h"
 #include "bench/report/table.h"
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 #include "options/options.h"
 
 #include <math.h>

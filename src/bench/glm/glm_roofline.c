@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/large_memory.h"
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside kernel only: the loops of one instruction set. kernel.c takes the best ones that the
+ * Inside kernel only: the loops of one instruction set. kernel_choice.c takes the best that the
  * processor has. All give the same bits; test_glm_kernel.c compares them.
  *
  * A call is for at most GLM_PASS rows, each with a pointer to the first feature of the range.
@@ -8,7 +8,7 @@
 #ifndef TRIB_GLM_LOOPS_H
 #define TRIB_GLM_LOOPS_H
 
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include <math.h>
 

@@ -26,10 +26,14 @@ const struct glm_loops *kernel_loops(void)
 {
 	const struct glm_loops *loops = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
 
+	if (loops)
+		return loops;
 	/* Threads that come here at the same time choose the same. */
-	for (size_t i = 0; !loops; i++)
+	loops = &glm_loops_plain;
+	for (size_t i = sizeof(all) / sizeof(all[0]); i-- > 0;)
 		if (all[i]->usable())
-			__atomic_store_n(&chosen, loops = all[i], __ATOMIC_RELAXED);
+			loops = all[i];
+	__atomic_store_n(&chosen, loops, __ATOMIC_RELAXED);
 	return loops;
 }
 

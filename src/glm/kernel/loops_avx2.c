@@ -5,6 +5,8 @@
  */
 #include "glm/kernel/glm_loops.h"
 
+#ifdef GLM_LOOPS_AVX2
+
 #include <immintrin.h>
 #include <string.h>
 
@@ -442,3 +444,5 @@ const struct glm_loops glm_loops_avx2 = {
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,
 };
+
+#endif

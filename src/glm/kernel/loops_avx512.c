@@ -9,7 +9,8 @@
  */
 #include "glm/kernel/glm_loops.h"
 
-#include <cpuid.h>
+#ifdef GLM_LOOPS_AVX512
+
 #include <immintrin.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ INLINE __mmask16 tail_mask(uint32_t left)
 	return left >= 16 ? 0xffff : (__mmask16)((1u << left) - 1);
 }
 
-/* `columns` is at most 65536 * 16, as kernel.c cuts them. */
+/* `columns` is at most 65536 * 16, as glm_kernel.c cuts them. */
 INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
                          const float *x, uint32_t columns, int64_t *activation,
                          __m512i *saturations)
@@ -511,3 +512,5 @@ const struct glm_loops glm_loops_avx512 = {
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,
 };
+
+#endif

@@ -8,6 +8,8 @@
  */
 #include "glm/kernel/glm_loops.h"
 
+#if defined(GLM_LOOPS_NEON) || defined(GLM_LOOPS_NEON_DOT)
+
 #include <arm_neon.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -17,7 +19,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#ifdef __ARM_FEATURE_DOTPROD
+#ifdef GLM_LOOPS_NEON_DOT
 #define GLM_LOOPS glm_loops_neon_dot
 #define GLM_LOOPS_NAME "neon-dot"
 #ifndef HWCAP_ASIMDDP
@@ -411,3 +413,5 @@ const struct glm_loops GLM_LOOPS = {
 	.weave_forward = weave_forward,
 	.weave_backward = weave_backward,
 };
+
+#endif

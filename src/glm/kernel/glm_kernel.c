@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include "glm/kernel/kernel_choice.h"
 #include "glm/kernel/sparse_rows.h"
