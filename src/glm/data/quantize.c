@@ -8,6 +8,8 @@
  * range. */
 #define SHRINKS 25
 #define SHRINK_STEPS 4.0
+/* The search ends after as many shorter ranges that were no better. */
+#define PATIENCE 4
 /* The largest step that is tried for columns of integers, beside the whole range. */
 #define WHOLE_STEPS 4
 /* Significant bits of a step: with a code of 8 bits, code * step is exact in a float. */
@@ -109,33 +111,35 @@ struct search {
 	double error;
 };
 
-static void search_try(struct search *search, double low, double step)
+/* Returns whether the map is the best one so far. */
+static bool search_try(struct search *search, double low, double step)
 {
 	struct quantize_map map = { (float)low, step_round(step) };
 	double error;
 
 	/* Values that a float barely holds. */
 	if (map.step == 0 || !isfinite(map.step))
-		return;
+		return false;
 	error = quantize_error(search->column, map, search->bits);
-	if (error < search->error) {
-		search->error = error;
-		search->best = map;
-	}
+	if (error >= search->error)
+		return false;
+	search->error = error;
+	search->best = map;
+	return true;
 }
 
 /* Zero is code `zero`, and the codes reach to `min` and `max`, or to a part of them. */
 static void search_zero(struct search *search, double min, double max, uint32_t zero)
 {
 	double levels = levels_of(search->bits), whole;
-	int i;
+	int i, worse = 0;
 
 	/* One sign: the side without values has no codes. */
 	whole = fmax(zero ? -min / zero : 0, zero < levels ? max / (levels - zero) : 0);
-	for (i = 0; i < SHRINKS && whole > 0; i++) {
+	for (i = 0; i < SHRINKS && whole > 0 && worse < PATIENCE; i++) {
 		double step = step_round(whole * exp2(-i / SHRINK_STEPS));
 
-		search_try(search, -step * zero, step);
+		worse = search_try(search, -step * zero, step) ? 0 : worse + 1;
 	}
 	for (i = 1; i <= WHOLE_STEPS && i < whole && search->column->spread->whole; i++)
 		search_try(search, -(double)i * zero, i);
@@ -145,13 +149,14 @@ static void search_zero(struct search *search, double min, double max, uint32_t 
 static void search_from_minimum(struct search *search)
 {
 	double min = search->column->min, max = search->column->max;
-	int i;
+	int i, worse = 0;
 
-	for (i = 0; i < SHRINKS; i++) {
+	for (i = 0; i < SHRINKS && worse < PATIENCE; i++) {
 		double part = exp2(-i / SHRINK_STEPS), low = min < 0 && max > 0 ? min * part : min;
 		double high = min < 0 && max > 0 ? max * part : min + (max - min) * part;
 
-		search_try(search, low, (high - low) / levels_of(search->bits));
+		worse = search_try(search, low, (high - low) / levels_of(search->bits)) ? 0
+		                                                                        : worse + 1;
 	}
 }
 
