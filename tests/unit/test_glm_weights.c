@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 #include "glm/train/weights.h"
 
 #include <math.h>

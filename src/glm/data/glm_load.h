@@ -11,7 +11,7 @@
 #define TRIB_GLM_LOAD_H
 
 #include "glm/data/label_kinds.h"
-#include "glm/data/matrix.h"
+#include "glm/kernel/glm_matrix.h"
 
 /*
  * How the non-zero values of a column are spread: positive and negative ones apart, by magnitude,

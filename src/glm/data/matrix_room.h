@@ -4,7 +4,7 @@
 #define TRIB_GLM_MATRIX_ROOM_H
 
 #include "base/status.h"
-#include "glm/data/matrix.h"
+#include "glm/kernel/glm_matrix.h"
 
 /* Bytes of a matrix of this shape. `entries` counts only if it is sparse. */
 uint64_t matrix_bytes(enum glm_layout layout, uint32_t rows, uint32_t columns, uint64_t entries,

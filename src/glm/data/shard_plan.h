@@ -4,7 +4,7 @@
 #define TRIB_GLM_SHARD_PLAN_H
 
 #include "base/status.h"
-#include "glm/data/matrix.h"
+#include "glm/kernel/glm_matrix.h"
 
 #include <stdbool.h>
 

@@ -20,7 +20,7 @@
 #ifndef TRIB_GLM_KERNEL_H
 #define TRIB_GLM_KERNEL_H
 
-#include "glm/data/matrix.h"
+#include "glm/kernel/glm_matrix.h"
 #include "glm/kernel/weave.h"
 
 #include <stdbool.h>

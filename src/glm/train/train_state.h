@@ -13,7 +13,7 @@
 #ifndef TRIB_GLM_TRAIN_STATE_H
 #define TRIB_GLM_TRAIN_STATE_H
 
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 #include "glm/train/exchange.h"
 #include "glm/model/loss.h"
 #include "glm/train/row_order.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/weights.h"
 
-#include "glm/kernel/kernel.h"
+#include "glm/kernel/glm_kernel.h"
 
 #include <math.h>
 #include <stddef.h>
