@@ -15,6 +15,16 @@ static enum glm_base base_read(int base)
 	return base == -1 ? GLM_BASE_ZERO : base == -2 ? GLM_BASE_AUTO : GLM_BASE_ONE;
 }
 
+/* Labels must be of the kind that the loss needs. */
+static trib_status synthetic_scan(struct train_files *files, const struct train_rule *rule)
+{
+	if ((rule->loss == GLM_LOSS_LINEAR) != !files->synthetic.classes)
+		return status_fail(
+			TRIB_ERR_CONFIG, "synthetic data for the loss %s need classes=%s",
+			loss_name(rule->loss), rule->loss == GLM_LOSS_LINEAR ? "0" : "2 or more");
+	return synthetic_stats(&files->synthetic, &files->stats);
+}
+
 trib_status files_scan(struct train_files *files, const char *path, const trib_glm_options *o,
                        const struct train_rule *rule)
 {
@@ -24,6 +34,10 @@ trib_status files_scan(struct train_files *files, const char *path, const trib_g
 		(struct glm_source){ .path = path, .base = base_read(o->base), .label = o->label };
 	if (o->format && !model_format_find(o->format, &files->source.format))
 		return status_fail(TRIB_ERR_ARGUMENT, "format must be libsvm or csv");
+	if (name_is_synthetic(path)) {
+		status = synthetic_parse(path, &files->synthetic);
+		return status == TRIB_OK ? synthetic_scan(files, rule) : status;
+	}
 	files->rules = (struct glm_rules){ .skip = o->skip_bad_rows,
 		                           .task = rule_task(o, rule),
 		                           .twice = true,
@@ -131,6 +145,8 @@ trib_status files_load(struct train_files *files, struct trainer *t)
 		shard.step = data->step = files->step + shard.first;
 	}
 	t->first_column = shard.first;
+	if (files->synthetic.rows)
+		return synthetic_fill(&files->synthetic, &shard, &data->matrix, &data->targets);
 	status = glm_load(&files->source, &files->rules, &files->stats, &shard, &data->matrix,
 	                  &data->targets, &files->problem);
 	if (status == TRIB_OK)

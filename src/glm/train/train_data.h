@@ -5,6 +5,7 @@
 
 #include "glm/data/glm_load.h"
 #include "glm/train/train_state.h"
+#include "glm/train/train_synthetic.h"
 
 #include <tributary/glm.h>
 
@@ -14,6 +15,7 @@ struct train_files {
 	struct glm_rules rules, test_rules;
 	struct glm_stats stats, test_stats;
 	struct glm_problem problem;
+	struct synthetic synthetic; /* its `rows` is 0: there is a file */
 	uint64_t skipped;
 	float *low, *step; /* low precision: of all columns */
 	float *inverse;    /* of all columns; see inverses_fill */
