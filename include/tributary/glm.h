@@ -79,7 +79,7 @@ typedef struct {
 	int classes;          /* above 2: one against the rest; -1: as many as the file has; 0: 2 */
 	int epochs;           /* 10 */
 	int batch;            /* rows of a mini-batch: 64 */
-	int micro;            /* rows of a micro-batch: a quarter of the mini-batch, at least 8 */
+	int micro;            /* rows of a micro-batch; 0: chosen, so that cutting pays */
 	int no_pipeline;      /* nonzero: a mini-batch is exchanged as a whole */
 	int threads;          /* 1 */
 	int no_bias;          /* nonzero: no constant term */

@@ -56,7 +56,7 @@ for kind in float 4; do
 	data=(sparse.svm --test sparse.svm --bits "$kind" "${first[@]}")
 	check "one worker, bits $kind" train $right "${data[@]}"
 	for n in 2 3 4; do
-		same "$n workers" "${data[@]}" -n $n
+		same "$n workers, micro-batches of 8" "${data[@]}" -n $n --micro 8
 	done
 	same "4 workers with 2 threads, micro-batches of 5" "${data[@]}" -n 4 --threads 2 --micro 5
 	same "2 workers with 3 threads, no pipeline" "${data[@]}" -n 2 --threads 3 --pipeline off
@@ -80,6 +80,7 @@ right=numbers.right
 data=(numbers.svm --loss linear "${first[@]}")
 check "a regression, one worker" train $right "${data[@]}"
 same "a regression, 4 workers" "${data[@]}" -n 4
+same "a regression, 2 workers, micro-batches of 1" "${data[@]}" -n 2 --micro 1
 rm -f other
 check "three workers of trib run" quietly "$trib" run -n 3 -- "$trib" glm train --model other "${data[@]}"
 check "... the same bits" cmp $right other
@@ -162,34 +163,6 @@ printf '1 1:1\n-1 400:1\n1 1:2\n-1 400:2\n1 1:3\n' >gap.svm
 check "columns without values" train gap gap.svm
 right=gap
 same "... on three workers, one with an empty shard" gap.svm -n 3
-
-# --- published data: accuracy at most 0.5 points below liblinear's (logistic, -c 1), and the same losses for all precisions
-published=$(realpath -m "${TRIB_DATA:-$(dirname "$0")/../../../shared/data}")
-# last FIELD: of the last epoch in $out
-last() { awk -v field="$1" '/^ *[0-9]+ +[0-9.-]/ { value = $field } END { print value }' "$out"; }
-# near A B BY: both are numbers, and differ by no more
-near() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a - b; exit !(a > 0 && b > 0 && d <= by && d >= -by) }'; }
-# learns FILE TEST LEAST OPTION...: at least so many percent of the test rows are right
-learns() {
-	local file=$published/$1 test=$published/$2 least=$3 accuracy
-	shift 3
-	check "$(basename "$file")" train other "$file" --test "$test" "$@" || cat "$out"
-	accuracy=$(last 6)
-	check "... test accuracy $accuracy %, liblinear's minus 0.5: $least %" \
-		awk -v a="$accuracy" -v least="$least" 'BEGIN { exit !(a >= least) }'
-}
-if [ -e "$published/a9a/a9a.xz" ] && [ -e "$published/amazon-sentiment/books_train.svmlight.xz" ]; then
-	learns a9a/a9a.xz a9a/a9a.t.xz 84.45
-	learns amazon-sentiment/kitchen_train.svmlight.xz amazon-sentiment/kitchen_test.svmlight.xz 87.05
-	learns amazon-sentiment/books_train.svmlight.xz amazon-sentiment/books_test.svmlight.xz 80.93
-	loss=$(last 2)
-	for bits in 8 6 4; do
-		check "... with $bits bits" train other "$published/amazon-sentiment/books_train.svmlight.xz" --bits $bits
-		check "... the loss is $(last 2), and $loss as float" near "$(last 2)" "$loss" 0.001
-	done
-else
-	omit "a9a and amazon-sentiment are not in $published"
-fi
 
 # --- as an ordinary user
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
