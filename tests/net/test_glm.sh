@@ -85,6 +85,11 @@ rm -f other
 check "three workers of trib run" quietly "$trib" run -n 3 -- "$trib" glm train --model other "${data[@]}"
 check "... the same bits" cmp $right other
 
+# --- every plane
+for plane in tcp pisa; do
+	same "3 workers on the plane $plane" "${data[@]}" -n 3 --plane $plane
+done
+
 # --- MPI
 if [ -e "$build/src/glm/train/glm-mpi.so" ] && command -v mpirun >/dev/null; then
 	mpi=(mpirun -n 2 --oversubscribe)
@@ -123,6 +128,27 @@ wait "$job"
 check "the job ends with an error" test $? = 137
 check "... that names the worker" grep -q 'rank 2 ended first, killed by SIGKILL' "$work/out" || cat "$work/out"
 same "... and a resume gives the model of an unbroken run" "${data[@]}" -n 2 --checkpoint kill.ckp --resume
+
+# --- on several machines no launcher sees the death: the other workers say it
+# shellcheck disable=SC2034  # of aggregator, in lib.sh
+port=$((12000 + RANDOM % 18000))
+aggregator '' && check "an aggregator starts" aggregator_ready
+pids=()
+for rank in 0 1 2; do
+	TRIB_RANK=$rank TRIB_SIZE=3 TRIB_TIMEOUT=10 TRIB_AGGREGATOR=$at "$trib" glm train "${data[@]}" --epochs 100000 \
+		>"$work/rank.$rank" 2>&1 &
+	pids[rank]=$!
+done
+check "three workers train" wait_for 30 grep -qE '^ +2 ' "$work/rank.0"
+kill -KILL "${pids[1]}"
+wait "${pids[1]}" 2>/dev/null
+for rank in 0 2; do
+	wait "${pids[rank]}"
+	check "... rank $rank ends with an error" test $? = 1
+	check "... that names the dead worker and its host" grep -qE 'trib glm train: .*rank 1 \(host' "$work/rank.$rank" ||
+		cat "$work/rank.$rank"
+done
+end_aggregator
 
 # --- prediction and inspection
 right=sparse.float
@@ -182,6 +208,11 @@ if has_bpf; then
 	same "10 % loss, 4 workers" "${data[@]}" -n 4 --net tg$$
 	same "10 % loss, data parallel" "${data[@]}" -n 4 --net tg$$ --parallel data
 	check "... $(faults lost) packets were lost" test "$(faults lost)" -gt 20
+	if has_xdp; then
+		same "10 % loss, in the kernel" "${data[@]}" -n 4 --net tg$$ --plane xdp
+	else
+		omit "this kernel has no XDP"
+	fi
 	down
 else
 	omit "links with faults need root, and a build with BPF programs"
