@@ -7,6 +7,7 @@
 #define TRIB_CLI_GLM_COMMAND_H
 
 #include "base/status.h"
+#include "launch/run_job.h"
 #include "options/options.h"
 
 #include <tributary/glm.h>
@@ -28,6 +29,9 @@ bool glm_options_parse(const struct options *options, int argc, char **argv, con
 
 /* Hook for an option that is a number: any finite double. */
 trib_status glm_number_take(void *context, const char *text);
+
+/* Runs `trib glm train` with these arguments on several workers; returns an exit code. */
+int glm_workers_start(struct run_options *run, int argc, char **argv);
 
 /* ---- what a training shows ---- */
 

@@ -1,36 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "glm/train/train_job.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "glm/data/shard_plan.h"
 #include "glm/model/glm_model.h"
-#include "glm/train/checkpoint.h"
-#include "glm/train/train_data.h"
 #include "glm/train/train_plan.h"
-#include "glm/train/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROGRESS_NS 100000000ull
-
-struct job {
-	trib_glm_options options;
-	struct trainer trainer;
-	struct train_files files;
-	float *pace;
-	uint64_t fingerprint;
-	struct checkpoint state; /* history, and memory to gather weights */
-	double load_seconds, seconds;
-	uint64_t shown_at; /* when progress was shown last */
-};
-
-static bool is_first(const struct job *job)
-{
-	return job->trainer.exchange.rank == 0;
-}
 
 static double seconds_since(uint64_t then)
 {
@@ -40,7 +22,7 @@ static double seconds_since(uint64_t then)
 /* ---- all workers agree ---- */
 
 /* Each worker puts its fingerprint into its own place of a vector. */
-static trib_status workers_agree(struct job *job)
+static trib_status workers_agree(struct train_job *job)
 {
 	struct exchange *x = &job->trainer.exchange;
 	int64_t *all = calloc((size_t)x->size, sizeof(*all));
@@ -76,7 +58,7 @@ static trib_glm_score score_of(const struct train_rule *rule, const struct train
 	return score;
 }
 
-static void epoch_tell(struct job *job, uint32_t number)
+static void epoch_tell(struct train_job *job, uint32_t number)
 {
 	const struct checkpoint_epoch *past = &job->state.history[number];
 	trib_glm_epoch epoch = {
@@ -97,7 +79,7 @@ static void epoch_tell(struct job *job, uint32_t number)
 
 static void progress_tick(void *context, uint64_t done)
 {
-	struct job *job = context;
+	struct train_job *job = context;
 	uint64_t now = clock_now();
 
 	if (now - job->shown_at < PROGRESS_NS)
@@ -107,117 +89,9 @@ static void progress_tick(void *context, uint64_t done)
 	                         job->trainer.rule.rows * job->trainer.rule.epochs);
 }
 
-/* ---- checkpoints ---- */
-
-static trib_status state_gather(struct job *job)
-{
-	struct trainer *t = &job->trainer;
-	struct checkpoint *state = &job->state;
-
-	for (uint32_t c = 0; c < t->rule.classes; c++) {
-		state->bias[c] = t->bias[c].x;
-		state->bias[t->rule.classes + c] = t->bias[c].h;
-	}
-	return trainer_gather(t, state->x, state->h);
-}
-
-static trib_status checkpoint_save(struct job *job)
-{
-	trib_status status = state_gather(job);
-
-	if (status == TRIB_OK && is_first(job))
-		status = checkpoint_write(&job->state, job->options.checkpoint);
-	return status;
-}
-
-static trib_status checkpoint_check(const struct job *job, const struct checkpoint *read)
-{
-	const struct checkpoint *state = &job->state;
-	const char *path = job->options.checkpoint;
-
-	if (read->fingerprint != job->fingerprint || read->classes != state->classes ||
-	    read->columns != state->columns || !read->h != !state->h)
-		return status_fail(
-			TRIB_ERR_CONFIG,
-			"%s is the checkpoint of other data or other options; to start anew, "
-			"remove it or leave --resume out",
-			path);
-	if (read->epochs > job->trainer.rule.epochs)
-		return status_fail(TRIB_ERR_CONFIG, "%s is from after epoch %u, and --epochs is %u",
-		                   path, read->epochs, job->trainer.rule.epochs);
-	return TRIB_OK;
-}
-
-/* Worker 0 reads; 1 in *found: there is a checkpoint. */
-static trib_status checkpoint_take(struct job *job, int64_t *found)
-{
-	struct checkpoint read = { 0 };
-	trib_status status;
-
-	*found = 0;
-	if (!is_first(job) || access(job->options.checkpoint, F_OK) != 0)
-		return TRIB_OK;
-	status = checkpoint_read(job->options.checkpoint, &read);
-	if (status == TRIB_OK)
-		status = checkpoint_check(job, &read);
-	if (status == TRIB_OK) {
-		size_t bytes = (size_t)read.classes * read.columns * sizeof(float);
-
-		memcpy(job->state.x, read.x, bytes);
-		if (read.h)
-			memcpy(job->state.h, read.h, bytes);
-		memcpy(job->state.bias, read.bias, 2 * read.classes * sizeof(float));
-		memcpy(job->state.history, read.history, read.epochs * sizeof(*read.history));
-		job->state.epochs = read.epochs;
-		*found = 1;
-	}
-	checkpoint_free(&read);
-	return status;
-}
-
-/* All workers get what worker 0 has read. */
-static trib_status checkpoint_spread(struct job *job)
-{
-	struct trainer *t = &job->trainer;
-	struct checkpoint *state = &job->state;
-	size_t weights = (size_t)state->classes * state->columns;
-	int64_t epochs = state->epochs;
-	trib_status status = exchange_sum(&t->exchange, &epochs, 1);
-
-	state->epochs = (uint32_t)epochs;
-	if (status == TRIB_OK)
-		status = floats_spread(&t->exchange, state->x, weights);
-	if (status == TRIB_OK && state->h)
-		status = floats_spread(&t->exchange, state->h, weights);
-	if (status == TRIB_OK)
-		status = floats_spread(&t->exchange, state->bias, 2 * (size_t)state->classes);
-	if (status == TRIB_OK)
-		status = floats_spread(&t->exchange, (float *)(void *)state->history,
-		                       (size_t)epochs * sizeof(*state->history) / sizeof(float));
-	if (status != TRIB_OK)
-		return status;
-	for (uint32_t c = 0; c < state->classes; c++)
-		t->bias[c] = (struct train_bias){ state->bias[c], state->bias[state->classes + c] };
-	trainer_scatter(t, state->x, state->h);
-	return TRIB_OK;
-}
-
-static trib_status job_resume(struct job *job)
-{
-	int64_t found = 0;
-	trib_status status;
-
-	if (!job->options.checkpoint || !job->options.resume)
-		return TRIB_OK;
-	status = checkpoint_take(job, &found);
-	if (status == TRIB_OK)
-		status = exchange_sum(&job->trainer.exchange, &found, 1);
-	return status == TRIB_OK && found ? checkpoint_spread(job) : status;
-}
-
 /* ---- the training ---- */
 
-static trib_status state_make(struct job *job)
+static trib_status state_make(struct train_job *job)
 {
 	const struct train_rule *rule = &job->trainer.rule;
 	size_t weights = (size_t)rule->classes * rule->columns + 1;
@@ -238,7 +112,7 @@ static trib_status state_make(struct job *job)
 	return TRIB_OK;
 }
 
-static void setup_tell(struct job *job)
+static void setup_tell(struct train_job *job)
 {
 	const struct train_rule *rule = &job->trainer.rule;
 	const struct glm_stats *stats = &job->files.stats;
@@ -270,7 +144,7 @@ static void setup_tell(struct job *job)
 }
 
 /* From options to a trainer that is ready, on every worker. */
-static trib_status job_prepare(struct job *job, trib_comm *comm, const char *path)
+static trib_status job_prepare(struct train_job *job, trib_comm *comm, const char *path)
 {
 	struct trainer *t = &job->trainer;
 	uint64_t start = clock_now();
@@ -310,7 +184,7 @@ static trib_status job_prepare(struct job *job, trib_comm *comm, const char *pat
 	return status;
 }
 
-static trib_status job_epoch(struct job *job, uint32_t number)
+static trib_status job_epoch(struct train_job *job, uint32_t number)
 {
 	struct trainer *t = &job->trainer;
 	struct checkpoint_epoch *past = &job->state.history[number];
@@ -331,14 +205,14 @@ static trib_status job_epoch(struct job *job, uint32_t number)
 	past->test_accuracy = score_of(&t->rule, &test).accuracy;
 	job->state.epochs = number + 1;
 	if (job->options.checkpoint)
-		status = checkpoint_save(job);
+		status = job_save(job);
 	if (status == TRIB_OK)
 		epoch_tell(job, number);
 	return status;
 }
 
 /* A regression was trained with labels in units; the model has those of the user. */
-static trib_status model_fill(struct job *job, trib_glm_model **model)
+static trib_status model_fill(struct train_job *job, trib_glm_model **model)
 {
 	struct trainer *t = &job->trainer;
 	const struct train_rule *rule = &t->rule;
@@ -348,7 +222,7 @@ static trib_status model_fill(struct job *job, trib_glm_model **model)
 	trib_status status = trainer_score(t, &t->data, &sums);
 
 	if (status == TRIB_OK)
-		status = state_gather(job);
+		status = job_gather(job);
 	if (status == TRIB_OK)
 		status = model_make(model, rule->classes, classes, rule->columns);
 	if (status == TRIB_OK)
@@ -381,7 +255,7 @@ static trib_status model_fill(struct job *job, trib_glm_model **model)
 trib_status trib_glm_train(trib_comm *comm, const char *path, const trib_glm_options *options,
                            trib_glm_model **model)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct train_job *job = calloc(1, sizeof(*job));
 	trib_status status;
 
 	*model = NULL;
