@@ -80,6 +80,7 @@ trib_status glm_load(const struct glm_source *source, const struct glm_rules *ru
                      struct glm_matrix *matrix, float **labels, struct glm_problem *problem)
 {
 	struct glm_source as_found = *source;
+	struct glm_rules as_scanned = *rules;
 	uint32_t rows = shard_rows(shard, stats->rows);
 	struct row_reader *reader;
 	struct row_store store;
@@ -89,13 +90,18 @@ trib_status glm_load(const struct glm_source *source, const struct glm_rules *ru
 	*labels = NULL;
 	as_found.format = stats->format;
 	as_found.base = stats->base;
+	/* The scan counted columns from index 0, so its limit was at a lower index. */
+	if (source->base == GLM_BASE_AUTO && stats->base == GLM_BASE_ONE &&
+	    stats->format == GLM_LIBSVM)
+		as_scanned.columns_max =
+			(rules->columns_max ? rules->columns_max : GLM_COLUMNS_MAX) - 1;
 	*problem = (struct glm_problem){ 0 };
 	if (stats->once)
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "%s: it can be read only once, and has been read: write it to a "
 		                   "file first",
 		                   strcmp(source->path, "-") ? source->path : "standard input");
-	if ((status = row_reader_open(&reader, &as_found, rules, problem)) != TRIB_OK)
+	if ((status = row_reader_open(&reader, &as_found, &as_scanned, problem)) != TRIB_OK)
 		return status;
 	*labels = malloc(((size_t)rows + 1) * sizeof(**labels));
 	if (!*labels)
