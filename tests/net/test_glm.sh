@@ -91,7 +91,7 @@ for plane in tcp pisa; do
 done
 
 # --- MPI
-if [ -e "$build/src/glm/train/glm-mpi.so" ] && command -v mpirun >/dev/null; then
+if [ -e "$build/src/glm/exchange/glm-mpi.so" ] && command -v mpirun >/dev/null; then
 	mpi=(mpirun -n 2 --oversubscribe)
 	[ "$(id -u)" != 0 ] || mpi+=(--allow-run-as-root)
 	rm -f other

@@ -3,7 +3,7 @@
  * The exchange over MPI_Allreduce: P4SGD's baseline CPUSync with the kernels of this project. It is
  * a module, so that trib itself does not need MPI. A post returns when the sum is there.
  */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 #include <limits.h>
 #include <mpi.h>

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange: how workers sum integers. A table of functions for each way:
+ * glm/exchange owns how workers sum integers. It must not know what is summed, nor models and data.
+ *
+ * exchange: a table of functions for each way:
  *
  *   local      one worker: a sum is what it has
  *   tributary  trib_iallreduce, small vectors by slots
  *   mpi        MPI_Allreduce, a module that is loaded on demand (the baseline CPUSync)
  *
- * All workers post in the same order. An implementation must not know what is summed.
+ * All workers post in the same order.
  */
-#ifndef TRIB_GLM_TRAIN_EXCHANGE_H
-#define TRIB_GLM_TRAIN_EXCHANGE_H
+#ifndef TRIB_GLM_EXCHANGE_H
+#define TRIB_GLM_EXCHANGE_H
 
 #include <tributary.h>
 

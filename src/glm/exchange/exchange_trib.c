@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>

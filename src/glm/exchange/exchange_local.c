@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 static trib_status local_open(struct exchange *x, trib_comm *comm)
 {
