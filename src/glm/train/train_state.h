@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glm/train owns the training of generalized linear models: losses, the order of rows, the pipeline
- * of micro-batches, updates and checkpoints. It must not read text,
- * and it must not know command lines.
+ * glm/train owns the training of generalized linear models: the order of rows, the pipeline of
+ * micro-batches, updates and checkpoints. It must not read text, and it must not know command
+ * lines.
  *
  * train_state: what a training has in memory. trainer.h fills it, train_epoch.h works on it.
  *
