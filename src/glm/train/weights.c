@@ -31,20 +31,31 @@ bool update_find(const char *name, enum glm_update *update)
 	return false;
 }
 
-int64_t weights_fixed(double value)
+/* The bits of ROUND: what rounding leaves in a double above them is the integer. */
+#define ROUND_BITS 0x4338000000000000ll
+
+/* NaN becomes a bound too: only a model that diverges has it, and the bound is counted. */
+static inline int64_t fixed(double value)
 {
+	int64_t bits;
+
 	value *= ACTIVATION;
-	/* NaN becomes the bound too: only a model that diverges has it, and the bound is counted.
-	 */
 	value = value < FIXED_MAX ? value : FIXED_MAX;
 	value = value > -FIXED_MAX ? value : -FIXED_MAX;
-	return (int64_t)(value + ROUND - ROUND);
+	value += ROUND;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits - ROUND_BITS;
+}
+
+int64_t weights_fixed(double value)
+{
+	return fixed(value);
 }
 
 /* A sum of a mini-batch is below 2^51: this is exact, and processors do two or four at once. */
 static inline double sum_double(int64_t g)
 {
-	int64_t bits = g + 0x4338000000000000ll;
+	int64_t bits = g + ROUND_BITS;
 	double value;
 
 	memcpy(&value, &bits, sizeof(value));
@@ -72,20 +83,20 @@ static inline float step_adagrad(float *h, float rate, float gradient)
 	return rate * gradient / sqrtf(*h + LEAST);
 }
 
-static inline float gradient_float(int64_t g, double quantum)
+static inline float gradient_float(int64_t g, float quantum)
 {
-	return (float)(sum_double(g) * quantum);
+	return (float)sum_double(g) * quantum;
 }
 
-static inline float gradient_codes(int64_t g, double quantum, double step, double low_total)
+/* `total` is the sum of the scales: the part of a gradient that comes from the low value. */
+static inline float gradient_codes(int64_t g, float quantum, float step, float low, float total)
 {
-	return (float)(step * (sum_double(g) * quantum) + low_total);
+	return (float)sum_double(g) * (step * quantum) + low * total;
 }
 
-/* The part of a gradient that comes from the low value of the column. */
-static double total_of(const struct weights_step *s)
+static float total_of(const struct weights_step *s)
 {
-	return sum_double(s->total) * s->quantum;
+	return (float)sum_double(s->total) * (float)s->quantum;
 }
 
 void weights_step_one(const struct weights *w, double rate, double gradient)
@@ -100,10 +111,10 @@ uint32_t weights_update_one(const struct weights *w, const struct weights_step *
 	float rate = (float)s->rate * w->pace[j], gradient;
 
 	if (w->step)
-		gradient = gradient_codes(w->g[j], s->quantum, (double)w->step[j],
-		                          (double)w->low[j] * total_of(s));
+		gradient = gradient_codes(w->g[j], (float)s->quantum, w->step[j], w->low[j],
+		                          total_of(s));
 	else
-		gradient = gradient_float(w->g[j], s->quantum);
+		gradient = gradient_float(w->g[j], (float)s->quantum);
 	w->g[j] = 0;
 	w->x[j] -= w->h ? step_adagrad(&w->h[j], rate, gradient) : rate * gradient;
 	return w->step ? column_recode(w, j) : 0;
@@ -117,8 +128,7 @@ static void update_float(const struct weights *w, const struct weights_step *s, 
 	float *restrict x = w->x, *restrict h = w->h;
 	int64_t *restrict g = w->g;
 	const float *restrict pace = w->pace;
-	const double quantum = s->quantum;
-	const float rate = (float)s->rate;
+	const float rate = (float)s->rate, quantum = (float)s->quantum;
 
 	if (h)
 		for (uint32_t j = from; j < to; j++) {
@@ -138,21 +148,18 @@ static void update_codes(const struct weights *w, const struct weights_step *s, 
 	float *restrict x = w->x, *restrict h = w->h;
 	int64_t *restrict g = w->g;
 	const float *restrict pace = w->pace, *restrict step = w->step, *restrict low = w->low;
-	const double quantum = s->quantum, total = total_of(s);
-	const float rate = (float)s->rate;
+	const float rate = (float)s->rate, quantum = (float)s->quantum, total = total_of(s);
 
 	if (h)
 		for (uint32_t j = from; j < to; j++) {
 			x[j] -= step_adagrad(&h[j], rate * pace[j],
-			                     gradient_codes(g[j], quantum, (double)step[j],
-			                                    (double)low[j] * total));
+			                     gradient_codes(g[j], quantum, step[j], low[j], total));
 			g[j] = 0;
 		}
 	else
 		for (uint32_t j = from; j < to; j++) {
 			x[j] -= rate * pace[j] *
-			        gradient_codes(g[j], quantum, (double)step[j],
-			                       (double)low[j] * total);
+			        gradient_codes(g[j], quantum, step[j], low[j], total);
 			g[j] = 0;
 		}
 }
@@ -197,6 +204,6 @@ int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to)
 
 	if (w->low)
 		for (uint32_t j = from; j < to; j++)
-			sum += weights_fixed((double)w->low[j] * (double)w->x[j]);
+			sum += fixed((double)w->low[j] * (double)w->x[j]);
 	return sum;
 }
