@@ -77,8 +77,19 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
+	--loss | --update | --parallel | --exchange | --bad-rows | --bias | --pipeline | --bits | --format)
+		local -A glm=([--loss]="logistic linear hinge squared-hinge" [--update]="adagrad sgd"
+			[--parallel]="model data" [--exchange]="local tributary mpi" [--bad-rows]="fail skip"
+			[--bias]="on off" [--pipeline]="on off" [--bits]="float 1 2 3 4 5 6 7 8" [--format]="libsvm csv")
+		mapfile -t COMPREPLY < <(compgen -W "${glm[$before]}" -- "$word")
+		return
+		;;
+	--model | --test | --checkpoint | --output)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+		;;
 	--json | --plot)
-		if [[ ${COMP_WORDS[1]} == bench ]]; then
+		if [[ ${COMP_WORDS[1]} == bench || ${COMP_WORDS[1]} == glm ]]; then
 			mapfile -t COMPREPLY < <(compgen -f -- "$word")
 			return
 		fi
@@ -88,7 +99,8 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine latency numbers plane plot rates) ;;
+	bench) command=(allreduce deploy engine glm-kernel latency numbers plane plot rates) ;;
+	glm) command=(train predict inspect make) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac
@@ -106,7 +118,7 @@ _trib() {
 			-- "$word")
 	elif ((COMP_CWORD == 2 && ${#command[@]})); then
 		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
-	elif [[ ${COMP_WORDS[1]} == plan && $word != -* ]]; then
+	elif [[ (${COMP_WORDS[1]} == plan || ${COMP_WORDS[1]} == glm) && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")

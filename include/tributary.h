@@ -271,6 +271,9 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats);
 /* The sentence of the last error in this thread; never NULL. */
 const char *trib_last_error(void);
 
+/* Sets that sentence and returns `status`: for libraries that are built on this one. */
+trib_status trib_set_error(trib_status status, const char *sentence);
+
 /* The name of a status, e.g. "timeout". */
 const char *trib_status_name(trib_status status);
 

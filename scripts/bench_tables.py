@@ -255,6 +255,17 @@ def engine(runs):
     return table(["plane", "type"] + [f"{n} elements" for n in elements], out)
 
 
+def glm_kernel(runs):
+    """A row a layout and number of features, beside the limit that the memory sets."""
+    result = runs[0]["result"]
+    rows = [[f"{row['features']:,}", row["layout"], f"{row['row_bytes']:,}", f"{row['samples']:,.0f}",
+             f"{1e-9 * row['row_bandwidth']:.2f}", f"{row['limit']:,.0f}", f"{100 * row['of_limit']:.0f} %",
+             f"{row['of_float']:.2f}"] for row in result["rows"]]
+    return [f"Loops: {result['loops']}. Memory: {1e-9 * result['bandwidth']:.1f} GB/s. "
+            f"Data: {result['data_bytes'] >> 20:,} MiB.", ""] + table(
+                ["features", "layout", "bytes a row", "samples/s", "GB/s of rows", "limit", "of limit", "of float"], rows)
+
+
 def accuracy(runs):
     """Errors in millionths of the root mean square of exact sums, so that a column has one unit."""
     rows = []

@@ -10,7 +10,7 @@
 # An entry is package[|alternative...][@command]. It is there if one of the packages is installed, or
 # if the command is found, whatever installed it.
 needed_build="gcc@gcc libc6-dev meson@meson ninja-build@ninja pkg-config|pkgconf@pkg-config"
-optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev
+optional_build="clang@clang llvm@llvm-strip libbpf-dev zlib1g-dev liblzma-dev
 	bpftool|linux-tools-generic@bpftool iproute2@ip
 	libmicrohttpd-dev libjansson-dev libsqlite3-dev libgnutls28-dev
 	libcurl4-gnutls-dev|libcurl4-openssl-dev"
@@ -35,7 +35,7 @@ static_packages() {
 	if [ "$1" != "$(uname -m)" ]; then
 		printf '%s ' "gcc-${1/_/-}-linux-gnu@$1-linux-gnu-gcc"
 	fi
-	for package in libc6-dev libbpf-dev libelf-dev zlib1g-dev; do
+	for package in libc6-dev libbpf-dev libelf-dev zlib1g-dev liblzma-dev; do
 		printf '%s ' "$package:$name"
 	done
 	printf '%s ' clang@clang 'bpftool|linux-tools-generic@bpftool'

@@ -36,6 +36,11 @@ const char *trib_last_error(void)
 	return sentence;
 }
 
+trib_status trib_set_error(trib_status status, const char *words)
+{
+	return status_fail(status, "%s", words);
+}
+
 const char *trib_status_name(trib_status status)
 {
 	switch (status) {

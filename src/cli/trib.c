@@ -26,6 +26,7 @@ static const struct {
 	{ "net", cli_net, "virtual clusters on this machine: up, down, exec, list" },
 	{ "run", cli_run, "start workers, and an aggregator if none is given" },
 	{ "bench", cli_bench, "benchmarks: allreduce, deploy, engine, plane, plot, rates" },
+	{ "glm", cli_glm, "linear models on many workers: train, predict, inspect, make" },
 	{ "check", cli_check, "check what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why" },
 	{ "plan", cli_plan, "plan how a cluster sums: trees, shares, and the bound" },

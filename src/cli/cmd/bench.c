@@ -3,6 +3,7 @@
 #include "bench/allreduce/bench_allreduce.h"
 #include "bench/deploy/bench_deploy.h"
 #include "bench/engine/bench_engine.h"
+#include "bench/glm/bench_glm.h"
 #include "bench/latency/bench_latency.h"
 #include "bench/numbers/bench_numbers.h"
 #include "bench/plane/bench_plane.h"
@@ -22,6 +23,8 @@ static const struct {
 	  "time and bandwidth of sums over several hosts, also of other systems" },
 	{ "deploy", bench_deploy_run, "how long an aggregator takes to be ready" },
 	{ "engine", bench_engine_run, "CPU time of one packet where it is summed" },
+	{ "glm-kernel", bench_glm_kernel_run,
+	  "samples a second of linear models on one core, beside what the memory allows" },
 	{ "latency", bench_latency_run,
 	  "how long small sums take over several hosts, also of other systems" },
 	{ "numbers", bench_numbers_run,

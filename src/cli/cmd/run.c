@@ -1,303 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/run_job.h"
+
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
-#include "launch/host_lease_client.h"
-#include "launch/launch.h"
-#include "launch/local_daemon.h"
-#include "launch/tree_rate.h"
 #include "options/options.h"
 #include "wire/packet.h"
 
-#include <inttypes.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-
-#define WORKERS_MAX WIRE_CHILDREN_MAX
-#define ENV_MAX 12
-#define ENV_BYTES 320
-#define SITE_TRIES 20
-
-/* A plane: the name for tribd, and the name for workers. */
-static const struct plane_row {
-	const char *name, *workers;
-} planes[] = {
-	{ "udp", "udp" },
-	{ "xdp", "udp" },
-	{ "tcp", "tcp" },
-	{ "pisa", "udp" },
-};
-
-struct run_options {
-	uint64_t workers;
-	struct lease_request request; /* its `hosts` is 0: no controller is asked */
-	const char *net, *aggregator, *trees, *plane_name;
-	const struct plane_row *plane;
-	double timeout_s;
-	uint64_t pool_bytes, lanes;
-	bool pin;
-	char **command;
-};
-
-/* Memory that a task needs as long as it runs. */
-struct run_slot {
-	char label[32];
-	char texts[ENV_MAX][ENV_BYTES];
-	char *env[ENV_MAX + 2]; /* NULL-ended; the last entry is shared by all tasks */
-	unsigned n_env;
-	char address[64], *argv[10]; /* of an aggregator */
-	cpu_set_t cores;
-};
-
-struct run {
-	struct run_options options;
-	struct cluster cluster;
-	struct tree_layout trees;
-	char where[LAYOUT_TEXT + 32]; /* TRIB_AGGREGATOR or TRIB_TREES */
-	char daemon[512], threads[8], plane[8];
-	struct run_slot *slots;
-	struct launch_task *tasks;
-	struct accepted accepted; /* closed when this process ends */
-	struct host_lease *lease;
-	unsigned n;
-	uint64_t cookie, job;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-env_add(struct run_slot *slot, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(slot->texts[slot->n_env], ENV_BYTES, format, args);
-	va_end(args);
-	slot->env[slot->n_env] = slot->texts[slot->n_env];
-	slot->n_env++;
-}
-
-/*
- * Environment of all tasks of a job. What was not given as an option comes from this process's
- * environment.
- */
-static void env_add_common(struct run *run, struct run_slot *slot)
-{
-	const struct run_options *o = &run->options;
-
-	env_add(slot, "TRIB_SIZE=%" PRIu64, o->workers);
-	env_add(slot, "TRIB_JOB=%" PRIu64, run->job);
-	env_add(slot, "TRIB_COOKIE=%016" PRIx64, run->cookie);
-	env_add(slot, "TRIB_PLANE=%s", o->plane->workers);
-	if (o->timeout_s > 0)
-		env_add(slot, "TRIB_TIMEOUT=%.9g", o->timeout_s);
-	if (o->pool_bytes)
-		env_add(slot, "TRIB_POOL=%" PRIu64, o->pool_bytes);
-	if (o->lanes)
-		env_add(slot, "TRIB_LANES=%" PRIu64, o->lanes);
-	if (o->trees && !getenv("TRIB_RATE"))
-		env_add(slot, "TRIB_RATE=%" PRIu64,
-		        layout_rate(&run->trees, &run->cluster, (unsigned)o->workers));
-	slot->env[slot->n_env] = run->where; /* too long for a copy in each task */
-}
-
-/* Chooses a random cookie and job, unless the user has given them. */
-static trib_status identity_choose(struct run *run)
-{
-	uint16_t random_job;
-	const char *origin;
-
-	if (run->lease) {
-		run->cookie = lease_cookie(run->lease);
-		run->job = lease_job(run->lease);
-		return TRIB_OK;
-	}
-	if (setting_count(SETTING_COOKIE, &run->cookie) != TRIB_OK ||
-	    setting_count(SETTING_JOB, &run->job) != TRIB_OK)
-		return TRIB_ERR_CONFIG;
-	if (!run->cookie && getrandom(&run->cookie, sizeof(run->cookie), 0) < 0)
-		return status_fail_errno("cannot draw a random cookie");
-	setting_text(SETTING_JOB, &origin);
-	/* At an aggregator that we do not start, other jobs may run. */
-	if (run->options.aggregator && strcmp(origin, "default") == 0 &&
-	    getrandom(&random_job, sizeof(random_job), 0) > 0)
-		run->job = random_job;
-	return TRIB_OK;
-}
-
-/* ---- the aggregators ---- */
-
-static trib_status site_choose_port(struct tree_layout *trees, struct tree_site *site, bool tcp)
-{
-	for (unsigned tries = 0; !site->port && tries < SITE_TRIES; tries++) {
-		unsigned port = daemon_port(site->host, site->address, tcp);
-
-		for (const struct tree_site *other = trees->sites; port && other < site; other++)
-			if (other->host == site->host &&
-			    (port < other->port ? other->port - port : port - other->port) <
-			            WIRE_LANES_MAX)
-				port = 0;
-		site->port = port;
-	}
-	if (site->port)
-		return TRIB_OK;
-	return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", site->address);
-}
-
-static void aggregator_add(struct run *run, const struct tree_site *site)
-{
-	struct run_slot *slot = &run->slots[run->n];
-	char **argv = slot->argv;
-
-	snprintf(slot->address, sizeof(slot->address), "%s:%u", site->address, site->port);
-	*argv++ = run->daemon;
-	*argv++ = "--listen";
-	*argv++ = slot->address;
-	*argv++ = "--threads";
-	*argv++ = run->threads;
-	*argv++ = "--plane";
-	*argv++ = run->plane;
-	*argv++ = "--http"; /* the default port is left to daemons that stay */
-	*argv++ = "off";
-	*argv = NULL;
-	env_add_common(run, slot);
-	snprintf(slot->label, sizeof(slot->label), "%.15s%s%.12s", "aggregator",
-	         run->trees.n_sites > 1 ? " " : "", run->trees.n_sites > 1 ? site->name : "");
-	run->tasks[run->n++] = (struct launch_task){ .label = slot->label,
-		                                     .host = site->host,
-		                                     .argv = slot->argv,
-		                                     .env = slot->env,
-		                                     .service = true };
-}
-
-/* Without --trees it is one star, and workers get its address alone. */
-static trib_status aggregators_add(struct run *run)
-{
-	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
-	trib_status status = TRIB_OK;
-
-	for (unsigned i = 0; status == TRIB_OK && i < run->trees.n_sites; i++)
-		status = site_choose_port(&run->trees, &run->trees.sites[i], tcp);
-	if (status != TRIB_OK)
-		return status;
-	daemon_find(run->daemon, sizeof(run->daemon));
-	snprintf(run->threads, sizeof(run->threads), "%u", WIRE_LANES_MAX);
-	snprintf(run->plane, sizeof(run->plane), "%s", run->options.plane->name);
-	if (run->options.trees) {
-		snprintf(run->where, sizeof(run->where), "TRIB_TREES=");
-		status = layout_text(&run->trees, run->where + strlen(run->where));
-	} else {
-		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s:%u",
-		         run->trees.sites[0].address, run->trees.sites[0].port);
-	}
-	for (unsigned i = 0; status == TRIB_OK && i < run->trees.n_sites; i++)
-		aggregator_add(run, &run->trees.sites[i]);
-	return status;
-}
-
-/* ---- the workers ---- */
-
-/* The host of a rank: where the controller has placed it, else the hosts in turn. */
-static const struct cluster_host *worker_host(const struct run *run, unsigned rank,
-                                              unsigned n_hosts)
-{
-	if (!run->lease)
-		return n_hosts ? &run->cluster.hosts[rank % n_hosts] : NULL;
-	for (unsigned i = 0; i < run->cluster.n; i++)
-		if (!strcmp(run->cluster.hosts[i].address,
-		            lease_address(run->lease,
-		                          rank / (unsigned)run->options.request.per_host)))
-			return &run->cluster.hosts[i];
-	return NULL;
-}
-
-static trib_status workers_add(struct run *run)
-{
-	unsigned n_hosts = 0;
-
-	while (n_hosts < run->cluster.n && !run->cluster.hosts[n_hosts].is_server)
-		n_hosts++;
-	for (unsigned rank = 0; rank < run->options.workers; rank++) {
-		struct run_slot *slot = &run->slots[run->n];
-
-		env_add(slot, "TRIB_RANK=%u", rank);
-		env_add_common(run, slot);
-		snprintf(slot->label, sizeof(slot->label), "rank %u", rank);
-		run->tasks[run->n++] = (struct launch_task){
-			.label = slot->label,
-			.host = worker_host(run, rank, n_hosts),
-			.argv = run->options.command,
-			.env = slot->env,
-		};
-		if (run->lease && !run->tasks[run->n - 1].host)
-			return status_fail(
-				TRIB_ERR_CONFIG,
-				"rank %u was placed on %s, which is not a host of the cluster %s",
-				rank,
-				lease_address(run->lease,
-			                      rank / (unsigned)run->options.request.per_host),
-				run->cluster.name);
-	}
-	return TRIB_OK;
-}
-
-/* Puts tasks one after the other on the cores that this process may use. */
-static void tasks_pin(struct run *run)
-{
-	int core = -1;
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) == 0)
-		return;
-	for (unsigned i = 0; i < run->n; i++) {
-		do {
-			core = (core + 1) % CPU_SETSIZE;
-		} while (!CPU_ISSET((unsigned)core, &set));
-		CPU_ZERO(&run->slots[i].cores);
-		CPU_SET((unsigned)core, &run->slots[i].cores);
-		run->tasks[i].cores = &run->slots[i].cores;
-	}
-}
-
-static int run_all(struct run *run)
-{
-	struct launch_options launch = { .ready_word = "ready on" };
-	struct launch_report report;
-
-	if (run->options.aggregator || run->lease)
-		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
-		         run->lease ? lease_controller(run->lease) : run->options.aggregator);
-	else if (aggregators_add(run) != TRIB_OK)
-		goto failed;
-	if (!run->lease && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
-	    layout_accept(&run->trees, &run->cluster, false, &run->accepted) != TRIB_OK)
-		fprintf(stderr, "trib run: %s\n", trib_last_error());
-	if (workers_add(run) != TRIB_OK)
-		goto failed;
-	if (run->options.pin)
-		tasks_pin(run);
-	if (launch_all(run->tasks, run->n, &launch, &report) == TRIB_OK)
-		return 0;
-	if (report.exit_code) {
-		fprintf(stderr, "trib run: %s\n", report.sentence);
-		return report.exit_code;
-	}
-failed:
-	fprintf(stderr, "trib run: %s\n", trib_last_error());
-	return 1;
-}
-
-/* ---- the command line ---- */
-
-static const struct plane_row *plane_find(const char *name)
-{
-	for (unsigned i = 0; i < sizeof(planes) / sizeof(*planes); i++) {
-		if (strcmp(planes[i].name, name) == 0)
-			return &planes[i];
-	}
-	return NULL;
-}
 
 static const char *options_wrong(const struct run_options *o)
 {
@@ -310,12 +19,12 @@ static const char *options_wrong(const struct run_options *o)
 	if (!o->request.hosts && (o->request.per_host != 1 || o->request.waits ||
 	                          o->request.controller || o->request.name))
 		return "--per-host, --wait, --controller and --name go with --hosts";
-	if (o->request.hosts > WORKERS_MAX || o->request.per_host > WORKERS_MAX ||
-	    !o->request.per_host || o->request.hosts * o->request.per_host > WORKERS_MAX)
+	if (o->request.hosts > RUN_WORKERS_MAX || o->request.per_host > RUN_WORKERS_MAX ||
+	    !o->request.per_host || o->request.hosts * o->request.per_host > RUN_WORKERS_MAX)
 		return "--hosts times --per-host is from 1 to 64";
 	if (!o->workers && !o->request.hosts)
 		return "say how many workers with -n";
-	if (o->workers > WORKERS_MAX)
+	if (o->workers > RUN_WORKERS_MAX)
 		return "-n is 64 at most: an aggregator takes no more";
 	if (!o->plane)
 		return "--plane is udp, xdp, tcp or pisa";
@@ -328,14 +37,6 @@ static const char *options_wrong(const struct run_options *o)
 	if (!o->command[0])
 		return "there is no command to run";
 	return NULL;
-}
-
-static trib_status hosts_lease(const struct lease_request *request, struct host_lease **out)
-{
-	return lease_start ? lease_start(request, out)
-	                   : status_fail(TRIB_ERR_CONFIG,
-	                                 "--hosts needs the control plane, which was left out of "
-	                                 "this build");
 }
 
 static struct run_options given = {
@@ -391,52 +92,18 @@ static const struct options options = {
 	rows,
 };
 
-/* Finds the cluster, leases hosts, and places the aggregators. */
-static trib_status run_prepare(struct run *run)
-{
-	struct run_options *o = &run->options;
-	trib_status status = TRIB_OK;
-
-	if (o->request.hosts)
-		o->workers = o->request.hosts * o->request.per_host;
-	if (o->net)
-		status = cluster_load(o->net, &run->cluster);
-	if (status == TRIB_OK && o->request.hosts)
-		status = hosts_lease(&o->request, &run->lease);
-	if (status == TRIB_OK)
-		status = layout_read(&run->trees, o->trees ? o->trees : "star", &run->cluster,
-		                     (unsigned)o->workers);
-	return status == TRIB_OK ? identity_choose(run) : status;
-}
-
 int cli_run(int argc, char **argv)
 {
-	static struct run run;
 	int code, first = options_parse(&options, argc, argv, &code);
 	const char *wrong;
 
 	if (first < 0)
 		return code;
 	given.command = argv + first;
-	given.plane =
-		plane_find(given.plane_name ? given.plane_name : setting_text(SETTING_PLANE, NULL));
+	given.plane = run_plane_find(given.plane_name ? given.plane_name
+	                                              : setting_text(SETTING_PLANE, NULL));
 	wrong = options_wrong(&given);
 	if (wrong)
 		return options_fail(&options, "%s", wrong);
-	run.options = given;
-	if (run_prepare(&run) != TRIB_OK) {
-		fprintf(stderr, "trib run: %s\n", trib_last_error());
-		code = 1;
-	} else {
-		size_t most = run.options.workers + LAYOUT_SITES_MAX;
-
-		run.slots = calloc(most, sizeof(*run.slots));
-		run.tasks = calloc(most, sizeof(*run.tasks));
-		code = run.slots && run.tasks ? run_all(&run) : 1;
-	}
-	if (run.lease)
-		lease_end(run.lease);
-	free(run.slots);
-	free(run.tasks);
-	return code;
+	return run_job(&given);
 }
