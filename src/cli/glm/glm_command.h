@@ -38,6 +38,7 @@ int glm_workers_start(struct run_options *run, int argc, char **argv);
 struct glm_view {
 	const char *json, *plot; /* files; NULL: none */
 	bool is_first;           /* only worker 0 prints */
+	bool has_table;          /* stdout is not for JSON */
 	bool bar;                /* stderr is a terminal */
 	bool bar_lines;          /* another process draws the bar: print lines for it */
 	bool bar_shown;

@@ -73,7 +73,8 @@ void view_setup(void *context, const trib_glm_setup *setup)
 	view->setup = *setup;
 	view->is_first = setup->rank == 0;
 	view->has_accuracy = setup->classes > 0;
-	if (!view->is_first)
+	view->has_table = view->is_first && !(view->json && strcmp(view->json, "-") == 0);
+	if (!view->has_table)
 		return;
 	printf("%" PRIu64 " rows, %u columns, %.1f values a row; ", setup->rows, setup->columns,
 	       (double)setup->nonzeros / (double)setup->rows);
@@ -129,10 +130,9 @@ void view_epoch(void *context, const trib_glm_epoch *epoch)
 		view->room = room;
 	}
 	view->epochs[view->n++] = *epoch;
-	if (!view->is_first)
-		return;
 	bar_remove(view);
-	epoch_print(view, epoch);
+	if (view->has_table)
+		epoch_print(view, epoch);
 }
 
 /* ---- JSON ---- */
@@ -248,6 +248,15 @@ static trib_status plots_draw(const struct glm_view *view)
 
 /* ---- the end ---- */
 
+static void summary_print(const struct glm_view *view, const trib_glm_model_info *info,
+                          const char *model_path)
+{
+	printf("model: training loss %.6f", info->train.loss);
+	if (view->has_accuracy)
+		printf(", accuracy %.2f %%", 100 * info->train.accuracy);
+	printf(model_path ? "; written to %s\n" : "; not written (--model FILE)\n", model_path);
+}
+
 trib_status view_finish(struct glm_view *view, const trib_glm_model *model, const char *model_path)
 {
 	trib_glm_model_info info = { .struct_size = sizeof(info) };
@@ -256,15 +265,14 @@ trib_status view_finish(struct glm_view *view, const trib_glm_model *model, cons
 	if (!view->is_first || status != TRIB_OK)
 		return status;
 	bar_remove(view);
-	printf("model: training loss %.6f", info.train.loss);
-	if (view->has_accuracy)
-		printf(", accuracy %.2f %%", 100 * info.train.accuracy);
-	printf(model_path ? "; written to %s\n" : "; not written (--model FILE)\n", model_path);
+	if (view->has_table)
+		summary_print(view, &info, model_path);
 	if (view->n && view->epochs[view->n - 1].saturated)
-		printf("warning: %" PRIu64
-		       " numbers were too large for fixed point: the model may diverge; "
-		       "choose a lower --rate, or scale the data\n",
-		       view->epochs[view->n - 1].saturated);
+		fprintf(stderr,
+		        "warning: %" PRIu64
+		        " numbers were too large for fixed point: the model may diverge; "
+		        "choose a lower --rate, or scale the data\n",
+		        view->epochs[view->n - 1].saturated);
 	if (view->json)
 		status = json_write(view, &info);
 	if (status == TRIB_OK && view->plot && view->n)
