@@ -189,7 +189,7 @@ trib_status trib_barrier(trib_comm *comm);
  * Options of one sum, in place of the communicator's. Initialize with TRIB_CALL_INIT. All ranks
  * have to give the same wire_bits.
  *
- * wire_bits: fewer bits than an element has make a sum of 16384 elements or more faster and less
+ * wire_bits: fewer bits than an element has make a sum of more than 16384 elements faster and less
  * exact; docs/numbers.md has the error bounds. With 8 bits, elements are rounded up or down by
  * chance, unless there is a residual. Integers and f64 always have all their bits.
  *

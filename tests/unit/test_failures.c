@@ -292,7 +292,7 @@ static void test_wire_mismatch(void **state)
 		  { TRIB_SUM, TRIB_SUM },
 		  { 32, 16 } },
 		{ { 1 << 20, 1 << 20 }, { TRIB_F32, TRIB_F32 }, { TRIB_AVG, TRIB_AVG }, { 0, 16 } },
-		{ { 16384, 16384 }, { TRIB_BF16, TRIB_BF16 }, { TRIB_SUM, TRIB_SUM }, { 0, 32 } },
+		{ { 16385, 16385 }, { TRIB_BF16, TRIB_BF16 }, { TRIB_SUM, TRIB_SUM }, { 0, 32 } },
 		{ { 24 * PAYLOAD, 24 * PAYLOAD },
 		  { TRIB_F32, TRIB_F32 },
 		  { TRIB_SUM, TRIB_SUM },

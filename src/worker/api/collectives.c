@@ -152,20 +152,21 @@ static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t
 {
 	const struct comm_config *config = &call->comm->config;
 	const struct trib_request *request = call->request;
-	struct round_spec spec = {
-		.count = call->count, .type = call->type, .op = call->op, .from = WIRE_ALL, .to = to
-	};
+	struct round_spec spec = { .count = call->count,
+		                   .type = call->type,
+		                   .op = call->op,
+		                   .from = WIRE_ALL,
+		                   .to = to,
+		                   .small = small(call, number_wire_size(call->type)) };
 	unsigned bits =
 		call->options.wire_bits ? (unsigned)call->options.wire_bits : config->wire_bits;
 
 	if (call->count)
 		spec.source = request->fed ? (const uint8_t *)(request->fed + first)
 		                           : input(call) + first * trib_type_size(call->type);
-	if (is_sum(call))
+	if (is_sum(call) && !spec.small)
 		spec.per_word =
 			round_per_word(call->type, call->count, (unsigned)config->size, bits);
-	if (!spec.per_word)
-		spec.small = small(call, number_wire_size(call->type));
 	if (request->residual)
 		spec.residual = request->residual->values + first;
 	else if (round_is_by_chance(call->type, spec.per_word))

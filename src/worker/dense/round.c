@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS_LEAST 16384u /* elements: at 1 Gb/s, the bytes saved take as long as agreeing */
+#define PARTS_ABOVE 16384u /* elements: at 1 Gb/s, the bytes saved take as long as agreeing */
 #define SMALL_BYTES 65536u /* bytes of a vector for slots */
 #define SMALL_RESULT 8u    /* fragments: such a result goes to all ranks */
 /* All blocks of an exponents fragment are read before their data can leave. */
@@ -105,7 +105,7 @@ static void round_plan_exponents(struct round *round, unsigned payload)
 
 uint8_t round_per_word(trib_type type, size_t count, unsigned workers, unsigned bits)
 {
-	if (count < PARTS_LEAST)
+	if (count <= PARTS_ABOVE)
 		return 0;
 	return (uint8_t)parts_choose(type, workers, bits);
 }
