@@ -192,6 +192,19 @@ static inline bool comm_has_slots(const struct trib_comm *comm)
 	return comm->small.striping.n != 0;
 }
 
+/*
+ * Does a request that fits slots use them? All of its vectors cross the link of one aggregator, as
+ * in a star. In trees, links carry sums of subtrees, so that only the smallest ones pay off.
+ */
+static inline bool comm_takes_slots(const struct trib_comm *comm, bool fits, bool tiny)
+{
+	const struct forest *trees = comm->config.trees;
+	bool is_star = !trees || (trees->n_trees == 1 && trees->trees[0].n_nodes == 1);
+
+	return fits && comm_has_slots(comm) &&
+	       (is_star || tiny || comm->config.engine == ENGINE_SLOT_FIRST);
+}
+
 static inline bool trunk_is_shared(const struct trib_comm *comm, const struct trunk *trunk)
 {
 	return comm->config.own_trees && trunk >= comm->trunks + comm->config.own_trees;

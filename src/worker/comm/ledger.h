@@ -41,7 +41,7 @@ struct ledger {
 	struct ledger *next, **link; /* in the communicator's list, by number */
 	uint64_t number;
 	struct trib_request *request; /* NULL: finished here */
-	bool fits;                    /* as in struct trib_request */
+	bool fits, tiny;              /* as in struct trib_request */
 	unsigned pending;             /* rounds that a rank may still need something of */
 	struct copy *copies;
 	uint64_t *have; /* the bits of all vectors */

@@ -29,6 +29,7 @@ struct trib_request {
 	uint64_t number;
 	size_t count;
 	bool fits;  /* it is small enough for slots: the same on all ranks */
+	bool tiny;  /* it is, also where ranks have trees; see comm_takes_slots() */
 	bool small; /* it goes through the slot lane: who waits for it drives that lane */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */

@@ -317,7 +317,7 @@ static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct w
 {
 	struct trib_comm *comm = recovery->comm;
 	unsigned rank = (unsigned)comm->config.rank;
-	bool small = ledger->fits && comm_has_slots(comm);
+	bool small = comm_takes_slots(comm, ledger->fits, ledger->tiny);
 
 	for (unsigned v = 0; v < ledger->n; v++) {
 		struct round_place place = { .ledger = ledger, .vector = v, .step = 1, .split = 1 };

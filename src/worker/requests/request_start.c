@@ -224,6 +224,8 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	return status;
 }
 
+#define TINY_BYTES 8192u /* of a request that uses slots also where ranks have trees */
+
 /* Is the request small enough for slots? Every vector has to fit them, and all together as well. */
 static bool fits_slots(const struct trib_request *request, const struct round_spec *specs, size_t n)
 {
@@ -248,9 +250,12 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	size_t made = 0;
 
 	request->fits = fits_slots(request, specs, n);
-	if (request->ledger)
+	request->tiny = request->bytes <= TINY_BYTES;
+	if (request->ledger) {
 		request->ledger->fits = request->fits;
-	request->small = now && request->fits && comm_has_slots(comm);
+		request->ledger->tiny = request->tiny;
+	}
+	request->small = now && comm_takes_slots(comm, request->fits, request->tiny);
 	if (now && !(postings = make_rounds(request, request->small ? &comm->small : &comm->own,
 	                                    specs, n, &made)))
 		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
