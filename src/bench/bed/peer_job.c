@@ -82,6 +82,15 @@ static void plane_check(const struct bench_run *run, const char *line)
 		         run->system->plane, why);
 }
 
+static bool sample_take(const struct bench_run *run, const char *line, unsigned *rank,
+                        unsigned *iteration, double *seconds)
+{
+	*rank = 0;
+	if (run->system->sample)
+		return run->system->sample(run, line, iteration, seconds);
+	return sscanf(line, "SAMPLE %u %u %lf", rank, iteration, seconds) == 3;
+}
+
 static void line_take(void *context, unsigned task, const char *line, bool is_stderr)
 {
 	struct collector *c = context;
@@ -89,7 +98,7 @@ static void line_take(void *context, unsigned task, const char *line, bool is_st
 	unsigned rank, iteration;
 	double seconds, sent, again;
 
-	if (sscanf(line, "SAMPLE %u %u %lf", &rank, &iteration, &seconds) == 3) {
+	if (!is_stderr && sample_take(c->run, line, &rank, &iteration, &seconds)) {
 		if (rank < run_ranks(c->run) && iteration < c->run->iterations)
 			c->samples[(size_t)rank * c->run->iterations + iteration] = seconds;
 		if (++c->n_samples == (size_t)run_ranks(c->run) * c->run->iterations)
