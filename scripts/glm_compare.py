@@ -248,7 +248,7 @@ def losses_compare(options, data, _work):
             words = [options.trib, "glm", "train", train, "--epochs", str(options.epochs), *more]
             curves[way] = [epoch["loss"] for epoch in training(words)["epochs"]]
         same &= curves["one"] == curves["model"] == curves["data"]
-        rows += [{"data": name, "epoch": i + 1, **{way: curves[way][i] for way in curves}} for i in range(options.epochs)]
+        rows += [{"set": name, "epoch": i + 1, **{way: curves[way][i] for way in curves}} for i in range(options.epochs)]
         apart = max(abs(curves[way][i] - curves["one"][i]) for way in ("bits8", "bits4") for i in range(options.epochs))
         print(f"{name:12} loss {curves['one'][-1]:.6f}, model and data parallel "
               f"{'identical' if same else 'DIFFERENT'}, 8 and 4 bits within {apart:.2g}", flush=True)
