@@ -91,7 +91,7 @@ for plane in tcp pisa; do
 done
 
 # --- MPI
-if [ -e "$build/src/glm/train/glm-mpi.so" ] && command -v mpirun >/dev/null; then
+if [ -e "$build/src/glm/exchange/glm-mpi.so" ] && command -v mpirun >/dev/null; then
 	mpi=(mpirun -n 2 --oversubscribe)
 	[ "$(id -u)" != 0 ] || mpi+=(--allow-run-as-root)
 	rm -f other
@@ -148,6 +148,21 @@ for rank in 0 2; do
 	check "... that names the dead worker and its host" grep -qE 'trib glm train: .*rank 1 \(host' "$work/rank.$rank" ||
 		cat "$work/rank.$rank"
 done
+# two WHAT OPTION...: rank 1 has other options, and both ranks say so
+two() {
+	local what=$1 rank
+	shift
+	TRIB_RANK=0 TRIB_SIZE=2 TRIB_TIMEOUT=10 TRIB_AGGREGATOR=$at "$trib" glm train sparse.svm >"$work/rank.0" 2>&1 &
+	TRIB_RANK=1 TRIB_SIZE=2 TRIB_TIMEOUT=10 TRIB_AGGREGATOR=$at "$trib" glm train "$@" >"$work/rank.1" 2>&1
+	wait $!
+	for rank in 0 1; do
+		check "$what: rank $rank says it" grep -q "worker $((1 - rank)) has other data or other options" "$work/rank.$rank" ||
+			cat "$work/rank.$rank"
+	done
+}
+two "another file" dense.svm
+two "another batch" sparse.svm --batch 16
+two "other micro-batches" sparse.svm --micro 8
 end_aggregator
 
 # --- prediction and inspection

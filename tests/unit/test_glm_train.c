@@ -132,8 +132,22 @@ static void hub_close(struct exchange *x)
 	(void)x;
 }
 
-static const struct glm_exchange hub_table = { "hub",    hub_open, hub_post,
-	                                       hub_wait, hub_wait, hub_close };
+static trib_status hub_sum(struct exchange *x, int64_t *data, size_t n)
+{
+	trib_status status = hub_post(x, 0, data, n);
+
+	return status < 0 ? status : hub_wait(x, 0);
+}
+
+static const struct glm_exchange hub_table = {
+	.name = "hub",
+	.open = hub_open,
+	.sum = hub_sum,
+	.post = hub_post,
+	.test = hub_wait,
+	.wait = hub_wait,
+	.close = hub_close,
+};
 
 /* ---- one training of several workers ---- */
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "glm/kernel/glm_kernel.h"
-#include "glm/train/weights.h"
+#include "glm/train/weights_loops.h"
 
 #include <math.h>
 #include <string.h>
@@ -149,6 +149,47 @@ static void test_low_precision(void **state)
 	prepared_check();
 }
 
+/* The loops in use, as weights.h gives them, have the bits of the plain ones. */
+static void test_loops(void **state)
+{
+	struct weights_step step = { .rate = 0.3, .quantum = 0x1p-16 / 7, .total = -777 };
+
+	(void)state;
+	for (int mode = 0; mode < 4; mode++) {
+		struct fixture a, b;
+
+		fixture_fill(&a);
+		for (uint32_t j = 0; j < N; j++) {
+			a.low[j] = j % 3 ? 0 : -0.3f * (float)j;
+			a.g[j] = (int64_t)(j * 7919 % 1000003) * (j % 2 ? -4000000 : 4000000);
+			a.pace[j] = 1 / (1 + (float)j);
+		}
+		b = a;
+		for (int k = 0; k < 2; k++) {
+			struct fixture *f = k ? &b : &a;
+			struct weights w = { .x = f->x,
+				             .u = f->u,
+				             .h = mode & 1 ? f->h : NULL,
+				             .g = f->g,
+				             .pace = f->pace,
+				             .inverse = f->inverse,
+				             .low = mode & 2 ? f->low : NULL,
+				             .step = mode & 2 ? f->step : NULL };
+
+			if (k) {
+				weights_loops_plain.update(&w, &step, 1, N);
+				weights_loops_plain.shrink(&w, 0.7, 1e-3, 0.1, 0, N);
+			} else {
+				weights_update(&w, &step, 1, N);
+				weights_shrink(&w, 0.7, 1e-3, 0.1, 0, N);
+			}
+		}
+		assert_memory_equal(a.x, b.x, sizeof(a.x));
+		assert_memory_equal(a.h, b.h, sizeof(a.h));
+		assert_memory_equal(a.g, b.g, sizeof(a.g));
+	}
+}
+
 static void test_shrink(void **state)
 {
 	struct fixture f;
@@ -182,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_sgd),    cmocka_unit_test(test_adagrad),
 		cmocka_unit_test(test_order),  cmocka_unit_test(test_low_precision),
 		cmocka_unit_test(test_shrink), cmocka_unit_test(test_fixed),
+		cmocka_unit_test(test_loops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
 #include "cli/plan/plan_exact.h"
 #include "base/settings.h"
 #include "control/control.h"
+#include "glm/kernel/glm_kernel.h"
+#include "glm/text/byte_stream.h"
 #include "net/fault.h"
 
 #include <errno.h>
@@ -202,6 +204,22 @@ static void check_programs(struct check *check)
 		           "left out of this build; only trib plan --check needs them");
 }
 
+/* Compressed files, and the loops for the processor. */
+static void check_models(struct check *check)
+{
+	if (byte_gzip.open && byte_xz.open)
+		check_tell(check, CHECK_OK, "linear models", NULL,
+		           "built in: trib glm reads also .gz and .xz, and computes with %s",
+		           kernel_name());
+	else
+		check_tell(check, CHECK_WARN, "linear models",
+		           "install zlib1g-dev and liblzma-dev, and build again",
+		           "trib glm reads no %s files in this build",
+		           byte_xz.open     ? ".gz"
+		           : byte_gzip.open ? ".xz"
+		                            : ".gz and .xz");
+}
+
 static void check_settings(struct check *check)
 {
 	unsigned wrong = 0;
@@ -228,5 +246,6 @@ void check_machine(struct check *check)
 	check_faults(check);
 	check_control(check);
 	check_programs(check);
+	check_models(check);
 	check_settings(check);
 }

@@ -114,7 +114,8 @@ static const struct options options = {
 	"  trib glm train wide.svm --bits 4 --batch 16 -n 4 --net trib --plane xdp\n"
 	"  trib glm train prices.csv --loss linear --label price --model prices.bin\n"
 	"  trib run --hosts 4 --net trib -- trib glm train a9a\n"
-	"  mpirun -n 4 trib glm train a9a --exchange mpi --pipeline off",
+	"  trib glm train synthetic:rows=2000,columns=100000,density=0.01 -n 2\n"
+	"  mpirun -n 4 trib glm train a9a --exchange mpi",
 	rows,
 };
 

@@ -64,7 +64,10 @@ static trib_status maps_plan(struct train_files *files, uint32_t bits)
 		if (!files->low || !files->step)
 			return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u columns",
 			                   stats->columns);
-		quantize_plan(stats, 0, stats->columns, bits, files->low, files->step);
+		if (files->synthetic.rows)
+			synthetic_maps(stats->columns, bits, files->low, files->step);
+		else
+			quantize_plan(stats, 0, stats->columns, bits, files->low, files->step);
 		shape.entries =
 			quantize_entries(stats, 0, stats->columns, bits, files->low, files->step);
 	}

@@ -88,7 +88,11 @@ static void forward(struct train_thread *self, const uint32_t *rows, uint32_t n,
 		}
 		part = sum;
 	}
-	status = exchange_post(t->activations, slot, part, size);
+	/* With one micro-batch there is nothing to do until its sum is there. */
+	if (t->window == 1)
+		status = exchange_sum(t->activations, part, size);
+	else
+		status = exchange_post(t->activations, slot, part, size);
 	if (status < 0) {
 		threads_fail(t, status);
 		return;

@@ -21,24 +21,36 @@ static double seconds_since(uint64_t then)
 
 /* ---- all workers agree ---- */
 
-/* Each worker puts its fingerprint into its own place of a vector. */
+/* A number for what the model does not depend on, and workers must still have in common. */
+static uint64_t way_fingerprint(const struct train_job *job)
+{
+	const struct train_rule *rule = &job->trainer.rule;
+	uint64_t sum = job->fingerprint ^ ((uint64_t)rule->micro << 32 | rule->epochs);
+
+	sum = row_random(&sum) ^
+	      (rule->data_parallel | (job->options.test != NULL) << 1 |
+	       (job->options.checkpoint != NULL) << 2 | (job->options.resume != 0) << 3);
+	return row_random(&sum);
+}
+
+/* Each worker puts its number into its own place of a vector. */
 static trib_status workers_agree(struct train_job *job)
 {
 	struct exchange *x = &job->trainer.exchange;
-	int64_t *all = calloc((size_t)x->size, sizeof(*all));
+	int64_t *all = calloc((size_t)x->size, sizeof(*all)), mine = (int64_t)way_fingerprint(job);
 	trib_status status;
 
 	if (!all)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %d workers", x->size);
-	all[x->rank] = (int64_t)job->fingerprint;
+	all[x->rank] = mine;
 	status = exchange_sum(x, all, (size_t)x->size);
 	for (int i = 0; status == TRIB_OK && i < x->size; i++)
-		if (all[i] != (int64_t)job->fingerprint)
-			status = status_fail(
-				TRIB_ERR_MISMATCH,
-				"worker %d has other data or other options than worker %d: "
-				"%s must be the same file everywhere",
-				i, x->rank, job->files.source.path);
+		if (all[i] != mine)
+			status = status_fail(TRIB_ERR_MISMATCH,
+			                     "worker %d has other data or other options than "
+			                     "worker %d: %s and all "
+			                     "options must be the same everywhere",
+			                     i, x->rank, job->files.source.path);
 	free(all);
 	return status;
 }

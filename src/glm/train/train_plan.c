@@ -16,6 +16,7 @@
 #define RATE_ALIKE 2.0
 #define RATE_SGD 1.0
 #define DECAY_SGD 0.1
+#define SHRINK_ROWS 128u /* l1 and l2 are applied after as many rows at least */
 
 static trib_status wrong(const char *what, const char *wanted)
 {
@@ -209,9 +210,10 @@ trib_status rule_complete(const trib_glm_options *o, const struct glm_stats *sta
 	                                               : 0;
 	rule->l1 = o->l1;
 	rule->l2 = o->l2 != 0 ? fmax(o->l2, 0) : 1 / (double)stats->rows;
-	rule->shrink_every = 1;
-	if (per_batch > 0 && stats->columns > per_batch)
+	rule->shrink_every = SHRINK_ROWS / rule->batch;
+	if (per_batch > 0 && stats->columns / per_batch > rule->shrink_every)
 		rule->shrink_every = (uint32_t)(stats->columns / per_batch);
+	rule->shrink_every += !rule->shrink_every;
 	rule->micro = micro_choose(o, rule, stats, workers);
 	return TRIB_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glm/train owns the training of generalized linear models: losses, the order of rows, the pipeline
- * of micro-batches, updates, how workers sum (exchange.h), and checkpoints. It must not read text,
- * and it must not know command lines.
+ * glm/train owns the training of generalized linear models: the order of rows, the pipeline of
+ * micro-batches, updates and checkpoints. It must not read text, and it must not know command
+ * lines.
  *
  * train_state: what a training has in memory. trainer.h fills it, train_epoch.h works on it.
  *
@@ -14,7 +14,7 @@
 #define TRIB_GLM_TRAIN_STATE_H
 
 #include "glm/kernel/glm_kernel.h"
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 #include "glm/model/loss.h"
 #include "glm/train/row_order.h"
 #include "glm/train/weights.h"

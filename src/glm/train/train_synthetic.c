@@ -54,17 +54,16 @@ trib_status synthetic_parse(const char *path, struct synthetic *synthetic)
 		.rows = 10000, .columns = 1000, .density = 1, .classes = 2, .noise = 0.05, .seed = 1
 	};
 	while (*at) {
-		size_t n = strcspn(at, "=");
-		char *end;
-		double value = at[n] ? strtod(at + n + 1, &end) : 0;
+		const char *equals = strchr(at, '=');
+		char *end = NULL;
+		double value = equals ? strtod(equals + 1, &end) : 0;
 
-		if (!at[n] || end == at + n + 1 || (*end && *end != ',') ||
-		    !field_set(synthetic, at, n, value))
-			return status_fail(
-				TRIB_ERR_ARGUMENT,
-				"%s: \"%.40s\" is not one of rows=N, columns=N, density=X, "
-				"skew=N, classes=N, noise=X and seed=N",
-				path, at);
+		if (!equals || end == equals + 1 || (*end && *end != ',') ||
+		    !field_set(synthetic, at, (size_t)(equals - at), value))
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "%s: \"%.40s\" is not one of rows=N, columns=N, "
+			                   "density=X, skew=N, classes=N, noise=X and seed=N",
+			                   path, at);
 		at = *end ? end + 1 : end;
 	}
 	return synthetic_check(synthetic);

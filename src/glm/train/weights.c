@@ -1,16 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/train/weights.h"
-
-#include "glm/kernel/glm_kernel.h"
-
-#include <math.h>
-#include <stddef.h>
-#include <string.h>
-
-#define ACTIVATION ((double)(1 << GLM_ACTIVATION_BITS))
-/* Added and subtracted, this constant rounds a double below 2^51 to an integer. */
-#define ROUND 6755399441055744.0
-#define FIXED_MAX 2251799813685247.0 /* 2^51 - 1 */
+#include "glm/train/weights_loops.h"
 
 static const char *const update_names[] = {
 	[GLM_UPDATE_ADAGRAD] = "adagrad", [GLM_UPDATE_SGD] = "sgd"
@@ -33,22 +22,7 @@ bool update_find(const char *name, enum glm_update *update)
 
 int64_t weights_fixed(double value)
 {
-	value *= ACTIVATION;
-	/* NaN becomes the bound too: only a model that diverges has it, and the bound is counted.
-	 */
-	value = value < FIXED_MAX ? value : FIXED_MAX;
-	value = value > -FIXED_MAX ? value : -FIXED_MAX;
-	return (int64_t)(value + ROUND - ROUND);
-}
-
-/* A sum of a mini-batch is below 2^51: this is exact, and processors do two or four at once. */
-static inline double sum_double(int64_t g)
-{
-	int64_t bits = g + 0x4338000000000000ll;
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value - ROUND;
+	return fixed(value);
 }
 
 /* Sets u from x, with the arithmetic of kernel_prepare; 1 if it is too large for a kernel. */
@@ -63,31 +37,6 @@ static inline uint32_t column_recode(const struct weights *w, uint32_t j)
 	return !(bound == wide);
 }
 
-/* No sum of squares is 0 below a root. A column without a gradient has no step in any case. */
-#define LEAST 1e-37f
-
-static inline float step_adagrad(float *h, float rate, float gradient)
-{
-	*h += gradient * gradient;
-	return rate * gradient / sqrtf(*h + LEAST);
-}
-
-static inline float gradient_float(int64_t g, double quantum)
-{
-	return (float)(sum_double(g) * quantum);
-}
-
-static inline float gradient_codes(int64_t g, double quantum, double step, double low_total)
-{
-	return (float)(step * (sum_double(g) * quantum) + low_total);
-}
-
-/* The part of a gradient that comes from the low value of the column. */
-static double total_of(const struct weights_step *s)
-{
-	return sum_double(s->total) * s->quantum;
-}
-
 void weights_step_one(const struct weights *w, double rate, double gradient)
 {
 	float by = (float)rate * w->pace[0];
@@ -100,103 +49,42 @@ uint32_t weights_update_one(const struct weights *w, const struct weights_step *
 	float rate = (float)s->rate * w->pace[j], gradient;
 
 	if (w->step)
-		gradient = gradient_codes(w->g[j], s->quantum, (double)w->step[j],
-		                          (double)w->low[j] * total_of(s));
+		gradient = gradient_codes(w->g[j], (float)s->quantum, w->step[j], w->low[j],
+		                          total_of(s));
 	else
-		gradient = gradient_float(w->g[j], s->quantum);
+		gradient = gradient_float(w->g[j], (float)s->quantum);
 	w->g[j] = 0;
 	w->x[j] -= w->h ? step_adagrad(&w->h[j], rate, gradient) : rate * gradient;
 	return w->step ? column_recode(w, j) : 0;
 }
 
-/* ---- many columns: loops without branches, which compilers do several columns of at once ---- */
+/* ---- many columns ---- */
 
-static void update_float(const struct weights *w, const struct weights_step *s, uint32_t from,
-                         uint32_t to)
+static const struct weights_loops *loops(void)
 {
-	float *restrict x = w->x, *restrict h = w->h;
-	int64_t *restrict g = w->g;
-	const float *restrict pace = w->pace;
-	const double quantum = s->quantum;
-	const float rate = (float)s->rate;
-
-	if (h)
-		for (uint32_t j = from; j < to; j++) {
-			x[j] -= step_adagrad(&h[j], rate * pace[j], gradient_float(g[j], quantum));
-			g[j] = 0;
-		}
-	else
-		for (uint32_t j = from; j < to; j++) {
-			x[j] -= rate * pace[j] * gradient_float(g[j], quantum);
-			g[j] = 0;
-		}
-}
-
-static void update_codes(const struct weights *w, const struct weights_step *s, uint32_t from,
-                         uint32_t to)
-{
-	float *restrict x = w->x, *restrict h = w->h;
-	int64_t *restrict g = w->g;
-	const float *restrict pace = w->pace, *restrict step = w->step, *restrict low = w->low;
-	const double quantum = s->quantum, total = total_of(s);
-	const float rate = (float)s->rate;
-
-	if (h)
-		for (uint32_t j = from; j < to; j++) {
-			x[j] -= step_adagrad(&h[j], rate * pace[j],
-			                     gradient_codes(g[j], quantum, (double)step[j],
-			                                    (double)low[j] * total));
-			g[j] = 0;
-		}
-	else
-		for (uint32_t j = from; j < to; j++) {
-			x[j] -= rate * pace[j] *
-			        gradient_codes(g[j], quantum, (double)step[j],
-			                       (double)low[j] * total);
-			g[j] = 0;
-		}
+#ifdef HAVE_WEIGHTS_AVX2
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+	    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+		return &weights_loops_avx512;
+	if (__builtin_cpu_supports("avx2"))
+		return &weights_loops_avx2;
+#endif
+	return &weights_loops_plain;
 }
 
 void weights_update(const struct weights *w, const struct weights_step *s, uint32_t from,
                     uint32_t to)
 {
-	if (w->step)
-		update_codes(w, s, from, to);
-	else
-		update_float(w, s, from, to);
-}
-
-/* Soft threshold, then division. `by` is the rate of the column. */
-static inline float shrink(float x, float by, float l1, float l2)
-{
-	float size = fabsf(x) - by * l1, less = size / (1 + by * l2);
-
-	return copysignf(size > 0 ? less : 0, x);
+	loops()->update(w, s, from, to);
 }
 
 void weights_shrink(const struct weights *w, double rates, double l1, double l2, uint32_t from,
                     uint32_t to)
 {
-	float *restrict x = w->x;
-	const float *restrict h = w->h, *restrict pace = w->pace, *restrict each = w->inverse;
-	const float rate = (float)rates, one = (float)l1, two = (float)l2;
-
-	/* A column without gradients has h == 0 and x == 0: its rate is large, and x stays 0. */
-	if (h)
-		for (uint32_t j = from; j < to; j++)
-			x[j] = shrink(x[j], rate * pace[j] / sqrtf(h[j] + LEAST), one * each[j],
-			              two * each[j] * each[j]);
-	else
-		for (uint32_t j = from; j < to; j++)
-			x[j] = shrink(x[j], rate * pace[j], one * each[j], two * each[j] * each[j]);
+	loops()->shrink(w, rates, l1, l2, from, to);
 }
 
 int64_t weights_constant(const struct weights *w, uint32_t from, uint32_t to)
 {
-	int64_t sum = 0;
-
-	if (w->low)
-		for (uint32_t j = from; j < to; j++)
-			sum += weights_fixed((double)w->low[j] * (double)w->x[j]);
-	return sum;
+	return w->low ? loops()->constant(w, from, to) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 #include "base/status.h"
 
@@ -40,7 +40,7 @@ trib_status exchange_module(const char *name, const struct glm_exchange **ops)
 
 	program_folder(folder, sizeof(folder));
 	for (unsigned i = 0; !module && i < 2; i++) {
-		snprintf(path, sizeof(path), i ? "%s/glm-%s.so" : "%s/../glm/train/glm-%s.so",
+		snprintf(path, sizeof(path), i ? "%s/glm-%s.so" : "%s/../glm/exchange/glm-%s.so",
 		         i ? GLM_MODULES : folder, name);
 		/* MPI's own plugins look for its symbols, so they are made global. */
 		module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange: how workers sum integers. A table of functions for each way:
+ * glm/exchange owns how workers sum integers. It must not know what is summed, nor models and data.
+ *
+ * exchange: a table of functions for each way:
  *
  *   local      one worker: a sum is what it has
  *   tributary  trib_iallreduce, small vectors by slots
  *   mpi        MPI_Allreduce, a module that is loaded on demand (the baseline CPUSync)
  *
- * All workers post in the same order. An implementation must not know what is summed.
+ * All workers post in the same order.
  */
-#ifndef TRIB_GLM_TRAIN_EXCHANGE_H
-#define TRIB_GLM_TRAIN_EXCHANGE_H
+#ifndef TRIB_GLM_EXCHANGE_H
+#define TRIB_GLM_EXCHANGE_H
 
 #include <tributary.h>
 
@@ -29,6 +31,8 @@ struct glm_exchange {
 	/* Fills state, rank and size. `comm` belongs to the caller; it may be NULL where none is
 	 * used. */
 	trib_status (*open)(struct exchange *x, trib_comm *comm);
+	/* Sums in place and returns when the sum is there. No other vector is on its way. */
+	trib_status (*sum)(struct exchange *x, int64_t *data, size_t n);
 	/* TRIB_OK: the sum is there at once. TRIB_IN_PROGRESS: test or wait for it. */
 	trib_status (*post)(struct exchange *x, uint32_t slot, int64_t *data, size_t n);
 	trib_status (*test)(struct exchange *x, uint32_t slot);
@@ -43,7 +47,6 @@ void exchange_close(struct exchange *x);
 /* As in the table, with the sentence where trib_last_error finds it. Slots are below x->slots. */
 trib_status exchange_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n);
 trib_status exchange_wait(struct exchange *x, uint32_t slot);
-/* Sums in place, and waits. No other vector may be on its way. */
 trib_status exchange_sum(struct exchange *x, int64_t *data, size_t n);
 
 /* Loads libtributary-glm-mpi.so from beside this program, or from the folder of libraries. */

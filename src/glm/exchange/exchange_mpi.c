@@ -3,7 +3,7 @@
  * The exchange over MPI_Allreduce: P4SGD's baseline CPUSync with the kernels of this project. It is
  * a module, so that trib itself does not need MPI. A post returns when the sum is there.
  */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -32,9 +32,8 @@ static trib_status mpi_open(struct exchange *x, trib_comm *comm)
 	return TRIB_OK;
 }
 
-static trib_status mpi_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n)
+static trib_status mpi_sum(struct exchange *x, int64_t *data, size_t n)
 {
-	(void)slot;
 	while (n) {
 		int now = n < INT_MAX / 2 ? (int)n : INT_MAX / 2;
 		int code = MPI_Allreduce(MPI_IN_PLACE, data, now, MPI_INT64_T, MPI_SUM,
@@ -46,6 +45,12 @@ static trib_status mpi_post(struct exchange *x, uint32_t slot, int64_t *data, si
 		n -= (size_t)now;
 	}
 	return TRIB_OK;
+}
+
+static trib_status mpi_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n)
+{
+	(void)slot;
+	return mpi_sum(x, data, n);
 }
 
 static trib_status mpi_wait(struct exchange *x, uint32_t slot)
@@ -61,5 +66,12 @@ static void mpi_close(struct exchange *x)
 }
 
 extern const struct glm_exchange glm_exchange_table;
-const struct glm_exchange glm_exchange_table = { "mpi",    mpi_open, mpi_post,
-	                                         mpi_wait, mpi_wait, mpi_close };
+const struct glm_exchange glm_exchange_table = {
+	.name = "mpi",
+	.open = mpi_open,
+	.sum = mpi_sum,
+	.post = mpi_post,
+	.test = mpi_wait,
+	.wait = mpi_wait,
+	.close = mpi_close,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/train/exchange.h"
+#include "glm/exchange/exchange.h"
 
 #include "base/status.h"
 
@@ -57,7 +57,5 @@ trib_status exchange_wait(struct exchange *x, uint32_t slot)
 
 trib_status exchange_sum(struct exchange *x, int64_t *data, size_t n)
 {
-	trib_status status = exchange_post(x, 0, data, n);
-
-	return status == TRIB_IN_PROGRESS ? exchange_wait(x, 0) : status;
+	return exchange_failed(x, x->ops->sum(x, data, n));
 }
