@@ -33,7 +33,7 @@ else
 	omit "the plane xdp needs root and a build with BPF programs"
 fi
 systems=model,vanilla,data
-if [ -x "$build/bench/peers/openmpi" ] && [ -e "$build/src/glm/train/glm-mpi.so" ]; then
+if [ -x "$build/bench/peers/openmpi" ] && [ -e "$build/src/glm/exchange/glm-mpi.so" ]; then
 	systems+=,mpi
 else
 	omit "this build has no Open MPI (package libopenmpi-dev)"
