@@ -210,16 +210,16 @@ SECTIONS = [
             [Run("trib bench glm-kernel", quick="--seconds 0.02 --repeats 1 --memory 64M --features 5000,47236", plot=True)],
             ("",)),
     Section("glm-cpusync", "glm", "linear models on four hosts, beside CPUSync (Open MPI)", 4, "glm",
-            [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 5 --systems model,vanilla,mpi",
+            [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 4 --systems model,vanilla,mpi",
                  "74, as rcv1", plot=True),
              glm("--features 1000000 --nonzeros 15 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 3 --systems model,mpi "
                  "--plane xdp", "15, as avazu")], ("",)),
     Section("glm-parallel", "glm", "model beside data parallelism (P4SGD's Fig. 9)", 4, "glm_parallel",
-            [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 512 --epochs 2 --systems model,data {GLM_PAPER}",
+            [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 512 --epochs 2 --repeats 2 --systems model,data {GLM_PAPER}",
                  plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],
             ("-47236", "-332710", "-1000000")),
     Section("glm-batch", "glm", "larger mini-batches, eight hosts (P4SGD's Fig. 10)", 3, "glm_batch",
-            [glm("--hosts 8 --features 5000,47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 3 --repeats 2 "
+            [glm("--hosts 8 --features 5000,47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 2 --repeats 2 "
                  f"--systems model {GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")]),
     Section("glm-hosts", "glm", "one to eight workers, beside CPUSync (P4SGD's Fig. 12 and 13)", 4, "glm_hosts",
             [glm("--hosts 1,2,4,8 --features 47236,1000000 --batch 16 --rows 512 --epochs 4 --repeats 2 --systems model,mpi "
