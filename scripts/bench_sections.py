@@ -212,8 +212,8 @@ SECTIONS = [
     Section("glm-cpusync", "glm", "linear models on four hosts, beside CPUSync (Open MPI)", 4, "glm",
             [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 4 --systems model,vanilla,mpi",
                  "74, as rcv1", plot=True),
-             glm("--features 1000000 --nonzeros 15 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 3 --systems model,mpi "
-                 "--plane xdp", "15, as avazu")], ("",)),
+             glm("--hosts 2,4,8 --features 1000000 --nonzeros 15 --batch 16 --rows 8192 --epochs 20 --repeats 4 "
+                 "--systems model,mpi --plane xdp", "15, as avazu")], ("",)),
     Section("glm-parallel", "glm", "model beside data parallelism (P4SGD's Fig. 9)", 4, "glm_parallel",
             [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 512 --epochs 2 --repeats 2 --systems model,data {GLM_PAPER}",
                  plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],

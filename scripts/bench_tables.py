@@ -297,13 +297,13 @@ def glm(runs):
     rows, last = [], None
     for run in runs:
         for row in run["result"]["results"]:
-            shape = (run["label"], row["features"], row["batch"])
-            start = ["", "", ""] if shape == last else [run["label"], f"{row['features']:,}", row["batch"]]
+            shape = (run["label"], row["features"], row["hosts"], row["batch"])
+            start = [""] * 4 if shape == last else [run["label"], f"{row['features']:,}", row["hosts"], row["batch"]]
             last = shape
             rows.append(start + [system_name(row), row["plane"], seconds(row["epoch_s"]), short_time(row["batch_s"]),
                                  percent(row.get("spread"), 0), times(row.get("mpi_ratio"))])
-    return table(["values a row", "features", "batch", "system", "plane", "epoch", "mini-batch", "spread", "CPUSync / this"],
-                 rows) + notes(runs)
+    return table(["values a row", "features", "hosts", "batch", "system", "plane", "epoch", "mini-batch", "spread",
+                  "CPUSync / this"], rows) + notes(runs)
 
 
 def glm_by(run, *keys):

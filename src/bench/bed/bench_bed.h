@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bed: several systems do the same allreduce on the same hosts, in turns. Every
- * benchmark that compares systems stands on this room.
+ * bed: several systems do the same allreduce, or the same training, on the same hosts, in
+ * turns. Every benchmark that compares systems stands on this room.
  *
  * bench_hosts.c makes the hosts, host_cores.c gives them cores. systems.c and
  * mpi_job.c know how each system is started: they build a job (job_build.c).
