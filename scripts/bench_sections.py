@@ -314,6 +314,9 @@ SECTIONS = [
     Section("sixteen-xagg", "sixteen", "XAgg's testbed with three of the paper's sizes", 6, "allreduce",
             [allreduce(f"{XAGG_SIXTEEN} --trees planned {PAPER_TREE} --against tributary@tree,trib-tcp@tree,tcp-agg@tree,ps,ring",
                        quick=XAGG_SHORT, plot=True)], ("",), cores=16),
+    Section("sixteen-glm", "sixteen", "linear models on one to eight workers (P4SGD's Fig. 12)", 3, "glm_hosts",
+            [glm("--hosts 1,2,4,8 --features 47236,332710,1000000 --batch 16 --rows 1024 --epochs 4 --systems model "
+                 f"{GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")], cores=16),
 ]
 
 BY_NAME = {section.name: section for section in SECTIONS}
