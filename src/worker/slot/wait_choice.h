@@ -19,10 +19,10 @@
 enum wait_way { WAIT_POLL, WAIT_SLEEP };
 
 /*
- * ns: a yield of this length has let another program compute, for a time slice. Ranks of the same
- * job also compute between their sums, but less.
+ * ns: a yield of this length has let another program compute. Ranks of the same job also compute
+ * between their sums, but less, as a rule.
  */
-#define WAIT_GAP 1000000u
+#define WAIT_GAP 250000u
 #define WAIT_SPAN 64u     /* waits after which the way is chosen anew */
 #define WAIT_GAPS 4u      /* long yields in a span of polling that make the next ones sleep */
 #define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again, at most */
