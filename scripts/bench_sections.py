@@ -219,7 +219,7 @@ SECTIONS = [
                  plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],
             ("-47236", "-332710", "-1000000")),
     Section("glm-batch", "glm", "larger mini-batches, eight hosts (P4SGD's Fig. 10)", 3, "glm_batch",
-            [glm("--hosts 8 --features 5000,47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 2 --repeats 2 "
+            [glm("--hosts 8 --features 5000,47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 6 --repeats 4 "
                  f"--systems model {GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")]),
     Section("glm-hosts", "glm", "one to eight workers, beside CPUSync (P4SGD's Fig. 12 and 13)", 4, "glm_hosts",
             [glm("--hosts 1,2,4,8 --features 47236,1000000 --batch 16 --rows 512 --epochs 4 --repeats 2 --systems model,mpi "
