@@ -62,6 +62,10 @@ _trib() {
 		return
 		;;
 	--systems)
+		if [[ ${COMP_WORDS[2]} == glm ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "model vanilla data mpi" -- "$word")
+			return
+		fi
 		mapfile -t COMPREPLY < <(compgen -W "xdp udp pisa dense auto" -- "$word")
 		return
 		;;
@@ -99,7 +103,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine glm-kernel latency numbers plane plot rates) ;;
+	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates) ;;
 	glm) command=(train predict inspect make) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;

@@ -40,6 +40,8 @@ LIST = f"--jobs {MINA}/jobs_trace1_seed42.csv"
 SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
 LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
+GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
+GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
 
 
@@ -53,6 +55,10 @@ def plane(options, label="", plot=True):
 
 def latency(options, quick="--hurry --repeats 1 --iterations 20 --warmup 2", plot=True):
     return Run(f"trib bench latency {options}", quick=quick, plot=plot)
+
+
+def glm(options, label="", quick=GLM_SHORT, plot=False):
+    return Run(f"trib bench glm {options}", label, quick, plot=plot)
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -203,6 +209,32 @@ SECTIONS = [
     Section("glm-kernel", "glm", "samples a second of linear models on one core", 1, "glm_kernel",
             [Run("trib bench glm-kernel", quick="--seconds 0.02 --repeats 1 --memory 64M --features 5000,47236", plot=True)],
             ("",)),
+    Section("glm-cpusync", "glm", "linear models on four hosts, beside CPUSync (Open MPI)", 4, "glm",
+            [glm("--features 47236 --nonzeros 74 --batch 16,64,256 --rows 8192 --epochs 20 --repeats 4 --systems model,vanilla,mpi",
+                 "74, as rcv1", plot=True),
+             glm("--hosts 2,4,8 --features 1000000 --nonzeros 15 --batch 16 --rows 8192 --epochs 20 --repeats 4 "
+                 "--systems model,mpi --plane xdp", "15, as avazu")], ("",)),
+    Section("glm-parallel", "glm", "model beside data parallelism (P4SGD's Fig. 9)", 4, "glm_parallel",
+            [glm(f"--features 47236,332710,1000000 --batch 16,64,256 --rows 512 --epochs 2 --repeats 2 --systems model,data {GLM_PAPER}",
+                 plot=True, quick="--hurry --repeats 1 --epochs 1 --features 47236 --batch 64")],
+            ("-47236", "-332710", "-1000000")),
+    Section("glm-batch", "glm", "larger mini-batches, eight hosts (P4SGD's Fig. 10)", 3, "glm_batch",
+            [glm("--hosts 8 --features 5000,47236,332710,1000000 --batch 16,64,256,1024 --rows 1024 --epochs 6 --repeats 4 "
+                 f"--systems model {GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")]),
+    Section("glm-hosts", "glm", "one to eight workers, beside CPUSync (P4SGD's Fig. 12 and 13)", 4, "glm_hosts",
+            [glm("--hosts 1,2,4,8 --features 47236,1000000 --batch 16 --rows 512 --epochs 4 --repeats 2 --systems model,mpi "
+                 f"{GLM_PAPER}", plot=True, quick="--hurry --repeats 1 --epochs 1 --features 5000,10000")],
+            ("-47236", "-1000000")),
+    Section("glm-threads", "glm", "one and two threads of a worker (P4SGD's Fig. 11)", 1, "glm_threads",
+            [glm(f"--hosts 1 --features 5000,20958,47236 --batch 64 --rows 2048 --threads {n} --systems model {GLM_PAPER}",
+                 f"{n} thread{'s' if n > 1 else ''}") for n in (1, 2)]),
+    Section("glm-convergence", "glm", "loss against time, four hosts (P4SGD's Fig. 14 and 15)", 2, "glm_convergence",
+            [glm("--features 47236 --nonzeros 74 --batch 64 --rows 20242 --epochs 9 --systems model,data,mpi --plane xdp",
+                 plot=True, quick="--hurry --repeats 1 --epochs 1 --rows 1024")], ("",)),
+    Section("glm-tools", "glm", "one process beside liblinear, on published data", 1, "glm_tools",
+            [Run("scripts/glm_compare.py tools --data $TRIB_DATA", quick="--repeats 1 --only kitchen")]),
+    Section("glm-losses", "glm", "losses of all ways to split and of precisions, on published data", 1, "glm_losses",
+            [Run("scripts/glm_compare.py losses --data $TRIB_DATA", quick="--only kitchen")]),
     Section("engine", "planes", "one packet where it is summed, f32 and i32", 1, "engine",
             [Run("trib bench engine --repeats 9", quick="--repeats 1", plot=True)], ("",)),
     Section("planes", "planes", "what one core adds, packets as from a NIC", 2, "plane",
@@ -282,6 +314,9 @@ SECTIONS = [
     Section("sixteen-xagg", "sixteen", "XAgg's testbed with three of the paper's sizes", 6, "allreduce",
             [allreduce(f"{XAGG_SIXTEEN} --trees planned {PAPER_TREE} --against tributary@tree,trib-tcp@tree,tcp-agg@tree,ps,ring",
                        quick=XAGG_SHORT, plot=True)], ("",), cores=16),
+    Section("sixteen-glm", "sixteen", "linear models on one to eight workers (P4SGD's Fig. 12)", 3, "glm_hosts",
+            [glm("--hosts 1,2,4,8 --features 47236,332710,1000000 --batch 16 --rows 1024 --epochs 4 --systems model "
+                 f"{GLM_PAPER}", quick="--hurry --repeats 1 --epochs 1 --features 5000")], cores=16),
 ]
 
 BY_NAME = {section.name: section for section in SECTIONS}

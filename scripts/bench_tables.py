@@ -266,6 +266,164 @@ def glm_kernel(runs):
                 ["features", "layout", "bytes a row", "samples/s", "GB/s of rows", "limit", "of limit", "of float"], rows)
 
 
+# ---- trib bench glm ----
+
+def disturbed(runs):
+    """Other work on the machine is said loudly too."""
+    rows = [row for run in runs for row in run["result"]["results"]]
+    count = sum(row.get("disturbed", 0) for row in rows)
+    return ["", f"**Disturbed:** {count} of {sum(row['repeats'] for row in rows)} runs began while other work kept the "
+            "machine busy."] if count else []
+
+
+def precision(row):
+    return f"{row['bits']} bits" if row["bits"] else "float"
+
+
+def times(value):
+    return "–" if value is None else f"{value:.2f}"
+
+
+def notes(runs):
+    return disturbed(runs) + left_out(runs)
+
+
+def ratio(a, b):
+    return a / b if a and b else None
+
+
+def glm(runs):
+    """A row a system, beside CPUSync."""
+    rows, last = [], None
+    for run in runs:
+        for row in run["result"]["results"]:
+            shape = (run["label"], row["features"], row["hosts"], row["batch"])
+            start = [""] * 4 if shape == last else [run["label"], f"{row['features']:,}", row["hosts"], row["batch"]]
+            last = shape
+            rows.append(start + [system_name(row), row["plane"], seconds(row["epoch_s"]), short_time(row["batch_s"]),
+                                 percent(row.get("spread"), 0), times(row.get("mpi_ratio"))])
+    return table(["values a row", "features", "hosts", "batch", "system", "plane", "epoch", "mini-batch", "spread",
+                  "CPUSync / this"], rows) + notes(runs)
+
+
+def glm_by(run, *keys):
+    """{(values of keys): {system: row}}"""
+    by = {}
+    for row in run["result"]["results"]:
+        by.setdefault(tuple(row[key] for key in keys), {})[row["system"]] = row
+    return by
+
+
+def brief_glm(runs):
+    """The best of ours beside CPUSync, at each batch."""
+    rows = []
+    for run in runs:
+        for (features, batch), of in glm_by(run, "features", "batch").items():
+            cpu = of.get("mpi", {}).get("epoch_s")
+            ours = min(row["epoch_s"] for row in run["result"]["results"]
+                       if (row["features"], row["batch"]) == (features, batch) and row["system"] == "model" and row["epoch_s"])
+            rows.append([f"{features:,}", batch, seconds(ours), seconds(cpu), times(ratio(cpu, ours))])
+    return table(["features", "batch", "epoch", "CPUSync", "CPUSync / ours"], rows) + notes(runs)
+
+
+def glm_parallel(runs):
+    """Model beside data parallelism (Fig. 9)."""
+    rows = []
+    for (features, batch), of in glm_by(runs[0], "features", "batch").items():
+        model, data = of["model"]["epoch_s"], of["data"]["epoch_s"]
+        rows.append([f"{features:,}", batch, seconds(model), seconds(data), times(ratio(data, model))])
+    return table(["features", "batch", "model parallel, an epoch", "data parallel, an epoch", "data / model"],
+                 rows) + notes(runs)
+
+
+def glm_batch(runs):
+    """How much faster larger mini-batches are (Fig. 10)."""
+    by = glm_by(runs[0], "features", "batch")
+    features, batches = sorted({key[0] for key in by}), sorted({key[1] for key in by})
+    rows = []
+    for count in features:
+        first = by[count, batches[0]]["model"]["epoch_s"]
+        rows.append([f"{count:,}", seconds(first)] + [times(ratio(first, by[count, batch]["model"]["epoch_s"]))
+                                                      for batch in batches[1:]])
+    return table(["features", f"an epoch, B = {batches[0]}"] + [f"times as fast, B = {batch}" for batch in batches[1:]],
+                 rows) + notes(runs)
+
+
+def glm_hosts(runs):
+    """How the time changes with the number of workers (Fig. 12 and 13)."""
+    by = glm_by(runs[0], "features", "hosts")
+    features, hosts = sorted({key[0] for key in by}), sorted({key[1] for key in by})
+    rows = []
+    for count in features:
+        for system in by[count, hosts[0]]:
+            epochs = [by[count, host][system]["epoch_s"] for host in hosts]
+            rows.append([f"{count:,}", system] + [f"{seconds(value)} ({times(ratio(epochs[0], value))})" for value in epochs])
+    return table(["features", "system"] + [f"{host} worker{'s' if host > 1 else ''}" for host in hosts], rows) + notes(runs)
+
+
+def glm_threads(runs):
+    """How the time changes with the threads of one worker (Fig. 11)."""
+    one, *more = [glm_by(run, "features") for run in runs]
+    rows = []
+    for key, of in one.items():
+        first = of["model"]["epoch_s"]
+        rows.append([f"{key[0]:,}", seconds(first)] + [
+            f"{seconds(by[key]['model']['epoch_s'])} ({times(ratio(first, by[key]['model']['epoch_s']))})" for by in more])
+    return table(["features"] + [run["label"] for run in runs], rows) + notes(runs)
+
+
+def glm_convergence(runs):
+    """Seconds until losses are reached (Fig. 14 and 15)."""
+    result, rows = runs[0]["result"], []
+    curves = {}
+    for point in result["curves"]:
+        curves.setdefault(point["row"], []).append(point)
+    marked = [1, 2, 5, 10]
+    for number, row in enumerate(result["results"]):
+        at = {point["epoch"]: point["at_s"] for point in curves[number]}
+        rows.append([system_name(row)] + [seconds(at[epoch]) for epoch in marked if epoch in at])
+    losses = {point["epoch"]: point["loss"] for point in curves[0]}
+    same = "All have the same losses." if result["settings"]["same_losses"] else "**Losses differ.**"
+    return [same, ""] + table(["system"] + [f"until loss {losses[epoch]:.4f} (epoch {epoch})" for epoch in marked
+                                            if epoch in losses], rows) + notes(runs)
+
+
+def glm_tools(runs):
+    """Beside liblinear on published data."""
+    result, rows, last = runs[0]["result"], [], None
+    for row in result["rows"]:
+        rows.append(["" if row["data"] == last else row["data"], row["tool"], row["epochs"] or "",
+                     f"{row['accuracy']:.2f} %", "" if row["points"] is None else f"{row['points']:+.2f}",
+                     seconds(row["seconds"]), times(row["times"]), f"{row['memory'] / 1e6:.1f} MB"])
+        last = row["data"]
+    missing = result["left_out"]
+    return table(["data", "tool", "epochs", "test accuracy", "points above the first", "time", "first / this", "peak memory"],
+                 rows) + (["", "**Left out:** " + "; ".join(missing) + "."] if missing else [])
+
+
+def glm_losses(runs):
+    """Losses of all ways to split, and of all precisions."""
+    result, rows, last = runs[0]["result"], [], None
+    epochs = sorted({row["epoch"] for row in result["rows"]})
+    marked = {1, 2, 5, epochs[-1]}
+    most = {}
+    for row in result["rows"]:
+        apart = most.setdefault(row["set"], {"bits8": 0, "bits4": 0})
+        for way in apart:
+            apart[way] = max(apart[way], abs(row[way] - row["one"]))
+        if row["epoch"] in marked:
+            rows.append(["" if row["set"] == last else row["set"], row["epoch"]] +
+                        [f"{row[way]:.6f}" for way in ("one", "model", "data", "bits8", "bits4")])
+            last = row["set"]
+    apart = max(value for of in most.values() for value in of.values())
+    same = "identical in all digits" if result["identical"] else "**not identical**"
+    missing = result["left_out"]
+    return [f"One process, model and data parallel: {same}, in all {epochs[-1]} epochs. 8 and 4 bits differ from float by at "
+            f"most {apart:.1g}.", ""] + table(["data", "epoch", "one process", "model parallel, 4 workers",
+                                               "data parallel, 4 workers", "8 bits", "4 bits"], rows) + (
+                                                   ["", "**Left out:** " + "; ".join(missing) + "."] if missing else [])
+
+
 def accuracy(runs):
     """Errors in millionths of the root mean square of exact sums, so that a column has one unit."""
     rows = []

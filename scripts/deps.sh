@@ -24,7 +24,7 @@ optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev mpich@mpiexec.mpich libmpich-dev libgloo-dev g++@g++
-	iperf3@iperf3 iputils-ping@ping python3@python3 linux-perf|linux-tools-generic@perf"
+	liblinear-tools@liblinear-train iperf3@iperf3 iputils-ping@ping python3@python3 linux-perf|linux-tools-generic@perf"
 
 # The names of the two architectures in the names of packages.
 declare -A debian_names=([x86_64]=amd64 [aarch64]=arm64)

@@ -18,7 +18,11 @@
 /* In the order of enum wire_wait_way. */
 enum wait_way { WAIT_POLL, WAIT_SLEEP };
 
-#define WAIT_GAP 100000u  /* ns: a yield of this length has let a program compute */
+/*
+ * ns: a yield of this length has let another program compute. Ranks of the same job also compute
+ * between their sums, but less, as a rule.
+ */
+#define WAIT_GAP 250000u
 #define WAIT_SPAN 64u     /* waits after which the way is chosen anew */
 #define WAIT_GAPS 4u      /* long yields in a span of polling that make the next ones sleep */
 #define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again, at most */

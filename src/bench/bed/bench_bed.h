@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bed: several systems do the same allreduce on the same hosts, in turns. Every
- * benchmark that compares systems stands on this room.
+ * bed: several systems do the same allreduce, or the same training, on the same hosts, in
+ * turns. Every benchmark that compares systems stands on this room.
  *
  * bench_hosts.c makes the hosts, host_cores.c gives them cores. systems.c and
  * mpi_job.c know how each system is started: they build a job (job_build.c).
@@ -94,6 +94,7 @@ struct bench_variant {
 
 struct bench_job;
 struct bench_run;
+struct word_list;
 
 struct bench_system {
 	const char *name;
@@ -106,6 +107,14 @@ struct bench_system {
 	const struct bench_variant
 		*variants; /* the first is the default; a variant without a name ends the list */
 	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
+	/* The program and its arguments; NULL: `program`, as programs of bench/peers take them. */
+	void (*words)(const struct bench_run *run, struct word_list *argv);
+	/*
+	 * Takes a time from a line that the first rank prints, and its iteration. False: the line
+	 * has none. NULL: every rank prints lines as programs of bench/peers do.
+	 */
+	bool (*sample)(const struct bench_run *run, const char *line, unsigned *iteration,
+	               double *seconds);
 	const struct tree_layout
 		*trees; /* the trees of this row; NULL: the system has no aggregators of ours */
 };

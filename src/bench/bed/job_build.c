@@ -59,7 +59,7 @@ static bool beside_find(const char *folder, const char *name, char *out, size_t 
 
 unsigned run_ranks(const struct bench_run *run)
 {
-	return run->system->alone ? 1 : run->place->workers;
+	return run->system->alone || run->system->sample ? 1 : run->place->workers;
 }
 
 bool bench_program_find(const char *name, char *out, size_t room)
@@ -129,6 +129,10 @@ void job_program_words(const struct bench_run *run, struct word_list *argv)
 	const struct bench_options *o = run->options;
 	char path[4096];
 
+	if (run->system->words) {
+		run->system->words(run, argv);
+		return;
+	}
 	if (!bench_program_find(run->system->program, path, sizeof(path)))
 		snprintf(path, sizeof(path), "%s", run->system->program);
 	words_add(argv, "%s", path);

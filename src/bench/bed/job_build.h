@@ -49,7 +49,10 @@ struct bench_task *job_task(struct bench_job *job, const struct bench_run *run, 
 /* A task that serves the others: on that host, NULL being this machine. */
 struct bench_task *job_service(struct bench_job *job, const struct bench_run *run,
                                const struct cluster_host *host, const char *label);
-/* --bytes, --iterations and so on, as every program in bench/peers takes them. */
+/*
+ * --bytes, --iterations and so on, as every program in bench/peers takes them; or what the system's
+ * own hook adds.
+ */
 void job_program_words(const struct bench_run *run, struct word_list *argv);
 /* Makes job->folder. */
 trib_status job_folder(struct bench_job *job);

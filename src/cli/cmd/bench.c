@@ -23,6 +23,8 @@ static const struct {
 	  "time and bandwidth of sums over several hosts, also of other systems" },
 	{ "deploy", bench_deploy_run, "how long an aggregator takes to be ready" },
 	{ "engine", bench_engine_run, "CPU time of one packet where it is summed" },
+	{ "glm", bench_glm_run,
+	  "time of an epoch of linear models over several hosts, also over MPI" },
 	{ "glm-kernel", bench_glm_kernel_run,
 	  "samples a second of linear models on one core, beside what the memory allows" },
 	{ "latency", bench_latency_run,

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/glm/bench_glm.h"
+#include "bench/bed/size_list.h"
+#include "bench/glm/glm_bench.h"
+#include "bench/report/json_writer.h"
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUNS_MAX 1000
+#define FEATURES_MAX (1u << 26)
+#define BATCH_MAX (1u << 20)
+#define ROWS_MAX 100000000u
+
+/* ---- arguments ---- */
+
+static trib_status hosts_take(void *target, const char *text)
+{
+	struct glm_bench_options *o = target;
+
+	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, GLM_LIST_MAX, &o->n_hosts);
+}
+
+static trib_status features_take(void *target, const char *text)
+{
+	struct glm_bench_options *o = target;
+
+	return count_list_parse(text, FEATURES_MAX, o->features, GLM_LIST_MAX, &o->n_features);
+}
+
+static trib_status batches_take(void *target, const char *text)
+{
+	struct glm_bench_options *o = target;
+
+	return count_list_parse(text, BATCH_MAX, o->batches, GLM_LIST_MAX, &o->n_batches);
+}
+
+static trib_status bits_take(void *target, const char *text)
+{
+	struct glm_bench_options *o = target;
+
+	return glm_bits_parse(text, o->bits, GLM_LIST_MAX, &o->n_bits);
+}
+
+static const char *options_wrong(const struct glm_bench_options *o)
+{
+	const struct bench_options *bench = &o->bench;
+
+	if (!o->n_hosts || !o->n_features || !o->n_batches)
+		return "--hosts, --features and --batch need at least one number";
+	if (bench->iterations < 1 || bench->repeats < 1 || o->threads < 1)
+		return "--epochs, --repeats and --threads are at least 1";
+	if (bench->iterations + bench->warmup > GLM_EPOCHS_MAX)
+		return "--epochs and --warmup are 200 together at most";
+	if (bench->repeats > RUNS_MAX)
+		return "--repeats is 1000 at most";
+	if (o->threads > 256)
+		return "--threads is 256 at most";
+	if (o->rows < 1 || o->rows > ROWS_MAX)
+		return "--rows is from 1 to 100000000";
+	for (unsigned f = 0; f < o->n_features; f++)
+		for (unsigned h = 0; h < o->n_hosts; h++)
+			if (o->features[f] < o->hosts[h])
+				return "--features: each worker needs a column";
+	for (unsigned b = 0; b < o->n_batches; b++)
+		if (o->batches[b] > o->rows)
+			return "--batch is larger than --rows";
+	return NULL;
+}
+
+/* ---- the measurement ---- */
+
+/* Every number of hosts takes the first hosts of one cluster, so that all are measured in turns. */
+static trib_status places_open(struct glm_report *report)
+{
+	const struct glm_bench_options *o = report->options;
+	struct bench_options wanted = o->bench;
+	trib_status status;
+
+	for (unsigned i = 0; i < o->n_hosts; i++)
+		if (o->hosts[i] > wanted.hosts)
+			wanted.hosts = o->hosts[i];
+	status = bench_place_open(&wanted, &report->bed);
+	for (unsigned i = 0; i < o->n_hosts && status == TRIB_OK; i++) {
+		report->places[i] = report->bed;
+		report->places[i].made = false;
+		report->places[i].workers = (unsigned)o->hosts[i];
+		status = layout_read(&report->trees[i], "star", &report->bed.cluster,
+		                     report->places[i].workers);
+	}
+	return status;
+}
+
+static trib_status case_add(struct glm_report *report, unsigned host, unsigned system,
+                            const struct glm_shape *shape)
+{
+	const struct glm_bench_options *o = report->options;
+	struct glm_case *row;
+
+	if (report->n == GLM_CASES_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %u trainings", GLM_CASES_MAX);
+	row = &report->cases[report->n];
+	*row = (struct glm_case){ .of = &report->systems[system],
+		                  .place = &report->places[host],
+		                  .shape = *shape,
+		                  .threads = o->threads,
+		                  .curve = &report->curves[report->n] };
+	row->shape.rows = glm_rows_fit(&row->shape);
+	glm_case_place(row, &report->trees[host]);
+	report->results[report->n++] =
+		(struct bench_result){ .system = &row->system,
+		                       .variant = row->system.variants,
+		                       .place = row->place,
+		                       .bytes = shape->features * sizeof(int64_t),
+		                       .iterations = (unsigned)o->bench.iterations,
+		                       .warmup = (unsigned)o->bench.warmup };
+	return TRIB_OK;
+}
+
+static trib_status cases_lay_out(struct glm_report *report)
+{
+	const struct glm_bench_options *o = report->options;
+	struct glm_shape shape = { .rows = o->rows, .nonzeros = o->nonzeros };
+	trib_status status = TRIB_OK;
+
+	for (unsigned h = 0; h < o->n_hosts; h++)
+		for (unsigned f = 0; f < o->n_features; f++)
+			for (unsigned k = 0; k < o->n_bits; k++)
+				for (unsigned b = 0; b < o->n_batches; b++)
+					for (unsigned s = 0; s < report->n_systems; s++) {
+						shape.features = o->features[f];
+						shape.bits = o->bits[k];
+						shape.batch = o->batches[b];
+						if (status == TRIB_OK)
+							status = case_add(report, h, s, &shape);
+					}
+	return status;
+}
+
+/* If CPUSync fails, that is a result. If Tributary fails, or losses differ, the benchmark has
+ * failed. */
+static trib_status ours_check(const struct glm_report *report)
+{
+	unsigned odd;
+
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		if (r->failed && bench_system_is_ours(r->system))
+			return status_fail(TRIB_ERR_PEER, "%s failed: %s", r->system->name,
+			                   r->note);
+	}
+	if (!glm_losses_agree(report, &odd))
+		return status_fail(TRIB_ERR_PEER,
+		                   "%s on %s has other losses than another system on the same data",
+		                   report->cases[odd].of->name, report->cases[odd].system.plane);
+	return TRIB_OK;
+}
+
+static trib_status report_make(struct glm_report *report)
+{
+	const struct bench_options *o = &report->options->bench;
+	trib_status status = output_try(o->json), stopped;
+
+	if (status == TRIB_OK)
+		status = output_try(o->plot);
+	if (status == TRIB_OK)
+		status = glm_systems_choose(report);
+	if (status == TRIB_OK)
+		status = places_open(report);
+	if (status == TRIB_OK)
+		status = cases_lay_out(report);
+	if (status != TRIB_OK)
+		return status;
+	stopped = bench_interleave(o, report->results, report->n);
+	if (!o->json || strcmp(o->json, "-") != 0)
+		glm_table_print(report);
+	if (o->json)
+		status = glm_json_write(report, o->json);
+	if (o->plot && status == TRIB_OK)
+		status = glm_plot_write(report, o->plot);
+	if (status != TRIB_OK || stopped != TRIB_OK)
+		return status != TRIB_OK ? status : stopped;
+	return ours_check(report);
+}
+
+/* ---- options ---- */
+
+static struct glm_bench_options asked = {
+	.bench = { .type = "i64",
+	           .iterations = 5,
+	           .warmup = 1,
+	           .repeats = 3,
+	           .many = 1,
+	           .timeout_s = 120,
+	           .no_cpu_time = true },
+	.hosts = { 4 },
+	.n_hosts = 1,
+	.features = { 47236, 332710, 1000000 },
+	.n_features = 3,
+	.batches = { 16, 64, 256 },
+	.n_batches = 3,
+	.n_bits = 1,
+	.rows = 4096,
+	.nonzeros = 64,
+	.threads = 1,
+	.systems = "model,vanilla,data,mpi",
+	.planes = "xdp,udp",
+};
+
+static bool hurry, dense;
+
+static struct option_hook hosts_hook = { hosts_take, &asked },
+			  features_hook = { features_take, &asked },
+			  batches_hook = { batches_take, &asked },
+			  bits_hook = { bits_take, &asked };
+
+static const struct option_row rows[] = {
+	{ "hosts", 'n', OPTION_HOOK, &hosts_hook, "LIST", "numbers of workers (default 4)",
+	  "1,2,4,8" },
+	{ "features", 0, OPTION_HOOK, &features_hook, "LIST",
+	  "numbers of features (default 47236,332710,1000000)", "5000" },
+	{ "batch", 'b', OPTION_HOOK, &batches_hook, "LIST",
+	  "rows of a mini-batch (default 16,64,256)", "16" },
+	{ "rows", 0, OPTION_COUNT, &asked.rows, "N",
+	  "rows of the data (default 4096); fewer if dense data would have more than 512 MB",
+	  "20000" },
+	{ "nonzeros", 0, OPTION_COUNT, &asked.nonzeros, "N",
+	  "values of a sparse row that are not 0 (default 64)", "15" },
+	{ "dense", 0, OPTION_FLAG, &dense, NULL, "every row has all values", NULL },
+	{ "bits", 0, OPTION_HOOK, &bits_hook, "LIST",
+	  "precisions of features: 1 to 8, or float (default float)", "float,4" },
+	{ "systems", 0, OPTION_TEXT, &asked.systems, "LIST",
+	  "model (columns are split, pipelined), vanilla (without pipeline), data (rows are "
+	  "split), mpi (CPUSync: vanilla over MPI_Allreduce) (default all)",
+	  "model,mpi" },
+	{ "plane", 0, OPTION_TEXT, &asked.planes, "LIST",
+	  "planes of model (default xdp,udp); vanilla and data run on the first", "udp" },
+	{ "threads", 0, OPTION_COUNT, &asked.threads, "N", "threads of a worker (default 1)", "2" },
+	{ "link", 0, OPTION_RATE, &asked.bench.net.rate_bps, "RATE",
+	  "rate of every link (default 0: not shaped)", "1gbit" },
+	{ "epochs", 'e', OPTION_COUNT, &asked.bench.iterations, "N",
+	  "timed epochs of a training (default 5)", "10" },
+	{ "warmup", 0, OPTION_COUNT, &asked.bench.warmup, "N",
+	  "epochs before them, not timed (default 1)", NULL },
+	{ "repeats", 0, OPTION_COUNT, &asked.bench.repeats, "N",
+	  "trainings of every system, in turns (default 3)", NULL },
+	{ "timeout", 0, OPTION_SECONDS, &asked.bench.timeout_s, "S",
+	  "longest time of a training (default 120)", NULL },
+	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
+	  "do not wait before every training until the machine is idle", NULL },
+	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
+	  "write the results to FILE as JSON (-: standard output)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE",
+	  "draw the time of an epoch over hosts, batch or features; with one of each, the loss "
+	  "against time",
+	  NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench glm [OPTION]...",
+	"Trains linear models over a virtual cluster that it makes and removes (as root), or over\n"
+	"loopback, and shows the time of an epoch. Systems train the same data in turns: model\n"
+	"parallelism over an aggregator, data parallelism, and CPUSync, which is the same program\n"
+	"over Open MPI. All must have the same loss after each epoch.",
+	"trib bench glm --features 47236 --batch 16,64,256 --plot glm.svg\n"
+	"  trib bench glm --features 1000000 --dense --bits 4 --hosts 1,2,4,8 --systems model",
+	rows,
+};
+
+int bench_glm_run(int argc, char **argv)
+{
+	static struct glm_report report = { .options = &asked };
+	const char *wrong;
+	trib_status status;
+	int code;
+
+	if (!options_parse_all(&options, argc, argv, &code))
+		return code;
+	if (dense)
+		asked.nonzeros = 0;
+	if ((wrong = options_wrong(&asked)))
+		return options_fail(&options, "%s", wrong);
+	asked.bench.wait_quiet = !hurry;
+	status = report_make(&report);
+	if (status != TRIB_OK)
+		fprintf(stderr, "trib bench glm: %s\n", trib_last_error());
+	bench_place_close(&report.bed);
+	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+}

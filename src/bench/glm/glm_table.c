@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/glm/glm_bench.h"
+#include "bench/report/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum column {
+	HOSTS,
+	FEATURES,
+	BATCH,
+	PRECISION,
+	BITS,
+	ROWS,
+	SYSTEM,
+	ALGORITHM,
+	PLANE,
+	EPOCH,
+	SPREAD,
+	BATCH_TIME,
+	SAMPLES,
+	RATIO,
+	LOSS,
+	REPEATS,
+	FAILED,
+	DISTURBED,
+	NOTE,
+	COLUMNS
+};
+
+static const struct table_column columns[COLUMNS] = {
+	[HOSTS] = { .header = "hosts", .format = "%.0f", .field = "hosts", .json = "%.0f" },
+	[FEATURES] = { .header = "features",
+	               .format = "%.0f",
+	               .field = "features",
+	               .json = "%.0f" },
+	[BATCH] = { .header = "batch", .format = "%.0f", .field = "batch", .json = "%.0f" },
+	[PRECISION] = { .header = "precision" },
+	[BITS] = { .field = "bits", .json = "%.0f" },
+	[ROWS] = { .header = "rows", .format = "%.0f", .field = "rows", .json = "%.0f" },
+	[SYSTEM] = { .header = "system", .field = "system" },
+	[ALGORITHM] = { .field = "algorithm" },
+	[PLANE] = { .header = "plane", .field = "plane" },
+	[EPOCH] = { .header = "epoch", .show = table_seconds, .field = "epoch_s", .json = "%.9g" },
+	[SPREAD] = { .header = "spread",
+	             .format = "%.1f",
+	             .scale = 100,
+	             .unit = " %",
+	             .positive = true,
+	             .field = "spread",
+	             .json = "%.9g" },
+	[BATCH_TIME] = { .header = "mini-batch",
+	                 .show = table_seconds,
+	                 .field = "batch_s",
+	                 .json = "%.9g" },
+	[SAMPLES] = { .header = "samples/s",
+	              .format = "%.0f",
+	              .field = "samples_per_s",
+	              .json = "%.9g" },
+	[RATIO] = { .header = "CPUSync / this",
+	            .format = "%.2f",
+	            .unit = " x",
+	            .field = "mpi_ratio",
+	            .json = "%.9g" },
+	[LOSS] = { .field = "loss", .json = "%.9g" },
+	[REPEATS] = { .field = "repeats", .json = "%.0f" },
+	[FAILED] = { .field = "failed", .json = "%.0f" },
+	[DISTURBED] = { .field = "disturbed", .json = "%.0f" },
+	[NOTE] = { .field = "note" },
+};
+
+/* ---- rows ---- */
+
+static void shape_fill(const struct glm_case *row, struct table *table)
+{
+	char bits[16];
+
+	glm_bits_text(row->shape.bits, bits, sizeof(bits));
+	table_number(table, HOSTS, row->place->workers);
+	table_number(table, FEATURES, (double)row->shape.features);
+	table_number(table, BATCH, (double)row->shape.batch);
+	table_text(table, PRECISION, bits);
+	table_number(table, BITS, row->shape.bits);
+	table_number(table, ROWS, (double)row->shape.rows);
+	table_text(table, SYSTEM, row->of->name);
+	table_text(table, PLANE, row->system.plane);
+}
+
+static void row_fill(const struct glm_report *report, unsigned i, struct table *table)
+{
+	const struct glm_case *row = &report->cases[i];
+	const struct bench_result *r = &report->results[i];
+	const struct glm_curve *curve = row->curve;
+	double epoch = glm_epoch_s(report, i);
+	double batches = ceil((double)row->shape.rows / (double)row->shape.batch);
+
+	table_add(table);
+	shape_fill(row, table);
+	table_text(table, ALGORITHM, r->variant->name[0] ? r->variant->name : NULL);
+	table_number(table, EPOCH, epoch);
+	table_number(table, SPREAD, r->stats.repeats ? r->stats.spread : NAN);
+	table_number(table, BATCH_TIME, epoch / batches);
+	table_number(table, SAMPLES, (double)row->shape.rows / epoch);
+	table_number(table, RATIO, glm_mpi_ratio(report, i));
+	table_number(table, LOSS, curve->n ? curve->epochs[curve->n - 1].loss : NAN);
+	table_number(table, REPEATS, r->stats.repeats);
+	table_number(table, FAILED, r->failed);
+	if (report->options->bench.wait_quiet)
+		table_number(table, DISTURBED, r->disturbed);
+	if (r->failed)
+		table_text(table, NOTE, r->note);
+	if (r->stats.repeats == 0)
+		table_note(table, r->runs ? "no result; see below" : "not measured");
+	else if (r->failed)
+		table_note(table, "*");
+}
+
+static void rows_fill(const struct glm_report *report, struct table *table)
+{
+	table_open(table, columns, COLUMNS);
+	for (unsigned i = 0; i < report->n; i++)
+		row_fill(report, i, table);
+}
+
+/* ---- the table ---- */
+
+static void notes_print(const struct glm_report *report)
+{
+	unsigned runs = 0, disturbed = 0, odd;
+
+	printf("\nAn epoch is the median of the runs' medians; spread is that of the runs' "
+	       "medians. "
+	       "model: columns are split,\nmicro-batches are pipelined. vanilla: the same without "
+	       "pipeline. data: rows are split. mpi: CPUSync, vanilla\nover MPI_Allreduce.\n");
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct bench_result *r = &report->results[i];
+
+		runs += r->runs;
+		disturbed += r->disturbed;
+		if (r->failed)
+			printf("* %s, %" PRIu64 " features, batch %" PRIu64
+			       ", %u hosts: %u of %u runs failed: %s\n",
+			       report->cases[i].of->name, report->cases[i].shape.features,
+			       report->cases[i].shape.batch, report->cases[i].place->workers,
+			       r->failed, r->runs, r->note);
+	}
+	if (disturbed)
+		printf("%u of %u runs began while other work kept this machine busy: compare no "
+		       "figures.\n",
+		       disturbed, runs);
+	if (glm_losses_agree(report, &odd))
+		printf("Systems that train the same data have the same loss after each epoch.\n");
+	if (report->left_out[0])
+		printf("left out: %s\n", report->left_out);
+}
+
+static void data_text(const struct glm_report *report, char *out, size_t room)
+{
+	const struct glm_bench_options *o = report->options;
+
+	if (o->nonzeros)
+		snprintf(out, room, "sparse, %" PRIu64 " values a row", o->nonzeros);
+	else
+		snprintf(out, room, "dense");
+}
+
+void glm_table_print(const struct glm_report *report)
+{
+	const struct bench_options *o = &report->options->bench;
+	char where[256], data[64];
+	struct table table;
+
+	bench_place_describe(&report->bed, where, sizeof(where));
+	data_text(report, data, sizeof(data));
+	printf("linear models, %s: %s\n%" PRIu64 " x %" PRIu64 " epochs, after %" PRIu64
+	       " that are not timed\n\n",
+	       data, where, o->repeats, o->iterations, o->warmup);
+	rows_fill(report, &table);
+	table_print(&table, stdout);
+	table_close(&table);
+	notes_print(report);
+}
+
+/* ---- JSON ---- */
+
+static void settings_write(struct json_writer *json, const struct glm_report *report)
+{
+	const struct glm_bench_options *o = report->options;
+	char where[256], data[64];
+	unsigned odd;
+
+	bench_place_describe(&report->bed, where, sizeof(where));
+	data_text(report, data, sizeof(data));
+	json_open_object(json, "settings");
+	json_put_text(json, "version", TRIB_VERSION);
+	json_put_text(json, "place", where);
+	json_put_count(json, "link_bps", report->bed.slowest_bps);
+	json_put_text(json, "data", data);
+	json_put_count(json, "nonzeros", o->nonzeros);
+	json_put_count(json, "threads", o->threads);
+	json_put_count(json, "epochs", o->bench.iterations);
+	json_put_count(json, "warmup", o->bench.warmup);
+	json_put_count(json, "repeats", o->bench.repeats);
+	json_put_bool(json, "same_losses", glm_losses_agree(report, &odd));
+	json_put_text(json, "left_out", report->left_out);
+	json_close(json);
+}
+
+/* Loss against time: a row for each epoch of the last run of each training. */
+static void curves_write(struct json_writer *json, const struct glm_report *report)
+{
+	json_open_list(json, "curves");
+	for (unsigned i = 0; i < report->n; i++)
+		for (unsigned e = 0; e < report->curves[i].n; e++) {
+			const struct glm_epoch *epoch = &report->curves[i].epochs[e];
+
+			json_open_object(json, NULL);
+			json_put_count(json, "row", i);
+			json_put_count(json, "epoch", epoch->number);
+			json_put_number(json, "loss", "%.9g", epoch->loss);
+			json_put_number(json, "at_s", "%.6f", epoch->at_s);
+			json_close(json);
+		}
+	json_close(json);
+}
+
+trib_status glm_json_write(const struct glm_report *report, const char *path)
+{
+	struct json_writer json;
+	struct table table;
+	trib_status status = json_start(&json, path);
+
+	if (status != TRIB_OK)
+		return status;
+	settings_write(&json, report);
+	rows_fill(report, &table);
+	table_json(&table, &json, "results");
+	table_close(&table);
+	curves_write(&json, report);
+	return json_finish(&json, path);
+}
