@@ -359,13 +359,13 @@ counting_tests() {
 
 network_names() { find tests/net -name 'test_*.sh' | sed 's|.*/test_\(.*\)\.sh|\1|' | sort; }
 
-# At a time two more than there are cores, as they mostly wait for links and deadlines. Each test has
+# At a time three more than there are cores, as they mostly wait for links and deadlines. Each test has
 # virtual clusters of its own.
 network_tests() {
 	local name
 	for name in "${slowest[@]}" $(network_names |
 		grep -vxFf <(printf '%s\n' "${measuring[@]}" "${counting[@]}" "${slowest[@]}")); do
-		while [ "$(beside_count 'net-*')" -gt "$(($(nproc) + 1))" ]; do
+		while [ "$(beside_count 'net-*')" -gt "$(($(nproc) + 2))" ]; do
 			sleep 0.2
 		done
 		beside "net-$name" crowded_network_test "$name"

@@ -14,7 +14,7 @@ if has_bpf && has_xdp; then
 else
 	omit "XDP needs root, and a build with BPF programs"
 fi
-mixed=(--rounds 60 --max 20000 --split --seed 5) # up to 160,000 bytes: both engines have work
+mixed=(--rounds 40 --max 14000 --split --seed 5) # up to 112,000 bytes: both engines have work
 small=(--rounds 250 --max 1000 --seed 6)        # up to 8000 bytes: all vectors use slots
 pids=()
 
