@@ -23,7 +23,7 @@ static void faults_print(const struct bench_report *report)
 
 static void range_print(const struct bench_range *range)
 {
-	if (range->n > 1 && range->most > 0)
+	if (range->most > range->least)
 		printf(" (%.2f to %.2f)", range->least, range->most);
 }
 
