@@ -84,15 +84,22 @@ def without_comments(text):
     return " ".join(kept.split())
 
 
-def is_this_code(commit):
-    """Whether the code of that commit is the code that is checked out. Comments do not count."""
+def bare_code(path, text):
+    """What of a file changes figures: no comments of C, no list of files of Meson."""
+    if path.endswith("meson.build"):
+        return "\n".join(line for line in text.split("\n") if not re.match(r"\s*('[^']*',?|subdir\(.*\)|#.*)?\s*$", line))
+    return without_comments(text) if path.endswith((".c", ".h")) else text
+
+
+def is_this_code(commit, section):
+    """Whether the code of that commit which the section uses is the code that is checked out."""
     if "+" in commit:  # git does not have it
         return commit == commit_now()
     names = git("diff", "--name-only", "--no-renames", commit, "--", *CODE)
     for name in (names or "").split("\n") if names is not None else ["?"]:
         old, path = git("show", f"{commit}:{name}"), os.path.join(ROOT, name)
-        if name and (old is None or not os.path.exists(path) or not name.endswith((".c", ".h")) or
-                     without_comments(old) != without_comments(read(path))):
+        if name and bench_sections.uses(section, name) and (old is None or not os.path.exists(path) or
+                                                            bare_code(name, old) != bare_code(name, read(path))):
             return False
     return True
 
@@ -298,13 +305,13 @@ def write_pages(results, failures):
             return match.group(0)
         if name in results:
             text = block_of(section, view, results[name])
-            if not is_this_code(results[name]["commit"]):
+            if not is_this_code(results[name]["commit"], name):
                 text = marked(section, text, "the code has changed since.")
         elif name in failures:
             text = marked(section, text, f"the run of {datetime.date.today()} at {commit_now()} failed: {failures[name]}.")
         else:
             found = STAMP.search(text)
-            if found and not is_this_code(found.group(2)):
+            if found and not is_this_code(found.group(2), name):
                 text = marked(section, text, "the code has changed since.")
         return f"<!-- bench: {name}{' ' + view if view else ''} -->\n{text}<!-- /bench -->"
 

@@ -35,6 +35,20 @@ class Section:
     after: tuple = ()  # commands that clean up, always run
 
 
+# Code that no section uses but those with the word in their names.
+OWN_CODE = {
+    "glm": ("src/glm/", "src/bench/glm/", "src/cli/glm/", "include/tributary/glm.h", "examples/linear.c"),
+    "sparse": ("src/sparse/", "src/bench/sparse/", "src/cli/sparse/", "include/tributary/sparse.h", "examples/sparse",
+               "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
+               "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
+}
+
+
+def uses(name, path):
+    """Whether figures of the section `name` depend on that file."""
+    return all(word in name.split("-") or not path.startswith(paths) for word, paths in OWN_CODE.items())
+
+
 MINA = "$TRIB_DATA/mina"
 LIST = f"--jobs {MINA}/jobs_trace1_seed42.csv"
 SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"

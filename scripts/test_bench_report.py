@@ -106,6 +106,19 @@ class Pages(unittest.TestCase):
         self.assertIn("the code has changed since", self.page())
         self.assertIn("**stale**", bench_report.status_text())
 
+    def test_code_of_others_does_not_count(self):
+        self.write("src/meson.build", "files(\n  'code.c',\n)\n")
+        self.commit()
+        commit = self.measure()
+        os.mkdir(os.path.join(bench_report.ROOT, "src/glm"))
+        self.write("src/glm/rows.c", "1\n")
+        self.write("src/meson.build", "files(\n  'code.c',\n  'glm/rows.c',\n)\n")
+        self.commit()
+        self.assertTrue(bench_report.is_this_code(commit, "deploy"))
+        self.assertFalse(bench_report.is_this_code(commit, "glm-hosts"))
+        self.write("src/meson.build", "files(\n  'code.c',\n)\nflags = '-O1'\n")
+        self.assertFalse(bench_report.is_this_code(commit, "deploy"))
+
     def test_changes_that_git_does_not_have_are_told(self):
         self.write("src/code.c", "2\n")
         self.assertTrue(self.measure().endswith("+changes"))
