@@ -51,6 +51,7 @@ STAMP = re.compile(r"^Measured (\d{4}-\d\d-\d\d) at commit `([0-9a-z]+(?:\+chang
 COMMAND = re.compile(r"^(```sh\n.+?\n```|Command: `make bench ONLY=[a-z0-9-]+`.*)$", re.M | re.S)
 NOT_MEASURED = "Not measured for this version yet; run `make bench ONLY={}`."
 STALE = "> **Stale:** "
+CHANGED = "the code has changed since."
 TOOK = re.compile(r"^Took (\d+) (min|s)", re.M)
 QUICK = "**A quick run, to test the pipeline: no figure to rely on.**"
 SLACK_S = 600  # a run may take three times as long as is said, and so much more
@@ -306,13 +307,15 @@ def write_pages(results, failures):
         if name in results:
             text = block_of(section, view, results[name])
             if not is_this_code(results[name]["commit"], name):
-                text = marked(section, text, "the code has changed since.")
+                text = marked(section, text, CHANGED)
         elif name in failures:
             text = marked(section, text, f"the run of {datetime.date.today()} at {commit_now()} failed: {failures[name]}.")
         else:
             found = STAMP.search(text)
             if found and not is_this_code(found.group(2), name):
-                text = marked(section, text, "the code has changed since.")
+                text = marked(section, text, CHANGED)
+            elif CHANGED in text:
+                text = without_stale(text)
         return f"<!-- bench: {name}{' ' + view if view else ''} -->\n{text}<!-- /bench -->"
 
     for path in pages():
