@@ -10,6 +10,8 @@
 #define WINDOW_FIRST 64u
 #define WINDOW_MIN 4u
 #define OVERTAKEN 8u          /* results of later operations: more than the network swaps */
+#define LEAST_TIMES 8u        /* a timeout is at most so many of the shortest answers */
+#define LEAST_OF 64u          /* answers of which the shortest counts, and as many before */
 #define ACK_DELAY (1000 * US) /* 1 ms: results that no vector has acknowledged until then */
 
 static struct slot_entry *entry_of(const struct slot_flow *flow, uint64_t position)
@@ -29,10 +31,25 @@ void slot_flow_init(struct slot_flow *flow, struct slot_entry *entries, uint32_t
 	memset(entries, 0, slots * sizeof(*entries));
 }
 
+static uint64_t rtt_least(const struct slot_flow *flow)
+{
+	const uint64_t *least = flow->rtt_least;
+
+	return least[1] && (!least[0] || least[1] < least[0]) ? least[1] : least[0];
+}
+
+/*
+ * A round trip ends when the last child has sent, so it has the timeouts of others in it. Without
+ * an upper limit these would add up, each child waiting longer than the others.
+ */
 static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 {
 	uint64_t timeout = flow->rtt ? flow->rtt + 4 * flow->rtt_spread : TIMEOUT_FIRST;
+	uint64_t most = LEAST_TIMES * rtt_least(flow);
 	unsigned doubled = tries > 1 ? tries - 1 : 0;
+
+	if (most && timeout > most)
+		timeout = most;
 
 	if (timeout < TIMEOUT_MIN)
 		timeout = TIMEOUT_MIN;
@@ -42,16 +59,16 @@ static uint64_t timeout_of(const struct slot_flow *flow, unsigned tries)
 
 /*
  * When the operation has to be sent; 0: now. The timer counts from the last result, as operations
- * queue behind each other. Results that overtake an operation show that it was lost, before its
- * timer does.
+ * queue behind each other. It doubles only while no result comes at all. Results that overtake an
+ * operation show that it was lost, before its timer does.
  */
 static uint64_t due_at(const struct slot_flow *flow, const struct slot_entry *entry)
 {
-	uint64_t since = entry->sent_at > flow->heard_at ? entry->sent_at : flow->heard_at;
-
 	if (!entry->sent_at || (entry->tries == 1 && entry->position + OVERTAKEN < flow->top))
 		return 0;
-	return since + timeout_of(flow, entry->tries);
+	if (entry->sent_at > flow->heard_at)
+		return entry->sent_at + timeout_of(flow, entry->tries);
+	return flow->heard_at + timeout_of(flow, 1);
 }
 
 bool slot_flow_has_room(struct slot_flow *flow, uint64_t now)
@@ -230,6 +247,19 @@ static void take_low(struct slot_flow *flow, uint32_t half)
 		flow->ask_at = flow->asks = 0;
 }
 
+static void note_answer(struct slot_flow *flow, uint64_t took)
+{
+	uint64_t *least = flow->rtt_least;
+
+	if (flow->rtt_answers++ == LEAST_OF) { /* paths change: old answers are forgotten */
+		least[1] = least[0];
+		least[0] = 0;
+		flow->rtt_answers = 1;
+	}
+	if (!least[0] || took < least[0])
+		least[0] = took;
+}
+
 /*
  * The time of a packet that was repeated tells nothing, as the answer may be to either; unless it
  * comes sooner than any answer did. Then it is that of the first packet, and the timeout was too
@@ -239,12 +269,12 @@ static void measure(struct slot_flow *flow, const struct slot_entry *entry, uint
 {
 	uint64_t took = now - entry->sent_at, off;
 
-	if (entry->tries != 1 && (!flow->rtt_least || took >= flow->rtt_least))
+	if (entry->tries != 1 && (!rtt_least(flow) || took >= rtt_least(flow)))
 		return;
 	if (entry->tries != 1)
 		took = now - entry->first_at;
-	else if (!flow->rtt_least || took < flow->rtt_least)
-		flow->rtt_least = took;
+	else
+		note_answer(flow, took);
 	if (!flow->rtt) {
 		flow->rtt = took;
 		flow->rtt_spread = took / 2;
@@ -268,6 +298,8 @@ static struct slot_event take_result(struct slot_flow *flow, struct slot_entry *
 	measure(flow, entry, now);
 	entry->state = SLOT_HAS;
 	flow->heard_at = now;
+	if (now + timeout_of(flow, 1) < flow->look_at) /* timers that had doubled end sooner */
+		flow->look_at = now + timeout_of(flow, 1);
 	if (entry->position > flow->top) {
 		flow->top = entry->position;
 		if (flow->done + OVERTAKEN < flow->top)

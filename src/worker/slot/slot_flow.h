@@ -53,7 +53,9 @@ struct slot_flow {
 	uint64_t ask_at;    /* ns: when an operation that waits for its slot asks; 0: none waits */
 	uint64_t look_at;   /* ns: no timer of an operation runs out before */
 	uint64_t rtt, rtt_spread; /* ns, smoothed; 0: unknown */
-	uint64_t rtt_least;       /* ns: the shortest answer to a packet that was sent once */
+	uint64_t rtt_least[2];    /* ns: the shortest answer to a packet that was sent once, of the
+	                             last answers and of those before; 0: unknown */
+	unsigned rtt_answers;     /* among the last */
 	uint64_t heard_at;        /* ns: when a result last came */
 	unsigned asks;            /* in a row without progress */
 	bool holds; /* no timer runs out: results may be here that were not looked at yet */
