@@ -272,6 +272,9 @@ static void test_mismatch(void **state)
 		{ { 1000, 1000 }, { TRIB_F32, TRIB_I32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
 		{ { 1000, 1000 }, { TRIB_U8, TRIB_U8 }, { TRIB_MIN, TRIB_MAX }, { 0 } },
 		{ { 0, 5 }, { TRIB_U8, TRIB_U8 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		/* one engine has the vector of rank 1, another those of the others */
+		{ { 100, 100000 }, { TRIB_F32, TRIB_F32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
+		{ { 100000, 100 }, { TRIB_F32, TRIB_F32 }, { TRIB_SUM, TRIB_SUM }, { 0 } },
 	};
 
 	(void)state;

@@ -182,6 +182,10 @@ trib_status comm_close(struct trib_comm *comm)
 	trunks_stop(comm);
 	if (comm->turn_client)
 		turn_client_stop(comm);
+	/* Only the small vectors' aggregator may know it: a BYE alone would read as "has called
+	   trib_finalize" to ranks that wait for a large one. */
+	if (comm->failed == TRIB_ERR_MISMATCH)
+		comm_tell_failure(comm);
 	if (comm->n_lanes)
 		comm_leave(comm);
 	while (comm->requests)
