@@ -69,11 +69,11 @@ INLINE __mmask16 tail_mask(uint32_t left)
 }
 
 /* `columns` is at most 65536 * 16, as glm_kernel.c cuts them. */
-INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
-                         const float *x, uint32_t columns, int64_t *activation,
-                         __m512i *saturations)
+INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
+                             const float *x, uint32_t columns, int64_t *activation)
 {
 	const __m512 unit = _mm512_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
+	__m512i saturations = _mm512_setzero_si512();
 	struct sum sums[4];
 
 	for (uint32_t k = 0; k < n; k++)
@@ -88,29 +88,11 @@ INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintp
 				_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j), weight);
 
 			fetch(next[k] + (size_t)j * sizeof(float));
-			sum_add(&sums[k], terms_round(product, saturations));
+			sum_add(&sums[k], terms_round(product, &saturations));
 		}
 	}
 	for (uint32_t k = 0; k < n; k++)
 		activation[k] += sum_signed(sums[k].high) * 65536 + sum_unsigned(sums[k].low);
-}
-
-static uint64_t dense_forward(const float *const *rows, uint32_t n, const float *x,
-                              uint32_t columns, int64_t *activation)
-{
-	__m512i saturations = _mm512_setzero_si512();
-	uint32_t width = 4;
-
-	for (uint32_t k = 0; k < n; k += width) {
-		uintptr_t next[4];
-
-		width = n - k >= 4 ? 4 : 1;
-		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
-		if (width == 4)
-			forward_rows(rows + k, 4, next, x, columns, activation + k, &saturations);
-		else
-			forward_rows(rows + k, 1, next, x, columns, activation + k, &saturations);
-	}
 	return (uint64_t)sum_unsigned(saturations);
 }
 
@@ -495,22 +477,7 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	}
 }
 
-static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
-{
-	return weights_round_loop(x, step, n, u);
-}
-
-const struct glm_loops glm_loops_avx512 = {
-	.name = "avx512",
-	.usable = usable,
-	.dense_forward = dense_forward,
-	.dense_backward = dense_backward,
-	.sparse_forward = sparse_forward,
-	.sparse_backward = sparse_backward,
-	.weights_round = weights_round,
-	.limbs = limbs,
-	.weave_forward = weave_forward,
-	.weave_backward = weave_backward,
-};
+#include "glm/kernel/loops_outer.h"
+LOOPS_TABLE(glm_loops_avx512, "avx512");
 
 #endif
