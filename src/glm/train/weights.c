@@ -58,6 +58,17 @@ uint32_t weights_update_one(const struct weights *w, const struct weights_step *
 	return w->step ? column_recode(w, j) : 0;
 }
 
+uint32_t weights_update_some(const struct weights *w, const struct weights_step *s,
+                             const uint32_t *columns, uint32_t n)
+{
+	uint32_t clamped = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (w->g[columns[i]])
+			clamped += weights_update_one(w, s, columns[i]);
+	return clamped;
+}
+
 /* ---- many columns ---- */
 
 static const struct weights_loops *loops(void)
