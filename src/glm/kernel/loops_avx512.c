@@ -137,33 +137,35 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 	return (uint64_t)sum_unsigned(saturations);
 }
 
+/* Rows are short: what is done once a row counts more here than what is done once a term. So terms
+ * become 64 bits at once, and there is one sum to reduce. */
 static uint64_t sparse_forward(const uint32_t *column, const float *value, uint64_t n,
                                const float *x, int64_t *activation)
 {
 	const __m512 unit = _mm512_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
-	__m512i saturations = _mm512_setzero_si512();
+	const __m512 limit = _mm512_set1_ps(GLM_TERM_MAX), least = _mm512_set1_ps(-GLM_TERM_MAX);
+	__m512i sum = _mm512_setzero_si512();
+	uint64_t saturations = 0;
 
-	while (n) {
-		uint64_t run = n < 1u << 16 ? n : 1u << 16;
-		struct sum sum = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+	for (uint64_t i = 0; i < n; i += 16) {
+		__mmask16 mask = tail_mask(n - i < 16 ? (uint32_t)(n - i) : 16);
+		__m512i places = _mm512_maskz_loadu_epi32(mask, column + i), terms;
+		__m512 weight = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places, x,
+		                                         sizeof(float));
+		__m512 product = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, value + i),
+		                               _mm512_mul_ps(weight, unit));
+		/* The second operand wins over NaN. */
+		__m512 clamped = _mm512_min_ps(_mm512_max_ps(product, least), limit);
 
-		for (uint64_t i = 0; i < run; i += 16) {
-			__mmask16 mask = tail_mask((uint32_t)(run - i));
-			__m512i places = _mm512_maskz_loadu_epi32(mask, column + i);
-			__m512 weight = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places,
-			                                         x, sizeof(float));
-
-			sum_add(&sum,
-			        terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, value + i),
-			                                  _mm512_mul_ps(weight, unit)),
-			                    &saturations));
-		}
-		*activation += sum_signed(sum.high) * 65536 + sum_unsigned(sum.low);
-		column += run;
-		value += run;
-		n -= run;
+		saturations += (uint64_t)__builtin_popcount(
+			_mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ));
+		terms = _mm512_cvtps_epi32(clamped);
+		sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(terms)));
+		sum = _mm512_add_epi64(sum,
+		                       _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(terms, 1)));
 	}
-	return (uint64_t)sum_unsigned(saturations);
+	*activation += _mm512_reduce_add_epi64(sum);
+	return saturations;
 }
 
 static uint64_t sparse_backward(const uint32_t *column, const float *value, uint64_t n, float scale,
