@@ -266,6 +266,9 @@ static int train_here(const char *path)
 		status = trib_init(&comm, NULL);
 	if (status == TRIB_OK)
 		status = trib_glm_train(comm, path, &given.train, &model);
+	given.view.stats.struct_size = sizeof(given.view.stats);
+	if (status == TRIB_OK && comm)
+		status = trib_get_stats(comm, &given.view.stats);
 	if (status == TRIB_OK)
 		status = model_finish(model);
 	if (status != TRIB_OK) {
