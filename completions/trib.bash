@@ -81,9 +81,10 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--loss | --update | --parallel | --exchange | --bad-rows | --bias | --pipeline | --bits | --format)
+	--loss | --update | --parallel | --exchange | --bad-rows | --missing | --bias | --pipeline | --bits | --format)
 		local -A glm=([--loss]="logistic linear hinge squared-hinge" [--update]="adagrad sgd"
 			[--parallel]="model data" [--exchange]="local tributary mpi" [--bad-rows]="fail skip"
+			[--missing]="fail zero"
 			[--bias]="on off" [--pipeline]="on off" [--bits]="float 1 2 3 4 5 6 7 8" [--format]="libsvm csv")
 		mapfile -t COMPREPLY < <(compgen -W "${glm[$before]}" -- "$word")
 		return

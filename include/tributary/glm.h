@@ -101,6 +101,8 @@ typedef struct {
 	/* At most ten times a second. `done` of `total` rows, over all epochs. */
 	void (*on_progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
+	int missing_zero; /* CSV: nonzero: an empty field, NA, NaN, null or ? is 0; zero: a bad row
+	                   */
 } trib_glm_options;
 
 #define TRIB_GLM_OPTIONS_INIT                           \
@@ -158,7 +160,7 @@ typedef struct {
 	size_t struct_size;
 	uint64_t row; /* from 0 */
 	double label; /* predicted */
-	double given; /* in the file */
+	double given; /* in the file; NaN: it has none */
 	const double *scores;
 	uint32_t n_scores;
 } trib_glm_prediction;
@@ -167,9 +169,14 @@ typedef struct {
 	size_t struct_size;
 	int skip_bad_rows;
 	const char *format; /* NULL: by content */
-	const char *label;  /* CSV: the label's column */
+	/*
+	 * CSV: the label's column; "none": the file has no labels. NULL: the first; none if the
+	 * model was trained on CSV, and the file has as many columns as the model has features.
+	 */
+	const char *label;
 	void (*on_row)(void *context, const trib_glm_prediction *prediction); /* may be NULL */
 	void *context;
+	int missing_zero; /* as in trib_glm_options */
 } trib_glm_predict_options;
 
 #define TRIB_GLM_PREDICT_INIT                                   \

@@ -136,6 +136,7 @@ static void signal_arrived(struct launcher *l)
 
 	if (read(l->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
+	l->report->signalled = true;
 	if (l->phase >= PHASE_END_WORKERS) {
 		/* The second signal: kill at once. */
 		signal_all(l, false, SIGKILL);
@@ -339,7 +340,13 @@ static void launcher_loop(struct launcher *l)
 {
 	struct timespec span;
 
-	tasks_start(l, true);
+	/* From here on no signal is lost. What came before is known to the caller alone. */
+	if (l->options->stop && *l->options->stop) {
+		l->report->signalled = true;
+		fail(l, -1, 1, TRIB_ERR_CLOSED, "ended by a signal before it began");
+	} else {
+		tasks_start(l, true);
+	}
 	phase_advance(l);
 	while (l->phase != PHASE_DONE) {
 		polls_fill(l);

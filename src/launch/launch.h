@@ -15,6 +15,7 @@
 #include "net/cluster.h"
 
 #include <sched.h>
+#include <signal.h>
 
 struct launch_task {
 	const char *label;               /* "rank 2", "aggregator" */
@@ -30,6 +31,8 @@ struct launch_options {
 	void (*line)(void *context, unsigned task, const char *line, bool is_stderr);
 	void *context;
 	double timeout_s; /* 0: none */
+	/* Set by the caller's signal handler: launch_all() then starts nothing. NULL: none. */
+	const volatile sig_atomic_t *stop;
 	/*
 	 * Services start first. The other tasks wait until each service has printed a line with
 	 * this.
@@ -43,6 +46,7 @@ struct launch_options {
 };
 
 struct launch_report {
+	bool signalled;     /* a signal came, in time to end the tasks or not */
 	int first_failed;   /* index of the task, -1: none */
 	char sentence[256]; /* e.g. "rank 2 ended first, with exit code 3" */
 	int exit_code;      /* as in a shell: 128 + N for signal N; 0: all tasks succeeded */

@@ -6,25 +6,9 @@
 need_clusters "$@"
 start "$@"
 
-# bench WHAT OPTION...: measures small trainings; JSON in $work/json, the table in $work/out.
-bench() {
-	local what=$1
-	shift
-	timeout -k 5 200 "$trib" bench glm --hurry --repeats 1 --epochs 2 --rows 64 --json "$work/json" "$@" \
-		>"$work/out" 2>&1
-	check "trib bench glm $what" test $? = 0 || cat "$work/out"
-}
-
-# rows N PATTERN: so many rows of the JSON have the pattern.
-rows() { [ "$(grep '"system":' "$work/json" | grep -c -- "$2")" = "$1" ] || { cat "$work/json" && false; }; }
-
-# refuses WORDS OPTION...: exit code 2, and the words on stderr.
-refuses() {
-	local words=$1 code=0
-	shift
-	"$trib" bench glm "$@" >"$work/out" 2>&1 || code=$?
-	[ "$code" = 2 ] && grep -q -- "$words" "$work/out"
-}
+benchmark=glm
+measure=(--epochs 2 --rows 64)
+. "$(dirname "$0")/lib_bench.sh"
 
 planes=udp
 if has_bpf && has_xdp; then
@@ -71,6 +55,17 @@ check "... a plot for each precision" grep -q '</svg>' "$work/plot-0bit.svg" "$w
 bench "of one shape" --hosts 2 --features 100 --batch 32 --systems model --plane udp --plot "$work/loss.svg"
 check "... the losses of all epochs are there" test "$(grep -c '"epoch": ' "$work/json")" = 3
 check "... and are drawn" grep -q 'seconds of training' "$work/loss.svg"
+
+# A signal ends the benchmark, wherever it comes: also between two trainings, and while one ends.
+for wait in 0.4 0.7 1 1.3; do
+	"$trib" bench glm --hosts 2 --features 100 --rows 64 --batch 16 --epochs 2 --repeats 1000 --systems model \
+		--plane udp >"$work/out" 2>&1 &
+	ended=$!
+	sleep "$wait"
+	kill -TERM $ended
+	check "a signal after $wait s ends it" timeout 60 tail --pid=$ended -f /dev/null || kill -KILL $ended
+	wait $ended
+done
 
 check "a wrong list of hosts is refused" refuses '"x" is not a whole number' --hosts 2,x
 check "a wrong precision is refused" refuses 'is not float or from 1 to 8' --bits 9

@@ -6,25 +6,9 @@
 need_clusters "$@"
 start "$@"
 
-# bench WHAT OPTION...: measures with few calls; JSON in $work/json, the table in $work/out.
-bench() {
-	local what=$1
-	shift
-	timeout -k 5 200 "$trib" bench latency --hurry --repeats 1 --iterations 4 --warmup 1 --json "$work/json" "$@" \
-		>"$work/out" 2>&1
-	check "trib bench latency $what" test $? = 0 || cat "$work/out"
-}
-
-# rows N PATTERN: so many rows of the JSON have the pattern.
-rows() { [ "$(grep '"system":' "$work/json" | grep -c -- "$2")" = "$1" ]; }
-
-# refuses WORDS OPTION...: exit code 2, and the words on stderr.
-refuses() {
-	local words=$1 code=0
-	shift
-	"$trib" bench latency "$@" >"$work/out" 2>&1 || code=$?
-	[ "$code" = 2 ] && grep -q -- "$words" "$work/out"
-}
+benchmark=latency
+measure=(--iterations 4 --warmup 1)
+. "$(dirname "$0")/lib_bench.sh"
 
 ours=udp
 if has_bpf && has_xdp; then
@@ -45,30 +29,29 @@ IFS=, read -ra posting <<<"udp${peers:+,$peers}"
 
 bench "against ${peers:-none}" --hosts 2 --sizes 32 --systems "$ours" --against "${peers:-none}" --plot "$work/plot.svg"
 for name in "${all[@]}"; do
-	check "... $name has one row, and no run has failed" rows 1 "\"system\": \"$name\".*\"failed\": 0" || cat "$work/json"
+	check "... $name has one row, and no run has failed" rows 1 "\"system\": \"$name\".*\"failed\": 0"
 	check "... $name is in the table" grep -q " $name" "$work/out" || cat "$work/out"
 done
 for field in plane hosts bytes median_s p1_s p99_s; do
-	check "... every row has $field" rows ${#all[@]} "\"$field\": [\"0-9]" || cat "$work/json"
+	check "... every row has $field" rows ${#all[@]} "\"$field\": [\"0-9]"
 done
 check "... and there is no other row" rows ${#all[@]} '"hosts": 2, "bytes": 32,'
 check "... the plot is there" grep -q '</svg>' "$work/plot.svg"
 
 bench "with two numbers of hosts and two sizes" --hosts 2,3 --sizes 4,4K --systems udp --against none --type i32
-check "... a row for each" rows 4 '"system": "udp".*"failed": 0' || cat "$work/json"
-check "... and a bare round trip where one packet is enough" rows 2 '"system": "veth", .*"bytes": 4,' || cat "$work/json"
+check "... a row for each" rows 4 '"system": "udp".*"failed": 0'
+check "... and a bare round trip where one packet is enough" rows 2 '"system": "veth", .*"bytes": 4,'
 check "... and nowhere else" rows 2 '"system": "veth"'
 
 bench "with many vectors at once" --hosts 2 --sizes 1K --many 20 --systems udp --against "${peers:-none}"
-check "... a row for each system" rows ${#posting[@]} '"many": 20,.*"failed": 0' ||
-	cat "$work/json"
+check "... a row for each system" rows ${#posting[@]} '"many": 20,.*"failed": 0'
 
 bench "with the plane pisa" --hosts 2 --systems pisa,udp --against none
 if rows 0 '"system": "pisa"'; then
 	check "... pisa is left out, and the table says why" grep -q 'left out: pisa (' "$work/out"
 	check "... and JSON says why" grep -q '"left_out": "pisa (' "$work/json"
 else
-	check "... pisa has one row, and no run has failed" rows 1 '"system": "pisa".*"failed": 0' || cat "$work/json"
+	check "... pisa has one row, and no run has failed" rows 1 '"system": "pisa".*"failed": 0'
 fi
 
 check "one host is refused" refuses '2 hosts at least' --hosts 1

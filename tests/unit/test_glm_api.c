@@ -9,6 +9,7 @@
 #include <tributary/glm.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,7 @@ static void test_errors(void **state)
 	wrong(good, file_make("nan.svm", "1 1:1\n-1 1:nan\n"), "nan.svm:2: ");
 	wrong(good, file_make("third.svm", "1 1:1\n-1 1:2\n0 1:3\n"), "third.svm:3: ");
 	wrong(good, file_make("alone.svm", "1 1:1\n1 1:2\n"), "alone.svm");
+	WRONG(label, "none", "needs labels");
 	wrong(good, "synthetic:rows=0", "at least a row");
 	wrong(good, "synthetic:color=3", "color=3");
 	wrong(good, "synthetic:rows=9,classes=0", "classes=2 or more");
@@ -266,6 +268,114 @@ static void test_skip(void **state)
 	                 TRIB_OK);
 	assert_true(seen.setup.skipped_rows == 1 && seen.setup.rows == 3);
 	trib_glm_model_free(model);
+}
+
+static void labels_see(void *context, const trib_glm_prediction *p)
+{
+	unsigned *bad = context;
+
+	*bad += !isnan(p->given) || p->label != (p->row % 2 ? 1 : 0);
+}
+
+/* The rows of `text` have no labels; they are right if every second one is positive. */
+static trib_status unlabelled(const trib_glm_model *model, const char *text, const char *label,
+                              bool missing_zero, unsigned *bad)
+{
+	trib_glm_predict_options how = TRIB_GLM_PREDICT_INIT;
+	trib_glm_predict_result result = { .struct_size = sizeof(result) };
+	trib_status status;
+
+	*bad = 0;
+	how.label = label;
+	how.missing_zero = missing_zero;
+	how.on_row = labels_see;
+	how.context = bad;
+	status = trib_glm_predict(model, file_make("new.csv", text), &how, &result);
+	if (status == TRIB_OK)
+		assert_true(result.rows == 2 && result.known == 0 && isnan(result.score.loss) &&
+		            isnan(result.score.accuracy));
+	return status;
+}
+
+static void test_csv_without_labels(void **state)
+{
+	static struct seen seen;
+	trib_glm_options options = options_make(&seen);
+	trib_glm_model *model;
+	unsigned bad;
+
+	(void)state;
+	assert_int_equal(trib_glm_train(NULL,
+	                                file_make("rows.csv", "is,a,b\n0,-1,0\n1,1,0\n"
+	                                                      "0,-2,1\n1,2,1\n"),
+	                                &options, &model),
+	                 TRIB_OK);
+	/* As many columns as the model has features; or as the caller says. */
+	assert_int_equal(unlabelled(model, "a,b\n-1,0\n1,0\n", NULL, false, &bad), TRIB_OK);
+	assert_int_equal(bad, 0);
+	assert_int_equal(unlabelled(model, "-1,0\n1,0\n", "none", false, &bad), TRIB_OK);
+	assert_int_equal(bad, 0);
+	assert_int_equal(unlabelled(model, "0,-1,0\n1,1,0\n", "none", false, &bad),
+	                 TRIB_ERR_CONFIG);
+	assert_non_null(strstr(trib_last_error(), "3 columns, but the model has 2 features"));
+	assert_int_equal(unlabelled(model, "0,-1,0,7\n1,1,0,7\n", NULL, false, &bad),
+	                 TRIB_ERR_CONFIG);
+	assert_non_null(strstr(trib_last_error(), "3 columns beside the label"));
+	assert_int_equal(unlabelled(model, "-1,\n1,NA\n", NULL, false, &bad), TRIB_ERR_CONFIG);
+	assert_non_null(strstr(trib_last_error(), "new.csv:1: field 2 is missing"));
+	assert_int_equal(unlabelled(model, "-1,\n1,NA\n", NULL, true, &bad), TRIB_OK);
+	assert_int_equal(bad, 0);
+	trib_glm_model_free(model);
+}
+
+/* A missing field is a bad row, or a zero: then the model is that of a file with zeros. */
+static void test_missing_fields(void **state)
+{
+	const char *holes = file_make("holes.csv", "0,-1,\n1,1,?\n0,-2,1\n1,2,1\n");
+	const char *zeros = file_make("zeros.csv", "0,-1,0\n1,1,0\n0,-2,1\n1,2,1\n");
+	static struct seen seen;
+	trib_glm_options options = options_make(&seen);
+	trib_glm_model_info info[2] = { { .struct_size = sizeof(*info) },
+		                        { .struct_size = sizeof(*info) } };
+	trib_glm_model *models[2];
+
+	(void)state;
+	wrong(options, holes, "holes.csv:1: field 3 is missing (--missing zero");
+	options.missing_zero = 1;
+	assert_int_equal(trib_glm_train(NULL, holes, &options, &models[0]), TRIB_OK);
+	assert_int_equal(trib_glm_train(NULL, zeros, &options, &models[1]), TRIB_OK);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(trib_glm_model_describe(models[i], &info[i]), TRIB_OK);
+	assert_memory_equal(info[0].weights, info[1].weights, 2 * sizeof(float));
+	for (unsigned i = 0; i < 2; i++)
+		trib_glm_model_free(models[i]);
+}
+
+/* Scores are sums of integers: threads share the rows, more than fit into one sum of workers. */
+static void test_score_of_threads(void **state)
+{
+	trib_glm_score scores[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		trib_glm_options options = TRIB_GLM_OPTIONS_INIT;
+		trib_glm_model_info info = { .struct_size = sizeof(info) };
+		trib_glm_model *model;
+
+		options.threads = i % 2 ? 3 : 1;
+		options.parallel = i < 2 ? "model" : "data";
+		options.classes = 3;
+		options.epochs = 1;
+		assert_int_equal(trib_glm_train(NULL, "synthetic:rows=2500,columns=20,classes=3",
+		                                &options, &model),
+		                 TRIB_OK);
+		assert_int_equal(trib_glm_model_describe(model, &info), TRIB_OK);
+		scores[i] = info.train;
+		assert_true(info.train.accuracy > 0.5);
+		assert_true(info.train.loss == scores[0].loss);
+		assert_true(info.train.accuracy == scores[0].accuracy);
+		trib_glm_model_free(model);
+	}
 }
 
 /* A caller with an older header has a shorter struct. */
@@ -291,9 +401,15 @@ static void test_older_caller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_classes), cmocka_unit_test(test_regression),
-		cmocka_unit_test(test_resume),      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_skip),        cmocka_unit_test(test_older_caller),
+		cmocka_unit_test(test_two_classes),
+		cmocka_unit_test(test_regression),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_older_caller),
+		cmocka_unit_test(test_csv_without_labels),
+		cmocka_unit_test(test_missing_fields),
+		cmocka_unit_test(test_score_of_threads),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
+#include "bench/bed/result_cells.h"
 #include "bench/bed/size_list.h"
 
 #include <math.h>
@@ -71,10 +72,8 @@ enum column {
 	TIMES = ADDED + 3,
 	FRAGMENTS = TIMES + 3,
 	RESULTS,
-	REPEATS,
-	FAILED,
-	NOTE,
-	COLUMNS
+	RUNS,
+	COLUMNS = RUNS + RUN_COLUMNS
 };
 
 static const struct table_column columns[COLUMNS] = {
@@ -99,18 +98,8 @@ static const struct table_column columns[COLUMNS] = {
 	            .unit = " %",
 	            .field = "share_of_limit",
 	            .json = "%.9g" },
-	[SPREAD] = { .header = "spread",
-	             .format = "%.1f",
-	             .scale = 100,
-	             .unit = " %",
-	             .positive = true,
-	             .field = "spread",
-	             .json = "%.9g" },
-	[GAIN] = { .header = "tributary",
-	           .format = "%.2f",
-	           .unit = " x",
-	           .field = "tributary_gain",
-	           .json = "%.9g" },
+	[SPREAD] = SPREAD_COLUMN,
+	[GAIN] = RATIO_COLUMN("tributary", "tributary_gain"),
 	[CPU] = { .field = "aggregator_cpu_s", .json = "%.9g" },
 	[WORKER_CPU] = { .field = "worker_cpu_s", .json = "%.9g" },
 	[ADDED] = { .field = "aggregated_gb_per_cpu_s", .json = "%.9g" },
@@ -121,9 +110,7 @@ static const struct table_column columns[COLUMNS] = {
 	[TIMES + 2] = { .field = "aggregator_cpu_times_max", .json = "%.9g" },
 	[FRAGMENTS] = { .field = "fragments_again", .json = "%.9g" },
 	[RESULTS] = { .field = "results_again", .json = "%.9g" },
-	[REPEATS] = { .field = "repeats", .json = "%.0f" },
-	[FAILED] = { .field = "failed", .json = "%.0f" },
-	[NOTE] = { .field = "note" },
+	RUN_COLUMNS_FROM(RUNS),
 };
 
 static void range_fill(struct table *table, unsigned column, const struct bench_range *range)
@@ -173,10 +160,7 @@ static void result_fill(const struct bench_report *report, const struct bench_re
 		table_number(table, FRAGMENTS, fragments);
 		table_number(table, RESULTS, results);
 	}
-	table_number(table, REPEATS, r->stats.repeats);
-	table_number(table, FAILED, r->failed);
-	if (r->failed)
-		table_text(table, NOTE, r->note);
+	run_cells_fill(table, RUNS, report->options, r);
 }
 
 void bench_rows_fill(const struct bench_report *report, struct table *table)
@@ -194,9 +178,5 @@ void bench_rows_fill(const struct bench_report *report, struct table *table)
 		table_text(table, NAME, name);
 		result_fill(report, r, table);
 		bytes = r->bytes;
-		if (r->stats.repeats == 0)
-			table_note(table, r->runs ? "no result; see below" : "not measured");
-		else if (r->failed)
-			table_note(table, "*");
 	}
 }

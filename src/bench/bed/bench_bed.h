@@ -153,6 +153,13 @@ struct bench_result {
 
 trib_status bench_place_open(const struct bench_options *options, struct bench_place *place);
 void bench_place_close(struct bench_place *place);
+/*
+ * `bed` has as many hosts as the largest of `n` numbers. Each number takes the first hosts of it,
+ * so that all are measured in turns: `places` and `trees`, which are stars.
+ */
+trib_status bench_places_open(const struct bench_options *options, const uint64_t *hosts,
+                              unsigned n, struct bench_place *bed, struct bench_place *places,
+                              struct tree_layout *trees);
 /* "4 hosts, 1 Gb/s links, the aggregator is the switch" */
 void bench_place_describe(const struct bench_place *place, char *out, size_t room);
 /* Delay of the latest worker (--late), in seconds. */

@@ -95,6 +95,26 @@ trib_status bench_place_open(const struct bench_options *options, struct bench_p
 	return TRIB_OK;
 }
 
+trib_status bench_places_open(const struct bench_options *options, const uint64_t *hosts,
+                              unsigned n, struct bench_place *bed, struct bench_place *places,
+                              struct tree_layout *trees)
+{
+	struct bench_options wanted = *options;
+	trib_status status;
+
+	for (unsigned i = 0; i < n; i++)
+		if (hosts[i] > wanted.hosts)
+			wanted.hosts = hosts[i];
+	status = bench_place_open(&wanted, bed);
+	for (unsigned i = 0; i < n && status == TRIB_OK; i++) {
+		places[i] = *bed;
+		places[i].made = false;
+		places[i].workers = (unsigned)hosts[i];
+		status = layout_read(&trees[i], "star", &bed->cluster, places[i].workers);
+	}
+	return status;
+}
+
 void bench_place_close(struct bench_place *place)
 {
 	if (place->made && cluster_down(place->cluster.name) != TRIB_OK)

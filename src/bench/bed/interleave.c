@@ -104,6 +104,7 @@ static trib_status run_once(const struct bench_options *options, const struct be
 		.bytes = result->bytes,
 		.iterations = iterations,
 		.warmup = warmup,
+		.stop = &stopped,
 		.timeout_s = timeout_choose(options, place, result->bytes, iterations + warmup),
 		.port = port_next(place->workers +
 		                  (result->system->trees ? result->system->trees->n_sites : 1) *

@@ -9,6 +9,8 @@
 
 #include "bench/bed/bench_bed.h"
 
+#include <signal.h>
+
 struct bench_run {
 	const struct bench_options *options;
 	const struct bench_place *place;
@@ -17,6 +19,7 @@ struct bench_run {
 	uint64_t bytes;
 	unsigned iterations, warmup;
 	double timeout_s;
+	const volatile sig_atomic_t *stop; /* set by a signal: the run shall not begin */
 	unsigned port; /* the first of a range of ports, one a worker, for this run alone */
 };
 

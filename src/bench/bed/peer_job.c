@@ -204,6 +204,7 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 		                          .context = collector,
 		                          .ready = ready_take,
 		                          .timeout_s = run->timeout_s,
+		                          .stop = run->stop,
 		                          .ready_word = job->ready_word };
 	struct launch_report report;
 	struct bench_outcome *outcome = collector->outcome;
@@ -225,9 +226,10 @@ static trib_status job_launch(const struct bench_run *run, struct bench_job *job
 	cpu_occupy_end();
 	if (job->has_strays)
 		stray_processes_end(mark);
+	/* Also one that came when the tasks had ended, or were about to. */
+	outcome->stopped = report.signalled;
 	if (status == TRIB_OK)
 		return TRIB_OK;
-	outcome->stopped = status == TRIB_ERR_CLOSED;
 	snprintf(outcome->why, sizeof(outcome->why), "%.150s%s%s", report.sentence,
 	         collector->last[0] ? ": " : "", collector->last);
 	return status;

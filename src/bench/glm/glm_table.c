@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/bed/result_cells.h"
 #include "bench/glm/glm_bench.h"
-#include "bench/report/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,11 +22,8 @@ enum column {
 	SAMPLES,
 	RATIO,
 	LOSS,
-	REPEATS,
-	FAILED,
-	DISTURBED,
-	NOTE,
-	COLUMNS
+	RUNS,
+	COLUMNS = RUNS + RUN_COLUMNS
 };
 
 static const struct table_column columns[COLUMNS] = {
@@ -43,13 +40,7 @@ static const struct table_column columns[COLUMNS] = {
 	[ALGORITHM] = { .field = "algorithm" },
 	[PLANE] = { .header = "plane", .field = "plane" },
 	[EPOCH] = { .header = "epoch", .show = table_seconds, .field = "epoch_s", .json = "%.9g" },
-	[SPREAD] = { .header = "spread",
-	             .format = "%.1f",
-	             .scale = 100,
-	             .unit = " %",
-	             .positive = true,
-	             .field = "spread",
-	             .json = "%.9g" },
+	[SPREAD] = SPREAD_COLUMN,
 	[BATCH_TIME] = { .header = "mini-batch",
 	                 .show = table_seconds,
 	                 .field = "batch_s",
@@ -58,16 +49,9 @@ static const struct table_column columns[COLUMNS] = {
 	              .format = "%.0f",
 	              .field = "samples_per_s",
 	              .json = "%.9g" },
-	[RATIO] = { .header = "CPUSync / this",
-	            .format = "%.2f",
-	            .unit = " x",
-	            .field = "mpi_ratio",
-	            .json = "%.9g" },
+	[RATIO] = RATIO_COLUMN("CPUSync / this", "mpi_ratio"),
 	[LOSS] = { .field = "loss", .json = "%.9g" },
-	[REPEATS] = { .field = "repeats", .json = "%.0f" },
-	[FAILED] = { .field = "failed", .json = "%.0f" },
-	[DISTURBED] = { .field = "disturbed", .json = "%.0f" },
-	[NOTE] = { .field = "note" },
+	RUN_COLUMNS_FROM(RUNS),
 };
 
 /* ---- rows ---- */
@@ -104,16 +88,7 @@ static void row_fill(const struct glm_report *report, unsigned i, struct table *
 	table_number(table, SAMPLES, (double)row->shape.rows / epoch);
 	table_number(table, RATIO, glm_mpi_ratio(report, i));
 	table_number(table, LOSS, curve->n ? curve->epochs[curve->n - 1].loss : NAN);
-	table_number(table, REPEATS, r->stats.repeats);
-	table_number(table, FAILED, r->failed);
-	if (report->options->bench.wait_quiet)
-		table_number(table, DISTURBED, r->disturbed);
-	if (r->failed)
-		table_text(table, NOTE, r->note);
-	if (r->stats.repeats == 0)
-		table_note(table, r->runs ? "no result; see below" : "not measured");
-	else if (r->failed)
-		table_note(table, "*");
+	run_cells_fill(table, RUNS, &report->options->bench, r);
 }
 
 static void rows_fill(const struct glm_report *report, struct table *table)
@@ -127,7 +102,7 @@ static void rows_fill(const struct glm_report *report, struct table *table)
 
 static void notes_print(const struct glm_report *report)
 {
-	unsigned runs = 0, disturbed = 0, odd;
+	unsigned odd;
 
 	printf("\nAn epoch is the median of the runs' medians; spread is that of the runs' "
 	       "medians. "
@@ -136,8 +111,6 @@ static void notes_print(const struct glm_report *report)
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
-		runs += r->runs;
-		disturbed += r->disturbed;
 		if (r->failed)
 			printf("* %s, %" PRIu64 " features, batch %" PRIu64
 			       ", %u hosts: %u of %u runs failed: %s\n",
@@ -145,10 +118,7 @@ static void notes_print(const struct glm_report *report)
 			       report->cases[i].shape.batch, report->cases[i].place->workers,
 			       r->failed, r->runs, r->note);
 	}
-	if (disturbed)
-		printf("%u of %u runs began while other work kept this machine busy: compare no "
-		       "figures.\n",
-		       disturbed, runs);
+	disturbed_print(report->results, report->n);
 	if (glm_losses_agree(report, &odd))
 		printf("Systems that train the same data have the same loss after each epoch.\n");
 	if (report->left_out[0])

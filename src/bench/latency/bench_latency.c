@@ -60,27 +60,6 @@ static const char *options_wrong(const struct latency_options *o)
 
 /* ---- the measurement ---- */
 
-/* Every number of hosts takes the first hosts of one cluster, so that all are measured in turns. */
-static trib_status places_open(struct latency_report *report)
-{
-	const struct latency_options *o = report->options;
-	struct bench_options wanted = o->bench;
-	trib_status status;
-
-	for (unsigned i = 0; i < o->n_hosts; i++)
-		if (o->hosts[i] > wanted.hosts)
-			wanted.hosts = o->hosts[i];
-	status = bench_place_open(&wanted, &report->bed);
-	for (unsigned i = 0; i < o->n_hosts && status == TRIB_OK; i++) {
-		report->places[i] = report->bed;
-		report->places[i].made = false;
-		report->places[i].workers = (unsigned)o->hosts[i];
-		status = layout_read(&report->trees[i], "star", &report->bed.cluster,
-		                     report->places[i].workers);
-	}
-	return status;
-}
-
 static void systems_place(struct latency_report *report)
 {
 	for (unsigned h = 0; h < report->options->n_hosts; h++)
@@ -141,7 +120,8 @@ static trib_status report_make(struct latency_report *report)
 	if (status == TRIB_OK)
 		status = latency_systems_choose(report);
 	if (status == TRIB_OK)
-		status = places_open(report);
+		status = bench_places_open(o, report->options->hosts, report->options->n_hosts,
+		                           &report->bed, report->places, report->trees);
 	if (status != TRIB_OK)
 		return status;
 	systems_place(report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/latency/bench_latency.h"
+#include "bench/bed/result_cells.h"
 #include "bench/bed/size_list.h"
-#include "bench/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,11 +43,8 @@ enum column {
 	SPREAD,
 	GAIN,
 	CALLS,
-	REPEATS,
-	FAILED,
-	DISTURBED,
-	NOTE,
-	COLUMNS
+	RUNS,
+	COLUMNS = RUNS + RUN_COLUMNS
 };
 
 static const struct table_column columns[COLUMNS] = {
@@ -65,23 +62,10 @@ static const struct table_column columns[COLUMNS] = {
 	             .json = "%.9g" },
 	[P1] = { .header = "p1", .show = table_seconds, .field = "p1_s", .json = "%.9g" },
 	[P99] = { .header = "p99", .show = table_seconds, .field = "p99_s", .json = "%.9g" },
-	[SPREAD] = { .header = "spread",
-	             .format = "%.1f",
-	             .scale = 100,
-	             .unit = " %",
-	             .positive = true,
-	             .field = "spread",
-	             .json = "%.9g" },
-	[GAIN] = { .header = "best peer / this",
-	           .format = "%.2f",
-	           .unit = " x",
-	           .field = "best_peer_ratio",
-	           .json = "%.9g" },
+	[SPREAD] = SPREAD_COLUMN,
+	[GAIN] = RATIO_COLUMN("best peer / this", "best_peer_ratio"),
 	[CALLS] = { .field = "iterations", .json = "%.0f" },
-	[REPEATS] = { .field = "repeats", .json = "%.0f" },
-	[FAILED] = { .field = "failed", .json = "%.0f" },
-	[DISTURBED] = { .field = "disturbed", .json = "%.0f" },
-	[NOTE] = { .field = "note" },
+	RUN_COLUMNS_FROM(RUNS),
 };
 
 static void result_fill(const struct latency_report *report, const struct bench_result *r,
@@ -103,12 +87,7 @@ static void result_fill(const struct latency_report *report, const struct bench_
 	if (!r->system->alone)
 		table_number(table, GAIN, latency_gain(report, r));
 	table_number(table, CALLS, r->iterations);
-	table_number(table, REPEATS, r->stats.repeats);
-	table_number(table, FAILED, r->failed);
-	if (report->options->bench.wait_quiet)
-		table_number(table, DISTURBED, r->disturbed);
-	if (r->failed)
-		table_text(table, NOTE, r->note);
+	run_cells_fill(table, RUNS, &report->options->bench, r);
 }
 
 /* `place`: rows of this number of hosts; NULL: all rows. */
@@ -130,29 +109,10 @@ static void rows_fill(const struct latency_report *report, const struct bench_pl
 		table_text(table, NAME, name);
 		result_fill(report, r, table);
 		bytes = r->bytes;
-		if (r->stats.repeats == 0)
-			table_note(table, r->runs ? "no result; see below" : "not measured");
-		else if (r->failed)
-			table_note(table, "*");
 	}
 }
 
 /* ---- the table ---- */
-
-/* Other work makes times longer, most of all those of systems whose ranks wait for each other. */
-static void disturbance_print(const struct latency_report *report)
-{
-	unsigned runs = 0, disturbed = 0;
-
-	for (unsigned i = 0; i < report->n; i++) {
-		runs += report->results[i].runs;
-		disturbed += report->results[i].disturbed;
-	}
-	if (disturbed)
-		printf("%u of %u runs began while other work kept this machine busy: compare no "
-		       "figures.\n",
-		       disturbed, runs);
-}
 
 static void notes_print(const struct latency_report *report)
 {
@@ -161,7 +121,7 @@ static void notes_print(const struct latency_report *report)
 	printf("\nA time is the mean over the ranks of one call, from a barrier that is not timed. "
 	       "Each figure is the median\nof the runs' figures; spread is that of the runs' "
 	       "medians.\n");
-	disturbance_print(report);
+	disturbed_print(report->results, report->n);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 

@@ -47,6 +47,7 @@ struct glm_view {
 	trib_glm_setup setup;
 	trib_glm_epoch *epochs;
 	unsigned n, room;
+	trib_stats stats; /* of the communicator, when the training has ended; 0: there is none */
 };
 
 void view_setup(void *context, const trib_glm_setup *setup);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct {
-	const char *output, *format, *label, *bad_rows;
+	const char *output, *format, *label, *bad_rows, *missing;
 	bool json, scores, probabilities;
 } given;
 
@@ -25,7 +25,12 @@ static const struct option_row rows[] = {
 	{ "format", 0, OPTION_TEXT, &given.format, "FORMAT", "libsvm or csv (default: by content)",
 	  "csv" },
 	{ "label", 0, OPTION_TEXT, &given.label, "COLUMN",
-	  "CSV: name or number of the label's column (default: the first)", "-1" },
+	  "CSV: name or number of the label's column, or none (default: the first; none if there "
+	  "are as many columns as the model has features)",
+	  "-1" },
+	{ "missing", 0, OPTION_TEXT, &given.missing, "fail|zero",
+	  "CSV: a row with an empty field, NA, NaN, null or ? is bad (default), or the field is 0",
+	  "zero" },
 	{ 0 },
 };
 
@@ -35,7 +40,8 @@ static const struct options options = {
 	"for\n"
 	"the rows whose label the model knows.",
 	"trib glm predict m.bin a9a.t\n"
-	"  trib glm predict m.bin new.svm.xz --output - --probabilities",
+	"  trib glm predict m.bin new.svm.xz --output - --probabilities\n"
+	"  trib glm predict prices.bin new.csv --label none --output prices",
 	rows,
 };
 
@@ -127,6 +133,7 @@ static trib_status file_predict(const trib_glm_model *model, const char *path)
 	how.format = given.format;
 	how.label = given.label;
 	how.skip_bad_rows = given.bad_rows && !strcmp(given.bad_rows, "skip");
+	how.missing_zero = given.missing && !strcmp(given.missing, "zero");
 	how.on_row = printer.out ? row_print : NULL;
 	how.context = &printer;
 	status = trib_glm_predict(model, path, &how, &result);
@@ -147,6 +154,9 @@ int glm_predict_command(int argc, char **argv)
 	if (given.bad_rows && strcmp(given.bad_rows, "skip") != 0 &&
 	    strcmp(given.bad_rows, "fail") != 0)
 		return options_fail(&options, "--bad-rows is fail or skip");
+	if (given.missing && strcmp(given.missing, "zero") != 0 &&
+	    strcmp(given.missing, "fail") != 0)
+		return options_fail(&options, "--missing is fail or zero");
 	status = trib_glm_model_read(operands[0], &model);
 	if (status == TRIB_OK)
 		status = file_predict(model, operands[1]);

@@ -14,7 +14,7 @@ static struct {
 	struct run_options run;
 	trib_glm_options train;
 	struct glm_view view;
-	const char *model, *bits, *classes, *bad_rows, *pipeline, *bias, *base;
+	const char *model, *bits, *classes, *bad_rows, *missing, *pipeline, *bias, *base;
 	uint64_t epochs, batch, micro, threads, seed;
 	double rate, decay, l1, l2;
 	bool resume;
@@ -83,6 +83,9 @@ static const struct option_row rows[] = {
 	  "libsvm or csv (default: by content)", "csv" },
 	{ "label", 0, OPTION_TEXT, &given.train.label, "COLUMN",
 	  "CSV: name or number of the label's column, -1 is the last (default: the first)", "-1" },
+	{ "missing", 0, OPTION_TEXT, &given.missing, "fail|zero",
+	  "CSV: a row with an empty field, NA, NaN, null or ? is bad (default), or the field is 0",
+	  "zero" },
 	{ "base", 0, OPTION_TEXT, &given.base, "0|1",
 	  "libsvm: index of the first column (default: 0 if it occurs, else 1)", "0" },
 	{ "checkpoint", 0, OPTION_TEXT, &given.train.checkpoint, "FILE",
@@ -146,6 +149,7 @@ static const char *words_take(void)
 	int pipeline = word_of(given.pipeline, "on", "off"),
 	    bias = word_of(given.bias, "on", "off");
 	int bad = word_of(given.bad_rows, "fail", "skip");
+	int missing = word_of(given.missing, "fail", "zero");
 
 	train->bits = count_of(given.bits, "float", 8);
 	if (train->bits < 0)
@@ -161,11 +165,14 @@ static const char *words_take(void)
 		return "--bias is on or off";
 	if (bad < 0)
 		return "--bad-rows is fail or skip";
+	if (missing < 0)
+		return "--missing is fail or zero";
 	if (given.base && strcmp(given.base, "0") != 0 && strcmp(given.base, "1") != 0)
 		return "--base is 0 or 1";
 	train->no_pipeline = pipeline;
 	train->no_bias = bias;
 	train->skip_bad_rows = bad;
+	train->missing_zero = missing;
 	train->base = !given.base ? -2 : *given.base == '0' ? -1 : 1;
 	return NULL;
 }
@@ -259,6 +266,9 @@ static int train_here(const char *path)
 		status = trib_init(&comm, NULL);
 	if (status == TRIB_OK)
 		status = trib_glm_train(comm, path, &given.train, &model);
+	given.view.stats.struct_size = sizeof(given.view.stats);
+	if (status == TRIB_OK && comm)
+		status = trib_get_stats(comm, &given.view.stats);
 	if (status == TRIB_OK)
 		status = model_finish(model);
 	if (status != TRIB_OK) {

@@ -196,6 +196,14 @@ static trib_status json_write(const struct glm_view *view, const trib_glm_model_
 	}
 	json_close(&json);
 	score_put(&json, "model", &info->train);
+	if (view->stats.rounds) {
+		json_open_object(&json, "traffic");
+		json_put_count(&json, "sums", view->stats.rounds);
+		json_put_count(&json, "sent_packets", view->stats.sent_packets);
+		json_put_count(&json, "resent_packets", view->stats.resent_packets);
+		json_put_number(&json, "wait_s", "%.6f", view->stats.wait_s);
+		json_close(&json);
+	}
 	return json_finish(&json, view->json);
 }
 

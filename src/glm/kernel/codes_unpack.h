@@ -32,11 +32,15 @@ CODES_INLINE codes_u8 codes_right(codes_u8 v, const int by)
 CODES_INLINE void codes_merge(codes_u8 high, codes_u8 low, const bool has_high, const int width,
                               const uint8_t mask, codes_u8 *even, codes_u8 *odd)
 {
-	*even = low & mask;
-	*odd = codes_right(low, width) & mask;
 	if (has_high) {
-		*even |= codes_left(high & mask, width);
-		*odd |= high & (uint8_t)~mask;
+		/* The odd fields of `low` and the even ones of `high` change places. */
+		codes_u8 differ = (codes_right(low, width) ^ high) & mask;
+
+		*even = low ^ codes_left(differ, width);
+		*odd = high ^ differ;
+	} else {
+		*even = low & mask;
+		*odd = codes_right(low, width) & mask;
 	}
 }
 

@@ -133,41 +133,35 @@ static void weave_backward(const struct glm_matrix *matrix, const uint32_t *rows
 	}
 }
 
-static uint64_t dense_forward(const struct glm_matrix *matrix, const float *x, const uint32_t *rows,
-                              uint32_t n, uint32_t from, uint32_t to, int64_t *activation)
+/* Backward with scales, else forward with weights: each block of columns over all rows. */
+struct dense_work {
+	const float *x;
+	int64_t *activation;
+	const float *scale;
+	int64_t *g;
+};
+
+static uint64_t dense_run(const struct glm_matrix *matrix, const uint32_t *rows, uint32_t n,
+                          uint32_t from, uint32_t to, const struct dense_work *work)
 {
 	const struct glm_loops *loops = kernel_loops();
 	const float *at[GLM_PASS];
 	uint64_t saturations = 0;
 
 	for (uint32_t j = from; j < to; j += least(to - j, BLOCK)) {
+		uint32_t columns = least(to - j, BLOCK);
+
 		for (uint32_t k = 0; k < n; k += GLM_PASS) {
 			uint32_t now = least(n - k, GLM_PASS);
 
 			for (uint32_t i = 0; i < now; i++)
 				at[i] = matrix->dense + rows[k + i] * matrix->stride + j;
-			saturations += loops->dense_forward(at, now, x + j, least(to - j, BLOCK),
-			                                    activation + k);
-		}
-	}
-	return saturations;
-}
-
-static uint64_t dense_backward(const struct glm_matrix *matrix, const uint32_t *rows, uint32_t n,
-                               const float *scale, uint32_t from, uint32_t to, int64_t *g)
-{
-	const struct glm_loops *loops = kernel_loops();
-	const float *at[GLM_PASS];
-	uint64_t saturations = 0;
-
-	for (uint32_t j = from; j < to; j += least(to - j, BLOCK)) {
-		for (uint32_t k = 0; k < n; k += GLM_PASS) {
-			uint32_t now = least(n - k, GLM_PASS);
-
-			for (uint32_t i = 0; i < now; i++)
-				at[i] = matrix->dense + rows[k + i] * matrix->stride + j;
-			saturations += loops->dense_backward(at, now, scale + k,
-			                                     least(to - j, BLOCK), g + j);
+			if (work->scale)
+				saturations += loops->dense_backward(at, now, work->scale + k,
+				                                     columns, work->g + j);
+			else
+				saturations += loops->dense_forward(at, now, work->x + j, columns,
+				                                    work->activation + k);
 		}
 	}
 	return saturations;
@@ -188,7 +182,8 @@ uint64_t kernel_forward(const struct glm_matrix *matrix, const struct glm_weight
 	if (from >= to)
 		return 0;
 	if (matrix->layout == GLM_DENSE)
-		return dense_forward(matrix, weights->x, rows, n, from, to, activation);
+		return dense_run(matrix, rows, n, from, to,
+		                 &(struct dense_work){ .x = weights->x, .activation = activation });
 	if (matrix->layout == GLM_WEAVED) {
 		weave_forward(matrix, weights, rows, n, from, to, activation);
 		return 0;
@@ -212,7 +207,8 @@ uint64_t kernel_backward(const struct glm_matrix *matrix, const uint32_t *rows, 
 	if (from >= to)
 		return 0;
 	if (matrix->layout == GLM_DENSE)
-		return dense_backward(matrix, rows, n, scale_f, from, to, g);
+		return dense_run(matrix, rows, n, from, to,
+		                 &(struct dense_work){ .scale = scale_f, .g = g });
 	if (matrix->layout == GLM_WEAVED) {
 		weave_backward(matrix, rows, n, scale_i, from, to, g);
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loops for AVX2. Codes are multiplied as 16-bit integers: weights and scales are two signed
- * digits of 16 bits each, and VPMADDWD adds pairs of products to 32 bits.
+ * The loops for AVX2. Codes of more than 4 bits are multiplied as 16-bit integers: weights and
+ * scales are two signed digits of 16 bits each, and VPMADDWD adds pairs of products to 32 bits.
+ * few_bits_avx2.h has a faster way for the others.
  */
 #include "glm/kernel/glm_loops.h"
 
@@ -93,25 +94,6 @@ INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const u
 			activation[k] += term_round(rows[k][i] * forward_weight(x[i]), &more);
 	}
 	return more + (uint64_t)sum_unsigned(saturations);
-}
-
-static uint64_t dense_forward(const float *const *rows, uint32_t n, const float *x,
-                              uint32_t columns, int64_t *activation)
-{
-	uint64_t saturations = 0;
-	uint32_t width = 4;
-
-	for (uint32_t k = 0; k < n; k += width) {
-		uintptr_t next[4];
-
-		width = n - k >= 4 ? 4 : 1;
-		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
-		if (width == 4)
-			saturations += forward_rows(rows + k, 4, next, x, columns, activation + k);
-		else
-			saturations += forward_rows(rows + k, 1, next, x, columns, activation + k);
-	}
-	return saturations;
 }
 
 /* g += low + high * 65536, four columns. */
@@ -215,9 +197,8 @@ INLINE int16_t digit_high(int32_t value)
 }
 
 /* A group: 128 low digits, then 128 high digits. */
-static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
+static void digits_fill(int8_t *to, const int32_t *u, uint32_t columns)
 {
-	(void)bits;
 	for (uint32_t j = 0; j < columns; j += GLM_GROUP, to += (size_t)GLM_LIMBS * GLM_GROUP) {
 		uint32_t now = columns - j < GLM_GROUP ? columns - j : GLM_GROUP;
 		int16_t digits[2][GLM_GROUP] = { { 0 } };
@@ -267,6 +248,16 @@ INLINE void two_widen(__m256i sum, int64_t *first, int64_t *second, int64_t unit
 	}
 }
 
+#include "glm/kernel/few_bits_avx2.h"
+
+static void limbs(int8_t *to, const int32_t *u, uint32_t columns, uint32_t bits)
+{
+	if (bits <= FEW_BITS)
+		few_bits_limbs(to, u, columns);
+	else
+		digits_fill(to, u, columns);
+}
+
 /* Two rows, each in its half of the vectors. */
 INLINE void forward_two(const uint8_t *first, const uint8_t *second, uintptr_t next[2],
                         const uint32_t bits, const int8_t *weights, uint32_t groups,
@@ -285,8 +276,7 @@ INLINE void forward_two(const uint8_t *first, const uint8_t *second, uintptr_t n
 
 			for (uint32_t k = 0; k < 2; k++, next[k - 1] += step) {
 				fetch(next[k]);
-				if (bits > 4)
-					fetch(next[k] + 64);
+				fetch(next[k] + 64);
 			}
 			codes_load(first, second, bits, codes);
 #pragma GCC unroll 8
@@ -316,6 +306,10 @@ INLINE void forward_all(const uint8_t *const *rows, uint32_t n, const uint32_t b
 {
 	const size_t bytes = (size_t)groups * bits * GLM_PLANE;
 
+	if (bits <= FEW_BITS) {
+		few_bits_forward(rows, n, bits, weights, groups, activation);
+		return;
+	}
 	for (uint32_t k = 0; k < n; k += 2) {
 		bool two = k + 1 < n;
 		int64_t unused = 0;
@@ -399,10 +393,15 @@ INLINE void block_backward(codes_u8 (*codes)[8], uint32_t k, uint32_t pairs,
 INLINE void backward_all(const uint8_t *const *rows, uint32_t n, const uint32_t bits,
                          const int32_t *scale, uint32_t groups, int64_t *g)
 {
-	const struct scales scales = scales_make(scale, n);
+	struct scales scales;
 	const size_t step = (size_t)bits * GLM_PLANE;
 	codes_u8 codes[GLM_PASS][8];
 
+	if (bits <= FEW_BITS) {
+		few_bits_backward(rows, n, bits, scale, groups, g);
+		return;
+	}
+	scales = scales_make(scale, n);
 	memset(codes, 0, sizeof(codes));
 	for (uint32_t b = 0; b < groups; b += 2, g += (size_t)2 * GLM_GROUP) {
 		bool two = b + 1 < groups;
@@ -419,30 +418,7 @@ INLINE void backward_all(const uint8_t *const *rows, uint32_t n, const uint32_t 
 	}
 }
 
-static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits,
-                           const int32_t *scale, uint32_t groups, int64_t *g)
-{
-#define WORK(b) backward_all(rows, n, b, scale, groups, g)
-	CODES_FOR_BITS(bits, WORK)
-#undef WORK
-}
-
-static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
-{
-	return weights_round_loop(x, step, n, u);
-}
-
-const struct glm_loops glm_loops_avx2 = {
-	.name = "avx2",
-	.usable = usable,
-	.dense_forward = dense_forward,
-	.dense_backward = dense_backward,
-	.sparse_forward = sparse_forward,
-	.sparse_backward = sparse_backward,
-	.weights_round = weights_round,
-	.limbs = limbs,
-	.weave_forward = weave_forward,
-	.weave_backward = weave_backward,
-};
+#include "glm/kernel/loops_outer.h"
+LOOPS_TABLE(glm_loops_avx2, "avx2");
 
 #endif

@@ -69,11 +69,11 @@ INLINE __mmask16 tail_mask(uint32_t left)
 }
 
 /* `columns` is at most 65536 * 16, as glm_kernel.c cuts them. */
-INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
-                         const float *x, uint32_t columns, int64_t *activation,
-                         __m512i *saturations)
+INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const uintptr_t *next,
+                             const float *x, uint32_t columns, int64_t *activation)
 {
 	const __m512 unit = _mm512_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
+	__m512i saturations = _mm512_setzero_si512();
 	struct sum sums[4];
 
 	for (uint32_t k = 0; k < n; k++)
@@ -88,29 +88,11 @@ INLINE void forward_rows(const float *const *rows, const uint32_t n, const uintp
 				_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, rows[k] + j), weight);
 
 			fetch(next[k] + (size_t)j * sizeof(float));
-			sum_add(&sums[k], terms_round(product, saturations));
+			sum_add(&sums[k], terms_round(product, &saturations));
 		}
 	}
 	for (uint32_t k = 0; k < n; k++)
 		activation[k] += sum_signed(sums[k].high) * 65536 + sum_unsigned(sums[k].low);
-}
-
-static uint64_t dense_forward(const float *const *rows, uint32_t n, const float *x,
-                              uint32_t columns, int64_t *activation)
-{
-	__m512i saturations = _mm512_setzero_si512();
-	uint32_t width = 4;
-
-	for (uint32_t k = 0; k < n; k += width) {
-		uintptr_t next[4];
-
-		width = n - k >= 4 ? 4 : 1;
-		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
-		if (width == 4)
-			forward_rows(rows + k, 4, next, x, columns, activation + k, &saturations);
-		else
-			forward_rows(rows + k, 1, next, x, columns, activation + k, &saturations);
-	}
 	return (uint64_t)sum_unsigned(saturations);
 }
 
@@ -155,33 +137,35 @@ static uint64_t dense_backward(const float *const *rows, uint32_t n, const float
 	return (uint64_t)sum_unsigned(saturations);
 }
 
+/* Rows are short: what is done once a row counts more here than what is done once a term. So terms
+ * become 64 bits at once, and there is one sum to reduce. */
 static uint64_t sparse_forward(const uint32_t *column, const float *value, uint64_t n,
                                const float *x, int64_t *activation)
 {
 	const __m512 unit = _mm512_set1_ps((float)(1 << GLM_ACTIVATION_BITS));
-	__m512i saturations = _mm512_setzero_si512();
+	const __m512 limit = _mm512_set1_ps(GLM_TERM_MAX), least = _mm512_set1_ps(-GLM_TERM_MAX);
+	__m512i sum = _mm512_setzero_si512();
+	uint64_t saturations = 0;
 
-	while (n) {
-		uint64_t run = n < 1u << 16 ? n : 1u << 16;
-		struct sum sum = { _mm512_setzero_si512(), _mm512_setzero_si512() };
+	for (uint64_t i = 0; i < n; i += 16) {
+		__mmask16 mask = tail_mask(n - i < 16 ? (uint32_t)(n - i) : 16);
+		__m512i places = _mm512_maskz_loadu_epi32(mask, column + i), terms;
+		__m512 weight = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places, x,
+		                                         sizeof(float));
+		__m512 product = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, value + i),
+		                               _mm512_mul_ps(weight, unit));
+		/* The second operand wins over NaN. */
+		__m512 clamped = _mm512_min_ps(_mm512_max_ps(product, least), limit);
 
-		for (uint64_t i = 0; i < run; i += 16) {
-			__mmask16 mask = tail_mask((uint32_t)(run - i));
-			__m512i places = _mm512_maskz_loadu_epi32(mask, column + i);
-			__m512 weight = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places,
-			                                         x, sizeof(float));
-
-			sum_add(&sum,
-			        terms_round(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, value + i),
-			                                  _mm512_mul_ps(weight, unit)),
-			                    &saturations));
-		}
-		*activation += sum_signed(sum.high) * 65536 + sum_unsigned(sum.low);
-		column += run;
-		value += run;
-		n -= run;
+		saturations += (uint64_t)__builtin_popcount(
+			_mm512_cmp_ps_mask(clamped, product, _CMP_NEQ_UQ));
+		terms = _mm512_cvtps_epi32(clamped);
+		sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(terms)));
+		sum = _mm512_add_epi64(sum,
+		                       _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(terms, 1)));
 	}
-	return (uint64_t)sum_unsigned(saturations);
+	*activation += _mm512_reduce_add_epi64(sum);
+	return saturations;
 }
 
 static uint64_t sparse_backward(const uint32_t *column, const float *value, uint64_t n, float scale,
@@ -495,22 +479,7 @@ static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits
 	}
 }
 
-static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
-{
-	return weights_round_loop(x, step, n, u);
-}
-
-const struct glm_loops glm_loops_avx512 = {
-	.name = "avx512",
-	.usable = usable,
-	.dense_forward = dense_forward,
-	.dense_backward = dense_backward,
-	.sparse_forward = sparse_forward,
-	.sparse_backward = sparse_backward,
-	.weights_round = weights_round,
-	.limbs = limbs,
-	.weave_forward = weave_forward,
-	.weave_backward = weave_backward,
-};
+#include "glm/kernel/loops_outer.h"
+LOOPS_TABLE(glm_loops_avx512, "avx512");
 
 #endif

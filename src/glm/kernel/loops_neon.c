@@ -110,25 +110,6 @@ INLINE uint64_t forward_rows(const float *const *rows, const uint32_t n, const u
 	return more + saturations_of(same, (uint64_t)j * n);
 }
 
-static uint64_t dense_forward(const float *const *rows, uint32_t n, const float *x,
-                              uint32_t columns, int64_t *activation)
-{
-	uint64_t saturations = 0;
-	uint32_t width = 4;
-
-	for (uint32_t k = 0; k < n; k += width) {
-		uintptr_t next[4];
-
-		width = n - k >= 4 ? 4 : 1;
-		rows_after((const void *const *)rows, n, k, width, columns * sizeof(float), next);
-		if (width == 4)
-			saturations += forward_rows(rows + k, 4, next, x, columns, activation + k);
-		else
-			saturations += forward_rows(rows + k, 1, next, x, columns, activation + k);
-	}
-	return saturations;
-}
-
 static uint64_t dense_backward(const float *const *rows, uint32_t n, const float *scale,
                                uint32_t columns, int64_t *g)
 {
@@ -202,11 +183,6 @@ static uint64_t sparse_backward(const uint32_t *column, const float *value, uint
 	for (uint64_t i = 0; i < n; i++)
 		g[column[i]] += term_round(value[i] * unit, &saturations);
 	return saturations;
-}
-
-static uint64_t weights_round(const float *x, const float *step, uint32_t n, int32_t *u)
-{
-	return weights_round_loop(x, step, n, u);
 }
 
 /* A group: 128 lowest bytes, and so on. */
@@ -393,25 +369,7 @@ INLINE void backward_all(const uint8_t *const *rows, uint32_t n, const uint32_t 
 	}
 }
 
-static void weave_backward(const uint8_t *const *rows, uint32_t n, uint32_t bits,
-                           const int32_t *scale, uint32_t groups, int64_t *g)
-{
-#define WORK(b) backward_all(rows, n, b, scale, groups, g)
-	CODES_FOR_BITS(bits, WORK)
-#undef WORK
-}
-
-const struct glm_loops GLM_LOOPS = {
-	.name = GLM_LOOPS_NAME,
-	.usable = usable,
-	.dense_forward = dense_forward,
-	.dense_backward = dense_backward,
-	.sparse_forward = sparse_forward,
-	.sparse_backward = sparse_backward,
-	.weights_round = weights_round,
-	.limbs = limbs,
-	.weave_forward = weave_forward,
-	.weave_backward = weave_backward,
-};
+#include "glm/kernel/loops_outer.h"
+LOOPS_TABLE(GLM_LOOPS, GLM_LOOPS_NAME);
 
 #endif

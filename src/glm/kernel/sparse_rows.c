@@ -69,11 +69,15 @@ void kernel_index_free(struct glm_index *index)
 
 void sparse_run_prefetch(const struct glm_matrix *matrix, struct sparse_run run)
 {
+	/* The first and the last entry: a row of a few dozen mostly has no more lines. */
 	__builtin_prefetch(matrix->column + run.first);
-	if (matrix->bits)
+	__builtin_prefetch(matrix->column + run.end);
+	if (matrix->bits) {
 		__builtin_prefetch(matrix->code + run.first);
-	else
+	} else {
 		__builtin_prefetch(matrix->value + run.first);
+		__builtin_prefetch(matrix->value + run.end);
+	}
 }
 
 /* Four sums, because an addition waits for the one before. */

@@ -28,6 +28,8 @@ static bool row_judge(const trib_glm_model *model, const trib_glm_prediction *p,
 {
 	uint32_t class = class_find(model, given);
 
+	if (isnan(given))
+		return false;
 	if (!model->classes) {
 		sums->loss += loss_value(model->loss, p->scores[0], (double)given);
 		return true;
@@ -103,6 +105,8 @@ trib_status trib_glm_predict(const trib_glm_model *model, const char *path,
 		return status_fail(TRIB_ERR_ARGUMENT, "the format is libsvm or csv, not \"%s\"",
 		                   all.format);
 	source.label = all.label;
+	source.missing = all.missing_zero ? GLM_MISSING_ZERO : GLM_MISSING_BAD;
+	source.features = model->is_csv ? model->columns : 0;
 	rules.skip = all.skip_bad_rows;
 	scores = calloc(model->vectors, sizeof(*scores));
 	if (!scores)

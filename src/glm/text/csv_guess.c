@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/text/csv_guess.h"
 #include "glm/text/number_text.h"
+#include "glm/text/row_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,10 @@ trib_status csv_label_find(const char *label, const char *header, char delimiter
 	*found = 0;
 	if (!label)
 		return TRIB_OK;
+	if (!strcmp(label, "none")) {
+		*found = ROW_NO_LABEL;
+		return TRIB_OK;
+	}
 	number = strtol(label, &end, 10);
 	if (*label && !*end) {
 		if (!number || number > (long)fields || -number > (long)fields)

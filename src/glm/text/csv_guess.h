@@ -25,8 +25,8 @@ bool csv_field_next(struct csv_field *field, char delimiter);
 uint32_t csv_fields_count(const char *line, char delimiter);
 
 /*
- * The field of the label, from 0: see glm_source.label. `header` is the line of names, or NULL. The
- * error is a reason without a file name.
+ * The field of the label, from 0, or ROW_NO_LABEL: see glm_source.label. `header` is the line of
+ * names, or NULL. The error is a reason without a file name.
  */
 trib_status csv_label_find(const char *label, const char *header, char delimiter, uint32_t fields,
                            uint32_t *found);

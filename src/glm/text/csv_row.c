@@ -3,6 +3,7 @@
 #include "glm/text/number_text.h"
 #include "glm/text/row_text.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const missing_words[] = { "NA", "NaN", "nan", "null", "?" };
@@ -115,6 +116,7 @@ enum row_verdict csv_row_read(struct glm_row *row, const struct row_format *form
 
 	row->n = 0;
 	row->has_zero = false;
+	row->label = NAN;
 	if (*at == '#' || *spaces_skip(at) == 0)
 		if (*at == '#' || spaces_skip(at) == text + length)
 			return ROW_NONE;

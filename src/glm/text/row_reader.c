@@ -119,8 +119,29 @@ static trib_status line_take(struct row_reader *reader, struct line *line, bool 
 	return TRIB_OK;
 }
 
+/* Is there a label, and do the other columns fit a model? */
+static trib_status csv_columns_check(struct row_reader *reader, const struct glm_source *source)
+{
+	const struct row_format *format = &reader->format;
+	uint32_t columns = row_reader_columns(reader);
+
+	if (!columns)
+		return sentence_fail(reader, TRIB_ERR_CONFIG, reader->lines.number,
+		                     "one column only: a label and a feature are needed, or "
+		                     "another delimiter");
+	if (columns > format->columns_max)
+		return sentence_fail(reader, TRIB_ERR_CONFIG, reader->lines.number,
+		                     "more columns than the limit allows");
+	if (source->features && columns != source->features)
+		return row_reader_fail(
+			reader, "%u columns%s, but the model has %u features", columns,
+			format->label == ROW_NO_LABEL ? "" : " beside the label", source->features);
+	return TRIB_OK;
+}
+
 static trib_status csv_begin(struct row_reader *reader, const struct glm_source *source)
 {
+	const char *label = source->label;
 	struct row_format *format = &reader->format;
 	const char *line = reader->pending.text;
 	bool header;
@@ -131,20 +152,15 @@ static trib_status csv_begin(struct row_reader *reader, const struct glm_source 
 	format->missing = source->missing;
 	header = source->header == GLM_HEADER_YES ||
 	         (source->header == GLM_HEADER_AUTO && header_guess(line, format->delimiter));
-	if (format->fields < 2)
-		return sentence_fail(reader, TRIB_ERR_CONFIG, reader->lines.number,
-		                     "one column only: a label and a feature are needed, or "
-		                     "another delimiter");
-	if (format->fields - 1 > format->columns_max)
-		return sentence_fail(reader, TRIB_ERR_CONFIG, reader->lines.number,
-		                     "more columns than the limit allows");
+	if (!label && source->features && format->fields == source->features)
+		label = "none";
 	if (header) {
 		reader->header = strdup(line);
 		if (!reader->header)
 			return row_reader_fail(reader, "no memory for its header");
 		reader->is_pending = false;
 	}
-	status = csv_label_find(source->label, reader->header, format->delimiter, format->fields,
+	status = csv_label_find(label, reader->header, format->delimiter, format->fields,
 	                        &format->label);
 	if (status != TRIB_OK) {
 		char why[REASON];
@@ -152,7 +168,7 @@ static trib_status csv_begin(struct row_reader *reader, const struct glm_source 
 		snprintf(why, sizeof(why), "%s", trib_last_error());
 		return sentence_fail(reader, status, 0, why);
 	}
-	return TRIB_OK;
+	return csv_columns_check(reader, source);
 }
 
 /* Reads to the first line with data, and finds out what the file is. */
@@ -275,7 +291,9 @@ bool row_reader_is_once(const struct row_reader *reader)
 
 uint32_t row_reader_columns(const struct row_reader *reader)
 {
-	return reader->format.fields ? reader->format.fields - 1 : 0;
+	const struct row_format *format = &reader->format;
+
+	return format->fields ? format->fields - (format->label != ROW_NO_LABEL) : 0;
 }
 
 trib_status row_reader_names(struct row_reader *reader, char ***names)

@@ -13,7 +13,7 @@
 #define GLM_WHY 200u
 
 struct glm_row {
-	float label;
+	float label;      /* NaN: the file has none */
 	bool has_zero;    /* libsvm: index 0 occurred */
 	uint32_t columns; /* 1 and the highest column that is written, also with a value of 0 */
 	uint32_t n;
@@ -28,13 +28,15 @@ static inline size_t row_room(size_t length)
 	return length / 2 + 1;
 }
 
+#define ROW_NO_LABEL UINT32_MAX
+
 /* What a format needs to know beyond the line. */
 struct row_format {
 	enum glm_base base;   /* libsvm; auto: columns are the indices of the file */
 	uint32_t columns_max; /* columns 0 .. columns_max - 1 */
 	char delimiter;       /* CSV; ' ': any number of blanks */
 	uint32_t fields;      /* CSV: of each line */
-	uint32_t label;       /* CSV: the field of the label, from 0 */
+	uint32_t label;       /* CSV: the field of the label, from 0, or ROW_NO_LABEL */
 	enum glm_missing missing;
 };
 

@@ -37,9 +37,13 @@ struct glm_source {
 	enum glm_base base; /* libsvm only */
 	/*
 	 * The label column of CSV: its name in the header, or its number from 1; a negative number
-	 * counts from the end, so "-1" is the last column. NULL: the first column.
+	 * counts from the end, so "-1" is the last column. NULL: the first column. "none": all
+	 * columns are features, and the label of a row is NaN.
 	 */
 	const char *label;
+	/* CSV of predictions: the features of the model, 0: unknown. Without `label`, a file with
+	 * as many columns has no label. A file with another number of features is an error. */
+	uint32_t features;
 	enum glm_header header; /* auto: a first line with a field that is no number is a header */
 	char delimiter; /* 0: the most frequent of , tab ; | in the first line, else blanks */
 	enum glm_missing missing;

@@ -9,6 +9,7 @@
 #include "glm/train/train_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static enum glm_base base_read(int base)
 {
@@ -30,8 +31,14 @@ trib_status files_scan(struct train_files *files, const char *path, const trib_g
 {
 	trib_status status;
 
-	files->source =
-		(struct glm_source){ .path = path, .base = base_read(o->base), .label = o->label };
+	files->source = (struct glm_source){ .path = path,
+		                             .base = base_read(o->base),
+		                             .label = o->label,
+		                             .missing = o->missing_zero ? GLM_MISSING_ZERO
+		                                                        : GLM_MISSING_BAD };
+	if (o->label && !strcmp(o->label, "none"))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "a training needs labels: \"none\" is for predictions");
 	if (o->format && !model_format_find(o->format, &files->source.format))
 		return status_fail(TRIB_ERR_ARGUMENT, "format must be libsvm or csv");
 	if (name_is_synthetic(path)) {

@@ -138,8 +138,9 @@ static double class_target(const struct train_rule *rule, float target, uint32_t
 	return (uint32_t)target == c ? 1 : -1;
 }
 
-void sums_add(const struct train_rule *rule, const int64_t *activation, const float *targets,
-              const uint32_t *rows, uint32_t n, struct train_sums *sums)
+static void sums_add(const struct train_rule *rule, const int64_t *activation, uint32_t stride,
+                     const float *targets, const uint32_t *rows, uint32_t n,
+                     struct train_sums *sums)
 {
 	/* A sample's share of the loss is bounded, so that the sum of all rows fits 63 bits. */
 	double most = 274877906944.0 / (double)(rule->rows * rule->classes + 1);
@@ -149,12 +150,12 @@ void sums_add(const struct train_rule *rule, const int64_t *activation, const fl
 		uint32_t best = 0;
 
 		for (uint32_t c = 0; c < rule->classes; c++) {
-			double z = (double)activation[c * n + k] * ACTIVATION_UNIT;
+			double z = (double)activation[c * stride + k] * ACTIVATION_UNIT;
 			double loss = loss_value(rule->loss, z, class_target(rule, target, c));
 
 			loss = loss < most ? loss : most;
 			sums->loss += (int64_t)(loss * (1 << TRAIN_LOSS_BITS) + 0.5);
-			if (activation[c * n + k] > activation[best * n + k])
+			if (activation[c * stride + k] > activation[best * stride + k])
 				best = c;
 		}
 		if (rule->loss == GLM_LOSS_LINEAR)
@@ -193,6 +194,21 @@ static void scales_fill(struct train_thread *self, const int64_t *activation, co
 	}
 }
 
+void losses_add(struct train_thread *self, const struct train_losses *of)
+{
+	const struct trainer *t = self->trainer;
+	bool alone = t->rule.data_parallel;
+	uint64_t threads = of->whole_team ? t->rule.threads : 1;
+	uint64_t parts = threads * (alone ? 1 : (uint64_t)t->exchange.size);
+	uint64_t part = threads * (alone ? 0 : (uint64_t)t->exchange.rank) +
+	                (of->whole_team ? self->number : 0);
+	uint32_t first = (uint32_t)(of->n * part / parts);
+	uint32_t end = (uint32_t)(of->n * (part + 1) / parts);
+
+	sums_add(&t->rule, of->activation + first, of->stride, of->targets, of->rows + first,
+	         end - first, &self->sums);
+}
+
 static void backward(struct train_thread *self, const uint32_t *rows, uint32_t n, uint32_t slot)
 {
 	struct trainer *t = self->trainer;
@@ -200,8 +216,12 @@ static void backward(struct train_thread *self, const uint32_t *rows, uint32_t n
 	const int64_t *activation =
 		(rule->threads > 1 ? t->activation : self->parts) + (size_t)slot * t->slot_room;
 
-	if (self->number == 0)
-		sums_add(rule, activation, t->data.targets, rows, n, &t->sums_epoch);
+	losses_add(self, &(struct train_losses){ .activation = activation,
+	                                         .stride = n,
+	                                         .targets = t->data.targets,
+	                                         .rows = rows,
+	                                         .n = n,
+	                                         .whole_team = true });
 	for (uint32_t c = 0; c < rule->classes; c++) {
 		scales_fill(self, activation + c * n, rows, n, c);
 		self->saturated +=
@@ -230,9 +250,7 @@ static void rows_update(struct train_thread *self, const struct weights_step *st
 			t->index.at + (size_t)rows[k] * (t->index.parts + 1) + self->number;
 		const uint32_t *column = m->column + m->start[rows[k]];
 
-		for (uint32_t i = at[0]; i < at[1]; i++)
-			if (w->g[column[i]])
-				self->saturated += weights_update_one(w, step, column[i]);
+		self->saturated += weights_update_some(w, step, column + at[0], at[1] - at[0]);
 	}
 }
 
@@ -361,6 +379,7 @@ void thread_epoch(struct train_thread *self)
 	struct trainer *t = self->trainer;
 	uint32_t batches = row_batches(&t->data.share);
 
+	self->sums = (struct train_sums){ 0 };
 	for (uint32_t b = 0; b < batches && !t->failed; b++) {
 		thread_batch(self, b);
 		if (self->number == 0 && t->tick)

@@ -17,8 +17,20 @@ void threads_fail(struct trainer *trainer, trib_status status);
 /* Sets what follows from the weights of the thread's columns: codes and constants. */
 void thread_prepare(struct train_thread *self);
 
-/* Adds the loss of `n` samples; `activation` has n sums for each class. */
-void sums_add(const struct train_rule *rule, const int64_t *activation, const float *targets,
-              const uint32_t *rows, uint32_t n, struct train_sums *sums);
+/* Rows with their sums: those of a class begin `stride` behind those of the class before it. */
+struct train_losses {
+	const int64_t *activation;
+	uint32_t stride;
+	const float *targets; /* of all rows */
+	const uint32_t *rows;
+	uint32_t n;
+	bool whole_team; /* all threads have these rows, and each takes a part of them */
+};
+
+/*
+ * Adds losses to self->sums. Model parallel: all workers have these rows, and each takes a part of
+ * them. trainer_sums() has the sum of all.
+ */
+void losses_add(struct train_thread *self, const struct train_losses *of);
 
 #endif

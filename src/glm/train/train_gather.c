@@ -93,42 +93,92 @@ void trainer_scatter(struct trainer *t, const float *x, const float *h)
 		thread_prepare(&t->team[i]);
 }
 
-#define SCORE_ROWS 256u
+/* ---- scoring ---- */
+
+#define SCORE_ROWS 1024u /* rows whose activations are summed at once */
+
+/* A thread's part of `n` rows from `at` on: their activations on this worker. */
+static void part_forward(struct train_thread *self, const uint32_t *rows, uint32_t first,
+                         uint32_t count, uint32_t n)
+{
+	struct trainer *t = self->trainer;
+	const struct train_rule *rule = &t->rule;
+	const struct train_data *data = t->scored;
+	uint32_t columns = data->matrix.columns;
+	bool adds_bias = rule->bias && (rule->data_parallel || t->exchange.rank == 0);
+
+	for (uint32_t c = 0; c < rule->classes; c++) {
+		int64_t *activation = t->scores + (size_t)c * n + first;
+		int64_t same = adds_bias ? weights_fixed((double)t->bias[c].x) : 0;
+
+		if (data->low)
+			same += weights_constant(&t->weights[c], 0, columns);
+		for (uint32_t k = 0; k < count; k++)
+			activation[k] = same;
+		kernel_forward(&data->matrix, &t->kernels[c], rows, count, 0, columns, activation);
+	}
+}
+
+/* The first thread sums over the workers, when all threads have done their part. */
+static void scores_sum(struct train_thread *self, uint32_t n)
+{
+	struct trainer *t = self->trainer;
+
+	if (t->rule.data_parallel)
+		return; /* each worker has rows of its own */
+	threads_meet(t);
+	if (self->number == 0) {
+		trib_status status =
+			exchange_sum(&t->exchange, t->scores, (size_t)t->rule.classes * n);
+
+		if (status != TRIB_OK)
+			threads_fail(t, status);
+	}
+	threads_meet(t);
+}
+
+void thread_score(struct train_thread *self)
+{
+	struct trainer *t = self->trainer;
+	const struct train_data *data = t->scored;
+	uint32_t rows[SCORE_ROWS], n, threads = t->rule.threads;
+
+	self->sums = (struct train_sums){ 0 };
+	for (uint32_t at = 0; at < data->matrix.rows && !t->failed; at += n) {
+		uint32_t first, count;
+
+		n = data->matrix.rows - at < SCORE_ROWS ? data->matrix.rows - at : SCORE_ROWS;
+		first = n * self->number / threads;
+		count = n * (self->number + 1) / threads - first;
+		for (uint32_t k = 0; k < count; k++)
+			rows[k] = at + first + k;
+		/* The sums of fewer rows stand elsewhere: where others may still read. */
+		if (at && n < SCORE_ROWS)
+			threads_meet(t);
+		part_forward(self, rows, first, count, n);
+		scores_sum(self, n);
+		losses_add(self, &(struct train_losses){ .activation = t->scores + first,
+		                                         .stride = n,
+		                                         .targets = data->targets,
+		                                         .rows = rows,
+		                                         .n = count });
+	}
+}
 
 trib_status trainer_score(struct trainer *t, const struct train_data *data, struct train_sums *sums)
 {
-	const struct train_rule *rule = &t->rule;
-	uint32_t rows[SCORE_ROWS], n, columns = data->matrix.columns;
-	int64_t *activation = malloc((size_t)SCORE_ROWS * rule->classes * sizeof(*activation));
-	bool adds_bias = rule->bias && (rule->data_parallel || t->exchange.rank == 0);
-	trib_status status = TRIB_OK;
-
-	if (!activation)
+	t->scores = malloc((size_t)SCORE_ROWS * t->rule.classes * sizeof(*t->scores));
+	if (!t->scores)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to score");
 
-	*sums = (struct train_sums){ 0 };
-	for (uint32_t at = 0; status == TRIB_OK && at < data->matrix.rows; at += n) {
-		n = data->matrix.rows - at < SCORE_ROWS ? data->matrix.rows - at : SCORE_ROWS;
-		for (uint32_t k = 0; k < n; k++)
-			rows[k] = at + k;
-		for (uint32_t c = 0; c < rule->classes; c++) {
-			int64_t same = adds_bias ? weights_fixed((double)t->bias[c].x) : 0;
-
-			if (data->low)
-				same += weights_constant(&t->weights[c], 0, columns);
-			for (uint32_t k = 0; k < n; k++)
-				activation[c * n + k] = same;
-			kernel_forward(&data->matrix, &t->kernels[c], rows, n, 0, columns,
-			               activation + (size_t)c * n);
-		}
-		status = rule->data_parallel ? TRIB_OK
-		                             : exchange_sum(&t->exchange, activation,
-		                                            (size_t)rule->classes * n);
-		sums_add(rule, activation, data->targets, rows, n, sums);
-	}
-	free(activation);
-	if (status == TRIB_OK && rule->data_parallel)
-		status =
-			exchange_sum(&t->exchange, &sums->loss, sizeof(*sums) / sizeof(sums->loss));
-	return status;
+	t->scored = data;
+	threads_meet(t);
+	thread_score(&t->team[0]);
+	threads_meet(t);
+	t->scored = NULL;
+	free(t->scores);
+	t->scores = NULL;
+	if (t->failed)
+		return status_fail((trib_status)t->failed, "%s", t->error);
+	return trainer_sums(t, sums);
 }

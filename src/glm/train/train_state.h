@@ -79,6 +79,7 @@ struct train_thread {
 	double rates;   /* the sum since the last l1 and l2 */
 	uint32_t since; /* mini-batches since then */
 	uint64_t saturated;
+	struct train_sums sums; /* of this epoch, or of this scoring: its part */
 };
 
 struct trainer {
@@ -114,8 +115,9 @@ struct trainer {
 	struct train_thread *team;
 	uint32_t threads; /* that were started: all but the first, which is the caller's */
 	atomic_bool stops;
+	const struct train_data *scored; /* what threads score; NULL: they train */
+	int64_t *scores;                 /* activations of those rows */
 	bool opened;
-	struct train_sums sums_epoch; /* of this worker's rows, as far as it has seen them */
 	/* Called by the first thread between mini-batches, and not too often; may be NULL. */
 	void (*tick)(void *context, uint64_t rows_done);
 	void *context;

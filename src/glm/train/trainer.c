@@ -94,7 +94,10 @@ static void *thread_main(void *argument)
 		threads_meet(t);
 		if (t->stops)
 			return NULL;
-		thread_epoch(self);
+		if (t->scored)
+			thread_score(self);
+		else
+			thread_epoch(self);
 		threads_meet(t);
 	}
 }
@@ -209,20 +212,27 @@ void trainer_close(struct trainer *t)
 
 /* ---- an epoch ---- */
 
+trib_status trainer_sums(struct trainer *t, struct train_sums *sums)
+{
+	*sums = (struct train_sums){ 0 };
+	for (uint32_t i = 0; i < t->rule.threads; i++) {
+		sums->loss += t->team[i].sums.loss;
+		sums->correct += t->team[i].sums.correct;
+		sums->samples += t->team[i].sums.samples;
+	}
+	return exchange_sum(&t->exchange, &sums->loss, sizeof(*sums) / sizeof(sums->loss));
+}
+
 trib_status trainer_epoch(struct trainer *t, uint32_t epoch, struct train_sums *sums)
 {
 	t->epoch = epoch;
-	t->sums_epoch = (struct train_sums){ 0 };
 	row_order_fill(&t->data.share, t->rule.seed, epoch, t->scratch, t->order, t->start);
 	threads_meet(t);
 	thread_epoch(&t->team[0]);
 	threads_meet(t);
 	if (t->failed)
 		return status_fail((trib_status)t->failed, "%s", t->error);
-	*sums = t->sums_epoch;
-	if (!t->rule.data_parallel)
-		return TRIB_OK; /* every worker has seen every activation */
-	return exchange_sum(&t->exchange, &sums->loss, sizeof(*sums) / sizeof(sums->loss));
+	return trainer_sums(t, sums);
 }
 
 trib_status trainer_saturated(struct trainer *t, uint64_t *n)

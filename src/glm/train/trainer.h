@@ -31,8 +31,12 @@ void trainer_scatter(struct trainer *t, const float *x, const float *h);
 /* All workers get what worker 0 has; the others' floats are overwritten. */
 trib_status floats_spread(struct exchange *x, float *floats, size_t n);
 
-/* Sums up loss and hits of rows with the weights as they are. */
+/* Sums up loss and hits of rows with the weights as they are. All threads take part. */
 trib_status trainer_score(struct trainer *t, const struct train_data *data,
                           struct train_sums *sums);
+/* The sums of all threads of all workers, after an epoch or a scoring. */
+trib_status trainer_sums(struct trainer *t, struct train_sums *sums);
+/* What each thread does for that: a part of the rows of t->scored. */
+void thread_score(struct train_thread *self);
 
 #endif

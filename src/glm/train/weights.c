@@ -58,6 +58,29 @@ uint32_t weights_update_one(const struct weights *w, const struct weights_step *
 	return w->step ? column_recode(w, j) : 0;
 }
 
+uint32_t weights_update_some(const struct weights *w, const struct weights_step *s,
+                             const uint32_t *columns, uint32_t n)
+{
+	const float rate = (float)s->rate, quantum = (float)s->quantum;
+	uint32_t clamped = 0;
+
+	if (w->step || !w->h) {
+		for (uint32_t i = 0; i < n; i++)
+			if (w->g[columns[i]])
+				clamped += weights_update_one(w, s, columns[i]);
+		return clamped;
+	}
+	/* The most frequent kind. A column with g == 0 does not change: no branch is needed. */
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t j = columns[i];
+
+		w->x[j] -=
+			step_adagrad(&w->h[j], rate * w->pace[j], gradient_float(w->g[j], quantum));
+		w->g[j] = 0;
+	}
+	return 0;
+}
+
 /* ---- many columns ---- */
 
 static const struct weights_loops *loops(void)

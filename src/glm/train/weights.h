@@ -44,6 +44,9 @@ int64_t weights_fixed(double value);
 
 /* Changes a column and its u, and zeroes its g. Returns 1 if u was too large, else 0. */
 uint32_t weights_update_one(const struct weights *w, const struct weights_step *s, uint32_t column);
+/* The same for those of `n` columns whose g is not 0. Returns how many u were too large. */
+uint32_t weights_update_some(const struct weights *w, const struct weights_step *s,
+                             const uint32_t *columns, uint32_t n);
 /*
  * The same for columns [from, to), but for u: kernel_prepare sets it faster. A column with g == 0
  * and low == 0 does not change.

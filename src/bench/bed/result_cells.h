@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * result_cells: what tables of results have in common: columns about the runs, which are the last
+ * ones of a table, and sentences below it.
+ */
+#ifndef TRIB_BENCH_BED_RESULT_CELLS_H
+#define TRIB_BENCH_BED_RESULT_CELLS_H
+
+#include "bench/bed/bench_bed.h"
+#include "bench/report/table.h"
+
+/* The spread of the runs' medians. */
+#define SPREAD_COLUMN                                                             \
+	{                                                                         \
+		.header = "spread", .format = "%.1f", .scale = 100, .unit = " %", \
+		.positive = true, .field = "spread", .json = "%.9g"               \
+	}
+
+/* How many times as fast; `text` is the header. */
+#define RATIO_COLUMN(text, name)                                                                  \
+	{                                                                                         \
+		.header = (text), .format = "%.2f", .unit = " x", .field = (name), .json = "%.9g" \
+	}
+
+/* The columns from `first` on. */
+#define RUN_COLUMNS 4u
+/* clang-format off */
+#define RUN_COLUMNS_FROM(first)                                                              \
+	[(first)] = { .field = "repeats", .json = "%.0f" },                                  \
+	[(first) + 1] = { .field = "failed", .json = "%.0f" },                               \
+	[(first) + 2] = { .field = "disturbed", .json = "%.0f" },                            \
+	[(first) + 3] = { .field = "note" }
+/* clang-format on */
+
+/* Ends a row: these columns, and a mark behind it if a run has failed. */
+void run_cells_fill(struct table *table, unsigned first, const struct bench_options *options,
+                    const struct bench_result *result);
+
+/* Says how many runs were disturbed, if some were. */
+void disturbed_print(const struct bench_result *results, unsigned n);
+
+#endif
