@@ -250,7 +250,7 @@ static trib_status plots_draw(const struct glm_view *view)
 	char path[PATH_ROOM];
 	trib_status status = chart_draw(view, false, view->plot);
 
-	chart_path(path, sizeof(path), view->plot, "time");
+	chart_path(path, sizeof(path), view->plot, "-time");
 	return status == TRIB_OK ? chart_draw(view, true, path) : status;
 }
 
