@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of engines. An engine decides what an aggregator does with the DATA packets of a
- * communicator: what is added, and what leaves for whom. A JOIN names the engine. Planes carry
- * packets and know nothing of an engine but this header.
+ * The border between engines and planes. An engine decides what an aggregator does with the DATA
+ * packets of a communicator: what is added, and what leaves for whom. A JOIN names the engine, and
+ * engine_table.h finds it. Planes carry packets and know nothing of an engine but this header.
  *
  * Engines are pure: no socket, no clock, no allocation. They know children, numbered 0 to 63, and
  * not ranks. The memory of a lane and of its cells belongs to the plane, and may be shared with a
@@ -12,8 +12,8 @@
  * A plane may run an engine on a device that has limits and memory of its own. Then it has an entry
  * of its own for the engine, with the optional members below.
  *
- * Engine 0, dense, is older than this table: lanes of every communicator answer REPORTs by it, and
- * its cells are in plane/lane. The others are entries here.
+ * Engine 0, dense, is older than the table: lanes of every communicator answer REPORTs by it, and
+ * its cells are in plane/lane. The others are entries of the table.
  */
 #ifndef TRIB_ENGINE_ENGINES_H
 #define TRIB_ENGINE_ENGINES_H
@@ -22,6 +22,7 @@
 
 #define ENGINE_DENSE 0u
 #define ENGINE_SLOT 1u
+#define ENGINE_SPARSE 2u
 #define ENGINES_MAX 8u /* numbers are below */
 
 #define ENGINE_CELLS_MIN 2u
@@ -137,11 +138,7 @@ struct engine {
 };
 
 extern const struct engine engine_slot;
-
-/* NULL: there is no such engine, or it is dense. */
-const struct engine *engine_find(uint8_t number);
-/* For tests: adds an engine. Its number must be free. False: it is not. */
-int engine_add(const struct engine *engine);
+extern const struct engine engine_sparse;
 
 static inline struct engine_cell *engine_cell(const struct engine_pool *pool, uint32_t index)
 {

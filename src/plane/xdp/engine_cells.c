@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines in the kernel: their programs are loaded beside the plane's, and share its maps. */
+#include "number/float_table.h"
 #include "plane/xdp/xdp_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "slot.skel.h"
+#include "sparse.skel.h"
 
 static const void *slot_program(uint64_t *bytes)
 {
@@ -18,12 +21,23 @@ static const void *slot_program(uint64_t *bytes)
 	return elf;
 }
 
+static const void *sparse_program(uint64_t *bytes)
+{
+	size_t size;
+	const void *elf = sparse_bpf__elf_bytes(&size);
+
+	*bytes = size;
+	return elf;
+}
+
 /* The programs that come with this plane. An engine that is added later brings its own. */
 static const void *program_of(const struct engine *engine, uint64_t *bytes)
 {
 	if (engine->program)
 		return engine->program(bytes);
-	return engine->number == ENGINE_SLOT ? slot_program(bytes) : NULL;
+	if (engine->number == ENGINE_SLOT)
+		return slot_program(bytes);
+	return engine->number == ENGINE_SPARSE ? sparse_program(bytes) : NULL;
 }
 
 /* Gives the object the plane's maps, and its settings. */
@@ -50,6 +64,24 @@ static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32
 	return 0;
 }
 
+/* The tables by which floats are added, if the program has them. */
+static int fill_tables(struct bpf_object *object)
+{
+	int map = bpf_object__find_map_fd_by_name(object, "float_tables"), error;
+	struct float_tables *tables;
+	uint32_t key = 0;
+
+	if (map < 0)
+		return 0;
+	tables = malloc(sizeof(*tables));
+	if (!tables)
+		return -ENOMEM;
+	float_tables_build(tables);
+	error = bpf_map_update_elem(map, &key, tables, 0) ? -errno : 0;
+	free(tables);
+	return error;
+}
+
 /* Loads the program and gives it to the plane's. */
 static int load_object(struct xdp_plane *plane, const struct engine *engine,
                        struct bpf_object *object)
@@ -61,6 +93,8 @@ static int load_object(struct xdp_plane *plane, const struct engine *engine,
 	error = share_maps(plane, object, plane->payload);
 	if (!error)
 		error = bpf_object__load(object);
+	if (!error)
+		error = fill_tables(object);
 	if (error)
 		return error;
 	program = bpf_program__fd(bpf_object__next_program(object, NULL));
