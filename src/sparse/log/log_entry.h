@@ -52,13 +52,12 @@ struct sparse_client {
  */
 struct sparse_entry {
 	enum sparse_entry_kind kind;
-	uint32_t table;                                   /* all but CLIENT, CLIENTS and END */
-	const struct sparse_table_options *table_options; /* encoding a TABLE */
-	struct sparse_table_options options;              /* of a TABLE that was parsed */
-	uint64_t client;                                  /* CLIENT, PUSH */
-	bool has_left;                                    /* CLIENT */
-	uint64_t sequence;                                /* PUSH; from 1 on, and rising */
-	struct sparse_origin origin;                      /* PUSH */
+	uint32_t table;                      /* all but CLIENT, CLIENTS and END */
+	struct sparse_table_options options; /* TABLE */
+	uint64_t client;                     /* CLIENT, PUSH */
+	bool has_left;                       /* CLIENT */
+	uint64_t sequence;                   /* PUSH; from 1 on, and rising */
+	struct sparse_origin origin;         /* PUSH */
 	uint32_t incarnation;                /* OPEN, FLUSH, SEAL, INCARNATION; from 1 on */
 	bool is_sealed;                      /* INCARNATION */
 	uint32_t epoch;                      /* FLUSH, INCARNATION */

@@ -51,32 +51,43 @@ enum sparse_outcome {
 	SPARSE_APPLIED,
 	SPARSE_REPEATED, /* it was applied before; a client hears the same as after SPARSE_APPLIED
 	                  */
-	SPARSE_STALE, /* a flush of an incarnation that is sealed, or a push of a client that left
-	               */
+	SPARSE_STALE,    /* it came too late, and did nothing: see sparse_state_check */
 };
 
 void sparse_state_begin(struct sparse_state *state);
 void sparse_state_end(struct sparse_state *state);
 
 /*
- * Can this entry be applied? No: a table, client or incarnation is unknown, or a width, key, number
- * or record is wrong. The sentence names it. A repeat passes.
+ * Can a server take this new entry? The sentence says why not. There are two kinds of reasons:
+ * - The entry is wrong and stays so: it names an unknown table, or a width, key or number that
+ *   cannot be. sparse_state_apply fails for these too, and changes nothing.
+ * - It came too late: its client has left, or its incarnation was sealed. This can also happen
+ *   between check and apply. So sparse_state_apply returns SPARSE_STALE for these.
+ * A repeat passes.
  */
 trib_status sparse_state_check(const struct sparse_state *state, const struct sparse_entry *entry);
 
 /*
- * Checks an entry, and changes the state by it. TRIB_ERR_NO_MEMORY: the state has a part of the
- * entry, and cannot be used any longer. After other errors it is as before.
+ * Changes the state by an entry of a log. TRIB_ERR_NO_MEMORY: the state may have a part of the
+ * entry, and cannot be used any longer.
  */
 trib_status sparse_state_apply(struct sparse_state *state, const struct sparse_entry *entry,
                                enum sparse_outcome *outcome);
+
+/* Changes the state by an entry of a snapshot; END is not for it. The state began empty. */
+trib_status sparse_state_restore(struct sparse_state *state, const struct sparse_entry *entry);
 
 /* NULL: there is none. */
 struct sparse_table *sparse_state_table(const struct sparse_state *state, uint32_t table);
 bool sparse_state_table_find(const struct sparse_state *state, const char *name, uint32_t *table);
 const struct sparse_client *sparse_state_client(const struct sparse_state *state, uint64_t client);
+/* Finds a client, or makes it. NULL: there is no memory. Pointers from before are void. */
+struct sparse_client *sparse_state_client_make(struct sparse_state *state, uint64_t client);
+/* Makes table number `n_tables`. For sparse_state_apply and sparse_state_restore. */
+trib_status sparse_state_table_make(struct sparse_state *state,
+                                    const struct sparse_table_options *options);
 /* NULL: it never was, or its record is not kept any more. */
-const struct sparse_incarnation *sparse_table_incarnation(const struct sparse_table *table,
-                                                          uint32_t number);
+struct sparse_incarnation *sparse_table_incarnation(const struct sparse_table *table,
+                                                    uint32_t number);
 
 #endif
