@@ -189,13 +189,13 @@ static trib_status rows_apply(struct sparse_table *table, const struct sparse_en
 {
 	for (uint32_t i = 0; i < entry->n; i++) {
 		const float *gradient = entry->rows + (size_t)i * entry->width;
+		uint32_t row = sparse_store_apply(table->store, entry->keys[i], gradient);
 
-		if (!sparse_store_apply(table->store, entry->keys[i], gradient))
+		if (row == SPARSE_ROW_NONE)
 			return status_fail(TRIB_ERR_NO_MEMORY,
 			                   "no memory for another row of table %s, which has %u",
 			                   table->options.name, sparse_store_rows(table->store));
-		sparse_store_heat_add(table->store, sparse_store_find(table->store, entry->keys[i]),
-		                      heat);
+		sparse_store_heat_add(table->store, row, heat);
 	}
 	return TRIB_OK;
 }

@@ -225,16 +225,16 @@ void sparse_store_read(const struct sparse_store *store, uint64_t key, float *va
 		       store->options.width * sizeof(*values));
 }
 
-bool sparse_store_apply(struct sparse_store *store, uint64_t key, const float *gradient)
+uint32_t sparse_store_apply(struct sparse_store *store, uint64_t key, const float *gradient)
 {
 	uint32_t row = sparse_store_row(store, key);
 	float *floats;
 
 	if (row == SPARSE_ROW_NONE)
-		return false;
+		return row;
 	floats = sparse_store_floats(store, row);
 	optimizer_apply(&store->options, floats, floats + store->options.width, gradient);
-	return true;
+	return row;
 }
 
 uint32_t sparse_store_rows(const struct sparse_store *store)

@@ -36,8 +36,8 @@ uint32_t sparse_store_row(struct sparse_store *store, uint64_t key);
 /* Reads a row's values. A row that was not made yet has its first values, and is not made. */
 void sparse_store_read(const struct sparse_store *store, uint64_t key, float *values);
 
-/* Applies a gradient with the optimizer. False: there is no memory for the row. */
-bool sparse_store_apply(struct sparse_store *store, uint64_t key, const float *gradient);
+/* Applies a gradient with the optimizer. SPARSE_ROW_NONE: there is no memory for the row. */
+uint32_t sparse_store_apply(struct sparse_store *store, uint64_t key, const float *gradient);
 
 /* ---- rows by number; iteration goes from 0 to sparse_store_rows() - 1 ---- */
 
