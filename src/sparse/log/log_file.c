@@ -188,7 +188,8 @@ static trib_status entry_look(struct log_reader *reader, uint64_t offset, uint64
 	if (status != TRIB_OK)
 		return status;
 	*head = entry_head_read(*bytes, offset);
-	if (!head->ok || head->bytes > reader->size - offset || head->batch < after) {
+	head->ok &= head->bytes <= reader->size - offset && head->batch >= after;
+	if (!head->ok) {
 		*bytes = NULL;
 		return TRIB_OK;
 	}
@@ -215,7 +216,7 @@ static trib_status tail_judge(struct log_reader *reader, enum log_read *result)
 
 		if (status != TRIB_OK)
 			return status;
-		work += head.ok && head.batch > reader->offset ? head.bytes : 0;
+		work += head.ok ? head.bytes : 0;
 		if (bytes || work > limit) {
 			*result = LOG_READ_DAMAGED;
 			status_fail(TRIB_ERR_ARGUMENT,

@@ -281,11 +281,12 @@ trib_status log_folder_lose(const struct log_folder *folder, uint64_t number)
 	struct log_folder_files files;
 	trib_status status = log_folder_list(folder, &files);
 
-	for (uint32_t i = 0; status == TRIB_OK && i < files.n_logs; i++) {
+	/* The highest one first: if this is interrupted, no log is missing between two others. */
+	for (uint32_t i = files.n_logs; status == TRIB_OK && i-- > 0;) {
 		char from[LOG_NAME_ROOM], to[LOG_NAME_ROOM];
 
 		if (files.logs[i] <= number)
-			continue;
+			break;
 		log_folder_name(from, false, files.logs[i], "");
 		snprintf(to, sizeof(to), "lost-%016" PRIx64, files.logs[i]);
 		if (renameat(folder->fd, from, folder->fd, to) < 0)

@@ -206,7 +206,10 @@ struct sparse_incarnation *sparse_table_incarnation(const struct sparse_table *t
 	const struct sparse_incarnation *found =
 		&table->incarnations[number % SPARSE_INCARNATIONS_KEPT];
 
-	return number && found->number == number ? (struct sparse_incarnation *)found : NULL;
+	/* Numbers may be left out. A snapshot has the last ones, so no older one counts. */
+	if (!number || table->last - number >= SPARSE_INCARNATIONS_KEPT)
+		return NULL;
+	return found->number == number ? (struct sparse_incarnation *)found : NULL;
 }
 
 /* Reasons that stay; the incarnation may be 0 in a push. */
