@@ -40,9 +40,8 @@ static trib_status rows_take(struct shard *shard, const struct message *message)
 	size_t width = shard->table->width;
 
 	if (!pull || !pull->is_sent || pull->n != message->count || message->width != width)
-		return status_fail(TRIB_ERR_REFUSED,
-		                   "%u rows of width %u that nobody asked for", message->count,
-		                   message->width);
+		return status_fail(TRIB_ERR_REFUSED, "%u rows of width %u that nobody asked for",
+		                   message->count, message->width);
 	for (uint32_t i = 0; pull->request->rows && i < pull->n; i++)
 		message_values(message, pull->request->rows + pull->places[i] * width, i * width,
 		               width);
@@ -62,8 +61,7 @@ static void refused_take(struct shard *shard, const struct message *message)
 		trouble_set(shard, message);
 	else
 		client_fail(shard->table, TRIB_ERR_REFUSED, "shard %u (%s) refuses: %.*s",
-		            shard->number, shard->address_text, (int)message->count,
-		            message->text);
+		            shard->number, shard->address_text, (int)message->count, message->text);
 }
 
 static void notice_take(struct shard *shard, const struct message *message)

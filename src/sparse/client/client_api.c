@@ -106,8 +106,7 @@ static void say_bye(trib_sparse *table)
 		struct shard *shard = &table->shards[s];
 
 		if (shard->state == SHARD_OPEN)
-			shard->says_bye =
-				message_add_short(&shard->control, MESSAGE_BYE, 0, 0);
+			shard->says_bye = message_add_short(&shard->control, MESSAGE_BYE, 0, 0);
 	}
 	client_wake(table);
 	client_wait(table, all_left, NULL, table->timeout_ns < BYE_NS ? table->timeout_ns : BYE_NS,
@@ -267,9 +266,8 @@ trib_status trib_sparse_get_stats(trib_sparse *table, trib_sparse_stats *stats)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_sparse_get_stats got NULL");
 	size = stats->struct_size;
 	if (size < sizeof(size_t) || size > sizeof(*stats))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "trib_sparse_get_stats: set struct_size to "
-		                   "sizeof(trib_sparse_stats)");
+		return status_fail(TRIB_ERR_ARGUMENT, "trib_sparse_get_stats: set struct_size to "
+		                                      "sizeof(trib_sparse_stats)");
 	pthread_mutex_lock(&table->lock);
 	memcpy(stats, &table->stats, size);
 	pthread_mutex_unlock(&table->lock);

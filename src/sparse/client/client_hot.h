@@ -18,7 +18,7 @@
  * durable. False: the row goes to the server.
  */
 static inline bool client_hot_take(struct shard *shard, uint64_t key, const float *row,
-                            struct trib_sparse_request *request)
+                                   struct trib_sparse_request *request)
 {
 	(void)shard, (void)key, (void)row, (void)request;
 	return false;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SERVER_PORT 7800 /* of a parameter server */
+#define SERVER_PORT 7800   /* of a parameter server */
 #define NAME_MAX_LENGTH 57 /* the servers put the job's number before it */
 #define TIMEOUT_MAX 1e9
 
@@ -44,8 +44,8 @@ static trib_status place_take(trib_sparse *table, const trib_sparse_options *giv
 
 static trib_status words_take(trib_sparse *table, const trib_sparse_options *given)
 {
-	const char *wire = given->wire ? given->wire : "f32", *sums = given->sums ? given->sums
-	                                                                          : "fixed";
+	const char *wire = given->wire ? given->wire : "f32",
+		   *sums = given->sums ? given->sums : "fixed";
 	const char *path = given->path ? given->path : "auto";
 
 	if (strcmp(wire, "f32") && strcmp(wire, "f16"))
@@ -55,8 +55,8 @@ static trib_status words_take(trib_sparse *table, const trib_sparse_options *giv
 		return status_fail(TRIB_ERR_ARGUMENT, "sums is fixed or table, and not \"%.40s\"",
 		                   sums);
 	if (strcmp(path, "auto") && strcmp(path, "servers"))
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "path is auto or servers, and not \"%.40s\"", path);
+		return status_fail(TRIB_ERR_ARGUMENT, "path is auto or servers, and not \"%.40s\"",
+		                   path);
 	table->is_half = !strcmp(wire, "f16");
 	table->hello.sums = strcmp(sums, "fixed") ? MESSAGE_SUMS_TABLE : MESSAGE_SUMS_FIXED;
 	table->hello.path = strcmp(path, "auto") ? MESSAGE_PATH_SERVERS : MESSAGE_PATH_AUTO;
@@ -114,10 +114,11 @@ static trib_status servers_take(trib_sparse *table, const char *list)
 	if (!list)
 		list = setting_text(SETTING_SPARSE_SERVERS, NULL);
 	if (!list || !*list)
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "TRIB_SPARSE_SERVERS is not set and options.servers is NULL: "
-		                   "start parameter servers with trib sparse serve, or the job with "
-		                   "trib run --servers");
+		return status_fail(
+			TRIB_ERR_CONFIG,
+			"TRIB_SPARSE_SERVERS is not set and options.servers is NULL: "
+			"start parameter servers with trib sparse serve, or the job with "
+			"trib run --servers");
 	for (const char *p = list; *p; p++)
 		most += *p == ',';
 	if (most > MESSAGE_SHARDS_MAX)

@@ -313,9 +313,9 @@ trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys
 		size_t end = sorted.starts[s + 1];
 
 		for (size_t i = sorted.starts[s]; status == TRIB_OK && i < end; i += most)
-			status = pull_one(&table->shards[s], request, keys, places,
-			                  sorted.order + i,
-			                  end - i < most ? (uint32_t)(end - i) : most);
+			status =
+				pull_one(&table->shards[s], request, keys, places, sorted.order + i,
+			                 end - i < most ? (uint32_t)(end - i) : most);
 	}
 	sorted_free(&sorted);
 	table->stats.pulled_rows += n;

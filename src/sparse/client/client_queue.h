@@ -14,11 +14,11 @@ void queue_part_ended(struct trib_sparse_request *request);
 void queue_request_free(struct trib_sparse_request *request);
 
 /* Adds rows of different keys to their shards' queues, or to the hot ones. */
-trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys,
-                       const float *rows, size_t n);
+trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys, const float *rows,
+                       size_t n);
 /*
- * Sends the rows of a packet that an aggregator has lost to the server, which is told what packet it
- * was (incarnation, child, packet). One message: the packet is applied as a whole or not at all.
+ * Sends the rows of a packet that an aggregator has lost to the server, which is told what packet
+ * it was (incarnation, child, packet). One message: the packet is applied as a whole or not at all.
  */
 trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *request,
                              const struct message_push *origin, const uint64_t *keys,
@@ -38,8 +38,8 @@ bool queue_acknowledge(struct shard *shard, uint64_t number);
 struct outgoing *queue_find_pull(struct shard *shard, uint64_t number);
 /* Removes a message from its queue and frees it. */
 void queue_remove(struct shard *shard, struct outgoing *item);
-/* After a new connection: everything without an answer is sent again, but for pushes that the server
- * has applied. */
+/* After a new connection: everything without an answer is sent again, but for pushes that the
+ * server has applied. */
 void queue_rewind(struct shard *shard, uint64_t applied);
 
 #endif

@@ -85,8 +85,8 @@ trib_status client_keys_check(const trib_sparse *table, const char *call, const 
 			                   "%s: key %zu is %" PRIu64
 			                   ", and the table has keys below %" PRIu64,
 			                   call, i, keys[i], table->hello.table.parameters);
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "%s: key %zu is 2^64 - 1, which no row has", call, i);
+		return status_fail(TRIB_ERR_ARGUMENT, "%s: key %zu is 2^64 - 1, which no row has",
+		                   call, i);
 	}
 	return TRIB_OK;
 }

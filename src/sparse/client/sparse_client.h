@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-#define CLIENT_UNDER_WAY_MAX (64u << 20) /* bytes in all queues; a push waits then */
+#define CLIENT_UNDER_WAY_MAX (64u << 20)  /* bytes in all queues; a push waits then */
 #define CLIENT_MESSAGE_BYTES (256u << 10) /* of a push; longer ones are split */
 #define CLIENT_SENTENCE 512u
 #define CLIENT_STEPS 64u

@@ -114,7 +114,7 @@ bool connection_write(struct connection *c)
 	return true;
 }
 
-void connection_watch(struct sparse_server *server, struct connection *c, bool may_read)
+void connection_poll(struct sparse_server *server, struct connection *c, bool may_read)
 {
 	struct epoll_event event = { .data.ptr = c };
 

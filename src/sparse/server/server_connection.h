@@ -12,7 +12,7 @@ bool connection_read(struct connection *c);
 /* Sends what waits. False: the connection has ended. */
 bool connection_write(struct connection *c);
 /* Tells epoll what to wait for. `may_read`: the server takes messages of this client now. */
-void connection_watch(struct sparse_server *server, struct connection *c, bool may_read);
+void connection_poll(struct sparse_server *server, struct connection *c, bool may_read);
 /* What waits is sent, then the connection is closed. */
 void connection_end(struct connection *c);
 /* The client hears what is wrong, and is closed. `flags`: MESSAGE_FOR_NOW or 0. */

@@ -52,11 +52,12 @@ static trib_status options_compare(const struct sparse_table_options *has,
 			                   "for %g",
 			                   name, numbers[i].what, numbers[i].has, numbers[i].asks);
 	if (has->optimizer != asks->optimizer)
-		return status_fail(TRIB_ERR_MISMATCH,
-		                   "table '%s' has the optimizer %s at the server, this worker asks "
-		                   "for %s",
-		                   name, sparse_optimizer_name(has->optimizer),
-		                   sparse_optimizer_name(asks->optimizer));
+		return status_fail(
+			TRIB_ERR_MISMATCH,
+			"table '%s' has the optimizer %s at the server, this worker asks "
+			"for %s",
+			name, sparse_optimizer_name(has->optimizer),
+			sparse_optimizer_name(asks->optimizer));
 	if (has->parameters != asks->parameters)
 		return status_fail(TRIB_ERR_MISMATCH,
 		                   "table '%s' has %" PRIu64
@@ -223,8 +224,8 @@ static void welcome(struct sparse_server *server, struct connection *c,
 {
 	const struct sparse_client *known = sparse_state_client(server->state, c->client);
 	const struct message_welcome about = { .table = c->table->number,
-		                               .has_aggregators = server->options.aggregators !=
-		                                                  NULL,
+		                               .has_aggregators =
+		                                       server->options.aggregators != NULL,
 		                               .server = server->random };
 
 	c->rank = message->u.hello.rank;
@@ -232,8 +233,7 @@ static void welcome(struct sparse_server *server, struct connection *c,
 	c->state = CONNECTION_OPEN;
 	c->appended = known ? known->applied : 0;
 	c->waits_for_ack = server->acks_due = true;
-	clocks_join(&c->table->clocks, c->rank, c->client, message->u.hello.clock,
-	            c->host);
+	clocks_join(&c->table->clocks, c->rank, c->client, message->u.hello.clock, c->host);
 	if (!message_add_welcome(&c->out, c->appended, &about))
 		connection_drop(c);
 	if (c->table->clocks.told &&

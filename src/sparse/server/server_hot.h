@@ -23,7 +23,7 @@ static inline void server_hot_left(struct sparse_server *server, struct server_t
 
 /* LOST: the worker cannot reach the aggregator of an incarnation. */
 static inline trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
-                                   const struct message *message)
+                                          const struct message *message)
 {
 	(void)server, (void)c, (void)message;
 	return TRIB_OK;
@@ -43,11 +43,18 @@ static inline void server_hot_committed(struct sparse_server *server, uint64_t n
 	(void)server, (void)now;
 }
 
-/* Members of the table's JSON object, each with a comma before it. */
+/* The value of the member "hot" in the table's JSON object. */
 static inline void server_hot_describe(const struct server_table *table, FILE *out)
 {
 	(void)table;
-	fprintf(out, ",\"hot\":null");
+	fprintf(out, "null");
+}
+
+/* The same for people: the end of a line. */
+static inline void server_hot_print(const struct server_table *table, FILE *out)
+{
+	(void)table;
+	fprintf(out, "no hot rows");
 }
 
 static inline void server_hot_end(struct server_table *table)

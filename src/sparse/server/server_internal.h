@@ -40,9 +40,9 @@ struct connection {
 	struct server_table *table;
 	uint64_t client;
 	uint32_t rank;
-	uint64_t appended;    /* the highest push in the log or waiting for the commit */
-	bool waits_for_ack;   /* an ACK is due after the next commit */
-	bool waits_for_bye;   /* BYE is due after the next commit */
+	uint64_t appended;  /* the highest push in the log or waiting for the commit */
+	bool waits_for_ack; /* an ACK is due after the next commit */
+	bool waits_for_bye; /* BYE is due after the next commit */
 	bool has_said_bye;
 	bool is_shut;       /* CONNECTION_CLOSING: all was sent */
 	uint64_t closed_at; /* CONNECTION_CLOSING: since when */

@@ -114,7 +114,7 @@ static void outputs_send(struct sparse_server *server, uint64_t now)
 
 		connection_advance(server, c, now);
 		if (c->state != CONNECTION_DEAD)
-			connection_watch(server, c, requests_allowed(server, c));
+			connection_poll(server, c, requests_allowed(server, c));
 	}
 	connections_sweep(server);
 }
@@ -124,8 +124,8 @@ static void listener_watch(struct sparse_server *server)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &server->listen_fd };
 
 	if (!server->listens)
-		server->listens = !epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->listen_fd,
-		                             &event);
+		server->listens =
+			!epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->listen_fd, &event);
 }
 
 static void snapshot_begin(struct sparse_server *server, uint64_t now)
@@ -200,7 +200,7 @@ trib_status sparse_server_run(struct sparse_server *server)
 		/* Reading that went on in outputs_send may have appended to the log. */
 		n = epoll_wait(server->epoll_fd, events, EVENTS_MAX,
 		               (sparse_log_pending(server->log) || server->acks_due) &&
-                                       !server->trouble[0]
+		                               !server->trouble[0]
 		                       ? 0
 		                       : wait_ms(server, now, hot));
 		now = clock_now();

@@ -182,9 +182,10 @@ static trib_status bye_take(struct sparse_server *server, struct connection *c, 
 	return TRIB_OK;
 }
 
-static void status_answer(struct sparse_server *server, struct connection *c, uint64_t now)
+static void status_answer(struct sparse_server *server, struct connection *c, bool plain,
+                          uint64_t now)
 {
-	char *text = server_status_text(server, now);
+	char *text = server_status_text(server, plain, now);
 
 	if (!text || !message_add_text(&c->out, MESSAGE_STATUS, 0, text))
 		connection_drop(c);
@@ -219,7 +220,7 @@ static void message_take(struct sparse_server *server, struct connection *c,
 	trib_status status = TRIB_OK;
 
 	if (message->kind == MESSAGE_STATUS)
-		status_answer(server, c, now);
+		status_answer(server, c, message->flags & MESSAGE_PLAIN, now);
 	else if (c->state == CONNECTION_NEW && message->kind == MESSAGE_HELLO)
 		hello_take(server, c, message, now);
 	else if (c->state == CONNECTION_OPEN)

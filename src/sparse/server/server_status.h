@@ -5,8 +5,8 @@
 
 #include "sparse/server/server_internal.h"
 
-/* To be freed; NULL: no memory. */
-char *server_status_text(const struct sparse_server *server, uint64_t now);
+/* JSON, or with `plain` lines for people. To be freed; NULL: no memory. */
+char *server_status_text(const struct sparse_server *server, bool plain, uint64_t now);
 /* Rates of pushes and pulls since the last call. */
 void server_rates_update(struct sparse_server *server, uint64_t now);
 /* Writes the file of --status-file. */

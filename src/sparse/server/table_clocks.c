@@ -26,9 +26,8 @@ void clocks_join(struct table_clocks *clocks, uint32_t rank, uint64_t client, ui
 	struct worker_clock *worker = &clocks->ranks[rank];
 
 	clocks->present += worker->state != WORKER_PRESENT;
-	*worker = (struct worker_clock){ .state = WORKER_PRESENT,
-		                         .clock = clock,
-		                         .client = client };
+	*worker =
+		(struct worker_clock){ .state = WORKER_PRESENT, .clock = clock, .client = client };
 	snprintf(worker->host, sizeof(worker->host), "%s", host);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* byte_buffer: bytes that wait to be sent, or were received. It grows, and is consumed from the
- * front. Its data is 16-byte aligned as long as it is consumed in multiples of 16, and 8-byte aligned
- * for multiples of 8. */
+ * front. Its data is 16-byte aligned as long as it is consumed in multiples of 16, and 8-byte
+ * aligned for multiples of 8. */
 #ifndef TRIB_SPARSE_WIRE_BYTE_BUFFER_H
 #define TRIB_SPARSE_WIRE_BYTE_BUFFER_H
 

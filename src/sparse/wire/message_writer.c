@@ -113,10 +113,9 @@ bool message_add_push(struct byte_buffer *out, uint64_t number, unsigned flags,
                       const struct message_push *push, const uint64_t *keys, const float *rows,
                       uint32_t n)
 {
-	const struct message_header header = { .kind = MESSAGE_PUSH,
-		                               .flags = (uint16_t)flags,
-		                               .count = n,
-		                               .number = number };
+	const struct message_header header = {
+		.kind = MESSAGE_PUSH, .flags = (uint16_t)flags, .count = n, .number = number
+	};
 
 	return values_add(out, header, push, sizeof(*push), keys, rows, (size_t)n * push->width);
 }
@@ -124,10 +123,9 @@ bool message_add_push(struct byte_buffer *out, uint64_t number, unsigned flags,
 bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, const float *rows,
                       uint32_t n, uint32_t width)
 {
-	const struct message_header header = { .kind = MESSAGE_ROWS,
-		                               .flags = (uint16_t)flags,
-		                               .count = n,
-		                               .number = number };
+	const struct message_header header = {
+		.kind = MESSAGE_ROWS, .flags = (uint16_t)flags, .count = n, .number = number
+	};
 	const uint32_t head[2] = { width, 0 };
 
 	return values_add(out, header, head, sizeof(head), NULL, rows, (size_t)n * width);
@@ -136,10 +134,9 @@ bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, 
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
                       const uint64_t *keys, uint32_t n)
 {
-	const struct message_header header = { .kind = MESSAGE_PULL,
-		                               .flags = (uint16_t)flags,
-		                               .count = n,
-		                               .number = number };
+	const struct message_header header = {
+		.kind = MESSAGE_PULL, .flags = (uint16_t)flags, .count = n, .number = number
+	};
 
 	return message_add_two(out, header, keys, n * sizeof(*keys), NULL, 0);
 }

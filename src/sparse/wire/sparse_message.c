@@ -22,12 +22,12 @@ _Static_assert(sizeof(struct message_record) == 40, "SEALED has no holes");
 #define TIMEOUT_MAX 1e9 /* seconds */
 
 static const char *const names[MESSAGE_KINDS] = {
-	[MESSAGE_HELLO] = "HELLO",     [MESSAGE_WELCOME] = "WELCOME", [MESSAGE_REFUSED] = "REFUSED",
-	[MESSAGE_PUSH] = "PUSH",       [MESSAGE_ACK] = "ACK",         [MESSAGE_PULL] = "PULL",
-	[MESSAGE_ROWS] = "ROWS",       [MESSAGE_STEP] = "STEP",       [MESSAGE_CLOCK] = "CLOCK",
-	[MESSAGE_HEAT] = "HEAT",       [MESSAGE_NOTICE] = "NOTICE",   [MESSAGE_HOT] = "HOT",
-	[MESSAGE_MAP] = "MAP",         [MESSAGE_LOST] = "LOST",       [MESSAGE_SEALED] = "SEALED",
-	[MESSAGE_STATUS] = "STATUS",   [MESSAGE_BYE] = "BYE",
+	[MESSAGE_HELLO] = "HELLO",   [MESSAGE_WELCOME] = "WELCOME", [MESSAGE_REFUSED] = "REFUSED",
+	[MESSAGE_PUSH] = "PUSH",     [MESSAGE_ACK] = "ACK",         [MESSAGE_PULL] = "PULL",
+	[MESSAGE_ROWS] = "ROWS",     [MESSAGE_STEP] = "STEP",       [MESSAGE_CLOCK] = "CLOCK",
+	[MESSAGE_HEAT] = "HEAT",     [MESSAGE_NOTICE] = "NOTICE",   [MESSAGE_HOT] = "HOT",
+	[MESSAGE_MAP] = "MAP",       [MESSAGE_LOST] = "LOST",       [MESSAGE_SEALED] = "SEALED",
+	[MESSAGE_STATUS] = "STATUS", [MESSAGE_BYE] = "BYE",
 };
 
 const char *message_name(enum message_kind kind)
@@ -173,8 +173,7 @@ static trib_status hot_parse(const struct message_header *header, const uint8_t 
 	if (!hot->width || hot->width > SPARSE_WIDTH_MAX || hot->kind > 1 || hot->caches > 1 ||
 	    hot->job > UINT16_MAX || hot->size < 2 || hot->size > MESSAGE_WORKERS_MAX + 1 ||
 	    !is_text(hot->address, sizeof(hot->address)))
-		return status_fail(TRIB_ERR_REFUSED,
-		                   "a HOT message with a field out of its range");
+		return status_fail(TRIB_ERR_REFUSED, "a HOT message with a field out of its range");
 	return keys_parse(header, payload, sizeof(*hot), sizeof(uint64_t), out);
 }
 

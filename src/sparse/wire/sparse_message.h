@@ -30,7 +30,7 @@
  *   HOT                 incarnation              rows        struct message_hot, then keys in order
  *   MAP                 incarnation              rows        generation, 0 (u32 each), then keys
  *   SEALED              incarnation              0           struct message_record
- *   STATUS              0                        characters  JSON
+ *   STATUS              0                        characters  JSON, or lines of text
  *   BYE                 0                        0           none
  *
  * A row's values are f32, or f16 with MESSAGE_F16. MESSAGE_F16 in a PULL asks for f16. A server may
@@ -78,6 +78,7 @@ enum message_kind {
 #define MESSAGE_F16 1u     /* PUSH, PULL, ROWS: values of 16 bits */
 #define MESSAGE_FOR_NOW 2u /* REFUSED: the worker should try again */
 #define MESSAGE_FATAL 4u   /* NOTICE: the job cannot go on */
+#define MESSAGE_PLAIN 8u   /* STATUS: lines for people, in place of JSON */
 
 struct message_header {
 	uint32_t magic;
@@ -152,7 +153,7 @@ struct message {
 	uint16_t flags;
 	uint32_t count;
 	uint64_t number;
-	uint32_t width;         /* PUSH, ROWS */
+	uint32_t width; /* PUSH, ROWS */
 	struct message_push push;
 	uint32_t generation;    /* MAP */
 	const uint64_t *keys;   /* PUSH, PULL, HEAT, HOT, MAP */
