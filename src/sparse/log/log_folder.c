@@ -209,7 +209,7 @@ trib_status log_folder_create(const struct log_folder *folder, const struct log_
                               int *fd)
 {
 	uint8_t bytes[LOG_HEAD_BYTES];
-	char beside[LOG_NAME_ROOM];
+	char beside[LOG_NAME_ROOM], name[LOG_NAME_ROOM];
 	ssize_t written;
 	trib_status status = TRIB_OK;
 
@@ -228,7 +228,9 @@ trib_status log_folder_create(const struct log_folder *folder, const struct log_
 	if (status == TRIB_OK)
 		status = log_folder_publish(folder, head->is_snapshot, head->number);
 	if (status != TRIB_OK) {
+		log_folder_name(name, head->is_snapshot, head->number, "");
 		unlinkat(folder->fd, beside, 0);
+		unlinkat(folder->fd, name, 0);
 		close(*fd);
 		*fd = -1;
 	}
