@@ -168,7 +168,7 @@ void entry_encode(const struct sparse_entry *entry, uint8_t *to)
 	const struct parts *parts = parts_of(entry->kind);
 	struct body body = body_of(entry);
 	uint8_t *payload = to + ENTRY_HEAD_BYTES;
-	struct layout at;
+	struct layout at = { 0 };
 	struct head head = { .kind = (uint16_t)entry->kind };
 
 	layout_make(&at, parts, &body);

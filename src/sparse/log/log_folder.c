@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/log/log_folder.h"
 
+#include "base/log.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,12 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NEW ".new"
 #define DIGITS 16u
+#define LOCK_TRIES 250u /* 5 s */
+#define LOCK_PAUSE_NS 20000000
 
 void log_folder_name(char name[LOG_NAME_ROOM], bool is_snapshot, uint64_t number,
                      const char *suffix)
@@ -34,18 +40,34 @@ trib_status log_folder_view(struct log_folder *folder, const char *path)
 	return folder->fd < 0 ? status_fail_errno("cannot open folder %s", path) : TRIB_OK;
 }
 
-static trib_status locked_fail(const struct log_folder *folder)
+/* The process that holds the lock; 0: unknown. */
+static pid_t lock_owner(const struct log_folder *folder)
 {
-	char owner[32] = "";
-	ssize_t n;
+	char text[32] = "";
 
-	if (errno != EWOULDBLOCK)
-		return status_fail_errno("cannot lock folder %s", folder->path);
-	n = pread(folder->lock, owner, sizeof(owner) - 1, 0);
-	if (n > 0)
-		owner[strspn(owner, "0123456789")] = '\0';
-	return status_fail(TRIB_ERR_REFUSED, "folder %s is in use by process %s", folder->path,
-	                   *owner ? owner : "unknown");
+	return pread(folder->lock, text, sizeof(text) - 1, 0) > 0 ? (pid_t)atoi(text) : 0;
+}
+
+/*
+ * If a server was killed, the process that wrote its snapshot dies a moment later, and has the lock
+ * until then. So a lock whose owner is dead is waited for.
+ */
+static trib_status lock_take(const struct log_folder *folder)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+
+	for (unsigned i = 0; flock(folder->lock, LOCK_EX | LOCK_NB) < 0; i++) {
+		pid_t owner;
+
+		if (errno != EWOULDBLOCK)
+			return status_fail_errno("cannot lock folder %s", folder->path);
+		owner = lock_owner(folder);
+		if (i == LOCK_TRIES || (owner > 0 && (!kill(owner, 0) || errno != ESRCH)))
+			return status_fail(TRIB_ERR_REFUSED, "folder %s is in use by process %d",
+			                   folder->path, (int)owner);
+		nanosleep(&pause, NULL);
+	}
+	return TRIB_OK;
 }
 
 trib_status log_folder_open(struct log_folder *folder, const char *path)
@@ -64,12 +86,13 @@ trib_status log_folder_open(struct log_folder *folder, const char *path)
 	folder->lock = openat(folder->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (folder->lock < 0)
 		return status_fail_errno("cannot write in folder %s", path);
-	if (flock(folder->lock, LOCK_EX | LOCK_NB) < 0)
-		return locked_fail(folder);
-	/* Only a help for people: who cannot write it goes on. */
-	snprintf(owner, sizeof(owner), "%d\n", (int)getpid());
-	if (ftruncate(folder->lock, 0) < 0 || pwrite(folder->lock, owner, strlen(owner), 0) < 0)
-		errno = 0;
+	status = lock_take(folder);
+	if (status != TRIB_OK)
+		return status;
+	/* The number is a help for people. On a full disk the server goes on without it. */
+	snprintf(owner, sizeof(owner), "%-15d\n", (int)getpid());
+	if (pwrite(folder->lock, owner, strlen(owner), 0) < 0)
+		log_info("cannot write %s/lock: %s", path, strerror(errno));
 	return TRIB_OK;
 }
 
@@ -209,7 +232,7 @@ trib_status log_folder_create(const struct log_folder *folder, const struct log_
                               int *fd)
 {
 	uint8_t bytes[LOG_HEAD_BYTES];
-	char beside[LOG_NAME_ROOM];
+	char beside[LOG_NAME_ROOM], name[LOG_NAME_ROOM];
 	ssize_t written;
 	trib_status status = TRIB_OK;
 
@@ -228,7 +251,9 @@ trib_status log_folder_create(const struct log_folder *folder, const struct log_
 	if (status == TRIB_OK)
 		status = log_folder_publish(folder, head->is_snapshot, head->number);
 	if (status != TRIB_OK) {
+		log_folder_name(name, head->is_snapshot, head->number, "");
 		unlinkat(folder->fd, beside, 0);
+		unlinkat(folder->fd, name, 0);
 		close(*fd);
 		*fd = -1;
 	}

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPARSE_NAME_ROOM 64 /* of a table's name, with the 0 behind it */
+#define SPARSE_NAME_ROOM 64 /* of a table's name, filled with zeros; the last one is 0 */
 #define SPARSE_WIDTH_MAX 4096u
 #define SPARSE_KEY_NONE UINT64_MAX /* no row has this key */
 
