@@ -13,6 +13,8 @@ static const struct {
 	const char *help;
 } commands[] = {
 	{ "hot", sparse_hot_command, "say which rows of a data set are hot, and what that saves" },
+	{ "log", sparse_log_command, "print the log of a shard" },
+	{ "audit", sparse_audit_command, "check that each gradient was applied exactly once" },
 };
 
 #define COMMANDS_N (sizeof(commands) / sizeof(*commands))
