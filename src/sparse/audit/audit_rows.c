@@ -100,14 +100,15 @@ static float *row_get(struct audit_rows *rows, uint64_t key)
 
 bool audit_rows_apply(struct audit_rows *rows, uint64_t key, const float *gradient)
 {
-	float *row = row_get(rows, key), *powers = NULL;
+	float *row = row_get(rows, key), powers[2] = { 0 };
 
 	if (!row)
 		return false;
 	if (rows->options.optimizer == SPARSE_ADAM) {
-		powers = row + rows->floats - 2;
-		powers[0] = powers[0] * (float)rows->options.beta1;
-		powers[1] = powers[1] * (float)rows->options.beta2;
+		powers[0] = row[rows->floats - 2] * (float)rows->options.beta1;
+		powers[1] = row[rows->floats - 1] * (float)rows->options.beta2;
+		row[rows->floats - 2] = powers[0];
+		row[rows->floats - 1] = powers[1];
 	}
 	for (uint32_t i = 0; i < rows->options.width; i++)
 		value_step(&rows->options, row, i, powers, gradient[i]);

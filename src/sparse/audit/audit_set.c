@@ -54,7 +54,7 @@ uint64_t *audit_set_add(struct audit_set *set, struct audit_key key, uint64_t va
 	*was = found != NULL;
 	if (found)
 		return found;
-	if (set->n == set->room && !set_grow(set))
+	if ((!set->values || set->n == set->room) && !set_grow(set))
 		return NULL;
 	set->slots[slot_of(set, key)] = set->n + 1;
 	set->keys[set->n] = key;

@@ -147,6 +147,17 @@ static void client_note(struct auditor *a, const struct sparse_entry *entry)
 		++*life;
 }
 
+/* The incarnation ended, and its records are kept. */
+static bool origin_fits(struct auditor *a, const struct sparse_entry *entry)
+{
+	const struct sparse_origin *origin = &entry->origin;
+
+	return a->last[entry->table] - origin->incarnation < SPARSE_INCARNATIONS_KEPT &&
+	       *value_of(a, &a->lives, entry->table, origin->incarnation) == LIFE_SEALED &&
+	       origin->child < *value_of(a, &a->children, entry->table, origin->incarnation);
+}
+
+/* True: the rows count. *late: neither the rows nor the push's number do. */
 static bool origin_counts(struct auditor *a, const struct sparse_entry *entry, bool *late)
 {
 	const struct sparse_origin *origin = &entry->origin;
@@ -155,15 +166,11 @@ static bool origin_counts(struct auditor *a, const struct sparse_entry *entry, b
 	*late = false;
 	if (!origin->incarnation)
 		return true;
-	if (a->last[entry->table] - origin->incarnation >= SPARSE_INCARNATIONS_KEPT ||
-	    *value_of(a, &a->lives, entry->table, origin->incarnation) != LIFE_SEALED ||
-	    origin->child >= *value_of(a, &a->children, entry->table, origin->incarnation))
-		*late = true;
-	else if (packet_was(a, child, origin->packet))
+	if (origin_fits(a, entry) && packet_was(a, child, origin->packet))
 		return false;
-	else if (origin->packet - *value_of(a, &a->lows, child, 0) >= WINDOW)
-		*late = true;
-	else
+	*late = !origin_fits(a, entry) ||
+	        origin->packet - *value_of(a, &a->lows, child, 0) >= WINDOW;
+	if (!*late)
 		packet_note(a, child, origin->packet);
 	return !*late;
 }
@@ -284,11 +291,7 @@ static trib_status entry_audit(void *context, const struct sparse_log_visit *vis
 {
 	struct auditor *a = context;
 
-	if (!a->result->entries++ && visit->number != 1)
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "the first log is %s: older ones were removed, and an audit "
-		                   "needs all (trib sparse serve --keep-logs)",
-		                   visit->file);
+	a->result->entries++;
 	if (!entry_fits(a, visit->entry))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "%s at %" PRIu64 ": a %s does not fit its table %u", visit->file,
@@ -357,6 +360,21 @@ static void auditor_end(struct auditor *a)
 	free(a);
 }
 
+static trib_status first_check(const struct log_folder *folder)
+{
+	struct log_folder_files files;
+	trib_status status = log_folder_list(folder, &files);
+
+	if (status == TRIB_OK && files.n_logs && files.logs[0] != 1)
+		status = status_fail(TRIB_ERR_ARGUMENT,
+		                     "the first log has number %" PRIu64
+		                     ": older ones were removed, and an audit needs all (trib "
+		                     "sparse serve --keep-logs)",
+		                     files.logs[0]);
+	log_folder_files_free(&files);
+	return status;
+}
+
 trib_status sparse_audit(const char *path, FILE *out, struct sparse_audit *audit)
 {
 	struct auditor *a = calloc(1, sizeof(*a));
@@ -371,6 +389,8 @@ trib_status sparse_audit(const char *path, FILE *out, struct sparse_audit *audit
 	status = log_folder_view(&folder, path);
 	if (status == TRIB_OK)
 		status = log_folder_share(&folder);
+	if (status == TRIB_OK)
+		status = first_check(&folder);
 	if (status == TRIB_OK)
 		status = sparse_log_visit(path, entry_audit, a, &audit->torn);
 	if (status == TRIB_OK)
