@@ -109,7 +109,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates) ;;
 	glm) command=(train predict inspect make) ;;
-	sparse) command=(hot serve status) ;;
+	sparse) command=(hot serve status log audit) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac
