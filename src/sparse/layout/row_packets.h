@@ -12,8 +12,8 @@
 
 /*
  * Rows that fit into `memory` bytes of an aggregator. Its cells are a power of two, up to
- * ENGINE_CELLS_MAX. With
- * `caches` it keeps values for workers, which takes a third cell for each block.
+ * ENGINE_CELLS_MAX. With `caches` it keeps values for workers, which takes a third cell for each
+ * block.
  */
 uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, bool caches);
 
