@@ -59,7 +59,7 @@ running() { kill -0 "${workers[@]}" 2>/dev/null; }
 says() { grep -q -- "$2" "$1" || { cat "$1"; return 1; }; }
 
 echo "== servers are killed while workers push"
-options=(--sync none --snapshot-every 200K)
+options=(--sync none --snapshot-every 200K --keep-logs)
 serve 0 2 "${options[@]}"
 serve 1 2 "${options[@]}"
 servers 2
@@ -78,6 +78,7 @@ check "servers were killed meanwhile" test "$kills" -ge 2
 check "each push was applied exactly once" "$sparse" check "${args[@]}" --workers 3
 unserve TERM 0
 unserve TERM 1
+check "an audit of the logs finds no fault" "$trib" sparse audit "$work/rows0" "$work/rows1"
 serve 0 2
 serve 1 2
 check "... and the rows survive a restart" "$sparse" check "${args[@]}" --workers 3
