@@ -143,4 +143,7 @@ go -n 3 --servers 2 --server-dir "$work/kept" -- "$sparse" push --pushes 50
 check "trib run starts servers and ends them" test $? = 0
 go -n 1 --servers 2 --server-dir "$work/kept" -- "$sparse" check --pushes 50 --workers 3
 check "the next job has their rows" says "$out" "right: 1000 rows"
+example=$(program examples/sparse) || fail "$example"
+go -n 3 --servers 2 -- "$example"
+check "the example reaches its goal" test "$(grep -c 'largest distance 0.0' "$out")" = 3
 done_checking
