@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the files of a folder to the state. */
+#ifndef TRIB_SPARSE_LOG_REPLAY_H
+#define TRIB_SPARSE_LOG_REPLAY_H
+
+#include "sparse/log/log_folder.h"
+#include "sparse/log/sparse_state.h"
+
+struct log_replay {
+	struct log_file_head head; /* of the last log */
+	uint64_t end;              /* of its entries */
+	uint64_t snapshot;         /* number of the snapshot that was read; 0: none */
+	uint64_t bytes;            /* of the logs behind the snapshot */
+	uint64_t entries;          /* of these logs */
+	uint64_t rows;             /* of the snapshot */
+	bool is_new;               /* the folder has no log yet */
+};
+
+/* What happens to a torn tail and to damage. */
+enum log_repair {
+	LOG_REPAIR_NOTHING, /* a torn tail is not read, and stays; damage is an error */
+	LOG_REPAIR_TAIL,    /* a torn tail is cut off, with a notice; damage is an error */
+	LOG_REPAIR_ALL,     /* the log is cut at damage too, and later logs are renamed to lost-N */
+};
+
+/*
+ * Reads the newest snapshot, and all logs behind it. An error names file and offset. `shards` is 0:
+ * the folder may be of any shard.
+ */
+trib_status log_replay(const struct log_folder *folder, uint32_t shard, uint32_t shards,
+                       enum log_repair repair, struct sparse_state *state,
+                       struct log_replay *replay);
+
+#endif
