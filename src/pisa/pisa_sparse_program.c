@@ -407,7 +407,7 @@ static void declare_arrays(struct pisa_sparse_program *code)
 			                     1u << l->cell_bits };
 }
 
-static uint32_t declare_tables(struct pisa_sparse_program *code, uint32_t payload)
+static void declare_tables(struct pisa_sparse_program *code, uint32_t payload)
 {
 	uint32_t n = sparse_rows_fit(payload, code->layout.width);
 
@@ -417,7 +417,6 @@ static uint32_t declare_tables(struct pisa_sparse_program *code, uint32_t payloa
 	}
 	code->tables[PUSH_T_LENGTHS] = (struct pisa_table){ "lengths", code->lengths, n + 1 };
 	code->tables[PUSH_T_WINDOWS] = (struct pisa_table){ "windows", code->windows, n + 1 };
-	return n;
 }
 
 static void write_pass(struct writer *w, enum pisa_sparse_pass pass, const char *name,
@@ -432,8 +431,9 @@ static void write_pass(struct writer *w, enum pisa_sparse_pass pass, const char 
 }
 
 /* All windows but the last are checked before. Then each row may take a pass of its own. */
-static uint32_t recirculations(const struct pisa_sparse_layout *layout, uint32_t n)
+uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uint32_t payload)
 {
+	uint32_t n = sparse_rows_fit(payload, layout->width);
 	uint32_t windows = pisa_sparse_windows(layout, n);
 	uint32_t adds = layout->group_bits ? n : windows;
 
@@ -444,10 +444,9 @@ void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_spars
                        uint32_t payload)
 {
 	struct writer w = { .code = code, .layout = &code->layout };
-	uint32_t n;
 
 	code->layout = *layout;
-	n = declare_tables(code, payload);
+	declare_tables(code, payload);
 	declare_fields(code);
 	declare_arrays(code);
 	write_pass(&w, PUSH_P_FIRST, "first", write_first);
@@ -470,6 +469,6 @@ void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_spars
 		.window = (uint8_t)pisa_sparse_window_words(layout),
 		.first_word = PUSH_F_WORDS,
 		.chunk_field = PUSH_F_CHUNK,
-		.recirculations = recirculations(layout, n),
+		.recirculations = pisa_sparse_recirculations(layout, payload),
 	};
 }

@@ -122,6 +122,9 @@ struct pisa_sparse_layout pisa_sparse_lay_out(uint32_t width, uint32_t rows, uns
 /* Windows of n rows. */
 uint32_t pisa_sparse_windows(const struct pisa_sparse_layout *layout, uint32_t n);
 
+/* How often the longest packet is recirculated at most. */
+uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uint32_t payload);
+
 /* Words of a window. */
 static inline uint32_t pisa_sparse_window_words(const struct pisa_sparse_layout *layout)
 {

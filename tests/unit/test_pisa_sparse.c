@@ -366,6 +366,7 @@ static void push(struct twins *t, unsigned child, uint32_t bytes)
 /* Full blocks are refused, others are not, and sums of the largest values do not overflow. */
 static void full_blocks(void **state)
 {
+	struct engine_counts asked = { 0 }, then = { 0 };
 	static struct twins t;
 
 	(void)state;
@@ -383,9 +384,14 @@ static void full_blocks(void **state)
 	t.next[0]--;
 	push(&t, 0, put_rows(&t, 1, 180, 1, 1));
 	assert_int_equal(t.plain.verdict, ENGINE_ADDED);
+	t.pisa.engine->count(&t.pisa.pool, &asked);
 	flush(&t);
+	t.pisa.engine->count(&t.pisa.pool, &(struct engine_counts){ 0 });
 	push(&t, 0, put_rows(&t, 1, 5, 1, 1));
 	assert_int_equal(t.plain.verdict, ENGINE_ADDED);
+	t.pisa.engine->count(&t.pisa.pool, &then);
+	assert_int_equal(asked.packets, SPARSE_ADDENDS + 3); /* the last one twice */
+	assert_int_equal(then.packets, 1);                   /* the processor judges no more */
 	flush(&t);
 	twins_close(&t);
 }
@@ -439,6 +445,10 @@ static void takes_what_fits(void **state)
 	assert_true(cells >= 256);
 	rows = sparse_rows_max(cells, payload, 1, 1);
 	assert_true(rows > 5000);
+	payload = 8944;
+	cells = 65536;
+	assert_true(engine_sparse_pisa.fit(64, &payload, &cells, why));
+	assert_in_range(payload, WIRE_PAYLOAD_MIN, 384);
 	payload = WIRE_PAYLOAD_MIN;
 	cells = 16;
 	assert_true(engine_sparse_pisa.fit(64, &payload, &cells, why));
@@ -485,6 +495,20 @@ static void keeps_its_budget(void **state)
 	free(it);
 }
 
+static void tells_its_use(void **state)
+{
+	static struct side pisa;
+	struct engine_use use;
+
+	(void)state;
+	side_open(&pisa, &engine_sparse_pisa, 2);
+	pisa.engine->use(&pisa.pool, &use);
+	assert_int_equal(use.stages, 12);
+	for (unsigned i = 0; i < use.stages - 1; i++)
+		assert_in_range(use.share[i], 1, 472);
+	side_close(&pisa);
+}
+
 static void refuses_by_name(void **state)
 {
 	struct {
@@ -510,7 +534,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_packets),           cmocka_unit_test(full_blocks),
 		cmocka_unit_test(passes_are_as_promised), cmocka_unit_test(takes_what_fits),
-		cmocka_unit_test(keeps_its_budget),       cmocka_unit_test(refuses_by_name),
+		cmocka_unit_test(keeps_its_budget),       cmocka_unit_test(tells_its_use),
+		cmocka_unit_test(refuses_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,16 +41,14 @@ static struct row_switch *switch_of(const struct engine_pool *pool)
 /* ---- the size of the program ---- */
 
 /* The longest payload: rows of one value, all in one array, take a pass each. */
-static enum pisa_rule fit_payload(struct pisa_sparse *it, struct pisa_sparse_size *size,
-                                  const struct pisa_limits *limits, char *why)
+static uint32_t longest_payload(uint32_t payload, const struct pisa_limits *limits)
 {
-	enum pisa_rule rule = pisa_sparse_build(it, size, limits, why);
+	const struct pisa_sparse_layout layout = pisa_sparse_lay_out(1, 1, 1);
 
-	while (rule == PISA_RULE_RECIRCULATION && size->payload >= WIRE_PAYLOAD_MIN + 8) {
-		size->payload -= 8;
-		rule = pisa_sparse_build(it, size, limits, why);
-	}
-	return rule;
+	while (payload >= WIRE_PAYLOAD_MIN + 8 &&
+	       pisa_sparse_recirculations(&layout, payload) > limits->recirculations)
+		payload -= 8;
+	return payload;
 }
 
 /* The most entries of an array, as a logarithm. The smallest program fits. */
@@ -77,11 +75,9 @@ static bool all_widths_fit(uint32_t payload, uint32_t cells, unsigned most)
 
 static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
 {
-	struct pisa_sparse *it = calloc(1, sizeof(*it));
-	struct pisa_sparse_size size = {
-		.width = 1, .rows = 1, .payload = *payload, .children = children
-	};
 	const struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	struct pisa_sparse_size size = { .width = 1, .rows = 1, .children = children };
 	enum pisa_rule rule;
 	unsigned most;
 
@@ -89,7 +85,8 @@ static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
 		snprintf(why, ENGINE_WHY_MAX, "There is no memory for a switch.");
 		return 0;
 	}
-	rule = fit_payload(it, &size, &limits, why);
+	size.payload = longest_payload(*payload, &limits);
+	rule = pisa_sparse_build(it, &size, &limits, why);
 	if (rule == PISA_OBEYS) {
 		most = most_entries(it, size, &limits, why);
 		*payload = size.payload;
@@ -102,12 +99,27 @@ static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
 
 /* ---- a lane ---- */
 
+static unsigned children_of(const struct engine_lane *lane)
+{
+	return 64 - (unsigned)__builtin_clzll(lane->members | 1);
+}
+
+/* Until SETUP comes, the lane has the program of the most rows that one may name. */
 static int open_switch(const struct engine_pool *pool)
 {
+	const struct engine_lane *lane = pool->lane;
+	const struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_sparse_size size = { .width = 1,
+		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 1),
+		                         .payload = lane->payload,
+		                         .children = children_of(lane) };
 	struct row_switch *it = calloc(1, sizeof(*it));
 
 	pool->lane->own[SWITCH_WORD] = (uintptr_t)it;
-	return it && engine_sparse.open(pool);
+	if (size.rows == 0) /* no SETUP succeeds in so few cells */
+		size.rows = 1;
+	return it && engine_sparse.open(pool) &&
+	       pisa_sparse_build(&it->sparse, &size, &limits, it->why) == PISA_OBEYS;
 }
 
 static void close_switch(const struct engine_pool *pool)
@@ -138,13 +150,14 @@ static void map_write(struct row_switch *it, const struct sparse_lane *lane)
 }
 
 /* Loads the program for the rows of SETUP. False: it does not fit the switch. */
-static bool load(struct row_switch *it, const struct sparse_lane *lane)
+static bool load(struct row_switch *it, const struct engine_pool *pool)
 {
+	const struct sparse_lane *lane = sparse_lane_of(pool);
 	const struct pisa_sparse_size size = {
 		.width = lane->setup.width,
 		.rows = lane->setup.rows,
 		.payload = lane->payload,
-		.children = 64 - (unsigned)__builtin_clzll(lane->members | 1),
+		.children = children_of(pool->lane),
 	};
 	const struct pisa_limits limits = pisa_sparse_limits();
 	char sentence[PISA_WHY_MAX];
@@ -207,7 +220,7 @@ static enum engine_verdict take_others(const struct engine_pool *pool,
 	if (packet->op == SPARSE_READ && was_frozen && packet->ack < lane->blocks)
 		page_fill(it, pool, packet->ack);
 	verdict = engine_sparse.take(pool, packet, bytes, out);
-	if (lane->setup.width && !it->registers && !load(it, lane)) {
+	if (lane->setup.width && !it->registers && !load(it, pool)) {
 		out[0].bytes = out[1].bytes = 0;
 		return ENGINE_REFUSED;
 	}
@@ -383,13 +396,12 @@ static void count(const struct engine_pool *pool, struct engine_counts *to)
 	switch_count(&switch_of(pool)->sparse.sw, &switch_of(pool)->told, to);
 }
 
-/* Before SETUP nothing is used. */
 static void use(const struct engine_pool *pool, struct engine_use *to)
 {
-	if (switch_of(pool)->registers)
-		switch_use(&switch_of(pool)->sparse.sw, to);
-	else
-		*to = (struct engine_use){ .stages = 0 };
+	const struct pisa_switch sw = { .program = &switch_of(pool)->sparse.code.program,
+		                        .limits = pisa_sparse_limits() };
+
+	switch_use(&sw, to);
 }
 
 const struct engine engine_sparse_pisa = {
