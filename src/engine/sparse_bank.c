@@ -2,7 +2,9 @@
 #include "engine/sparse_bank.h"
 
 #include "engine/cell_lock.h"
+#include "number/float_table.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define VALUES 2u /* the bank of values */
@@ -27,15 +29,30 @@ static struct rows rows_of(const void *payload)
 
 /* ---- adding ---- */
 
-bool sparse_bank_has(uint32_t kind)
+/* Built when the first lane needs them: no lane adds before its SETUP. */
+static struct float_tables tables;
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static void build_tables(void)
 {
-	return kind == SPARSE_FIXED;
+	float_tables_build(&tables);
 }
 
-static uint32_t add(uint32_t kind, uint32_t sum, uint32_t value)
+bool sparse_bank_has(uint32_t kind)
 {
-	(void)kind;
-	return sum + value;
+	if (kind == SPARSE_TABLE)
+		pthread_once(&tables_once, build_tables);
+	return kind < SPARSE_SUMS_END;
+}
+
+static void add_values(uint32_t kind, sparse_value *sums, const sparse_value *values, uint32_t n)
+{
+	if (kind == SPARSE_TABLE)
+		for (uint32_t i = 0; i < n; i++)
+			sums[i] = float_table_add(&tables, sums[i], values[i]);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			sums[i] += values[i];
 }
 
 static bool ascends(const struct rows *rows, uint32_t end)
@@ -101,13 +118,12 @@ uint32_t sparse_bank_addends(const struct engine_pool *pool, const void *payload
 static void add_row(const struct sparse_lane *lane, struct engine_cell *cell, uint32_t row,
                     const sparse_value *values)
 {
-	uint32_t width = lane->setup.width, kind = lane->setup.kind;
+	uint32_t width = lane->setup.width;
 	sparse_value *sums = (sparse_value *)cell->sum + row * width;
 	struct sparse_cell *state = sparse_state(cell);
 
 	if (state->dirty >> row & 1)
-		for (uint32_t i = 0; i < width; i++)
-			sums[i] = add(kind, sums[i], values[i]);
+		add_values(lane->setup.kind, sums, values, width);
 	else
 		memcpy(sums, values, 4ull * width);
 	state->dirty |= 1ull << row;

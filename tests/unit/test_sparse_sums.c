@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "number/float_table.h"
 #include "short.h"
 #include "sparse_packets.h"
 
@@ -220,6 +221,28 @@ static void test_epochs(void **state)
 	assert_int_equal(ask(SPARSE_READ, 1, 0), SPARSE_OTHER_EPOCH);
 	assert_int_equal(freeze(2, 4), SPARSE_BAD); /* maps only go forward */
 	assert_int_equal(freeze(2, 5), 0);
+}
+
+/* Sums by table: any float is added, in the order of packets. */
+static void test_table(void **state)
+{
+	static struct float_tables tables;
+	const float parts[] = { 1.5f, -0.25f, 1e30f, -1e30f, 3e-7f };
+	uint32_t want = 0, bits[5];
+
+	(void)state;
+	float_tables_build(&tables);
+	memcpy(bits, parts, sizeof(bits));
+	start(2, 16, WIRE_PAYLOAD_MIN);
+	assert_int_equal(set((struct sparse_setup){ .width = 1, .rows = 9, .kind = SPARSE_TABLE }),
+	                 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(push_one(0, i, 5, bits[i]), 0);
+		want = i ? float_table_add(&tables, want, bits[i]) : bits[i];
+	}
+	assert_int_equal(freeze(1, 0), 0);
+	assert_int_equal(ask(SPARSE_READ, 1, 0), 0);
+	assert_int_equal(((const uint32_t *)sparse_body(&out[0]))[2], want);
 }
 
 /* ---- records, news ---- */
@@ -643,12 +666,13 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_setup),    cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_bad_rows), cmocka_unit_test(test_epochs),
-		cmocka_unit_test(test_window),   cmocka_unit_test(test_whole_window),
-		cmocka_unit_test(test_full),     cmocka_unit_test(test_durable),
-		cmocka_unit_test(test_values),   cmocka_unit_test(test_pull_room),
-		cmocka_unit_test(test_model),    cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_setup),        cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_bad_rows),     cmocka_unit_test(test_table),
+		cmocka_unit_test(test_epochs),       cmocka_unit_test(test_window),
+		cmocka_unit_test(test_whole_window), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_durable),      cmocka_unit_test(test_values),
+		cmocka_unit_test(test_pull_room),    cmocka_unit_test(test_model),
+		cmocka_unit_test(test_threads),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
