@@ -87,7 +87,8 @@ static void place_window(const struct pisa_sparse_layout *layout, const void *pa
 	const sparse_number *numbers = (const sparse_number *)(head + 1);
 	const sparse_value *values =
 		(const void *)((const uint8_t *)payload + sparse_values_at(head->n));
-	uint32_t groups = 1u << layout->group_bits, words = PISA_SPARSE_ARRAYS / groups;
+	uint32_t groups = 1u << layout->group_bits,
+		 words = PISA_SPARSE_ARRAYS >> layout->group_bits;
 	uint32_t pieces = layout->pieces, first = window / pieces * groups;
 
 	to[groups] = window % pieces;
@@ -189,7 +190,7 @@ void pisa_sparse_set_durable(struct pisa_sparse *it, unsigned child, uint32_t lo
 uint32_t pisa_sparse_sum(const struct pisa_sparse *it, uint32_t bank, uint32_t row, uint32_t column)
 {
 	const struct pisa_sparse_layout *l = &it->code.layout;
-	uint32_t groups = 1u << l->group_bits, words = PISA_SPARSE_ARRAYS / groups;
+	uint32_t groups = 1u << l->group_bits, words = PISA_SPARSE_ARRAYS >> l->group_bits;
 	uint32_t index = bank << (l->cell_bits - 1) | row >> l->group_bits << l->piece_bits |
 	                 column / PISA_SPARSE_ARRAYS;
 

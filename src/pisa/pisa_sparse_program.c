@@ -218,7 +218,8 @@ static void write_places(struct writer *w)
 /* A group of arrays adds the first row of the window that is its own and was not added yet. */
 static void write_group(struct writer *w, unsigned g)
 {
-	unsigned groups = 1u << w->layout->group_bits, words = PISA_SPARSE_ARRAYS / groups;
+	unsigned groups = 1u << w->layout->group_bits;
+	unsigned words = PISA_SPARSE_ARRAYS >> w->layout->group_bits;
 
 	w->stage = (uint8_t)(STAGE_SUM + g * words / 2);
 	set(w, PUSH_F_WHO, K(0));
