@@ -4,7 +4,7 @@
 #define TRIB_PISA_PISA_SPARSE_PROGRAM_H
 
 #include "pisa/pisa.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 #define PISA_SPARSE_ARRAYS 16u /* register arrays with sums: the paper's m */
 #define PISA_SPARSE_STEPS 4608u
@@ -51,6 +51,7 @@ enum pisa_sparse_field {
 	PUSH_F_INDEX,
 	PUSH_F_CELL,
 	PUSH_F_LOW,
+	PUSH_F_OLDER, /* `low` is at least 2^31: a number before it may have a larger half */
 	PUSH_F_AHEAD,
 	PUSH_F_VOID,
 	PUSH_F_BASE,

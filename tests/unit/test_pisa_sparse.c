@@ -196,7 +196,7 @@ static uint32_t draw_sequence(struct twins *t, unsigned child)
 
 	switch (below(12)) {
 	case 0:
-		return (uint32_t)(*next - below(*next < 300 ? (uint32_t)*next + 1 : 300));
+		return (uint32_t)*next - below(300); /* also before number 0 */
 	case 1:
 		return (uint32_t)*next + below(300);
 	case 2:

@@ -290,7 +290,7 @@ static bool mirror(const struct engine_pool *pool, const struct wire_header *pac
 	uint32_t most = 0;
 
 	sparse_enter(record, sequence);
-	pisa_sparse_set_low(&it->sparse, packet->child, (uint32_t)record->low);
+	pisa_sparse_set_low(&it->sparse, packet->child, record->low);
 	if (!(packet->from & SPARSE_VOID))
 		most = rows_note(pool, packet + 1);
 	if (most >= SPARSE_ADDENDS && !it->asks) {
