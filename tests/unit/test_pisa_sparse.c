@@ -431,6 +431,51 @@ static void passes_are_as_promised(void **state)
 	twins_close(&t);
 }
 
+static enum pisa_sparse_verdict push_alone(struct pisa_sparse *it, uint32_t pos)
+{
+	const struct wire_header packet = {
+		.type = WIRE_DATA, .op = SPARSE_PUSH, .pos = pos, .from = SPARSE_VOID
+	};
+	struct pisa_sparse_answer answer;
+
+	pisa_sparse_push(it, &packet, NULL, 0, false, &answer);
+	assert_int_equal(answer.fate, PISA_ONE);
+	return answer.verdict;
+}
+
+/* Low halves of sequence numbers begin again. */
+static void numbers_wrap(void **state)
+{
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_sparse_size size = {
+		.width = 1, .rows = 10, .payload = WIRE_PAYLOAD_MIN, .children = 2
+	};
+	char why[PISA_WHY_MAX];
+	void *memory;
+
+	(void)state;
+	assert_non_null(it);
+	assert_int_equal(pisa_sparse_build(it, &size, &limits, why), PISA_OBEYS);
+	memory = malloc(pisa_sparse_memory(it));
+	assert_non_null(memory);
+	pisa_sparse_start(it, &limits, memory);
+	pisa_sparse_set_low(it, 0, (1ull << 32) - 3);
+	for (uint32_t i = 253; i < 256; i++)
+		pisa_poke(&it->sw, PUSH_A_NEXT, i, 0xffffff00u);
+	assert_int_equal(push_alone(it, 0xfffffffdu), PUSH_ADDED);
+	assert_int_equal(push_alone(it, 0xfffffffdu), PUSH_SEEN);
+	assert_int_equal(push_alone(it, 0xfffffff0u), PUSH_SEEN);
+	assert_int_equal(push_alone(it, 0), PUSH_ADDED);
+	assert_int_equal(push_alone(it, 253), PUSH_REFUSED); /* too far */
+	pisa_sparse_set_low(it, 0, (1ull << 32) + 1);
+	assert_int_equal(push_alone(it, 253), PUSH_ADDED);
+	assert_int_equal(push_alone(it, 253), PUSH_SEEN);
+	assert_int_equal(push_alone(it, 0xffffffffu), PUSH_SEEN);
+	free(memory);
+	free(it);
+}
+
 /* ---- what fits ---- */
 
 static void takes_what_fits(void **state)
@@ -533,9 +578,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_packets),           cmocka_unit_test(full_blocks),
-		cmocka_unit_test(passes_are_as_promised), cmocka_unit_test(takes_what_fits),
-		cmocka_unit_test(keeps_its_budget),       cmocka_unit_test(tells_its_use),
-		cmocka_unit_test(refuses_by_name),
+		cmocka_unit_test(passes_are_as_promised), cmocka_unit_test(numbers_wrap),
+		cmocka_unit_test(takes_what_fits),        cmocka_unit_test(keeps_its_budget),
+		cmocka_unit_test(tells_its_use),          cmocka_unit_test(refuses_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
