@@ -28,8 +28,8 @@
  *   check   a later window is checked. With the last one the packet is entered and added
  *   add     the rest of a window, or the window before
  *
- * So a packet of v windows takes 2 v - 1 passes, and one more for each row that met another one of
- * its group in its window. All of it is checked before the first row is added.
+ * So a packet of v windows takes 2 v - 1 passes. A window in which a group has k rows takes k - 1
+ * more. All of a packet is checked before the first row is added.
  *
  * What is different from engine/sparse_engine.c, and why:
  * 1. A window of 256 bits cannot be shifted by a switch. `next` tells whether a packet is new
