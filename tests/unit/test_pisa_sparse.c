@@ -480,16 +480,32 @@ static void numbers_wrap(void **state)
 
 static void takes_what_fits(void **state)
 {
-	uint32_t payload = 1448, cells = 65536, rows;
+	const struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	uint32_t payload = 1448, cells = 65536;
 	char why[ENGINE_WHY_MAX] = "";
 
 	(void)state;
+	assert_non_null(it);
 	assert_true(engine_sparse_pisa.fit(9, &payload, &cells, why));
 	printf("%u bytes, %u cells\n", payload, cells);
 	assert_in_range(payload, WIRE_PAYLOAD_MIN, 384);
 	assert_true(cells >= 256);
-	rows = sparse_rows_max(cells, payload, 1, 1);
-	assert_true(rows > 5000);
+	assert_true(sparse_rows_max(cells, payload, 1, 1) > 5000);
+	/* Whatever SETUP such a lane allows, the program fits. */
+	for (uint32_t width = 1; sparse_per_block(payload, width); width++)
+		for (uint32_t caches = 0; caches < 2; caches++) {
+			const struct pisa_sparse_size size = {
+				.width = width,
+				.rows = sparse_rows_max(cells, payload, width, caches),
+				.payload = payload,
+				.children = 9
+			};
+
+			if (pisa_sparse_build(it, &size, &limits, why) != PISA_OBEYS)
+				fail_msg("rows of %u: %s", width, why);
+		}
+	free(it);
 	payload = 8944;
 	cells = 65536;
 	assert_true(engine_sparse_pisa.fit(64, &payload, &cells, why));
