@@ -19,7 +19,7 @@
 #ifndef TRIB_SPARSE_HOT_HOT_SENDER_H
 #define TRIB_SPARSE_HOT_HOT_SENDER_H
 
-#include "engine/sparse.h"
+#include "wire/sparse_rows.h"
 #include "sparse/hot/hot_timer.h"
 
 #include <stdbool.h>
@@ -32,12 +32,21 @@ struct hot_rows {
 	const uint32_t *values; /* n times the width */
 };
 
+/* Rows that are handed back. */
+struct hot_back {
+	uint64_t tag;
+	uint64_t sequence; /* of their packet */
+	uint16_t generation;
+	bool is_lost; /* the incarnation is over; else the aggregator has another map */
+	struct hot_rows rows;
+};
+
 struct hot_calls {
 	void *context;
 	/* A packet of this tag is durable. */
 	void (*done)(void *context, uint64_t tag);
 	/* The rows of a packet were not added, and never will be by this sender. */
-	void (*back)(void *context, uint64_t tag, uint16_t generation, const struct hot_rows *rows);
+	void (*back)(void *context, const struct hot_back *back);
 };
 
 struct hot_packet {
@@ -92,7 +101,7 @@ uint64_t hot_sender_bytes(const struct hot_sender_options *options);
 /* Rows that may be posted now. */
 uint32_t hot_sender_room(const struct hot_sender *sender);
 /*
- * Posts rows of one map, each at most once, if there is room. Gives the number of packets: as many
+ * Posts rows of one map, in ascending order, if there is room. Gives the number of packets: as many
  * calls of `done` or `back` follow.
  */
 uint32_t hot_sender_post(struct hot_sender *sender, uint64_t tag, uint16_t generation,

@@ -20,7 +20,7 @@
 struct hot_timer {
 	uint64_t rtt, spread; /* ns, smoothed; 0: unknown */
 	uint64_t heard_at;    /* ns: when an answer last came */
-	uint64_t shrunk_at;   /* ns: losses of what was sent before do not shrink the window again */
+	uint64_t shrunk_at; /* ns: losses of what was sent before do not shrink the window again */
 	uint32_t window, window_max;
 	uint32_t grown;     /* answers since the window last grew */
 	uint32_t threshold; /* below it the window grows with each answer */
