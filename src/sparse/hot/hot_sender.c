@@ -344,6 +344,13 @@ static void send_again(struct hot_sender *sender, struct hot_packet *packet, uin
 		sender->look_at = at;
 }
 
+/* Generations only go forward; an older one is in a packet that was delayed. */
+static void note_generation(struct hot_sender *sender, uint16_t generation)
+{
+	if ((int16_t)(generation - sender->generation) > 0)
+		sender->generation = generation;
+}
+
 static void take_refusal(struct hot_sender *sender, uint64_t sequence,
                          const struct wire_header *header, uint64_t now)
 {
@@ -354,7 +361,7 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 	hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
 	sender->in_flight--;
 	if (header->to == SPARSE_OTHER_MAP)
-		sender->generation = header->scale;
+		note_generation(sender, header->scale);
 	if (header->to == SPARSE_FULL && sender->hurried <= sequence)
 		sender->hurried = sequence + 1; /* only a flush helps */
 	if (!packet->is_void && (header->to == SPARSE_OTHER_MAP || header->to == SPARSE_BAD)) {
@@ -389,7 +396,7 @@ void hot_sender_take(struct hot_sender *sender, const struct wire_header *header
 		take_push(sender, header, now);
 	} else if (header->op == SPARSE_NEWS &&
 	           bytes >= WIRE_HEADER + 4 * (sender->options.child + 1)) {
-		sender->generation = header->scale;
+		note_generation(sender, header->scale);
 		note_durable(sender, lows[sender->options.child], now);
 	}
 }

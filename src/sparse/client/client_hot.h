@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * client_hot: where hot rows leave the way to the servers. The rest of the client calls it at these
+ * places: a push asks for each row whether it is hot, a shard has welcomed this worker, a message
+ * about hot rows arrives, sockets are polled and served, and a shard ends. The lock is held.
+ *
+ * Each shard has an incarnation of its own at an aggregator, or none:
+ *
+ *   HOT -> joining -> open -> SEALED: what is not in the server's record is pushed to the server
+ *              \--------\---> lost: LOST was sent, SEALED has not come
+ *
+ * While it is not open all rows go to the server.
+ */
+#ifndef TRIB_SPARSE_CLIENT_CLIENT_HOT_H
+#define TRIB_SPARSE_CLIENT_CLIENT_HOT_H
+
+#include "sparse/client/sparse_client.h"
+
+#include <poll.h>
+
+#define CLIENT_HOT_POLLS 1u /* sockets of a shard for hot rows, at most */
+
+/* Takes a row of a push if it is hot: it is copied. False: the row goes to the server. */
+bool hot_take(struct shard *shard, uint64_t key, const float *row);
+/* Posts the rows that were taken; request->left counts their packets until they are durable. */
+trib_status hot_post(struct shard *shard, struct trib_sparse_request *request);
+/* May a push have hot rows now? False: so many are on their way that it should wait. */
+bool hot_has_room(const struct shard *shard);
+/* The shard has welcomed this worker, for the first time or again. */
+void hot_connected(struct shard *shard);
+/* HOT, MAP or SEALED has arrived. */
+void hot_message(struct shard *shard, const struct message *message);
+/* Fills up to CLIENT_HOT_POLLS entries; returns how many. */
+unsigned hot_polls(struct shard *shard, struct pollfd *polls);
+/* Serves sockets and timers; returns when it wants to be called again (UINT64_MAX: never). */
+uint64_t hot_serve(struct shard *shard, uint64_t now);
+void hot_end(struct shard *shard);
+
+#endif
