@@ -262,20 +262,23 @@ static void check_sums(void)
 
 static void test_sums(void **state)
 {
-	uint64_t deadline = clock_now() + 20 * SECOND;
 	struct cluster cluster;
 
 	(void)state;
 	cluster_start(&cluster, 1, 0);
 	begin(&cluster);
-	push_all();
-	for (unsigned w = 0; w < WORKERS; w++)
-		hot_sender_hurry(&actors[w].sender);
-	while (left && clock_now() < deadline)
-		turn();
-	assert_int_equal(left, 0);
-	assert_true(flushes > 1);
-	check_sums();
+	for (unsigned times = 0; times < 3; times++) {
+		uint64_t deadline = clock_now() + 20 * SECOND;
+
+		push_all();
+		for (unsigned w = 0; w < WORKERS; w++)
+			hot_sender_hurry(&actors[w].sender);
+		while (left && clock_now() < deadline)
+			turn();
+		assert_int_equal(left, 0);
+		assert_true(flushes > times);
+		check_sums();
+	}
 	for (unsigned i = 0; i < CHILDREN; i++)
 		child_leave(actors[i].child, clock_now());
 	await(CHILD_GONE);

@@ -45,7 +45,7 @@ struct world {
 	struct engine_pool pool;
 	struct hot_sender senders[WORKERS];
 	struct hot_flusher flusher;
-	bool is_open;
+	bool is_open, keeps_map;
 	uint64_t log_at; /* when the round is logged; 0: none waits */
 	uint32_t generation;
 	struct sparse_record logged[WORKERS]; /* of this incarnation */
@@ -343,7 +343,8 @@ static void step(struct world *world, unsigned death_in)
 		die(world);
 		open_world(world);
 	}
-	if (!below(world, 300)) { /* the map takes effect with the next round */
+	if (!world->keeps_map &&
+	    !below(world, 300)) { /* the map takes effect with the next round */
 		hot_flusher_remap(&world->flusher, ++world->generation);
 		for (unsigned w = 0; w < WORKERS; w++)
 			if (below(world, 2))
@@ -440,16 +441,19 @@ static void test_lossy(void **state)
 
 static void test_deaths(void **state)
 {
+	unsigned deaths = 0;
+
 	(void)state;
 	for (uint64_t seed = 1; seed < 20; seed++) {
 		struct world *world;
 
 		run(seed, seed % 3 * 40, 400, &world);
-		assert_true(world->deaths > 3);
-		assert_true(world->cold > 0);
 		assert_true(world->flushes > 10);
+		assert_true(!world->deaths || world->cold > 0);
+		deaths += world->deaths;
 		end(world);
 	}
+	assert_true(deaths > 60);
 }
 
 /* A worker that waits is heard before the time of a round. */
@@ -459,6 +463,7 @@ static void test_hurry(void **state)
 	uint64_t begin;
 
 	(void)state;
+	world->keeps_map = true;
 	world->flusher.options.every_ns = world->flusher.options.idle_ns = 10000 * MS;
 	for (int i = 0; i < 50; i++)
 		step(world, 0);

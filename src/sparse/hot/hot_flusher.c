@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define QUESTIONS_MAX 128u /* on their way at once */
+#define REFUSALS_MAX 1000u /* more than delayed packets cause */
 
 /* ---- opening ---- */
 
@@ -199,7 +200,7 @@ static uint32_t write_values(const struct hot_flusher *flusher, uint32_t block, 
 	return sparse_block_bytes(n, width);
 }
 
-static uint32_t write_question(struct hot_flusher *flusher, const struct hot_question *question,
+static uint32_t write_question(struct hot_flusher *flusher, struct hot_question *question,
                                void *packet)
 {
 	struct wire_header *header = packet;
@@ -227,7 +228,7 @@ static uint32_t write_question(struct hot_flusher *flusher, const struct hot_que
 		break;
 	case HOT_WRITE:
 		header->op = SPARSE_WRITE;
-		header->pos = ++flusher->written;
+		header->pos = question->number = ++flusher->written;
 		header->ack = question->page;
 		header->scale = (uint16_t)flusher->generation;
 		bytes = write_values(flusher, question->page, payload);
@@ -414,6 +415,7 @@ static void note_answered(struct hot_flusher *flusher, struct hot_question *ques
 {
 	hot_timer_answered(&flusher->timer, question->sent_at, question->tries, now);
 	question->is_answered = true;
+	flusher->refusals = 0;
 	flusher->in_flight--;
 	while (flusher->open < flusher->unsent && flusher->questions[flusher->open].is_answered)
 		flusher->open++;
@@ -434,6 +436,13 @@ void hot_flusher_take(struct hot_flusher *flusher, const struct wire_header *hea
 	question = find_question(flusher, has_page ? header->ack : 0);
 	if (!question)
 		return;
+	if (header->op == SPARSE_WRITE && header->pos != question->number)
+		return; /* of an earlier round, or a repeat has left since */
+	/* The refusal of a delayed packet names the present epoch, too. */
+	if (header->from & SPARSE_REFUSED && header->to == SPARSE_OTHER_EPOCH) {
+		flusher->failed = ++flusher->refusals > REFUSALS_MAX;
+		return;
+	}
 	if (header->from & SPARSE_REFUSED ||
 	    (header->op == SPARSE_READ &&
 	     !take_page(flusher, question->page, (const uint8_t *)(header + 1),

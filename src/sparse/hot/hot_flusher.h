@@ -41,7 +41,8 @@ enum hot_phase {
 struct hot_question {
 	uint64_t sent_at; /* ns */
 	uint32_t page;
-	uint8_t tries; /* 0: not sent yet */
+	uint32_t number; /* of the last WRITE for it */
+	uint8_t tries;   /* 0: not sent yet */
 	bool is_answered;
 };
 
@@ -79,6 +80,7 @@ struct hot_flusher {
 	uint64_t began_at;
 	bool is_urgent; /* a worker waits */
 	bool failed;
+	uint32_t refusals; /* since the last answer */
 	struct hot_timer timer;
 	struct hot_question *questions;     /* of the phase, with ascending pages */
 	uint32_t n_questions, unsent, open; /* questions below `open` are answered */

@@ -351,6 +351,16 @@ static void note_generation(struct hot_sender *sender, uint16_t generation)
 		sender->generation = generation;
 }
 
+/*
+ * Can no copy of the packet be added later? A map that the aggregator does not have yet may come
+ * with its next round, so a packet of such a map waits.
+ */
+static bool is_final(const struct hot_packet *packet, const struct wire_header *header)
+{
+	return header->to == SPARSE_BAD || (header->to == SPARSE_OTHER_MAP &&
+	                                    (int16_t)(header->scale - packet->generation) > 0);
+}
+
 static void take_refusal(struct hot_sender *sender, uint64_t sequence,
                          const struct wire_header *header, uint64_t now)
 {
@@ -364,7 +374,7 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 		note_generation(sender, header->scale);
 	if (header->to == SPARSE_FULL && sender->hurried <= sequence)
 		sender->hurried = sequence + 1; /* only a flush helps */
-	if (!packet->is_void && (header->to == SPARSE_OTHER_MAP || header->to == SPARSE_BAD)) {
+	if (!packet->is_void && is_final(packet, header)) {
 		send_again(sender, packet, now);
 		hand_back(sender, sequence, false);
 	} else {
