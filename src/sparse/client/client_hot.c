@@ -80,20 +80,12 @@ static void put_cold(struct client_hot *hot, uint32_t i, uint64_t key, const uin
 		hot->floats[(size_t)i * width + k] = value_of(hot, values[k]);
 }
 
-static void push_cold(struct shard *shard, struct trib_sparse_request *request,
-                      const struct message_push *origin, uint32_t n)
+static void push_cold(struct shard *shard, struct trib_sparse_request *request, uint32_t n)
 {
 	struct client_hot *hot = shard->hot;
-	trib_status status;
 
-	if (!n)
-		return;
-	if (origin)
-		status = queue_push_again(shard, request, origin, hot->keys, hot->floats, n);
-	else
-		status = queue_push_cold(shard, request, hot->keys, hot->floats, n);
-	if (status != TRIB_OK)
-		client_fail(shard->table, status, "%s", trib_last_error());
+	if (n && queue_push_cold(shard, request, hot->keys, hot->floats, n) != TRIB_OK)
+		client_fail(shard->table, TRIB_ERR_NO_MEMORY, "%s", trib_last_error());
 }
 
 /* ---- pushes ---- */
@@ -169,43 +161,28 @@ static void on_done(void *context, uint64_t tag)
 	queue_part_ended((struct trib_sparse_request *)(uintptr_t)tag);
 }
 
-/* Rows of a packet that met another map: by the present map, if they are hot there. */
-static void route_again(struct shard *shard, struct trib_sparse_request *request,
-                        const struct hot_map *old, const struct hot_rows *rows)
-{
-	struct client_hot *hot = shard->hot;
-	uint32_t width = hot->about.width, cold = 0;
-
-	for (uint32_t i = 0; i < rows->n; i++)
-		put_cold(hot, cold++, hot_map_key(old, rows->numbers[i]),
-		         rows->values + (size_t)i * width);
-	push_cold(shard, request, NULL, cold);
-}
-
+/*
+ * Rows of a packet that met another map, or that no log has: they go to the server, as pushes that
+ * were never hot. Nobody else can have applied them.
+ */
 static void on_back(void *context, const struct hot_back *back)
 {
 	struct shard *shard = context;
 	struct client_hot *hot = shard->hot;
 	struct trib_sparse_request *request = (void *)(uintptr_t)back->tag;
 	const struct hot_map *map = hot_maps_find(&hot->maps, back->generation);
-	struct message_push origin = { .incarnation = hot->incarnation,
-		                       .child = shard->table->hello.rank,
-		                       .packet = back->sequence };
 
-	if (!map) {
+	for (uint32_t i = 0; map && i < back->rows.n; i++)
+		put_cold(hot, i, hot_map_key(map, back->rows.numbers[i]),
+		         back->rows.values + (size_t)i * hot->about.width);
+	if (map)
+		push_cold(shard, request, back->rows.n);
+	else
 		client_fail(
 			shard->table, TRIB_ERR_MISMATCH,
 			"shard %u (%s): hot rows of map %u cannot be sent again: the map is too "
 			"old",
 			shard->number, shard->address_text, back->generation);
-	} else if (back->is_lost) {
-		for (uint32_t i = 0; i < back->rows.n; i++)
-			put_cold(hot, i, hot_map_key(map, back->rows.numbers[i]),
-			         back->rows.values + (size_t)i * hot->about.width);
-		push_cold(shard, request, &origin, back->rows.n);
-	} else {
-		route_again(shard, request, map, &back->rows);
-	}
 	queue_part_ended(request);
 }
 
