@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engines.h"
 
-static const struct engine *engines[ENGINES_MAX] = { [ENGINE_SLOT] = &engine_slot };
+static const struct engine *engines[ENGINES_MAX] = {
+	[ENGINE_SLOT] = &engine_slot, [ENGINE_SPARSE] = &engine_sparse
+};
 
 const struct engine *engine_find(uint8_t number)
 {

@@ -22,6 +22,7 @@
 
 #define ENGINE_DENSE 0u
 #define ENGINE_SLOT 1u
+#define ENGINE_SPARSE 2u
 #define ENGINES_MAX 8u /* numbers are below */
 
 #define ENGINE_CELLS_MIN 2u
@@ -137,6 +138,7 @@ struct engine {
 };
 
 extern const struct engine engine_slot;
+extern const struct engine engine_sparse;
 
 /* NULL: there is no such engine, or it is dense. */
 const struct engine *engine_find(uint8_t number);

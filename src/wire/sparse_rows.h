@@ -88,6 +88,7 @@ _Static_assert(sizeof(struct sparse_rows) == 8, "rows");
 
 typedef uint16_t __attribute__((may_alias)) sparse_number;
 typedef uint32_t __attribute__((may_alias)) sparse_value;
+typedef uint64_t __attribute__((may_alias)) sparse_word;
 
 static inline uint32_t sparse_pad(uint32_t bytes)
 {
@@ -109,7 +110,7 @@ static inline uint32_t sparse_rows_bytes(uint32_t n, uint32_t width, int with_va
 /* How many rows with their values fit a payload. */
 static inline uint32_t sparse_rows_fit(uint32_t payload, uint32_t width)
 {
-	uint32_t n = payload < 8 ? 0 : (payload - 8) / (2 + 4 * width);
+	uint32_t n = payload < 8 || width > payload ? 0 : (payload - 8) / (2 + 4 * width);
 
 	while (n && sparse_rows_bytes(n, width, 1) > payload)
 		n--;

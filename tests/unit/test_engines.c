@@ -14,8 +14,7 @@
 #include "engine/cell_lock.h"
 #include "engine/combine.h"
 #include "engine/engines.h"
-#include "path/tcp.h"
-#include "wire/frame.h"
+#include "raw_child.h"
 #include "wire/parse.h"
 #ifdef HAVE_BPF
 #include "xdp_rig.h"
@@ -23,18 +22,14 @@
 #include "highest.skel.h"
 #endif
 
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define NUMBER 7
 #define UNKNOWN 6
 #define WITHOUT_PROGRAM 5
-#define JOB 1
 #define BYTES 64u
 #define CHILDREN 3u
-#define PATIENCE_MS 5000
 
 /* ---- the engine ---- */
 
@@ -116,153 +111,34 @@ static const struct engine highest = {
 
 /* ---- children, with packets of their own ---- */
 
-union packet_bytes {
-	struct wire_header header;
-	struct wire_control control;
-	uint64_t words[(WIRE_PACKET_MAX + 64) / 8];
-};
-
-struct child {
-	int fd;
-	uint8_t rank;
-	bool stream; /* a TCP connection */
-	struct wire_welcome welcome;
-};
-
-static void child_open(struct child *child, const struct cluster *cluster, uint8_t rank)
-{
-	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
-	struct udp_address own, peer;
-	bool gso;
-
-	*child = (struct child){ .rank = rank, .stream = getenv("TRIB_PLANE") != NULL };
-	demand(udp_resolve("127.0.0.1", 0, &own) == TRIB_OK);
-	demand(udp_resolve(cluster->address, UDP_DEFAULT_PORT, &peer) == TRIB_OK);
-	if (child->stream)
-		demand((child->fd = tcp_connect(&peer, PATIENCE_MS)) >= 0);
-	else
-		demand(udp_open(&own, &peer, &options, &child->fd, &gso) == TRIB_OK);
-}
-
-/* The next packet's type; 0: none arrived. */
-static uint8_t child_receive(const struct child *child, union packet_bytes *packet, int wait_ms)
-{
-	struct pollfd wait = { .fd = child->fd, .events = POLLIN };
-	size_t have = 0;
-	uint32_t bytes = 0;
-
-	while (!bytes) {
-		ssize_t more;
-
-		if (poll(&wait, 1, wait_ms) <= 0)
-			return 0;
-		more = recv(child->fd, (char *)packet + have, sizeof(*packet) - have, 0);
-		demand(more > 0);
-		have += (size_t)more;
-		if (!child->stream)
-			bytes = (uint32_t)have;
-		else
-			demand(wire_frame(packet, have, &bytes) == WIRE_SOUND);
-	}
-	demand((child->stream ? wire_parse_frame(packet, bytes) : wire_parse(packet, bytes)) ==
-	       WIRE_SOUND);
-	return packet->header.type;
-}
-
-/* Waits for a packet of this type; repeats of WELCOME and the like do not matter. */
-static void child_await(const struct child *child, union packet_bytes *packet, uint8_t type)
-{
-	uint8_t came;
-
-	do
-		demand((came = child_receive(child, packet, PATIENCE_MS)));
-	while (came == WIRE_WELCOME || came == WIRE_STATUS);
-	demand(came == type);
-}
-
-/* Asks with this engine until there is an answer; its verdict. */
-static uint32_t child_join(struct child *child, uint8_t engine, uint8_t hops)
-{
-	const uint32_t bytes = WIRE_CONTROL + sizeof(struct wire_join);
-	const struct wire_join join = { .key = 1,
-		                        .size = CHILDREN,
-		                        .rank = child->rank,
-		                        .payload = 1024,
-		                        .lanes = 1,
-		                        .pool_bytes = 1 << 16,
-		                        .timeout_ms = 20000,
-		                        .engine = engine,
-		                        .hops = hops,
-		                        .host = "raw",
-		                        .up = { { .ranks = 7, .port = 7700, .family = 4 } } };
-	union packet_bytes packet = { .control = { .type = WIRE_JOIN,
-		                                   .cookie = CLUSTER_COOKIE,
-		                                   .job = JOB,
-		                                   .child = child->rank } };
-
-	memcpy(&packet.control + 1, &join, sizeof(join));
-	if (child->stream)
-		wire_seal_frame(&packet, bytes);
-	else
-		wire_seal(&packet, bytes);
-	demand(send(child->fd, &packet, bytes, 0) == (ssize_t)bytes);
-	if (child_receive(child, &packet, 50) != WIRE_WELCOME)
-		return WIRE_WAIT;
-	memcpy(&child->welcome, &packet.control + 1, sizeof(child->welcome));
-	return child->welcome.verdict;
-}
-
-static void children_join(struct child *children, const struct cluster *cluster)
-{
-	unsigned joined = 0;
-
-	for (unsigned i = 0; i < CHILDREN; i++)
-		child_open(&children[i], cluster, (uint8_t)i);
-	for (unsigned i = 0; joined != (1u << CHILDREN) - 1; i = (i + 1) % CHILDREN)
-		if (!(joined >> i & 1) && child_join(&children[i], NUMBER, 0) == WIRE_JOINED &&
-		    children[i].welcome.cookie)
-			joined |= 1u << i;
-}
-
-static struct wire_unsent unsent_of(const struct child *child, uint32_t pos)
-{
-	return (struct wire_unsent){ .proof = wire_proof(child->welcome.cookie, JOB,
-		                                         child->welcome.epoch),
-		                     .pos = wire_pos(0, pos) };
-}
-
 /* The words that the child sends for this position. */
 static uint64_t word_of(unsigned child, uint32_t pos, unsigned i)
 {
 	return mix((uint64_t)child << 32 | pos << 8 | i);
 }
 
-static void child_send_words(const struct child *child, uint32_t pos, uint8_t op)
+static void child_send_words(const struct raw_child *child, uint32_t pos, uint8_t op)
 {
-	const struct wire_unsent unsent = unsent_of(child, pos);
-	union packet_bytes packet = { .header = { .type = WIRE_DATA,
-		                                  .comm = child->welcome.comm,
-		                                  .child = child->rank,
-		                                  .op = op,
-		                                  .pos = pos,
-		                                  .from = WIRE_ALL,
-		                                  .to = WIRE_ALL } };
+	union raw_packet packet = { .header = { .type = WIRE_DATA,
+		                                .op = op,
+		                                .pos = pos,
+		                                .from = WIRE_ALL,
+		                                .to = WIRE_ALL } };
 	uint64_t *words = (uint64_t *)(&packet.header + 1);
 
 	for (unsigned i = 0; i < BYTES / 8; i++)
 		words[i] = word_of(child->rank, pos, i);
-	wire_seal_fragment(&packet, WIRE_HEADER + BYTES, &unsent);
-	demand(send(child->fd, &packet, WIRE_HEADER + BYTES, 0) == WIRE_HEADER + BYTES);
+	raw_child_send(child, &packet, WIRE_HEADER + BYTES, pos);
 }
 
 /* The child gets the highest words of all children up to itself. */
-static void child_check_words(const struct child *child, uint32_t pos)
+static void child_check_words(const struct raw_child *child, uint32_t pos)
 {
-	const struct wire_unsent unsent = unsent_of(child, pos);
-	union packet_bytes packet;
+	const struct wire_unsent unsent = raw_child_unsent(child, pos);
+	union raw_packet packet;
 	const uint64_t *words = (const uint64_t *)(&packet.header + 1);
 
-	child_await(child, &packet, WIRE_RESULT);
+	raw_child_await(child, &packet, WIRE_RESULT);
 	demand(packet.header.pos == pos && packet.header.comm == child->welcome.comm);
 	demand(wire_is_intact(&packet.header, WIRE_HEADER + BYTES, &unsent));
 	for (unsigned i = 0; i < BYTES / 8; i++) {
@@ -297,13 +173,13 @@ static void test_table(void **state)
 
 static void test_udp(void **state)
 {
-	struct child children[CHILDREN];
-	union packet_bytes packet;
+	struct raw_child children[CHILDREN];
+	union raw_packet packet;
 	struct cluster cluster;
 
 	(void)state;
 	cluster_start(&cluster, 2, 0);
-	children_join(children, &cluster);
+	raw_children_join(children, &cluster, CHILDREN, NUMBER);
 	for (unsigned i = 0; i < CHILDREN; i++) {
 		assert_int_equal(children[i].welcome.engine, NUMBER);
 		assert_int_equal(children[i].welcome.lanes, 1);
@@ -315,7 +191,7 @@ static void test_udp(void **state)
 		}
 	/* What the engine calls a mismatch ends the communicator. */
 	child_send_words(&children[0], 3, WIRE_ADD64);
-	child_await(&children[1], &packet, WIRE_ABORT);
+	raw_child_await(&children[1], &packet, WIRE_ABORT);
 	for (unsigned i = 0; i < CHILDREN; i++)
 		close(children[i].fd);
 	cluster_stop(&cluster);
@@ -325,12 +201,12 @@ static void test_udp(void **state)
 static void refused(const char *words, uint8_t engine, uint8_t hops)
 {
 	struct cluster cluster;
-	struct child child;
+	struct raw_child child;
 
 	cluster_start(&cluster, 1, 0);
-	child_open(&child, &cluster, 0);
-	for (unsigned i = 0; child_join(&child, engine, hops) != WIRE_REFUSED; i++)
-		demand(i < PATIENCE_MS / 50);
+	raw_child_open(&child, &cluster, 0);
+	for (unsigned i = 0; raw_child_join(&child, CHILDREN, engine, hops) != WIRE_REFUSED; i++)
+		demand(i < RAW_PATIENCE_MS / 50);
 	if (!strstr(child.welcome.text, words))
 		fail_msg("refused with: %s", child.welcome.text);
 	close(child.fd);

@@ -11,6 +11,7 @@
 
 #include "wire/checksum.h"
 #include "wire/parse.h"
+#include "wire/sparse_rows.h"
 
 #include <glob.h>
 #include <stdbool.h>
@@ -156,6 +157,18 @@ static const struct field fields[] = {
 	FIELD(wire_turn_op, start_us),
 	FIELD(wire_turn_op, plain_us),
 	FIELD(wire_turn_op, fast_us),
+	FIELD(sparse_setup, width),
+	FIELD(sparse_setup, rows),
+	FIELD(sparse_setup, kind),
+	FIELD(sparse_setup, caches),
+	FIELD(sparse_setup, generation),
+	FIELD(sparse_setup, unused),
+	FIELD(sparse_rows, n),
+	FIELD(sparse_rows, width),
+	FIELD(sparse_rows, unused),
+	FIELD(sparse_record, low),
+	FIELD(sparse_record, seen),
+	FIELD(sparse_record, durable),
 };
 
 struct value {
@@ -239,6 +252,28 @@ static const struct value values[] = {
 	VALUE("wire_turn_flag", WIRE_TURN_FAILED),
 	VALUE("wire_turn_flag", WIRE_TURN_JOINING),
 	VALUE("wire_turn_flag", WIRE_TURN_ASTRAY),
+	VALUE("constants", SPARSE_ROWS_MAX),
+	VALUE("constants", SPARSE_BLOCK_ROWS),
+	VALUE("constants", SPARSE_WINDOW),
+	VALUE("constants", SPARSE_LARGEST),
+	VALUE("constants", SPARSE_ADDENDS),
+	VALUE("sparse_kind", SPARSE_SETUP),
+	VALUE("sparse_kind", SPARSE_PUSH),
+	VALUE("sparse_kind", SPARSE_PULL),
+	VALUE("sparse_kind", SPARSE_FREEZE),
+	VALUE("sparse_kind", SPARSE_READ),
+	VALUE("sparse_kind", SPARSE_RELEASE),
+	VALUE("sparse_kind", SPARSE_WRITE),
+	VALUE("sparse_kind", SPARSE_NEWS),
+	VALUE("sparse_flag", SPARSE_URGENT),
+	VALUE("sparse_flag", SPARSE_VOID),
+	VALUE("sparse_flag", SPARSE_REFUSED),
+	VALUE("sparse_refusal", SPARSE_UNREADY),
+	VALUE("sparse_refusal", SPARSE_OTHER_MAP),
+	VALUE("sparse_refusal", SPARSE_FULL),
+	VALUE("sparse_refusal", SPARSE_TOO_FAR),
+	VALUE("sparse_refusal", SPARSE_OTHER_EPOCH),
+	VALUE("sparse_refusal", SPARSE_BAD),
 };
 
 static const struct {
@@ -255,6 +290,9 @@ static const struct {
 	{ "wire_abort", sizeof(struct wire_abort) },
 	{ "wire_turn", sizeof(struct wire_turn) },
 	{ "wire_turn_op", sizeof(struct wire_turn_op) },
+	{ "sparse_setup", sizeof(struct sparse_setup) },
+	{ "sparse_rows", sizeof(struct sparse_rows) },
+	{ "sparse_record", sizeof(struct sparse_record) },
 };
 
 /* ---- the document ---- */

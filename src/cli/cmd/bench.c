@@ -23,6 +23,8 @@ static const struct {
 	  "time and bandwidth of sums over several hosts, also of other systems" },
 	{ "deploy", bench_deploy_run, "how long an aggregator takes to be ready" },
 	{ "engine", bench_engine_run, "CPU time of one packet where it is summed" },
+	{ "float-table", bench_float_table_run,
+	  "precision of sums of floats by table look-up, beside fixed point" },
 	{ "glm", bench_glm_run,
 	  "time of an epoch of linear models over several hosts, also over MPI" },
 	{ "glm-kernel", bench_glm_kernel_run,
@@ -52,7 +54,7 @@ int cli_bench(int argc, char **argv)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
 	for (unsigned i = 0; i < BENCHMARKS_N; i++)
-		fprintf(out, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].help);
+		fprintf(out, "  %-11s %s\n", benchmarks[i].name, benchmarks[i].help);
 	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

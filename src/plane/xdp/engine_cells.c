@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "slot.skel.h"
+#include "sparse.skel.h"
 
 static const void *slot_program(uint64_t *bytes)
 {
@@ -18,12 +19,23 @@ static const void *slot_program(uint64_t *bytes)
 	return elf;
 }
 
+static const void *sparse_program(uint64_t *bytes)
+{
+	size_t size;
+	const void *elf = sparse_bpf__elf_bytes(&size);
+
+	*bytes = size;
+	return elf;
+}
+
 /* The programs that come with this plane. An engine that is added later brings its own. */
 static const void *program_of(const struct engine *engine, uint64_t *bytes)
 {
 	if (engine->program)
 		return engine->program(bytes);
-	return engine->number == ENGINE_SLOT ? slot_program(bytes) : NULL;
+	if (engine->number == ENGINE_SLOT)
+		return slot_program(bytes);
+	return engine->number == ENGINE_SPARSE ? sparse_program(bytes) : NULL;
 }
 
 /* Gives the object the plane's maps, and its settings. */
