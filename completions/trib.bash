@@ -81,19 +81,31 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--loss | --update | --parallel | --exchange | --bad-rows | --bias | --pipeline | --bits | --format)
+	--format)
+		local formats="libsvm csv"
+		[[ ${COMP_WORDS[1]} == sparse ]] && formats="lists pairs text counts"
+		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
+		return
+		;;
+	--loss | --update | --parallel | --exchange | --bad-rows | --bias | --pipeline | --bits)
 		local -A glm=([--loss]="logistic linear hinge squared-hinge" [--update]="adagrad sgd"
 			[--parallel]="model data" [--exchange]="local tributary mpi" [--bad-rows]="fail skip"
-			[--bias]="on off" [--pipeline]="on off" [--bits]="float 1 2 3 4 5 6 7 8" [--format]="libsvm csv")
+			[--bias]="on off" [--pipeline]="on off" [--bits]="float 1 2 3 4 5 6 7 8")
 		mapfile -t COMPREPLY < <(compgen -W "${glm[$before]}" -- "$word")
 		return
+		;;
+	--rows)
+		if [[ ${COMP_WORDS[1]} == sparse ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "items users both" -- "$word")
+			return
+		fi
 		;;
 	--model | --test | --checkpoint | --output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
 	--json | --plot)
-		if [[ ${COMP_WORDS[1]} == bench || ${COMP_WORDS[1]} == glm ]]; then
+		if [[ ${COMP_WORDS[1]} == bench || ${COMP_WORDS[1]} == glm || ${COMP_WORDS[1]} == sparse ]]; then
 			mapfile -t COMPREPLY < <(compgen -f -- "$word")
 			return
 		fi
@@ -105,6 +117,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates) ;;
 	glm) command=(train predict inspect make) ;;
+	sparse) command=(hot) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac
@@ -122,7 +135,7 @@ _trib() {
 			-- "$word")
 	elif ((COMP_CWORD == 2 && ${#command[@]})); then
 		mapfile -t COMPREPLY < <(compgen -W "${command[*]} --help" -- "$word")
-	elif [[ (${COMP_WORDS[1]} == plan || ${COMP_WORDS[1]} == glm) && $word != -* ]]; then
+	elif [[ (${COMP_WORDS[1]} == plan || ${COMP_WORDS[1]} == glm || ${COMP_WORDS[1]} == sparse) && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")

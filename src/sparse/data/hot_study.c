@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sparse/data/hot_study.h"
+
+#include "sparse/heat/key_hash.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORDS_DRAWN 2000000u /* about so many in a study of random batches */
+#define STEPS_MAX 100u
+
+void hot_study_close(struct hot_study *study)
+{
+	free(study->ranked);
+	free(study->rank_of);
+	free(study->cumulative);
+	*study = (struct hot_study){ 0 };
+}
+
+trib_status hot_study_open(struct hot_study *study, const struct update_data *data, uint64_t seed)
+{
+	*study = (struct hot_study){ .data = data, .seed = key_hash(seed) };
+	study->ranked = update_data_rank(data, data->counts, &study->n);
+	study->rank_of = calloc((size_t)data->index.n + 1, sizeof(*study->rank_of));
+	study->cumulative = calloc(study->n + 1, sizeof(*study->cumulative));
+	if (!study->ranked || !study->rank_of || !study->cumulative) {
+		hot_study_close(study);
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u keys", data->index.n);
+	}
+	for (uint32_t i = 0; i < data->index.n; i++)
+		study->rank_of[i] = UINT32_MAX; /* a key with the count 0 has no rank */
+	for (size_t i = 0; i < study->n; i++) {
+		uint64_t before = i ? study->cumulative[i - 1] : 0;
+
+		study->rank_of[key_index_find(&data->index, study->ranked[i].key)] = (uint32_t)i;
+		study->cumulative[i] = before + study->ranked[i].count;
+	}
+	return TRIB_OK;
+}
+
+double hot_study_share(const struct hot_study *study, size_t n)
+{
+	n = n < study->n ? n : study->n;
+	return n ? (double)study->cumulative[n - 1] / (double)study->data->total : 0;
+}
+
+/* ---- random choices ---- */
+
+static double random_share(uint64_t *state)
+{
+	return (double)(key_hash((*state)++) >> 11) * 0x1p-53;
+}
+
+static uint64_t random_below(uint64_t *state, uint64_t below)
+{
+	uint64_t drawn = (uint64_t)(random_share(state) * (double)below);
+
+	return drawn < below ? drawn : below - 1;
+}
+
+/* A random state that others do not use. */
+static uint64_t random_start(const struct hot_study *study, uint64_t purpose)
+{
+	return key_hash(study->seed + purpose);
+}
+
+/* How many of `count` updates are in a sample: binomial, for large counts its normal limit. */
+static uint64_t count_sample(uint64_t count, double share, uint64_t *state)
+{
+	double mean = (double)count * share, wide, radius, drawn;
+	uint64_t taken = 0;
+
+	if (mean < 100 && count < 100000) {
+		for (uint64_t i = 0; i < count; i++)
+			taken += random_share(state) < share;
+		return taken;
+	}
+	wide = sqrt(mean * (1 - share));
+	radius = sqrt(-2 * log(1 - random_share(state)));
+	drawn = round(mean + wide * radius * cos(2 * 3.141592653589793 * random_share(state)));
+	return drawn <= 0 ? 0 : drawn >= (double)count ? count : (uint64_t)drawn;
+}
+
+/* ---- samples ---- */
+
+/* Counts of the sample, by number of the key. */
+static void sample_count(const struct hot_study *study, const struct hot_sample *sample,
+                         uint64_t *counts)
+{
+	const struct update_data *data = study->data;
+	uint64_t start = random_start(study, 1), state = start;
+
+	if (data->format == UPDATES_COUNTS) {
+		for (uint32_t i = 0; i < data->index.n; i++)
+			counts[i] = count_sample(data->counts[i], sample->share, &state);
+		return;
+	}
+	for (size_t i = 0; i < data->records; i++) {
+		state = start ^ key_hash(sample->by_group ? data->groups[i] : i);
+		if (random_share(&state) >= sample->share)
+			continue;
+		for (unsigned j = 0; j < data->per_record; j++)
+			counts[data->updates[i * data->per_record + j]]++;
+	}
+}
+
+static size_t hot_count(const struct heat_key *ranked, size_t n, const struct hot_sample *sample)
+{
+	return heat_pick(ranked, n, heat_total(ranked, n), &sample->limits).n;
+}
+
+/* Compares the hot keys of the sample with those of all data. */
+static trib_status sample_compare(const struct hot_study *study, struct hot_sample *sample,
+                                  struct heat_key *ranked, size_t n)
+{
+	struct heat_key *hot;
+	uint64_t updates = 0;
+
+	sample->hot = hot_count(study->ranked, study->n, sample);
+	sample->sampled_hot = hot_count(ranked, n, sample);
+	sample->hot_share = hot_study_share(study, sample->hot);
+	for (size_t i = 0; i < sample->sampled_hot; i++) {
+		uint32_t number = key_index_find(&study->data->index, ranked[i].key);
+
+		updates += study->data->counts[number];
+	}
+	sample->sampled_share = (double)updates / (double)study->data->total;
+	if (!(hot = calloc(sample->hot + 1, sizeof(*hot))))
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu keys", sample->hot);
+	memcpy(hot, study->ranked, sample->hot * sizeof(*hot));
+	sample->common = heat_common(hot, sample->hot, ranked, sample->sampled_hot);
+	sample->precision = sample->hot ? (double)sample->common / (double)sample->hot : 1;
+	free(hot);
+	return TRIB_OK;
+}
+
+trib_status hot_study_sample(const struct hot_study *study, struct hot_sample *sample)
+{
+	uint64_t *counts = calloc((size_t)study->data->index.n + 1, sizeof(*counts));
+	struct heat_key *ranked = NULL;
+	trib_status status;
+	size_t n;
+
+	if (counts) {
+		sample_count(study, sample, counts);
+		ranked = update_data_rank(study->data, counts, &n);
+	}
+	if (ranked)
+		status = sample_compare(study, sample, ranked, n);
+	else
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a sample");
+	free(counts);
+	free(ranked);
+	return status;
+}
+
+/* ---- random batches ---- */
+
+/* The ranks that a random record updates. */
+static unsigned record_draw(const struct hot_study *study, uint64_t *state, uint32_t *ranks)
+{
+	const struct update_data *data = study->data;
+	size_t low = 0, high = study->n - 1, record;
+	uint64_t drawn;
+
+	if (data->format != UPDATES_COUNTS) {
+		record = random_below(state, data->records);
+		for (unsigned i = 0; i < data->per_record; i++)
+			ranks[i] = study->rank_of[data->updates[record * data->per_record + i]];
+		return data->per_record;
+	}
+	drawn = random_below(state, data->total);
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (study->cumulative[middle] > drawn)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	ranks[0] = (uint32_t)low;
+	return 1;
+}
+
+static unsigned steps_of(uint64_t records_a_step)
+{
+	uint64_t steps = RECORDS_DRAWN / (records_a_step + 1);
+
+	return steps < 1 ? 1 : steps > STEPS_MAX ? STEPS_MAX : (unsigned)steps;
+}
+
+/* The first case in which the row of this rank is hot; link->n: none. */
+static unsigned case_of(const struct hot_link *link, uint32_t rank)
+{
+	unsigned i = 0;
+
+	while (i < link->n && rank >= link->rows[i])
+		i++;
+	return i;
+}
+
+trib_status hot_study_link(const struct hot_study *study, struct hot_link *link)
+{
+	/* Rows by case: pushed by workers, and different ones in a step. */
+	uint64_t pushed[HOT_SIZES_MAX + 1] = { 0 }, summed[HOT_SIZES_MAX + 1] = { 0 };
+	uint64_t state = random_start(study, 2), pushes = 0;
+	unsigned steps = steps_of((uint64_t)link->workers * link->batch);
+	/* The last push and the last step, from 1, that had the row. */
+	uint32_t *in_push = calloc(2 * (study->n + 1), sizeof(*in_push));
+	uint32_t *in_step = in_push + study->n + 1, ranks[2];
+
+	if (!in_push)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu keys", study->n);
+	for (unsigned step = 1; study->n && step <= steps; step++) {
+		for (unsigned w = 0; w < link->workers; w++) {
+			pushes++;
+			for (uint32_t i = 0; i < link->batch; i++) {
+				for (unsigned j = record_draw(study, &state, ranks); j-- > 0;) {
+					unsigned c = case_of(link, ranks[j]);
+
+					pushed[c] += in_push[ranks[j]] != (uint32_t)pushes;
+					summed[c] += in_step[ranks[j]] != step;
+					in_push[ranks[j]] = (uint32_t)pushes;
+					in_step[ranks[j]] = step;
+				}
+			}
+		}
+	}
+	link->all = 0;
+	for (unsigned c = 0; c <= link->n; c++)
+		link->all += pushed[c];
+	for (unsigned i = 0; i < link->n; i++) {
+		link->with[i] = 0;
+		for (unsigned c = 0; c <= link->n; c++)
+			link->with[i] += c <= i ? summed[c] : pushed[c];
+	}
+	free(in_push);
+	return TRIB_OK;
+}
+
+/* ---- recirculations ---- */
+
+/* One batch: the ranks of its hot rows, and room for packing them. */
+struct batch {
+	uint32_t *ranks, *registers, *packet_of, *scratch, *last_batch;
+	uint32_t n;
+};
+
+static void batch_draw(const struct hot_study *study, const struct hot_layout *about,
+                       struct batch *batch, uint64_t *state, uint32_t number)
+{
+	uint32_t ranks[2];
+
+	batch->n = 0;
+	for (uint32_t i = 0; i < about->batch; i++) {
+		for (unsigned j = record_draw(study, state, ranks); j-- > 0;) {
+			if (ranks[j] >= about->rows || batch->last_batch[ranks[j]] == number)
+				continue;
+			batch->last_batch[ranks[j]] = number;
+			batch->ranks[batch->n++] = ranks[j];
+		}
+	}
+}
+
+static void batch_pack(const struct hot_layout *about, struct batch *batch,
+                       struct hot_packing *packed, struct hot_packing *in_order)
+{
+	const struct layout *layout = &about->layout;
+	uint32_t packets =
+		layout_pack(layout, batch->registers, batch->n, batch->packet_of, batch->scratch);
+
+	packed->packets += packets;
+	packed->recirculations += layout_recirculations(layout, batch->registers, batch->n,
+	                                                batch->packet_of, packets, batch->scratch);
+	packets = layout_pack_in_order(layout, batch->n, batch->packet_of);
+	in_order->packets += packets;
+	in_order->recirculations += layout_recirculations(
+		layout, batch->registers, batch->n, batch->packet_of, packets, batch->scratch);
+}
+
+static void batches_pack(const struct hot_study *study, struct hot_layout *about,
+                         struct batch *batch)
+{
+	uint64_t state = random_start(study, 3);
+	unsigned batches = steps_of(about->batch);
+
+	for (unsigned b = 1; study->n && b <= batches; b++) {
+		batch_draw(study, about, batch, &state, b);
+		for (uint32_t i = 0; i < batch->n; i++)
+			batch->registers[i] = layout_register(&about->layout, batch->ranks[i]);
+		batch_pack(about, batch, &about->heat, &about->heat_in_order);
+		for (uint32_t i = 0; i < batch->n; i++)
+			batch->registers[i] = layout_register_random(&about->layout,
+			                                             batch->ranks[i], study->seed);
+		batch_pack(about, batch, &about->random, &about->random_in_order);
+	}
+}
+
+trib_status hot_study_layout(const struct hot_study *study, struct hot_layout *about)
+{
+	uint32_t most = 2 * about->batch < about->rows ? 2 * about->batch : about->rows;
+	size_t scratch = layout_scratch(&about->layout, most);
+	uint32_t *numbers = calloc(3ull * most + about->rows + scratch + 1, sizeof(*numbers));
+	struct batch batch = { .ranks = numbers };
+
+	if (!numbers)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a batch of %u records",
+		                   about->batch);
+	batch.registers = batch.ranks + most;
+	batch.packet_of = batch.registers + most;
+	batch.last_batch = batch.packet_of + most;
+	batch.scratch = batch.last_batch + about->rows;
+	about->heat = about->heat_in_order = (struct hot_packing){ 0 };
+	about->random = about->random_in_order = (struct hot_packing){ 0 };
+	batches_pack(study, about, &batch);
+	free(numbers);
+	return TRIB_OK;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows are hot: ranking, Principle 1 of Libra, counts that decay, and maps that change. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "short.h"
+#include "sparse/heat/heat_map.h"
+#include "sparse/heat/heat_set.h"
+#include "sparse/heat/key_index.h"
+
+#include <string.h>
+
+static uint64_t seed = 1;
+
+static uint32_t draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((seed >> 33) % below);
+}
+
+static void ranks_have_one_order(void **state)
+{
+	struct heat_key keys[] = { { 9, 2 }, { 4, 7 }, { 7, 1 }, { 1, 2 }, { 9, 3 }, { 7, 1 } };
+	const struct heat_key expected[] = { { 4, 7 }, { 9, 5 }, { 1, 2 }, { 7, 2 } };
+	struct heat_key large[] = { { 1, UINT64_MAX }, { 1, 5 } };
+
+	(void)state;
+	assert_int_equal(heat_rank_added(keys, 6), 4);
+	assert_memory_equal(keys, expected, sizeof(expected));
+	assert_int_equal(heat_total(keys, 4), 16);
+	assert_int_equal(heat_rank_added(large, 2), 1);
+	assert_true(large[0].count == UINT64_MAX);
+	assert_int_equal(heat_rank_added(NULL, 0), 0);
+}
+
+/* 10, 9, 8 ... 1 updates: 55 in all. */
+static void hot_keys_are_picked(void **state)
+{
+	struct heat_key keys[10];
+	struct heat_limits limits = { .share = 1, .rows_max = 100, .step = 1 };
+	struct heat_pick pick;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++)
+		keys[i] = (struct heat_key){ i, 10 - i };
+	pick = heat_pick(keys, 10, 55, &limits);
+	assert_int_equal(pick.n, 10);
+	assert_int_equal(pick.reason, HEAT_ALL_KEYS);
+	assert_true(pick.share == 1);
+	limits.rows_max = 3;
+	pick = heat_pick(keys, 10, 55, &limits);
+	assert_int_equal(pick.n, 3);
+	assert_int_equal(pick.reason, HEAT_NO_ROOM);
+	assert_true(pick.share == 27.0 / 55);
+	limits.share = 19.0 / 55;
+	pick = heat_pick(keys, 10, 55, &limits);
+	assert_int_equal(pick.n, 2);
+	assert_int_equal(pick.reason, HEAT_ENOUGH);
+	/* Steps of two: the third one adds 11 of 55, the fourth one 7. */
+	limits = (struct heat_limits){ .share = 1, .rows_max = 100, .step = 2, .growth = 0.2 };
+	pick = heat_pick(keys, 10, 55, &limits);
+	assert_int_equal(pick.n, 6);
+	assert_int_equal(pick.reason, HEAT_TRADE_OFF);
+	/* Steps of four: the last one has two keys and 3 of 55, as 6 of 55 in a whole step. */
+	limits.step = 4;
+	limits.growth = 5.9 / 55;
+	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 10);
+	limits.growth = 6.1 / 55;
+	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 8);
+	/* The first step is taken even if it adds little. */
+	limits.growth = 1;
+	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 4);
+	assert_int_equal(heat_pick(keys, 0, 0, &limits).n, 0);
+	limits.rows_max = 0;
+	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 0);
+}
+
+static void common_keys_are_counted(void **state)
+{
+	struct heat_key a[] = { { 5, 1 }, { 1, 9 }, { 7, 1 }, { 3, 3 } };
+	struct heat_key b[] = { { 9, 1 }, { 7, 4 }, { 5, 2 } };
+
+	(void)state;
+	assert_int_equal(heat_common(a, 4, b, 3), 2);
+	assert_int_equal(heat_common(a, 4, a, 4), 4);
+	assert_int_equal(heat_common(a, 4, b, 0), 0);
+}
+
+/* ---- counts in bounded memory ---- */
+
+static void set_open(struct heat_set *set, uint32_t room)
+{
+	void *memory = malloc(heat_set_bytes(room));
+
+	assert_non_null(memory);
+	heat_set_init(set, memory, room);
+}
+
+/* With room for all keys the counts are exact, and decay alike. */
+static void exact_counts(uint32_t keys, uint32_t updates)
+{
+	struct heat_key listed[256];
+	uint64_t count[256] = { 0 }, total = 0;
+	struct heat_set set;
+
+	set_open(&set, keys);
+	for (uint32_t i = 0; i < updates; i++) {
+		uint32_t key = draw(1 + draw(keys)), n = draw(4);
+
+		heat_set_add(&set, key, n);
+		count[key] += (uint64_t)n * HEAT_UNIT;
+		total += (uint64_t)n * HEAT_UNIT;
+		if (draw(50) == 0) {
+			uint32_t keep = draw(257);
+
+			heat_set_decay(&set, keep);
+			total = total * keep / 256;
+			for (uint32_t k = 0; k < keys; k++)
+				count[k] = count[k] * keep / 256;
+		}
+		assert_true(heat_set_count(&set, key) == count[key]);
+	}
+	assert_true(set.total == total);
+	assert_int_equal(heat_set_list(&set, listed), set.n);
+	for (uint32_t k = 0; k < keys; k++)
+		assert_true(heat_set_count(&set, k) == count[k]);
+	for (uint32_t i = 0; i < set.n; i++) {
+		assert_true(listed[i].count == count[listed[i].key] && listed[i].count > 0);
+		assert_true(i == 0 || listed[i - 1].count > listed[i].count ||
+		            (listed[i - 1].count == listed[i].count &&
+		             listed[i - 1].key < listed[i].key));
+	}
+	free(set.heap);
+}
+
+static void counts_are_exact_with_room(void **state)
+{
+	uint64_t cases = test_cases("sets", 3000);
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (uint64_t i = 0; i < cases; i++)
+		exact_counts(1 + draw(256), draw(600));
+}
+
+/* Without room: never too low, too high by at most total / room, and frequent keys are there. */
+static void bounded_counts(uint32_t room, uint32_t keys, uint32_t updates)
+{
+	uint64_t *count = calloc(keys, sizeof(*count)), sum = 0;
+	struct heat_set set;
+
+	set_open(&set, room);
+	for (uint32_t i = 0; i < updates; i++) {
+		uint32_t key = draw(1 + draw(1 + draw(keys)));
+
+		heat_set_add(&set, key, 1);
+		count[key] += HEAT_UNIT;
+	}
+	assert_true(set.total == (uint64_t)updates * HEAT_UNIT);
+	for (uint32_t k = 0; k < keys; k++) {
+		uint64_t estimate = heat_set_count(&set, k);
+
+		sum += estimate;
+		if (estimate)
+			assert_true(estimate >= count[k] &&
+			            estimate <= count[k] + set.total / room);
+		else
+			assert_true(count[k] <= set.total / room);
+	}
+	assert_true(sum == set.total);
+	free(set.heap);
+	free(count);
+}
+
+static void counts_are_bounded_without_room(void **state)
+{
+	uint64_t cases = test_cases("sets", 600);
+
+	(void)state;
+	for (uint64_t i = 0; i < cases; i++)
+		bounded_counts(1 + draw(100), 1 + draw(2000), draw(5000));
+}
+
+static void counts_do_not_overflow(void **state)
+{
+	struct heat_set set;
+
+	(void)state;
+	set_open(&set, 2);
+	for (unsigned i = 0; i < 10; i++)
+		heat_set_add(&set, 1, UINT64_MAX);
+	heat_set_add(&set, 2, 1);
+	heat_set_decay(&set, 256);
+	assert_true(heat_set_count(&set, 1) == 1ull << 54 && set.total == 1ull << 54);
+	heat_set_add(&set, 3, 5);
+	assert_true(heat_set_count(&set, 3) == 6ull * HEAT_UNIT && !heat_set_count(&set, 2));
+	for (unsigned i = 0; i < 70; i++)
+		heat_set_decay(&set, 128);
+	assert_int_equal(set.n, 0);
+	free(set.heap);
+}
+
+static void keys_get_numbers(void **state)
+{
+	struct key_index index = { 0 };
+	uint32_t number;
+
+	(void)state;
+	assert_true(key_index_find(&index, 5) == KEY_INDEX_NONE);
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 5000; i++) {
+			assert_int_equal(key_index_add(&index, ~(uint64_t)i << 20, &number),
+			                 TRIB_OK);
+			assert_int_equal(number, i);
+		}
+	}
+	assert_int_equal(index.n, 5000);
+	assert_int_equal(key_index_find(&index, ~(uint64_t)77 << 20), 77);
+	assert_true(key_index_find(&index, 1) == KEY_INDEX_NONE);
+	key_index_free(&index);
+}
+
+/* ---- maps ---- */
+
+static void bands_double(void **state)
+{
+	(void)state;
+	assert_int_equal(heat_band(0), 0);
+	assert_int_equal(heat_band(63), 0);
+	assert_int_equal(heat_band(64), 1);
+	assert_int_equal(heat_band(191), 1);
+	assert_int_equal(heat_band(192), 2);
+	assert_int_equal(heat_band(447), 2);
+	assert_int_equal(heat_band(448), 3);
+	assert_int_equal(heat_band(UINT32_MAX), 26);
+}
+
+#define KEYS_MAX 2000u
+
+/* A ranking of random keys below KEYS_MAX. */
+static size_t ranking_draw(struct heat_key *ranked, uint32_t n, uint32_t noise)
+{
+	for (uint32_t i = 0; i < n; i++)
+		ranked[i] = (struct heat_key){ draw(KEYS_MAX), 1 };
+	for (uint32_t i = 0; i < n; i++)
+		ranked[i].count = 100000 / (1 + ranked[i].key) + draw(1 + noise);
+	return heat_rank_added(ranked, n);
+}
+
+static void ranking_shake(struct heat_key *ranked, size_t n, uint32_t noise)
+{
+	for (size_t i = 0; i < n; i++)
+		ranked[i].count += draw(1 + noise);
+	heat_rank(ranked, n);
+}
+
+static uint32_t row_of(const uint64_t *keys, uint32_t n, uint64_t key)
+{
+	for (uint32_t row = 0; row < n; row++)
+		if (keys[row] == key)
+			return row;
+	return UINT32_MAX;
+}
+
+/* Each hot key has one row, in the band of its rank, and its old row if that is in the band. */
+static void map_check(const struct heat_choice *choice)
+{
+	uint32_t kept = 0, came = 0;
+
+	for (uint32_t rank = 0; rank < choice->n; rank++) {
+		uint64_t key = choice->ranked[rank].key;
+		uint32_t row = row_of(choice->keys, choice->n, key);
+		uint32_t old = row_of(choice->old_keys, choice->old_rows, key);
+
+		assert_true(row < choice->n);
+		assert_int_equal(heat_band(row), heat_band(rank));
+		if (old < choice->n && heat_band(old) == heat_band(rank))
+			assert_int_equal(row, old);
+		kept += row == old;
+		came += old == UINT32_MAX;
+	}
+	assert_int_equal(choice->kept, kept);
+	assert_int_equal(choice->came, came);
+	assert_int_equal(choice->moved, choice->n - kept - came);
+}
+
+static void maps_follow_the_heat(void **state)
+{
+	static struct heat_key ranked[KEYS_MAX];
+	static uint64_t keys[2][KEYS_MAX];
+	uint64_t cases = test_cases("maps", 600);
+	struct heat_choice choice = { .ranked = ranked };
+	unsigned now = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < cases; i++) {
+		/* The same keys get other counts, or there are other keys. */
+		uint32_t n = draw(KEYS_MAX), noise = draw(200);
+
+		if (draw(2))
+			choice.ranked_n = ranking_draw(ranked, n, noise);
+		else
+			ranking_shake(ranked, choice.ranked_n, noise);
+		choice.total = heat_total(ranked, choice.ranked_n);
+		choice.rows = 1 + draw(KEYS_MAX);
+		choice.gain = 0;
+		choice.old_keys = keys[now];
+		choice.old_rows = choice.n;
+		choice.keys = keys[!now];
+		assert_int_equal(heat_choose(&choice), TRIB_OK);
+		assert_true(choice.n <= choice.rows);
+		if (choice.is_new)
+			map_check(&choice);
+		else
+			assert_memory_equal(keys[0], keys[1], choice.n * sizeof(uint64_t));
+		/* The same again: nothing changes, even if any gain is enough. */
+		now = !now;
+		choice.old_keys = keys[now];
+		choice.old_rows = choice.n;
+		choice.keys = keys[!now];
+		assert_int_equal(heat_choose(&choice), TRIB_OK);
+		assert_false(choice.is_new);
+		assert_true(choice.share == choice.old_share);
+	}
+}
+
+static void small_gains_change_nothing(void **state)
+{
+	const uint64_t old[] = { 10, 20, HEAT_NO_KEY };
+	const struct heat_key ranked[] = { { 30, 50 }, { 10, 30 }, { 20, 20 } };
+	uint64_t keys[3];
+	struct heat_choice choice = { .old_keys = old,
+		                      .old_rows = 3,
+		                      .ranked = ranked,
+		                      .ranked_n = 3,
+		                      .total = 200,
+		                      .rows = 3,
+		                      .gain = 0.25,
+		                      .keys = keys };
+
+	(void)state;
+	assert_int_equal(heat_choose(&choice), TRIB_OK);
+	assert_false(choice.is_new);
+	assert_true(choice.old_share == 0.25 && choice.share == 0.25);
+	assert_memory_equal(keys, old, sizeof(old));
+	choice.gain = 0.24;
+	assert_int_equal(heat_choose(&choice), TRIB_OK);
+	assert_true(choice.is_new && choice.share == 0.5);
+	assert_true(keys[0] == 10 && keys[1] == 20 && keys[2] == 30);
+	/* A map that has become too large changes in any case. */
+	choice.rows = 1;
+	choice.gain = 1;
+	assert_int_equal(heat_choose(&choice), TRIB_OK);
+	assert_true(choice.is_new && choice.n == 1 && keys[0] == 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_have_one_order),
+		cmocka_unit_test(hot_keys_are_picked),
+		cmocka_unit_test(common_keys_are_counted),
+		cmocka_unit_test(counts_are_exact_with_room),
+		cmocka_unit_test(counts_are_bounded_without_room),
+		cmocka_unit_test(counts_do_not_overflow),
+		cmocka_unit_test(keys_get_numbers),
+		cmocka_unit_test(bands_double),
+		cmocka_unit_test(maps_follow_the_heat),
+		cmocka_unit_test(small_gains_change_nothing),
+	};
+	const char *given = getenv("TRIB_TEST_SEED");
+
+	if (given)
+		seed = strtoull(given, NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

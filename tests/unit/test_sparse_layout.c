@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which gradients share a packet: Algorithm 1 of Libra beside its text, and rows in blocks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "short.h"
+#include "sparse/layout/layout.h"
+#include "sparse/layout/row_packets.h"
+
+#include <string.h>
+
+static uint64_t seed = 1;
+
+static uint32_t draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((seed >> 33) % below);
+}
+
+/* ---- registers ---- */
+
+static bool has_register(const uint32_t *registers, const uint32_t *packet_of, uint32_t n,
+                         uint32_t packet, uint32_t k)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (packet_of[i] == packet && registers[i] == k)
+			return true;
+	return false;
+}
+
+static uint32_t packet_fill(const uint32_t *packet_of, uint32_t n, uint32_t packet)
+{
+	uint32_t fill = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		fill += packet_of[i] == packet;
+	return fill;
+}
+
+/* Algorithm 1 as the paper writes it: all packets are looked at for each gradient. */
+static uint32_t pack_slowly(const struct layout *layout, const uint32_t *registers, uint32_t n,
+                            uint32_t *packet_of)
+{
+	uint32_t packets = (n + layout->room - 1) / layout->room, rest = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t p = 0;
+
+		while (p < packets && (packet_fill(packet_of, i, p) == layout->room ||
+		                       has_register(registers, packet_of, i, p, registers[i])))
+			p++;
+		packet_of[i] = p < packets ? p : packets + rest++ / layout->room;
+	}
+	return packets + (rest + layout->room - 1) / layout->room;
+}
+
+static uint64_t recirculations_slowly(const struct layout *layout, const uint32_t *registers,
+                                      uint32_t n, const uint32_t *packet_of, uint32_t packets)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t p = 0; p < packets; p++) {
+		uint32_t most = 1;
+
+		for (uint32_t k = 0; k < layout->registers; k++) {
+			uint32_t uses = 0;
+
+			for (uint32_t i = 0; i < n; i++)
+				uses += packet_of[i] == p && registers[i] == k;
+			most = uses > most ? uses : most;
+		}
+		sum += most - 1;
+	}
+	return sum;
+}
+
+#define GRADIENTS_MAX 120u
+
+static void packing_is_algorithm_1(void **state)
+{
+	uint64_t cases = test_cases("batches", 6000);
+	unsigned with_rest = 0;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (uint64_t c = 0; c < cases; c++) {
+		struct layout layout = { 1 + draw(20), 1 + draw(12) };
+		uint32_t n = draw(GRADIENTS_MAX + 1), packets, skew = 1 + draw(layout.registers);
+		uint32_t registers[GRADIENTS_MAX], fast[GRADIENTS_MAX], slow[GRADIENTS_MAX];
+		uint32_t *scratch = malloc(layout_scratch(&layout, n) * sizeof(*scratch));
+
+		assert_non_null(scratch);
+		for (uint32_t i = 0; i < n; i++)
+			registers[i] = draw(1 + draw(skew));
+		packets = layout_pack(&layout, registers, n, fast, scratch);
+		assert_int_equal(packets, pack_slowly(&layout, registers, n, slow));
+		assert_memory_equal(fast, slow, n * sizeof(*fast));
+		with_rest += packets > layout_estimate(&layout, n);
+		assert_true(layout_recirculations(&layout, registers, n, fast, packets, scratch) ==
+		            recirculations_slowly(&layout, registers, n, fast, packets));
+		packets = layout_pack_in_order(&layout, n, fast);
+		assert_true(layout_recirculations(&layout, registers, n, fast, packets, scratch) ==
+		            recirculations_slowly(&layout, registers, n, fast, packets));
+		free(scratch);
+	}
+	assert_true(with_rest > 0 && with_rest < cases);
+}
+
+/* A large batch. An algorithm that looks at all packets for each gradient would take hours. */
+static void large_batches_are_packed(void **state)
+{
+	struct layout layout = { 32, 16 };
+	uint32_t n = (uint32_t)test_count("gradients", 1000000, 100000), packets;
+	uint32_t *numbers = malloc((2ull * n + layout_scratch(&layout, n)) * sizeof(*numbers));
+	uint32_t *registers = numbers, *packet_of = numbers + n, *scratch = packet_of + n;
+
+	(void)state;
+	assert_non_null(numbers);
+	for (uint32_t i = 0; i < n; i++)
+		registers[i] = layout_register(&layout, draw(30000));
+	packets = layout_pack(&layout, registers, n, packet_of, scratch);
+	assert_true(packets >= n / 16 && packets < n / 16 + n / 100);
+	/* All are random, so little is left for packets with recirculations. */
+	assert_true(layout_recirculations(&layout, registers, n, packet_of, packets, scratch) <
+	            n / 100);
+	/* The worst case: one register, and then all others. */
+	for (uint32_t i = 0; i < n; i++)
+		registers[i] = i < n / 2 ? 0 : i % 32;
+	packets = layout_pack(&layout, registers, n, packet_of, scratch);
+	assert_true(packets < 2 * (n / 16 + 1));
+	free(numbers);
+}
+
+static void random_registers_are_used_alike(void **state)
+{
+	struct layout layout = { 8, 1 };
+	unsigned uses[8] = { 0 }, others = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 8000; i++) {
+		uint32_t k = layout_register_random(&layout, i, 1);
+
+		assert_true(k < 8);
+		uses[k]++;
+		others += k != layout_register_random(&layout, i, 2);
+	}
+	for (unsigned k = 0; k < 8; k++)
+		assert_in_range(uses[k], 850, 1150);
+	assert_in_range(others, 6500, 7500);
+}
+
+/* ---- blocks ---- */
+
+static void rows_fit_into_memory(void **state)
+{
+	(void)state;
+	/* (1424 - 8) / 64 */
+	assert_int_equal(sparse_rows_per_block(1424, 16), 22);
+	assert_int_equal(sparse_rows_per_block(1424, 1), 64);
+	assert_int_equal(sparse_rows_per_block(1424, 354), 1);
+	assert_int_equal(sparse_rows_per_block(1424, 355), 0);
+	assert_int_equal(sparse_rows_per_block(1424, 0), 0);
+	assert_int_equal(sparse_rows_per_block(4, 1), 0);
+	/* 1 MiB has 700 cells of 1496 bytes, so 512; a third of them are blocks. */
+	assert_int_equal(sparse_rows_fit(1 << 20, 1424, 16, true), 170 * 22);
+	assert_int_equal(sparse_rows_fit(1 << 20, 1424, 16, false), 256 * 22);
+	assert_int_equal(sparse_rows_fit(512 * 1496, 1424, 16, false), 256 * 22);
+	assert_int_equal(sparse_rows_fit(512 * 1496 - 1, 1424, 16, false), 128 * 22);
+	assert_int_equal(sparse_rows_fit(1495, 1424, 16, true), 0);
+	assert_int_equal(sparse_rows_fit(UINT64_MAX, 1424, 1, true), 65536);
+	assert_int_equal(sparse_rows_fit(UINT64_MAX, UINT32_MAX, UINT32_MAX, true), 0);
+}
+
+static void rows_fit_into_packets(void **state)
+{
+	(void)state;
+	for (uint32_t payload = 0; payload < 1500; payload++) {
+		for (uint32_t width = 1; width < 400; width += 1 + width / 8) {
+			uint32_t n = sparse_rows_in_packet(payload, width, true);
+
+			assert_true(n == 0 || sparse_rows_bytes(n, width, true) <= payload);
+			assert_true(sparse_rows_bytes(n + 1, width, true) > payload);
+		}
+	}
+	assert_int_equal(sparse_rows_bytes(3, 5, true), 8 + 8 + 64);
+	assert_int_equal(sparse_rows_bytes(3, 5, false), 16);
+	assert_int_equal(sparse_rows_in_packet(1424, 16, true), 21);
+	assert_int_equal(sparse_rows_in_packet(UINT32_MAX, 1, false), 65535);
+}
+
+#define ROWS 600u
+
+static unsigned blocks_touched(const uint16_t *rows, const uint32_t *order, const uint32_t *ends,
+                               uint32_t packets, uint32_t per_block)
+{
+	unsigned touched = 0;
+	uint32_t at = 0;
+
+	for (uint32_t p = 0; p < packets; at = ends[p++])
+		for (uint32_t i = at; i < ends[p]; i++)
+			touched += i == at ||
+			           rows[order[i]] / per_block != rows[order[i - 1]] / per_block;
+	return touched;
+}
+
+static void rows_are_cut_into_packets(void **state)
+{
+	static uint16_t rows[ROWS];
+	static uint32_t order[ROWS], ends[ROWS + 1], scratch[ROWS], plain[ROWS + 1];
+	uint64_t cases = test_cases("cuts", 9000), fewer = 0;
+
+	(void)state;
+	for (uint64_t c = 0; c < cases; c++) {
+		uint32_t n = draw(ROWS), most = 1 + draw(40), per_block = 1 + draw(64), at = 0;
+		uint32_t step = 1 + draw(100), packets;
+		bool seen[ROWS] = { false };
+
+		/* Distinct numbers, in no order. */
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = (uint16_t)(i * step + draw(step));
+		for (uint32_t i = n; i > 1; i--) {
+			uint32_t j = draw(i);
+			uint16_t row = rows[i - 1];
+
+			rows[i - 1] = rows[j];
+			rows[j] = row;
+		}
+		packets = layout_pack_rows(rows, n, most, per_block, order, ends, scratch);
+		assert_int_equal(packets, (n + most - 1) / most);
+		for (uint32_t p = 0; p < packets; at = ends[p++]) {
+			assert_true(ends[p] > at && ends[p] - at <= most);
+			plain[p] = (p + 1) * most < n ? (p + 1) * most : n;
+		}
+		assert_int_equal(at, n);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_false(seen[order[i]]);
+			seen[order[i]] = true;
+			assert_true(i == 0 || rows[order[i - 1]] < rows[order[i]]);
+		}
+		fewer += blocks_touched(rows, order, ends, packets, per_block) <
+		         blocks_touched(rows, order, plain, packets, per_block);
+		assert_true(blocks_touched(rows, order, ends, packets, per_block) <=
+		            blocks_touched(rows, order, plain, packets, per_block) + packets);
+	}
+	assert_true(fewer > cases / 10);
+}
+
+static void payloads_are_written(void **state)
+{
+	const uint16_t rows[] = { 0x0201, 7, 0x1234 };
+	const uint32_t values[] = { 1, 0x04030201, 5, 6, 9, 0xfffffffe }, order[] = { 2, 0, 1 };
+	const uint8_t expected[] = { 3, 0, 2, 0, 0, 0, 0,    0,    0x34, 0x12, 1, 2, 7, 0,
+		                     0, 0, 9, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0,
+		                     1, 2, 3, 4, 5, 0, 0,    0,    6,    0,    0, 0 };
+	uint8_t payload[64];
+
+	(void)state;
+	memset(payload, 0xee, sizeof(payload));
+	assert_int_equal(layout_write_rows(payload + 1, rows, values, 2, order, 3), 40);
+	assert_memory_equal(payload + 1, expected, sizeof(expected));
+	assert_int_equal(payload[41], 0xee);
+	memset(payload, 0xee, sizeof(payload));
+	assert_int_equal(layout_write_rows(payload, rows, NULL, 2, order, 3), 16);
+	assert_memory_equal(payload, expected, 16);
+	assert_int_equal(payload[16], 0xee);
+	/* One row of one value ends with zeros. */
+	assert_int_equal(layout_write_rows(payload, rows, values, 1, order, 1), 24);
+	assert_memory_equal(payload + 16, "\x05\0\0\0\0\0\0\0", 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packing_is_algorithm_1),
+		cmocka_unit_test(large_batches_are_packed),
+		cmocka_unit_test(random_registers_are_used_alike),
+		cmocka_unit_test(rows_fit_into_memory),
+		cmocka_unit_test(rows_fit_into_packets),
+		cmocka_unit_test(rows_are_cut_into_packets),
+		cmocka_unit_test(payloads_are_written),
+	};
+	const char *given = getenv("TRIB_TEST_SEED");
+
+	if (given)
+		seed = strtoull(given, NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
