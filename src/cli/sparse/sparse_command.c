@@ -13,6 +13,8 @@ static const struct {
 	const char *help;
 } commands[] = {
 	{ "hot", sparse_hot_command, "say which rows of a data set are hot, and what that saves" },
+	{ "serve", sparse_serve_command, "keep rows for workers: a parameter server" },
+	{ "status", sparse_status_command, "ask parameter servers how they are" },
 };
 
 #define COMMANDS_N (sizeof(commands) / sizeof(*commands))
@@ -26,7 +28,8 @@ static void help_print(FILE *out)
 	for (size_t i = 0; i < COMMANDS_N; i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fprintf(out, "\n`trib sparse COMMAND --help` says more.\n\nExample:\n"
-	             "  trib sparse hot train.txt.xz --workers 8\n");
+	             "  trib sparse hot train.txt.xz --workers 8\n"
+	             "  trib sparse serve --dir /tmp/servers --shards 2\n");
 }
 
 bool sparse_options_parse(const struct options *options, int argc, char **argv,

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 
 int sparse_hot_command(int argc, char **argv);
+int sparse_serve_command(int argc, char **argv);
+int sparse_status_command(int argc, char **argv);
 
 /*
  * Parses options before and behind the operands. There have to be at least 1 and at most `room`

@@ -97,7 +97,7 @@ static bool to_hot(const struct client_hot *hot, const float *row, uint32_t *out
 	return hot_from_bits(row, hot->about.width, out);
 }
 
-bool hot_take(struct shard *shard, uint64_t key, const float *row)
+bool client_hot_take(struct shard *shard, uint64_t key, const float *row)
 {
 	struct client_hot *hot = shard->hot;
 	const struct hot_map *map = map_in_use(hot);
@@ -121,14 +121,14 @@ static int compare_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-trib_status hot_post(struct shard *shard, struct trib_sparse_request *request)
+void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 {
 	struct client_hot *hot = shard->hot;
 	const struct hot_map *map = map_in_use(hot);
 	uint32_t n = hot ? hot->n : 0, width;
 
 	if (!n)
-		return TRIB_OK;
+		return;
 	hot->n = 0;
 	width = hot->about.width;
 	qsort(hot->order, n, sizeof(*hot->order), compare_order);
@@ -137,15 +137,14 @@ trib_status hot_post(struct shard *shard, struct trib_sparse_request *request)
 		memcpy(hot->sorted + (size_t)i * width,
 		       hot->values + (size_t)(hot->order[i] & 0xffff) * width, (size_t)width * 4);
 	}
-	/* The lock was held since hot_take(), so the map and the room are the same. */
+	/* The lock was held since client_hot_take(), so the map and the room are the same. */
 	request->left += hot_sender_post(
 		&hot->sender, (uintptr_t)request, (uint16_t)map->generation,
 		&(struct hot_rows){ .n = n, .numbers = hot->numbers, .values = hot->sorted });
 	shard->table->stats.hot_rows += n;
-	return TRIB_OK;
 }
 
-bool hot_has_room(const struct shard *shard)
+bool client_hot_has_room(const struct shard *shard)
 {
 	const struct client_hot *hot = shard->hot;
 
@@ -247,7 +246,7 @@ static void tell_lost(struct shard *shard)
 }
 
 /* The server may have restarted: its record says what it has. */
-void hot_connected(struct shard *shard)
+void client_hot_connected(struct shard *shard)
 {
 	if (shard->hot)
 		shard->hot->is_told = false;
@@ -314,7 +313,7 @@ static void take_sealed(struct shard *shard, const struct message *message)
 	incarnation_end(shard);
 }
 
-void hot_message(struct shard *shard, const struct message *message)
+void client_hot_message(struct shard *shard, const struct message *message)
 {
 	struct client_hot *hot = shard->hot;
 
@@ -430,17 +429,21 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 	return wake < hot->heat_at ? wake : hot->heat_at;
 }
 
-uint64_t hot_serve(struct shard *shard, uint64_t now)
+uint64_t client_hot_serve(struct shard *shard, uint64_t now)
 {
 	struct client_hot *hot = shard->hot;
 	const struct child_listener listener = { shard, position, take };
 	uint64_t wake = UINT64_MAX, step;
 	const char *why;
+	bool had_room;
 
 	if (!hot || !hot->child)
 		return UINT64_MAX;
+	had_room = client_hot_has_room(shard);
 	if (child_receive(hot->child, &listener, now))
 		wake = now;
+	if (!had_room && client_hot_has_room(shard))
+		pthread_cond_broadcast(&shard->table->changed);
 	step = child_step(hot->child, now);
 	wake = step < wake ? step : wake;
 	if (child_state(hot->child) == CHILD_JOINED && !hot->has_sender && !sender_open(shard, now))
@@ -460,7 +463,7 @@ uint64_t hot_serve(struct shard *shard, uint64_t now)
 	return wake;
 }
 
-unsigned hot_polls(struct shard *shard, struct pollfd *polls)
+unsigned client_hot_polls(struct shard *shard, struct pollfd *polls)
 {
 	if (!shard->hot || !shard->hot->child)
 		return 0;
@@ -468,7 +471,7 @@ unsigned hot_polls(struct shard *shard, struct pollfd *polls)
 	return 1;
 }
 
-void hot_end(struct shard *shard)
+void client_hot_end(struct shard *shard)
 {
 	if (!shard->hot)
 		return;

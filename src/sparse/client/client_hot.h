@@ -21,19 +21,19 @@
 #define CLIENT_HOT_POLLS 1u /* sockets of a shard for hot rows, at most */
 
 /* Takes a row of a push if it is hot: it is copied. False: the row goes to the server. */
-bool hot_take(struct shard *shard, uint64_t key, const float *row);
+bool client_hot_take(struct shard *shard, uint64_t key, const float *row);
 /* Posts the rows that were taken; request->left counts their packets until they are durable. */
-trib_status hot_post(struct shard *shard, struct trib_sparse_request *request);
+void client_hot_post(struct shard *shard, struct trib_sparse_request *request);
 /* May a push have hot rows now? False: so many are on their way that it should wait. */
-bool hot_has_room(const struct shard *shard);
+bool client_hot_has_room(const struct shard *shard);
 /* The shard has welcomed this worker, for the first time or again. */
-void hot_connected(struct shard *shard);
+void client_hot_connected(struct shard *shard);
 /* HOT, MAP or SEALED has arrived. */
-void hot_message(struct shard *shard, const struct message *message);
+void client_hot_message(struct shard *shard, const struct message *message);
 /* Fills up to CLIENT_HOT_POLLS entries; returns how many. */
-unsigned hot_polls(struct shard *shard, struct pollfd *polls);
+unsigned client_hot_polls(struct shard *shard, struct pollfd *polls);
 /* Serves sockets and timers; returns when it wants to be called again (UINT64_MAX: never). */
-uint64_t hot_serve(struct shard *shard, uint64_t now);
-void hot_end(struct shard *shard);
+uint64_t client_hot_serve(struct shard *shard, uint64_t now);
+void client_hot_end(struct shard *shard);
 
 #endif
