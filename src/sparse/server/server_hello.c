@@ -236,10 +236,8 @@ static void welcome(struct sparse_server *server, struct connection *c,
 	clocks_join(&c->table->clocks, c->rank, c->client, message->u.hello.clock, c->host);
 	if (!message_add_welcome(&c->out, c->appended, &about))
 		connection_drop(c);
-	if (c->table->clocks.told &&
-	    !message_add_short(&c->out, MESSAGE_CLOCK, c->table->clocks.told, 0))
-		connection_drop(c);
-	clock_tell(server, c->table);
+	if (!clock_tell(server, c->table))
+		clock_answer(c);
 	server_hot_joined(server, c);
 }
 
@@ -287,7 +285,7 @@ void hello_undo(struct sparse_server *server, struct connection *c, uint64_t now
 
 	if (c->state != CONNECTION_OPEN || !table)
 		return;
-	c->state = CONNECTION_DEAD;
+	connection_end(c);
 	clocks_leave(&table->clocks, c->rank, c->has_said_bye, now);
 	if (!c->has_said_bye)
 		log_notice("rank %u on %s (%s) has left table '%s' without closing it", c->rank,
@@ -296,13 +294,22 @@ void hello_undo(struct sparse_server *server, struct connection *c, uint64_t now
 	server_hot_left(server, table);
 }
 
-void clock_tell(struct sparse_server *server, struct server_table *table)
+void clock_answer(struct connection *c)
+{
+	uint32_t rank;
+
+	clocks_lowest(&c->table->clocks, &rank);
+	if (!message_add_short(&c->out, MESSAGE_CLOCK, c->table->clocks.told, rank))
+		connection_drop(c);
+}
+
+bool clock_tell(struct sparse_server *server, struct server_table *table)
 {
 	uint32_t rank;
 	uint64_t lowest = clocks_lowest(&table->clocks, &rank);
 
 	if (lowest <= table->clocks.told)
-		return;
+		return false;
 	table->clocks.told = lowest;
 	for (uint32_t i = 0; i < server->n_connections; i++) {
 		struct connection *c = server->connections[i];
@@ -311,6 +318,7 @@ void clock_tell(struct sparse_server *server, struct server_table *table)
 		    !message_add_short(&c->out, MESSAGE_CLOCK, lowest, rank))
 			connection_drop(c);
 	}
+	return true;
 }
 
 static void lost_worker_tell(struct sparse_server *server, struct server_table *table,

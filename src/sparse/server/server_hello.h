@@ -10,8 +10,10 @@ void hello_take(struct sparse_server *server, struct connection *c, const struct
                 uint64_t now);
 /* The connection of a client has ended: its worker has finished, or is lost. */
 void hello_undo(struct sparse_server *server, struct connection *c, uint64_t now);
+/* Tells a worker the lowest clock, and whose it is. */
+void clock_answer(struct connection *c);
 /* Tells all workers of a table the lowest clock, if it has risen. */
-void clock_tell(struct sparse_server *server, struct server_table *table);
+bool clock_tell(struct sparse_server *server, struct server_table *table);
 /* Workers that are lost for too long: in a bounded table the others hear of them. */
 void lost_workers_tell(struct sparse_server *server, struct server_table *table, uint64_t now);
 

@@ -165,7 +165,8 @@ static trib_status step_take(struct sparse_server *server, struct connection *c,
 		return status_fail(TRIB_ERR_REFUSED, "rank %u ends a step that does not exist",
 		                   c->rank);
 	clocks_step(&c->table->clocks, c->rank, message->number);
-	clock_tell(server, c->table);
+	if (!clock_tell(server, c->table))
+		clock_answer(c);
 	return TRIB_OK;
 }
 
