@@ -197,7 +197,7 @@ static void end_seal(struct sparse_server *server, struct server_table *table, u
 		    tell_sealed(c, hot->incarnation) != TRIB_OK)
 			log_debug("%s", trib_last_error());
 	}
-	if (hot->child)
+	if (hot->child && table->clocks.present) /* else all have left, and know */
 		child_abort(hot->child, hot->why);
 	child_close(hot->child);
 	hot->child = NULL;
