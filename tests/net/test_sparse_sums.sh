@@ -30,7 +30,8 @@ serve() {
 	local shard=$1
 	: >"$work/serve$shard"
 	"$trib" net exec --name "$cluster" s3 "$trib" sparse serve --dir "$work/rows$shard" --shard "$shard/$2" \
-		--listen ":$((7800 + shard))" --sync none --snapshot-every 3M --aggregators "$(address s1):7700,$(address s2):7700" \
+		--listen ":$((7800 + shard))" --sync none --snapshot-every 3M --flush "${flush:-0.02}" \
+		--aggregators "$(address s1):7700,$(address s2):7700" \
 		>"$work/serve$shard" 2>>"$work/serve$shard.err" &
 	pid[shard$shard]=$!
 	wait_for 10 grep -q 'ready on' "$work/serve$shard" || fail "shard $shard: $(cat "$work/serve$shard.err")"
@@ -134,6 +135,10 @@ check "... they have moved" moves
 check "... each push was applied exactly once" right "${args[@]}" --workers 4
 
 echo "== all of them, at random"
+# Flushes follow each other, so that a kill often comes between the log and the news of it.
+end TERM shard0
+flush=0.0005
+serve 0 1
 args=(--table random --keys 3000 --width 8 --pushes 2500 --batch 60)
 push_by 4 "${args[@]}" --pause 3000
 kills=0
