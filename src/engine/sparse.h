@@ -2,8 +2,8 @@
 /*
  * sparse: sums of rows by number, for training that touches few rows in each step (Libra). Pure,
  * like dense.h. sparse_engine.c is its entry in the table of engines; the XDP plane's program uses
- * the same functions. wire/sparse_rows.h has its packets. It must not know sockets, clocks, keys of
- * rows or optimizers.
+ * the same functions. wire/sparse_packet.h has its packets. It must not know sockets, clocks, keys
+ * of rows or optimizers.
  *
  * Workers push rows. The parameter server is the highest child. There are two banks of sums:
  * workers add to the live one, and the server reads the frozen one.
@@ -38,7 +38,7 @@
 #define TRIB_ENGINE_SPARSE_H
 
 #include "engine/engines.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 /* From so many packets in a block on, the server is asked to freeze. */
 #define SPARSE_ADDENDS_MANY (SPARSE_ADDENDS / 2)

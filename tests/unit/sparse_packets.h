@@ -52,8 +52,9 @@ static inline uint32_t sparse_fill(union sparse_packet *packet, const uint16_t *
 	memset(sparse_payload(packet), 0, bytes);
 	*(struct sparse_rows *)sparse_payload(packet) =
 		(struct sparse_rows){ .n = (uint16_t)n, .width = (uint16_t)width };
-	memcpy(sparse_numbers(sparse_payload(packet)), numbers, 2ull * n);
-	if (values)
+	if (n)
+		memcpy(sparse_numbers(sparse_payload(packet)), numbers, 2ull * n);
+	if (n && values)
 		memcpy(sparse_values(sparse_payload(packet), n), values, 4ull * n * width);
 	return bytes;
 }

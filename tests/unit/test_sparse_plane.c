@@ -49,7 +49,8 @@ static uint32_t ask(enum sparse_kind kind, uint32_t pos, uint32_t ack, const voi
 		                                .ack = ack,
 		                                .to = WIRE_ALL } };
 
-	memcpy(&packet.header + 1, payload, bytes);
+	if (bytes)
+		memcpy(&packet.header + 1, payload, bytes);
 	raw_child_send(&children[SERVER], &packet, WIRE_HEADER + bytes, pos);
 	return await(SERVER, kind, pos);
 }

@@ -384,7 +384,7 @@ static uint32_t pull(const uint16_t *rows, uint32_t n, uint32_t *first)
 static void test_values(void **state)
 {
 	const uint16_t rows[] = { 0, 2, 20, 21, 40 };
-	uint32_t first[5];
+	uint32_t first[5] = { 0 };
 
 	(void)state;
 	start_with(2, 16, 3, 41, 1); /* 20 rows in a block, 1 in the last */
@@ -424,7 +424,7 @@ static void test_values(void **state)
 static void test_pull_room(void **state)
 {
 	uint16_t rows[40];
-	uint32_t fit = sparse_rows_fit(WIRE_PAYLOAD_MIN, 3), first[40];
+	uint32_t fit = sparse_rows_fit(WIRE_PAYLOAD_MIN, 3), first[40] = { 0 };
 
 	(void)state;
 	for (uint16_t i = 0; i < 40; i++)

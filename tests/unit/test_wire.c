@@ -11,7 +11,7 @@
 
 #include "wire/checksum.h"
 #include "wire/parse.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 #include <glob.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * Packets of the sparse engine: kinds, flags, payloads, and the arithmetic of pages and blocks that
  * both ends do alike. docs/wire/sparse.md describes them. Pure, and shared with BPF.
  */
-#ifndef TRIB_WIRE_SPARSE_ROWS_H
-#define TRIB_WIRE_SPARSE_ROWS_H
+#ifndef TRIB_WIRE_SPARSE_PACKET_H
+#define TRIB_WIRE_SPARSE_PACKET_H
 
 #include "wire/packet.h"
 
@@ -138,10 +138,10 @@ static inline uint32_t sparse_per_block(uint32_t payload, uint32_t width)
 	return n < SPARSE_BLOCK_ROWS ? n : SPARSE_BLOCK_ROWS;
 }
 
-/* Blocks that so many rows take. */
+/* Blocks that so many rows take; 0: a row does not fit. */
 static inline uint32_t sparse_blocks(uint32_t rows, uint32_t per_block)
 {
-	return (rows + per_block - 1) / per_block;
+	return !per_block ? 0 : (rows + per_block - 1) / per_block;
 }
 
 /* The largest number of blocks in a pool of so many cells. */
