@@ -306,6 +306,11 @@ uint64_t pisa_peek(const struct pisa_switch *sw, unsigned array, uint32_t index)
 	return sw->registers[array][index];
 }
 
+void pisa_poke(struct pisa_switch *sw, unsigned array, uint32_t index, uint64_t value)
+{
+	sw->registers[array][index] = value & low_bits(sw->program->arrays[array].bits);
+}
+
 /* ---- loading ---- */
 
 size_t pisa_memory(const struct pisa_program *program)

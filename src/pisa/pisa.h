@@ -259,7 +259,9 @@ enum pisa_fate pisa_pass(struct pisa_switch *sw, struct pisa_packet *packet);
 /* A packet from its start to its fate. */
 enum pisa_fate pisa_run(struct pisa_switch *sw, struct pisa_packet *packet);
 
-/* The entry of a register, for the control plane and for tests. */
+/* The entry of a register, for the control plane and for tests. A value that is written is cut to
+   the bits of the entry. */
 uint64_t pisa_peek(const struct pisa_switch *sw, unsigned array, uint32_t index);
+void pisa_poke(struct pisa_switch *sw, unsigned array, uint32_t index, uint64_t value);
 
 #endif

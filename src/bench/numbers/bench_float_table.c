@@ -256,7 +256,7 @@ static trib_status sums_open(struct sums *it, struct float_tables *tables, uint6
 	if (values < (uint64_t)SUMS_MIN * ADDENDS_MAX)
 		values = (uint64_t)SUMS_MIN * ADDENDS_MAX;
 	*it = (struct sums){ .tables = tables,
-		             .values = malloc(values * sizeof(float)),
+		             .values = calloc(values, sizeof(float)),
 		             .exact = malloc(most * sizeof(double)),
 		             .errors = malloc(most * sizeof(double)),
 		             .results = malloc(most * sizeof(float)),

@@ -114,9 +114,11 @@ static void fail_refused(struct agg_lane *lane, unsigned child)
 	char text[200];
 
 	comm_set_failed(lane->comm, TRIB_ERR_REFUSED, child,
-	                "%s called what the switch cannot do: %s; set TRIB_ENGINE=dense on all "
-	                "ranks, or use another plane",
-	                comm_describe_child(lane->comm, child, text, sizeof(text)), why);
+	                "%s called what the switch cannot do: %s; %suse another plane",
+	                comm_describe_child(lane->comm, child, text, sizeof(text)), why,
+	                lane->comm->engine->number == ENGINE_SLOT
+	                        ? "set TRIB_ENGINE=dense on all ranks, or "
+	                        : "");
 }
 
 /* The kernel part watches whether the results that it sends arrive. */

@@ -2,6 +2,7 @@
 #include "plane/pisa/pisa_engine.h"
 
 #include "pisa/pisa_slot.h"
+#include "plane/pisa/switch_counts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,27 +198,12 @@ static const char *why(const struct engine_pool *pool)
 
 static void count(const struct engine_pool *pool, struct engine_counts *to)
 {
-	struct switch_lane *it = switch_of(pool);
-	const struct pisa_counters *now = &it->slot.sw.counters, *told = &it->told;
-
-	to->packets += now->packets - told->packets;
-	to->passes += now->passes - told->passes;
-	to->recirculations += now->recirculations - told->recirculations;
-	to->refused += now->refused - told->refused;
-	to->broken += now->broken - told->broken;
-	it->told = *now;
+	switch_count(&switch_of(pool)->slot.sw, &switch_of(pool)->told, to);
 }
 
 static void use(const struct engine_pool *pool, struct engine_use *to)
 {
-	const struct pisa_switch *sw = &switch_of(pool)->slot.sw;
-
-	*to = (struct engine_use){ .stages = sw->limits.stages };
-	if (to->stages > ENGINE_STAGES_MAX)
-		to->stages = ENGINE_STAGES_MAX;
-	for (uint32_t i = 0; i < to->stages; i++)
-		to->share[i] =
-			10000 * pisa_stage_blocks(sw->program, &sw->limits, i) / sw->limits.blocks;
+	switch_use(&switch_of(pool)->slot.sw, to);
 }
 
 const struct engine engine_slot_pisa = {
@@ -235,4 +221,6 @@ const struct engine engine_slot_pisa = {
 	.use = use,
 };
 
-const struct engine *const pisa_engines[ENGINES_MAX] = { [ENGINE_SLOT] = &engine_slot_pisa };
+const struct engine *const pisa_engines[ENGINES_MAX] = {
+	[ENGINE_SLOT] = &engine_slot_pisa, [ENGINE_SPARSE] = &engine_sparse_pisa
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pisa_sparse: PUSH of the sparse engine (engine/sparse.h) as a program for the switch of pisa.h,
+ * which is Libra_p of the paper. The rest of the engine runs on the processor of the switch
+ * (Libra_s): see plane/pisa/pisa_sparse_engine.c. Both together give the same answers, sums and
+ * verdicts as engine/sparse_engine.c.
+ *
+ * Register arrays:
+ *
+ *   map       generation of the map, which bank is live, and whether the processor wants to judge
+ *             each PUSH. The processor writes it
+ *   low       of each child's record. The processor writes it
+ *   next      a child has 256 entries: entry i is the next sequence number that is i modulo 256,
+ *             less i. So all entries begin as 0
+ *   durable   of each child. The processor writes it
+ *   sum 0-15  the sums, both banks
+ *
+ * Rows lie as section 3.4 of the paper has it: heat-based placement. It has m = 16 arrays, and a
+ * row of one value. The hottest row is number 0, so row r is in array r mod m. Here a row has
+ * `width` values. Arrays form groups of as many as a row needs, rounded up to a power of two, and
+ * row r is in group r mod groups. A row of more than 16 values takes several entries in all arrays.
+ *
+ * A pass adds at most one row in each group. The parser gives it a window of as many rows as there
+ * are groups. If two rows of a window are in one group, the packet is recirculated. The passes:
+ *
+ *   first   the record, the generation and the form of the packet are checked, and the first
+ *           window. A packet of one window is entered into the record and added in this pass
+ *   check   a later window is checked. With the last one the packet is entered and added
+ *   add     the rest of a window, or the window before
+ *
+ * So a packet of v windows takes 2 v - 1 passes, and one more for each row that met another one of
+ * its group in its window. All of it is checked before the first row is added.
+ *
+ * What is different from engine/sparse_engine.c, and why:
+ * 1. A window of 256 bits cannot be shifted by a switch. `next` tells whether a packet is new
+ *    (compare and swap), and the processor keeps `low`. On a real switch `low` would be late, and
+ *    so refuse a packet too early (SPARSE_TOO_FAR), but never add one twice.
+ * 2. The processor hears of each packet that was added (a mirror), and counts the packets of each
+ *    block. If a block is full, it sets the bit in `map`, and judges each PUSH itself until the
+ *    next FREEZE. A real processor is late, so it would have to begin earlier.
+ * 3. A row's first addend is not copied but added: RELEASE writes zeros.
+ * 4. FREEZE comes between two packets. On a real switch the processor would wait until packets
+ *    that are recirculated have passed.
+ * 5. Sequence numbers are compared as 32-bit differences, as on the wire. Only for a packet before
+ *    number 0, which no child sends, the answer is another one.
+ * 6. Sums by table are refused: see pisa_sparse_lacks().
+ *
+ * What is not modelled: the parser has no limits. Here it puts row numbers and values of a window
+ * side by side, which two header stacks of P4 would do.
+ */
+#ifndef TRIB_PISA_PISA_SPARSE_H
+#define TRIB_PISA_PISA_SPARSE_H
+
+#include "pisa/pisa.h"
+#include "pisa/pisa_sparse_program.h"
+
+#define PISA_SPARSE_CHILDREN_MAX 64u
+#define PISA_SPARSE_WORDS_MAX 4864u /* of all windows of a packet */
+
+struct pisa_sparse_size {
+	uint32_t width, rows; /* as in struct sparse_setup */
+	uint32_t payload;     /* largest payload of a packet: bytes, a multiple of 8 */
+	unsigned children;    /* numbered below */
+};
+
+struct pisa_sparse {
+	struct pisa_sparse_size size;
+	struct pisa_sparse_program code;
+	struct pisa_switch sw;
+	uint32_t words[PISA_SPARSE_WORDS_MAX]; /* windows of the packet that is in the switch */
+	char why[PISA_WHY_MAX];
+};
+
+/* What comes of a PUSH. */
+struct pisa_sparse_answer {
+	enum pisa_fate fate;
+	enum pisa_sparse_verdict verdict;
+	struct wire_header header; /* of the answer, without magic, comm and checksum */
+	uint32_t recirculated;     /* times */
+	const char *why;           /* PISA_BROKEN: a sentence */
+};
+
+/*
+ * Section 3.3 of the paper: 5 % of 20 MB. 12 stages of 106 blocks of 16 KiB are 20 MB. A program
+ * may use 5 blocks of each stage: 32,768 values in each bank.
+ */
+struct pisa_limits pisa_sparse_limits(void);
+
+/* Why the program cannot sum this enum sparse_sums; NULL: it can. */
+const char *pisa_sparse_lacks(uint32_t kind);
+
+/*
+ * Writes the program and checks it against the limits of a switch. If it breaks a rule, `why` is a
+ * sentence of up to PISA_WHY_MAX bytes. The struct must not move afterwards.
+ */
+enum pisa_rule pisa_sparse_build(struct pisa_sparse *it, const struct pisa_sparse_size *size,
+                                 const struct pisa_limits *limits, char *why);
+
+/* Bytes that pisa_sparse_start() needs, of a program that was built. */
+size_t pisa_sparse_memory(const struct pisa_sparse *it);
+
+/* Loads it. All registers are 0. */
+void pisa_sparse_start(struct pisa_sparse *it, const struct pisa_limits *limits, void *memory);
+
+/*
+ * A PUSH of a child below `children`. `payload` is aligned to 8 bytes. `approved`: the processor
+ * has judged it.
+ */
+void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *packet, const void *payload,
+                      uint32_t bytes, bool approved, struct pisa_sparse_answer *answer);
+
+/* ---- what the processor does with registers ---- */
+
+void pisa_sparse_set_map(struct pisa_sparse *it, uint32_t generation, uint32_t bank, bool asks);
+void pisa_sparse_set_low(struct pisa_sparse *it, unsigned child, uint32_t low);
+void pisa_sparse_set_durable(struct pisa_sparse *it, unsigned child, uint32_t low);
+/* The sum of a row's value. */
+uint32_t pisa_sparse_sum(const struct pisa_sparse *it, uint32_t bank, uint32_t row,
+                         uint32_t column);
+void pisa_sparse_clear(struct pisa_sparse *it, uint32_t bank);
+
+#endif

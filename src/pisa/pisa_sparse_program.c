@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pisa/pisa_sparse_program.h"
+
+#define F(name) PISA_FIELD(PUSH_F_##name)
+#define N(number) PISA_FIELD((uint32_t)(number))
+#define K(constant) PISA_CONST(constant)
+
+#define STAGE_NEXT 1
+#define STAGE_SUM 2 /* of the first two arrays with sums */
+#define STAGE_DURABLE (STAGE_SUM + PISA_SPARSE_ARRAYS / 2)
+#define STAGE_END (STAGE_DURABLE + 1)
+
+/* ---- writing steps ---- */
+
+/* A program that is being written: the next steps have this stage and this condition. */
+struct writer {
+	struct pisa_sparse_program *code;
+	const struct pisa_sparse_layout *layout;
+	uint32_t n_steps;
+	uint8_t stage, when;
+};
+
+static void put(struct writer *w, struct pisa_step step)
+{
+	step.stage = w->stage;
+	step.when = w->when;
+	if (w->n_steps < PISA_SPARSE_STEPS)
+		w->code->steps[w->n_steps] = step;
+	w->n_steps++;
+}
+
+static void compute(struct writer *w, enum pisa_op op, unsigned dst, struct pisa_operand a,
+                    struct pisa_operand b)
+{
+	put(w, (struct pisa_step){ .op = (uint8_t)op, .dst = (uint8_t)dst, .a = a, .b = b });
+}
+
+static void set(struct writer *w, unsigned dst, struct pisa_operand a)
+{
+	compute(w, PISA_MOVE, dst, a, K(0));
+}
+
+/* `dst` becomes 1 if one of them is. */
+static void either(struct writer *w, unsigned dst, struct pisa_operand a)
+{
+	compute(w, PISA_OR, dst, N(dst), a);
+}
+
+static void look_up(struct writer *w, enum pisa_sparse_table table, unsigned dst,
+                    struct pisa_operand key)
+{
+	put(w, (struct pisa_step){
+		       .op = PISA_LOOKUP, .table = (uint8_t)table, .dst = (uint8_t)dst, .a = key });
+}
+
+static void entry(struct writer *w, unsigned array, enum pisa_action action, unsigned dst,
+                  struct pisa_operand index, struct pisa_operand a)
+{
+	put(w, (struct pisa_step){ .op = PISA_REGISTER,
+	                           .array = (uint8_t)array,
+	                           .index = index,
+	                           .actions = { (uint8_t)action },
+	                           .n_actions = 1,
+	                           .dst = (uint8_t)dst,
+	                           .a = a });
+}
+
+static void again(struct writer *w, enum pisa_sparse_pass pass)
+{
+	put(w, (struct pisa_step){ .op = PISA_RECIRCULATE, .pass = (uint8_t)pass });
+}
+
+/* ---- parts of passes ---- */
+
+static unsigned row_field(unsigned k)
+{
+	return PUSH_F_WORDS + k;
+}
+
+static unsigned piece_field(const struct writer *w)
+{
+	return PUSH_F_WORDS + (1u << w->layout->group_bits);
+}
+
+static unsigned value_field(const struct writer *w, unsigned i)
+{
+	return piece_field(w) + 1 + i;
+}
+
+static void write_map(struct writer *w)
+{
+	entry(w, PUSH_A_MAP, PISA_ENTRY_READ, PUSH_F_MAP, K(0), K(0));
+	compute(w, PISA_AND, PUSH_F_GENERATION, F(MAP), K(0xffff));
+	compute(w, PISA_SHR, PUSH_F_BANK, F(MAP), K(PISA_SPARSE_BANK_SHIFT));
+	compute(w, PISA_AND, PUSH_F_BANK, F(BANK), K(1));
+	compute(w, PISA_SHR, PUSH_F_ASKS, F(MAP), K(PISA_SPARSE_ASKS_SHIFT));
+	compute(w, PISA_ANDNOT, PUSH_F_ASKS, F(ASKS), F(APPROVED));
+	compute(w, PISA_NE, PUSH_F_STALE, F(SCALE), F(GENERATION));
+	set(w, PUSH_F_SEAT, F(CHILD));
+}
+
+/* Is the packet's sequence number in the window of the child's record? */
+static void write_record(struct writer *w)
+{
+	entry(w, PUSH_A_LOW, PISA_ENTRY_READ, PUSH_F_LOW, F(SEAT), K(0));
+	compute(w, PISA_SUB, PUSH_F_AHEAD, F(POS), F(LOW));
+	compute(w, PISA_SHR, PUSH_F_SEEN, F(AHEAD), K(31));
+	compute(w, PISA_GT, PUSH_F_BEYOND, F(AHEAD), K(SPARSE_WINDOW - 1));
+	compute(w, PISA_ANDNOT, PUSH_F_BEYOND, F(BEYOND), F(SEEN));
+}
+
+/* Has the payload the form of so many rows? */
+static void write_form(struct writer *w)
+{
+	look_up(w, PUSH_T_WINDOWS, PUSH_F_WINDOWS, F(N));
+	look_up(w, PUSH_T_LENGTHS, PUSH_F_T, F(N));
+	compute(w, PISA_NE, PUSH_F_WRONG, F(T), F(BYTES));
+	compute(w, PISA_NE, PUSH_F_T, F(WIDTH), K(w->layout->width));
+	either(w, PUSH_F_WRONG, F(T));
+	compute(w, PISA_NE, PUSH_F_T, F(UNUSED), K(0));
+	either(w, PUSH_F_WRONG, F(T));
+	compute(w, PISA_AND, PUSH_F_VOID, F(FROM), K(SPARSE_VOID));
+	w->when = PUSH_F_VOID;
+	compute(w, PISA_NE, PUSH_F_WRONG, F(BYTES), K(0));
+	set(w, PUSH_F_WINDOWS, K(0));
+	set(w, PUSH_F_STALE, K(0));
+	set(w, PUSH_F_ASKS, K(0));
+	w->when = 0;
+}
+
+/* Row numbers of the window ascend, and values are small. */
+static void write_window(struct writer *w)
+{
+	for (unsigned k = 0; k < 1u << w->layout->group_bits; k++) {
+		compute(w, PISA_NE, PUSH_F_U, N(row_field(k)), K(PISA_SPARSE_NO_ROW));
+		if (w->layout->pieces > 1) { /* only with the first piece of a row */
+			compute(w, PISA_EQ, PUSH_F_T, N(piece_field(w)), K(0));
+			compute(w, PISA_AND, PUSH_F_U, F(U), F(T));
+		}
+		w->when = PUSH_F_U;
+		compute(w, PISA_LT, PUSH_F_T, N(row_field(k)), F(LAST));
+		either(w, PUSH_F_WRONG, F(T));
+		compute(w, PISA_ADD, PUSH_F_LAST, N(row_field(k)), K(1));
+		w->when = 0;
+	}
+	compute(w, PISA_GT, PUSH_F_T, F(LAST), K(w->layout->rows));
+	either(w, PUSH_F_WRONG, F(T));
+	for (unsigned i = 0; i < PISA_SPARSE_ARRAYS; i++) {
+		compute(w, PISA_ADD, PUSH_F_U, N(value_field(w, i)), K(SPARSE_LARGEST));
+		compute(w, PISA_GT, PUSH_F_T, F(U), K(2 * (uint32_t)SPARSE_LARGEST));
+		either(w, PUSH_F_WRONG, F(T));
+	}
+}
+
+/* If nothing is against the packet and all of it was checked, it is entered into the record. */
+static void write_commit(struct writer *w)
+{
+	compute(w, PISA_OR, PUSH_F_STOP, F(SEEN), F(BEYOND));
+	either(w, PUSH_F_STOP, F(STALE));
+	either(w, PUSH_F_STOP, F(WRONG));
+	compute(w, PISA_ADD, PUSH_F_U, F(CHUNK), K(1));
+	compute(w, PISA_LT, PUSH_F_MORE, F(U), F(WINDOWS));
+	compute(w, PISA_OR, PUSH_F_T, F(STOP), F(MORE));
+	compute(w, PISA_OR, PUSH_F_T, F(T), F(ASKS));
+	compute(w, PISA_EQ, PUSH_F_COMMITS, F(T), K(0));
+	w->stage = STAGE_NEXT;
+	compute(w, PISA_SHL, PUSH_F_T, F(CHILD), K(8));
+	compute(w, PISA_AND, PUSH_F_U, F(POS), K(SPARSE_WINDOW - 1));
+	compute(w, PISA_OR, PUSH_F_INDEX, F(T), F(U));
+	compute(w, PISA_ANDNOT, PUSH_F_BASE, F(POS), K(SPARSE_WINDOW - 1));
+	compute(w, PISA_ADD, PUSH_F_NEXT, F(BASE), K(SPARSE_WINDOW));
+	put(w, (struct pisa_step){ .op = PISA_REGISTER,
+	                           .array = PUSH_A_NEXT,
+	                           .index = F(INDEX),
+	                           .actions = { PISA_ENTRY_READ, PISA_ENTRY_SWAP },
+	                           .n_actions = 2,
+	                           .select = PUSH_F_COMMITS,
+	                           .dst = PUSH_F_OLD,
+	                           .a = F(BASE),
+	                           .b = F(NEXT) });
+	compute(w, PISA_NE, PUSH_F_T, F(OLD), F(BASE));
+	compute(w, PISA_ANDNOT, PUSH_F_T, F(T), F(BEYOND));
+	either(w, PUSH_F_SEEN, F(T));
+	either(w, PUSH_F_STOP, F(T));
+	compute(w, PISA_ANDNOT, PUSH_F_COMMITS, F(COMMITS), F(T));
+	set(w, PUSH_F_ACTS, F(COMMITS));
+	set(w, PUSH_F_SCALE, F(GENERATION));
+}
+
+/* Group and index of each row in the window. */
+static void write_places(struct writer *w)
+{
+	const struct pisa_sparse_layout *l = w->layout;
+	const uint32_t groups = 1u << l->group_bits;
+
+	compute(w, PISA_SHL, PUSH_F_U, F(BANK), K(l->cell_bits - 1));
+	compute(w, PISA_OR, PUSH_F_U, F(U), N(piece_field(w)));
+	for (unsigned k = 0; k < groups; k++) {
+		unsigned group = PUSH_F_GROUP + k, cell = PUSH_F_CELLS + k;
+
+		compute(w, PISA_SHR, cell, N(row_field(k)), K(l->group_bits));
+		compute(w, PISA_SHL, cell, N(cell), K(l->piece_bits));
+		compute(w, PISA_OR, cell, N(cell), F(U));
+		compute(w, PISA_AND, group, N(row_field(k)), K(groups - 1));
+		compute(w, PISA_NE, PUSH_F_T, N(row_field(k)), K(PISA_SPARSE_NO_ROW));
+		w->when = PUSH_F_T;
+		compute(w, PISA_OR, PUSH_F_NEEDS, F(NEEDS), K(1u << k));
+		w->when = 0;
+		compute(w, PISA_ANDNOT, PUSH_F_T, K(1u << k), F(NEEDS));
+		compute(w, PISA_AND, PUSH_F_HIT, F(DONE), K(1u << k));
+		either(w, PUSH_F_T, F(HIT));
+		w->when = PUSH_F_T;
+		set(w, group, K(groups)); /* none */
+		w->when = 0;
+	}
+}
+
+/* A group of arrays adds the first row of the window that is its own and was not added yet. */
+static void write_group(struct writer *w, unsigned g)
+{
+	unsigned groups = 1u << w->layout->group_bits;
+	unsigned words = PISA_SPARSE_ARRAYS >> w->layout->group_bits;
+
+	w->stage = (uint8_t)(STAGE_SUM + g * words / 2);
+	set(w, PUSH_F_WHO, K(0));
+	for (unsigned k = groups; k-- > 0;) {
+		compute(w, PISA_EQ, PUSH_F_T, N(PUSH_F_GROUP + k), K(g));
+		w->when = PUSH_F_T;
+		set(w, PUSH_F_CELL, N(PUSH_F_CELLS + k));
+		for (unsigned j = 0; j < words; j++)
+			set(w, PUSH_F_ADDEND + j, N(value_field(w, k * words + j)));
+		set(w, PUSH_F_WHO, K(1u << k));
+		w->when = 0;
+	}
+	compute(w, PISA_NE, PUSH_F_HIT, F(WHO), K(0));
+	compute(w, PISA_AND, PUSH_F_HIT, F(HIT), F(ACTS));
+	w->when = PUSH_F_HIT;
+	compute(w, PISA_OR, PUSH_F_DONE, F(DONE), F(WHO));
+	for (unsigned j = 0; j < words; j++) {
+		w->stage = (uint8_t)(STAGE_SUM + (g * words + j) / 2);
+		entry(w, PUSH_A_SUM + g * words + j, PISA_ENTRY_ADD, 0, F(CELL),
+		      N(PUSH_F_ADDEND + j));
+	}
+	w->when = 0;
+}
+
+static void write_sums(struct writer *w)
+{
+	write_places(w);
+	for (unsigned g = 0; g < 1u << w->layout->group_bits; g++)
+		write_group(w, g);
+}
+
+/* What follows for a packet whose rows are added: the rest of the window, or the one before. */
+static void write_rest(struct writer *w)
+{
+	w->stage = STAGE_DURABLE;
+	entry(w, PUSH_A_DURABLE, PISA_ENTRY_READ, PUSH_F_ACK, F(SEAT), K(0));
+	w->stage = STAGE_END;
+	w->when = PUSH_F_ACTS;
+	set(w, PUSH_F_VERDICT, K(PUSH_ADDED));
+	set(w, PUSH_F_FROM, K(0));
+	set(w, PUSH_F_TO, K(WIRE_ALL));
+	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = F(CHILD) });
+	w->when = 0;
+	compute(w, PISA_ANDNOT, PUSH_F_T, F(NEEDS), F(DONE));
+	compute(w, PISA_NE, PUSH_F_T, F(T), K(0));
+	compute(w, PISA_AND, PUSH_F_T, F(T), F(ACTS));
+	w->when = PUSH_F_T; /* two rows of one group */
+	again(w, PUSH_P_ADD);
+	w->when = 0;
+	compute(w, PISA_NE, PUSH_F_U, F(CHUNK), K(0));
+	compute(w, PISA_AND, PUSH_F_U, F(U), F(ACTS));
+	compute(w, PISA_ANDNOT, PUSH_F_U, F(U), F(T));
+	w->when = PUSH_F_U;
+	compute(w, PISA_SUB, PUSH_F_CHUNK, F(CHUNK), K(1));
+	set(w, PUSH_F_DONE, K(0));
+	again(w, PUSH_P_ADD);
+	w->when = 0;
+}
+
+static void write_refusal(struct writer *w, uint8_t when, enum sparse_refusal why)
+{
+	w->when = when;
+	set(w, PUSH_F_TO, K(why));
+	w->when = 0;
+}
+
+/* The answer to a packet that is not added, or its next pass. */
+static void write_stop(struct writer *w)
+{
+	w->when = PUSH_F_STOP;
+	set(w, PUSH_F_VERDICT, K(PUSH_REFUSED));
+	set(w, PUSH_F_FROM, K(SPARSE_REFUSED));
+	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = F(CHILD) });
+	write_refusal(w, PUSH_F_WRONG, SPARSE_BAD);
+	write_refusal(w, PUSH_F_STALE, SPARSE_OTHER_MAP);
+	write_refusal(w, PUSH_F_BEYOND, SPARSE_TOO_FAR);
+	w->when = PUSH_F_SEEN;
+	set(w, PUSH_F_VERDICT, K(PUSH_SEEN));
+	set(w, PUSH_F_FROM, K(0));
+	set(w, PUSH_F_TO, K(WIRE_ALL));
+	w->when = 0;
+	compute(w, PISA_ANDNOT, PUSH_F_MORE, F(MORE), F(STOP));
+	compute(w, PISA_ANDNOT, PUSH_F_ASKS, F(ASKS), F(STOP));
+	compute(w, PISA_ANDNOT, PUSH_F_ASKS, F(ASKS), F(MORE));
+	w->when = PUSH_F_ASKS;
+	set(w, PUSH_F_VERDICT, K(PUSH_ASKS));
+	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = K(PISA_SPARSE_CPU) });
+	w->when = PUSH_F_MORE;
+	compute(w, PISA_ADD, PUSH_F_CHUNK, F(CHUNK), K(1));
+	again(w, PUSH_P_CHECK);
+	w->when = 0;
+}
+
+/* ---- passes ---- */
+
+static void write_first(struct writer *w)
+{
+	write_map(w);
+	write_record(w);
+	write_form(w);
+	write_window(w);
+	write_commit(w);
+	write_sums(w);
+	write_rest(w);
+	write_stop(w);
+}
+
+static void write_check(struct writer *w)
+{
+	write_map(w);
+	write_window(w);
+	write_commit(w);
+	write_sums(w);
+	write_rest(w);
+	write_stop(w);
+}
+
+static void write_add(struct writer *w)
+{
+	set(w, PUSH_F_ACTS, K(1));
+	set(w, PUSH_F_SEAT, F(CHILD));
+	write_sums(w);
+	write_rest(w);
+}
+
+/* ---- the whole program ---- */
+
+/* The least power of two that is not below. */
+static unsigned log2_above(uint32_t n)
+{
+	return n > 1 ? 32u - (unsigned)__builtin_clz(n - 1) : 0;
+}
+
+struct pisa_sparse_layout pisa_sparse_lay_out(uint32_t width, uint32_t rows, unsigned children)
+{
+	struct pisa_sparse_layout l = { .width = width, .rows = rows };
+	const unsigned array_bits = log2_above(PISA_SPARSE_ARRAYS), width_bits = log2_above(width);
+	uint32_t per_array;
+
+	l.pieces = (width + PISA_SPARSE_ARRAYS - 1) / PISA_SPARSE_ARRAYS;
+	l.group_bits = width_bits < array_bits ? array_bits - width_bits : 0;
+	l.piece_bits = log2_above(l.pieces);
+	per_array = (rows + (1u << l.group_bits) - 1) >> l.group_bits;
+	l.cell_bits = log2_above(per_array) + l.piece_bits + 1;
+	l.child_bits = log2_above(children);
+	return l;
+}
+
+uint32_t pisa_sparse_windows(const struct pisa_sparse_layout *layout, uint32_t n)
+{
+	return layout->group_bits ? (n + (1u << layout->group_bits) - 1) >> layout->group_bits
+	                          : n * layout->pieces;
+}
+
+static void declare_fields(struct pisa_sparse_program *code)
+{
+	const struct pisa_sparse_layout *l = &code->layout;
+
+	for (unsigned i = 1; i < PISA_SPARSE_FIELDS; i++)
+		code->fields[i] = (struct pisa_field){ "value", 32 };
+	code->fields[0] = (struct pisa_field){ "none", 0 };
+	code->fields[PUSH_F_CHILD] = (struct pisa_field){ "child", 8 };
+	code->fields[PUSH_F_SCALE] = (struct pisa_field){ "scale", 16 };
+	code->fields[PUSH_F_SEAT] = (struct pisa_field){ "seat", (uint8_t)l->child_bits };
+	code->fields[PUSH_F_INDEX] = (struct pisa_field){ "index", (uint8_t)(l->child_bits + 8) };
+	code->fields[PUSH_F_CELL] = (struct pisa_field){ "cell", (uint8_t)l->cell_bits };
+}
+
+static void declare_arrays(struct pisa_sparse_program *code)
+{
+	static const char *const names[PISA_SPARSE_ARRAYS] = {
+		"sum 0", "sum 1", "sum 2",  "sum 3",  "sum 4",  "sum 5",  "sum 6",  "sum 7",
+		"sum 8", "sum 9", "sum 10", "sum 11", "sum 12", "sum 13", "sum 14", "sum 15"
+	};
+	const struct pisa_sparse_layout *l = &code->layout;
+	uint32_t seats = 1u << l->child_bits;
+
+	code->arrays[PUSH_A_MAP] = (struct pisa_array){ "map", 0, 32, 1 };
+	code->arrays[PUSH_A_LOW] = (struct pisa_array){ "low", 0, 32, seats };
+	code->arrays[PUSH_A_NEXT] =
+		(struct pisa_array){ "next", STAGE_NEXT, 32, seats * SPARSE_WINDOW };
+	code->arrays[PUSH_A_DURABLE] = (struct pisa_array){ "durable", STAGE_DURABLE, 32, seats };
+	for (unsigned j = 0; j < PISA_SPARSE_ARRAYS; j++)
+		code->arrays[PUSH_A_SUM + j] =
+			(struct pisa_array){ names[j], (uint8_t)(STAGE_SUM + j / 2), 32,
+			                     1u << l->cell_bits };
+}
+
+static void declare_tables(struct pisa_sparse_program *code, uint32_t payload)
+{
+	uint32_t n = sparse_rows_fit(payload, code->layout.width);
+
+	for (uint32_t i = 0; i <= n; i++) {
+		code->lengths[i] = sparse_rows_bytes(i, code->layout.width, 1);
+		code->windows[i] = pisa_sparse_windows(&code->layout, i);
+	}
+	code->tables[PUSH_T_LENGTHS] = (struct pisa_table){ "lengths", code->lengths, n + 1 };
+	code->tables[PUSH_T_WINDOWS] = (struct pisa_table){ "windows", code->windows, n + 1 };
+}
+
+static void write_pass(struct writer *w, enum pisa_sparse_pass pass, const char *name,
+                       void (*body)(struct writer *))
+{
+	uint32_t start = w->n_steps;
+
+	w->stage = w->when = 0;
+	body(w);
+	w->code->passes[pass] =
+		(struct pisa_pass){ name, &w->code->steps[start], w->n_steps - start };
+}
+
+/* All windows but the last are checked before. Then each row may take a pass of its own. */
+uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uint32_t payload)
+{
+	uint32_t n = sparse_rows_fit(payload, layout->width);
+	uint32_t windows = pisa_sparse_windows(layout, n);
+	uint32_t adds = layout->group_bits ? n : windows;
+
+	return windows ? windows - 1 + adds - 1 : 0;
+}
+
+void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_sparse_layout *layout,
+                       uint32_t payload)
+{
+	struct writer w = { .code = code, .layout = &code->layout };
+
+	code->layout = *layout;
+	declare_tables(code, payload);
+	declare_fields(code);
+	declare_arrays(code);
+	write_pass(&w, PUSH_P_FIRST, "first", write_first);
+	write_pass(&w, PUSH_P_CHECK, "check", write_check);
+	write_pass(&w, PUSH_P_ADD, "add", write_add);
+	code->program = (struct pisa_program){
+		.name = "sparse",
+		.fields = code->fields,
+		.arrays = code->arrays,
+		.tables = code->tables,
+		.passes = code->passes,
+		.n_fields = PISA_SPARSE_FIELDS,
+		.n_arrays = PISA_SPARSE_ARRAYS_END,
+		.n_tables = PISA_SPARSE_TABLES,
+		.n_passes = w.n_steps <= PISA_SPARSE_STEPS ? PISA_SPARSE_PASSES : 0,
+		.n_headers = PISA_SPARSE_HEADERS,
+		.parse_field = PUSH_F_CHILD,
+		.pass_if = PUSH_P_FIRST,
+		.pass_else = PUSH_P_FIRST,
+		.window = (uint8_t)pisa_sparse_window_words(layout),
+		.first_word = PUSH_F_WORDS,
+		.chunk_field = PUSH_F_CHUNK,
+		.recirculations = pisa_sparse_recirculations(layout, payload),
+	};
+}

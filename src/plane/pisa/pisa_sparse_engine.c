@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sparse engine on a switch. The pipeline takes PUSH packets (pisa/pisa_sparse.h). All others
+ * go to the processor of the switch (the paper's Libra_s), which is this file. It runs the engine's
+ * own code on the lane's cells, and keeps the registers in step: it reads sums from registers
+ * before a page is made, and clears them after RELEASE.
+ *
+ * The program depends on the width of a row. So it is loaded with SETUP.
+ */
+#include "engine/sparse_bank.h"
+#include "pisa/pisa_sparse.h"
+#include "plane/pisa/pisa_engine.h"
+#include "plane/pisa/switch_counts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(ENGINE_WHY_MAX >= PISA_WHY_MAX, "a loader's sentence fits");
+
+/* A lane's switch. The last own word of the lane, which the engine leaves alone, has its address.
+ */
+#define SWITCH_WORD (ENGINE_LANE_WORDS - 1)
+_Static_assert(sizeof(struct sparse_lane) <=
+                       __builtin_offsetof(struct engine_lane, own) + SWITCH_WORD * 8,
+               "the engine leaves a word");
+
+struct row_switch {
+	struct pisa_sparse sparse;
+	struct pisa_counters told; /* what count() has told of the switch's counters */
+	void *registers;           /* NULL: no SETUP yet */
+	bool asks;                 /* a block of the live bank is full */
+	char why[ENGINE_WHY_MAX];  /* of the last packet that was refused */
+};
+
+static struct row_switch *switch_of(const struct engine_pool *pool)
+{
+	return (struct row_switch *)(uintptr_t)pool->lane->own[SWITCH_WORD];
+}
+
+/* ---- the size of the program ---- */
+
+/* The longest payload: rows of one value, all in one array, take a pass each. */
+static uint32_t longest_payload(uint32_t payload, const struct pisa_limits *limits)
+{
+	const struct pisa_sparse_layout layout = pisa_sparse_lay_out(1, 1, 1);
+
+	while (payload >= WIRE_PAYLOAD_MIN + 8 &&
+	       pisa_sparse_recirculations(&layout, payload) > limits->recirculations)
+		payload -= 8;
+	return payload;
+}
+
+/* The most entries of an array, as a logarithm. The smallest program fits. */
+static unsigned most_entries(struct pisa_sparse *it, struct pisa_sparse_size size,
+                             const struct pisa_limits *limits, char *why)
+{
+	for (size.rows = SPARSE_ROWS_MAX; size.rows > 1; size.rows /= 2)
+		if (pisa_sparse_build(it, &size, limits, why) == PISA_OBEYS)
+			break;
+	return pisa_sparse_lay_out(1, size.rows, size.children).cell_bits;
+}
+
+/* Do as many rows as cells allow fit the switch, whatever their width? */
+static bool all_widths_fit(uint32_t payload, uint32_t cells, unsigned most)
+{
+	for (uint32_t width = 1; sparse_per_block(payload, width); width++) {
+		uint32_t rows = sparse_rows_max(cells, payload, width, 1);
+
+		if (rows && pisa_sparse_lay_out(width, rows, 1).cell_bits > most)
+			return false;
+	}
+	return true;
+}
+
+static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
+{
+	const struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	struct pisa_sparse_size size = { .width = 1, .rows = 1, .children = children };
+	enum pisa_rule rule;
+	unsigned most;
+
+	if (!it) {
+		snprintf(why, ENGINE_WHY_MAX, "There is no memory for a switch.");
+		return 0;
+	}
+	size.payload = longest_payload(*payload, &limits);
+	rule = pisa_sparse_build(it, &size, &limits, why);
+	if (rule == PISA_OBEYS) {
+		most = most_entries(it, size, &limits, why);
+		*payload = size.payload;
+		while (*cells > ENGINE_CELLS_MIN && !all_widths_fit(*payload, *cells, most))
+			*cells /= 2;
+	}
+	free(it);
+	return rule == PISA_OBEYS;
+}
+
+/* ---- a lane ---- */
+
+static unsigned children_of(const struct engine_lane *lane)
+{
+	return 64 - (unsigned)__builtin_clzll(lane->members | 1);
+}
+
+/* Until SETUP comes, the lane has the program of the most rows that one may name. */
+static int open_switch(const struct engine_pool *pool)
+{
+	const struct engine_lane *lane = pool->lane;
+	const struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_sparse_size size = { .width = 1,
+		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 1),
+		                         .payload = lane->payload,
+		                         .children = children_of(lane) };
+	struct row_switch *it = calloc(1, sizeof(*it));
+
+	pool->lane->own[SWITCH_WORD] = (uintptr_t)it;
+	if (size.rows == 0) /* no SETUP succeeds in so few cells */
+		size.rows = 1;
+	return it && engine_sparse.open(pool) &&
+	       pisa_sparse_build(&it->sparse, &size, &limits, it->why) == PISA_OBEYS;
+}
+
+static void close_switch(const struct engine_pool *pool)
+{
+	struct row_switch *it = switch_of(pool);
+
+	pool->lane->own[SWITCH_WORD] = 0;
+	if (it)
+		free(it->registers);
+	free(it);
+}
+
+static enum engine_verdict refuse(struct row_switch *it, const char *what, const char *sentence)
+{
+	size_t length = strlen(sentence);
+
+	if (length && sentence[length - 1] == '.')
+		length--;
+	snprintf(it->why, sizeof(it->why), "%s%.*s", what, (int)length, sentence);
+	return ENGINE_REFUSED;
+}
+
+/* ---- the processor: what the server asks for ---- */
+
+static void map_write(struct row_switch *it, const struct sparse_lane *lane)
+{
+	pisa_sparse_set_map(&it->sparse, lane->generation, lane->bank, it->asks);
+}
+
+/* Loads the program for the rows of SETUP. False: it does not fit the switch. */
+static bool load(struct row_switch *it, const struct engine_pool *pool)
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct pisa_sparse_size size = {
+		.width = lane->setup.width,
+		.rows = lane->setup.rows,
+		.payload = lane->payload,
+		.children = children_of(pool->lane),
+	};
+	const struct pisa_limits limits = pisa_sparse_limits();
+	char sentence[PISA_WHY_MAX];
+
+	if (pisa_sparse_build(&it->sparse, &size, &limits, sentence) != PISA_OBEYS) {
+		refuse(it, "", sentence);
+		return false;
+	}
+	it->registers = malloc(pisa_sparse_memory(&it->sparse));
+	if (!it->registers) {
+		refuse(it, "", "There is no memory for a switch.");
+		return false;
+	}
+	pisa_sparse_start(&it->sparse, &limits, it->registers);
+	map_write(it, lane);
+	return true;
+}
+
+/* The sums of the frozen rows of a block come from registers. */
+static void page_fill(const struct row_switch *it, const struct engine_pool *pool, uint32_t block)
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+	struct engine_cell *cell = sparse_block(pool, !lane->bank, block);
+	sparse_value *sums = (sparse_value *)cell->sum;
+
+	for (uint64_t left = sparse_state(cell)->dirty; left; left &= left - 1) {
+		uint32_t row = (uint32_t)__builtin_ctzll(left);
+
+		for (uint32_t i = 0; i < lane->setup.width; i++)
+			sums[row * lane->setup.width + i] = pisa_sparse_sum(
+				&it->sparse, !lane->bank, block * lane->per_block + row, i);
+	}
+}
+
+/* After RELEASE: the frozen bank is empty, and more is durable. */
+static void release_follow(struct row_switch *it, const struct engine_pool *pool)
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+
+	pisa_sparse_clear(&it->sparse, !lane->bank);
+	for (unsigned child = 0; lane->members >> child > 1; child++)
+		pisa_sparse_set_durable(&it->sparse, child,
+		                        sparse_state(engine_cell(pool, lane->limit + child))->more);
+}
+
+static enum engine_verdict take_others(const struct engine_pool *pool,
+                                       const struct wire_header *packet, uint32_t bytes,
+                                       struct engine_packet out[2])
+{
+	struct row_switch *it = switch_of(pool);
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct sparse_setup *setup = (const void *)(packet + 1);
+	uint32_t was_frozen = lane->is_frozen, epoch = lane->epoch;
+	enum engine_verdict verdict;
+
+	if (packet->op == SPARSE_SETUP && sparse_knows(lane, packet->child) &&
+	    bytes == sizeof(*setup) && setup->kind == SPARSE_TABLE)
+		return refuse(it, "Program sparse refuses sums by table: ",
+		              pisa_sparse_lacks(setup->kind));
+	if (packet->op == SPARSE_READ && was_frozen && packet->ack < lane->blocks)
+		page_fill(it, pool, packet->ack);
+	verdict = engine_sparse.take(pool, packet, bytes, out);
+	if (lane->setup.width && !it->registers && !load(it, pool)) {
+		out[0].bytes = out[1].bytes = 0;
+		return ENGINE_REFUSED;
+	}
+	if (epoch != lane->epoch) {
+		it->asks = false;
+		map_write(it, lane);
+	}
+	if (was_frozen && !lane->is_frozen)
+		release_follow(it, pool);
+	return verdict;
+}
+
+/* ---- the processor: what it does about a PUSH ---- */
+
+static struct sparse_cell *record_of(const struct engine_pool *pool, unsigned child)
+{
+	return sparse_state(engine_cell(pool, child));
+}
+
+/* Asks the server to freeze, once for each epoch. */
+static void tell_server(const struct engine_pool *pool, struct engine_packet *out)
+{
+	struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct wire_header header = { .type = WIRE_RESULT,
+		                            .child = WIRE_ALL,
+		                            .op = SPARSE_NEWS,
+		                            .pos = lane->epoch,
+		                            .scale = (uint16_t)lane->generation,
+		                            .from = SPARSE_URGENT,
+		                            .to = WIRE_ALL };
+
+	if (lane->told)
+		return;
+	lane->told = 1;
+	memcpy(out->data, &header, sizeof(header));
+	out->to = sparse_bit(63 - (unsigned)__builtin_clzll(lane->members)) & ~lane->left;
+	out->bytes = out->to ? WIRE_HEADER : 0;
+	out->position = lane->epoch;
+}
+
+/* Counts the packet in the blocks of its rows. Gives the most packets that one of them has. */
+static uint32_t rows_note(const struct engine_pool *pool, const void *payload)
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct sparse_rows *head = payload;
+	const sparse_number *numbers = (const sparse_number *)(head + 1);
+	uint32_t last = UINT32_MAX, most = 0;
+
+	for (uint32_t i = 0; i < head->n; i++) {
+		uint32_t block = numbers[i] / lane->per_block;
+		struct sparse_cell *state = sparse_state(sparse_block(pool, lane->bank, block));
+
+		state->addends += block != last;
+		state->dirty |= 1ull << numbers[i] % lane->per_block;
+		most = state->addends > most ? state->addends : most;
+		last = block;
+	}
+	return most;
+}
+
+/* The mirror of a packet that was added. True: the server should freeze soon. */
+static bool mirror(const struct engine_pool *pool, const struct wire_header *packet,
+                   uint64_t sequence)
+{
+	struct row_switch *it = switch_of(pool);
+	struct sparse_cell *record = record_of(pool, packet->child);
+	uint32_t most = 0;
+
+	sparse_enter(record, sequence);
+	pisa_sparse_set_low(&it->sparse, packet->child, (uint32_t)record->low);
+	if (!(packet->from & SPARSE_VOID))
+		most = rows_note(pool, packet + 1);
+	if (most >= SPARSE_ADDENDS && !it->asks) {
+		it->asks = true;
+		map_write(it, sparse_lane_of(pool));
+	}
+	return most >= SPARSE_ADDENDS_MANY || packet->from & SPARSE_URGENT;
+}
+
+/* A packet that the pipeline left to the processor. */
+static void judge(const struct engine_pool *pool, const struct wire_header *packet, uint32_t bytes,
+                  struct pisa_sparse_answer *answer)
+{
+	if (sparse_bank_addends(pool, packet + 1) < SPARSE_ADDENDS) {
+		pisa_sparse_push(&switch_of(pool)->sparse, packet, packet + 1, bytes, true, answer);
+		return;
+	}
+	answer->verdict = PUSH_REFUSED;
+	answer->header.from = SPARSE_REFUSED;
+	answer->header.to = SPARSE_FULL;
+}
+
+static enum engine_verdict refused_verdict(uint8_t why)
+{
+	return why == SPARSE_OTHER_MAP ? ENGINE_STALE
+	       : why == SPARSE_BAD     ? ENGINE_ACK
+	                               : ENGINE_AHEAD;
+}
+
+static enum engine_verdict take_push(const struct engine_pool *pool,
+                                     const struct wire_header *packet, uint32_t bytes,
+                                     struct engine_packet out[2])
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+	struct row_switch *it = switch_of(pool);
+	const struct sparse_cell *frozen =
+		sparse_state(engine_cell(pool, lane->limit + packet->child));
+	uint64_t sequence = wire_widen(packet->pos, record_of(pool, packet->child)->low);
+	struct pisa_sparse_answer answer;
+	bool hurry = false;
+
+	pisa_sparse_push(&it->sparse, packet, packet + 1, bytes, false, &answer);
+	if (answer.fate == PISA_ONE && answer.verdict == PUSH_ASKS)
+		judge(pool, packet, bytes, &answer);
+	if (answer.fate != PISA_ONE)
+		return refuse(it, "", answer.why ? answer.why : "A packet has no fate.");
+	memcpy(out[0].data, &answer.header, sizeof(answer.header));
+	out[0].to = sparse_bit(packet->child) & ~lane->left;
+	out[0].bytes = out[0].to ? WIRE_HEADER : 0;
+	out[0].position = sequence;
+	if (answer.verdict == PUSH_ADDED)
+		hurry = mirror(pool, packet, sequence);
+	else if (answer.verdict == PUSH_SEEN)
+		hurry = packet->from & SPARSE_URGENT &&
+		        sequence >= wire_widen(frozen->more, frozen->low);
+	else
+		hurry = answer.header.to == SPARSE_FULL;
+	if (hurry)
+		tell_server(pool, &out[1]);
+	if (answer.verdict == PUSH_ADDED)
+		return ENGINE_ADDED;
+	if (answer.verdict == PUSH_SEEN)
+		return packet->flags & WIRE_RESENT ? ENGINE_FINISHED : ENGINE_DUPLICATE;
+	return refused_verdict(answer.header.to);
+}
+
+/* ---- the table ---- */
+
+static enum engine_verdict take(const struct engine_pool *pool, const struct wire_header *packet,
+                                uint32_t bytes, struct engine_packet out[2])
+{
+	const struct sparse_lane *lane = sparse_lane_of(pool);
+
+	out[0].bytes = out[1].bytes = 0;
+	if (packet->op == SPARSE_PUSH && switch_of(pool)->registers &&
+	    sparse_knows(lane, packet->child) && !sparse_is_server(lane, packet->child))
+		return take_push(pool, packet, bytes, out);
+	return take_others(pool, packet, bytes, out);
+}
+
+static uint64_t position_of(const struct engine_pool *pool, const struct wire_header *packet)
+{
+	return engine_sparse.position(pool, packet);
+}
+
+static struct engine_view view(const struct engine_pool *pool, const struct wire_header *packet)
+{
+	return engine_sparse.view(pool, packet);
+}
+
+static uint64_t waiting(const struct engine_pool *pool)
+{
+	return engine_sparse.waiting(pool);
+}
+
+static const char *why(const struct engine_pool *pool)
+{
+	return switch_of(pool)->why;
+}
+
+static void count(const struct engine_pool *pool, struct engine_counts *to)
+{
+	switch_count(&switch_of(pool)->sparse.sw, &switch_of(pool)->told, to);
+}
+
+static void use(const struct engine_pool *pool, struct engine_use *to)
+{
+	const struct pisa_switch sw = { .program = &switch_of(pool)->sparse.code.program,
+		                        .limits = pisa_sparse_limits() };
+
+	switch_use(&sw, to);
+}
+
+const struct engine engine_sparse_pisa = {
+	.name = "sparse",
+	.number = ENGINE_SPARSE,
+	.open = open_switch,
+	.position = position_of,
+	.take = take,
+	.view = view,
+	.waiting = waiting,
+	.fit = fit,
+	.close = close_switch,
+	.why = why,
+	.count = count,
+	.use = use,
+};
