@@ -203,6 +203,27 @@ static void counts_do_not_overflow(void **state)
 	free(set.heap);
 }
 
+/* Of keys with the same count, the lower one stays: the same pushes leave the same keys. */
+static void ties_go_to_the_lower_key(void **state)
+{
+	static const uint64_t orders[][3] = { { 5, 9, 7 }, { 9, 7, 5 }, { 7, 5, 9 } };
+	struct heat_set set;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		set_open(&set, 3);
+		for (unsigned j = 0; j < 3; j++)
+			heat_set_add(&set, orders[i][j], orders[i][j]);
+		heat_set_decay(&set, 1);  /* 5, 7 and 9 units are left */
+		heat_set_decay(&set, 52); /* and now 1 of each */
+		heat_set_add(&set, 20, 1);
+		assert_true(heat_set_count(&set, 5) == 1 && heat_set_count(&set, 7) == 1);
+		assert_true(heat_set_count(&set, 9) == 0);
+		assert_true(heat_set_count(&set, 20) == 1 + HEAT_UNIT);
+		free(set.heap);
+	}
+}
+
 static void keys_get_numbers(void **state)
 {
 	struct key_index index = { 0 };
@@ -366,6 +387,7 @@ int main(void)
 		cmocka_unit_test(counts_are_exact_with_room),
 		cmocka_unit_test(counts_are_bounded_without_room),
 		cmocka_unit_test(counts_do_not_overflow),
+		cmocka_unit_test(ties_go_to_the_lower_key),
 		cmocka_unit_test(keys_get_numbers),
 		cmocka_unit_test(bands_double),
 		cmocka_unit_test(maps_follow_the_heat),

@@ -157,38 +157,20 @@ static void random_registers_are_used_alike(void **state)
 static void rows_fit_into_memory(void **state)
 {
 	(void)state;
-	/* (1424 - 8) / 64 */
-	assert_int_equal(sparse_rows_per_block(1424, 16), 22);
-	assert_int_equal(sparse_rows_per_block(1424, 1), 64);
-	assert_int_equal(sparse_rows_per_block(1424, 354), 1);
-	assert_int_equal(sparse_rows_per_block(1424, 355), 0);
-	assert_int_equal(sparse_rows_per_block(1424, 0), 0);
-	assert_int_equal(sparse_rows_per_block(4, 1), 0);
-	/* 1 MiB has 700 cells of 1496 bytes, so 512; a third of them are blocks. */
-	assert_int_equal(sparse_rows_fit(1 << 20, 1424, 16, true), 170 * 22);
-	assert_int_equal(sparse_rows_fit(1 << 20, 1424, 16, false), 256 * 22);
-	assert_int_equal(sparse_rows_fit(512 * 1496, 1424, 16, false), 256 * 22);
-	assert_int_equal(sparse_rows_fit(512 * 1496 - 1, 1424, 16, false), 128 * 22);
-	assert_int_equal(sparse_rows_fit(1495, 1424, 16, true), 0);
-	assert_int_equal(sparse_rows_fit(UINT64_MAX, 1424, 1, true), 65536);
-	assert_int_equal(sparse_rows_fit(UINT64_MAX, UINT32_MAX, UINT32_MAX, true), 0);
-}
-
-static void rows_fit_into_packets(void **state)
-{
-	(void)state;
-	for (uint32_t payload = 0; payload < 1500; payload++) {
-		for (uint32_t width = 1; width < 400; width += 1 + width / 8) {
-			uint32_t n = sparse_rows_in_packet(payload, width, true);
-
-			assert_true(n == 0 || sparse_rows_bytes(n, width, true) <= payload);
-			assert_true(sparse_rows_bytes(n + 1, width, true) > payload);
-		}
-	}
-	assert_int_equal(sparse_rows_bytes(3, 5, true), 8 + 8 + 64);
-	assert_int_equal(sparse_rows_bytes(3, 5, false), 16);
-	assert_int_equal(sparse_rows_in_packet(1424, 16, true), 21);
-	assert_int_equal(sparse_rows_in_packet(UINT32_MAX, 1, false), 65535);
+	/*
+	 * 1 MiB has 704 cells of 1488 bytes, so 512; a third of them are blocks. A block has
+	 * (1424 - 8) / 64 rows.
+	 */
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, true), 170 * 22);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, false), 256 * 22);
+	assert_int_equal(layout_rows_fit(512 * 1488, 1424, 16, false), 256 * 22);
+	assert_int_equal(layout_rows_fit(512 * 1488 - 1, 1424, 16, false), 128 * 22);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 1, true), 170 * 64);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 400, true), 0);
+	assert_int_equal(layout_rows_fit(1487, 1424, 16, true), 0);
+	assert_int_equal(layout_rows_fit(UINT64_MAX, 1424, 1, true), 65536);
+	/* Each block has one row, and there are at most 65536 cells. */
+	assert_int_equal(layout_rows_fit(UINT64_MAX, 1424, 350, true), 65536 / 3);
 }
 
 #define ROWS 600u
@@ -248,29 +230,6 @@ static void rows_are_cut_into_packets(void **state)
 	assert_true(fewer > cases / 10);
 }
 
-static void payloads_are_written(void **state)
-{
-	const uint16_t rows[] = { 0x0201, 7, 0x1234 };
-	const uint32_t values[] = { 1, 0x04030201, 5, 6, 9, 0xfffffffe }, order[] = { 2, 0, 1 };
-	const uint8_t expected[] = { 3, 0, 2, 0, 0, 0, 0,    0,    0x34, 0x12, 1, 2, 7, 0,
-		                     0, 0, 9, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0,
-		                     1, 2, 3, 4, 5, 0, 0,    0,    6,    0,    0, 0 };
-	uint8_t payload[64];
-
-	(void)state;
-	memset(payload, 0xee, sizeof(payload));
-	assert_int_equal(layout_write_rows(payload + 1, rows, values, 2, order, 3), 40);
-	assert_memory_equal(payload + 1, expected, sizeof(expected));
-	assert_int_equal(payload[41], 0xee);
-	memset(payload, 0xee, sizeof(payload));
-	assert_int_equal(layout_write_rows(payload, rows, NULL, 2, order, 3), 16);
-	assert_memory_equal(payload, expected, 16);
-	assert_int_equal(payload[16], 0xee);
-	/* One row of one value ends with zeros. */
-	assert_int_equal(layout_write_rows(payload, rows, values, 1, order, 1), 24);
-	assert_memory_equal(payload + 16, "\x05\0\0\0\0\0\0\0", 8);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,9 +237,7 @@ int main(void)
 		cmocka_unit_test(large_batches_are_packed),
 		cmocka_unit_test(random_registers_are_used_alike),
 		cmocka_unit_test(rows_fit_into_memory),
-		cmocka_unit_test(rows_fit_into_packets),
 		cmocka_unit_test(rows_are_cut_into_packets),
-		cmocka_unit_test(payloads_are_written),
 	};
 	const char *given = getenv("TRIB_TEST_SEED");
 

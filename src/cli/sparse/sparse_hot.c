@@ -190,7 +190,7 @@ static void report_prepare(struct hot_report *report)
 	link->batch = (uint32_t)given.batch;
 	link->n = HOT_MEMORIES;
 	for (unsigned i = 0; i < HOT_MEMORIES; i++)
-		link->rows[i] = sparse_rows_fit(HOT_MEMORY_LEAST << i, report->payload,
+		link->rows[i] = layout_rows_fit(HOT_MEMORY_LEAST << i, report->payload,
 		                                report->width, report->has_caches);
 	report->samples_n = given.samples.n;
 	for (unsigned i = 0; i < report->samples_n; i++) {

@@ -200,42 +200,55 @@ static unsigned case_of(const struct hot_link *link, uint32_t rank)
 	return i;
 }
 
-trib_status hot_study_link(const struct hot_study *study, struct hot_link *link)
+/* Rows by case: pushed by workers, and different ones in a step. [link->n]: those that are cold. */
+struct link_counts {
+	uint64_t pushed[HOT_SIZES_MAX + 1], summed[HOT_SIZES_MAX + 1];
+	uint32_t *in_push, *in_step; /* [rank]: the last push and the last step, from 1, with it */
+	uint32_t push, step;
+};
+
+/* One worker pushes the rows of a batch. */
+static void push_count(const struct hot_study *study, const struct hot_link *link,
+                       struct link_counts *counts, uint64_t *state)
 {
-	/* Rows by case: pushed by workers, and different ones in a step. */
-	uint64_t pushed[HOT_SIZES_MAX + 1] = { 0 }, summed[HOT_SIZES_MAX + 1] = { 0 };
-	uint64_t state = random_start(study, 2), pushes = 0;
-	unsigned steps = steps_of((uint64_t)link->workers * link->batch);
-	/* The last push and the last step, from 1, that had the row. */
-	uint32_t *in_push = calloc(2 * (study->n + 1), sizeof(*in_push));
-	uint32_t *in_step = in_push + study->n + 1, ranks[2];
+	uint32_t ranks[2];
 
-	if (!in_push)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu keys", study->n);
-	for (unsigned step = 1; study->n && step <= steps; step++) {
-		for (unsigned w = 0; w < link->workers; w++) {
-			pushes++;
-			for (uint32_t i = 0; i < link->batch; i++) {
-				for (unsigned j = record_draw(study, &state, ranks); j-- > 0;) {
-					unsigned c = case_of(link, ranks[j]);
+	counts->push++;
+	for (uint32_t i = 0; i < link->batch; i++) {
+		for (unsigned j = record_draw(study, state, ranks); j-- > 0;) {
+			unsigned c = case_of(link, ranks[j]);
 
-					pushed[c] += in_push[ranks[j]] != (uint32_t)pushes;
-					summed[c] += in_step[ranks[j]] != step;
-					in_push[ranks[j]] = (uint32_t)pushes;
-					in_step[ranks[j]] = step;
-				}
-			}
+			counts->pushed[c] += counts->in_push[ranks[j]] != counts->push;
+			counts->summed[c] += counts->in_step[ranks[j]] != counts->step;
+			counts->in_push[ranks[j]] = counts->push;
+			counts->in_step[ranks[j]] = counts->step;
 		}
 	}
+}
+
+trib_status hot_study_link(const struct hot_study *study, struct hot_link *link)
+{
+	unsigned steps = steps_of((uint64_t)link->workers * link->batch);
+	uint64_t state = random_start(study, 2);
+	struct link_counts counts = { 0 };
+	uint32_t *last = calloc(2 * (study->n + 1), sizeof(*last));
+
+	if (!last)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu keys", study->n);
+	counts.in_push = last;
+	counts.in_step = last + study->n + 1;
+	while (study->n && counts.step++ < steps)
+		for (unsigned w = 0; w < link->workers; w++)
+			push_count(study, link, &counts, &state);
 	link->all = 0;
 	for (unsigned c = 0; c <= link->n; c++)
-		link->all += pushed[c];
+		link->all += counts.pushed[c];
 	for (unsigned i = 0; i < link->n; i++) {
 		link->with[i] = 0;
 		for (unsigned c = 0; c <= link->n; c++)
-			link->with[i] += c <= i ? summed[c] : pushed[c];
+			link->with[i] += c <= i ? counts.summed[c] : counts.pushed[c];
 	}
-	free(in_push);
+	free(last);
 	return TRIB_OK;
 }
 

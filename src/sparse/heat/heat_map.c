@@ -125,15 +125,16 @@ trib_status heat_choose(struct heat_choice *choice)
 	struct key_index old = { 0 };
 	uint32_t *old_row = calloc((size_t)choice->old_rows + 1, sizeof(*old_row));
 	bool *placed = calloc((size_t)choice->rows + 1, sizeof(*placed));
-	trib_status status = TRIB_OK;
+	trib_status status;
 
-	if (!old_row || !placed)
+	if (!old_row || !placed) {
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory to choose %u hot rows",
 		                     choice->rows);
-	if (status == TRIB_OK)
+	} else {
 		status = old_map_read(choice, &old, old_row);
-	if (status == TRIB_OK)
-		map_make(choice, &old, old_row, placed);
+		if (status == TRIB_OK)
+			map_make(choice, &old, old_row, placed);
+	}
 	key_index_free(&old);
 	free(old_row);
 	free(placed);
