@@ -15,6 +15,8 @@ static const struct {
 	{ "hot", sparse_hot_command, "say which rows of a data set are hot, and what that saves" },
 	{ "serve", sparse_serve_command, "keep rows for workers: a parameter server" },
 	{ "status", sparse_status_command, "ask parameter servers how they are" },
+	{ "log", sparse_log_command, "print the log of a shard" },
+	{ "audit", sparse_audit_command, "check that each gradient was applied exactly once" },
 };
 
 #define COMMANDS_N (sizeof(commands) / sizeof(*commands))

@@ -14,6 +14,8 @@
 int sparse_hot_command(int argc, char **argv);
 int sparse_serve_command(int argc, char **argv);
 int sparse_status_command(int argc, char **argv);
+int sparse_log_command(int argc, char **argv);
+int sparse_audit_command(int argc, char **argv);
 
 /*
  * Parses options before and behind the operands. There have to be at least 1 and at most `room`

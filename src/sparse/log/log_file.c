@@ -103,7 +103,7 @@ static trib_status window_grow(struct log_reader *reader, size_t n)
 {
 	uint8_t *window;
 
-	if (n <= reader->window_room)
+	if (reader->window && n <= reader->window_room)
 		return TRIB_OK;
 	n = n < WINDOW_BYTES ? WINDOW_BYTES : n;
 	window = malloc(n);

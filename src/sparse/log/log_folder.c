@@ -52,11 +52,11 @@ static pid_t lock_owner(const struct log_folder *folder)
  * If a server was killed, the process that wrote its snapshot dies a moment later, and has the lock
  * until then. So a lock whose owner is dead is waited for.
  */
-static trib_status lock_take(const struct log_folder *folder)
+static trib_status lock_take(const struct log_folder *folder, int how)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
 
-	for (unsigned i = 0; flock(folder->lock, LOCK_EX | LOCK_NB) < 0; i++) {
+	for (unsigned i = 0; flock(folder->lock, how | LOCK_NB) < 0; i++) {
 		pid_t owner;
 
 		if (errno != EWOULDBLOCK)
@@ -68,6 +68,13 @@ static trib_status lock_take(const struct log_folder *folder)
 		nanosleep(&pause, NULL);
 	}
 	return TRIB_OK;
+}
+
+trib_status log_folder_share(struct log_folder *folder)
+{
+	folder->lock = openat(folder->fd, "lock", O_RDONLY | O_CLOEXEC);
+	return folder->lock < 0 ? status_fail_errno("cannot read %s/lock", folder->path)
+	                        : lock_take(folder, LOCK_SH);
 }
 
 trib_status log_folder_open(struct log_folder *folder, const char *path)
@@ -86,7 +93,7 @@ trib_status log_folder_open(struct log_folder *folder, const char *path)
 	folder->lock = openat(folder->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (folder->lock < 0)
 		return status_fail_errno("cannot write in folder %s", path);
-	status = lock_take(folder);
+	status = lock_take(folder, LOCK_EX);
 	if (status != TRIB_OK)
 		return status;
 	/* The number is a help for people. On a full disk the server goes on without it. */

@@ -24,6 +24,8 @@ struct log_folder_files {
 trib_status log_folder_open(struct log_folder *folder, const char *path);
 /* Only to read: makes nothing, and locks nothing. */
 trib_status log_folder_view(struct log_folder *folder, const char *path);
+/* Locks a folder that is only read: no server may use it. */
+trib_status log_folder_share(struct log_folder *folder);
 void log_folder_close(struct log_folder *folder);
 
 /* The caller frees, also after an error. */

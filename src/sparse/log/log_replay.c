@@ -15,14 +15,15 @@ struct replayer {
 	struct sparse_state *state;
 	struct log_replay *replay;
 	struct log_file_head expected; /* `identity` is 0: not known yet */
-	bool repair;
+	enum log_repair repair;
 };
 
 static trib_status head_check(struct replayer *r, const struct log_reader *reader)
 {
 	const struct log_file_head *head = &reader->head;
 
-	if (head->shard != r->expected.shard || head->shards != r->expected.shards)
+	if (r->expected.shards &&
+	    (head->shard != r->expected.shard || head->shards != r->expected.shards))
 		return status_fail(TRIB_ERR_MISMATCH,
 		                   "%s/%s belongs to shard %u of %u, and this is shard %u of %u",
 		                   r->folder->path, reader->name, head->shard, head->shards,
@@ -58,8 +59,11 @@ static trib_status rest_drop(struct replayer *r, const struct log_reader *reader
 		status_fail(TRIB_ERR_ARGUMENT,
 		            "%s is damaged at %" PRIu64 ": it ends there, and a later log exists",
 		            reader->name, reader->offset);
-	if ((what != LOG_READ_TORN || !is_last) && !r->repair)
+	if ((what != LOG_READ_TORN || !is_last) && r->repair != LOG_REPAIR_ALL)
 		return TRIB_ERR_ARGUMENT;
+	*stop = true;
+	if (r->repair == LOG_REPAIR_NOTHING)
+		return TRIB_OK;
 	log_notice("%s/%s is cut off at %" PRIu64 ", %" PRIu64 " bytes before its end: %s",
 	           r->folder->path, reader->name, reader->offset, reader->size - reader->offset,
 	           what == LOG_READ_TORN && is_last ? "the last write was not completed"
@@ -151,7 +155,8 @@ static trib_status logs_read(struct replayer *r)
 }
 
 trib_status log_replay(const struct log_folder *folder, uint32_t shard, uint32_t shards,
-                       bool repair, struct sparse_state *state, struct log_replay *replay)
+                       enum log_repair repair, struct sparse_state *state,
+                       struct log_replay *replay)
 {
 	struct replayer r = {
 		.folder = folder,

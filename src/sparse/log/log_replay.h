@@ -16,12 +16,19 @@ struct log_replay {
 	bool is_new;               /* the folder has no log yet */
 };
 
+/* What happens to a torn tail and to damage. */
+enum log_repair {
+	LOG_REPAIR_NOTHING, /* a torn tail is not read, and stays; damage is an error */
+	LOG_REPAIR_TAIL,    /* a torn tail is cut off, with a notice; damage is an error */
+	LOG_REPAIR_ALL,     /* the log is cut at damage too, and later logs are renamed to lost-N */
+};
+
 /*
- * Reads the newest snapshot, and all logs behind it. A torn tail is cut off, with a notice. Damage
- * is an error that names file and offset. With `repair` the log is cut there, and later logs are
- * renamed to lost-N.
+ * Reads the newest snapshot, and all logs behind it. An error names file and offset. `shards` is 0:
+ * the folder may be of any shard.
  */
 trib_status log_replay(const struct log_folder *folder, uint32_t shard, uint32_t shards,
-                       bool repair, struct sparse_state *state, struct log_replay *replay);
+                       enum log_repair repair, struct sparse_state *state,
+                       struct log_replay *replay);
 
 #endif

@@ -96,7 +96,8 @@ static trib_status log_begin(struct sparse_log *log)
 		return status;
 	log_folder_tidy(&log->folder);
 	status = log_replay(&log->folder, log->options.shard, log->options.shards,
-	                    log->options.repair, &log->state, &replay);
+	                    log->options.repair ? LOG_REPAIR_ALL : LOG_REPAIR_TAIL, &log->state,
+	                    &replay);
 	if (status != TRIB_OK)
 		return status;
 	log->stats.replayed = replay.entries;

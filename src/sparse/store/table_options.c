@@ -130,18 +130,12 @@ trib_status sparse_table_options_check(const struct sparse_table_options *option
 	return numbers_check(options);
 }
 
-static bool bits_equal(double a, double b)
-{
-	return !memcmp(&a, &b, sizeof(a));
-}
-
+/* Numbers of checked options are finite. */
 bool sparse_table_options_equal(const struct sparse_table_options *a,
                                 const struct sparse_table_options *b)
 {
 	return !memcmp(a->name, b->name, sizeof(a->name)) && a->parameters == b->parameters &&
-	       a->width == b->width && a->optimizer == b->optimizer &&
-	       bits_equal(a->rate, b->rate) && bits_equal(a->momentum, b->momentum) &&
-	       bits_equal(a->beta1, b->beta1) && bits_equal(a->beta2, b->beta2) &&
-	       bits_equal(a->epsilon, b->epsilon) && bits_equal(a->init, b->init) &&
-	       a->seed == b->seed;
+	       a->width == b->width && a->optimizer == b->optimizer && a->rate == b->rate &&
+	       a->momentum == b->momentum && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
+	       a->epsilon == b->epsilon && a->init == b->init && a->seed == b->seed;
 }
