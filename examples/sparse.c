@@ -34,8 +34,9 @@ int main(void)
 			keys[i] = (uint64_t)(rand() % KEYS);
 		if (trib_sparse_pull(table, keys, rows, BATCH, NULL) != TRIB_OK)
 			errx(1, "%s", trib_last_error());
-		for (int i = 0; i < BATCH * WIDTH; i++)
-			rows[i] -= sinf((float)keys[i / WIDTH]);
+		for (int i = 0; i < BATCH; i++)
+			for (int j = 0; j < WIDTH; j++)
+				rows[i * WIDTH + j] -= sinf((float)keys[i]);
 		if (trib_sparse_push(table, keys, rows, BATCH, NULL) != TRIB_OK ||
 		    trib_sparse_step(table) != TRIB_OK)
 			errx(1, "%s", trib_last_error());
@@ -45,8 +46,8 @@ int main(void)
 	if (trib_sparse_flush(table) != TRIB_OK ||
 	    trib_sparse_pull(table, keys, rows, KEYS, NULL) != TRIB_OK)
 		errx(1, "%s", trib_last_error());
-	for (int i = 0; i < KEYS * WIDTH; i++)
-		worst = fmax(worst, fabs(rows[i] - sin(i / WIDTH)));
+	for (int i = 0; i < KEYS; i++)
+		worst = fmax(worst, fabs(rows[i * WIDTH] - sin(i)));
 	printf("largest distance %.4f\n", worst);
 	if (trib_sparse_close(table) != TRIB_OK)
 		errx(1, "%s", trib_last_error());

@@ -30,7 +30,7 @@ static const struct cluster_host *shard_host(const struct cluster *cluster, unsi
 
 		return &cluster->hosts[workers + skip + (i + first) % n];
 	}
-	return &cluster->hosts[workers - 1 - i % workers];
+	return workers ? &cluster->hosts[workers - 1 - i % workers] : NULL;
 }
 
 static bool ports_apart(unsigned a, unsigned b)

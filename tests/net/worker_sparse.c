@@ -156,7 +156,8 @@ static void marked(void)
 
 static void push_all(void)
 {
-	long rank = getenv("TRIB_RANK") ? atol(getenv("TRIB_RANK")) : 0;
+	const char *place = getenv("TRIB_RANK");
+	long rank = place ? atol(place) : 0;
 	uint64_t *keys = calloc((size_t)given.batch, sizeof(*keys));
 	float *values = calloc((size_t)(given.batch * given.width), sizeof(*values));
 	trib_sparse *table = table_open(1);

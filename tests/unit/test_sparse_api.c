@@ -310,7 +310,6 @@ struct worker {
 	pthread_t thread;
 	int rank, workers, staleness, steps;
 	double timeout_s;
-	bool vanishes; /* it leaves without a word after half of its steps */
 	trib_status status;
 	char sentence[256];
 };

@@ -100,7 +100,7 @@ static trib_status server_print(const char *where)
 {
 	struct byte_buffer in = { 0 };
 	struct udp_address address;
-	struct message message;
+	struct message message = { 0 };
 	trib_status status = udp_resolve(where, SPARSE_SERVER_PORT, &address);
 	int fd;
 

@@ -203,7 +203,7 @@ static bool sort_by_shard(struct sorted_rows *out, const uint64_t *keys, size_t 
 	size_t at = 0;
 
 	out->starts = calloc(shards + 1, sizeof(*out->starts));
-	out->order = malloc((n + 1) * sizeof(*out->order));
+	out->order = calloc(n + 1, sizeof(*out->order));
 	if (!out->starts || !out->order)
 		return false;
 	for (size_t i = 0; i < n; i++)

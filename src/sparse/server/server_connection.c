@@ -37,7 +37,7 @@ static bool connections_grow(struct sparse_server *server)
 
 	if (server->n_connections < server->connection_room)
 		return true;
-	grown = realloc(server->connections, room * sizeof(*grown));
+	grown = realloc(server->connections, room * sizeof(struct connection *));
 	if (!grown)
 		return false;
 	server->connections = grown;
