@@ -283,8 +283,8 @@ static void options_read(struct recommender *r, int argc, char **argv)
 	r->o = (struct job_options){ .epochs = 5,
 		                     .batch = 512,
 		                     .width = 16,
-		                     .rate = 0.1,
-		                     .init = 0.1,
+		                     .rate = 0.05,
+		                     .init = 0.02,
 		                     .largest = 4,
 		                     .sample = 5,
 		                     .seed = 1,
@@ -295,7 +295,7 @@ static void options_read(struct recommender *r, int argc, char **argv)
 		                     .wire = "f32",
 		                     .staleness = "4",
 		                     .progress = "auto" };
-	r->decay = 0.005;
+	r->decay = 0.01;
 	r->tested = 2000;
 	job_options_parse(&usage, &r->o, argc, argv);
 }
