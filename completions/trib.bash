@@ -105,6 +105,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse) ;;
 	glm) command=(train predict inspect make) ;;
+	sparse) command=(hot) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

@@ -178,6 +178,10 @@ const struct setting settings[SETTINGS_N] = {
 	                           "controller: a job ends if none of its ranks has joined this "
 	                           "many seconds after it got its hosts",
 	                           NULL },
+	[SETTING_SPARSE_SERVERS] = { "TRIB_SPARSE_SERVERS", NULL, SETTING_TEXT,
+	                             "parameter servers of sparse training, in the order of their "
+	                             "shards: HOST:PORT,HOST:PORT",
+	                             NULL },
 };
 
 /* Limits, and the words that a text setting allows. */

@@ -18,6 +18,7 @@ int cli_plan(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_sim(int argc, char **argv);
+int cli_sparse(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_top(int argc, char **argv);
 

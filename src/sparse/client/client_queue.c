@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sparse/client/client_queue.h"
+
+#include "sparse/client/client_hot.h"
+#include "sparse/wire/shard_of.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- requests ---- */
+
+struct trib_sparse_request *queue_request(trib_sparse *table, bool is_push, bool is_owned)
+{
+	struct trib_sparse_request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->table = table;
+	request->is_push = is_push;
+	request->is_owned = is_owned;
+	request->left = 1;
+	if (!is_push)
+		return request;
+	request->ticket = ++table->tickets;
+	request->previous = table->last_push;
+	if (table->last_push)
+		table->last_push->next = request;
+	else
+		table->pushes = request;
+	table->last_push = request;
+	return request;
+}
+
+static void push_unlink(struct trib_sparse_request *request)
+{
+	trib_sparse *table = request->table;
+
+	if (request->previous)
+		request->previous->next = request->next;
+	else
+		table->pushes = request->next;
+	if (request->next)
+		request->next->previous = request->previous;
+	else
+		table->last_push = request->previous;
+	request->next = request->previous = NULL;
+}
+
+void queue_request_free(struct trib_sparse_request *request)
+{
+	free(request->copies);
+	free(request);
+}
+
+/* Rows that have the same key as an earlier one get its values. */
+static void copies_make(const struct trib_sparse_request *request)
+{
+	size_t width = request->table->width;
+
+	for (size_t i = 0; request->rows && i < request->n_copies; i++)
+		memcpy(request->rows + request->copies[i][0] * width,
+		       request->rows + request->copies[i][1] * width, width * sizeof(float));
+}
+
+void queue_part_ended(struct trib_sparse_request *request)
+{
+	trib_sparse *table = request->table;
+
+	if (--request->left)
+		return;
+	if (request->is_push)
+		push_unlink(request);
+	else
+		copies_make(request);
+	if (!request->is_owned)
+		queue_request_free(request);
+	pthread_cond_broadcast(&table->changed);
+}
+
+void queue_ready(struct trib_sparse_request *request)
+{
+	queue_part_ended(request);
+}
+
+/* ---- queues ---- */
+
+static struct outgoing *item_new(struct trib_sparse_request *request, enum message_kind kind,
+                                 uint32_t n)
+{
+	struct outgoing *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->request = request;
+	item->kind = kind;
+	item->n = n;
+	return item;
+}
+
+static void item_free(struct outgoing *item)
+{
+	buffer_free(&item->bytes);
+	free(item->places);
+	free(item);
+}
+
+static trib_status item_fail(struct outgoing *item, uint32_t n)
+{
+	if (item)
+		item_free(item);
+	return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a message of %u rows", n);
+}
+
+static void item_append(struct shard *shard, struct outgoing *item)
+{
+	if (shard->last)
+		shard->last->next = item;
+	else
+		shard->first = item;
+	shard->last = item;
+	if (!shard->unsent) {
+		shard->unsent = item;
+		shard->unsent_at = 0;
+	}
+	item->request->left++;
+	shard->table->under_way += buffer_bytes(&item->bytes);
+}
+
+void queue_sent(struct shard *shard)
+{
+	shard->unsent->is_sent = true;
+	do
+		shard->unsent = shard->unsent->next;
+	while (shard->unsent && shard->unsent->is_sent);
+	shard->unsent_at = 0;
+}
+
+void queue_remove(struct shard *shard, struct outgoing *item)
+{
+	struct outgoing **link = &shard->first, *before = NULL;
+
+	while (*link && *link != item) {
+		before = *link;
+		link = &(*link)->next;
+	}
+	*link = item->next;
+	if (shard->last == item)
+		shard->last = before;
+	if (shard->unsent == item)
+		queue_sent(shard);
+	if (shard->table->under_way >= CLIENT_UNDER_WAY_MAX)
+		pthread_cond_broadcast(&shard->table->changed);
+	shard->table->under_way -= buffer_bytes(&item->bytes);
+	queue_part_ended(item->request);
+	item_free(item);
+}
+
+/* A message of up to a certain number of rows. */
+static trib_status push_one(struct shard *shard, struct trib_sparse_request *request,
+                            const struct message_push *origin, const uint64_t *keys,
+                            const float *rows, uint32_t n)
+{
+	struct outgoing *item = item_new(request, MESSAGE_PUSH, n);
+	struct message_push push = origin ? *origin : (struct message_push){ 0 };
+	unsigned flags = shard->table->is_half ? MESSAGE_F16 : 0;
+
+	push.width = shard->table->width;
+	if (!item ||
+	    !message_add_push(&item->bytes, shard->pushes + 1, flags, &push, keys, rows, n))
+		return item_fail(item, n);
+	item->number = ++shard->pushes;
+	item_append(shard, item);
+	return TRIB_OK;
+}
+
+trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *request,
+                             const struct message_push *origin, const uint64_t *keys,
+                             const float *rows, uint32_t n)
+{
+	return push_one(shard, request, origin, keys, rows, n);
+}
+
+trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const float *rows, size_t n)
+{
+	size_t width = shard->table->width;
+	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, (uint32_t)width);
+	trib_status status = TRIB_OK;
+
+	for (size_t i = 0; status == TRIB_OK && i < n; i += most)
+		status = push_one(shard, request, NULL, keys + i, rows + i * width,
+		                  n - i < most ? (uint32_t)(n - i) : most);
+	return status;
+}
+
+/* Rows sorted by shard: `starts` has the first of each shard, and the end. */
+struct sorted_rows {
+	size_t *starts, *order;
+};
+
+static bool sort_by_shard(struct sorted_rows *out, const uint64_t *keys, size_t n, uint32_t shards)
+{
+	size_t at = 0;
+
+	out->starts = calloc(shards + 1, sizeof(*out->starts));
+	out->order = malloc((n + 1) * sizeof(*out->order));
+	if (!out->starts || !out->order)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		out->starts[shard_of(keys[i], shards)]++;
+	for (uint32_t s = 0; s <= shards; s++) {
+		size_t count = out->starts[s];
+
+		out->starts[s] = at;
+		at += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		out->order[out->starts[shard_of(keys[i], shards)]++] = i;
+	/* The loop has moved each start to its end. */
+	memmove(out->starts + 1, out->starts, shards * sizeof(*out->starts));
+	out->starts[0] = 0;
+	return true;
+}
+
+static void sorted_free(struct sorted_rows *rows)
+{
+	free(rows->starts);
+	free(rows->order);
+}
+
+/* The cold rows of one shard, gathered. */
+static trib_status push_shard(struct shard *shard, struct trib_sparse_request *request,
+                              const uint64_t *keys, const float *rows, const size_t *order,
+                              size_t n)
+{
+	size_t width = shard->table->width, cold = 0;
+	uint64_t *cold_keys = malloc((n + 1) * sizeof(*cold_keys));
+	float *cold_rows = malloc((n * width + 1) * sizeof(*cold_rows));
+	trib_status status;
+
+	if (!cold_keys || !cold_rows) {
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
+	} else {
+		for (size_t i = 0; i < n; i++) {
+			const float *row = rows + order[i] * width;
+
+			if (client_hot_take(shard, keys[order[i]], row, request))
+				continue;
+			cold_keys[cold] = keys[order[i]];
+			memcpy(cold_rows + cold++ * width, row, width * sizeof(*row));
+		}
+		status = queue_push_cold(shard, request, cold_keys, cold_rows, cold);
+	}
+	free(cold_keys);
+	free(cold_rows);
+	return status;
+}
+
+trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys, const float *rows,
+                       size_t n)
+{
+	trib_sparse *table = request->table;
+	struct sorted_rows sorted = { 0 };
+	trib_status status = TRIB_OK;
+
+	if (!sort_by_shard(&sorted, keys, n, table->n_shards))
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
+	for (uint32_t s = 0; status == TRIB_OK && s < table->n_shards; s++)
+		status = push_shard(&table->shards[s], request, keys, rows,
+		                    sorted.order + sorted.starts[s],
+		                    sorted.starts[s + 1] - sorted.starts[s]);
+	sorted_free(&sorted);
+	table->stats.pushed_rows += n;
+	return status;
+}
+
+/* ---- pulls ---- */
+
+static trib_status pull_one(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, const size_t *order,
+                            uint32_t n)
+{
+	trib_sparse *table = shard->table;
+	struct outgoing *item = item_new(request, MESSAGE_PULL, n);
+	uint64_t *wanted = malloc(n * sizeof(*wanted));
+	bool good = item && wanted && (item->places = malloc(n * sizeof(*places)));
+
+	for (uint32_t i = 0; good && i < n; i++) {
+		wanted[i] = keys[order[i]];
+		item->places[i] = places[order[i]];
+	}
+	good = good && message_add_pull(&item->bytes, ++table->pulls,
+	                                table->is_half ? MESSAGE_F16 : 0, wanted, n);
+	free(wanted);
+	if (!good)
+		return item_fail(item, n);
+	item->number = table->pulls;
+	item_append(shard, item);
+	return TRIB_OK;
+}
+
+trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
+                       const size_t *places, size_t n)
+{
+	trib_sparse *table = request->table;
+	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, table->width);
+	struct sorted_rows sorted = { 0 };
+	trib_status status = TRIB_OK;
+
+	if (!sort_by_shard(&sorted, keys, n, table->n_shards))
+		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
+	for (uint32_t s = 0; status == TRIB_OK && s < table->n_shards; s++) {
+		size_t end = sorted.starts[s + 1];
+
+		for (size_t i = sorted.starts[s]; status == TRIB_OK && i < end; i += most)
+			status =
+				pull_one(&table->shards[s], request, keys, places, sorted.order + i,
+			                 end - i < most ? (uint32_t)(end - i) : most);
+	}
+	sorted_free(&sorted);
+	table->stats.pulled_rows += n;
+	return status;
+}
+
+/* ---- answers ---- */
+
+bool queue_acknowledge(struct shard *shard, uint64_t number)
+{
+	struct outgoing *next;
+
+	if (number > shard->pushes)
+		return false;
+	if (number > shard->acknowledged)
+		shard->acknowledged = number;
+	for (struct outgoing *item = shard->first; item; item = next) {
+		next = item->next;
+		if (item->kind != MESSAGE_PUSH)
+			continue;
+		if (item->number > number)
+			break;
+		if (!item->is_sent)
+			return false;
+		queue_remove(shard, item);
+	}
+	return true;
+}
+
+struct outgoing *queue_find_pull(struct shard *shard, uint64_t number)
+{
+	struct outgoing *item = shard->first;
+
+	while (item && (item->kind != MESSAGE_PULL || item->number != number))
+		item = item->next;
+	return item;
+}
+
+void queue_rewind(struct shard *shard, uint64_t applied)
+{
+	shard->unsent = NULL;
+	shard->unsent_at = 0;
+	for (struct outgoing *item = shard->first; item; item = item->next) {
+		item->is_sent = item->kind == MESSAGE_PUSH && item->number <= applied;
+		if (!item->is_sent && !shard->unsent)
+			shard->unsent = item;
+	}
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client_queue: pushes and pulls as messages in the queues of the shards. The lock is held. */
+#ifndef TRIB_SPARSE_CLIENT_CLIENT_QUEUE_H
+#define TRIB_SPARSE_CLIENT_CLIENT_QUEUE_H
+
+#include "sparse/client/sparse_client.h"
+
+/* NULL: no memory. It counts as one message that is being added, until queue_ready. */
+struct trib_sparse_request *queue_request(trib_sparse *table, bool is_push, bool is_owned);
+/* All messages of the request were added. */
+void queue_ready(struct trib_sparse_request *request);
+/* A part of the request has ended. It may be freed by this, if no user has it. */
+void queue_part_ended(struct trib_sparse_request *request);
+void queue_request_free(struct trib_sparse_request *request);
+
+/* Adds rows of different keys to their shards' queues, or to the hot ones. */
+trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys, const float *rows,
+                       size_t n);
+/*
+ * Sends the rows of a packet that an aggregator has lost to the server, which is told what packet
+ * it was (incarnation, child, packet). One message: the packet is applied as a whole or not at all.
+ */
+trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *request,
+                             const struct message_push *origin, const uint64_t *keys,
+                             const float *rows, uint32_t n);
+/* Sends rows of one shard to its server. */
+trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const float *rows, size_t n);
+/* Asks for different keys; places[i] is the row of the user for keys[i]. */
+trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
+                       const size_t *places, size_t n);
+
+/* The first unsent message was sent: the next one comes. */
+void queue_sent(struct shard *shard);
+/* All pushes of this shard up to `number` are durable. False: some of them were never sent. */
+bool queue_acknowledge(struct shard *shard, uint64_t number);
+/* The message of a pull that waits for an answer; NULL: there is none with that number. */
+struct outgoing *queue_find_pull(struct shard *shard, uint64_t number);
+/* Removes a message from its queue and frees it. */
+void queue_remove(struct shard *shard, struct outgoing *item);
+/* After a new connection: everything without an answer is sent again, but for pushes that the
+ * server has applied. */
+void queue_rewind(struct shard *shard, uint64_t applied);
+
+#endif
