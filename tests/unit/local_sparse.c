@@ -212,8 +212,3 @@ trib_status trib_sparse_get_stats(trib_sparse *table, trib_sparse_stats *stats)
 	*stats = table->stats;
 	return TRIB_OK;
 }
-
-const char *trib_last_error(void)
-{
-	return "the table in memory failed: it has one worker";
-}

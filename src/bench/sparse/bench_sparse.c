@@ -141,7 +141,10 @@ static trib_status bed_open(const struct push_options *o, double loss, struct be
 	wanted.net.loss = loss;
 	wanted.hosts += o->shards;
 	status = bench_place_open(&wanted, bed);
-	bed->workers -= status == TRIB_OK ? (unsigned)o->shards : 0;
+	if (status == TRIB_OK) {
+		bed->workers -= (unsigned)o->shards;
+		bed->slowest_bps = bed->cluster.n ? o->bench.net.rate_bps : 0; /* of workers */
+	}
 	return status;
 }
 
