@@ -88,7 +88,11 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -W "${glm[$before]}" -- "$word")
 		return
 		;;
-	--model | --test | --checkpoint | --output)
+	--sync)
+		mapfile -t COMPREPLY < <(compgen -W "commit second none" -- "$word")
+		return
+		;;
+	--dir | --server-dir | --status-file | --model | --test | --checkpoint | --output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
@@ -105,7 +109,7 @@ _trib() {
 	show) command=(config) ;;
 	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse) ;;
 	glm) command=(train predict inspect make) ;;
-	sparse) command=(hot) ;;
+	sparse) command=(hot serve status) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

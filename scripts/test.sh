@@ -282,6 +282,11 @@ test_symbols() {
 	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_glm_/')
 	say "$strange"
 	[ -z "$strange" ]
+	library=$(find build/src/sparse/library -name 'libtributary-sparse.so*' -type f ! -name '*.p' | head -n 1)
+	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_sparse_push'
+	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_sparse_/')
+	say "$strange"
+	[ -z "$strange" ]
 }
 
 test_install() {
@@ -291,7 +296,8 @@ test_install() {
 	find "$to" ! -type d | tee "$logs/installed"
 	rm -rf "$to"
 	for name in bin/trib bin/tribd include/tributary.h libtributary.so tributary.pc man1/trib.1 \
-		completions/trib include/tributary/glm.h libtributary-glm.so tributary-glm.pc; do
+		completions/trib include/tributary/glm.h libtributary-glm.so tributary-glm.pc \
+		include/tributary/sparse.h libtributary-sparse.so tributary-sparse.pc; do
 		grep -q "/$name" "$logs/installed" || {
 			say "$name was not installed"
 			return 1

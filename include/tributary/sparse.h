@@ -43,32 +43,35 @@ typedef struct trib_sparse_request trib_sparse_request;
  */
 typedef struct {
 	size_t struct_size;
-	const char *name;       /* of the table; a job may have several ("default") */
-	uint64_t parameters;    /* keys are below; 0: every key but 2^64 - 1 */
-	uint32_t width;         /* floats in a row, 1 to 4096 (required) */
-	const char *optimizer;  /* "sgd" (default), "momentum", "adagrad", "adam" */
-	double rate;            /* learning rate (0.01) */
-	double momentum;        /* of "momentum" (0.9) */
-	double beta1, beta2;    /* of "adam" (0.9, 0.999) */
-	double epsilon;         /* of "adagrad" and "adam" (1e-8) */
-	double init;            /* rows begin with values in [-init, init); the same for a key and
-	                           seed (0: zeros) */
+	const char *name;      /* of the table; a job may have several ("default") */
+	uint64_t parameters;   /* keys are below; 0: every key but 2^64 - 1 */
+	uint32_t width;        /* floats in a row, 1 to 4096 (required) */
+	const char *optimizer; /* "sgd" (default), "momentum", "adagrad", "adam" */
+	double rate;           /* learning rate (0.01) */
+	double momentum;       /* of "momentum" (0.9) */
+	double beta1, beta2;   /* of "adam" (0.9, 0.999) */
+	double epsilon;        /* of "adagrad" and "adam" (1e-8) */
+	double init;           /* rows begin with values in [-init, init); the same for a key and
+	                          seed (0: zeros) */
 	uint64_t seed;
-	const char *servers;    /* "HOST:PORT,HOST:PORT" (TRIB_SPARSE_SERVERS) */
-	int workers;            /* number of workers (TRIB_SIZE; 1) */
-	int rank;               /* of this one (TRIB_RANK; 0); set it together with `workers` */
-	int is_bounded;         /* 1: no worker is more than `staleness` steps ahead; 0: no bound */
-	int staleness;          /* with is_bounded; 0: all workers take each step together */
-	const char *wire;       /* of rows to and from servers: "f32" (default), "f16" */
-	const char *path;       /* "auto" (default): hot rows by an aggregator if the servers have
-	                           one; "servers": all rows by the servers */
-	const char *sums;       /* of hot rows: "fixed" (default) or "table" */
-	double largest;         /* "fixed": gradients up to this magnitude may be hot, others are
-	                           sent to the servers (1) */
-	double timeout_s;       /* of every call that waits (30) */
+	const char *servers; /* "HOST:PORT,HOST:PORT" (TRIB_SPARSE_SERVERS) */
+	int workers;         /* number of workers (TRIB_SIZE; 1) */
+	int rank;            /* of this one (TRIB_RANK; 0); set it together with `workers` */
+	int is_bounded;      /* 1: no worker is more than `staleness` steps ahead; 0: no bound */
+	int staleness;       /* with is_bounded; 0: all workers take each step together */
+	const char *wire;    /* of rows to and from servers: "f32" (default), "f16" */
+	const char *path;    /* "auto" (default): hot rows by an aggregator if the servers have
+	                        one; "servers": all rows by the servers */
+	const char *sums;    /* of hot rows: "fixed" (default) or "table" */
+	double largest;      /* "fixed": gradients up to this magnitude may be hot, others are
+	                        sent to the servers (1) */
+	double timeout_s;    /* of every call that waits (TRIB_TIMEOUT; 30) */
 } trib_sparse_options;
 
-#define TRIB_SPARSE_OPTIONS_INIT { .struct_size = sizeof(trib_sparse_options) }
+#define TRIB_SPARSE_OPTIONS_INIT                           \
+	{                                                  \
+		.struct_size = sizeof(trib_sparse_options) \
+	}
 
 /* Opens the table at the servers, or makes it there. All workers call it. */
 trib_status trib_sparse_open(trib_sparse **table, const trib_sparse_options *options);

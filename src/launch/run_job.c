@@ -3,6 +3,7 @@
 
 #include "base/settings.h"
 #include "launch/local_daemon.h"
+#include "launch/server_shards.h"
 #include "launch/tree_rate.h"
 #include "wire/packet.h"
 
@@ -32,7 +33,7 @@ static const struct run_plane planes[] = {
 struct run_slot {
 	char label[32];
 	char texts[ENV_MAX][ENV_BYTES];
-	char *env[ENV_MAX + 2]; /* NULL-ended; the last entry is shared by all tasks */
+	char *env[ENV_MAX + 3]; /* NULL-ended; the last two entries are shared by all tasks */
 	unsigned n_env;
 	char address[64], *argv[10]; /* of an aggregator */
 	cpu_set_t cores;
@@ -48,6 +49,7 @@ struct run {
 	struct launch_task *tasks;
 	struct accepted accepted; /* closed when this process ends */
 	struct host_lease *lease;
+	struct server_shards servers;
 	unsigned n;
 	uint64_t cookie, job;
 };
@@ -85,7 +87,10 @@ static void env_add_common(struct run *run, struct run_slot *slot)
 	if (o->trees && !getenv("TRIB_RATE"))
 		env_add(slot, "TRIB_RATE=%" PRIu64,
 		        layout_rate(&run->trees, &run->cluster, (unsigned)o->workers));
-	slot->env[slot->n_env] = run->where; /* too long for a copy in each task */
+	/* Too long for a copy in each task. */
+	slot->env[slot->n_env] = run->where;
+	if (run->servers.n)
+		slot->env[slot->n_env + 1] = run->servers.where;
 }
 
 /* Chooses a random cookie and job, unless the user has given them. */
@@ -158,7 +163,7 @@ static void aggregator_add(struct run *run, const struct tree_site *site)
 }
 
 /* Without --trees it is one star, and workers get its address alone. */
-static trib_status aggregators_add(struct run *run)
+static trib_status aggregators_place(struct run *run)
 {
 	bool tcp = strcmp(run->options.plane->workers, "tcp") == 0;
 	trib_status status = TRIB_OK;
@@ -177,9 +182,51 @@ static trib_status aggregators_add(struct run *run)
 		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s:%u",
 		         run->trees.sites[0].address, run->trees.sites[0].port);
 	}
-	for (unsigned i = 0; status == TRIB_OK && i < run->trees.n_sites; i++)
-		aggregator_add(run, &run->trees.sites[i]);
 	return status;
+}
+
+static void aggregators_add(struct run *run)
+{
+	for (unsigned i = 0; i < run->trees.n_sites; i++)
+		aggregator_add(run, &run->trees.sites[i]);
+}
+
+/* ---- the parameter servers ---- */
+
+/* Where hot rows may be summed: at the aggregators of the job, in their order. */
+static void servers_aggregators(const struct run *run, char *out, size_t room)
+{
+	size_t used = 0;
+
+	*out = '\0';
+	if (run->lease || strcmp(run->options.plane->workers, "udp"))
+		return;
+	if (run->options.aggregator) {
+		snprintf(out, room, "%s", run->options.aggregator);
+		return;
+	}
+	for (unsigned i = 0; i < run->trees.n_sites && used + 64 < room; i++)
+		used += (size_t)snprintf(out + used, room - used, "%s%.48s:%u", i ? "," : "",
+		                         run->trees.sites[i].address, run->trees.sites[i].port);
+}
+
+static void servers_add(struct run *run)
+{
+	char aggregators[512];
+
+	servers_aggregators(run, aggregators, sizeof(aggregators));
+	shards_command(&run->servers, aggregators);
+	for (unsigned i = 0; i < run->servers.n; i++) {
+		struct server_shard *shard = &run->servers.shards[i];
+		struct run_slot *slot = &run->slots[run->n];
+
+		env_add_common(run, slot);
+		run->tasks[run->n++] = (struct launch_task){ .label = shard->label,
+			                                     .host = shard->host,
+			                                     .argv = shard->argv,
+			                                     .env = slot->env,
+			                                     .service = true };
+	}
 }
 
 /* ---- the workers ---- */
@@ -246,7 +293,7 @@ static void tasks_pin(struct run *run)
 	}
 }
 
-/* Aggregators are the first tasks, then come the ranks in order. */
+/* Aggregators and servers are the first tasks, then come the ranks in order. */
 static void line_pass(void *context, unsigned task, const char *line, bool is_stderr)
 {
 	const struct run *run = context;
@@ -264,8 +311,16 @@ static int run_all(struct run *run)
 	if (run->options.aggregator || run->lease)
 		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
 		         run->lease ? lease_controller(run->lease) : run->options.aggregator);
-	else if (aggregators_add(run) != TRIB_OK)
+	else if (aggregators_place(run) != TRIB_OK)
 		goto failed;
+	if (run->options.servers &&
+	    shards_plan(&run->servers, (unsigned)run->options.servers, run->options.server_dir,
+	                &run->cluster, &run->trees) != TRIB_OK)
+		goto failed;
+	/* All tasks hear where the servers are. */
+	if (!run->options.aggregator && !run->lease)
+		aggregators_add(run);
+	servers_add(run);
 	if (!run->lease && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
 	    layout_accept(&run->trees, &run->cluster, false, &run->accepted) != TRIB_OK)
 		fprintf(stderr, "%s: %s\n", run->options.request.command, trib_last_error());
@@ -334,12 +389,13 @@ int run_job(const struct run_options *options)
 	if (run_prepare(run) != TRIB_OK) {
 		fprintf(stderr, "%s: %s\n", options->request.command, trib_last_error());
 	} else {
-		size_t most = run->options.workers + LAYOUT_SITES_MAX;
+		size_t most = run->options.workers + LAYOUT_SITES_MAX + SHARDS_RUN_MAX;
 
 		run->slots = calloc(most, sizeof(*run->slots));
 		run->tasks = calloc(most, sizeof(*run->tasks));
 		code = run->slots && run->tasks ? run_all(run) : 1;
 	}
+	shards_end(&run->servers);
 	if (run->lease)
 		lease_end(run->lease);
 	free(run->slots);

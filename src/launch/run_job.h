@@ -28,6 +28,8 @@ struct run_options {
 	const struct run_plane *plane;
 	double timeout_s;
 	uint64_t pool_bytes, lanes;
+	uint64_t servers;       /* parameter servers to start for the job */
+	const char *server_dir; /* their folder; NULL: a temporary one */
 	bool pin;
 	char **command;
 	/* Called for every line of output; `rank` is -1 for an aggregator. NULL: print it with its

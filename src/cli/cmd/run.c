@@ -3,6 +3,7 @@
 
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
+#include "launch/server_shards.h"
 #include "options/options.h"
 #include "wire/packet.h"
 
@@ -34,6 +35,10 @@ static const char *options_wrong(const struct run_options *o)
 		return "--aggregator and --trees cannot be combined";
 	if (o->lanes > WIRE_LANES_MAX)
 		return "--lanes is 16 at most";
+	if (o->servers > SHARDS_RUN_MAX)
+		return "--servers is 64 at most";
+	if (o->server_dir && !o->servers)
+		return "--server-dir goes with --servers";
 	if (!o->command[0])
 		return "there is no command to run";
 	return NULL;
@@ -78,6 +83,14 @@ static const struct option_row rows[] = {
 	{ "pool", 0, OPTION_BYTES, &given.pool_bytes, "SIZE", "TRIB_POOL of the workers", "64M" },
 	{ "lanes", 0, OPTION_COUNT, &given.lanes, "N", "TRIB_LANES of workers and aggregators",
 	  "2" },
+	{ "servers", 0, OPTION_COUNT, &given.servers, "N",
+	  "start N parameter servers for sparse training, and end them after the job; workers find "
+	  "them by TRIB_SPARSE_SERVERS",
+	  "2" },
+	{ "server-dir", 0, OPTION_TEXT, &given.server_dir, "DIR",
+	  "with --servers: keep their rows in DIR/0, DIR/1 ..., for the next job (default: a "
+	  "temporary folder)",
+	  "/var/lib/tributary/words" },
 	{ "pin", 0, OPTION_FLAG, &given.pin, NULL, "give each process a core, in turn", NULL },
 	{ 0 },
 };

@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Parameter servers that are killed, restarted, full and absent: every push is applied exactly once, or the
+# worker gets an error that says why. Usage: test_sparse.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+start "$@"
+sparse=$(program tests/net/worker_sparse) || fail "$sparse"
+seed=${SEED:-$RANDOM}
+RANDOM=$seed
+echo "SEED=$seed"
+export TRIB_TIMEOUT=20
+declare -A server # pid of each shard
+declare -A port
+
+# serve SHARD N [OPTION]...: starts a shard on its folder, and on the port that it had before.
+serve() {
+	local shard=$1 n=$2
+	shift 2
+	: >"$work/serve$shard"
+	"$trib" sparse serve --dir "$work/rows$shard" --shard "$shard/$n" --listen "127.0.0.1:${port[$shard]:-0}" "$@" \
+		>"$work/serve$shard" 2>"$work/serve$shard.err" &
+	server[$shard]=$!
+	wait_for 10 grep -q 'ready on' "$work/serve$shard" || fail "shard $shard: $(cat "$work/serve$shard.err")"
+	port[$shard]=$(sed -n 's/.*ready on 127.0.0.1:\([0-9]*\).*/\1/p' "$work/serve$shard")
+}
+
+servers() { # N: the list for workers
+	local i list=''
+	for ((i = 0; i < $1; i++)); do list+=${list:+,}127.0.0.1:${port[$i]}; done
+	export TRIB_SPARSE_SERVERS=$list
+}
+
+unserve() { # SIGNAL SHARD
+	kill "-$1" "${server[$2]}"
+	{ wait "${server[$2]}"; } 2>/dev/null
+}
+
+# push_by N ARG...: N workers push, in the background; their pids are in `workers`.
+push_by() {
+	local n=$1 rank
+	shift
+	workers=()
+	for ((rank = 0; rank < n; rank++)); do
+		TRIB_RANK=$rank TRIB_SIZE=$n "$sparse" push "$@" >"$work/rank$rank" 2>&1 &
+		workers+=($!)
+	done
+}
+
+pushed() {
+	local pid
+	for pid in "${workers[@]}"; do
+		wait "$pid" || { cat "$work"/rank*; return 1; }
+	done
+}
+
+running() { kill -0 "${workers[@]}" 2>/dev/null; }
+
+# says FILE WORDS: is the sentence there? Shows it if not.
+says() { grep -q -- "$2" "$1" || { cat "$1"; return 1; }; }
+
+echo "== servers are killed while workers push"
+options=(--sync none --snapshot-every 200K)
+serve 0 2 "${options[@]}"
+serve 1 2 "${options[@]}"
+servers 2
+args=(--keys 3000 --width 8 --pushes 250 --batch 60)
+push_by 3 "${args[@]}" --pause 4000 --pull-every 7
+kills=0
+while running && [ "$kills" -lt 12 ]; do
+	sleep "0.$((RANDOM % 15 + 5))"
+	shard=$((RANDOM % 2))
+	unserve KILL "$shard"
+	serve "$shard" 2 "${options[@]}"
+	kills=$((kills + 1))
+done
+check "all workers end well, after $kills kills" pushed
+check "servers were killed meanwhile" test "$kills" -ge 2
+check "each push was applied exactly once" "$sparse" check "${args[@]}" --workers 3
+unserve TERM 0
+unserve TERM 1
+serve 0 2
+serve 1 2
+check "... and the rows survive a restart" "$sparse" check "${args[@]}" --workers 3
+
+echo "== bounded steps, a second table, f16"
+push_by 3 --table second --bounded 1 --pushes 60 --wire f16
+check "three workers in step" pushed
+check "the second table is right" "$sparse" check --table second --pushes 60 --workers 3
+check "the first table is as before" "$sparse" check "${args[@]}" --workers 3
+
+echo "== sentences"
+"$sparse" push --table second --width 5 >"$work/out" 2>&1
+check "another width" says "$work/out" "table 'second' has width 4 at the server, this worker asks for 5"
+TRIB_SPARSE_SERVERS='' "$sparse" push >"$work/out" 2>&1
+check "no servers are named" says "$work/out" "TRIB_SPARSE_SERVERS is not set and options.servers is NULL"
+TRIB_TIMEOUT=0.5 TRIB_SPARSE_SERVERS=127.0.0.1:9,127.0.0.1:${port[1]} "$sparse" push --table second >"$work/out" 2>&1
+check "a server is absent" says "$work/out" "shard 0 (127.0.0.1:9) did not welcome this worker: Connection refused"
+TRIB_SPARSE_SERVERS=127.0.0.1:${port[1]},127.0.0.1:${port[0]} "$sparse" push >"$work/out" 2>&1
+check "servers in another order" says "$work/out" "takes it for shard"
+check "the folder is taken" not "$trib" sparse serve --dir "$work/rows0" --listen 127.0.0.1:0 --shard 0/2
+TRIB_TIMEOUT=4
+push_by 2 --table killed --bounded 0 --pushes 1000000 --mark "$work/mark"
+check "two workers are in step" wait_for 20 all_marked 2
+kill -KILL "${workers[1]}"
+check "a bounded worker whose peer was killed ends" ends_badly "${workers[0]}"
+check "... and names it" says "$work/rank0" "rank 1 on .* has left table 'killed' without closing it"
+{ wait "${workers[1]}"; } 2>/dev/null
+TRIB_TIMEOUT=20
+
+echo "== status"
+check "status for people" says <("$trib" sparse status "127.0.0.1:${port[0]}") "table 1.second: .* rows of width 4"
+"$trib" sparse status --json >"$work/status"
+check "a line of JSON for each server" test "$(wc -l <"$work/status")" = 2
+check "... with the log's length" says "$work/status" '"log":{"bytes":[1-9]'
+
+echo "== a full disk"
+if is_real_root; then
+	mkdir "$work/small"
+	mount -t tmpfs -o size=2m none "$work/small"
+	"$trib" sparse serve --dir "$work/small/rows" --listen 127.0.0.1:0 >"$work/full" 2>&1 &
+	full=$!
+	wait_for 10 grep -q 'ready on' "$work/full"
+	TRIB_SPARSE_SERVERS=127.0.0.1:$(sed -n 's/.*ready on 127.0.0.1:\([0-9]*\).*/\1/p' "$work/full")
+	head -c 1900000 /dev/zero >"$work/small/ballast"
+	push_by 1 --pushes 600
+	check "the server says that its disk is full" wait_for 10 grep -q 'No space left' "$work/full"
+	TRIB_TIMEOUT=1 "$sparse" push --table other >"$work/out" 2>&1
+	check "... and tells workers" says "$work/out" "No space left on device"
+	rm "$work/small/ballast"
+	check "with room again, all pushes end" pushed
+	check "... exactly once" "$sparse" check --pushes 600
+	kill "$full"
+	wait "$full"
+	umount "$work/small"
+else
+	omit "a full disk needs root, to mount a tmpfs"
+fi
+
+echo "== trib run --servers"
+unset TRIB_SPARSE_SERVERS
+go -n 3 --servers 2 --server-dir "$work/kept" -- "$sparse" push --pushes 50
+check "trib run starts servers and ends them" test $? = 0
+go -n 1 --servers 2 --server-dir "$work/kept" -- "$sparse" check --pushes 50 --workers 3
+check "the next job has their rows" says "$out" "right: 1000 rows"
+done_checking
