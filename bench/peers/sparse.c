@@ -11,7 +11,7 @@
  *
  * Rank 0 prints `BEGIN` when the warm-up is over, and `SAMPLE <iteration> <seconds> <hot share>`
  * after each iteration. Every rank prints `FIGURES <rows> <hot rows> <packets> <repeats> <bytes to
- * servers> <bytes of a step>`, without the warm-up.
+ * servers> <bytes of a step> <hot rows now>`, without the warm-up.
  */
 #include "sparse_load.h"
 
@@ -28,6 +28,7 @@
 
 #define SEED 7
 #define HEAT_PART 16 /* one batch of so many is counted ahead: 6 % */
+#define LOAD_BYTES ((size_t)16 << 20)
 
 struct asked {
 	bool is_dense, pulls;
@@ -169,6 +170,15 @@ static void arguments_read(struct bencher *b, int argc, char **argv)
 
 /* ---- begin ---- */
 
+/* One for each step, or as many as LOAD_BYTES hold: these are pushed again then. */
+static size_t batches_count(const struct asked *a)
+{
+	size_t steps = (size_t)a->steps * (a->iterations + a->warmup);
+	size_t most = LOAD_BYTES / (a->shape.rows * (a->shape.width * sizeof(float) + 8)) + 1;
+
+	return steps < most ? steps : most;
+}
+
 static void loads_get(struct bencher *b)
 {
 	const struct asked *a = &b->asked;
@@ -177,10 +187,10 @@ static void loads_get(struct bencher *b)
 
 	if (a->tensors) {
 		snprintf(path, sizeof(path), "%s.%u", a->tensors, (unsigned)b->rank % a->files);
-		load_read(&b->loads[0], path, a->steps * 4);
+		load_read(&b->loads[0], path, a->steps * (size_t)(a->iterations + a->warmup));
 		return;
 	}
-	shape.batches = a->steps < 64 ? a->steps : 64;
+	shape.batches = batches_count(a);
 	shape.seed = SEED + (uint64_t)b->rank;
 	load_make(&b->loads[0], &shape);
 	shape.shift = shape.table_rows / 2;
@@ -329,10 +339,11 @@ static void measure(struct bencher *b)
 			       hot_share(&before, &last));
 		fflush(stdout);
 	}
-	printf("FIGURES %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+	printf("FIGURES %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+	       " %u\n",
 	       last.pushed_rows - first.pushed_rows, last.hot_rows - first.hot_rows,
 	       last.hot_packets - first.hot_packets, last.resent_packets - first.resent_packets,
-	       last.server_bytes_sent - first.server_bytes_sent, b->bytes);
+	       last.server_bytes_sent - first.server_bytes_sent, b->bytes, last.hot_set);
 	fflush(stdout);
 }
 

@@ -27,8 +27,9 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 		figures->switch_packets += number_after(line, "\"switch_packets\":");
 		return true;
 	}
-	if (sscanf(line, "FIGURES %lf %lf %lf %lf %lf %lf", &one.rows, &one.hot_rows, &one.packets,
-	           &one.repeats, &one.server_bytes, &one.step_bytes) != 6)
+	if (sscanf(line, "FIGURES %lf %lf %lf %lf %lf %lf %lf", &one.rows, &one.hot_rows,
+	           &one.packets, &one.repeats, &one.server_bytes, &one.step_bytes,
+	           &one.hot_set) != 7)
 		return false;
 	figures->rows += one.rows;
 	figures->hot_rows += one.hot_rows;
@@ -36,6 +37,7 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 	figures->repeats += one.repeats;
 	figures->server_bytes += one.server_bytes;
 	figures->step_bytes = one.step_bytes;
+	figures->hot_set = one.hot_set;
 	return true;
 }
 

@@ -12,6 +12,7 @@
 struct push_figures {
 	double rows, hot_rows, packets, repeats, server_bytes;
 	double step_bytes; /* of one worker */
+	double hot_set;    /* rows that are hot at the end */
 	/* Of the aggregator, with the warm-up; 0: its plane has none. */
 	double switch_packets, recirculations;
 };

@@ -15,6 +15,7 @@ enum column {
 	RATE,
 	SPREAD,
 	GAIN,
+	HOT_SET,
 	HOT_SHARE,
 	LINK_BYTES,
 	REPEATED,
@@ -54,7 +55,8 @@ static const struct table_column columns[COLUMNS] = {
 	           .unit = " x",
 	           .field = "servers_ratio",
 	           .json = "%.9g" },
-	[HOT_SHARE] = { .header = "hot",
+	[HOT_SET] = { .header = "hot rows", .format = "%.0f", .field = "hot_rows", .json = "%.0f" },
+	[HOT_SHARE] = { .header = "hot updates",
 	                .format = "%.1f",
 	                .scale = 100,
 	                .unit = " %",
@@ -96,6 +98,7 @@ static void figures_fill(const struct push_report *report, unsigned i, struct ta
 	bool measured = report->results[i].stats.repeats > 0;
 
 	if (way == PUSH_HOT) {
+		table_number(table, HOT_SET, measured ? f->hot_set : NAN);
 		table_number(table, HOT_SHARE, measured ? part(f->hot_rows, f->rows) : NAN);
 		table_number(table, REPEATED, measured ? part(f->repeats, f->packets) : NAN);
 	}
