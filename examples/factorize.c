@@ -88,15 +88,23 @@ static void data_load(struct recommender *r)
 		             from, r->train.users, r->train.items, r->train.n, r->test.n);
 }
 
+static size_t samples_count(const struct recommender *r)
+{
+	return r->o.samples && r->o.samples < r->train.n ? r->o.samples : r->train.n;
+}
+
 /* Users are dealt out, so that each worker has users with many and with few interactions. */
 static void order_make(struct recommender *r)
 {
-	size_t limit = r->o.samples && r->o.samples < r->train.n ? r->o.samples : r->train.n;
+	size_t limit = samples_count(r);
 
 	r->order = job_alloc(limit, sizeof(*r->order));
-	for (size_t i = 0; i < limit; i++)
-		if (r->train.user[i] % (uint32_t)r->job.workers == (uint32_t)r->job.rank)
-			r->order[r->n_order++] = (uint32_t)i;
+	for (size_t i = 0; i < limit; i++) {
+		size_t at = i * r->train.n / limit; /* of all users, if not all are wanted */
+
+		if (r->train.user[at] % (uint32_t)r->job.workers == (uint32_t)r->job.rank)
+			r->order[r->n_order++] = (uint32_t)at;
+	}
 	if (r->n_order == 0) {
 		fprintf(stderr, "factorize: rank %d has no user: there are too many workers\n",
 		        r->job.rank);
@@ -107,10 +115,9 @@ static void order_make(struct recommender *r)
 
 static size_t steps_count(const struct recommender *r)
 {
-	size_t all = r->o.samples && r->o.samples < r->train.n ? r->o.samples : r->train.n;
 	size_t of_a_step = r->o.batch * (size_t)r->job.workers;
 
-	return (all + of_a_step - 1) / of_a_step;
+	return (samples_count(r) + of_a_step - 1) / of_a_step;
 }
 
 /* ---- training ---- */

@@ -261,6 +261,8 @@ void job_train(struct job *job, struct job_model *model)
 {
 	struct batch batch;
 
+	if (job->o->steps && job->o->steps < model->steps)
+		model->steps = job->o->steps;
 	heat_tell(job, model);
 	batch_open(&batch, job->o->width);
 	job->started = job_now();

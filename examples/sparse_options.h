@@ -32,6 +32,7 @@ struct job_options {
 	const char *data;
 	size_t epochs, batch, width;
 	size_t samples; /* of the data, at most; 0: all */
+	size_t steps;   /* of an epoch, at most; 0: all */
 	size_t seed;
 	double rate, init, largest, timeout_s;
 	double sample; /* percent of the steps that are counted ahead, for trib_sparse_heat */

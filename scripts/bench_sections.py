@@ -43,7 +43,7 @@ LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
-TENSORS = "build/bench-tensors"  # of a training's first steps, by one worker
+TENSORS = "build/bench-tensors"  # of a training's first steps, by eight workers
 PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
 
 
@@ -247,9 +247,9 @@ SECTIONS = [
             [sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/factorize", "recommender", plot=False),
              sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/words", "words", plot=False)],
             before=(f"mkdir -p {TENSORS}",
-                    "build/src/cli/trib run -n 1 --servers 1 -- build/examples/factorize --epochs 1 --samples 65536 "
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --epochs 1 --steps 60 "
                     f"--progress none --tensors {TENSORS}/factorize",
-                    "build/src/cli/trib run -n 1 --servers 1 -- build/examples/words --epochs 1 --samples 20000 "
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words --epochs 1 --steps 60 "
                     f"--progress none --tensors {TENSORS}/words"),
             after=(f"rm -rf {TENSORS}",)),
     Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 8, "sparse",

@@ -52,7 +52,7 @@ static void figures_of_workers_are_summed(void **state)
 	assert_true(push_figures_read("FIGURES 50 20 5 0 1000 6000 31", &figures));
 	assert_false(push_figures_read("FIGURES 50 20 5 0 1000 6000", &figures));
 	assert_true(push_figures_read(
-		"{\"tribd\":\"s1\",\"recirculations\":12,\"switch_packets\":48}", &figures));
+		"{\"tribd\":\"s1\",\"switch_recirculations\":12,\"switch_packets\":48}", &figures));
 	assert_true(figures.rows == 150 && figures.hot_rows == 80 && figures.packets == 15);
 	assert_true(figures.repeats == 1 && figures.server_bytes == 5000);
 	assert_true(figures.step_bytes == 6000 && figures.hot_set == 31);

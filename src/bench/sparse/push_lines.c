@@ -23,7 +23,7 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 	struct push_figures one;
 
 	if (strncmp(line, "{\"tribd\":", 9) == 0) {
-		figures->recirculations += number_after(line, "\"recirculations\":");
+		figures->recirculations += number_after(line, "\"switch_recirculations\":");
 		figures->switch_packets += number_after(line, "\"switch_packets\":");
 		return true;
 	}
