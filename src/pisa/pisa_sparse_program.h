@@ -4,7 +4,7 @@
 #define TRIB_PISA_PISA_SPARSE_PROGRAM_H
 
 #include "pisa/pisa.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 #define PISA_SPARSE_ARRAYS 16u /* register arrays with sums: the paper's m */
 #define PISA_SPARSE_STEPS 4608u

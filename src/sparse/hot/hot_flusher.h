@@ -21,7 +21,7 @@
 #define TRIB_SPARSE_HOT_HOT_FLUSHER_H
 
 #include "sparse/hot/hot_timer.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -19,7 +19,7 @@
 #ifndef TRIB_SPARSE_HOT_HOT_SENDER_H
 #define TRIB_SPARSE_HOT_HOT_SENDER_H
 
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 #include "sparse/hot/hot_timer.h"
 
 #include <stdbool.h>

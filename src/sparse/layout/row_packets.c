@@ -2,7 +2,7 @@
 #include "sparse/layout/row_packets.h"
 
 #include "engine/engines.h"
-#include "wire/sparse_rows.h"
+#include "wire/sparse_packet.h"
 
 #include <stddef.h>
 

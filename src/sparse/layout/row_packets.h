@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row_packets: how many rows fit into an aggregator, and which rows share a packet. Row r is in
- * block r / per_block. src/wire/sparse_rows.h has the form of packets, and the arithmetic of
+ * block r / per_block. src/wire/sparse_packet.h has the form of packets, and the arithmetic of
  * blocks.
  */
 #ifndef TRIB_SPARSE_ROW_PACKETS_H
