@@ -191,6 +191,56 @@ static void push_all(void)
 	free(values);
 }
 
+/*
+ * Pushes to keys that only this rank has, waits, and pulls them: a worker sees its own gradients
+ * whose push has ended. Some are too large for an aggregator.
+ */
+static void own_check(void)
+{
+	long rank = getenv("TRIB_RANK") ? atol(getenv("TRIB_RANK")) : 0;
+	size_t n = (size_t)given.batch, width = (size_t)given.width;
+	uint64_t *keys = calloc(n, sizeof(*keys)), own = (uint64_t)(given.keys / given.workers);
+	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got)),
+	      *sums = calloc((size_t)given.keys * width, sizeof(*sums));
+	trib_sparse *table = table_open(1);
+	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
+
+	if (!keys || !values || !got || !sums)
+		err(1, "no memory");
+	for (long i = 0; i < given.pushes; i++) {
+		trib_sparse_request *request = NULL;
+
+		push_make(rank, i, keys, values);
+		for (size_t j = 0; j < n * width; j++) {
+			size_t k = j / width;
+
+			if (!(j % width))
+				keys[k] = keys[k] % own * (uint64_t)given.workers + (uint64_t)rank;
+			if (i % 50 == 49 && !(j % (7 * width)))
+				values[j] = 300;
+			sums[keys[k] * width + j % width] -= values[j];
+		}
+		demand(trib_sparse_push(table, keys, values, n, &request));
+		demand(trib_sparse_wait(&request, -1));
+		demand(trib_sparse_pull(table, keys, got, n, NULL));
+		for (size_t j = 0; j < n * width; j++)
+			if (got[j] != sums[keys[j / width] * width + j % width])
+				errx(1, "push %ld, key %llu: %g, and %g was pushed", i,
+				     (unsigned long long)keys[j / width], got[j],
+				     sums[keys[j / width] * width + j % width]);
+		if (given.pause_us)
+			usleep((useconds_t)given.pause_us);
+	}
+	demand(trib_sparse_get_stats(table, &stats));
+	demand(trib_sparse_close(table));
+	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
+	       (unsigned long long)stats.hot_pulled_rows);
+	free(keys);
+	free(values);
+	free(got);
+	free(sums);
+}
+
 static void rows_check(void)
 {
 	size_t n = (size_t)given.keys, width = (size_t)given.width, wrong = 0;
@@ -233,11 +283,13 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (strcmp(what, "push") && strcmp(what, "check"))
-		errx(2, "usage: worker_sparse push|check [OPTION]...");
+	if (strcmp(what, "push") && strcmp(what, "check") && strcmp(what, "own"))
+		errx(2, "usage: worker_sparse push|own|check [OPTION]...");
 	options_take(argc - 1, argv + 1);
 	if (!strcmp(what, "push"))
 		push_all();
+	else if (!strcmp(what, "own"))
+		own_check();
 	else
 		rows_check();
 	return 0;

@@ -4,11 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engines.h"
-#include "sparse/child/sparse_child.h"
+#include "sparse/client/client_hot_state.h"
 #include "sparse/client/client_queue.h"
-#include "sparse/hot/hot_map.h"
 #include "sparse/hot/hot_number.h"
-#include "sparse/hot/hot_sender.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +16,6 @@
 #define HEAT_EVERY (2 * NSEC_PER_SEC)
 #define JOIN_NS (10 * NSEC_PER_SEC) /* 10 s; a silent aggregator is lost after half of it */
 
-struct client_hot {
-	struct message_hot about;
-	uint32_t incarnation; /* 0: none */
-	bool is_told;         /* LOST was sent on this connection */
-	struct sparse_child *child;
-	struct hot_sender sender;
-	bool has_sender;
-	uint32_t rows; /* that the aggregator has room for */
-	struct hot_maps maps;
-	double unit; /* of a hot integer */
-	uint64_t heat_at;
-	uint32_t *counts;             /* pushes of each row since heat_at */
-	uint32_t n;                   /* rows of the push that is being made */
-	uint32_t *order;              /* of each: row << 16 | number */
-	uint32_t *values;             /* of each, as they were taken */
-	uint16_t *numbers;            /* sorted */
-	uint32_t *sorted;             /* values of the sorted rows */
-	uint64_t *keys;               /* of rows that go to the server */
-	float *floats;                /* of these rows */
-	struct hot_sender_stats told; /* what the table's statistics have */
-};
-
 static struct client_hot *hot_of(struct shard *shard)
 {
 	if (!shard->hot)
@@ -47,8 +23,7 @@ static struct client_hot *hot_of(struct shard *shard)
 	return shard->hot;
 }
 
-/* The map that rows are taken by; NULL: rows go to the server. */
-static const struct hot_map *map_in_use(const struct client_hot *hot)
+const struct hot_map *client_hot_map(const struct client_hot *hot)
 {
 	const struct hot_map *map = hot ? hot_maps_newest(&hot->maps) : NULL;
 
@@ -100,15 +75,18 @@ static bool to_hot(const struct client_hot *hot, const float *row, uint32_t *out
 bool client_hot_take(struct shard *shard, uint64_t key, const float *row)
 {
 	struct client_hot *hot = shard->hot;
-	const struct hot_map *map = map_in_use(hot);
+	const struct hot_map *map = client_hot_map(hot);
 	uint32_t number = map ? hot_map_row(map, key) : HOT_NO_ROW;
+	bool had_cold = hot && hot->has_cold;
 
-	if (number == HOT_NO_ROW || number >= hot->rows || hot->n >= hot->rows ||
-	    hot->n >= hot_sender_room(&hot->sender))
+	if (number == HOT_NO_ROW || number >= hot->rows)
 		return false;
 	hot->counts[number]++;
-	if (!to_hot(hot, row, hot->values + (size_t)hot->n * hot->about.width))
+	hot->has_cold = true;
+	if (hot->n >= hot->rows || hot->n >= hot_sender_room(&hot->sender) ||
+	    !to_hot(hot, row, hot->values + (size_t)hot->n * hot->about.width))
 		return false;
+	hot->has_cold = had_cold;
 	hot->order[hot->n] = number << 16 | hot->n;
 	hot->n++;
 	return true;
@@ -124,7 +102,7 @@ static int compare_order(const void *a, const void *b)
 void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 {
 	struct client_hot *hot = shard->hot;
-	const struct hot_map *map = map_in_use(hot);
+	const struct hot_map *map = client_hot_map(hot);
 	uint32_t n = hot ? hot->n : 0, width;
 
 	if (!n)
@@ -144,11 +122,21 @@ void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 	shard->table->stats.hot_rows += n;
 }
 
+void client_hot_pushed(struct shard *shard)
+{
+	struct client_hot *hot = shard->hot;
+
+	if (hot && hot->has_cold)
+		client_pull_bar(shard, shard->pushes);
+	if (hot)
+		hot->has_cold = false;
+}
+
 bool client_hot_has_room(const struct shard *shard)
 {
 	const struct client_hot *hot = shard->hot;
 
-	return !map_in_use(hot) ||
+	return !client_hot_map(hot) ||
 	       hot_sender_room(&hot->sender) > KEPT_PACKETS / 4 * hot->sender.per_packet;
 }
 
@@ -182,6 +170,7 @@ static void on_back(void *context, const struct hot_back *back)
 			"shard %u (%s): hot rows of map %u cannot be sent again: the map is too "
 			"old",
 			shard->number, shard->address_text, back->generation);
+	client_pull_bar(shard, shard->pushes);
 	queue_part_ended(request);
 }
 
@@ -194,10 +183,12 @@ static void buffers_free(struct client_hot *hot)
 	free(hot->values);
 	free(hot->numbers);
 	free(hot->sorted);
+	free(hot->places);
 	free(hot->keys);
 	free(hot->floats);
 	hot->counts = hot->order = hot->values = hot->sorted = NULL;
 	hot->numbers = NULL;
+	hot->places = NULL;
 	hot->keys = NULL;
 	hot->floats = NULL;
 }
@@ -211,10 +202,11 @@ static bool buffers_make(struct client_hot *hot)
 	hot->values = malloc(values * sizeof(*hot->values));
 	hot->numbers = malloc(rows * sizeof(*hot->numbers));
 	hot->sorted = malloc(values * sizeof(*hot->sorted));
+	hot->places = malloc(rows * sizeof(*hot->places));
 	hot->keys = malloc(rows * sizeof(*hot->keys));
 	hot->floats = malloc(values * sizeof(*hot->floats));
 	return hot->counts && hot->order && hot->values && hot->numbers && hot->sorted &&
-	       hot->keys && hot->floats;
+	       hot->places && hot->keys && hot->floats;
 }
 
 /* Forgets the incarnation. The sender is empty. */
@@ -227,8 +219,10 @@ static void incarnation_end(struct shard *shard)
 		shard->table->stats.hot_set -= map->n;
 	child_close(hot->child);
 	hot->child = NULL;
-	if (hot->has_sender)
+	if (hot->has_sender) {
 		hot_sender_close(&hot->sender);
+		hot_puller_close(&hot->puller);
+	}
 	hot->has_sender = false;
 	hot_maps_free(&hot->maps);
 	buffers_free(hot);
@@ -262,6 +256,8 @@ static void map_add(struct shard *shard, uint32_t generation, const uint64_t *ke
 	if (!hot_maps_add(&hot->maps, generation, keys, n, hot->rows ? hot->rows : n))
 		return;
 	shard->table->stats.hot_set += hot_maps_newest(&hot->maps)->n - before;
+	/* Keys that become hot now may have pushes on their way to the server. */
+	client_pull_bar(shard, shard->pushes);
 	if (hot->has_sender) {
 		memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
 		hot_sender_remap(&hot->sender, (uint16_t)generation);
@@ -287,7 +283,7 @@ static void take_hot(struct shard *shard, const struct message *message)
 	hot->about = message->u.hot;
 	hot->incarnation = (uint32_t)message->number;
 	hot->is_told = false;
-	hot->rows = 0;
+	hot->rows = hot->ack_epoch = hot->epoch = 0;
 	hot->unit = ldexp(1, hot_exponent(shard->table->hello.largest));
 	map_add(shard, message->u.hot.generation, message->keys, message->count);
 	if (udp_resolve(hot->about.address, UDP_DEFAULT_PORT, &options.aggregator) != TRIB_OK ||
@@ -308,6 +304,7 @@ static void take_sealed(struct shard *shard, const struct message *message)
 	memcpy(record.seen, message->u.record.seen, sizeof(record.seen));
 	if (hot->has_sender) {
 		shard->table->stats.moves++;
+		hot_puller_lost(&hot->puller);
 		hot_sender_lost(&hot->sender, &record);
 	}
 	incarnation_end(shard);
@@ -342,6 +339,12 @@ static bool sender_open(struct shard *shard, uint64_t now)
 	                            hot->about.caches);
 	if (!map || !hot->rows || !buffers_make(hot) || !hot_sender_open(&hot->sender, &options))
 		return false;
+	if (!hot_puller_open(&hot->puller, hot->about.width, welcome->payload)) {
+		hot_sender_close(&hot->sender);
+		return false;
+	}
+	hot->puller.context = shard;
+	hot->puller.values = client_pull_values;
 	hot_sender_remap(&hot->sender, (uint16_t)map->generation);
 	hot->told = (struct hot_sender_stats){ 0 };
 	hot->heat_at = now + HEAT_EVERY;
@@ -359,8 +362,15 @@ static void take(void *context, const struct wire_header *header, uint32_t bytes
 {
 	struct client_hot *hot = ((struct shard *)context)->hot;
 
-	if (hot->has_sender)
-		hot_sender_take(&hot->sender, header, bytes, now);
+	if (!hot->has_sender)
+		return;
+	if (header->op == SPARSE_PULL) {
+		hot_puller_take(&hot->puller, header, bytes, now);
+		return;
+	}
+	hot_sender_take(&hot->sender, header, bytes, now);
+	if (header->op == SPARSE_NEWS && (int32_t)(header->pos - hot->epoch) > 0)
+		hot->epoch = header->pos;
 }
 
 /* True: more is due. */
@@ -373,6 +383,10 @@ static bool send_some(struct client_hot *hot, uint64_t now)
 		while ((room = child_room(hot->child))) {
 			uint32_t bytes = hot_sender_next(&hot->sender, now, room, &at);
 
+			if (!bytes) {
+				bytes = hot_puller_next(&hot->puller, now, room);
+				at = ((const struct wire_header *)room)->pos;
+			}
 			if (!bytes)
 				break;
 			child_add(hot->child, bytes, at);
@@ -423,6 +437,8 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 	if (shard->table->hurries)
 		hot_sender_hurry(&hot->sender);
 	wake = send_some(hot, now) ? now : hot_sender_wake(&hot->sender);
+	if (hot_puller_wake(&hot->puller) < wake)
+		wake = hot_puller_wake(&hot->puller);
 	if (now >= hot->heat_at)
 		tell_heat(shard, now);
 	note_stats(shard);
@@ -475,8 +491,10 @@ void client_hot_end(struct shard *shard)
 {
 	if (!shard->hot)
 		return;
-	if (shard->hot->has_sender) /* the table has failed, or all has ended */
+	if (shard->hot->has_sender) { /* the table has failed, or all has ended */
+		hot_puller_lost(&shard->hot->puller);
 		hot_sender_lost(&shard->hot->sender, NULL);
+	}
 	incarnation_end(shard);
 	free(shard->hot);
 	shard->hot = NULL;

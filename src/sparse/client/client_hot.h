@@ -24,6 +24,16 @@
 bool client_hot_take(struct shard *shard, uint64_t key, const float *row);
 /* Posts the rows that were taken; request->left counts their packets until they are durable. */
 void client_hot_post(struct shard *shard, struct trib_sparse_request *request);
+/* The rows of the push that were not taken are in the shard's queue. */
+void client_hot_pushed(struct shard *shard);
+/*
+ * Asks the aggregator for values of hot rows: keys[order[i]] belongs to places[order[i]]. Gives how
+ * many rows are left for the server: they are the first ones of `order` then.
+ */
+size_t client_hot_pull(struct shard *shard, struct trib_sparse_request *request,
+                       const uint64_t *keys, const size_t *places, size_t *order, size_t n);
+/* Pushes up to this one are durable. Values at the aggregator have them after this round. */
+void client_hot_acked(struct shard *shard, uint64_t push, uint32_t epoch);
 /* May a push have hot rows now? False: so many are on their way that it should wait. */
 bool client_hot_has_room(const struct shard *shard);
 /* The shard has welcomed this worker, for the first time or again. */

@@ -251,6 +251,7 @@ static trib_status push_shard(struct shard *shard, struct trib_sparse_request *r
 		}
 		client_hot_post(shard, request);
 		status = queue_push_cold(shard, request, cold_keys, cold_rows, cold);
+		client_hot_pushed(shard);
 	}
 	free(cold_keys);
 	free(cold_rows);
@@ -300,23 +301,49 @@ static trib_status pull_one(struct shard *shard, struct trib_sparse_request *req
 	return TRIB_OK;
 }
 
+static trib_status pull_shard(struct shard *shard, struct trib_sparse_request *request,
+                              const uint64_t *keys, const size_t *places, const size_t *order,
+                              size_t n)
+{
+	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, shard->table->width);
+	trib_status status = TRIB_OK;
+
+	for (size_t i = 0; status == TRIB_OK && i < n; i += most)
+		status = pull_one(shard, request, keys, places, order + i,
+		                  n - i < most ? (uint32_t)(n - i) : most);
+	return status;
+}
+
+trib_status queue_pull_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, size_t n)
+{
+	size_t *order = malloc((n + 1) * sizeof(*order));
+	trib_status status;
+
+	if (!order)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
+	for (size_t i = 0; i < n; i++)
+		order[i] = i;
+	status = pull_shard(shard, request, keys, places, order, n);
+	free(order);
+	return status;
+}
+
 trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
                        const size_t *places, size_t n)
 {
 	trib_sparse *table = request->table;
-	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, table->width);
 	struct sorted_rows sorted = { 0 };
 	trib_status status = TRIB_OK;
 
 	if (!sort_by_shard(&sorted, keys, n, table->n_shards))
 		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
 	for (uint32_t s = 0; status == TRIB_OK && s < table->n_shards; s++) {
-		size_t end = sorted.starts[s + 1];
+		size_t *order = sorted.order + sorted.starts[s];
+		size_t cold = client_hot_pull(&table->shards[s], request, keys, places, order,
+		                              sorted.starts[s + 1] - sorted.starts[s]);
 
-		for (size_t i = sorted.starts[s]; status == TRIB_OK && i < end; i += most)
-			status =
-				pull_one(&table->shards[s], request, keys, places, sorted.order + i,
-			                 end - i < most ? (uint32_t)(end - i) : most);
+		status = pull_shard(&table->shards[s], request, keys, places, order, cold);
 	}
 	sorted_free(&sorted);
 	table->stats.pulled_rows += n;

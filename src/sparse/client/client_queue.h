@@ -26,6 +26,9 @@ trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *re
 /* Sends rows of one shard to its server. */
 trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
                             const uint64_t *keys, const float *rows, size_t n);
+/* Asks the server of these keys, which are all of this shard. */
+trib_status queue_pull_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, size_t n);
 /* Asks for different keys; places[i] is the row of the user for keys[i]. */
 trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
                        const size_t *places, size_t n);

@@ -31,7 +31,9 @@ bool hot_flusher_open(struct hot_flusher *flusher, const struct hot_flusher_opti
 	flusher->numbers = malloc((size_t)setup->rows * sizeof(*flusher->numbers));
 	flusher->values = malloc((size_t)setup->rows * setup->width * sizeof(*flusher->values));
 	flusher->dirty = calloc((blocks + 63) / 64, sizeof(*flusher->dirty));
-	if (flusher->questions && flusher->numbers && flusher->values && flusher->dirty)
+	flusher->touched = calloc((blocks + 63) / 64, sizeof(*flusher->touched));
+	if (flusher->questions && flusher->numbers && flusher->values && flusher->dirty &&
+	    flusher->touched)
 		return true;
 	hot_flusher_close(flusher);
 	return false;
@@ -43,9 +45,10 @@ void hot_flusher_close(struct hot_flusher *flusher)
 	free(flusher->numbers);
 	free(flusher->values);
 	free(flusher->dirty);
+	free(flusher->touched);
 	flusher->questions = NULL;
 	flusher->numbers = flusher->values = NULL;
-	flusher->dirty = NULL;
+	flusher->dirty = flusher->touched = NULL;
 }
 
 /* ---- phases ---- */
@@ -91,6 +94,31 @@ static void begin_release(struct hot_flusher *flusher)
 	ask(flusher, 0);
 }
 
+void hot_flusher_touch(struct hot_flusher *flusher, uint32_t row)
+{
+	uint32_t block = row / flusher->per_block;
+
+	if (!flusher->options.setup.caches || row >= flusher->options.setup.rows)
+		return;
+	flusher->touched[block / 64] |= 1ull << block % 64;
+	flusher->is_touched = true;
+}
+
+/* The values of all blocks that have changed. Those of a map that is over need no place. */
+static void begin_write(struct hot_flusher *flusher)
+{
+	bool is_same = flusher->summed == flusher->generation;
+
+	for (uint32_t i = 0; i < (flusher->blocks + 63) / 64; i++) {
+		flusher->dirty[i] = (is_same ? flusher->dirty[i] : 0) | flusher->touched[i];
+		flusher->touched[i] = 0;
+	}
+	flusher->is_touched = false;
+	begin_dirty(flusher, HOT_WRITE);
+	if (!flusher->n_questions)
+		begin_release(flusher);
+}
+
 static bool has_news(const struct hot_flusher *flusher)
 {
 	return flusher->n || memcmp(flusher->records, flusher->before,
@@ -130,6 +158,8 @@ static void advance(struct hot_flusher *flusher, uint64_t now)
 	case HOT_BLOCKS:
 		if (has_news(flusher))
 			enter(flusher, HOT_HANDED);
+		else if (flusher->is_touched)
+			begin_write(flusher);
 		else
 			begin_release(flusher);
 		break;
@@ -157,18 +187,15 @@ bool hot_flusher_flush(const struct hot_flusher *flusher, struct hot_flush *flus
 	return true;
 }
 
-/* Values of a map that is over need no place in the cache. */
 void hot_flusher_logged(struct hot_flusher *flusher, uint64_t now)
 {
 	(void)now;
 	if (flusher->phase != HOT_HANDED)
 		return;
-	if (flusher->options.setup.caches && flusher->summed == flusher->generation) {
-		begin_dirty(flusher, HOT_WRITE);
-		if (flusher->n_questions)
-			return;
-	}
-	begin_release(flusher);
+	if (flusher->options.setup.caches)
+		begin_write(flusher);
+	else
+		begin_release(flusher);
 }
 
 /* ---- sending ---- */
@@ -185,16 +212,19 @@ static uint64_t rows_of(const struct hot_flusher *flusher, uint32_t block)
 static uint32_t write_values(const struct hot_flusher *flusher, uint32_t block, void *payload)
 {
 	uint32_t width = flusher->options.setup.width, n = 0;
-	uint64_t rows = rows_of(flusher, block);
+	uint64_t has = 0;
 	uint8_t *values = (uint8_t *)payload + 8;
 
-	memcpy(payload, &rows, 8);
-	for (; rows; rows &= rows - 1, n++) {
+	for (uint64_t rows = rows_of(flusher, block); rows; rows &= rows - 1) {
 		uint32_t row = block * flusher->per_block + (uint32_t)__builtin_ctzll(rows);
+		const float *value = flusher->options.value(flusher->options.context, row);
 
-		memcpy(values + (size_t)n * width * 4,
-		       flusher->options.value(flusher->options.context, row), (size_t)width * 4);
+		if (!value)
+			continue;
+		memcpy(values + (size_t)n++ * width * 4, value, (size_t)width * 4);
+		has |= rows & -rows;
 	}
+	memcpy(payload, &has, 8);
 	if (n * width % 2)
 		memset(values + (size_t)n * width * 4, 0, 4);
 	return sparse_block_bytes(n, width);

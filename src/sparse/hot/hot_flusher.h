@@ -52,7 +52,8 @@ struct hot_flusher_options {
 	struct sparse_setup setup;
 	uint64_t every_ns, idle_ns;
 	void *context;
-	/* The present values of a row, as a pull of it would give; only with caches. */
+	/* The present values of a row, as a pull of it would give; only with caches. NULL: the row
+	   has no key. */
 	const float *(*value)(void *context, uint32_t row);
 };
 
@@ -88,6 +89,8 @@ struct hot_flusher {
 	uint64_t look_at;              /* ns: no timer of a question runs out before */
 	uint32_t *numbers, *values, n; /* rows of the round */
 	uint64_t *dirty;               /* blocks, as bits */
+	uint64_t *touched;             /* blocks whose values have changed otherwise, as bits */
+	bool is_touched;               /* one of them is set */
 	struct sparse_record records[WIRE_CHILDREN_MAX], before[WIRE_CHILDREN_MAX];
 	uint64_t rounds, rows, repeats; /* for counters */
 };
@@ -102,6 +105,9 @@ static inline void hot_flusher_remap(struct hot_flusher *flusher, uint32_t gener
 {
 	flusher->wanted = generation;
 }
+
+/* The values of this row have changed: the next round tells the aggregator; only with caches. */
+void hot_flusher_touch(struct hot_flusher *flusher, uint32_t row);
 
 /* The next packet that is due, as hot_sender_next(). Its position is `pos`. */
 uint32_t hot_flusher_next(struct hot_flusher *flusher, uint64_t now, void *packet);

@@ -31,10 +31,16 @@ struct server_hot {
 	uint32_t rows;    /* that the aggregator has room for; before it is known: about */
 	uint64_t *keys;   /* of a flush */
 	float *values;    /* of a flush */
+	struct server_table *table;
+	float row[SPARSE_WIDTH_MAX]; /* for the aggregator's cache */
 	struct applied_set records[SPARSE_RECORDS_MAX];
 
 	struct hot_maps maps;
-	uint32_t told; /* generation that workers know */
+	uint32_t told;   /* generation that workers know */
+	uint32_t filled; /* generation whose values all go to the aggregator's cache */
+	uint64_t touched[SPARSE_ROWS_MAX / 64]; /* rows that wait for the commit, as bits */
+	bool is_touched;
+	uint32_t touched_by; /* generation of the first of them */
 	struct heat_set heat;
 	void *heat_memory;
 	uint64_t heat_since; /* ns: the first heat; 0: none yet */
@@ -60,6 +66,8 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 void hot_flush_close(struct server_hot *hot);
 /* Takes packets, appends a round to the log, sends packets. Gives when to call it again. */
 uint64_t hot_flush_serve(struct sparse_server *server, struct server_table *table, uint64_t now);
+/* Pushes of these keys wait for the commit: the aggregator's cache needs new values then. */
+void hot_flush_touch(struct server_hot *hot, const uint64_t *keys, uint32_t n);
 /* The log is written. */
 void hot_flush_committed(struct server_hot *hot, uint64_t now);
 

@@ -15,11 +15,57 @@
 /* Values of a row for the aggregator's cache. */
 static const float *value_of(void *context, uint32_t row)
 {
-	static const float zeros[SPARSE_WIDTH_MAX];
+	struct server_hot *hot = context;
+	const struct hot_map *map = hot_maps_find(&hot->maps, (uint16_t)hot->flusher.generation);
+	uint64_t key = map ? hot_map_key(map, row) : HOT_NO_KEY;
 
-	(void)context;
-	(void)row;
-	return zeros;
+	if (key == HOT_NO_KEY)
+		return NULL;
+	sparse_store_read(hot->table->table->store, key, hot->row);
+	return hot->row;
+}
+
+void hot_flush_touch(struct server_hot *hot, const uint64_t *keys, uint32_t n)
+{
+	const struct hot_map *map;
+
+	if (!hot->has_flusher || !hot->about.caches)
+		return;
+	map = hot_maps_find(&hot->maps, (uint16_t)hot->flusher.generation);
+	for (uint32_t i = 0; map && i < n; i++) {
+		uint32_t row = hot_map_row(map, keys[i]);
+
+		if (row == HOT_NO_ROW)
+			continue;
+		hot->touched[row / 64] |= 1ull << row % 64;
+		if (!hot->is_touched)
+			hot->touched_by = map->generation;
+		hot->is_touched = true;
+	}
+}
+
+/* A new map needs all values. */
+static void touch_all(struct server_hot *hot)
+{
+	const struct hot_map *map = hot_maps_find(&hot->maps, (uint16_t)hot->flusher.generation);
+
+	for (uint32_t row = 0; map && row < map->n; row++)
+		hot_flusher_touch(&hot->flusher, row);
+	hot->filled = hot->flusher.generation;
+}
+
+/* What was pushed to the server is applied now. */
+static void touch_committed(struct server_hot *hot)
+{
+	if (!hot->is_touched)
+		return;
+	if (hot->touched_by != hot->flusher.generation)
+		touch_all(hot); /* the rows have other numbers since */
+	for (uint32_t row = 0; row < hot->rows; row++)
+		if (hot->touched[row / 64] >> row % 64 & 1)
+			hot_flusher_touch(&hot->flusher, row);
+	memset(hot->touched, 0, sizeof(hot->touched));
+	hot->is_touched = false;
 }
 
 bool hot_flush_open(struct server_table *table, const struct sparse_server_options *options,
@@ -41,6 +87,9 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 		                             .context = hot,
 		                             .value = value_of };
 
+	hot->filled = 0;
+	hot->is_touched = false;
+	memset(hot->touched, 0, sizeof(hot->touched));
 	hot->rows = sparse_rows_max(welcome->cells, welcome->payload, width, hot->about.caches);
 	about.setup.rows = hot->rows;
 	if (!hot->rows)
@@ -178,12 +227,17 @@ uint64_t hot_flush_serve(struct sparse_server *server, struct server_table *tabl
 	if (!hot->is_appended && hot_flusher_flush(&hot->flusher, &flush) &&
 	    !flush_append(server, table, &flush))
 		hot->flusher.failed = true;
+	if (hot->filled != hot->flusher.generation)
+		touch_all(hot);
 	more |= send_some(hot, now);
 	return more ? now : hot_flusher_wake(&hot->flusher);
 }
 
 void hot_flush_committed(struct server_hot *hot, uint64_t now)
 {
+	if (!hot->has_flusher)
+		return;
+	touch_committed(hot);
 	if (!hot->is_appended)
 		return;
 	hot->is_appended = false;

@@ -29,6 +29,7 @@ struct server_hot *hot_table_of(struct server_table *table)
 		return NULL;
 	}
 	heat_set_init(&hot->heat, hot->heat_memory, HEAT_ROOM);
+	hot->table = table;
 	return table->hot = hot;
 }
 
@@ -43,6 +44,8 @@ void server_hot_pushed(struct sparse_server *server, struct server_table *table,
 		hot->heat_since = clock_now();
 	for (uint32_t i = 0; i < n; i++)
 		heat_set_add(&hot->heat, keys[i], counts ? counts[i] : 1);
+	if (!counts)
+		hot_flush_touch(hot, keys, n);
 }
 
 bool hot_choose(struct server_hot *hot, uint32_t generation)

@@ -26,6 +26,9 @@ void server_hot_left(struct sparse_server *server, struct server_table *table);
 void server_hot_pushed(struct sparse_server *server, struct server_table *table,
                        const uint64_t *keys, const uint64_t *counts, uint32_t n);
 
+/* The round after which the aggregator's cache has what is applied now; 0: there is no cache. */
+uint32_t server_hot_round(const struct server_table *table);
+
 /* LOST: the worker cannot reach the aggregator of an incarnation. */
 trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
                             const struct message *message);

@@ -70,8 +70,9 @@ static trib_status round_commit(struct sparse_server *server, uint64_t now)
 		if (server->trouble[0])
 			log_notice("the log can be written again");
 		server->trouble[0] = '\0';
-		acks_add(server);
+		/* ACKs name the round that shows what was committed, so they come second. */
 		server_hot_committed(server, now);
+		acks_add(server);
 		return TRIB_OK;
 	}
 	if (sparse_log_is_broken(server->log))

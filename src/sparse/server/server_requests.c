@@ -285,7 +285,7 @@ void acks_add(struct sparse_server *server)
 		if (c->waits_for_ack && c->state == CONNECTION_OPEN) {
 			known = sparse_state_client(server->state, c->client);
 			good = message_add_short(&c->out, MESSAGE_ACK, known ? known->applied : 0,
-			                         0);
+			                         server_hot_round(c->table));
 		}
 		c->waits_for_ack = false;
 		if (!good)
