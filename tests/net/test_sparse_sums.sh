@@ -31,7 +31,7 @@ serve() {
 	: >"$work/serve$shard"
 	"$trib" net exec --name "$cluster" s3 "$trib" sparse serve --dir "$work/rows$shard" --shard "$shard/$2" \
 		--listen ":$((7800 + shard))" --sync none --snapshot-every 3M --flush "${flush:-0.02}" \
-		--aggregators "$(address s1):7700,$(address s2):7700" \
+		--memory "${memory:-1M}" --aggregators "$(address s1):7700,$(address s2):7700" \
 		>"$work/serve$shard" 2>>"$work/serve$shard.err" &
 	pid[shard$shard]=$!
 	wait_for 10 grep -q 'ready on' "$work/serve$shard" || fail "shard $shard: $(cat "$work/serve$shard.err")"
@@ -51,11 +51,18 @@ servers() { # N: the list for workers
 
 # push_by N ARG...: N workers push, in the background.
 push_by() {
-	local n=$1 rank
+	local n=$1
 	shift
+	by push "$n" "$@"
+}
+
+# by WHAT N ARG...: N workers do that, in the background.
+by() {
+	local what=$1 n=$2 rank
+	shift 2
 	workers=()
 	for ((rank = 0; rank < n; rank++)); do
-		TRIB_RANK=$rank TRIB_SIZE=$n "$trib" net exec --name "$cluster" "h$((rank + 1))" "$sparse" push "$@" \
+		TRIB_RANK=$rank TRIB_SIZE=$n "$trib" net exec --name "$cluster" "h$((rank + 1))" "$sparse" "$what" "$@" \
 			>"$work/rank$rank" 2>&1 &
 		workers+=($!)
 	done
@@ -76,6 +83,11 @@ hot() {
 		awk -v n="$1" -v p="$2" '/pushed/ { ranks++; all += $4; hot += $6 } END {
 		printf "%.1f %% of %d rows were hot\n", 100 * hot / all, all; exit !(ranks == n && hot >= p / 100 * all) }'
 }
+hot_pulled() {
+	cat "$work"/rank[0-9] |
+		awk -v n="$1" -v p="$2" '/pulled/ { ranks++; all += $4; hot += $6 } END {
+		printf "%.1f %% of %d rows were hot\n", 100 * hot / all, all; exit !(ranks == n && hot >= p / 100 * all) }'
+}
 moves() { awk '{ n += $NF } END { exit !(n >= 1) }' "$work"/rank[0-9]; }
 status() { # EXPRESSION over v, the status of shard 0
 	on h1 "$trib" sparse status --json "$(address s3):7800" >"$work/status" &&
@@ -84,9 +96,9 @@ status() { # EXPRESSION over v, the status of shard 0
 is_hot() { status 'v["tables"] and v["tables"][-1]["hot"] and v["tables"][-1]["hot"]["open"]'; }
 at_standby() { status "v['tables'][-1]['hot']['open'] and v['tables'][-1]['hot']['aggregator'].startswith('$(address s2):')"; }
 
-planes=udp
+planes='udp pisa'
 if has_bpf && has_xdp; then
-	planes='udp xdp'
+	planes='udp pisa xdp'
 else
 	omit "XDP needs root, and a build with BPF programs"
 fi
@@ -107,10 +119,29 @@ for plane in $planes; do
 	push_by 4 "${args[@]}" --bounded 1 --pull-every 5 --pause 2000
 	check "$plane: bounded steps" pushed
 	check "... each push was applied exactly once" right "${args[@]}" --workers 4
+	args=(--table "own$plane" --keys 2000 --width 8 --pushes 700 --batch 60)
+	by own 4 "${args[@]}" --workers 4 --pause 1000
+	check "$plane: a worker sees its own gradients whose push has ended" pushed
+	check "... many rows came from the aggregator" hot_pulled 4 10
 	end TERM shard0
 	end TERM shard1
 	end TERM s1
 done
+
+echo "== other rows become hot"
+rm -rf "$work"/rows*
+aggregator s1
+memory=64K
+serve 0 1
+servers 1
+args=(--table drift --keys 20000 --width 8 --pushes 2000 --batch 60 --skew 40 --drift 300)
+push_by 4 "${args[@]}" --pause 3000
+check "four workers push" pushed
+check "... the map follows" hot 4 25
+check "... each push was applied exactly once" right "${args[@]}" --workers 4
+end TERM shard0
+end TERM s1
+unset memory
 
 echo "== the aggregator dies, and its standby; then a server"
 rm -rf "$work"/rows*
@@ -186,6 +217,8 @@ if has_bpf; then
 	check "all workers end well" pushed
 	check "... some rows were hot" hot 4 10
 	check "... each push was applied exactly once" right "${args[@]}" --workers 4
+	by own 4 --table faultyown --workers 4 --keys 2000 --width 8 --pushes 300 --batch 60
+	check "a worker sees its own gradients whose push has ended" pushed
 else
 	omit "links with faults need root, and a build with BPF programs"
 fi

@@ -14,13 +14,15 @@
 
 static struct {
 	const char *name, *mark, *wire, *path, *optimizer;
-	long keys, width, pushes, batch, workers, bounded, pause_us, waits, pull_every, seed;
+	long keys, width, pushes, batch, workers, bounded, pause_us, waits, pull_every, seed, skew,
+		drift;
 } given = { .name = "default",
 	    .keys = 1000,
 	    .width = 4,
 	    .pushes = 200,
 	    .batch = 50,
 	    .workers = 1,
+	    .skew = 3,
 	    .bounded = -1 };
 
 static const struct option rows[] = {
@@ -28,7 +30,8 @@ static const struct option rows[] = {
 	{ "pushes", 1, NULL, 'p' },     { "batch", 1, NULL, 'b' }, { "workers", 1, NULL, 'n' },
 	{ "bounded", 1, NULL, 's' },    { "mark", 1, NULL, 'm' },  { "pause", 1, NULL, 'u' },
 	{ "wait", 0, NULL, 'W' },       { "wire", 1, NULL, 'f' },  { "path", 1, NULL, 'a' },
-	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { NULL, 0, NULL, 0 },
+	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { "skew", 1, NULL, 'z' },
+	{ "drift", 1, NULL, 'd' },      { NULL, 0, NULL, 0 },
 };
 
 static void options_take(int argc, char **argv)
@@ -78,6 +81,12 @@ static void options_take(int argc, char **argv)
 		case 'l':
 			given.pull_every = number;
 			break;
+		case 'z':
+			given.skew = number;
+			break;
+		case 'd':
+			given.drift = number;
+			break;
 		case 'r':
 			given.seed = number;
 			break;
@@ -100,7 +109,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The gradients of a push. Low keys are frequent, and occur several times. */
+/*
+ * The gradients of a push. Low keys are frequent, and occur several times. With --drift other keys
+ * are frequent from that push on.
+ */
 static void push_make(long rank, long push, uint64_t *keys, float *values)
 {
 	uint64_t n = (uint64_t)given.keys,
@@ -109,7 +121,11 @@ static void push_make(long rank, long push, uint64_t *keys, float *values)
 	for (long i = 0; i < given.batch; i++) {
 		uint64_t a = mix(at + 3 * (uint64_t)i), b = mix(at + 3 * (uint64_t)i + 1);
 
-		keys[i] = least(least(a % n, b % n), mix(a ^ b) % n);
+		keys[i] = least(a % n, b % n);
+		for (long k = 2; k < given.skew; k++)
+			keys[i] = least(keys[i], mix((a ^ b) + (uint64_t)k) % n);
+		if (given.drift && push >= given.drift)
+			keys[i] = (keys[i] + n / 2) % n;
 		for (long j = 0; j < given.width; j++)
 			values[i * given.width + j] =
 				(float)(int)(mix(a + b + (uint64_t)j) % 9) - 4;
@@ -216,7 +232,7 @@ static void own_check(void)
 
 			if (!(j % width))
 				keys[k] = keys[k] % own * (uint64_t)given.workers + (uint64_t)rank;
-			if (i % 50 == 49 && !(j % (7 * width)))
+			if (i % 50 == 49 && !(j % width))
 				values[j] = 300;
 			sums[keys[k] * width + j % width] -= values[j];
 		}
