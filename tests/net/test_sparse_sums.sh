@@ -30,7 +30,7 @@ serve() {
 	local shard=$1
 	: >"$work/serve$shard"
 	"$trib" net exec --name "$cluster" s3 "$trib" sparse serve --dir "$work/rows$shard" --shard "$shard/$2" \
-		--listen ":$((7800 + shard))" --sync none --snapshot-every 3M --flush "${flush:-0.02}" \
+		--listen ":$((7800 + shard))" --sync none --snapshot-every 3M --keep-logs --flush "${flush:-0.02}" \
 		--memory "${memory:-1M}" --aggregators "$(address s1):7700,$(address s2):7700" \
 		>"$work/serve$shard" 2>>"$work/serve$shard.err" &
 	pid[shard$shard]=$!
@@ -185,6 +185,7 @@ done
 check "all workers end well, after $kills kills" pushed
 check "... each push was applied exactly once" right "${args[@]}" --workers 4
 end TERM shard0
+check "... so says an audit of the log" "$trib" sparse audit "$work/rows0"
 serve 0 1
 check "... and the rows survive a restart" right "${args[@]}" --workers 4
 
