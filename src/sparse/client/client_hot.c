@@ -23,16 +23,6 @@ static struct client_hot *hot_of(struct shard *shard)
 	return shard->hot;
 }
 
-const struct hot_map *client_hot_map(const struct client_hot *hot)
-{
-	const struct hot_map *map = hot ? hot_maps_newest(&hot->maps) : NULL;
-
-	if (!map || !hot->has_sender || child_state(hot->child) != CHILD_JOINED ||
-	    (uint16_t)map->generation != hot->sender.generation)
-		return NULL;
-	return map;
-}
-
 /* ---- rows to the server ---- */
 
 static float value_of(const struct client_hot *hot, uint32_t value)

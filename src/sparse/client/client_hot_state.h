@@ -42,7 +42,15 @@ struct client_hot {
 };
 
 /* The map that rows are taken by; NULL: rows go to the server. */
-const struct hot_map *client_hot_map(const struct client_hot *hot);
+static inline const struct hot_map *client_hot_map(const struct client_hot *hot)
+{
+	const struct hot_map *map = hot ? hot_maps_newest(&hot->maps) : NULL;
+
+	if (!map || !hot->has_sender || child_state(hot->child) != CHILD_JOINED ||
+	    (uint16_t)map->generation != hot->sender.generation)
+		return NULL;
+	return map;
+}
 
 /* ---- client_pull.c ---- */
 

@@ -2,6 +2,7 @@
 /* Pushes and pulls of <tributary/sparse.h>, and waiting for them. */
 #include "sparse/client/client_hot.h"
 #include "sparse/client/client_queue.h"
+#include "sparse/client/client_route.h"
 #include "sparse/client/client_wait.h"
 #include "sparse/client/key_groups.h"
 
@@ -149,7 +150,7 @@ trib_status trib_sparse_push(trib_sparse *table, const uint64_t *keys, const flo
 		pthread_mutex_lock(&table->lock);
 		status = request_post(table, true, out != NULL, &request);
 		if (status == TRIB_OK) {
-			status = queue_push(request, sums.keys, sums.rows ? sums.rows : rows,
+			status = route_push(request, sums.keys, sums.rows ? sums.rows : rows,
 			                    sums.groups.n);
 			status = request_posted(request, status, out);
 			if (out && status != TRIB_OK)
@@ -194,7 +195,7 @@ static trib_status pull_queue(struct trib_sparse_request *request, const uint64_
 	} else {
 		for (size_t g = 0; g < groups->n; g++)
 			wanted[g] = keys[groups->first[g]];
-		status = queue_pull(request, wanted, groups->first, groups->n);
+		status = route_pull(request, wanted, groups->first, groups->n);
 	}
 	free(wanted);
 	return status;

@@ -7,9 +7,11 @@
  * This room must not touch the servers' inside (server, store, log), nor communicators of
  * libtributary.
  *
- * client_api.c has the public functions, client_options.c checks options, key_groups.c finds equal
- * keys, client_queue.c makes messages of pushes and pulls, client_shard.c speaks with one shard,
- * client_thread.c has the thread's loop, client_hot.h is where hot rows leave for an aggregator.
+ * client_api.c and client_requests.c have the public functions, client_options.c checks options,
+ * key_groups.c finds equal keys, client_route.c decides which way rows go, client_queue.c makes
+ * messages of pushes and pulls, client_shard.c speaks with one shard, client_thread.c has the
+ * thread's loop. client_hot.c sends hot rows to an aggregator, and client_pull.c asks it for
+ * values.
  *
  * Everything below is guarded by `lock`, but for what does not change after trib_sparse_open.
  */
