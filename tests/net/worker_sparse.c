@@ -213,7 +213,8 @@ static void push_all(void)
  */
 static void own_check(void)
 {
-	long rank = getenv("TRIB_RANK") ? atol(getenv("TRIB_RANK")) : 0;
+	const char *place = getenv("TRIB_RANK");
+	long rank = place ? atol(place) : 0;
 	size_t n = (size_t)given.batch, width = (size_t)given.width;
 	uint64_t *keys = calloc(n, sizeof(*keys)), own = (uint64_t)(given.keys / given.workers);
 	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got)),

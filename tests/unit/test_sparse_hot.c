@@ -509,7 +509,7 @@ static void test_room(void **state)
 static void test_numbers(void **state)
 {
 	float row[3] = { 1.0f, -0.5f, 0.25f };
-	uint32_t out[3];
+	uint32_t out[3] = { 0 };
 	double unit = ldexp(1, hot_exponent(1));
 
 	(void)state;

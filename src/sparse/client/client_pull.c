@@ -59,8 +59,8 @@ static struct hot_pull_item *item_new(struct trib_sparse_request *request, uint3
 	if (!item)
 		return NULL;
 	*item = (struct hot_pull_item){ .request = request, .n = n };
-	item->keys = malloc(n * sizeof(*item->keys));
-	item->places = malloc(n * sizeof(*item->places));
+	item->keys = malloc(((size_t)n + 1) * sizeof(*item->keys));
+	item->places = malloc(((size_t)n + 1) * sizeof(*item->places));
 	if (item->keys && item->places)
 		return item;
 	item_free(item);
