@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of engines. An engine decides what an aggregator does with the DATA packets of a
- * communicator: what is added, and what leaves for whom. A JOIN names the engine. Planes carry
- * packets and know nothing of an engine but this header.
+ * The border between engines and planes. An engine decides what an aggregator does with the DATA
+ * packets of a communicator: what is added, and what leaves for whom. A JOIN names the engine, and
+ * engine_table.h finds it. Planes carry packets and know nothing of an engine but this header.
  *
  * Engines are pure: no socket, no clock, no allocation. They know children, numbered 0 to 63, and
  * not ranks. The memory of a lane and of its cells belongs to the plane, and may be shared with a
@@ -12,8 +12,8 @@
  * A plane may run an engine on a device that has limits and memory of its own. Then it has an entry
  * of its own for the engine, with the optional members below.
  *
- * Engine 0, dense, is older than this table: lanes of every communicator answer REPORTs by it, and
- * its cells are in plane/lane. The others are entries here.
+ * Engine 0, dense, is older than the table: lanes of every communicator answer REPORTs by it, and
+ * its cells are in plane/lane. The others are entries of the table.
  */
 #ifndef TRIB_ENGINE_ENGINES_H
 #define TRIB_ENGINE_ENGINES_H
@@ -139,11 +139,6 @@ struct engine {
 
 extern const struct engine engine_slot;
 extern const struct engine engine_sparse;
-
-/* NULL: there is no such engine, or it is dense. */
-const struct engine *engine_find(uint8_t number);
-/* For tests: adds an engine. Its number must be free. False: it is not. */
-int engine_add(const struct engine *engine);
 
 static inline struct engine_cell *engine_cell(const struct engine_pool *pool, uint32_t index)
 {

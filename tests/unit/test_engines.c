@@ -13,7 +13,7 @@
 #include "cluster.h"
 #include "engine/cell_lock.h"
 #include "engine/combine.h"
-#include "engine/engines.h"
+#include "engine/engine_table.h"
 #include "raw_child.h"
 #include "wire/parse.h"
 #ifdef HAVE_BPF

@@ -81,8 +81,10 @@ static void check_flush(uint32_t epoch, uint32_t packets, uint32_t low)
 	const uint64_t *page = (const uint64_t *)(&answer.header + 1);
 	const struct sparse_record *records = (const void *)(&answer.header + 1);
 	const uint32_t *last;
-	uint32_t bytes = ask(SPARSE_READ, epoch, blocks - 1, NULL, 0);
+	uint32_t bytes;
 
+	demand(per);
+	bytes = ask(SPARSE_READ, epoch, blocks - 1, NULL, 0);
 	assert_true(page[0] >> 299 % per == 1); /* the block's last dirty row */
 	last = (const uint32_t *)(page + 1) + (__builtin_popcountll(page[0]) - 1) * (int)WIDTH;
 	assert_int_equal(bytes, sparse_block_bytes((uint32_t)__builtin_popcountll(page[0]), WIDTH));

@@ -157,7 +157,7 @@ static uint8_t server(void)
 }
 
 static void lane_new(uint32_t children, uint32_t cells, uint32_t payload, uint32_t width,
-                     uint64_t first)
+                     uint64_t first, enum sparse_sums kind)
 {
 	uint32_t rows = sparse_rows_max(cells, payload, width, 1);
 
@@ -167,7 +167,9 @@ static void lane_new(uint32_t children, uint32_t cells, uint32_t payload, uint32
 		sparse_state(engine_cell(&rig.engine_pool, i))->low = first;
 		twin_cell(i)->low = first;
 	}
-	give(&packet, sparse_set(&packet, server(), width, rows, 1));
+	sparse_set(&packet, server(), width, rows, 1);
+	((struct sparse_setup *)sparse_payload(&packet))->kind = kind;
+	give(&packet, sizeof(struct sparse_setup));
 	demand(twin()->setup.width == width);
 }
 
@@ -184,7 +186,7 @@ static void test_full(void)
 {
 	uint64_t before;
 
-	lane_new(2, 16, 256, 1, FAR);
+	lane_new(2, 16, 256, 1, FAR, SPARSE_FIXED);
 	before = added;
 	for (uint32_t i = 0; i < SPARSE_ADDENDS; i++)
 		demand(push_one(0, FAR + i, 60, 1) == ENGINE_ADDED);
@@ -202,7 +204,7 @@ static void test_locks(void)
 	uint32_t *locks[4], bytes;
 	struct wire_unsent unsent = rig_unsent(0);
 
-	lane_new(2, 16, 256, 1, 0);
+	lane_new(2, 16, 256, 1, 0, SPARSE_FIXED);
 	sparse_bare(&packet, SPARSE_PUSH, 0, 0, 0);
 	packet.header.comm = RIG_COMM;
 	bytes = sparse_fill(&packet, rows, 3, 1, values);
@@ -240,7 +242,7 @@ static void test_lengths(void)
 		rows[i] = (uint16_t)i;
 		values[i] = i % 2 ? 1u << 21 : -(1u << 21);
 	}
-	lane_new(3, 64, PAYLOAD, 1, 0);
+	lane_new(3, 64, PAYLOAD, 1, 0, SPARSE_FIXED);
 	for (uint32_t n = 1; n <= fit; n += n < 12 ? 1 : 7) {
 		uint64_t before = added;
 
@@ -248,7 +250,7 @@ static void test_lengths(void)
 		demand(give(&packet, sparse_fill(&packet, rows, n, 1, values)) == ENGINE_ADDED);
 		demand(added == before + 1);
 	}
-	lane_new(3, 64, PAYLOAD, wide, 0);
+	lane_new(3, 64, PAYLOAD, wide, 0, SPARSE_TABLE);
 	sparse_bare(&packet, SPARSE_PUSH, 1, 0, 0);
 	demand(give(&packet, sparse_fill(&packet, &rows[20], 1, wide, values)) == ENGINE_ADDED);
 	demand(twin()->per_block == 1 && twin_cell(20)->addends == 1);
@@ -306,6 +308,15 @@ static uint32_t bend(uint32_t bytes)
 	}
 }
 
+static uint32_t draw_value(void)
+{
+	if (twin()->setup.kind == SPARSE_TABLE) /* any float; mostly of like magnitude */
+		return (uint32_t)(one_in(20) ? draw(1ull << 32)
+		                             : (draw(2) << 31 | (120 + draw(12)) << 23 |
+		                                draw(1 << 23)));
+	return (uint32_t)draw((2 << 21) + 1) - (1u << 21);
+}
+
 static void push_random(void)
 {
 	static uint16_t rows[XDP_PAYLOAD_MAX];
@@ -316,7 +327,7 @@ static void push_random(void)
 	uint64_t sequence = twin_cell(child)->low + draw(one_in(6) ? 260 : 2) - one_in(20);
 
 	for (uint32_t i = 0; i < n * width; i++)
-		values[i] = (uint32_t)draw((2 << 21) + 1) - (1u << 21);
+		values[i] = draw_value();
 	sparse_bare(&packet, SPARSE_PUSH, child, (uint32_t)sequence, (uint16_t)twin()->generation);
 	packet.header.from = one_in(30) ? SPARSE_URGENT : 0;
 	bytes = sparse_fill(&packet, rows, n, width, values);
@@ -352,7 +363,8 @@ static void run_random(uint64_t packets)
 		if (i % ROUND == 0)
 			lane_new(2 + (uint32_t)draw(6), one_in(2) ? 32 : 64,
 			         (uint32_t)draw((PAYLOAD - 256) / 8 + 1) * 8 + 256,
-			         1 + (uint32_t)draw(one_in(2) ? 3 : 40), one_in(2) ? 0 : FAR);
+			         1 + (uint32_t)draw(one_in(2) ? 3 : 40), one_in(2) ? 0 : FAR,
+			         one_in(3) ? SPARSE_TABLE : SPARSE_FIXED);
 		if (one_in(40))
 			serve_random();
 		else

@@ -13,6 +13,7 @@
 #define TRIB_PLANE_CORE_AGGREGATOR_STATE_H
 
 #include "base/secret.h"
+#include "engine/engine_table.h"
 #include "plane/core/carrier.h"
 #include "plane/core/kernel.h"
 #include "plane/core/link_rates.h"

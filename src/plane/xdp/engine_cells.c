@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines in the kernel: their programs are loaded beside the plane's, and share its maps. */
+#include "number/float_table.h"
 #include "plane/xdp/xdp_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -62,6 +64,24 @@ static int share_maps(struct xdp_plane *plane, struct bpf_object *object, uint32
 	return 0;
 }
 
+/* The tables by which floats are added, if the program has them. */
+static int fill_tables(struct bpf_object *object)
+{
+	int map = bpf_object__find_map_fd_by_name(object, "float_tables"), error;
+	struct float_tables *tables;
+	uint32_t key = 0;
+
+	if (map < 0)
+		return 0;
+	tables = malloc(sizeof(*tables));
+	if (!tables)
+		return -ENOMEM;
+	float_tables_build(tables);
+	error = bpf_map_update_elem(map, &key, tables, 0) ? -errno : 0;
+	free(tables);
+	return error;
+}
+
 /* Loads the program and gives it to the plane's. */
 static int load_object(struct xdp_plane *plane, const struct engine *engine,
                        struct bpf_object *object)
@@ -73,6 +93,8 @@ static int load_object(struct xdp_plane *plane, const struct engine *engine,
 	error = share_maps(plane, object, plane->payload);
 	if (!error)
 		error = bpf_object__load(object);
+	if (!error)
+		error = fill_tables(object);
 	if (error)
 		return error;
 	program = bpf_program__fd(bpf_object__next_program(object, NULL));

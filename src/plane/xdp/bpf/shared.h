@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * plane/xdp/bpf: the BPF programs that sum in the kernel: plane.bpf.c for the dense
- * engine, slot.bpf.c for small vectors; the other headers are parts of them. They
+ * plane/xdp/bpf: the BPF programs that sum in the kernel: plane.bpf.c for the dense engine,
+ * slot.bpf.c for small vectors, sparse.bpf.c for rows; the other headers are parts of them. They
  * must not decide what a sum is: they run the functions of src/engine. This header has the memory
  * that the program and the daemon share; it is the only one that the daemon includes.
  */

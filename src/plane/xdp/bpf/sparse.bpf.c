@@ -3,8 +3,8 @@
  * The sparse engine in front of the network stack: rows that a worker pushes for the first time are
  * added here, and the packet becomes its own answer. All else passes to the daemon, which works on
  * the same cells: repeats, as the first answer may have been lost because frames of XDP do not
- * arrive; packets that are refused; packets after which the server has to hear something; sums by
- * table; pulls; and packets of the server.
+ * arrive; packets that are refused; packets after which the server has to hear something; pulls;
+ * and packets of the server.
  *
  * All rows of a packet are added, or none. The daemon may hold a lock for long, so the program
  * takes the locks of all blocks first, the lowest first. If it cannot, it gives them back, and the
@@ -13,9 +13,18 @@
 #include "plane/xdp/bpf/engine_program.h"
 
 #include "engine/sparse.h"
+#include "number/float_table.h"
 
 #define ROWS_MAX (XDP_PAYLOAD_MAX / 6)   /* of a packet: a number and a value each */
 #define VALUES_MAX (XDP_PAYLOAD_MAX / 4) /* of a row */
+
+/* Filled by the daemon before it starts the program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct float_tables);
+} float_tables SEC(".maps");
 
 ALWAYS struct sparse_cell *state_of(struct engine_cell *cell)
 {
@@ -147,6 +156,15 @@ __noinline int values_are_small(struct xdp_md *ctx, __u32 at, __u32 words)
 	return !(over >> 63);
 }
 
+/* The sum of two floats, by their bits. */
+__noinline int add_floats(__u32 sum, __u32 value)
+{
+	__u32 key = 0;
+	const struct float_tables *tables = bpf_map_lookup_elem(&float_tables, &key);
+
+	return tables ? (int)float_table_add(tables, sum, value) : 0;
+}
+
 /*
  * Adds a row to its block, whose lock is held. Its values begin at `at` in the frame. `first`: it
  * is the packet's first row in the block.
@@ -157,7 +175,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 	const sparse_value *value = (void *)(long)ctx->data + (at & 2047);
 	void *end = (void *)(long)ctx->data_end;
 	struct engine_cell *cell;
-	__u32 block, row, width, index;
+	__u32 block, row, width, index, kind;
 	__u64 keep;
 
 	if (!lane)
@@ -165,6 +183,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 	block = number / lane->per_block;
 	row = number % lane->per_block;
 	width = lane->setup.width;
+	kind = lane->setup.kind;
 	cell = find_engine_cell(slot, sparse_index(lane, lane->bank, block));
 	if (!cell)
 		return 0;
@@ -181,7 +200,10 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 			break;
 		LEARNED(here);
 		sum = (sparse_value *)cell->sum + here;
-		*sum = (*sum & (__u32)keep) + *value;
+		if (kind == SPARSE_FIXED)
+			*sum = (*sum & (__u32)keep) + *value;
+		else
+			*sum = keep ? (__u32)add_floats(*sum, *value) : *value;
 	}
 	return 1;
 }
@@ -234,8 +256,8 @@ ALWAYS __u32 count_rows(struct xdp_md *ctx, const struct frame *frame,
 ALWAYS int is_ours(const struct sparse_lane *lane, const struct sparse_cell *record,
                    const struct wire_header *header)
 {
-	if (!lane->setup.width || lane->setup.kind != SPARSE_FIXED ||
-	    !sparse_is_current(lane, header) || (header->from & SPARSE_URGENT && !lane->told))
+	if (!lane->setup.width || !sparse_is_current(lane, header) ||
+	    (header->from & SPARSE_URGENT && !lane->told))
 		return 0;
 	return sparse_find(record, wire_widen(header->pos, record->low)) == SPARSE_FRESH;
 }
@@ -253,7 +275,8 @@ __noinline int add_packet(struct xdp_md *ctx, __u32 slot, __u32 at, __u32 bytes)
 	if (!n)
 		return 0;
 	values = sparse_values_at(n);
-	if (!values_are_small(ctx, at + WIRE_HEADER + values, (bytes - values) / 8))
+	if (lane->setup.kind == SPARSE_FIXED &&
+	    !values_are_small(ctx, at + WIRE_HEADER + values, (bytes - values) / 8))
 		return 0;
 	locked = lock_rows(ctx, slot, at, n);
 	if (locked == n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/engines.h"
+#include "engine/engine_table.h"
 
 static const struct engine *engines[ENGINES_MAX] = {
 	[ENGINE_SLOT] = &engine_slot, [ENGINE_SPARSE] = &engine_sparse
