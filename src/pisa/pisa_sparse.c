@@ -177,9 +177,11 @@ void pisa_sparse_set_map(struct pisa_sparse *it, uint32_t generation, uint32_t b
 	                  (uint32_t)asks << PISA_SPARSE_ASKS_SHIFT);
 }
 
-void pisa_sparse_set_low(struct pisa_sparse *it, unsigned child, uint32_t low)
+void pisa_sparse_set_low(struct pisa_sparse *it, unsigned child, uint64_t low)
 {
-	pisa_poke(&it->sw, PUSH_A_LOW, child, low);
+	uint64_t is_older = low >> 31 != 0;
+
+	pisa_poke(&it->sw, PUSH_A_LOW, child, is_older << 32 | (uint32_t)low);
 }
 
 void pisa_sparse_set_durable(struct pisa_sparse *it, unsigned child, uint32_t low)

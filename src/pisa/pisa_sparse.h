@@ -9,7 +9,7 @@
  *
  *   map       generation of the map, which bank is live, and whether the processor wants to judge
  *             each PUSH. The processor writes it
- *   low       of each child's record. The processor writes it
+ *   low       of each child's record: its low half, and a bit from 2^31 on. The processor writes it
  *   next      a child has 256 entries: entry i is the next sequence number that is i modulo 256,
  *             less i. So all entries begin as 0
  *   durable   of each child. The processor writes it
@@ -28,8 +28,8 @@
  *   check   a later window is checked. With the last one the packet is entered and added
  *   add     the rest of a window, or the window before
  *
- * So a packet of v windows takes 2 v - 1 passes, and one more for each row that met another one of
- * its group in its window. All of it is checked before the first row is added.
+ * So a packet of v windows takes 2 v - 1 passes. A window in which a group has k rows takes k - 1
+ * more. All of a packet is checked before the first row is added.
  *
  * What is different from engine/sparse_engine.c, and why:
  * 1. A window of 256 bits cannot be shifted by a switch. `next` tells whether a packet is new
@@ -41,8 +41,7 @@
  * 3. A row's first addend is not copied but added: RELEASE writes zeros.
  * 4. FREEZE comes between two packets. On a real switch the processor would wait until packets
  *    that are recirculated have passed.
- * 5. Sequence numbers are compared as 32-bit differences, as on the wire. Only for a packet before
- *    number 0, which no child sends, the answer is another one.
+ * 5. A packet that is longer than the lane's payload is refused (SPARSE_BAD).
  * 6. Sums by table are refused: see pisa_sparse_lacks().
  *
  * What is not modelled: the parser has no limits. Here it puts row numbers and values of a window
@@ -112,7 +111,7 @@ void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *packet, 
 /* ---- what the processor does with registers ---- */
 
 void pisa_sparse_set_map(struct pisa_sparse *it, uint32_t generation, uint32_t bank, bool asks);
-void pisa_sparse_set_low(struct pisa_sparse *it, unsigned child, uint32_t low);
+void pisa_sparse_set_low(struct pisa_sparse *it, unsigned child, uint64_t low);
 void pisa_sparse_set_durable(struct pisa_sparse *it, unsigned child, uint32_t low);
 /* The sum of a row's value. */
 uint32_t pisa_sparse_sum(const struct pisa_sparse *it, uint32_t bank, uint32_t row,

@@ -102,9 +102,18 @@ static void write_map(struct writer *w)
 /* Is the packet's sequence number in the window of the child's record? */
 static void write_record(struct writer *w)
 {
-	entry(w, PUSH_A_LOW, PISA_ENTRY_READ, PUSH_F_LOW, F(SEAT), K(0));
+	put(w, (struct pisa_step){ .op = PISA_REGISTER,
+	                           .array = PUSH_A_LOW,
+	                           .index = F(SEAT),
+	                           .actions = { PISA_ENTRY_READ },
+	                           .n_actions = 1,
+	                           .dst = PUSH_F_LOW,
+	                           .dst_high = PUSH_F_OLDER });
 	compute(w, PISA_SUB, PUSH_F_AHEAD, F(POS), F(LOW));
+	compute(w, PISA_LT, PUSH_F_SEEN, F(POS), F(LOW));
+	w->when = PUSH_F_OLDER;
 	compute(w, PISA_SHR, PUSH_F_SEEN, F(AHEAD), K(31));
+	w->when = 0;
 	compute(w, PISA_GT, PUSH_F_BEYOND, F(AHEAD), K(SPARSE_WINDOW - 1));
 	compute(w, PISA_ANDNOT, PUSH_F_BEYOND, F(BEYOND), F(SEEN));
 }
@@ -398,7 +407,7 @@ static void declare_arrays(struct pisa_sparse_program *code)
 	uint32_t seats = 1u << l->child_bits;
 
 	code->arrays[PUSH_A_MAP] = (struct pisa_array){ "map", 0, 32, 1 };
-	code->arrays[PUSH_A_LOW] = (struct pisa_array){ "low", 0, 32, seats };
+	code->arrays[PUSH_A_LOW] = (struct pisa_array){ "low", 0, 33, seats };
 	code->arrays[PUSH_A_NEXT] =
 		(struct pisa_array){ "next", STAGE_NEXT, 32, seats * SPARSE_WINDOW };
 	code->arrays[PUSH_A_DURABLE] = (struct pisa_array){ "durable", STAGE_DURABLE, 32, seats };

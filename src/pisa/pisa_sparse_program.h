@@ -51,6 +51,7 @@ enum pisa_sparse_field {
 	PUSH_F_INDEX,
 	PUSH_F_CELL,
 	PUSH_F_LOW,
+	PUSH_F_OLDER, /* `low` is at least 2^31: a number before it may have a larger half */
 	PUSH_F_AHEAD,
 	PUSH_F_VOID,
 	PUSH_F_BASE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse engine at a real aggregator of the udp plane: raw sockets push as workers, and another
- * one sets up, freezes, reads and releases as the parameter server. Every answer is intact at the
- * position that docs/wire/sparse.md names.
+ * The sparse engine at a real aggregator, on the planes udp and pisa: raw sockets push as workers,
+ * and another one sets up, freezes, reads and releases as the parameter server. Every answer is
+ * intact at the position that docs/wire/sparse.md names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,16 +95,12 @@ static void check_flush(uint32_t epoch, uint32_t packets, uint32_t low)
 		assert_int_equal(records[w].low, low);
 }
 
-static void test_udp(void **state)
+/* Pushes, flushes, and pushes again. */
+static void serve(void)
 {
 	const struct sparse_setup setup = { .width = WIDTH, .rows = ROWS };
-	struct cluster cluster;
 
-	(void)state;
-	cluster_start(&cluster, 2, 0);
-	raw_children_join(children, &cluster, WORKERS + 1, ENGINE_SPARSE);
 	assert_int_equal(children[0].welcome.engine, ENGINE_SPARSE);
-	assert_int_equal(children[0].welcome.cells, 32);
 	ask(SPARSE_SETUP, 0, 0, &setup, sizeof(setup));
 	assert_int_equal(answer.header.from, 0);
 	for (uint32_t s = 0; s < 50; s++)
@@ -129,14 +125,46 @@ static void test_udp(void **state)
 	push(1, 51, 0);
 	ask(SPARSE_FREEZE, 2, 0, NULL, 0);
 	check_flush(2, 2, 52);
+}
+
+static void leave(struct cluster *cluster)
+{
 	for (unsigned i = 0; i <= WORKERS; i++)
 		close(children[i].fd);
-	cluster_stop(&cluster);
+	cluster_stop(cluster);
+}
+
+static void test_udp(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 2, 0);
+	raw_children_join(children, &cluster, WORKERS + 1, ENGINE_SPARSE);
+	assert_int_equal(children[0].welcome.cells, 32);
+	serve();
+	leave(&cluster);
+}
+
+/* The same on the model of a switch, which has shorter packets. */
+static void test_pisa(void **state)
+{
+	struct cluster cluster;
+
+	(void)state;
+	setenv("TRIB_PLANE", "pisa", 1);
+	cluster_start(&cluster, 2, 0);
+	unsetenv("TRIB_PLANE"); /* children send datagrams */
+	raw_children_join(children, &cluster, WORKERS + 1, ENGINE_SPARSE);
+	assert_in_range(children[0].welcome.payload, WIRE_PAYLOAD_MIN, 384);
+	serve();
+	leave(&cluster);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_udp) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_udp),
+		                            cmocka_unit_test(test_pisa) };
 
 	cluster_environment();
 	unsetenv("TRIB_PLANE");

@@ -61,11 +61,11 @@ static unsigned most_entries(struct pisa_sparse *it, struct pisa_sparse_size siz
 	return pisa_sparse_lay_out(1, size.rows, size.children).cell_bits;
 }
 
-/* Do as many rows as cells allow fit the switch, whatever their width? */
+/* Do the most rows that SETUP may name fit the switch, whatever their width? */
 static bool all_widths_fit(uint32_t payload, uint32_t cells, unsigned most)
 {
 	for (uint32_t width = 1; sparse_per_block(payload, width); width++) {
-		uint32_t rows = sparse_rows_max(cells, payload, width, 1);
+		uint32_t rows = sparse_rows_max(cells, payload, width, 0);
 
 		if (rows && pisa_sparse_lay_out(width, rows, 1).cell_bits > most)
 			return false;
@@ -110,7 +110,7 @@ static int open_switch(const struct engine_pool *pool)
 	const struct engine_lane *lane = pool->lane;
 	const struct pisa_limits limits = pisa_sparse_limits();
 	struct pisa_sparse_size size = { .width = 1,
-		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 1),
+		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 0),
 		                         .payload = lane->payload,
 		                         .children = children_of(lane) };
 	struct row_switch *it = calloc(1, sizeof(*it));
@@ -290,7 +290,7 @@ static bool mirror(const struct engine_pool *pool, const struct wire_header *pac
 	uint32_t most = 0;
 
 	sparse_enter(record, sequence);
-	pisa_sparse_set_low(&it->sparse, packet->child, (uint32_t)record->low);
+	pisa_sparse_set_low(&it->sparse, packet->child, record->low);
 	if (!(packet->from & SPARSE_VOID))
 		most = rows_note(pool, packet + 1);
 	if (most >= SPARSE_ADDENDS && !it->asks) {
