@@ -94,16 +94,16 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -W "${glm[$before]}" -- "$word")
 		return
 		;;
+	--sync)
+		mapfile -t COMPREPLY < <(compgen -W "commit second none" -- "$word")
+		return
+		;;
 	--rows)
 		if [[ ${COMP_WORDS[1]} == sparse ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "items users both" -- "$word")
 			return
 		fi
 		;;
-	--model | --test | --checkpoint | --output)
-	--sync)
-		mapfile -t COMPREPLY < <(compgen -W "commit second none" -- "$word")
-		return
 	--dir | --server-dir | --status-file | --model | --test | --checkpoint | --output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
@@ -119,9 +119,9 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse) ;;
+	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates) ;;
 	glm) command=(train predict inspect make) ;;
-	sparse) command=(hot serve status) ;;
+	sparse) command=(hot serve status log audit) ;;
 	job) command=(new end) ;;
 	node) command=(drain resume forget) ;;
 	esac

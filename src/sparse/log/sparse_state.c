@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXPECT_FAR 16u /* rows ahead */
+#define EXPECT_NEAR 8u
+
 void sparse_state_begin(struct sparse_state *state)
 {
 	*state = (struct sparse_state){ 0 };
@@ -184,13 +187,25 @@ static trib_status rows_check(const struct sparse_state *state, const struct spa
 	return TRIB_OK;
 }
 
+/* Row i is next: memory fetches what comes behind it. */
+static void rows_expect(const struct sparse_store *store, const struct sparse_entry *entry,
+                        uint32_t i)
+{
+	if (entry->n - i > EXPECT_FAR)
+		sparse_store_expect(store, entry->keys[i + EXPECT_FAR]);
+	if (entry->n - i > EXPECT_NEAR)
+		sparse_store_expect_soon(store, entry->keys[i + EXPECT_NEAR]);
+}
+
 static trib_status rows_apply(struct sparse_table *table, const struct sparse_entry *entry,
                               uint32_t heat)
 {
 	for (uint32_t i = 0; i < entry->n; i++) {
 		const float *gradient = entry->rows + (size_t)i * entry->width;
-		uint32_t row = sparse_store_apply(table->store, entry->keys[i], gradient);
+		uint32_t row;
 
+		rows_expect(table->store, entry, i);
+		row = sparse_store_apply(table->store, entry->keys[i], gradient);
 		if (row == SPARSE_ROW_NONE)
 			return status_fail(TRIB_ERR_NO_MEMORY,
 			                   "no memory for another row of table %s, which has %u",

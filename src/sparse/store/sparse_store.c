@@ -10,7 +10,8 @@
 #define SEGMENTS 4096u
 #define SEGMENT_BITS 12
 #define SEGMENT_FIRST 8u /* slots that a segment begins with */
-#define ROW_HEAD 12u     /* key and heat */
+#define EXPECT_BYTES 256u
+#define ROW_HEAD 12u /* key and heat */
 
 /*
  * A part of the index: row numbers, at most 3/4 full, SPARSE_ROW_NONE is free. A key's place is
@@ -235,6 +236,31 @@ uint32_t sparse_store_apply(struct sparse_store *store, uint64_t key, const floa
 	floats = sparse_store_floats(store, row);
 	optimizer_apply(&store->options, floats, floats + store->options.width, gradient);
 	return row;
+}
+
+/* The index. */
+void sparse_store_expect(const struct sparse_store *store, uint64_t key)
+{
+	uint64_t hash = key_hash(key);
+	const struct segment *segment = segment_of(store, hash);
+
+	if (segment->room)
+		__builtin_prefetch(&segment->slots[hash_slot(hash) & (segment->room - 1)]);
+}
+
+/* The row that the index has there: most often it is the right one. */
+void sparse_store_expect_soon(const struct sparse_store *store, uint64_t key)
+{
+	uint64_t hash = key_hash(key);
+	const struct segment *segment = segment_of(store, hash);
+	uint32_t row = SPARSE_ROW_NONE;
+
+	if (segment->room)
+		row = segment->slots[hash_slot(hash) & (segment->room - 1)];
+	if (row == SPARSE_ROW_NONE)
+		return;
+	for (uint32_t i = 0; i < store->row_bytes && i < EXPECT_BYTES; i += 64)
+		__builtin_prefetch(row_at(store, row) + i, 1);
 }
 
 uint32_t sparse_store_rows(const struct sparse_store *store)

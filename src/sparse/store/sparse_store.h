@@ -39,6 +39,13 @@ void sparse_store_read(const struct sparse_store *store, uint64_t key, float *va
 /* Applies a gradient with the optimizer. SPARSE_ROW_NONE: there is no memory for the row. */
 uint32_t sparse_store_apply(struct sparse_store *store, uint64_t key, const float *gradient);
 
+/*
+ * Hints that a key's row is needed soon, for loops over many keys: memory is the bottleneck of a
+ * large table. The first one is for a key that comes later than that of the second one.
+ */
+void sparse_store_expect(const struct sparse_store *store, uint64_t key);
+void sparse_store_expect_soon(const struct sparse_store *store, uint64_t key);
+
 /* ---- rows by number; iteration goes from 0 to sparse_store_rows() - 1 ---- */
 
 uint32_t sparse_store_rows(const struct sparse_store *store);
