@@ -59,7 +59,7 @@ running() { kill -0 "${workers[@]}" 2>/dev/null; }
 says() { grep -q -- "$2" "$1" || { cat "$1"; return 1; }; }
 
 echo "== servers are killed while workers push"
-options=(--sync none --snapshot-every 200K)
+options=(--sync none --snapshot-every 200K --keep-logs)
 serve 0 2 "${options[@]}"
 serve 1 2 "${options[@]}"
 servers 2
@@ -78,6 +78,7 @@ check "servers were killed meanwhile" test "$kills" -ge 2
 check "each push was applied exactly once" "$sparse" check "${args[@]}" --workers 3
 unserve TERM 0
 unserve TERM 1
+check "an audit of the logs finds no fault" "$trib" sparse audit "$work/rows0" "$work/rows1"
 serve 0 2
 serve 1 2
 check "... and the rows survive a restart" "$sparse" check "${args[@]}" --workers 3
@@ -142,4 +143,7 @@ go -n 3 --servers 2 --server-dir "$work/kept" -- "$sparse" push --pushes 50
 check "trib run starts servers and ends them" test $? = 0
 go -n 1 --servers 2 --server-dir "$work/kept" -- "$sparse" check --pushes 50 --workers 3
 check "the next job has their rows" says "$out" "right: 1000 rows"
+example=$(program examples/sparse) || fail "$example"
+go -n 3 --servers 2 -- "$example"
+check "the example reaches its goal" test "$(grep -c 'largest distance 0.0' "$out")" = 3
 done_checking

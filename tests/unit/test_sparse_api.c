@@ -13,6 +13,7 @@
 #include "path/tcp.h"
 #include "sparse/server/sparse_server.h"
 #include "sparse/wire/half.h"
+#include "sparse/wire/shard_of.h"
 #include "sparse/wire/sparse_message.h"
 #include <tributary/sparse.h>
 
@@ -25,6 +26,16 @@
 #include <unistd.h>
 
 #define SHARDS 2u
+
+/* ThreadSanitizer has memory of its own for each byte of the program. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GROWTH_MB 400
+#endif
+#endif
+#ifndef GROWTH_MB
+#define GROWTH_MB 55
+#endif
 
 /* ---- servers ---- */
 
@@ -648,6 +659,67 @@ static void test_hostile(void **state)
 	buffer_free(&bytes);
 }
 
+static long resident_mb(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long all = 0, resident = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%ld %ld", &all, &resident), 2);
+	fclose(file);
+	return resident * sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+/* A client that asks for 256 MB and reads nothing: the server stops to read it, and serves others.
+ */
+static void test_slow_reader(void **state)
+{
+	struct message_hello hello = hello_good();
+	struct byte_buffer bytes = { 0 };
+	trib_sparse_options options = options_of("others", 2);
+	uint64_t keys[64], key = 1;
+	const float row[2] = { 1, 1 };
+	struct udp_address address;
+	char text[64];
+	trib_sparse *table;
+	long before;
+	int fd;
+
+	(void)state;
+	memset(hello.table.name, 0, sizeof(hello.table.name));
+	memcpy(hello.table.name, "slow", 4);
+	hello.table.width = 1024;
+	hello.table.parameters = 0;
+	for (uint64_t n = 0; n < 64; key++)
+		if (shard_of(key, SHARDS) == 0)
+			keys[n++] = key;
+	assert_true(message_add_hello(&bytes, 78, &hello));
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_true(message_add_pull(&bytes, i, 0, keys, 64));
+	snprintf(text, sizeof(text), "127.0.0.1:%u", shards[0].port);
+	assert_int_equal(udp_resolve(text, 0, &address), TRIB_OK);
+	fd = tcp_connect(&address, 5000);
+	assert_true(fd >= 0);
+	before = resident_mb();
+	for (int idle = 0; buffer_bytes(&bytes) && idle < 20;) {
+		ssize_t n = send(fd, buffer_front(&bytes), buffer_bytes(&bytes),
+		                 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		idle = n > 0 ? 0 : idle + 1;
+		if (n > 0)
+			buffer_consume(&bytes, (size_t)n);
+		else
+			usleep(10000);
+	}
+	table = table_open(&options);
+	for (key = 0; key < 8; key++)
+		demand_ok(trib_sparse_push(table, &key, row, 1, NULL));
+	demand_ok(trib_sparse_close(table));
+	assert_in_range(resident_mb(), 0, before + GROWTH_MB);
+	close(fd);
+	buffer_free(&bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -657,7 +729,7 @@ int main(void)
 		WITH_SERVERS(test_late_worker), WITH_SERVERS(test_restart),
 		WITH_SERVERS(test_lost_data),   WITH_SERVERS(test_wrong_options),
 		WITH_SERVERS(test_mismatch),    WITH_SERVERS(test_wrong_calls),
-		WITH_SERVERS(test_hostile),
+		WITH_SERVERS(test_hostile),     WITH_SERVERS(test_slow_reader),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

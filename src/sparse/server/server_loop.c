@@ -21,6 +21,7 @@
 #define TICK_NS (NSEC_PER_SEC / 4)
 #define RETRY_NS (NSEC_PER_SEC / 5)   /* 0.2 s: until a failed commit is tried again */
 #define CLOSING_NS (2 * NSEC_PER_SEC) /* 2 s: for a refused client to read why */
+#define SILENT_NS (10 * NSEC_PER_SEC) /* 10 s: for a new client to say HELLO */
 
 /* ---- events ---- */
 
@@ -157,8 +158,9 @@ static trib_status server_tick(struct sparse_server *server, uint64_t now)
 	for (uint32_t i = 0; i < server->n_connections; i++) {
 		struct connection *c = server->connections[i];
 
-		if (c->state == CONNECTION_CLOSING && !c->waits_for_bye &&
-		    clock_since(now, c->closed_at) > CLOSING_NS)
+		if ((c->state == CONNECTION_CLOSING && !c->waits_for_bye &&
+		     clock_since(now, c->closed_at) > CLOSING_NS) ||
+		    (c->state == CONNECTION_NEW && clock_since(now, c->since) > SILENT_NS))
 			c->state = CONNECTION_DEAD;
 	}
 	if (server->trouble[0])
