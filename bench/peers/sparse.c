@@ -266,7 +266,7 @@ static void table_open(struct bencher *b)
 
 static void begin(struct bencher *b)
 {
-	size_t rows = 0;
+	size_t rows = 1;
 
 	loads_get(b);
 	for (int k = 0; k < 2; k++)

@@ -64,6 +64,7 @@ check "... the plot is there" grep -q '</svg>' "$work/plot.svg"
 bench "with losses, two servers and pulls" --workers 2 --systems hot,servers --plane udp --loss 0,0.01 --shards 2 --pull \
 	--plot "$work/plot.svg"
 check "... a row for each probability" rows 2 '"loss": 0.01,.*"failed": 0'
+check "... hot rows are hot with losses too" value 'all(x["hot_share"] > 0 for x in r if x["system"] == "hot")'
 check "... the plot is over losses" grep -q 'lost packets' "$work/plot.svg"
 
 bench "with a drift" --workers 2 --systems hot --plane udp --drift --plot "$work/plot.svg"
@@ -71,6 +72,7 @@ check "... each iteration is there" value '[x["iteration"] for x in c] == [0, 1,
 check "... the plot is over time" grep -q 'seconds' "$work/plot.svg"
 
 factorize=$(program examples/factorize) || fail "$factorize"
+: >"$work/serve"
 "$trib" sparse serve --dir "$work/rows" --listen 127.0.0.1:0 --sync none >"$work/serve" 2>&1 &
 wait_for 10 grep -q 'ready on' "$work/serve" || fail "$(cat "$work/serve")"
 TRIB_SPARSE_SERVERS=$(sed -n 's/.*ready on \([0-9.:]*\).*/\1/p' "$work/serve") \
