@@ -47,6 +47,7 @@ struct recommender {
 	struct job_options o;
 	size_t tested; /* users of a test, at most; 0: all */
 	double decay;  /* how strongly rows are pulled towards zero */
+	const char *negatives;
 	struct interactions train, test;
 	uint32_t *order; /* this worker's interactions, shuffled */
 	size_t n_order, epoch;
@@ -138,12 +139,16 @@ static void epoch_begin(void *context, size_t epoch)
 	}
 }
 
+/* An item that the user has not used; after many draws, any item. */
 static uint32_t other_draw(const struct recommender *r, uint32_t user, struct random *random)
 {
 	uint32_t item = 0;
 
+	bool popular = strcmp(r->negatives, "popular") == 0;
+
 	for (int i = 0; i < DRAWS; i++) {
-		item = (uint32_t)(random_next(random) % r->train.items);
+		item = popular ? r->train.item[random_next(random) % r->train.n]
+		               : (uint32_t)(random_next(random) % r->train.items);
 		if (!interactions_has(&r->train, user, item))
 			break;
 	}
@@ -272,6 +277,8 @@ static void popularity_test(struct recommender *r)
 static void options_read(struct recommender *r, int argc, char **argv)
 {
 	const struct job_option own[] = {
+		{ "negatives", JOB_CHOICE, &r->negatives, 0, 0, "uniform|popular",
+		  "popular: items are drawn as often as they are used" },
 		{ "decay", JOB_NUMBER, &r->decay, 0, 10, "R", "pulls rows towards zero" },
 		{ "tested", JOB_COUNT, &r->tested, 0, 1e9, "N",
 		  "users of a test, at most; 0: all users" },
@@ -304,6 +311,7 @@ static void options_read(struct recommender *r, int argc, char **argv)
 		                     .progress = "auto" };
 	r->decay = 0.01;
 	r->tested = 2000;
+	r->negatives = "uniform";
 	job_options_parse(&usage, &r->o, argc, argv);
 }
 

@@ -247,10 +247,11 @@ SECTIONS = [
             [sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/factorize", "recommender", plot=False),
              sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/words", "words", plot=False)],
             before=(f"mkdir -p {TENSORS}",
-                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --epochs 1 --steps 60 "
-                    f"--progress none --tensors {TENSORS}/factorize",
-                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words --epochs 1 --steps 60 "
-                    f"--progress none --tensors {TENSORS}/words"),
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
+                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/factorize",
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words "
+                    "--data $TRIB_DATA/text8-head/text8.split.head.xz "
+                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/words"),
             after=(f"rm -rf {TENSORS}",)),
     Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 8, "sparse",
             [sparse(f"--workers 8 --plane xdp --memory {memory}", f"{memory}B", plot=False)

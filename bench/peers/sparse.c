@@ -38,6 +38,7 @@ struct asked {
 	unsigned files;
 	struct load_shape shape;
 	double timeout_s;
+	double hot_wait_s; /* for the first hot rows; 0: there will be none */
 };
 
 struct bencher {
@@ -77,14 +78,23 @@ static uint64_t count_of(const char *text, uint64_t least)
 }
 
 static const struct option names[] = {
-	{ "way", required_argument, NULL, 'w' },    { "iterations", required_argument, NULL, 'i' },
-	{ "warmup", required_argument, NULL, 'u' }, { "steps", required_argument, NULL, 's' },
-	{ "drift", required_argument, NULL, 'd' },  { "path", required_argument, NULL, 'p' },
-	{ "sums", required_argument, NULL, 'm' },   { "tensors", required_argument, NULL, 't' },
-	{ "files", required_argument, NULL, 'f' },  { "keys", required_argument, NULL, 'k' },
-	{ "width", required_argument, NULL, 'W' },  { "rows", required_argument, NULL, 'r' },
-	{ "zipf", required_argument, NULL, 'z' },   { "timeout", required_argument, NULL, 'T' },
-	{ "pull", no_argument, NULL, 'P' },         { 0 },
+	{ "way", required_argument, NULL, 'w' },
+	{ "iterations", required_argument, NULL, 'i' },
+	{ "warmup", required_argument, NULL, 'u' },
+	{ "steps", required_argument, NULL, 's' },
+	{ "drift", required_argument, NULL, 'd' },
+	{ "path", required_argument, NULL, 'p' },
+	{ "sums", required_argument, NULL, 'm' },
+	{ "tensors", required_argument, NULL, 't' },
+	{ "files", required_argument, NULL, 'f' },
+	{ "keys", required_argument, NULL, 'k' },
+	{ "width", required_argument, NULL, 'W' },
+	{ "rows", required_argument, NULL, 'r' },
+	{ "zipf", required_argument, NULL, 'z' },
+	{ "timeout", required_argument, NULL, 'T' },
+	{ "hot-wait", required_argument, NULL, 'H' },
+	{ "pull", no_argument, NULL, 'P' },
+	{ 0 },
 };
 
 static void text_take(struct asked *a, int which)
@@ -107,6 +117,9 @@ static void text_take(struct asked *a, int which)
 		break;
 	case 'T':
 		a->timeout_s = strtod(optarg, NULL);
+		break;
+	case 'H':
+		a->hot_wait_s = strtod(optarg, NULL);
 		break;
 	case 'P':
 		a->pulls = true;
@@ -218,6 +231,26 @@ static void heat_tell(const struct bencher *b)
 	}
 }
 
+/*
+ * Servers need a moment to join an aggregator and to choose rows, and so do workers. That is no
+ * part of a warm-up: pushes until the first of them is hot.
+ */
+static void hot_await(const struct bencher *b)
+{
+	const struct load_batch *batch = &b->loads[0].batches[0];
+	const struct timespec moment = { .tv_nsec = 5000000 };
+	double until = seconds_now() + b->asked.hot_wait_s;
+	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
+
+	while (seconds_now() < until && !stats.hot_rows) {
+		require(trib_sparse_push(b->table, batch->keys, batch->rows, batch->n, NULL),
+		        "push");
+		require(trib_sparse_flush(b->table), "flush");
+		require(trib_sparse_get_stats(b->table, &stats), "figures");
+		nanosleep(&moment, NULL);
+	}
+}
+
 static void table_open(struct bencher *b)
 {
 	trib_sparse_options t = TRIB_SPARSE_OPTIONS_INIT;
@@ -232,12 +265,13 @@ static void table_open(struct bencher *b)
 	t.timeout_s = b->asked.timeout_s;
 	require(trib_sparse_open(&b->table, &t), "opening the table");
 	heat_tell(b);
+	hot_await(b);
 	require(trib_sparse_step(b->table), "meeting the others");
 }
 
 static void begin(struct bencher *b)
 {
-	size_t rows = 0;
+	size_t rows = 1;
 
 	loads_get(b);
 	for (int k = 0; k < 2; k++)

@@ -116,10 +116,13 @@ static double change(const struct trib_sparse *t, double g, double *state, doubl
 
 trib_status trib_sparse_open(trib_sparse **table, const trib_sparse_options *options)
 {
-	struct trib_sparse *t = calloc(1, sizeof(*t));
+	struct trib_sparse *t;
 
-	if (!t || options->workers > 1)
+	if (options->workers > 1)
 		return TRIB_ERR_ARGUMENT;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return TRIB_ERR_SYSTEM;
 	t->o = *options;
 	snprintf(t->optimizer, sizeof(t->optimizer), "%s",
 	         options->optimizer ? options->optimizer : "sgd");

@@ -155,15 +155,16 @@ static trib_status places_open(struct push_report *report)
 
 	for (unsigned l = 0; l < o->n_losses && status == TRIB_OK; l++) {
 		status = bed_open(o, o->losses[l], &report->beds[l]);
-		for (unsigned w = 0; w < o->n_workers; w++) {
-			report->places[l][w] = report->beds[l];
-			report->places[l][w].made = false;
-			report->places[l][w].workers = (unsigned)o->workers[w];
+		for (unsigned w = 0; w < o->n_workers && status == TRIB_OK; w++) {
+			struct bench_place *place = &report->places[l][w];
+
+			*place = report->beds[l];
+			place->made = false;
+			place->workers = (unsigned)o->workers[w];
+			status = layout_read(&report->trees[l][w], "star", &report->beds[l].cluster,
+			                     place->workers);
 		}
 	}
-	for (unsigned w = 0; w < o->n_workers && status == TRIB_OK; w++)
-		status = layout_read(&report->trees[w], "star", &report->beds[0].cluster,
-		                     (unsigned)o->workers[w]);
 	return status;
 }
 
@@ -183,7 +184,7 @@ static void case_add(struct push_report *report, unsigned loss, unsigned workers
 		                   .curve = &report->curves[n],
 		                   .figures = &report->figures[n],
 		                   .link_bytes = &report->link_bytes[n] };
-	push_case_place(row, &report->trees[workers]);
+	push_case_place(row, &report->trees[loss][workers]);
 	report->results[n] = (struct bench_result){ .system = &row->system,
 		                                    .variant = row->system.variants,
 		                                    .place = row->place,

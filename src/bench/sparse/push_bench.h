@@ -55,7 +55,7 @@ struct push_report {
 	const struct push_options *options;
 	struct bench_place beds[PUSH_LIST_MAX]; /* one for each probability of loss */
 	struct bench_place places[PUSH_LIST_MAX][PUSH_LIST_MAX]; /* by loss, by workers */
-	struct tree_layout trees[PUSH_LIST_MAX];                 /* by workers */
+	struct tree_layout trees[PUSH_LIST_MAX][PUSH_LIST_MAX];  /* of these places */
 	struct push_system systems[PUSH_SYSTEMS_MAX];
 	unsigned n_systems;
 	struct push_case cases[PUSH_CASES_MAX];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define PROGRAM "sparse" /* in bench/peers */
+#define HOT_WAIT_S 10    /* for the first hot rows: without them a run is all cold, and shows it */
 
 static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
 
@@ -75,6 +76,8 @@ static void worker_words(const struct bench_run *run, struct word_list *argv)
 	words_add(argv, "%.9g", run->timeout_s);
 	if (o->drift)
 		option_add(argv, "--drift", run->iterations / 2);
+	if (row->of->way == PUSH_HOT)
+		option_add(argv, "--hot-wait", HOT_WAIT_S);
 	if (o->pulls)
 		words_add(argv, "--pull");
 	load_words(o, argv);
