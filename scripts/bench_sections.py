@@ -56,6 +56,8 @@ PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
 LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
+SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
+TENSORS = "build/bench-tensors"  # of a training's first steps, by eight workers
 PEERS = "gloo,ring,openmpi,openmpi-default,mpich"
 
 
@@ -73,6 +75,10 @@ def latency(options, quick="--hurry --repeats 1 --iterations 20 --warmup 2", plo
 
 def glm(options, label="", quick=GLM_SHORT, plot=False):
     return Run(f"trib bench glm {options}", label, quick, plot=plot)
+
+
+def sparse(options, label="", quick=SPARSE_SHORT, plot=True):
+    return Run(f"trib bench sparse {options}", label, quick, plot=plot)
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -249,6 +255,26 @@ SECTIONS = [
             [Run("scripts/glm_compare.py tools --data $TRIB_DATA", quick="--repeats 1 --only kitchen")]),
     Section("glm-losses", "glm", "losses of all ways to split and of precisions, on published data", 1, "glm_losses",
             [Run("scripts/glm_compare.py losses --data $TRIB_DATA", quick="--only kitchen")]),
+    Section("sparse-workers", "sparse", "updates a second with 8, 16 and 32 workers (Libra's Fig. 12)", 15, "sparse",
+            [sparse("--workers 8,16,32 --plane xdp,udp,pisa")], ("",)),
+    Section("sparse-jobs", "sparse", "the same with what a recommender and word embeddings push", 10, "sparse",
+            [sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/factorize", "recommender", plot=False),
+             sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/words", "words", plot=False)],
+            before=(f"mkdir -p {TENSORS}",
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
+                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/factorize",
+                    "build/src/cli/trib run -n 8 --servers 1 -- build/examples/words "
+                    "--data $TRIB_DATA/text8-head/text8.split.head.xz "
+                    f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/words"),
+            after=(f"rm -rf {TENSORS}",)),
+    Section("sparse-memory", "sparse", "more and less memory in the aggregator (Libra's Fig. 13 and 14)", 8, "sparse",
+            [sparse(f"--workers 8 --plane xdp --memory {memory}", f"{memory}B", plot=False)
+             for memory in ("256K", "512K", "1M", "2M", "4M")]),
+    Section("sparse-loss", "sparse", "lost packets (Libra's Fig. 18)", 4, "sparse",
+            [sparse("--workers 8 --plane xdp,udp --systems hot,servers --loss 0,0.0001,0.0005,0.001")], ("",)),
+    Section("sparse-drift", "sparse", "other rows become popular halfway", 2, "sparse_drift",
+            [sparse("--workers 8 --plane xdp,udp --systems hot,servers --drift --iterations 40 --repeats 1",
+                    quick="--hurry --iterations 4 --warmup 1 --steps 2 --workers 2")], ("",)),
     Section("engine", "planes", "one packet where it is summed, f32 and i32", 1, "engine",
             [Run("trib bench engine --repeats 9", quick="--repeats 1", plot=True)], ("",)),
     Section("planes", "planes", "what one core adds, packets as from a NIC", 2, "plane",

@@ -266,6 +266,61 @@ def glm_kernel(runs):
                 ["features", "layout", "bytes a row", "samples/s", "GB/s of rows", "limit", "of limit", "of float"], rows)
 
 
+# ---- trib bench sparse ----
+
+def count(value):
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def sparse(runs):
+    """A row a system, beside the servers alone."""
+    several = len(runs) > 1
+    losses = any(row["loss"] for run in runs for row in run["result"]["results"])
+    rows, last = [], None
+    for run in runs:
+        for row in run["result"]["results"]:
+            start = [run["label"]] if several else []
+            start += [row["workers"]] + ([percent(row["loss"], 2)] if losses else [])
+            shown = [""] * len(start) if start == last else start
+            last = start
+            rows.append(shown + [row["system"], row["plane"], count(row["bytes"]), count(row["updates_per_s"]),
+                                 percent(row.get("spread"), 0), times(row.get("servers_ratio")),
+                                 percent(row["hot_share"]) if "hot_share" in row else "",
+                                 times(row["server_bytes_per_update"]) if "server_bytes_per_update" in row else "",
+                                 times(row["recirculations"]) if "recirculations" in row else ""])
+    return table((["of"] if several else []) + ["workers"] + (["loss"] if losses else []) +
+                 ["system", "plane", "bytes a step", "updates/s", "spread", "this / servers", "hot",
+                  "server bytes an update", "recirculations"], rows) + notes(runs)
+
+
+def brief_sparse(runs):
+    """Hot and cold rows beside the servers alone and beside dense sums, by workers."""
+    rows = []
+    for workers in sorted({row["workers"] for row in runs[0]["result"]["results"]}):
+        of = [row for row in runs[0]["result"]["results"] if row["workers"] == workers and row["updates_per_s"]]
+        best = {system: max((row["updates_per_s"] for row in of if row["system"] == system), default=None)
+                for system in ("hot", "servers", "dense")}
+        rows.append([workers] + [count(best[system]) for system in best] +
+                    [times(ratio(best["hot"], best["servers"])), times(ratio(best["hot"], best["dense"]))])
+    return table(["workers", "hot, updates/s", "servers, updates/s", "dense, updates/s", "hot / servers", "hot / dense"],
+                 rows) + notes(runs)
+
+
+def sparse_drift(runs):
+    """Updates a second and the hot share: before the change, right after it, and at the end."""
+    rows = []
+    for run in runs:
+        half = run["result"]["settings"]["iterations"] // 2
+        for index, row in enumerate(run["result"]["results"]):
+            curve = [point for point in run["result"]["curves"] if point["row"] == index]
+            parts = [curve[max(0, half - 5):half], curve[half:half + 1], curve[half + 1:half + 2], curve[-5:]]
+            rows.append([row["system"], row["plane"]] +
+                        [f"{count(middle([point['updates_per_s'] for point in part]))} "
+                         f"({percent(middle([point['hot_share'] for point in part]), 0)})" for part in parts])
+    return table(["system", "plane", "before: updates/s (hot)", "first iteration after", "second", "at the end"],
+                 rows) + notes(runs)
+
+
 # ---- trib bench glm ----
 
 def disturbed(runs):

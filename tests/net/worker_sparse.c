@@ -14,13 +14,15 @@
 
 static struct {
 	const char *name, *mark, *wire, *path, *optimizer;
-	long keys, width, pushes, batch, workers, bounded, pause_us, waits, pull_every, seed;
+	long keys, width, pushes, batch, workers, bounded, pause_us, waits, pull_every, seed, skew,
+		drift;
 } given = { .name = "default",
 	    .keys = 1000,
 	    .width = 4,
 	    .pushes = 200,
 	    .batch = 50,
 	    .workers = 1,
+	    .skew = 3,
 	    .bounded = -1 };
 
 static const struct option rows[] = {
@@ -28,7 +30,8 @@ static const struct option rows[] = {
 	{ "pushes", 1, NULL, 'p' },     { "batch", 1, NULL, 'b' }, { "workers", 1, NULL, 'n' },
 	{ "bounded", 1, NULL, 's' },    { "mark", 1, NULL, 'm' },  { "pause", 1, NULL, 'u' },
 	{ "wait", 0, NULL, 'W' },       { "wire", 1, NULL, 'f' },  { "path", 1, NULL, 'a' },
-	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { NULL, 0, NULL, 0 },
+	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { "skew", 1, NULL, 'z' },
+	{ "drift", 1, NULL, 'd' },      { NULL, 0, NULL, 0 },
 };
 
 static void options_take(int argc, char **argv)
@@ -78,6 +81,12 @@ static void options_take(int argc, char **argv)
 		case 'l':
 			given.pull_every = number;
 			break;
+		case 'z':
+			given.skew = number;
+			break;
+		case 'd':
+			given.drift = number;
+			break;
 		case 'r':
 			given.seed = number;
 			break;
@@ -100,7 +109,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The gradients of a push. Low keys are frequent, and occur several times. */
+/*
+ * The gradients of a push. Low keys are frequent, and occur several times. With --drift other keys
+ * are frequent from that push on.
+ */
 static void push_make(long rank, long push, uint64_t *keys, float *values)
 {
 	uint64_t n = (uint64_t)given.keys,
@@ -109,7 +121,11 @@ static void push_make(long rank, long push, uint64_t *keys, float *values)
 	for (long i = 0; i < given.batch; i++) {
 		uint64_t a = mix(at + 3 * (uint64_t)i), b = mix(at + 3 * (uint64_t)i + 1);
 
-		keys[i] = least(least(a % n, b % n), mix(a ^ b) % n);
+		keys[i] = least(a % n, b % n);
+		for (long k = 2; k < given.skew; k++)
+			keys[i] = least(keys[i], mix((a ^ b) + (uint64_t)k) % n);
+		if (given.drift && push >= given.drift)
+			keys[i] = (keys[i] + n / 2) % n;
 		for (long j = 0; j < given.width; j++)
 			values[i * given.width + j] =
 				(float)(int)(mix(a + b + (uint64_t)j) % 9) - 4;
@@ -191,6 +207,57 @@ static void push_all(void)
 	free(values);
 }
 
+/*
+ * Pushes to keys that only this rank has, waits, and pulls them: a worker sees its own gradients
+ * whose push has ended. Some are too large for an aggregator.
+ */
+static void own_check(void)
+{
+	const char *place = getenv("TRIB_RANK");
+	long rank = place ? atol(place) : 0;
+	size_t n = (size_t)given.batch, width = (size_t)given.width;
+	uint64_t *keys = calloc(n, sizeof(*keys)), own = (uint64_t)(given.keys / given.workers);
+	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got)),
+	      *sums = calloc((size_t)given.keys * width, sizeof(*sums));
+	trib_sparse *table = table_open(1);
+	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
+
+	if (!keys || !values || !got || !sums)
+		err(1, "no memory");
+	for (long i = 0; i < given.pushes; i++) {
+		trib_sparse_request *request = NULL;
+
+		push_make(rank, i, keys, values);
+		for (size_t j = 0; j < n * width; j++) {
+			size_t k = j / width;
+
+			if (!(j % width))
+				keys[k] = keys[k] % own * (uint64_t)given.workers + (uint64_t)rank;
+			if (i % 50 == 49 && !(j % width))
+				values[j] = 300;
+			sums[keys[k] * width + j % width] -= values[j];
+		}
+		demand(trib_sparse_push(table, keys, values, n, &request));
+		demand(trib_sparse_wait(&request, -1));
+		demand(trib_sparse_pull(table, keys, got, n, NULL));
+		for (size_t j = 0; j < n * width; j++)
+			if (got[j] != sums[keys[j / width] * width + j % width])
+				errx(1, "push %ld, key %llu: %g, and %g was pushed", i,
+				     (unsigned long long)keys[j / width], got[j],
+				     sums[keys[j / width] * width + j % width]);
+		if (given.pause_us)
+			usleep((useconds_t)given.pause_us);
+	}
+	demand(trib_sparse_get_stats(table, &stats));
+	demand(trib_sparse_close(table));
+	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
+	       (unsigned long long)stats.hot_pulled_rows);
+	free(keys);
+	free(values);
+	free(got);
+	free(sums);
+}
+
 static void rows_check(void)
 {
 	size_t n = (size_t)given.keys, width = (size_t)given.width, wrong = 0;
@@ -233,11 +300,13 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (strcmp(what, "push") && strcmp(what, "check"))
-		errx(2, "usage: worker_sparse push|check [OPTION]...");
+	if (strcmp(what, "push") && strcmp(what, "check") && strcmp(what, "own"))
+		errx(2, "usage: worker_sparse push|own|check [OPTION]...");
 	options_take(argc - 1, argv + 1);
 	if (!strcmp(what, "push"))
 		push_all();
+	else if (!strcmp(what, "own"))
+		own_check();
 	else
 		rows_check();
 	return 0;

@@ -11,11 +11,15 @@
 
 static trib_status cluster_make(const struct bench_options *options, struct bench_place *place)
 {
-	static char name[32];
+	static unsigned made; /* a benchmark may have several clusters */
 	struct cluster_options net = options->net;
 	trib_status status;
+	char name[32];
 
-	snprintf(name, sizeof(name), "bench%d", (int)getpid());
+	if (made++)
+		snprintf(name, sizeof(name), "bench%d-%u", (int)getpid(), made);
+	else
+		snprintf(name, sizeof(name), "bench%d", (int)getpid());
 	net.name = name;
 	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
 	net.servers = options->servers ? (unsigned)options->servers : 1;

@@ -8,6 +8,7 @@
 #include "bench/numbers/bench_numbers.h"
 #include "bench/plane/bench_plane.h"
 #include "bench/rates/bench_rates.h"
+#include "bench/sparse/bench_sparse.h"
 #include "cli/cmd/cmd.h"
 #include "options/options.h"
 
@@ -38,6 +39,9 @@ static const struct {
 	  "table and plot of files that allreduce --json has written; measures nothing" },
 	{ "rates", bench_rates_run,
 	  "how workers and aggregators agree on rates, and what a slower link does" },
+	{ "sparse", bench_sparse_run,
+	  "updates of rows that workers push to parameter servers, with and without an "
+	  "aggregator" },
 };
 
 #define BENCHMARKS_N (sizeof(benchmarks) / sizeof(*benchmarks))

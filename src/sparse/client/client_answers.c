@@ -30,6 +30,7 @@ static trib_status welcome_take(struct shard *shard, const struct message *messa
 	shard->backoff = 0;
 	shard->trouble[0] = '\0';
 	queue_rewind(shard, message->number);
+	client_hot_connected(shard);
 	pthread_cond_broadcast(&shard->table->changed);
 	return TRIB_OK;
 }
@@ -85,8 +86,10 @@ static trib_status clock_take(struct shard *shard, const struct message *message
 static trib_status ack_take(struct shard *shard, const struct message *message)
 {
 	shard->trouble[0] = '\0';
-	if (queue_acknowledge(shard, message->number))
+	if (queue_acknowledge(shard, message->number)) {
+		client_hot_acked(shard, message->number, message->count);
 		return TRIB_OK;
+	}
 	return status_fail(TRIB_ERR_REFUSED, "an ACK of push %" PRIu64 ", which was not sent",
 	                   message->number);
 }

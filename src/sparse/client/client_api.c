@@ -147,6 +147,8 @@ trib_status trib_sparse_flush(trib_sparse *table)
 	if (!table)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_sparse_flush got NULL");
 	pthread_mutex_lock(&table->lock);
+	if (table->pushes)
+		client_hurry(table);
 	status = client_wait(table, all_flushed, NULL, table->timeout_ns, "for pushes to end");
 	if (status == TRIB_OK)
 		status = client_state(table);
@@ -204,6 +206,7 @@ trib_status trib_sparse_step(trib_sparse *table)
 	if (status == TRIB_OK && table->is_bounded && table->clock > table->staleness) {
 		uint64_t wanted = table->clock - table->staleness;
 
+		client_hurry(table);
 		status = client_wait(table, clock_reached, &wanted, table->timeout_ns,
 		                     "for the steps of other workers");
 		if (status == TRIB_ERR_TIMEOUT)

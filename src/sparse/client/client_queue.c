@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/client/client_queue.h"
 
-#include "sparse/client/client_hot.h"
-#include "sparse/wire/shard_of.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,87 +190,6 @@ trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *req
 	return status;
 }
 
-/* Rows sorted by shard: `starts` has the first of each shard, and the end. */
-struct sorted_rows {
-	size_t *starts, *order;
-};
-
-static bool sort_by_shard(struct sorted_rows *out, const uint64_t *keys, size_t n, uint32_t shards)
-{
-	size_t at = 0;
-
-	out->starts = calloc(shards + 1, sizeof(*out->starts));
-	out->order = calloc(n + 1, sizeof(*out->order));
-	if (!out->starts || !out->order)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		out->starts[shard_of(keys[i], shards)]++;
-	for (uint32_t s = 0; s <= shards; s++) {
-		size_t count = out->starts[s];
-
-		out->starts[s] = at;
-		at += count;
-	}
-	for (size_t i = 0; i < n; i++)
-		out->order[out->starts[shard_of(keys[i], shards)]++] = i;
-	/* The loop has moved each start to its end. */
-	memmove(out->starts + 1, out->starts, shards * sizeof(*out->starts));
-	out->starts[0] = 0;
-	return true;
-}
-
-static void sorted_free(struct sorted_rows *rows)
-{
-	free(rows->starts);
-	free(rows->order);
-}
-
-/* The cold rows of one shard, gathered. */
-static trib_status push_shard(struct shard *shard, struct trib_sparse_request *request,
-                              const uint64_t *keys, const float *rows, const size_t *order,
-                              size_t n)
-{
-	size_t width = shard->table->width, cold = 0;
-	uint64_t *cold_keys = malloc((n + 1) * sizeof(*cold_keys));
-	float *cold_rows = malloc((n * width + 1) * sizeof(*cold_rows));
-	trib_status status;
-
-	if (!cold_keys || !cold_rows) {
-		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
-	} else {
-		for (size_t i = 0; i < n; i++) {
-			const float *row = rows + order[i] * width;
-
-			if (client_hot_take(shard, keys[order[i]], row, request))
-				continue;
-			cold_keys[cold] = keys[order[i]];
-			memcpy(cold_rows + cold++ * width, row, width * sizeof(*row));
-		}
-		status = queue_push_cold(shard, request, cold_keys, cold_rows, cold);
-	}
-	free(cold_keys);
-	free(cold_rows);
-	return status;
-}
-
-trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys, const float *rows,
-                       size_t n)
-{
-	trib_sparse *table = request->table;
-	struct sorted_rows sorted = { 0 };
-	trib_status status = TRIB_OK;
-
-	if (!sort_by_shard(&sorted, keys, n, table->n_shards))
-		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
-	for (uint32_t s = 0; status == TRIB_OK && s < table->n_shards; s++)
-		status = push_shard(&table->shards[s], request, keys, rows,
-		                    sorted.order + sorted.starts[s],
-		                    sorted.starts[s + 1] - sorted.starts[s]);
-	sorted_free(&sorted);
-	table->stats.pushed_rows += n;
-	return status;
-}
-
 /* ---- pulls ---- */
 
 static trib_status pull_one(struct shard *shard, struct trib_sparse_request *request,
@@ -299,26 +215,31 @@ static trib_status pull_one(struct shard *shard, struct trib_sparse_request *req
 	return TRIB_OK;
 }
 
-trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
-                       const size_t *places, size_t n)
+trib_status queue_pull_some(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, const size_t *order,
+                            size_t n)
 {
-	trib_sparse *table = request->table;
-	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, table->width);
-	struct sorted_rows sorted = { 0 };
+	uint32_t most = message_rows_fit(CLIENT_MESSAGE_BYTES, shard->table->width);
 	trib_status status = TRIB_OK;
 
-	if (!sort_by_shard(&sorted, keys, n, table->n_shards))
-		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
-	for (uint32_t s = 0; status == TRIB_OK && s < table->n_shards; s++) {
-		size_t end = sorted.starts[s + 1];
+	for (size_t i = 0; status == TRIB_OK && i < n; i += most)
+		status = pull_one(shard, request, keys, places, order + i,
+		                  n - i < most ? (uint32_t)(n - i) : most);
+	return status;
+}
 
-		for (size_t i = sorted.starts[s]; status == TRIB_OK && i < end; i += most)
-			status =
-				pull_one(&table->shards[s], request, keys, places, sorted.order + i,
-			                 end - i < most ? (uint32_t)(end - i) : most);
-	}
-	sorted_free(&sorted);
-	table->stats.pulled_rows += n;
+trib_status queue_pull_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, size_t n)
+{
+	size_t *order = malloc((n + 1) * sizeof(*order));
+	trib_status status;
+
+	if (!order)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu rows", n);
+	for (size_t i = 0; i < n; i++)
+		order[i] = i;
+	status = queue_pull_some(shard, request, keys, places, order, n);
+	free(order);
 	return status;
 }
 

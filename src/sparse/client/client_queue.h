@@ -13,9 +13,6 @@ void queue_ready(struct trib_sparse_request *request);
 void queue_part_ended(struct trib_sparse_request *request);
 void queue_request_free(struct trib_sparse_request *request);
 
-/* Adds rows of different keys to their shards' queues, or to the hot ones. */
-trib_status queue_push(struct trib_sparse_request *request, const uint64_t *keys, const float *rows,
-                       size_t n);
 /*
  * Sends the rows of a packet that an aggregator has lost to the server, which is told what packet
  * it was (incarnation, child, packet). One message: the packet is applied as a whole or not at all.
@@ -26,9 +23,13 @@ trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *re
 /* Sends rows of one shard to its server. */
 trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
                             const uint64_t *keys, const float *rows, size_t n);
-/* Asks for different keys; places[i] is the row of the user for keys[i]. */
-trib_status queue_pull(struct trib_sparse_request *request, const uint64_t *keys,
-                       const size_t *places, size_t n);
+/* Asks the server of these keys, which are all of this shard. */
+trib_status queue_pull_cold(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, size_t n);
+/* The same for keys[order[i]] and places[order[i]]. */
+trib_status queue_pull_some(struct shard *shard, struct trib_sparse_request *request,
+                            const uint64_t *keys, const size_t *places, const size_t *order,
+                            size_t n);
 
 /* The first unsent message was sent: the next one comes. */
 void queue_sent(struct shard *shard);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pushes and pulls of <tributary/sparse.h>, and waiting for them. */
+#include "sparse/client/client_hot.h"
 #include "sparse/client/client_queue.h"
+#include "sparse/client/client_route.h"
 #include "sparse/client/client_wait.h"
 #include "sparse/client/key_groups.h"
 
@@ -12,6 +14,9 @@
 static bool has_room(const trib_sparse *table, const void *context)
 {
 	(void)context;
+	for (uint32_t s = 0; s < table->n_shards; s++)
+		if (!client_hot_has_room(&table->shards[s]))
+			return false;
 	return table->under_way < CLIENT_UNDER_WAY_MAX;
 }
 
@@ -72,9 +77,12 @@ static void request_release(trib_sparse_request **request)
 static trib_status request_wait(trib_sparse_request **request, uint64_t ns)
 {
 	trib_sparse *table = (*request)->table;
-	trib_status status = client_wait(table, request_ended, *request, ns,
-	                                 (*request)->is_push ? "for a push" : "for rows");
+	trib_status status;
 
+	if ((*request)->is_push && (*request)->left)
+		client_hurry(table);
+	status = client_wait(table, request_ended, *request, ns,
+	                     (*request)->is_push ? "for a push" : "for rows");
 	if (status == TRIB_OK || table->failed != TRIB_OK)
 		request_release(request);
 	return status;
@@ -142,7 +150,7 @@ trib_status trib_sparse_push(trib_sparse *table, const uint64_t *keys, const flo
 		pthread_mutex_lock(&table->lock);
 		status = request_post(table, true, out != NULL, &request);
 		if (status == TRIB_OK) {
-			status = queue_push(request, sums.keys, sums.rows ? sums.rows : rows,
+			status = route_push(request, sums.keys, sums.rows ? sums.rows : rows,
 			                    sums.groups.n);
 			status = request_posted(request, status, out);
 			if (out && status != TRIB_OK)
@@ -187,7 +195,7 @@ static trib_status pull_queue(struct trib_sparse_request *request, const uint64_
 	} else {
 		for (size_t g = 0; g < groups->n; g++)
 			wanted[g] = keys[groups->first[g]];
-		status = queue_pull(request, wanted, groups->first, groups->n);
+		status = route_pull(request, wanted, groups->first, groups->n);
 	}
 	free(wanted);
 	return status;

@@ -8,35 +8,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define SHARD_POLLS (1 + CLIENT_HOT_POLLS)
-
-void client_fail(trib_sparse *table, trib_status status, const char *format, ...)
-{
-	va_list args;
-
-	if (table->failed != TRIB_OK)
-		return;
-	table->failed = status;
-	va_start(args, format);
-	vsnprintf(table->sentence, sizeof(table->sentence), format, args);
-	va_end(args);
-	pthread_cond_broadcast(&table->changed);
-}
-
-void client_wake(trib_sparse *table)
-{
-	uint64_t one = 1;
-
-	/* It cannot be full: the thread empties it. */
-	if (write(table->wake_fd, &one, sizeof(one)) < 0)
-		return;
-}
 
 /* Steps whose pushes have all ended are told to the servers. */
 static void steps_tell(trib_sparse *table)
@@ -78,6 +54,7 @@ static uint64_t shards_step(trib_sparse *table, uint64_t now)
 		wake = at < wake ? at : wake;
 		wake = hot < wake ? hot : wake;
 	}
+	table->hurries = false;
 	return wake;
 }
 

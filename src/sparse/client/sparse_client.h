@@ -7,9 +7,11 @@
  * This room must not touch the servers' inside (server, store, log), nor communicators of
  * libtributary.
  *
- * client_api.c has the public functions, client_options.c checks options, key_groups.c finds equal
- * keys, client_queue.c makes messages of pushes and pulls, client_shard.c speaks with one shard,
- * client_thread.c has the thread's loop, client_hot.h is where hot rows leave for an aggregator.
+ * client_api.c and client_requests.c have the public functions, client_options.c checks options,
+ * key_groups.c finds equal keys, client_route.c decides which way rows go, client_queue.c makes
+ * messages of pushes and pulls, client_shard.c speaks with one shard, client_thread.c has the
+ * thread's loop. client_hot.c sends hot rows to an aggregator, and client_pull.c asks it for
+ * values.
  *
  * Everything below is guarded by `lock`, but for what does not change after trib_sparse_open.
  */
@@ -115,6 +117,7 @@ struct trib_sparse {
 
 	struct trib_sparse_request *pushes, *last_push; /* that run */
 	uint64_t tickets, pulls;
+	bool hurries;     /* the user waits for pushes: hot rows should be durable soon */
 	size_t under_way; /* bytes in queues */
 	uint64_t clock;   /* steps that the user has ended */
 	uint64_t told;    /* the last step that the servers heard of */
@@ -128,5 +131,7 @@ void client_fail(trib_sparse *table, trib_status status, const char *format, ...
 	__attribute__((format(printf, 3, 4)));
 /* Wakes the table's thread. */
 void client_wake(trib_sparse *table);
+/* The user waits for pushes: the same, and hot rows hurry. */
+void client_hurry(trib_sparse *table);
 
 #endif

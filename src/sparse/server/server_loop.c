@@ -53,7 +53,7 @@ static void event_serve(struct sparse_server *server, const struct epoll_event *
 			;
 	} else if (event->data.ptr == &server->stop_fd) {
 		server->is_running = false;
-	} else {
+	} else if (event->data.ptr) { /* NULL: the socket of an aggregator, served in each round */
 		connection_serve(server, event->data.ptr, event->events, now);
 	}
 }
@@ -71,8 +71,9 @@ static trib_status round_commit(struct sparse_server *server, uint64_t now)
 		if (server->trouble[0])
 			log_notice("the log can be written again");
 		server->trouble[0] = '\0';
-		acks_add(server);
+		/* ACKs name the round that shows what was committed, so they come second. */
 		server_hot_committed(server, now);
+		acks_add(server);
 		return TRIB_OK;
 	}
 	if (sparse_log_is_broken(server->log))

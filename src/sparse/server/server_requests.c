@@ -108,6 +108,7 @@ static trib_status push_take(struct sparse_server *server, struct connection *c,
 	c->appended = message->number;
 	server->counts.pushes++;
 	server->counts.pushed_rows += message->count;
+	server_hot_pushed(server, c->table, message->keys, NULL, message->count);
 	return TRIB_OK;
 }
 
@@ -152,6 +153,8 @@ static trib_status heat_take(struct sparse_server *server, struct connection *c,
 			sparse_store_heat_add(store, row,
 			                      count < UINT32_MAX ? (uint32_t)count : UINT32_MAX);
 	}
+	if (status == TRIB_OK)
+		server_hot_pushed(server, c->table, message->keys, message->counts, message->count);
 	return status;
 }
 
@@ -282,7 +285,7 @@ void acks_add(struct sparse_server *server)
 		if (c->waits_for_ack && c->state == CONNECTION_OPEN) {
 			known = sparse_state_client(server->state, c->client);
 			good = message_add_short(&c->out, MESSAGE_ACK, known ? known->applied : 0,
-			                         0);
+			                         server_hot_round(c->table));
 		}
 		c->waits_for_ack = false;
 		if (!good)

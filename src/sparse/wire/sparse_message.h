@@ -23,7 +23,7 @@
  *   from the server     number                   count       payload
  *   WELCOME             highest push applied     0           struct message_welcome
  *   REFUSED             0                        characters  a sentence
- *   ACK                 highest push durable     0           none
+ *   ACK                 highest push durable     a round     none; see client_hot_acked
  *   ROWS                that of PULL             rows        width, 0 (u32 each); rows
  *   CLOCK               lowest clock             its rank    none
  *   NOTICE              0                        characters  a sentence

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "path/length_probe.h"
 #include "wire/brief.h"
 #include "wire/parse.h"
 
@@ -31,22 +32,12 @@
 
 #define ASK_EVERY_MS 50
 #define REFUSED_MAX 5u
-#define PATIENT_ASKS 8 /* JOINs of full length before shorter ones are tried */
-#define AGAIN_ASKS 4u  /* JOINs of full length after a shorter one was answered */
 
 struct join_packet {
 	struct wire_control header;
 	struct wire_join join;
 	uint8_t padding[WIRE_PACKET_MAX - WIRE_CONTROL - sizeof(struct wire_join)];
 };
-
-static uint32_t payload_for(unsigned mtu, const struct udp_address *peer)
-{
-	unsigned overhead = udp_overhead(peer) + WIRE_HEADER;
-	uint32_t payload = mtu > overhead ? (mtu - overhead) & ~7u : 0;
-
-	return payload > WIRE_PAYLOAD_MAX ? WIRE_PAYLOAD_MAX : payload;
-}
 
 /* Joining one tree. */
 struct join_attempt {
@@ -55,15 +46,11 @@ struct join_attempt {
 	struct lane *lane;
 	uint64_t ask_at, present;
 	unsigned mtu;
-	uint32_t full;        /* payload that the route should carry */
-	uint32_t asked;       /* payload of the last JOIN */
-	uint32_t came;        /* longest payload that was answered; 0: none */
-	uint32_t settled;     /* payload that will be used; 0: not decided */
-	unsigned asks, again; /* again: JOINs of full length since an answer */
-	unsigned refused;     /* times in a row that the port was closed */
-	trib_status status;   /* not TRIB_OK: the attempt has failed */
-	int reach_ms;         /* longest wait for a connection, for each JOIN */
-	double seconds;       /* timeout of the attempt, for error messages */
+	struct length_probe length;
+	unsigned refused;   /* times in a row that the port was closed */
+	trib_status status; /* not TRIB_OK: the attempt has failed */
+	int reach_ms;       /* longest wait for a connection, for each JOIN */
+	double seconds;     /* timeout of the attempt, for error messages */
 	bool heard, joined, is_controller;
 	bool is_known; /* a process at the address has answered, so is_controller is certain */
 	char text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
@@ -107,7 +94,7 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		          .generation = config->generation,
 		          .tree = (uint16_t)trunk->tree,
 		          .hops = (uint8_t)trunk->hops,
-		          .tries = !attempt->settled,
+		          .tries = !attempt->length.settled,
 		          .wire = (uint8_t)(config->wire_bits + 1) },
 	};
 
@@ -115,34 +102,10 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	if (bytes < offsetof(struct join_packet, padding) || config->tcp)
 		bytes = offsetof(struct join_packet, padding);
-	attempt->asked = payload;
 	error = lane->carrier->send_one(lane, &packet, bytes);
 	attempt->refused += error == -ECONNREFUSED;
 	if (error)
 		log_debug("join of %u bytes: %s", payload, strerror(-error));
-}
-
-/* The full length. As long as nothing is answered, every third JOIN is shorter. */
-static uint32_t next_length(struct join_attempt *attempt)
-{
-	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
-
-	if (!attempt->settled && attempt->came && attempt->again++ == AGAIN_ASKS)
-		attempt->settled = attempt->came;
-	if (attempt->settled)
-		return attempt->settled;
-	if (attempt->came)
-		return attempt->full;
-	for (;;) {
-		unsigned k = attempt->asks++;
-		uint32_t payload;
-
-		if (k < PATIENT_ASKS || (k - PATIENT_ASKS) % 3)
-			return attempt->full;
-		payload = shorter[(k - PATIENT_ASKS) / 3 % (sizeof(shorter) / sizeof(shorter[0]))];
-		if (payload <= attempt->full)
-			return payload;
-	}
 }
 
 /* This tree is joined, others are not yet: its aggregator must not take this rank for dead. */
@@ -178,18 +141,6 @@ static bool welcome_ok(const struct trib_comm *comm, const struct trunk *trunk,
 	       welcome->lanes >= 1 && welcome->lanes <= lanes_wanted(comm, trunk);
 }
 
-/* A payload of this length passes both ways. */
-static void note_passes(struct join_attempt *attempt, uint32_t payload)
-{
-	if (attempt->settled || payload <= attempt->came)
-		return;
-	if (payload == attempt->full)
-		attempt->settled = payload; /* the next JOIN asks to be let in */
-	if (!attempt->came || attempt->settled)
-		attempt->ask_at = 0;
-	attempt->came = payload;
-}
-
 static void take_verdict(struct join_attempt *attempt, const struct wire_welcome *welcome,
                          uint32_t bytes)
 {
@@ -211,16 +162,14 @@ static void take_verdict(struct join_attempt *attempt, const struct wire_welcome
 		attempt->is_controller = true;
 		return;
 	}
-	/* The shorter of JOIN and answer: the answer may be to an earlier, shorter JOIN. */
-	if (carried > attempt->asked)
-		carried = attempt->asked;
-	note_passes(attempt, carried);
-	if (welcome->verdict != WIRE_JOINED || !attempt->settled ||
+	if (length_probe_passes(&attempt->length, carried))
+		attempt->ask_at = 0;
+	if (welcome->verdict != WIRE_JOINED || !attempt->length.settled ||
 	    !welcome_ok(attempt->comm, attempt->trunk, welcome))
 		return;
-	if (attempt->settled < attempt->full)
+	if (attempt->length.settled < attempt->length.full)
 		log_warn("packets of %u bytes do not reach %s although the MTU is %u: %u are used",
-		         attempt->full, address, attempt->mtu, attempt->settled);
+		         attempt->length.full, address, attempt->mtu, attempt->length.settled);
 	attempt->trunk->welcome = *welcome;
 	attempt->joined = true;
 }
@@ -312,13 +261,15 @@ static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *
 	if (config->tcp && route && route < attempt->mtu)
 		attempt->mtu =
 			route; /* a connection cannot find it out by trying, as datagrams do */
-	attempt->full = payload_for(attempt->mtu ? attempt->mtu : 1500, peer);
-	if (comm->payload && attempt->full > comm->payload)
-		attempt->full = comm->payload; /* as in the previous trees */
-	attempt->settled = config->tcp ? attempt->full : 0;
+	attempt->length.full =
+		length_probe_full(attempt->mtu ? attempt->mtu : 1500,
+	                          udp_overhead(peer) + WIRE_HEADER, WIRE_PAYLOAD_MAX);
+	if (comm->payload && attempt->length.full > comm->payload)
+		attempt->length.full = comm->payload; /* as in the previous trees */
+	attempt->length.settled = config->tcp ? attempt->length.full : 0;
 	if (udp_route(peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return TRIB_ERR_SYSTEM;
-	if (attempt->full < WIRE_PAYLOAD_MIN)
+	if (attempt->length.full < WIRE_PAYLOAD_MIN)
 		return status_fail(TRIB_ERR_CONFIG, "an MTU of %u is too small", attempt->mtu);
 	/* The first question when a job is slow is its route: log it once a job. */
 	log_line(config->rank == 0 && !config->key && !trunk->engine ? LOG_NOTICE : LOG_INFO,
@@ -363,7 +314,7 @@ static void ask_again(struct join_attempt *attempt)
 	if (attempt->joined) {
 		send_heartbeat(attempt);
 	} else if (attempt->lane->carrier->reach(attempt->lane, attempt->reach_ms)) {
-		ask(attempt, next_length(attempt));
+		ask(attempt, length_probe_next(&attempt->length));
 	} else {
 		attempt->refused += attempt->lane->connect_error != EINPROGRESS;
 		check_closed(attempt);
@@ -437,11 +388,11 @@ static void hear_all(struct join_attempt *attempts, unsigned n, const struct pla
 		for (unsigned i = 0; i < n; i++) {
 			struct join_attempt *attempt = &attempts[i];
 			bool joined = attempt->joined;
-			uint32_t came = attempt->came;
+			uint32_t came = attempt->length.came;
 
 			if (waits[i].revents)
 				hear_some(attempt);
-			decided |= attempt->joined != joined || attempt->came != came ||
+			decided |= attempt->joined != joined || attempt->length.came != came ||
 			           attempt->status != TRIB_OK || attempt->is_controller;
 		}
 	}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/sparse/push_lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool push_sample_read(const char *line, unsigned *iteration, double *seconds, double *hot_share)
+{
+	return sscanf(line, "SAMPLE %u %lf %lf", iteration, seconds, hot_share) == 3 &&
+	       *seconds > 0;
+}
+
+static double number_after(const char *line, const char *key)
+{
+	const char *at = strstr(line, key);
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+bool push_figures_read(const char *line, struct push_figures *figures)
+{
+	struct push_figures one;
+
+	if (strncmp(line, "{\"tribd\":", 9) == 0) {
+		figures->recirculations += number_after(line, "\"switch_recirculations\":");
+		figures->switch_packets += number_after(line, "\"switch_packets\":");
+		return true;
+	}
+	if (sscanf(line, "FIGURES %lf %lf %lf %lf %lf %lf %lf", &one.rows, &one.hot_rows,
+	           &one.packets, &one.repeats, &one.server_bytes, &one.step_bytes,
+	           &one.hot_set) != 7)
+		return false;
+	figures->rows += one.rows;
+	figures->hot_rows += one.hot_rows;
+	figures->packets += one.packets;
+	figures->repeats += one.repeats;
+	figures->server_bytes += one.server_bytes;
+	figures->step_bytes = one.step_bytes;
+	figures->hot_set = one.hot_set;
+	return true;
+}
+
+const char *push_word_next(const char *list, char *word, size_t room)
+{
+	size_t length = strcspn(list, ",");
+
+	snprintf(word, room, "%.*s", (int)length, list);
+	return list + length + (list[length] == ',');
+}
+
+trib_status push_losses_parse(const char *text, double *out, unsigned most, unsigned *n)
+{
+	char word[32], *end;
+
+	for (*n = 0; *text; (*n)++) {
+		double value;
+
+		text = push_word_next(text, word, sizeof(word));
+		value = strtod(word, &end);
+		if (end == word || *end || !(value >= 0 && value < 1))
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "\"%s\" is not a probability from 0 to below 1", word);
+		for (unsigned i = 0; i < *n; i++)
+			if (out[i] == value)
+				return status_fail(TRIB_ERR_ARGUMENT, "%s is there twice", word);
+		if (*n == most)
+			return status_fail(TRIB_ERR_ARGUMENT, "more than %u probabilities", most);
+		out[*n] = value;
+	}
+	return TRIB_OK;
+}

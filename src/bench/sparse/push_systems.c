@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The systems of `trib bench sparse`, and how a run of each is started. */
+#include "bench/sparse/push_bench.h"
+
+#include "bench/bed/job_build.h"
+#include "bench/sparse/link_bytes.h"
+#include "launch/local_daemon.h"
+#include "plane/planes.h"
+#include "wire/packet.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define PROGRAM "sparse" /* in bench/peers */
+#define HOT_WAIT_S 10    /* for the first hot rows: without them a run is all cold, and shows it */
+
+static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
+
+static const char *const names[] = {
+	[PUSH_HOT] = "hot", [PUSH_SERVERS] = "servers", [PUSH_DENSE] = "dense"
+};
+
+/* ---- a run ---- */
+
+static const struct push_case *case_of(const struct bench_run *run)
+{
+	return (const struct push_case *)run->system;
+}
+
+static void option_add(struct word_list *argv, const char *name, uint64_t value)
+{
+	words_add(argv, "%s", name);
+	words_add(argv, "%" PRIu64, value);
+}
+
+static void text_add(struct word_list *argv, const char *name, const char *value)
+{
+	words_add(argv, "%s", name);
+	words_add(argv, "%s", value);
+}
+
+static void load_words(const struct push_options *o, struct word_list *argv)
+{
+	if (o->tensors) {
+		text_add(argv, "--tensors", o->tensors);
+		option_add(argv, "--files", o->files);
+		return;
+	}
+	option_add(argv, "--keys", o->keys);
+	option_add(argv, "--width", o->width);
+	option_add(argv, "--rows", o->rows);
+	words_add(argv, "--zipf");
+	words_add(argv, "%.9g", o->zipf);
+}
+
+static void worker_words(const struct bench_run *run, struct word_list *argv)
+{
+	const struct push_case *row = case_of(run);
+	const struct push_options *o = row->options;
+	char path[4096];
+
+	if (!bench_program_find(PROGRAM, path, sizeof(path)))
+		snprintf(path, sizeof(path), "%s", PROGRAM);
+	words_add(argv, "%s", path);
+	text_add(argv, "--way", row->of->way == PUSH_DENSE ? "dense" : "push");
+	text_add(argv, "--path", row->of->way == PUSH_SERVERS ? "servers" : "auto");
+	text_add(argv, "--sums", o->sums);
+	option_add(argv, "--iterations", run->iterations);
+	option_add(argv, "--warmup", run->warmup);
+	option_add(argv, "--steps", o->steps);
+	words_add(argv, "--timeout");
+	words_add(argv, "%.9g", run->timeout_s);
+	if (o->drift)
+		option_add(argv, "--drift", run->iterations / 2);
+	if (row->of->way == PUSH_HOT)
+		option_add(argv, "--hot-wait", HOT_WAIT_S);
+	if (o->pulls)
+		words_add(argv, "--pull");
+	load_words(o, argv);
+}
+
+static const struct cluster_host *shard_host(const struct push_case *row, unsigned shard)
+{
+	return row->servers ? &row->servers[shard] : NULL;
+}
+
+static unsigned shard_port(const struct bench_run *run, unsigned shard)
+{
+	return run->port + WIRE_LANES_MAX + shard;
+}
+
+static const char *host_address(const struct cluster_host *host)
+{
+	return host ? host->address : "127.0.0.1";
+}
+
+static void aggregator_add(const struct bench_run *run, struct bench_job *job, const char *cookie)
+{
+	const struct tree_site *site = &run->system->trees->sites[0];
+	struct bench_task *task = job_service(job, run, site->host, site->name);
+	char daemon[4096];
+
+	daemon_find(daemon, sizeof(daemon));
+	words_add(&task->argv, "%s", daemon);
+	words_add(&task->argv, "--listen");
+	words_add(&task->argv, "%s:%u", site->address, run->port);
+	text_add(&task->argv, "--plane", run->system->plane);
+	text_add(&task->argv, "--http", "off");
+	words_add(&task->env, "%s", cookie);
+	if (run->options->pool_bytes)
+		words_add(&task->env, "TRIB_POOL=%" PRIu64, run->options->pool_bytes);
+}
+
+static void shard_add(const struct bench_run *run, struct bench_job *job, unsigned shard,
+                      const char *cookie)
+{
+	const struct push_case *row = case_of(run);
+	const struct cluster_host *host = shard_host(row, shard);
+	struct bench_task *task;
+	char label[24], self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[n > 0 ? n : 0] = '\0';
+	snprintf(label, sizeof(label), "shard %u", shard);
+	task = job_service(job, run, host, label);
+	words_add(&task->argv, "%s", self);
+	text_add(&task->argv, "sparse", "serve");
+	words_add(&task->argv, "--listen");
+	words_add(&task->argv, "%s:%u", host_address(host), shard_port(run, shard));
+	words_add(&task->argv, "--dir");
+	words_add(&task->argv, "%s/shard-%u", job->folder, shard);
+	words_add(&task->argv, "--shard");
+	words_add(&task->argv, "%u/%u", shard, (unsigned)row->options->shards);
+	text_add(&task->argv, "--sync", row->options->sync);
+	if (row->of->way == PUSH_HOT) {
+		words_add(&task->argv, "--aggregators");
+		words_add(&task->argv, "%s:%u", run->system->trees->sites[0].address, run->port);
+		option_add(&task->argv, "--memory", run->options->pool_bytes);
+	}
+	words_add(&task->env, "%s", cookie);
+}
+
+static void workers_add(const struct bench_run *run, struct bench_job *job, const char *cookie)
+{
+	const struct push_case *row = case_of(run);
+	char servers[PUSH_SHARDS_MAX * 64] = "";
+
+	for (unsigned i = 0; i < row->options->shards; i++) {
+		size_t used = strlen(servers);
+
+		snprintf(servers + used, sizeof(servers) - used, "%s%s:%u", i ? "," : "",
+		         host_address(shard_host(row, i)), shard_port(run, i));
+	}
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		words_add(&task->env, "%s", cookie);
+		if (row->of->way != PUSH_DENSE) {
+			words_add(&task->env, "TRIB_SPARSE_SERVERS=%s", servers);
+			continue;
+		}
+		words_add(&task->env, "TRIB_AGGREGATOR=%s:%u", run->system->trees->sites[0].address,
+		          run->port);
+		words_add(&task->env, "TRIB_PLANE=%s", run->system->plane);
+		words_add(&task->env, "TRIB_TIMEOUT=%.9g", run->timeout_s);
+		if (run->options->pool_bytes)
+			words_add(&task->env, "TRIB_POOL=%" PRIu64, run->options->pool_bytes);
+	}
+}
+
+static trib_status run_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	const struct push_case *row = case_of(run);
+	char cookie[48];
+	uint64_t drawn;
+
+	if (getrandom(&drawn, sizeof(drawn), 0) != (ssize_t)sizeof(drawn))
+		return status_fail_errno("cannot draw a random cookie");
+	snprintf(cookie, sizeof(cookie), "TRIB_COOKIE=%016" PRIx64, drawn);
+	*row->figures = (struct push_figures){ 0 };
+	*row->link_bytes = NAN;
+	row->curve->n = 0;
+	if (row->of->way != PUSH_SERVERS)
+		aggregator_add(run, job, cookie);
+	if (row->of->way != PUSH_DENSE) {
+		trib_status status = job_folder(job);
+
+		if (status != TRIB_OK)
+			return status;
+		for (unsigned i = 0; i < row->options->shards; i++)
+			shard_add(run, job, i, cookie);
+	}
+	workers_add(run, job, cookie);
+	return TRIB_OK;
+}
+
+static double links_read(const struct push_case *row)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < row->options->shards; i++)
+		sum += link_bytes_received(shard_host(row, i));
+	return sum;
+}
+
+static bool line_take(const struct bench_run *run, const char *line, unsigned *iteration,
+                      double *seconds)
+{
+	const struct push_case *row = case_of(run);
+	double share;
+
+	if (push_figures_read(line, row->figures))
+		return false;
+	if (strcmp(line, "BEGIN") == 0)
+		*row->link_bytes = -links_read(row);
+	if (!push_sample_read(line, iteration, seconds, &share))
+		return false;
+	if (*iteration < PUSH_ITERATIONS_MAX) {
+		row->curve->seconds[*iteration] = *seconds;
+		row->curve->hot_share[*iteration] = share;
+		row->curve->n = *iteration + 1;
+	}
+	if (*iteration + 1 == run->iterations)
+		*row->link_bytes += links_read(row);
+	return true;
+}
+
+void push_case_place(struct push_case *row, const struct tree_layout *trees)
+{
+	row->system = (struct bench_system){ .name = row->of->name,
+		                             .plane = row->of->plane,
+		                             .program = PROGRAM,
+		                             .aggregates = true,
+		                             .variants = plain,
+		                             .prepare = run_prepare,
+		                             .words = worker_words,
+		                             .sample = line_take,
+		                             .trees = trees };
+}
+
+/* ---- the choice ---- */
+
+static const char *reason_find(const struct push_system *system)
+{
+	static char why[128];
+
+	if (system->way == PUSH_SERVERS)
+		return NULL;
+	if (system->way == PUSH_DENSE && strcmp(system->plane, "pisa") == 0)
+		snprintf(why, sizeof(why), "the switch has no program for long vectors");
+	else if (!plane_find(system->plane))
+		snprintf(why, sizeof(why), "this build has no plane %s", system->plane);
+	else if (geteuid() != 0 && strcmp(system->plane, "xdp") == 0)
+		snprintf(why, sizeof(why), "it needs a virtual cluster, which needs root");
+	else
+		return NULL;
+	return why;
+}
+
+static trib_status system_add(struct push_report *report, enum push_way way, const char *plane)
+{
+	struct push_system system = { .way = way,
+		                      .name = names[way],
+		                      .plane = way == PUSH_SERVERS ? "tcp" : plane };
+	const char *why = reason_find(&system);
+	size_t used = strlen(report->left_out);
+
+	if (why)
+		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s %s (%s)",
+		         used ? ", " : "", system.name, system.plane, why);
+	else if (report->n_systems == PUSH_SYSTEMS_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %u systems", PUSH_SYSTEMS_MAX);
+	else
+		report->systems[report->n_systems++] = system;
+	return TRIB_OK;
+}
+
+/* Names that stay, in place of the words of a command line. */
+static const char *plane_name(const char *word)
+{
+	static const char *const planes[] = { "xdp", "udp", "pisa" };
+
+	for (unsigned i = 0; i < sizeof(planes) / sizeof(*planes); i++)
+		if (strcmp(planes[i], word) == 0)
+			return planes[i];
+	return NULL;
+}
+
+/* `hot` is on every plane, the others on the first. */
+static trib_status way_add(struct push_report *report, enum push_way way)
+{
+	const char *list = report->options->planes, *plane;
+	trib_status status;
+	char word[16];
+
+	do {
+		list = push_word_next(list, word, sizeof(word));
+		plane = plane_name(word);
+		if (!plane)
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "--plane: \"%s\" is not one of xdp, udp, pisa", word);
+		status = system_add(report, way, plane);
+	} while (*list && way == PUSH_HOT && status == TRIB_OK);
+	return status;
+}
+
+trib_status push_systems_choose(struct push_report *report)
+{
+	const char *list = report->options->systems;
+	trib_status status = TRIB_OK;
+	char word[16], path[4096];
+
+	if (!bench_program_find(PROGRAM, path, sizeof(path)))
+		return status_fail(TRIB_ERR_CONFIG, "bench/peers/" PROGRAM " was not built");
+	while (*list && status == TRIB_OK) {
+		unsigned way = 0;
+
+		list = push_word_next(list, word, sizeof(word));
+		while (way <= PUSH_DENSE && strcmp(names[way], word) != 0)
+			way++;
+		if (way > PUSH_DENSE)
+			return status_fail(TRIB_ERR_ARGUMENT,
+			                   "--systems: \"%s\" is not one of hot, servers, dense",
+			                   word);
+		status = way_add(report, (enum push_way)way);
+	}
+	if (status == TRIB_OK && report->n_systems == 0)
+		return status_fail(TRIB_ERR_CONFIG, "no system can run here: %s", report->left_out);
+	return status;
+}
+
+/* ---- comparing rows ---- */
+
+double push_rate(const struct push_report *report, unsigned row)
+{
+	const struct bench_result *r = &report->results[row];
+
+	if (!r->stats.repeats)
+		return NAN;
+	return report->figures[row].rows / r->iterations / r->stats.of_runs.median;
+}
+
+double push_gain(const struct push_report *report, unsigned row)
+{
+	for (unsigned i = 0; i < report->n; i++)
+		if (report->cases[i].of->way == PUSH_SERVERS &&
+		    report->cases[i].place == report->cases[row].place)
+			return push_rate(report, row) / push_rate(report, i);
+	return NAN;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows of a table are hot: the server chooses, by what was pushed lately. */
+#include "sparse/server/hot_table.h"
+#include "sparse/server/server_connection.h"
+#include "sparse/server/server_hot.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+#define HEAT_ROOM (2 * SPARSE_ROWS_MAX) /* keys that are counted */
+#define HEAT_KEEP 192u                  /* of 256: what is left of a count after a refresh */
+#define HEAT_GAIN 0.02                  /* a new map has to take this share more */
+#define REFRESH_NS (2 * NSEC_PER_SEC)
+
+struct server_hot *hot_table_of(struct server_table *table)
+{
+	struct server_hot *hot = table->hot;
+
+	if (hot)
+		return hot;
+	hot = calloc(1, sizeof(*hot));
+	if (!hot)
+		return NULL;
+	hot->heat_memory = malloc(heat_set_bytes(HEAT_ROOM));
+	if (!hot->heat_memory) {
+		free(hot);
+		return NULL;
+	}
+	heat_set_init(&hot->heat, hot->heat_memory, HEAT_ROOM);
+	hot->table = table;
+	return table->hot = hot;
+}
+
+void server_hot_pushed(struct sparse_server *server, struct server_table *table,
+                       const uint64_t *keys, const uint64_t *counts, uint32_t n)
+{
+	struct server_hot *hot = server->options.aggregators ? hot_table_of(table) : NULL;
+
+	if (!hot || !n)
+		return;
+	if (!hot->heat_since)
+		hot->heat_since = clock_now();
+	for (uint32_t i = 0; i < n; i++)
+		heat_set_add(&hot->heat, keys[i], counts ? counts[i] : 1);
+	if (!counts)
+		hot_flush_touch(hot, keys, n);
+}
+
+bool hot_choose(struct server_hot *hot, uint32_t generation)
+{
+	const struct hot_map *old = hot_maps_newest(&hot->maps);
+	struct heat_key *ranked = malloc((hot->heat.n + 1) * sizeof(*ranked));
+	uint64_t *keys = malloc((hot->rows + 1) * sizeof(*keys));
+	struct heat_choice choice = { .old_keys = old ? old->keys : NULL,
+		                      .old_rows = old ? old->n : 0,
+		                      .ranked = ranked,
+		                      .total = hot->heat.total,
+		                      .rows = hot->rows,
+		                      .gain = HEAT_GAIN,
+		                      .keys = keys };
+	bool is_new = false;
+
+	if (ranked && keys) {
+		choice.ranked_n = heat_set_list(&hot->heat, ranked);
+		is_new = heat_choose(&choice) == TRIB_OK && choice.is_new && choice.n;
+		hot->share = is_new ? choice.share : choice.old_share;
+	}
+	if (is_new)
+		is_new = hot_maps_add(&hot->maps, generation, keys, choice.n, hot->rows);
+	free(ranked);
+	free(keys);
+	return is_new;
+}
+
+static void map_tell(struct sparse_server *server, struct server_table *table)
+{
+	struct server_hot *hot = table->hot;
+	const struct hot_map *map = hot_maps_newest(&hot->maps);
+
+	hot->told = map->generation;
+	for (uint32_t i = 0; i < server->n_connections; i++) {
+		struct connection *c = server->connections[i];
+
+		if (c->state == CONNECTION_OPEN && c->table == table &&
+		    !message_add_map(&c->out, hot->incarnation, map->generation, map->keys, map->n))
+			connection_drop(c);
+	}
+}
+
+/* Workers hear of a map when the aggregator has it. */
+void hot_refresh(struct sparse_server *server, struct server_table *table, uint64_t now)
+{
+	struct server_hot *hot = table->hot;
+
+	if (hot->told != hot->maps.newest && hot->flusher.generation == hot->maps.newest)
+		map_tell(server, table);
+	if (now < hot->refresh_at || hot->told != hot->maps.newest)
+		return;
+	hot->refresh_at = now + REFRESH_NS;
+	if (hot_choose(hot, hot->maps.newest + 1)) {
+		hot_flusher_remap(&hot->flusher, hot->maps.newest);
+		log_debug("table '%s': map %u has %u rows, for %.1f %% of the pushed rows",
+		          table->name, hot->maps.newest, hot_maps_newest(&hot->maps)->n,
+		          hot->share * 100);
+	}
+	heat_set_decay(&hot->heat, HEAT_KEEP);
+}
