@@ -284,7 +284,7 @@ static void seen_check(void)
 		long least_seen = i + 1 - given.bounded;
 
 		for (size_t k = 0; k < n; k++)
-			values[k * width + 1] = i % 10 == 9 ? 300 : 0;
+			values[k * width + 1] = (i + rank) % 10 == 9 ? 300 : 0;
 		demand(trib_sparse_push(table, keys, values, n, NULL));
 		demand(trib_sparse_step(table));
 		demand(trib_sparse_pull(table, keys + n, got, n, NULL));
