@@ -161,8 +161,9 @@ static void begin_seal(struct sparse_server *server, struct server_table *table,
 	if (hot->state != HOT_OPEN)
 		return;
 	say_why(hot, why);
-	log_notice("table '%s': incarnation %u at %s is over: %s", table->name, hot->incarnation,
-	           hot->address, why);
+	log_line(table->clocks.present ? LOG_NOTICE : LOG_INFO,
+	         "table '%s': incarnation %u at %s is over: %s", table->name, hot->incarnation,
+	         hot->address, why);
 	if (sparse_log_append(server->log, &entry) != TRIB_OK)
 		log_error("table '%s': %s", table->name, trib_last_error());
 	hot->state = HOT_SEALING;
@@ -313,8 +314,8 @@ static uint64_t serve_open(struct sparse_server *server, struct server_table *ta
 		hot->refresh_at = now;
 		hot->backoff = 0;
 		say_why(hot, "");
-		log_notice("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
-		           hot->incarnation, hot->address, hot->rows);
+		log_info("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
+		         hot->incarnation, hot->address, hot->rows);
 		flush = now;
 	}
 	if (child_state(hot->child) == CHILD_FAILED || (hot->has_flusher && hot->flusher.failed)) {
