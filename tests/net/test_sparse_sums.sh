@@ -123,6 +123,9 @@ for plane in $planes; do
 	by own 4 "${args[@]}" --workers 4 --pause 1000
 	check "$plane: a worker sees its own gradients whose push has ended" pushed
 	check "... many rows came from the aggregator" hot_pulled 4 10
+	by seen 4 --table "seen$plane" --workers 4 --keys 2000 --width 8 --pushes 400 --batch 60 --bounded 1 --pause 1000
+	check "$plane: after a step, a worker sees what all have pushed up to there" pushed
+	check "... many rows came from the aggregator" hot_pulled 4 10
 	end TERM shard0
 	end TERM shard1
 	end TERM s1
@@ -220,6 +223,8 @@ if has_bpf; then
 	check "... each push was applied exactly once" right "${args[@]}" --workers 4
 	by own 4 --table faultyown --workers 4 --keys 2000 --width 8 --pushes 300 --batch 60
 	check "a worker sees its own gradients whose push has ended" pushed
+	by seen 4 --table faultyseen --workers 4 --keys 2000 --width 8 --pushes 150 --batch 60 --bounded 0
+	check "after a step, a worker sees what all have pushed up to there" pushed
 else
 	omit "links with faults need root, and a build with BPF programs"
 fi

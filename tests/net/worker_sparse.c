@@ -258,6 +258,52 @@ static void own_check(void)
 	free(sums);
 }
 
+/*
+ * In bounded steps each rank pushes 1 to keys of its own, and after a step pulls those of the next
+ * rank: it sees all gradients of the steps that everyone has ended. Every tenth push is too large
+ * for an aggregator.
+ */
+static void seen_check(void)
+{
+	const char *place = getenv("TRIB_RANK");
+	long rank = place ? atol(place) : 0, other = (rank + 1) % given.workers;
+	size_t n = (size_t)given.batch, width = (size_t)given.width;
+	uint64_t *keys = calloc(2 * n, sizeof(*keys));
+	float *values = calloc(n * width, sizeof(*values)), *got = calloc(n * width, sizeof(*got));
+	trib_sparse *table = table_open(1);
+	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
+
+	if (!keys || !values || !got || width < 2)
+		err(1, "no memory");
+	for (size_t k = 0; k < n; k++) {
+		keys[k] = k * (uint64_t)given.workers + (uint64_t)rank;
+		keys[n + k] = k * (uint64_t)given.workers + (uint64_t)other;
+		values[k * width] = 1;
+	}
+	for (long i = 0; i < given.pushes; i++) {
+		long least_seen = i + 1 - given.bounded;
+
+		for (size_t k = 0; k < n; k++)
+			values[k * width + 1] = (i + rank) % 10 == 9 ? 300 : 0;
+		demand(trib_sparse_push(table, keys, values, n, NULL));
+		demand(trib_sparse_step(table));
+		demand(trib_sparse_pull(table, keys + n, got, n, NULL));
+		for (size_t k = 0; k < n; k++)
+			if (-got[k * width] < (float)least_seen)
+				errx(1, "step %ld: %g pushes of rank %ld are seen in key %zu",
+				     i + 1, -got[k * width], other, (size_t)keys[n + k]);
+		if (given.pause_us)
+			usleep((useconds_t)given.pause_us);
+	}
+	demand(trib_sparse_get_stats(table, &stats));
+	demand(trib_sparse_close(table));
+	printf("rank %ld pulled %llu rows, %llu hot\n", rank, (unsigned long long)stats.pulled_rows,
+	       (unsigned long long)stats.hot_pulled_rows);
+	free(keys);
+	free(values);
+	free(got);
+}
+
 static void rows_check(void)
 {
 	size_t n = (size_t)given.keys, width = (size_t)given.width, wrong = 0;
@@ -300,13 +346,16 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
-	if (strcmp(what, "push") && strcmp(what, "check") && strcmp(what, "own"))
-		errx(2, "usage: worker_sparse push|own|check [OPTION]...");
+	if (strcmp(what, "push") && strcmp(what, "check") && strcmp(what, "own") &&
+	    strcmp(what, "seen"))
+		errx(2, "usage: worker_sparse push|own|seen|check [OPTION]...");
 	options_take(argc - 1, argv + 1);
 	if (!strcmp(what, "push"))
 		push_all();
 	else if (!strcmp(what, "own"))
 		own_check();
+	else if (!strcmp(what, "seen"))
+		seen_check();
 	else
 		rows_check();
 	return 0;

@@ -60,7 +60,7 @@ static const struct option_row rows[] = {
 	{ "memory", 0, OPTION_BYTES, &given.memory, "SIZE",
 	  "memory for hot rows, asked for at the aggregator (default 1M)", "4M" },
 	{ "flush", 0, OPTION_SECONDS, &given.flush_s, "S",
-	  "time between two collections of hot rows (default 20ms)", "50ms" },
+	  "seconds between two collections of hot rows (default 0.02)", "0.05" },
 	{ "status-file", 0, OPTION_TEXT, &given.status_file, "FILE",
 	  "write the status as JSON to this file, once a second", "/run/shard0.json" },
 	{ 0 },

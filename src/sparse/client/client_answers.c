@@ -79,6 +79,7 @@ static trib_status clock_take(struct shard *shard, const struct message *message
 	if (message->number > shard->lowest_clock)
 		shard->lowest_clock = message->number;
 	shard->slowest = message->count;
+	client_hot_clock(shard);
 	pthread_cond_broadcast(&shard->table->changed);
 	return TRIB_OK;
 }

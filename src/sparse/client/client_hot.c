@@ -268,8 +268,13 @@ static void take_hot(struct shard *shard, const struct message *message)
 		                         .rank = shard->table->hello.rank,
 		                         .size = message->u.hot.size };
 
-	if (!hot || hot->incarnation || message->u.hot.width != shard->table->width)
+	if (!hot || message->u.hot.width != shard->table->width)
 		return;
+	if (hot->incarnation) { /* its record has to come first */
+		hot->missed = (uint32_t)message->number;
+		return;
+	}
+	hot->missed = 0;
 	hot->about = message->u.hot;
 	hot->incarnation = (uint32_t)message->number;
 	hot->is_told = false;
@@ -298,6 +303,10 @@ static void take_sealed(struct shard *shard, const struct message *message)
 		hot_sender_lost(&hot->sender, &record);
 	}
 	incarnation_end(shard);
+	/* The server opens another one in place of one that this worker could not join. */
+	if (hot->missed > message->number)
+		message_add_short(&shard->control, MESSAGE_LOST, hot->missed, 0);
+	hot->missed = 0;
 }
 
 void client_hot_message(struct shard *shard, const struct message *message)

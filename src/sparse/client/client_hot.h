@@ -34,6 +34,8 @@ size_t client_hot_pull(struct shard *shard, struct trib_sparse_request *request,
                        const uint64_t *keys, const size_t *places, size_t *order, size_t n);
 /* Pushes up to this one are durable. Values at the aggregator have them after this round. */
 void client_hot_acked(struct shard *shard, uint64_t push, uint32_t epoch);
+/* The clock of all workers has moved: later pulls see what they pushed up to there. */
+void client_hot_clock(struct shard *shard);
 /* May a push have hot rows now? False: so many are on their way that it should wait. */
 bool client_hot_has_room(const struct shard *shard);
 /* The shard has welcomed this worker, for the first time or again. */

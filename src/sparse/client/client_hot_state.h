@@ -12,7 +12,8 @@
 struct client_hot {
 	struct message_hot about;
 	uint32_t incarnation; /* 0: none */
-	bool is_told;         /* LOST was sent on this connection */
+	uint32_t missed; /* an incarnation that was told while this one was not sealed; 0: none */
+	bool is_told;    /* LOST was sent on this connection */
 	struct sparse_child *child;
 	struct hot_sender sender;
 	struct hot_puller puller; /* if the aggregator keeps values */

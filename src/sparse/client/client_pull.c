@@ -37,6 +37,15 @@ void client_hot_acked(struct shard *shard, uint64_t push, uint32_t epoch)
 	hot->safe_epoch = epoch;
 }
 
+/* The last ACK came just before, and names the round that shows the pushes of all others. */
+void client_hot_clock(struct shard *shard)
+{
+	struct client_hot *hot = shard->hot;
+
+	if (hot && (int32_t)(hot->ack_epoch - hot->safe_epoch) > 0)
+		hot->safe_epoch = hot->ack_epoch;
+}
+
 static bool is_usable(const struct client_hot *hot)
 {
 	return client_hot_map(hot) && hot->about.caches && hot->is_acked &&

@@ -42,19 +42,24 @@ static uint64_t shards_step(trib_sparse *table, uint64_t now)
 {
 	uint64_t wake = UINT64_MAX;
 
+	/* Hot rows first: when they are durable a step may end, which the servers have to hear. */
+	for (uint32_t s = 0; s < table->n_shards; s++) {
+		uint64_t hot = client_hot_serve(&table->shards[s], now);
+
+		wake = hot < wake ? hot : wake;
+	}
+	table->hurries = false;
 	steps_tell(table);
 	for (uint32_t s = 0; s < table->n_shards; s++) {
 		struct shard *shard = &table->shards[s];
-		uint64_t at = shard_step(shard, now), hot = client_hot_serve(shard, now);
+		uint64_t at = shard_step(shard, now);
 
 		shard_send(shard, now);
 		/* A connection that was lost in sending waits for its next attempt. */
 		if (shard->state == SHARD_APART && shard->retry_at < at)
 			at = shard->retry_at;
 		wake = at < wake ? at : wake;
-		wake = hot < wake ? hot : wake;
 	}
-	table->hurries = false;
 	return wake;
 }
 

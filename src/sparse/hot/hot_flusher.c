@@ -113,6 +113,8 @@ static void begin_write(struct hot_flusher *flusher)
 		flusher->dirty[i] = (is_same ? flusher->dirty[i] : 0) | flusher->touched[i];
 		flusher->touched[i] = 0;
 	}
+	if (flusher->is_touched)
+		flusher->touch_epoch = flusher->epoch;
 	flusher->is_touched = false;
 	begin_dirty(flusher, HOT_WRITE);
 	if (!flusher->n_questions)

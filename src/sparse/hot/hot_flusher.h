@@ -91,6 +91,7 @@ struct hot_flusher {
 	uint64_t *dirty;               /* blocks, as bits */
 	uint64_t *touched;             /* blocks whose values have changed otherwise, as bits */
 	bool is_touched;               /* one of them is set */
+	uint32_t touch_epoch;          /* the last round that told such values */
 	struct sparse_record records[WIRE_CHILDREN_MAX], before[WIRE_CHILDREN_MAX];
 	uint64_t rounds, rows, repeats; /* for counters */
 };
@@ -108,6 +109,12 @@ static inline void hot_flusher_remap(struct hot_flusher *flusher, uint32_t gener
 
 /* The values of this row have changed: the next round tells the aggregator; only with caches. */
 void hot_flusher_touch(struct hot_flusher *flusher, uint32_t row);
+
+/* The round after whose end the aggregator has all values of rows that were touched. */
+static inline uint32_t hot_flusher_shown(const struct hot_flusher *flusher)
+{
+	return flusher->is_touched ? flusher->epoch + 1 : flusher->touch_epoch;
+}
 
 /* The next packet that is due, as hot_sender_next(). Its position is `pos`. */
 uint32_t hot_flusher_next(struct hot_flusher *flusher, uint64_t now, void *packet);

@@ -303,6 +303,15 @@ void clock_answer(struct connection *c)
 		connection_drop(c);
 }
 
+/* An ACK tells a worker the round that shows it what the others have pushed. */
+static bool round_tell(const struct sparse_server *server, struct connection *c)
+{
+	const struct sparse_client *known = sparse_state_client(server->state, c->client);
+	uint32_t round = server_hot_round(c->table);
+
+	return !round || message_add_short(&c->out, MESSAGE_ACK, known ? known->applied : 0, round);
+}
+
 bool clock_tell(struct sparse_server *server, struct server_table *table)
 {
 	uint32_t rank;
@@ -315,7 +324,8 @@ bool clock_tell(struct sparse_server *server, struct server_table *table)
 		struct connection *c = server->connections[i];
 
 		if (c->state == CONNECTION_OPEN && c->table == table &&
-		    !message_add_short(&c->out, MESSAGE_CLOCK, lowest, rank))
+		    (!round_tell(server, c) ||
+		     !message_add_short(&c->out, MESSAGE_CLOCK, lowest, rank)))
 			connection_drop(c);
 	}
 	return true;

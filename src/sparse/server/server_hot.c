@@ -55,14 +55,14 @@ static uint64_t key_of(const struct sparse_server *server, const struct server_t
 }
 
 /* Rows that fit about; the aggregator's answer tells exactly. */
-static uint32_t rows_about(uint64_t memory, uint32_t width, bool caches)
+static uint32_t rows_about(uint64_t memory, uint32_t width)
 {
 	uint32_t payload = width > NARROW_MAX ? WIRE_PAYLOAD_MAX : USUAL_PAYLOAD;
 	uint64_t cells = ENGINE_CELLS_MIN;
 
 	while (cells < ENGINE_CELLS_MAX && 2 * cells * engine_cell_bytes(payload) <= memory)
 		cells *= 2;
-	return sparse_rows_max((uint32_t)cells, payload, width, caches);
+	return sparse_rows_max((uint32_t)cells, payload, width, 1);
 }
 
 static const char *why_not(const struct sparse_server *server, const struct server_table *table)
@@ -73,7 +73,7 @@ static const char *why_not(const struct sparse_server *server, const struct serv
 		return "the workers have path \"servers\"";
 	if (table->clocks.workers >= WIRE_CHILDREN_MAX)
 		return "an aggregator takes at most 63 workers and a server";
-	if (!rows_about(server->options.memory, table->table->options.width, true))
+	if (!rows_about(server->options.memory, table->table->options.width))
 		return "a row does not fit a packet";
 	if (table->clocks.present != table->clocks.workers)
 		return "not all workers are connected";
@@ -89,8 +89,7 @@ static void begin_open(struct sparse_server *server, struct server_table *table,
 		                      .incarnation = table->table->last + 1,
 		                      .children = table->clocks.workers };
 
-	hot->rows =
-		rows_about(server->options.memory, table->table->options.width, !run->is_bounded);
+	hot->rows = rows_about(server->options.memory, table->table->options.width);
 	if (!hot_choose(hot, 1) || sparse_log_append(server->log, &entry) != TRIB_OK) {
 		hot_maps_free(&hot->maps);
 		hot->open_at = now + BACKOFF_LEAST;
@@ -103,7 +102,7 @@ static void begin_open(struct sparse_server *server, struct server_table *table,
 		                           .width = table->table->options.width,
 		                           .kind = run->sums == MESSAGE_SUMS_TABLE ? SPARSE_TABLE
 		                                                                   : SPARSE_FIXED,
-		                           .caches = !run->is_bounded,
+		                           .caches = 1,
 		                           .job = run->job,
 		                           .size = table->clocks.workers + 1,
 		                           .cookie = run->cookie,
@@ -162,8 +161,9 @@ static void begin_seal(struct sparse_server *server, struct server_table *table,
 	if (hot->state != HOT_OPEN)
 		return;
 	say_why(hot, why);
-	log_notice("table '%s': incarnation %u at %s is over: %s", table->name, hot->incarnation,
-	           hot->address, why);
+	log_line(table->clocks.present ? LOG_NOTICE : LOG_INFO,
+	         "table '%s': incarnation %u at %s is over: %s", table->name, hot->incarnation,
+	         hot->address, why);
 	if (sparse_log_append(server->log, &entry) != TRIB_OK)
 		log_error("table '%s': %s", table->name, trib_last_error());
 	hot->state = HOT_SEALING;
@@ -240,7 +240,7 @@ uint32_t server_hot_round(const struct server_table *table)
 {
 	const struct server_hot *hot = table->hot;
 
-	return hot && hot->has_flusher && hot->about.caches ? hot->flusher.epoch + 1 : 0;
+	return hot && hot->has_flusher && hot->about.caches ? hot_flusher_shown(&hot->flusher) : 0;
 }
 
 trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
@@ -314,8 +314,8 @@ static uint64_t serve_open(struct sparse_server *server, struct server_table *ta
 		hot->refresh_at = now;
 		hot->backoff = 0;
 		say_why(hot, "");
-		log_notice("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
-		           hot->incarnation, hot->address, hot->rows);
+		log_info("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
+		         hot->incarnation, hot->address, hot->rows);
 		flush = now;
 	}
 	if (child_state(hot->child) == CHILD_FAILED || (hot->has_flusher && hot->flusher.failed)) {
