@@ -285,7 +285,7 @@ static uint32_t find_due(struct hot_flusher *flusher, uint64_t now)
 
 		if (question->is_answered)
 			continue;
-		due = hot_timer_due(&flusher->timer, question->sent_at, question->tries);
+		due = hot_timer_due(&flusher->timer, question->sent_at);
 		if (due <= now)
 			return i;
 		look_at = due < look_at ? due : look_at;
@@ -317,7 +317,7 @@ uint32_t hot_flusher_next(struct hot_flusher *flusher, uint64_t now, void *packe
 	due = find_due(flusher, now);
 	question = &flusher->questions[due];
 	if (due < flusher->unsent) {
-		hot_timer_lost(&flusher->timer, question->sent_at, now);
+		hot_timer_repeats(&flusher->timer, question->sent_at, now);
 		flusher->repeats++;
 	} else if (may_ask(flusher)) {
 		flusher->unsent++;
@@ -328,8 +328,8 @@ uint32_t hot_flusher_next(struct hot_flusher *flusher, uint64_t now, void *packe
 	bytes = write_question(flusher, question, packet);
 	question->sent_at = now;
 	question->tries += question->tries < UINT8_MAX;
-	if (hot_timer_due(&flusher->timer, now, question->tries) < flusher->look_at)
-		flusher->look_at = hot_timer_due(&flusher->timer, now, question->tries);
+	if (hot_timer_due(&flusher->timer, now) < flusher->look_at)
+		flusher->look_at = hot_timer_due(&flusher->timer, now);
 	return bytes;
 }
 
@@ -446,6 +446,7 @@ static bool is_current(const struct hot_flusher *flusher, const struct wire_head
 static void note_answered(struct hot_flusher *flusher, struct hot_question *question, uint64_t now)
 {
 	hot_timer_answered(&flusher->timer, question->sent_at, question->tries, now);
+	flusher->look_at = 0; /* questions that were asked before may be lost */
 	question->is_answered = true;
 	flusher->refusals = 0;
 	flusher->in_flight--;

@@ -51,7 +51,7 @@ static uint64_t due_at(const struct hot_puller *puller, const struct hot_pull *p
 {
 	if (!pull->bytes)
 		return UINT64_MAX;
-	return pull->tries ? hot_timer_due(&puller->timer, pull->sent_at, pull->tries) : 0;
+	return pull->tries ? hot_timer_due(&puller->timer, pull->sent_at) : 0;
 }
 
 uint32_t hot_puller_next(struct hot_puller *puller, uint64_t now, void *packet)
@@ -69,6 +69,8 @@ uint32_t hot_puller_next(struct hot_puller *puller, uint64_t now, void *packet)
 			                        .scale = pull->generation,
 			                        .to = WIRE_ALL };
 		memcpy(header + 1, payload_at(puller, pull->number), pull->bytes);
+		if (pull->tries)
+			hot_timer_repeats(&puller->timer, pull->sent_at, now);
 		pull->sent_at = now;
 		pull->tries += pull->tries < UINT8_MAX;
 		return WIRE_HEADER + pull->bytes;

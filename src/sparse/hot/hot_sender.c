@@ -9,7 +9,6 @@
 #define PROBE_FIRST (30 * MS) /* more than a flush takes */
 #define PROBE_HURRY (10 * MS) /* if the caller waits */
 #define PROBE_MAX (200 * MS)
-#define OVERTAKEN 8u /* answers to later packets: more than the network swaps */
 
 enum packet_state { UNSENT, SENT, REFUSED, ADDED };
 
@@ -194,8 +193,8 @@ static uint32_t write_packet(struct hot_sender *sender, uint64_t sequence, uint6
 	packet->state = SENT;
 	packet->sent_at = now;
 	packet->tries += packet->tries < UINT8_MAX;
-	if (hot_timer_due(&sender->timer, now, packet->tries) < sender->look_at)
-		sender->look_at = hot_timer_due(&sender->timer, now, packet->tries);
+	if (hot_timer_due(&sender->timer, now) < sender->look_at)
+		sender->look_at = hot_timer_due(&sender->timer, now);
 	return WIRE_HEADER + packet->bytes;
 }
 
@@ -208,9 +207,7 @@ static uint64_t due_at(const struct hot_sender *sender, uint64_t sequence)
 		return packet->sent_at;
 	if (packet->state != SENT)
 		return UINT64_MAX;
-	if (packet->tries == 1 && sequence + OVERTAKEN < sender->top)
-		return 0;
-	return hot_timer_due(&sender->timer, packet->sent_at, packet->tries);
+	return hot_timer_due(&sender->timer, packet->sent_at);
 }
 
 /* The first packet that has to be repeated; `unsent`: none. */
@@ -261,7 +258,7 @@ uint32_t hot_sender_next(struct hot_sender *sender, uint64_t now, void *packet, 
 	*position = due;
 	if (due < sender->unsent) {
 		if (packet_at(sender, due)->state == SENT)
-			hot_timer_lost(&sender->timer, packet_at(sender, due)->sent_at, now);
+			hot_timer_repeats(&sender->timer, packet_at(sender, due)->sent_at, now);
 		return write_packet(sender, due, now, packet);
 	}
 	if (may_send_new(sender))
@@ -297,14 +294,10 @@ static void note_added(struct hot_sender *sender, uint64_t sequence, uint64_t no
 
 	if (packet->state == SENT) {
 		hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
+		sender->look_at = 0; /* packets that were sent before may be lost */
 		sender->in_flight--;
 	}
 	packet->state = ADDED;
-	if (sequence + 1 > sender->top) {
-		sender->top = sequence + 1;
-		if (sender->low + OVERTAKEN < sender->top)
-			sender->look_at = 0;
-	}
 	while (sender->low < sender->unsent && packet_at(sender, sender->low)->state == ADDED)
 		sender->low++;
 	if (sender->probe_at == UINT64_MAX) {
@@ -369,6 +362,7 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 	if (packet->state != SENT)
 		return; /* of an earlier copy */
 	hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
+	sender->look_at = 0;
 	sender->in_flight--;
 	if (header->to == SPARSE_OTHER_MAP)
 		note_generation(sender, header->scale);

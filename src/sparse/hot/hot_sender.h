@@ -82,7 +82,6 @@ struct hot_sender {
 	uint64_t next;       /* the next sequence number */
 	uint64_t hurried;    /* the caller waits for packets below */
 	uint64_t urged;      /* packets below were urged, or are durable */
-	uint64_t top;        /* the highest packet that was answered, plus 1 */
 	uint32_t in_flight;  /* packets that are SENT */
 	uint64_t look_at;    /* ns: no timer of a packet runs out before */
 	uint64_t probe_at;   /* ns: when to ask what is durable; UINT64_MAX: never */

@@ -2,9 +2,13 @@
 /*
  * hot_timer: how long to wait for an answer, and how many packets may be on their way. Pure.
  *
- * The timeout follows from measured round trips. It doubles with each repeat only if nothing else
- * was answered meanwhile. The window halves when a packet was lost, once for all that was sent
- * before that, and grows with answers.
+ * A packet counts as lost when an answer came to one that was sent clearly later. If no answer
+ * comes at all, a timer runs, which follows from measured round trips. Then one packet is repeated,
+ * and not all that are on their way: their answers may be late together. It doubles until an answer
+ * comes.
+ *
+ * The window halves when a packet was lost, once for all that was sent before that, and grows with
+ * answers.
  */
 #ifndef TRIB_SPARSE_HOT_HOT_TIMER_H
 #define TRIB_SPARSE_HOT_HOT_TIMER_H
@@ -20,6 +24,9 @@
 struct hot_timer {
 	uint64_t rtt, spread; /* ns, smoothed; 0: unknown */
 	uint64_t heard_at;    /* ns: when an answer last came */
+	uint64_t repeated_at; /* ns: when a packet was last repeated because no answer came */
+	uint64_t newest;      /* ns: when the last packet of those that were answered was sent */
+	unsigned silent;      /* such repeats since the last answer */
 	uint64_t shrunk_at; /* ns: losses of what was sent before do not shrink the window again */
 	uint32_t window, window_max;
 	uint32_t grown;     /* answers since the window last grew */
@@ -34,16 +41,26 @@ static inline void hot_timer_init(struct hot_timer *timer, uint32_t window_max)
 		                     .threshold = window_max };
 }
 
-/* When a packet that was sent `tries` times has to be repeated. */
-static inline uint64_t hot_timer_due(const struct hot_timer *timer, uint64_t sent_at,
-                                     unsigned tries)
+/* Is a packet that was sent at this time lost? */
+static inline int hot_timer_is_lost(const struct hot_timer *timer, uint64_t sent_at)
+{
+	return sent_at + timer->rtt / 4 + timer->spread < timer->newest;
+}
+
+/* When a packet that was sent at this time has to be repeated; 0: now. */
+static inline uint64_t hot_timer_due(const struct hot_timer *timer, uint64_t sent_at)
 {
 	uint64_t timeout = timer->rtt ? timer->rtt + 4 * timer->spread : HOT_TIMEOUT_FIRST;
-	unsigned doubled = tries > 1 && timer->heard_at <= sent_at ? tries - 1 : 0;
 
+	if (hot_timer_is_lost(timer, sent_at))
+		return 0;
+	if (sent_at < timer->heard_at)
+		sent_at = timer->heard_at;
+	if (sent_at < timer->repeated_at)
+		sent_at = timer->repeated_at;
 	if (timeout < HOT_TIMEOUT_MIN)
 		timeout = HOT_TIMEOUT_MIN;
-	timeout <<= doubled < 10 ? doubled : 10;
+	timeout <<= timer->silent < 10 ? timer->silent : 10;
 	return sent_at + (timeout < HOT_TIMEOUT_MAX ? timeout : HOT_TIMEOUT_MAX);
 }
 
@@ -55,6 +72,10 @@ static inline void hot_timer_answered(struct hot_timer *timer, uint64_t sent_at,
 	uint64_t off = took > timer->rtt ? took - timer->rtt : timer->rtt - took;
 
 	timer->heard_at = now;
+	timer->silent = 0;
+	/* An answer that comes too soon after a repeat is to the packet before. */
+	if (sent_at > timer->newest && (tries == 1 || took > timer->rtt / 2))
+		timer->newest = sent_at;
 	if (tries == 1 && !timer->rtt) {
 		timer->rtt = took ? took : 1;
 		timer->spread = took / 2;
@@ -72,9 +93,13 @@ static inline void hot_timer_answered(struct hot_timer *timer, uint64_t sent_at,
 	}
 }
 
-/* A packet that was sent at this time is lost, and is repeated now. */
-static inline void hot_timer_lost(struct hot_timer *timer, uint64_t sent_at, uint64_t now)
+/* A packet that was sent at this time is repeated now. */
+static inline void hot_timer_repeats(struct hot_timer *timer, uint64_t sent_at, uint64_t now)
 {
+	if (!hot_timer_is_lost(timer, sent_at)) {
+		timer->repeated_at = now;
+		timer->silent++;
+	}
 	if (sent_at < timer->shrunk_at)
 		return;
 	timer->shrunk_at = now;
