@@ -14,6 +14,7 @@
 #include "engine/engines.h"
 #include "sparse/child/sparse_child.h"
 #include "sparse/hot/hot_flusher.h"
+#include "sparse/hot/hot_puller.h"
 #include "sparse/hot/hot_sender.h"
 
 #include <poll.h>
@@ -31,6 +32,7 @@
 struct actor {
 	struct sparse_child *child;
 	struct hot_sender sender;
+	struct hot_puller puller;
 	struct hot_flusher flusher;
 	unsigned number;
 	bool is_set_up;
@@ -40,6 +42,7 @@ static struct actor actors[CHILDREN];
 static int64_t sums[ROWS][WIDTH], pushed[ROWS][WIDTH];
 static uint64_t left;
 static uint32_t flushes;
+static uint32_t pulled, pulled_rows; /* questions that have ended, and rows that came */
 
 static struct child_options options_of(const char *address, unsigned rank, double seconds)
 {
@@ -74,6 +77,33 @@ static void on_back(void *context, const struct hot_back *back)
 	on_done(context, back->tag);
 }
 
+/* What a pull gives: the row's number and its first sum, as floats. */
+static const float *value_of(void *context, uint32_t row)
+{
+	static float values[WIDTH];
+
+	(void)context;
+	if (row % 10 == 3)
+		return NULL; /* a row without a key */
+	values[0] = (float)row;
+	values[1] = (float)sums[row][0];
+	return values;
+}
+
+static void on_values(void *context, uint64_t tag, const struct hot_rows *rows)
+{
+	(void)context;
+	(void)tag;
+	pulled++;
+	for (uint32_t i = 0; i < rows->n; i++, pulled_rows++) {
+		float values[2];
+
+		memcpy(values, rows->values + (size_t)i * WIDTH, sizeof(values));
+		assert_true(values[0] == (float)rows->numbers[i]);
+		assert_true(values[1] == (float)sums[rows->numbers[i]][0]);
+	}
+}
+
 static uint64_t position(void *context, const struct wire_header *header)
 {
 	const struct actor *actor = context;
@@ -89,6 +119,8 @@ static void take(void *context, const struct wire_header *header, uint32_t bytes
 		return;
 	if (actor->number == SERVER)
 		hot_flusher_take(&actor->flusher, header, bytes, now);
+	else if (header->op == SPARSE_PULL)
+		hot_puller_take(&actor->puller, header, bytes, now);
 	else
 		hot_sender_take(&actor->sender, header, bytes, now);
 }
@@ -103,18 +135,23 @@ static void set_up(struct actor *actor)
 		                             .payload = welcome->payload,
 		                             .kept = 256,
 		                             .calls = { actor, on_done, on_back } };
-	struct hot_flusher_options flusher = { .workers = WORKERS,
-		                               .payload = welcome->payload,
-		                               .setup = { .width = WIDTH, .rows = ROWS },
-		                               .every_ns = SECOND / 200,
-		                               .idle_ns = SECOND / 50 };
+	struct hot_flusher_options flusher = {
+		.workers = WORKERS,
+		.payload = welcome->payload,
+		.setup = { .width = WIDTH, .rows = ROWS, .caches = 1 },
+		.value = value_of,
+		.every_ns = SECOND / 200,
+		.idle_ns = SECOND / 50
+	};
 
 	assert_in_range(welcome->payload, 1400, 1500);
 	assert_int_equal(welcome->engine, ENGINE_SPARSE);
 	if (actor->number == SERVER)
 		assert_true(hot_flusher_open(&actor->flusher, &flusher, clock_now()));
 	else
-		assert_true(hot_sender_open(&actor->sender, &sender));
+		assert_true(hot_sender_open(&actor->sender, &sender) &&
+		            hot_puller_open(&actor->puller, WIDTH, welcome->payload));
+	actor->puller.values = on_values;
 	actor->is_set_up = true;
 }
 
@@ -130,9 +167,11 @@ static void send_due(struct actor *actor, uint64_t now)
 			bytes = hot_flusher_next(&actor->flusher, now, room);
 		else
 			bytes = hot_sender_next(&actor->sender, now, room, &at);
+		if (!bytes && actor->number != SERVER)
+			bytes = hot_puller_next(&actor->puller, now, room);
 		if (!bytes)
 			break;
-		if (actor->number == SERVER)
+		if (((const struct wire_header *)room)->op != SPARSE_PUSH)
 			at = ((const struct wire_header *)room)->pos;
 		child_add(actor->child, bytes, at);
 	}
@@ -216,6 +255,7 @@ static void end(void)
 			hot_flusher_close(&actors[i].flusher);
 		else
 			hot_sender_close(&actors[i].sender);
+		hot_puller_close(&actors[i].puller);
 	}
 }
 
@@ -282,6 +322,54 @@ static void test_sums(void **state)
 	for (unsigned i = 0; i < CHILDREN; i++)
 		child_leave(actors[i].child, clock_now());
 	await(CHILD_GONE);
+	end();
+	cluster_stop(&cluster);
+}
+
+static void ask_all(struct actor *actor)
+{
+	uint32_t most = actor->puller.per_packet;
+	uint16_t numbers[ROWS];
+
+	pulled = pulled_rows = 0;
+	for (uint32_t i = 0; i < ROWS; i++)
+		numbers[i] = (uint16_t)i;
+	for (uint32_t i = 0; i < ROWS; i += most)
+		assert_true(hot_puller_ask(&actor->puller, i, 0, numbers + i,
+		                           ROWS - i < most ? ROWS - i : most));
+	while (pulled < (ROWS + most - 1) / most)
+		turn();
+}
+
+/* The cache has what was flushed, and what was touched; it lacks rows without a key. */
+static void test_pulls(void **state)
+{
+	struct hot_flusher *flusher = &actors[SERVER].flusher;
+	struct cluster cluster;
+	uint32_t epoch;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	begin(&cluster);
+	ask_all(&actors[0]);
+	assert_int_equal(pulled_rows, 0);
+	push_all();
+	hot_sender_hurry(&actors[0].sender);
+	hot_sender_hurry(&actors[1].sender);
+	while (left)
+		turn();
+	ask_all(&actors[1]);
+	assert_int_equal(pulled_rows, ROWS - ROWS / 10);
+	for (uint32_t row = 0; row < ROWS; row++) {
+		sums[row][0] += 7; /* as by a push to the server */
+		hot_flusher_touch(flusher, row);
+	}
+	epoch = hot_flusher_shown(flusher);
+	while (flusher->epoch < epoch || flusher->phase != HOT_REST)
+		turn();
+	assert_int_equal(hot_flusher_shown(flusher), epoch);
+	ask_all(&actors[0]);
+	assert_int_equal(pulled_rows, ROWS - ROWS / 10);
 	end();
 	cluster_stop(&cluster);
 }
@@ -369,9 +457,9 @@ static void test_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),   cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_abort),  cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_sums),  cmocka_unit_test(test_pulls),
+		cmocka_unit_test(test_lost),  cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_alone), cmocka_unit_test(test_nobody),
 	};
 
 	cluster_environment();

@@ -203,7 +203,7 @@ static void route(struct world *world, unsigned worker, uint64_t tag, const uint
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		add_row(world, keys[i], &values[i * WIDTH]);
+		add_row(world, keys[i], values + (size_t)i * WIDTH);
 	world->cold += n;
 }
 
@@ -229,7 +229,7 @@ static void on_back(void *context, const struct hot_back *back)
 		keys[i] = key_of(back->generation, back->rows.numbers[i]);
 	if (back->is_lost) {
 		for (uint32_t i = 0; i < back->rows.n; i++)
-			add_row(world, keys[i], &back->rows.values[i * WIDTH]);
+			add_row(world, keys[i], back->rows.values + (size_t)i * WIDTH);
 		world->cold += back->rows.n;
 	} else {
 		route(world, seat->worker, back->tag, keys, back->rows.values, back->rows.n);
@@ -268,7 +268,7 @@ static void log_flush(struct world *world)
 		world->logged[w] = flush.records[w];
 	for (uint32_t i = 0; i < flush.n; i++)
 		add_row(world, key_of(flush.generation, flush.numbers[i]),
-		        &flush.values[i * WIDTH]);
+		        flush.values + (size_t)i * WIDTH);
 	world->flushes++;
 	hot_flusher_logged(&world->flusher, world->now);
 }

@@ -31,6 +31,7 @@ struct sparse_child {
 	char why[2 * WIRE_TEXT_MAX];
 	char wait_text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
 	char address[64];
+	bool is_full;                /* the socket has not taken all of the batch */
 	unsigned n;                  /* packets in `batch` */
 	uint32_t bytes[CHILD_BATCH]; /* of each */
 	uint8_t *at;                 /* end of the packets in `batch` */

@@ -372,7 +372,8 @@ bool child_receive(struct sparse_child *child, const struct child_listener *list
 
 void *child_room(struct sparse_child *child)
 {
-	return child->state == CHILD_JOINED && child->n < CHILD_BATCH ? child->at : NULL;
+	return child->state == CHILD_JOINED && child->n < CHILD_BATCH && !child->is_full ? child->at
+	                                                                                 : NULL;
 }
 
 void child_add(struct sparse_child *child, uint32_t bytes, uint64_t position)
@@ -389,14 +390,11 @@ void child_add(struct sparse_child *child, uint32_t bytes, uint64_t position)
 }
 
 /* Neighbours of one length leave as one message; the last may be shorter. */
-void child_flush(struct sparse_child *child)
+static void add_messages(struct sparse_child *child)
 {
 	const uint8_t *at = child->batch, *from = at;
 	unsigned first = 0;
-	int error;
 
-	if (!child->n)
-		return;
 	for (unsigned i = 0; i < child->n; i++) {
 		const uint32_t *bytes = child->bytes;
 
@@ -409,10 +407,28 @@ void child_flush(struct sparse_child *child)
 		from = at;
 		first = i + 1;
 	}
+}
+
+void child_flush(struct sparse_child *child)
+{
+	int error;
+
+	if (!child->n)
+		return;
+	if (!child->is_full)
+		add_messages(child);
 	error = udp_send(child->tx, child->fd);
-	udp_tx_clear(child->tx);
+	child->is_full = error == -EAGAIN;
+	if (child->is_full)
+		return;
+	udp_tx_clear(child->tx); /* after an error the rest counts as lost */
 	child->n = 0;
 	child->at = child->batch;
-	if (error && error != -EAGAIN)
+	if (error)
 		note_error(child, error);
+}
+
+bool child_is_full(const struct sparse_child *child)
+{
+	return child->is_full;
 }

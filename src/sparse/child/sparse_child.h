@@ -73,8 +73,10 @@ bool child_receive(struct sparse_child *child, const struct child_listener *list
 void *child_room(struct sparse_child *child);
 /* Adds that packet: `bytes` with the header, at this 64-bit position. It leaves with a flush. */
 void child_add(struct sparse_child *child, uint32_t bytes, uint64_t position);
-/* What the socket does not take counts as lost. */
+/* What the socket does not take stays, and leaves with the next flush. */
 void child_flush(struct sparse_child *child);
+/* Is something left, because the socket is full? The caller waits for POLLOUT then. */
+bool child_is_full(const struct sparse_child *child);
 
 /* Says BYE until the echo comes, by child_step(). */
 void child_leave(struct sparse_child *child, uint64_t now);

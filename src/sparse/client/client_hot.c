@@ -13,8 +13,11 @@
 
 #define KEPT_PACKETS 4096u
 #define BATCHES 4u /* in one call of hot_serve */
-#define HEAT_EVERY (2 * NSEC_PER_SEC)
-#define JOIN_NS (10 * NSEC_PER_SEC) /* 10 s; a silent aggregator is lost after half of it */
+#define HEAT_FIRST                                                                               \
+	(NSEC_PER_SEC / 10)           /* until the first counts are told; then twice as long ... \
+	                               */
+#define HEAT_EVERY (2 * NSEC_PER_SEC) /* ... up to this */
+#define JOIN_NS (10 * NSEC_PER_SEC)   /* 10 s; a silent aggregator is lost after half of it */
 
 static struct client_hot *hot_of(struct shard *shard)
 {
@@ -346,7 +349,8 @@ static bool sender_open(struct shard *shard, uint64_t now)
 	hot->puller.values = client_pull_values;
 	hot_sender_remap(&hot->sender, (uint16_t)map->generation);
 	hot->told = (struct hot_sender_stats){ 0 };
-	hot->heat_at = now + HEAT_EVERY;
+	hot->heat_gap = HEAT_FIRST;
+	hot->heat_at = now + hot->heat_gap;
 	return hot->has_sender = true;
 }
 
@@ -391,7 +395,7 @@ static bool send_some(struct client_hot *hot, uint64_t now)
 			child_add(hot->child, bytes, at);
 		}
 		child_flush(hot->child);
-		if (room)
+		if (room || child_is_full(hot->child))
 			return false;
 	}
 	return true;
@@ -405,7 +409,8 @@ static void tell_heat(struct shard *shard, uint64_t now)
 	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
 	uint32_t n = 0;
 
-	hot->heat_at = now + HEAT_EVERY;
+	hot->heat_gap = 2 * hot->heat_gap < HEAT_EVERY ? 2 * hot->heat_gap : HEAT_EVERY;
+	hot->heat_at = now + hot->heat_gap;
 	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
 		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
 			continue;
@@ -436,6 +441,8 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 	if (shard->table->hurries)
 		hot_sender_hurry(&hot->sender);
 	wake = send_some(hot, now) ? now : hot_sender_wake(&hot->sender);
+	if (child_is_full(hot->child)) /* poll waits until it has room */
+		return hot->heat_at;
 	if (hot_puller_wake(&hot->puller) < wake)
 		wake = hot_puller_wake(&hot->puller);
 	if (now >= hot->heat_at)
@@ -483,6 +490,8 @@ unsigned client_hot_polls(struct shard *shard, struct pollfd *polls)
 	if (!shard->hot || !shard->hot->child)
 		return 0;
 	polls[0] = (struct pollfd){ .fd = child_fd(shard->hot->child), .events = POLLIN };
+	if (child_is_full(shard->hot->child))
+		polls[0].events |= POLLOUT;
 	return 1;
 }
 

@@ -29,7 +29,7 @@ struct client_hot {
 	uint32_t safe_epoch; /* the round that it named */
 	uint32_t epoch;      /* the last round that has ended, as far as heard */
 	double unit;         /* of a hot integer */
-	uint64_t heat_at;
+	uint64_t heat_at, heat_gap;   /* ns: when counts are told, and after what time */
 	uint32_t *counts;             /* pushes of each row since heat_at */
 	uint32_t n;                   /* rows of the push that is being made */
 	uint32_t *order;              /* of each: row << 16 | number */

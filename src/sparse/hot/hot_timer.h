@@ -18,6 +18,8 @@
 #define HOT_TIMEOUT_FIRST 2000000ull /* 2 ms while the round-trip time is unknown */
 #define HOT_TIMEOUT_MIN 500000ull    /* 0.5 ms */
 #define HOT_TIMEOUT_MAX 100000000ull /* 0.1 s */
+#define HOT_SPREAD_STEP 20000ull     /* 20 us */
+#define HOT_SPREAD_MAX 10000000ull   /* 10 ms */
 #define HOT_WINDOW_FIRST 32u
 #define HOT_WINDOW_MIN 4u
 
@@ -103,6 +105,9 @@ static inline void hot_timer_repeats(struct hot_timer *timer, uint64_t sent_at, 
 	if (sent_at < timer->shrunk_at)
 		return;
 	timer->shrunk_at = now;
+	/* Answers to repeats measure nothing, so the timeout would stay too short for ever. */
+	if (timer->spread < HOT_SPREAD_MAX)
+		timer->spread += timer->spread / 2 + HOT_SPREAD_STEP;
 	timer->window = timer->window / 2 > HOT_WINDOW_MIN ? timer->window / 2 : HOT_WINDOW_MIN;
 	if (timer->window > timer->window_max)
 		timer->window = timer->window_max;

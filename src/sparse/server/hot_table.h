@@ -43,9 +43,10 @@ struct server_hot {
 	uint32_t touched_by; /* generation of the first of them */
 	struct heat_set heat;
 	void *heat_memory;
-	uint64_t heat_since; /* ns: the first heat; 0: none yet */
-	uint64_t refresh_at; /* ns: when the map is chosen anew */
-	double share;        /* of all pushed rows that the map should take */
+	uint64_t heat_since;  /* ns: the first heat; 0: none yet */
+	uint64_t refresh_at;  /* ns: when the map is chosen anew */
+	uint64_t refresh_gap; /* ns: after what time */
+	double share;         /* of all pushed rows that the map should take */
 	uint64_t flushes, flushed_rows, opened;
 };
 

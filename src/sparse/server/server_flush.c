@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_NS (NSEC_PER_SEC / 10) /* between two looks at a bank that was empty */
-#define BATCHES 8u                  /* of packets, in one call */
+#define IDLE_NS (NSEC_PER_SEC / 10)   /* between two looks at a bank that was empty */
+#define FULL_NS (NSEC_PER_SEC / 1000) /* 1 ms: until a full socket is tried again */
+#define BATCHES 8u                    /* of packets, in one call */
 
 /* Values of a row for the aggregator's cache. */
 static const float *value_of(void *context, uint32_t row)
@@ -209,7 +210,7 @@ static bool send_some(struct server_hot *hot, uint64_t now)
 			child_add(hot->child, bytes, room->pos);
 		}
 		child_flush(hot->child);
-		if (room)
+		if (room || child_is_full(hot->child))
 			return false;
 	}
 	return true;
@@ -230,6 +231,8 @@ uint64_t hot_flush_serve(struct sparse_server *server, struct server_table *tabl
 	if (hot->filled != hot->flusher.generation)
 		touch_all(hot);
 	more |= send_some(hot, now);
+	if (child_is_full(hot->child))
+		return now + FULL_NS;
 	return more ? now : hot_flusher_wake(&hot->flusher);
 }
 

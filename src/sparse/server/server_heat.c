@@ -12,7 +12,7 @@
 #define HEAT_ROOM (2 * SPARSE_ROWS_MAX) /* keys that are counted */
 #define HEAT_KEEP 192u                  /* of 256: what is left of a count after a refresh */
 #define HEAT_GAIN 0.02                  /* a new map has to take this share more */
-#define REFRESH_NS (2 * NSEC_PER_SEC)
+#define REFRESH_MOST (2 * NSEC_PER_SEC)
 
 struct server_hot *hot_table_of(struct server_table *table)
 {
@@ -93,17 +93,22 @@ static void map_tell(struct sparse_server *server, struct server_table *table)
 void hot_refresh(struct sparse_server *server, struct server_table *table, uint64_t now)
 {
 	struct server_hot *hot = table->hot;
+	bool is_usual;
 
 	if (hot->told != hot->maps.newest && hot->flusher.generation == hot->maps.newest)
 		map_tell(server, table);
 	if (now < hot->refresh_at || hot->told != hot->maps.newest)
 		return;
-	hot->refresh_at = now + REFRESH_NS;
+	/* At first little is known, so the map is looked at sooner. */
+	is_usual = hot->refresh_gap >= REFRESH_MOST;
+	hot->refresh_gap = is_usual ? REFRESH_MOST : 2 * hot->refresh_gap;
+	hot->refresh_at = now + hot->refresh_gap;
 	if (hot_choose(hot, hot->maps.newest + 1)) {
 		hot_flusher_remap(&hot->flusher, hot->maps.newest);
 		log_debug("table '%s': map %u has %u rows, for %.1f %% of the pushed rows",
 		          table->name, hot->maps.newest, hot_maps_newest(&hot->maps)->n,
 		          hot->share * 100);
 	}
-	heat_set_decay(&hot->heat, HEAT_KEEP);
+	if (is_usual)
+		heat_set_decay(&hot->heat, HEAT_KEEP);
 }

@@ -17,7 +17,8 @@
 #define HEAT_FIRST_NS (3 * NSEC_PER_SEC / 10) /* 0.3 s of heat before the first map */
 #define BACKOFF_LEAST (NSEC_PER_SEC / 5)
 #define BACKOFF_MOST (5 * NSEC_PER_SEC)
-#define JOIN_NS (10 * NSEC_PER_SEC) /* 10 s; a silent aggregator is lost after half of it */
+#define JOIN_NS (10 * NSEC_PER_SEC)      /* 10 s; a silent aggregator is lost after half of it */
+#define REFRESH_FIRST (NSEC_PER_SEC / 4) /* 0.25 s until the second map */
 #define USUAL_MTU 1500u
 #define USUAL_PAYLOAD 1448u
 #define NARROW_MAX 128u /* wider rows use the whole MTU of the path */
@@ -311,7 +312,8 @@ static uint64_t serve_open(struct sparse_server *server, struct server_table *ta
 		}
 		hot->has_joined = true;
 		hot->opened++;
-		hot->refresh_at = now;
+		hot->refresh_gap = REFRESH_FIRST;
+		hot->refresh_at = now + hot->refresh_gap;
 		hot->backoff = 0;
 		say_why(hot, "");
 		log_info("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
