@@ -34,7 +34,7 @@
 struct engine_lane {
 	uint64_t members;                /* children, as bits */
 	uint64_t left;                   /* children that have left, as bits */
-	uint32_t cells;                  /* a power of two */
+	uint32_t cells;                  /* a power of two, unless the engine has any_cells */
 	uint32_t payload;                /* the largest payload of a packet, bytes */
 	uint64_t own[ENGINE_LANE_WORDS]; /* the engine's */
 };
@@ -107,7 +107,8 @@ struct engine_use {
 
 struct engine {
 	const char *name;
-	uint8_t number; /* in JOIN and WELCOME */
+	uint8_t number;    /* in JOIN and WELCOME */
+	uint8_t any_cells; /* 1: the number of cells need not be a power of two */
 	/* The lane is set up but for `own`, which is zero, as are all cells. 0: no memory. */
 	int (*open)(const struct engine_pool *pool);
 	/* The 64-bit position of a packet: its checksum covers it. */

@@ -463,6 +463,7 @@ static uint64_t waiting(const struct engine_pool *pool)
 const struct engine engine_sparse = {
 	.name = "sparse",
 	.number = ENGINE_SPARSE,
+	.any_cells = 1,
 	.open = open_lane,
 	.position = position_of,
 	.take = take,

@@ -158,14 +158,14 @@ static void rows_fit_into_memory(void **state)
 {
 	(void)state;
 	/*
-	 * 1 MiB has 704 cells of 1488 bytes, so 512; a third of them are blocks. A block has
-	 * (1424 - 8) / 64 rows.
+	 * 1 MiB has 704 cells of 1488 bytes; a third of them are blocks. A block has (1424 - 8) /
+	 * 64 rows.
 	 */
-	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, true), 170 * 22);
-	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, false), 256 * 22);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, true), 234 * 22);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 16, false), 352 * 22);
 	assert_int_equal(layout_rows_fit(512 * 1488, 1424, 16, false), 256 * 22);
-	assert_int_equal(layout_rows_fit(512 * 1488 - 1, 1424, 16, false), 128 * 22);
-	assert_int_equal(layout_rows_fit(1 << 20, 1424, 1, true), 170 * 64);
+	assert_int_equal(layout_rows_fit(512 * 1488 - 1, 1424, 16, false), 255 * 22);
+	assert_int_equal(layout_rows_fit(1 << 20, 1424, 1, true), 234 * 64);
 	assert_int_equal(layout_rows_fit(1 << 20, 1424, 400, true), 0);
 	assert_int_equal(layout_rows_fit(1487, 1424, 16, true), 0);
 	assert_int_equal(layout_rows_fit(UINT64_MAX, 1424, 1, true), 65536);

@@ -91,10 +91,12 @@ static void choose_group(struct aggregator *aggregator, struct comm *comm)
 	         comm->id, interface, (unsigned)__builtin_popcountll(children));
 }
 
-/* The largest power of two up to `n`, and up to what an engine may have. */
-static uint32_t power_below(uint32_t n)
+/* As many of `n` cells as the engine can use. */
+static uint32_t cells_for(const struct engine *engine, uint32_t n)
 {
-	return n >= ENGINE_CELLS_MAX ? ENGINE_CELLS_MAX : 1u << (31 - __builtin_clz(n));
+	if (n >= ENGINE_CELLS_MAX)
+		return ENGINE_CELLS_MAX;
+	return engine->any_cells ? n : 1u << (31 - __builtin_clz(n));
 }
 
 /* A newer plan runs: communicators of older plans of the same ranks are over. */
@@ -140,7 +142,7 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 	if (comm->has_parent && comm->parent.cells < comm->cells)
 		comm->cells = comm->parent.cells;
 	if (comm->engine) { /* dense only answers reports */
-		comm->engine_cells = power_below(comm->cells);
+		comm->engine_cells = cells_for(comm->engine, comm->cells);
 		comm->cells = CELLS_MIN;
 	}
 	return fit(comm, &comm->engine_cells, why);

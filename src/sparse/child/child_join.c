@@ -52,12 +52,10 @@ void child_ask(struct sparse_child *child, uint64_t now)
 /* Against a hostile or mistaken answer. */
 static bool welcome_ok(const struct sparse_child *child, const struct wire_welcome *welcome)
 {
-	bool is_power = !(welcome->cells & (welcome->cells - 1));
-
-	return welcome->engine == child->options.engine && is_power &&
-	       welcome->cells >= ENGINE_CELLS_MIN && welcome->cells <= ENGINE_CELLS_MAX &&
-	       welcome->payload >= WIRE_PAYLOAD_MIN && welcome->payload <= WIRE_PAYLOAD_MAX &&
-	       welcome->payload % 8 == 0 && welcome->lanes == 1;
+	return welcome->engine == child->options.engine && welcome->cells >= ENGINE_CELLS_MIN &&
+	       welcome->cells <= ENGINE_CELLS_MAX && welcome->payload >= WIRE_PAYLOAD_MIN &&
+	       welcome->payload <= WIRE_PAYLOAD_MAX && welcome->payload % 8 == 0 &&
+	       welcome->lanes == 1;
 }
 
 void child_take_welcome(struct sparse_child *child, const struct wire_welcome *welcome,

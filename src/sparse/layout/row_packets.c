@@ -8,14 +8,11 @@
 
 uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, bool caches)
 {
-	uint64_t room = memory / engine_cell_bytes(payload);
-	uint32_t cells = 1;
+	uint64_t cells = memory / engine_cell_bytes(payload);
 
-	if (!room)
-		return 0;
-	while (cells <= room / 2 && cells < ENGINE_CELLS_MAX)
-		cells *= 2;
-	return sparse_rows_max(cells, payload, width, caches);
+	if (cells > ENGINE_CELLS_MAX)
+		cells = ENGINE_CELLS_MAX;
+	return sparse_rows_max((uint32_t)cells, payload, width, caches);
 }
 
 /* Sorts by one byte of the row's number; equal bytes keep their order. */

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /*
- * Rows that fit into `memory` bytes of an aggregator. Its cells are a power of two, up to
- * ENGINE_CELLS_MAX. With `caches` it keeps values for workers, which takes a third cell for each
- * block.
+ * Rows that fit into `memory` bytes of an aggregator. It has up to
+ * ENGINE_CELLS_MAX cells. With `caches` it keeps values for workers, which takes a third cell for
+ * each block.
  */
 uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, bool caches);
 

@@ -44,8 +44,10 @@ void server_hot_pushed(struct sparse_server *server, struct server_table *table,
 		hot->heat_since = clock_now();
 	for (uint32_t i = 0; i < n; i++)
 		heat_set_add(&hot->heat, keys[i], counts ? counts[i] : 1);
-	if (!counts)
-		hot_flush_touch(hot, keys, n);
+	if (counts)
+		return;
+	table->is_used = true;
+	hot_flush_touch(hot, keys, n);
 }
 
 bool hot_choose(struct server_hot *hot, uint32_t generation)

@@ -6,6 +6,7 @@
 #include "engine/engines.h"
 #include "options/json.h"
 #include "sparse/hot/hot_number.h"
+#include "sparse/layout/row_packets.h"
 #include "sparse/server/hot_table.h"
 #include "sparse/server/server_connection.h"
 
@@ -55,15 +56,26 @@ static uint64_t key_of(const struct sparse_server *server, const struct server_t
 	return (key ^ key >> 31) | 1;
 }
 
-/* Rows that fit about; the aggregator's answer tells exactly. */
-static uint32_t rows_about(uint64_t memory, uint32_t width)
+static uint32_t payload_about(uint32_t width)
 {
-	uint32_t payload = width > NARROW_MAX ? WIRE_PAYLOAD_MAX : USUAL_PAYLOAD;
-	uint64_t cells = ENGINE_CELLS_MIN;
+	return width > NARROW_MAX ? WIRE_PAYLOAD_MAX : USUAL_PAYLOAD;
+}
 
-	while (cells < ENGINE_CELLS_MAX && 2 * cells * engine_cell_bytes(payload) <= memory)
-		cells *= 2;
-	return sparse_rows_max((uint32_t)cells, payload, width, 1);
+/* The pool to ask for, so that cells take no more than the memory. */
+static uint64_t pool_about(uint64_t memory, uint32_t width)
+{
+	uint32_t payload = payload_about(width);
+
+	return memory / engine_cell_bytes(payload) * (WIRE_HEADER + payload);
+}
+
+/* Rows that fit about; the aggregator's answer tells exactly. */
+static uint32_t rows_about(const struct sparse_server *server, const struct server_table *table)
+{
+	uint32_t width = table->table->options.width;
+
+	return layout_rows_fit(server->options.memory, payload_about(width), width,
+	                       table->is_pulled);
 }
 
 static const char *why_not(const struct sparse_server *server, const struct server_table *table)
@@ -74,11 +86,11 @@ static const char *why_not(const struct sparse_server *server, const struct serv
 		return "the workers have path \"servers\"";
 	if (table->clocks.workers >= WIRE_CHILDREN_MAX)
 		return "an aggregator takes at most 63 workers and a server";
-	if (!rows_about(server->options.memory, table->table->options.width))
+	if (!rows_about(server, table))
 		return "a row does not fit a packet";
 	if (table->clocks.present != table->clocks.workers)
 		return "not all workers are connected";
-	return hot->heat.n ? NULL : "nothing was pushed yet";
+	return hot->heat.n && table->is_used ? NULL : "nothing was pushed yet";
 }
 
 static void begin_open(struct sparse_server *server, struct server_table *table, uint64_t now)
@@ -90,7 +102,7 @@ static void begin_open(struct sparse_server *server, struct server_table *table,
 		                      .incarnation = table->table->last + 1,
 		                      .children = table->clocks.workers };
 
-	hot->rows = rows_about(server->options.memory, table->table->options.width);
+	hot->rows = rows_about(server, table);
 	if (!hot_choose(hot, 1) || sparse_log_append(server->log, &entry) != TRIB_OK) {
 		hot_maps_free(&hot->maps);
 		hot->open_at = now + BACKOFF_LEAST;
@@ -99,16 +111,17 @@ static void begin_open(struct sparse_server *server, struct server_table *table,
 	aggregator_choose(hot, server->options.aggregators);
 	hot->incarnation = entry.incarnation;
 	hot->unit = ldexp(1, hot_exponent(run->largest));
-	hot->about = (struct message_hot){ .generation = 1,
-		                           .width = table->table->options.width,
-		                           .kind = run->sums == MESSAGE_SUMS_TABLE ? SPARSE_TABLE
-		                                                                   : SPARSE_FIXED,
-		                           .caches = 1,
-		                           .job = run->job,
-		                           .size = table->clocks.workers + 1,
-		                           .cookie = run->cookie,
-		                           .key = key_of(server, table, entry.incarnation),
-		                           .pool_bytes = server->options.memory };
+	hot->about = (struct message_hot){
+		.generation = 1,
+		.width = table->table->options.width,
+		.kind = run->sums == MESSAGE_SUMS_TABLE ? SPARSE_TABLE : SPARSE_FIXED,
+		.caches = table->is_pulled,
+		.job = run->job,
+		.size = table->clocks.workers + 1,
+		.cookie = run->cookie,
+		.key = key_of(server, table, entry.incarnation),
+		.pool_bytes = pool_about(server->options.memory, table->table->options.width)
+	};
 	memcpy(hot->about.address, hot->address, sizeof(hot->about.address));
 	hot->told = 1;
 	hot->state = HOT_OPENING;
@@ -235,6 +248,15 @@ void server_hot_left(struct sparse_server *server, struct server_table *table)
 	}
 	if (table->hot && is_lost)
 		begin_seal(server, table, why);
+}
+
+void server_hot_pulled(struct sparse_server *server, struct server_table *table)
+{
+	bool is_first = !table->is_pulled;
+
+	table->is_used = table->is_pulled = true;
+	if (is_first && table->hot)
+		begin_seal(server, table, "workers pull rows, and it keeps no values for them");
 }
 
 uint32_t server_hot_round(const struct server_table *table)

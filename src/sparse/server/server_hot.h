@@ -26,6 +26,9 @@ void server_hot_left(struct sparse_server *server, struct server_table *table);
 void server_hot_pushed(struct sparse_server *server, struct server_table *table,
                        const uint64_t *keys, const uint64_t *counts, uint32_t n);
 
+/* Rows were pulled: the first time, the aggregator has to keep values too. */
+void server_hot_pulled(struct sparse_server *server, struct server_table *table);
+
 /* The round after which the aggregator's cache has what is applied now; 0: there is no cache. */
 uint32_t server_hot_round(const struct server_table *table);
 

@@ -21,6 +21,8 @@ struct server_table {
 	struct message_hello run;         /* of the client that began this run */
 	struct table_clocks clocks;
 	struct server_hot *hot;
+	bool is_used;   /* since the server began, rows were pushed or pulled */
+	bool is_pulled; /* rows were pulled, so an aggregator should have their values */
 };
 
 enum connection_state {

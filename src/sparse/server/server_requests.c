@@ -133,6 +133,7 @@ static trib_status pull_take(struct sparse_server *server, struct connection *c,
 	if (!message_add_rows(&c->out, message->number, message->flags, rows, message->count,
 	                      (uint32_t)width))
 		connection_drop(c);
+	server_hot_pulled(server, c->table);
 	server->counts.pulls++;
 	server->counts.pulled_rows += message->count;
 	return TRIB_OK;
