@@ -9,6 +9,7 @@
 #define PROBE_FIRST (30 * MS) /* more than a flush takes */
 #define PROBE_HURRY (10 * MS) /* if the caller waits */
 #define PROBE_MAX (200 * MS)
+#define QUIET_REPEATS 2u
 #define OVERTAKEN 8u /* answers to later packets: more than the network swaps */
 
 enum packet_state { UNSENT, SENT, REFUSED, ADDED };
@@ -254,18 +255,43 @@ static uint32_t write_probe(struct hot_sender *sender, uint64_t now, void *out)
 	return WIRE_HEADER;
 }
 
+/*
+ * May a packet be repeated whose timer has run out? If nothing was heard since it was sent, the
+ * aggregator may stand still for a moment, and only a few packets ask whether it is there.
+ */
+static bool may_repeat(struct hot_sender *sender, const struct hot_packet *packet, uint64_t now)
+{
+	if (packet->state != SENT || sender->timer.heard_at > packet->sent_at)
+		return true;
+	if (now >= sender->quiet_until) {
+		sender->quiet_until = hot_timer_due(&sender->timer, now, packet->tries);
+		sender->quiet_left = QUIET_REPEATS;
+	}
+	if (!sender->quiet_left)
+		return false;
+	sender->quiet_left--;
+	return true;
+}
+
 uint32_t hot_sender_next(struct hot_sender *sender, uint64_t now, void *packet, uint64_t *position)
 {
-	uint64_t due = find_due(sender, now);
+	uint64_t due;
 
+	if (now < sender->hold_until)
+		return 0;
+	due = find_due(sender, now);
 	*position = due;
-	if (due < sender->unsent) {
+	if (due < sender->unsent && may_repeat(sender, packet_at(sender, due), now)) {
 		if (packet_at(sender, due)->state == SENT)
 			hot_timer_lost(&sender->timer, packet_at(sender, due)->sent_at, now);
 		return write_packet(sender, due, now, packet);
 	}
-	if (may_send_new(sender))
+	if (due < sender->unsent)
+		sender->look_at = sender->quiet_until;
+	if (may_send_new(sender)) {
+		*position = sender->unsent;
 		return write_packet(sender, sender->unsent++, now, packet);
+	}
 	*position = sender->durable;
 	if (now >= sender->probe_at && sender->durable < sender->low)
 		return write_probe(sender, now, packet);
@@ -277,10 +303,10 @@ uint64_t hot_sender_wake(const struct hot_sender *sender)
 	uint64_t wake = sender->low < sender->unsent ? sender->look_at : UINT64_MAX;
 
 	if (may_send_new(sender))
-		return 0;
+		wake = 0;
 	if (sender->durable < sender->low && sender->probe_at < wake)
 		wake = sender->probe_at;
-	return wake;
+	return wake < sender->hold_until ? sender->hold_until : wake;
 }
 
 /* ---- answers ---- */
@@ -372,6 +398,8 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 	sender->in_flight--;
 	if (header->to == SPARSE_OTHER_MAP)
 		note_generation(sender, header->scale);
+	if (header->to == SPARSE_UNREADY)
+		sender->hold_until = now + AGAIN_AFTER;
 	if (header->to == SPARSE_FULL && sender->hurried <= sequence)
 		sender->hurried = sequence + 1; /* only a flush helps */
 	if (!packet->is_void && is_final(packet, header)) {

@@ -75,18 +75,22 @@ struct hot_sender {
 	struct hot_sender_options options;
 	struct hot_packet *packets; /* packet s is at s mod kept */
 	uint8_t *payloads;
-	uint32_t per_packet; /* rows */
-	uint64_t durable;    /* packets below are durable */
-	uint64_t low;        /* packets below were added */
-	uint64_t unsent;     /* packets from here on have never been sent */
-	uint64_t next;       /* the next sequence number */
-	uint64_t hurried;    /* the caller waits for packets below */
-	uint64_t urged;      /* packets below were urged, or are durable */
-	uint64_t top;        /* the highest packet that was answered, plus 1 */
-	uint32_t in_flight;  /* packets that are SENT */
-	uint64_t look_at;    /* ns: no timer of a packet runs out before */
-	uint64_t probe_at;   /* ns: when to ask what is durable; UINT64_MAX: never */
-	uint64_t probe_gap;  /* ns */
+	uint32_t per_packet;  /* rows */
+	uint64_t durable;     /* packets below are durable */
+	uint64_t low;         /* packets below were added */
+	uint64_t unsent;      /* packets from here on have never been sent */
+	uint64_t next;        /* the next sequence number */
+	uint64_t hurried;     /* the caller waits for packets below */
+	uint64_t urged;       /* packets below were urged, or are durable */
+	uint64_t top;         /* the highest packet that was answered, plus 1 */
+	uint32_t in_flight;   /* packets that are SENT */
+	uint64_t look_at;     /* ns: no timer of a packet runs out before */
+	uint64_t probe_at;    /* ns: when to ask what is durable; UINT64_MAX: never */
+	uint64_t probe_gap;   /* ns */
+	uint64_t hold_until;  /* ns: the aggregator is not set up yet */
+	uint64_t quiet_until; /* ns: until then `quiet_left` more packets are repeated into silence
+	                       */
+	uint32_t quiet_left;
 	uint16_t generation; /* the aggregator's, as last heard */
 	struct hot_timer timer;
 	struct hot_sender_stats stats;

@@ -14,14 +14,14 @@
 #define HOT_TIMEOUT_FIRST 2000000ull /* 2 ms while the round-trip time is unknown */
 #define HOT_TIMEOUT_MIN 500000ull    /* 0.5 ms */
 #define HOT_TIMEOUT_MAX 100000000ull /* 0.1 s */
-#define HOT_SPREAD_STEP 20000ull     /* 20 us */
-#define HOT_SPREAD_MAX 10000000ull   /* 10 ms */
+#define HOT_LEAST_MAX 16000000ull    /* 16 ms: the most that the least timeout becomes */
 #define HOT_WINDOW_FIRST 32u
 #define HOT_WINDOW_MIN 4u
 
 struct hot_timer {
 	uint64_t rtt, spread; /* ns, smoothed; 0: unknown */
 	uint64_t heard_at;    /* ns: when an answer last came */
+	uint64_t least;       /* ns: the least timeout */
 	uint64_t shrunk_at; /* ns: losses of what was sent before do not shrink the window again */
 	uint32_t window, window_max;
 	uint32_t grown;     /* answers since the window last grew */
@@ -30,7 +30,8 @@ struct hot_timer {
 
 static inline void hot_timer_init(struct hot_timer *timer, uint32_t window_max)
 {
-	*timer = (struct hot_timer){ .window_max = window_max,
+	*timer = (struct hot_timer){ .least = HOT_TIMEOUT_MIN,
+		                     .window_max = window_max,
 		                     .window = HOT_WINDOW_FIRST < window_max ? HOT_WINDOW_FIRST
 		                                                             : window_max,
 		                     .threshold = window_max };
@@ -43,10 +44,23 @@ static inline uint64_t hot_timer_due(const struct hot_timer *timer, uint64_t sen
 	uint64_t timeout = timer->rtt ? timer->rtt + 4 * timer->spread : HOT_TIMEOUT_FIRST;
 	unsigned doubled = tries > 1 && timer->heard_at <= sent_at ? tries - 1 : 0;
 
-	if (timeout < HOT_TIMEOUT_MIN)
-		timeout = HOT_TIMEOUT_MIN;
+	if (timeout < timer->least)
+		timeout = timer->least;
 	timeout <<= doubled < 10 ? doubled : 10;
 	return sent_at + (timeout < HOT_TIMEOUT_MAX ? timeout : HOT_TIMEOUT_MAX);
+}
+
+/*
+ * An answer that comes sooner after a repeat than the way takes is to an earlier copy: the timeout
+ * was too short. On a busy machine that happens again and again, so the least timeout grows. It
+ * shrinks slowly.
+ */
+static inline void hot_timer_judge(struct hot_timer *timer, uint64_t took, unsigned tries)
+{
+	if (tries > 1 && took < timer->rtt / 2)
+		timer->least = 2 * timer->least < HOT_LEAST_MAX ? 2 * timer->least : HOT_LEAST_MAX;
+	else if (tries == 1 && timer->least > HOT_TIMEOUT_MIN)
+		timer->least -= timer->least / 512;
 }
 
 /* An answer has come to a packet that was sent `tries` times. */
@@ -57,6 +71,7 @@ static inline void hot_timer_answered(struct hot_timer *timer, uint64_t sent_at,
 	uint64_t off = took > timer->rtt ? took - timer->rtt : timer->rtt - took;
 
 	timer->heard_at = now;
+	hot_timer_judge(timer, took, tries);
 	if (tries == 1 && !timer->rtt) {
 		timer->rtt = took ? took : 1;
 		timer->spread = took / 2;
@@ -80,9 +95,6 @@ static inline void hot_timer_lost(struct hot_timer *timer, uint64_t sent_at, uin
 	if (sent_at < timer->shrunk_at)
 		return;
 	timer->shrunk_at = now;
-	/* Answers to repeats measure nothing, so the timeout would stay too short for ever. */
-	if (timer->spread < HOT_SPREAD_MAX)
-		timer->spread += timer->spread / 2 + HOT_SPREAD_STEP;
 	timer->window = timer->window / 2 > HOT_WINDOW_MIN ? timer->window / 2 : HOT_WINDOW_MIN;
 	if (timer->window > timer->window_max)
 		timer->window = timer->window_max;
