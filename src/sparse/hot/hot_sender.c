@@ -253,8 +253,11 @@ static uint32_t write_probe(struct hot_sender *sender, uint64_t now, void *out)
 
 uint32_t hot_sender_next(struct hot_sender *sender, uint64_t now, void *packet, uint64_t *position)
 {
-	uint64_t due = find_due(sender, now);
+	uint64_t due;
 
+	if (now < sender->hold_until)
+		return 0;
+	due = find_due(sender, now);
 	*position = due;
 	if (due < sender->unsent) {
 		if (packet_at(sender, due)->state == SENT)
@@ -274,10 +277,10 @@ uint64_t hot_sender_wake(const struct hot_sender *sender)
 	uint64_t wake = sender->low < sender->unsent ? sender->look_at : UINT64_MAX;
 
 	if (may_send_new(sender))
-		return 0;
+		wake = 0;
 	if (sender->durable < sender->low && sender->probe_at < wake)
 		wake = sender->probe_at;
-	return wake;
+	return wake < sender->hold_until ? sender->hold_until : wake;
 }
 
 /* ---- answers ---- */
@@ -366,6 +369,8 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 	sender->in_flight--;
 	if (header->to == SPARSE_OTHER_MAP)
 		note_generation(sender, header->scale);
+	if (header->to == SPARSE_UNREADY)
+		sender->hold_until = now + AGAIN_AFTER;
 	if (header->to == SPARSE_FULL && sender->hurried <= sequence)
 		sender->hurried = sequence + 1; /* only a flush helps */
 	if (!packet->is_void && is_final(packet, header)) {

@@ -86,6 +86,7 @@ struct hot_sender {
 	uint64_t look_at;    /* ns: no timer of a packet runs out before */
 	uint64_t probe_at;   /* ns: when to ask what is durable; UINT64_MAX: never */
 	uint64_t probe_gap;  /* ns */
+	uint64_t hold_until; /* ns: the aggregator is not set up yet */
 	uint16_t generation; /* the aggregator's, as last heard */
 	struct hot_timer timer;
 	struct hot_sender_stats stats;
