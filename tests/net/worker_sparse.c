@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static struct {
-	const char *name, *mark, *wire, *path, *optimizer;
+	const char *name, *mark, *wire, *path, *optimizer, *sums;
 	long keys, width, pushes, batch, workers, bounded, pause_us, waits, pull_every, seed, skew,
 		drift;
 } given = { .name = "default",
@@ -31,7 +31,7 @@ static const struct option rows[] = {
 	{ "bounded", 1, NULL, 's' },    { "mark", 1, NULL, 'm' },  { "pause", 1, NULL, 'u' },
 	{ "wait", 0, NULL, 'W' },       { "wire", 1, NULL, 'f' },  { "path", 1, NULL, 'a' },
 	{ "pull-every", 1, NULL, 'l' }, { "seed", 1, NULL, 'r' },  { "skew", 1, NULL, 'z' },
-	{ "drift", 1, NULL, 'd' },      { NULL, 0, NULL, 0 },
+	{ "drift", 1, NULL, 'd' },      { "sums", 1, NULL, 'S' },  { NULL, 0, NULL, 0 },
 };
 
 static void options_take(int argc, char **argv)
@@ -80,6 +80,9 @@ static void options_take(int argc, char **argv)
 			break;
 		case 'l':
 			given.pull_every = number;
+			break;
+		case 'S':
+			given.sums = optarg;
 			break;
 		case 'z':
 			given.skew = number;
@@ -143,6 +146,7 @@ static trib_sparse *table_open(int is_push)
 	options.rate = 1;
 	options.largest = 256;
 	options.wire = given.wire;
+	options.sums = is_push ? given.sums : NULL;
 	options.path = is_push ? given.path : "servers";
 	options.is_bounded = is_push && given.bounded >= 0;
 	options.staleness = options.is_bounded ? (int)given.bounded : 0;

@@ -475,7 +475,7 @@ uint64_t client_hot_serve(struct shard *shard, uint64_t now)
 	if (child_state(hot->child) == CHILD_FAILED) {
 		if (!hot->is_told && shard->state == SHARD_OPEN) {
 			child_failure(hot->child, &why);
-			log_info("shard %u: hot rows are lost: %s", shard->number, why);
+			log_notice("shard %u: hot rows are lost: %s", shard->number, why);
 		}
 		tell_lost(shard);
 		return UINT64_MAX;

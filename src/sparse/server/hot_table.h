@@ -16,11 +16,10 @@ struct server_hot {
 	enum hot_state state;
 	uint32_t incarnation; /* OPENING and later */
 	uint64_t open_at;     /* ns: not before */
-	uint64_t backoff;     /* ns: after a failure to join */
+	uint64_t backoff;     /* ns: after an incarnation that has flushed nothing */
 	unsigned aggregator;  /* of the list, in turn */
 	char address[64];     /* of the present aggregator */
 	char why[256];        /* why there are no hot rows */
-	bool has_joined;      /* in this incarnation */
 	struct message_hot about;
 
 	struct sparse_child *child;

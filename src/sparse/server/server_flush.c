@@ -92,6 +92,9 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 	hot->is_touched = false;
 	memset(hot->touched, 0, sizeof(hot->touched));
 	hot->rows = sparse_rows_max(welcome->cells, welcome->payload, width, hot->about.caches);
+	/* A round is one entry of the log. */
+	if (hot->rows > ENTRY_BYTES_MAX / 2 / (8 + 4 * width))
+		hot->rows = ENTRY_BYTES_MAX / 2 / (8 + 4 * width);
 	about.setup.rows = hot->rows;
 	if (!hot->rows)
 		return false;

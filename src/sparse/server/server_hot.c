@@ -17,7 +17,7 @@
 
 #define HEAT_FIRST_NS (3 * NSEC_PER_SEC / 10) /* 0.3 s of heat before the first map */
 #define BACKOFF_LEAST (NSEC_PER_SEC / 5)
-#define BACKOFF_MOST (5 * NSEC_PER_SEC)
+#define BACKOFF_MOST (10 * NSEC_PER_SEC)
 #define JOIN_NS (10 * NSEC_PER_SEC)      /* 10 s; a silent aggregator is lost after half of it */
 #define REFRESH_FIRST (NSEC_PER_SEC / 4) /* 0.25 s until the second map */
 #define USUAL_MTU 1500u
@@ -205,6 +205,7 @@ static trib_status tell_sealed(struct connection *c, uint32_t number)
 static void end_seal(struct sparse_server *server, struct server_table *table, uint64_t now)
 {
 	struct server_hot *hot = table->hot;
+	bool worked = hot->has_flusher && hot->flusher.rounds;
 
 	for (uint32_t i = 0; i < server->n_connections; i++) {
 		struct connection *c = server->connections[i];
@@ -219,12 +220,11 @@ static void end_seal(struct sparse_server *server, struct server_table *table, u
 	hot->child = NULL;
 	hot_flush_close(hot);
 	hot_maps_free(&hot->maps);
-	if (!hot->has_joined)
-		hot->backoff = 2 * hot->backoff < BACKOFF_MOST ? 2 * hot->backoff : BACKOFF_MOST;
-	if (hot->has_joined || !hot->backoff)
+	if (worked || !hot->backoff)
 		hot->backoff = BACKOFF_LEAST;
+	else
+		hot->backoff = 2 * hot->backoff < BACKOFF_MOST ? 2 * hot->backoff : BACKOFF_MOST;
 	hot->open_at = now + hot->backoff;
-	hot->has_joined = false;
 	hot->state = HOT_OFF;
 }
 
@@ -270,6 +270,7 @@ trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
                             const struct message *message)
 {
 	struct server_hot *hot = c->table->hot;
+	const char *sentence = "";
 	char why[80];
 
 	if (message->number > c->table->table->last)
@@ -281,7 +282,12 @@ trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
 	    message->number != hot->incarnation)
 		return tell_sealed(c, (uint32_t)message->number);
 	snprintf(why, sizeof(why), "rank %u has lost the aggregator", c->rank);
-	begin_seal(server, c->table, why);
+	/* If the aggregator has told this server, too, the reason is known. */
+	if (hot->state == HOT_OPEN && hot->child) {
+		hot_flush_serve(server, c->table, clock_now());
+		child_failure(hot->child, &sentence);
+	}
+	begin_seal(server, c->table, *sentence ? sentence : why);
 	return TRIB_OK; /* it hears its record after the commit */
 }
 
@@ -332,11 +338,9 @@ static uint64_t serve_open(struct sparse_server *server, struct server_table *ta
 			begin_seal(server, table, "rows do not fit the aggregator's memory");
 			return now;
 		}
-		hot->has_joined = true;
 		hot->opened++;
 		hot->refresh_gap = REFRESH_FIRST;
 		hot->refresh_at = now + hot->refresh_gap;
-		hot->backoff = 0;
 		say_why(hot, "");
 		log_info("table '%s': incarnation %u at %s has room for %u hot rows", table->name,
 		         hot->incarnation, hot->address, hot->rows);
