@@ -55,6 +55,8 @@ SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
 LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
+SPARSE_LINKS = "--link 50mbit --server-link 50mbit"  # with faster ones, two cores are the limit of 32 workers
+SPARSE_JOB = f"--workers 8,16,32 --plane udp --steps 16 --iterations 2 --warmup 1 --repeats 2 {SPARSE_LINKS}"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
 TENSORS = "build/bench-tensors"  # of a training's first steps, by eight workers
@@ -256,10 +258,10 @@ SECTIONS = [
     Section("glm-losses", "glm", "losses of all ways to split and of precisions, on published data", 1, "glm_losses",
             [Run("scripts/glm_compare.py losses --data $TRIB_DATA", quick="--only kitchen")]),
     Section("sparse-workers", "sparse", "updates a second with 8, 16 and 32 workers (Libra's Fig. 12)", 15, "sparse",
-            [sparse("--workers 8,16,32 --plane xdp,udp,pisa")], ("",)),
+            [sparse(f"--workers 8,16,32 --plane xdp,udp,pisa --iterations 3 --warmup 1 --repeats 2 {SPARSE_LINKS}")], ("",)),
     Section("sparse-jobs", "sparse", "the same with what a recommender and word embeddings push", 10, "sparse",
-            [sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/factorize", "recommender", plot=False),
-             sparse(f"--workers 8,16 --plane xdp,udp --tensors {TENSORS}/words", "words", plot=False)],
+            [sparse(f"{SPARSE_JOB} --tensors {TENSORS}/factorize", "recommender", plot=False),
+             sparse(f"{SPARSE_JOB} --tensors {TENSORS}/words", "words", plot=False)],
             before=(f"mkdir -p {TENSORS}",
                     "build/src/cli/trib run -n 8 --servers 1 -- build/examples/factorize --data $TRIB_DATA/gowalla "
                     f"--epochs 1 --steps 60 --progress none --tensors {TENSORS}/factorize",
@@ -271,7 +273,7 @@ SECTIONS = [
             [sparse(f"--workers 8 --plane xdp --memory {memory}", f"{memory}B", plot=False)
              for memory in ("256K", "512K", "1M", "2M", "4M")]),
     Section("sparse-loss", "sparse", "lost packets (Libra's Fig. 18)", 4, "sparse",
-            [sparse("--workers 8 --plane xdp,udp --systems hot,servers --loss 0,0.0001,0.0005,0.001")], ("",)),
+            [sparse("--workers 8 --plane xdp,udp --systems hot,servers --loss 0,0.0001,0.001 --iterations 8")], ("",)),
     Section("sparse-drift", "sparse", "other rows become popular halfway", 2, "sparse_drift",
             [sparse("--workers 8 --plane xdp,udp --systems hot,servers --drift --iterations 40 --repeats 1",
                     quick="--hurry --iterations 4 --warmup 1 --steps 2 --workers 2")], ("",)),
