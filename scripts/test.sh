@@ -277,12 +277,12 @@ test_symbols() {
 	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_/')
 	say "$strange"
 	[ -z "$strange" ]
-	library=$(find build/src/glm/library -name 'libtributary-glm.so*' -type f ! -name '*.p' | head -n 1)
+	library=$(find build/src/glm/library -name 'libtributary-glm.so*' -type f ! -path '*.p/*' | head -n 1)
 	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_glm_train'
 	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_glm_/')
 	say "$strange"
 	[ -z "$strange" ]
-	library=$(find build/src/sparse/library -name 'libtributary-sparse.so*' -type f ! -name '*.p' | head -n 1)
+	library=$(find build/src/sparse/library -name 'libtributary-sparse.so*' -type f ! -path '*.p/*' | head -n 1)
 	nm -D --defined-only "$library" | tee /dev/stderr | grep -q ' T trib_sparse_push'
 	strange=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^trib_sparse_/')
 	say "$strange"

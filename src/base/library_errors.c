@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors of libtributary-glm.so and libtributary-sparse.so. The sentence goes to libtributary, where
- * trib_last_error finds it. trib itself links src/base/status.c instead.
+ * Errors of libtributary-glm.so and libtributary-sparse.so. The sentence goes to libtributary,
+ * where trib_last_error finds it. trib itself links src/base/status.c instead.
  */
 #include "base/status.h"
 

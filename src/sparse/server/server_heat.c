@@ -12,6 +12,10 @@
 #define HEAT_ROOM (2 * SPARSE_ROWS_MAX) /* keys that are counted */
 #define HEAT_KEEP 192u                  /* of 256: what is left of a count after a refresh */
 #define HEAT_GAIN 0.02                  /* a new map has to take this share more */
+#define WATCH_NS (NSEC_PER_SEC / 4)     /* how often it is asked whether the heat has moved */
+#define WATCH_ROWS 1000u                /* fewer say nothing */
+#define WATCH_TIMES 2u                  /* in a row that few rows were hot: one may be chance */
+#define HEAT_MOVED 16u                  /* of 256: what is left of old counts then */
 #define REFRESH_MOST (2 * NSEC_PER_SEC)
 
 struct server_hot *hot_table_of(struct server_table *table)
@@ -47,6 +51,7 @@ void server_hot_pushed(struct sparse_server *server, struct server_table *table,
 	if (counts)
 		return;
 	table->is_used = true;
+	hot->cold_rows += n;
 	hot_flush_touch(hot, keys, n);
 }
 
@@ -91,6 +96,30 @@ static void map_tell(struct sparse_server *server, struct server_table *table)
 	}
 }
 
+/*
+ * Have other rows become popular? Then few sums come from the aggregator, and many rows from
+ * workers. Old counts would keep the old rows in the map for long.
+ */
+static bool heat_has_moved(struct server_hot *hot, uint64_t now)
+{
+	uint64_t flushed = hot->flushed_rows - hot->flushed_then, all = flushed + hot->cold_rows;
+	double share = all ? (double)flushed / (double)all : 0;
+	bool moved;
+
+	if (now < hot->watch_at || all < WATCH_ROWS)
+		return false;
+	hot->low_times = share < hot->usual / 2 ? hot->low_times + 1 : 0;
+	moved = hot->low_times == WATCH_TIMES;
+	if (moved || hot->usual == 0)
+		hot->usual = share;
+	else if (!hot->low_times)
+		hot->usual = 0.8 * hot->usual + 0.2 * share;
+	hot->watch_at = now + WATCH_NS;
+	hot->flushed_then = hot->flushed_rows;
+	hot->cold_rows = 0;
+	return moved;
+}
+
 /* Workers hear of a map when the aggregator has it. */
 void hot_refresh(struct sparse_server *server, struct server_table *table, uint64_t now)
 {
@@ -99,6 +128,11 @@ void hot_refresh(struct sparse_server *server, struct server_table *table, uint6
 
 	if (hot->told != hot->maps.newest && hot->flusher.generation == hot->maps.newest)
 		map_tell(server, table);
+	if (heat_has_moved(hot, now)) {
+		heat_set_decay(&hot->heat, HEAT_MOVED);
+		hot->refresh_gap = WATCH_NS;
+		hot->refresh_at = now + WATCH_NS;
+	}
 	if (now < hot->refresh_at || hot->told != hot->maps.newest)
 		return;
 	/* At first little is known, so the map is looked at sooner. */
