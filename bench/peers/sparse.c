@@ -231,6 +231,17 @@ static void heat_tell(const struct bencher *b)
 	}
 }
 
+/* Servers keep values at the aggregator as soon as a row was pulled. */
+static void pull_once(const struct bencher *b, const struct load_batch *batch)
+{
+	float *rows = calloc((size_t)batch->n * b->loads[0].width, sizeof(*rows));
+
+	if (!rows)
+		errx(1, "no memory");
+	require(trib_sparse_pull(b->table, batch->keys, rows, batch->n, NULL), "pull");
+	free(rows);
+}
+
 /*
  * Servers need a moment to join an aggregator and to choose rows, and so do workers. That is no
  * part of a warm-up: pushes until the first of them is hot.
@@ -242,6 +253,8 @@ static void hot_await(const struct bencher *b)
 	double until = seconds_now() + b->asked.hot_wait_s;
 	trib_sparse_stats stats = { .struct_size = sizeof(stats) };
 
+	if (b->asked.pulls)
+		pull_once(b, batch);
 	while (seconds_now() < until && !stats.hot_rows) {
 		require(trib_sparse_push(b->table, batch->keys, batch->rows, batch->n, NULL),
 		        "push");
