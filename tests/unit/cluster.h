@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define CLUSTER_RANKS_MAX 64
 #define CLUSTER_COOKIE 0x5eedull
@@ -19,13 +21,23 @@
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 
-#define demand(condition)                                                                 \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__, \
-			        __LINE__, #condition, trib_last_error());                 \
-			abort();                                                          \
-		}                                                                         \
+/*
+ * Ends the test. A call that failed with an error is no crash and no wrong result, and a crowded
+ * machine may be the cause: the exit status tells them apart.
+ */
+static inline void demand_not_met(const char *condition, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", file, line, condition,
+	        trib_last_error());
+	if (strstr(condition, "== TRIB_OK"))
+		_exit(1);
+	abort();
+}
+
+#define demand(condition)                                               \
+	do {                                                            \
+		if (!(condition))                                       \
+			demand_not_met(#condition, __FILE__, __LINE__); \
 	} while (0)
 
 #define CLUSTER_BELOW 3
