@@ -38,6 +38,7 @@ enum ring_phase {
 	RING_ALL_POSTED, /* all ranks have */
 	RING_SUM,        /* fragments, summed over the ranks so far */
 	RING_RESULT,     /* fragments, final */
+	RING_ABORT,      /* a rank has failed: transport/ring_thread.c */
 };
 
 /* The head of a message, little-endian. The payloads of its fragments follow. */
