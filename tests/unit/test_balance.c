@@ -54,8 +54,8 @@ static void net_init(struct net *net, enum balancer_kind kind, unsigned n, const
 		link->bps = mbps[i] * 1e6;
 		link->latency = latency_us[i] * 1000;
 		/* what the path holds, a queue of 4 ms, and two chunks more */
-		link->window =
-			CHUNK + (uint32_t)(link->bps * ((double)link->latency * 2e-9 + 4e-3) / 8);
+		link->window = 2 * CHUNK +
+		               (uint32_t)(link->bps * ((double)link->latency * 2e-9 + 4e-3) / 8);
 	}
 }
 
