@@ -22,7 +22,7 @@ struct discovery;
  * Follows TRIB_PATHS. If a router is on the way, this call waits up to 20 ms (DISCOVERY_FIRST_NS)
  * for the hops of path 0. Otherwise it sends nothing.
  */
-trib_status discovery_start(const struct udp_address *to, uint64_t now, struct discovery **out);
+trib_status discovery_start(const struct udp_address *to, struct discovery **out);
 void discovery_stop(struct discovery *discovery);
 
 /* All addresses of the peer, with the port to use, that of path 0 included. Call it once. */
