@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define PATHS_MAX 16u
-#define MONITOR_SPAN_NS 10000000ull    /* 10 ms: the shortest interval that gives a rate */
+#define MONITOR_SPAN_NS 20000000ull    /* 20 ms: the shortest interval that gives a rate */
 #define MONITOR_LEAST_NS 5000000000ull /* 5 s: the least round trip is of this or the last one */
 #define MONITOR_QUEUE_NS 10000000ull   /* 10 ms in queues: the path is congested */
 #define MONITOR_HEAVY_LOSS 0.1         /* loss ratio: the path is congested */
@@ -36,21 +36,26 @@ struct path_estimate {
 	uint64_t delivered, lost; /* bytes since the start */
 
 	/* The rest is the monitor's own. */
-	uint64_t in_flight;                 /* bytes sent, neither acknowledged nor lost */
-	uint64_t since;                     /* start of the interval */
-	uint64_t taken, missed;             /* bytes acknowledged and lost in it */
-	bool idled;                         /* nothing was in flight for a part of it */
+	uint64_t in_flight; /* bytes sent, neither acknowledged nor lost */
+	uint64_t since;     /* start of the interval */
+	uint64_t taken;     /* bytes acknowledged in it */
+	bool queued;        /* packets waited in queues in it */
+	bool paused;        /* nothing was in flight for a part of it */
+	uint64_t arrived, missed,
+		judged; /* bytes of either kind since the loss was estimated then */
 	uint64_t least_now_ns, least_since; /* least round trip since then; 0: none */
-	uint64_t least_before_ns;           /* least round trip of the time before */
+	uint64_t least_before_ns;           /* least round trip of the time before; 0: none */
 	uint64_t used, heard, probed;       /* last packet, answer and probe; 0: none */
 	unsigned silences;                  /* timeouts since the last answer */
-	uint64_t peaks[MONITOR_PEAKS];      /* ring of rates, for PEAK */
+	uint64_t peaks[MONITOR_PEAKS];      /* ring of rates, for MONITOR_PEAK */
 	unsigned n_peaks;
 };
 
 /*
- * How rates of intervals become one estimate. SMOOTH: an average that forgets. PEAK: the highest
- * of the last MONITOR_PEAKS. PEAK finds the rate of a path sooner, SMOOTH follows other traffic.
+ * How the rates of intervals become one estimate. If the sender paused, or no packet waited in a
+ * queue, an interval says only that the path carries that much or more. MONITOR_SMOOTH: an average
+ * that forgets; it follows other traffic on the path. MONITOR_PEAK: the highest rate of the last
+ * MONITOR_PEAKS intervals; a sender that pauses often still finds the path's rate.
  */
 enum monitor_kind { MONITOR_SMOOTH, MONITOR_PEAK };
 
