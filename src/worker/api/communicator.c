@@ -4,7 +4,9 @@
 #include "worker/failover/failover.h"
 #include "worker/comm/residual.h"
 #include "worker/sharing/sharing.h"
+#include "worker/transport/ring_thread.h"
 #include "worker/trees/plan_client.h"
+#include "worker/trees/rendezvous.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -21,6 +23,7 @@
 void comm_free(struct trib_comm *comm)
 {
 	trunks_close(comm);
+	ring_close(comm);
 	while (comm->ledgers)
 		ledger_drop(comm, comm->ledgers);
 	residual_drop(comm, NULL);
@@ -47,6 +50,28 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
 }
 
+/* No aggregator: the ranks meet, and sum around a ring. */
+static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
+{
+	const struct comm_config *config = &comm->config;
+	trib_status status = ring_open(comm, &config->rendezvous);
+	struct ring_seat *seats;
+
+	if (status != TRIB_OK)
+		return status;
+	seats = comm->ring_mail->seats;
+	status = rendezvous_meet(config, seats, deadline);
+	comm->payload = WIRE_PAYLOAD_MAX;
+	for (int r = 0; r < config->size; r++)
+		if (seats[r].payload < comm->payload)
+			comm->payload = seats[r].payload;
+	if (status == TRIB_OK && (comm->payload < WIRE_PAYLOAD_MIN || comm->payload % 8))
+		status = status_fail(TRIB_ERR_CONFIG, "packets of %u bytes are too small",
+		                     comm->payload);
+	comm->ring_mail->exchange.done = true;
+	return status == TRIB_OK ? ring_run(comm) : status;
+}
+
 static trib_status comm_start(struct trib_comm *comm)
 {
 	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
@@ -60,6 +85,8 @@ static trib_status comm_start(struct trib_comm *comm)
 			return status_fail_errno("no random numbers");
 	if (comm->config.controller.length)
 		return open_with_controller(comm, deadline);
+	if (comm->config.rendezvous.length)
+		return open_ring(comm, deadline);
 	status = trunks_plan(comm);
 	if (status == TRIB_OK)
 		status = trunks_open(comm, deadline);
@@ -105,6 +132,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 		if (comm->failover_runs)
 			failover_stop(comm);
 		trunks_stop(comm);
+		ring_stop(comm);
 		comm_free(comm);
 		return status;
 	}
@@ -180,6 +208,7 @@ trib_status comm_close(struct trib_comm *comm)
 	if (comm->turn_client)
 		turn_client_halt(comm);
 	trunks_stop(comm);
+	ring_stop(comm);
 	if (comm->turn_client)
 		turn_client_stop(comm);
 	/* Only the small vectors' aggregator may know it: a BYE alone would read as "has called
@@ -231,6 +260,13 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 	pthread_mutex_lock(&comm->lock);
 	all = comm->past;
 	comm_count(comm, 0, &all);
+	if (comm->ring_mail) {
+		all.sent_packets += atomic_load(&comm->ring_mail->sent);
+		all.resent_packets += atomic_load(&comm->ring_mail->repeated);
+		all.results += atomic_load(&comm->ring_mail->received);
+		all.duplicates += atomic_load(&comm->ring_mail->duplicates);
+		all.dropped_packets += atomic_load(&comm->ring_mail->dropped);
+	}
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);

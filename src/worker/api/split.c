@@ -18,15 +18,12 @@ static uint64_t subset_key(uint64_t parent, uint64_t split, int32_t color)
 	return key ^ key >> 31;
 }
 
-/* The parent's trees, with only the ranks of the new communicator, renumbered. */
-static trib_status subset_trees(const trib_comm *comm, const struct vote *votes, int color,
-                                struct forest **out)
+/* The parent's ranks that are in the new communicator, in its order. */
+static unsigned members_of(const trib_comm *comm, const struct vote *votes, int color,
+                           unsigned ranks[WIRE_CHILDREN_MAX])
 {
-	unsigned ranks[WIRE_CHILDREN_MAX], n = 0;
+	unsigned n = 0;
 
-	*out = NULL;
-	if (!comm->config.trees || comm->config.controller.length)
-		return TRIB_OK; /* one star, or the controller gives a plan */
 	for (int r = 0; r < comm->config.size; r++) {
 		unsigned at = n;
 
@@ -37,6 +34,18 @@ static trib_status subset_trees(const trib_comm *comm, const struct vote *votes,
 		ranks[at] = (unsigned)r;
 		n++;
 	}
+	return n;
+}
+
+/* The parent's trees, with only the ranks of the new communicator, renumbered. */
+static trib_status subset_trees(const trib_comm *comm, const struct vote *votes, int color,
+                                struct forest **out)
+{
+	unsigned ranks[WIRE_CHILDREN_MAX], n = members_of(comm, votes, color, ranks);
+
+	*out = NULL;
+	if (!comm->config.trees || comm->config.controller.length)
+		return TRIB_OK; /* one star, or the controller gives a plan */
 	*out = malloc(sizeof(**out));
 	if (!*out)
 		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");

@@ -17,8 +17,8 @@
 /* Has the communicator failed, and does no lane touch users' buffers any more? */
 static bool is_quiet(const struct trib_comm *comm)
 {
-	return comm->failed != TRIB_OK && !comm->recovering &&
-	       comm->quiet_lanes == comm->n_lanes && (!comm->ring_mail || comm->ring_mail->quiet);
+	return comm->failed != TRIB_OK && !comm->recovering && comm->quiet_lanes == comm->n_lanes &&
+	       (!comm->ring_mail || comm->ring_mail->quiet);
 }
 
 trib_status trib_test(trib_request **request)

@@ -34,9 +34,10 @@ struct comm_config {
 	struct forest *trees;          /* owned by the communicator; NULL: the star */
 	unsigned own_trees;            /* the first trees; the others are shared. 0: all are own */
 	struct udp_address controller; /* source of trees; length 0: none */
-	struct udp_address rendezvous; /* where rank 0 listens if nothing else is given; length 0: none */
-	enum ring_choice ring;         /* which vectors go around a ring */
-	int seat, seats;               /* rank and size as the process was started; -1: any */
+	struct udp_address
+		rendezvous;    /* where rank 0 listens if nothing else is given; length 0: none */
+	enum ring_choice ring; /* which vectors go around a ring */
+	int seat, seats;       /* rank and size as the process was started; -1: any */
 	int rank, size;
 	bool asks; /* the user gave no rank: a controller may assign one */
 	uint16_t job;

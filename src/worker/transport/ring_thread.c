@@ -22,9 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define START_BELOW 8u  /* messages on their way to the next rank */
-#define TAKE_BELOW 128u /* the same */
-#define CREDIT 32u      /* messages that the previous rank may send ahead */
+#define START_BELOW 8u            /* messages on their way to the next rank */
+#define TAKE_BELOW 128u           /* the same */
+#define CREDIT 32u                /* messages that the previous rank may send ahead */
 #define END_NS (2 * NSEC_PER_SEC) /* closing takes no longer, also if a rank is silent */
 #define SILENCE_SHARE 2           /* a rank is dead after 1/2 of the timeout */
 
@@ -135,10 +135,10 @@ static void take_abort(struct ring_thread *thread, const struct ring_buffer *buf
 static void tell_failure(struct ring_thread *thread)
 {
 	struct trib_comm *comm = thread->comm;
-	struct ring_abort abort = { .head = { .version = RING_VERSION,
-		                              .phase = RING_ABORT,
-		                              .hops = 1 },
-		                    .rank = UINT32_MAX };
+	struct ring_abort abort = {
+		.head = { .version = RING_VERSION, .phase = RING_ABORT, .hops = 1 },
+		.rank = UINT32_MAX
+	};
 	struct ring_buffer *buffer;
 
 	pthread_mutex_lock(&comm->lock);
