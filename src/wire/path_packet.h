@@ -3,8 +3,8 @@
  * The packets of a channel: messages between two processes over several paths. docs/wire/paths.md
  * describes them. All fields are little-endian, and every datagram is a multiple of 8 bytes.
  *
- * DATA omits the channel's id. The checksum covers it (struct path_unsent), so that packets of
- * another channel fail verification.
+ * DATA omits the channel's id. The checksum covers it and the side (struct wire_unsent: proof
+ * and pos), so that packets of another channel fail verification.
  */
 #ifndef TRIB_WIRE_PATH_PACKET_H
 #define TRIB_WIRE_PATH_PACKET_H
@@ -41,11 +41,6 @@ struct __attribute__((may_alias)) path_data {
 	uint32_t message;  /* number of the message, from 0 */
 	uint32_t unit;     /* the data's place in the message, in units */
 	uint32_t bytes;    /* of the whole message */
-};
-
-struct path_unsent {
-	uint64_t id;
-	uint64_t side; /* PATH_ANSWERS or 0 */
 };
 
 /* The header of all other kinds. */

@@ -17,7 +17,8 @@
 
 #include <stddef.h>
 
-#define CHANNEL_MESSAGES 256u /* messages in flight at most, in each direction */
+#define CHANNEL_MESSAGES 256u           /* messages in flight at most, in each direction */
+#define CHANNEL_LINGER_NS 1000000000ull /* 1 s: closing ends, also if the peer is silent */
 #define CHANNEL_UNIT_MIN 512u
 #define CHANNEL_UNIT_MAX 8944u
 #define CHANNEL_NAME 64u
@@ -38,7 +39,7 @@ struct channel_events {
 
 struct channel_config {
 	bool connects;           /* this side sends HELLO */
-	uint64_t id;             /* random; chosen by the side that connects, known to both */
+	uint64_t id;             /* random, not 0; the side that is called learns it from HELLO */
 	uint64_t key;            /* secret of both sides */
 	uint32_t self, peer;     /* numbers of both processes, e.g. their ranks */
 	char name[CHANNEL_NAME]; /* the peer in error messages: "rank 3 (10.0.0.3)" */
@@ -76,7 +77,7 @@ void channel_free(struct channel *channel);
 
 /*
  * The side that connects opens a path to the peer's address `at`. The other side adds the path
- * when its HELLO comes (channel_hello_path). False: there is no such place, or it is in use.
+ * when a HELLO comes on it (channel_receive). False: there is no such place, or it is in use.
  */
 bool channel_open_path(struct channel *channel, unsigned path, const struct path_address *at,
                        uint64_t now);
@@ -94,7 +95,8 @@ bool channel_hello(const void *packet, size_t bytes, const struct path_control *
 
 /*
  * Sends a message. The caller keeps the memory until channel_sent has passed its number. Numbers
- * count from 0. TRIB_ERR_STATE: CHANNEL_MESSAGES are in flight; channel_room asks that before.
+ * count from 0. TRIB_ERR_ARGUMENT: CHANNEL_MESSAGES are in flight (see channel_room), or the
+ * message is longer than the peer takes.
  */
 trib_status channel_send(struct channel *channel, const void *data, uint32_t bytes);
 /* Messages that channel_send takes now. */
@@ -116,12 +118,16 @@ void channel_receive(struct channel *channel, unsigned path, uint64_t now, const
  */
 uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, void *buffer,
                         uint32_t room, uint32_t *segment);
+/* The path's socket is full: no chunk goes there until it has room again. */
+void channel_set_blocked(struct channel *channel, unsigned path, bool blocked);
 /* When channel_output should be called again, also if no packet comes. */
 uint64_t channel_wake(const struct channel *channel, uint64_t now);
 
 /*
  * Closes the channel when all that was sent has arrived. Go on calling the functions above until
- * the state is CHANNEL_CLOSED; it is after CHANNEL_LINGER_NS at the latest.
+ * the state is CHANNEL_CLOSED; it is CHANNEL_LINGER_NS after the last arrival at
+ * the latest. If the peer closes
+ * first, the state becomes CHANNEL_CLOSED here, too.
  */
 void channel_close(struct channel *channel, uint64_t now);
 enum channel_state channel_state(const struct channel *channel);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "path/channel/channel_io.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ void comm_free(struct trib_comm *comm)
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
 	pthread_mutex_destroy(&comm->slot_driver);
+	channel_listener_free(comm->config.ring_listener);
+	free(comm->config.ring_seats);
 	free(comm->config.trees);
 	free(comm);
 }
@@ -50,26 +53,44 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
 }
 
-/* No aggregator: the ranks meet, and sum around a ring. */
+/* The ranks know each other from the communicator that this one was split from, or they meet. */
+static trib_status find_seats(struct comm_config *config, struct ring_seat *seats,
+                              uint64_t deadline)
+{
+	trib_status status;
+
+	if (config->ring_seats) {
+		memcpy(seats, config->ring_seats, sizeof(*seats) * (size_t)config->size);
+		return TRIB_OK;
+	}
+	status = ring_listen(config, &config->rendezvous, &config->ring_listener,
+	                     &seats[config->rank]);
+	return status == TRIB_OK ? rendezvous_meet(config, seats, deadline) : status;
+}
+
+/* No aggregator: the ranks sum around a ring. */
 static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
 {
-	const struct comm_config *config = &comm->config;
-	trib_status status = ring_open(comm, &config->rendezvous);
-	struct ring_seat *seats;
+	struct comm_config *config = &comm->config;
+	struct ring_seat seats[WIRE_CHILDREN_MAX];
+	trib_status status = find_seats(config, seats, deadline);
 
 	if (status != TRIB_OK)
 		return status;
-	seats = comm->ring_mail->seats;
-	status = rendezvous_meet(config, seats, deadline);
+	status = ring_open(comm, config->ring_listener);
+	config->ring_listener = NULL;
+	if (status != TRIB_OK)
+		return status;
 	comm->payload = WIRE_PAYLOAD_MAX;
 	for (int r = 0; r < config->size; r++)
 		if (seats[r].payload < comm->payload)
 			comm->payload = seats[r].payload;
-	if (status == TRIB_OK && (comm->payload < WIRE_PAYLOAD_MIN || comm->payload % 8))
-		status = status_fail(TRIB_ERR_CONFIG, "packets of %u bytes are too small",
-		                     comm->payload);
+	if (comm->payload < WIRE_PAYLOAD_MIN || comm->payload % 8)
+		return status_fail(TRIB_ERR_CONFIG, "packets of %u bytes are too small",
+		                   comm->payload);
+	memcpy(comm->ring_mail->seats, seats, sizeof(seats));
 	comm->ring_mail->exchange.done = true;
-	return status == TRIB_OK ? ring_run(comm) : status;
+	return ring_run(comm);
 }
 
 static trib_status comm_start(struct trib_comm *comm)
@@ -108,6 +129,8 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 
 	*out = NULL;
 	if (!comm) {
+		channel_listener_free(config->ring_listener);
+		free(config->ring_seats);
 		free(config->trees);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}

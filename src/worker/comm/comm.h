@@ -29,6 +29,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct channel_listener;
+
 struct comm_config {
 	struct udp_address aggregator; /* of the one star, if there are no trees */
 	struct forest *trees;          /* owned by the communicator; NULL: the star */

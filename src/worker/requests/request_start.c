@@ -289,13 +289,25 @@ static trib_status exchange_seats(struct trib_comm *comm)
 	return TRIB_OK;
 }
 
+/* The first request that goes around the ring. If this rank has none, all have to know. */
 static trib_status open_ring(struct trib_comm *comm)
 {
-	trib_status status = ring_open(comm, &comm->trunks[0].aggregator);
+	struct channel_listener *listener;
+	struct ring_seat seat;
+	trib_status status =
+		ring_listen(&comm->config, &comm->trunks[0].aggregator, &listener, &seat);
 
 	if (status == TRIB_OK)
+		status = ring_open(comm, listener);
+	if (status == TRIB_OK) {
+		comm->ring_mail->seats[comm->config.rank] = seat;
 		status = exchange_seats(comm);
-	return status == TRIB_OK ? ring_run(comm) : status;
+	}
+	if (status == TRIB_OK)
+		status = ring_run(comm);
+	if (status != TRIB_OK)
+		comm_fail(comm, status, "%s", trib_last_error());
+	return status;
 }
 
 /* The rounds of the request, one for each vector. The caller holds `posting`. */

@@ -482,30 +482,46 @@ static void on_finished(void *context, struct round *round)
 	round_free(round);
 }
 
-static void fill_seat(struct ring_seat *seat, const struct udp_address *local, uint16_t port)
+trib_status ring_listen(const struct comm_config *config, const struct udp_address *towards,
+                        struct channel_listener **listener, struct ring_seat *seat)
 {
+	unsigned mtu = config->mtu ? config->mtu : udp_route_mtu(towards);
+	struct udp_address local;
+	trib_status status = udp_local(towards, &local);
+	const void *raw;
 	size_t bytes;
-	const void *raw = udp_raw(local, &bytes);
 
-	seat->family = bytes == 4 ? 4 : 6;
-	seat->port = port;
+	*seat = (struct ring_seat){ 0 };
+	*listener = NULL;
+	if (status != TRIB_OK)
+		return status;
+	udp_set_port(&local, 0);
+	status = channel_listen(&local, listener);
+	if (status != TRIB_OK)
+		return status;
+	raw = udp_raw(&local, &bytes);
 	memcpy(seat->address, raw, bytes);
+	seat->family = bytes == 4 ? 4 : 6;
+	seat->port = channel_listener_port(*listener);
+	seat->payload = length_probe_full(mtu ? mtu : 1500, udp_overhead(towards) + WIRE_HEADER,
+	                                  WIRE_PAYLOAD_MAX);
+	return TRIB_OK;
 }
 
-trib_status ring_open(struct trib_comm *comm, const struct udp_address *towards)
+trib_status ring_open(struct trib_comm *comm, struct channel_listener *listener)
 {
 	struct ring_thread *thread = calloc(1, sizeof(*thread));
 	struct ring_mail *mail = ring_mail_new();
-	struct udp_address local;
-	trib_status status;
 
 	if (!thread || !mail) {
 		free(thread);
 		ring_mail_free(mail);
+		channel_listener_free(listener);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
 	}
 	thread->comm = comm;
 	thread->mail = mail;
+	thread->listener = listener;
 	mail->exchange.comm = comm;
 	thread->spare.end = &thread->spare.first;
 	thread->aside.end = &thread->aside.first;
@@ -515,15 +531,7 @@ trib_status ring_open(struct trib_comm *comm, const struct udp_address *towards)
 	pthread_mutex_lock(&comm->lock); /* a failure wakes it */
 	comm->ring_mail = mail;
 	pthread_mutex_unlock(&comm->lock);
-	status = udp_local(towards, &local);
-	if (status != TRIB_OK)
-		return status;
-	udp_set_port(&local, 0);
-	status = channel_listen(&local, &thread->listener);
-	if (status == TRIB_OK)
-		fill_seat(&mail->seats[comm->config.rank], &local,
-		          channel_listener_port(thread->listener));
-	return status;
+	return TRIB_OK;
 }
 
 trib_status ring_run(struct trib_comm *comm)

@@ -8,9 +8,14 @@
 
 #include "worker/comm/comm.h"
 
-/* Listens for the previous rank, on the address of the route to `towards`, and fills in this
- * rank's seat. Nothing runs yet. */
-trib_status ring_open(struct trib_comm *comm, const struct udp_address *towards);
+struct channel_listener;
+
+/* Listens for the previous rank, on the address of the route to `towards`. *seat: where. */
+trib_status ring_listen(const struct comm_config *config, const struct udp_address *towards,
+                        struct channel_listener **listener, struct ring_seat *seat);
+/* The communicator has a ring, which does not run yet. Takes the listener over, also if it fails.
+ */
+trib_status ring_open(struct trib_comm *comm, struct channel_listener *listener);
 /* Starts the thread. It connects as soon as the seats of all ranks are known. */
 trib_status ring_run(struct trib_comm *comm);
 /* Waits for the thread's end. The caller has set closing or stop_lanes. */
