@@ -39,7 +39,10 @@ struct comm_config {
 	struct udp_address
 		rendezvous;    /* where rank 0 listens if nothing else is given; length 0: none */
 	enum ring_choice ring; /* which vectors go around a ring */
-	int seat, seats;       /* rank and size as the process was started; -1: any */
+	/* Of a communicator without an aggregator that was split from another; owned by it. */
+	struct channel_listener *ring_listener;
+	struct ring_seat *ring_seats;
+	int seat, seats; /* rank and size as the process was started; -1: any */
 	int rank, size;
 	bool asks; /* the user gave no rank: a controller may assign one */
 	uint16_t job;
