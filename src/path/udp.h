@@ -43,6 +43,7 @@ struct udp_options {
 	unsigned busy_poll; /* microseconds */
 	int receive_bytes;  /* requested buffer size; the kernel may give less */
 	int send_bytes;     /* must be below the link's queue, which drops packets otherwise */
+	bool shares_port;   /* another socket that shares is bound to the same port */
 };
 
 /* A non-blocking socket, bound if `bind_to`, connected if `peer`. *gso: GSO works on it. */

@@ -65,6 +65,8 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 		/* The XDP plane sends no UDP checksum: every packet carries our own. */
 		set_option(s, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	}
+	if (options->shares_port)
+		set_option(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
 		trib_status status = status_fail_errno("cannot listen on %s",
 		                                       udp_text(bind_to, text, sizeof(text)));

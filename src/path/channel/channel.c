@@ -57,6 +57,11 @@ unsigned channel_peer_addresses(const struct channel *channel, const struct path
 	return channel->n_peer_addresses;
 }
 
+bool channel_is_called_by(const struct channel *channel, uint64_t id)
+{
+	return !channel_has_ended(channel) && (!channel->id || channel->id == id);
+}
+
 trib_status channel_send(struct channel *channel, const void *data, uint32_t bytes)
 {
 	struct outgoing *out = channel_outgoing(channel, channel->queued);
@@ -206,6 +211,15 @@ void channel_close(struct channel *channel, uint64_t now)
 	if (channel->state == CHANNEL_OPENING)
 		channel->state = CHANNEL_CLOSED;
 	tick_closing(channel, now);
+}
+
+void channel_abandon(struct channel *channel)
+{
+	if (channel->state == CHANNEL_OPENING || channel->state == CHANNEL_CLOSED)
+		return;
+	channel->state = CHANNEL_CLOSED;
+	for (unsigned i = 0; i < channel->n_paths; i++)
+		channel->paths[i].owes_bye = channel->paths[i].phase == PHASE_OPEN;
 }
 
 enum channel_state channel_state(const struct channel *channel)

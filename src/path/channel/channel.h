@@ -93,6 +93,9 @@ unsigned channel_peer_addresses(const struct channel *channel, const struct path
 bool channel_hello(const void *packet, size_t bytes, const struct path_control **header,
                    const struct path_hello **hello, unsigned *version);
 
+/* Would a HELLO with this id be taken: has the peer not called yet, or with the same id? */
+bool channel_is_called_by(const struct channel *channel, uint64_t id);
+
 /*
  * Sends a message. The caller keeps the memory until channel_sent has passed its number. Numbers
  * count from 0. TRIB_ERR_ARGUMENT: CHANNEL_MESSAGES are in flight (see channel_room), or the
@@ -130,6 +133,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
  * first, the state becomes CHANNEL_CLOSED here, too.
  */
 void channel_close(struct channel *channel, uint64_t now);
+/* Ends an open channel at once: the next output of each path is a BYE. */
+void channel_abandon(struct channel *channel);
 enum channel_state channel_state(const struct channel *channel);
 /* TRIB_OK, or the error that ended the channel. It names the peer. */
 trib_status channel_status(const struct channel *channel);

@@ -17,6 +17,8 @@
 
 #include <poll.h>
 
+#define CHANNEL_FDS (PATHS_MAX + 1)
+
 struct channel_io_config {
 	uint64_t key;        /* secret of both sides; also tells channels of two processes apart */
 	uint32_t self, peer; /* numbers of both processes, e.g. their ranks */
@@ -25,9 +27,8 @@ struct channel_io_config {
 	uint32_t credit;     /* messages that may come before channel_grant is called */
 	uint64_t timeout;    /* ns */
 	uint32_t chunk;      /* bytes; 0: TRIB_CHUNK */
-	enum balancer_kind balancer;
 	struct channel_events events;
-	/* The paths to use. n_paths 0: they are found (TRIB_PATHS). */
+	/* The side that calls: the paths to use. n_paths 0: they are found (TRIB_PATHS). */
 	const struct virtual_path *paths;
 	unsigned n_paths;
 };
@@ -50,19 +51,20 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 trib_status channel_accept(struct channel_listener *listener,
                            const struct channel_io_config *config, uint64_t now,
                            struct channel_io **out);
-/* Closes the sockets. Free the channels before their listener. */
+/* Closes the sockets; tells the peer, if the channel is open. Free channels before listeners. */
 void channel_io_free(struct channel_io *io);
 
-/* NULL: the peer has not called yet. */
+/* The channel. Messages can be sent before it is open. */
 struct channel *channel_of(const struct channel_io *io);
-/* TRIB_OK, or why the channel does not work: the peer is silent, has another version, ... */
-trib_status channel_io_status(const struct channel_io *io);
 
-/* Adds the sockets to poll; returns how many. At most PATHS_MAX + 1. */
+/* Writes the sockets to poll; returns how many. At most CHANNEL_FDS. */
 unsigned channel_fds(const struct channel_io *io, struct pollfd *fds);
 /* When to step again if no socket is ready: nanoseconds from now; UINT64_MAX: never. */
 uint64_t channel_wait(const struct channel_io *io, uint64_t now);
-/* Receives and sends all that can be. Returns channel_io_status. */
+/*
+ * Receives and sends all that can be. An error ends the channel: the peer is silent, has another
+ * version, ... The sentence names it.
+ */
 trib_status channel_step(struct channel_io *io, uint64_t now);
 
 #endif
