@@ -247,7 +247,7 @@ static void send_messages(struct ring_thread *thread)
 	struct channel *channel = channel_of(thread->to);
 	struct ring_buffer *buffer;
 
-	if (!channel || channel_state(channel) != CHANNEL_OPEN)
+	if (channel_state(channel) > CHANNEL_OPEN)
 		return;
 	while (thread->flown.first && thread->flown_first != channel_sent(channel)) {
 		queue_put(&thread->spare, queue_get(&thread->flown));
@@ -298,29 +298,39 @@ static void count(const struct ring_thread *thread)
 	}
 }
 
-/* Steps both channels. A rank that has left is an error only if it is needed. */
+static bool has_left(const struct channel_io *io)
+{
+	return channel_state(channel_of(io)) == CHANNEL_CLOSED;
+}
+
 static void step(struct ring_thread *thread, struct channel_io *io, unsigned rank)
 {
+	trib_status status = channel_step(io, clock_now());
+
+	if (status != TRIB_OK)
+		comm_fail_told(thread->comm, status, rank, trib_last_error());
+}
+
+/* A rank that has left is an error only if it is needed: the previous one as long as messages have
+ * to come, the next one if messages have to leave. */
+static void check_left(struct ring_thread *thread)
+{
 	struct trib_comm *comm = thread->comm;
-	const struct channel *channel;
+	unsigned rank = neighbour(comm, -1);
+	char text[128];
 
-	if (channel_step(io, clock_now()) != TRIB_OK) {
-		comm_fail_told(comm, channel_io_status(io), rank, trib_last_error());
+	if (has_left(thread->to) && thread->ready.first)
+		rank = neighbour(comm, 1);
+	else if (!has_left(thread->from) || ring_is_idle(&thread->ring))
 		return;
-	}
-	channel = channel_of(io);
-	if (channel && channel_state(channel) == CHANNEL_CLOSED && !ring_is_idle(&thread->ring)) {
-		char text[128];
-
-		snprintf(text, sizeof(text),
-		         "rank %u has called trib_finalize while other ranks wait for it", rank);
-		comm_fail_told(comm, TRIB_ERR_PEER, rank, text);
-	}
+	snprintf(text, sizeof(text),
+	         "rank %u has called trib_finalize while other ranks wait for it", rank);
+	comm_fail_told(comm, TRIB_ERR_PEER, rank, text);
 }
 
 static void sleep_until_needed(struct ring_thread *thread, uint64_t now, uint64_t most)
 {
-	struct pollfd fds[2 * (PATHS_MAX + 1) + 2];
+	struct pollfd fds[2 * CHANNEL_FDS + 2];
 	unsigned n = 2;
 	uint64_t count;
 	struct timespec span;
@@ -350,6 +360,7 @@ static void turn(struct ring_thread *thread, uint64_t most)
 	send_messages(thread);
 	step(thread, thread->to, neighbour(comm, 1));
 	send_messages(thread);
+	check_left(thread);
 	grant(thread);
 	count(thread);
 	sleep_until_needed(thread, clock_now(), most);
@@ -390,7 +401,6 @@ static trib_status connect_ranks(struct ring_thread *thread)
 		.longest = ring_message_max(&thread->ring),
 		.timeout = (uint64_t)(config->timeout_s * 1e9) / SILENCE_SHARE,
 		.chunk = RING_MESSAGE_MAX,
-		.balancer = BALANCE_BANDWIDTH,
 		.events = { .user = thread, .place = place, .deliver = deliver },
 	};
 
