@@ -3,6 +3,7 @@
 
 #include "engine/combine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ static void finish(struct ring *ring, struct ring_round *entry)
 	if (ring->end == &entry->next)
 		ring->end = link;
 	free(entry);
+	ring->late = 0;
 	ring->on_finished(ring->context, round);
 }
 
@@ -112,7 +114,7 @@ static void fill_head(const struct ring *ring, const struct ring_round *entry, u
 		                    .hops = 1,
 		                    .number = entry->number,
 		                    .op = round->op,
-		                    .from = round->from,
+		                    .kind = round->kind,
 		                    .to = round->to,
 		                    .type = (uint8_t)round->type,
 		                    .per_word = round->per_word,
@@ -264,24 +266,35 @@ static enum ring_verdict wrong(const struct ring *ring, const char *what, trib_s
 	return RING_WRONG;
 }
 
+/* The root of a call in words; *text has room for "root 255". */
+static const char *root_of(uint8_t kind, char text[16])
+{
+	if (kind == WIRE_ALL)
+		return "no root";
+	snprintf(text, 16, "root %u", kind);
+	return text;
+}
+
 static enum ring_verdict mismatch(const struct ring *ring, const struct ring_head *head,
                                   const struct round *round, trib_status *status)
 {
+	char theirs[16], ours[16];
+
 	*status = status_fail(
 		TRIB_ERR_MISMATCH,
-		"ranks called different collectives: in call %u of the ring, rank %u "
-		"has %llu elements of type %u, operation %u, from %u to %u; rank %u has "
-		"%zu of type %u, operation %u, from %u to %u",
+		"ranks called different collectives: in call %u of the ring, rank %u has %llu "
+		"elements of type %u, operation %u, %s; rank %u has %zu of type %u, operation %u, "
+		"%s",
 		head->number, previous(ring), (unsigned long long)head->count, head->type, head->op,
-		head->from, head->to, ring->rank, round->count, (unsigned)round->type, round->op,
-		round->from, round->to);
+		root_of(head->kind, theirs), ring->rank, round->count, (unsigned)round->type,
+		round->op, root_of(round->kind, ours));
 	return RING_WRONG;
 }
 
 static bool is_same_call(const struct ring *ring, const struct ring_head *head,
                          const struct round *round)
 {
-	return head->op == round->op && head->from == round->from && head->to == round->to &&
+	return head->op == round->op && head->kind == round->kind && head->to == round->to &&
 	       head->type == (uint8_t)round->type && head->per_word == round->per_word &&
 	       head->shape == round->shape && head->count == round->count &&
 	       head->payload == ring->payload;
@@ -395,6 +408,36 @@ static enum ring_verdict take_token(struct ring *ring, struct ring_round *entry,
 	return pass_on(ring, head);
 }
 
+/* Behind the head: for each rank, how many rounds it has posted. */
+uint32_t ring_ask(const struct ring *ring, void *message)
+{
+	struct ring_head *head = message;
+	uint32_t *posted = (uint32_t *)(head + 1), bytes = ring->size * 4;
+
+	*head = (struct ring_head){ .version = RING_VERSION, .phase = RING_STATE, .hops = 1 };
+	memset(posted, 0, bytes);
+	posted[ring->rank] = ring->posted;
+	return (uint32_t)sizeof(*head) + bytes;
+}
+
+static enum ring_verdict take_state(struct ring *ring, struct ring_head *head, uint32_t bytes,
+                                    trib_status *status)
+{
+	uint32_t *posted = (uint32_t *)(head + 1);
+
+	if (bytes != sizeof(*head) + ring->size * 4)
+		return wrong(ring, "does not name all ranks", status);
+	if (head->hops++ < ring->size) {
+		posted[ring->rank] = ring->posted;
+		return RING_PASS_ON;
+	}
+	ring->late = 0;
+	for (unsigned r = 0; ring->first && r < ring->size && r < 64; r++)
+		if ((int32_t)(posted[r] - ring->first->number) <= 0)
+			ring->late |= 1ull << r;
+	return RING_USED;
+}
+
 static struct ring_round *find(const struct ring *ring, uint32_t number)
 {
 	for (struct ring_round *entry = ring->first; entry; entry = entry->next)
@@ -411,13 +454,20 @@ enum ring_verdict ring_take(struct ring *ring, void *message, uint32_t bytes, tr
 
 	if (bytes < sizeof(*head) || head->version != RING_VERSION)
 		return wrong(ring, "is of another version of Tributary", status);
-	if (!head->hops || head->hops >= ring->size)
+	if (!head->hops || head->hops > ring->size - (head->phase != RING_STATE))
 		return wrong(ring, "has been at too many ranks", status);
+	if (head->phase == RING_STATE)
+		return take_state(ring, head, bytes, status);
 	if ((int32_t)(head->number - ring->posted) >= 0)
 		return RING_LATER;
 	entry = find(ring, head->number);
-	if (!entry)
-		return wrong(ring, "belongs to a call that is over", status);
+	if (!entry) {
+		*status = status_fail(TRIB_ERR_MISMATCH,
+		                      "ranks called different collectives: call %u of the ring is "
+		                      "over for rank %u, but not for rank %u",
+		                      head->number, ring->rank, previous(ring));
+		return RING_WRONG;
+	}
 	if (!is_same_call(ring, head, entry->round))
 		return mismatch(ring, head, entry->round, status);
 	if (head->phase == RING_POSTED || head->phase == RING_ALL_POSTED) {

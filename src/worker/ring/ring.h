@@ -38,6 +38,7 @@ enum ring_phase {
 	RING_ALL_POSTED, /* all ranks have */
 	RING_SUM,        /* fragments, summed over the ranks so far */
 	RING_RESULT,     /* fragments, final */
+	RING_STATE,      /* how many rounds each rank has posted; it comes back to its sender */
 	RING_ABORT,      /* a rank has failed: transport/ring_thread.c */
 };
 
@@ -48,7 +49,7 @@ struct ring_head {
 	uint32_t number;         /* of the round: ranks count the rounds that they post */
 	uint32_t first;          /* the first fragment */
 	uint16_t fragments;      /* 0: of RING_POSTED and RING_ALL_POSTED */
-	uint8_t op, from, to;    /* as in struct round; they have to be the same on all ranks */
+	uint8_t op, kind, to;    /* as in struct round; they have to be the same on all ranks */
 	uint8_t type;            /* trib_type of the elements */
 	uint8_t per_word, shape; /* as in struct round */
 	uint32_t payload;        /* bytes of a full fragment */
@@ -74,6 +75,7 @@ struct ring {
 	uint32_t payload;
 	uint32_t posted; /* rounds posted here, ever */
 	struct ring_round *first, **end;
+	uint64_t late; /* bits of ranks that have not posted the first round, as last heard */
 	void (*on_finished)(void *context, struct round *round); /* takes the round over */
 	void *context;
 };
@@ -101,6 +103,10 @@ bool ring_post(struct ring *ring, struct round *round);
 /* Writes the next message that starts here, at most RING_MESSAGE_MAX bytes or one fragment. Gives
  * its bytes; 0: there is none now. The memory is 8-byte aligned. */
 uint32_t ring_start(struct ring *ring, void *message);
+
+/* Writes a question to all ranks: have they posted the first unfinished round? Gives its bytes. The
+ * answer is in `late`. */
+uint32_t ring_ask(const struct ring *ring, void *message);
 
 /* Takes a message of the previous rank. The memory is 8-byte aligned. RING_WRONG sets *status. */
 enum ring_verdict ring_take(struct ring *ring, void *message, uint32_t bytes, trib_status *status);

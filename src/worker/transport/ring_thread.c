@@ -22,9 +22,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define START_BELOW 8u            /* messages on their way to the next rank */
-#define TAKE_BELOW 128u           /* the same */
-#define CREDIT 32u                /* messages that the previous rank may send ahead */
+#define START_BELOW 8u  /* messages on their way to the next rank */
+#define TAKE_BELOW 128u /* the same */
+#define CREDIT 32u      /* messages that the previous rank may send ahead */
+#define ASK_NS                                                                             \
+	50000000ull /* 50 ms: ranks that wait ask who is late, less often if they are many \
+	             */
+#define ASK_RANK_NS 5000000ull
 #define END_NS (2 * NSEC_PER_SEC) /* closing takes no longer, also if a rank is silent */
 #define SILENCE_SHARE 2           /* a rank is dead after 1/2 of the timeout */
 
@@ -50,6 +54,7 @@ struct ring_thread {
 	unsigned n_out;                 /* in `ready` and `flown` */
 	uint32_t flown_first;           /* the channel's number of the first in `flown` */
 	uint32_t granted;               /* messages that the previous rank may send, ever */
+	uint64_t asked_at;              /* when this rank last asked who is late */
 	bool no_memory;
 	bool runs;
 	pthread_t thread;
@@ -132,7 +137,8 @@ static void take_abort(struct ring_thread *thread, const struct ring_buffer *buf
 	               abort.rank, text);
 }
 
-static void tell_failure(struct ring_thread *thread)
+/* False: the communicator has not failed. */
+static bool tell_failure(struct ring_thread *thread)
 {
 	struct trib_comm *comm = thread->comm;
 	struct ring_abort abort = {
@@ -145,11 +151,18 @@ static void tell_failure(struct ring_thread *thread)
 	abort.status = comm->failed;
 	snprintf(abort.text, sizeof(abort.text), "%s", comm->failure);
 	pthread_mutex_unlock(&comm->lock);
-	if (abort.status == TRIB_OK || !(buffer = buffer_get(thread)))
-		return;
+	if (abort.status == TRIB_OK)
+		return false;
+	while ((buffer = queue_get(&thread->ready))) { /* nobody needs it any more */
+		queue_put(&thread->spare, buffer);
+		thread->n_out--;
+	}
+	if (!(buffer = buffer_get(thread)))
+		return true;
 	buffer->bytes = sizeof(abort);
 	memcpy(buffer->data, &abort, sizeof(abort));
 	queue_out(thread, buffer);
+	return true;
 }
 
 /* ---- messages ---- */
@@ -158,9 +171,10 @@ static void offer(struct ring_thread *thread, struct ring_buffer *buffer)
 {
 	trib_status status = TRIB_OK;
 
-	if (is_abort(buffer)) {
+	if (is_abort(buffer))
 		take_abort(thread, buffer);
-		queue_put(&thread->spare, buffer);
+	if (atomic_load_explicit(&thread->comm->stop_lanes, memory_order_relaxed)) {
+		queue_put(&thread->spare, buffer); /* a call that failed must not pass */
 		return;
 	}
 	switch (ring_take(&thread->ring, buffer->data, buffer->bytes, &status)) {
@@ -242,6 +256,27 @@ static void start_messages(struct ring_thread *thread)
 	}
 }
 
+/* Asks who is late, if rounds have not ended for a while. */
+static uint64_t ask(struct ring_thread *thread, uint64_t now)
+{
+	uint64_t every = ASK_NS + ASK_RANK_NS * thread->ring.size;
+	struct ring_buffer *buffer;
+
+	atomic_store_explicit(&thread->mail->waiting, thread->ring.late, memory_order_relaxed);
+	if (ring_is_idle(&thread->ring)) {
+		thread->asked_at = 0;
+		return UINT64_MAX;
+	}
+	if (!thread->asked_at)
+		thread->asked_at = now;
+	if (now - thread->asked_at >= every && (buffer = buffer_get(thread))) {
+		thread->asked_at = now;
+		buffer->bytes = ring_ask(&thread->ring, buffer->data);
+		queue_out(thread, buffer);
+	}
+	return thread->asked_at + every - now;
+}
+
 static void send_messages(struct ring_thread *thread)
 {
 	struct channel *channel = channel_of(thread->to);
@@ -265,12 +300,9 @@ static void send_messages(struct ring_thread *thread)
 static void grant(struct ring_thread *thread)
 {
 	struct channel *channel = channel_of(thread->from);
-
-	if (!channel || thread->n_out >= TAKE_BELOW)
-		return;
 	uint32_t ahead = thread->granted - channel_delivered(channel);
 
-	if (ahead < CREDIT) {
+	if (thread->n_out < TAKE_BELOW && ahead < CREDIT) {
 		channel_grant(channel, CREDIT - ahead);
 		thread->granted += CREDIT - ahead;
 	}
@@ -296,6 +328,17 @@ static void count(const struct ring_thread *thread)
 		atomic_store_explicit(&mail->duplicates, counters.duplicates, memory_order_relaxed);
 		atomic_store_explicit(&mail->dropped, counters.dropped, memory_order_relaxed);
 	}
+}
+
+static bool has_ended(const struct channel_io *io)
+{
+	return channel_state(channel_of(io)) >= CHANNEL_CLOSED;
+}
+
+/* Do messages wait for the next rank to answer for the first time? */
+static bool is_opening(const struct ring_thread *thread)
+{
+	return channel_state(channel_of(thread->to)) == CHANNEL_OPENING && thread->flown.first;
 }
 
 static bool has_left(const struct channel_io *io)
@@ -350,11 +393,12 @@ static void sleep_until_needed(struct ring_thread *thread, uint64_t now, uint64_
 			log_debug("eventfd: %s", strerror(errno));
 }
 
-static void turn(struct ring_thread *thread, uint64_t most)
+static void turn(struct ring_thread *thread)
 {
 	const struct trib_comm *comm = thread->comm;
+	uint64_t now = clock_now();
 
-	channel_listener_step(thread->listener, clock_now());
+	channel_listener_step(thread->listener, now);
 	step(thread, thread->from, neighbour(comm, -1));
 	start_messages(thread);
 	send_messages(thread);
@@ -363,7 +407,7 @@ static void turn(struct ring_thread *thread, uint64_t most)
 	check_left(thread);
 	grant(thread);
 	count(thread);
-	sleep_until_needed(thread, clock_now(), most);
+	sleep_until_needed(thread, clock_now(), ask(thread, now));
 }
 
 /* Waits for the seats of all ranks. False: the communicator is over. */
@@ -436,29 +480,28 @@ static void go_quiet(struct ring_thread *thread)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-/* What has left arrives, and the other ranks are told; then the channels are closed. */
+/*
+ * What has left arrives; then the channels are closed. After a failure the previous rank closes its
+ * channel first: the news reaches it last, around the ring, and until then it must not think that
+ * this rank has left.
+ */
 static void say_goodbye(struct ring_thread *thread)
 {
 	uint64_t now = clock_now(), end = now + END_NS;
-	struct channel_io *both[] = { thread->from, thread->to };
-	bool open = true;
+	bool failed = tell_failure(thread);
 
-	tell_failure(thread);
-	while (open && now < end) {
-		open = false;
+	for (; now < end && !(has_ended(thread->from) && has_ended(thread->to));
+	     now = clock_now()) {
 		send_messages(thread);
-		for (unsigned i = 0; i < 2; i++) {
-			struct channel *channel = channel_of(both[i]);
-
-			if (!channel || channel_step(both[i], now) != TRIB_OK)
-				continue;
-			if (i == 0 || !thread->ready.first)
-				channel_close(channel, now);
-			open |= channel_state(channel) != CHANNEL_CLOSED;
-		}
-		if (open)
-			sleep_until_needed(thread, now, NSEC_PER_SEC / 50);
-		now = clock_now();
+		if (failed)
+			grant(thread); /* what comes is dropped, so that the news can pass */
+		else
+			channel_close(channel_of(thread->from), now);
+		if (!thread->ready.first && !is_opening(thread))
+			channel_close(channel_of(thread->to), now);
+		channel_step(thread->from, now);
+		channel_step(thread->to, now);
+		sleep_until_needed(thread, now, NSEC_PER_SEC / 50);
 	}
 }
 
@@ -472,7 +515,7 @@ static void *ring_main(void *argument)
 	while (thread->to && !atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
 	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
 		take_posts(thread);
-		turn(thread, NSEC_PER_SEC);
+		turn(thread);
 		if (thread->no_memory)
 			comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for messages of the ring");
 	}
