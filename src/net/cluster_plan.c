@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/cluster_plan.h"
 
+#include "net/fabric_plan.h"
 #include "net/fault.h"
 #include "net/names.h"
 
@@ -52,7 +53,7 @@ static trib_status plan_check(const struct cluster_options *options)
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "this build has no fault injection (loss, dup, reorder, "
 		                   "corrupt): it was built without clang, bpftool or libbpf");
-	return TRIB_OK;
+	return fabric_check(options);
 }
 
 static trib_status plan_unlike(const struct cluster_options *options, struct cluster *cluster)
@@ -86,7 +87,12 @@ trib_status plan_make(const struct cluster_options *options, unsigned subnet, st
 		return status;
 	memset(out, 0, sizeof(*out));
 	snprintf(out->name, sizeof(out->name), "%s", options->name);
+	out->subnet = subnet;
 	out->is_switch = options->is_switch;
+	out->is_single = options->no_offload || plan_has_faults(options);
+	out->fabric = options->fabric;
+	if (!out->fabric.paths)
+		out->fabric.paths = out->fabric.spines;
 	out->mtu = options->mtu ? options->mtu : MTU_DEFAULT;
 	out->n = options->workers + options->servers;
 	for (unsigned i = 0; i < out->n; i++) {
@@ -102,6 +108,7 @@ trib_status plan_make(const struct cluster_options *options, unsigned subnet, st
 		if (!options->is_switch || i != options->workers)
 			host->rate_bps = options->rate_bps;
 	}
+	fabric_deal(out);
 	return plan_unlike(options, out);
 }
 
@@ -146,6 +153,14 @@ void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *e
 void plan_bridge_namespace(const struct cluster *cluster, char out[64])
 {
 	names_namespace(out, cluster->name, cluster->is_switch ? "s1" : NAMES_HUB);
+}
+
+void plan_port_namespace(const struct cluster *cluster, unsigned i, char out[64])
+{
+	if (cluster->hosts[i].leaf)
+		fabric_leaf_namespace(cluster, cluster->hosts[i].leaf, out);
+	else
+		plan_bridge_namespace(cluster, out);
 }
 
 bool plan_is_relayed(const struct cluster *cluster, unsigned i)

@@ -22,7 +22,8 @@ void plan_relay_namespace(const struct cluster *cluster, char out[64]);
 void plan_relay_ends(const struct cluster *cluster, unsigned i, struct link_end *near,
                      struct link_end *far);
 
-/* The namespace of the ports. */
+/* The namespace of host i's port, and that of the bridge, which has the ports without a fabric. */
+void plan_port_namespace(const struct cluster *cluster, unsigned i, char out[64]);
 void plan_bridge_namespace(const struct cluster *cluster, char out[64]);
 
 #endif

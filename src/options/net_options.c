@@ -53,3 +53,22 @@ trib_status net_link_take(void *target, const char *text)
 	options->unlike[options->n_unlike++].rate_bps = rate;
 	return TRIB_OK;
 }
+
+/* Takes the first word as false, the second as true. */
+static trib_status word_take(bool *target, const char *text, const char *no, const char *yes)
+{
+	*target = strcmp(text, yes) == 0;
+	if (*target || strcmp(text, no) == 0)
+		return TRIB_OK;
+	return status_fail(TRIB_ERR_ARGUMENT, "\"%s\": expected %s or %s", text, no, yes);
+}
+
+trib_status net_route_take(void *target, const char *text)
+{
+	return word_take(&((struct cluster_fabric *)target)->is_static, text, "ecmp", "static");
+}
+
+trib_status net_hash_take(void *target, const char *text)
+{
+	return word_take(&((struct cluster_fabric *)target)->hash_l3, text, "l4", "l3");
+}

@@ -10,5 +10,8 @@
  */
 trib_status net_link_take(void *target, const char *text);
 trib_status net_probability_take(void *target, const char *text);
+/* Into a struct cluster_fabric: "ecmp" or "static"; "l4" or "l3". */
+trib_status net_route_take(void *target, const char *text);
+trib_status net_hash_take(void *target, const char *text);
 
 #endif
