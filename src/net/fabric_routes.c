@@ -57,6 +57,8 @@ trib_status fabric_host_link(const struct cluster *cluster, unsigned i, const st
 	uint32_t own = fabric_host_address(cluster, i, 0);
 	uint32_t leaf = fabric_leaf_address(cluster, cluster->hosts[i].leaf);
 	struct route_way back = { link_index(port->ns, port->name), own };
+	/* Open MPI does not work over an interface that has several addresses. */
+	struct link_end aliases = { .ns = host->ns, .name = "lo" };
 	trib_status status = ends_join(host, own, port, leaf);
 
 	if (!back.index)
@@ -68,7 +70,7 @@ trib_status fabric_host_link(const struct cluster *cluster, unsigned i, const st
 	for (unsigned k = 1; status == TRIB_OK && k <= cluster->fabric.paths; k++) {
 		uint32_t alias = fabric_host_address(cluster, i, k);
 
-		status = link_add_peer(host, alias, alias);
+		status = link_add_peer(&aliases, alias, alias);
 		if (status == TRIB_OK)
 			status = route_set(port->ns, RT_TABLE_MAIN,
 			                   (struct route_network){ alias, HOST_BITS }, &back, 1);
