@@ -115,6 +115,24 @@ void fabric_spine_namespace(const struct cluster *cluster, unsigned spine, char 
 	router_namespace(cluster, NAMES_SPINE, spine, out);
 }
 
+bool fabric_find_router(const struct cluster *cluster, const char *name, char out[64])
+{
+	char wanted[64];
+
+	names_namespace(wanted, cluster->name, name);
+	for (unsigned i = 1; i <= cluster->fabric.leafs; i++) {
+		fabric_leaf_namespace(cluster, i, out);
+		if (strcmp(out, wanted) == 0)
+			return true;
+	}
+	for (unsigned i = 1; i <= cluster->fabric.spines; i++) {
+		fabric_spine_namespace(cluster, i, out);
+		if (strcmp(out, wanted) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* An end has the name of the router at the other end. */
 static void core_end(const struct cluster *cluster, unsigned leaf, unsigned spine, bool at_leaf,
                      struct link_end *end)

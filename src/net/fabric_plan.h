@@ -24,6 +24,8 @@ uint32_t fabric_spine_address(const struct cluster *cluster, unsigned spine);
 
 void fabric_leaf_namespace(const struct cluster *cluster, unsigned leaf, char out[64]);
 void fabric_spine_namespace(const struct cluster *cluster, unsigned spine, char out[64]);
+/* The namespace of a router by its name: leaf1, spine2. False: there is none. */
+bool fabric_find_router(const struct cluster *cluster, const char *name, char out[64]);
 
 /* Is link number `link` one of the fabric? If so, its leaf and spine. */
 bool fabric_is_core(const struct cluster *cluster, unsigned link, unsigned *leaf, unsigned *spine);

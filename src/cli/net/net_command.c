@@ -5,6 +5,7 @@
 #include "base/settings.h"
 #include "cli/net/net_command.h"
 #include "net/cluster.h"
+#include "net/fabric_plan.h"
 #include "net/names.h"
 #include "net/state.h"
 #include "options/net_options.h"
@@ -166,7 +167,9 @@ static int net_exec(int argc, char **argv)
 	};
 	const struct options options = {
 		"trib net exec [OPTION]... HOST [--] COMMAND [ARGUMENT]...",
-		"Runs a command on a host of a cluster: in its network, with this machine's files.",
+		"Runs a command on a host of a cluster: in its network, with this machine's "
+		"files.\n"
+		"The leafs and spines of a fabric are hosts here too: leaf1, spine2.",
 		"trib net exec h1 -- cat /proc/net/dev", rows
 	};
 	int code;
@@ -183,7 +186,10 @@ static int net_exec(int argc, char **argv)
 	if (cluster_load(name, &cluster) != TRIB_OK)
 		return net_fail("exec");
 	const struct cluster_host *host = cluster_find(&cluster, argv[operand]);
+	struct cluster_host router = { 0 };
 
+	if (!host && fabric_find_router(&cluster, argv[operand], router.ns))
+		host = &router;
 	if (!host) {
 		status_fail(TRIB_ERR_ARGUMENT, "the cluster %s has no host %s; it has %s to %s",
 		            cluster.name, argv[operand], cluster.hosts[0].name,
@@ -194,7 +200,7 @@ static int net_exec(int argc, char **argv)
 		return net_fail("exec");
 	execvp(argv[command], &argv[command]);
 	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
-	status_fail_errno("cannot run %s on %s", argv[command], host->name);
+	status_fail_errno("cannot run %s on %s", argv[command], argv[operand]);
 	net_fail("exec");
 	return code;
 }
