@@ -26,6 +26,9 @@
 #define CLUSTER_PATHS_MAX 8
 #define CLUSTER_LINKS_MAX (CLUSTER_HOSTS_MAX + CLUSTER_LEAFS_MAX * CLUSTER_SPINES_MAX)
 #define CLUSTER_LINK_NAME_BYTES 24
+#define CLUSTER_FAULTY_MAX 64
+
+enum cluster_fault { FAULT_LOSS, FAULT_DUP, FAULT_REORDER, FAULT_CORRUPT, FAULT_KINDS };
 
 /* A leaf-spine fabric between the hosts. All zero: there is none. */
 struct cluster_fabric {
@@ -79,7 +82,13 @@ struct cluster_options {
 		uint64_t rate_bps;
 	} unlike[CLUSTER_HOSTS_MAX]; /* links with a rate of their own */
 	unsigned n_unlike;
-	double loss, dup, reorder, corrupt; /* probabilities on every link, in each direction */
+	double faults[FAULT_KINDS]; /* probabilities on every link, in each direction */
+	struct {
+		char link[CLUSTER_LINK_NAME_BYTES];
+		enum cluster_fault kind;
+		double probability;
+	} faulty[CLUSTER_FAULTY_MAX]; /* links with a probability of their own */
+	unsigned n_faulty;
 	uint64_t seed;
 	bool no_offload; /* packets cross singly, as on a wire; faults imply it */
 	struct cluster_fabric fabric;

@@ -132,16 +132,11 @@ static trib_status wiring_wire(const struct wiring *wiring, const struct link_en
 static trib_status wiring_faults(const struct wiring *wiring, unsigned link,
                                  const struct link_end *host, const struct link_end *port)
 {
-	const struct cluster_options *options = wiring->options;
-	const struct fault_rates faults = { .loss = options->loss,
-		                            .dup = options->dup,
-		                            .reorder = options->reorder,
-		                            .corrupt = options->corrupt,
-		                            .seed = options->seed };
+	struct fault_rates faults = { .seed = wiring->options->seed };
 	bool is_switch = wiring->cluster->is_switch;
 	trib_status status;
 
-	if (!plan_has_faults(options))
+	if (!plan_link_faults(wiring->options, wiring->cluster, link, faults.of))
 		return TRIB_OK;
 	status = fault_attach(is_switch ? host : port, is_switch ? FAULT_IN : FAULT_OUT, &faults,
 	                      2 * link);

@@ -24,6 +24,33 @@ trib_status net_probability_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
+trib_status net_fault_take(void *target, const char *text)
+{
+	const struct net_fault *fault = target;
+	struct cluster_options *options = fault->options;
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	unsigned n = options->n_faulty;
+	trib_status status;
+
+	if (!equals)
+		return net_probability_take(&options->faults[fault->kind], text);
+	if (!length || length >= sizeof(options->faulty[n].link))
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "\"%s\": expected LINK=P, as in leaf1-spine2=0.01", text);
+	if (n == CLUSTER_FAULTY_MAX)
+		return status_fail(TRIB_ERR_ARGUMENT, "more than %d links with faults of their own",
+		                   CLUSTER_FAULTY_MAX);
+	status = net_probability_take(&options->faulty[n].probability, equals + 1);
+	if (status != TRIB_OK)
+		return status;
+	memcpy(options->faulty[n].link, text, length);
+	options->faulty[n].link[length] = '\0';
+	options->faulty[n].kind = fault->kind;
+	options->n_faulty++;
+	return TRIB_OK;
+}
+
 /* "1gbit" is for every link, "h2=500mbit" for that of h2. */
 trib_status net_link_take(void *target, const char *text)
 {

@@ -37,10 +37,14 @@ static int net_up(int argc, char **argv)
 	struct cluster_options up = { 0 };
 	uint64_t hosts = 4, servers = 1, mtu = 1500;
 	struct option_hook link = { net_link_take, &up };
-	struct option_hook loss = { net_probability_take, &up.loss };
-	struct option_hook dup = { net_probability_take, &up.dup };
-	struct option_hook reorder = { net_probability_take, &up.reorder };
-	struct option_hook corrupt = { net_probability_take, &up.corrupt };
+	struct net_fault loss = { &up, FAULT_LOSS };
+	struct net_fault dup = { &up, FAULT_DUP };
+	struct net_fault reorder = { &up, FAULT_REORDER };
+	struct net_fault corrupt = { &up, FAULT_CORRUPT };
+	struct option_hook loss_hook = { net_fault_take, &loss };
+	struct option_hook dup_hook = { net_fault_take, &dup };
+	struct option_hook reorder_hook = { net_fault_take, &reorder };
+	struct option_hook corrupt_hook = { net_fault_take, &corrupt };
 	struct option_hook route = { net_route_take, &up.fabric };
 	struct option_hook hash = { net_hash_take, &up.fabric };
 	uint64_t leafs = 0, spines = 0, paths = 0;
@@ -71,13 +75,13 @@ static int net_up(int argc, char **argv)
 		  "9000" },
 		{ "no-offload", 0, OPTION_FLAG, &up.no_offload, NULL,
 		  "packets cross links one by one, as on a real wire", NULL },
-		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
-		  "0.01" },
-		{ "dup", 0, OPTION_HOOK, &dup, "P", "probability that a UDP packet arrives twice",
-		  "0.1%" },
-		{ "reorder", 0, OPTION_HOOK, &reorder, "P",
+		{ "loss", 0, OPTION_HOOK, &loss_hook, "[LINK=]P",
+		  "probability that a UDP packet is lost", "0.01" },
+		{ "dup", 0, OPTION_HOOK, &dup_hook, "[LINK=]P",
+		  "probability that a UDP packet arrives twice", "0.1%" },
+		{ "reorder", 0, OPTION_HOOK, &reorder_hook, "[LINK=]P",
 		  "probability that the next UDP packet overtakes it", "0.05" },
-		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P",
+		{ "corrupt", 0, OPTION_HOOK, &corrupt_hook, "[LINK=]P",
 		  "probability that 1 to 3 bits of a UDP payload flip", "0.001" },
 		{ "seed", 0, OPTION_COUNT, &up.seed, "S", "seed of the faults (default 0)", "7" },
 		{ 0 },
@@ -85,8 +89,8 @@ static int net_up(int argc, char **argv)
 	const struct options options = {
 		"trib net up [OPTION]...",
 		"Makes a virtual cluster on this machine: network namespaces as hosts, and links\n"
-		"between them. Faults happen on every link, in both directions, and imply "
-		"--no-offload.",
+		"between them. Faults happen on every link, or on one link, in both directions. "
+		"They\nimply --no-offload. With --leaf and --spine, routers are between the hosts.",
 		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
 	};
 	int code;

@@ -190,10 +190,18 @@ static void fabric_print(const struct cluster *cluster)
 	}
 }
 
+static bool has_faults(const struct cluster *cluster)
+{
+	struct link_faults faults = { 0 };
+
+	for (unsigned link = 0; !faults.known && link < cluster_links(cluster); link++)
+		faults_read(cluster, link, &faults);
+	return faults.known;
+}
+
 static void cluster_print(const struct cluster *cluster)
 {
 	const struct cluster_fabric *fabric = &cluster->fabric;
-	struct link_faults faults;
 	char rate[32];
 
 	printf("%s: mtu %u%s", cluster->name, cluster->mtu,
@@ -202,10 +210,9 @@ static void cluster_print(const struct cluster *cluster)
 		printf(", leafs %u, spines %u, paths %u, route %s, hash %s", fabric->leafs,
 		       fabric->spines, fabric->paths, fabric->is_static ? "static" : "ecmp",
 		       fabric->hash_l3 ? "l3" : "l4");
-	faults_read(cluster, 0, &faults);
 	printf("\n  %-5s %-15s %-10s %-20s%s%s\n", "host", "address", "link", "namespace",
 	       fabric->leafs ? " leaf" : "",
-	       faults.known ? " lost/duplicated/reordered/corrupted, up and down" : "");
+	       has_faults(cluster) ? " lost/duplicated/reordered/corrupted, up and down" : "");
 	for (unsigned i = 0; i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
 
