@@ -137,6 +137,31 @@ else
 	omit "a full disk needs root, to mount a tmpfs"
 fi
 
+echo "== tribd as a parameter server"
+rows_daemon() { # starts it on its folder and on the port that it had before
+	: >"$work/daemon"
+	TRIB_COOKIE=${1:-} "$tribd" --serve-rows "$work/daemonrows" --listen "127.0.0.1:${daemon_port:-0}" --sync none \
+		>"$work/daemon" 2>"$work/daemon.err" &
+	daemon=$!
+	wait_for 10 grep -q '^tribd: shard 0 of 1 ready on' "$work/daemon" || fail "tribd: $(cat "$work/daemon.err")"
+	daemon_port=$(sed -n 's/.*ready on 127.0.0.1:\([0-9]*\).*/\1/p' "$work/daemon")
+	export TRIB_SPARSE_SERVERS=127.0.0.1:$daemon_port
+}
+rows_daemon 5ba25e
+check "a worker without the cookie is refused" says <("$sparse" push --pushes 40 2>&1) "the cookie differs"
+TRIB_COOKIE=5ba25e push_by 2 --pushes 40
+check "workers push to tribd" pushed
+kill "$daemon"
+wait "$daemon"
+check "SIGTERM ends it well" test $? = 0
+rows_daemon
+check "... it warns without a cookie" says "$work/daemon.err" "TRIB_COOKIE is not set"
+check "... and goes on with its rows" "$sparse" check --pushes 40 --workers 2
+kill "$daemon"
+wait "$daemon"
+"$tribd" --serve-rows "$work/daemonrows" --controller :0 >"$work/out" 2>&1
+check "it has no other role" says "$work/out" "a role of its own"
+
 echo "== trib run --servers"
 unset TRIB_SPARSE_SERVERS
 go -n 3 --servers 2 --server-dir "$work/kept" -- "$sparse" push --pushes 50
