@@ -94,6 +94,7 @@ status() { # EXPRESSION over v, the status of shard 0
 		python3 -c "import json, sys; v = json.load(open('$work/status')); sys.exit(not ($1))"
 }
 is_hot() { status 'v["tables"] and v["tables"][-1]["hot"] and v["tables"][-1]["hot"]["open"]'; }
+explains() { on h1 "$trib" explain --aggregator "$(address s1):7700" | grep -q "$1"; } # WORDS
 at_standby() { status "v['tables'][-1]['hot']['open'] and v['tables'][-1]['hot']['aggregator'].startswith('$(address s2):')"; }
 
 planes='udp pisa'
@@ -155,6 +156,7 @@ servers 1
 args=(--table killed --keys 3000 --width 8 --pushes 2500 --batch 60)
 push_by 4 "${args[@]}" --pause 3000
 check "rows are hot" wait_for 10 is_hot
+check "trib explain says how rows are summed" explains 'rows in fixed point .*the workers opened the table with sums = "fixed"'
 end KILL s1
 check "the standby takes over" wait_for 20 at_standby
 aggregator s1
@@ -194,9 +196,10 @@ check "... and the rows survive a restart" right "${args[@]}" --workers 4
 
 echo "== a worker is killed"
 args=(--table alone --keys 1000 --width 8 --pushes 1500 --batch 60)
-push_by 3 "${args[@]}" --pause 2000 --mark "$work/mark"
+push_by 3 "${args[@]}" --pause 2000 --mark "$work/mark" --sums table
 check "three workers push" wait_for 20 all_marked 3
 check "rows are hot" wait_for 10 is_hot
+check "trib explain says how rows are summed" explains 'as floats, by table: the workers opened the table with sums = "table"'
 kill -KILL "${workers[2]}"
 { wait "${workers[2]}"; } 2>/dev/null
 unset 'workers[2]'
