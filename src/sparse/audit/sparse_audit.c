@@ -77,16 +77,6 @@ static bool packet_was(struct auditor *a, uint64_t child, uint64_t packet)
 	       audit_set_find(&a->packets, (struct audit_key){ child, packet });
 }
 
-static void packet_note(struct auditor *a, uint64_t child, uint64_t packet)
-{
-	uint64_t *low = value_of(a, &a->lows, child, 0);
-
-	value_of(a, &a->packets, child, packet);
-	while (audit_set_find(&a->packets, (struct audit_key){ child, *low }))
-		++*low;
-	a->result->packets++;
-}
-
 static bool record_has(const struct applied_set *record, uint64_t packet)
 {
 	uint64_t i = packet - record->low;
@@ -147,38 +137,9 @@ static void client_note(struct auditor *a, const struct sparse_entry *entry)
 		++*life;
 }
 
-/* The incarnation ended, and its records are kept. */
-static bool origin_fits(struct auditor *a, const struct sparse_entry *entry)
-{
-	const struct sparse_origin *origin = &entry->origin;
-
-	return a->last[entry->table] - origin->incarnation < SPARSE_INCARNATIONS_KEPT &&
-	       *value_of(a, &a->lives, entry->table, origin->incarnation) == LIFE_SEALED &&
-	       origin->child < *value_of(a, &a->children, entry->table, origin->incarnation);
-}
-
-/* True: the rows count. *late: neither the rows nor the push's number do. */
-static bool origin_counts(struct auditor *a, const struct sparse_entry *entry, bool *late)
-{
-	const struct sparse_origin *origin = &entry->origin;
-	uint64_t child = child_key(entry->table, origin->incarnation, origin->child);
-
-	*late = false;
-	if (!origin->incarnation)
-		return true;
-	if (origin_fits(a, entry) && packet_was(a, child, origin->packet))
-		return false;
-	*late = !origin_fits(a, entry) ||
-	        origin->packet - *value_of(a, &a->lows, child, 0) >= WINDOW;
-	if (!*late)
-		packet_note(a, child, origin->packet);
-	return !*late;
-}
-
 static void push_note(struct auditor *a, const struct sparse_entry *entry)
 {
 	uint64_t life = *value_of(a, &a->leaves, entry->client, 0), *highest;
-	bool was, late;
 
 	if (life % 2 == 0)
 		return;
@@ -195,15 +156,8 @@ static void push_note(struct auditor *a, const struct sparse_entry *entry)
 		      entry->sequence, entry->client, *highest);
 		return;
 	}
-	was = !origin_counts(a, entry, &late);
-	if (late)
-		return;
 	*highest = entry->sequence;
 	value_of(a, &a->pushes, entry->client ^ life << 56, entry->sequence);
-	if (was) {
-		a->result->repeats++;
-		return;
-	}
 	a->result->pushes++;
 	rows_note(a, entry);
 }

@@ -22,7 +22,6 @@ struct body {
 	uint32_t table, n, width, children;
 	uint64_t client, sequence;
 	uint32_t incarnation, epoch, heat, flag;
-	uint64_t packet;
 };
 
 /* The options of a TABLE, behind the body. */
@@ -35,7 +34,7 @@ struct options_body {
 };
 
 _Static_assert(sizeof(struct head) == ENTRY_HEAD_BYTES, "the layout is that of the file");
-_Static_assert(sizeof(struct body) == 56, "the layout is that of the file");
+_Static_assert(sizeof(struct body) == 48, "the layout is that of the file");
 _Static_assert(sizeof(struct options_body) == 136, "the layout is that of the file");
 
 /* What a kind has behind its body, in this order. */
@@ -109,20 +108,17 @@ static bool layout_make(struct layout *at, const struct parts *parts, const stru
 
 static struct body body_of(const struct sparse_entry *entry)
 {
-	bool is_push = entry->kind == SPARSE_ENTRY_PUSH;
-
 	return (struct body){
 		.table = entry->table,
 		.n = entry->n,
 		.width = entry->width,
-		.children = is_push ? entry->origin.child : entry->children,
+		.children = entry->children,
 		.client = entry->client,
 		.sequence = entry->sequence,
-		.incarnation = is_push ? entry->origin.incarnation : entry->incarnation,
+		.incarnation = entry->incarnation,
 		.epoch = entry->epoch,
 		.heat = entry->heat,
 		.flag = entry->has_left || entry->is_sealed,
-		.packet = entry->origin.packet,
 	};
 }
 
@@ -265,8 +261,6 @@ static trib_status options_parse_body(const uint8_t *from, struct sparse_table_o
 
 static void body_take(const struct body *body, struct sparse_entry *entry)
 {
-	bool is_push = entry->kind == SPARSE_ENTRY_PUSH;
-
 	entry->table = body->table;
 	entry->n = body->n;
 	entry->width = body->width;
@@ -274,13 +268,8 @@ static void body_take(const struct body *body, struct sparse_entry *entry)
 	entry->sequence = body->sequence;
 	entry->epoch = body->epoch;
 	entry->heat = body->heat;
-	if (is_push) {
-		entry->origin =
-			(struct sparse_origin){ body->incarnation, body->children, body->packet };
-	} else {
-		entry->incarnation = body->incarnation;
-		entry->children = body->children;
-	}
+	entry->incarnation = body->incarnation;
+	entry->children = body->children;
 	entry->has_left = entry->kind == SPARSE_ENTRY_CLIENT && body->flag;
 	entry->is_sealed = entry->kind == SPARSE_ENTRY_INCARNATION && body->flag;
 }
@@ -303,7 +292,7 @@ static void parts_take(const uint8_t *payload, const struct parts *parts, const 
 /* Numbers that are wrong in any state. */
 static trib_status numbers_check(const struct sparse_entry *entry, const char *name)
 {
-	if (entry->children > SPARSE_RECORDS_MAX || entry->origin.child >= SPARSE_RECORDS_MAX)
+	if (entry->children > SPARSE_RECORDS_MAX)
 		return wrong(name, "it has too many children");
 	for (uint32_t i = 0; entry->records && i < entry->children; i++) {
 		if (entry->records[i].seen[0] & 1)

@@ -34,13 +34,6 @@ enum sparse_entry_kind {
 	SPARSE_ENTRY_END = 19,         /* the last entry: `n` entries are before it */
 };
 
-/* A PUSH whose rows were in a packet to an aggregator that was lost. */
-struct sparse_origin {
-	uint32_t incarnation; /* 0: the rows were never sent to an aggregator */
-	uint32_t child;
-	uint64_t packet;
-};
-
 struct sparse_client {
 	uint64_t client;
 	uint64_t applied; /* highest sequence number; 0: none */
@@ -57,7 +50,6 @@ struct sparse_entry {
 	uint64_t client;                     /* CLIENT, PUSH */
 	bool has_left;                       /* CLIENT */
 	uint64_t sequence;                   /* PUSH; from 1 on, and rising */
-	struct sparse_origin origin;         /* PUSH */
 	uint32_t incarnation;                /* OPEN, FLUSH, SEAL, INCARNATION; from 1 on */
 	bool is_sealed;                      /* INCARNATION */
 	uint32_t epoch;                      /* FLUSH, INCARNATION */

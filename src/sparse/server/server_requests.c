@@ -68,7 +68,6 @@ static trib_status push_append(struct sparse_server *server, struct connection *
 		.table = c->table->number,
 		.client = c->client,
 		.sequence = message->number,
-		.origin = { message->push.incarnation, message->push.child, message->push.packet },
 		.n = message->count,
 		.width = message->width,
 		.keys = message->keys,
