@@ -15,6 +15,8 @@
 
 /* The life of an incarnation: (table, number). */
 enum { LIFE_SEALED = 1 };
+/* The life of a client. */
+enum presence { CLIENT_UNKNOWN, CLIENT_KNOWN, CLIENT_LEFT };
 
 struct auditor {
 	FILE *out;
@@ -22,9 +24,9 @@ struct auditor {
 	const struct sparse_log_visit *visit;
 	struct audit_rows tables[SPARSE_TABLES_MAX];
 	uint32_t n_tables;
-	struct audit_set clients;  /* (client, how often it left): highest sequence number */
-	struct audit_set leaves;   /* client: how often it left, times 2; odd: it is known */
-	struct audit_set pushes;   /* (client with its life, sequence) that were applied */
+	struct audit_set clients;  /* client: highest sequence number */
+	struct audit_set presence; /* client: enum presence */
+	struct audit_set pushes;   /* (client, sequence) that were applied */
 	struct audit_set lives;    /* (table, incarnation): LIFE_SEALED */
 	struct audit_set epochs;   /* (table, incarnation): of the last flush */
 	struct audit_set children; /* (table, incarnation): number of children */
@@ -131,21 +133,20 @@ static void rows_note(struct auditor *a, const struct sparse_entry *entry)
 
 static void client_note(struct auditor *a, const struct sparse_entry *entry)
 {
-	uint64_t *life = value_of(a, &a->leaves, entry->client, 0);
+	uint64_t *presence = value_of(a, &a->presence, entry->client, 0);
 
-	if (*life % 2 == entry->has_left)
-		++*life;
+	if (*presence == (entry->has_left ? CLIENT_KNOWN : CLIENT_UNKNOWN))
+		++*presence;
 }
 
 static void push_note(struct auditor *a, const struct sparse_entry *entry)
 {
-	uint64_t life = *value_of(a, &a->leaves, entry->client, 0), *highest;
+	uint64_t *highest;
 
-	if (life % 2 == 0)
+	if (*value_of(a, &a->presence, entry->client, 0) != CLIENT_KNOWN)
 		return;
-	highest = value_of(a, &a->clients, entry->client, life);
-	if (audit_set_find(&a->pushes,
-	                   (struct audit_key){ entry->client ^ life << 56, entry->sequence })) {
+	highest = value_of(a, &a->clients, entry->client, 0);
+	if (audit_set_find(&a->pushes, (struct audit_key){ entry->client, entry->sequence })) {
 		a->result->repeats++;
 		return;
 	}
@@ -157,7 +158,7 @@ static void push_note(struct auditor *a, const struct sparse_entry *entry)
 		return;
 	}
 	*highest = entry->sequence;
-	value_of(a, &a->pushes, entry->client ^ life << 56, entry->sequence);
+	value_of(a, &a->pushes, entry->client, entry->sequence);
 	a->result->pushes++;
 	rows_note(a, entry);
 }
@@ -304,7 +305,7 @@ static void auditor_end(struct auditor *a)
 	for (uint32_t i = 0; i < a->n_tables; i++)
 		audit_rows_end(&a->tables[i]);
 	audit_set_free(&a->clients);
-	audit_set_free(&a->leaves);
+	audit_set_free(&a->presence);
 	audit_set_free(&a->pushes);
 	audit_set_free(&a->lives);
 	audit_set_free(&a->epochs);

@@ -7,7 +7,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "logs are little-endian");
 _Static_assert(sizeof(struct applied_set) == 40, "the layout is that of the file");
-_Static_assert(sizeof(struct sparse_client) == 16, "the layout is that of the file");
+_Static_assert(sizeof(struct sparse_client) == 32, "the layout is that of the file");
 
 struct head {
 	uint32_t length; /* of the payload */
@@ -21,8 +21,11 @@ struct head {
 struct body {
 	uint32_t table, n, width, children;
 	uint64_t client, sequence;
-	uint32_t incarnation, epoch, heat, flag;
+	uint32_t incarnation, epoch, heat, flags;
+	uint32_t rank, unused;
 };
+
+enum { FLAG_ENDED = 1, FLAG_BEGINS_RUN = 2 };
 
 /* The options of a TABLE, behind the body. */
 struct options_body {
@@ -34,7 +37,7 @@ struct options_body {
 };
 
 _Static_assert(sizeof(struct head) == ENTRY_HEAD_BYTES, "the layout is that of the file");
-_Static_assert(sizeof(struct body) == 48, "the layout is that of the file");
+_Static_assert(sizeof(struct body) == 56, "the layout is that of the file");
 _Static_assert(sizeof(struct options_body) == 136, "the layout is that of the file");
 
 /* What a kind has behind its body, in this order. */
@@ -118,7 +121,9 @@ static struct body body_of(const struct sparse_entry *entry)
 		.incarnation = entry->incarnation,
 		.epoch = entry->epoch,
 		.heat = entry->heat,
-		.flag = entry->has_left || entry->is_sealed,
+		.flags = (entry->has_left || entry->is_sealed ? FLAG_ENDED : 0) |
+		         (entry->begins_run ? FLAG_BEGINS_RUN : 0),
+		.rank = entry->rank,
 	};
 }
 
@@ -270,8 +275,10 @@ static void body_take(const struct body *body, struct sparse_entry *entry)
 	entry->heat = body->heat;
 	entry->incarnation = body->incarnation;
 	entry->children = body->children;
-	entry->has_left = entry->kind == SPARSE_ENTRY_CLIENT && body->flag;
-	entry->is_sealed = entry->kind == SPARSE_ENTRY_INCARNATION && body->flag;
+	entry->rank = body->rank;
+	entry->begins_run = body->flags & FLAG_BEGINS_RUN;
+	entry->has_left = entry->kind == SPARSE_ENTRY_CLIENT && body->flags & FLAG_ENDED;
+	entry->is_sealed = entry->kind == SPARSE_ENTRY_INCARNATION && body->flags & FLAG_ENDED;
 }
 
 static void parts_take(const uint8_t *payload, const struct parts *parts, const struct layout *at,

@@ -51,10 +51,12 @@ static void kind_print(FILE *out, const struct sparse_entry *entry, bool json)
 		flush_print(out, entry, json);
 		break;
 	case SPARSE_ENTRY_CLIENT:
-		fprintf(out, json ? ",\"client\":\"%" PRIx64 "\",\"left\":%s" : " %" PRIx64 " %s",
-		        entry->client,
+		fprintf(out,
+		        json ? ",\"table\":%u,\"rank\":%u,\"client\":\"%" PRIx64 "\",\"left\":%s"
+		             : " table %u, rank %u: %" PRIx64 " %s",
+		        entry->table, entry->rank, entry->client,
 		        json              ? (entry->has_left ? "true" : "false")
-		        : entry->has_left ? "left"
+		        : entry->has_left ? "has left"
 		                          : "is known");
 		break;
 	default:
