@@ -130,17 +130,20 @@ unserve KILL 1
 serve 0 2
 serve 1 2
 check "... nor for the second one" wait "$long"
-args=(--table again --keys 200 --pushes 150)
-worker 0 2 "${args[@]}" --pause 10000
-long=$!
-worker 1 2 "${args[@]}" --pushes 1000000 --mark "$work/again"
-other=$!
-check "a worker pushes" wait_for 20 test -e "$work/again.1"
-kill -KILL "$other"
-{ wait "$other"; } 2>/dev/null
-worker 1 2 "${args[@]}"
-check "... it is killed, and started again: it joins its job" wait $!
-check "... the other one ends well" wait "$long"
+for way in free bounded; do
+	args=(--table "again$way" --keys 200 --pushes 150)
+	[ "$way" = free ] || args+=(--bounded 1)
+	worker 0 2 "${args[@]}" --pause 10000
+	long=$!
+	worker 1 2 "${args[@]}" --pushes 1000000 --mark "$work/$way"
+	other=$!
+	check "a worker pushes, $way" wait_for 20 test -e "$work/$way.1"
+	kill -KILL "$other"
+	{ wait "$other"; } 2>/dev/null
+	worker 1 2 "${args[@]}"
+	check "... it is killed, and started again: it joins its job" wait $!
+	check "... the other one ends well" wait "$long"
+done
 worker 0 2 --table twice --pushes 1000000
 other=$!
 check "a rank is taken" wait_for 20 eval '"$trib" sparse status "127.0.0.1:${port[0]}" | grep -q "rank 0 of 0.twice\|rank 0 of 1.twice"'
