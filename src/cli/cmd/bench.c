@@ -6,9 +6,11 @@
 #include "bench/glm/bench_glm.h"
 #include "bench/latency/bench_latency.h"
 #include "bench/numbers/bench_numbers.h"
+#include "bench/path/bench_path.h"
 #include "bench/plane/bench_plane.h"
 #include "bench/rates/bench_rates.h"
 #include "bench/sparse/bench_sparse.h"
+#include "bench/store/bench_store.h"
 #include "cli/cmd/cmd.h"
 #include "options/options.h"
 
@@ -34,6 +36,8 @@ static const struct {
 	  "how long small sums take over several hosts, also of other systems" },
 	{ "numbers", bench_numbers_run,
 	  "how far sums are from the exact ones, here and in a ring" },
+	{ "path", bench_path_run,
+	  "bandwidth between two hosts over several paths, beside ECMP and multipath TCP" },
 	{ "plane", bench_plane_run, "throughput of an aggregator, and its CPU time" },
 	{ "plot", bench_merge_run,
 	  "table and plot of files that allreduce --json has written; measures nothing" },
@@ -42,6 +46,8 @@ static const struct {
 	{ "sparse", bench_sparse_run,
 	  "updates of rows that workers push to parameter servers, with and without an "
 	  "aggregator" },
+	{ "sparse-store", bench_store_run,
+	  "memory of a parameter server's rows, beside the bytes of rows and optimizer state" },
 };
 
 #define BENCHMARKS_N (sizeof(benchmarks) / sizeof(*benchmarks))
@@ -58,7 +64,7 @@ int cli_bench(int argc, char **argv)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
 	for (unsigned i = 0; i < BENCHMARKS_N; i++)
-		fprintf(out, "  %-11s %s\n", benchmarks[i].name, benchmarks[i].help);
+		fprintf(out, "  %-12s %s\n", benchmarks[i].name, benchmarks[i].help);
 	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

@@ -213,13 +213,14 @@ void channel_close(struct channel *channel, uint64_t now)
 	tick_closing(channel, now);
 }
 
-void channel_abandon(struct channel *channel)
+bool channel_abandon(struct channel *channel)
 {
-	if (channel->state == CHANNEL_OPENING || channel->state == CHANNEL_CLOSED)
-		return;
+	bool open = channel->state != CHANNEL_OPENING && channel->state != CHANNEL_CLOSED;
+
 	channel->state = CHANNEL_CLOSED;
 	for (unsigned i = 0; i < channel->n_paths; i++)
-		channel->paths[i].owes_bye = channel->paths[i].phase == PHASE_OPEN;
+		channel->paths[i].owes_bye = open && channel->paths[i].phase == PHASE_OPEN;
+	return open;
 }
 
 enum channel_state channel_state(const struct channel *channel)

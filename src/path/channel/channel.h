@@ -133,8 +133,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
  * first, the state becomes CHANNEL_CLOSED here, too.
  */
 void channel_close(struct channel *channel, uint64_t now);
-/* Ends an open channel at once: the next output of each path is a BYE. */
-void channel_abandon(struct channel *channel);
+/* Ends a channel at once. True: it was open, and the next output of each path is a BYE. */
+bool channel_abandon(struct channel *channel);
 enum channel_state channel_state(const struct channel *channel);
 /* TRIB_OK, or the error that ended the channel. It names the peer. */
 trib_status channel_status(const struct channel *channel);

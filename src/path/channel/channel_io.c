@@ -84,12 +84,10 @@ void channel_io_free(struct channel_io *io)
 			at = &(*at)->next;
 		*at = io->next;
 	}
-	if (io->channel) {
-		channel_abandon(io->channel);
+	if (io->channel && channel_abandon(io->channel))
 		for (unsigned i = 0; i < io->n_sockets; i++)
 			if (io->sockets[i].fd >= 0)
 				path_socket_send(&io->sockets[i], io->channel, i);
-	}
 	for (unsigned i = 0; i < io->n_sockets; i++)
 		path_socket_close(&io->sockets[i]);
 	discovery_stop(io->discovery);
