@@ -35,6 +35,7 @@
 struct ring_buffer {
 	struct ring_buffer *next;
 	uint32_t bytes;
+	bool is_question; /* ring_ask: no rank waits for it */
 	_Alignas(8) uint8_t data[];
 };
 
@@ -93,6 +94,8 @@ static struct ring_buffer *buffer_get(struct ring_thread *thread)
 	if (!buffer)
 		buffer = malloc(sizeof(*buffer) + ring_message_max(&thread->ring));
 	thread->no_memory |= !buffer;
+	if (buffer)
+		buffer->is_question = false;
 	return buffer;
 }
 
@@ -272,6 +275,7 @@ static uint64_t ask(struct ring_thread *thread, uint64_t now)
 	if (now - thread->asked_at >= every && (buffer = buffer_get(thread))) {
 		thread->asked_at = now;
 		buffer->bytes = ring_ask(&thread->ring, buffer->data);
+		buffer->is_question = true;
 		queue_out(thread, buffer);
 	}
 	return thread->asked_at + every - now;
@@ -354,6 +358,16 @@ static void step(struct ring_thread *thread, struct channel_io *io, unsigned ran
 		comm_fail_told(thread->comm, status, rank, trib_last_error());
 }
 
+/* Is there a message that ranks wait for? */
+static bool has_message(const struct ring_queue *queue)
+{
+	const struct ring_buffer *buffer = queue->first;
+
+	while (buffer && buffer->is_question)
+		buffer = buffer->next;
+	return buffer;
+}
+
 /* A rank that has left is an error only if it is needed: the previous one as long as messages have
  * to come, the next one if messages have to leave. */
 static void check_left(struct ring_thread *thread)
@@ -362,7 +376,7 @@ static void check_left(struct ring_thread *thread)
 	unsigned rank = neighbour(comm, -1);
 	char text[128];
 
-	if (has_left(thread->to) && thread->ready.first)
+	if (has_left(thread->to) && has_message(&thread->ready))
 		rank = neighbour(comm, 1);
 	else if (!has_left(thread->from) || ring_is_idle(&thread->ring))
 		return;
