@@ -20,10 +20,10 @@ void hop_search_pairs(struct hop_search *search, unsigned own, unsigned peer)
 /* 0-0, 1-1, 2-2 ... come first, then 0-1, 1-2 ... */
 void hop_search_pair(unsigned own, unsigned peer, unsigned p, unsigned *i, unsigned *j)
 {
-	unsigned more = own > peer ? own : peer, shift = p / more;
+	unsigned more = own > peer ? own : peer, k = p % more, shift = p / more;
 
-	*i = (p + (own < peer ? shift : 0)) % more % own;
-	*j = (p + (own < peer ? 0 : shift)) % more % peer;
+	*i = own < peer ? (k + shift) % own : k;
+	*j = own < peer ? k : (k + shift) % peer;
 }
 
 /* ---- comparing ---- */
@@ -106,8 +106,9 @@ static enum candidate_state judge(const struct hop_search *search, unsigned i)
 
 	if (!routed || is_traced(path))
 		return is_new(search, path, false) ? CANDIDATE_KEPT : CANDIDATE_DOUBLE;
-	if (any_heard(search))
-		return CANDIDATE_SILENT;
+	if (any_heard(search)) /* a double that does not answer this time is not cut for that */
+		return search->candidates[i].first ? CANDIDATE_SILENT
+		                                   : search->candidates[i].before;
 	return i < search->n_apart && is_new(search, path, true) ? CANDIDATE_KEPT
 	                                                         : CANDIDATE_DOUBLE;
 }
@@ -117,6 +118,8 @@ static void trace_ends(struct hop_search *search, unsigned i)
 	struct candidate *candidate = &search->candidates[i];
 	enum candidate_state state = judge(search, i);
 
+	if (state == CANDIDATE_KEPT && search->n_kept == search->most)
+		state = CANDIDATE_DOUBLE; /* no more are wanted */
 	if (state == CANDIDATE_KEPT)
 		return hop_search_keep(search, i);
 	candidate->state = state;
@@ -165,9 +168,7 @@ void hop_search_heard(struct hop_search *search, unsigned i, const struct path_h
 	candidate->path.hops[h] = *hop;
 	search->heard[h]++;
 	for (unsigned k = 0; k < search->n; k++)
-		search->differs[h] = search->differs[h] ||
-		                     (search->candidates[k].state == CANDIDATE_KEPT &&
-		                      hop_differs(hop, &search->candidates[k].path.hops[h]));
+		search->differs[h] |= hop_differs(hop, &search->candidates[k].path.hops[h]);
 	trace_from(search, i, h + 1);
 }
 
@@ -196,13 +197,12 @@ static unsigned count(const struct hop_search *search, enum candidate_state stat
 
 bool hop_search_wants(const struct hop_search *search)
 {
-	unsigned patience = 4 * search->n_kept;
+	unsigned patience = 4 * search->n_kept, traced = count(search, CANDIDATE_TRACED);
 
 	if (patience < SEARCH_FRUITLESS)
 		patience = SEARCH_FRUITLESS;
-	return search->n < SEARCH_CANDIDATES && search->n < 4 * search->most &&
-	       search->n_kept < search->most && search->fruitless < patience &&
-	       count(search, CANDIDATE_TRACED) < SEARCH_TRACED;
+	return search->n < SEARCH_CANDIDATES && search->n_kept < search->most &&
+	       search->fruitless + traced < patience && traced < SEARCH_TRACED;
 }
 
 /* Could tracing again find more? If there is one path and none is cut, there is no choice. */
@@ -217,31 +217,41 @@ static void retrace(struct hop_search *search, unsigned i)
 	struct candidate *candidate = &search->candidates[i];
 
 	memset(&candidate->path.hops[1], 0, (VIRTUAL_HOPS - 1) * sizeof(*candidate->path.hops));
+	candidate->before = candidate->state;
 	candidate->state = CANDIDATE_TRACED;
 	trace_from(search, i, 1);
 }
 
-static void begin_again(struct hop_search *search, uint64_t now)
+/* Traces up to SEARCH_RETRACED candidates of a state again. Returns how many. */
+static unsigned retrace_some(struct hop_search *search, enum candidate_state state)
 {
-	unsigned doubles = 0;
+	unsigned n = 0, first = search->round / 2 * SEARCH_RETRACED;
 
-	search->again = now + SEARCH_AGAIN_NS;
-	for (unsigned k = 0; k < search->n; k++) {
-		unsigned i = (search->turn + k) % search->n;
+	for (unsigned k = 0; k < search->n && n < SEARCH_RETRACED; k++) {
+		unsigned i = (first + k) % search->n;
 
-		if (search->candidates[i].state == CANDIDATE_SILENT)
+		if (search->candidates[i].state == state) {
 			retrace(search, i);
-		else if (search->candidates[i].state == CANDIDATE_DOUBLE &&
-		         doubles++ < SEARCH_DOUBLES)
-			retrace(search, i);
+			n++;
+		}
 	}
-	search->turn += SEARCH_DOUBLES;
+	return n;
 }
 
-/* A second try, if this hop has answered others. */
+/* Silent candidates and doubles by turns. A router's few answers are not enough for both. */
+static void begin_again(struct hop_search *search, uint64_t now)
+{
+	bool odd = search->round++ % 2;
+
+	if (!retrace_some(search, odd ? CANDIDATE_DOUBLE : CANDIDATE_SILENT))
+		retrace_some(search, odd ? CANDIDATE_SILENT : CANDIDATE_DOUBLE);
+	search->again = now + SEARCH_AGAIN_NS;
+}
+
+/* A second try at once, if this hop has answered others. */
 static bool deserves_another(const struct hop_search *search, const struct candidate *candidate)
 {
-	return candidate->tries < 2 && search->heard[candidate->hop];
+	return candidate->first && candidate->tries < 2 && search->heard[candidate->hop];
 }
 
 bool hop_search_probe(struct hop_search *search, uint64_t now, unsigned *which, unsigned *hop)
