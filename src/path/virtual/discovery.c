@@ -9,7 +9,6 @@
 #include "path/virtual/hop_probe.h"
 #include "path/virtual/hop_search.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,19 +34,11 @@ struct discovery {
 
 static void tell_path(const struct virtual_path *path, unsigned i)
 {
-	char from[64], to[64], hops[VIRTUAL_HOPS * (INET6_ADDRSTRLEN + 1) + 1] = "", hop[64];
-	int family = path->from.storage.ss_family;
+	char from[64], to[64], hops[VIRTUAL_HOPS_TEXT];
 
-	for (unsigned h = 0; h < VIRTUAL_HOPS; h++) {
-		static const struct path_hop unknown;
-
-		if (!memcmp(&path->hops[h], &unknown, sizeof(unknown)))
-			continue;
-		strcat(hops, " ");
-		strcat(hops, inet_ntop(family, path->hops[h].raw, hop, sizeof(hop)));
-	}
+	virtual_path_hops(path, hops);
 	log_info("path %u to %s: from %s%s%s", i, udp_text(&path->to, to, sizeof(to)),
-	         udp_text(&path->from, from, sizeof(from)), *hops ? ", by" : "", hops);
+	         udp_text(&path->from, from, sizeof(from)), *hops ? ", by " : "", hops);
 }
 
 static void add_path(struct discovery *discovery, const struct virtual_path *path)

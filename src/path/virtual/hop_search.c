@@ -28,25 +28,18 @@ void hop_search_pair(unsigned own, unsigned peer, unsigned p, unsigned *i, unsig
 
 /* ---- comparing ---- */
 
-static bool is_known(const struct path_hop *hop)
-{
-	static const struct path_hop unknown;
-
-	return memcmp(hop, &unknown, sizeof(unknown)) != 0;
-}
-
 /* Is any router known, beyond the one in the routing table? */
 static bool is_traced(const struct virtual_path *path)
 {
 	for (unsigned h = 1; h < VIRTUAL_HOPS; h++)
-		if (is_known(&path->hops[h]))
+		if (path_hop_is_known(&path->hops[h]))
 			return true;
 	return false;
 }
 
 static bool hop_differs(const struct path_hop *a, const struct path_hop *b)
 {
-	return is_known(a) && is_known(b) && memcmp(a, b, sizeof(*a)) != 0;
+	return path_hop_is_known(a) && path_hop_is_known(b) && memcmp(a, b, sizeof(*a)) != 0;
 }
 
 static bool differ(const struct virtual_path *a, const struct virtual_path *b)
@@ -102,7 +95,7 @@ static bool asks_for(const struct hop_search *search, unsigned h)
 static enum candidate_state judge(const struct hop_search *search, unsigned i)
 {
 	const struct virtual_path *path = &search->candidates[i].path;
-	bool routed = is_known(&path->hops[0]);
+	bool routed = path_hop_is_known(&path->hops[0]);
 
 	if (!routed || is_traced(path))
 		return is_new(search, path, false) ? CANDIDATE_KEPT : CANDIDATE_DOUBLE;
@@ -137,7 +130,7 @@ static void trace_from(struct hop_search *search, unsigned i, unsigned h)
 	while (h < VIRTUAL_HOPS && !asks_for(search, h))
 		h++;
 	candidate->hop = h;
-	if (h == VIRTUAL_HOPS || !is_known(&candidate->path.hops[0]))
+	if (h == VIRTUAL_HOPS || !path_hop_is_known(&candidate->path.hops[0]))
 		trace_ends(search, i);
 }
 
