@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
-#define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first one */
+#define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
+#define DISCOVERY_TRIED 4u             /* candidates for path 0 */
 
 struct discovery {
 	enum path_search kind;
@@ -104,13 +105,19 @@ static void add_computed(struct discovery *discovery, unsigned first, unsigned e
 
 /* ---- the search ---- */
 
+static void close_candidate(struct discovery *discovery, unsigned i)
+{
+	if (discovery->fds[i] >= 0)
+		close(discovery->fds[i]); /* leaves epoll by that */
+	discovery->fds[i] = -1;
+}
+
 /* Hands out the path of a candidate that is kept. From now on its port is its user's. */
 static void harvest(struct discovery *discovery, unsigned i)
 {
 	if (discovery->search.candidates[i].state != CANDIDATE_KEPT || discovery->fds[i] < 0)
 		return;
-	close(discovery->fds[i]); /* leaves epoll by that */
-	discovery->fds[i] = -1;
+	close_candidate(discovery, i);
 	add_path(discovery, &discovery->search.candidates[i].path);
 }
 
@@ -136,8 +143,7 @@ static trib_status add_candidate(struct discovery *discovery)
 	if (status == TRIB_OK && !watch(discovery, i))
 		status = status_fail_errno("cannot wait for answers of routers");
 	if (status != TRIB_OK) {
-		close(discovery->fds[i]);
-		discovery->fds[i] = -1;
+		close_candidate(discovery, i);
 		return status;
 	}
 	path.interface = route.interface;
@@ -161,6 +167,15 @@ static void take_answers(struct discovery *discovery, unsigned i)
 	} while (answer != HOP_NONE);
 }
 
+static void take_all_answers(struct discovery *discovery)
+{
+	struct epoll_event events[SEARCH_CANDIDATES];
+	int n = epoll_wait(discovery->epoll, events, SEARCH_CANDIDATES, 0);
+
+	for (int i = 0; i < n; i++)
+		take_answers(discovery, events[i].data.u32);
+}
+
 static void send_probes(struct discovery *discovery, uint64_t now)
 {
 	unsigned i, hop;
@@ -173,50 +188,64 @@ static void send_probes(struct discovery *discovery, uint64_t now)
 static void end_search(struct discovery *discovery)
 {
 	for (unsigned i = 0; i < discovery->search.n; i++)
-		if (discovery->fds[i] >= 0)
-			close(discovery->fds[i]);
+		close_candidate(discovery, i);
 	if (discovery->epoll >= 0)
 		close(discovery->epoll);
 	discovery->epoll = -1;
 }
 
-/* Path 0 is handed out at once. Its hops tell it from those that are found later. */
-static trib_status first_path(struct discovery *discovery)
+/* Waits for the hops of the first candidates. One whose first hop answers is not cut. */
+static void wait_for_hops(struct discovery *discovery)
 {
-	uint64_t begin = clock_now(), end = begin + DISCOVERY_FIRST_NS;
-	struct candidate *candidate = &discovery->search.candidates[0];
-	trib_status status = add_candidate(discovery);
+	uint64_t now = clock_now(), end = now + DISCOVERY_FIRST_NS;
+	bool heard = false;
 
-	while (status == TRIB_OK && candidate->state == CANDIDATE_TRACED && clock_now() < end) {
-		struct pollfd error = { .fd = discovery->fds[0] };
-		unsigned hop = candidate->hop;
+	for (; now < end && hop_search_wake(&discovery->search) != UINT64_MAX; now = clock_now()) {
+		struct pollfd answers = { .fd = discovery->epoll, .events = POLLIN };
 		struct timespec left;
 
-		send_probes(discovery, clock_now());
+		send_probes(discovery, now);
 		left = clock_span(clock_since(end, clock_now()));
-		ppoll(&error, 1, &left, NULL);
-		take_answers(discovery, 0);
-		if (hop < candidate->hop)
+		ppoll(&answers, 1, &left, NULL);
+		take_all_answers(discovery);
+		if (!heard && discovery->search.heard[1]) {
+			heard = true;
 			end = clock_now() + DISCOVERY_NEXT_NS;
+		}
 	}
-	if (status == TRIB_OK) {
-		hop_search_keep(&discovery->search, 0);
-		harvest(discovery, 0);
+}
+
+/* The best of the first candidates becomes path 0. The others are forgotten. */
+static trib_status first_path(struct discovery *discovery)
+{
+	struct hop_search *search = &discovery->search;
+	trib_status status = TRIB_OK;
+	struct virtual_path path;
+
+	while (status == TRIB_OK && search->n < DISCOVERY_TRIED && hop_search_wants(search))
+		status = add_candidate(discovery);
+	if (!search->n)
+		return status;
+	wait_for_hops(discovery);
+	path = search->candidates[0].path;
+	for (unsigned i = search->n; i-- > 0;) {
+		if (path_hop_is_known(&search->candidates[i].path.hops[1]))
+			path = search->candidates[i].path;
+		close_candidate(discovery, i);
 	}
-	return status;
+	hop_search_init(search, discovery->most);
+	hop_search_keep(search, hop_search_add(search, &path));
+	add_path(discovery, &path);
+	return TRIB_OK;
 }
 
 unsigned discovery_step(struct discovery *discovery, uint64_t now)
 {
 	struct hop_search *search = &discovery->search;
-	struct epoll_event events[SEARCH_TRACED];
-	int n;
 
 	if (discovery->epoll < 0 || !discovery->told)
 		return discovery->n_paths;
-	n = epoll_wait(discovery->epoll, events, SEARCH_TRACED, 0);
-	for (int i = 0; i < n; i++)
-		take_answers(discovery, events[i].data.u32);
+	take_all_answers(discovery);
 	while (hop_search_wants(search))
 		if (add_candidate(discovery) != TRIB_OK)
 			search->most = search->n_kept; /* what was found must do */

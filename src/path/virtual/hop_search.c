@@ -139,6 +139,8 @@ unsigned hop_search_add(struct hop_search *search, const struct virtual_path *pa
 	unsigned i = search->n++;
 
 	search->candidates[i] = (struct candidate){ .path = *path, .first = true };
+	for (unsigned h = 1; h < VIRTUAL_HOPS; h++)
+		search->heard[h] += path_hop_is_known(&path->hops[h]);
 	trace_from(search, i, 1);
 	return i;
 }
@@ -215,12 +217,13 @@ static void retrace(struct hop_search *search, unsigned i)
 	trace_from(search, i, 1);
 }
 
-/* Traces up to SEARCH_RETRACED candidates of a state again. Returns how many. */
-static unsigned retrace_some(struct hop_search *search, enum candidate_state state)
+/* Traces up to `most` candidates of a state again, from candidate `first` on. Returns how many. */
+static unsigned retrace_some(struct hop_search *search, enum candidate_state state, unsigned first,
+                             unsigned most)
 {
-	unsigned n = 0, first = search->round / 2 * SEARCH_RETRACED;
+	unsigned n = 0;
 
-	for (unsigned k = 0; k < search->n && n < SEARCH_RETRACED; k++) {
+	for (unsigned k = 0; k < search->n && n < most; k++) {
 		unsigned i = (first + k) % search->n;
 
 		if (search->candidates[i].state == state) {
@@ -231,14 +234,14 @@ static unsigned retrace_some(struct hop_search *search, enum candidate_state sta
 	return n;
 }
 
-/* Silent candidates and doubles by turns. A router's few answers are not enough for both. */
+/* Silent candidates and doubles by turns: a router's few answers are not enough for both. */
 static void begin_again(struct hop_search *search, uint64_t now)
 {
-	bool odd = search->round++ % 2;
+	unsigned round = search->round++;
 
-	if (!retrace_some(search, odd ? CANDIDATE_DOUBLE : CANDIDATE_SILENT))
-		retrace_some(search, odd ? CANDIDATE_SILENT : CANDIDATE_DOUBLE);
 	search->again = now + SEARCH_AGAIN_NS;
+	if (round % 2 || !retrace_some(search, CANDIDATE_SILENT, 0, search->n))
+		retrace_some(search, CANDIDATE_DOUBLE, round / 2 * SEARCH_DOUBLES, SEARCH_DOUBLES);
 }
 
 /* A second try at once, if this hop has answered others. */

@@ -10,8 +10,8 @@
  * Routers limit their answers (Linux: 6 at once, then 1 a second to each address). So a hop is not
  * asked for if it was the same for the first candidates: the peer's own router is on every path.
  *
- * If other candidates are answered and one is not, its path may be cut. Some candidates are traced
- * again every second: silent ones, and doubles, since routers may change their choice. If no
+ * If other candidates are answered and one is not, its path may be cut. Silent candidates are
+ * traced again every second. So are some doubles, since routers may change their choice. If no
  * router ever answers, each pair of addresses counts as a path.
  */
 #ifndef TRIB_PATH_VIRTUAL_HOP_SEARCH_H
@@ -23,9 +23,9 @@
 #define SEARCH_TRACED 8u           /* candidates traced at once */
 #define SEARCH_FRUITLESS 12u       /* candidates in a row without a new path; or 4 for each path */
 #define SEARCH_SAME 4u             /* answers after which a hop counts as common to all paths */
-#define SEARCH_RETRACED 4u         /* candidates that are traced again each time */
+#define SEARCH_DOUBLES 4u          /* doubles that are traced again in a round */
 #define SEARCH_WAIT_NS 50000000ull /* 50 ms: the wait for the answer to a probe */
-#define SEARCH_AGAIN_NS 1000000000ull /* 1 s: the time between two rounds of tracing again */
+#define SEARCH_AGAIN_NS 500000000ull /* 0.5 s: the time between two rounds of tracing again */
 
 enum candidate_state { CANDIDATE_TRACED, CANDIDATE_KEPT, CANDIDATE_DOUBLE, CANDIDATE_SILENT };
 
@@ -58,7 +58,10 @@ void hop_search_pair(unsigned own, unsigned peer, unsigned p, unsigned *i, unsig
 
 /* Is another candidate wanted? It is one of pair search->n % search->n_pairs, with a new port. */
 bool hop_search_wants(const struct hop_search *search);
-/* hops[0] is known from the routing table; unknown: no router is on the way. Returns its index. */
+/*
+ * hops[0] is known from the routing table; unknown: no router is on the way. Hops that are known
+ * from elsewhere count as answers. Returns the candidate's index.
+ */
 unsigned hop_search_add(struct hop_search *search, const struct virtual_path *path);
 /* The path of a candidate is used whatever its hops are. */
 void hop_search_keep(struct hop_search *search, unsigned candidate);
