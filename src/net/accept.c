@@ -42,14 +42,13 @@ trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
 	struct pass_bpf *skeleton = pass_bpf__open_and_load();
 	trib_status status = TRIB_OK;
 	struct link_end end;
-	char hub[64];
+	char ports[64];
 	int program;
 
 	out->n = 0;
 	if (!skeleton)
 		return status_fail_errno("cannot load an XDP program");
 	program = bpf_program__fd(skeleton->progs.pass);
-	plan_bridge_namespace(cluster, hub);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
 		bool sends = aggregates ? aggregates[i] : host->is_server;
@@ -59,7 +58,8 @@ trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
 			status = accept_at(host->ns, end.name, program, out);
 		} else if (!cluster->is_switch && sends) {
 			plan_port_end(cluster, i, &end);
-			status = accept_at(hub, end.name, program, out);
+			plan_port_namespace(cluster, i, ports);
+			status = accept_at(ports, end.name, program, out);
 		}
 	}
 	pass_bpf__destroy(skeleton);
@@ -78,12 +78,12 @@ trib_status accept_at_servers(const struct cluster *cluster, struct accepted *ou
 	if (!skeleton)
 		return status_fail_errno("cannot load an XDP program");
 	program = bpf_program__fd(skeleton->progs.pass);
-	plan_bridge_namespace(cluster, ports);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
 
 		if (cluster->is_switch && !host->is_server) {
 			plan_port_end(cluster, i, &end);
+			plan_port_namespace(cluster, i, ports);
 			status = accept_at(ports, end.name, program, out);
 		} else if (!cluster->is_switch && host->is_server) {
 			plan_host_end(cluster, i, &end);
