@@ -18,6 +18,8 @@
 #define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
 #define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
 #define DISCOVERY_TRIED 4u             /* candidates for path 0 */
+#define DISCOVERY_CLOSED 9u            /* "discard": a port that no host opens */
+#define NEAR UINT32_MAX                /* number of near_fd in epoll */
 
 struct discovery {
 	enum path_search kind;
@@ -25,8 +27,10 @@ struct discovery {
 	unsigned n_own, n_to, n_paths;
 	struct udp_address own[PATHS_MAX], to[PATHS_MAX];
 	struct virtual_path paths[PATHS_MAX];
-	bool told; /* the peer's addresses are known */
-	int epoll; /* -1: nothing is searched */
+	bool told;    /* the peer's addresses are known */
+	bool is_near; /* the peer is behind the first router: all paths are one */
+	int near_fd;  /* the socket that asks whether it is; -1: none */
+	int epoll;    /* -1: nothing is searched */
 	struct hop_search search;
 	int fds[SEARCH_CANDIDATES]; /* of the candidates; -1: none */
 };
@@ -121,11 +125,11 @@ static void harvest(struct discovery *discovery, unsigned i)
 	add_path(discovery, &discovery->search.candidates[i].path);
 }
 
-static bool watch(struct discovery *discovery, unsigned i)
+static bool watch(struct discovery *discovery, int fd, unsigned number)
 {
-	struct epoll_event event = { .data.u32 = i }; /* errors are always told */
+	struct epoll_event event = { .data.u32 = number }; /* errors are always told */
 
-	return epoll_ctl(discovery->epoll, EPOLL_CTL_ADD, discovery->fds[i], &event) == 0;
+	return epoll_ctl(discovery->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* The next candidate: a pair of addresses with a new port. */
@@ -140,7 +144,7 @@ static trib_status add_candidate(struct discovery *discovery)
 	if ((status = hop_probe_open(&path, &discovery->fds[i])))
 		return status;
 	status = egress_route(&path.from, &path.to, &route);
-	if (status == TRIB_OK && !watch(discovery, i))
+	if (status == TRIB_OK && !watch(discovery, discovery->fds[i], i))
 		status = status_fail_errno("cannot wait for answers of routers");
 	if (status != TRIB_OK) {
 		close_candidate(discovery, i);
@@ -162,9 +166,16 @@ static void take_answers(struct discovery *discovery, unsigned i)
 		answer = hop_probe_take(discovery->fds[i], search->candidates[i].hop, &told);
 		if (answer == HOP_TOLD)
 			hop_search_heard(search, i, &told);
-		else if (answer == HOP_REFUSED)
+		else if (answer == HOP_REACHED || answer == HOP_REFUSED)
 			hop_search_missed(search, i);
 	} while (answer != HOP_NONE);
+}
+
+static void take_distance(struct discovery *discovery)
+{
+	struct path_hop told;
+
+	discovery->is_near = hop_probe_take(discovery->near_fd, 1, &told) == HOP_REACHED;
 }
 
 static void take_all_answers(struct discovery *discovery)
@@ -172,8 +183,12 @@ static void take_all_answers(struct discovery *discovery)
 	struct epoll_event events[SEARCH_CANDIDATES];
 	int n = epoll_wait(discovery->epoll, events, SEARCH_CANDIDATES, 0);
 
-	for (int i = 0; i < n; i++)
-		take_answers(discovery, events[i].data.u32);
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u32 == NEAR)
+			take_distance(discovery);
+		else
+			take_answers(discovery, events[i].data.u32);
+	}
 }
 
 static void send_probes(struct discovery *discovery, uint64_t now)
@@ -194,17 +209,30 @@ static void end_search(struct discovery *discovery)
 	discovery->epoll = -1;
 }
 
+/* If the second hop is the peer itself, it says so at a closed port. Routers may be mute. */
+static void ask_distance(struct discovery *discovery)
+{
+	struct virtual_path path = pair_path(discovery, 0);
+
+	udp_set_port(&path.to, DISCOVERY_CLOSED);
+	if (hop_probe_open(&path, &discovery->near_fd) == TRIB_OK &&
+	    watch(discovery, discovery->near_fd, NEAR))
+		hop_probe_send(discovery->near_fd, 1);
+}
+
 /* Waits for the hops of the first candidates. One whose first hop answers is not cut. */
 static void wait_for_hops(struct discovery *discovery)
 {
-	uint64_t now = clock_now(), end = now + DISCOVERY_FIRST_NS;
+	uint64_t end = clock_now() + DISCOVERY_FIRST_NS;
 	bool heard = false;
 
-	for (; now < end && hop_search_wake(&discovery->search) != UINT64_MAX; now = clock_now()) {
+	ask_distance(discovery);
+	while (!discovery->is_near && clock_now() < end &&
+	       hop_search_wake(&discovery->search) != UINT64_MAX) {
 		struct pollfd answers = { .fd = discovery->epoll, .events = POLLIN };
 		struct timespec left;
 
-		send_probes(discovery, now);
+		send_probes(discovery, clock_now());
 		left = clock_span(clock_since(end, clock_now()));
 		ppoll(&answers, 1, &left, NULL);
 		take_all_answers(discovery);
@@ -213,6 +241,9 @@ static void wait_for_hops(struct discovery *discovery)
 			end = clock_now() + DISCOVERY_NEXT_NS;
 		}
 	}
+	if (discovery->near_fd >= 0)
+		close(discovery->near_fd);
+	discovery->near_fd = -1;
 }
 
 /* The best of the first candidates becomes path 0. The others are forgotten. */
@@ -226,7 +257,8 @@ static trib_status first_path(struct discovery *discovery)
 		status = add_candidate(discovery);
 	if (!search->n)
 		return status;
-	wait_for_hops(discovery);
+	if (path_hop_is_known(&search->candidates[0].path.hops[0]))
+		wait_for_hops(discovery);
 	path = search->candidates[0].path;
 	for (unsigned i = search->n; i-- > 0;) {
 		if (path_hop_is_known(&search->candidates[i].path.hops[1]))
@@ -236,6 +268,8 @@ static trib_status first_path(struct discovery *discovery)
 	hop_search_init(search, discovery->most);
 	hop_search_keep(search, hop_search_add(search, &path));
 	add_path(discovery, &path);
+	if (discovery->is_near)
+		end_search(discovery);
 	return TRIB_OK;
 }
 
@@ -294,7 +328,7 @@ trib_status discovery_start(const struct udp_address *to, struct discovery **out
 
 	if (!discovery)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to look for paths");
-	discovery->epoll = -1;
+	discovery->epoll = discovery->near_fd = -1;
 	memset(discovery->fds, 0xff, sizeof(discovery->fds));
 	discovery->to[discovery->n_to++] = *to;
 	status = setting_paths(&discovery->kind, &discovery->most);
