@@ -200,10 +200,13 @@ trib_status cluster_link_find(const struct cluster *cluster, const char *name, u
 {
 	char each[CLUSTER_LINK_NAME_BYTES], last[CLUSTER_LINK_NAME_BYTES];
 
+	if (cluster->is_switch && strcmp(name, "s1") == 0)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "s1 is the switch and has no link of its own; its links are "
+		                   "those of the workers");
 	for (unsigned link = 0; link < cluster_links(cluster); link++) {
 		cluster_link_name(cluster, link, each);
-		/* A switch has a link for each worker, and none of its own. */
-		if (strcmp(each, name) == 0 && !(cluster->is_switch && strcmp(name, "s1") == 0)) {
+		if (strcmp(each, name) == 0) {
 			*out = link;
 			return TRIB_OK;
 		}
