@@ -35,6 +35,9 @@ trib_status fabric_check(const struct cluster_options *options)
 		status = count_check("spine", fabric->spines, CLUSTER_SPINES_MAX);
 	if (status == TRIB_OK && fabric->paths)
 		status = count_check("paths", fabric->paths, CLUSTER_PATHS_MAX);
+	if (status == TRIB_OK && fabric->core_bps && fabric->core_bps < CLUSTER_RATE_MIN)
+		status = status_fail(TRIB_ERR_ARGUMENT,
+		                     "--core is a rate of at least 8kbit, or 0 for no limit");
 	if (status == TRIB_OK && (options->is_switch || options->is_framed))
 		status = status_fail(TRIB_ERR_ARGUMENT,
 		                     "a fabric has leafs in place of the switch s1, and no relays");
