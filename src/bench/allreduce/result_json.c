@@ -58,13 +58,12 @@ static void wishes_write(struct json_writer *json, const struct bench_options *o
 		json_close(json);
 }
 
-static void settings_write(struct json_writer *json, const struct bench_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct bench_report *report = context;
 	const struct bench_options *o = report->options;
 	const struct bench_place *place = report->place;
 
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
 	json_put_text(json, "place", report->where);
 	json_put_count(json, "hosts", place->workers);
 	links_write(json, place);
@@ -83,20 +82,6 @@ static void settings_write(struct json_writer *json, const struct bench_report *
 	json_put_count(json, "pool_bytes", o->pool_bytes);
 	json_put_count(json, "lanes", o->lanes);
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
-trib_status bench_json_write(const struct bench_report *report, const char *path)
-{
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	bench_rows_fill(report, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	return json_finish(&json, path);
-}
+const struct json_report bench_json = { .settings = settings_write, .rows = bench_rows_fill };

@@ -163,8 +163,9 @@ static void result_fill(const struct bench_report *report, const struct bench_re
 	run_cells_fill(table, RUNS, report->options, r);
 }
 
-void bench_rows_fill(const struct bench_report *report, struct table *table)
+void bench_rows_fill(const void *context, struct table *table)
 {
+	const struct bench_report *report = context;
 	uint64_t bytes = UINT64_MAX;
 	char size[24], name[96];
 

@@ -140,7 +140,7 @@ static double variant_try(const struct bench_options *options, struct bench_resu
 {
 	unsigned n = trial_iterations(result), warmup = result->warmup / 2;
 
-	if (options->wait_quiet)
+	if (!options->hurry)
 		cpu_wait_quiet(QUIET_WAIT_S);
 	if (run_once(options, result, variant, n, warmup > 1 ? warmup : 1, outcome) != TRIB_OK)
 		return NAN;
@@ -191,7 +191,7 @@ static void result_measure(const struct bench_options *options, struct bench_res
 
 	if (result->runs == options->repeats)
 		return;
-	if (options->wait_quiet && !cpu_wait_quiet(QUIET_WAIT_S))
+	if (!options->hurry && !cpu_wait_quiet(QUIET_WAIT_S))
 		result->disturbed++;
 	status = run_once(options, result, result->variant, result->iterations, result->warmup,
 	                  &outcome);

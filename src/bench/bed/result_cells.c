@@ -8,7 +8,7 @@ void run_cells_fill(struct table *table, unsigned first, const struct bench_opti
 {
 	table_number(table, first, result->stats.repeats);
 	table_number(table, first + 1, result->failed);
-	if (options->wait_quiet)
+	if (!options->hurry)
 		table_number(table, first + 2, result->disturbed);
 	if (result->failed)
 		table_text(table, first + 3, result->note);

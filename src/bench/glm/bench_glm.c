@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/glm/bench_glm.h"
+#include "bench/bed/bench_driver.h"
 #include "bench/bed/size_list.h"
 #include "bench/glm/glm_bench.h"
-#include "bench/report/json_writer.h"
-#include "options/options.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define RUNS_MAX 1000
 #define FEATURES_MAX (1u << 26)
 #define BATCH_MAX (1u << 20)
 #define ROWS_MAX 100000000u
+
+static struct glm_bench_options asked = {
+	.bench = { .type = "i64",
+	           .iterations = 5,
+	           .warmup = 1,
+	           .repeats = 3,
+	           .many = 1,
+	           .timeout_s = 120,
+	           .no_cpu_time = true },
+	.hosts = { 4 },
+	.n_hosts = 1,
+	.features = { 47236, 332710, 1000000 },
+	.n_features = 3,
+	.batches = { 16, 64, 256 },
+	.n_batches = 3,
+	.n_bits = 1,
+	.rows = 4096,
+	.nonzeros = 64,
+	.threads = 1,
+	.systems = "model,vanilla,data,mpi",
+	.planes = "xdp,udp",
+};
+static bool dense;
 
 /* ---- arguments ---- */
 
@@ -43,10 +62,13 @@ static trib_status bits_take(void *target, const char *text)
 	return glm_bits_parse(text, o->bits, GLM_LIST_MAX, &o->n_bits);
 }
 
-static const char *options_wrong(const struct glm_bench_options *o)
+static const char *options_settle(void)
 {
+	const struct glm_bench_options *o = &asked;
 	const struct bench_options *bench = &o->bench;
 
+	if (dense)
+		asked.nonzeros = 0;
 	if (!o->n_hosts || !o->n_features || !o->n_batches)
 		return "--hosts, --features and --batch need at least one number";
 	if (bench->iterations < 1 || bench->repeats < 1 || o->threads < 1)
@@ -117,79 +139,33 @@ static trib_status cases_lay_out(struct glm_report *report)
 	return status;
 }
 
-/* If CPUSync fails, that is a result. If Tributary fails, or losses differ, the benchmark has
- * failed. */
-static trib_status ours_check(const struct glm_report *report)
+static trib_status measurement_prepare(void *context)
 {
+	struct glm_report *report = context;
+	trib_status status = glm_systems_choose(report);
+
+	if (status == TRIB_OK)
+		status = bench_places_open(&report->options->bench, report->options->hosts,
+		                           report->options->n_hosts, &report->bed, report->places,
+		                           report->trees);
+	return status == TRIB_OK ? cases_lay_out(report) : status;
+}
+
+/* If losses differ, the benchmark has failed, as it has if Tributary fails. */
+static trib_status report_judge(const void *context)
+{
+	const struct glm_report *report = context;
+	trib_status status = bench_ours_check(report->results, report->n);
 	unsigned odd;
 
-	for (unsigned i = 0; i < report->n; i++) {
-		const struct bench_result *r = &report->results[i];
-
-		if (r->failed && bench_system_is_ours(r->system))
-			return status_fail(TRIB_ERR_PEER, "%s failed: %s", r->system->name,
-			                   r->note);
-	}
-	if (!glm_losses_agree(report, &odd))
+	if (status == TRIB_OK && !glm_losses_agree(report, &odd))
 		return status_fail(TRIB_ERR_PEER,
 		                   "%s on %s has other losses than another system on the same data",
 		                   report->cases[odd].of->name, report->cases[odd].system.plane);
-	return TRIB_OK;
-}
-
-static trib_status report_make(struct glm_report *report)
-{
-	const struct bench_options *o = &report->options->bench;
-	trib_status status = output_try(o->json), stopped;
-
-	if (status == TRIB_OK)
-		status = output_try(o->plot);
-	if (status == TRIB_OK)
-		status = glm_systems_choose(report);
-	if (status == TRIB_OK)
-		status = bench_places_open(o, report->options->hosts, report->options->n_hosts,
-		                           &report->bed, report->places, report->trees);
-	if (status == TRIB_OK)
-		status = cases_lay_out(report);
-	if (status != TRIB_OK)
-		return status;
-	stopped = bench_interleave(o, report->results, report->n);
-	if (!o->json || strcmp(o->json, "-") != 0)
-		glm_table_print(report);
-	if (o->json)
-		status = glm_json_write(report, o->json);
-	if (o->plot && status == TRIB_OK)
-		status = glm_plot_write(report, o->plot);
-	if (status != TRIB_OK || stopped != TRIB_OK)
-		return status != TRIB_OK ? status : stopped;
-	return ours_check(report);
+	return status;
 }
 
 /* ---- options ---- */
-
-static struct glm_bench_options asked = {
-	.bench = { .type = "i64",
-	           .iterations = 5,
-	           .warmup = 1,
-	           .repeats = 3,
-	           .many = 1,
-	           .timeout_s = 120,
-	           .no_cpu_time = true },
-	.hosts = { 4 },
-	.n_hosts = 1,
-	.features = { 47236, 332710, 1000000 },
-	.n_features = 3,
-	.batches = { 16, 64, 256 },
-	.n_batches = 3,
-	.n_bits = 1,
-	.rows = 4096,
-	.nonzeros = 64,
-	.threads = 1,
-	.systems = "model,vanilla,data,mpi",
-	.planes = "xdp,udp",
-};
-
-static bool hurry, dense;
 
 static struct option_hook hosts_hook = { hosts_take, &asked },
 			  features_hook = { features_take, &asked },
@@ -228,14 +204,9 @@ static const struct option_row rows[] = {
 	  "trainings of every system, in turns (default 3)", NULL },
 	{ "timeout", 0, OPTION_SECONDS, &asked.bench.timeout_s, "S",
 	  "longest time of a training (default 120)", NULL },
-	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
-	  "do not wait before every training until the machine is idle", NULL },
-	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
-	  "write the results to FILE as JSON (-: standard output)", NULL },
-	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE",
-	  "draw the time of an epoch over hosts, batch or features; with one of each, the loss "
-	  "against time",
-	  NULL },
+	BENCH_OUTPUT_ROWS(&asked.bench, "training",
+	                  "draw the time of an epoch over hosts, batch or features; with one of "
+	                  "each, the loss against time"),
 	{ 0 },
 };
 
@@ -250,23 +221,23 @@ static const struct options options = {
 	rows,
 };
 
+static struct glm_report report = { .options = &asked };
+
+static const struct bench_driver driver = { .options = &options,
+	                                    .asked = &asked.bench,
+	                                    .report = &report,
+	                                    .results = report.results,
+	                                    .n = &report.n,
+	                                    .beds = &report.bed,
+	                                    .n_beds = 1,
+	                                    .settle = options_settle,
+	                                    .prepare = measurement_prepare,
+	                                    .table_print = glm_table_print,
+	                                    .json = &glm_json,
+	                                    .plot_write = glm_plot_write,
+	                                    .judge = report_judge };
+
 int bench_glm_run(int argc, char **argv)
 {
-	static struct glm_report report = { .options = &asked };
-	const char *wrong;
-	trib_status status;
-	int code;
-
-	if (!options_parse_all(&options, argc, argv, &code))
-		return code;
-	if (dense)
-		asked.nonzeros = 0;
-	if ((wrong = options_wrong(&asked)))
-		return options_fail(&options, "%s", wrong);
-	asked.bench.wait_quiet = !hurry;
-	status = report_make(&report);
-	if (status != TRIB_OK)
-		fprintf(stderr, "trib bench glm: %s\n", trib_last_error());
-	bench_place_close(&report.bed);
-	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+	return bench_drive(&driver, argc, argv);
 }

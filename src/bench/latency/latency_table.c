@@ -135,8 +135,9 @@ static void notes_print(const struct latency_report *report)
 		printf("left out: %s\n", report->left_out);
 }
 
-void latency_table_print(const struct latency_report *report)
+void latency_table_print(const void *context)
 {
+	const struct latency_report *report = context;
 	const struct bench_options *o = &report->options->bench;
 	struct table table;
 	char where[256];
@@ -158,14 +159,13 @@ void latency_table_print(const struct latency_report *report)
 
 /* ---- JSON ---- */
 
-static void settings_write(struct json_writer *json, const struct latency_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct latency_report *report = context;
 	const struct bench_options *o = &report->options->bench;
 	char where[256];
 
 	bench_place_describe(&report->bed, where, sizeof(where));
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
 	json_put_text(json, "place", where);
 	json_put_count(json, "link_bps", report->bed.slowest_bps);
 	json_put_text(json, "collective", "allreduce");
@@ -176,20 +176,11 @@ static void settings_write(struct json_writer *json, const struct latency_report
 	json_put_count(json, "warmup", o->warmup);
 	json_put_count(json, "repeats", o->repeats);
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
-trib_status latency_json_write(const struct latency_report *report, const char *path)
+static void all_rows_fill(const void *context, struct table *table)
 {
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	rows_fill(report, NULL, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	return json_finish(&json, path);
+	rows_fill(context, NULL, table);
 }
+
+const struct json_report latency_json = { .settings = settings_write, .rows = all_rows_fill };
