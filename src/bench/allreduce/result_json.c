@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
+#include "bench/bed/result_cells.h"
 
 static void links_write(struct json_writer *json, const struct bench_place *place)
 {
@@ -64,7 +65,7 @@ static void settings_write(struct json_writer *json, const void *context)
 	const struct bench_options *o = report->options;
 	const struct bench_place *place = report->place;
 
-	json_put_text(json, "place", report->where);
+	place_put(json, place);
 	json_put_count(json, "hosts", place->workers);
 	links_write(json, place);
 	json_put_bool(json, "switch", place->cluster.n && place->cluster.is_switch);
@@ -76,9 +77,7 @@ static void settings_write(struct json_writer *json, const void *context)
 	json_put_text(json, "collective", o->to_one ? "reduce" : "allreduce");
 	json_put_text(json, "type", o->type);
 	wishes_write(json, o);
-	json_put_count(json, "iterations", o->iterations);
-	json_put_count(json, "warmup", o->warmup);
-	json_put_count(json, "repeats", o->repeats);
+	runs_put(json, "iterations", o);
 	json_put_count(json, "pool_bytes", o->pool_bytes);
 	json_put_count(json, "lanes", o->lanes);
 	json_put_text(json, "left_out", report->left_out);

@@ -32,3 +32,18 @@ void disturbed_print(const struct bench_result *results, unsigned n)
 		       "figures.\n",
 		       disturbed, runs);
 }
+
+void place_put(struct json_writer *json, const struct bench_place *place)
+{
+	char where[256];
+
+	bench_place_describe(place, where, sizeof(where));
+	json_put_text(json, "place", where);
+}
+
+void runs_put(struct json_writer *json, const char *iterations, const struct bench_options *options)
+{
+	json_put_count(json, iterations, options->iterations);
+	json_put_count(json, "warmup", options->warmup);
+	json_put_count(json, "repeats", options->repeats);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_cells: what tables of results have in common: columns about the runs, which are the last
- * ones of a table, and sentences below it.
+ * ones of a table, sentences below it, and settings in JSON.
  */
 #ifndef TRIB_BENCH_BED_RESULT_CELLS_H
 #define TRIB_BENCH_BED_RESULT_CELLS_H
@@ -38,5 +38,11 @@ void run_cells_fill(struct table *table, unsigned first, const struct bench_opti
 
 /* Says how many runs were disturbed, if some were. */
 void disturbed_print(const struct bench_result *results, unsigned n);
+
+/* The setting "place": the text of bench_place_describe. */
+void place_put(struct json_writer *json, const struct bench_place *place);
+/* Iterations, under the name that they have for the benchmark, "warmup" and "repeats". */
+void runs_put(struct json_writer *json, const char *iterations,
+              const struct bench_options *options);
 
 #endif

@@ -161,19 +161,16 @@ static void settings_write(struct json_writer *json, const void *context)
 {
 	const struct glm_report *report = context;
 	const struct glm_bench_options *o = report->options;
-	char where[256], data[64];
+	char data[64];
 	unsigned odd;
 
-	bench_place_describe(&report->bed, where, sizeof(where));
 	data_text(report, data, sizeof(data));
-	json_put_text(json, "place", where);
+	place_put(json, &report->bed);
 	json_put_count(json, "link_bps", report->bed.slowest_bps);
 	json_put_text(json, "data", data);
 	json_put_count(json, "nonzeros", o->nonzeros);
 	json_put_count(json, "threads", o->threads);
-	json_put_count(json, "epochs", o->bench.iterations);
-	json_put_count(json, "warmup", o->bench.warmup);
-	json_put_count(json, "repeats", o->bench.repeats);
+	runs_put(json, "epochs", &o->bench);
 	json_put_bool(json, "same_losses", glm_losses_agree(report, &odd));
 	json_put_text(json, "left_out", report->left_out);
 }

@@ -163,18 +163,14 @@ static void settings_write(struct json_writer *json, const void *context)
 {
 	const struct latency_report *report = context;
 	const struct bench_options *o = &report->options->bench;
-	char where[256];
 
-	bench_place_describe(&report->bed, where, sizeof(where));
-	json_put_text(json, "place", where);
+	place_put(json, &report->bed);
 	json_put_count(json, "link_bps", report->bed.slowest_bps);
 	json_put_text(json, "collective", "allreduce");
 	json_put_text(json, "type", o->type);
 	json_put_text(json, "time", "mean over ranks");
 	json_put_count(json, "many", o->many);
-	json_put_count(json, "iterations", o->iterations);
-	json_put_count(json, "warmup", o->warmup);
-	json_put_count(json, "repeats", o->repeats);
+	runs_put(json, "iterations", o);
 	json_put_text(json, "left_out", report->left_out);
 }
 

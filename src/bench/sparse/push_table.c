@@ -190,11 +190,10 @@ static void settings_write(struct json_writer *json, const void *context)
 {
 	const struct push_report *report = context;
 	const struct push_options *o = report->options;
-	char where[256], data[160];
+	char data[160];
 
-	bench_place_describe(&report->beds[0], where, sizeof(where));
 	data_text(o, data, sizeof(data));
-	json_put_text(json, "place", where);
+	place_put(json, &report->beds[0]);
 	json_put_text(json, "data", data);
 	json_put_count(json, "link_bps", report->beds[0].slowest_bps);
 	json_put_count(json, "server_bps", report->beds[0].cluster.n ? o->server_bps : 0);
@@ -205,9 +204,7 @@ static void settings_write(struct json_writer *json, const void *context)
 	json_put_bool(json, "pull", o->pulls);
 	json_put_bool(json, "drift", o->drift);
 	json_put_count(json, "steps", o->steps);
-	json_put_count(json, "iterations", o->bench.iterations);
-	json_put_count(json, "warmup", o->bench.warmup);
-	json_put_count(json, "repeats", o->bench.repeats);
+	runs_put(json, "iterations", &o->bench);
 	json_put_text(json, "left_out", report->left_out);
 }
 
