@@ -59,6 +59,13 @@ struct options {
  */
 int options_parse(const struct options *options, int argc, char **argv, int *exit_code);
 
+/*
+ * Parses options before and behind operands, `most` at most. Returns how many operands there are;
+ * -1: the command has to end with *exit_code.
+ */
+int options_parse_mixed(const struct options *options, int argc, char **argv, const char **operands,
+                        int most, int *exit_code);
+
 /* For commands that take options alone. False: the command has to end and return *code. */
 bool options_parse_all(const struct options *options, int argc, char **argv, int *code);
 
