@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/bench_allreduce.h"
 #include "bench/bed/bench_driver.h"
-#include "bench/bed/size_list.h"
 #include "options/net_options.h"
 #include "bench/report/cpu_time.h"
 
@@ -26,13 +25,6 @@ static bool asked_switch;
 static struct bench_place place;
 
 /* ---- arguments ---- */
-
-static trib_status sizes_take(void *target, const char *text)
-{
-	struct bench_options *o = target;
-
-	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
-}
 
 /* Splits "h2=VALUE" and copies the host's name; returns the value. NULL: no such form. */
 static const char *host_split(const char *text, char host[16])
@@ -212,9 +204,9 @@ static trib_status report_judge(const void *context)
 /* ---- options ---- */
 
 static struct option_hook link_hook = { net_link_take, &asked.net },
-			  sizes_hook = { sizes_take, &asked }, late_hook = { late_take, &asked },
-			  type_hook = { type_take, &asked }, trees_hook = { trees_take, &asked },
-			  cores_hook = { cores_take, &asked },
+			  sizes_hook = { bench_sizes_take, &asked },
+			  late_hook = { late_take, &asked }, type_hook = { type_take, &asked },
+			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
 			  busy_hook = { busy_take, &asked.busy },
 			  loss_hook = { net_probability_take, &asked.net.loss },
 			  dup_hook = { net_probability_take, &asked.net.dup },

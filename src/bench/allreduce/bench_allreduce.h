@@ -14,6 +14,7 @@
 #define TRIB_BENCH_ALLREDUCE_BENCH_ALLREDUCE_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
 #include "bench/report/json_report.h"
 
 #define BENCH_SYSTEMS_MAX 12
@@ -28,9 +29,9 @@ struct bench_report {
 	unsigned n_systems;
 	struct bench_result results[BENCH_SIZES_MAX * BENCH_SYSTEMS_MAX]; /* ordered by size */
 	unsigned n;
-	char where[256];    /* text of bench_place_describe */
-	char times[64];     /* "3 x 10": repeats and iterations */
-	char left_out[512]; /* systems that cannot run here, and why */
+	char where[256];             /* text of bench_place_describe */
+	char times[64];              /* "3 x 10": repeats and iterations */
+	char left_out[LEFT_OUT_MAX]; /* systems that cannot run here, and why */
 };
 
 /* Gb/s of a vector; 0: there is no result. */

@@ -5,6 +5,7 @@
  *
  * bench_hosts.c makes the hosts, host_cores.c gives them cores. systems.c and
  * mpi_job.c know how each system is started: they build a job (job_build.c).
+ * plane_ways.c chooses systems that differ in their plane.
  * peer_job.c runs a job once, and stray_processes.c ends what it left behind.
  * interleave.c decides the order of runs. size_list.c reads and writes sizes.
  * bench_driver.c is the command of a benchmark: from its options to its exit code.

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bed/bench_driver.h"
 
+#include "bench/bed/size_list.h"
+
 #include <stdio.h>
 #include <string.h>
+
+trib_status bench_sizes_take(void *options, const char *text)
+{
+	struct bench_options *o = options;
+
+	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
+}
 
 static trib_status results_show(const struct bench_driver *driver)
 {

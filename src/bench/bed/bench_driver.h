@@ -24,6 +24,9 @@
 	{ "plot", 0, OPTION_TEXT, &(bench)->plot, "FILE", drawing, NULL }
 /* clang-format on */
 
+/* Hook of --sizes; `options` is a struct bench_options. */
+trib_status bench_sizes_take(void *options, const char *text);
+
 struct bench_driver {
 	const struct options *options;
 	const struct bench_options *asked; /* a part of what the options fill */

@@ -28,6 +28,12 @@ void words_add(struct word_list *words, const char *format, ...)
 	items[++words->n] = NULL;
 }
 
+void words_add_count(struct word_list *words, const char *option, unsigned long long value)
+{
+	words_add(words, "%s", option);
+	words_add(words, "%llu", value);
+}
+
 void words_free(struct word_list *words)
 {
 	for (unsigned i = 0; i < words->n; i++)

@@ -34,27 +34,6 @@ static bool dense;
 
 /* ---- arguments ---- */
 
-static trib_status hosts_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, GLM_LIST_MAX, &o->n_hosts);
-}
-
-static trib_status features_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, FEATURES_MAX, o->features, GLM_LIST_MAX, &o->n_features);
-}
-
-static trib_status batches_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, BATCH_MAX, o->batches, GLM_LIST_MAX, &o->n_batches);
-}
-
 static trib_status bits_take(void *target, const char *text)
 {
 	struct glm_bench_options *o = target;
@@ -167,9 +146,14 @@ static trib_status report_judge(const void *context)
 
 /* ---- options ---- */
 
-static struct option_hook hosts_hook = { hosts_take, &asked },
-			  features_hook = { features_take, &asked },
-			  batches_hook = { batches_take, &asked },
+static struct count_list hosts = { CLUSTER_HOSTS_MAX / 2, asked.hosts, GLM_LIST_MAX,
+	                           &asked.n_hosts },
+			 features = { FEATURES_MAX, asked.features, GLM_LIST_MAX,
+	                              &asked.n_features },
+			 batches = { BATCH_MAX, asked.batches, GLM_LIST_MAX, &asked.n_batches };
+static struct option_hook hosts_hook = { count_list_take, &hosts },
+			  features_hook = { count_list_take, &features },
+			  batches_hook = { count_list_take, &batches },
 			  bits_hook = { bits_take, &asked };
 
 static const struct option_row rows[] = {

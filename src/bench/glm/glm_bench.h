@@ -4,6 +4,7 @@
 #define TRIB_BENCH_GLM_GLM_BENCH_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
 #include "bench/report/json_report.h"
 #include "bench/glm/glm_case.h"
 
@@ -57,7 +58,7 @@ struct glm_report {
 	struct glm_curve curves[GLM_CASES_MAX];
 	struct bench_result results[GLM_CASES_MAX]; /* one a case */
 	unsigned n;
-	char left_out[512];
+	char left_out[LEFT_OUT_MAX];
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */

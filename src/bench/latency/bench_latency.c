@@ -26,21 +26,6 @@ static struct latency_options asked = { .bench = { .type = "f32",
 
 /* ---- arguments ---- */
 
-static trib_status hosts_take(void *target, const char *text)
-{
-	struct latency_options *o = target;
-
-	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, LATENCY_HOSTS_MAX,
-	                        &o->n_hosts);
-}
-
-static trib_status sizes_take(void *target, const char *text)
-{
-	struct bench_options *o = target;
-
-	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
-}
-
 static trib_status type_take(void *target, const char *text)
 {
 	struct bench_options *o = target;
@@ -135,8 +120,10 @@ static trib_status report_judge(const void *context)
 
 /* ---- options ---- */
 
-static struct option_hook hosts_hook = { hosts_take, &asked },
-			  sizes_hook = { sizes_take, &asked.bench },
+static struct count_list hosts = { CLUSTER_HOSTS_MAX / 2, asked.hosts, LATENCY_HOSTS_MAX,
+	                           &asked.n_hosts };
+static struct option_hook hosts_hook = { count_list_take, &hosts },
+			  sizes_hook = { bench_sizes_take, &asked.bench },
 			  type_hook = { type_take, &asked.bench };
 
 static const struct option_row rows[] = {

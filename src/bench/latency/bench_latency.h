@@ -15,6 +15,7 @@
 #define TRIB_BENCH_LATENCY_BENCH_LATENCY_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
 #include "bench/report/json_report.h"
 
 #define LATENCY_HOSTS_MAX 8 /* numbers of hosts in one measurement */
@@ -40,7 +41,7 @@ struct latency_report {
 	struct bench_system placed[LATENCY_HOSTS_MAX][LATENCY_SYSTEMS_MAX];
 	struct bench_result results[LATENCY_ROWS_MAX]; /* ordered by hosts, then by size */
 	unsigned n;
-	char left_out[512]; /* systems that cannot run here, and why */
+	char left_out[LEFT_OUT_MAX]; /* systems that cannot run here, and why */
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */

@@ -14,6 +14,7 @@
 #define ROWS_MAX (1u << 20)
 #define WIDTH_MAX 4096u
 #define STEPS_MAX 100000u
+#define WORKERS_MAX 63u /* the last child of a communicator is the server */
 
 static struct push_options asked = {
 	.bench = { .type = "f32",
@@ -43,14 +44,6 @@ static struct push_options asked = {
 };
 
 /* ---- arguments ---- */
-
-static trib_status workers_take(void *target, const char *text)
-{
-	struct push_options *o = target;
-
-	/* The last child of a communicator is the server. */
-	return count_list_parse(text, 63, o->workers, PUSH_LIST_MAX, &o->n_workers);
-}
 
 static trib_status losses_take(void *target, const char *text)
 {
@@ -258,7 +251,8 @@ static trib_status report_judge(const void *context)
 
 /* ---- options ---- */
 
-static struct option_hook workers_hook = { workers_take, &asked },
+static struct count_list workers = { WORKERS_MAX, asked.workers, PUSH_LIST_MAX, &asked.n_workers };
+static struct option_hook workers_hook = { count_list_take, &workers },
 			  losses_hook = { losses_take, &asked }, zipf_hook = { zipf_take, &asked },
 			  sums_hook = { sums_take, &asked }, sync_hook = { sync_take, &asked };
 

@@ -4,6 +4,7 @@
 #define TRIB_BENCH_SPARSE_PUSH_BENCH_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
 #include "bench/report/json_report.h"
 #include "bench/sparse/push_lines.h"
 
@@ -65,7 +66,7 @@ struct push_report {
 	double link_bytes[PUSH_CASES_MAX];
 	struct bench_result results[PUSH_CASES_MAX];
 	unsigned n;
-	char left_out[512];
+	char left_out[LEFT_OUT_MAX];
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */
