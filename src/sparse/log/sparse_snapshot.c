@@ -224,11 +224,8 @@ trib_status sparse_snapshot_write(const struct log_folder *folder, const struct 
 /* ---- reading ---- */
 
 static trib_status snapshot_fail(const struct log_reader *reader, trib_status status,
-                                 const char *what)
+                                 const char *why)
 {
-	char why[200];
-
-	snprintf(why, sizeof(why), "%s", what);
 	return status_fail(status, "%s at %" PRIu64 ": %s", reader->name, reader->at, why);
 }
 
