@@ -28,6 +28,12 @@ void words_add(struct word_list *words, const char *format, ...)
 	items[++words->n] = NULL;
 }
 
+void words_add_option(struct word_list *words, const char *option, const char *value)
+{
+	words_add(words, "%s", option);
+	words_add(words, "%s", value);
+}
+
 void words_add_count(struct word_list *words, const char *option, unsigned long long value)
 {
 	words_add(words, "%s", option);

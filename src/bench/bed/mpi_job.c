@@ -93,16 +93,10 @@ static void hosts_text(const struct bench_run *run, char *out, size_t room)
 	}
 }
 
-static void option_add(struct word_list *argv, const char *name, const char *value)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "%s", value);
-}
-
 static void mca_add(struct word_list *argv, const char *name, const char *value)
 {
 	words_add(argv, "--mca");
-	option_add(argv, name, value);
+	words_add_option(argv, name, value);
 }
 
 static trib_status mpirun_task(const struct bench_run *run, struct bench_job *job,
@@ -137,7 +131,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		mca_add(argv, "plm_rsh_agent", agent);
 		mca_add(argv, "plm_rsh_no_tree_spawn", "1");
 		mca_add(argv, "oob_tcp_if_include", subnet);
-		option_add(argv, "--host", hosts);
+		words_add_option(argv, "--host", hosts);
 	}
 	/* TCP alone: hosts share this machine's memory, which MPI would use instead. */
 	mca_add(argv, "pml", "ob1");
@@ -148,7 +142,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 	 * first core.
 	 */
 	mca_add(argv, "mpi_yield_when_idle", run->variant->spins ? "0" : "1");
-	option_add(argv, "--bind-to", "none");
+	words_add_option(argv, "--bind-to", "none");
 	words_add(argv, "--oversubscribe");
 	for (const char *const *word = run->variant->words; *word; word++) {
 		if (strcmp(*word, "segment") == 0)
@@ -156,8 +150,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		else
 			words_add(argv, "%s", *word);
 	}
-	words_add(argv, "-np");
-	words_add(argv, "%u", run->place->workers);
+	words_add_count(argv, "-np", run->place->workers);
 	job_program_words(run, argv);
 	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT=1");
 	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
@@ -177,13 +170,12 @@ trib_status mpich_prepare(const struct bench_run *run, struct bench_job *job)
 	hosts_text(run, hosts, sizeof(hosts));
 	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
 	if (run->place->cluster.n) {
-		option_add(argv, "-launcher", "ssh");
-		option_add(argv, "-launcher-exec", agent);
-		option_add(argv, "-hosts", hosts);
-		option_add(argv, "-iface", device);
+		words_add_option(argv, "-launcher", "ssh");
+		words_add_option(argv, "-launcher-exec", agent);
+		words_add_option(argv, "-hosts", hosts);
+		words_add_option(argv, "-iface", device);
 	}
-	words_add(argv, "-n");
-	words_add(argv, "%u", run->place->workers);
+	words_add_count(argv, "-n", run->place->workers);
 	job_program_words(run, argv);
 	/* TCP alone, as above, for builds on UCX and on libfabric. */
 	words_add(&task->env, "UCX_TLS=tcp,self");

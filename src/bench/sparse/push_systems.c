@@ -30,16 +30,10 @@ static const struct push_case *case_of(const struct bench_run *run)
 	return (const struct push_case *)run->system;
 }
 
-static void text_add(struct word_list *argv, const char *name, const char *value)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "%s", value);
-}
-
 static void load_words(const struct push_options *o, struct word_list *argv)
 {
 	if (o->tensors) {
-		text_add(argv, "--tensors", o->tensors);
+		words_add_option(argv, "--tensors", o->tensors);
 		words_add_count(argv, "--files", o->files);
 		return;
 	}
@@ -59,9 +53,9 @@ static void worker_words(const struct bench_run *run, struct word_list *argv)
 	if (!bench_program_find(PROGRAM, path, sizeof(path)))
 		snprintf(path, sizeof(path), "%s", PROGRAM);
 	words_add(argv, "%s", path);
-	text_add(argv, "--way", row->of->way == PUSH_DENSE ? "dense" : "push");
-	text_add(argv, "--path", row->of->way == PUSH_SERVERS ? "servers" : "auto");
-	text_add(argv, "--sums", o->sums);
+	words_add_option(argv, "--way", row->of->way == PUSH_DENSE ? "dense" : "push");
+	words_add_option(argv, "--path", row->of->way == PUSH_SERVERS ? "servers" : "auto");
+	words_add_option(argv, "--sums", o->sums);
 	words_add_count(argv, "--iterations", run->iterations);
 	words_add_count(argv, "--warmup", run->warmup);
 	words_add_count(argv, "--steps", o->steps);
@@ -101,8 +95,8 @@ static void aggregator_add(const struct bench_run *run, struct bench_job *job, c
 	words_add(&task->argv, "%s", daemon);
 	words_add(&task->argv, "--listen");
 	words_add(&task->argv, "%s:%u", site->address, run->port);
-	text_add(&task->argv, "--plane", run->system->plane);
-	text_add(&task->argv, "--http", "off");
+	words_add_option(&task->argv, "--plane", run->system->plane);
+	words_add_option(&task->argv, "--http", "off");
 	words_add(&task->env, "%s", cookie);
 	if (run->options->pool_bytes)
 		words_add(&task->env, "TRIB_POOL=%" PRIu64, run->options->pool_bytes);
@@ -121,14 +115,14 @@ static void shard_add(const struct bench_run *run, struct bench_job *job, unsign
 	snprintf(label, sizeof(label), "shard %u", shard);
 	task = job_service(job, run, host, label);
 	words_add(&task->argv, "%s", self);
-	text_add(&task->argv, "sparse", "serve");
+	words_add_option(&task->argv, "sparse", "serve");
 	words_add(&task->argv, "--listen");
 	words_add(&task->argv, "%s:%u", host_address(host), shard_port(run, shard));
 	words_add(&task->argv, "--dir");
 	words_add(&task->argv, "%s/shard-%u", job->folder, shard);
 	words_add(&task->argv, "--shard");
 	words_add(&task->argv, "%u/%u", shard, (unsigned)row->options->shards);
-	text_add(&task->argv, "--sync", row->options->sync);
+	words_add_option(&task->argv, "--sync", row->options->sync);
 	if (row->of->way == PUSH_HOT) {
 		words_add(&task->argv, "--aggregators");
 		words_add(&task->argv, "%s:%u", run->system->trees->sites[0].address, run->port);
