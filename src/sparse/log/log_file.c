@@ -99,6 +99,22 @@ static trib_status bytes_read(const struct log_reader *reader, uint8_t *to, size
 	return TRIB_OK;
 }
 
+bool log_bytes_write(int fd, const uint8_t *bytes, size_t n, uint64_t offset)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t written = pwrite(fd, bytes + at, n - at, (off_t)(offset + at));
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (!written)
+			errno = ENOSPC;
+		if (written <= 0)
+			return false;
+		at += (size_t)written;
+	}
+	return true;
+}
+
 static trib_status window_grow(struct log_reader *reader, size_t n)
 {
 	uint8_t *window;
