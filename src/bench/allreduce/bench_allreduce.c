@@ -172,9 +172,12 @@ static void results_lay_out(struct bench_report *report)
 static trib_status measurement_prepare(void *context)
 {
 	struct bench_report *report = context;
-	const struct bench_options *o = report->options;
-	trib_status status = bench_systems_choose(report);
+	const struct bench_options *o = &asked;
+	trib_status status;
 
+	report->options = o;
+	report->place = &place;
+	status = bench_systems_choose(report);
 	if (status == TRIB_OK)
 		status = bench_place_open(o, &place);
 	if (status == TRIB_OK)
@@ -299,7 +302,8 @@ static const struct options options = {
 	rows,
 };
 
-static struct bench_report report = { .options = &asked, .place = &place };
+/* Without an initializer: the program would have all its zeros. */
+static struct bench_report report;
 
 static const struct bench_driver driver = { .options = &options,
 	                                    .asked = &asked,

@@ -121,8 +121,10 @@ static trib_status cases_lay_out(struct glm_report *report)
 static trib_status measurement_prepare(void *context)
 {
 	struct glm_report *report = context;
-	trib_status status = glm_systems_choose(report);
+	trib_status status;
 
+	report->options = &asked;
+	status = glm_systems_choose(report);
 	if (status == TRIB_OK)
 		status = bench_places_open(&report->options->bench, report->options->hosts,
 		                           report->options->n_hosts, &report->bed, report->places,
@@ -205,7 +207,8 @@ static const struct options options = {
 	rows,
 };
 
-static struct glm_report report = { .options = &asked };
+/* Without an initializer: the program would have all its zeros. */
+static struct glm_report report;
 
 static const struct bench_driver driver = { .options = &options,
 	                                    .asked = &asked.bench,

@@ -98,8 +98,10 @@ static void results_lay_out(struct latency_report *report)
 static trib_status measurement_prepare(void *context)
 {
 	struct latency_report *report = context;
-	trib_status status = latency_systems_choose(report);
+	trib_status status;
 
+	report->options = &asked;
+	status = latency_systems_choose(report);
 	if (status == TRIB_OK)
 		status = bench_places_open(&report->options->bench, report->options->hosts,
 		                           report->options->n_hosts, &report->bed, report->places,
@@ -165,7 +167,8 @@ static const struct options options = {
 	rows,
 };
 
-static struct latency_report report = { .options = &asked };
+/* Without an initializer: the program would have all its zeros. */
+static struct latency_report report;
 
 static const struct bench_driver driver = { .options = &options,
 	                                    .asked = &asked.bench,

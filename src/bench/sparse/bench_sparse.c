@@ -228,6 +228,7 @@ static trib_status measurement_prepare(void *context)
 	struct push_report *report = context;
 	trib_status status = tensors_find(&asked);
 
+	report->options = &asked;
 	if (status == TRIB_OK)
 		status = push_systems_choose(report);
 	if (status == TRIB_OK)
@@ -320,7 +321,8 @@ static const struct options options = {
 	rows,
 };
 
-static struct push_report report = { .options = &asked };
+/* Without an initializer: the program would have all its zeros. */
+static struct push_report report;
 
 static const struct bench_driver driver = { .options = &options,
 	                                    .asked = &asked.bench,
