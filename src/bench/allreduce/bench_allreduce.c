@@ -302,7 +302,6 @@ static const struct options options = {
 	rows,
 };
 
-/* Without an initializer: the program would have all its zeros. */
 static struct bench_report report;
 
 static const struct bench_driver driver = { .options = &options,

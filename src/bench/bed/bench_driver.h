@@ -30,8 +30,12 @@ trib_status bench_sizes_take(void *options, const char *text);
 struct bench_driver {
 	const struct options *options;
 	const struct bench_options *asked; /* a part of what the options fill */
-	void *report;                      /* the benchmark's own; the functions get it */
-	struct bench_result *results;      /* a part of the report, of which *n are used */
+	/*
+	 * The benchmark's own; the functions get it. It has no initializer: otherwise all its
+	 * zeros would be in the program's file.
+	 */
+	void *report;
+	struct bench_result *results; /* a part of the report, of which *n are used */
 	const unsigned *n;
 	struct bench_place *beds; /* that `prepare` may open: they are closed at the end */
 	unsigned n_beds;

@@ -1,7 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bed/result_cells.h"
 
+#include "bench/bed/size_list.h"
+
 #include <stdio.h>
+
+void name_cells_fill(struct table *table, const struct bench_result *result,
+                     const struct bench_result *before)
+{
+	bool is_new = !before || before->bytes != result->bytes;
+	const char *algorithm = result->variant->name;
+	char size[24], name[96];
+
+	bench_name_text(result, name, sizeof(name));
+	table_add(table);
+	table_text(table, 0, is_new ? bench_bytes_text(result->bytes, size) : "");
+	table_text(table, 1, name);
+	table_text(table, 2, result->system->name);
+	table_text(table, 3, algorithm[0] ? algorithm : NULL);
+	table_text(table, 4, result->system->plane);
+	table_number(table, 5, result->place->workers);
+	table_number(table, 6, (double)result->bytes);
+}
 
 void run_cells_fill(struct table *table, unsigned first, const struct bench_options *options,
                     const struct bench_result *result)

@@ -321,7 +321,6 @@ static const struct options options = {
 	rows,
 };
 
-/* Without an initializer: the program would have all its zeros. */
 static struct push_report report;
 
 static const struct bench_driver driver = { .options = &options,
