@@ -155,17 +155,11 @@ static void results_lay_out(struct bench_report *report)
 	for (unsigned i = 0; i < o->n_sizes * report->n_systems; i++) {
 		const struct bench_system *system = report->systems[i % report->n_systems];
 		uint64_t bytes = o->sizes[i / report->n_systems];
+		struct bench_result *result = &report->results[report->n++];
 
-		report->results[report->n++] = (struct bench_result){
-			.system = system,
-			.variant = system->variants,
-			.place = report->place,
-			.bytes = bytes,
-			.iterations = (unsigned)o->iterations,
-			.warmup = (unsigned)o->warmup,
-			.limit_s = bench_limit(report->place, o, system, bytes),
-			.first = &report->results[i - i % report->n_systems],
-		};
+		*result = bench_result_of(o, system, report->place, bytes);
+		result->limit_s = bench_limit(report->place, o, system, bytes);
+		result->first = &report->results[i - i % report->n_systems];
 	}
 }
 

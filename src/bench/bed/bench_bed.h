@@ -181,6 +181,10 @@ const struct bench_variant *bench_system_variants(const struct bench_system *sys
 /* "openmpi (ring)", or the name alone. */
 void bench_name_text(const struct bench_result *result, char *out, size_t room);
 
+/* A result that is to be measured: with the system's first variant, and iterations as asked. */
+struct bench_result bench_result_of(const struct bench_options *options,
+                                    const struct bench_system *system,
+                                    const struct bench_place *place, uint64_t bytes);
 /*
  * Measures all results, each options->repeats times, in turns. A tuned system first
  * tries its variants. If a system fails, its result says so. TRIB_ERR_CLOSED: a

@@ -250,6 +250,18 @@ static void results_condense(const struct bench_options *options, struct bench_r
 	}
 }
 
+struct bench_result bench_result_of(const struct bench_options *options,
+                                    const struct bench_system *system,
+                                    const struct bench_place *place, uint64_t bytes)
+{
+	return (struct bench_result){ .system = system,
+		                      .variant = system->variants,
+		                      .place = place,
+		                      .bytes = bytes,
+		                      .iterations = (unsigned)options->iterations,
+		                      .warmup = (unsigned)options->warmup };
+}
+
 trib_status bench_interleave(const struct bench_options *options, struct bench_result *results,
                              unsigned n)
 {

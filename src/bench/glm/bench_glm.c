@@ -88,13 +88,8 @@ static trib_status case_add(struct glm_report *report, unsigned host, unsigned s
 		                  .curve = &report->curves[report->n] };
 	row->shape.rows = glm_rows_fit(&row->shape);
 	glm_case_place(row, &report->trees[host]);
-	report->results[report->n++] =
-		(struct bench_result){ .system = &row->system,
-		                       .variant = row->system.variants,
-		                       .place = row->place,
-		                       .bytes = shape->features * sizeof(int64_t),
-		                       .iterations = (unsigned)o->bench.iterations,
-		                       .warmup = (unsigned)o->bench.warmup };
+	report->results[report->n++] = bench_result_of(&o->bench, &row->system, row->place,
+	                                               shape->features * sizeof(int64_t));
 	return TRIB_OK;
 }
 

@@ -72,16 +72,12 @@ static void result_add(struct latency_report *report, const struct bench_system 
                        const struct bench_place *place, uint64_t bytes)
 {
 	const struct bench_options *o = &report->options->bench;
+	struct bench_result result = bench_result_of(o, system, place, bytes);
 
+	result.iterations = call_count(o->iterations, CALLS_LEAST, bytes * o->many);
+	result.warmup = call_count(o->warmup, WARMUP_LEAST, bytes * o->many);
 	if (latency_system_takes(system, place, o, bytes))
-		report->results[report->n++] = (struct bench_result){
-			.system = system,
-			.variant = system->variants,
-			.place = place,
-			.bytes = bytes,
-			.iterations = call_count(o->iterations, CALLS_LEAST, bytes * o->many),
-			.warmup = call_count(o->warmup, WARMUP_LEAST, bytes * o->many),
-		};
+		report->results[report->n++] = result;
 }
 
 static void results_lay_out(struct latency_report *report)

@@ -205,12 +205,8 @@ static void case_add(struct push_report *report, unsigned loss, unsigned workers
 		                   .figures = &report->figures[n],
 		                   .link_bytes = &report->link_bytes[n] };
 	push_case_place(row, &report->trees[loss][workers]);
-	report->results[n] = (struct bench_result){ .system = &row->system,
-		                                    .variant = row->system.variants,
-		                                    .place = row->place,
-		                                    .bytes = o->rows * (o->width * 4 + 8),
-		                                    .iterations = (unsigned)o->bench.iterations,
-		                                    .warmup = (unsigned)o->bench.warmup };
+	report->results[n] =
+		bench_result_of(&o->bench, &row->system, row->place, o->rows * (o->width * 4 + 8));
 }
 
 static void cases_lay_out(struct push_report *report)
