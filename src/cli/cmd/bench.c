@@ -9,6 +9,7 @@
 #include "bench/plane/bench_plane.h"
 #include "bench/rates/bench_rates.h"
 #include "bench/sparse/bench_sparse.h"
+#include "bench/store/bench_store.h"
 #include "cli/cmd/cmd.h"
 #include "options/command_table.h"
 #include "options/options.h"
@@ -39,6 +40,8 @@ static const struct command benchmarks[] = {
 	{ "sparse", bench_sparse_run,
 	  "updates of rows that workers push to parameter servers, with and without an "
 	  "aggregator" },
+	{ "sparse-store", bench_store_run,
+	  "memory of a parameter server's rows, beside the bytes of rows and optimizer state" },
 	{ 0 },
 };
 
@@ -53,7 +56,7 @@ int cli_bench(int argc, char **argv)
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
-	commands_print(benchmarks, 11, out);
+	commands_print(benchmarks, 12, out);
 	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }
