@@ -94,6 +94,9 @@ struct bench_variant {
 	uint64_t from, to; /* sizes in bytes at which it is tried; 0: no bound */
 };
 
+/* Of a system that has one algorithm. */
+extern const struct bench_variant bench_plain_variants[];
+
 struct bench_job;
 struct bench_run;
 struct word_list;

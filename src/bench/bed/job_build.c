@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bed/job_build.h"
 
+#include "launch/local_daemon.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,9 +55,8 @@ void words_free(struct word_list *words)
 static bool beside_find(const char *folder, const char *name, char *out, size_t room)
 {
 	char self[2048], path[4096], *slash, *plain;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	self_find(self, sizeof(self));
 	slash = strrchr(self, '/');
 	if (!slash)
 		return false;

@@ -5,21 +5,19 @@
  */
 #include "bench/bed/mpi_job.h"
 
+#include "launch/local_daemon.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
-		algorithm
-
 const struct bench_variant bench_openmpi_variants[] = {
 	{ .name = "default" },
-	{ .name = "ring", .words = { TUNED("4") } },
-	{ .name = "segmented ring", .words = { TUNED("5") } },
+	{ .name = "ring", .words = { OPENMPI_TUNED("4") } },
+	{ .name = "segmented ring", .words = { OPENMPI_TUNED("5") } },
 	/* Segments of 1 MB, the default, leave links idle between them. */
-	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" } },
+	{ .name = "segmented ring, 256K", .words = { OPENMPI_TUNED("5"), "segment" } },
 	{ 0 },
 };
 
@@ -43,14 +41,12 @@ static trib_status agent_write(const struct bench_run *run, const struct bench_j
 {
 	const struct cluster *cluster = &run->place->cluster;
 	char path[96], self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	FILE *out;
 
 	snprintf(path, sizeof(path), "%s/agent", job->folder);
 	out = fopen(path, "w");
-	if (n <= 0 || !out)
+	if (!self_find(self, sizeof(self)) || !out)
 		return status_fail_errno("cannot write %s", path);
-	self[n] = '\0';
 	fprintf(out, "#!/bin/sh\n"
 	             "while case $1 in -*) ;; *) false ;; esac; do shift; done\n"
 	             "address=$1\nshift\ncase $address in\n");

@@ -2,24 +2,19 @@
 /* The systems of `trib bench glm`, and how a training of each is started. */
 #include "bench/glm/glm_bench.h"
 
-#include "bench/bed/job_build.h"
+#include "bench/bed/mpi_job.h"
+#include "launch/local_daemon.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
-		algorithm
-
-static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
 /* What `trib bench latency` finds best for small vectors on hosts like these. */
 static const struct bench_variant openmpi[] = {
 	{ .name = "default" },
 	{ .name = "default, spinning", .spins = true },
-	{ .name = "recursive doubling", .words = { TUNED("3") } },
-	{ .name = "recursive doubling, spinning", .words = { TUNED("3") }, .spins = true },
+	{ .name = "recursive doubling", .words = { OPENMPI_TUNED("3") } },
+	{ .name = "recursive doubling, spinning", .words = { OPENMPI_TUNED("3") }, .spins = true },
 	{ 0 },
 };
 
@@ -48,9 +43,8 @@ static void training_words(const struct bench_run *run, struct word_list *argv)
 {
 	const struct glm_case *row = case_of(run);
 	char self[2048], data[160];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	self_find(self, sizeof(self));
 	glm_data_name(&row->shape, data, sizeof(data));
 	words_add(argv, "%s", self);
 	words_add(argv, "glm");
@@ -105,7 +99,7 @@ static trib_status system_add(void *context, unsigned way, const char *plane)
 	struct glm_system system = { .way = (enum glm_way)way,
 		                     .bed = *bench_system_find(base, strlen(base)) };
 
-	system.bed.variants = way == GLM_MPI ? openmpi : plain;
+	system.bed.variants = way == GLM_MPI ? openmpi : bench_plain_variants;
 	if (way != GLM_MPI)
 		system.bed.plane = plane;
 	snprintf(system.name, sizeof(system.name), "%s", names[way]);

@@ -2,7 +2,7 @@
 /* The systems of `trib bench latency`, and the settings that each is tried with. */
 #include "bench/latency/bench_latency.h"
 
-#include "bench/bed/job_build.h"
+#include "bench/bed/mpi_job.h"
 #include "bench/bed/size_list.h"
 #include "bench/report/cpu_time.h"
 
@@ -35,25 +35,24 @@ static const struct {
 
 /* ---- peers ---- */
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
-		algorithm
 #define POSTED(algorithm) "--mca", "coll_libnbc_iallreduce_algorithm", algorithm
 
 static const struct bench_variant openmpi_one[] = {
 	{ .name = "default" },
 	{ .name = "default, spinning", .spins = true },
-	{ .name = "recursive doubling", .words = { TUNED("3") }, .to = SMALL },
+	{ .name = "recursive doubling", .words = { OPENMPI_TUNED("3") }, .to = SMALL },
 	{ .name = "recursive doubling, spinning",
-	  .words = { TUNED("3") },
+	  .words = { OPENMPI_TUNED("3") },
 	  .to = SMALL,
 	  .spins = true },
-	{ .name = "linear", .words = { TUNED("1") }, .to = SMALL },
-	{ .name = "linear, spinning", .words = { TUNED("1") }, .to = SMALL, .spins = true },
-	{ .name = "Rabenseifner", .words = { TUNED("6") }, .from = SMALL / 16 },
-	{ .name = "ring", .words = { TUNED("4") }, .from = SMALL },
-	{ .name = "segmented ring", .words = { TUNED("5") }, .from = SMALL },
-	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" }, .from = 4 * SMALL },
+	{ .name = "linear", .words = { OPENMPI_TUNED("1") }, .to = SMALL },
+	{ .name = "linear, spinning", .words = { OPENMPI_TUNED("1") }, .to = SMALL, .spins = true },
+	{ .name = "Rabenseifner", .words = { OPENMPI_TUNED("6") }, .from = SMALL / 16 },
+	{ .name = "ring", .words = { OPENMPI_TUNED("4") }, .from = SMALL },
+	{ .name = "segmented ring", .words = { OPENMPI_TUNED("5") }, .from = SMALL },
+	{ .name = "segmented ring, 256K",
+	  .words = { OPENMPI_TUNED("5"), "segment" },
+	  .from = 4 * SMALL },
 	{ 0 },
 };
 

@@ -17,8 +17,6 @@
 #define PROGRAM "sparse" /* in bench/peers */
 #define HOT_WAIT_S 10    /* for the first hot rows: without them a run is all cold, and shows it */
 
-static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
-
 static const char *const names[] = {
 	[PUSH_HOT] = "hot", [PUSH_SERVERS] = "servers", [PUSH_DENSE] = "dense", NULL
 };
@@ -109,9 +107,8 @@ static void shard_add(const struct bench_run *run, struct bench_job *job, unsign
 	const struct cluster_host *host = shard_host(row, shard);
 	struct bench_task *task;
 	char label[24], self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	self_find(self, sizeof(self));
 	snprintf(label, sizeof(label), "shard %u", shard);
 	task = job_service(job, run, host, label);
 	words_add(&task->argv, "%s", self);
@@ -223,7 +220,7 @@ void push_case_place(struct push_case *row, const struct tree_layout *trees)
 		                             .plane = row->of->plane,
 		                             .program = PROGRAM,
 		                             .aggregates = true,
-		                             .variants = plain,
+		                             .variants = bench_plain_variants,
 		                             .prepare = run_prepare,
 		                             .words = worker_words,
 		                             .sample = line_take,
