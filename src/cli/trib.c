@@ -69,7 +69,9 @@ static trib_status cluster_print(void *context, const char *name)
 	for (unsigned i = 0; i < cluster.n; i++)
 		servers += cluster.hosts[i].is_server;
 	printf("  cluster %s: workers %u, servers %u%s\n", name, cluster.n - servers, servers,
-	       cluster.is_switch ? " (s1 is the switch)" : "");
+	       cluster.is_switch      ? " (s1 is the switch)"
+	       : cluster.fabric.leafs ? " (a leaf-spine fabric)"
+	                              : "");
 	if (clusters->complete++ == 0) {
 		snprintf(clusters->first, sizeof(clusters->first), "%s", name);
 		clusters->workers = cluster.n - servers;
