@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "base/random_bits.h"
 #include "path/channel/channel_io.h"
 #include "path/length_probe.h"
 #include "worker/ring/ring.h"
@@ -437,9 +438,7 @@ static bool wait_for_seats(const struct ring_thread *thread)
 
 static uint64_t channel_key(const struct comm_config *config)
 {
-	uint64_t key = config->cookie ^ comm_key(config) * 0x9e3779b97f4a7c15ull ^ config->job;
-
-	return (key ^ key >> 31) * 0xbf58476d1ce4e5b9ull;
+	return bits_mix(config->cookie ^ comm_key(config) * RANDOM_STEP ^ config->job);
 }
 
 static trib_status connect_ranks(struct ring_thread *thread)
