@@ -10,6 +10,8 @@
 #include "control/telemetry/probe_scheduler.h"
 #include "control/telemetry/rank_telemetry.h"
 
+#include <stdio.h>
+
 #define SEEN_NS NSEC_PER_SEC         /* a rank at work is heard at least twice within this time */
 #define AWAITS_NS (3 * NSEC_PER_SEC) /* longest wait of a first plan for link probes */
 
@@ -39,6 +41,7 @@ struct making {
 	struct controller *controller;
 	struct membership_entry *entry;
 	const struct planner *planner;
+	char why_ring[SENTENCE_MAX]; /* "": the plan has trees */
 };
 
 /* A first plan waits up to AWAITS_NS for link probes that are due soon. */
@@ -58,11 +61,34 @@ static bool first_waits(const struct making *making)
 
 static trib_status make_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
-	const struct making *making = context;
+	struct making *making = context;
+	trib_status status;
 
 	if (first_waits(making))
 		return TRIB_IN_PROGRESS;
-	return planner_plan(making->planner, wish, out);
+	status = planner_plan(making->planner, wish, out);
+	if (status == TRIB_OK && ring_seats_are(out))
+		snprintf(making->why_ring, sizeof(making->why_ring), "%s", trib_last_error());
+	return status;
+}
+
+static bool job_rings(const struct job_entry *job)
+{
+	const struct membership_entry *entry = job ? job->memberships : NULL;
+
+	while (entry && entry->membership.key)
+		entry = entry->next;
+	return entry && ring_seats_are(entry->membership.plan);
+}
+
+static void note_plan(struct membership_entry *entry, const char *why_ring)
+{
+	plan_history_note_plan(entry);
+	if (*why_ring)
+		plan_history_note(entry, "around a ring: %s", why_ring);
+	log_info("job %u: plan %u for %d ranks: %s", entry->membership.job,
+	         entry->membership.generation, __builtin_popcountll(entry->membership.members),
+	         entry->membership.plan);
 }
 
 trib_status plan_server_ask(struct controller *controller, struct membership_entry *entry,
@@ -79,11 +105,12 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		                   .trees = controller->stripes,
 		                   .root = star_choice_for_plan,
 		                   .context = &choice };
-	struct making making = { controller, entry, &planner };
+	struct making making = { controller, entry, &planner, "" };
 	const struct world world = { .now = now,
 		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
 		                     .plan = make_plan,
-		                     .context = &making };
+		                     .context = &making,
+		                     .rings = job_rings(job) };
 	struct membership before = entry->membership;
 	trib_status status;
 
@@ -105,8 +132,6 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 	}
 	entry->planned_at = now;
 	rank_telemetry_clear(&entry->telemetry);
-	plan_history_note_plan(entry);
-	log_info("job %u: plan %u for %u ranks: %s", entry->membership.job,
-	         entry->membership.generation, answer->size, entry->membership.plan);
+	note_plan(entry, making.why_ring);
 	return TRIB_OK;
 }

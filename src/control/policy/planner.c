@@ -483,6 +483,19 @@ static trib_status fail_alone(const struct planner *planner, const struct plan_w
 		planner->nodes->n, more);
 }
 
+/* No aggregator is usable. Also if there is a ring, the last error says why. */
+static trib_status plan_ring(const struct planner *planner, const struct plan_wish *wish,
+                             struct plan_verdict *verdict, char out[PLAN_TEXT_MAX])
+{
+	trib_status status = fail_alone(planner, wish);
+
+	if (!wish->rings ||
+	    ring_seats_print(wish->seats, wish->ranks, out, PLAN_TEXT_MAX) >= PLAN_TEXT_MAX)
+		return status;
+	*verdict = (struct plan_verdict){ 0 };
+	return TRIB_OK;
+}
+
 /* False: a suspected aggregator may still answer. *star: frugal, but a server is needed. */
 static bool hosts_choose(const struct planner *planner, const struct plan_wish *wish, bool shares,
                          struct hosts *hosts, unsigned *usable, bool *star)
@@ -515,7 +528,7 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	struct hosts hosts;
 	struct plan_limits limits = PLAN_LIMITS_DEFAULT;
 	const struct node *shared = shared_node(planner, wish);
-	struct plan_verdict verdict;
+	struct plan_verdict unused, *verdict = planner->verdict ? planner->verdict : &unused;
 	unsigned usable = 0;
 	trib_status status;
 	bool star;
@@ -533,16 +546,14 @@ trib_status planner_plan(const struct planner *planner, const struct plan_wish *
 	else if (!hosts_choose(planner, wish, shared, &hosts, &usable, &star))
 		status = TRIB_IN_PROGRESS;
 	else if (!usable)
-		status = fail_alone(planner, wish);
+		status = plan_ring(planner, wish, verdict, out);
 	else
-		status = plan_fit(&hosts, star, limits,
-		                  planner->verdict ? planner->verdict : &verdict, out);
+		status = plan_fit(&hosts, star, limits, verdict, out);
 	if (status < 0 && usable && planner->children) { /* too few aggregators for this fan-in */
 		limits.children = PLAN_LIMITS_DEFAULT.children;
-		status = plan_fit(&hosts, star, limits,
-		                  planner->verdict ? planner->verdict : &verdict, out);
+		status = plan_fit(&hosts, star, limits, verdict, out);
 	}
-	if (status == TRIB_OK && shared)
+	if (status == TRIB_OK && usable && shared)
 		plan_share(shared, wish->ranks, out);
 	hosts_free(&hosts);
 	return status;

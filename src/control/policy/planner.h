@@ -8,6 +8,7 @@
 
 #include "control/policy/node_table.h"
 #include "plan/cluster/plan.h"
+#include "plan/tree/ring_seats.h"
 #include "wire/packet.h"
 
 #define PLAN_TEXT_MAX WIRE_PLAN_MAX
@@ -27,6 +28,8 @@ struct plan_wish {
 	const char *broken;  /* the plan that they report as broken; empty: none */
 	uint64_t since;      /* when the first rank reported that */
 	bool frugal;         /* use no servers if possible, else one: speed would gain little */
+	bool rings; /* without an aggregator, sum around a ring: all ranks have a seat there */
+	struct ring_seat seats[TREE_RANKS_MAX];
 };
 
 struct planner {
@@ -45,7 +48,8 @@ struct planner {
 /*
  * Writes the trees for the ranks, as forest_print does. If an aggregator with a capacity serves
  * them (star_policy.h), "|" and a star at it follow: the ranks use it in their turns.
- * TRIB_IN_PROGRESS: a suspected aggregator may still answer. TRIB_ERR_AGGREGATOR: none lives.
+ * TRIB_IN_PROGRESS: a suspected aggregator may still answer. TRIB_ERR_AGGREGATOR: none lives, and
+ * the ranks do not want a ring. If they get one (ring_seats.h), the last error says why.
  */
 trib_status planner_plan(const struct planner *planner, const struct plan_wish *wish,
                          char out[PLAN_TEXT_MAX]);

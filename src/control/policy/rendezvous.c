@@ -12,6 +12,8 @@
 /* 3 s: longest time that a sign of life takes through an aggregator */
 #define LATE_NS (3 * NSEC_PER_SEC)
 #define GRACE_MAX (600 * NSEC_PER_SEC)
+/* 2 s: agents that start together with the ranks join within this time */
+#define RING_AFTER_NS (2 * NSEC_PER_SEC)
 #define GENERATION_MAX 0x7fffffffu
 
 static const char *const policy_names[POLICIES_END] = {
@@ -257,6 +259,7 @@ static void seat_note(struct seat *seat, const struct ask *ask, uint64_t now)
 	seat->pool_bytes = ask->pool_bytes;
 	seat->tcp = ask->tcp;
 	seat->wire = wire_setting_name(ask->wire) ? ask->wire : 0;
+	seat->ring = ask->ring;
 	snprintf(seat->host, sizeof(seat->host), "%.*s", HOST_MAX - 1, ask->host);
 	snprintf(seat->where, sizeof(seat->where), "%.*s", WHERE_MAX - 1, ask->where);
 }
@@ -341,6 +344,7 @@ void membership_wish(const struct membership *membership, uint64_t members, stru
 		const struct seat *seat = &membership->seats[__builtin_ctzll(seats)];
 
 		wish->where[wish->ranks] = seat->where;
+		wish->seats[wish->ranks] = seat->ring;
 		wish->tcp |= seat->tcp ? bit(wish->ranks) : 0;
 		wish->measured[wish->ranks] = seat->measured;
 		wish->round[wish->ranks++] = seat->round;
@@ -359,18 +363,35 @@ static bool has_newcomers(const struct membership *membership, uint64_t members)
 	return members & ~membership->members;
 }
 
+/*
+ * Do these members sum around a ring if no aggregator is available? They wait for one first, unless
+ * there was none for the job's last plan either.
+ */
+static bool takes_ring(const struct membership *membership, const struct plan_wish *wish,
+                       uint64_t patience, const struct world *world)
+{
+	for (unsigned r = 0; r < wish->ranks; r++)
+		if (!wish->seats[r].family)
+			return false;
+	return world->rings ||
+	       world->now >=
+	               membership->since + (patience < RING_AFTER_NS ? patience : RING_AFTER_NS);
+}
+
 /* True: a new plan was made. */
 static bool plan_next(struct membership *membership, uint64_t members, const struct world *world,
                       struct answer *answer)
 {
+	uint64_t patience = grace(membership, members);
 	char plan[PLAN_TEXT_MAX];
 	struct plan_wish wish;
 	trib_status status;
 
 	membership_wish(membership, members, &wish);
+	wish.rings = takes_ring(membership, &wish, patience / 2, world);
 	status = world->plan(world->context, &wish, plan);
 	if (status != TRIB_OK) {
-		if (status < 0 && world->now > membership->since + grace(membership, members))
+		if (status < 0 && world->now > membership->since + patience)
 			refuse(answer, "%s", trib_last_error());
 		return false;
 	}

@@ -40,6 +40,7 @@ struct ask {
 	uint8_t wire;        /* its TRIB_WIRE, as in struct wire_join */
 	char host[HOST_MAX];
 	char where[WHERE_MAX]; /* its address, without a port */
+	struct ring_seat ring; /* where it listens for a ring; family 0: it does not */
 	uint64_t nonce;        /* of the process */
 	uint64_t lost;         /* ranks of that plan that it reports dead, as bits */
 };
@@ -58,6 +59,7 @@ struct seat {
 	double measured, round; /* as in struct plan_wish */
 	uint64_t measured_at;
 	char host[HOST_MAX], where[WHERE_MAX];
+	struct ring_seat ring; /* as in struct ask */
 };
 
 struct membership {
@@ -83,6 +85,7 @@ struct world {
 	uint64_t seen_ns; /* how long a rank counts as alive after a sign of life */
 	trib_status (*plan)(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX]);
 	void *context;
+	bool rings; /* the job's first communicator sums around a ring */
 };
 
 enum answer_kind { ANSWER_WAIT, ANSWER_PLAN, ANSWER_REFUSE };

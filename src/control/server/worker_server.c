@@ -130,6 +130,21 @@ static void host_text(const struct udp_address *address, char *out, socklen_t si
 		*out = '\0';
 }
 
+/* Where the rank listens for a ring; family 0: nowhere. */
+static struct ring_seat ring_seat_of(const struct wire_join *join)
+{
+	const struct wire_hop *hop = &join->up[0];
+	struct ring_seat seat = { .family = hop->family,
+		                  .port = hop->port,
+		                  .payload = join->payload };
+
+	if (!join->hops || (hop->family != 4 && hop->family != 6) || !hop->port ||
+	    join->payload < WIRE_PAYLOAD_MIN || join->payload > WIRE_PAYLOAD_MAX)
+		return (struct ring_seat){ 0 };
+	memcpy(seat.address, hop->address, sizeof(seat.address));
+	return seat;
+}
+
 static void take_join(struct controller *controller, const struct packet *packet,
                       const struct contact *contact)
 {
@@ -145,6 +160,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .pool_bytes = join->pool_bytes,
 		           .tcp = join->tcp == 1,
 		           .wire = join->wire,
+		           .ring = ring_seat_of(join),
 		           .nonce = join->nonce,
 		           .lost = join->covers };
 

@@ -39,20 +39,6 @@ void comm_free(struct trib_comm *comm)
 	free(comm);
 }
 
-static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)
-{
-	trib_status status;
-	bool shares;
-
-	comm->keeps_ledgers = true; /* before a lane can read it */
-	status = failover_find_trees(comm, true, deadline);
-	comm->opened = true;
-	shares = comm->shared.striping.n; /* from here on failover may change trees */
-	if (status == TRIB_OK && comm->config.size > 1)
-		status = failover_start(comm);
-	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
-}
-
 /* The ranks know each other from the communicator that this one was split from, or they meet. */
 static trib_status find_seats(struct comm_config *config, struct ring_seat *seats,
                               uint64_t deadline)
@@ -91,6 +77,45 @@ static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
 	memcpy(comm->ring_mail->seats, seats, sizeof(seats));
 	comm->ring_mail->exchange.done = true;
 	return ring_run(comm);
+}
+
+/* In case that the controller has no aggregator for these ranks. */
+static void listen_for_ring(struct comm_config *config)
+{
+	if (config->ring == RING_NEVER || config->tcp)
+		return;
+	if (ring_listen(config, &config->controller, &config->ring_listener, &config->ring_seat) !=
+	    TRIB_OK)
+		log_info("no ring is possible without aggregators: %s", trib_last_error());
+}
+
+/* The controller's plan has no trees. */
+static trib_status open_planned_ring(struct trib_comm *comm, uint64_t deadline)
+{
+	comm->keeps_ledgers = false; /* they are for other trees */
+	log_notice("no aggregator is available: %d ranks sum around a ring (trib explain %u)",
+	           comm->config.size, comm->config.job);
+	return open_ring(comm, deadline);
+}
+
+static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)
+{
+	struct comm_config *config = &comm->config;
+	trib_status status;
+	bool shares;
+
+	comm->keeps_ledgers = true; /* before a lane can read it */
+	listen_for_ring(config);
+	status = failover_find_trees(comm, true, deadline);
+	comm->opened = true;
+	if (status == TRIB_OK && config->ring_seats && config->size > 1)
+		return open_planned_ring(comm, deadline);
+	channel_listener_free(config->ring_listener);
+	config->ring_listener = NULL;
+	shares = comm->shared.striping.n; /* from here on failover may change trees */
+	if (status == TRIB_OK && config->size > 1)
+		status = failover_start(comm);
+	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
 }
 
 static trib_status comm_start(struct trib_comm *comm)

@@ -31,6 +31,8 @@ trib_status trib_regroup(trib_comm **comm)
 	*comm = NULL;
 	config = before->config;
 	config.trees = NULL;
+	config.ring_listener = NULL;
+	config.ring_seats = NULL;
 	config.epoch = 0;
 	status = comm_open(&config, before, comm);
 	comm_free(before);

@@ -39,9 +39,11 @@ struct comm_config {
 	struct udp_address
 		rendezvous;    /* where rank 0 listens if nothing else is given; length 0: none */
 	enum ring_choice ring; /* which vectors go around a ring */
-	/* Of a communicator without an aggregator that was split from another; owned by it. */
+	/* Of a communicator that may have no aggregator: where this rank listens for a ring, and
+	 * the seats of all ranks, if the communicator was split from another one or the
+	 * controller's plan has no trees. Owned by the communicator; NULL: none. */
 	struct channel_listener *ring_listener;
-	struct ring_seat *ring_seats;
+	struct ring_seat ring_seat, *ring_seats;
 	int seat, seats; /* rank and size as the process was started; -1: any */
 	int rank, size;
 	bool asks; /* the user gave no rank: a controller may assign one */
@@ -214,6 +216,12 @@ static inline bool comm_takes_slots(const struct trib_comm *comm, bool fits, boo
 
 	return fits && comm_has_slots(comm) &&
 	       (is_star || tiny || comm->config.engine == ENGINE_SLOT_FIRST);
+}
+
+/* Has the communicator no aggregator? Then all requests go around a ring. */
+static inline bool comm_is_ring(const struct trib_comm *comm)
+{
+	return comm->config.rendezvous.length || comm->config.ring_seats;
 }
 
 static inline bool trunk_is_shared(const struct trib_comm *comm, const struct trunk *trunk)

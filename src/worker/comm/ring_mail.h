@@ -7,22 +7,12 @@
 #define TRIB_WORKER_COMM_RING_MAIL_H
 
 #include "path/udp.h"
+#include "plan/tree/ring_seats.h"
 #include "wire/packet.h"
 #include "worker/comm/request.h"
 #include "worker/dense/round.h"
 
 #include <pthread.h>
-
-/* Where a rank listens for the rank before it, as ranks tell each other. Little-endian. */
-struct ring_seat {
-	uint8_t family; /* 4 or 6; 0: unknown */
-	uint8_t unused;
-	uint16_t port;
-	uint8_t address[16];
-	uint32_t payload; /* bytes of a fragment that its network carries */
-};
-
-_Static_assert(sizeof(struct ring_seat) == 24, "no holes");
 
 struct ring_mail {
 	struct ring_seat seats[WIRE_CHILDREN_MAX];

@@ -92,6 +92,8 @@ static trib_status try_plan(struct trib_comm *comm, bool first, uint64_t deadlin
 	if (status != TRIB_OK || comm->config.size == 1)
 		return status;
 	give_trees_up(comm);
+	if (comm->config.ring_seats)
+		return TRIB_OK;
 	status = open_trees(comm, deadline);
 	/* Other ranks may have used these trees before, unless a process has just come in. */
 	if (status == TRIB_OK && !first && comm->config.epoch == before)

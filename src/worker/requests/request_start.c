@@ -253,7 +253,7 @@ static bool takes_ring(const struct trib_request *request, size_t n)
 {
 	const struct trib_comm *comm = request->comm;
 
-	if (comm->config.rendezvous.length)
+	if (comm_is_ring(comm))
 		return true;
 	if (comm->config.ring == RING_NEVER || comm->keeps_ledgers || comm->turn_client)
 		return false;

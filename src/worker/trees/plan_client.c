@@ -35,6 +35,16 @@ union plan_packet {
 	_Alignas(8) uint8_t bytes[WIRE_PACKET_MAX];
 };
 
+/* Where this rank listens for a ring, which the controller chooses if there is no aggregator. */
+static void tell_seat(struct wire_join *join, const struct ring_seat *seat)
+{
+	join->hops = 1;
+	join->payload = seat->payload;
+	join->up[0].family = seat->family;
+	join->up[0].port = seat->port;
+	memcpy(join->up[0].address, seat->address, sizeof(seat->address));
+}
+
 static void ask(struct trib_comm *comm, int fd)
 {
 	const struct comm_config *config = &comm->config;
@@ -56,6 +66,8 @@ static void ask(struct trib_comm *comm, int fd)
 		                          .generation = config->generation,
 		                          .tcp = config->tcp,
 		                          .wire = (uint8_t)(config->wire_bits + 1) };
+	if (config->ring_listener)
+		tell_seat(&packet.join, &config->ring_seat);
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
 	wire_seal(&packet, ASK_BYTES);
 	if (send(fd, &packet, ASK_BYTES, 0) < 0)
@@ -82,33 +94,63 @@ static trib_status parse_trees(struct forest *trees, const char *text, unsigned 
 	return forest_parse(trees, all);
 }
 
+/* What a plan consists of: trees, or the seats of a ring. */
+struct plan_parts {
+	struct forest *trees;
+	struct ring_seat *seats;
+	unsigned own_trees;
+};
+
+static void parts_free(struct plan_parts *parts)
+{
+	free(parts->trees);
+	free(parts->seats);
+}
+
+/* Only a rank that listens for a ring may be in one. */
+static trib_status parse_plan(const struct trib_comm *comm, const struct wire_welcome *welcome,
+                              const char *text, struct plan_parts *parts)
+{
+	uint64_t all = welcome->size >= 64 ? ~0ull : (1ull << welcome->size) - 1;
+	bool rings = comm->config.ring_listener && ring_seats_are(text), fits = false;
+	trib_status status = TRIB_ERR_NO_MEMORY;
+	unsigned n;
+
+	*parts = (struct plan_parts){ 0 };
+	if (rings && (parts->seats = calloc(TREE_RANKS_MAX, sizeof(*parts->seats)))) {
+		status = ring_seats_parse(text, parts->seats, &n);
+		fits = n == welcome->size;
+	} else if (!rings && (parts->trees = malloc(sizeof(*parts->trees)))) {
+		status = parse_trees(parts->trees, text, &parts->own_trees);
+		fits = status == TRIB_OK && parts->trees->trees[0].nodes[0].ranks == all;
+	} else {
+		status_fail(status, "no memory for a plan");
+	}
+	if (status == TRIB_OK && (welcome->size < 1 || welcome->size > WIRE_CHILDREN_MAX ||
+	                          welcome->rank >= welcome->size || !fits))
+		status = status_fail(TRIB_ERR_CONFIG,
+		                     "the controller's plan is not for rank %u of %u: \"%.200s\"",
+		                     welcome->rank, welcome->size, text);
+	return status;
+}
+
 /* Takes rank, size and trees of a plan, if they fit each other. */
 static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *welcome,
                              const char *text)
 {
-	struct forest *trees = malloc(sizeof(*trees));
-	trib_status status;
-	unsigned own;
-	uint64_t all;
+	struct plan_parts parts;
+	trib_status status = parse_plan(comm, welcome, text, &parts);
 
-	if (!trees)
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for trees");
-	all = welcome->size >= 64 ? ~0ull : (1ull << welcome->size) - 1;
-	status = parse_trees(trees, text, &own);
-	if (status == TRIB_OK &&
-	    (welcome->size < 1 || welcome->size > WIRE_CHILDREN_MAX ||
-	     welcome->rank >= welcome->size || trees->trees[0].nodes[0].ranks != all))
-		status = status_fail(TRIB_ERR_CONFIG,
-		                     "the controller's plan is not for rank %u of %u: \"%.200s\"",
-		                     welcome->rank, welcome->size, text);
 	if (status != TRIB_OK) {
-		free(trees);
+		parts_free(&parts);
 		return status;
 	}
 	pthread_mutex_lock(&comm->lock);
 	free(comm->config.trees);
-	comm->config.trees = trees;
-	comm->config.own_trees = own;
+	free(comm->config.ring_seats);
+	comm->config.trees = parts.trees;
+	comm->config.ring_seats = parts.seats;
+	comm->config.own_trees = parts.own_trees;
 	comm->config.generation = welcome->generation;
 	comm->planned_rank = (int)welcome->rank;
 	comm->planned_size = (int)welcome->size;

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A controller without aggregators: ranks sum around a ring. Usage: test_ring_plan.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_control.sh"
+start "$1"
+need_control
+control=127.0.0.1:$(free_port)
+export TRIB_CONTROLLER=$control TRIB_TIMEOUT=10
+declare -A pids
+
+check "a controller starts" controller || exit 1
+
+# job_of SIZE POLICY: sets and exports its number and cookie
+job_of() {
+	eval "$("$trib" job new --size "$1" --policy "$2")"
+	unset TRIB_AGGREGATOR
+	export TRIB_JOB TRIB_COOKIE TRIB_SIZE=$1
+}
+
+# start_rank RANK COMMAND...: in the background, with its output in $work/rank.RANK
+start_rank() {
+	(cd "$work" && TRIB_LOG=notice TRIB_RANK=$1 exec "${@:2}" >"$work/rank.$1" 2>&1) &
+	pids[$1]=$!
+}
+
+ended_well() { wait "${pids[$1]}" || { cat "$work/rank.$1"; false; }; }
+
+# ---- every collective, and a split ----
+job_of 4 fail
+for rank in 0 1 2 3; do
+	start_rank $rank "$build/tests/net/worker_check" --rounds 40 --seed 5 --max 60000 --split
+done
+for rank in 0 1 2 3; do
+	check "rank $rank has right results around a ring" ended_well $rank
+done
+check "... and says why" grep -q 'no aggregator is available: 4 ranks sum around a ring' "$work/rank.2"
+check "the plan is a ring of four" eval '[[ $(plan) == ring\(127.0.0.1:*,*,*,127.0.0.1:*\) ]]'
+"$trib" explain "$TRIB_JOB" >"$work/explained"
+check "trib explain says so" grep -q 'sums around a ring of its 4 ranks' "$work/explained"
+check "... and why" grep -q 'plan 1: around a ring: no aggregator is available: of 0' "$work/explained"
+"$trib" jobs >"$work/jobs"
+check "trib jobs says so" grep -q '^ *around a ring' "$work/jobs"
+
+# ---- a rank dies; the others regroup, and get another ring ----
+epochs_are() { [ "$(grep -c ^epoch "$work/rank.0")" -ge "$1" ]; }
+job_of 3 shrink
+for rank in 0 1 2; do
+	start_rank $rank "$build/tests/net/worker_epochs" $rank 0.4 0
+done
+check "three ranks regroup" wait_for 20 epochs_are 3
+kill -KILL "${pids[2]}"
+wait "${pids[2]}" 2>/dev/null
+now=$(grep -c ^epoch "$work/rank.0")
+check "two go on without one that was killed" wait_for 40 epochs_are $((now + 3))
+check "... as two" test "$(grep ^epoch "$work/rank.0" | tail -n 1)" = "epoch 2 3"
+check "... around a ring of two" eval '[[ $(plan) == ring\(*,* && $(plan) != ring\(*,*,* ]]'
+
+# ---- an aggregator comes: the next plan has trees ----
+agent a1 "$(free_port)"
+wait_for 10 node_is a1 live
+has_trees() { [[ $(plan) == *"(0-1)" ]]; }
+check "the next plan has trees" wait_for 20 has_trees
+# It goes: the ranks wait for it a while, and the next plan is a ring again.
+kill -KILL "${agents[a1]}"
+wait "${agents[a1]}" 2>/dev/null
+touch "$work/end"
+wait "${pids[0]}" "${pids[1]}"
+rm "$work/end"
+
+# ---- TRIB_RING=off: as without rings ----
+job_of 2 fail
+for rank in 0 1; do
+	TRIB_RING=off TRIB_TIMEOUT=4 start_rank $rank "$build/tests/net/worker_check" --rounds 1
+done
+check "without a ring rank 0 gets an error" eval '! ended_well 0 >/dev/null'
+wait "${pids[1]}"
+check "... which says why" grep -q 'no aggregator is available: of 1' "$work/rank.0"
+
+done_checking
