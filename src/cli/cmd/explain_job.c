@@ -3,6 +3,7 @@
 #include "cli/cmd/explain.h"
 #include "query/remote.h"
 #include "control/policy/rank_health.h"
+#include "plan/tree/ring_seats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,13 @@ static void tell_throughput(const json_t *it, double planned)
 		printf("  It runs at %s while it communicates, of %s planned.\n", rate, plan);
 	else
 		printf("  It sums %s, over all of its time.\n", rate);
+}
+
+static void tell_ring(const json_t *it)
+{
+	printf("  It sums around a ring of its %zu ranks, which listen here:\n    %s\n"
+	       "  When the plan was made, no aggregator was available; trib_regroup asks again.\n",
+	       json_array_size(json_object_get(it, "members")), remote_text(it, "plan"));
 }
 
 static void tell_plan(const char *plan)
@@ -119,6 +127,7 @@ static void tell_communicator(const json_t *it)
 {
 	const json_t *verdict = json_object_get(it, "verdict");
 	double generation = remote_number(it, "generation");
+	bool rings = ring_seats_are(remote_text(it, "plan"));
 	char members[128], waiting[128];
 
 	remote_ranks(json_object_get(it, "members"), members, sizeof(members));
@@ -131,13 +140,16 @@ static void tell_communicator(const json_t *it)
 	}
 	printf("Communicator %s, plan %.0f, for ranks %s:\n", remote_text(it, "key"), generation,
 	       members);
-	tell_plan(remote_text(it, "plan"));
+	if (rings)
+		tell_ring(it);
+	else
+		tell_plan(remote_text(it, "plan"));
 	if (*waiting)
 		printf("  Ranks that wait for the next plan: %s\n", waiting);
 	if (verdict) {
 		tell_verdict(verdict);
 		tell_throughput(it, remote_number(verdict, "rate_bps"));
-	} else {
+	} else if (!rings) {
 		printf("  An earlier version of the controller made it, and did not say why.\n");
 	}
 	explain_wire(it, stdout);

@@ -2,21 +2,24 @@
 /* trib jobs: the jobs of a controller. */
 #include "cli/cmd/cmd.h"
 #include "cli/cmd/list_command.h"
+#include "plan/tree/ring_seats.h"
 #include "query/remote.h"
 
 #include <stdio.h>
 
 static void print_communicator(const json_t *it)
 {
-	const char *key = remote_text(it, "key");
+	const char *key = remote_text(it, "key"), *plan = remote_text(it, "plan");
 	char members[128], waiting[128];
 
 	remote_ranks(json_object_get(it, "members"), members, sizeof(members));
 	remote_ranks(json_object_get(it, "waiting"), waiting, sizeof(waiting));
-	printf("  %s%s plan %.0f%s%s%s%s%s%s\n", key[0] == '0' && !key[1] ? "all ranks:" : "split ",
+	printf("  %s%s plan %.0f%s%s%s%s%s%s%s\n",
+	       key[0] == '0' && !key[1] ? "all ranks:" : "split ",
 	       key[0] == '0' && !key[1] ? "" : key, remote_number(it, "generation"),
 	       *members ? ", ranks " : "", members, *waiting ? ", waiting: " : "", waiting,
-	       *remote_text(it, "plan") ? "\n    " : "", remote_text(it, "plan"));
+	       *plan ? "\n    " : "",
+	       ring_seats_are(plan) ? "around a ring, without an aggregator: " : "", plan);
 }
 
 /* The hosts of a job that asked for some, or why it waits. */
