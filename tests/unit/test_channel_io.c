@@ -240,13 +240,24 @@ static void test_wrong_address(void **state)
 	ends_close(&ends);
 }
 
+/* The process that should call has died before its first packet. */
+static void test_never_comes(void **state)
+{
+	struct ends ends;
+
+	(void)state;
+	ends_open(&ends, 1);
+	assert_int_equal(channel_step(ends.io[1], clock_now()), TRIB_OK);
+	assert_int_equal(channel_step(ends.io[1], clock_now() + 11 * NSEC_PER_SEC), TRIB_ERR_PEER);
+	ends_close(&ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_abandoned),
-		cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_wrong_address),
+		cmocka_unit_test(test_messages),      cmocka_unit_test(test_abandoned),
+		cmocka_unit_test(test_other_version), cmocka_unit_test(test_wrong_address),
+		cmocka_unit_test(test_never_comes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

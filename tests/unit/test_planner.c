@@ -112,6 +112,50 @@ static void test_facts_change(void **state)
 	nodes_free(&nodes, NULL);
 }
 
+static struct plan_wish ring_wish(unsigned ranks)
+{
+	struct plan_wish wish = { .ranks = ranks, .broken = "", .rings = true };
+
+	for (unsigned r = 0; r < ranks; r++)
+		wish.seats[r] = (struct ring_seat){ .family = 4,
+			                            .port = (uint16_t)(100 + r),
+			                            .address = { 10, 0, 0, (uint8_t)r },
+			                            .payload = 1448 };
+	return wish;
+}
+
+/* Ranks sum around a ring only if there is no aggregator at all. The last error says why. */
+static void test_rings_without_nodes(void **state)
+{
+	struct plan_verdict verdict = { .trees = 7 };
+	struct nodes nodes = { 0 };
+	struct planner planner = planner_of(&nodes, &verdict);
+	struct plan_wish wish = ring_wish(3);
+	char plan[PLAN_TEXT_MAX];
+	struct node *node;
+
+	(void)state;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_string_equal(plan, "ring(10.0.0.0:100/1448,10.0.0.1:101/1448,10.0.0.2:102/1448)");
+	assert_int_equal(verdict.trees, 0);
+	assert_non_null(strstr(trib_last_error(), "of 0 that"));
+	node = heartbeat(&nodes, "10.0.0.9:7700", 0, 1900 * MS);
+	node->drained = true;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(ring_seats_are(plan));
+	assert_non_null(strstr(trib_last_error(), "drained"));
+	node->drained = false;
+	node->report.capacity = 1; /* for turns only, and there are no own trees */
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_true(ring_seats_are(plan));
+	assert_null(strchr(plan, '|'));
+	node->report.capacity = 0;
+	assert_int_equal(planner_plan(&planner, &wish, plan), TRIB_OK);
+	assert_false(ring_seats_are(plan));
+	assert_true(plan_has(plan, "10.0.0.9:7700"));
+	nodes_free(&nodes, NULL);
+}
+
 static void test_plans_with_the_living(void **state)
 {
 	struct nodes nodes = { 0 };
@@ -773,6 +817,7 @@ int main(void)
 		cmocka_unit_test(test_finds_many),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_facts_change),
+		cmocka_unit_test(test_rings_without_nodes),
 		cmocka_unit_test(test_plans_with_the_living),
 		cmocka_unit_test(test_memory_for_the_pool),
 		cmocka_unit_test(test_small_families),

@@ -21,6 +21,8 @@ static struct answer answer;
 static uint64_t now;
 static trib_status planner_says;
 static struct plan_wish wished;
+static uint64_t listens; /* ranks that listen for a ring, as bits */
+static bool job_rings;
 
 static trib_status plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
 {
@@ -44,7 +46,9 @@ static void begin(enum policy policy, uint32_t size)
 static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uint32_t generation,
                                uint64_t lost)
 {
-	const struct world world = { .now = now, .seen_ns = SEEN_MS * MS, .plan = plan };
+	const struct world world = {
+		.now = now, .seen_ns = SEEN_MS * MS, .plan = plan, .rings = job_rings
+	};
 	struct ask ask = { .rank = rank,
 		           .size = size,
 		           .nonce = nonce,
@@ -55,6 +59,8 @@ static enum answer_kind ask_as(uint32_t rank, uint32_t size, uint64_t nonce, uin
 		           .tcp = rank == 2,
 		           .lost = lost };
 
+	if (rank < 64 && listens >> rank & 1)
+		ask.ring = (struct ring_seat){ .family = 4, .port = (uint16_t)(40 + rank) };
 	snprintf(ask.host, sizeof(ask.host), "h%u", rank);
 	snprintf(ask.where, sizeof(ask.where), "10.0.0.%u", rank);
 	membership_ask(&g, &ask, &world, &answer);
@@ -109,6 +115,36 @@ static void test_any_order(void **state)
 		}
 		assert_int_equal(g.generation, 1);
 	}
+}
+
+/*
+ * Ranks that listen for a ring wait 2 s for an aggregator, or a quarter of a shorter timeout. The
+ * planner then may give them a ring. If one rank does not listen, there is none.
+ */
+static void test_ring(void **state)
+{
+	enum answer_kind kinds[64];
+
+	(void)state;
+	begin(POLICY_FAIL, 2);
+	planner_says = TRIB_ERR_AGGREGATOR;
+	listens = 3;
+	ask_for(3, 0, 2000 * MS, kinds);
+	assert_false(wished.rings);
+	ask_for(3, 0, 100 * MS, kinds);
+	assert_true(wished.rings);
+	assert_int_equal(wished.seats[1].port, 41);
+	planner_says = TRIB_OK;
+	assert_int_equal(ask(0, 0), ANSWER_PLAN);
+	/* There was no aggregator for the job's first communicator: no wait. */
+	job_rings = true;
+	form(2);
+	assert_true(wished.rings);
+	listens = 1;
+	ask_for(3, g.generation, 3000 * MS, kinds);
+	assert_false(wished.rings);
+	job_rings = false;
+	listens = 0;
 }
 
 /* A job without a size takes that of the first rank; others must agree. */
@@ -677,6 +713,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_refuses_nonsense),
 		cmocka_unit_test(test_silent_while_forming),

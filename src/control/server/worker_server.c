@@ -296,7 +296,7 @@ static void take_query(struct controller *controller, const struct packet *query
                        const struct udp_address *from)
 {
 	struct job_entry *job = controller->jobs[query->header.job];
-	const struct membership_entry *entry = job ? job->memberships : NULL;
+	struct membership_entry *entry = job ? job->memberships : NULL;
 	struct packet packet = { .header = { .type = WIRE_ANSWER,
 		                             .cookie = query->header.cookie,
 		                             .job = query->header.job,
@@ -312,6 +312,8 @@ static void take_query(struct controller *controller, const struct packet *query
 	while (entry &&
 	       (entry->membership.key & WIRE_POSITION_MASK) != wire_position(&query->header))
 		entry = entry->next;
+	if (entry && query->header.child)
+		membership_see(&entry->membership, query->header.child - 1u, now);
 	length = snprintf(packet.text, 512,
 	                  "{\"controller\":true,\"job\":%u,\"generation\":%u,\"members\":%llu,"
 	                  "\"waiting\":%llu,\"silent\":\"%s\"}",

@@ -152,7 +152,7 @@ static void tick_closing(struct channel *channel, uint64_t now)
 		channel->state = CHANNEL_CLOSED;
 }
 
-static void channel_tick(struct channel *channel, uint64_t now)
+void channel_tick(struct channel *channel, uint64_t now)
 {
 	channel->ticked = now;
 	if (channel_has_ended(channel))

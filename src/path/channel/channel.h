@@ -114,6 +114,8 @@ void channel_grant(struct channel *channel, uint32_t more);
 /* A packet has come on a path. It may be hostile. `packet` is 8-byte aligned. */
 void channel_receive(struct channel *channel, unsigned path, uint64_t now, const void *packet,
                      size_t bytes);
+/* Time passes: a peer that is silent for too long is dead. channel_output does it, too. */
+void channel_tick(struct channel *channel, uint64_t now);
 /*
  * Writes the next packets of a path, side by side, into 8-byte aligned memory. All are *segment
  * bytes long, the last may be shorter. Returns the bytes; 0: the path has nothing to send now.

@@ -264,6 +264,7 @@ trib_status channel_step(struct channel_io *io, uint64_t now)
 			path_socket_receive(&io->sockets[i], io->rx, io->channel, i);
 	if (!io->listener)
 		search_paths(io, now);
+	channel_tick(io->channel, now); /* a peer that never comes gives no path to send on */
 	while (any) {
 		any = false;
 		for (unsigned i = 0; i < io->n_sockets; i++)

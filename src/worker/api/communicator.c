@@ -92,10 +92,13 @@ static void listen_for_ring(struct comm_config *config)
 /* The controller's plan has no trees. */
 static trib_status open_planned_ring(struct trib_comm *comm, uint64_t deadline)
 {
+	trib_status status;
+
 	comm->keeps_ledgers = false; /* they are for other trees */
 	log_notice("no aggregator is available: %d ranks sum around a ring (trib explain %u)",
 	           comm->config.size, comm->config.job);
-	return open_ring(comm, deadline);
+	status = open_ring(comm, deadline);
+	return status == TRIB_OK ? failover_start(comm) : status;
 }
 
 static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadline)

@@ -161,6 +161,10 @@ static void *failover_main(void *argument)
 {
 	struct trib_comm *comm = argument;
 
+	if (comm_is_ring(comm)) {
+		ring_tell_alive(comm);
+		return NULL;
+	}
 	pthread_mutex_lock(&comm->lock);
 	while (!atomic_load(&comm->closing) && comm->failed == TRIB_OK) {
 		bool hurt = comm->trees_lost, suspects = comm->suspects;

@@ -5,7 +5,8 @@
  *
  * When an aggregator is lost, all lanes go quiet. The failover thread asks the controller for
  * another plan, joins its trees, and recovers the requests that were in flight (recover.c). If a
- * lane suspects that an aggregator is dead, the thread asks the controller (suspicion.c).
+ * lane suspects that an aggregator is dead, the thread asks the controller (suspicion.c). If the
+ * plan has no trees, nothing is recovered, and the thread only keeps the controller informed.
  *
  * The room owns the failover thread and the replacement of trees. It must not touch api.
  */
@@ -21,6 +22,9 @@ void failover_stop(struct trib_comm *comm);
 
 /* suspicion.c: asks the controller whether it hears the aggregators. */
 void suspicion_settle(struct trib_comm *comm);
+
+/* ring_alive.c: tells the controller that this rank lives, until the communicator is over. */
+void ring_tell_alive(struct trib_comm *comm);
 
 /* recover.c: agrees with all ranks, in new trees, on what is missing, and posts that. */
 trib_status recover_requests(struct trib_comm *comm, uint64_t deadline);

@@ -74,6 +74,7 @@ void plan_query(const struct trib_comm *comm, int fd)
 	struct wire_control query = { .type = WIRE_QUERY,
 		                      .cookie = comm->config.cookie,
 		                      .job = comm->config.job,
+		                      .child = (uint8_t)(comm->config.rank + 1),
 		                      .pos = comm->config.key & WIRE_POSITION_MASK };
 
 	wire_seal(&query, sizeof(query));
