@@ -10,9 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
+#define TUNED_CALL(call, algorithm)                                                             \
+	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_" call "_algorithm", \
 		algorithm
+#define TUNED(algorithm) TUNED_CALL("allreduce", algorithm)
 
 const struct bench_variant bench_openmpi_variants[] = {
 	{ .name = "default" },
@@ -20,6 +21,28 @@ const struct bench_variant bench_openmpi_variants[] = {
 	{ .name = "segmented ring", .words = { TUNED("5") } },
 	/* Segments of 1 MB, the default, leave links idle between them. */
 	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" } },
+	{ 0 },
+};
+
+#define BLOCK(algorithm) TUNED_CALL("reduce_scatter_block", algorithm)
+#define COUNTS(algorithm) \
+	TUNED_CALL("reduce_scatter", algorithm), "-x", "PEER_MPI_CALL=MPI_Reduce_scatter"
+
+const struct bench_variant bench_openmpi_scatter[] = {
+	{ .name = "default" },
+	{ .name = "block, recursive halving", .words = { BLOCK("3") } },
+	{ .name = "block, butterfly", .words = { BLOCK("4") } },
+	{ .name = "recursive halving", .words = { COUNTS("2") } },
+	{ .name = "ring", .words = { COUNTS("3") } },
+	{ .name = "butterfly", .words = { COUNTS("4") } },
+	{ 0 },
+};
+
+const struct bench_variant bench_openmpi_gather[] = {
+	{ .name = "default" },
+	{ .name = "recursive doubling", .words = { TUNED_CALL("allgather", "3") } },
+	{ .name = "ring", .words = { TUNED_CALL("allgather", "4") } },
+	{ .name = "neighbor exchange", .words = { TUNED_CALL("allgather", "5") } },
 	{ 0 },
 };
 
@@ -32,6 +55,22 @@ const struct bench_variant bench_mpich_variants[] = {
 	{ .name = "recursive exchange",
 	  .words = { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_reduce_"
 	                          "scatter_recexch_allgatherv" } },
+	{ 0 },
+};
+
+const struct bench_variant bench_mpich_scatter[] = {
+	{ .name = "default" },
+	{ .name = "pairwise",
+	  .words = { "MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM=pairwise",
+	             "MPIR_CVAR_DEVICE_COLLECTIVES=none" } },
+	{ 0 },
+};
+
+const struct bench_variant bench_mpich_gather[] = {
+	{ .name = "default" },
+	{ .name = "ring",
+	  .words = { "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM=ring",
+	             "MPIR_CVAR_DEVICE_COLLECTIVES=none" } },
 	{ 0 },
 };
 

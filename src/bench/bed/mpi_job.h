@@ -5,7 +5,8 @@
 
 #include "bench/bed/job_build.h"
 
-extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants[];
+extern const struct bench_variant bench_openmpi_variants[], bench_openmpi_scatter[],
+	bench_openmpi_gather[], bench_mpich_variants[], bench_mpich_scatter[], bench_mpich_gather[];
 
 trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job);
 trib_status mpich_prepare(const struct bench_run *run, struct bench_job *job);
