@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For tests in which workers die: TRIB_SIZE is 4, TRIB_TIMEOUT is 5.
+# shellcheck disable=SC2154,SC2034  # variables of lib.sh and of the test
 pids=()
 
 # workers RANKS WORKER_ARG...: starts them in this order, each on its host. They find each other at $at, by the variable
