@@ -411,13 +411,18 @@ static void turn(struct ring_thread *thread)
 {
 	const struct trib_comm *comm = thread->comm;
 	uint64_t now = clock_now();
+	unsigned before;
 
 	channel_listener_step(thread->listener, now);
 	step(thread, thread->from, neighbour(comm, -1));
-	start_messages(thread);
-	send_messages(thread);
-	step(thread, thread->to, neighbour(comm, 1));
-	send_messages(thread);
+	/* If enough messages have left, more may start, and nothing else might wake this thread. */
+	do {
+		start_messages(thread);
+		send_messages(thread);
+		step(thread, thread->to, neighbour(comm, 1));
+		before = thread->n_out;
+		send_messages(thread);
+	} while (before >= START_BELOW && thread->n_out < START_BELOW);
 	check_left(thread);
 	grant(thread);
 	count(thread);
