@@ -35,7 +35,6 @@
 struct ring_buffer {
 	struct ring_buffer *next;
 	uint32_t bytes;
-	bool is_question; /* ring_ask: no rank waits for it */
 	_Alignas(8) uint8_t data[];
 };
 
@@ -94,8 +93,6 @@ static struct ring_buffer *buffer_get(struct ring_thread *thread)
 	if (!buffer)
 		buffer = malloc(sizeof(*buffer) + ring_message_max(&thread->ring));
 	thread->no_memory |= !buffer;
-	if (buffer)
-		buffer->is_question = false;
 	return buffer;
 }
 
@@ -275,7 +272,6 @@ static uint64_t ask(struct ring_thread *thread, uint64_t now)
 	if (now - thread->asked_at >= every && (buffer = buffer_get(thread))) {
 		thread->asked_at = now;
 		buffer->bytes = ring_ask(&thread->ring, buffer->data);
-		buffer->is_question = true;
 		queue_out(thread, buffer);
 	}
 	return thread->asked_at + every - now;
@@ -358,12 +354,18 @@ static void step(struct ring_thread *thread, struct channel_io *io, unsigned ran
 		comm_fail_told(thread->comm, status, rank, trib_last_error());
 }
 
+/* A question of any rank (ring_ask): a rank that has ended its calls need not answer. */
+static bool is_question(const struct ring_buffer *buffer)
+{
+	return ((const struct ring_head *)buffer->data)->phase == RING_STATE;
+}
+
 /* Is there a message that ranks wait for? */
 static bool has_message(const struct ring_queue *queue)
 {
 	const struct ring_buffer *buffer = queue->first;
 
-	while (buffer && buffer->is_question)
+	while (buffer && is_question(buffer))
 		buffer = buffer->next;
 	return buffer;
 }
