@@ -325,6 +325,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 		struct round_spec spec = specs[made];
 
 		spec.owner = request;
+		spec.ring = true;
 		rounds[made] = round_new(&spec, (unsigned)comm->config.rank, comm->payload);
 		if (rounds[made])
 			made++;
