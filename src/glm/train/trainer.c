@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WALK_COST 4.0 /* of an entry that is visited, in columns of a loop over all */
+
 /* Zeroed memory, aligned for kernels; it counts what could not be had. */
 static void *room(size_t n, size_t size, unsigned *missing)
 {
@@ -140,14 +142,17 @@ static bool any_low(const struct trainer *t)
 	return false;
 }
 
-/* An update visits rows where a mini-batch has fewer entries than there are columns. */
+/*
+ * An update visits the entries of rows only where a mini-batch has few of them: a loop over all
+ * columns takes a quarter of the time for each, as it does several at once.
+ */
 static bool updates_walk(const struct trainer *t)
 {
 	const struct glm_matrix *m = &t->data.matrix;
 
 	if (m->layout != GLM_SPARSE || t->rule.data_parallel || t->has_low || !m->rows)
 		return false;
-	return (double)m->start[m->rows] / m->rows * t->rule.batch < m->columns;
+	return (double)m->start[m->rows] / m->rows * t->rule.batch * WALK_COST < m->columns;
 }
 
 trib_status trainer_open(struct trainer *t, const float *pace, const float *inverse)
