@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "glm/exchange/exchange.h"
-#include "glm/exchange/narrow.h"
+#include "glm/exchange/narrow_sums.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "glm/exchange/exchange.h"
 
 #include "base/status.h"
-#include "glm/exchange/narrow.h"
+#include "glm/exchange/narrow_sums.h"
 
 #include <string.h>
 

@@ -53,8 +53,8 @@ trib_status exchange_post(struct exchange *x, uint32_t slot, int64_t *data, size
 trib_status exchange_wait(struct exchange *x, uint32_t slot);
 trib_status exchange_sum(struct exchange *x, int64_t *data, size_t n);
 /*
- * The same sum with half the bytes, for numbers that are mostly small (see narrow.h). `scratch` has
- * n + 1 numbers.
+ * The same sum with half the bytes, for numbers that are mostly small (see narrow_sums.h).
+ * `scratch` has n + 1 numbers.
  */
 trib_status exchange_sum_small(struct exchange *x, int64_t *data, size_t n, int32_t *scratch);
 
