@@ -353,7 +353,7 @@ static enum engine_verdict take_push(const struct engine_pool *pool,
 	if (answer.verdict == PUSH_ADDED)
 		return ENGINE_ADDED;
 	if (answer.verdict == PUSH_SEEN)
-		return packet->flags & WIRE_RESENT ? ENGINE_FINISHED : ENGINE_DUPLICATE;
+		return sparse_repeat(packet);
 	return refused_verdict(answer.header.to);
 }
 
