@@ -1,73 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pisa/pisa_sparse_program.h"
 
+#include "pisa/pisa_writer.h"
+
 #define F(name) PISA_FIELD(PUSH_F_##name)
 #define N(number) PISA_FIELD((uint32_t)(number))
-#define K(constant) PISA_CONST(constant)
 
 #define STAGE_NEXT 1
 #define STAGE_SUM 2 /* of the first two arrays with sums */
 #define STAGE_DURABLE (STAGE_SUM + PISA_SPARSE_ARRAYS / 2)
 #define STAGE_END (STAGE_DURABLE + 1)
 
-/* ---- writing steps ---- */
-
-/* A program that is being written: the next steps have this stage and this condition. */
-struct writer {
-	struct pisa_sparse_program *code;
-	const struct pisa_sparse_layout *layout;
-	uint32_t n_steps;
-	uint8_t stage, when;
-};
-
-static void put(struct writer *w, struct pisa_step step)
+static const struct pisa_sparse_layout *layout_of(const struct pisa_writer *w)
 {
-	step.stage = w->stage;
-	step.when = w->when;
-	if (w->n_steps < PISA_SPARSE_STEPS)
-		w->code->steps[w->n_steps] = step;
-	w->n_steps++;
-}
-
-static void compute(struct writer *w, enum pisa_op op, unsigned dst, struct pisa_operand a,
-                    struct pisa_operand b)
-{
-	put(w, (struct pisa_step){ .op = (uint8_t)op, .dst = (uint8_t)dst, .a = a, .b = b });
-}
-
-static void set(struct writer *w, unsigned dst, struct pisa_operand a)
-{
-	compute(w, PISA_MOVE, dst, a, K(0));
-}
-
-/* `dst` becomes 1 if one of them is. */
-static void either(struct writer *w, unsigned dst, struct pisa_operand a)
-{
-	compute(w, PISA_OR, dst, N(dst), a);
-}
-
-static void look_up(struct writer *w, enum pisa_sparse_table table, unsigned dst,
-                    struct pisa_operand key)
-{
-	put(w, (struct pisa_step){
-		       .op = PISA_LOOKUP, .table = (uint8_t)table, .dst = (uint8_t)dst, .a = key });
-}
-
-static void entry(struct writer *w, unsigned array, enum pisa_action action, unsigned dst,
-                  struct pisa_operand index, struct pisa_operand a)
-{
-	put(w, (struct pisa_step){ .op = PISA_REGISTER,
-	                           .array = (uint8_t)array,
-	                           .index = index,
-	                           .actions = { (uint8_t)action },
-	                           .n_actions = 1,
-	                           .dst = (uint8_t)dst,
-	                           .a = a });
-}
-
-static void again(struct writer *w, enum pisa_sparse_pass pass)
-{
-	put(w, (struct pisa_step){ .op = PISA_RECIRCULATE, .pass = (uint8_t)pass });
+	return w->of;
 }
 
 /* ---- parts of passes ---- */
@@ -77,19 +23,19 @@ static unsigned row_field(unsigned k)
 	return PUSH_F_WORDS + k;
 }
 
-static unsigned piece_field(const struct writer *w)
+static unsigned piece_field(const struct pisa_writer *w)
 {
-	return PUSH_F_WORDS + (1u << w->layout->group_bits);
+	return PUSH_F_WORDS + (1u << layout_of(w)->group_bits);
 }
 
-static unsigned value_field(const struct writer *w, unsigned i)
+static unsigned value_field(const struct pisa_writer *w, unsigned i)
 {
 	return piece_field(w) + 1 + i;
 }
 
-static void write_map(struct writer *w)
+static void write_map(struct pisa_writer *w)
 {
-	entry(w, PUSH_A_MAP, PISA_ENTRY_READ, PUSH_F_MAP, K(0), K(0));
+	entry_act(w, PUSH_A_MAP, K(0), PISA_ENTRY_READ, PUSH_F_MAP, K(0), K(0));
 	compute(w, PISA_AND, PUSH_F_GENERATION, F(MAP), K(0xffff));
 	compute(w, PISA_SHR, PUSH_F_BANK, F(MAP), K(PISA_SPARSE_BANK_SHIFT));
 	compute(w, PISA_AND, PUSH_F_BANK, F(BANK), K(1));
@@ -100,7 +46,7 @@ static void write_map(struct writer *w)
 }
 
 /* Is the packet's sequence number in the window of the child's record? */
-static void write_record(struct writer *w)
+static void write_record(struct pisa_writer *w)
 {
 	put(w, (struct pisa_step){ .op = PISA_REGISTER,
 	                           .array = PUSH_A_LOW,
@@ -119,12 +65,12 @@ static void write_record(struct writer *w)
 }
 
 /* Has the payload the form of so many rows? */
-static void write_form(struct writer *w)
+static void write_form(struct pisa_writer *w)
 {
 	look_up(w, PUSH_T_WINDOWS, PUSH_F_WINDOWS, F(N));
 	look_up(w, PUSH_T_LENGTHS, PUSH_F_T, F(N));
 	compute(w, PISA_NE, PUSH_F_WRONG, F(T), F(BYTES));
-	compute(w, PISA_NE, PUSH_F_T, F(WIDTH), K(w->layout->width));
+	compute(w, PISA_NE, PUSH_F_T, F(WIDTH), K(layout_of(w)->width));
 	either(w, PUSH_F_WRONG, F(T));
 	compute(w, PISA_NE, PUSH_F_T, F(UNUSED), K(0));
 	either(w, PUSH_F_WRONG, F(T));
@@ -138,11 +84,11 @@ static void write_form(struct writer *w)
 }
 
 /* Row numbers of the window ascend, and values are small. */
-static void write_window(struct writer *w)
+static void write_window(struct pisa_writer *w)
 {
-	for (unsigned k = 0; k < 1u << w->layout->group_bits; k++) {
+	for (unsigned k = 0; k < 1u << layout_of(w)->group_bits; k++) {
 		compute(w, PISA_NE, PUSH_F_U, N(row_field(k)), K(PISA_SPARSE_NO_ROW));
-		if (w->layout->pieces > 1) { /* only with the first piece of a row */
+		if (layout_of(w)->pieces > 1) { /* only with the first piece of a row */
 			compute(w, PISA_EQ, PUSH_F_T, N(piece_field(w)), K(0));
 			compute(w, PISA_AND, PUSH_F_U, F(U), F(T));
 		}
@@ -152,7 +98,7 @@ static void write_window(struct writer *w)
 		compute(w, PISA_ADD, PUSH_F_LAST, N(row_field(k)), K(1));
 		w->when = 0;
 	}
-	compute(w, PISA_GT, PUSH_F_T, F(LAST), K(w->layout->rows));
+	compute(w, PISA_GT, PUSH_F_T, F(LAST), K(layout_of(w)->rows));
 	either(w, PUSH_F_WRONG, F(T));
 	for (unsigned i = 0; i < PISA_SPARSE_ARRAYS; i++) {
 		compute(w, PISA_ADD, PUSH_F_U, N(value_field(w, i)), K(SPARSE_LARGEST));
@@ -162,7 +108,7 @@ static void write_window(struct writer *w)
 }
 
 /* If nothing is against the packet and all of it was checked, it is entered into the record. */
-static void write_commit(struct writer *w)
+static void write_commit(struct pisa_writer *w)
 {
 	compute(w, PISA_OR, PUSH_F_STOP, F(SEEN), F(BEYOND));
 	either(w, PUSH_F_STOP, F(STALE));
@@ -197,9 +143,9 @@ static void write_commit(struct writer *w)
 }
 
 /* Group and index of each row in the window. */
-static void write_places(struct writer *w)
+static void write_places(struct pisa_writer *w)
 {
-	const struct pisa_sparse_layout *l = w->layout;
+	const struct pisa_sparse_layout *l = layout_of(w);
 	const uint32_t groups = 1u << l->group_bits;
 
 	compute(w, PISA_SHL, PUSH_F_U, F(BANK), K(l->cell_bits - 1));
@@ -225,10 +171,10 @@ static void write_places(struct writer *w)
 }
 
 /* A group of arrays adds the first row of the window that is its own and was not added yet. */
-static void write_group(struct writer *w, unsigned g)
+static void write_group(struct pisa_writer *w, unsigned g)
 {
-	unsigned groups = 1u << w->layout->group_bits;
-	unsigned words = PISA_SPARSE_ARRAYS >> w->layout->group_bits;
+	unsigned groups = 1u << layout_of(w)->group_bits;
+	unsigned words = PISA_SPARSE_ARRAYS >> layout_of(w)->group_bits;
 
 	w->stage = (uint8_t)(STAGE_SUM + g * words / 2);
 	set(w, PUSH_F_WHO, K(0));
@@ -247,30 +193,30 @@ static void write_group(struct writer *w, unsigned g)
 	compute(w, PISA_OR, PUSH_F_DONE, F(DONE), F(WHO));
 	for (unsigned j = 0; j < words; j++) {
 		w->stage = (uint8_t)(STAGE_SUM + (g * words + j) / 2);
-		entry(w, PUSH_A_SUM + g * words + j, PISA_ENTRY_ADD, 0, F(CELL),
-		      N(PUSH_F_ADDEND + j));
+		entry_act(w, PUSH_A_SUM + g * words + j, F(CELL), PISA_ENTRY_ADD, 0,
+		          N(PUSH_F_ADDEND + j), K(0));
 	}
 	w->when = 0;
 }
 
-static void write_sums(struct writer *w)
+static void write_sums(struct pisa_writer *w)
 {
 	write_places(w);
-	for (unsigned g = 0; g < 1u << w->layout->group_bits; g++)
+	for (unsigned g = 0; g < 1u << layout_of(w)->group_bits; g++)
 		write_group(w, g);
 }
 
 /* What follows for a packet whose rows are added: the rest of the window, or the one before. */
-static void write_rest(struct writer *w)
+static void write_rest(struct pisa_writer *w)
 {
 	w->stage = STAGE_DURABLE;
-	entry(w, PUSH_A_DURABLE, PISA_ENTRY_READ, PUSH_F_ACK, F(SEAT), K(0));
+	entry_act(w, PUSH_A_DURABLE, F(SEAT), PISA_ENTRY_READ, PUSH_F_ACK, K(0), K(0));
 	w->stage = STAGE_END;
 	w->when = PUSH_F_ACTS;
 	set(w, PUSH_F_VERDICT, K(PUSH_ADDED));
 	set(w, PUSH_F_FROM, K(0));
 	set(w, PUSH_F_TO, K(WIRE_ALL));
-	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = F(CHILD) });
+	fate(w, PISA_TO_ONE, F(CHILD));
 	w->when = 0;
 	compute(w, PISA_ANDNOT, PUSH_F_T, F(NEEDS), F(DONE));
 	compute(w, PISA_NE, PUSH_F_T, F(T), K(0));
@@ -288,7 +234,7 @@ static void write_rest(struct writer *w)
 	w->when = 0;
 }
 
-static void write_refusal(struct writer *w, uint8_t when, enum sparse_refusal why)
+static void write_refusal(struct pisa_writer *w, uint8_t when, enum sparse_refusal why)
 {
 	w->when = when;
 	set(w, PUSH_F_TO, K(why));
@@ -296,12 +242,12 @@ static void write_refusal(struct writer *w, uint8_t when, enum sparse_refusal wh
 }
 
 /* The answer to a packet that is not added, or its next pass. */
-static void write_stop(struct writer *w)
+static void write_stop(struct pisa_writer *w)
 {
 	w->when = PUSH_F_STOP;
 	set(w, PUSH_F_VERDICT, K(PUSH_REFUSED));
 	set(w, PUSH_F_FROM, K(SPARSE_REFUSED));
-	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = F(CHILD) });
+	fate(w, PISA_TO_ONE, F(CHILD));
 	write_refusal(w, PUSH_F_WRONG, SPARSE_BAD);
 	write_refusal(w, PUSH_F_STALE, SPARSE_OTHER_MAP);
 	write_refusal(w, PUSH_F_BEYOND, SPARSE_TOO_FAR);
@@ -315,7 +261,7 @@ static void write_stop(struct writer *w)
 	compute(w, PISA_ANDNOT, PUSH_F_ASKS, F(ASKS), F(MORE));
 	w->when = PUSH_F_ASKS;
 	set(w, PUSH_F_VERDICT, K(PUSH_ASKS));
-	put(w, (struct pisa_step){ .op = PISA_TO_ONE, .a = K(PISA_SPARSE_CPU) });
+	fate(w, PISA_TO_ONE, K(PISA_SPARSE_CPU));
 	w->when = PUSH_F_MORE;
 	compute(w, PISA_ADD, PUSH_F_CHUNK, F(CHUNK), K(1));
 	again(w, PUSH_P_CHECK);
@@ -324,7 +270,7 @@ static void write_stop(struct writer *w)
 
 /* ---- passes ---- */
 
-static void write_first(struct writer *w)
+static void write_first(struct pisa_writer *w)
 {
 	write_map(w);
 	write_record(w);
@@ -336,7 +282,7 @@ static void write_first(struct writer *w)
 	write_stop(w);
 }
 
-static void write_check(struct writer *w)
+static void write_check(struct pisa_writer *w)
 {
 	write_map(w);
 	write_window(w);
@@ -346,7 +292,7 @@ static void write_check(struct writer *w)
 	write_stop(w);
 }
 
-static void write_add(struct writer *w)
+static void write_add(struct pisa_writer *w)
 {
 	set(w, PUSH_F_ACTS, K(1));
 	set(w, PUSH_F_SEAT, F(CHILD));
@@ -355,12 +301,6 @@ static void write_add(struct writer *w)
 }
 
 /* ---- the whole program ---- */
-
-/* The least power of two that is not below. */
-static unsigned log2_above(uint32_t n)
-{
-	return n > 1 ? 32u - (unsigned)__builtin_clz(n - 1) : 0;
-}
 
 struct pisa_sparse_layout pisa_sparse_lay_out(uint32_t width, uint32_t rows, unsigned children)
 {
@@ -429,17 +369,6 @@ static void declare_tables(struct pisa_sparse_program *code, uint32_t payload)
 	code->tables[PUSH_T_WINDOWS] = (struct pisa_table){ "windows", code->windows, n + 1 };
 }
 
-static void write_pass(struct writer *w, enum pisa_sparse_pass pass, const char *name,
-                       void (*body)(struct writer *))
-{
-	uint32_t start = w->n_steps;
-
-	w->stage = w->when = 0;
-	body(w);
-	w->code->passes[pass] =
-		(struct pisa_pass){ name, &w->code->steps[start], w->n_steps - start };
-}
-
 /* All windows but the last are checked before. Then each row may take a pass of its own. */
 uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uint32_t payload)
 {
@@ -453,15 +382,17 @@ uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uin
 void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_sparse_layout *layout,
                        uint32_t payload)
 {
-	struct writer w = { .code = code, .layout = &code->layout };
+	struct pisa_writer w = { .steps = code->steps,
+		                 .room = PISA_SPARSE_STEPS,
+		                 .of = &code->layout };
 
 	code->layout = *layout;
 	declare_tables(code, payload);
 	declare_fields(code);
 	declare_arrays(code);
-	write_pass(&w, PUSH_P_FIRST, "first", write_first);
-	write_pass(&w, PUSH_P_CHECK, "check", write_check);
-	write_pass(&w, PUSH_P_ADD, "add", write_add);
+	code->passes[PUSH_P_FIRST] = write_pass(&w, "first", write_first);
+	code->passes[PUSH_P_CHECK] = write_pass(&w, "check", write_check);
+	code->passes[PUSH_P_ADD] = write_pass(&w, "add", write_add);
 	code->program = (struct pisa_program){
 		.name = "sparse",
 		.fields = code->fields,
@@ -471,7 +402,7 @@ void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_spars
 		.n_fields = PISA_SPARSE_FIELDS,
 		.n_arrays = PISA_SPARSE_ARRAYS_END,
 		.n_tables = PISA_SPARSE_TABLES,
-		.n_passes = w.n_steps <= PISA_SPARSE_STEPS ? PISA_SPARSE_PASSES : 0,
+		.n_passes = w.n_steps <= w.room ? PISA_SPARSE_PASSES : 0,
 		.n_headers = PISA_SPARSE_HEADERS,
 		.parse_field = PUSH_F_CHILD,
 		.pass_if = PUSH_P_FIRST,
