@@ -7,13 +7,25 @@
 #define N(number) PISA_FIELD((uint32_t)(number))
 
 #define STAGE_NEXT 1
-#define STAGE_SUM 2 /* of the first two arrays with sums */
-#define STAGE_DURABLE (STAGE_SUM + PISA_SPARSE_ARRAYS / 2)
-#define STAGE_END (STAGE_DURABLE + 1)
+#define STAGE_END 11
 
 static const struct pisa_sparse_layout *layout_of(const struct pisa_writer *w)
 {
 	return w->of;
+}
+
+/*
+ * Two arrays with sums are in a stage. Sums by table: the first adders have stages 0 to 3, and the
+ * others the four behind. Their sums follow.
+ */
+static uint8_t sum_stage(const struct pisa_sparse_layout *layout, unsigned array)
+{
+	return (uint8_t)((layout->kind == SPARSE_TABLE ? PISA_FLOAT_STAGES : 2) + array / 2);
+}
+
+static uint8_t durable_stage(const struct pisa_sparse_layout *layout)
+{
+	return layout->kind == SPARSE_TABLE ? 2 : sum_stage(layout, PISA_SPARSE_ARRAYS);
 }
 
 /* ---- parts of passes ---- */
@@ -100,7 +112,7 @@ static void write_window(struct pisa_writer *w)
 	}
 	compute(w, PISA_GT, PUSH_F_T, F(LAST), K(layout_of(w)->rows));
 	either(w, PUSH_F_WRONG, F(T));
-	for (unsigned i = 0; i < PISA_SPARSE_ARRAYS; i++) {
+	for (unsigned i = 0; layout_of(w)->kind == SPARSE_FIXED && i < PISA_SPARSE_ARRAYS; i++) {
 		compute(w, PISA_ADD, PUSH_F_U, N(value_field(w, i)), K(SPARSE_LARGEST));
 		compute(w, PISA_GT, PUSH_F_T, F(U), K(2 * (uint32_t)SPARSE_LARGEST));
 		either(w, PUSH_F_WRONG, F(T));
@@ -170,47 +182,157 @@ static void write_places(struct pisa_writer *w)
 	}
 }
 
-/* A group of arrays adds the first row of the window that is its own and was not added yet. */
-static void write_group(struct pisa_writer *w, unsigned g)
+static unsigned group_words(const struct pisa_writer *w)
 {
-	unsigned groups = 1u << layout_of(w)->group_bits;
-	unsigned words = PISA_SPARSE_ARRAYS >> layout_of(w)->group_bits;
+	return PISA_SPARSE_ARRAYS >> layout_of(w)->group_bits;
+}
 
-	w->stage = (uint8_t)(STAGE_SUM + g * words / 2);
-	set(w, PUSH_F_WHO, K(0));
-	for (unsigned k = groups; k-- > 0;) {
+/*
+ * A group of arrays adds the first row of the window that is its own and was not added yet. Its
+ * place and values are looked for.
+ */
+static void write_choice(struct pisa_writer *w, unsigned g, bool place, bool values)
+{
+	unsigned words = group_words(w), addend = PUSH_F_ADDEND;
+
+	if (layout_of(w)->kind == SPARSE_TABLE)
+		addend += g * words;
+	if (place)
+		set(w, PUSH_F_WHO, K(0));
+	for (unsigned k = 1u << layout_of(w)->group_bits; k-- > 0;) {
 		compute(w, PISA_EQ, PUSH_F_T, N(PUSH_F_GROUP + k), K(g));
 		w->when = PUSH_F_T;
-		set(w, PUSH_F_CELL, N(PUSH_F_CELLS + k));
-		for (unsigned j = 0; j < words; j++)
-			set(w, PUSH_F_ADDEND + j, N(value_field(w, k * words + j)));
-		set(w, PUSH_F_WHO, K(1u << k));
+		if (place) {
+			set(w, PUSH_F_CELL, N(PUSH_F_CELLS + k));
+			set(w, PUSH_F_WHO, K(1u << k));
+		}
+		for (unsigned j = 0; values && j < words; j++)
+			set(w, addend + j, N(value_field(w, k * words + j)));
 		w->when = 0;
 	}
+}
+
+static void write_group(struct pisa_writer *w, unsigned g)
+{
+	unsigned words = group_words(w);
+
+	w->stage = sum_stage(layout_of(w), g * words);
+	write_choice(w, g, true, true);
 	compute(w, PISA_NE, PUSH_F_HIT, F(WHO), K(0));
 	compute(w, PISA_AND, PUSH_F_HIT, F(HIT), F(ACTS));
 	w->when = PUSH_F_HIT;
 	compute(w, PISA_OR, PUSH_F_DONE, F(DONE), F(WHO));
 	for (unsigned j = 0; j < words; j++) {
-		w->stage = (uint8_t)(STAGE_SUM + (g * words + j) / 2);
+		w->stage = sum_stage(layout_of(w), g * words + j);
 		entry_act(w, PUSH_A_SUM + g * words + j, F(CELL), PISA_ENTRY_ADD, 0,
 		          N(PUSH_F_ADDEND + j), K(0));
 	}
 	w->when = 0;
 }
 
+/* All rows of a pass, if values are integers. By table, each row takes passes of its own. */
 static void write_sums(struct pisa_writer *w)
 {
 	write_places(w);
-	for (unsigned g = 0; g < 1u << layout_of(w)->group_bits; g++)
+	for (unsigned g = 0;
+	     layout_of(w)->kind == SPARSE_FIXED && g < 1u << layout_of(w)->group_bits; g++)
 		write_group(w, g);
+}
+
+/* ---- sums by table ---- */
+
+/* A stage of some adders, from the first one on. */
+static void write_adders(struct pisa_writer *w, unsigned first, unsigned stage)
+{
+	for (unsigned i = 0; i < PISA_SPARSE_ADDERS; i++) {
+		unsigned j = first + i;
+		const struct pisa_float_adder adder = {
+			.sum = (uint8_t)(PUSH_F_READ + j),
+			.log = (uint8_t)(PUSH_F_LOG + j),
+			.value = (uint8_t)(PUSH_F_ADDEND + j),
+			.own = (uint8_t)(PUSH_F_OWN + i * PISA_FLOAT_OWN),
+			.shared = PUSH_F_SHARED,
+			.table = (uint8_t)(PUSH_T_FLOAT + j * PISA_FLOAT_TABLES),
+		};
+
+		pisa_float_write(w, &adder, stage);
+	}
+}
+
+/* The new sum replaces the old one if that is still as it was read. Else it is read. */
+static void write_swap(struct pisa_writer *w, unsigned j)
+{
+	compute(w, PISA_AND, PUSH_F_T, F(ADDED), K(1u << j));
+	compute(w, PISA_EQ, PUSH_F_HIT, F(T), K(0));
+	compute(w, PISA_NE, PUSH_F_T, F(WHO), K(0));
+	compute(w, PISA_AND, PUSH_F_HIT, F(HIT), F(T));
+	set(w, PUSH_F_T, K(0));
+	w->when = PUSH_F_HIT;
+	entry_act(w, PUSH_A_SUM + j, F(CELL), PISA_ENTRY_SWAP, PUSH_F_U, N(PUSH_F_READ + j),
+	          N(PUSH_F_ADDEND + j));
+	compute(w, PISA_EQ, PUSH_F_T, F(U), N(PUSH_F_READ + j));
+	set(w, PUSH_F_READ + j, F(U));
+	w->when = PUSH_F_T;
+	compute(w, PISA_OR, PUSH_F_ADDED, F(ADDED), K(1u << j));
+	w->when = 0;
+}
+
+/* Is the group's row added? Then the next one may follow. */
+static void write_row_end(struct pisa_writer *w, unsigned g)
+{
+	unsigned words = group_words(w);
+	uint32_t all = ((1u << words) - 1) << g * words;
+
+	compute(w, PISA_AND, PUSH_F_T, F(ADDED), K(all));
+	compute(w, PISA_EQ, PUSH_F_T, F(T), K(all));
+	w->when = PUSH_F_T;
+	compute(w, PISA_OR, PUSH_F_DONE, F(DONE), F(WHO));
+	compute(w, PISA_ANDNOT, PUSH_F_ADDED, F(ADDED), K(all));
+	for (unsigned j = 0; j < words; j++)
+		set(w, PUSH_F_READ + g * words + j, K(0));
+	w->when = 0;
+}
+
+/* The two arrays of a stage. */
+static void write_swaps(struct pisa_writer *w, unsigned first)
+{
+	unsigned words = group_words(w);
+
+	for (unsigned j = first; j < first + 2; j++) {
+		if (j % words == 0)
+			write_choice(w, j / words, true, false);
+		write_swap(w, j);
+		if ((j + 1) % words == 0)
+			write_row_end(w, j / words);
+	}
+}
+
+static void write_table_sums(struct pisa_writer *w)
+{
+	write_places(w);
+	for (unsigned g = 0; g < 1u << layout_of(w)->group_bits; g++)
+		write_choice(w, g, false, true);
+	for (unsigned stage = 0; stage < 3 * PISA_FLOAT_STAGES; stage++) {
+		w->stage = (uint8_t)stage;
+		if (stage < 2 * PISA_FLOAT_STAGES)
+			write_adders(w, stage / PISA_FLOAT_STAGES * PISA_SPARSE_ADDERS,
+			             stage % PISA_FLOAT_STAGES);
+		if (stage >= PISA_FLOAT_STAGES)
+			write_swaps(w, 2 * (stage - PISA_FLOAT_STAGES));
+	}
+}
+
+/* ---- the end of passes ---- */
+
+static void write_durable(struct pisa_writer *w)
+{
+	w->stage = durable_stage(layout_of(w));
+	entry_act(w, PUSH_A_DURABLE, F(SEAT), PISA_ENTRY_READ, PUSH_F_ACK, K(0), K(0));
 }
 
 /* What follows for a packet whose rows are added: the rest of the window, or the one before. */
 static void write_rest(struct pisa_writer *w)
 {
-	w->stage = STAGE_DURABLE;
-	entry_act(w, PUSH_A_DURABLE, F(SEAT), PISA_ENTRY_READ, PUSH_F_ACK, K(0), K(0));
 	w->stage = STAGE_END;
 	w->when = PUSH_F_ACTS;
 	set(w, PUSH_F_VERDICT, K(PUSH_ADDED));
@@ -278,6 +400,7 @@ static void write_first(struct pisa_writer *w)
 	write_window(w);
 	write_commit(w);
 	write_sums(w);
+	write_durable(w);
 	write_rest(w);
 	write_stop(w);
 }
@@ -288,6 +411,7 @@ static void write_check(struct pisa_writer *w)
 	write_window(w);
 	write_commit(w);
 	write_sums(w);
+	write_durable(w);
 	write_rest(w);
 	write_stop(w);
 }
@@ -295,8 +419,10 @@ static void write_check(struct pisa_writer *w)
 static void write_add(struct pisa_writer *w)
 {
 	set(w, PUSH_F_ACTS, K(1));
-	set(w, PUSH_F_SEAT, F(CHILD));
-	write_sums(w);
+	if (layout_of(w)->kind == SPARSE_TABLE)
+		write_table_sums(w);
+	else
+		write_sums(w);
 	write_rest(w);
 }
 
@@ -350,14 +476,15 @@ static void declare_arrays(struct pisa_sparse_program *code)
 	code->arrays[PUSH_A_LOW] = (struct pisa_array){ "low", 0, 33, seats };
 	code->arrays[PUSH_A_NEXT] =
 		(struct pisa_array){ "next", STAGE_NEXT, 32, seats * SPARSE_WINDOW };
-	code->arrays[PUSH_A_DURABLE] = (struct pisa_array){ "durable", STAGE_DURABLE, 32, seats };
+	code->arrays[PUSH_A_DURABLE] =
+		(struct pisa_array){ "durable", durable_stage(l), 32, seats };
 	for (unsigned j = 0; j < PISA_SPARSE_ARRAYS; j++)
 		code->arrays[PUSH_A_SUM + j] =
-			(struct pisa_array){ names[j], (uint8_t)(STAGE_SUM + j / 2), 32,
-			                     1u << l->cell_bits };
+			(struct pisa_array){ names[j], sum_stage(l, j), 32, 1u << l->cell_bits };
 }
 
-static void declare_tables(struct pisa_sparse_program *code, uint32_t payload)
+static void declare_tables(struct pisa_sparse_program *code, uint32_t payload,
+                           const struct float_tables *tables)
 {
 	uint32_t n = sparse_rows_fit(payload, code->layout.width);
 
@@ -365,29 +492,39 @@ static void declare_tables(struct pisa_sparse_program *code, uint32_t payload)
 		code->lengths[i] = sparse_rows_bytes(i, code->layout.width, 1);
 		code->windows[i] = pisa_sparse_windows(&code->layout, i);
 	}
-	code->tables[PUSH_T_LENGTHS] = (struct pisa_table){ "lengths", code->lengths, n + 1 };
-	code->tables[PUSH_T_WINDOWS] = (struct pisa_table){ "windows", code->windows, n + 1 };
+	code->tables[PUSH_T_LENGTHS] =
+		(struct pisa_table){ .name = "lengths", .rows = code->lengths, .n_rows = n + 1 };
+	code->tables[PUSH_T_WINDOWS] =
+		(struct pisa_table){ .name = "windows", .rows = code->windows, .n_rows = n + 1 };
+	for (unsigned j = 0; code->layout.kind == SPARSE_TABLE && j < PISA_SPARSE_ARRAYS; j++)
+		pisa_float_tables(&code->tables[PUSH_T_FLOAT + j * PISA_FLOAT_TABLES], tables,
+		                  j / PISA_SPARSE_ADDERS * PISA_FLOAT_STAGES);
 }
 
-/* All windows but the last are checked before. Then each row may take a pass of its own. */
+/*
+ * All windows but the last are checked before. Then each row may take a pass of its own. A sum by
+ * table takes two: to read it, and to replace it. The last check is no such pass.
+ */
 uint32_t pisa_sparse_recirculations(const struct pisa_sparse_layout *layout, uint32_t payload)
 {
 	uint32_t n = sparse_rows_fit(payload, layout->width);
 	uint32_t windows = pisa_sparse_windows(layout, n);
 	uint32_t adds = layout->group_bits ? n : windows;
 
+	if (layout->kind == SPARSE_TABLE)
+		return windows ? windows - 1 + 2 * adds : 0;
 	return windows ? windows - 1 + adds - 1 : 0;
 }
 
 void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_sparse_layout *layout,
-                       uint32_t payload)
+                       uint32_t payload, const struct float_tables *tables)
 {
 	struct pisa_writer w = { .steps = code->steps,
 		                 .room = PISA_SPARSE_STEPS,
 		                 .of = &code->layout };
 
 	code->layout = *layout;
-	declare_tables(code, payload);
+	declare_tables(code, payload, tables);
 	declare_fields(code);
 	declare_arrays(code);
 	code->passes[PUSH_P_FIRST] = write_pass(&w, "first", write_first);
@@ -401,7 +538,7 @@ void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_spars
 		.passes = code->passes,
 		.n_fields = PISA_SPARSE_FIELDS,
 		.n_arrays = PISA_SPARSE_ARRAYS_END,
-		.n_tables = PISA_SPARSE_TABLES,
+		.n_tables = layout->kind == SPARSE_TABLE ? PISA_SPARSE_TABLES : PUSH_T_FLOAT,
 		.n_passes = w.n_steps <= w.room ? PISA_SPARSE_PASSES : 0,
 		.n_headers = PISA_SPARSE_HEADERS,
 		.parse_field = PUSH_F_CHILD,

@@ -31,7 +31,7 @@ static const struct pisa_array arrays[ARRAYS] = {
 	[ODD] = { "odd", 3, 32, 10 },
 };
 static const uint32_t rows[] = { 5, 6, 7 };
-static const struct pisa_table tables[] = { { "table", rows, COUNT(rows) } };
+static const struct pisa_table tables[] = { { .name = "table", .rows = rows, .n_rows = COUNT(rows) } };
 
 /* A program of one pass. */
 struct one {

@@ -75,7 +75,7 @@ static bool all_widths_fit(uint32_t payload, uint32_t cells, unsigned most)
 
 static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
 {
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	struct pisa_sparse *it = calloc(1, sizeof(*it));
 	struct pisa_sparse_size size = { .width = 1, .rows = 1, .children = children };
 	enum pisa_rule rule;
@@ -108,7 +108,7 @@ static unsigned children_of(const struct engine_lane *lane)
 static int open_switch(const struct engine_pool *pool)
 {
 	const struct engine_lane *lane = pool->lane;
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	struct pisa_sparse_size size = { .width = 1,
 		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 0),
 		                         .payload = lane->payload,
@@ -158,8 +158,10 @@ static bool load(struct row_switch *it, const struct engine_pool *pool)
 		.rows = lane->setup.rows,
 		.payload = lane->payload,
 		.children = children_of(pool->lane),
+		.kind = lane->setup.kind,
+		.tables = sparse_bank_tables(),
 	};
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(size.kind);
 	char sentence[PISA_WHY_MAX];
 
 	if (pisa_sparse_build(&it->sparse, &size, &limits, sentence) != PISA_OBEYS) {
@@ -209,14 +211,9 @@ static enum engine_verdict take_others(const struct engine_pool *pool,
 {
 	struct row_switch *it = switch_of(pool);
 	const struct sparse_lane *lane = sparse_lane_of(pool);
-	const struct sparse_setup *setup = (const void *)(packet + 1);
 	uint32_t was_frozen = lane->is_frozen, epoch = lane->epoch;
 	enum engine_verdict verdict;
 
-	if (packet->op == SPARSE_SETUP && sparse_knows(lane, packet->child) &&
-	    bytes == sizeof(*setup) && setup->kind == SPARSE_TABLE)
-		return refuse(it, "Program sparse refuses sums by table: ",
-		              pisa_sparse_lacks(setup->kind));
 	if (packet->op == SPARSE_READ && was_frozen && packet->ack < lane->blocks)
 		page_fill(it, pool, packet->ack);
 	verdict = engine_sparse.take(pool, packet, bytes, out);
@@ -399,7 +396,7 @@ static void count(const struct engine_pool *pool, struct engine_counts *to)
 static void use(const struct engine_pool *pool, struct engine_use *to)
 {
 	const struct pisa_switch sw = { .program = &switch_of(pool)->sparse.code.program,
-		                        .limits = pisa_sparse_limits() };
+		                        .limits = pisa_sparse_limits(SPARSE_FIXED) };
 
 	switch_use(&sw, to);
 }

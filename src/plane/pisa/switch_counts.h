@@ -26,8 +26,10 @@ static inline void switch_use(const struct pisa_switch *sw, struct engine_use *t
 	if (to->stages > ENGINE_STAGES_MAX)
 		to->stages = ENGINE_STAGES_MAX;
 	for (uint32_t i = 0; i < to->stages; i++)
-		to->share[i] =
-			10000 * pisa_stage_blocks(sw->program, &sw->limits, i) / sw->limits.blocks;
+		to->share[i] = 10000 *
+		               (pisa_stage_blocks(sw->program, &sw->limits, i) +
+		                pisa_table_blocks(sw->program, &sw->limits, i)) /
+		               sw->limits.blocks;
 }
 
 #endif

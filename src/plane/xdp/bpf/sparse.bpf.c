@@ -187,7 +187,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 	cell = find_engine_cell(slot, sparse_index(lane, lane->bank, block));
 	if (!cell)
 		return 0;
-	/* The first addend is copied: it is added to the sum with no bits of it. */
+	/* The first addend is added to no bits of the sum, which is that of before. */
 	keep = -(state_of(cell)->dirty >> (row & 63) & 1);
 	state_of(cell)->dirty |= 1ull << (row & 63);
 	state_of(cell)->addends += first;
@@ -203,7 +203,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 		if (kind == SPARSE_FIXED)
 			*sum = (*sum & (__u32)keep) + *value;
 		else
-			*sum = keep ? (__u32)add_floats(*sum, *value) : *value;
+			*sum = (__u32)add_floats(*sum & (__u32)keep, *value);
 	}
 	return 1;
 }
