@@ -113,8 +113,8 @@ static uint32_t parse(struct pisa_sparse *it, const void *payload, uint32_t byte
 	return (n ? n : 1) * words;
 }
 
-static void begin(struct pisa_sparse *it, struct pisa_packet *packet,
-                  const struct wire_header *header, const void *payload, uint32_t bytes)
+void pisa_sparse_begin(struct pisa_sparse *it, struct pisa_packet *packet,
+                       const struct wire_header *header, const void *payload, uint32_t bytes)
 {
 	const struct sparse_rows *head = payload;
 
@@ -140,7 +140,7 @@ void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *header, 
 	const uint32_t *field = packet.field;
 	enum pisa_fate fate;
 
-	begin(it, &packet, header, payload, bytes);
+	pisa_sparse_begin(it, &packet, header, payload, bytes);
 	packet.field[PUSH_F_APPROVED] = approved;
 	fate = pisa_run(&it->sw, &packet);
 	*answer = (struct pisa_sparse_answer){

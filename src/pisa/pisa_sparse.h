@@ -114,6 +114,10 @@ void pisa_sparse_start(struct pisa_sparse *it, const struct pisa_limits *limits,
 void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *packet, const void *payload,
                       uint32_t bytes, bool approved, struct pisa_sparse_answer *answer);
 
+/* Only the parser's part: pisa_begin() and pisa_pass() may follow. One packet at a time. */
+void pisa_sparse_begin(struct pisa_sparse *it, struct pisa_packet *packet,
+                       const struct wire_header *header, const void *payload, uint32_t bytes);
+
 /* ---- what the processor does with registers ---- */
 
 void pisa_sparse_set_map(struct pisa_sparse *it, uint32_t generation, uint32_t bank, bool asks);

@@ -499,6 +499,47 @@ static void numbers_wrap(void **state)
 	free(it);
 }
 
+/* Another packet changes a sum after it was read: the row is added to that. */
+static void sums_that_change(void **state)
+{
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_TABLE);
+	const struct wire_header header = { .type = WIRE_DATA, .op = SPARSE_PUSH };
+	struct pisa_sparse_size size = { .width = 1,
+		                         .rows = 10,
+		                         .payload = WIRE_PAYLOAD_MIN,
+		                         .children = 2,
+		                         .kind = SPARSE_TABLE };
+	_Alignas(8) uint8_t payload[32] = { 0 };
+	char why[PISA_WHY_MAX];
+	struct pisa_packet packet;
+	void *memory;
+
+	(void)state;
+	assert_non_null(it);
+	assert_true(sparse_bank_has(SPARSE_TABLE));
+	size.tables = sparse_bank_tables();
+	assert_int_equal(pisa_sparse_build(it, &size, &limits, why), PISA_OBEYS);
+	memory = malloc(pisa_sparse_memory(it));
+	assert_non_null(memory);
+	pisa_sparse_start(it, &limits, memory);
+	((struct sparse_rows *)(void *)payload)->n = 1;
+	((struct sparse_rows *)(void *)payload)->width = 1;
+	sparse_values(payload, 1)[0] = 0x3f800000u;
+	pisa_sparse_begin(it, &packet, &header, payload, sparse_rows_bytes(1, 1, 1));
+	pisa_begin(&it->sw, &packet);
+	assert_int_equal(pisa_pass(&it->sw, &packet), PISA_AGAIN); /* checks */
+	for (uint32_t i = 0; i < 3; i++) {                         /* reads 1, 1.5 and 2 */
+		pisa_poke(&it->sw, PUSH_A_SUM, 0, 0x3f800000u + (i << 22));
+		assert_int_equal(pisa_pass(&it->sw, &packet), PISA_AGAIN);
+	}
+	assert_int_equal(pisa_pass(&it->sw, &packet), PISA_ONE);
+	assert_int_equal(pisa_sparse_sum(it, 0, 0, 0),
+	                 float_table_add(size.tables, 0x40000000u, 0x3f800000u));
+	free(memory);
+	free(it);
+}
+
 /* ---- what fits ---- */
 
 /* Whatever SETUP such a lane allows, the program fits. */
@@ -679,6 +720,7 @@ int main(void)
 		cmocka_unit_test(takes_what_fits),        cmocka_unit_test(keeps_its_budget),
 		cmocka_unit_test(tells_its_use),          cmocka_unit_test(refuses_by_name),
 		cmocka_unit_test(keeps_tables),           cmocka_unit_test(passes_of_tables),
+		cmocka_unit_test(sums_that_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
