@@ -373,6 +373,7 @@ const struct engine engine_sparse_pisa = {
 	.take = take,
 	.view = view,
 	.waiting = waiting,
+	.sums = sparse_bank_sums,
 	.fit = fit,
 	.close = switch_close,
 	.why = switch_why,
