@@ -130,7 +130,7 @@ sums_on_planes() {
 		check "$plane: after a step, a worker sees what all have pushed up to there" pushed
 		check "... many rows came from the aggregator" hot_pulled 4 10
 		if [ "$plane" = pisa ]; then
-			args=(--table wide --keys 100 --width 128 --pushes 50 --batch 20)
+			args=(--table wide --keys 1000 --width 128 --pushes 500 --batch 20)
 			push_by 4 "${args[@]}" --pause 2000
 			check "pisa: rows that are too wide for the switch" pushed
 			check "... each push was applied exactly once" right "${args[@]}" --workers 4
