@@ -38,10 +38,10 @@ static const uint32_t masks[WIRE_OPS_END] = {
 static const uint32_t wides[WIRE_OPS_END] = { [WIRE_ADD64] = 1 };
 
 static const struct pisa_table tables[PISA_SLOT_TABLES] = {
-	[SLOT_T_BIT] = { "bit", bits, sizeof(bits) / sizeof(bits[0]) },
-	[SLOT_T_KIND] = { "kind", kinds, WIRE_OPS_END },
-	[SLOT_T_MASK] = { "mask", masks, WIRE_OPS_END },
-	[SLOT_T_WIDE] = { "wide", wides, WIRE_OPS_END },
+	[SLOT_T_BIT] = { .name = "bit", .rows = bits, .n_rows = sizeof(bits) / sizeof(bits[0]) },
+	[SLOT_T_KIND] = { .name = "kind", .rows = kinds, .n_rows = WIRE_OPS_END },
+	[SLOT_T_MASK] = { .name = "mask", .rows = masks, .n_rows = WIRE_OPS_END },
+	[SLOT_T_WIDE] = { .name = "wide", .rows = wides, .n_rows = WIRE_OPS_END },
 };
 
 bool pisa_slot_combines(uint8_t op)
