@@ -155,8 +155,8 @@ struct pisa_array {
 struct pisa_table {
 	const char *name;
 	const uint32_t *rows;
+	const uint16_t *halves; /* the rows, if they have 16 bits: `rows` is NULL */
 	uint32_t n_rows;
-	const uint16_t *halves; /* the rows of a table whose rows have 16 bits: `rows` is NULL */
 	uint8_t stage;
 	uint8_t bits; /* of a row */
 };
