@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/api/api.h"
+#include "base/random_bits.h"
 
 #include <stdlib.h>
 
@@ -10,12 +11,9 @@ struct vote {
 /* A key that all ranks of the new communicator compute alike, and no other communicator has. */
 static uint64_t subset_key(uint64_t parent, uint64_t split, int32_t color)
 {
-	uint64_t key =
-		parent ^ (split + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uint32_t)color << 20;
+	uint64_t key = parent ^ (split + 1) * RANDOM_STEP ^ (uint64_t)(uint32_t)color << 20;
 
-	key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
-	key = (key ^ key >> 27) * 0x94d049bb133111ebull;
-	return key ^ key >> 31;
+	return bits_mix(key);
 }
 
 /* The parent's trees, with only the ranks of the new communicator, renumbered. */
