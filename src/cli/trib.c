@@ -29,7 +29,7 @@ static const struct command commands[] = {
 	{ "explain", cli_explain, "say where an aggregator sums, and why" },
 	{ "plan", cli_plan, "plan how a cluster sums: trees, shares, and the bound" },
 	{ "sim", cli_sim, "simulate many jobs on one fabric: hosts, trees, turns" },
-	{ "show", cli_show, "show config: each setting and where its value comes from" },
+	{ "show", cli_show, "show config: each setting and where its value comes from; show paths PEER" },
 	{ "top", cli_top, "watch an aggregator at work" },
 	{ 0 },
 };
@@ -69,7 +69,9 @@ static trib_status cluster_print(void *context, const char *name)
 	for (unsigned i = 0; i < cluster.n; i++)
 		servers += cluster.hosts[i].is_server;
 	printf("  cluster %s: workers %u, servers %u%s\n", name, cluster.n - servers, servers,
-	       cluster.is_switch ? " (s1 is the switch)" : "");
+	       cluster.is_switch      ? " (s1 is the switch)"
+	       : cluster.fabric.leafs ? " (a leaf-spine fabric)"
+	                              : "");
 	if (clusters->complete++ == 0) {
 		snprintf(clusters->first, sizeof(clusters->first), "%s", name);
 		clusters->workers = cluster.n - servers;

@@ -48,7 +48,7 @@ static trib_status accept_link(const struct cluster *cluster, unsigned host, boo
 		return accept_at(cluster->hosts[host].ns, end.name, program, out);
 	}
 	plan_port_end(cluster, host, &end);
-	plan_bridge_namespace(cluster, hub);
+	plan_port_namespace(cluster, host, hub);
 	return accept_at(hub, end.name, program, out);
 }
 

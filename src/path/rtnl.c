@@ -140,23 +140,47 @@ bool rtnl_is_fair(const struct rtnl_qdisc *qdisc)
 	return !strcmp(qdisc->kind, "fq");
 }
 
-int rtnl_read_route(const void *data, size_t bytes)
+static void take_gateway(struct rtnl_route *route, struct reader address)
 {
-	struct reader reader = { data, bytes }, content, value;
-	struct nlmsghdr head;
-	struct rtattr attr;
-	struct rtmsg route;
+	if (address.left != 4 && address.left != 16)
+		return;
+	memcpy(route->gateway, address.at, address.left);
+	route->gateway_size = (unsigned)address.left;
+}
 
+static void take_route(struct rtnl_route *route, struct reader content)
+{
+	struct reader value;
+	struct rtattr attr;
+	uint16_t family;
+
+	while (next_attribute(&content, &attr, &value)) {
+		if (attr.rta_type == RTA_OIF && (int32_t)read_u32(value) > 0)
+			route->interface = read_u32(value);
+		else if (attr.rta_type == RTA_GATEWAY)
+			take_gateway(route, value);
+		else if (attr.rta_type == RTA_VIA && take(&value, &family, sizeof(family)))
+			take_gateway(route, value);
+	}
+}
+
+int rtnl_read_route(const void *data, size_t bytes, struct rtnl_route *route)
+{
+	struct reader reader = { data, bytes }, content;
+	struct nlmsghdr head;
+	struct rtmsg about;
+
+	*route = (struct rtnl_route){ 0 };
 	while (next_message(&reader, &head, &content)) {
 		int error = head.nlmsg_type == NLMSG_ERROR ? read_error(content) : 0;
 
 		if (error)
 			return error;
-		if (head.nlmsg_type != RTM_NEWROUTE || !take(&content, &route, sizeof(route)))
+		if (head.nlmsg_type != RTM_NEWROUTE || !take(&content, &about, sizeof(about)))
 			continue;
-		while (next_attribute(&content, &attr, &value))
-			if (attr.rta_type == RTA_OIF && (int32_t)read_u32(value) > 0)
-				return (int)read_u32(value);
+		take_route(route, content);
+		if (route->interface)
+			return 0;
 	}
 	return -EPROTO;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/bench_allreduce.h"
 #include "bench/bed/bench_driver.h"
+#include "net/cluster_plan.h"
 #include "options/net_options.h"
 #include "bench/report/cpu_time.h"
 
@@ -128,9 +129,9 @@ static const char *options_settle(void)
 		return "--mtu is 65535 at most";
 	if (asked_switch && (o->is_server || o->servers))
 		return "--switch and --server cannot be combined";
-	if (o->net_name && (net->rate_bps != RATE_DEFAULT || net->n_unlike || net->loss > 0 ||
-	                    net->dup > 0 || net->reorder > 0 || net->corrupt > 0 ||
-	                    net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
+	if (o->net_name &&
+	    (net->rate_bps != RATE_DEFAULT || net->n_unlike || plan_has_faults(net) ||
+	     net->no_offload || o->mtu || o->is_server || o->servers || o->nic))
 		return "a cluster given with --net is used as it is: options of links and faults "
 		       "are for a cluster that is made";
 	/*
@@ -205,10 +206,10 @@ static struct option_hook link_hook = { net_link_take, &asked.net },
 			  late_hook = { late_take, &asked }, type_hook = { type_take, &asked },
 			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
 			  busy_hook = { busy_take, &asked.busy },
-			  loss_hook = { net_probability_take, &asked.net.loss },
-			  dup_hook = { net_probability_take, &asked.net.dup },
-			  reorder_hook = { net_probability_take, &asked.net.reorder },
-			  corrupt_hook = { net_probability_take, &asked.net.corrupt };
+			  loss_hook = { net_probability_take, &asked.net.faults[FAULT_LOSS] },
+			  dup_hook = { net_probability_take, &asked.net.faults[FAULT_DUP] },
+			  reorder_hook = { net_probability_take, &asked.net.faults[FAULT_REORDER] },
+			  corrupt_hook = { net_probability_take, &asked.net.faults[FAULT_CORRUPT] };
 
 static const struct option_row rows[] = {
 	{ "hosts", 'n', OPTION_COUNT, &asked.hosts, "N", "number of workers (default 4)", "8" },

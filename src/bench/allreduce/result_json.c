@@ -14,10 +14,10 @@ static void links_write(struct json_writer *json, const struct bench_place *plac
 
 static void faults_write(struct json_writer *json, const struct cluster_options *net)
 {
-	json_put_number(json, "loss", "%g", net->loss);
-	json_put_number(json, "dup", "%g", net->dup);
-	json_put_number(json, "reorder", "%g", net->reorder);
-	json_put_number(json, "corrupt", "%g", net->corrupt);
+	json_put_number(json, "loss", "%g", net->faults[FAULT_LOSS]);
+	json_put_number(json, "dup", "%g", net->faults[FAULT_DUP]);
+	json_put_number(json, "reorder", "%g", net->faults[FAULT_REORDER]);
+	json_put_number(json, "corrupt", "%g", net->faults[FAULT_CORRUPT]);
 	json_put_count(json, "seed", net->seed);
 	json_put_bool(json, "offload", !net->no_offload);
 }

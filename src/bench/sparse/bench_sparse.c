@@ -158,7 +158,7 @@ static trib_status bed_open(const struct push_options *o, double loss, struct be
 		wanted.net.unlike[i].rate_bps = o->server_bps;
 	}
 	wanted.net.n_unlike = (unsigned)o->shards;
-	wanted.net.loss = loss;
+	wanted.net.faults[FAULT_LOSS] = loss;
 	wanted.hosts += o->shards;
 	status = bench_place_open(&wanted, bed);
 	if (status == TRIB_OK) {

@@ -6,6 +6,7 @@
 #include "bench/glm/bench_glm.h"
 #include "bench/latency/bench_latency.h"
 #include "bench/numbers/bench_numbers.h"
+#include "bench/path/bench_path.h"
 #include "bench/plane/bench_plane.h"
 #include "bench/rates/bench_rates.h"
 #include "bench/sparse/bench_sparse.h"
@@ -32,6 +33,8 @@ static const struct command benchmarks[] = {
 	  "how long small sums take over several hosts, also of other systems" },
 	{ "numbers", bench_numbers_run,
 	  "how far sums are from the exact ones, here and in a ring" },
+	{ "path", bench_path_run,
+	  "bandwidth between two hosts over several paths, beside ECMP and multipath TCP" },
 	{ "plane", bench_plane_run, "throughput of an aggregator, and its CPU time" },
 	{ "plot", bench_merge_run,
 	  "table and plot of files that allreduce --json has written; measures nothing" },
