@@ -227,10 +227,13 @@ static void incarnation_end(struct shard *shard)
 static void tell_lost(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
+	const char *why = "";
 
 	if (!hot || !hot->incarnation || hot->is_told || shard->state != SHARD_OPEN)
 		return;
-	hot->is_told = message_add_short(&shard->control, MESSAGE_LOST, hot->incarnation, 0);
+	if (hot->child)
+		child_failure(hot->child, &why);
+	hot->is_told = message_add_lost(&shard->control, hot->incarnation, why);
 }
 
 /* The server may have restarted: its record says what it has. */
@@ -309,7 +312,7 @@ static void take_sealed(struct shard *shard, const struct message *message)
 	incarnation_end(shard);
 	/* The server opens another one in place of one that this worker could not join. */
 	if (hot->missed > message->number)
-		message_add_short(&shard->control, MESSAGE_LOST, hot->missed, 0);
+		message_add_lost(&shard->control, hot->missed, "");
 	hot->missed = 0;
 }
 
@@ -327,6 +330,7 @@ void client_hot_message(struct shard *shard, const struct message *message)
 
 /* ---- serving ---- */
 
+/* False: trib_last_error() says why. */
 static bool sender_open(struct shard *shard, uint64_t now)
 {
 	struct client_hot *hot = shard->hot;
@@ -338,9 +342,11 @@ static bool sender_open(struct shard *shard, uint64_t now)
 		                              .kept = KEPT_PACKETS,
 		                              .calls = { shard, on_done, on_back } };
 
-	hot->rows = sparse_rows_max(welcome->cells, welcome->payload, hot->about.width,
-	                            hot->about.caches);
-	if (!map || !hot->rows || !buffers_make(hot) || !hot_sender_open(&hot->sender, &options))
+	hot->rows = hot_rows_most(welcome, hot->about.width, hot->about.caches);
+	if (!hot->rows)
+		return false;
+	status_fail(TRIB_ERR_NO_MEMORY, "a worker has no memory for hot rows");
+	if (!map || !buffers_make(hot) || !hot_sender_open(&hot->sender, &options))
 		return false;
 	if (!hot_puller_open(&hot->puller, hot->about.width, welcome->payload)) {
 		hot_sender_close(&hot->sender);
@@ -471,7 +477,7 @@ uint64_t client_hot_serve(struct shard *shard, uint64_t now)
 	step = child_step(hot->child, now);
 	wake = step < wake ? step : wake;
 	if (child_state(hot->child) == CHILD_JOINED && !hot->has_sender && !sender_open(shard, now))
-		child_abort(hot->child, "a worker has no memory for hot rows");
+		child_abort(hot->child, trib_last_error());
 	if (child_state(hot->child) == CHILD_FAILED) {
 		if (!hot->is_told && shard->state == SHARD_OPEN) {
 			child_failure(hot->child, &why);

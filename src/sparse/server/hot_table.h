@@ -65,7 +65,7 @@ void hot_refresh(struct sparse_server *server, struct server_table *table, uint6
 
 /* ---- server_flush.c: sums from the aggregator ---- */
 
-/* The child has joined. False: the rows do not fit, or there is no memory. */
+/* The child has joined. False: trib_last_error() says why. */
 bool hot_flush_open(struct server_table *table, const struct sparse_server_options *options,
                     uint64_t now);
 void hot_flush_close(struct server_hot *hot);

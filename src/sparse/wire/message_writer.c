@@ -61,6 +61,16 @@ bool message_add_text(struct byte_buffer *out, enum message_kind kind, unsigned 
 	return message_add_two(out, header, text, n, NULL, 0);
 }
 
+bool message_add_lost(struct byte_buffer *out, uint64_t incarnation, const char *why)
+{
+	size_t n = strlen(why);
+	const struct message_header header = { .kind = MESSAGE_LOST,
+		                               .count = (uint32_t)n,
+		                               .number = incarnation };
+
+	return message_add_two(out, header, why, n, NULL, 0);
+}
+
 bool message_add_hello(struct byte_buffer *out, uint64_t client, const struct message_hello *hello)
 {
 	const struct message_header header = { .kind = MESSAGE_HELLO, .number = client };
