@@ -78,15 +78,18 @@ static void hot_keys_are_picked(void **state)
 	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 0);
 }
 
-static void common_keys_are_counted(void **state)
+/* The border is 10: 14 is above it by more than its deviation, 13 is not. */
+static void sure_keys_are_above_chance(void **state)
 {
-	struct heat_key a[] = { { 5, 1 }, { 1, 9 }, { 7, 1 }, { 3, 3 } };
-	struct heat_key b[] = { { 9, 1 }, { 7, 4 }, { 5, 2 } };
+	const struct heat_key keys[] = { { 1, 900 }, { 2, 14 }, { 3, 13 }, { 4, 10 }, { 5, 9 } };
 
 	(void)state;
-	assert_int_equal(heat_common(a, 4, b, 3), 2);
-	assert_int_equal(heat_common(a, 4, a, 4), 4);
-	assert_int_equal(heat_common(a, 4, b, 0), 0);
+	assert_int_equal(heat_sure(keys, 4, 0), 2);
+	/* The larger the sample, the less is left to chance. */
+	assert_int_equal(heat_sure(keys, 4, 0.5), 3);
+	assert_int_equal(heat_sure(keys, 4, 1), 4);
+	assert_int_equal(heat_sure(keys, 1, 0.04), 0);
+	assert_int_equal(heat_sure(keys, 0, 0.04), 0);
 }
 
 /* ---- counts in bounded memory ---- */
@@ -383,7 +386,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_have_one_order),
 		cmocka_unit_test(hot_keys_are_picked),
-		cmocka_unit_test(common_keys_are_counted),
+		cmocka_unit_test(sure_keys_are_above_chance),
 		cmocka_unit_test(counts_are_exact_with_room),
 		cmocka_unit_test(counts_are_bounded_without_room),
 		cmocka_unit_test(counts_do_not_overflow),
