@@ -7,6 +7,7 @@
  *  - heat.h: ranking, and how many of the hottest keys are hot (Libra, Principle 1).
  *  - heat_set.h: counts in bounded memory, which decay.
  *  - heat_map.h: from one map of keys to row numbers to the next.
+ *  - heat_watch.h: whether the heat has moved to other rows.
  *  - key_index.h: numbers for keys, in the order in which they first occur.
  */
 #ifndef TRIB_SPARSE_HEAT_H
