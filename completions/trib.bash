@@ -119,7 +119,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list) ;;
 	show) command=(config) ;;
-	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse) ;;
+	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse sparse-store) ;;
 	glm) command=(train predict inspect make) ;;
 	sparse) command=(hot serve status log audit) ;;
 	job) command=(new end) ;;

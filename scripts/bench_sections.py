@@ -38,7 +38,7 @@ class Section:
 # Code that no section uses but those with the word in their names.
 OWN_CODE = {
     "glm": ("src/glm/", "src/bench/glm/", "src/cli/glm/", "include/tributary/glm.h", "examples/linear.c"),
-    "sparse": ("src/sparse/", "src/bench/sparse/", "src/cli/sparse/", "include/tributary/sparse.h", "examples/sparse",
+    "sparse": ("src/sparse/", "src/bench/sparse/", "src/bench/store/", "src/cli/sparse/", "include/tributary/sparse.h", "examples/sparse",
                "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
                "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
 }
@@ -277,6 +277,8 @@ SECTIONS = [
     Section("sparse-drift", "sparse", "other rows become popular halfway", 2, "sparse_drift",
             [sparse("--workers 8 --plane xdp,udp --systems hot,servers --drift --iterations 40 --repeats 1",
                     quick="--hurry --iterations 4 --warmup 1 --steps 2 --workers 2")], ("",)),
+    Section("sparse-store", "sparse", "memory of a parameter server's store", 1, "sparse_store",
+            [Run("trib bench sparse-store", quick="--rows 200000")]),
     Section("engine", "planes", "one packet where it is summed, f32 and i32", 1, "engine",
             [Run("trib bench engine --repeats 9", quick="--repeats 1", plot=True)], ("",)),
     Section("planes", "planes", "what one core adds, packets as from a NIC", 2, "plane",

@@ -321,6 +321,16 @@ def sparse_drift(runs):
                  rows) + notes(runs)
 
 
+def sparse_store(runs):
+    """Bytes a row of the store, beside those of the row and the optimizer's state."""
+    rows = [[row["optimizer"], count(row["rows"]), row["width"], f"{row['needed_per_row']:.0f}",
+             f"{row['counted_per_row']:.1f}", f"{row['resident_per_row']:.1f}", times(row["counted_ratio"]),
+             times(row["resident_ratio"]), times(row.get("most_ratio"))]
+            for run in runs for row in run["result"]["results"]]
+    return table(["optimizer", "rows", "width", "bytes of row and state", "store, by its count", "resident",
+                  "count / bytes", "resident / bytes", "most while it grows"], rows)
+
+
 # ---- trib bench glm ----
 
 def disturbed(runs):

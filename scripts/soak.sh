@@ -2,6 +2,8 @@
 # soak.sh [SECONDS]: first the unit tests with all their random cases. Then clusters with loss, duplicates,
 # reordering and corruption, with a new seed and a new shape each time. Every sum of every rank is checked.
 # The script ends at the first wrong sum, and says what to type to repeat it.
+# soak.sh sparse [KILLS]: kills the aggregator, its standby and the server of sparse jobs at random, so many times.
+# After each ten kills an audit checks that every push was applied exactly once.
 . "$(dirname "$0")/common.sh"
 
 trib=build/src/cli/trib
@@ -44,10 +46,21 @@ round() {
 	say "soak: right: ${up[*]:5}; ${same[*]: -2}"
 }
 
+sparse() {
+	local seed=${TRIB_SEED:-$RANDOM}
+	SEED=$seed tests/net/test_sparse_sums.sh "$PWD/$trib" "$1" ||
+		die "soak: FAILED; again with TRIB_SEED=$seed scripts/soak.sh sparse $1"
+}
+
 main() {
-	local until=$(($(date +%s) + ${1:-3600})) seed=${TRIB_SEED:-$(date +%s)} rounds=0
+	local until seed=${TRIB_SEED:-$(date +%s)} rounds=0
 	is_root || die "soak: needs root, for network namespaces"
 	scripts/build.sh
+	if [ "${1:-}" = sparse ]; then
+		sparse "${2:-30}"
+		return
+	fi
+	until=$(($(date +%s) + ${1:-3600}))
 	say "soak: unit tests with all their random cases"
 	TRIB_TEST_LONG=1 meson test -C build --no-rebuild --suite unit >build/soak.log ||
 		die "soak: a unit test FAILED, see build/meson-logs/testlog.txt"

@@ -2,7 +2,7 @@
 /*
  * daemon: the program tribd. It is an aggregator for workers that have the cookie,
  * an agent that aggregates for the jobs of a controller, a controller, or agent and
- * controller in one.
+ * controller in one. Or it is a parameter server.
  *
  * This file reads options and starts these roles; it must not know how they work.
  */
@@ -14,6 +14,7 @@
 #include "control/server/controller.h"
 #include "options/options.h"
 #include "plane/aggregator.h"
+#include "sparse/service/shard_service.h"
 #include "wire/packet.h"
 
 #include <signal.h>
@@ -34,6 +35,7 @@ struct tribd_options {
 	const char *controller, *join, *state, *name, *http, *rack, *above;
 	uint64_t link, exit_below;
 	bool agent, plain, is_switch, version;
+	struct service_options rows; /* with a folder: be a parameter server */
 };
 
 /* The roles that run; NULL: not wanted. */
@@ -204,6 +206,38 @@ static void stop_roles(struct roles *roles)
 	}
 }
 
+/* ---- a parameter server ---- */
+
+static int serve_rows(const struct tribd_options *wanted)
+{
+	uint64_t cookie;
+
+	if (setting_count(SETTING_COOKIE, &cookie) == TRIB_OK && !cookie)
+		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may read and change "
+		         "rows");
+	return service_run(&wanted->rows);
+}
+
+/* Address and memory have other defaults in this role. */
+static void rows_settle(struct tribd_options *wanted)
+{
+	if (wanted->listen)
+		wanted->rows.listen = wanted->listen;
+	else
+		wanted->listen = ":7700";
+	if (wanted->memory)
+		wanted->rows.memory = wanted->memory;
+}
+
+/* What is wrong with the options of a parameter server; NULL: nothing. */
+static const char *rows_fault(const struct tribd_options *wanted)
+{
+	if (wanted->controller || wanted->join)
+		return "--serve-rows is a role of its own: start another tribd for --controller or "
+		       "--join";
+	return service_fault(&wanted->rows);
+}
+
 _Static_assert(RACK_NAMES_MAX == 4, "as options_fault says");
 
 /* What is wrong with the options; NULL: nothing. */
@@ -236,22 +270,29 @@ static const char *options_fault(const struct tribd_options *wanted)
 	    (wanted->above && !rack_is_good(wanted->above)))
 		return "--rack and --above are up to 4 names of letters, digits and "
 		       ".-_ with slashes between them";
-	return NULL;
+	return wanted->rows.folder ? rows_fault(wanted) : NULL;
 }
 
 /* ---- the table of options ---- */
 
 static struct tribd_options asked = {
-	.listen = ":7700", .threads = 4, .exit_below = UINT64_MAX, .queue = AGGREGATOR_QUEUE_BYTES
+	.threads = 4,
+	.exit_below = UINT64_MAX,
+	.queue = AGGREGATOR_QUEUE_BYTES,
+	.rows = { SERVICE_DEFAULTS("tribd", ":7800") },
 };
 
 static const struct option_row rows[] = {
 	{ "listen", 'l', OPTION_TEXT, &asked.listen, "HOST:PORT",
-	  "address for workers; lane n listens on PORT + n (default :7700)", "10.0.0.1:7700" },
+	  "address for workers; lane n listens on PORT + n (default :7700; with --serve-rows "
+	  ":7800)",
+	  "10.0.0.1:7700" },
 	{ "threads", 't', OPTION_COUNT, &asked.threads, "N",
 	  "lanes that a job may have; each lane has a thread (default 4)", "8" },
 	{ "memory", 'm', OPTION_BYTES, &asked.memory, "SIZE",
-	  "most memory for the pools of all jobs (default: no limit)", "8G" },
+	  "most memory for the pools of all jobs (default: no limit); with --serve-rows: memory "
+	  "for hot rows, asked for at the aggregator (default 1M)",
+	  "8G" },
 	{ "capacity", 0, OPTION_COUNT, &asked.capacity, "N",
 	  "jobs that may sum at the same time; more jobs take turns, which needs a controller "
 	  "(default: any number)",
@@ -304,24 +345,33 @@ static const struct option_row rows[] = {
 	  "5" },
 	{ "plain", 0, OPTION_FLAG, &asked.plain, NULL,
 	  "use HTTP without TLS even beyond this machine: others can read the token", NULL },
+	{ "serve-rows", 0, OPTION_TEXT, &asked.rows.folder, "DIR",
+	  "be a parameter server for sparse training, and nothing else; DIR has the log and the "
+	  "snapshots of its rows; the options below are for this role",
+	  "/var/lib/tributary/shard0" },
+	SERVICE_ROWS(asked.rows),
 	{ "version", 'V', OPTION_FLAG, &asked.version, NULL, "print the version", NULL },
 	{ 0 }
 };
 
 static const struct options usage = {
 	.usage = "tribd [OPTION]...",
-	.about = "Aggregates vectors for workers that have the cookie in TRIB_COOKIE. With --join "
-		 "it is an\n"
-		 "agent, and aggregates for the jobs of a controller. With --controller it is the\n"
-		 "controller. Runs until SIGTERM or SIGINT; an aggregator then prints its counters "
-		 "as a\n"
-		 "line of JSON.",
+	.about =
+		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE. With --join "
+		"it is an\n"
+		"agent, and aggregates for the jobs of a controller. With --controller it is the\n"
+		"controller. With --serve-rows it is a parameter server, as trib sparse serve is.\n"
+		"Runs until SIGTERM or SIGINT; an aggregator then prints its counters "
+		"as a\n"
+		"line of JSON.",
 	.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
 		   "  tribd --controller 10.0.0.1:7600\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
 		   "pod1/rack2\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
-		   "--capacity 1 --above pod1",
+		   "--capacity 1 --above pod1\n"
+		   "  TRIB_COOKIE=5eed tribd --serve-rows /var/lib/tributary/shard0 --shard 0/2 "
+		   "--aggregators 10.0.0.1:7700",
 	.rows = rows,
 };
 
@@ -366,7 +416,8 @@ int main(int argc, char **argv)
 		        level);
 		return EXIT_USAGE;
 	}
+	rows_settle(&asked);
 	if ((fault = options_fault(&asked)))
 		return options_fail(&usage, "%s", fault);
-	return serve(&asked);
+	return asked.rows.folder ? serve_rows(&asked) : serve(&asked);
 }

@@ -122,6 +122,9 @@ struct engine {
 	                           const struct wire_header *packet);
 	/* Children, as bits, that owe the oldest sum. Only for messages: it takes no lock. */
 	uint64_t (*waiting)(const struct engine_pool *pool);
+	/* How a lane adds values, in a word for messages; "": not known yet. NULL: packets say it.
+	 */
+	const char *(*sums)(const struct engine_pool *pool);
 	/* The program that does the same in the kernel: an ELF object; NULL: none. */
 	const void *(*program)(uint64_t *bytes);
 

@@ -45,6 +45,15 @@ bool sparse_bank_has(uint32_t kind)
 	return kind < SPARSE_SUMS_END;
 }
 
+const char *sparse_bank_sums(const struct engine_pool *pool)
+{
+	const struct sparse_lane *lane = (const void *)pool->lane;
+
+	if (!lane->setup.width)
+		return "";
+	return lane->setup.kind == SPARSE_TABLE ? "table" : "fixed";
+}
+
 static void add_values(uint32_t kind, sparse_value *sums, const sparse_value *values, uint32_t n)
 {
 	if (kind == SPARSE_TABLE)

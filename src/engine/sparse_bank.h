@@ -29,6 +29,8 @@ static inline struct engine_cell *sparse_block(const struct engine_pool *pool, u
 
 /* Can values be summed this way? */
 bool sparse_bank_has(uint32_t kind);
+/* "fixed" or "table", see struct engine. */
+const char *sparse_bank_sums(const struct engine_pool *pool);
 
 /* Are these rows of the lane, ascending, in a payload of their length? PULL has no values. */
 bool sparse_bank_is_sound(const struct sparse_lane *lane, const void *payload, uint32_t bytes,

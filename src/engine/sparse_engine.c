@@ -469,4 +469,5 @@ const struct engine engine_sparse = {
 	.take = take,
 	.view = view,
 	.waiting = waiting,
+	.sums = sparse_bank_sums,
 };

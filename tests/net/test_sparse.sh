@@ -108,6 +108,50 @@ check "... and names it" says "$work/rank0" "rank 1 on .* has left table 'killed
 { wait "${workers[1]}"; } 2>/dev/null
 TRIB_TIMEOUT=20
 
+echo "== workers that leave, and workers that come back"
+# worker RANK N ARG...: one of N workers, in the background; its pid is $!.
+worker() {
+	local rank=$1 n=$2
+	shift 2
+	TRIB_RANK=$rank TRIB_SIZE=$n "$sparse" push "$@" >"$work/rank$rank" 2>&1 &
+}
+args=(--table leaving --keys 200 --bounded 1 --pause 5000)
+worker 0 3 "${args[@]}" --pushes 400
+long=$!
+worker 1 3 "${args[@]}" --pushes 40
+other=$!
+worker 2 3 "${args[@]}" --pushes 10
+check "a worker of three closes the table early" wait $!
+unserve KILL 0
+serve 0 2
+check "... after a restart of the server nobody waits for it" wait "$other"
+unserve KILL 0
+unserve KILL 1
+serve 0 2
+serve 1 2
+check "... nor for the second one" wait "$long"
+for way in free bounded; do
+	args=(--table "again$way" --keys 200 --pushes 150)
+	[ "$way" = free ] || args+=(--bounded 1)
+	worker 0 2 "${args[@]}" --pause 10000
+	long=$!
+	worker 1 2 "${args[@]}" --pushes 1000000 --mark "$work/$way"
+	other=$!
+	check "a worker pushes, $way" wait_for 20 test -e "$work/$way.1"
+	kill -KILL "$other"
+	{ wait "$other"; } 2>/dev/null
+	worker 1 2 "${args[@]}"
+	check "... it is killed, and started again: it joins its job" wait $!
+	check "... the other one ends well" wait "$long"
+done
+worker 0 2 --table twice --pushes 1000000
+other=$!
+check "a rank is taken" wait_for 20 eval '"$trib" sparse status "127.0.0.1:${port[0]}" | grep -q "rank 0 of 0.twice\|rank 0 of 1.twice"'
+TRIB_TIMEOUT=1 TRIB_RANK=0 TRIB_SIZE=2 "$sparse" push --table twice --pushes 1 >"$work/out" 2>&1
+check "... a second process of this rank hears why it may not join" says "$work/out" "rank 0 of table 'twice' is connected already"
+kill "$other"
+{ wait "$other"; } 2>/dev/null
+
 echo "== status"
 check "status for people" says <("$trib" sparse status "127.0.0.1:${port[0]}") "table 1.second: .* rows of width 4"
 "$trib" sparse status --json >"$work/status"
@@ -136,6 +180,31 @@ if is_real_root; then
 else
 	omit "a full disk needs root, to mount a tmpfs"
 fi
+
+echo "== tribd as a parameter server"
+rows_daemon() { # starts it on its folder and on the port that it had before
+	: >"$work/daemon"
+	TRIB_COOKIE=${1:-} "$tribd" --serve-rows "$work/daemonrows" --listen "127.0.0.1:${daemon_port:-0}" --sync none \
+		>"$work/daemon" 2>"$work/daemon.err" &
+	daemon=$!
+	wait_for 10 grep -q '^tribd: shard 0 of 1 ready on' "$work/daemon" || fail "tribd: $(cat "$work/daemon.err")"
+	daemon_port=$(sed -n 's/.*ready on 127.0.0.1:\([0-9]*\).*/\1/p' "$work/daemon")
+	export TRIB_SPARSE_SERVERS=127.0.0.1:$daemon_port
+}
+rows_daemon 5ba25e
+check "a worker without the cookie is refused" says <("$sparse" push --pushes 40 2>&1) "the cookie differs"
+TRIB_COOKIE=5ba25e push_by 2 --pushes 40
+check "workers push to tribd" pushed
+kill "$daemon"
+wait "$daemon"
+check "SIGTERM ends it well" test $? = 0
+rows_daemon
+check "... it warns without a cookie" says "$work/daemon.err" "TRIB_COOKIE is not set"
+check "... and goes on with its rows" "$sparse" check --pushes 40 --workers 2
+kill "$daemon"
+wait "$daemon"
+"$tribd" --serve-rows "$work/daemonrows" --controller :0 >"$work/out" 2>&1
+check "it has no other role" says "$work/out" "a role of its own"
 
 echo "== trib run --servers"
 unset TRIB_SPARSE_SERVERS

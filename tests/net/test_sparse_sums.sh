@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Hot rows that an aggregator sums: every push is applied exactly once, on links with faults, and while the
-# aggregator, its standby, servers and all of them are killed. Usage: test_sparse_sums.sh PATH_TO_TRIB
+# aggregator, its standby, servers and all of them are killed. Usage: test_sparse_sums.sh PATH_TO_TRIB [KILLS];
+# with KILLS it only kills at random, so many times
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
-start "$@"
+start "$1"
 sparse=$(program tests/net/worker_sparse) || fail "$sparse"
 command -v python3 >/dev/null || skip "python3 is not installed, and reads JSON"
 seed=${SEED:-$RANDOM}
@@ -94,6 +95,7 @@ status() { # EXPRESSION over v, the status of shard 0
 		python3 -c "import json, sys; v = json.load(open('$work/status')); sys.exit(not ($1))"
 }
 is_hot() { status 'v["tables"] and v["tables"][-1]["hot"] and v["tables"][-1]["hot"]["open"]'; }
+explains() { on h1 "$trib" explain --aggregator "$(address s1):7700" | grep -q "$1"; } # WORDS
 at_standby() { status "v['tables'][-1]['hot']['open'] and v['tables'][-1]['hot']['aggregator'].startswith('$(address s2):')"; }
 
 planes='udp pisa'
@@ -103,129 +105,173 @@ else
 	omit "XDP needs root, and a build with BPF programs"
 fi
 
-echo "== sums on each plane"
-up $name --hosts 4 --servers 3 --switch
-for plane in $planes; do
-	aggregator s1 --plane "$plane"
-	serve 0 2
-	serve 1 2
-	servers 2
-	args=(--table "on$plane" --keys 4000 --width 8 --pushes 400 --batch 80)
-	push_by 4 "${args[@]}" --pause 2000
-	check "$plane: four workers, two shards" pushed
-	check "... many rows were hot" hot 4 20
+sums_on_planes() {
+	echo "== sums on each plane"
+	for plane in $planes; do
+		aggregator s1 --plane "$plane"
+		serve 0 2
+		serve 1 2
+		servers 2
+		args=(--table "on$plane" --keys 4000 --width 8 --pushes 400 --batch 80)
+		push_by 4 "${args[@]}" --pause 2000
+		check "$plane: four workers, two shards" pushed
+		check "... many rows were hot" hot 4 20
+		check "... each push was applied exactly once" right "${args[@]}" --workers 4
+		args=(--table "steps$plane" --keys 500 --width 3 --pushes 200 --batch 30)
+		push_by 4 "${args[@]}" --bounded 1 --pull-every 5 --pause 2000
+		check "$plane: bounded steps" pushed
+		check "... each push was applied exactly once" right "${args[@]}" --workers 4
+		args=(--table "own$plane" --keys 2000 --width 8 --pushes 700 --batch 60)
+		by own 4 "${args[@]}" --workers 4 --pause 1000
+		check "$plane: a worker sees its own gradients whose push has ended" pushed
+		check "... many rows came from the aggregator" hot_pulled 4 10
+		by seen 4 --table "seen$plane" --workers 4 --keys 2000 --width 8 --pushes 400 --batch 60 --bounded 1 --pause 1000
+		check "$plane: after a step, a worker sees what all have pushed up to there" pushed
+		check "... many rows came from the aggregator" hot_pulled 4 10
+		end TERM shard0
+		end TERM shard1
+		end TERM s1
+	done
+}
+
+drift() {
+	echo "== other rows become hot"
+	rm -rf "$work"/rows*
+	aggregator s1
+	memory=64K
+	serve 0 1
+	servers 1
+	args=(--table drift --keys 20000 --width 8 --pushes 2000 --batch 60 --skew 40 --drift 300)
+	push_by 4 "${args[@]}" --pause 3000
+	check "four workers push" pushed
+	check "... the map follows" hot 4 25
 	check "... each push was applied exactly once" right "${args[@]}" --workers 4
-	args=(--table "steps$plane" --keys 500 --width 3 --pushes 200 --batch 30)
-	push_by 4 "${args[@]}" --bounded 1 --pull-every 5 --pause 2000
-	check "$plane: bounded steps" pushed
-	check "... each push was applied exactly once" right "${args[@]}" --workers 4
-	args=(--table "own$plane" --keys 2000 --width 8 --pushes 700 --batch 60)
-	by own 4 "${args[@]}" --workers 4 --pause 1000
-	check "$plane: a worker sees its own gradients whose push has ended" pushed
-	check "... many rows came from the aggregator" hot_pulled 4 10
-	by seen 4 --table "seen$plane" --workers 4 --keys 2000 --width 8 --pushes 400 --batch 60 --bounded 1 --pause 1000
-	check "$plane: after a step, a worker sees what all have pushed up to there" pushed
-	check "... many rows came from the aggregator" hot_pulled 4 10
 	end TERM shard0
-	end TERM shard1
 	end TERM s1
-done
+	unset memory
+}
 
-echo "== other rows become hot"
-rm -rf "$work"/rows*
-aggregator s1
-memory=64K
-serve 0 1
-servers 1
-args=(--table drift --keys 20000 --width 8 --pushes 2000 --batch 60 --skew 40 --drift 300)
-push_by 4 "${args[@]}" --pause 3000
-check "four workers push" pushed
-check "... the map follows" hot 4 25
-check "... each push was applied exactly once" right "${args[@]}" --workers 4
-end TERM shard0
-end TERM s1
-unset memory
+one_by_one() {
+	echo "== the aggregator dies, and its standby; then a server"
+	rm -rf "$work"/rows*
+	serve 0 1
+	args=(--table killed --keys 3000 --width 8 --pushes 2500 --batch 60)
+	push_by 4 "${args[@]}" --pause 3000
+	check "rows are hot" wait_for 10 is_hot
+	check "trib explain says how rows are summed" explains 'rows in fixed point .*the workers opened the table with sums = "fixed"'
+	end KILL s1
+	check "the standby takes over" wait_for 20 at_standby
+	aggregator s1
+	end KILL s2
+	check "and the first one again" wait_for 20 is_hot
+	aggregator s2
+	end KILL shard0
+	serve 0 1
+	check "the server comes back" wait_for 20 is_hot
+	check "all workers end well" pushed
+	check "... they have moved" moves
+	check "... each push was applied exactly once" right "${args[@]}" --workers 4
+	end TERM shard0
+}
 
-echo "== the aggregator dies, and its standby; then a server"
-rm -rf "$work"/rows*
-aggregator s1
-aggregator s2
-serve 0 1
-servers 1
-args=(--table killed --keys 3000 --width 8 --pushes 2500 --batch 60)
-push_by 4 "${args[@]}" --pause 3000
-check "rows are hot" wait_for 10 is_hot
-end KILL s1
-check "the standby takes over" wait_for 20 at_standby
-aggregator s1
-end KILL s2
-check "and the first one again" wait_for 20 is_hot
-aggregator s2
-end KILL shard0
-serve 0 1
-check "the server comes back" wait_for 20 is_hot
-check "all workers end well" pushed
-check "... they have moved" moves
-check "... each push was applied exactly once" right "${args[@]}" --workers 4
+# kill_round MOST: up to so many kills while four workers push; $kills says how many.
+kill_round() {
+	rm -rf "$work"/rows*
+	serve 0 1
+	args=(--table random --keys 3000 --width 8 --pushes 2500 --batch 60)
+	push_by 4 "${args[@]}" --pause 3000
+	kills=0
+	while running && [ "$kills" -lt "$1" ]; do
+		sleep "0.$((RANDOM % 9 + 1))"
+		case $((RANDOM % 3)) in
+		0) end KILL s1 && aggregator s1 ;;
+		1) end KILL s2 && aggregator s2 ;;
+		2) end KILL shard0 && serve 0 1 ;;
+		esac
+		kills=$((kills + 1))
+	done
+	check "all workers end well, after $kills kills" pushed
+	check "... each push was applied exactly once" right "${args[@]}" --workers 4
+	end TERM shard0
+	check "... so says an audit of the log" "$trib" sparse audit "$work/rows0"
+	serve 0 1
+	check "... and the rows survive a restart" right "${args[@]}" --workers 4
+	end TERM shard0
+}
 
-echo "== all of them, at random"
-# Flushes follow each other, so that a kill often comes between the log and the news of it.
-end TERM shard0
-flush=0.0005
-serve 0 1
-args=(--table random --keys 3000 --width 8 --pushes 2500 --batch 60)
-push_by 4 "${args[@]}" --pause 3000
-kills=0
-while running && [ "$kills" -lt 10 ]; do
-	sleep "0.$((RANDOM % 9 + 1))"
-	case $((RANDOM % 3)) in
-	0) end KILL s1 && aggregator s1 ;;
-	1) end KILL s2 && aggregator s2 ;;
-	2) end KILL shard0 && serve 0 1 ;;
-	esac
-	kills=$((kills + 1))
-done
-check "all workers end well, after $kills kills" pushed
-check "... each push was applied exactly once" right "${args[@]}" --workers 4
-end TERM shard0
-check "... so says an audit of the log" "$trib" sparse audit "$work/rows0"
-serve 0 1
-check "... and the rows survive a restart" right "${args[@]}" --workers 4
+# at_random KILLS: of the aggregator, its standby and the server.
+at_random() {
+	local all
+	echo "== all of them, at random"
+	# Flushes follow each other, so that a kill often comes between the log and the news of it.
+	flush=0.0005
+	for ((all = 0; all < $1; all += kills)); do
+		kill_round $(($1 - all < 10 ? $1 - all : 10))
+		check "servers and aggregators were killed" test "$kills" -gt 0 || return
+	done
+	unset flush
+	echo "$all kills"
+}
 
-echo "== a worker is killed"
-args=(--table alone --keys 1000 --width 8 --pushes 1500 --batch 60)
-push_by 3 "${args[@]}" --pause 2000 --mark "$work/mark"
-check "three workers push" wait_for 20 all_marked 3
-check "rows are hot" wait_for 10 is_hot
-kill -KILL "${workers[2]}"
-{ wait "${workers[2]}"; } 2>/dev/null
-unset 'workers[2]'
-check "the others end well" pushed
-end TERM shard0
+worker_killed() {
+	echo "== a worker is killed"
+	serve 0 1
+	args=(--table alone --keys 1000 --width 8 --pushes 1500 --batch 60)
+	push_by 3 "${args[@]}" --pause 2000 --mark "$work/mark" --sums table
+	check "three workers push" wait_for 20 all_marked 3
+	check "rows are hot" wait_for 10 is_hot
+	check "trib explain says how rows are summed" explains 'as floats, by table: the workers opened the table with sums = "table"'
+	kill -KILL "${workers[2]}"
+	{ wait "${workers[2]}"; } 2>/dev/null
+	unset 'workers[2]'
+	check "the others end well" pushed
+	end TERM shard0
+}
+
+faults() {
+	echo "== faults"
+	if has_bpf; then
+		up $name --hosts 4 --servers 3 --switch --loss 0.05 --dup 0.05 --reorder 0.05 --seed $((seed + 1))
+		rm -rf "$work"/rows*
+		two_aggregators
+		serve 0 1
+		args=(--table faulty --keys 3000 --width 8 --pushes 1000 --batch 60)
+		push_by 4 "${args[@]}" --pause 3000
+		check "rows are hot" wait_for 20 is_hot
+		end KILL s1
+		check "all workers end well" pushed
+		check "... some rows were hot" hot 4 10
+		check "... each push was applied exactly once" right "${args[@]}" --workers 4
+		by own 4 --table faultyown --workers 4 --keys 2000 --width 8 --pushes 300 --batch 60
+		check "a worker sees its own gradients whose push has ended" pushed
+		by seen 4 --table faultyseen --workers 4 --keys 2000 --width 8 --pushes 150 --batch 60 --bounded 0
+		check "after a step, a worker sees what all have pushed up to there" pushed
+	else
+		omit "links with faults need root, and a build with BPF programs"
+	fi
+}
+
+# An aggregator, its standby, and a list of one server.
+two_aggregators() {
+	aggregator s1
+	aggregator s2
+	servers 1
+}
+
+up $name --hosts 4 --servers 3 --switch
+if [ -n "${2:-}" ]; then
+	two_aggregators
+	at_random "$2"
+	done_checking
+fi
+sums_on_planes
+drift
+two_aggregators
+one_by_one
+at_random 10
+worker_killed
 end TERM s1
 end TERM s2
 down
-
-echo "== faults"
-if has_bpf; then
-	up $name --hosts 4 --servers 3 --switch --loss 0.05 --dup 0.05 --reorder 0.05 --seed $((seed + 1))
-	rm -rf "$work"/rows*
-	aggregator s1
-	aggregator s2
-	serve 0 1
-	servers 1
-	args=(--table faulty --keys 3000 --width 8 --pushes 1000 --batch 60)
-	push_by 4 "${args[@]}" --pause 3000
-	check "rows are hot" wait_for 20 is_hot
-	end KILL s1
-	check "all workers end well" pushed
-	check "... some rows were hot" hot 4 10
-	check "... each push was applied exactly once" right "${args[@]}" --workers 4
-	by own 4 --table faultyown --workers 4 --keys 2000 --width 8 --pushes 300 --batch 60
-	check "a worker sees its own gradients whose push has ended" pushed
-	by seen 4 --table faultyseen --workers 4 --keys 2000 --width 8 --pushes 150 --batch 60 --bounded 0
-	check "after a step, a worker sees what all have pushed up to there" pushed
-else
-	omit "links with faults need root, and a build with BPF programs"
-fi
+faults
 done_checking

@@ -9,7 +9,7 @@ missing=''
 
 if command -v systemd-analyze >/dev/null; then
 	check "this build has units" test -f "$build/packaging/tribd-agent.service" || exit 1
-	for unit in agent controller; do
+	for unit in agent controller server; do
 		sed "s#^ExecStart=[^ ]*#ExecStart=$tribd#; /^EnvironmentFile=/d; /^Documentation=/d" \
 			"$build/packaging/tribd-$unit.service" >"$work/tribd-$unit.service"
 		systemd-analyze verify "$work/tribd-$unit.service" >"$work/verify" 2>&1
@@ -17,7 +17,7 @@ if command -v systemd-analyze >/dev/null; then
 			test "$(grep -c "tribd-$unit" "$work/verify")" = 0
 	done
 	systemd-analyze --help | grep -q -e --offline || omit "this systemd-analyze has no --offline"
-	for unit in $(systemd-analyze --help | grep -q -e --offline && echo agent controller); do
+	for unit in $(systemd-analyze --help | grep -q -e --offline && echo agent controller server); do
 		exposure=$(systemd-analyze security --offline=yes "$work/tribd-$unit.service" 2>/dev/null |
 			sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p')
 		check "the $unit's exposure is $exposure of 10, which is below 2" \

@@ -50,6 +50,15 @@ static void push_make(struct rig_script *script, struct sparse_entry *entry, boo
 	entry->sequence = script->sequence[client];
 }
 
+void rig_packet_add(struct applied_set *set, uint64_t packet)
+{
+	if (packet >= set->low)
+		set->seen[(packet - set->low) / 64] |= 1ull << (packet - set->low) % 64;
+	for (; set->seen[0] & 1; set->low++)
+		for (unsigned i = 0; i < 4; i++)
+			set->seen[i] = set->seen[i] >> 1 | (i < 3 ? set->seen[i + 1] << 63 : 0);
+}
+
 static void flush_make(struct rig_script *script, struct sparse_entry *entry)
 {
 	entry->kind = SPARSE_ENTRY_FLUSH;
@@ -65,7 +74,8 @@ static void flush_make(struct rig_script *script, struct sparse_entry *entry)
 		uint64_t low = script->records[i].low;
 
 		for (unsigned j = 0; j < 4; j++)
-			applied_add(&script->records[i], low + draw(script->i, 70 + i * 8 + j) % 6);
+			rig_packet_add(&script->records[i],
+			               low + draw(script->i, 70 + i * 8 + j) % 6);
 	}
 }
 
@@ -79,17 +89,6 @@ static void incarnation_make(struct rig_script *script, struct sparse_entry *ent
 		entry->children = 2;
 	}
 	entry->incarnation = script->incarnation;
-}
-
-/* Rows of a packet that was not in the last flush; every second one comes twice. */
-static void origin_make(struct rig_script *script, struct sparse_entry *entry)
-{
-	push_make(script, entry, false);
-	entry->table = 0;
-	entry->width = 3;
-	entry->origin = (struct sparse_origin){ script->incarnation, 1, script->records[1].low };
-	if (script->i % 40 > 20)
-		applied_add(&script->records[1], script->records[1].low);
 }
 
 static void first_make(struct rig_script *script, struct sparse_entry *entry)
@@ -120,7 +119,7 @@ void rig_script_next(struct rig_script *script, struct sparse_entry *entry)
 	else if (script->i % 20 == 16)
 		incarnation_make(script, entry, false);
 	else if (script->i % 20 == 17 || script->i % 20 == 18)
-		origin_make(script, entry);
+		push_make(script, entry, false);
 	else if (script->i % 20 == 19)
 		incarnation_make(script, entry, true);
 	else if (script->i % 3 == 0)

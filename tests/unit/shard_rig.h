@@ -18,6 +18,8 @@ struct rig_script {
 };
 
 /* The entry leads into the script, and is valid until the next one. */
+/* `packet` is not beyond the window. */
+void rig_packet_add(struct applied_set *set, uint64_t packet);
 void rig_script_next(struct rig_script *script, struct sparse_entry *entry);
 
 /* The state after the first `n` entries of the script. */

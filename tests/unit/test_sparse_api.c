@@ -621,7 +621,7 @@ static void test_hostile(void **state)
 {
 	struct byte_buffer bytes = { 0 };
 	struct message_hello hello = hello_good();
-	struct message_push push = { .width = 2 };
+	uint32_t width = 2;
 	const uint64_t keys[2] = { 1000, 1001 };
 	const float rows[4] = { 0 };
 
@@ -633,27 +633,27 @@ static void test_hostile(void **state)
 	hostile_try(&bytes, "no message of sparse training");
 	bytes.used = 0;
 	/* A push before HELLO. */
-	assert_true(message_add_push(&bytes, 1, 0, &push, keys, rows, 1));
+	assert_true(message_add_push(&bytes, 1, 0, keys, rows, 1, width));
 	hostile_try(&bytes, "before HELLO");
 	bytes.used = 0;
 	/* A key out of range. */
 	assert_true(message_add_hello(&bytes, 77, &hello));
-	assert_true(message_add_push(&bytes, 1, 0, &push, keys, rows, 2));
+	assert_true(message_add_push(&bytes, 1, 0, keys, rows, 2, width));
 	hostile_try(&bytes, "has no key 1000");
 	bytes.used = 0;
 	/* Another width than the table's, and a gap in the numbers. */
-	push.width = 1;
+	width = 1;
 	assert_true(message_add_hello(&bytes, 77, &hello));
-	assert_true(message_add_push(&bytes, 1, 0, &push, keys, rows, 0));
+	assert_true(message_add_push(&bytes, 1, 0, keys, rows, 0, width));
 	hostile_try(&bytes, "width 1");
 	bytes.used = 0;
-	push.width = 2;
+	width = 2;
 	assert_true(message_add_hello(&bytes, 77, &hello));
-	assert_true(message_add_push(&bytes, 3, 0, &push, keys, rows, 0));
+	assert_true(message_add_push(&bytes, 3, 0, keys, rows, 0, width));
 	hostile_try(&bytes, "push 3 after push 0");
 	bytes.used = 0;
 	/* A length that the count does not explain. */
-	assert_true(message_add_push(&bytes, 1, 0, &push, keys, rows, 2));
+	assert_true(message_add_push(&bytes, 1, 0, keys, rows, 2, width));
 	bytes.data[12] = 3;
 	hostile_try(&bytes, "PUSH message of 3 rows");
 	buffer_free(&bytes);

@@ -8,7 +8,7 @@
 
 #include "short.h"
 #include "sparse/layout/layout.h"
-#include "sparse/layout/row_packets.h"
+#include "sparse/layout/row_room.h"
 
 #include <string.h>
 
@@ -173,63 +173,6 @@ static void rows_fit_into_memory(void **state)
 	assert_int_equal(layout_rows_fit(UINT64_MAX, 1424, 350, true), 65536 / 3);
 }
 
-#define ROWS 600u
-
-static unsigned blocks_touched(const uint16_t *rows, const uint32_t *order, const uint32_t *ends,
-                               uint32_t packets, uint32_t per_block)
-{
-	unsigned touched = 0;
-	uint32_t at = 0;
-
-	for (uint32_t p = 0; p < packets; at = ends[p++])
-		for (uint32_t i = at; i < ends[p]; i++)
-			touched += i == at ||
-			           rows[order[i]] / per_block != rows[order[i - 1]] / per_block;
-	return touched;
-}
-
-static void rows_are_cut_into_packets(void **state)
-{
-	static uint16_t rows[ROWS];
-	static uint32_t order[ROWS], ends[ROWS + 1], scratch[ROWS], plain[ROWS + 1];
-	uint64_t cases = test_cases("cuts", 9000), fewer = 0;
-
-	(void)state;
-	for (uint64_t c = 0; c < cases; c++) {
-		uint32_t n = draw(ROWS), most = 1 + draw(40), per_block = 1 + draw(64), at = 0;
-		uint32_t step = 1 + draw(100), packets;
-		bool seen[ROWS] = { false };
-
-		/* Distinct numbers, in no order. */
-		for (uint32_t i = 0; i < n; i++)
-			rows[i] = (uint16_t)(i * step + draw(step));
-		for (uint32_t i = n; i > 1; i--) {
-			uint32_t j = draw(i);
-			uint16_t row = rows[i - 1];
-
-			rows[i - 1] = rows[j];
-			rows[j] = row;
-		}
-		packets = layout_pack_rows(rows, n, most, per_block, order, ends, scratch);
-		assert_int_equal(packets, (n + most - 1) / most);
-		for (uint32_t p = 0; p < packets; at = ends[p++]) {
-			assert_true(ends[p] > at && ends[p] - at <= most);
-			plain[p] = (p + 1) * most < n ? (p + 1) * most : n;
-		}
-		assert_int_equal(at, n);
-		for (uint32_t i = 0; i < n; i++) {
-			assert_false(seen[order[i]]);
-			seen[order[i]] = true;
-			assert_true(i == 0 || rows[order[i - 1]] < rows[order[i]]);
-		}
-		fewer += blocks_touched(rows, order, ends, packets, per_block) <
-		         blocks_touched(rows, order, plain, packets, per_block);
-		assert_true(blocks_touched(rows, order, ends, packets, per_block) <=
-		            blocks_touched(rows, order, plain, packets, per_block) + packets);
-	}
-	assert_true(fewer > cases / 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,7 +180,6 @@ int main(void)
 		cmocka_unit_test(large_batches_are_packed),
 		cmocka_unit_test(random_registers_are_used_alike),
 		cmocka_unit_test(rows_fit_into_memory),
-		cmocka_unit_test(rows_are_cut_into_packets),
 	};
 	const char *given = getenv("TRIB_TEST_SEED");
 

@@ -31,13 +31,12 @@ static const float rows[6] = { 1, -2, 0.5F, 1e-20F, 3e8F, 0 };
 
 static void test_rows(void **state)
 {
-	const struct message_push push = { .width = 2, .incarnation = 3, .child = 1, .packet = 99 };
 	struct byte_buffer bytes = { 0 };
 	struct message message;
 	float back[6];
 
 	(void)state;
-	assert_true(message_add_push(&bytes, 5, 0, &push, keys, rows, 3));
+	assert_true(message_add_push(&bytes, 5, 0, keys, rows, 3, 2));
 	assert_true(message_add_rows(&bytes, 6, 0, rows, 2, 3));
 	assert_true(message_add_rows(&bytes, 7, MESSAGE_F16, rows, 1, 3));
 	assert_true(message_add_rows(&bytes, 8, MESSAGE_F16, rows, 2, 3));
@@ -45,7 +44,7 @@ static void test_rows(void **state)
 	message = take(&bytes);
 	assert_int_equal(message.kind, MESSAGE_PUSH);
 	assert_int_equal(message.number, 5);
-	assert_memory_equal(&message.push, &push, sizeof(push));
+	assert_int_equal(message.width, 2);
 	assert_memory_equal(message.keys, keys, sizeof(keys));
 	assert_memory_equal(message.rows, rows, sizeof(rows));
 	message = take(&bytes);

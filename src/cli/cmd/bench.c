@@ -9,6 +9,7 @@
 #include "bench/plane/bench_plane.h"
 #include "bench/rates/bench_rates.h"
 #include "bench/sparse/bench_sparse.h"
+#include "bench/store/bench_store.h"
 #include "cli/cmd/cmd.h"
 #include "options/options.h"
 
@@ -42,6 +43,8 @@ static const struct {
 	{ "sparse", bench_sparse_run,
 	  "updates of rows that workers push to parameter servers, with and without an "
 	  "aggregator" },
+	{ "sparse-store", bench_store_run,
+	  "memory of a parameter server's rows, beside the bytes of rows and optimizer state" },
 };
 
 #define BENCHMARKS_N (sizeof(benchmarks) / sizeof(*benchmarks))
@@ -58,7 +61,7 @@ int cli_bench(int argc, char **argv)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
 	for (unsigned i = 0; i < BENCHMARKS_N; i++)
-		fprintf(out, "  %-11s %s\n", benchmarks[i].name, benchmarks[i].help);
+		fprintf(out, "  %-12s %s\n", benchmarks[i].name, benchmarks[i].help);
 	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

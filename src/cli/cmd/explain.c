@@ -95,6 +95,21 @@ static void tell_waits(const char *page)
 		printf(": they sleep where other programs compute on their cores.\n");
 }
 
+/* How rows of sparse training are summed, and why so. */
+static void tell_sums(const char *page)
+{
+	char sums[16];
+
+	page_text(page, "sums", sums, sizeof(sums));
+	if (!strcmp(sums, "fixed"))
+		printf("  It sums rows in fixed point (block integers): the workers opened the "
+		       "table with sums = \"fixed\", the default. Sums are exact, and rows with a "
+		       "value above `largest` go to the servers.\n");
+	else if (!strcmp(sums, "table"))
+		printf("  It sums rows as floats, by table: the workers opened the table with sums "
+		       "= \"table\". Values of any size are summed here, with small errors.\n");
+}
+
 static void tell_job(const char *page, unsigned index)
 {
 	double lanes = page_number(page, "lanes"), kernel = page_number(page, "kernel_lanes");
@@ -108,7 +123,9 @@ static void tell_job(const char *page, unsigned index)
 	page_text(page, "engine", engine, sizeof(engine));
 	printf("Job %.0f, communicator %.0f%s, %.0f ranks, %s: ", page_number(page, "job"),
 	       page_number(page, "comm"),
-	       strcmp(engine, "slot") ? "" : " for small vectors (slots)",
+	       !strcmp(engine, "slot")     ? " for small vectors (slots)"
+	       : !strcmp(engine, "sparse") ? " for rows of sparse training"
+	                                   : "",
 	       page_number(page, "size"), state);
 	page_text(page, "parent", parent, sizeof(parent));
 	page_text(page, "ranks", ranks, sizeof(ranks));
@@ -124,7 +141,9 @@ static void tell_job(const char *page, unsigned index)
 		       kernel, lanes, why);
 	else
 		printf("summed in user space%s%s.\n", *why ? ": " : "", why);
-	tell_waits(page);
+	if (strcmp(engine, "sparse") != 0)
+		tell_waits(page);
+	tell_sums(page);
 }
 
 static int explain(const char *aggregator)

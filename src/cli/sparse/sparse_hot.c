@@ -4,7 +4,7 @@
 #include "cli/sparse/hot_report.h"
 #include "cli/sparse/sparse_command.h"
 #include "sparse/data/update_text.h"
-#include "sparse/layout/row_packets.h"
+#include "sparse/layout/row_room.h"
 
 #include <math.h>
 #include <stdio.h>

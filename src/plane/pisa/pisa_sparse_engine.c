@@ -412,6 +412,7 @@ const struct engine engine_sparse_pisa = {
 	.take = take,
 	.view = view,
 	.waiting = waiting,
+	.sums = sparse_bank_sums,
 	.fit = fit,
 	.close = close_switch,
 	.why = why,

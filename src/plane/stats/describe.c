@@ -189,6 +189,8 @@ static void put_children(struct text *text, struct aggregator *aggregator, const
 	double rate;
 	char ranks[40];
 
+	if (comm->engine && comm->engine->sums)
+		put(text, ",\"sums\":\"%s\"", comm->engine->sums(&lane->engine));
 	put(text, ",\"low\":%llu,\"multicast\":%d,\"children\":[",
 	    (unsigned long long)lane->dense->low, __builtin_popcountll(lane->hears));
 	for (uint64_t left = comm->present; left; left &= left - 1) {

@@ -15,6 +15,8 @@
 
 /* The life of an incarnation: (table, number). */
 enum { LIFE_SEALED = 1 };
+/* The life of a client. */
+enum presence { CLIENT_UNKNOWN, CLIENT_KNOWN, CLIENT_LEFT };
 
 struct auditor {
 	FILE *out;
@@ -22,9 +24,9 @@ struct auditor {
 	const struct sparse_log_visit *visit;
 	struct audit_rows tables[SPARSE_TABLES_MAX];
 	uint32_t n_tables;
-	struct audit_set clients;  /* (client, how often it left): highest sequence number */
-	struct audit_set leaves;   /* client: how often it left, times 2; odd: it is known */
-	struct audit_set pushes;   /* (client with its life, sequence) that were applied */
+	struct audit_set clients;  /* client: highest sequence number */
+	struct audit_set presence; /* client: enum presence */
+	struct audit_set pushes;   /* (client, sequence) that were applied */
 	struct audit_set lives;    /* (table, incarnation): LIFE_SEALED */
 	struct audit_set epochs;   /* (table, incarnation): of the last flush */
 	struct audit_set children; /* (table, incarnation): number of children */
@@ -75,16 +77,6 @@ static bool packet_was(struct auditor *a, uint64_t child, uint64_t packet)
 {
 	return packet < *value_of(a, &a->lows, child, 0) ||
 	       audit_set_find(&a->packets, (struct audit_key){ child, packet });
-}
-
-static void packet_note(struct auditor *a, uint64_t child, uint64_t packet)
-{
-	uint64_t *low = value_of(a, &a->lows, child, 0);
-
-	value_of(a, &a->packets, child, packet);
-	while (audit_set_find(&a->packets, (struct audit_key){ child, *low }))
-		++*low;
-	a->result->packets++;
 }
 
 static bool record_has(const struct applied_set *record, uint64_t packet)
@@ -141,50 +133,20 @@ static void rows_note(struct auditor *a, const struct sparse_entry *entry)
 
 static void client_note(struct auditor *a, const struct sparse_entry *entry)
 {
-	uint64_t *life = value_of(a, &a->leaves, entry->client, 0);
+	uint64_t *presence = value_of(a, &a->presence, entry->client, 0);
 
-	if (*life % 2 == entry->has_left)
-		++*life;
-}
-
-/* The incarnation ended, and its records are kept. */
-static bool origin_fits(struct auditor *a, const struct sparse_entry *entry)
-{
-	const struct sparse_origin *origin = &entry->origin;
-
-	return a->last[entry->table] - origin->incarnation < SPARSE_INCARNATIONS_KEPT &&
-	       *value_of(a, &a->lives, entry->table, origin->incarnation) == LIFE_SEALED &&
-	       origin->child < *value_of(a, &a->children, entry->table, origin->incarnation);
-}
-
-/* True: the rows count. *late: neither the rows nor the push's number do. */
-static bool origin_counts(struct auditor *a, const struct sparse_entry *entry, bool *late)
-{
-	const struct sparse_origin *origin = &entry->origin;
-	uint64_t child = child_key(entry->table, origin->incarnation, origin->child);
-
-	*late = false;
-	if (!origin->incarnation)
-		return true;
-	if (origin_fits(a, entry) && packet_was(a, child, origin->packet))
-		return false;
-	*late = !origin_fits(a, entry) ||
-	        origin->packet - *value_of(a, &a->lows, child, 0) >= WINDOW;
-	if (!*late)
-		packet_note(a, child, origin->packet);
-	return !*late;
+	if (*presence == (entry->has_left ? CLIENT_KNOWN : CLIENT_UNKNOWN))
+		++*presence;
 }
 
 static void push_note(struct auditor *a, const struct sparse_entry *entry)
 {
-	uint64_t life = *value_of(a, &a->leaves, entry->client, 0), *highest;
-	bool was, late;
+	uint64_t *highest;
 
-	if (life % 2 == 0)
+	if (*value_of(a, &a->presence, entry->client, 0) != CLIENT_KNOWN)
 		return;
-	highest = value_of(a, &a->clients, entry->client, life);
-	if (audit_set_find(&a->pushes,
-	                   (struct audit_key){ entry->client ^ life << 56, entry->sequence })) {
+	highest = value_of(a, &a->clients, entry->client, 0);
+	if (audit_set_find(&a->pushes, (struct audit_key){ entry->client, entry->sequence })) {
 		a->result->repeats++;
 		return;
 	}
@@ -195,15 +157,8 @@ static void push_note(struct auditor *a, const struct sparse_entry *entry)
 		      entry->sequence, entry->client, *highest);
 		return;
 	}
-	was = !origin_counts(a, entry, &late);
-	if (late)
-		return;
 	*highest = entry->sequence;
-	value_of(a, &a->pushes, entry->client ^ life << 56, entry->sequence);
-	if (was) {
-		a->result->repeats++;
-		return;
-	}
+	value_of(a, &a->pushes, entry->client, entry->sequence);
 	a->result->pushes++;
 	rows_note(a, entry);
 }
@@ -350,7 +305,7 @@ static void auditor_end(struct auditor *a)
 	for (uint32_t i = 0; i < a->n_tables; i++)
 		audit_rows_end(&a->tables[i]);
 	audit_set_free(&a->clients);
-	audit_set_free(&a->leaves);
+	audit_set_free(&a->presence);
 	audit_set_free(&a->pushes);
 	audit_set_free(&a->lives);
 	audit_set_free(&a->epochs);

@@ -154,27 +154,17 @@ void queue_remove(struct shard *shard, struct outgoing *item)
 
 /* A message of up to a certain number of rows. */
 static trib_status push_one(struct shard *shard, struct trib_sparse_request *request,
-                            const struct message_push *origin, const uint64_t *keys,
-                            const float *rows, uint32_t n)
+                            const uint64_t *keys, const float *rows, uint32_t n)
 {
 	struct outgoing *item = item_new(request, MESSAGE_PUSH, n);
-	struct message_push push = origin ? *origin : (struct message_push){ 0 };
 	unsigned flags = shard->table->is_half ? MESSAGE_F16 : 0;
 
-	push.width = shard->table->width;
-	if (!item ||
-	    !message_add_push(&item->bytes, shard->pushes + 1, flags, &push, keys, rows, n))
+	if (!item || !message_add_push(&item->bytes, shard->pushes + 1, flags, keys, rows, n,
+	                               shard->table->width))
 		return item_fail(item, n);
 	item->number = ++shard->pushes;
 	item_append(shard, item);
 	return TRIB_OK;
-}
-
-trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *request,
-                             const struct message_push *origin, const uint64_t *keys,
-                             const float *rows, uint32_t n)
-{
-	return push_one(shard, request, origin, keys, rows, n);
 }
 
 trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
@@ -185,7 +175,7 @@ trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *req
 	trib_status status = TRIB_OK;
 
 	for (size_t i = 0; status == TRIB_OK && i < n; i += most)
-		status = push_one(shard, request, NULL, keys + i, rows + i * width,
+		status = push_one(shard, request, keys + i, rows + i * width,
 		                  n - i < most ? (uint32_t)(n - i) : most);
 	return status;
 }

@@ -13,13 +13,6 @@ void queue_ready(struct trib_sparse_request *request);
 void queue_part_ended(struct trib_sparse_request *request);
 void queue_request_free(struct trib_sparse_request *request);
 
-/*
- * Sends the rows of a packet that an aggregator has lost to the server, which is told what packet
- * it was (incarnation, child, packet). One message: the packet is applied as a whole or not at all.
- */
-trib_status queue_push_again(struct shard *shard, struct trib_sparse_request *request,
-                             const struct message_push *origin, const uint64_t *keys,
-                             const float *rows, uint32_t n);
 /* Sends rows of one shard to its server. */
 trib_status queue_push_cold(struct shard *shard, struct trib_sparse_request *request,
                             const uint64_t *keys, const float *rows, size_t n);

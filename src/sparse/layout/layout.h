@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse/layout owns the place of rows at an aggregator, and which rows share a packet. It is pure:
- * no input or output, no clock, no allocation. It must not know keys, servers or sockets.
+ * sparse/layout owns the place of parameters at an aggregator. It is pure: no input or output, no
+ * clock, no allocation. It must not know keys, servers or sockets.
  *
- *  - layout.h: a switch. Parameters are in registers. A packet that needs a register several times
- *    has to go through the switch again (recirculation). Libra, section 3.4 and Algorithm 1.
- *  - row_packets.h: other planes. Rows are in blocks, each with a lock.
+ *  - layout.h: the switch of the paper, for `trib sparse hot`. Parameters are in registers. A
+ * packet that needs a register several times has to go through the switch again (recirculation).
+ * Libra, section 3.4 and Algorithm 1.
+ *  - row_room.h: how many rows fit into an aggregator.
  */
 #ifndef TRIB_SPARSE_LAYOUT_H
 #define TRIB_SPARSE_LAYOUT_H

@@ -13,25 +13,6 @@ bool applied_has(const struct applied_set *set, uint64_t packet)
 	return packet - set->low < APPLIED_WINDOW && bit_get(set, packet - set->low);
 }
 
-static void shift_down(struct applied_set *set)
-{
-	for (unsigned i = 0; i < 4; i++)
-		set->seen[i] = set->seen[i] >> 1 | (i < 3 ? set->seen[i + 1] << 63 : 0);
-	set->low++;
-}
-
-enum applied_result applied_add(struct applied_set *set, uint64_t packet)
-{
-	if (applied_has(set, packet))
-		return APPLIED_BEFORE;
-	if (packet - set->low >= APPLIED_WINDOW)
-		return APPLIED_TOO_FAR;
-	set->seen[(packet - set->low) / 64] |= 1ull << (packet - set->low) % 64;
-	while (set->seen[0] & 1)
-		shift_down(set);
-	return APPLIED_NEW;
-}
-
 bool applied_covers(const struct applied_set *set, const struct applied_set *old)
 {
 	if (set->low < old->low)

@@ -14,14 +14,7 @@ struct applied_set {
 	uint64_t seen[4]; /* bit i: packet low + i is in; bit 0 is never set */
 };
 
-enum applied_result {
-	APPLIED_NEW,     /* it was not in, and is now */
-	APPLIED_BEFORE,  /* it was in */
-	APPLIED_TOO_FAR, /* it is beyond the window; nothing was changed */
-};
-
 bool applied_has(const struct applied_set *set, uint64_t packet);
-enum applied_result applied_add(struct applied_set *set, uint64_t packet);
 /* True: all packets of `old` are in `set`. */
 bool applied_covers(const struct applied_set *set, const struct applied_set *old);
 

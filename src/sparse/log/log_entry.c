@@ -7,7 +7,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "logs are little-endian");
 _Static_assert(sizeof(struct applied_set) == 40, "the layout is that of the file");
-_Static_assert(sizeof(struct sparse_client) == 16, "the layout is that of the file");
+_Static_assert(sizeof(struct sparse_client) == 32, "the layout is that of the file");
 
 struct head {
 	uint32_t length; /* of the payload */
@@ -21,9 +21,11 @@ struct head {
 struct body {
 	uint32_t table, n, width, children;
 	uint64_t client, sequence;
-	uint32_t incarnation, epoch, heat, flag;
-	uint64_t packet;
+	uint32_t incarnation, epoch, heat, flags;
+	uint32_t rank, unused;
 };
+
+enum { FLAG_ENDED = 1, FLAG_BEGINS_RUN = 2 };
 
 /* The options of a TABLE, behind the body. */
 struct options_body {
@@ -109,20 +111,19 @@ static bool layout_make(struct layout *at, const struct parts *parts, const stru
 
 static struct body body_of(const struct sparse_entry *entry)
 {
-	bool is_push = entry->kind == SPARSE_ENTRY_PUSH;
-
 	return (struct body){
 		.table = entry->table,
 		.n = entry->n,
 		.width = entry->width,
-		.children = is_push ? entry->origin.child : entry->children,
+		.children = entry->children,
 		.client = entry->client,
 		.sequence = entry->sequence,
-		.incarnation = is_push ? entry->origin.incarnation : entry->incarnation,
+		.incarnation = entry->incarnation,
 		.epoch = entry->epoch,
 		.heat = entry->heat,
-		.flag = entry->has_left || entry->is_sealed,
-		.packet = entry->origin.packet,
+		.flags = (entry->has_left || entry->is_sealed ? FLAG_ENDED : 0) |
+		         (entry->begins_run ? FLAG_BEGINS_RUN : 0),
+		.rank = entry->rank,
 	};
 }
 
@@ -265,8 +266,6 @@ static trib_status options_parse_body(const uint8_t *from, struct sparse_table_o
 
 static void body_take(const struct body *body, struct sparse_entry *entry)
 {
-	bool is_push = entry->kind == SPARSE_ENTRY_PUSH;
-
 	entry->table = body->table;
 	entry->n = body->n;
 	entry->width = body->width;
@@ -274,15 +273,12 @@ static void body_take(const struct body *body, struct sparse_entry *entry)
 	entry->sequence = body->sequence;
 	entry->epoch = body->epoch;
 	entry->heat = body->heat;
-	if (is_push) {
-		entry->origin =
-			(struct sparse_origin){ body->incarnation, body->children, body->packet };
-	} else {
-		entry->incarnation = body->incarnation;
-		entry->children = body->children;
-	}
-	entry->has_left = entry->kind == SPARSE_ENTRY_CLIENT && body->flag;
-	entry->is_sealed = entry->kind == SPARSE_ENTRY_INCARNATION && body->flag;
+	entry->incarnation = body->incarnation;
+	entry->children = body->children;
+	entry->rank = body->rank;
+	entry->begins_run = body->flags & FLAG_BEGINS_RUN;
+	entry->has_left = entry->kind == SPARSE_ENTRY_CLIENT && body->flags & FLAG_ENDED;
+	entry->is_sealed = entry->kind == SPARSE_ENTRY_INCARNATION && body->flags & FLAG_ENDED;
 }
 
 static void parts_take(const uint8_t *payload, const struct parts *parts, const struct layout *at,
@@ -303,7 +299,7 @@ static void parts_take(const uint8_t *payload, const struct parts *parts, const 
 /* Numbers that are wrong in any state. */
 static trib_status numbers_check(const struct sparse_entry *entry, const char *name)
 {
-	if (entry->children > SPARSE_RECORDS_MAX || entry->origin.child >= SPARSE_RECORDS_MAX)
+	if (entry->children > SPARSE_RECORDS_MAX)
 		return wrong(name, "it has too many children");
 	for (uint32_t i = 0; entry->records && i < entry->children; i++) {
 		if (entry->records[i].seen[0] & 1)

@@ -22,7 +22,7 @@
 /* The values are those in logs. */
 enum sparse_entry_kind {
 	SPARSE_ENTRY_TABLE = 1,  /* a table is made: table, options */
-	SPARSE_ENTRY_CLIENT = 2, /* a client is known from now on, or has left */
+	SPARSE_ENTRY_CLIENT = 2, /* a client is a rank of a table from now on, or has left */
 	SPARSE_ENTRY_PUSH = 3,   /* gradients of a client */
 	SPARSE_ENTRY_OPEN = 4,   /* an incarnation begins, and the one before it is sealed */
 	SPARSE_ENTRY_FLUSH = 5,  /* sums of an incarnation */
@@ -34,16 +34,12 @@ enum sparse_entry_kind {
 	SPARSE_ENTRY_END = 19,         /* the last entry: `n` entries are before it */
 };
 
-/* A PUSH whose rows were in a packet to an aggregator that was lost. */
-struct sparse_origin {
-	uint32_t incarnation; /* 0: the rows were never sent to an aggregator */
-	uint32_t child;
-	uint64_t packet;
-};
-
 struct sparse_client {
 	uint64_t client;
-	uint64_t applied; /* highest sequence number; 0: none */
+	uint64_t applied;     /* highest sequence number; 0: none */
+	uint32_t table, rank; /* it is this rank of the workers of that table */
+	uint32_t has_left;    /* 1: it said goodbye, in the last run of the table */
+	uint32_t unused;
 };
 
 /*
@@ -52,12 +48,13 @@ struct sparse_client {
  */
 struct sparse_entry {
 	enum sparse_entry_kind kind;
-	uint32_t table;                      /* all but CLIENT, CLIENTS and END */
+	uint32_t table;                      /* all but CLIENTS and END */
 	struct sparse_table_options options; /* TABLE */
 	uint64_t client;                     /* CLIENT, PUSH */
+	uint32_t rank;                       /* CLIENT */
+	bool begins_run;                     /* CLIENT: all of the last run are gone */
 	bool has_left;                       /* CLIENT */
 	uint64_t sequence;                   /* PUSH; from 1 on, and rising */
-	struct sparse_origin origin;         /* PUSH */
 	uint32_t incarnation;                /* OPEN, FLUSH, SEAL, INCARNATION; from 1 on */
 	bool is_sealed;                      /* INCARNATION */
 	uint32_t epoch;                      /* FLUSH, INCARNATION */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERSION 1u
+#define VERSION 2u
 #define WINDOW_BYTES (1u << 20)
 
 static const char log_magic[8] = "TRIBSPL\n";

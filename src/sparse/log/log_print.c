@@ -18,18 +18,11 @@ static void table_print(FILE *out, const struct sparse_entry *entry, bool json)
 
 static void push_print(FILE *out, const struct sparse_entry *entry, bool json)
 {
-	const struct sparse_origin *origin = &entry->origin;
-
 	fprintf(out,
 	        json ? ",\"table\":%u,\"client\":\"%" PRIx64 "\",\"sequence\":%" PRIu64
 	               ",\"rows\":%u"
 	             : " table %u, client %" PRIx64 ", number %" PRIu64 ", %u rows",
 	        entry->table, entry->client, entry->sequence, entry->n);
-	if (origin->incarnation)
-		fprintf(out,
-		        json ? ",\"incarnation\":%u,\"child\":%u,\"packet\":%" PRIu64
-		             : ", from incarnation %u, child %u, packet %" PRIu64,
-		        origin->incarnation, origin->child, origin->packet);
 }
 
 static void flush_print(FILE *out, const struct sparse_entry *entry, bool json)
@@ -58,10 +51,12 @@ static void kind_print(FILE *out, const struct sparse_entry *entry, bool json)
 		flush_print(out, entry, json);
 		break;
 	case SPARSE_ENTRY_CLIENT:
-		fprintf(out, json ? ",\"client\":\"%" PRIx64 "\",\"left\":%s" : " %" PRIx64 " %s",
-		        entry->client,
+		fprintf(out,
+		        json ? ",\"table\":%u,\"rank\":%u,\"client\":\"%" PRIx64 "\",\"left\":%s"
+		             : " table %u, rank %u: %" PRIx64 " %s",
+		        entry->table, entry->rank, entry->client,
 		        json              ? (entry->has_left ? "true" : "false")
-		        : entry->has_left ? "left"
+		        : entry->has_left ? "has left"
 		                          : "is known");
 		break;
 	default:

@@ -136,25 +136,44 @@ struct sparse_client *sparse_state_client_make(struct sparse_state *state, uint6
 	return &state->clients[i];
 }
 
+/*
+ * Clients that have left are kept, so that a server that starts again does not wait for their
+ * ranks. A new client of the same rank takes their place, and a new run forgets all of them.
+ */
+static void left_forget(struct sparse_state *state, const struct sparse_entry *entry)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < state->n_clients; i++) {
+		const struct sparse_client *client = &state->clients[i];
+
+		if (!client->has_left || client->table != entry->table ||
+		    (!entry->begins_run && client->rank != entry->rank))
+			state->clients[kept++] = *client;
+	}
+	state->n_clients = kept;
+}
+
 static trib_status client_apply(struct sparse_state *state, const struct sparse_entry *entry,
                                 enum sparse_outcome *outcome)
 {
 	struct sparse_client *client = client_find(state, entry->client);
 
-	if (!client == entry->has_left) {
+	if (entry->has_left ? !client || client->has_left : client != NULL) {
 		*outcome = SPARSE_REPEATED;
 		return TRIB_OK;
 	}
 	if (entry->has_left) {
-		uint32_t i = (uint32_t)(client - state->clients);
-
-		state->n_clients--;
-		memmove(client, client + 1, (state->n_clients - i) * sizeof(*client));
+		client->has_left = 1;
 		return TRIB_OK;
 	}
-	if (!sparse_state_client_make(state, entry->client))
+	left_forget(state, entry);
+	client = sparse_state_client_make(state, entry->client);
+	if (!client)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for client %" PRIx64,
 		                   entry->client);
+	client->table = entry->table;
+	client->rank = entry->rank;
 	return TRIB_OK;
 }
 
@@ -227,7 +246,7 @@ struct sparse_incarnation *sparse_table_incarnation(const struct sparse_table *t
 	return found->number == number ? (struct sparse_incarnation *)found : NULL;
 }
 
-/* Reasons that stay; the incarnation may be 0 in a push. */
+/* Reasons that stay. */
 static trib_status number_check(const struct sparse_state *state, const struct sparse_entry *entry,
                                 uint32_t number)
 {
@@ -251,8 +270,6 @@ static trib_status push_check(const struct sparse_state *state, const struct spa
 {
 	trib_status status = rows_check(state, entry);
 
-	if (status == TRIB_OK)
-		status = number_check(state, entry, entry->origin.incarnation);
 	if (status == TRIB_OK && !entry->sequence)
 		status = status_fail(TRIB_ERR_ARGUMENT,
 		                     "a push of client %" PRIx64
@@ -261,45 +278,19 @@ static trib_status push_check(const struct sparse_state *state, const struct spa
 	return status;
 }
 
-/* True: the rows count. The packet is in the record then. */
-static bool origin_apply(struct sparse_table *table, const struct sparse_origin *origin,
-                         enum sparse_outcome *outcome)
-{
-	struct sparse_incarnation *incarnation =
-		sparse_table_incarnation(table, origin->incarnation);
-
-	if (!origin->incarnation)
-		return true;
-	*outcome = SPARSE_STALE;
-	if (!incarnation || !incarnation->is_sealed || origin->child >= incarnation->children)
-		return false;
-	switch (applied_add(&incarnation->records[origin->child], origin->packet)) {
-	case APPLIED_NEW:
-		*outcome = SPARSE_APPLIED;
-		return true;
-	case APPLIED_BEFORE:
-		*outcome = SPARSE_REPEATED;
-		return false;
-	default:
-		return false;
-	}
-}
-
 static trib_status push_apply(struct sparse_state *state, const struct sparse_entry *entry,
                               enum sparse_outcome *outcome)
 {
 	struct sparse_table *table = state->tables[entry->table];
 	struct sparse_client *client = client_find(state, entry->client);
-	bool counts;
+	bool is_known = client && !client->has_left;
 
-	*outcome = client ? SPARSE_REPEATED : SPARSE_STALE;
-	if (!client || entry->sequence <= client->applied)
+	*outcome = is_known ? SPARSE_REPEATED : SPARSE_STALE;
+	if (!is_known || entry->sequence <= client->applied)
 		return TRIB_OK;
 	*outcome = SPARSE_APPLIED;
-	counts = origin_apply(table, &entry->origin, outcome);
-	if (*outcome != SPARSE_STALE)
-		client->applied = entry->sequence;
-	return counts ? rows_apply(table, entry, 1) : TRIB_OK;
+	client->applied = entry->sequence;
+	return rows_apply(table, entry, 1);
 }
 
 /* ---- incarnations ---- */
@@ -410,7 +401,7 @@ static trib_status entry_check_alone(const struct sparse_state *state,
 	case SPARSE_ENTRY_TABLE:
 		return table_check(state, entry);
 	case SPARSE_ENTRY_CLIENT:
-		return TRIB_OK;
+		return number_check(state, entry, 0);
 	case SPARSE_ENTRY_PUSH:
 		return push_check(state, entry);
 	case SPARSE_ENTRY_OPEN:
@@ -428,24 +419,11 @@ static trib_status entry_check_alone(const struct sparse_state *state,
 static trib_status push_check_late(const struct sparse_state *state,
                                    const struct sparse_entry *entry)
 {
-	const struct sparse_origin *origin = &entry->origin;
-	const struct sparse_incarnation *incarnation =
-		sparse_table_incarnation(state->tables[entry->table], origin->incarnation);
+	const struct sparse_client *client = client_find(state, entry->client);
 
-	if (!client_find(state, entry->client))
+	if (!client || client->has_left)
 		return status_fail(TRIB_ERR_REFUSED, "client %" PRIx64 " is not known, or has left",
 		                   entry->client);
-	if (!origin->incarnation)
-		return TRIB_OK;
-	if (!incarnation || !incarnation->is_sealed || origin->child >= incarnation->children)
-		return status_fail(TRIB_ERR_REFUSED,
-		                   "client %" PRIx64 " repeats packet %" PRIu64
-		                   " of child %u of incarnation %u, which is %s",
-		                   entry->client, origin->packet, origin->child,
-		                   origin->incarnation,
-		                   !incarnation              ? "not kept any more"
-		                   : !incarnation->is_sealed ? "not sealed"
-		                                             : "without such a child");
 	return TRIB_OK;
 }
 

@@ -9,8 +9,8 @@
  *   applied says all. A push whose number is not above it is a repeat, and changes nothing. Numbers
  *   may be left out: a client that has several shards has one row of numbers.
  * - An incarnation has a record for each child: the packets that are in the sums of flushes. After
- *   the end of an incarnation its workers push the missing packets with their origin. Such a push
- *   enters the record too. If the packet is in the record already, the push changes no row.
+ *   the end of an incarnation the record does not change any more, and its workers push the rows of
+ *   all other packets.
  * - A flush counts only in the open incarnation, and only once an epoch.
  */
 #ifndef TRIB_SPARSE_LOG_STATE_H

@@ -44,7 +44,7 @@ static trib_status clients_restore(struct sparse_state *state, const struct spar
 		if (!client)
 			return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u clients",
 			                   entry->n);
-		client->applied = entry->clients[i].applied;
+		*client = entry->clients[i];
 	}
 	return TRIB_OK;
 }

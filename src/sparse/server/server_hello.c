@@ -176,27 +176,49 @@ static struct connection *rank_connection(const struct sparse_server *server,
 
 /* ---- admission ---- */
 
-/* A new run begins if no worker of the last one is there. */
-static trib_status run_join(struct server_table *table, const struct message_hello *hello,
-                            bool is_known)
+/* The run goes on after a restart of this server: nobody waits for workers that have left. */
+static void run_resume(const struct sparse_server *server, struct server_table *table, uint64_t now)
 {
-	bool begins = !table->clocks.workers || (!table->clocks.present && !is_known);
+	const struct sparse_state *state = server->state;
 
-	if (!begins)
-		return run_compare(&table->run, hello);
-	table->run = *hello;
-	return clocks_begin(&table->clocks, hello->workers)
-	               ? TRIB_OK
-	               : status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u workers",
-	                             hello->workers);
+	for (uint32_t i = 0; i < state->n_clients; i++) {
+		const struct sparse_client *client = &state->clients[i];
+
+		if (client->has_left && client->table == table->number &&
+		    client->rank < table->clocks.workers)
+			clocks_leave(&table->clocks, client->rank, true, now);
+	}
 }
 
-static trib_status client_make(struct sparse_server *server, uint64_t client, uint64_t now)
+/* A new run begins if no worker of the last one is there. *begins: it does. */
+static trib_status run_join(struct sparse_server *server, struct server_table *table,
+                            const struct message *message, uint64_t now, bool *begins)
 {
-	const struct sparse_entry entry = { .kind = SPARSE_ENTRY_CLIENT, .client = client };
+	const struct message_hello *hello = &message->u.hello;
+	bool is_known = sparse_state_client(server->state, message->number) != NULL;
+
+	*begins = !is_known && !table->clocks.present;
+	if (table->clocks.workers && !*begins)
+		return run_compare(&table->run, hello);
+	table->run = *hello;
+	if (!clocks_begin(&table->clocks, hello->workers))
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %u workers", hello->workers);
+	if (is_known)
+		run_resume(server, table, now);
+	return TRIB_OK;
+}
+
+static trib_status client_make(struct sparse_server *server, const struct server_table *table,
+                               const struct message *message, bool begins, uint64_t now)
+{
+	const struct sparse_entry entry = { .kind = SPARSE_ENTRY_CLIENT,
+		                            .client = message->number,
+		                            .table = table->number,
+		                            .rank = message->u.hello.rank,
+		                            .begins_run = begins };
 	trib_status status = TRIB_OK;
 
-	if (sparse_state_client(server->state, client))
+	if (sparse_state_client(server->state, message->number))
 		return TRIB_OK;
 	status = sparse_log_append(server->log, &entry);
 	return status == TRIB_OK ? sparse_log_commit(server->log, now) : status;
@@ -245,9 +267,9 @@ void hello_take(struct sparse_server *server, struct connection *c, const struct
                 uint64_t now)
 {
 	const struct message_hello *hello = &message->u.hello;
-	bool is_known = sparse_state_client(server->state, message->number) != NULL;
 	trib_status status = job_check(server, hello);
 	unsigned flags = 0;
+	bool begins = false;
 
 	if (status == TRIB_OK)
 		status = memory_check(server, message->number, hello);
@@ -263,9 +285,9 @@ void hello_take(struct sparse_server *server, struct connection *c, const struct
 		flags = status == TRIB_OK ? 0 : MESSAGE_FOR_NOW;
 	}
 	if (status == TRIB_OK)
-		status = run_join(c->table, hello, is_known);
+		status = run_join(server, c->table, message, now, &begins);
 	if (status == TRIB_OK)
-		status = client_make(server, message->number, now);
+		status = client_make(server, c->table, message, begins, now);
 	c->client = message->number;
 	if (status == TRIB_OK) {
 		welcome(server, c, message);

@@ -6,7 +6,7 @@
 #include "engine/engines.h"
 #include "options/json.h"
 #include "sparse/hot/hot_number.h"
-#include "sparse/layout/row_packets.h"
+#include "sparse/layout/row_room.h"
 #include "sparse/server/hot_table.h"
 #include "sparse/server/server_connection.h"
 

@@ -68,7 +68,6 @@ static trib_status push_append(struct sparse_server *server, struct connection *
 		.table = c->table->number,
 		.client = c->client,
 		.sequence = message->number,
-		.origin = { message->push.incarnation, message->push.child, message->push.packet },
 		.n = message->count,
 		.width = message->width,
 		.keys = message->keys,
@@ -174,11 +173,13 @@ static trib_status step_take(struct sparse_server *server, struct connection *c,
 	return TRIB_OK;
 }
 
-/* The client is forgotten with the next commit, and hears so after it. */
+/* The client hears it when it is in the log. */
 static trib_status bye_take(struct sparse_server *server, struct connection *c, uint64_t now)
 {
 	const struct sparse_entry entry = { .kind = SPARSE_ENTRY_CLIENT,
+		                            .table = c->table->number,
 		                            .client = c->client,
+		                            .rank = c->rank,
 		                            .has_left = true };
 	trib_status status = sparse_log_append(server->log, &entry);
 

@@ -4,8 +4,8 @@
  * but for memory.
  *
  * A worker that is not connected counts as 0 steps: its HELLO says how many it has ended. A worker
- * that said BYE does not count. If nobody is connected, the next client begins a new run, and all
- * is forgotten.
+ * that said BYE does not count. If nobody is connected, the next new client begins a new run, and
+ * all is forgotten.
  */
 #ifndef TRIB_SPARSE_SERVER_TABLE_CLOCKS_H
 #define TRIB_SPARSE_SERVER_TABLE_CLOCKS_H

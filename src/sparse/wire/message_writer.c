@@ -84,24 +84,26 @@ static bool halves_fit(const float *values, size_t n)
 	return true;
 }
 
-/* A payload of `head`, keys and values. */
-static bool values_add(struct byte_buffer *out, struct message_header header, const void *head,
-                       size_t head_bytes, const uint64_t *keys, const float *rows, size_t values)
+/* A payload of the width, keys and values. */
+static bool values_add(struct byte_buffer *out, struct message_header header, uint32_t width,
+                       const uint64_t *keys, const float *rows)
 {
+	const uint32_t head[2] = { width, 0 };
+	size_t values = (size_t)header.count * width;
 	size_t keys_bytes = keys ? header.count * sizeof(*keys) : 0;
 	bool narrow = header.flags & MESSAGE_F16 && halves_fit(rows, values);
 	uint8_t *payload;
 	uint16_t *halves;
 
 	header.flags = narrow ? MESSAGE_F16 : 0;
-	header.bytes = (uint32_t)(head_bytes + keys_bytes + values * (narrow ? 2 : 4));
+	header.bytes = (uint32_t)(sizeof(head) + keys_bytes + values * (narrow ? 2 : 4));
 	payload = message_add(out, &header);
 	if (!payload)
 		return false;
-	memcpy(payload, head, head_bytes);
+	memcpy(payload, head, sizeof(head));
 	if (keys_bytes)
-		memcpy(payload + head_bytes, keys, keys_bytes);
-	halves = (void *)(payload + head_bytes + keys_bytes);
+		memcpy(payload + sizeof(head), keys, keys_bytes);
+	halves = (void *)(payload + sizeof(head) + keys_bytes);
 	if (!narrow && values)
 		memcpy(halves, rows, values * sizeof(*rows));
 	for (size_t i = 0; narrow && i < values; i++)
@@ -110,14 +112,13 @@ static bool values_add(struct byte_buffer *out, struct message_header header, co
 }
 
 bool message_add_push(struct byte_buffer *out, uint64_t number, unsigned flags,
-                      const struct message_push *push, const uint64_t *keys, const float *rows,
-                      uint32_t n)
+                      const uint64_t *keys, const float *rows, uint32_t n, uint32_t width)
 {
 	const struct message_header header = {
 		.kind = MESSAGE_PUSH, .flags = (uint16_t)flags, .count = n, .number = number
 	};
 
-	return values_add(out, header, push, sizeof(*push), keys, rows, (size_t)n * push->width);
+	return values_add(out, header, width, keys, rows);
 }
 
 bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, const float *rows,
@@ -126,9 +127,8 @@ bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, 
 	const struct message_header header = {
 		.kind = MESSAGE_ROWS, .flags = (uint16_t)flags, .count = n, .number = number
 	};
-	const uint32_t head[2] = { width, 0 };
 
-	return values_add(out, header, head, sizeof(head), NULL, rows, (size_t)n * width);
+	return values_add(out, header, width, NULL, rows);
 }
 
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,

@@ -13,7 +13,6 @@ _Static_assert(sizeof(struct sparse_table_options) == SPARSE_NAME_ROOM + 72,
 _Static_assert(sizeof(struct message_hello) ==
                        sizeof(struct sparse_table_options) + 5 * 8 + 10 * 4 + MESSAGE_NAME,
                "HELLO has no holes");
-_Static_assert(sizeof(struct message_push) == 24, "PUSH has no holes");
 _Static_assert(sizeof(struct message_hello) % 8 == 0, "payloads are multiples of 8");
 _Static_assert(sizeof(struct message_welcome) == 16, "WELCOME has no holes");
 _Static_assert(sizeof(struct message_hot) == 24 + 24 + MESSAGE_ADDRESS, "HOT has no holes");
@@ -73,12 +72,10 @@ static trib_status rows_parse(const struct message_header *header, const uint8_t
 {
 	bool is_push = header->kind == MESSAGE_PUSH;
 	uint64_t value = header->flags & MESSAGE_F16 ? 2 : 4, n = header->count;
-	uint64_t head = is_push ? sizeof(out->push) : 8, keys = is_push ? n * sizeof(uint64_t) : 0;
+	uint64_t head = 8, keys = is_push ? n * sizeof(uint64_t) : 0;
 
 	if (header->bytes < head)
 		return length_fail(header);
-	if (is_push)
-		memcpy(&out->push, payload, sizeof(out->push));
 	memcpy(&out->width, payload, sizeof(out->width));
 	if (!out->width || out->width > SPARSE_WIDTH_MAX)
 		return status_fail(TRIB_ERR_REFUSED, "a %s message with rows of %u values",

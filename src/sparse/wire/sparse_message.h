@@ -12,7 +12,7 @@
  *
  *   from the worker     number                   count       payload
  *   HELLO               id of the client         0           struct message_hello
- *   PUSH                1, 2, 3 ... per shard    rows        struct message_push; keys; rows
+ *   PUSH                1, 2, 3 ... per shard    rows        width; keys; rows
  *   PULL                chosen by the worker     keys        keys
  *   STEP                steps that have ended    0           none
  *   HEAT                0                        keys        keys, then counts (u64)
@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define MESSAGE_MAGIC 0x50535254u /* "TRSP" */
-#define MESSAGE_VERSION 1u
+#define MESSAGE_VERSION 2u
 #define MESSAGE_HEADER 24u
 #define MESSAGE_MAX (8u << 20) /* bytes of a payload */
 #define MESSAGE_NAME 64u       /* bytes of a host's name with its 0 */
@@ -117,18 +117,6 @@ struct message_welcome {
 	uint64_t server; /* random number of the server's process */
 };
 
-/*
- * Rows that were in a packet to an aggregator whose incarnation is sealed name that packet. The
- * server applies them only if no flush has had the packet.
- */
-struct message_push {
-	uint32_t width;
-	uint32_t incarnation; /* 0: the rows were never sent to an aggregator */
-	uint32_t child;
-	uint32_t unused;
-	uint64_t packet;
-};
-
 #define MESSAGE_ADDRESS 64u
 
 /* How to join the sparse communicator of a table at an aggregator. The incarnation is `number`. */
@@ -153,8 +141,7 @@ struct message {
 	uint16_t flags;
 	uint32_t count;
 	uint64_t number;
-	uint32_t width; /* PUSH, ROWS */
-	struct message_push push;
+	uint32_t width;         /* PUSH, ROWS */
 	uint32_t generation;    /* MAP */
 	const uint64_t *keys;   /* PUSH, PULL, HEAT, HOT, MAP */
 	const uint64_t *counts; /* HEAT */
@@ -192,8 +179,7 @@ bool message_add_welcome(struct byte_buffer *out, uint64_t applied,
                          const struct message_welcome *welcome);
 /* Values become f16 if the flag asks for it and all of them can. */
 bool message_add_push(struct byte_buffer *out, uint64_t number, unsigned flags,
-                      const struct message_push *push, const uint64_t *keys, const float *rows,
-                      uint32_t n);
+                      const uint64_t *keys, const float *rows, uint32_t n, uint32_t width);
 bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, const float *rows,
                       uint32_t n, uint32_t width);
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,

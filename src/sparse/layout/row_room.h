@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many rows fit into an aggregator. src/wire/sparse_packet.h has the arithmetic of blocks. */
+#ifndef TRIB_SPARSE_ROW_ROOM_H
+#define TRIB_SPARSE_ROW_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Rows that fit into `memory` bytes of an aggregator. It has up to
+ * ENGINE_CELLS_MAX cells. With `caches` it keeps values for workers, which takes a third cell for
+ * each block.
+ */
+uint32_t layout_rows_fit(uint64_t memory, uint32_t payload, uint32_t width, bool caches);
+
+#endif
