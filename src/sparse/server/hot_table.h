@@ -48,6 +48,7 @@ struct server_hot {
 	double share;         /* of all pushed rows that the map should take */
 	uint32_t moved_map;   /* generation whose rows have become rare, as workers say ... */
 	uint32_t moved_tells; /* ... and how many of them say so */
+	uint64_t moves;       /* times that other rows became popular */
 	uint64_t flushes, flushed_rows, opened;
 };
 

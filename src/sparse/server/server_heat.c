@@ -115,6 +115,7 @@ static void heat_move(struct server_hot *hot, uint64_t now)
 	if (hot->moved_map != hot->maps.newest || 2 * hot->moved_tells < hot->about.size - 1)
 		return;
 	hot->moved_tells = 0;
+	hot->moves++;
 	heat_set_decay(&hot->heat, HEAT_MOVED);
 	hot->refresh_gap = MOVED_NS;
 	hot->refresh_at = now + MOVED_NS;
