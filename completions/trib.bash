@@ -16,6 +16,13 @@ _trib_hosts() {
 	sed -n 's/^host \([^ ]*\) .*/\1/p' "/run/tributary/net/$1" 2>/dev/null
 }
 
+# _trib_links CLUSTER: prints the links of a cluster (h1, leaf1-spine1, ...).
+_trib_links() {
+	_trib_hosts "$1"
+	awk '$1 == "fabric" { for (l = 1; l <= $2; l++) for (s = 1; s <= $3; s++) print "leaf" l "-spine" s }' \
+		"/run/tributary/net/$1" 2>/dev/null
+}
+
 _trib() {
 	local trib=$1 word=$2 before=$3 command=() cluster=trib i
 	COMPREPLY=()
@@ -45,6 +52,13 @@ _trib() {
 			mapfile -t COMPREPLY < <(compgen -W "udp xdp tcp pisa" -- "$word")
 		fi
 		return
+		;;
+	--route | --hash)
+		if [[ ${COMP_WORDS[1]} == net ]]; then
+			local -A words=([--route]="ecmp static" [--hash]="l4 l3")
+			mapfile -t COMPREPLY < <(compgen -W "${words[$before]}" -- "$word")
+			return
+		fi
 		;;
 	--trees | --placement | --sharing | --ties | --paper)
 		if [[ ${COMP_WORDS[1]} == sim ]]; then
@@ -117,8 +131,8 @@ _trib() {
 	esac
 
 	case ${COMP_WORDS[1]} in
-	net) command=(up down exec list) ;;
-	show) command=(config) ;;
+	net) command=(up down exec list cut slow restore) ;;
+	show) command=(config paths) ;;
 	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse sparse-store) ;;
 	glm) command=(train predict inspect make) ;;
 	sparse) command=(hot serve status log audit) ;;
@@ -143,6 +157,8 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} == exec && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_trib_hosts "$cluster")" -- "$word")
+	elif [[ ${COMP_WORDS[1]} == net && ${COMP_WORDS[2]} =~ ^(cut|slow|restore)$ && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_trib_links "$cluster")" -- "$word")
 	else
 		command=("${COMP_WORDS[@]:1:1}" "${command[@]:+${COMP_WORDS[2]}}")
 		mapfile -t COMPREPLY < <(compgen -W \

@@ -14,6 +14,9 @@
 
 #define CONFIG_DEFAULT "/etc/tributary.conf"
 #define SECONDS_MAX 1e9 /* as nanoseconds, sums of several still fit 64 bits */
+#define PATHS_AUTO 8u   /* paths that "auto" looks for */
+#define PATHS_LIMIT 16u /* PATHS_MAX in path/balance/monitor.h */
+#define EXPECT_PATHS "auto, off, addresses, xor:N or 1 to 16"
 #define EXPECT_BYTES "bytes, such as 65536, 64M or 1.5G"
 #define EXPECT_RATE "bits a second, such as 1gbit, 500mbit or 2.5e9"
 #define EXPECT_SECONDS "seconds above 0, such as 30, 0.5 or 200ms"
@@ -35,6 +38,17 @@ const struct setting settings[SETTINGS_N] = {
 	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); replaces "
 	                    "TRIB_AGGREGATOR",
 	                    NULL },
+	[SETTING_RENDEZVOUS] = { "TRIB_RENDEZVOUS", NULL, SETTING_TEXT,
+	                         "where rank 0 listens, host:port, if there is no aggregator: the "
+	                         "ranks then sum around a ring",
+	                         NULL },
+	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
+	                   "which vectors go around a ring of the ranks: auto (large "
+	                   "reduce-scatters "
+	                   "and allgathers, where a ring is faster than an aggregator), off or "
+	                   "all; "
+	                   "the same on all ranks",
+	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's rank, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
@@ -73,6 +87,24 @@ const struct setting settings[SETTINGS_N] = {
 	                     NULL },
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: the route's MTU", NULL },
+	[SETTING_PATHS] = { "TRIB_PATHS", "auto", SETTING_TEXT,
+	                    "paths to another worker: auto (up to 8, found by probes), off (one), "
+	                    "1 to 16 (up to that many, found by probes), addresses (each pair of "
+	                    "addresses is one), or xor:N (computed: the fabric hashes by XOR over "
+	                    "N "
+	                    "paths)",
+	                    NULL },
+	[SETTING_BALANCER] = { "TRIB_BALANCER", "bandwidth", SETTING_TEXT,
+	                       "which path takes the next chunk: bandwidth (shares by measured "
+	                       "bandwidth), round-robin, latency (the least that has room) or "
+	                       "flowlet (changes in gaps only)",
+	                       NULL },
+	[SETTING_MONITOR] = { "TRIB_MONITOR", "smooth", SETTING_TEXT,
+	                      "how a path's bandwidth is estimated: smooth (an average that "
+	                      "forgets) or peak (the highest of the last 8 intervals)",
+	                      NULL },
+	[SETTING_CHUNK] = { "TRIB_CHUNK", "50K", SETTING_BYTES,
+	                    "bytes of a message that go to one path at a time, 1K to 64M", NULL },
 	[SETTING_WIRE] = { "TRIB_WIRE", "auto", SETTING_TEXT,
 	                   "bits of an element of a float sum on the wire: auto (8-bit types: 10, "
 	                   "f16 and bf16: 16, f32: 32), 32 (all types), 16 or 8 (also f32, which "
@@ -198,8 +230,12 @@ static const struct {
 	[SETTING_RATE_LIMIT] = { 0, UINT64_MAX, NULL },
 	[SETTING_PACING] = { PACING_AUTO, PACING_BUCKET, "auto bucket" },
 	[SETTING_MTU] = { 0, 65535, NULL },
+	[SETTING_BALANCER] = { 0, 3, "round-robin bandwidth latency flowlet" },
+	[SETTING_MONITOR] = { 0, 1, "smooth peak" },
+	[SETTING_CHUNK] = { 1024, 64 << 20, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
+	[SETTING_RING] = { RING_AUTO, RING_ALWAYS, "auto off all" },
 	[SETTING_SLOTS] = { 16, 65536, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
@@ -527,6 +563,8 @@ static void setting_expected(enum setting_id id, char *out, size_t room)
 {
 	if (id == SETTING_COOKIE)
 		snprintf(out, room, "up to 16 hex digits");
+	else if (id == SETTING_PATHS)
+		snprintf(out, room, EXPECT_PATHS);
 	else if (settings[id].type == SETTING_SECONDS)
 		snprintf(out, room, EXPECT_SECONDS);
 	else if (settings[id].type == SETTING_BYTES)
@@ -589,6 +627,32 @@ trib_status setting_seconds(enum setting_id id, double *value)
 	return TRIB_OK;
 }
 
+trib_status setting_paths(enum path_search *search, unsigned *most)
+{
+	const char *text = setting_text(SETTING_PATHS, NULL);
+	bool computed = strncasecmp(text, "xor:", 4) == 0;
+	uint64_t n;
+
+	*search = computed ? PATHS_XOR : PATHS_PROBED;
+	*most = PATHS_AUTO;
+	if (strcasecmp(text, "auto") == 0)
+		return TRIB_OK;
+	if (strcasecmp(text, "off") == 0) {
+		*search = PATHS_OFF;
+		*most = 1;
+		return TRIB_OK;
+	}
+	if (strcasecmp(text, "addresses") == 0) {
+		*search = PATHS_ADDRESSES;
+		*most = PATHS_LIMIT;
+		return TRIB_OK;
+	}
+	if (!digits_parse(computed ? text + 4 : text, 10, &n) || n < 1 || n > PATHS_LIMIT)
+		return setting_fail(SETTING_PATHS);
+	*most = (unsigned)n;
+	return TRIB_OK;
+}
+
 static bool pin_is_good(const char *text)
 {
 	bool digit = false;
@@ -608,6 +672,8 @@ static bool pin_is_good(const char *text)
 trib_status setting_check(enum setting_id id)
 {
 	const char *text = setting_text(id, NULL), *colon;
+	enum path_search search;
+	unsigned most;
 	uint64_t count;
 	double seconds;
 
@@ -621,6 +687,8 @@ trib_status setting_check(enum setting_id id)
 		return strchr(text, '(') ? TRIB_OK : setting_fail(id);
 	if (id == SETTING_PIN)
 		return pin_is_good(text) ? TRIB_OK : setting_fail(id);
+	if (id == SETTING_PATHS)
+		return setting_paths(&search, &most);
 	if (settings[id].type == SETTING_SECONDS)
 		return setting_seconds(id, &seconds);
 	if (settings[id].type == SETTING_TEXT && !limits[id].words && id != SETTING_COOKIE)

@@ -34,9 +34,20 @@ enum wire_width { WIDTH_AUTO, WIDTH_32, WIDTH_16, WIDTH_8 };
 /* The values of setting_count for SETTING_ENGINE. */
 enum engine_choice { ENGINE_AUTO, ENGINE_DENSE_ONLY, ENGINE_SLOT_FIRST };
 
+/*
+ * The kinds of SETTING_PATHS. OFF: one path. PROBED: hops tell paths apart. ADDRESSES: each pair of
+ * addresses is a path. XOR: computed, since the fabric's hash is known.
+ */
+enum path_search { PATHS_OFF, PATHS_PROBED, PATHS_ADDRESSES, PATHS_XOR };
+
+/* The values of setting_count for SETTING_RING. */
+enum ring_choice { RING_AUTO, RING_NEVER, RING_ALWAYS };
+
 enum setting_id {
 	SETTING_AGGREGATOR,
 	SETTING_TREES,
+	SETTING_RENDEZVOUS,
+	SETTING_RING,
 	SETTING_RANK,
 	SETTING_SIZE,
 	SETTING_JOB,
@@ -48,6 +59,10 @@ enum setting_id {
 	SETTING_RATE_LIMIT,
 	SETTING_PACING,
 	SETTING_MTU,
+	SETTING_PATHS,
+	SETTING_BALANCER,
+	SETTING_MONITOR,
+	SETTING_CHUNK,
 	SETTING_WIRE,
 	SETTING_ENGINE,
 	SETTING_SLOTS,
@@ -95,6 +110,8 @@ const char *setting_text(enum setting_id id, const char **origin);
 /* The parsed value. An error names the variable and what is expected. */
 trib_status setting_count(enum setting_id id, uint64_t *value);
 trib_status setting_seconds(enum setting_id id, double *value);
+/* SETTING_PATHS. *most: the number of paths that is looked for, or that the hash chooses from. */
+trib_status setting_paths(enum path_search *search, unsigned *most);
 /* TRIB_OK: the value is well formed, or there is none. */
 trib_status setting_check(enum setting_id id);
 

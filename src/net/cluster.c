@@ -60,7 +60,7 @@ trib_status cluster_up(const struct cluster_options *options, struct cluster *ou
 		if (status == TRIB_OK)
 			status = wiring_make(&named, out);
 		if (status == TRIB_OK)
-			status = state_write(out, subnet);
+			status = state_write(out);
 		if (status != TRIB_OK) {
 			char why[512];
 

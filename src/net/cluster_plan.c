@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/cluster_plan.h"
 
+#include "net/fabric_plan.h"
 #include "net/fault.h"
 #include "net/names.h"
 
@@ -14,14 +15,67 @@
 
 bool plan_has_faults(const struct cluster_options *options)
 {
-	return options->loss > 0 || options->dup > 0 || options->reorder > 0 ||
-	       options->corrupt > 0;
+	bool has = options->n_faulty > 0;
+
+	for (unsigned i = 0; i < FAULT_KINDS; i++)
+		has |= options->faults[i] > 0;
+	return has;
+}
+
+bool plan_link_faults(const struct cluster_options *options, const struct cluster *cluster,
+                      unsigned link, double out[FAULT_KINDS])
+{
+	char name[CLUSTER_LINK_NAME_BYTES];
+	bool has = false;
+
+	cluster_link_name(cluster, link, name);
+	memcpy(out, options->faults, sizeof(options->faults));
+	for (unsigned i = 0; i < options->n_faulty; i++)
+		if (strcmp(options->faulty[i].link, name) == 0)
+			out[options->faulty[i].kind] = options->faulty[i].probability;
+	for (unsigned i = 0; i < FAULT_KINDS; i++)
+		has |= out[i] > 0;
+	return has;
+}
+
+static trib_status probability_check(double probability, enum cluster_fault kind)
+{
+	static const char *const names[] = { [FAULT_LOSS] = "loss",
+		                             [FAULT_DUP] = "dup",
+		                             [FAULT_REORDER] = "reorder",
+		                             [FAULT_CORRUPT] = "corrupt" };
+
+	if (probability >= 0 && probability <= 1)
+		return TRIB_OK;
+	return status_fail(TRIB_ERR_ARGUMENT, "%s is a probability from 0 to 1, not %g",
+	                   names[kind], probability);
+}
+
+static trib_status faults_check(const struct cluster_options *options)
+{
+	bool reorders = options->faults[FAULT_REORDER] > 0;
+	trib_status status = TRIB_OK;
+
+	for (unsigned i = 0; status == TRIB_OK && i < FAULT_KINDS; i++)
+		status = probability_check(options->faults[i], (enum cluster_fault)i);
+	for (unsigned i = 0; status == TRIB_OK && i < options->n_faulty; i++) {
+		status = probability_check(options->faulty[i].probability, options->faulty[i].kind);
+		reorders |= options->faulty[i].kind == FAULT_REORDER;
+	}
+	if (status == TRIB_OK && reorders && options->mtu > FAULT_MTU_MAX)
+		status = status_fail(TRIB_ERR_ARGUMENT,
+		                     "reordering needs an MTU of at most %d bytes, not %u",
+		                     FAULT_MTU_MAX, options->mtu);
+	if (status == TRIB_OK && plan_has_faults(options) && !fault_available())
+		status = status_fail(TRIB_ERR_CONFIG,
+		                     "this build has no fault injection (loss, dup, reorder, "
+		                     "corrupt): it was built without clang, bpftool or libbpf");
+	return status;
 }
 
 static trib_status plan_check(const struct cluster_options *options)
 {
-	const double rates[] = { options->loss, options->dup, options->reorder, options->corrupt };
-	static const char *const names[] = { "loss", "dup", "reorder", "corrupt" };
+	trib_status status;
 
 	if (options->workers < 1 || options->workers > NAMES_WORKERS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "a cluster has 1 to %d workers, not %u",
@@ -39,20 +93,8 @@ static trib_status plan_check(const struct cluster_options *options)
 	if (options->mtu && (options->mtu < MTU_MIN || options->mtu > MTU_MAX))
 		return status_fail(TRIB_ERR_ARGUMENT, "the MTU is %d to %d bytes, not %u", MTU_MIN,
 		                   MTU_MAX, options->mtu);
-	for (unsigned i = 0; i < 4; i++)
-		if (!(rates[i] >= 0 && rates[i] <= 1))
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "%s is a probability from 0 to 1, not %g", names[i],
-			                   rates[i]);
-	if (options->reorder > 0 && options->mtu > FAULT_MTU_MAX)
-		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "reordering needs an MTU of at most %d bytes, not %u",
-		                   FAULT_MTU_MAX, options->mtu);
-	if (plan_has_faults(options) && !fault_available())
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "this build has no fault injection (loss, dup, reorder, "
-		                   "corrupt): it was built without clang, bpftool or libbpf");
-	return TRIB_OK;
+	status = faults_check(options);
+	return status == TRIB_OK ? fabric_check(options) : status;
 }
 
 static trib_status plan_unlike(const struct cluster_options *options, struct cluster *cluster)
@@ -86,7 +128,12 @@ trib_status plan_make(const struct cluster_options *options, unsigned subnet, st
 		return status;
 	memset(out, 0, sizeof(*out));
 	snprintf(out->name, sizeof(out->name), "%s", options->name);
+	out->subnet = subnet;
 	out->is_switch = options->is_switch;
+	out->is_single = options->no_offload || plan_has_faults(options);
+	out->fabric = options->fabric;
+	if (!out->fabric.paths)
+		out->fabric.paths = out->fabric.spines;
 	out->mtu = options->mtu ? options->mtu : MTU_DEFAULT;
 	out->n = options->workers + options->servers;
 	for (unsigned i = 0; i < out->n; i++) {
@@ -102,7 +149,14 @@ trib_status plan_make(const struct cluster_options *options, unsigned subnet, st
 		if (!options->is_switch || i != options->workers)
 			host->rate_bps = options->rate_bps;
 	}
-	return plan_unlike(options, out);
+	fabric_deal(out);
+	status = plan_unlike(options, out);
+	for (unsigned i = 0; status == TRIB_OK && i < options->n_faulty; i++) {
+		unsigned link;
+
+		status = cluster_link_find(out, options->faulty[i].link, &link);
+	}
+	return status;
 }
 
 /*
@@ -146,6 +200,14 @@ void plan_port_end(const struct cluster *cluster, unsigned i, struct link_end *e
 void plan_bridge_namespace(const struct cluster *cluster, char out[64])
 {
 	names_namespace(out, cluster->name, cluster->is_switch ? "s1" : NAMES_HUB);
+}
+
+void plan_port_namespace(const struct cluster *cluster, unsigned i, char out[64])
+{
+	if (cluster->hosts[i].leaf)
+		fabric_leaf_namespace(cluster, cluster->hosts[i].leaf, out);
+	else
+		plan_bridge_namespace(cluster, out);
 }
 
 bool plan_is_relayed(const struct cluster *cluster, unsigned i)

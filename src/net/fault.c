@@ -45,10 +45,10 @@ static struct fault_bpf *fault_load(enum fault_way way, const struct fault_rates
 	if (!skeleton)
 		return NULL;
 	skeleton->rodata->goes_out = way == FAULT_OUT;
-	skeleton->rodata->loss_below = probability_scale(rates->loss);
-	skeleton->rodata->dup_below = probability_scale(rates->dup);
-	skeleton->rodata->reorder_below = probability_scale(rates->reorder);
-	skeleton->rodata->corrupt_below = probability_scale(rates->corrupt);
+	skeleton->rodata->loss_below = probability_scale(rates->of[FAULT_LOSS]);
+	skeleton->rodata->dup_below = probability_scale(rates->of[FAULT_DUP]);
+	skeleton->rodata->reorder_below = probability_scale(rates->of[FAULT_REORDER]);
+	skeleton->rodata->corrupt_below = probability_scale(rates->of[FAULT_CORRUPT]);
 	/* Odd factors spread neighbouring seeds and links over all 64 bits. */
 	skeleton->rodata->seed =
 		(rates->seed + 1) * 0xd1342543de82ef95 ^ (stream + 1) * 0xaf251af3b0f025b5;

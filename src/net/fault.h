@@ -9,10 +9,11 @@
 #define TRIB_NET_FAULT_H
 
 #include "net/bpf/fault_counts.h"
+#include "net/cluster.h"
 #include "net/kernel/link.h"
 
 struct fault_rates {
-	double loss, dup, reorder, corrupt;
+	double of[FAULT_KINDS]; /* probabilities */
 	uint64_t seed;
 };
 

@@ -28,10 +28,16 @@ trib_status names_check(const char *name)
 
 bool names_is_host(const char *host)
 {
-	if (strcmp(host, NAMES_HUB) == 0)
-		return true;
-	return (host[0] == 'h' || host[0] == 's') && host[1] &&
-	       strspn(host + 1, "0123456789") == strlen(host + 1);
+	static const char *const kinds[] = { "h", "s", NAMES_LEAF, NAMES_SPINE };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t length = strlen(kinds[i]);
+
+		if (strncmp(host, kinds[i], length) == 0 && host[length] &&
+		    strspn(host + length, "0123456789") == strlen(host + length))
+			return true;
+	}
+	return strcmp(host, NAMES_HUB) == 0;
 }
 
 void names_namespace(char out[64], const char *name, const char *host)

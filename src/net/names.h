@@ -12,7 +12,9 @@
 #include <stdint.h>
 
 #define NAMES_DEFAULT "trib"
-#define NAMES_HUB "net" /* the namespace of the bridge, if no server is the switch */
+#define NAMES_HUB "net"   /* the namespace of the bridge, if no server is the switch */
+#define NAMES_LEAF "leaf" /* leaf1, spine1: the namespaces of a fabric's routers */
+#define NAMES_SPINE "spine"
 #define NAMES_WORKERS_MAX 99
 #define NAMES_SERVER_BASE 100 /* s1 has the address .101 */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/state.h"
 
+#include "net/fabric_plan.h"
 #include "net/names.h"
 
 #include <dirent.h>
@@ -78,7 +79,7 @@ trib_status state_begin(const char *name, unsigned subnet)
 	return TRIB_OK;
 }
 
-trib_status state_write(const struct cluster *cluster, unsigned subnet)
+trib_status state_write(const struct cluster *cluster)
 {
 	static const char draft[] = STATE_ROOT "/draft";
 	char path[STATE_PATH_BYTES];
@@ -88,14 +89,22 @@ trib_status state_write(const struct cluster *cluster, unsigned subnet)
 
 	if (!file)
 		return status_fail_errno("cannot write %s", draft);
-	fprintf(file, "ready\nsubnet %u\nswitch %d\nmtu %u\n", subnet, cluster->is_switch,
-	        cluster->mtu);
+	fprintf(file, "ready\nsubnet %u\nswitch %d\nmtu %u\nsingle %d\n", cluster->subnet,
+	        cluster->is_switch, cluster->mtu, cluster->is_single);
+	if (cluster->fabric.leafs)
+		fprintf(file, "fabric %u %u %u %d %d %" PRIu64 "\n", cluster->fabric.leafs,
+		        cluster->fabric.spines, cluster->fabric.paths, cluster->fabric.is_static,
+		        cluster->fabric.hash_l3, cluster->fabric.core_bps);
 	for (unsigned i = 0; i < cluster->n; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
 
 		fprintf(file, "host %s %s %" PRIu64 " %d\n", host->name, host->address,
 		        host->rate_bps, host->is_server);
 	}
+	for (unsigned link = 0; link < cluster_links(cluster); link++)
+		if (cluster->changes[link].slow_bps || cluster->changes[link].cut)
+			fprintf(file, "change %u %" PRIu64 " %d\n", link,
+			        cluster->changes[link].slow_bps, cluster->changes[link].cut);
 	if (fclose(file) != 0 || rename(draft, path) < 0)
 		return status_fail_errno("cannot write %s", path);
 	return TRIB_OK;
@@ -154,24 +163,61 @@ unsigned state_free_subnet(const char *name)
 	return subnet;
 }
 
-static bool state_parse_line(const char *line, struct cluster *out)
+static bool fabric_parse(const char *line, struct cluster_fabric *out)
+{
+	int is_static, hash_l3;
+
+	if (sscanf(line, "fabric %u %u %u %d %d %" SCNu64, &out->leafs, &out->spines, &out->paths,
+	           &is_static, &hash_l3, &out->core_bps) != 6)
+		return false;
+	out->is_static = is_static;
+	out->hash_l3 = hash_l3;
+	return out->leafs - 1 < CLUSTER_LEAFS_MAX && out->spines - 1 < CLUSTER_SPINES_MAX &&
+	       out->paths - 1 < CLUSTER_PATHS_MAX;
+}
+
+static bool change_parse(const char *line, struct cluster *out)
+{
+	struct link_change change;
+	unsigned link, cut;
+
+	if (sscanf(line, "change %u %" SCNu64 " %u", &link, &change.slow_bps, &cut) != 3 ||
+	    link >= cluster_links(out) || cut > LINK_DOWN)
+		return false;
+	change.cut = (enum link_cut)cut;
+	out->changes[link] = change;
+	return true;
+}
+
+static bool host_parse(const char *line, struct cluster *out)
 {
 	struct cluster_host *host = &out->hosts[out->n];
+	int is_server;
+
+	if (out->n == CLUSTER_HOSTS_MAX || sscanf(line, "host %15s %39s %" SCNu64 " %d", host->name,
+	                                          host->address, &host->rate_bps, &is_server) != 4)
+		return false;
+	host->is_server = is_server;
+	names_namespace(host->ns, out->name, host->name);
+	out->n++;
+	return true;
+}
+
+static bool state_parse_line(const char *line, struct cluster *out)
+{
 	int flag;
 
 	if (sscanf(line, "switch %d", &flag) == 1) {
 		out->is_switch = flag;
 		return true;
 	}
-	if (sscanf(line, "mtu %u", &out->mtu) == 1 || strncmp(line, "subnet ", 7) == 0)
+	if (sscanf(line, "single %d", &flag) == 1) {
+		out->is_single = flag;
 		return true;
-	if (out->n == CLUSTER_HOSTS_MAX || sscanf(line, "host %15s %39s %" SCNu64 " %d", host->name,
-	                                          host->address, &host->rate_bps, &flag) != 4)
-		return false;
-	host->is_server = flag;
-	names_namespace(host->ns, out->name, host->name);
-	out->n++;
-	return true;
+	}
+	return sscanf(line, "mtu %u", &out->mtu) == 1 ||
+	       sscanf(line, "subnet %u", &out->subnet) == 1 || fabric_parse(line, &out->fabric) ||
+	       host_parse(line, out) || change_parse(line, out);
 }
 
 trib_status cluster_load(const char *name, struct cluster *out)
@@ -206,5 +252,7 @@ trib_status cluster_load(const char *name, struct cluster *out)
 			status = status_fail(TRIB_ERR_CONFIG, "%s has a malformed line: %s", path,
 			                     line);
 	fclose(file);
+	if (status == TRIB_OK)
+		fabric_deal(out);
 	return status;
 }

@@ -16,7 +16,7 @@ void state_unlock(int lock);
 /* Does anything have the name: a file or, after a crash, only a namespace? */
 bool state_exists(const char *name);
 trib_status state_begin(const char *name, unsigned subnet);
-trib_status state_write(const struct cluster *cluster, unsigned subnet);
+trib_status state_write(const struct cluster *cluster);
 trib_status state_remove(const char *name);
 
 /* A third byte of 10.84.x.0/24 that no other cluster has. */

@@ -57,44 +57,52 @@ static trib_status refused(const char *what, int error)
 }
 
 /* A multipath route is chosen by addresses, ports and protocol: ask with all of them. */
-static trib_status find_interface(int netlink, int fd, void *answer, unsigned *index)
+static trib_status find_route(int netlink, const struct udp_address *own,
+                              const struct udp_address *peer, void *answer,
+                              struct rtnl_route *route)
 {
 	struct question question = { .head = { .nlmsg_type = RTM_GETROUTE,
 		                               .nlmsg_flags = NLM_F_REQUEST,
 		                               .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)) } };
-	struct udp_address peer = { .length = sizeof(peer.storage) };
-	struct udp_address own = { .length = sizeof(own.storage) };
-	uint16_t from, to;
+	uint16_t from = htons(udp_port(own)), to = htons(udp_port(peer));
 	uint8_t protocol = IPPROTO_UDP;
 	trib_status status;
 	size_t bytes;
-	int found;
+	int error;
 
-	if (getpeername(fd, (void *)&peer.storage, &peer.length) ||
-	    getsockname(fd, (void *)&own.storage, &own.length))
-		return status_fail_errno("the socket has no peer");
-	if (peer.storage.ss_family == AF_INET6 &&
-	    ((struct sockaddr_in6 *)&peer.storage)->sin6_scope_id) {
-		*index = ((struct sockaddr_in6 *)&peer.storage)->sin6_scope_id;
+	*route = (struct rtnl_route){ 0 };
+	if (peer->storage.ss_family == AF_INET6 &&
+	    ((const struct sockaddr_in6 *)&peer->storage)->sin6_scope_id) {
+		route->interface = ((const struct sockaddr_in6 *)&peer->storage)->sin6_scope_id;
 		return TRIB_OK; /* a link-local address names its interface */
 	}
-	question.about.route.rtm_family = (uint8_t)peer.storage.ss_family;
-	from = htons(udp_port(&own));
-	to = htons(udp_port(&peer));
-	udp_raw(&peer, &bytes);
+	question.about.route.rtm_family = (uint8_t)peer->storage.ss_family;
+	udp_raw(peer, &bytes);
 	question.about.route.rtm_dst_len = question.about.route.rtm_src_len = (uint8_t)(8 * bytes);
-	put(&question, RTA_DST, udp_raw(&peer, &bytes), bytes);
-	put(&question, RTA_SRC, udp_raw(&own, &bytes), bytes);
+	put(&question, RTA_DST, udp_raw(peer, &bytes), bytes);
+	put(&question, RTA_SRC, udp_raw(own, &bytes), bytes);
 	put(&question, RTA_IP_PROTO, &protocol, sizeof(protocol));
 	put(&question, RTA_SPORT, &from, sizeof(from));
 	put(&question, RTA_DPORT, &to, sizeof(to));
 	if ((status = ask(netlink, &question)) || (status = hear(netlink, answer, &bytes)))
 		return status;
-	found = rtnl_read_route(answer, bytes);
-	if (found < 0)
-		return refused("the interface of a route", found);
-	*index = (unsigned)found;
-	return TRIB_OK;
+	error = rtnl_read_route(answer, bytes, route);
+	return error ? refused("the interface of a route", error) : TRIB_OK;
+}
+
+static trib_status find_interface(int netlink, int fd, void *answer, unsigned *index)
+{
+	struct udp_address peer = { .length = sizeof(peer.storage) };
+	struct udp_address own = { .length = sizeof(own.storage) };
+	struct rtnl_route route;
+	trib_status status;
+
+	if (getpeername(fd, (void *)&peer.storage, &peer.length) ||
+	    getsockname(fd, (void *)&own.storage, &own.length))
+		return status_fail_errno("the socket has no peer");
+	status = find_route(netlink, &own, &peer, answer, &route);
+	*index = route.interface;
+	return status;
 }
 
 static trib_status find_qdisc(int netlink, unsigned index, void *answer, struct rtnl_qdisc *qdisc)
@@ -116,18 +124,41 @@ static trib_status find_qdisc(int netlink, unsigned index, void *answer, struct 
 	return status == TRIB_OK && more < 0 ? refused("the queue of an interface", more) : status;
 }
 
+static trib_status open_netlink(int *netlink)
+{
+	struct timeval limit = { .tv_sec = ANSWER_SECONDS };
+
+	*netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (*netlink < 0)
+		return status_fail_errno("cannot open a netlink socket");
+	setsockopt(*netlink, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	return TRIB_OK;
+}
+
+trib_status egress_route(const struct udp_address *from, const struct udp_address *to,
+                         struct rtnl_route *route)
+{
+	uint8_t answer[ANSWER_BYTES];
+	trib_status status;
+	int netlink;
+
+	if ((status = open_netlink(&netlink)))
+		return status;
+	status = find_route(netlink, from, to, answer, route);
+	close(netlink);
+	return status;
+}
+
 trib_status egress_find(int fd, struct egress *egress)
 {
-	int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	struct timeval limit = { .tv_sec = ANSWER_SECONDS };
 	uint8_t answer[ANSWER_BYTES];
 	unsigned index = 0;
 	trib_status status;
+	int netlink;
 
 	memset(egress, 0, sizeof(*egress));
-	if (netlink < 0)
-		return status_fail_errno("cannot open a netlink socket");
-	setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if ((status = open_netlink(&netlink)))
+		return status;
 	status = find_interface(netlink, fd, answer, &index);
 	if (status == TRIB_OK && !if_indextoname(index, egress->interface))
 		status = status_fail_errno("interface %u has no name", index);

@@ -30,7 +30,14 @@ int rtnl_take_qdiscs(struct rtnl_qdisc *qdisc, int index, const void *data, size
 /* Does every packet of the interface go through fq? */
 bool rtnl_is_fair(const struct rtnl_qdisc *qdisc);
 
-/* The answer to RTM_GETROUTE: the index of the interface, or -errno. */
-int rtnl_read_route(const void *data, size_t bytes);
+struct rtnl_route {
+	unsigned interface;  /* index of the interface */
+	uint8_t gateway[16]; /* the next router's address */
+	unsigned
+		gateway_size; /* its bytes, 4 or 16; 0: no router, the destination is on the link */
+};
+
+/* The answer to RTM_GETROUTE. 0 or -errno. */
+int rtnl_read_route(const void *data, size_t bytes, struct rtnl_route *route);
 
 #endif

@@ -175,22 +175,25 @@ static void test_refused_and_cut(void **state)
 		assert_int_equal(take(&qdisc, 7, bytes), -EPROTO);
 }
 
-static int read_route(size_t bytes)
+/* The interface or -errno. */
+static int read_route(size_t bytes, struct rtnl_route *route)
 {
 	uint8_t *copy = malloc(bytes ? bytes : 1);
 	int result;
 
 	assert_non_null(copy);
 	memcpy(copy, answer.bytes, bytes);
-	result = rtnl_read_route(copy, bytes);
+	result = rtnl_read_route(copy, bytes, route);
 	free(copy);
-	return result;
+	return result ? result : (int)route->interface;
 }
 
 static void test_route(void **state)
 {
 	struct rtmsg route = { .rtm_family = 2 };
 	uint32_t address = 0x0a000001, index = 42;
+	uint8_t six[18] = { 10 };
+	struct rtnl_route found;
 
 	(void)state;
 	answer.n = 0;
@@ -198,16 +201,32 @@ static void test_route(void **state)
 	put(RTA_DST, &address, sizeof(address));
 	put(RTA_OIF, &index, sizeof(index));
 	end();
-	assert_int_equal(read_route(answer.n), 42);
+	assert_int_equal(read_route(answer.n, &found), 42);
+	assert_int_equal(found.gateway_size, 0);
 	for (size_t bytes = 0; bytes < answer.n; bytes++)
-		assert_int_equal(read_route(bytes), -EPROTO);
+		assert_int_equal(read_route(bytes, &found), -EPROTO);
 	answer.n = 0;
 	put_end(NLMSG_ERROR, -ENETUNREACH);
-	assert_int_equal(read_route(answer.n), -ENETUNREACH);
+	assert_int_equal(read_route(answer.n, &found), -ENETUNREACH);
 	answer.n = 0;
 	begin(RTM_NEWROUTE, &route, sizeof(route)); /* several paths, none with an interface */
 	end();
-	assert_int_equal(read_route(answer.n), -EPROTO);
+	assert_int_equal(read_route(answer.n, &found), -EPROTO);
+	answer.n = 0;
+	begin(RTM_NEWROUTE, &route, sizeof(route));
+	put(RTA_GATEWAY, &address, sizeof(address));
+	put(RTA_OIF, &index, sizeof(index));
+	end();
+	assert_int_equal(read_route(answer.n, &found), 42);
+	assert_int_equal(found.gateway_size, sizeof(address));
+	assert_memory_equal(found.gateway, &address, sizeof(address));
+	answer.n = 0;
+	begin(RTM_NEWROUTE, &route, sizeof(route)); /* a router with an address of another family */
+	put(RTA_OIF, &index, sizeof(index));
+	put(RTA_VIA, six, sizeof(six));
+	end();
+	assert_int_equal(read_route(answer.n, &found), 42);
+	assert_int_equal(found.gateway_size, 16);
 }
 
 int main(void)

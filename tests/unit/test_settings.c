@@ -76,7 +76,7 @@ static void defaults_are_valid(void **state)
 		assert_string_equal(origin, "default");
 		if (settings[i].type == SETTING_SECONDS)
 			assert_int_equal(setting_seconds((enum setting_id)i, &seconds), TRIB_OK);
-		else if (i != SETTING_PIN)
+		else if (i != SETTING_PIN && i != SETTING_PATHS)
 			assert_int_equal(setting_count((enum setting_id)i, &count), TRIB_OK);
 	}
 	assert_int_equal(setting_count(SETTING_POOL, &count), TRIB_OK);
@@ -215,6 +215,10 @@ static void check_tells_every_malformed_setting(void **state)
 		{ SETTING_AGGREGATOR, "h:1", ":1" },
 		{ SETTING_PIN, "0,12", "0,,1" },
 		{ SETTING_PIN, "off", "1," },
+		{ SETTING_PATHS, "xor:4", "xor:" },
+		{ SETTING_PATHS, "off", "0" },
+		{ SETTING_PATHS, "16", "17" },
+		{ SETTING_PATHS, "addresses", "address" },
 		{ SETTING_TIMEOUT, "3", "3x" },
 		{ SETTING_LANES, "2", "two" },
 	};
@@ -228,6 +232,30 @@ static void check_tells_every_malformed_setting(void **state)
 		setenv(settings[cases[i].id].name, cases[i].bad, 1);
 		assert_int_equal(setting_check(cases[i].id), TRIB_ERR_CONFIG);
 		assert_error_has(settings[cases[i].id].name);
+	}
+}
+
+static void paths_have_a_search_and_a_number(void **state)
+{
+	static const struct {
+		const char *text;
+		enum path_search search;
+		unsigned most;
+	} cases[] = {
+		{ "auto", PATHS_PROBED, 8 }, { "off", PATHS_OFF, 1 },
+		{ "3", PATHS_PROBED, 3 },    { "addresses", PATHS_ADDRESSES, 16 },
+		{ "xor:4", PATHS_XOR, 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		enum path_search search;
+		unsigned most;
+
+		setenv("TRIB_PATHS", cases[i].text, 1);
+		assert_int_equal(setting_paths(&search, &most), TRIB_OK);
+		assert_int_equal(search, cases[i].search);
+		assert_int_equal(most, cases[i].most);
 	}
 }
 
@@ -331,6 +359,7 @@ int main(void)
 		cmocka_unit_test_setup(errors_name_variable_value_and_expectation,
 		                       environment_clear),
 		cmocka_unit_test_setup(check_tells_every_malformed_setting, environment_clear),
+		cmocka_unit_test_setup(paths_have_a_search_and_a_number, environment_clear),
 		cmocka_unit_test_setup(cookie_is_hex_and_secret, environment_clear),
 		cmocka_unit_test_setup(seconds_are_strict, environment_clear),
 		cmocka_unit_test_setup(bytes_and_rates_parse, environment_clear),

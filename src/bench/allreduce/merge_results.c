@@ -134,6 +134,7 @@ static trib_status row_add(struct merge *merge, const char *path, const struct s
 	*result = (struct bench_result){
 		.system = system,
 		.variant = &merge->variants[report->n],
+		.place = report->place,
 		.bytes = bytes,
 		.limit_s = row->limit_s,
 		.stats = { .repeats = (unsigned)row->repeats,
@@ -186,10 +187,10 @@ static trib_status settings_take(struct merge *merge, const struct file *file)
 	snprintf(report->where, sizeof(report->where), "%s", saved->place);
 	merge->options.to_one = strcmp(saved->collective, "reduce") == 0;
 	merge->options.type = saved->type[0] ? saved->type : "f32";
-	merge->options.net.loss = saved->loss;
-	merge->options.net.dup = saved->dup;
-	merge->options.net.reorder = saved->reorder;
-	merge->options.net.corrupt = saved->corrupt;
+	merge->options.net.faults[FAULT_LOSS] = saved->loss;
+	merge->options.net.faults[FAULT_DUP] = saved->dup;
+	merge->options.net.faults[FAULT_REORDER] = saved->reorder;
+	merge->options.net.faults[FAULT_CORRUPT] = saved->corrupt;
 	merge->options.n_cores = saved->own_cores.bytes > 0;
 	merge->options.busy = saved->busy;
 	merge->options.nic = saved->nic.bytes && *saved->nic.at == 't';

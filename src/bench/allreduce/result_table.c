@@ -10,7 +10,8 @@ static void faults_print(const struct bench_report *report)
 	const struct cluster_options *net = &report->options->net;
 	bool by_xdp = false;
 
-	if (net->loss <= 0 && net->dup <= 0 && net->reorder <= 0 && net->corrupt <= 0)
+	if (net->faults[FAULT_LOSS] <= 0 && net->faults[FAULT_DUP] <= 0 &&
+	    net->faults[FAULT_REORDER] <= 0 && net->faults[FAULT_CORRUPT] <= 0)
 		return;
 	for (unsigned i = 0; i < report->n_systems; i++)
 		by_xdp |= strcmp(report->systems[i]->plane, "xdp") == 0;
@@ -94,8 +95,9 @@ static void notes_print(const struct bench_report *report)
 		printf("left out: %s\n", report->left_out);
 }
 
-void bench_table_print(const struct bench_report *report)
+void bench_table_print(const void *context)
 {
+	const struct bench_report *report = context;
 	struct table table;
 
 	bench_rows_fill(report, &table);

@@ -23,7 +23,7 @@ static trib_status cluster_make(const struct bench_options *options, struct benc
 	net.name = name;
 	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
 	net.servers = options->servers ? (unsigned)options->servers : 1;
-	net.is_switch = !options->is_server && !options->servers;
+	net.is_switch = !options->is_server && !options->servers && !net.fabric.leafs;
 	net.is_framed = options->nic;
 	net.mtu = (unsigned)options->mtu;
 	status = cluster_up(&net, &place->cluster);
@@ -139,7 +139,7 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 	const struct cluster *cluster = &place->cluster;
 	char rate[32] = "not shaped";
 	unsigned servers = cluster->n - workers_count(cluster);
-	char aggregators[48];
+	char aggregators[48], fabric[64] = "";
 	bool unlike = false;
 
 	if (cluster->n == 0) {
@@ -160,9 +160,12 @@ void bench_place_describe(const struct bench_place *place, char *out, size_t roo
 	else
 		snprintf(aggregators, sizeof(aggregators), "%u servers with one link each",
 		         servers);
-	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, %s", place->workers,
+	if (cluster->fabric.leafs)
+		snprintf(fabric, sizeof(fabric), ", a fabric of %u leafs and %u spines",
+		         cluster->fabric.leafs, cluster->fabric.spines);
+	snprintf(out, room, "%u hosts, links %s%s%s, MTU %u, %s%s", place->workers,
 	         place->slowest_bps ? "of " : "", rate, unlike ? " (the slowest)" : "",
-	         cluster->mtu ? cluster->mtu : 1500, aggregators);
+	         cluster->mtu ? cluster->mtu : 1500, aggregators, fabric);
 }
 
 double bench_latest(const struct bench_options *options)

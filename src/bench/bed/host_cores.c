@@ -145,7 +145,6 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 	while (server + 1 < cluster->n && !cluster->hosts[server].is_server)
 		server++;
 	servers = cluster->n - server;
-	plan_bridge_namespace(cluster, ports);
 	for (unsigned i = 0; i < cluster->n && status == TRIB_OK; i++) {
 		const struct cluster_host *host = &cluster->hosts[i];
 		const cpu_set_t *hub = &cores[cluster->is_switch || !server ? server : i % server];
@@ -158,6 +157,7 @@ trib_status cores_receive(const cpu_set_t *cores, const struct cluster *cluster,
 		if (status != TRIB_OK || (!cluster->is_switch && !host->is_server))
 			continue;
 		plan_port_end(cluster, i, &end);
+		plan_port_namespace(cluster, i, ports);
 		status = receive_place(ports, end.name, core_pick(hub, i), false, &unused);
 		/*
 		 * The port and both directions of the relay get a core each, if there are

@@ -2,6 +2,7 @@
 #include "net/kernel/link.h"
 
 #include "net/kernel/netlink.h"
+#include "net/kernel/route.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -161,24 +162,12 @@ trib_status link_set_up(const struct netns *ns, const char *name)
 	return TRIB_OK;
 }
 
-static trib_status link_add_multicast_route(const struct link_end *end, unsigned index)
+trib_status link_add_multicast_route(const struct link_end *end)
 {
-	struct nl_request request;
-	uint32_t group = htonl(0xe0000000);
-	struct rtmsg route = { .rtm_family = AF_INET,
-		               .rtm_dst_len = 4,
-		               .rtm_table = RT_TABLE_MAIN,
-		               .rtm_protocol = RTPROT_STATIC,
-		               .rtm_scope = RT_SCOPE_LINK,
-		               .rtm_type = RTN_UNICAST };
+	struct route_way way = { .index = link_index(end->ns, end->name) };
+	struct route_network groups = { htonl(0xe0000000), 4 };
 
-	nl_start(&request, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &route, sizeof(route));
-	nl_put(&request, RTA_DST, &group, sizeof(group));
-	nl_put_u32(&request, RTA_OIF, index);
-	if (nl_talk(end->ns->nl, &request) < 0)
-		return status_fail_errno("cannot route 224.0.0.0/4 to %s in %s", end->name,
-		                         end->ns->name);
-	return TRIB_OK;
+	return way.index ? route_set(end->ns, RT_TABLE_MAIN, groups, &way, 1) : TRIB_ERR_SYSTEM;
 }
 
 trib_status link_add_address(const struct link_end *end, uint32_t address)
@@ -199,7 +188,7 @@ trib_status link_add_address(const struct link_end *end, uint32_t address)
 	if (nl_talk(end->ns->nl, &request) < 0)
 		return status_fail_errno("cannot give %s in %s its address", end->name,
 		                         end->ns->name);
-	return link_add_multicast_route(end, index);
+	return link_add_multicast_route(end);
 }
 
 trib_status link_add_peer(const struct link_end *end, uint32_t address, uint32_t peer)

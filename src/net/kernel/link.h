@@ -33,6 +33,8 @@ trib_status link_wait(const struct link_end *end);
 trib_status link_add_address(const struct link_end *end, uint32_t address);
 /* Gives `end` an address with a route to `peer` only; other ends may have the same address. */
 trib_status link_add_peer(const struct link_end *end, uint32_t address, uint32_t peer);
+/* All multicast goes through `end`. */
+trib_status link_add_multicast_route(const struct link_end *end);
 /* Adds a static neighbour, so that no ARP is needed over a full or lossy link. */
 trib_status link_add_neighbour(const struct link_end *end, uint32_t address,
                                const uint8_t mac[LINK_MAC_BYTES]);

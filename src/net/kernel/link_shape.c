@@ -63,7 +63,8 @@ trib_status shape_again(const struct link_end *end, uint64_t bits_per_second, bo
 	return TRIB_OK;
 }
 
-trib_status shape_queue(const struct link_end *end)
+/* Gives `end` a queue of this kind, without options. */
+static trib_status queue_set(const struct link_end *end, const char *kind)
 {
 	struct nl_request request;
 	struct tcmsg message = { .tcm_ifindex = (int)link_index(end->ns, end->name),
@@ -72,11 +73,26 @@ trib_status shape_queue(const struct link_end *end)
 	if (!message.tcm_ifindex)
 		return TRIB_ERR_SYSTEM;
 	nl_start(&request, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, &message, sizeof(message));
-	nl_put_text(&request, TCA_KIND, "pfifo_fast");
+	nl_put_text(&request, TCA_KIND, kind);
 	if (nl_talk(end->ns->nl, &request) < 0)
-		return status_fail_errno("cannot give %s in %s a queue (pfifo_fast)", end->name,
-		                         end->ns->name);
+		return status_fail_errno("cannot give %s in %s a queue (%s)", end->name,
+		                         end->ns->name, kind);
 	return TRIB_OK;
+}
+
+trib_status shape_queue(const struct link_end *end)
+{
+	return queue_set(end, "pfifo_fast");
+}
+
+trib_status shape_none(const struct link_end *end)
+{
+	return queue_set(end, "noqueue");
+}
+
+trib_status shape_cut(const struct link_end *end)
+{
+	return queue_set(end, "blackhole");
 }
 
 trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, bool batches)

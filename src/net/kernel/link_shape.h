@@ -13,6 +13,10 @@ trib_status shape_rate(const struct link_end *end, uint64_t bits_per_second, boo
  */
 trib_status shape_again(const struct link_end *end, uint64_t bits_per_second, bool batches,
                         uint64_t highest);
+/* Removes the queue with its rate, and what waits in it. */
+trib_status shape_none(const struct link_end *end);
+/* Drops every packet that is to leave through `end`, without an error for its sender. */
+trib_status shape_cut(const struct link_end *end);
 /* A queue without a rate, as a NIC has one: if the far end's ring is full, packets wait. */
 trib_status shape_queue(const struct link_end *end);
 /* Segments batches before they leave through `end`, and merges none that arrive. */

@@ -40,17 +40,31 @@ static trib_status netns_folder_make(void)
 	return status_fail_errno("cannot make %s a shared mount", NETNS_FOLDER);
 }
 
+/* Writes a file below /proc/sys/net for the current namespace. */
+static int setting_write(const char *file, const char *text)
+{
+	char path[NETNS_PATH_BYTES];
+	int fd, error;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s", file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	error = write(fd, text, strlen(text)) < 0 ? errno : 0;
+	close(fd);
+	errno = error;
+	return error ? -1 : 0;
+}
+
 /* No automatic addresses and no router solicitations: only our packets are on the wire. */
 static void netns_quiet_ipv6(void)
 {
-	int fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return; /* without IPv6 there is nothing to switch off */
-	if (write(fd, "1", 1) != 1) {
-		/* The file is read-only in some containers. Then these packets stay. */
+	if (setting_write("ipv6/conf/default/disable_ipv6", "1") < 0) {
+		/*
+		 * Without IPv6 there is nothing to switch off. In some containers the file is
+		 * read-only, and these packets stay.
+		 */
 	}
-	close(fd);
 }
 
 trib_status netns_open(const char *name, struct netns *out)
@@ -155,6 +169,18 @@ trib_status netns_return(int back)
 		status = status_fail_errno("cannot return from a host's namespace");
 	close(back);
 	return status;
+}
+
+trib_status netns_set(const struct netns *ns, const char *file, const char *text)
+{
+	int back;
+	trib_status status = netns_enter(ns->name, ns->fd, &back);
+
+	if (status != TRIB_OK)
+		return status;
+	if (setting_write(file, text) < 0)
+		status = status_fail_errno("cannot set net/%s to %s in %s", file, text, ns->name);
+	return netns_return(back) == TRIB_OK ? status : TRIB_ERR_SYSTEM;
 }
 
 void netns_each_process(const struct netns *ns, void (*visit)(const struct netns *ns, int pid))

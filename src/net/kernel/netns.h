@@ -22,6 +22,9 @@ struct netns {
 	int nl; /* an rtnetlink socket of this namespace */
 };
 
+/* A namespace that is not open. */
+#define NETNS_NONE ((struct netns){ .fd = -1, .nl = -1 })
+
 trib_status netns_create(const char *name, struct netns *out);
 trib_status netns_open(const char *name, struct netns *out);
 void netns_close(struct netns *ns);
@@ -31,6 +34,9 @@ trib_status netns_remove(const char *name);
 /* Moves the calling thread. If `back` is not NULL, *back is for netns_return. */
 trib_status netns_enter(const char *name, int ns_fd, int *back);
 trib_status netns_return(int back);
+
+/* Writes a setting of the kernel: a file below /proc/sys/net. */
+trib_status netns_set(const struct netns *ns, const char *file, const char *text);
 
 /* Calls `visit` for each process in `ns` except this one. */
 void netns_each_process(const struct netns *ns, void (*visit)(const struct netns *ns, int pid));

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trib net: up, down, exec and list. */
+/* trib net: up, down and exec; net_list.c and net_link.c have the other commands. */
 #include "cli/cmd/cmd.h"
 
 #include "base/settings.h"
-#include "cli/cmd/net_list.h"
+#include "cli/net/net_command.h"
 #include "net/cluster.h"
+#include "net/fabric_plan.h"
 #include "net/names.h"
 #include "net/state.h"
 #include "options/net_options.h"
+#include "options/command_table.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -25,16 +27,28 @@ static int net_fail(const char *command)
 	return 1;
 }
 
+static unsigned count_clamp(uint64_t count)
+{
+	return count > UINT32_MAX ? UINT32_MAX : (unsigned)count;
+}
+
 static int net_up(int argc, char **argv)
 {
 	static struct cluster cluster;
 	struct cluster_options up = { 0 };
 	uint64_t hosts = 4, servers = 1, mtu = 1500;
 	struct option_hook link = { net_link_take, &up };
-	struct option_hook loss = { net_probability_take, &up.loss };
-	struct option_hook dup = { net_probability_take, &up.dup };
-	struct option_hook reorder = { net_probability_take, &up.reorder };
-	struct option_hook corrupt = { net_probability_take, &up.corrupt };
+	struct net_fault loss = { &up, FAULT_LOSS };
+	struct net_fault dup = { &up, FAULT_DUP };
+	struct net_fault reorder = { &up, FAULT_REORDER };
+	struct net_fault corrupt = { &up, FAULT_CORRUPT };
+	struct option_hook loss_hook = { net_fault_take, &loss };
+	struct option_hook dup_hook = { net_fault_take, &dup };
+	struct option_hook reorder_hook = { net_fault_take, &reorder };
+	struct option_hook corrupt_hook = { net_fault_take, &corrupt };
+	struct option_hook route = { net_route_take, &up.fabric };
+	struct option_hook hash = { net_hash_take, &up.fabric };
+	uint64_t leafs = 0, spines = 0, paths = 0;
 	const struct option_row rows[] = {
 		{ "name", 0, OPTION_TEXT, &up.name, "NAME", "name of the cluster (default trib)",
 		  "job2" },
@@ -46,17 +60,29 @@ static int net_up(int argc, char **argv)
 		  "s1 is a switch with one port (p1 to pN) for each worker", NULL },
 		{ "link", 0, OPTION_HOOK, &link, "[HOST=]RATE",
 		  "rate of every link, or of one host's link; may be repeated", "h2=500mbit" },
+		{ "leaf", 0, OPTION_COUNT, &leafs, "L",
+		  "hosts hang below L leafs, which are routers; needs --spine", "2" },
+		{ "spine", 0, OPTION_COUNT, &spines, "S",
+		  "number of spines; each leaf has a link to each spine", "4" },
+		{ "core", 0, OPTION_RATE, &up.fabric.core_bps, "RATE",
+		  "rate of each link between leafs and spines", "500mbit" },
+		{ "paths", 0, OPTION_COUNT, &paths, "K",
+		  "alias addresses of each host (default: one for each spine)", "4" },
+		{ "route", 0, OPTION_HOOK, &route, "ecmp|static",
+		  "leafs choose a spine by a hash (default), or spine k for alias k", "static" },
+		{ "hash", 0, OPTION_HOOK, &hash, "l4|l3",
+		  "the hash covers addresses and ports (default), or addresses only", "l3" },
 		{ "mtu", 0, OPTION_COUNT, &mtu, "BYTES", "MTU of every link (default 1500)",
 		  "9000" },
 		{ "no-offload", 0, OPTION_FLAG, &up.no_offload, NULL,
 		  "packets cross links one by one, as on a real wire", NULL },
-		{ "loss", 0, OPTION_HOOK, &loss, "P", "probability that a UDP packet is lost",
-		  "0.01" },
-		{ "dup", 0, OPTION_HOOK, &dup, "P", "probability that a UDP packet arrives twice",
-		  "0.1%" },
-		{ "reorder", 0, OPTION_HOOK, &reorder, "P",
+		{ "loss", 0, OPTION_HOOK, &loss_hook, "[LINK=]P",
+		  "probability that a UDP packet is lost", "0.01" },
+		{ "dup", 0, OPTION_HOOK, &dup_hook, "[LINK=]P",
+		  "probability that a UDP packet arrives twice", "0.1%" },
+		{ "reorder", 0, OPTION_HOOK, &reorder_hook, "[LINK=]P",
 		  "probability that the next UDP packet overtakes it", "0.05" },
-		{ "corrupt", 0, OPTION_HOOK, &corrupt, "P",
+		{ "corrupt", 0, OPTION_HOOK, &corrupt_hook, "[LINK=]P",
 		  "probability that 1 to 3 bits of a UDP payload flip", "0.001" },
 		{ "seed", 0, OPTION_COUNT, &up.seed, "S", "seed of the faults (default 0)", "7" },
 		{ 0 },
@@ -64,17 +90,20 @@ static int net_up(int argc, char **argv)
 	const struct options options = {
 		"trib net up [OPTION]...",
 		"Makes a virtual cluster on this machine: network namespaces as hosts, and links\n"
-		"between them. Faults happen on every link, in both directions, and imply "
-		"--no-offload.",
+		"between them. Faults happen on every link, or on one link, in both directions. "
+		"They\nimply --no-offload. With --leaf and --spine, routers are between the hosts.",
 		"trib net up --hosts 4 --servers 1 --link 1gbit --link h2=500mbit", rows
 	};
 	int code;
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	up.workers = hosts > UINT32_MAX ? UINT32_MAX : (unsigned)hosts;
-	up.servers = servers > UINT32_MAX ? UINT32_MAX : (unsigned)servers;
-	up.mtu = mtu > UINT32_MAX ? UINT32_MAX : (unsigned)mtu;
+	up.workers = count_clamp(hosts);
+	up.servers = count_clamp(servers);
+	up.mtu = count_clamp(mtu);
+	up.fabric.leafs = count_clamp(leafs);
+	up.fabric.spines = count_clamp(spines);
+	up.fabric.paths = count_clamp(paths);
 	trib_status status = cluster_up(&up, &cluster);
 
 	if (status == TRIB_ERR_ARGUMENT)
@@ -143,7 +172,9 @@ static int net_exec(int argc, char **argv)
 	};
 	const struct options options = {
 		"trib net exec [OPTION]... HOST [--] COMMAND [ARGUMENT]...",
-		"Runs a command on a host of a cluster: in its network, with this machine's files.",
+		"Runs a command on a host of a cluster: in its network, with this machine's "
+		"files.\n"
+		"The leafs and spines of a fabric are hosts here too: leaf1, spine2.",
 		"trib net exec h1 -- cat /proc/net/dev", rows
 	};
 	int code;
@@ -160,7 +191,10 @@ static int net_exec(int argc, char **argv)
 	if (cluster_load(name, &cluster) != TRIB_OK)
 		return net_fail("exec");
 	const struct cluster_host *host = cluster_find(&cluster, argv[operand]);
+	struct cluster_host router = { 0 };
 
+	if (!host && fabric_find_router(&cluster, argv[operand], router.ns))
+		host = &router;
 	if (!host) {
 		status_fail(TRIB_ERR_ARGUMENT, "the cluster %s has no host %s; it has %s to %s",
 		            cluster.name, argv[operand], cluster.hosts[0].name,
@@ -171,39 +205,39 @@ static int net_exec(int argc, char **argv)
 		return net_fail("exec");
 	execvp(argv[command], &argv[command]);
 	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
-	status_fail_errno("cannot run %s on %s", argv[command], host->name);
+	status_fail_errno("cannot run %s on %s", argv[command], argv[operand]);
 	net_fail("exec");
 	return code;
 }
 
 int cli_net(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(int argc, char **argv);
-		const char *help;
-	} commands[] = {
+	static const struct command commands[] = {
 		{ "up", net_up, "make a cluster" },
 		{ "down", net_down, "remove it" },
 		{ "exec", net_exec, "run a command on one of its hosts" },
 		{ "list", net_list, "list the clusters on this machine" },
+		{ "cut", net_cut, "cut links: packets vanish" },
+		{ "slow", net_slow, "change the rate of a link" },
+		{ "restore", net_restore, "undo cut and slow" },
+		{ 0 },
 	};
-	const unsigned n = sizeof(commands) / sizeof(commands[0]);
+	const struct command *command;
 	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 	FILE *out = help ? stdout : stderr;
 
 	if (argc < 2)
 		return net_list(argc, argv);
-	for (unsigned i = 0; i < n; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+	if ((command = command_find(commands, argv[1])))
+		return command->run(argc - 1, argv + 1);
 	if (!help)
 		fprintf(out, "trib net: %s is not a command here\n", argv[1]);
 	fprintf(out, "Usage: trib net COMMAND [OPTION]...\n\n"
 	             "A virtual cluster on one machine. Commands:\n");
-	for (unsigned i = 0; i < n; i++)
-		fprintf(out, "  %-6s %s\n", commands[i].name, commands[i].help);
+	commands_print(commands, 7, out);
 	fprintf(out, "\nExample:\n  trib net up --hosts 4 --link 1gbit\n"
-	             "  trib net exec h1 -- bash\n  trib net down\n");
+	             "  trib net exec h1 -- bash\n  trib net down\n"
+	             "  trib net up --hosts 4 --leaf 2 --spine 4 --link 1gbit --core 500mbit\n"
+	             "  trib net cut leaf1-spine2\n");
 	return help ? 0 : EXIT_USAGE;
 }
