@@ -77,7 +77,7 @@ static void test_hot_messages(void **state)
 	assert_true(message_add_hot(&bytes, 2, &hot, keys, 3));
 	assert_true(message_add_map(&bytes, 2, 5, keys, 3));
 	assert_true(message_add_sealed(&bytes, 2, &record));
-	assert_true(message_add_heat(&bytes, keys, keys, 3));
+	assert_true(message_add_heat(&bytes, 7, keys, keys, 3));
 	assert_true(message_add_text(&bytes, MESSAGE_NOTICE, MESSAGE_FATAL, "rank 2 left"));
 	assert_true(message_add_lost(&bytes, 7, "it is silent"));
 	message = take(&bytes);
@@ -90,6 +90,7 @@ static void test_hot_messages(void **state)
 	message = take(&bytes);
 	assert_memory_equal(&message.u.record, &record, sizeof(record));
 	message = take(&bytes);
+	assert_int_equal(message.number, 7);
 	assert_memory_equal(message.keys, keys, sizeof(keys));
 	assert_memory_equal(message.counts, keys, sizeof(keys));
 	message = take(&bytes);

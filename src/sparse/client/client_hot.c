@@ -14,10 +14,12 @@
 #define KEPT_PACKETS 4096u
 #define RECEIVES 16u /* calls of child_receive() in one of client_hot_serve() */
 #define BATCHES 4u   /* in one call of hot_serve */
-#define HEAT_FIRST                                                                               \
-	(NSEC_PER_SEC / 10)           /* until the first counts are told; then twice as long ... \
-	                               */
-#define HEAT_EVERY (2 * NSEC_PER_SEC) /* ... up to this */
+/*
+ * Counts are told after this time, then after a quarter more each time: the server counts cold rows
+ * at once, so hot rows would look colder than they are if their counts were late by much.
+ */
+#define HEAT_FIRST (NSEC_PER_SEC / 10)
+#define HEAT_EVERY (2 * NSEC_PER_SEC) /* at most */
 #define JOIN_NS (10 * NSEC_PER_SEC)   /* 10 s; a silent aggregator is lost after half of it */
 
 static struct client_hot *hot_of(struct shard *shard)
@@ -73,14 +75,17 @@ bool client_hot_take(struct shard *shard, uint64_t key, const float *row)
 	uint32_t number = map ? hot_map_row(map, key) : HOT_NO_ROW;
 	bool had_cold = hot && hot->has_cold;
 
+	if (map)
+		hot->looked++;
 	if (number == HOT_NO_ROW || number >= hot->rows)
 		return false;
-	hot->counts[number]++;
+	hot->known++;
 	hot->has_cold = true;
 	if (hot->n >= hot->rows || hot->n >= hot_sender_room(&hot->sender) ||
 	    !to_hot(hot, row, hot->values + (size_t)hot->n * hot->about.width))
 		return false;
 	hot->has_cold = had_cold;
+	hot->counts[number]++; /* the server counts cold rows itself */
 	hot->order[hot->n] = number << 16 | hot->n;
 	hot->n++;
 	return true;
@@ -116,14 +121,39 @@ void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 	shard->table->stats.hot_rows += n;
 }
 
+/* How often rows were pushed that the server sees only as sums, and whether the heat has moved. */
+static void tell_heat(struct shard *shard, bool has_moved)
+{
+	struct client_hot *hot = shard->hot;
+	const struct hot_map *map = hot_maps_newest(&hot->maps);
+	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
+	uint32_t n = 0;
+
+	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
+		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
+			continue;
+		hot->keys[n] = map->keys[row];
+		counts[n++] = hot->counts[row];
+	}
+	if ((n || has_moved) && shard->state == SHARD_OPEN)
+		message_add_heat(&shard->control, has_moved ? map->generation : 0, hot->keys,
+		                 counts, n);
+	memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
+	free(counts);
+}
+
 void client_hot_pushed(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
 
-	if (hot && hot->has_cold)
+	if (!hot)
+		return;
+	if (hot->has_cold)
 		client_pull_bar(shard, shard->pushes);
-	if (hot)
-		hot->has_cold = false;
+	hot->has_cold = false;
+	if (heat_watch_add(&hot->watch, hot->looked, hot->known))
+		tell_heat(shard, true);
+	hot->looked = hot->known = 0;
 }
 
 bool client_hot_has_room(const struct shard *shard)
@@ -250,15 +280,16 @@ static void map_add(struct shard *shard, uint32_t generation, const uint64_t *ke
 	const struct hot_map *old = hot_maps_newest(&hot->maps);
 	uint32_t before = old ? old->n : 0;
 
+	if (hot->has_sender)
+		tell_heat(shard, false); /* counts are by row, and rows get other keys now */
 	if (!hot_maps_add(&hot->maps, generation, keys, n, hot->rows ? hot->rows : n))
 		return;
+	hot->watch = (struct heat_watch){ 0 };
 	shard->table->stats.hot_set += hot_maps_newest(&hot->maps)->n - before;
 	/* Keys that become hot now may have pushes on their way to the server. */
 	client_pull_bar(shard, shard->pushes);
-	if (hot->has_sender) {
-		memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
+	if (hot->has_sender)
 		hot_sender_remap(&hot->sender, (uint16_t)generation);
-	}
 }
 
 static void take_hot(struct shard *shard, const struct message *message)
@@ -408,28 +439,6 @@ static bool send_some(struct client_hot *hot, uint64_t now)
 	return true;
 }
 
-/* How often rows were pushed that the server sees only as sums. */
-static void tell_heat(struct shard *shard, uint64_t now)
-{
-	struct client_hot *hot = shard->hot;
-	const struct hot_map *map = hot_maps_newest(&hot->maps);
-	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
-	uint32_t n = 0;
-
-	hot->heat_gap = 2 * hot->heat_gap < HEAT_EVERY ? 2 * hot->heat_gap : HEAT_EVERY;
-	hot->heat_at = now + hot->heat_gap;
-	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
-		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
-			continue;
-		hot->keys[n] = map->keys[row];
-		counts[n++] = hot->counts[row];
-	}
-	if (n && shard->state == SHARD_OPEN)
-		message_add_heat(&shard->control, hot->keys, counts, n);
-	memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
-	free(counts);
-}
-
 static void note_stats(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
@@ -452,8 +461,13 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 		return hot->heat_at;
 	if (hot_puller_wake(&hot->puller) < wake)
 		wake = hot_puller_wake(&hot->puller);
-	if (now >= hot->heat_at)
-		tell_heat(shard, now);
+	if (now >= hot->heat_at) {
+		hot->heat_gap += hot->heat_gap / 4;
+		if (hot->heat_gap > HEAT_EVERY)
+			hot->heat_gap = HEAT_EVERY;
+		hot->heat_at = now + hot->heat_gap;
+		tell_heat(shard, false);
+	}
 	note_stats(shard);
 	return wake < hot->heat_at ? wake : hot->heat_at;
 }

@@ -432,10 +432,10 @@ void server_hot_describe(const struct server_table *table, FILE *out)
 	fprintf(out,
 	        ",\"sums\":\"%s\",\"room\":%u,\"rows\":%u,\"generation\":%u,\"share\":%.4f"
 	        ",\"flushes\":%" PRIu64 ",\"flushed_rows\":%" PRIu64 ",\"repeats\":%" PRIu64
-	        ",\"opened\":%" PRIu64 ",\"why\":",
+	        ",\"opened\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"why\":",
 	        hot->about.kind == SPARSE_FIXED ? "fixed" : "table", hot->rows, map ? map->n : 0,
 	        map ? map->generation : 0, hot->share, hot->flushes, hot->flushed_rows,
-	        hot->flusher.repeats, hot->opened);
+	        hot->flusher.repeats, hot->opened, hot->moves);
 	json_print_text(out, hot->why);
 	fprintf(out, "}");
 }

@@ -151,10 +151,10 @@ bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
 	return message_add_two(out, header, keys, n * sizeof(*keys), NULL, 0);
 }
 
-bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
-                      uint32_t n)
+bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
+                      const uint64_t *counts, uint32_t n)
 {
-	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n };
+	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n, .number = moved };
 
 	return message_add_two(out, header, keys, n * sizeof(*keys), counts, n * sizeof(*counts));
 }

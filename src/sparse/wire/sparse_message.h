@@ -185,8 +185,9 @@ bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, 
                       uint32_t n, uint32_t width);
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
                       const uint64_t *keys, uint32_t n);
-bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
-                      uint32_t n);
+/* `moved` is the generation of a map whose rows have become rare; 0: none. */
+bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
+                      const uint64_t *counts, uint32_t n);
 bool message_add_hot(struct byte_buffer *out, uint64_t incarnation, const struct message_hot *hot,
                      const uint64_t *keys, uint32_t n);
 bool message_add_map(struct byte_buffer *out, uint64_t incarnation, uint32_t generation,
