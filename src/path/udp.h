@@ -56,6 +56,8 @@ trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr l
 
 /* Turns on departure times (SO_TXTIME, CLOCK_MONOTONIC). False: the kernel refuses. */
 bool udp_let_times(int fd);
+/* Lets the kernel say when each message came (SO_TIMESTAMPNS). */
+void udp_let_stamps(int fd);
 /*
  * Asks for a send buffer of `wanted` bytes (0: leaves it as it is). Returns its size as the
  * kernel counts it, overhead included.
@@ -81,6 +83,7 @@ struct udp_message {
 	uint8_t *data; /* 64-byte aligned */
 	uint32_t bytes;
 	uint32_t segment;
+	uint64_t stamp; /* when it came, CLOCK_REALTIME in ns; 0: unknown (udp_let_stamps) */
 	struct udp_address from;
 };
 

@@ -115,6 +115,11 @@ bool udp_let_times(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_TXTIME, &times, sizeof(times)) == 0;
 }
 
+void udp_let_stamps(int fd)
+{
+	set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+}
+
 uint32_t udp_send_room(int fd, int wanted)
 {
 	int bytes = 0;

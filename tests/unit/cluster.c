@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
+#include "base/random_bits.h"
 
 #include "base/clock.h"
 
@@ -224,11 +225,7 @@ bool error_has(const char *text)
 
 uint64_t mix(uint64_t seed)
 {
-	uint64_t z = seed * 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return bits_mix(seed * RANDOM_STEP);
 }
 
 void nap_ms(unsigned ms)

@@ -5,6 +5,12 @@
 
 #include "bench/bed/job_build.h"
 
+/* Words of a variant: Open MPI's algorithm of this number, for this call. */
+#define OPENMPI_TUNED_CALL(call, algorithm)                                                     \
+	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_" call "_algorithm", \
+		algorithm
+#define OPENMPI_TUNED(algorithm) OPENMPI_TUNED_CALL("allreduce", algorithm)
+
 extern const struct bench_variant bench_openmpi_variants[], bench_openmpi_scatter[],
 	bench_openmpi_gather[], bench_mpich_variants[], bench_mpich_scatter[], bench_mpich_gather[];
 

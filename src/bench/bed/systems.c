@@ -246,7 +246,7 @@ static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *j
 
 /* ---- the table ---- */
 
-static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
+const struct bench_variant bench_plain_variants[] = { { .name = "" }, { 0 } };
 static const struct bench_variant no_ring[] = {
 	{ .name = "", .words = { "TRIB_RING=off" } },
 	{ 0 },
@@ -257,7 +257,7 @@ static const struct bench_variant no_ring[] = {
 #define OURS(label, way)                                                                          \
 	{                                                                                         \
 		.name = (label), .plane = (way), .program = "trib_allreduce", .aggregates = true, \
-		SAME(plain), .prepare = tributary_prepare                                         \
+		SAME(bench_plain_variants), .prepare = tributary_prepare                          \
 	}
 #define MPI(label, own, all)                                                                  \
 	{                                                                                     \
@@ -281,20 +281,24 @@ static const struct bench_system systems[] = {
 	{ .name = "trib-ring",
 	  .plane = "udp",
 	  .program = "trib_allreduce",
-	  SAME(plain),
+	  SAME(bench_plain_variants),
 	  .prepare = around_prepare },
-	{ .name = "ring", .plane = "tcp", .program = "ring", SAME(plain), .prepare = ring_prepare },
+	{ .name = "ring",
+	  .plane = "tcp",
+	  .program = "ring",
+	  SAME(bench_plain_variants),
+	  .prepare = ring_prepare },
 	{ .name = "ps",
 	  .plane = "tcp",
 	  .program = "ps",
 	  .aggregates = true,
-	  .variants = plain,
+	  .variants = bench_plain_variants,
 	  .prepare = ps_prepare },
 	{ .name = "tcp-agg",
 	  .plane = "tcp",
 	  .program = "ps",
 	  .aggregates = true,
-	  .variants = plain,
+	  .variants = bench_plain_variants,
 	  .prepare = tcp_agg_prepare },
 	{ .name = "gloo",
 	  .plane = "tcp",
@@ -302,7 +306,7 @@ static const struct bench_system systems[] = {
 	  .tuned = true,
 	  .variants = gloo_variants,
 	  .scatter_variants = gloo_scatter,
-	  .gather_variants = plain,
+	  .gather_variants = bench_plain_variants,
 	  .prepare = gloo_prepare },
 	MPI("openmpi", openmpi, true),
 	MPI("openmpi-default", openmpi, false),

@@ -15,6 +15,7 @@ struct push_figures {
 	double hot_set;    /* rows that are hot at the end */
 	/* Of the aggregator, with the warm-up; 0: its plane has none. */
 	double switch_packets, recirculations;
+	double added_bytes, kernel_bytes; /* payload that it added, and of it in the kernel */
 };
 
 /* "SAMPLE <iteration> <seconds> <hot share>". False: the line is about something else. */
@@ -24,7 +25,5 @@ bool push_figures_read(const char *line, struct push_figures *figures);
 
 /* "0,0.001": probabilities from 0 to below 1, none twice. */
 trib_status push_losses_parse(const char *text, double *out, unsigned most, unsigned *n);
-/* Copies the next word of a list, and returns what is behind its comma. */
-const char *push_word_next(const char *list, char *word, size_t room);
 
 #endif

@@ -20,6 +20,7 @@ int cli_explain(int argc, char **argv);
 int cli_sim(int argc, char **argv);
 int cli_sparse(int argc, char **argv);
 int cli_show(int argc, char **argv);
+int cli_show_paths(int argc, char **argv);
 int cli_top(int argc, char **argv);
 
 /* These are NULL in a build without the control plane. */

@@ -94,12 +94,15 @@ int cli_show(int argc, char **argv)
 		rows,
 	};
 	bool is_config = argc > 1 && strcmp(argv[1], "config") == 0;
-	int code, first = options_parse(&options, argc - is_config, argv + is_config, &code);
+	int code, first;
 
+	if (argc > 1 && strcmp(argv[1], "paths") == 0)
+		return cli_show_paths(argc - 1, argv + 1);
+	first = options_parse(&options, argc - is_config, argv + is_config, &code);
 	if (first < 0)
 		return code;
 	if (!is_config || first < argc - 1)
-		return options_fail(&options, "only \"config\" can be shown");
+		return options_fail(&options, "only \"config\" and \"paths\" can be shown");
 	if (json)
 		config_print_json();
 	else

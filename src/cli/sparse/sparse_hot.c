@@ -92,7 +92,7 @@ static const struct option_row option_rows[] = {
 	{ "hot", 'k', OPTION_COUNT, &given.hot, "N",
 	  "so many rows are hot (default: by --step and --growth)", "1000" },
 	{ "step", 0, OPTION_COUNT, &given.step, "N",
-	  "hot rows are added by so many (default 1000) ...", "100" },
+	  "hot rows are added by so many floats (default 1000) ...", "100" },
 	{ "growth", 0, OPTION_HOOK, &growth_hook, "PERCENT",
 	  "... while they add this share of the updates (default 1)", "0.5" },
 	{ "registers", 'm', OPTION_COUNT, &given.registers, "N",
@@ -180,7 +180,8 @@ static void report_prepare(struct hot_report *report)
 	report->payload = (uint32_t)given.payload;
 	report->has_caches = !given.no_caches;
 	report->limits = HEAT_LIMITS_PAPER;
-	report->limits.step = given.step;
+	/* Libra adds 1000 parameters at once, and a row has `width` of them. */
+	report->limits.step = given.step < given.width ? 1 : given.step / given.width;
 	report->limits.growth = given.growth / 100;
 	if (given.hot) {
 		report->limits.rows_max = given.hot;
@@ -257,16 +258,15 @@ int sparse_hot_command(int argc, char **argv)
 	struct update_data data = { 0 };
 	const char *files[FILES_MAX];
 	trib_status status;
-	unsigned n;
-	int code;
+	int code, n = options_parse_mixed(&options, argc, argv, files, FILES_MAX, &code);
 
-	if (!sparse_options_parse(&options, argc, argv, files, FILES_MAX, &n, "say which file",
-	                          &code) ||
-	    !options_check(&data, &code))
+	if (n == 0)
+		return options_fail(&options, "say which file");
+	if (n < 0 || !options_check(&data, &code))
 		return code;
 	report.source = files[0];
 	report_prepare(&report);
-	status = data_read(&data, files, n);
+	status = data_read(&data, files, (unsigned)n);
 	if (status == TRIB_OK)
 		status = report_fill(&report, &data);
 	if (status == TRIB_OK)

@@ -193,6 +193,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now)
 {
 	uint64_t at = now + CHANNEL_TICK_NS;
 
+	if (chunks_wait_for_path(channel))
+		return now;
 	for (unsigned i = 0; i < channel->n_paths; i++) {
 		uint64_t path = path_wake(channel, i, now);
 

@@ -128,6 +128,8 @@ void chunks_assign(struct channel *channel, uint64_t now);
 /* Packets of the chunk that the path has got. */
 uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uint8_t *buffer,
                        uint32_t room, uint32_t *segment);
+/* Is there a chunk, and a path that has room for it? */
+bool chunks_wait_for_path(const struct channel *channel);
 /* Can the path send packets of its chunk? */
 bool chunks_are_due(const struct channel *channel, unsigned path);
 

@@ -45,9 +45,9 @@ static struct chunk take_fresh(struct channel *channel)
 }
 
 /* The length of the chunk that would be taken next, at least 1, and of its message. */
-static uint32_t next_bytes(struct channel *channel, uint32_t *message)
+static uint32_t next_bytes(const struct channel *channel, uint32_t *message)
 {
-	struct outgoing *out = channel_outgoing(channel, channel->fresh);
+	const struct outgoing *out = &channel->out[channel->fresh % CHANNEL_MESSAGES];
 	uint32_t chunk = channel->chunk_units * channel->unit;
 
 	if (!channel->lost && has_fresh(channel)) {
@@ -60,7 +60,7 @@ static uint32_t next_bytes(struct channel *channel, uint32_t *message)
 	}
 	*message = UINT32_MAX;
 	for (uint32_t i = channel->sent; i != channel->queued; i++) {
-		out = channel_outgoing(channel, i);
+		out = &channel->out[i % CHANNEL_MESSAGES];
 		if (out->n_lost) {
 			*message = out->bytes;
 			break;
@@ -71,9 +71,9 @@ static uint32_t next_bytes(struct channel *channel, uint32_t *message)
 }
 
 /* A path takes a chunk when half of its window is free, or the whole chunk fits. */
-static uint32_t path_room(struct channel *channel, unsigned path, uint32_t bytes)
+static uint32_t path_room(const struct channel *channel, unsigned path, uint32_t bytes)
 {
-	struct channel_path *p = &channel->paths[path];
+	const struct channel_path *p = &channel->paths[path];
 	uint32_t free_packets;
 
 	if (p->phase != PHASE_OPEN || p->blocked || p->pending.n || !sent_has_room(p->sent))
@@ -81,10 +81,38 @@ static uint32_t path_room(struct channel *channel, unsigned path, uint32_t bytes
 	free_packets = path_window_room(&p->window, p->sent->in_flight);
 	if (free_packets * channel->unit >= bytes)
 		return free_packets * channel->unit;
-	if (free_packets >= (uint32_t)(p->window.packets / 2))
-		return bytes;
-	p->window.full = true;
-	return 0;
+	return free_packets >= (uint32_t)(p->window.packets / 2) ? bytes : 0;
+}
+
+/* False: the balancer would find no path. It takes unknown ones only if no other has answered. */
+static bool find_rooms(const struct channel *channel, uint32_t bytes, uint32_t room[PATHS_MAX])
+{
+	bool known = false, any = false, any_unknown = false;
+
+	for (unsigned i = 0; i < channel->n_paths; i++) {
+		enum path_state state = channel->monitor.paths[i].state;
+
+		room[i] = path_room(channel, i, bytes);
+		known |= state == PATH_GOOD || state == PATH_CONGESTED;
+		any |= room[i] && (state == PATH_GOOD || state == PATH_CONGESTED);
+		any_unknown |= room[i] && state == PATH_UNKNOWN;
+	}
+	return known ? any : any_unknown;
+}
+
+/* Windows hold back what could be sent. */
+static void note_full(struct channel *channel)
+{
+	for (unsigned i = 0; i < channel->n_paths; i++)
+		channel->paths[i].window.full = true;
+}
+
+bool chunks_wait_for_path(const struct channel *channel)
+{
+	uint32_t room[PATHS_MAX], message;
+
+	return channel->state == CHANNEL_OPEN && (channel->lost || has_fresh(channel)) &&
+	       find_rooms(channel, next_bytes(channel, &message), room);
 }
 
 void chunks_assign(struct channel *channel, uint64_t now)
@@ -95,8 +123,10 @@ void chunks_assign(struct channel *channel, uint64_t now)
 		uint32_t message, bytes = next_bytes(channel, &message);
 		int path;
 
-		for (unsigned i = 0; i < channel->n_paths; i++)
-			room[i] = path_room(channel, i, bytes);
+		if (!find_rooms(channel, bytes, room)) {
+			note_full(channel);
+			return;
+		}
 		path = balancer_choose(&channel->balancer, &channel->monitor, room, bytes, message,
 		                       now);
 		if (path < 0)

@@ -11,7 +11,8 @@
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (1 << 20)
 #define BURST_ROOM 65536u
-#define RECEIVE_CALLS 4u /* before something is sent */
+#define STAMP_OLDEST_NS NSEC_PER_SEC /* 1 s: an older time stamp means that a clock was set */
+#define RECEIVE_CALLS 4u             /* before something is sent */
 
 trib_status path_socket_open(struct path_socket *socket, const struct udp_address *from,
                              const struct udp_address *to, bool shares_port)
@@ -27,6 +28,7 @@ trib_status path_socket_open(struct path_socket *socket, const struct udp_addres
 	options.offload = offload;
 	if (status || (status = udp_open(from, to, &options, &socket->fd, &gso)))
 		return status;
+	udp_let_stamps(socket->fd);
 	socket->tx = udp_tx_new(PATH_SOCKET_BURSTS, gso);
 	socket->bursts = aligned_alloc(64, (size_t)PATH_SOCKET_BURSTS * BURST_ROOM);
 	if (socket->tx && socket->bursts)
@@ -53,6 +55,25 @@ uint32_t path_socket_unit(const struct path_socket *socket, const struct udp_add
 	return unit < CHANNEL_UNIT_MAX ? unit : CHANNEL_UNIT_MAX;
 }
 
+/*
+ * When a message came, by the monotonic clock. The time that it waited for this thread is no part
+ * of the round trip.
+ */
+static uint64_t arrival(const struct udp_message *message, uint64_t now, uint64_t now_real)
+{
+	uint64_t age = clock_since(now_real, message->stamp);
+
+	return message->stamp && age < STAMP_OLDEST_NS ? now - age : now;
+}
+
+static uint64_t clock_real(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 static void take_message(const struct udp_message *message, struct channel *channel, unsigned path,
                          uint64_t now)
 {
@@ -72,10 +93,13 @@ void path_socket_receive(struct path_socket *socket, struct udp_rx *rx, struct c
 {
 	for (unsigned call = 0; call < RECEIVE_CALLS; call++) {
 		int n = udp_receive(rx, socket->fd);
-		uint64_t now = clock_now();
+		uint64_t now = clock_now(), now_real = clock_real();
 
-		for (int i = 0; i < n; i++)
-			take_message(udp_message(rx, i), channel, path, now);
+		for (int i = 0; i < n; i++) {
+			const struct udp_message *message = udp_message(rx, i);
+
+			take_message(message, channel, path, arrival(message, now, now_real));
+		}
 		/* An error is that of an earlier packet, e.g. a port that is closed. */
 		if (n >= 0 && !udp_rx_was_full(rx))
 			return;

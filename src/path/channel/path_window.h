@@ -22,6 +22,7 @@
 #define WINDOW_LEAST 4.0            /* packets: the smallest window */
 #define WINDOW_MOST 4096.0          /* packets: the largest window */
 #define WINDOW_TARGET_NS 4000000u   /* 4 ms in queues: the target */
+#define WINDOW_SAMPLES 4u           /* round trips without which a window does not shrink */
 #define WINDOW_HEAVY_LOSS 0.15      /* loss ratio that shrinks the window */
 #define WINDOW_JUDGED 32u           /* packets that give a loss ratio */
 #define WINDOW_PROBE_NS 2000000u    /* 2 ms: least time beyond a round trip until a probe */
@@ -34,6 +35,7 @@ struct path_window {
 	uint64_t last;                    /* the last round trip */
 	uint64_t round;                   /* sequence number whose acknowledgement ends the round */
 	uint64_t round_trip;              /* least round trip of this round; 0: none */
+	unsigned samples;                 /* round trips in this round */
 	bool full;                        /* the window has held back packets in this round */
 	uint32_t acked, lost;             /* packets since the loss was last judged */
 };
@@ -48,6 +50,7 @@ static inline void path_window_sample(struct path_window *window, uint64_t rtt)
 	uint64_t off = rtt > window->smooth ? rtt - window->smooth : window->smooth - rtt;
 
 	window->last = rtt;
+	window->samples++;
 	if (!window->least || rtt < window->least)
 		window->least = rtt;
 	if (!window->round_trip || rtt < window->round_trip)
@@ -109,6 +112,12 @@ static inline void path_window_ack(struct path_window *window, uint32_t acked, u
 		path_window_sample(window, rtt);
 	if (newest < window->round)
 		return;
+	/* Few round trips may all be late by chance. */
+	if (window->samples < WINDOW_SAMPLES &&
+	    window->round_trip > window->least + WINDOW_TARGET_NS) {
+		window->round = next;
+		return;
+	}
 	path_window_adapt(window);
 	if (window->packets < WINDOW_LEAST)
 		window->packets = WINDOW_LEAST;
@@ -116,6 +125,7 @@ static inline void path_window_ack(struct path_window *window, uint32_t acked, u
 		window->packets = WINDOW_MOST;
 	window->round = next;
 	window->round_trip = 0;
+	window->samples = 0;
 	window->full = false;
 }
 

@@ -9,7 +9,6 @@
 #include "path/virtual/hop_probe.h"
 #include "path/virtual/hop_search.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,10 @@
 #include <unistd.h>
 
 #define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
-#define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first one */
+#define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
+#define DISCOVERY_TRIED 4u             /* candidates for path 0 */
+#define DISCOVERY_CLOSED 9u            /* "discard": a port that no host opens */
+#define NEAR UINT32_MAX                /* number of near_fd in epoll */
 
 struct discovery {
 	enum path_search kind;
@@ -25,8 +27,10 @@ struct discovery {
 	unsigned n_own, n_to, n_paths;
 	struct udp_address own[PATHS_MAX], to[PATHS_MAX];
 	struct virtual_path paths[PATHS_MAX];
-	bool told; /* the peer's addresses are known */
-	int epoll; /* -1: nothing is searched */
+	bool told;    /* the peer's addresses are known */
+	bool is_near; /* the peer is behind the first router: all paths are one */
+	int near_fd;  /* the socket that asks whether it is; -1: none */
+	int epoll;    /* -1: nothing is searched */
 	struct hop_search search;
 	int fds[SEARCH_CANDIDATES]; /* of the candidates; -1: none */
 };
@@ -35,19 +39,11 @@ struct discovery {
 
 static void tell_path(const struct virtual_path *path, unsigned i)
 {
-	char from[64], to[64], hops[VIRTUAL_HOPS * (INET6_ADDRSTRLEN + 1) + 1] = "", hop[64];
-	int family = path->from.storage.ss_family;
+	char from[64], to[64], hops[VIRTUAL_HOPS_TEXT];
 
-	for (unsigned h = 0; h < VIRTUAL_HOPS; h++) {
-		static const struct path_hop unknown;
-
-		if (!memcmp(&path->hops[h], &unknown, sizeof(unknown)))
-			continue;
-		strcat(hops, " ");
-		strcat(hops, inet_ntop(family, path->hops[h].raw, hop, sizeof(hop)));
-	}
+	virtual_path_hops(path, hops);
 	log_info("path %u to %s: from %s%s%s", i, udp_text(&path->to, to, sizeof(to)),
-	         udp_text(&path->from, from, sizeof(from)), *hops ? ", by" : "", hops);
+	         udp_text(&path->from, from, sizeof(from)), *hops ? ", by " : "", hops);
 }
 
 static void add_path(struct discovery *discovery, const struct virtual_path *path)
@@ -113,21 +109,27 @@ static void add_computed(struct discovery *discovery, unsigned first, unsigned e
 
 /* ---- the search ---- */
 
+static void close_candidate(struct discovery *discovery, unsigned i)
+{
+	if (discovery->fds[i] >= 0)
+		close(discovery->fds[i]); /* leaves epoll by that */
+	discovery->fds[i] = -1;
+}
+
 /* Hands out the path of a candidate that is kept. From now on its port is its user's. */
 static void harvest(struct discovery *discovery, unsigned i)
 {
 	if (discovery->search.candidates[i].state != CANDIDATE_KEPT || discovery->fds[i] < 0)
 		return;
-	close(discovery->fds[i]); /* leaves epoll by that */
-	discovery->fds[i] = -1;
+	close_candidate(discovery, i);
 	add_path(discovery, &discovery->search.candidates[i].path);
 }
 
-static bool watch(struct discovery *discovery, unsigned i)
+static bool watch(struct discovery *discovery, int fd, unsigned number)
 {
-	struct epoll_event event = { .data.u32 = i }; /* errors are always told */
+	struct epoll_event event = { .data.u32 = number }; /* errors are always told */
 
-	return epoll_ctl(discovery->epoll, EPOLL_CTL_ADD, discovery->fds[i], &event) == 0;
+	return epoll_ctl(discovery->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* The next candidate: a pair of addresses with a new port. */
@@ -142,11 +144,10 @@ static trib_status add_candidate(struct discovery *discovery)
 	if ((status = hop_probe_open(&path, &discovery->fds[i])))
 		return status;
 	status = egress_route(&path.from, &path.to, &route);
-	if (status == TRIB_OK && !watch(discovery, i))
+	if (status == TRIB_OK && !watch(discovery, discovery->fds[i], i))
 		status = status_fail_errno("cannot wait for answers of routers");
 	if (status != TRIB_OK) {
-		close(discovery->fds[i]);
-		discovery->fds[i] = -1;
+		close_candidate(discovery, i);
 		return status;
 	}
 	path.interface = route.interface;
@@ -165,9 +166,29 @@ static void take_answers(struct discovery *discovery, unsigned i)
 		answer = hop_probe_take(discovery->fds[i], search->candidates[i].hop, &told);
 		if (answer == HOP_TOLD)
 			hop_search_heard(search, i, &told);
-		else if (answer == HOP_REFUSED)
+		else if (answer == HOP_REACHED || answer == HOP_REFUSED)
 			hop_search_missed(search, i);
 	} while (answer != HOP_NONE);
+}
+
+static void take_distance(struct discovery *discovery)
+{
+	struct path_hop told;
+
+	discovery->is_near = hop_probe_take(discovery->near_fd, 1, &told) == HOP_REACHED;
+}
+
+static void take_all_answers(struct discovery *discovery)
+{
+	struct epoll_event events[SEARCH_CANDIDATES];
+	int n = epoll_wait(discovery->epoll, events, SEARCH_CANDIDATES, 0);
+
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.u32 == NEAR)
+			take_distance(discovery);
+		else
+			take_answers(discovery, events[i].data.u32);
+	}
 }
 
 static void send_probes(struct discovery *discovery, uint64_t now)
@@ -182,50 +203,83 @@ static void send_probes(struct discovery *discovery, uint64_t now)
 static void end_search(struct discovery *discovery)
 {
 	for (unsigned i = 0; i < discovery->search.n; i++)
-		if (discovery->fds[i] >= 0)
-			close(discovery->fds[i]);
+		close_candidate(discovery, i);
 	if (discovery->epoll >= 0)
 		close(discovery->epoll);
 	discovery->epoll = -1;
 }
 
-/* Path 0 is handed out at once. Its hops tell it from those that are found later. */
-static trib_status first_path(struct discovery *discovery)
+/* If the second hop is the peer itself, it says so at a closed port. Routers may be mute. */
+static void ask_distance(struct discovery *discovery)
 {
-	uint64_t begin = clock_now(), end = begin + DISCOVERY_FIRST_NS;
-	struct candidate *candidate = &discovery->search.candidates[0];
-	trib_status status = add_candidate(discovery);
+	struct virtual_path path = pair_path(discovery, 0);
 
-	while (status == TRIB_OK && candidate->state == CANDIDATE_TRACED && clock_now() < end) {
-		struct pollfd error = { .fd = discovery->fds[0] };
-		unsigned hop = candidate->hop;
+	udp_set_port(&path.to, DISCOVERY_CLOSED);
+	if (hop_probe_open(&path, &discovery->near_fd) == TRIB_OK &&
+	    watch(discovery, discovery->near_fd, NEAR))
+		hop_probe_send(discovery->near_fd, 1);
+}
+
+/* Waits for the hops of the first candidates. One whose first hop answers is not cut. */
+static void wait_for_hops(struct discovery *discovery)
+{
+	uint64_t end = clock_now() + DISCOVERY_FIRST_NS;
+	bool heard = false;
+
+	ask_distance(discovery);
+	while (!discovery->is_near && clock_now() < end &&
+	       hop_search_wake(&discovery->search) != UINT64_MAX) {
+		struct pollfd answers = { .fd = discovery->epoll, .events = POLLIN };
 		struct timespec left;
 
 		send_probes(discovery, clock_now());
 		left = clock_span(clock_since(end, clock_now()));
-		ppoll(&error, 1, &left, NULL);
-		take_answers(discovery, 0);
-		if (hop < candidate->hop)
+		ppoll(&answers, 1, &left, NULL);
+		take_all_answers(discovery);
+		if (!heard && discovery->search.heard[1]) {
+			heard = true;
 			end = clock_now() + DISCOVERY_NEXT_NS;
+		}
 	}
-	if (status == TRIB_OK) {
-		hop_search_keep(&discovery->search, 0);
-		harvest(discovery, 0);
+	if (discovery->near_fd >= 0)
+		close(discovery->near_fd);
+	discovery->near_fd = -1;
+}
+
+/* The best of the first candidates becomes path 0. The others are forgotten. */
+static trib_status first_path(struct discovery *discovery)
+{
+	struct hop_search *search = &discovery->search;
+	trib_status status = TRIB_OK;
+	struct virtual_path path;
+
+	while (status == TRIB_OK && search->n < DISCOVERY_TRIED && hop_search_wants(search))
+		status = add_candidate(discovery);
+	if (!search->n)
+		return status;
+	if (path_hop_is_known(&search->candidates[0].path.hops[0]))
+		wait_for_hops(discovery);
+	path = search->candidates[0].path;
+	for (unsigned i = search->n; i-- > 0;) {
+		if (path_hop_is_known(&search->candidates[i].path.hops[1]))
+			path = search->candidates[i].path;
+		close_candidate(discovery, i);
 	}
-	return status;
+	hop_search_init(search, discovery->most);
+	hop_search_keep(search, hop_search_add(search, &path));
+	add_path(discovery, &path);
+	if (discovery->is_near)
+		end_search(discovery);
+	return TRIB_OK;
 }
 
 unsigned discovery_step(struct discovery *discovery, uint64_t now)
 {
 	struct hop_search *search = &discovery->search;
-	struct epoll_event events[SEARCH_TRACED];
-	int n;
 
 	if (discovery->epoll < 0 || !discovery->told)
 		return discovery->n_paths;
-	n = epoll_wait(discovery->epoll, events, SEARCH_TRACED, 0);
-	for (int i = 0; i < n; i++)
-		take_answers(discovery, events[i].data.u32);
+	take_all_answers(discovery);
 	while (hop_search_wants(search))
 		if (add_candidate(discovery) != TRIB_OK)
 			search->most = search->n_kept; /* what was found must do */
@@ -274,7 +328,7 @@ trib_status discovery_start(const struct udp_address *to, struct discovery **out
 
 	if (!discovery)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory to look for paths");
-	discovery->epoll = -1;
+	discovery->epoll = discovery->near_fd = -1;
 	memset(discovery->fds, 0xff, sizeof(discovery->fds));
 	discovery->to[discovery->n_to++] = *to;
 	status = setting_paths(&discovery->kind, &discovery->most);

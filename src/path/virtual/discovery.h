@@ -44,8 +44,9 @@ uint64_t discovery_wake(const struct discovery *discovery);
 unsigned discovery_step(struct discovery *discovery, uint64_t now);
 
 /*
- * Own addresses that the peer should know: those of the interface of the route to it, up to `most`.
- * The first is the one that the kernel would choose. Their ports are 0.
+ * Own addresses that the peer should know, up to `most`: those of the interface of the route to it,
+ * and those of the loopback interface that others can reach. The first is the one that the kernel
+ * would choose. Their ports are 0.
  */
 unsigned discovery_own(const struct udp_address *peer, struct udp_address own[], unsigned most);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "path/virtual/hop_probe.h"
 
+#include <errno.h>
 #include <linux/errqueue.h>
 #include <linux/icmpv6.h>
 #include <netinet/ip_icmp.h>
@@ -75,7 +76,7 @@ static enum hop_answer read_error(const struct cmsghdr *head, struct path_hop *t
 		memcpy(told->raw, &said.offender.six.sin6_addr, 16);
 		return HOP_TOLD;
 	}
-	return HOP_REFUSED;
+	return said.error.ee_errno == ECONNREFUSED ? HOP_REACHED : HOP_REFUSED;
 }
 
 enum hop_answer hop_probe_take(int fd, unsigned hop, struct path_hop *told)

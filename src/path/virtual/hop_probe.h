@@ -17,7 +17,8 @@ enum hop_answer {
 	HOP_NONE,    /* no answer so far */
 	HOP_STALE,   /* an answer to an older probe */
 	HOP_TOLD,    /* the hop's address */
-	HOP_REFUSED, /* the peer was reached, or there is no route */
+	HOP_REACHED, /* the probe has reached the peer, at a closed port */
+	HOP_REFUSED, /* there is no route, or another error */
 };
 /* Takes one answer. */
 enum hop_answer hop_probe_take(int fd, unsigned hop, struct path_hop *told);

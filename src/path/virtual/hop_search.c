@@ -20,33 +20,26 @@ void hop_search_pairs(struct hop_search *search, unsigned own, unsigned peer)
 /* 0-0, 1-1, 2-2 ... come first, then 0-1, 1-2 ... */
 void hop_search_pair(unsigned own, unsigned peer, unsigned p, unsigned *i, unsigned *j)
 {
-	unsigned more = own > peer ? own : peer, shift = p / more;
+	unsigned more = own > peer ? own : peer, k = p % more, shift = p / more;
 
-	*i = (p + (own < peer ? shift : 0)) % more % own;
-	*j = (p + (own < peer ? 0 : shift)) % more % peer;
+	*i = own < peer ? (k + shift) % own : k;
+	*j = own < peer ? k : (k + shift) % peer;
 }
 
 /* ---- comparing ---- */
-
-static bool is_known(const struct path_hop *hop)
-{
-	static const struct path_hop unknown;
-
-	return memcmp(hop, &unknown, sizeof(unknown)) != 0;
-}
 
 /* Is any router known, beyond the one in the routing table? */
 static bool is_traced(const struct virtual_path *path)
 {
 	for (unsigned h = 1; h < VIRTUAL_HOPS; h++)
-		if (is_known(&path->hops[h]))
+		if (path_hop_is_known(&path->hops[h]))
 			return true;
 	return false;
 }
 
 static bool hop_differs(const struct path_hop *a, const struct path_hop *b)
 {
-	return is_known(a) && is_known(b) && memcmp(a, b, sizeof(*a)) != 0;
+	return path_hop_is_known(a) && path_hop_is_known(b) && memcmp(a, b, sizeof(*a)) != 0;
 }
 
 static bool differ(const struct virtual_path *a, const struct virtual_path *b)
@@ -102,12 +95,13 @@ static bool asks_for(const struct hop_search *search, unsigned h)
 static enum candidate_state judge(const struct hop_search *search, unsigned i)
 {
 	const struct virtual_path *path = &search->candidates[i].path;
-	bool routed = is_known(&path->hops[0]);
+	bool routed = path_hop_is_known(&path->hops[0]);
 
 	if (!routed || is_traced(path))
 		return is_new(search, path, false) ? CANDIDATE_KEPT : CANDIDATE_DOUBLE;
-	if (any_heard(search))
-		return CANDIDATE_SILENT;
+	if (any_heard(search)) /* a double that does not answer this time is not cut for that */
+		return search->candidates[i].first ? CANDIDATE_SILENT
+		                                   : search->candidates[i].before;
 	return i < search->n_apart && is_new(search, path, true) ? CANDIDATE_KEPT
 	                                                         : CANDIDATE_DOUBLE;
 }
@@ -117,6 +111,8 @@ static void trace_ends(struct hop_search *search, unsigned i)
 	struct candidate *candidate = &search->candidates[i];
 	enum candidate_state state = judge(search, i);
 
+	if (state == CANDIDATE_KEPT && search->n_kept == search->most)
+		state = CANDIDATE_DOUBLE; /* no more are wanted */
 	if (state == CANDIDATE_KEPT)
 		return hop_search_keep(search, i);
 	candidate->state = state;
@@ -134,7 +130,7 @@ static void trace_from(struct hop_search *search, unsigned i, unsigned h)
 	while (h < VIRTUAL_HOPS && !asks_for(search, h))
 		h++;
 	candidate->hop = h;
-	if (h == VIRTUAL_HOPS || !is_known(&candidate->path.hops[0]))
+	if (h == VIRTUAL_HOPS || !path_hop_is_known(&candidate->path.hops[0]))
 		trace_ends(search, i);
 }
 
@@ -143,6 +139,8 @@ unsigned hop_search_add(struct hop_search *search, const struct virtual_path *pa
 	unsigned i = search->n++;
 
 	search->candidates[i] = (struct candidate){ .path = *path, .first = true };
+	for (unsigned h = 1; h < VIRTUAL_HOPS; h++)
+		search->heard[h] += path_hop_is_known(&path->hops[h]);
 	trace_from(search, i, 1);
 	return i;
 }
@@ -165,9 +163,7 @@ void hop_search_heard(struct hop_search *search, unsigned i, const struct path_h
 	candidate->path.hops[h] = *hop;
 	search->heard[h]++;
 	for (unsigned k = 0; k < search->n; k++)
-		search->differs[h] = search->differs[h] ||
-		                     (search->candidates[k].state == CANDIDATE_KEPT &&
-		                      hop_differs(hop, &search->candidates[k].path.hops[h]));
+		search->differs[h] |= hop_differs(hop, &search->candidates[k].path.hops[h]);
 	trace_from(search, i, h + 1);
 }
 
@@ -196,13 +192,12 @@ static unsigned count(const struct hop_search *search, enum candidate_state stat
 
 bool hop_search_wants(const struct hop_search *search)
 {
-	unsigned patience = 4 * search->n_kept;
+	unsigned patience = 4 * search->n_kept, traced = count(search, CANDIDATE_TRACED);
 
 	if (patience < SEARCH_FRUITLESS)
 		patience = SEARCH_FRUITLESS;
-	return search->n < SEARCH_CANDIDATES && search->n < 4 * search->most &&
-	       search->n_kept < search->most && search->fruitless < patience &&
-	       count(search, CANDIDATE_TRACED) < SEARCH_TRACED;
+	return search->n < SEARCH_CANDIDATES && search->n_kept < search->most &&
+	       search->fruitless + traced < patience && traced < SEARCH_TRACED;
 }
 
 /* Could tracing again find more? If there is one path and none is cut, there is no choice. */
@@ -217,31 +212,42 @@ static void retrace(struct hop_search *search, unsigned i)
 	struct candidate *candidate = &search->candidates[i];
 
 	memset(&candidate->path.hops[1], 0, (VIRTUAL_HOPS - 1) * sizeof(*candidate->path.hops));
+	candidate->before = candidate->state;
 	candidate->state = CANDIDATE_TRACED;
 	trace_from(search, i, 1);
 }
 
-static void begin_again(struct hop_search *search, uint64_t now)
+/* Traces up to `most` candidates of a state again, from candidate `first` on. Returns how many. */
+static unsigned retrace_some(struct hop_search *search, enum candidate_state state, unsigned first,
+                             unsigned most)
 {
-	unsigned doubles = 0;
+	unsigned n = 0;
 
-	search->again = now + SEARCH_AGAIN_NS;
-	for (unsigned k = 0; k < search->n; k++) {
-		unsigned i = (search->turn + k) % search->n;
+	for (unsigned k = 0; k < search->n && n < most; k++) {
+		unsigned i = (first + k) % search->n;
 
-		if (search->candidates[i].state == CANDIDATE_SILENT)
+		if (search->candidates[i].state == state) {
 			retrace(search, i);
-		else if (search->candidates[i].state == CANDIDATE_DOUBLE &&
-		         doubles++ < SEARCH_DOUBLES)
-			retrace(search, i);
+			n++;
+		}
 	}
-	search->turn += SEARCH_DOUBLES;
+	return n;
 }
 
-/* A second try, if this hop has answered others. */
+/* Silent candidates and doubles by turns: a router's few answers are not enough for both. */
+static void begin_again(struct hop_search *search, uint64_t now)
+{
+	unsigned round = search->round++;
+
+	search->again = now + SEARCH_AGAIN_NS;
+	if (round % 2 || !retrace_some(search, CANDIDATE_SILENT, 0, search->n))
+		retrace_some(search, CANDIDATE_DOUBLE, round / 2 * SEARCH_DOUBLES, SEARCH_DOUBLES);
+}
+
+/* A second try at once, if this hop has answered others. */
 static bool deserves_another(const struct hop_search *search, const struct candidate *candidate)
 {
-	return candidate->tries < 2 && search->heard[candidate->hop];
+	return candidate->first && candidate->tries < 2 && search->heard[candidate->hop];
 }
 
 bool hop_search_probe(struct hop_search *search, uint64_t now, unsigned *which, unsigned *hop)

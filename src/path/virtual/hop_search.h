@@ -10,32 +10,32 @@
  * Routers limit their answers (Linux: 6 at once, then 1 a second to each address). So a hop is not
  * asked for if it was the same for the first candidates: the peer's own router is on every path.
  *
- * If other candidates are answered and one is not, its path is cut. It is traced again every
- * second, and so are some doubles: the routers may have changed their choice. If no router ever
- * answers, each pair of addresses counts as a path.
+ * If other candidates are answered and one is not, its path may be cut. Silent candidates are
+ * traced again every second. So are some doubles, since routers may change their choice. If no
+ * router ever answers, each pair of addresses counts as a path.
  */
 #ifndef TRIB_PATH_VIRTUAL_HOP_SEARCH_H
 #define TRIB_PATH_VIRTUAL_HOP_SEARCH_H
 
 #include "path/virtual/virtual_path.h"
 
-#define SEARCH_CANDIDATES 64u
+#define SEARCH_CANDIDATES 48u
 #define SEARCH_TRACED 8u           /* candidates traced at once */
-#define SEARCH_FRUITLESS 8u        /* candidates in a row without a new path; or 4 for each path */
+#define SEARCH_FRUITLESS 12u       /* candidates in a row without a new path; or 4 for each path */
 #define SEARCH_SAME 4u             /* answers after which a hop counts as common to all paths */
-#define SEARCH_DOUBLES 4u          /* doubles that are traced again each time */
+#define SEARCH_DOUBLES 4u          /* doubles that are traced again in a round */
 #define SEARCH_WAIT_NS 50000000ull /* 50 ms: the wait for the answer to a probe */
-#define SEARCH_AGAIN_NS 1000000000ull /* 1 s: the time between two rounds of tracing again */
+#define SEARCH_AGAIN_NS 500000000ull /* 0.5 s: the time between two rounds of tracing again */
 
 enum candidate_state { CANDIDATE_TRACED, CANDIDATE_KEPT, CANDIDATE_DOUBLE, CANDIDATE_SILENT };
 
 struct candidate {
 	struct virtual_path path;
-	enum candidate_state state;
-	bool first;     /* it is traced for the first time */
-	unsigned hop;   /* the hop that is asked for */
-	unsigned tries; /* probes sent for it */
-	uint64_t sent;  /* when the last one was; 0: none is on its way */
+	enum candidate_state state, before; /* `before`: when it was traced the last time */
+	bool first;                         /* it is traced for the first time */
+	unsigned hop;                       /* the hop that is asked for */
+	unsigned tries;                     /* probes sent for it */
+	uint64_t sent;                      /* when the last one was; 0: none is on its way */
 };
 
 struct hop_search {
@@ -44,7 +44,7 @@ struct hop_search {
 	unsigned n_pairs;   /* of addresses; the candidates begin with these, in their order */
 	unsigned n_apart;   /* of them: pairs that share no address, as far as possible */
 	unsigned fruitless; /* candidates in a row that gave no new path */
-	unsigned turn;      /* the double that is traced again next */
+	unsigned round;     /* of tracing again */
 	uint64_t again;     /* when tracing begins again */
 	unsigned heard[VIRTUAL_HOPS], missed[VIRTUAL_HOPS]; /* answers and silences of each hop */
 	bool differs[VIRTUAL_HOPS];                         /* the hop has told paths apart */
@@ -58,7 +58,10 @@ void hop_search_pair(unsigned own, unsigned peer, unsigned p, unsigned *i, unsig
 
 /* Is another candidate wanted? It is one of pair search->n % search->n_pairs, with a new port. */
 bool hop_search_wants(const struct hop_search *search);
-/* hops[0] is known from the routing table; unknown: no router is on the way. Returns its index. */
+/*
+ * hops[0] is known from the routing table; unknown: no router is on the way. Hops that are known
+ * from elsewhere count as answers. Returns the candidate's index.
+ */
 unsigned hop_search_add(struct hop_search *search, const struct virtual_path *path);
 /* The path of a candidate is used whatever its hops are. */
 void hop_search_keep(struct hop_search *search, unsigned candidate);

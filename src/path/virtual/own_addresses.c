@@ -13,15 +13,24 @@ static bool same_interface(const char *a, const char *b)
 	return n == strcspn(b, ":") && strncmp(a, b, n) == 0;
 }
 
-/* Addresses that are valid on one link only lead to no router. */
+/* Addresses of one link or of this host lead to no router. */
 static bool is_local_only(const struct sockaddr *address)
 {
 	const struct sockaddr_in6 *six = (const void *)address;
 	const struct sockaddr_in *four = (const void *)address;
+	uint32_t host = ntohl(four->sin_addr.s_addr);
 
 	if (address->sa_family == AF_INET6)
-		return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
-	return ntohl(four->sin_addr.s_addr) >> 16 == 0xa9fe; /* 169.254.0.0/16 */
+		return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ||
+		       IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+	return host >> 16 == 0xa9fe || host >> 24 == 127; /* 169.254.0.0/16, 127.0.0.0/8 */
+}
+
+/* Fabrics that route to single addresses have them on the loopback interface. */
+static bool may_be_alias(const struct ifaddrs *one, const char *interface)
+{
+	return (one->ifa_flags & IFF_LOOPBACK || same_interface(one->ifa_name, interface)) &&
+	       !is_local_only(one->ifa_addr);
 }
 
 unsigned discovery_own(const struct udp_address *peer, struct udp_address own[], unsigned most)
@@ -39,7 +48,7 @@ unsigned discovery_own(const struct udp_address *peer, struct udp_address own[],
 		struct udp_address one = { .length = own[0].length };
 
 		if (!i->ifa_addr || i->ifa_addr->sa_family != own[0].storage.ss_family ||
-		    !same_interface(i->ifa_name, interface) || is_local_only(i->ifa_addr))
+		    !may_be_alias(i, interface))
 			continue;
 		memcpy(&one.storage, i->ifa_addr, one.length);
 		udp_set_port(&one, 0);

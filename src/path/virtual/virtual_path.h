@@ -25,4 +25,11 @@ struct virtual_path {
 	struct path_hop hops[VIRTUAL_HOPS]; /* routers, the nearest first */
 };
 
+bool path_hop_is_known(const struct path_hop *hop);
+
+#define VIRTUAL_HOPS_TEXT (VIRTUAL_HOPS * (INET6_ADDRSTRLEN + 1u))
+
+/* The known routers, with blanks between. */
+const char *virtual_path_hops(const struct virtual_path *path, char out[VIRTUAL_HOPS_TEXT]);
+
 #endif

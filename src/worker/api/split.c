@@ -2,6 +2,7 @@
 #include "worker/api/api.h"
 #include "worker/transport/ring_thread.h"
 
+#include "base/random_bits.h"
 #include "path/channel/channel_io.h"
 
 #include <stdlib.h>
@@ -13,12 +14,9 @@ struct vote {
 /* A key that all ranks of the new communicator compute alike, and no other communicator has. */
 static uint64_t subset_key(uint64_t parent, uint64_t split, int32_t color)
 {
-	uint64_t key =
-		parent ^ (split + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uint32_t)color << 20;
+	uint64_t key = parent ^ (split + 1) * RANDOM_STEP ^ (uint64_t)(uint32_t)color << 20;
 
-	key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
-	key = (key ^ key >> 27) * 0x94d049bb133111ebull;
-	return key ^ key >> 31;
+	return bits_mix(key);
 }
 
 /* The parent's ranks that are in the new communicator, in its order. */
@@ -72,13 +70,16 @@ static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int
 	status = trib_allgather(comm, &mine, all, sizeof(mine), TRIB_U8);
 	if (status == TRIB_OK)
 		status = listens;
-	if (status == TRIB_OK && !(config->ring_seats = calloc(n + 1, sizeof(mine))))
+	config->ring_seats = calloc(n + 1, sizeof(mine));
+	if (status == TRIB_OK && !config->ring_seats)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
-	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
-		config->ring_seats[i] = all[ranks[i]];
-	if (status != TRIB_OK)
+	if (status != TRIB_OK) {
 		channel_listener_free(config->ring_listener);
-	return status;
+		return status;
+	}
+	for (unsigned i = 0; i < n; i++)
+		config->ring_seats[i] = all[ranks[i]];
+	return TRIB_OK;
 }
 
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "base/random_bits.h"
 #include "path/channel/channel_io.h"
 #include "path/length_probe.h"
 #include "worker/ring/ring.h"
@@ -355,18 +356,13 @@ static void step(struct ring_thread *thread, struct channel_io *io, unsigned ran
 		comm_fail_told(thread->comm, status, rank, trib_last_error());
 }
 
-/* A question of any rank (ring_ask): a rank that has ended its calls need not answer. */
-static bool is_question(const struct ring_buffer *buffer)
-{
-	return ((const struct ring_head *)buffer->data)->phase == RING_STATE;
-}
-
-/* Is there a message that ranks wait for? */
+/* Is there a message that ranks wait for? They do not wait for questions. */
 static bool has_message(const struct ring_queue *queue)
 {
 	const struct ring_buffer *buffer = queue->first;
 
-	while (buffer && is_question(buffer))
+	while (buffer &&
+	       ((const struct ring_head *)(const void *)buffer->data)->phase == RING_STATE)
 		buffer = buffer->next;
 	return buffer;
 }
@@ -448,9 +444,7 @@ static bool wait_for_seats(const struct ring_thread *thread)
 
 static uint64_t channel_key(const struct comm_config *config)
 {
-	uint64_t key = config->cookie ^ comm_key(config) * 0x9e3779b97f4a7c15ull ^ config->job;
-
-	return (key ^ key >> 31) * 0xbf58476d1ce4e5b9ull;
+	return bits_mix(config->cookie ^ comm_key(config) * RANDOM_STEP ^ config->job);
 }
 
 static trib_status connect_ranks(struct ring_thread *thread)
