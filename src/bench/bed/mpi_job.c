@@ -21,9 +21,10 @@ const struct bench_variant bench_openmpi_variants[] = {
 	{ 0 },
 };
 
-#define BLOCK(algorithm) OPENMPI_TUNED_CALL("reduce_scatter_block", algorithm)
-#define COUNTS(algorithm) \
-	OPENMPI_TUNED_CALL("reduce_scatter", algorithm), "-x", "PEER_MPI_CALL=MPI_Reduce_scatter"
+#define BLOCK(algorithm) OPENMPI_TUNED_CALL("coll_tuned_reduce_scatter_block_algorithm", algorithm)
+#define COUNTS(algorithm)                                                           \
+	OPENMPI_TUNED_CALL("coll_tuned_reduce_scatter_algorithm", algorithm), "-x", \
+		"PEER_MPI_CALL=MPI_Reduce_scatter"
 
 const struct bench_variant bench_openmpi_scatter[] = {
 	{ .name = "default" },
@@ -37,9 +38,11 @@ const struct bench_variant bench_openmpi_scatter[] = {
 
 const struct bench_variant bench_openmpi_gather[] = {
 	{ .name = "default" },
-	{ .name = "recursive doubling", .words = { OPENMPI_TUNED_CALL("allgather", "3") } },
-	{ .name = "ring", .words = { OPENMPI_TUNED_CALL("allgather", "4") } },
-	{ .name = "neighbor exchange", .words = { OPENMPI_TUNED_CALL("allgather", "5") } },
+	{ .name = "recursive doubling",
+	  .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "3") } },
+	{ .name = "ring", .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "4") } },
+	{ .name = "neighbor exchange",
+	  .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "5") } },
 	{ 0 },
 };
 
