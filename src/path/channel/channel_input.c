@@ -167,7 +167,7 @@ static bool take_ack(struct channel *channel, unsigned path, uint64_t now,
 	}
 	units_acked(channel, &ack);
 	path_find_lost(channel, path, now);
-	path_window_ack(&p->window, ack.in_time, 0, rtt, p->sent->newest - 1, p->sent->next);
+	path_window_ack(&p->window, ack.in_time, 0, rtt, p->sent->newest - 1, p->sent->next, now);
 	return true;
 }
 
