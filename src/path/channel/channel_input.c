@@ -62,6 +62,11 @@ static bool take_counts(struct channel *channel, const struct path_control *head
 
 static void heard(struct channel *channel, unsigned path, uint64_t now)
 {
+	/* After a pause of the peer all its paths get new time to answer. */
+	for (unsigned i = 0; now > channel->heard_at + CHANNEL_PAUSE_NS && i < channel->n_paths;
+	     i++)
+		if (channel->paths[i].quiet_since < now)
+			channel->paths[i].quiet_since = now;
 	channel->heard_at = now;
 	channel->heard_on = path;
 }

@@ -34,6 +34,7 @@
 #define WINDOW_LARGE 256.0          /* packets: from here on the target is WINDOW_TARGET_NS */
 #define WINDOW_FRESH_NS 2000000000u /* 2 s */
 #define WINDOW_LOOKS 4u             /* rounds with a small window, to see the least round trip */
+#define WINDOW_MORE 2.0             /* packets by which a window grows near its target */
 #define WINDOW_SAMPLES 4u           /* round trips without which a window does not shrink */
 #define WINDOW_HEAVY_LOSS 0.15      /* loss ratio that shrinks the window */
 #define WINDOW_JUDGED 32u           /* packets that give a loss ratio */
@@ -115,14 +116,12 @@ static inline void path_window_adapt(struct path_window *window)
 
 		window->packets *= 1 - less;
 		window->starting = false;
-	} else if (window->full) {
-		double more = 0.5 * (target / trip - 1);
-
+	} else if (window->full && trip < target / 2) {
 		window->starting &= window->last < window->least + WINDOW_TARGET_NS / 4;
-		if (window->starting)
-			window->packets *= 2;
-		else
-			window->packets = window->packets * (1 + (more < 0.25 ? more : 0.25)) + 1;
+		window->packets *= window->starting ? 2 : 1.25;
+	} else if (window->full) {
+		window->starting = false;
+		window->packets += WINDOW_MORE;
 	}
 }
 
