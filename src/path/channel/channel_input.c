@@ -128,7 +128,7 @@ static void units_acked(struct channel *channel, const struct sent_ack *ack)
 	for (unsigned i = 0; i < ack->n; i++) {
 		struct sent_unit unit = ack->units[i];
 
-		if (unit.unit != PATH_NO_UNIT &&
+		if (unit.unit != SENT_NO_UNIT &&
 		    unit.message - channel->sent < channel->queued - channel->sent)
 			channel->lost -=
 				outgoing_acked(channel_outgoing(channel, unit.message), unit.unit);
@@ -147,7 +147,7 @@ static uint32_t acked_data(const struct sent_ack *ack)
 	uint32_t data = 0;
 
 	for (unsigned i = 0; i < ack->n; i++)
-		data += ack->units[i].unit != PATH_NO_UNIT;
+		data += ack->units[i].unit != SENT_NO_UNIT;
 	/* Packets that counted as lost are not counted again. */
 	return data < ack->in_time ? data : ack->in_time;
 }

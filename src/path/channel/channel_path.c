@@ -62,7 +62,7 @@ void channel_agree(struct channel *channel, uint32_t unit, uint32_t longest)
 void channel_lose(struct channel *channel, const struct sent_unit *units, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (units[i].unit == PATH_NO_UNIT ||
+		if (units[i].unit == SENT_NO_UNIT ||
 		    units[i].message - channel->sent >= channel->queued - channel->sent)
 			continue;
 		channel->lost +=
@@ -75,7 +75,7 @@ static unsigned count_data(const struct sent_unit *units, unsigned n)
 	unsigned data = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		data += units[i].unit != PATH_NO_UNIT;
+		data += units[i].unit != SENT_NO_UNIT;
 	return data;
 }
 
