@@ -258,7 +258,11 @@ static void wait_for_hops(struct discovery *discovery)
 	discovery->near_fd = -1;
 }
 
-/* The best of the first candidates becomes path 0. The others are forgotten. */
+/*
+ * One of the first candidates becomes path 0: one that is answered, with an alias if there are any.
+ * If the fabric routes by alias, then also what comes back takes this path. The other candidates
+ * are forgotten.
+ */
 static trib_status first_path(struct discovery *discovery)
 {
 	struct hop_search *search = &discovery->search;
@@ -272,7 +276,7 @@ static trib_status first_path(struct discovery *discovery)
 	if (path_hop_is_known(&search->candidates[0].path.hops[0]))
 		wait_for_hops(discovery);
 	path = search->candidates[0].path;
-	for (unsigned i = search->n; i-- > 0;) {
+	for (unsigned i = 0; i < search->n; i++) {
 		if (path_hop_is_known(&search->candidates[i].path.hops[1]))
 			path = search->candidates[i].path;
 		close_candidate(discovery, i);
