@@ -64,7 +64,7 @@ static bool other_source(const struct lane *lane, struct udp_address *from)
 	return true;
 }
 
-void lane_paths_check(struct lane *lane, uint64_t now)
+bool lane_paths_check(struct lane *lane, uint64_t now)
 {
 	struct udp_address from;
 	char text[64];
@@ -74,17 +74,17 @@ void lane_paths_check(struct lane *lane, uint64_t now)
 	if (!lane->carrier->move || lane->n_left == LANE_LEFT_MAX ||
 	    stream_is_idle(&lane->stream) || now < lane->heard_at + DETOUR_AFTER ||
 	    now < lane->left_at + DETOUR_AFTER)
-		return;
+		return false;
 	lane->left_at = now;
 	if (!other_source(lane, &from))
-		return;
+		return false;
 	lane->left[lane->n_left] = lane->carrier->move(lane, &from);
 	if (lane->left[lane->n_left] < 0)
-		return;
+		return false;
 	lane->n_left++;
-	lane->spoke_at = 0; /* a report tells the aggregator */
 	log_info("lane %u hears nothing, and goes on from %s", lane->number,
 	         udp_text(&from, text, sizeof(text)));
+	return true;
 }
 
 void lane_paths_forget(struct lane *lane)

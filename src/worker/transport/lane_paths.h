@@ -20,8 +20,11 @@ void lane_paths_find(struct trib_comm *comm);
 /* Where a lane sends from; NULL: the kernel chooses. */
 const struct udp_address *lane_paths_from(const struct lane *lane);
 
-/* If the lane has waited in vain for DETOUR_AFTER, it gets another path. The lane's thread. */
-void lane_paths_check(struct lane *lane, uint64_t now);
+/*
+ * If the lane has waited in vain for DETOUR_AFTER, it gets another path. True: it has, and must
+ * report to the aggregator. For the thread that drives the lane.
+ */
+bool lane_paths_check(struct lane *lane, uint64_t now);
 /* Closes the sockets of paths that the lane has left. */
 void lane_paths_forget(struct lane *lane);
 
