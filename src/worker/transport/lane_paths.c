@@ -11,8 +11,9 @@
 
 #include <unistd.h>
 
-#define FIND_NS 150000000ull      /* 150 ms: the longest search for the path of one lane */
-#define DETOUR_AFTER 300000000ull /* 300 ms of silence: the path may be cut */
+#define FIND_NS 150000000ull     /* 150 ms: the longest search for the path of one lane */
+#define BUSY_AFTER 300000000ull  /* 300 ms of silence while results are due: the path may be cut */
+#define IDLE_AFTER 1300000000ull /* 1.3 s: two heartbeats were not answered */
 
 void lane_paths_find(struct trib_comm *comm)
 {
@@ -66,14 +67,14 @@ static bool other_source(const struct lane *lane, struct udp_address *from)
 
 bool lane_paths_check(struct lane *lane, uint64_t now)
 {
+	uint64_t after = stream_is_idle(&lane->stream) ? IDLE_AFTER : BUSY_AFTER;
 	struct udp_address from;
 	char text[64];
 
 	if (lane->n_left && lane->heard_at > lane->left_at)
 		lane_paths_forget(lane); /* the aggregator knows where we are */
-	if (!lane->carrier->move || lane->n_left == LANE_LEFT_MAX ||
-	    stream_is_idle(&lane->stream) || now < lane->heard_at + DETOUR_AFTER ||
-	    now < lane->left_at + DETOUR_AFTER)
+	if (!lane->carrier->move || lane->n_left == LANE_LEFT_MAX || now < lane->heard_at + after ||
+	    now < lane->left_at + after)
 		return false;
 	lane->left_at = now;
 	if (!other_source(lane, &from))

@@ -21,7 +21,7 @@ void lane_paths_find(struct trib_comm *comm);
 const struct udp_address *lane_paths_from(const struct lane *lane);
 
 /*
- * If the lane has waited in vain for DETOUR_AFTER, it gets another path. True: it has, and must
+ * If the aggregator is silent, the lane gets another path. True: it has one now, and must
  * report to the aggregator. For the thread that drives the lane.
  */
 bool lane_paths_check(struct lane *lane, uint64_t now);
