@@ -289,23 +289,23 @@ static trib_status first_path(struct discovery *discovery)
 	return TRIB_OK;
 }
 
-/* One more path is kept, or the search gives up. */
-static bool find_one(struct discovery *discovery, uint64_t wait)
+/* Searches until one more path is kept, if there is one. */
+static void find_one(struct discovery *discovery, uint64_t wait)
 {
 	struct hop_search *search = &discovery->search;
 	uint64_t end = clock_now() + wait;
 
 	search->most = search->n_kept + 1;
 	search->fruitless = 0;
-	do {
+	while (search->n_kept < search->most && clock_now() < end) {
 		while (hop_search_wants(search))
 			if (add_candidate(discovery) != TRIB_OK)
-				return false;
+				return;
 		send_probes(discovery, clock_now());
+		if (!hop_search_is_tracing(search))
+			return;
 		wait_for_answers(discovery, end);
-	} while (clock_now() < end && search->n_kept < search->most &&
-	         hop_search_is_tracing(search));
-	return search->n_kept == search->most;
+	}
 }
 
 unsigned discovery_step(struct discovery *discovery, uint64_t now)
@@ -449,7 +449,8 @@ bool discovery_find(struct discovery *discovery, const struct udp_address *to, u
 		add_computed(discovery, k, k + 1);
 	else if (discovery->kind == PATHS_ADDRESSES && k < discovery->n_own)
 		add_pairs(discovery, k, k + 1);
-	else if (discovery->epoll >= 0 && k < discovery->most) {
+	else if (discovery->epoll >= 0 && k < discovery->most &&
+	         path_hop_is_known(&discovery->paths[0].hops[0])) {
 		find_one(discovery, wait);
 		forget_candidates(discovery);
 	}
