@@ -38,6 +38,17 @@ const struct setting settings[SETTINGS_N] = {
 	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); replaces "
 	                    "TRIB_AGGREGATOR",
 	                    NULL },
+	[SETTING_RENDEZVOUS] = { "TRIB_RENDEZVOUS", NULL, SETTING_TEXT,
+	                         "where rank 0 listens, host:port, if there is no aggregator: the "
+	                         "ranks then sum around a ring",
+	                         NULL },
+	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
+	                   "which vectors go around a ring of the ranks: auto (large "
+	                   "reduce-scatters "
+	                   "and allgathers, where a ring is faster than an aggregator), off or "
+	                   "all; "
+	                   "the same on all ranks",
+	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's rank, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
@@ -93,6 +104,8 @@ const struct setting settings[SETTINGS_N] = {
 	                      "how a path's bandwidth is estimated: smooth (an average that "
 	                      "forgets) or peak (the highest of the last 8 intervals)",
 	                      NULL },
+	[SETTING_CHUNK] = { "TRIB_CHUNK", "50K", SETTING_BYTES,
+	                    "bytes of a message that go to one path at a time, 1K to 64M", NULL },
 	[SETTING_WIRE] = { "TRIB_WIRE", "auto", SETTING_TEXT,
 	                   "bits of an element of a float sum on the wire: auto (8-bit types: 10, "
 	                   "f16 and bf16: 16, f32: 32), 32 (all types), 16 or 8 (also f32, which "
@@ -220,8 +233,10 @@ static const struct {
 	[SETTING_MTU] = { 0, 65535, NULL },
 	[SETTING_BALANCER] = { 0, 3, "round-robin bandwidth latency flowlet" },
 	[SETTING_MONITOR] = { 0, 1, "smooth peak" },
+	[SETTING_CHUNK] = { 1024, 64 << 20, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
+	[SETTING_RING] = { RING_AUTO, RING_ALWAYS, "auto off all" },
 	[SETTING_SLOTS] = { 16, 65536, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },

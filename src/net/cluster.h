@@ -27,6 +27,7 @@
 #define CLUSTER_LINKS_MAX (CLUSTER_HOSTS_MAX + CLUSTER_LEAFS_MAX * CLUSTER_SPINES_MAX)
 #define CLUSTER_LINK_NAME_BYTES 24
 #define CLUSTER_FAULTY_MAX 64
+#define CLUSTER_RATE_MIN 8000 /* bits per second of a shaped link */
 
 enum cluster_fault { FAULT_LOSS, FAULT_DUP, FAULT_REORDER, FAULT_CORRUPT, FAULT_KINDS };
 
@@ -116,7 +117,7 @@ trib_status cluster_link_find(const struct cluster *cluster, const char *name, u
 
 /*
  * Change a link in both directions while it is in use, and record that. If a link is cut, packets
- * in its queues are lost. LINK_DOWN is for links of the fabric. A rate is above 0. Packets that an
+ * in its queues are lost. LINK_DOWN is for links of the fabric. Packets that an
  * XDP program sends pass no queue, so these functions do not act on them.
  */
 trib_status cluster_link_cut(struct cluster *cluster, unsigned link, enum link_cut cut);

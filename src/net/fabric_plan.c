@@ -35,6 +35,9 @@ trib_status fabric_check(const struct cluster_options *options)
 		status = count_check("spine", fabric->spines, CLUSTER_SPINES_MAX);
 	if (status == TRIB_OK && fabric->paths)
 		status = count_check("paths", fabric->paths, CLUSTER_PATHS_MAX);
+	if (status == TRIB_OK && fabric->core_bps && fabric->core_bps < CLUSTER_RATE_MIN)
+		status = status_fail(TRIB_ERR_ARGUMENT,
+		                     "--core is a rate of at least 8kbit, or 0 for no limit");
 	if (status == TRIB_OK && (options->is_switch || options->is_framed))
 		status = status_fail(TRIB_ERR_ARGUMENT,
 		                     "a fabric has leafs in place of the switch s1, and no relays");
@@ -200,10 +203,13 @@ trib_status cluster_link_find(const struct cluster *cluster, const char *name, u
 {
 	char each[CLUSTER_LINK_NAME_BYTES], last[CLUSTER_LINK_NAME_BYTES];
 
+	if (cluster->is_switch && strcmp(name, "s1") == 0)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "s1 is the switch and has no link of its own; its links are "
+		                   "those of the workers");
 	for (unsigned link = 0; link < cluster_links(cluster); link++) {
 		cluster_link_name(cluster, link, each);
-		/* A switch has a link for each worker, and none of its own. */
-		if (strcmp(each, name) == 0 && !(cluster->is_switch && strcmp(name, "s1") == 0)) {
+		if (strcmp(each, name) == 0) {
 			*out = link;
 			return TRIB_OK;
 		}

@@ -12,12 +12,17 @@
 /* The source of a packet decides first. So answers to an alias take its spine too. */
 #define PREFERENCE_SOURCE 1000
 #define PREFERENCE_RECEIVER 2000
+/*
+ * Addresses, protocol and ports, from the packet. Policy 1 has the same fields, but takes a random
+ * number of the sender's socket instead if it sees one, as it does on the same machine.
+ */
+#define HASH_FIELDS "55"
 
 _Static_assert(CLUSTER_SPINES_MAX <= ROUTE_WAYS_MAX, "a route has a way by each spine");
 
 trib_status fabric_router(const struct cluster *cluster, const struct netns *ns)
 {
-	const char *policy = cluster->fabric.hash_l3 ? "0" : "1";
+	const char *policy = cluster->fabric.hash_l3 ? "0" : "3";
 	trib_status status = netns_set(ns, "ipv4/ip_forward", "1");
 
 	/* Packets of one connection may come and go by different links. */
@@ -25,6 +30,8 @@ trib_status fabric_router(const struct cluster *cluster, const struct netns *ns)
 		status = netns_set(ns, "ipv4/conf/all/rp_filter", "0");
 	if (status == TRIB_OK)
 		status = netns_set(ns, "ipv4/conf/default/rp_filter", "0");
+	if (status == TRIB_OK)
+		status = netns_set(ns, "ipv4/fib_multipath_hash_fields", HASH_FIELDS);
 	return status == TRIB_OK ? netns_set(ns, "ipv4/fib_multipath_hash_policy", policy) : status;
 }
 

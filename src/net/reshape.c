@@ -163,9 +163,13 @@ trib_status cluster_link_cut(struct cluster *cluster, unsigned link, enum link_c
 trib_status cluster_link_slow(struct cluster *cluster, unsigned link, uint64_t bps)
 {
 	struct link_change to;
+	trib_status status;
 	int lock;
-	trib_status status = change_begin(cluster, &lock);
 
+	if (bps < CLUSTER_RATE_MIN)
+		return status_fail(TRIB_ERR_ARGUMENT,
+		                   "a link has a rate of at least 8kbit; a rate of 0 is a cut");
+	status = change_begin(cluster, &lock);
 	if (status != TRIB_OK)
 		return status;
 	to = cluster->changes[link];

@@ -62,7 +62,7 @@ trib_status net_link_take(void *target, const char *text)
 
 	if (status != TRIB_OK)
 		return status;
-	if (rate && rate < 8000)
+	if (rate && rate < CLUSTER_RATE_MIN)
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "\"%s\": expected a rate of at least 8kbit, or 0 for no limit",
 		                   text);

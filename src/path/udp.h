@@ -43,6 +43,7 @@ struct udp_options {
 	unsigned busy_poll; /* microseconds */
 	int receive_bytes;  /* requested buffer size; the kernel may give less */
 	int send_bytes;     /* must be below the link's queue, which drops packets otherwise */
+	bool shares_port;   /* another socket that shares is bound to the same port */
 };
 
 /* A non-blocking socket, bound if `bind_to`, connected if `peer`. *gso: GSO works on it. */
@@ -55,6 +56,8 @@ trib_status udp_open_group(struct in_addr group, uint16_t port, struct in_addr l
 
 /* Turns on departure times (SO_TXTIME, CLOCK_MONOTONIC). False: the kernel refuses. */
 bool udp_let_times(int fd);
+/* Lets the kernel say when each message came (SO_TIMESTAMPNS). */
+void udp_let_stamps(int fd);
 /*
  * Asks for a send buffer of `wanted` bytes (0: leaves it as it is). Returns its size as the
  * kernel counts it, overhead included.
@@ -63,6 +66,8 @@ uint32_t udp_send_room(int fd, int wanted);
 
 /* The MTU of the path of a connected socket; 0: unknown. */
 unsigned udp_mtu(int fd);
+/* The MTU of the route to a peer; 0: unknown. */
+unsigned udp_route_mtu(const struct udp_address *peer);
 /* The MTU of the interface with this IPv4 address, for multicast sent from there. */
 unsigned udp_group_mtu(const struct udp_address *local);
 /* Bytes that IP and UDP headers take on the path. */
@@ -78,6 +83,7 @@ struct udp_message {
 	uint8_t *data; /* 64-byte aligned */
 	uint32_t bytes;
 	uint32_t segment;
+	uint64_t stamp; /* when it came, CLOCK_REALTIME in ns; 0: unknown (udp_let_stamps) */
 	struct udp_address from;
 };
 

@@ -5,8 +5,9 @@
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define CONTROL_BYTES CMSG_SPACE(sizeof(int))
+#define CONTROL_BYTES (CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
 #define TX_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(uint64_t)))
 #define SEND_AT_ONCE 64u
 #define SEND_VECTORS (2 * UDP_GSO_SEGMENTS) /* pieces of memory in the messages sent at once */
@@ -79,7 +80,8 @@ void udp_rx_free(struct udp_rx *rx)
 	free(rx);
 }
 
-static uint32_t segment_of(struct msghdr *header, uint32_t bytes)
+/* What the kernel says beside the bytes: the length of joined packets, and the time. */
+static void take_control(struct msghdr *header, struct udp_message *message)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
@@ -87,10 +89,14 @@ static uint32_t segment_of(struct msghdr *header, uint32_t bytes)
 
 			memcpy(&segment, CMSG_DATA(c), sizeof(segment));
 			if (segment > 0)
-				return (uint32_t)segment;
+				message->segment = (uint32_t)segment;
+		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+			struct timespec at;
+
+			memcpy(&at, CMSG_DATA(c), sizeof(at));
+			message->stamp = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 		}
 	}
-	return bytes;
 }
 
 static void take_header(struct udp_rx *rx, int i, uint32_t bytes)
@@ -99,7 +105,9 @@ static void take_header(struct udp_rx *rx, int i, uint32_t bytes)
 	struct msghdr *header = &rx->headers[i].msg_hdr;
 
 	message->bytes = bytes;
-	message->segment = segment_of(header, bytes);
+	message->segment = bytes;
+	message->stamp = 0;
+	take_control(header, message);
 	message->from.length = header->msg_namelen;
 	header_ready(rx, header);
 }

@@ -65,6 +65,8 @@ trib_status udp_open(const struct udp_address *bind_to, const struct udp_address
 		/* The XDP plane sends no UDP checksum: every packet carries our own. */
 		set_option(s, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	}
+	if (options->shares_port)
+		set_option(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (bind_to && bind(s, (const void *)&bind_to->storage, bind_to->length)) {
 		trib_status status = status_fail_errno("cannot listen on %s",
 		                                       udp_text(bind_to, text, sizeof(text)));
@@ -113,6 +115,11 @@ bool udp_let_times(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_TXTIME, &times, sizeof(times)) == 0;
 }
 
+void udp_let_stamps(int fd)
+{
+	set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+}
+
 uint32_t udp_send_room(int fd, int wanted)
 {
 	int bytes = 0;
@@ -151,6 +158,20 @@ unsigned udp_group_mtu(const struct udp_address *local)
 	if (!setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &from, sizeof(from)) &&
 	    !connect(fd, (const void *)&group, sizeof(group)))
 		mtu = udp_mtu(fd);
+	close(fd);
+	return mtu;
+}
+
+unsigned udp_route_mtu(const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	unsigned mtu;
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
+		return 0;
+	mtu = udp_mtu(fd);
 	close(fd);
 	return mtu;
 }

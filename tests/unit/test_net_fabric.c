@@ -58,6 +58,10 @@ static void wrong_options_are_refused(void **state)
 	options.fabric.paths = CLUSTER_PATHS_MAX + 1;
 	assert_int_equal(plan_make(&options, 7, &cluster), TRIB_ERR_ARGUMENT);
 	options.fabric.paths = 1;
+	options.fabric.core_bps = 1;
+	assert_int_equal(plan_make(&options, 7, &cluster), TRIB_ERR_ARGUMENT);
+	options.fabric.core_bps = 0;
+	assert_int_equal(plan_make(&options, 7, &cluster), TRIB_OK);
 	options.is_switch = true;
 	assert_int_equal(plan_make(&options, 7, &cluster), TRIB_ERR_ARGUMENT);
 }
@@ -158,6 +162,31 @@ static void routers_have_namespaces(void **state)
 	assert_string_equal(name, "a-leaf2");
 }
 
+static void faults_are_of_all_links_or_of_one(void **state)
+{
+	struct cluster_options options = { .name = "a",
+		                           .workers = 2,
+		                           .fabric = { .leafs = 2, .spines = 2 },
+		                           .faulty = { { "leaf1-spine2", FAULT_DUP, 0.5 } },
+		                           .n_faulty = 1 };
+	double rates[FAULT_KINDS];
+
+	(void)state;
+	if (plan_make(&options, 7, &cluster) == TRIB_ERR_CONFIG)
+		skip(); /* a build without faults */
+	assert_true(cluster.is_single);
+	assert_true(plan_link_faults(&options, &cluster, 3, rates));
+	assert_true(rates[FAULT_DUP] == 0.5 && rates[FAULT_LOSS] == 0);
+	assert_false(plan_link_faults(&options, &cluster, 0, rates));
+	options.faults[FAULT_LOSS] = 0.25;
+	assert_true(plan_link_faults(&options, &cluster, 0, rates));
+	assert_true(rates[FAULT_DUP] == 0 && rates[FAULT_LOSS] == 0.25);
+	assert_true(plan_link_faults(&options, &cluster, 3, rates));
+	assert_true(rates[FAULT_DUP] == 0.5 && rates[FAULT_LOSS] == 0.25);
+	strcpy(options.faulty[0].link, "leaf1-spine3");
+	assert_int_equal(plan_make(&options, 7, &cluster), TRIB_ERR_ARGUMENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +197,7 @@ int main(void)
 		cmocka_unit_test(a_link_that_is_down_leads_nowhere),
 		cmocka_unit_test(aliases_take_the_spines_in_turn),
 		cmocka_unit_test(routers_have_namespaces),
+		cmocka_unit_test(faults_are_of_all_links_or_of_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

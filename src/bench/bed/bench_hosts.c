@@ -23,7 +23,7 @@ static trib_status cluster_make(const struct bench_options *options, struct benc
 	net.name = name;
 	net.workers = options->hosts ? (unsigned)options->hosts : HOSTS_DEFAULT;
 	net.servers = options->servers ? (unsigned)options->servers : 1;
-	net.is_switch = !options->is_server && !options->servers;
+	net.is_switch = !options->is_server && !options->servers && !net.fabric.leafs;
 	net.is_framed = options->nic;
 	net.mtu = (unsigned)options->mtu;
 	status = cluster_up(&net, &place->cluster);

@@ -12,7 +12,6 @@
 		"name", 0, OPTION_TEXT, &name, "NAME", "name of the cluster (default trib)", \
 			"job2"                                                               \
 	}
-#define RATE_MIN 8000
 
 static int link_fail(const char *command)
 {
@@ -95,11 +94,6 @@ int net_slow(int argc, char **argv)
 		return options_fail(&options, "a link and a rate are needed");
 	if (parse_rate(argv[operand + 1], &rate) != TRIB_OK)
 		return options_fail(&options, "%s", trib_last_error());
-	if (rate < RATE_MIN)
-		return options_fail(&options,
-		                    "%s: expected a rate of at least 8kbit; to cut a "
-		                    "link, use trib net cut",
-		                    argv[operand + 1]);
 	return links_change("slow", name, argv + operand, 1, cluster_link_slow, rate);
 }
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arrivals: which packets of a path have come, and when an acknowledgement is due. Pure.
+ *
+ * A lost packet is never sent again under its number. So an acknowledgement tells about the last
+ * PATH_ACK_BITS numbers, and older ones are forgotten.
+ */
+#ifndef TRIB_PATH_CHANNEL_ARRIVALS_H
+#define TRIB_PATH_CHANNEL_ARRIVALS_H
+
+#include "base/bitmap.h"
+#include "wire/path_packet.h"
+
+#include <string.h>
+
+#define ARRIVALS_MANY 64u        /* packets that are acknowledged at once */
+#define ARRIVALS_WAIT_NS 500000u /* 0.5 ms: the longest wait of fewer packets */
+
+struct arrivals {
+	bool any;
+	uint64_t newest;                   /* sequence number */
+	uint64_t came_at;                  /* when the newest came */
+	uint64_t came[PATH_ACK_BITS / 64]; /* ring: bit `sequence % PATH_ACK_BITS` */
+	unsigned waiting;                  /* packets since the last acknowledgement */
+	uint64_t since;                    /* when the first of them came */
+	bool urgent;                       /* an acknowledgement is due now */
+};
+
+/* The numbers after `newest` up to `sequence` have not come. */
+static inline void arrivals_forget(struct arrivals *arrivals, uint64_t sequence)
+{
+	if (!arrivals->any || sequence - arrivals->newest >= PATH_ACK_BITS) {
+		memset(arrivals->came, 0, sizeof(arrivals->came));
+		return;
+	}
+	for (uint64_t i = arrivals->newest + 1; i <= sequence; i++)
+		bitmap_clear(arrivals->came, i % PATH_ACK_BITS);
+}
+
+static inline void arrivals_take(struct arrivals *arrivals, uint32_t sequence, uint64_t now)
+{
+	int32_t ahead = (int32_t)(sequence - (uint32_t)arrivals->newest);
+	uint64_t full = arrivals->any ? arrivals->newest + (uint64_t)(int64_t)ahead : sequence;
+
+	if (!arrivals->waiting++)
+		arrivals->since = now;
+	if (!arrivals->any || ahead > 0) {
+		arrivals_forget(arrivals, full);
+		arrivals->any = true;
+		arrivals->newest = full;
+		arrivals->came_at = now;
+	} else if (ahead <= -(int32_t)PATH_ACK_BITS) {
+		return;
+	}
+	bitmap_set(arrivals->came, full % PATH_ACK_BITS);
+}
+
+static inline uint64_t arrivals_due(const struct arrivals *arrivals)
+{
+	if (arrivals->urgent || arrivals->waiting >= ARRIVALS_MANY)
+		return 0;
+	return arrivals->waiting ? arrivals->since + ARRIVALS_WAIT_NS : UINT64_MAX;
+}
+
+/* Bit i: newest - i has come. */
+static inline void arrivals_tell(struct arrivals *arrivals, uint64_t bits[PATH_ACK_BITS / 64])
+{
+	memset(bits, 0, PATH_ACK_BITS / 8);
+	for (uint64_t i = 0; i < PATH_ACK_BITS && i <= arrivals->newest; i++)
+		if (bitmap_get(arrivals->came, (arrivals->newest - i) % PATH_ACK_BITS))
+			bitmap_set(bits, i);
+	arrivals->waiting = 0;
+	arrivals->urgent = false;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packets of a channel that carry no message. */
+#include "path/channel/channel_state.h"
+
+#include "wire/checksum.h"
+
+#include <string.h>
+
+/* HELLO and WELCOME are as long as the longest DATA: a path that opens carries full packets. */
+static uint32_t hello_bytes(const struct channel *channel)
+{
+	uint32_t unit = channel->unit ? channel->unit : channel->config.unit;
+	uint32_t least = sizeof(struct path_control) + sizeof(struct path_hello);
+
+	return CHANNEL_HEADER + unit > least ? CHANNEL_HEADER + unit : least;
+}
+
+static void *put_head(const struct channel *channel, unsigned path, enum path_kind kind,
+                      void *buffer, uint32_t bytes)
+{
+	struct path_control *head = buffer;
+
+	memset(buffer, 0, bytes);
+	*head = (struct path_control){
+		.magic = PATH_MAGIC,
+		.kind = (uint8_t)((uint8_t)kind | channel_side(channel)),
+		.path = (uint8_t)path,
+		.delivered = channel->delivered,
+		.credit = channel->granted,
+		.id = channel->id,
+	};
+	return head + 1;
+}
+
+static uint32_t put_hello(struct channel *channel, unsigned path, enum path_kind kind, void *buffer)
+{
+	uint32_t bytes = hello_bytes(channel);
+	struct path_hello *hello = put_head(channel, path, kind, buffer, bytes);
+
+	hello->key = channel->config.key;
+	hello->from = channel->config.self;
+	hello->to = channel->config.peer;
+	hello->unit = channel->unit ? channel->unit : channel->config.unit;
+	hello->longest = channel->config.longest;
+	hello->timeout_ms = (uint32_t)(channel->config.timeout / 1000000);
+	if (kind == PATH_HELLO) {
+		hello->at = channel->paths[path].at;
+	} else {
+		hello->addresses = channel->n_own_addresses;
+		memcpy(hello->own, channel->own_addresses, sizeof(hello->own));
+	}
+	return bytes;
+}
+
+static uint32_t put_ack(struct channel *channel, unsigned path, uint64_t now, void *buffer)
+{
+	struct arrivals *arrivals = &channel->paths[path].arrivals;
+	struct path_control *head = buffer;
+	struct path_ack *ack =
+		put_head(channel, path, PATH_ACK, buffer, sizeof(*head) + sizeof(*ack));
+	uint64_t held = now - arrivals->came_at;
+
+	if (arrivals->any)
+		arrivals_tell(arrivals, ack->came);
+	arrivals->urgent = false;
+	head->sequence = (uint32_t)arrivals->newest;
+	head->held = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
+	return sizeof(*head) + sizeof(*ack);
+}
+
+static uint32_t put_probe(struct channel *channel, unsigned path, uint64_t now, void *buffer)
+{
+	struct sent_packets *sent = channel->paths[path].sent;
+	struct sent_unit none = { 0, PATH_NO_UNIT };
+	struct path_control *head = buffer;
+
+	put_head(channel, path, PATH_PROBE, buffer, sizeof(*head));
+	if (!sent->in_flight)
+		channel->paths[path].quiet_since = now;
+	head->sequence = sent_add(sent, now, none);
+	return sizeof(*head);
+}
+
+static bool hello_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
+{
+	return p->phase == PHASE_CALLING && !channel_has_ended(channel) &&
+	       (!p->called_at || now >= p->called_at + CHANNEL_HELLO_NS);
+}
+
+static bool bye_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
+{
+	return p->owes_bye || (channel->state == CHANNEL_CLOSING && p->phase == PHASE_OPEN &&
+	                       (!p->bye_at || now >= p->bye_at + CHANNEL_BYE_NS));
+}
+
+bool control_is_due(const struct channel *channel, unsigned path, uint64_t now)
+{
+	const struct channel_path *p = &channel->paths[path];
+
+	return hello_is_due(channel, p, now) || bye_is_due(channel, p, now) || p->owes_welcome ||
+	       (p->owes_probe && sent_has_room(p->sent)) || now >= arrivals_due(&p->arrivals);
+}
+
+static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, void *buffer)
+{
+	struct channel_path *p = &channel->paths[path];
+
+	if (hello_is_due(channel, p, now)) {
+		p->called_at = now;
+		return put_hello(channel, path, PATH_HELLO, buffer);
+	}
+	if (bye_is_due(channel, p, now)) {
+		p->bye_at = now;
+		p->owes_bye = false;
+		put_head(channel, path, PATH_BYE, buffer, sizeof(struct path_control));
+		return sizeof(struct path_control);
+	}
+	if (p->owes_welcome) {
+		p->owes_welcome = false;
+		return put_hello(channel, path, PATH_WELCOME, buffer);
+	}
+	if (p->owes_probe) {
+		p->owes_probe = false;
+		return put_probe(channel, path, now, buffer);
+	}
+	return put_ack(channel, path, now, buffer);
+}
+
+uint32_t control_output(struct channel *channel, unsigned path, uint64_t now, void *buffer)
+{
+	struct path_control *head = buffer;
+	uint32_t bytes;
+
+	if (channel->paths[path].phase == PHASE_NONE || !control_is_due(channel, path, now))
+		return 0;
+	bytes = put_due(channel, path, now, buffer);
+	head->check = wire_check(buffer, bytes);
+	return bytes;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of channel_io.h: sockets, discovery, and the list of a listener. */
+#ifndef TRIB_PATH_CHANNEL_IO_STATE_H
+#define TRIB_PATH_CHANNEL_IO_STATE_H
+
+#include "path/channel/channel_io.h"
+#include "path/channel/path_socket.h"
+#include "path/virtual/discovery.h"
+
+struct channel_listener {
+	int fd;
+	struct udp_address at;
+	struct udp_rx *rx;
+	struct channel_io *channels; /* that wait to be called, or were */
+	bool warned;                 /* about another version */
+};
+
+struct channel_io {
+	struct channel *channel;
+	struct udp_rx *rx;
+	struct path_socket sockets[PATHS_MAX];
+	unsigned n_sockets; /* the highest in use, plus 1 */
+	uint64_t key;
+	uint32_t self, peer;
+	char name[CHANNEL_NAME];
+	uint64_t failed_paths; /* bit i: path i could not be opened */
+
+	/* The side that calls: */
+	struct virtual_path paths[PATHS_MAX];
+	unsigned n_paths;            /* given by the caller; 0: found */
+	unsigned n_tried;            /* paths that were opened, or could not be */
+	struct discovery *discovery; /* NULL: not needed */
+	bool told;                   /* discovery knows the peer's addresses */
+
+	/* The side that is called: */
+	struct channel_listener *listener;
+	struct channel_io *next; /* in the listener's list */
+};
+
+/* A channel without sockets. */
+trib_status channel_io_new(const struct channel_io_config *config, bool connects, uint32_t unit,
+                           uint64_t now, struct channel_io **out);
+
+#endif

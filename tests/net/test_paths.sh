@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Messages over four paths of a fabric, while packets are lost and paths are cut and restored.
+# Usage: test_paths.sh PATH_TO_TRIB
+. "$(dirname "$0")/lib.sh"
+need_clusters "$@"
+start "$@"
+name=path$$
+
+passed() { on "spine$1" awk '$1 == "leaf1:" { print $3 }' /proc/net/dev; }
+has_passed() { [ "$(passed "$1")" -ge "$2" ]; } # SPINE PACKETS
+# busy SPINE: messages go by this spine. An idle path has a few probes.
+busy() { wait_for 10 has_passed "$1" $(($(passed "$1") + 500)); }
+# bench OPTION...: all bytes are compared, until it is stopped.
+bench() {
+	"$trib" bench path --net "$name" --paths 4 --transport ours --check --warm 0.1 --seconds 100 "$@" \
+		>"$work/bench" 2>&1 &
+	bench=$!
+}
+end_bench() {
+	kill -INT "$bench"
+	ends_badly "$bench"
+}
+# right: messages have come, and all were right.
+right() {
+	grep -q '^ours  *4  *65536 .* 0\.[0-9]*[1-9]' "$work/bench" && lacks failed "$work/bench" ||
+		! cat "$work/bench"
+}
+
+faults=()
+if has_bpf; then
+	faults=(--loss 0.01 --dup 0.01 --reorder 0.01 --corrupt 0.01)
+else
+	omit "links with faults need root, and a build with BPF programs"
+fi
+up "$name" --hosts 4 --leaf 2 --spine 4 --route static --core 50mbit "${faults[@]}"
+"$trib" net cut --name "$name" leaf1-spine4 >/dev/null
+bench --size 64K
+check "messages begin on the paths that work" busy 1
+"$trib" net restore --name "$name" leaf1-spine4 >/dev/null
+check "a path that appears is used" busy 4
+for spine in 1 2 3; do
+	"$trib" net cut --name "$name" leaf2-spine$spine >/dev/null
+done
+check "three paths are cut: the last one goes on" busy 4
+for spine in 1 2 3; do
+	"$trib" net restore --name "$name" leaf2-spine$spine >/dev/null
+done
+for spine in 1 2 3; do
+	check "path $spine is used again" busy $spine
+done
+check "the benchmark ends when it is told" end_bench
+check "every byte is right" right
+
+bench --size 64K --find
+for spine in 1 2 3 4; do
+	check "found by probes: path $spine is used" busy $spine
+done
+check "the benchmark ends when it is told" end_bench
+check "every byte is right" right
+done_checking
