@@ -294,21 +294,10 @@ static void options_read(struct recommender *r, int argc, char **argv)
 		.own = own,
 	};
 
-	r->o = (struct job_options){ .epochs = 5,
-		                     .batch = 512,
-		                     .width = 16,
-		                     .rate = 0.05,
-		                     .init = 0.02,
-		                     .largest = 4,
-		                     .sample = 5,
-		                     .seed = 1,
-		                     .timeout_s = 60,
-		                     .optimizer = "adagrad",
-		                     .path = "auto",
-		                     .sums = "fixed",
-		                     .wire = "f32",
-		                     .staleness = "4",
-		                     .progress = "auto" };
+	r->o = job_options_default();
+	r->o.batch = 512;
+	r->o.width = 16;
+	r->o.init = 0.02;
 	r->decay = 0.01;
 	r->tested = 2000;
 	r->negatives = "uniform";

@@ -143,6 +143,22 @@ static size_t table_make(const struct job_usage *usage, struct job_options *o,
 	return n;
 }
 
+struct job_options job_options_default(void)
+{
+	return (struct job_options){ .epochs = 5,
+		                     .rate = 0.05,
+		                     .largest = 4,
+		                     .sample = 5,
+		                     .seed = 1,
+		                     .timeout_s = 60,
+		                     .optimizer = "adagrad",
+		                     .path = "auto",
+		                     .sums = "fixed",
+		                     .wire = "f32",
+		                     .staleness = "4",
+		                     .progress = "auto" };
+}
+
 void job_options_parse(const struct job_usage *usage, struct job_options *options, int argc,
                        char **argv)
 {

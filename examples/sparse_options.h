@@ -46,6 +46,9 @@ struct job_usage {
 	const struct job_option *own; /* ended by an option without a name */
 };
 
+/* What an example begins with; batch, width and init are its own to set. */
+struct job_options job_options_default(void);
+
 /* Reads the command line, or prints the help, or says what is wrong, and exits then. */
 void job_options_parse(const struct job_usage *usage, struct job_options *options, int argc,
                        char **argv);

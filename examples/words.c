@@ -335,21 +335,10 @@ static void options_read(struct embedder *e, int argc, char **argv)
 		.own = own,
 	};
 
-	e->o = (struct job_options){ .epochs = 5,
-		                     .batch = 128,
-		                     .width = 48,
-		                     .rate = 0.05,
-		                     .init = 0.01,
-		                     .largest = 4,
-		                     .sample = 5,
-		                     .seed = 1,
-		                     .timeout_s = 60,
-		                     .optimizer = "adagrad",
-		                     .path = "auto",
-		                     .sums = "fixed",
-		                     .wire = "f32",
-		                     .staleness = "4",
-		                     .progress = "auto" };
+	e->o = job_options_default();
+	e->o.batch = 128;
+	e->o.width = 48;
+	e->o.init = 0.01;
 	e->least = 5;
 	e->window = 5;
 	e->negatives = 5;

@@ -38,6 +38,17 @@ const struct setting settings[SETTINGS_N] = {
 	                    "2*HOST:PORT(0-3);1*HOST:PORT(HOST:PORT(0,1),2,3); replaces "
 	                    "TRIB_AGGREGATOR",
 	                    NULL },
+	[SETTING_RENDEZVOUS] = { "TRIB_RENDEZVOUS", NULL, SETTING_TEXT,
+	                         "where rank 0 listens, host:port, if there is no aggregator: the "
+	                         "ranks then sum around a ring",
+	                         NULL },
+	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
+	                   "which vectors go around a ring of the ranks: auto (large "
+	                   "reduce-scatters "
+	                   "and allgathers, where a ring is faster than an aggregator), off or "
+	                   "all; "
+	                   "the same on all ranks",
+	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
 	                   "this worker's rank, from 0; also taken from mpirun, srun, torchrun",
 	                   LAUNCHER_RANK },
@@ -77,7 +88,8 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: the route's MTU", NULL },
 	[SETTING_PATHS] = { "TRIB_PATHS", "auto", SETTING_TEXT,
-	                    "paths to another worker: auto (up to 8, found by probes), off (one), "
+	                    "paths to a worker or an aggregator: auto (up to 8, found by probes), "
+	                    "off (one), "
 	                    "1 to 16 (up to that many, found by probes), addresses (each pair of "
 	                    "addresses is one), or xor:N (computed: the fabric hashes by XOR over "
 	                    "N "
@@ -224,6 +236,7 @@ static const struct {
 	[SETTING_CHUNK] = { 1024, 64 << 20, NULL },
 	[SETTING_WIRE] = { WIDTH_AUTO, WIDTH_8, "auto 32 16 8" },
 	[SETTING_ENGINE] = { ENGINE_AUTO, ENGINE_SLOT_FIRST, "auto dense slot" },
+	[SETTING_RING] = { RING_AUTO, RING_ALWAYS, "auto off all" },
 	[SETTING_SLOTS] = { 16, 65536, NULL },
 	[SETTING_PLANE] = { PLANE_UDP, PLANE_PISA, "udp tcp xdp pisa" },
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },

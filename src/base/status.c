@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-static _Thread_local char sentence[1024] = "no error";
-
-trib_status status_fail(trib_status status, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	return status;
-}
-
-trib_status status_fail_errno(const char *format, ...)
-{
-	int error = errno;
-	va_list args;
-
-	va_start(args, format);
-	int n = vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	if (n >= 0 && (size_t)n < sizeof(sentence))
-		snprintf(sentence + n, sizeof(sentence) - (size_t)n, ": %s", strerror(error));
-	return TRIB_ERR_SYSTEM;
-}
+static _Thread_local char sentence[STATUS_SENTENCE] = "no error";
 
 const char *trib_last_error(void)
 {
@@ -38,7 +12,11 @@ const char *trib_last_error(void)
 
 trib_status trib_set_error(trib_status status, const char *words)
 {
-	return status_fail(status, "%s", words);
+	size_t n = strnlen(words, sizeof(sentence) - 1);
+
+	memmove(sentence, words, n); /* the words may be the sentence itself */
+	sentence[n] = '\0';
+	return status;
 }
 
 const char *trib_status_name(trib_status status)

@@ -8,7 +8,12 @@
 
 #include "tributary.h"
 
-/* Sets the calling thread's error sentence and returns `status`. */
+#define STATUS_SENTENCE 1024u /* bytes; a longer sentence is cut */
+
+/*
+ * Sets the calling thread's error sentence and returns `status`. An argument may be the sentence
+ * before, trib_last_error().
+ */
 trib_status status_fail(trib_status status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

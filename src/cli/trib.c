@@ -5,6 +5,7 @@
 #include "cli/cmd/controller_status.h"
 #include "net/cluster.h"
 #include "net/state.h"
+#include "options/command_table.h"
 #include "options/options.h"
 
 #include <stdio.h>
@@ -13,11 +14,7 @@
 
 static int cli_status(int argc, char **argv);
 
-static const struct {
-	const char *name;
-	int (*function)(int argc, char **argv);
-	const char *help;
-} commands[] = {
+static const struct command commands[] = {
 	{ "status", cli_status, "virtual clusters and the controller; also without a command" },
 	{ "nodes", cli_nodes, "list the machines of a controller" },
 	{ "node", cli_node, "take machines out of plans and back in: drain, resume, forget" },
@@ -34,9 +31,8 @@ static const struct {
 	{ "sim", cli_sim, "simulate many jobs on one fabric: hosts, trees, turns" },
 	{ "show", cli_show, "show config: each setting and where its value comes from; show paths PEER" },
 	{ "top", cli_top, "watch an aggregator at work" },
+	{ 0 },
 };
-
-#define COMMANDS_N (sizeof(commands) / sizeof(*commands))
 
 static void help_print(FILE *out)
 {
@@ -44,8 +40,7 @@ static void help_print(FILE *out)
 	        "Usage: trib [COMMAND [ARGUMENT]...]\n\n"
 	        "Sums vectors of many workers in the network. Without a command: trib status.\n\n"
 	        "Commands:\n");
-	for (size_t i = 0; i < COMMANDS_N; i++)
-		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
+	commands_print(commands, 8, out);
 	fprintf(out, "\n`trib COMMAND --help` says more. Settings are TRIB_ variables: `trib show "
 	             "config`.\n\n"
 	             "Example:\n"
@@ -173,14 +168,14 @@ static int command_unknown(const char *name)
 	const char *nearest = NULL;
 	unsigned best = 3; /* a distance above two letters makes no suggestion */
 
-	for (size_t i = 0; i < COMMANDS_N; i++) {
-		unsigned distance = word_distance(name, commands[i].name);
+	for (const struct command *command = commands; command->name; command++) {
+		unsigned distance = word_distance(name, command->name);
 
-		if (*name && strncmp(commands[i].name, name, strlen(name)) == 0)
+		if (*name && strncmp(command->name, name, strlen(name)) == 0)
 			distance = 0;
-		if (distance < best && distance < strlen(commands[i].name)) {
+		if (distance < best && distance < strlen(command->name)) {
 			best = distance;
-			nearest = commands[i].name;
+			nearest = command->name;
 		}
 	}
 	fprintf(stderr, "trib: there is no command \"%s\"", name);
@@ -203,6 +198,7 @@ static void log_prepare(void)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *command;
 
 	log_prepare();
 	if (!name)
@@ -215,10 +211,8 @@ int main(int argc, char **argv)
 		printf("trib " TRIB_VERSION "\n");
 		return 0;
 	}
-	for (size_t i = 0; i < COMMANDS_N; i++) {
-		if (strcmp(name, commands[i].name) == 0)
-			return commands[i].function ? commands[i].function(argc - 1, argv + 1)
-			                            : cmd_left_out(name);
-	}
-	return command_unknown(name);
+	command = command_find(commands, name);
+	if (!command)
+		return command_unknown(name);
+	return command->run ? command->run(argc - 1, argv + 1) : cmd_left_out(name);
 }

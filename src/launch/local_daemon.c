@@ -14,19 +14,22 @@
 #define PORT_TRIES 50
 #define PORT_LEAST 10240u /* lower ports belong to known services */
 
-void daemon_find(char *out, size_t room)
+bool self_find(char *out, size_t room)
 {
 	ssize_t n = readlink("/proc/self/exe", out, room - 1);
-	char *slash;
 
-	if (n > 0) {
-		out[n] = '\0';
-		slash = strrchr(out, '/');
-		if (slash && (size_t)(slash - out) + sizeof("/tribd") <= room) {
-			strcpy(slash, "/tribd");
-			if (access(out, X_OK) == 0)
-				return;
-		}
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+void daemon_find(char *out, size_t room)
+{
+	char *slash = self_find(out, room) ? strrchr(out, '/') : NULL;
+
+	if (slash && (size_t)(slash - out) + sizeof("/tribd") <= room) {
+		strcpy(slash, "/tribd");
+		if (access(out, X_OK) == 0)
+			return;
 	}
 	snprintf(out, room, "tribd");
 }

@@ -43,7 +43,7 @@ struct run {
 	struct run_options options;
 	struct cluster cluster;
 	struct tree_layout trees;
-	char where[LAYOUT_TEXT + 32]; /* TRIB_AGGREGATOR or TRIB_TREES */
+	char where[LAYOUT_TEXT + 32]; /* TRIB_AGGREGATOR, TRIB_TREES or TRIB_RENDEZVOUS */
 	char daemon[512], threads[8], plane[8];
 	struct run_slot *slots;
 	struct launch_task *tasks;
@@ -185,6 +185,19 @@ static trib_status aggregators_place(struct run *run)
 	return status;
 }
 
+/* No aggregator: the ranks meet at rank 0. */
+static trib_status rendezvous_place(struct run *run)
+{
+	const struct cluster_host *host = run->cluster.n ? &run->cluster.hosts[0] : NULL;
+	const char *address = host ? host->address : "127.0.0.1";
+	unsigned port = daemon_port(host, address, true);
+
+	if (!port)
+		return status_fail(TRIB_ERR_SYSTEM, "there is no free port on %s", address);
+	snprintf(run->where, sizeof(run->where), "TRIB_RENDEZVOUS=%s:%u", address, port);
+	return TRIB_OK;
+}
+
 static void aggregators_add(struct run *run)
 {
 	for (unsigned i = 0; i < run->trees.n_sites; i++)
@@ -311,14 +324,14 @@ static int run_all(struct run *run)
 	if (run->options.aggregator || run->lease)
 		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
 		         run->lease ? lease_controller(run->lease) : run->options.aggregator);
-	else if (aggregators_place(run) != TRIB_OK)
+	else if ((run->options.ring ? rendezvous_place(run) : aggregators_place(run)) != TRIB_OK)
 		goto failed;
 	if (run->options.servers &&
 	    shards_plan(&run->servers, (unsigned)run->options.servers, run->options.server_dir,
 	                &run->cluster, &run->trees) != TRIB_OK)
 		goto failed;
 	/* All tasks hear where the servers are. */
-	if (!run->options.aggregator && !run->lease)
+	if (!run->options.aggregator && !run->lease && !run->options.ring)
 		aggregators_add(run);
 	servers_add(run);
 	if (!run->lease && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&

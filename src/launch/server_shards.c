@@ -116,14 +116,13 @@ void shards_end(struct server_shards *shards)
 trib_status shards_plan(struct server_shards *out, unsigned n, const char *folder,
                         const struct cluster *cluster, const struct tree_layout *trees)
 {
-	ssize_t length = readlink("/proc/self/exe", out->program, sizeof(out->program) - 1);
 	trib_status status = folder_make(out, folder);
 	size_t used;
 
 	if (status != TRIB_OK)
 		return status;
 	out->n = n;
-	out->program[length > 0 ? length : 0] = '\0';
+	self_find(out->program, sizeof(out->program));
 	used = (size_t)snprintf(out->where, sizeof(out->where), "TRIB_SPARSE_SERVERS=");
 	for (unsigned i = 0; status == TRIB_OK && i < n; i++) {
 		status = shard_place(out, i, cluster, trees);

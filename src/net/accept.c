@@ -36,62 +36,55 @@ static trib_status accept_at(const char *namespace, const char *link, int progra
 	return status_fail_errno("%s in %s takes no XDP program", link, namespace);
 }
 
-trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
-                          struct accepted *out)
+/* The end of a host's link, at the host or at the other side of the link. */
+static trib_status accept_link(const struct cluster *cluster, unsigned host, bool at_host,
+                               int program, struct accepted *out)
+{
+	struct link_end end;
+	char hub[64];
+
+	if (at_host) {
+		plan_host_end(cluster, host, &end);
+		return accept_at(cluster->hosts[host].ns, end.name, program, out);
+	}
+	plan_port_end(cluster, host, &end);
+	plan_port_namespace(cluster, host, hub);
+	return accept_at(hub, end.name, program, out);
+}
+
+/*
+ * If s1 is a switch, the links are those of the workers. Otherwise they are those of the hosts in
+ * `aggregates`; NULL: of the servers. `to_aggregator`: the programs are where aggregators receive.
+ */
+static trib_status accept_all(const struct cluster *cluster, const bool *aggregates,
+                              bool to_aggregator, struct accepted *out)
 {
 	struct pass_bpf *skeleton = pass_bpf__open_and_load();
 	trib_status status = TRIB_OK;
-	struct link_end end;
-	char ports[64];
-	int program;
 
 	out->n = 0;
 	if (!skeleton)
 		return status_fail_errno("cannot load an XDP program");
-	program = bpf_program__fd(skeleton->progs.pass);
 	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
-		const struct cluster_host *host = &cluster->hosts[i];
-		bool sends = aggregates ? aggregates[i] : host->is_server;
+		bool is_server = cluster->hosts[i].is_server;
 
-		if (cluster->is_switch && !host->is_server) {
-			plan_host_end(cluster, i, &end);
-			status = accept_at(host->ns, end.name, program, out);
-		} else if (!cluster->is_switch && sends) {
-			plan_port_end(cluster, i, &end);
-			plan_port_namespace(cluster, i, ports);
-			status = accept_at(ports, end.name, program, out);
-		}
+		if (cluster->is_switch ? !is_server : aggregates ? aggregates[i] : is_server)
+			status = accept_link(cluster, i, cluster->is_switch != to_aggregator,
+			                     bpf_program__fd(skeleton->progs.pass), out);
 	}
 	pass_bpf__destroy(skeleton);
 	return status;
 }
 
+trib_status accept_frames(const struct cluster *cluster, const bool *aggregates,
+                          struct accepted *out)
+{
+	return accept_all(cluster, aggregates, false, out);
+}
+
 trib_status accept_at_servers(const struct cluster *cluster, struct accepted *out)
 {
-	struct pass_bpf *skeleton = pass_bpf__open_and_load();
-	trib_status status = TRIB_OK;
-	struct link_end end;
-	char ports[64];
-	int program;
-
-	out->n = 0;
-	if (!skeleton)
-		return status_fail_errno("cannot load an XDP program");
-	program = bpf_program__fd(skeleton->progs.pass);
-	for (unsigned i = 0; status == TRIB_OK && i < cluster->n; i++) {
-		const struct cluster_host *host = &cluster->hosts[i];
-
-		if (cluster->is_switch && !host->is_server) {
-			plan_port_end(cluster, i, &end);
-			plan_port_namespace(cluster, i, ports);
-			status = accept_at(ports, end.name, program, out);
-		} else if (!cluster->is_switch && host->is_server) {
-			plan_host_end(cluster, i, &end);
-			status = accept_at(host->ns, end.name, program, out);
-		}
-	}
-	pass_bpf__destroy(skeleton);
-	return status;
+	return accept_all(cluster, NULL, true, out);
 }
 
 void accept_end(struct accepted *accepted)

@@ -178,6 +178,29 @@ int options_parse(const struct options *options, int argc, char **argv, int *exi
 	return optind;
 }
 
+int options_parse_mixed(const struct options *options, int argc, char **argv, const char **operands,
+                        int most, int *exit_code)
+{
+	int n = 0;
+
+	/* The parser stops at an operand; options may stand behind it. */
+	for (int at = 0; at < argc;) {
+		int first = options_parse(options, argc - at, argv + at, exit_code);
+
+		if (first < 0)
+			return -1;
+		at += first;
+		if (at >= argc)
+			break;
+		if (n == most) {
+			*exit_code = options_fail(options, "%s: unexpected argument", argv[at]);
+			return -1;
+		}
+		operands[n++] = argv[at];
+	}
+	return n;
+}
+
 bool options_parse_all(const struct options *options, int argc, char **argv, int *code)
 {
 	int first = options_parse(options, argc, argv, code);

@@ -2,8 +2,8 @@
 /*
  * options: what programs take from their users and write for them. options.h parses
  * options from one table, from which --help and error messages come too.
- * net_options.h takes options of links and faults, text.h reads files, json.h writes
- * JSON strings.
+ * command_table.h runs a command out of a table. net_options.h takes options of links and faults,
+ * text.h reads files, json.h writes JSON strings.
  *
  * This room must not include src/launch, src/bench, src/cli or src/daemon: they stand
  * above it. It asks no daemon: src/query does.
@@ -58,6 +58,13 @@ struct options {
  * printed, or the usage is wrong and was explained.
  */
 int options_parse(const struct options *options, int argc, char **argv, int *exit_code);
+
+/*
+ * Parses options before and behind operands, `most` at most. Returns how many operands there are;
+ * -1: the command has to end with *exit_code.
+ */
+int options_parse_mixed(const struct options *options, int argc, char **argv, const char **operands,
+                        int most, int *exit_code);
 
 /* For commands that take options alone. False: the command has to end and return *code. */
 bool options_parse_all(const struct options *options, int argc, char **argv, int *code);

@@ -53,8 +53,5 @@ trib_status text_read(const char *path, char **text)
 
 trib_status text_fail(trib_status status, const char *path)
 {
-	char why[400];
-
-	snprintf(why, sizeof(why), "%s", trib_last_error());
-	return status_fail(status, "%s:%s", path, why);
+	return status_fail(status, "%s:%s", path, trib_last_error());
 }

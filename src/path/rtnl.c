@@ -13,19 +13,17 @@ struct reader {
 	size_t left;
 };
 
-/* The next attribute and its content; false: none is left, or it is cut short. */
-static bool next_attribute(struct reader *reader, struct rtattr *attr, struct reader *content)
-{
-	size_t step;
+_Static_assert(RTA_ALIGNTO == NLMSG_ALIGNTO, "attributes and messages have the same padding");
 
-	if (reader->left < sizeof(*attr))
+/* Takes `length` bytes and their padding. Their content is behind the head; false: they are cut. */
+static bool take_block(struct reader *reader, size_t head, size_t length, struct reader *content)
+{
+	size_t step = RTA_ALIGN(length);
+
+	if (length < head || length > reader->left)
 		return false;
-	memcpy(attr, reader->at, sizeof(*attr));
-	if (attr->rta_len < sizeof(*attr) || attr->rta_len > reader->left)
-		return false;
-	content->at = reader->at + RTA_LENGTH(0);
-	content->left = attr->rta_len - RTA_LENGTH(0);
-	step = RTA_ALIGN((size_t)attr->rta_len);
+	content->at = reader->at + head;
+	content->left = length - head;
 	if (step > reader->left)
 		step = reader->left;
 	reader->at += step;
@@ -33,24 +31,22 @@ static bool next_attribute(struct reader *reader, struct rtattr *attr, struct re
 	return true;
 }
 
+/* The next attribute and its content; false: none is left, or it is cut short. */
+static bool next_attribute(struct reader *reader, struct rtattr *attr, struct reader *content)
+{
+	if (reader->left < sizeof(*attr))
+		return false;
+	memcpy(attr, reader->at, sizeof(*attr));
+	return take_block(reader, RTA_LENGTH(0), attr->rta_len, content);
+}
+
 /* The next message and its content; false: none is left, or it is cut short. */
 static bool next_message(struct reader *reader, struct nlmsghdr *head, struct reader *content)
 {
-	size_t step;
-
 	if (reader->left < sizeof(*head))
 		return false;
 	memcpy(head, reader->at, sizeof(*head));
-	if (head->nlmsg_len < sizeof(*head) || head->nlmsg_len > reader->left)
-		return false;
-	content->at = reader->at + NLMSG_HDRLEN;
-	content->left = head->nlmsg_len - NLMSG_HDRLEN;
-	step = NLMSG_ALIGN((size_t)head->nlmsg_len);
-	if (step > reader->left)
-		step = reader->left;
-	reader->at += step;
-	reader->left -= step;
-	return true;
+	return take_block(reader, NLMSG_HDRLEN, head->nlmsg_len, content);
 }
 
 static bool take(struct reader *reader, void *out, size_t bytes)
@@ -161,9 +157,8 @@ static void take_route(struct rtnl_route *route, struct reader content)
 	while (next_attribute(&content, &attr, &value)) {
 		if (attr.rta_type == RTA_OIF && (int32_t)read_u32(value) > 0)
 			route->interface = read_u32(value);
-		else if (attr.rta_type == RTA_GATEWAY)
-			take_gateway(route, value);
-		else if (attr.rta_type == RTA_VIA && take(&value, &family, sizeof(family)))
+		else if (attr.rta_type == RTA_GATEWAY ||
+		         (attr.rta_type == RTA_VIA && take(&value, &family, sizeof(family))))
 			take_gateway(route, value);
 	}
 }

@@ -66,6 +66,8 @@ uint32_t udp_send_room(int fd, int wanted);
 
 /* The MTU of the path of a connected socket; 0: unknown. */
 unsigned udp_mtu(int fd);
+/* The MTU of the route to a peer; 0: unknown. */
+unsigned udp_route_mtu(const struct udp_address *peer);
 /* The MTU of the interface with this IPv4 address, for multicast sent from there. */
 unsigned udp_group_mtu(const struct udp_address *local);
 /* Bytes that IP and UDP headers take on the path. */

@@ -161,3 +161,17 @@ unsigned udp_group_mtu(const struct udp_address *local)
 	close(fd);
 	return mtu;
 }
+
+unsigned udp_route_mtu(const struct udp_address *peer)
+{
+	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
+	unsigned mtu;
+	bool gso;
+	int fd;
+
+	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
+		return 0;
+	mtu = udp_mtu(fd);
+	close(fd);
+	return mtu;
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/generate.h"
+#include "base/random_bits.h"
 #include "plan/cluster/draw.h"
 
 #include <ctype.h>
@@ -33,7 +34,7 @@ static uint32_t size_draw(const struct generate_sizes *sizes, uint64_t *seed)
 		all += sizes->weight[k];
 	if (!all)
 		return 1;
-	for (at = draw_next(seed) % all; at >= sizes->weight[i]; i++)
+	for (at = random_next(seed) % all; at >= sizes->weight[i]; i++)
 		at -= sizes->weight[i];
 	return sizes->hosts[i];
 }
@@ -41,7 +42,7 @@ static uint32_t size_draw(const struct generate_sizes *sizes, uint64_t *seed)
 double generate_gap(uint64_t *seed, double mean)
 {
 	/* 53 random bits; never 0. */
-	double chance = ((double)(draw_next(seed) >> 11) + 1) / 9007199254740992.0;
+	double chance = ((double)(random_next(seed) >> 11) + 1) / 9007199254740992.0;
 
 	return -log(chance) * mean;
 }

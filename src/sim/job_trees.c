@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trees of jobs: which job gets which tree, and what that changes. */
+#include "base/random_bits.h"
 #include "sim/engine.h"
 
 #include "plan/cluster/draw.h"
@@ -162,7 +163,7 @@ static void trees_smart(struct engine *engine, double now)
 		assign_enter(assign, slot, &engine->runs[slot].footprint,
 		             run_worth(&engine->runs[slot]),
 		             migrate * (1 - pattern->fast_s / pattern->plain_s),
-		             (uint32_t)draw_next(&engine->seed));
+		             (uint32_t)random_next(&engine->seed));
 		unserved_add(engine, slot);
 	}
 	unserved_serve(engine);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of other people's clusters. */
+#include "base/random_bits.h"
 #include "plan/cluster/draw.h"
 #include "sim/fields.h"
 #include "sim/read.h"
@@ -104,7 +105,7 @@ static uint32_t model_of(const char *type, const struct read_cluster *cluster)
 
 	for (; *type; type++) {
 		hash ^= (unsigned char)*type * 0x9e3779b97f4a7c15ull;
-		draw_next(&hash);
+		random_next(&hash);
 	}
 	return draw_below(&hash, cluster->n_models);
 }

@@ -84,13 +84,9 @@ static trib_status job_read(const struct fields *fields, const struct read_model
 	    (fields->n == 5 && (status = field_number(fields, 4, "time of arrival", READ_TIME_MAX,
 	                                              &job->arrive_s)) != TRIB_OK))
 		return status;
-	if ((status = models->find(models->context, fields->at[1], &job->step)) != TRIB_OK) {
-		char why[200];
-
-		snprintf(why, sizeof(why), "%s", trib_last_error());
-		return status_fail(status, "%u: %s", fields->line, why);
-	}
-	return TRIB_OK;
+	if ((status = models->find(models->context, fields->at[1], &job->step)) != TRIB_OK)
+		status_fail(status, "%u: %s", fields->line, trib_last_error());
+	return status;
 }
 
 trib_status read_jobs(struct sim_list *list, const char *text, const struct read_models *models)

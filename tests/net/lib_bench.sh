@@ -22,3 +22,12 @@ refuses() {
 	"$trib" bench "$benchmark" "$@" >"$work/out" 2>&1 || code=$?
 	[ "$code" = 2 ] && grep -q -- "$words" "$work/out"
 }
+
+# The planes that all benchmarks can measure here.
+planes=udp
+if has_bpf && has_xdp; then
+	# shellcheck disable=SC2034
+	planes=xdp,udp
+else
+	omit "the plane xdp needs root and a build with BPF programs"
+fi

@@ -10,12 +10,6 @@ benchmark=glm
 measure=(--epochs 2 --rows 64)
 . "$(dirname "$0")/lib_bench.sh"
 
-planes=udp
-if has_bpf && has_xdp; then
-	planes=xdp,udp
-else
-	omit "the plane xdp needs root and a build with BPF programs"
-fi
 systems=model,vanilla,data
 if [ -x "$build/bench/peers/openmpi" ] && [ -e "$build/src/glm/exchange/glm-mpi.so" ]; then
 	systems+=,mpi

@@ -6,17 +6,9 @@
 need_clusters "$@"
 start "$@"
 
-# bench WHAT OPTION...: short runs; JSON in $work/json, the table in $work/out.
-bench() {
-	local what=$1
-	shift
-	timeout -k 5 200 "$trib" bench sparse --hurry --repeats 1 --warmup 3 --iterations 4 --steps 4 --keys 5000 --rows 300 \
-		--sync none --json "$work/json" "$@" >"$work/out" 2>&1
-	check "trib bench sparse $what" test $? = 0 || cat "$work/out"
-}
-
-# rows N PATTERN: so many rows of the JSON have the pattern.
-rows() { [ "$(grep '"system":' "$work/json" | grep -c -- "$2")" = "$1" ] || { cat "$work/json" && false; }; }
+benchmark=sparse
+measure=(--warmup 3 --iterations 4 --steps 4 --keys 5000 --rows 300 --sync none)
+. "$(dirname "$0")/lib_bench.sh"
 
 # value EXPRESSION: is it true of the results `r` (a list of rows) and the curves `c`?
 value() {
@@ -25,20 +17,6 @@ j = json.load(open(sys.argv[2])); r = j["results"]; c = j["curves"]; sys.exit(no
 		{ cat "$work/json" && false; }
 }
 
-# refuses WORDS OPTION...: exit code 2, and the words on stderr.
-refuses() {
-	local words=$1 code=0
-	shift
-	"$trib" bench sparse "$@" >"$work/out" 2>&1 || code=$?
-	[ "$code" = 2 ] && grep -q -- "$words" "$work/out"
-}
-
-planes=udp
-if has_bpf && has_xdp; then
-	planes=xdp,udp
-else
-	omit "the plane xdp needs root and a build with BPF programs"
-fi
 IFS=, read -ra on <<<"$planes"
 
 bench "of all systems" --workers 2,3 --plane "$planes" --plot "$work/plot.svg" --server-link 20mbit

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster.h"
+#include "base/random_bits.h"
 
 #include "base/clock.h"
 
@@ -13,6 +14,8 @@ void cluster_environment(void)
 	static const char *const names[] = {
 		"TRIB_AGGREGATOR",
 		"TRIB_TREES",
+		"TRIB_RENDEZVOUS",
+		"TRIB_RING",
 		"TRIB_CONTROLLER",
 		"TRIB_RANK",
 		"TRIB_SIZE",
@@ -150,6 +153,22 @@ static void tell_tree(const struct cluster *cluster, int size)
 	setenv("TRIB_TREES", text, 1);
 }
 
+/* A port that is free now. */
+static void tell_rendezvous(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[32];
+
+	demand(fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) &&
+	       !getsockname(fd, (struct sockaddr *)&address, &length));
+	close(fd);
+	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(address.sin_port));
+	setenv("TRIB_RENDEZVOUS", text, 1);
+}
+
 static void run(const struct cluster *cluster, int size, const trib_options *options,
                 void (*body)(struct rank *rank), void *job, bool bare)
 {
@@ -158,13 +177,16 @@ static void run(const struct cluster *cluster, int size, const trib_options *opt
 
 	if (cluster->below[0] && size > 1)
 		tell_tree(cluster, size);
+	if (getenv("TRIB_TEST_RING"))
+		tell_rendezvous();
 	for (int r = 0; r < size; r++) {
 		trib_options own = TRIB_OPTIONS_INIT;
 
 		if (options)
 			own = *options;
 		/* Otherwise TRIB_TREES or a controller gives the address. */
-		if (!own.trees && !own.controller && !cluster->below[0])
+		if (!own.trees && !own.controller && !cluster->below[0] &&
+		    !getenv("TRIB_TEST_RING"))
 			own.aggregator = cluster->address;
 		own.has_rank = 1;
 		own.rank = r;
@@ -203,11 +225,7 @@ bool error_has(const char *text)
 
 uint64_t mix(uint64_t seed)
 {
-	uint64_t z = seed * 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return bits_mix(seed * RANDOM_STEP);
 }
 
 void nap_ms(unsigned ms)

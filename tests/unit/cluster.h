@@ -42,7 +42,8 @@ static inline void demand_not_met(const char *condition, const char *file, int l
 
 #define CLUSTER_BELOW 3
 
-/* If TRIB_TEST_TREE is set, there are two levels of aggregators below the root. */
+/* If TRIB_TEST_TREE is set, there are two levels of aggregators below the root. If TRIB_TEST_RING
+ * is set, ranks do not use the aggregator: they sum around a ring. */
 struct cluster {
 	struct aggregator *aggregator;
 	char address[32];

@@ -3,6 +3,7 @@
 #ifndef TEST_NUMBER_INPUTS_H
 #define TEST_NUMBER_INPUTS_H
 
+#include "base/random_bits.h"
 #include "number_reference.h"
 
 static uint64_t seed;
@@ -10,11 +11,7 @@ static uint64_t seed;
 /* Call it at most once in an expression: C does not define the order of calls. */
 static inline uint64_t draw(void)
 {
-	uint64_t x = seed += 0x9e3779b97f4a7c15;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
+	return random_next(&seed);
 }
 
 enum mode {

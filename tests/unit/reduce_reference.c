@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reduce_reference.h"
+#include "base/random_bits.h"
 
 #include "number_reference.h"
 #include "worker/dense/round.h"
@@ -9,11 +10,7 @@
 
 static uint64_t scramble(uint64_t seed, uint64_t i)
 {
-	uint64_t z = (seed + i) * 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return bits_mix((seed + i) * RANDOM_STEP);
 }
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simnet.h"
+#include "base/random_bits.h"
 
 #include "engine/uplink.h"
 #include "path/in_flight.h"
@@ -49,11 +50,7 @@ struct simnet {
 
 uint64_t simnet_random(struct simnet *sim)
 {
-	uint64_t z = (sim->random += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return random_next(&sim->random);
 }
 
 static bool chance(struct simnet *sim, double p)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "plan/fabric/assign.h"
 #include "plan/cluster/draw.h"
 
@@ -69,7 +70,7 @@ static void jobs_draw(uint64_t *seed, bool weighted)
 		job_n[n_jobs] = n;
 		footprint_fill(&footprint, &fabric, hosts, n, pods[n_jobs]);
 		assign_enter(&assign, n_jobs, &footprint, weighted ? 1 + draw_below(seed, 9) : 1, 0,
-		             (uint32_t)draw_next(seed));
+		             (uint32_t)random_next(seed));
 	}
 }
 

@@ -16,6 +16,21 @@
 static uint64_t list[MOST];
 static unsigned n;
 
+static void words_are_taken_one_by_one(void **state)
+{
+	const char *rest = "xdp,udp,a-very-long-word";
+	char word[8];
+
+	(void)state;
+	rest = list_word_next(rest, word, sizeof(word));
+	assert_string_equal(word, "xdp");
+	rest = list_word_next(rest, word, sizeof(word));
+	assert_string_equal(word, "udp");
+	rest = list_word_next(rest, word, sizeof(word));
+	assert_string_equal(word, "a-very-");
+	assert_string_equal(rest, "");
+}
+
 static void sizes_are_read(void **state)
 {
 	(void)state;
@@ -97,6 +112,7 @@ static void large_vectors_have_fewer_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_taken_one_by_one),
 		cmocka_unit_test(sizes_are_read),
 		cmocka_unit_test(wrong_sizes_are_refused),
 		cmocka_unit_test(counts_are_read),

@@ -82,21 +82,6 @@ static void wrong_losses_are_refused(void **state)
 		assert_int_equal(push_losses_parse(lists[i], losses, MOST, &n), TRIB_ERR_ARGUMENT);
 }
 
-static void words_are_taken_one_by_one(void **state)
-{
-	const char *rest = "xdp,udp,a-very-long-word";
-	char word[8];
-
-	(void)state;
-	rest = push_word_next(rest, word, sizeof(word));
-	assert_string_equal(word, "xdp");
-	rest = push_word_next(rest, word, sizeof(word));
-	assert_string_equal(word, "udp");
-	rest = push_word_next(rest, word, sizeof(word));
-	assert_string_equal(word, "a-very-");
-	assert_string_equal(rest, "");
-}
-
 static void bytes_of_all_links_but_loopback_are_summed(void **state)
 {
 	const char *text = "Inter-|   Receive                          |  Transmit\n"
@@ -118,7 +103,6 @@ int main(void)
 		cmocka_unit_test(figures_of_workers_are_summed),
 		cmocka_unit_test(losses_are_a_list),
 		cmocka_unit_test(wrong_losses_are_refused),
-		cmocka_unit_test(words_are_taken_one_by_one),
 		cmocka_unit_test(bytes_of_all_links_but_loopback_are_summed),
 	};
 

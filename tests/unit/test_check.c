@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "short.h"
 #include "wire/checksum.h"
 #include "wire/parse.h"
@@ -26,11 +27,7 @@ static uint64_t random_state = 1;
 
 static uint64_t next_random(void)
 {
-	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return random_next(&random_state);
 }
 
 static void randomize(uint64_t *words, size_t n)

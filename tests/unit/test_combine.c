@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "engine/combine.h"
 
 #include <stdbool.h>
@@ -39,11 +40,7 @@ static uint64_t random_state = 7;
 
 static uint64_t next_random(void)
 {
-	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return random_next(&random_state);
 }
 
 /* A random word, or only edge values: 0, 1, -1, the largest and the smallest. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums by table look-up, compared with libm, with exact sums and with the rules of float_table.h.
  */
+#include "base/random_bits.h"
 #include "number/float_table.h"
 
 #include "short.h"
@@ -20,11 +21,7 @@ static uint64_t random_state;
 
 static uint32_t draw(void)
 {
-	uint64_t x = random_state += 0x9e3779b97f4a7c15;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return (uint32_t)(x ^ x >> 31);
+	return (uint32_t)random_next(&random_state);
 }
 
 static uint32_t bits_of(float value)

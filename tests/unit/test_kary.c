@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "plan/cluster/candidates.h"
 #include "plan/cluster/draw.h"
 #include "plan/stripes/kary.h"
@@ -362,7 +363,7 @@ static unsigned draw_hosts(uint64_t *random)
 	unsigned n = 3 + draw_below(random, draw_below(random, 8) ? 150 : 1000);
 
 	if (draw_below(random, 2))
-		draw_cluster(draw_next(random), n, hosts, names);
+		draw_cluster(random_next(random), n, hosts, names);
 	else
 		draw_alike(random, n);
 	return n;

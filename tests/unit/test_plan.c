@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "plan/cluster/draw.h"
 #include "plan/cluster/plan.h"
 #include "plan_trees.h"
@@ -278,7 +279,7 @@ static unsigned draw_small(uint64_t *state, unsigned n)
 {
 	unsigned workers;
 
-	draw_cluster(draw_next(state), n, hosts, names);
+	draw_cluster(random_next(state), n, hosts, names);
 	for (workers = 0; workers < n && hosts[workers].rank >= 0;)
 		workers++;
 	for (unsigned i = 0; i < n; i++)
@@ -332,7 +333,7 @@ static void test_random(void **state)
 		unsigned n = 2 + draw_below(&random, TREES_HOSTS_MAX - 1), workers = 0;
 		double star;
 
-		draw_cluster(draw_next(&random), n, hosts, names);
+		draw_cluster(random_next(&random), n, hosts, names);
 		limits.multicast = i & 1;
 		limits.trees = 1 + draw_below(&random, FOREST_TREES_MAX);
 		for (unsigned j = 0; j < n; j++)
@@ -384,7 +385,7 @@ static void test_more_is_no_less(void **state)
 		unsigned n = 3 + draw_below(&random, 30);
 		double bound, rate;
 
-		draw_cluster(draw_next(&random), n, hosts, names);
+		draw_cluster(random_next(&random), n, hosts, names);
 		hosts[0].may_aggregate = true;
 		if (hosts[n - 1].rank >= 0)
 			continue;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "cli/plan/plan_exact.h"
 #include "plan/stripes/columns.h"
 #include "plan/cluster/draw.h"
@@ -129,7 +130,7 @@ static void test_every_tree(void **state)
 		unsigned n = 2 + i % (SMALL - 1);
 		double trees, exact;
 
-		draw_cluster(draw_next(&random), n, hosts, names);
+		draw_cluster(random_next(&random), n, hosts, names);
 		limits.multicast = i & 1;
 		limits.trees = PLAN_TREES_MAX;
 		trees = all_trees(n, &limits);
@@ -190,7 +191,7 @@ static void test_random(void **state)
 		unsigned n = 2 + draw_below(&random, HOSTS_MAX - 1);
 		double exact;
 
-		draw_cluster(draw_next(&random), n, hosts, names);
+		draw_cluster(random_next(&random), n, hosts, names);
 		limits.multicast = i & 1;
 		assert_int_equal(exact_rate(hosts, n, &limits, &exact), TRIB_OK);
 		plan(n, &limits);

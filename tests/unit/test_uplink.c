@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "engine/uplink.h"
 #include "short.h"
 #include "simnet.h"
@@ -25,11 +26,7 @@ static uint64_t random_state;
 
 static uint64_t next_random(void)
 {
-	uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return random_next(&random_state);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/random_bits.h"
 #include "path/window_probe.h"
 #include "short.h"
 #include "simnet.h"
@@ -22,11 +23,7 @@
 
 static double chance(uint64_t *random)
 {
-	uint64_t z = (*random += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (double)((z ^ z >> 31) >> 11) / (double)(1ull << 53);
+	return (double)(random_next(random) >> 11) / (double)(1ull << 53);
 }
 
 /* The fate of many results. */

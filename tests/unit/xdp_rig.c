@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/random_bits.h"
 #include "xdp_rig.h"
 
 #include "base/log.h"
@@ -9,11 +10,7 @@
 
 uint64_t rig_random(uint64_t *state)
 {
-	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	return random_next(state);
 }
 
 /* ---- the program and its lane ---- */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/bench_allreduce.h"
-#include "bench/bed/size_list.h"
+#include "bench/bed/bench_driver.h"
 #include "net/cluster_plan.h"
 #include "options/net_options.h"
-#include "options/options.h"
 #include "bench/report/cpu_time.h"
-#include "bench/report/json_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +14,18 @@
 #define RUNS_MAX \
 	1000000 /* upper bound of --iterations, --repeats and --warmup: more is a typing error */
 
+static struct bench_options asked = { .net.rate_bps = RATE_DEFAULT,
+	                              .type = "f32",
+	                              .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
+	                              .n_sizes = 4,
+	                              .iterations = 10,
+	                              .warmup = 2,
+	                              .repeats = 3,
+	                              .hurry = true };
+static bool asked_switch;
+static struct bench_place place;
+
 /* ---- arguments ---- */
-
-static trib_status sizes_take(void *target, const char *text)
-{
-	struct bench_options *o = target;
-
-	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
-}
 
 /* Splits "h2=VALUE" and copies the host's name; returns the value. NULL: no such form. */
 static const char *host_split(const char *text, char host[16])
@@ -107,10 +109,12 @@ static trib_status trees_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
-static const char *options_wrong(const struct bench_options *o, bool is_switch)
+static const char *options_settle(void)
 {
+	const struct bench_options *o = &asked;
 	const struct cluster_options *net = &o->net;
 
+	asked.net.no_offload |= o->nic;
 	if (o->n_sizes == 0)
 		return "--sizes needs at least one size";
 	if (o->iterations < 1 || o->repeats < 1)
@@ -123,7 +127,7 @@ static const char *options_wrong(const struct bench_options *o, bool is_switch)
 		return "--hosts is 128 at most";
 	if (o->mtu > 65535)
 		return "--mtu is 65535 at most";
-	if (is_switch && (o->is_server || o->servers))
+	if (asked_switch && (o->is_server || o->servers))
 		return "--switch and --server cannot be combined";
 	if (o->net_name &&
 	    (net->rate_bps != RATE_DEFAULT || net->n_unlike || plan_has_faults(net) ||
@@ -152,48 +156,41 @@ static void results_lay_out(struct bench_report *report)
 	for (unsigned i = 0; i < o->n_sizes * report->n_systems; i++) {
 		const struct bench_system *system = report->systems[i % report->n_systems];
 		uint64_t bytes = o->sizes[i / report->n_systems];
+		struct bench_result *result = &report->results[report->n++];
 
-		report->results[report->n++] = (struct bench_result){
-			.system = system,
-			.variant = system->variants,
-			.place = report->place,
-			.bytes = bytes,
-			.iterations = (unsigned)o->iterations,
-			.warmup = (unsigned)o->warmup,
-			.limit_s = bench_limit(report->place, o, system, bytes),
-			.first = &report->results[i - i % report->n_systems],
-		};
+		*result = bench_result_of(o, system, report->place, bytes);
+		result->limit_s = bench_limit(report->place, o, system, bytes);
+		result->first = &report->results[i - i % report->n_systems];
 	}
 }
 
-static trib_status report_make(struct bench_report *report, struct bench_place *place)
+static trib_status measurement_prepare(void *context)
 {
-	const struct bench_options *o = report->options;
-	trib_status status, stopped;
+	struct bench_report *report = context;
+	const struct bench_options *o = &asked;
+	trib_status status;
 
-	if (output_try(o->json) != TRIB_OK || output_try(o->plot) != TRIB_OK)
-		return TRIB_ERR_SYSTEM;
+	report->options = o;
+	report->place = &place;
 	status = bench_systems_choose(report);
 	if (status == TRIB_OK)
-		status = bench_place_open(o, place);
+		status = bench_place_open(o, &place);
 	if (status == TRIB_OK)
 		status = bench_trees_read(report);
 	if (status != TRIB_OK)
 		return status;
-	bench_place_describe(place, report->where, sizeof(report->where));
+	bench_place_describe(&place, report->where, sizeof(report->where));
 	snprintf(report->times, sizeof(report->times), "%llu x %llu",
 	         (unsigned long long)o->repeats, (unsigned long long)o->iterations);
 	results_lay_out(report);
-	stopped = bench_interleave(o, report->results, report->n);
-	if (!o->json || strcmp(o->json, "-") != 0)
-		bench_table_print(report);
-	if (o->json)
-		status = bench_json_write(report, o->json);
-	if (o->plot && status == TRIB_OK)
-		status = bench_plot_write(report, o->plot);
-	if (status != TRIB_OK || stopped != TRIB_OK)
-		return status != TRIB_OK ? status : stopped;
-	/* If a peer fails, that is a result. If Tributary fails, the benchmark has failed. */
+	return TRIB_OK;
+}
+
+/* If another system fails, that is a result. If the first fails, the benchmark has failed. */
+static trib_status report_judge(const void *context)
+{
+	const struct bench_report *report = context;
+
 	for (unsigned i = 0; i < report->n; i++) {
 		if (report->results[i].system == report->systems[0] && report->results[i].failed)
 			return status_fail(TRIB_ERR_PEER, "tributary failed: %s",
@@ -204,19 +201,10 @@ static trib_status report_make(struct bench_report *report, struct bench_place *
 
 /* ---- options ---- */
 
-static struct bench_options asked = { .net.rate_bps = RATE_DEFAULT,
-	                              .type = "f32",
-	                              .sizes = { 1 << 20, 4 << 20, 16 << 20, 64 << 20 },
-	                              .n_sizes = 4,
-	                              .iterations = 10,
-	                              .warmup = 2,
-	                              .repeats = 3 };
-static bool asked_switch;
-
 static struct option_hook link_hook = { net_link_take, &asked.net },
-			  sizes_hook = { sizes_take, &asked }, late_hook = { late_take, &asked },
-			  type_hook = { type_take, &asked }, trees_hook = { trees_take, &asked },
-			  cores_hook = { cores_take, &asked },
+			  sizes_hook = { bench_sizes_take, &asked },
+			  late_hook = { late_take, &asked }, type_hook = { type_take, &asked },
+			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
 			  busy_hook = { busy_take, &asked.busy },
 			  loss_hook = { net_probability_take, &asked.net.faults[FAULT_LOSS] },
 			  dup_hook = { net_probability_take, &asked.net.faults[FAULT_DUP] },
@@ -309,22 +297,23 @@ static const struct options options = {
 	rows,
 };
 
+static struct bench_report report;
+
+static const struct bench_driver driver = { .options = &options,
+	                                    .asked = &asked,
+	                                    .report = &report,
+	                                    .results = report.results,
+	                                    .n = &report.n,
+	                                    .beds = &place,
+	                                    .n_beds = 1,
+	                                    .settle = options_settle,
+	                                    .prepare = measurement_prepare,
+	                                    .table_print = bench_table_print,
+	                                    .json = &bench_json,
+	                                    .plot_write = bench_plot_write,
+	                                    .judge = report_judge };
+
 int bench_allreduce_run(int argc, char **argv)
 {
-	static struct bench_place place;
-	static struct bench_report report = { .options = &asked, .place = &place };
-	const char *wrong;
-	trib_status status;
-	int code;
-
-	if (!options_parse_all(&options, argc, argv, &code))
-		return code;
-	if ((wrong = options_wrong(&asked, asked_switch)))
-		return options_fail(&options, "%s", wrong);
-	asked.net.no_offload |= asked.nic;
-	status = report_make(&report, &place);
-	if (status != TRIB_OK)
-		fprintf(stderr, "trib bench allreduce: %s\n", trib_last_error());
-	bench_place_close(&place);
-	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+	return bench_drive(&driver, argc, argv);
 }

@@ -14,6 +14,8 @@
 #define TRIB_BENCH_ALLREDUCE_BENCH_ALLREDUCE_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
+#include "bench/report/json_report.h"
 
 #define BENCH_SYSTEMS_MAX 12
 
@@ -27,9 +29,9 @@ struct bench_report {
 	unsigned n_systems;
 	struct bench_result results[BENCH_SIZES_MAX * BENCH_SYSTEMS_MAX]; /* ordered by size */
 	unsigned n;
-	char where[256];    /* text of bench_place_describe */
-	char times[64];     /* "3 x 10": repeats and iterations */
-	char left_out[512]; /* systems that cannot run here, and why */
+	char where[256];             /* text of bench_place_describe */
+	char times[64];              /* "3 x 10": repeats and iterations */
+	char left_out[LEFT_OUT_MAX]; /* systems that cannot run here, and why */
 };
 
 /* Gb/s of a vector; 0: there is no result. */
@@ -48,9 +50,10 @@ trib_status bench_systems_choose(struct bench_report *report);
 /* Fills report->trees for the hosts of report->place. */
 trib_status bench_trees_read(struct bench_report *report);
 
-void bench_table_print(const struct bench_report *report);
-trib_status bench_json_write(const struct bench_report *report, const char *path);
-trib_status bench_plot_write(const struct bench_report *report, const char *path);
+/* For the driver; `context` is a struct bench_report. */
+void bench_table_print(const void *context);
+extern const struct json_report bench_json;
+trib_status bench_plot_write(const void *context, const char *path);
 
 /* trib bench plot: a table and a plot of saved results. */
 int bench_merge_run(int argc, char **argv);

@@ -134,6 +134,7 @@ static trib_status row_add(struct merge *merge, const char *path, const struct s
 	*result = (struct bench_result){
 		.system = system,
 		.variant = &merge->variants[report->n],
+		.place = report->place,
 		.bytes = bytes,
 		.limit_s = row->limit_s,
 		.stats = { .repeats = (unsigned)row->repeats,

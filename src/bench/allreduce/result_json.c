@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
+#include "bench/bed/result_cells.h"
 
 static void links_write(struct json_writer *json, const struct bench_place *place)
 {
@@ -58,14 +59,13 @@ static void wishes_write(struct json_writer *json, const struct bench_options *o
 		json_close(json);
 }
 
-static void settings_write(struct json_writer *json, const struct bench_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct bench_report *report = context;
 	const struct bench_options *o = report->options;
 	const struct bench_place *place = report->place;
 
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
-	json_put_text(json, "place", report->where);
+	place_put(json, place);
 	json_put_count(json, "hosts", place->workers);
 	links_write(json, place);
 	json_put_bool(json, "switch", place->cluster.n && place->cluster.is_switch);
@@ -77,26 +77,10 @@ static void settings_write(struct json_writer *json, const struct bench_report *
 	json_put_text(json, "collective", o->to_one ? "reduce" : "allreduce");
 	json_put_text(json, "type", o->type);
 	wishes_write(json, o);
-	json_put_count(json, "iterations", o->iterations);
-	json_put_count(json, "warmup", o->warmup);
-	json_put_count(json, "repeats", o->repeats);
+	runs_put(json, "iterations", o);
 	json_put_count(json, "pool_bytes", o->pool_bytes);
 	json_put_count(json, "lanes", o->lanes);
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
-trib_status bench_json_write(const struct bench_report *report, const char *path)
-{
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	bench_rows_fill(report, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	return json_finish(&json, path);
-}
+const struct json_report bench_json = { .settings = settings_write, .rows = bench_rows_fill };

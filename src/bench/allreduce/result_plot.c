@@ -69,8 +69,9 @@ static void limit_add(struct chart *chart, const struct bench_report *report, bo
 	chart->n += line->n > 0;
 }
 
-trib_status bench_plot_write(const struct bench_report *report, const char *path)
+trib_status bench_plot_write(const void *context, const char *path)
 {
+	const struct bench_report *report = context;
 	static struct chart chart;
 	char place[256];
 

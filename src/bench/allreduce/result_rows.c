@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/allreduce/result_rows.h"
 #include "bench/bed/result_cells.h"
-#include "bench/bed/size_list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,14 +50,7 @@ static double tributary_gain(const struct bench_report *report, const struct ben
 }
 
 enum column {
-	SIZE,
-	NAME,
-	SYSTEM,
-	ALGORITHM,
-	PLANE,
-	HOSTS,
-	BYTES,
-	MIN,
+	MIN = NAME_COLUMNS,
 	MEDIAN,
 	P99,
 	GBPS,
@@ -77,13 +69,7 @@ enum column {
 };
 
 static const struct table_column columns[COLUMNS] = {
-	[SIZE] = { .header = "bytes", .format = "%.0f" },
-	[NAME] = { .header = "system" },
-	[SYSTEM] = { .field = "system" },
-	[ALGORITHM] = { .field = "algorithm" },
-	[PLANE] = { .field = "plane" },
-	[HOSTS] = { .field = "hosts", .json = "%.0f" },
-	[BYTES] = { .field = "bytes", .json = "%.0f" },
+	NAME_COLUMNS_FIRST,
 	[MIN] = { .header = "min", .show = table_seconds, .field = "min_s", .json = "%.9g" },
 	[MEDIAN] = { .header = "median",
 	             .show = table_seconds,
@@ -142,11 +128,6 @@ static void result_fill(const struct bench_report *report, const struct bench_re
 {
 	double fragments, results;
 
-	table_text(table, SYSTEM, r->system->name);
-	table_text(table, ALGORITHM, r->variant->name[0] ? r->variant->name : NULL);
-	table_text(table, PLANE, r->system->plane);
-	table_number(table, HOSTS, report->place->workers);
-	table_number(table, BYTES, (double)r->bytes);
 	figures_fill(report, r, table);
 	if (r->cpu_s > 0) {
 		table_number(table, CPU, r->cpu_s);
@@ -163,20 +144,15 @@ static void result_fill(const struct bench_report *report, const struct bench_re
 	run_cells_fill(table, RUNS, report->options, r);
 }
 
-void bench_rows_fill(const struct bench_report *report, struct table *table)
+void bench_rows_fill(const void *context, struct table *table)
 {
-	uint64_t bytes = UINT64_MAX;
-	char size[24], name[96];
+	const struct bench_report *report = context;
 
 	table_open(table, columns, COLUMNS);
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
-		table_add(table);
-		bench_name_text(r, name, sizeof(name));
-		table_text(table, SIZE, r->bytes != bytes ? bench_bytes_text(r->bytes, size) : "");
-		table_text(table, NAME, name);
+		name_cells_fill(table, r, i ? r - 1 : NULL);
 		result_fill(report, r, table);
-		bytes = r->bytes;
 	}
 }

@@ -6,7 +6,7 @@
 #include "bench/allreduce/bench_allreduce.h"
 #include "bench/report/table.h"
 
-/* One row a result. To be closed with table_close. */
-void bench_rows_fill(const struct bench_report *report, struct table *table);
+/* One row a result of a struct bench_report. To be closed with table_close. */
+void bench_rows_fill(const void *context, struct table *table);
 
 #endif

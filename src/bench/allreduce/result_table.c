@@ -95,8 +95,9 @@ static void notes_print(const struct bench_report *report)
 		printf("left out: %s\n", report->left_out);
 }
 
-void bench_table_print(const struct bench_report *report)
+void bench_table_print(const void *context)
 {
+	const struct bench_report *report = context;
 	struct table table;
 
 	bench_rows_fill(report, &table);

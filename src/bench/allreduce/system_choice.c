@@ -15,11 +15,9 @@ static void system_add(struct bench_report *report, const struct bench_system *s
 	struct bench_system *chosen = &report->chosen[report->n_systems];
 	char *name = report->names[report->n_systems];
 	const char *why = bench_system_missing(system);
-	size_t used = strlen(report->left_out);
 
 	if (why) {
-		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
-		         used ? ", " : "", system->name, why);
+		left_out_add(report->left_out, system->name, NULL, why);
 		return;
 	}
 	snprintf(name, sizeof(report->names[0]),

@@ -5,8 +5,10 @@
  *
  * bench_hosts.c makes the hosts, host_cores.c gives them cores. systems.c and
  * mpi_job.c know how each system is started: they build a job (job_build.c).
+ * plane_ways.c chooses systems that differ in their plane.
  * peer_job.c runs a job once, and stray_processes.c ends what it left behind.
  * interleave.c decides the order of runs. size_list.c reads and writes sizes.
+ * bench_driver.c is the command of a benchmark: from its options to its exit code.
  *
  * This room starts processes only through src/launch, and must not know the inside
  * of a plane or of a worker: it measures them from outside. It must not know how a
@@ -63,9 +65,9 @@ struct bench_options {
 	const char *type;  /* of the elements, as programs of bench/peers take it */
 	bool to_one;       /* a reduce to the first host instead of an allreduce */
 	bool check;
-	uint64_t many;      /* vectors that are posted together; 0 and 1: one, by a blocking call */
-	unsigned trials;    /* of every variant, of which the shortest counts; 0: 1 */
-	bool wait_quiet;    /* every run waits until the machine is idle, for a second at most */
+	uint64_t many;   /* vectors that are posted together; 0 and 1: one, by a blocking call */
+	unsigned trials; /* of every variant, of which the shortest counts; 0: 1 */
+	bool hurry;      /* else every run waits until the machine is idle, for a second at most */
 	bool mean_of_ranks; /* an iteration's time is the mean over ranks, not the slowest rank's */
 	bool no_cpu_time;   /* the kernel does not count the time of XDP programs, which slows them
 	                     */
@@ -91,6 +93,9 @@ struct bench_variant {
 	bool spins;        /* ranks spin while they wait: not tried with more ranks than cores */
 	uint64_t from, to; /* sizes in bytes at which it is tried; 0: no bound */
 };
+
+/* Of a system that has one algorithm. */
+extern const struct bench_variant bench_plain_variants[];
 
 struct bench_job;
 struct bench_run;
@@ -142,7 +147,7 @@ struct bench_result {
 	                                 same sum */
 	struct bench_packets packets;
 	unsigned runs, failed;
-	unsigned disturbed; /* runs that began although the machine was not idle (wait_quiet) */
+	unsigned disturbed; /* runs that began although the machine was not idle */
 	char note[400];     /* why the last failed run failed */
 	/* Only while the result is measured: */
 	const struct bench_result *first; /* the result to compare with; NULL: none */
@@ -179,6 +184,10 @@ const struct bench_variant *bench_system_variants(const struct bench_system *sys
 /* "openmpi (ring)", or the name alone. */
 void bench_name_text(const struct bench_result *result, char *out, size_t room);
 
+/* A result that is to be measured: with the system's first variant, and iterations as asked. */
+struct bench_result bench_result_of(const struct bench_options *options,
+                                    const struct bench_system *system,
+                                    const struct bench_place *place, uint64_t bytes);
 /*
  * Measures all results, each options->repeats times, in turns. A tuned system first
  * tries its variants. If a system fails, its result says so. TRIB_ERR_CLOSED: a

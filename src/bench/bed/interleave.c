@@ -140,7 +140,7 @@ static double variant_try(const struct bench_options *options, struct bench_resu
 {
 	unsigned n = trial_iterations(result), warmup = result->warmup / 2;
 
-	if (options->wait_quiet)
+	if (!options->hurry)
 		cpu_wait_quiet(QUIET_WAIT_S);
 	if (run_once(options, result, variant, n, warmup > 1 ? warmup : 1, outcome) != TRIB_OK)
 		return NAN;
@@ -191,7 +191,7 @@ static void result_measure(const struct bench_options *options, struct bench_res
 
 	if (result->runs == options->repeats)
 		return;
-	if (options->wait_quiet && !cpu_wait_quiet(QUIET_WAIT_S))
+	if (!options->hurry && !cpu_wait_quiet(QUIET_WAIT_S))
 		result->disturbed++;
 	status = run_once(options, result, result->variant, result->iterations, result->warmup,
 	                  &outcome);
@@ -248,6 +248,18 @@ static void results_condense(const struct bench_options *options, struct bench_r
 		free(results[i].added);
 		results[i].added = NULL;
 	}
+}
+
+struct bench_result bench_result_of(const struct bench_options *options,
+                                    const struct bench_system *system,
+                                    const struct bench_place *place, uint64_t bytes)
+{
+	return (struct bench_result){ .system = system,
+		                      .variant = system->variants,
+		                      .place = place,
+		                      .bytes = bytes,
+		                      .iterations = (unsigned)options->iterations,
+		                      .warmup = (unsigned)options->warmup };
 }
 
 trib_status bench_interleave(const struct bench_options *options, struct bench_result *results,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bed/job_build.h"
 
+#include "launch/local_daemon.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,18 @@ void words_add(struct word_list *words, const char *format, ...)
 	items[++words->n] = NULL;
 }
 
+void words_add_option(struct word_list *words, const char *option, const char *value)
+{
+	words_add(words, "%s", option);
+	words_add(words, "%s", value);
+}
+
+void words_add_count(struct word_list *words, const char *option, unsigned long long value)
+{
+	words_add(words, "%s", option);
+	words_add(words, "%llu", value);
+}
+
 void words_free(struct word_list *words)
 {
 	for (unsigned i = 0; i < words->n; i++)
@@ -41,9 +55,8 @@ void words_free(struct word_list *words)
 static bool beside_find(const char *folder, const char *name, char *out, size_t room)
 {
 	char self[2048], path[4096], *slash, *plain;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	self_find(self, sizeof(self));
 	slash = strrchr(self, '/');
 	if (!slash)
 		return false;

@@ -45,6 +45,9 @@ struct bench_job {
 
 void words_add(struct word_list *words, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* An option and its value. */
+void words_add_option(struct word_list *words, const char *option, const char *value);
+void words_add_count(struct word_list *words, const char *option, unsigned long long value);
 void words_free(struct word_list *words);
 
 /* A task on the host of this rank. */

@@ -5,21 +5,19 @@
  */
 #include "bench/bed/mpi_job.h"
 
+#include "launch/local_daemon.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
-		algorithm
-
 const struct bench_variant bench_openmpi_variants[] = {
 	{ .name = "default" },
-	{ .name = "ring", .words = { TUNED("4") } },
-	{ .name = "segmented ring", .words = { TUNED("5") } },
+	{ .name = "ring", .words = { OPENMPI_TUNED("4") } },
+	{ .name = "segmented ring", .words = { OPENMPI_TUNED("5") } },
 	/* Segments of 1 MB, the default, leave links idle between them. */
-	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" } },
+	{ .name = "segmented ring, 256K", .words = { OPENMPI_TUNED("5"), "segment" } },
 	{ 0 },
 };
 
@@ -43,14 +41,12 @@ static trib_status agent_write(const struct bench_run *run, const struct bench_j
 {
 	const struct cluster *cluster = &run->place->cluster;
 	char path[96], self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	FILE *out;
 
 	snprintf(path, sizeof(path), "%s/agent", job->folder);
 	out = fopen(path, "w");
-	if (n <= 0 || !out)
+	if (!self_find(self, sizeof(self)) || !out)
 		return status_fail_errno("cannot write %s", path);
-	self[n] = '\0';
 	fprintf(out, "#!/bin/sh\n"
 	             "while case $1 in -*) ;; *) false ;; esac; do shift; done\n"
 	             "address=$1\nshift\ncase $address in\n");
@@ -93,16 +89,10 @@ static void hosts_text(const struct bench_run *run, char *out, size_t room)
 	}
 }
 
-static void option_add(struct word_list *argv, const char *name, const char *value)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "%s", value);
-}
-
 static void mca_add(struct word_list *argv, const char *name, const char *value)
 {
 	words_add(argv, "--mca");
-	option_add(argv, name, value);
+	words_add_option(argv, name, value);
 }
 
 static trib_status mpirun_task(const struct bench_run *run, struct bench_job *job,
@@ -137,7 +127,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		mca_add(argv, "plm_rsh_agent", agent);
 		mca_add(argv, "plm_rsh_no_tree_spawn", "1");
 		mca_add(argv, "oob_tcp_if_include", subnet);
-		option_add(argv, "--host", hosts);
+		words_add_option(argv, "--host", hosts);
 	}
 	/* TCP alone: hosts share this machine's memory, which MPI would use instead. */
 	mca_add(argv, "pml", "ob1");
@@ -148,7 +138,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 	 * first core.
 	 */
 	mca_add(argv, "mpi_yield_when_idle", run->variant->spins ? "0" : "1");
-	option_add(argv, "--bind-to", "none");
+	words_add_option(argv, "--bind-to", "none");
 	words_add(argv, "--oversubscribe");
 	for (const char *const *word = run->variant->words; *word; word++) {
 		if (strcmp(*word, "segment") == 0)
@@ -156,8 +146,7 @@ trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job)
 		else
 			words_add(argv, "%s", *word);
 	}
-	words_add(argv, "-np");
-	words_add(argv, "%u", run->place->workers);
+	words_add_count(argv, "-np", run->place->workers);
 	job_program_words(run, argv);
 	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT=1");
 	words_add(&task->env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
@@ -177,13 +166,12 @@ trib_status mpich_prepare(const struct bench_run *run, struct bench_job *job)
 	hosts_text(run, hosts, sizeof(hosts));
 	snprintf(agent, sizeof(agent), "%s/agent", job->folder);
 	if (run->place->cluster.n) {
-		option_add(argv, "-launcher", "ssh");
-		option_add(argv, "-launcher-exec", agent);
-		option_add(argv, "-hosts", hosts);
-		option_add(argv, "-iface", device);
+		words_add_option(argv, "-launcher", "ssh");
+		words_add_option(argv, "-launcher-exec", agent);
+		words_add_option(argv, "-hosts", hosts);
+		words_add_option(argv, "-iface", device);
 	}
-	words_add(argv, "-n");
-	words_add(argv, "%u", run->place->workers);
+	words_add_count(argv, "-n", run->place->workers);
 	job_program_words(run, argv);
 	/* TCP alone, as above, for builds on UCX and on libfabric. */
 	words_add(&task->env, "UCX_TLS=tcp,self");

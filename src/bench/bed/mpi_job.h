@@ -5,6 +5,11 @@
 
 #include "bench/bed/job_build.h"
 
+/* Words of a variant: Open MPI's algorithm of this number. */
+#define OPENMPI_TUNED(algorithm)                                                                 \
+	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
+		algorithm
+
 extern const struct bench_variant bench_openmpi_variants[], bench_mpich_variants[];
 
 trib_status openmpi_prepare(const struct bench_run *run, struct bench_job *job);

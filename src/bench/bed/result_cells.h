@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result_cells: what tables of results have in common: columns about the runs, which are the last
- * ones of a table, and sentences below it.
+ * result_cells: what tables of results have in common: columns that name the system, which are the
+ * first ones of a table, and columns about the runs, which are the last ones; sentences below it,
+ * and settings in JSON.
  */
 #ifndef TRIB_BENCH_BED_RESULT_CELLS_H
 #define TRIB_BENCH_BED_RESULT_CELLS_H
@@ -22,6 +23,23 @@
 		.header = (text), .format = "%.2f", .unit = " x", .field = (name), .json = "%.9g" \
 	}
 
+/* The first columns of a table that is ordered by size. */
+#define NAME_COLUMNS 7u
+/* clang-format off */
+#define NAME_COLUMNS_FIRST                                                                   \
+	{ .header = "bytes", .format = "%.0f" },                                             \
+	{ .header = "system" },                                                              \
+	{ .field = "system" },                                                               \
+	{ .field = "algorithm" },                                                            \
+	{ .field = "plane" },                                                                \
+	{ .field = "hosts", .json = "%.0f" },                                                \
+	{ .field = "bytes", .json = "%.0f" }
+/* clang-format on */
+
+/* Begins a row with these columns. The size is shown unless the row `before` has it; NULL: none. */
+void name_cells_fill(struct table *table, const struct bench_result *result,
+                     const struct bench_result *before);
+
 /* The columns from `first` on. */
 #define RUN_COLUMNS 4u
 /* clang-format off */
@@ -38,5 +56,11 @@ void run_cells_fill(struct table *table, unsigned first, const struct bench_opti
 
 /* Says how many runs were disturbed, if some were. */
 void disturbed_print(const struct bench_result *results, unsigned n);
+
+/* The setting "place": the text of bench_place_describe. */
+void place_put(struct json_writer *json, const struct bench_place *place);
+/* Iterations, under the name that they have for the benchmark, "warmup" and "repeats". */
+void runs_put(struct json_writer *json, const char *iterations,
+              const struct bench_options *options);
 
 #endif

@@ -10,28 +10,22 @@
 
 #define WORD 32
 
-/*
- * Copies the next word of a list and returns what is behind it; NULL: the list is at
- * its end. A comma at the end of a list is ignored. An empty word is an error of
- * whoever reads the word.
- */
-static const char *word_next(const char *text, char word[WORD])
+const char *list_word_next(const char *list, char *word, size_t room)
 {
-	size_t length = strcspn(text, ",");
+	size_t length = strcspn(list, ",");
 
-	if (!*text)
-		return NULL;
-	snprintf(word, WORD, "%.*s", (int)length, text);
-	return text + length + (text[length] == ',');
+	snprintf(word, room, "%.*s", (int)length, list);
+	return list + length + (list[length] == ',');
 }
 
 trib_status size_list_parse(const char *text, uint64_t *out, unsigned most, unsigned *n)
 {
 	char word[WORD];
 
-	for (*n = 0; (text = word_next(text, word));) {
+	for (*n = 0; *text;) {
 		uint64_t bytes;
 
+		text = list_word_next(text, word, sizeof(word));
 		if (parse_bytes(word, &bytes) != TRIB_OK)
 			return TRIB_ERR_ARGUMENT;
 		if (bytes < 4 || bytes % 4)
@@ -57,9 +51,11 @@ trib_status count_list_parse(const char *text, uint64_t largest, uint64_t *out, 
 {
 	char word[WORD], *end;
 
-	for (*n = 0; (text = word_next(text, word));) {
-		uint64_t value = strtoull(word, &end, 10);
+	for (*n = 0; *text;) {
+		uint64_t value;
 
+		text = list_word_next(text, word, sizeof(word));
+		value = strtoull(word, &end, 10);
 		if (*word < '0' || *word > '9' || *end || value < 1 || value > largest)
 			return status_fail(TRIB_ERR_ARGUMENT,
 			                   "\"%s\" is not a whole number from 1 to %llu", word,
@@ -71,6 +67,13 @@ trib_status count_list_parse(const char *text, uint64_t largest, uint64_t *out, 
 		out[(*n)++] = value;
 	}
 	return TRIB_OK;
+}
+
+trib_status count_list_take(void *context, const char *text)
+{
+	const struct count_list *list = context;
+
+	return count_list_parse(text, list->largest, list->out, list->most, list->n);
 }
 
 const char *bench_bytes_text(uint64_t bytes, char out[24])

@@ -222,12 +222,12 @@ static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *j
 
 /* ---- the table ---- */
 
-static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
+const struct bench_variant bench_plain_variants[] = { { .name = "" }, { 0 } };
 
 #define OURS(label, way)                                                                          \
 	{                                                                                         \
 		.name = (label), .plane = (way), .program = "trib_allreduce", .aggregates = true, \
-		.variants = plain, .prepare = tributary_prepare                                   \
+		.variants = bench_plain_variants, .prepare = tributary_prepare                    \
 	}
 #define MPI(label, own, all, start, algorithms)                                               \
 	{                                                                                     \
@@ -242,19 +242,19 @@ static const struct bench_system systems[] = {
 	{ .name = "ring",
 	  .plane = "tcp",
 	  .program = "ring",
-	  .variants = plain,
+	  .variants = bench_plain_variants,
 	  .prepare = ring_prepare },
 	{ .name = "ps",
 	  .plane = "tcp",
 	  .program = "ps",
 	  .aggregates = true,
-	  .variants = plain,
+	  .variants = bench_plain_variants,
 	  .prepare = ps_prepare },
 	{ .name = "tcp-agg",
 	  .plane = "tcp",
 	  .program = "ps",
 	  .aggregates = true,
-	  .variants = plain,
+	  .variants = bench_plain_variants,
 	  .prepare = tcp_agg_prepare },
 	{ .name = "gloo",
 	  .plane = "tcp",

@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/glm/bench_glm.h"
+#include "bench/bed/bench_driver.h"
 #include "bench/bed/size_list.h"
 #include "bench/glm/glm_bench.h"
-#include "bench/report/json_writer.h"
-#include "options/options.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define RUNS_MAX 1000
 #define FEATURES_MAX (1u << 26)
 #define BATCH_MAX (1u << 20)
 #define ROWS_MAX 100000000u
 
+static struct glm_bench_options asked = {
+	.bench = { .type = "i64",
+	           .iterations = 5,
+	           .warmup = 1,
+	           .repeats = 3,
+	           .many = 1,
+	           .timeout_s = 120,
+	           .no_cpu_time = true },
+	.hosts = { 4 },
+	.n_hosts = 1,
+	.features = { 47236, 332710, 1000000 },
+	.n_features = 3,
+	.batches = { 16, 64, 256 },
+	.n_batches = 3,
+	.n_bits = 1,
+	.rows = 4096,
+	.nonzeros = 64,
+	.threads = 1,
+	.systems = "model,vanilla,data,mpi",
+	.planes = "xdp,udp",
+};
+static bool dense;
+
 /* ---- arguments ---- */
-
-static trib_status hosts_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, GLM_LIST_MAX, &o->n_hosts);
-}
-
-static trib_status features_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, FEATURES_MAX, o->features, GLM_LIST_MAX, &o->n_features);
-}
-
-static trib_status batches_take(void *target, const char *text)
-{
-	struct glm_bench_options *o = target;
-
-	return count_list_parse(text, BATCH_MAX, o->batches, GLM_LIST_MAX, &o->n_batches);
-}
 
 static trib_status bits_take(void *target, const char *text)
 {
@@ -43,10 +41,13 @@ static trib_status bits_take(void *target, const char *text)
 	return glm_bits_parse(text, o->bits, GLM_LIST_MAX, &o->n_bits);
 }
 
-static const char *options_wrong(const struct glm_bench_options *o)
+static const char *options_settle(void)
 {
+	const struct glm_bench_options *o = &asked;
 	const struct bench_options *bench = &o->bench;
 
+	if (dense)
+		asked.nonzeros = 0;
 	if (!o->n_hosts || !o->n_features || !o->n_batches)
 		return "--hosts, --features and --batch need at least one number";
 	if (bench->iterations < 1 || bench->repeats < 1 || o->threads < 1)
@@ -87,13 +88,8 @@ static trib_status case_add(struct glm_report *report, unsigned host, unsigned s
 		                  .curve = &report->curves[report->n] };
 	row->shape.rows = glm_rows_fit(&row->shape);
 	glm_case_place(row, &report->trees[host]);
-	report->results[report->n++] =
-		(struct bench_result){ .system = &row->system,
-		                       .variant = row->system.variants,
-		                       .place = row->place,
-		                       .bytes = shape->features * sizeof(int64_t),
-		                       .iterations = (unsigned)o->bench.iterations,
-		                       .warmup = (unsigned)o->bench.warmup };
+	report->results[report->n++] = bench_result_of(&o->bench, &row->system, row->place,
+	                                               shape->features * sizeof(int64_t));
 	return TRIB_OK;
 }
 
@@ -117,83 +113,44 @@ static trib_status cases_lay_out(struct glm_report *report)
 	return status;
 }
 
-/* If CPUSync fails, that is a result. If Tributary fails, or losses differ, the benchmark has
- * failed. */
-static trib_status ours_check(const struct glm_report *report)
+static trib_status measurement_prepare(void *context)
 {
+	struct glm_report *report = context;
+	trib_status status;
+
+	report->options = &asked;
+	status = glm_systems_choose(report);
+	if (status == TRIB_OK)
+		status = bench_places_open(&report->options->bench, report->options->hosts,
+		                           report->options->n_hosts, &report->bed, report->places,
+		                           report->trees);
+	return status == TRIB_OK ? cases_lay_out(report) : status;
+}
+
+/* If losses differ, the benchmark has failed, as it has if Tributary fails. */
+static trib_status report_judge(const void *context)
+{
+	const struct glm_report *report = context;
+	trib_status status = bench_ours_check(report->results, report->n);
 	unsigned odd;
 
-	for (unsigned i = 0; i < report->n; i++) {
-		const struct bench_result *r = &report->results[i];
-
-		if (r->failed && bench_system_is_ours(r->system))
-			return status_fail(TRIB_ERR_PEER, "%s failed: %s", r->system->name,
-			                   r->note);
-	}
-	if (!glm_losses_agree(report, &odd))
+	if (status == TRIB_OK && !glm_losses_agree(report, &odd))
 		return status_fail(TRIB_ERR_PEER,
 		                   "%s on %s has other losses than another system on the same data",
 		                   report->cases[odd].of->name, report->cases[odd].system.plane);
-	return TRIB_OK;
-}
-
-static trib_status report_make(struct glm_report *report)
-{
-	const struct bench_options *o = &report->options->bench;
-	trib_status status = output_try(o->json), stopped;
-
-	if (status == TRIB_OK)
-		status = output_try(o->plot);
-	if (status == TRIB_OK)
-		status = glm_systems_choose(report);
-	if (status == TRIB_OK)
-		status = bench_places_open(o, report->options->hosts, report->options->n_hosts,
-		                           &report->bed, report->places, report->trees);
-	if (status == TRIB_OK)
-		status = cases_lay_out(report);
-	if (status != TRIB_OK)
-		return status;
-	stopped = bench_interleave(o, report->results, report->n);
-	if (!o->json || strcmp(o->json, "-") != 0)
-		glm_table_print(report);
-	if (o->json)
-		status = glm_json_write(report, o->json);
-	if (o->plot && status == TRIB_OK)
-		status = glm_plot_write(report, o->plot);
-	if (status != TRIB_OK || stopped != TRIB_OK)
-		return status != TRIB_OK ? status : stopped;
-	return ours_check(report);
+	return status;
 }
 
 /* ---- options ---- */
 
-static struct glm_bench_options asked = {
-	.bench = { .type = "i64",
-	           .iterations = 5,
-	           .warmup = 1,
-	           .repeats = 3,
-	           .many = 1,
-	           .timeout_s = 120,
-	           .no_cpu_time = true },
-	.hosts = { 4 },
-	.n_hosts = 1,
-	.features = { 47236, 332710, 1000000 },
-	.n_features = 3,
-	.batches = { 16, 64, 256 },
-	.n_batches = 3,
-	.n_bits = 1,
-	.rows = 4096,
-	.nonzeros = 64,
-	.threads = 1,
-	.systems = "model,vanilla,data,mpi",
-	.planes = "xdp,udp",
-};
-
-static bool hurry, dense;
-
-static struct option_hook hosts_hook = { hosts_take, &asked },
-			  features_hook = { features_take, &asked },
-			  batches_hook = { batches_take, &asked },
+static struct count_list hosts = { CLUSTER_HOSTS_MAX / 2, asked.hosts, GLM_LIST_MAX,
+	                           &asked.n_hosts },
+			 features = { FEATURES_MAX, asked.features, GLM_LIST_MAX,
+	                              &asked.n_features },
+			 batches = { BATCH_MAX, asked.batches, GLM_LIST_MAX, &asked.n_batches };
+static struct option_hook hosts_hook = { count_list_take, &hosts },
+			  features_hook = { count_list_take, &features },
+			  batches_hook = { count_list_take, &batches },
 			  bits_hook = { bits_take, &asked };
 
 static const struct option_row rows[] = {
@@ -228,14 +185,9 @@ static const struct option_row rows[] = {
 	  "trainings of every system, in turns (default 3)", NULL },
 	{ "timeout", 0, OPTION_SECONDS, &asked.bench.timeout_s, "S",
 	  "longest time of a training (default 120)", NULL },
-	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
-	  "do not wait before every training until the machine is idle", NULL },
-	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
-	  "write the results to FILE as JSON (-: standard output)", NULL },
-	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE",
-	  "draw the time of an epoch over hosts, batch or features; with one of each, the loss "
-	  "against time",
-	  NULL },
+	BENCH_OUTPUT_ROWS(&asked.bench, "training",
+	                  "draw the time of an epoch over hosts, batch or features; with one of "
+	                  "each, the loss against time"),
 	{ 0 },
 };
 
@@ -250,23 +202,23 @@ static const struct options options = {
 	rows,
 };
 
+static struct glm_report report;
+
+static const struct bench_driver driver = { .options = &options,
+	                                    .asked = &asked.bench,
+	                                    .report = &report,
+	                                    .results = report.results,
+	                                    .n = &report.n,
+	                                    .beds = &report.bed,
+	                                    .n_beds = 1,
+	                                    .settle = options_settle,
+	                                    .prepare = measurement_prepare,
+	                                    .table_print = glm_table_print,
+	                                    .json = &glm_json,
+	                                    .plot_write = glm_plot_write,
+	                                    .judge = report_judge };
+
 int bench_glm_run(int argc, char **argv)
 {
-	static struct glm_report report = { .options = &asked };
-	const char *wrong;
-	trib_status status;
-	int code;
-
-	if (!options_parse_all(&options, argc, argv, &code))
-		return code;
-	if (dense)
-		asked.nonzeros = 0;
-	if ((wrong = options_wrong(&asked)))
-		return options_fail(&options, "%s", wrong);
-	asked.bench.wait_quiet = !hurry;
-	status = report_make(&report);
-	if (status != TRIB_OK)
-		fprintf(stderr, "trib bench glm: %s\n", trib_last_error());
-	bench_place_close(&report.bed);
-	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+	return bench_drive(&driver, argc, argv);
 }

@@ -4,6 +4,8 @@
 #define TRIB_BENCH_GLM_GLM_BENCH_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
+#include "bench/report/json_report.h"
 #include "bench/glm/glm_case.h"
 
 #define GLM_LIST_MAX 8u
@@ -56,7 +58,7 @@ struct glm_report {
 	struct glm_curve curves[GLM_CASES_MAX];
 	struct bench_result results[GLM_CASES_MAX]; /* one a case */
 	unsigned n;
-	char left_out[512];
+	char left_out[LEFT_OUT_MAX];
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */
@@ -72,9 +74,10 @@ double glm_mpi_ratio(const struct glm_report *report, unsigned row);
  */
 bool glm_losses_agree(const struct glm_report *report, unsigned *odd);
 
-void glm_table_print(const struct glm_report *report);
-trib_status glm_json_write(const struct glm_report *report, const char *path);
+/* For the driver; `context` is a struct glm_report. */
+void glm_table_print(const void *context);
+extern const struct json_report glm_json;
 /* The time of an epoch over hosts or batch; with one shape alone, the loss against time. */
-trib_status glm_plot_write(const struct glm_report *report, const char *path);
+trib_status glm_plot_write(const void *context, const char *path);
 
 #endif

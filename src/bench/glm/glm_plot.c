@@ -138,8 +138,9 @@ static void name_make(const struct glm_bench_options *o, enum axis axis,
 		snprintf(suffix + used, room - (size_t)used, "-%ubit", only->bits);
 }
 
-trib_status glm_plot_write(const struct glm_report *report, const char *path)
+trib_status glm_plot_write(const void *context, const char *path)
 {
+	const struct glm_report *report = context;
 	const struct glm_bench_options *o = report->options;
 	enum axis axis = axis_choose(o);
 	trib_status status = TRIB_OK;

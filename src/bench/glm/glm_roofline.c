@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/glm/glm_roofline.h"
 
+#include "base/random_bits.h"
 #include "base/clock.h"
 #include "base/large_memory.h"
 #include "glm/kernel/glm_kernel.h"
@@ -45,15 +46,6 @@ uint64_t roofline_cache_bytes(void)
 	return largest;
 }
 
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
-}
-
 trib_status roofline_open(struct roofline **out, const struct roofline_plan *plan)
 {
 	struct roofline *roofline = calloc(1, sizeof(*roofline));
@@ -71,7 +63,7 @@ trib_status roofline_open(struct roofline **out, const struct roofline_plan *pla
 	for (size_t i = 0; i < roofline->n; i++) {
 		uint64_t state = i;
 
-		roofline->words[i] = draw(&state);
+		roofline->words[i] = random_next(&state);
 	}
 	*out = roofline;
 	return TRIB_OK;
@@ -150,7 +142,7 @@ static bool sparse_fill(struct roofline *roofline, struct glm_matrix *matrix)
 			uint64_t from = features * i / entries, to = features * (i + 1) / entries;
 
 			matrix->column[r * entries + i] =
-				(uint32_t)(from + draw(&state) % (to - from));
+				(uint32_t)(from + random_next(&state) % (to - from));
 		}
 	}
 	return true;
@@ -204,15 +196,15 @@ static bool bed_fill(struct roofline *roofline, struct bed *bed)
 	    !bed->scale_f || !bed->scale_i || !bed->activation || !bed->rows || !bed->order)
 		return false;
 	for (uint32_t j = 0; j < features; j++) {
-		bed->weights.x[j] = (float)(int32_t)draw(&state) * 0x1p-36f;
+		bed->weights.x[j] = (float)(int32_t)random_next(&state) * 0x1p-36f;
 		bed->step[j] = 0x1p-8f;
 	}
 	for (uint32_t k = 0; k < batch; k++) {
-		bed->scale_i[k] = (int32_t)(draw(&state) & 0xffff) - 0x8000;
+		bed->scale_i[k] = (int32_t)(random_next(&state) & 0xffff) - 0x8000;
 		bed->scale_f[k] = (float)bed->scale_i[k] * 0x1p-16f;
 	}
 	for (uint32_t r = 0; r < bed->matrix.rows; r++) {
-		uint32_t other = (uint32_t)(draw(&state) % (r + 1));
+		uint32_t other = (uint32_t)(random_next(&state) % (r + 1));
 
 		bed->order[r] = bed->order[other];
 		bed->order[other] = r;

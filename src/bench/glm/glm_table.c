@@ -91,8 +91,10 @@ static void row_fill(const struct glm_report *report, unsigned i, struct table *
 	run_cells_fill(table, RUNS, &report->options->bench, r);
 }
 
-static void rows_fill(const struct glm_report *report, struct table *table)
+static void rows_fill(const void *context, struct table *table)
 {
+	const struct glm_report *report = context;
+
 	table_open(table, columns, COLUMNS);
 	for (unsigned i = 0; i < report->n; i++)
 		row_fill(report, i, table);
@@ -135,8 +137,9 @@ static void data_text(const struct glm_report *report, char *out, size_t room)
 		snprintf(out, room, "dense");
 }
 
-void glm_table_print(const struct glm_report *report)
+void glm_table_print(const void *context)
 {
+	const struct glm_report *report = context;
 	const struct bench_options *o = &report->options->bench;
 	char where[256], data[64];
 	struct table table;
@@ -154,33 +157,29 @@ void glm_table_print(const struct glm_report *report)
 
 /* ---- JSON ---- */
 
-static void settings_write(struct json_writer *json, const struct glm_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct glm_report *report = context;
 	const struct glm_bench_options *o = report->options;
-	char where[256], data[64];
+	char data[64];
 	unsigned odd;
 
-	bench_place_describe(&report->bed, where, sizeof(where));
 	data_text(report, data, sizeof(data));
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
-	json_put_text(json, "place", where);
+	place_put(json, &report->bed);
 	json_put_count(json, "link_bps", report->bed.slowest_bps);
 	json_put_text(json, "data", data);
 	json_put_count(json, "nonzeros", o->nonzeros);
 	json_put_count(json, "threads", o->threads);
-	json_put_count(json, "epochs", o->bench.iterations);
-	json_put_count(json, "warmup", o->bench.warmup);
-	json_put_count(json, "repeats", o->bench.repeats);
+	runs_put(json, "epochs", &o->bench);
 	json_put_bool(json, "same_losses", glm_losses_agree(report, &odd));
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
 /* Loss against time: a row for each epoch of the last run of each training. */
-static void curves_write(struct json_writer *json, const struct glm_report *report)
+static void curves_write(struct json_writer *json, const void *context)
 {
-	json_open_list(json, "curves");
+	const struct glm_report *report = context;
+
 	for (unsigned i = 0; i < report->n; i++)
 		for (unsigned e = 0; e < report->curves[i].n; e++) {
 			const struct glm_epoch *epoch = &report->curves[i].epochs[e];
@@ -192,21 +191,8 @@ static void curves_write(struct json_writer *json, const struct glm_report *repo
 			json_put_number(json, "at_s", "%.6f", epoch->at_s);
 			json_close(json);
 		}
-	json_close(json);
 }
 
-trib_status glm_json_write(const struct glm_report *report, const char *path)
-{
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	rows_fill(report, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	curves_write(&json, report);
-	return json_finish(&json, path);
-}
+const struct json_report glm_json = { .settings = settings_write,
+	                              .rows = rows_fill,
+	                              .curves = curves_write };

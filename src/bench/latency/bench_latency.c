@@ -1,33 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/latency/bench_latency.h"
+#include "bench/bed/bench_driver.h"
 #include "bench/bed/size_list.h"
 #include "bench/latency/call_counts.h"
-#include "bench/report/json_writer.h"
-#include "options/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define RUNS_MAX 1000000 /* upper bound of all counts: more is a typing error */
 #define CALLS_LEAST 5    /* of a run, whatever the size */
 #define WARMUP_LEAST 2
 
+static struct latency_options asked = { .bench = { .type = "f32",
+	                                           .sizes = { 32 },
+	                                           .n_sizes = 1,
+	                                           .iterations = 1000,
+	                                           .warmup = 100,
+	                                           .repeats = 5,
+	                                           .many = 1,
+	                                           .trials = 2,
+	                                           .mean_of_ranks = true,
+	                                           .no_cpu_time = true },
+	                                .hosts = { 2, 4, 8 },
+	                                .n_hosts = 3,
+	                                .systems = "xdp,udp,pisa,dense" };
+
 /* ---- arguments ---- */
-
-static trib_status hosts_take(void *target, const char *text)
-{
-	struct latency_options *o = target;
-
-	return count_list_parse(text, CLUSTER_HOSTS_MAX / 2, o->hosts, LATENCY_HOSTS_MAX,
-	                        &o->n_hosts);
-}
-
-static trib_status sizes_take(void *target, const char *text)
-{
-	struct bench_options *o = target;
-
-	return size_list_parse(text, o->sizes, BENCH_SIZES_MAX, &o->n_sizes);
-}
 
 static trib_status type_take(void *target, const char *text)
 {
@@ -39,8 +36,9 @@ static trib_status type_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
-static const char *options_wrong(const struct latency_options *o)
+static const char *options_settle(void)
 {
+	const struct latency_options *o = &asked;
 	const struct bench_options *bench = &o->bench;
 
 	if (o->n_hosts == 0)
@@ -74,16 +72,12 @@ static void result_add(struct latency_report *report, const struct bench_system 
                        const struct bench_place *place, uint64_t bytes)
 {
 	const struct bench_options *o = &report->options->bench;
+	struct bench_result result = bench_result_of(o, system, place, bytes);
 
+	result.iterations = call_count(o->iterations, CALLS_LEAST, bytes * o->many);
+	result.warmup = call_count(o->warmup, WARMUP_LEAST, bytes * o->many);
 	if (latency_system_takes(system, place, o, bytes))
-		report->results[report->n++] = (struct bench_result){
-			.system = system,
-			.variant = system->variants,
-			.place = place,
-			.bytes = bytes,
-			.iterations = call_count(o->iterations, CALLS_LEAST, bytes * o->many),
-			.warmup = call_count(o->warmup, WARMUP_LEAST, bytes * o->many),
-		};
+		report->results[report->n++] = result;
 }
 
 static void results_lay_out(struct latency_report *report)
@@ -97,67 +91,37 @@ static void results_lay_out(struct latency_report *report)
 				           o->bench.sizes[s]);
 }
 
-/* If a peer fails, that is a result. If Tributary fails, the benchmark has failed. */
-static trib_status ours_check(const struct latency_report *report)
+static trib_status measurement_prepare(void *context)
 {
-	for (unsigned i = 0; i < report->n; i++) {
-		const struct bench_result *r = &report->results[i];
+	struct latency_report *report = context;
+	trib_status status;
 
-		if (r->failed && bench_system_is_ours(r->system))
-			return status_fail(TRIB_ERR_PEER, "%s failed: %s", r->system->name,
-			                   r->note);
-	}
-	return TRIB_OK;
-}
-
-static trib_status report_make(struct latency_report *report)
-{
-	const struct bench_options *o = &report->options->bench;
-	trib_status status = output_try(o->json), stopped;
-
+	report->options = &asked;
+	status = latency_systems_choose(report);
 	if (status == TRIB_OK)
-		status = output_try(o->plot);
-	if (status == TRIB_OK)
-		status = latency_systems_choose(report);
-	if (status == TRIB_OK)
-		status = bench_places_open(o, report->options->hosts, report->options->n_hosts,
-		                           &report->bed, report->places, report->trees);
+		status = bench_places_open(&report->options->bench, report->options->hosts,
+		                           report->options->n_hosts, &report->bed, report->places,
+		                           report->trees);
 	if (status != TRIB_OK)
 		return status;
 	systems_place(report);
 	results_lay_out(report);
-	stopped = bench_interleave(o, report->results, report->n);
-	if (!o->json || strcmp(o->json, "-") != 0)
-		latency_table_print(report);
-	if (o->json)
-		status = latency_json_write(report, o->json);
-	if (o->plot && status == TRIB_OK)
-		status = latency_plot_write(report, o->plot);
-	if (status != TRIB_OK || stopped != TRIB_OK)
-		return status != TRIB_OK ? status : stopped;
-	return ours_check(report);
+	return TRIB_OK;
+}
+
+static trib_status report_judge(const void *context)
+{
+	const struct latency_report *report = context;
+
+	return bench_ours_check(report->results, report->n);
 }
 
 /* ---- options ---- */
 
-static struct latency_options asked = { .bench = { .type = "f32",
-	                                           .sizes = { 32 },
-	                                           .n_sizes = 1,
-	                                           .iterations = 1000,
-	                                           .warmup = 100,
-	                                           .repeats = 5,
-	                                           .many = 1,
-	                                           .trials = 2,
-	                                           .mean_of_ranks = true,
-	                                           .no_cpu_time = true },
-	                                .hosts = { 2, 4, 8 },
-	                                .n_hosts = 3,
-	                                .systems = "xdp,udp,pisa,dense" };
-
-static bool hurry;
-
-static struct option_hook hosts_hook = { hosts_take, &asked },
-			  sizes_hook = { sizes_take, &asked.bench },
+static struct count_list hosts = { CLUSTER_HOSTS_MAX / 2, asked.hosts, LATENCY_HOSTS_MAX,
+	                           &asked.n_hosts };
+static struct option_hook hosts_hook = { count_list_take, &hosts },
+			  sizes_hook = { bench_sizes_take, &asked.bench },
 			  type_hook = { type_take, &asked.bench };
 
 static const struct option_row rows[] = {
@@ -184,12 +148,7 @@ static const struct option_row rows[] = {
 	  "calls before them, not timed (default 100)", NULL },
 	{ "repeats", 0, OPTION_COUNT, &asked.bench.repeats, "N",
 	  "runs of every system, in turns (default 5)", NULL },
-	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
-	  "do not wait before every run until the machine is idle", NULL },
-	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
-	  "write the results to FILE as JSON (-: standard output)", NULL },
-	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE", "draw the results to FILE as SVG",
-	  NULL },
+	BENCH_OUTPUT_ROWS(&asked.bench, "run", "draw the results to FILE as SVG"),
 	{ 0 },
 };
 
@@ -204,21 +163,23 @@ static const struct options options = {
 	rows,
 };
 
+static struct latency_report report;
+
+static const struct bench_driver driver = { .options = &options,
+	                                    .asked = &asked.bench,
+	                                    .report = &report,
+	                                    .results = report.results,
+	                                    .n = &report.n,
+	                                    .beds = &report.bed,
+	                                    .n_beds = 1,
+	                                    .settle = options_settle,
+	                                    .prepare = measurement_prepare,
+	                                    .table_print = latency_table_print,
+	                                    .json = &latency_json,
+	                                    .plot_write = latency_plot_write,
+	                                    .judge = report_judge };
+
 int bench_latency_run(int argc, char **argv)
 {
-	static struct latency_report report = { .options = &asked };
-	const char *wrong;
-	trib_status status;
-	int code;
-
-	if (!options_parse_all(&options, argc, argv, &code))
-		return code;
-	if ((wrong = options_wrong(&asked)))
-		return options_fail(&options, "%s", wrong);
-	asked.bench.wait_quiet = !hurry;
-	status = report_make(&report);
-	if (status != TRIB_OK)
-		fprintf(stderr, "trib bench latency: %s\n", trib_last_error());
-	bench_place_close(&report.bed);
-	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+	return bench_drive(&driver, argc, argv);
 }

@@ -15,6 +15,8 @@
 #define TRIB_BENCH_LATENCY_BENCH_LATENCY_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
+#include "bench/report/json_report.h"
 
 #define LATENCY_HOSTS_MAX 8 /* numbers of hosts in one measurement */
 #define LATENCY_SYSTEMS_MAX 12
@@ -39,7 +41,7 @@ struct latency_report {
 	struct bench_system placed[LATENCY_HOSTS_MAX][LATENCY_SYSTEMS_MAX];
 	struct bench_result results[LATENCY_ROWS_MAX]; /* ordered by hosts, then by size */
 	unsigned n;
-	char left_out[512]; /* systems that cannot run here, and why */
+	char left_out[LEFT_OUT_MAX]; /* systems that cannot run here, and why */
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */
@@ -52,10 +54,11 @@ bool latency_system_takes(const struct bench_system *system, const struct bench_
 /* The best peer's median over this one, with the same hosts and bytes; NaN: unknown. */
 double latency_gain(const struct latency_report *report, const struct bench_result *result);
 
-void latency_table_print(const struct latency_report *report);
-trib_status latency_json_write(const struct latency_report *report, const char *path);
+/* For the driver; `context` is a struct latency_report. */
+void latency_table_print(const void *context);
+extern const struct json_report latency_json;
 /* Over the size; with one size alone, over the number of hosts. */
-trib_status latency_plot_write(const struct latency_report *report, const char *path);
+trib_status latency_plot_write(const void *context, const char *path);
 
 /* trib bench latency */
 int bench_latency_run(int argc, char **argv);

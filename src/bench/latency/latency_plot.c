@@ -67,8 +67,9 @@ static trib_status chart_make(const struct latency_report *report, const struct 
 	return chart_write(&chart, path);
 }
 
-trib_status latency_plot_write(const struct latency_report *report, const char *path)
+trib_status latency_plot_write(const void *context, const char *path)
 {
+	const struct latency_report *report = context;
 	unsigned n = report->options->n_hosts;
 	trib_status status = TRIB_OK;
 	char own[4096], suffix[32];

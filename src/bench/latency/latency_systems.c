@@ -2,9 +2,9 @@
 /* The systems of `trib bench latency`, and the settings that each is tried with. */
 #include "bench/latency/bench_latency.h"
 
-#include "bench/bed/job_build.h"
+#include "bench/bed/mpi_job.h"
+#include "bench/bed/size_list.h"
 #include "bench/report/cpu_time.h"
-#include "plane/planes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,25 +35,24 @@ static const struct {
 
 /* ---- peers ---- */
 
-#define TUNED(algorithm)                                                                         \
-	"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", \
-		algorithm
 #define POSTED(algorithm) "--mca", "coll_libnbc_iallreduce_algorithm", algorithm
 
 static const struct bench_variant openmpi_one[] = {
 	{ .name = "default" },
 	{ .name = "default, spinning", .spins = true },
-	{ .name = "recursive doubling", .words = { TUNED("3") }, .to = SMALL },
+	{ .name = "recursive doubling", .words = { OPENMPI_TUNED("3") }, .to = SMALL },
 	{ .name = "recursive doubling, spinning",
-	  .words = { TUNED("3") },
+	  .words = { OPENMPI_TUNED("3") },
 	  .to = SMALL,
 	  .spins = true },
-	{ .name = "linear", .words = { TUNED("1") }, .to = SMALL },
-	{ .name = "linear, spinning", .words = { TUNED("1") }, .to = SMALL, .spins = true },
-	{ .name = "Rabenseifner", .words = { TUNED("6") }, .from = SMALL / 16 },
-	{ .name = "ring", .words = { TUNED("4") }, .from = SMALL },
-	{ .name = "segmented ring", .words = { TUNED("5") }, .from = SMALL },
-	{ .name = "segmented ring, 256K", .words = { TUNED("5"), "segment" }, .from = 4 * SMALL },
+	{ .name = "linear", .words = { OPENMPI_TUNED("1") }, .to = SMALL },
+	{ .name = "linear, spinning", .words = { OPENMPI_TUNED("1") }, .to = SMALL, .spins = true },
+	{ .name = "Rabenseifner", .words = { OPENMPI_TUNED("6") }, .from = SMALL / 16 },
+	{ .name = "ring", .words = { OPENMPI_TUNED("4") }, .from = SMALL },
+	{ .name = "segmented ring", .words = { OPENMPI_TUNED("5") }, .from = SMALL },
+	{ .name = "segmented ring, 256K",
+	  .words = { OPENMPI_TUNED("5"), "segment" },
+	  .from = 4 * SMALL },
 	{ 0 },
 };
 
@@ -153,32 +152,28 @@ bool latency_system_is_peer(const struct bench_system *system)
 }
 
 /* Why the system cannot run here; NULL: it can. */
-static const char *reason_find(const struct bench_system *system, bool has_cluster)
+static const char *reason_find(const struct bench_system *system)
 {
-	static char why[128];
+	const char *why = bench_system_is_ours(system) ? plane_missing(system->plane) : NULL;
 
-	if (bench_system_is_ours(system) && !plane_find(system->plane))
-		snprintf(why, sizeof(why), "this build has no plane %s", system->plane);
-	else if (!has_cluster && (system->alone || strcmp(system->plane, "xdp") == 0))
-		snprintf(why, sizeof(why), "it needs a virtual cluster, which needs root");
-	else if (system->variants->spins && cpu_count() < 2)
-		snprintf(why, sizeof(why), "it needs two cores");
-	else
-		return bench_system_missing(system);
-	return why;
+	if (why)
+		return why;
+	if (system->alone && geteuid() != 0)
+		return NEEDS_ROOT;
+	if (system->variants->spins && cpu_count() < 2)
+		return "it needs two cores";
+	return bench_system_missing(system);
 }
 
 static trib_status system_add(struct latency_report *report, const struct bench_system *system)
 {
-	const char *why = reason_find(system, geteuid() == 0);
-	size_t used = strlen(report->left_out);
+	const char *why = reason_find(system);
 
 	for (unsigned i = 0; i < report->n_systems; i++)
 		if (strcmp(report->systems[i].name, system->name) == 0)
 			return TRIB_OK;
 	if (why)
-		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s (%s)",
-		         used ? ", " : "", system->name, why);
+		left_out_add(report->left_out, system->name, NULL, why);
 	else if (report->n_systems == LATENCY_SYSTEMS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", LATENCY_SYSTEMS_MAX);
 	else
@@ -230,11 +225,8 @@ static trib_status words_take(struct latency_report *report, const char *list,
 	char word[32];
 
 	while (*list && status == TRIB_OK) {
-		size_t length = strcspn(list, ",");
-
-		snprintf(word, sizeof(word), "%.*s", (int)length, list);
+		list = list_word_next(list, word, sizeof(word));
 		status = take(report, word);
-		list += length + (list[length] == ',');
 	}
 	return status;
 }

@@ -29,14 +29,7 @@ double latency_gain(const struct latency_report *report, const struct bench_resu
 }
 
 enum column {
-	SIZE,
-	NAME,
-	SYSTEM,
-	ALGORITHM,
-	PLANE,
-	HOSTS,
-	BYTES,
-	MANY,
+	MANY = NAME_COLUMNS,
 	MEDIAN,
 	P1,
 	P99,
@@ -48,13 +41,7 @@ enum column {
 };
 
 static const struct table_column columns[COLUMNS] = {
-	[SIZE] = { .header = "bytes", .format = "%.0f" },
-	[NAME] = { .header = "system" },
-	[SYSTEM] = { .field = "system" },
-	[ALGORITHM] = { .field = "algorithm" },
-	[PLANE] = { .field = "plane" },
-	[HOSTS] = { .field = "hosts", .json = "%.0f" },
-	[BYTES] = { .field = "bytes", .json = "%.0f" },
+	NAME_COLUMNS_FIRST,
 	[MANY] = { .field = "many", .json = "%.0f" },
 	[MEDIAN] = { .header = "median",
 	             .show = table_seconds,
@@ -74,11 +61,6 @@ static void result_fill(const struct latency_report *report, const struct bench_
 	const struct bench_quantiles *figures = &r->stats.of_runs;
 	bool known = r->stats.repeats > 0;
 
-	table_text(table, SYSTEM, r->system->name);
-	table_text(table, ALGORITHM, r->variant->name[0] ? r->variant->name : NULL);
-	table_text(table, PLANE, r->system->plane);
-	table_number(table, HOSTS, r->place->workers);
-	table_number(table, BYTES, (double)r->bytes);
 	table_number(table, MANY, (double)report->options->bench.many);
 	table_number(table, MEDIAN, median_of(r));
 	table_number(table, P1, known ? figures->p1 : NAN);
@@ -94,8 +76,7 @@ static void result_fill(const struct latency_report *report, const struct bench_
 static void rows_fill(const struct latency_report *report, const struct bench_place *place,
                       struct table *table)
 {
-	uint64_t bytes = UINT64_MAX;
-	char size[24], name[96];
+	const struct bench_result *before = NULL;
 
 	table_open(table, columns, COLUMNS);
 	for (unsigned i = 0; i < report->n; i++) {
@@ -103,12 +84,9 @@ static void rows_fill(const struct latency_report *report, const struct bench_pl
 
 		if (place && r->place != place)
 			continue;
-		table_add(table);
-		bench_name_text(r, name, sizeof(name));
-		table_text(table, SIZE, r->bytes != bytes ? bench_bytes_text(r->bytes, size) : "");
-		table_text(table, NAME, name);
+		name_cells_fill(table, r, before);
 		result_fill(report, r, table);
-		bytes = r->bytes;
+		before = r;
 	}
 }
 
@@ -135,8 +113,9 @@ static void notes_print(const struct latency_report *report)
 		printf("left out: %s\n", report->left_out);
 }
 
-void latency_table_print(const struct latency_report *report)
+void latency_table_print(const void *context)
 {
+	const struct latency_report *report = context;
 	const struct bench_options *o = &report->options->bench;
 	struct table table;
 	char where[256];
@@ -158,38 +137,24 @@ void latency_table_print(const struct latency_report *report)
 
 /* ---- JSON ---- */
 
-static void settings_write(struct json_writer *json, const struct latency_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct latency_report *report = context;
 	const struct bench_options *o = &report->options->bench;
-	char where[256];
 
-	bench_place_describe(&report->bed, where, sizeof(where));
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
-	json_put_text(json, "place", where);
+	place_put(json, &report->bed);
 	json_put_count(json, "link_bps", report->bed.slowest_bps);
 	json_put_text(json, "collective", "allreduce");
 	json_put_text(json, "type", o->type);
 	json_put_text(json, "time", "mean over ranks");
 	json_put_count(json, "many", o->many);
-	json_put_count(json, "iterations", o->iterations);
-	json_put_count(json, "warmup", o->warmup);
-	json_put_count(json, "repeats", o->repeats);
+	runs_put(json, "iterations", o);
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
-trib_status latency_json_write(const struct latency_report *report, const char *path)
+static void all_rows_fill(const void *context, struct table *table)
 {
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	rows_fill(report, NULL, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	return json_finish(&json, path);
+	rows_fill(context, NULL, table);
 }
+
+const struct json_report latency_json = { .settings = settings_write, .rows = all_rows_fill };

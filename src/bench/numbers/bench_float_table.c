@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib bench float-table: the precision of sums by table look-up, beside fixed point. */
+#include "base/random_bits.h"
 #include "bench/numbers/bench_numbers.h"
 #include "bench/report/samples.h"
 #include "bench/report/table.h"
 #include "number/float_table.h"
 #include "number/number.h"
 #include "options/options.h"
-#include "plan/cluster/draw.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ struct source {
 
 static float source_draw(struct source *source)
 {
-	uint64_t random = draw_next(&source->state);
+	uint64_t random = random_next(&source->state);
 
 	if (source->values)
 		return source->values[random % source->n];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/numbers/bench_numbers.h"
 
+#include "base/random_bits.h"
 #include "bench/report/table.h"
 #include "number/narrow.h"
 #include "options/options.h"
@@ -38,18 +39,9 @@ struct numbers {
 
 /* ---- inputs ---- */
 
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
-}
-
 static double draw_unit(uint64_t *state)
 {
-	return ((double)(draw(state) >> 11) + 0.5) * 0x1p-53;
+	return ((double)(random_next(state) >> 11) + 0.5) * 0x1p-53;
 }
 
 static double draw_normal(uint64_t *state)
@@ -63,7 +55,7 @@ static double draw_log_normal(uint64_t *state)
 {
 	double size = exp(2 * draw_normal(state));
 
-	return draw(state) & 1 ? size : -size;
+	return random_next(state) & 1 ? size : -size;
 }
 
 /* Student's t with two degrees of freedom: its variance is infinite. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/sparse/bench_sparse.h"
+#include "bench/bed/bench_driver.h"
 #include "bench/bed/size_list.h"
-#include "bench/report/json_writer.h"
 #include "bench/sparse/push_bench.h"
-#include "options/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +14,36 @@
 #define ROWS_MAX (1u << 20)
 #define WIDTH_MAX 4096u
 #define STEPS_MAX 100000u
+#define WORKERS_MAX 63u /* the last child of a communicator is the server */
+
+static struct push_options asked = {
+	.bench = { .type = "f32",
+	           .iterations = 5,
+	           .warmup = 2,
+	           .repeats = 3,
+	           .many = 1,
+	           .timeout_s = 120,
+	           .pool_bytes = 1 << 20,
+	           .no_cpu_time = true,
+	           .net = { .rate_bps = 100000000 } },
+	.workers = { 8, 16, 32 },
+	.n_workers = 3,
+	.losses = { 0 },
+	.n_losses = 1,
+	.server_bps = 100000000,
+	.shards = 1,
+	.keys = 100000,
+	.width = 16,
+	.rows = 2000,
+	.steps = 8,
+	.zipf = 1.05,
+	.systems = "hot,servers,dense",
+	.planes = "xdp,udp",
+	.sums = "fixed",
+	.sync = "commit",
+};
 
 /* ---- arguments ---- */
-
-static trib_status workers_take(void *target, const char *text)
-{
-	struct push_options *o = target;
-
-	/* The last child of a communicator is the server. */
-	return count_list_parse(text, 63, o->workers, PUSH_LIST_MAX, &o->n_workers);
-}
 
 static trib_status losses_take(void *target, const char *text)
 {
@@ -77,8 +96,9 @@ static const char *shape_wrong(const struct push_options *o)
 	return NULL;
 }
 
-static const char *options_wrong(const struct push_options *o)
+static const char *options_settle(void)
 {
+	const struct push_options *o = &asked;
 	const struct bench_options *bench = &o->bench;
 
 	if (!o->n_workers || !o->n_losses)
@@ -185,12 +205,8 @@ static void case_add(struct push_report *report, unsigned loss, unsigned workers
 		                   .figures = &report->figures[n],
 		                   .link_bytes = &report->link_bytes[n] };
 	push_case_place(row, &report->trees[loss][workers]);
-	report->results[n] = (struct bench_result){ .system = &row->system,
-		                                    .variant = row->system.variants,
-		                                    .place = row->place,
-		                                    .bytes = o->rows * (o->width * 4 + 8),
-		                                    .iterations = (unsigned)o->bench.iterations,
-		                                    .warmup = (unsigned)o->bench.warmup };
+	report->results[n] =
+		bench_result_of(&o->bench, &row->system, row->place, o->rows * (o->width * 4 + 8));
 }
 
 static void cases_lay_out(struct push_report *report)
@@ -203,8 +219,25 @@ static void cases_lay_out(struct push_report *report)
 				case_add(report, l, w, s);
 }
 
-static trib_status failures_check(const struct push_report *report)
+static trib_status measurement_prepare(void *context)
 {
+	struct push_report *report = context;
+	trib_status status = tensors_find(&asked);
+
+	report->options = &asked;
+	if (status == TRIB_OK)
+		status = push_systems_choose(report);
+	if (status == TRIB_OK)
+		status = places_open(report);
+	if (status == TRIB_OK)
+		cases_lay_out(report);
+	return status;
+}
+
+static trib_status report_judge(const void *context)
+{
+	const struct push_report *report = context;
+
 	for (unsigned i = 0; i < report->n; i++)
 		if (report->results[i].failed)
 			return status_fail(TRIB_ERR_PEER, "%s on %s failed: %s",
@@ -213,64 +246,10 @@ static trib_status failures_check(const struct push_report *report)
 	return TRIB_OK;
 }
 
-static trib_status report_make(struct push_report *report)
-{
-	const struct bench_options *o = &report->options->bench;
-	trib_status status = output_try(o->json), stopped;
-
-	if (status == TRIB_OK)
-		status = output_try(o->plot);
-	if (status == TRIB_OK)
-		status = push_systems_choose(report);
-	if (status == TRIB_OK)
-		status = places_open(report);
-	if (status != TRIB_OK)
-		return status;
-	cases_lay_out(report);
-	stopped = bench_interleave(o, report->results, report->n);
-	if (!o->json || strcmp(o->json, "-") != 0)
-		push_table_print(report);
-	if (o->json)
-		status = push_json_write(report, o->json);
-	if (o->plot && status == TRIB_OK)
-		status = push_plot_write(report, o->plot);
-	if (status != TRIB_OK || stopped != TRIB_OK)
-		return status != TRIB_OK ? status : stopped;
-	return failures_check(report);
-}
-
 /* ---- options ---- */
 
-static struct push_options asked = {
-	.bench = { .type = "f32",
-	           .iterations = 5,
-	           .warmup = 2,
-	           .repeats = 3,
-	           .many = 1,
-	           .timeout_s = 120,
-	           .pool_bytes = 1 << 20,
-	           .no_cpu_time = true,
-	           .net = { .rate_bps = 100000000 } },
-	.workers = { 8, 16, 32 },
-	.n_workers = 3,
-	.losses = { 0 },
-	.n_losses = 1,
-	.server_bps = 100000000,
-	.shards = 1,
-	.keys = 100000,
-	.width = 16,
-	.rows = 2000,
-	.steps = 8,
-	.zipf = 1.05,
-	.systems = "hot,servers,dense",
-	.planes = "xdp,udp",
-	.sums = "fixed",
-	.sync = "commit",
-};
-
-static bool hurry;
-
-static struct option_hook workers_hook = { workers_take, &asked },
+static struct count_list workers = { WORKERS_MAX, asked.workers, PUSH_LIST_MAX, &asked.n_workers };
+static struct option_hook workers_hook = { count_list_take, &workers },
 			  losses_hook = { losses_take, &asked }, zipf_hook = { zipf_take, &asked },
 			  sums_hook = { sums_take, &asked }, sync_hook = { sync_take, &asked };
 
@@ -321,12 +300,8 @@ static const struct option_row rows[] = {
 	  "runs of every system, in turns (default 3)", NULL },
 	{ "timeout", 0, OPTION_SECONDS, &asked.bench.timeout_s, "S",
 	  "longest time of a run (default 120)", NULL },
-	{ "hurry", 0, OPTION_FLAG, &hurry, NULL,
-	  "do not wait before every run until the machine is idle", NULL },
-	{ "json", 0, OPTION_TEXT, &asked.bench.json, "FILE",
-	  "write the results to FILE as JSON (-: standard output)", NULL },
-	{ "plot", 0, OPTION_TEXT, &asked.bench.plot, "FILE",
-	  "draw updates a second over workers, over loss, or over time (--drift)", NULL },
+	BENCH_OUTPUT_ROWS(&asked.bench, "run",
+	                  "draw updates a second over workers, over loss, or over time (--drift)"),
 	{ 0 },
 };
 
@@ -342,24 +317,23 @@ static const struct options options = {
 	rows,
 };
 
+static struct push_report report;
+
+static const struct bench_driver driver = { .options = &options,
+	                                    .asked = &asked.bench,
+	                                    .report = &report,
+	                                    .results = report.results,
+	                                    .n = &report.n,
+	                                    .beds = report.beds,
+	                                    .n_beds = PUSH_LIST_MAX,
+	                                    .settle = options_settle,
+	                                    .prepare = measurement_prepare,
+	                                    .table_print = push_table_print,
+	                                    .json = &push_json,
+	                                    .plot_write = push_plot_write,
+	                                    .judge = report_judge };
+
 int bench_sparse_run(int argc, char **argv)
 {
-	static struct push_report report = { .options = &asked };
-	const char *wrong;
-	trib_status status;
-	int code;
-
-	if (!options_parse_all(&options, argc, argv, &code))
-		return code;
-	if ((wrong = options_wrong(&asked)))
-		return options_fail(&options, "%s", wrong);
-	asked.bench.wait_quiet = !hurry;
-	status = tensors_find(&asked);
-	if (status == TRIB_OK)
-		status = report_make(&report);
-	if (status != TRIB_OK)
-		fprintf(stderr, "trib bench sparse: %s\n", trib_last_error());
-	for (unsigned i = 0; i < asked.n_losses; i++)
-		bench_place_close(&report.beds[i]);
-	return status == TRIB_OK ? 0 : status == TRIB_ERR_ARGUMENT ? EXIT_USAGE : 1;
+	return bench_drive(&driver, argc, argv);
 }

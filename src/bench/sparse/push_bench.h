@@ -4,6 +4,8 @@
 #define TRIB_BENCH_SPARSE_PUSH_BENCH_H
 
 #include "bench/bed/bench_bed.h"
+#include "bench/bed/plane_ways.h"
+#include "bench/report/json_report.h"
 #include "bench/sparse/push_lines.h"
 
 #define PUSH_LIST_MAX 6u
@@ -64,7 +66,7 @@ struct push_report {
 	double link_bytes[PUSH_CASES_MAX];
 	struct bench_result results[PUSH_CASES_MAX];
 	unsigned n;
-	char left_out[512];
+	char left_out[LEFT_OUT_MAX];
 };
 
 /* Fills report->systems. Systems that cannot run here go to report->left_out. */
@@ -77,9 +79,10 @@ double push_rate(const struct push_report *report, unsigned row);
 /* The row's rate over that of the servers alone, with the same workers and loss; NaN: unknown. */
 double push_gain(const struct push_report *report, unsigned row);
 
-void push_table_print(const struct push_report *report);
-trib_status push_json_write(const struct push_report *report, const char *path);
+/* For the driver; `context` is a struct push_report. */
+void push_table_print(const void *context);
+extern const struct json_report push_json;
 /* Updates a second over workers, over loss, or over time (--drift). */
-trib_status push_plot_write(const struct push_report *report, const char *path);
+trib_status push_plot_write(const void *context, const char *path);
 
 #endif

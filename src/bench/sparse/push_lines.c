@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/sparse/push_lines.h"
 
+#include "bench/bed/size_list.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +43,6 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 	return true;
 }
 
-const char *push_word_next(const char *list, char *word, size_t room)
-{
-	size_t length = strcspn(list, ",");
-
-	snprintf(word, room, "%.*s", (int)length, list);
-	return list + length + (list[length] == ',');
-}
-
 trib_status push_losses_parse(const char *text, double *out, unsigned most, unsigned *n)
 {
 	char word[32], *end;
@@ -56,7 +50,7 @@ trib_status push_losses_parse(const char *text, double *out, unsigned most, unsi
 	for (*n = 0; *text; (*n)++) {
 		double value;
 
-		text = push_word_next(text, word, sizeof(word));
+		text = list_word_next(text, word, sizeof(word));
 		value = strtod(word, &end);
 		if (end == word || *end || !(value >= 0 && value < 1))
 			return status_fail(TRIB_ERR_ARGUMENT,

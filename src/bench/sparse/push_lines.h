@@ -24,7 +24,5 @@ bool push_figures_read(const char *line, struct push_figures *figures);
 
 /* "0,0.001": probabilities from 0 to below 1, none twice. */
 trib_status push_losses_parse(const char *text, double *out, unsigned most, unsigned *n);
-/* Copies the next word of a list, and returns what is behind its comma. */
-const char *push_word_next(const char *list, char *word, size_t room);
 
 #endif

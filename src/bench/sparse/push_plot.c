@@ -80,8 +80,9 @@ static trib_status chart_make(const struct push_report *report, unsigned workers
 	return chart_write(&chart, path);
 }
 
-trib_status push_plot_write(const struct push_report *report, const char *path)
+trib_status push_plot_write(const void *context, const char *path)
 {
+	const struct push_report *report = context;
 	const struct push_options *o = report->options;
 	enum axis axis = axis_choose(o);
 	trib_status status = TRIB_OK;

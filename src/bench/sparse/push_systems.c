@@ -5,7 +5,6 @@
 #include "bench/bed/job_build.h"
 #include "bench/sparse/link_bytes.h"
 #include "launch/local_daemon.h"
-#include "plane/planes.h"
 #include "wire/packet.h"
 
 #include <inttypes.h>
@@ -18,10 +17,8 @@
 #define PROGRAM "sparse" /* in bench/peers */
 #define HOT_WAIT_S 10    /* for the first hot rows: without them a run is all cold, and shows it */
 
-static const struct bench_variant plain[] = { { .name = "" }, { 0 } };
-
 static const char *const names[] = {
-	[PUSH_HOT] = "hot", [PUSH_SERVERS] = "servers", [PUSH_DENSE] = "dense"
+	[PUSH_HOT] = "hot", [PUSH_SERVERS] = "servers", [PUSH_DENSE] = "dense", NULL
 };
 
 /* ---- a run ---- */
@@ -31,28 +28,16 @@ static const struct push_case *case_of(const struct bench_run *run)
 	return (const struct push_case *)run->system;
 }
 
-static void option_add(struct word_list *argv, const char *name, uint64_t value)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "%" PRIu64, value);
-}
-
-static void text_add(struct word_list *argv, const char *name, const char *value)
-{
-	words_add(argv, "%s", name);
-	words_add(argv, "%s", value);
-}
-
 static void load_words(const struct push_options *o, struct word_list *argv)
 {
 	if (o->tensors) {
-		text_add(argv, "--tensors", o->tensors);
-		option_add(argv, "--files", o->files);
+		words_add_option(argv, "--tensors", o->tensors);
+		words_add_count(argv, "--files", o->files);
 		return;
 	}
-	option_add(argv, "--keys", o->keys);
-	option_add(argv, "--width", o->width);
-	option_add(argv, "--rows", o->rows);
+	words_add_count(argv, "--keys", o->keys);
+	words_add_count(argv, "--width", o->width);
+	words_add_count(argv, "--rows", o->rows);
 	words_add(argv, "--zipf");
 	words_add(argv, "%.9g", o->zipf);
 }
@@ -66,18 +51,18 @@ static void worker_words(const struct bench_run *run, struct word_list *argv)
 	if (!bench_program_find(PROGRAM, path, sizeof(path)))
 		snprintf(path, sizeof(path), "%s", PROGRAM);
 	words_add(argv, "%s", path);
-	text_add(argv, "--way", row->of->way == PUSH_DENSE ? "dense" : "push");
-	text_add(argv, "--path", row->of->way == PUSH_SERVERS ? "servers" : "auto");
-	text_add(argv, "--sums", o->sums);
-	option_add(argv, "--iterations", run->iterations);
-	option_add(argv, "--warmup", run->warmup);
-	option_add(argv, "--steps", o->steps);
+	words_add_option(argv, "--way", row->of->way == PUSH_DENSE ? "dense" : "push");
+	words_add_option(argv, "--path", row->of->way == PUSH_SERVERS ? "servers" : "auto");
+	words_add_option(argv, "--sums", o->sums);
+	words_add_count(argv, "--iterations", run->iterations);
+	words_add_count(argv, "--warmup", run->warmup);
+	words_add_count(argv, "--steps", o->steps);
 	words_add(argv, "--timeout");
 	words_add(argv, "%.9g", run->timeout_s);
 	if (o->drift)
-		option_add(argv, "--drift", run->iterations / 2);
+		words_add_count(argv, "--drift", run->iterations / 2);
 	if (row->of->way == PUSH_HOT)
-		option_add(argv, "--hot-wait", HOT_WAIT_S);
+		words_add_count(argv, "--hot-wait", HOT_WAIT_S);
 	if (o->pulls)
 		words_add(argv, "--pull");
 	load_words(o, argv);
@@ -108,8 +93,8 @@ static void aggregator_add(const struct bench_run *run, struct bench_job *job, c
 	words_add(&task->argv, "%s", daemon);
 	words_add(&task->argv, "--listen");
 	words_add(&task->argv, "%s:%u", site->address, run->port);
-	text_add(&task->argv, "--plane", run->system->plane);
-	text_add(&task->argv, "--http", "off");
+	words_add_option(&task->argv, "--plane", run->system->plane);
+	words_add_option(&task->argv, "--http", "off");
 	words_add(&task->env, "%s", cookie);
 	if (run->options->pool_bytes)
 		words_add(&task->env, "TRIB_POOL=%" PRIu64, run->options->pool_bytes);
@@ -122,24 +107,23 @@ static void shard_add(const struct bench_run *run, struct bench_job *job, unsign
 	const struct cluster_host *host = shard_host(row, shard);
 	struct bench_task *task;
 	char label[24], self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	self_find(self, sizeof(self));
 	snprintf(label, sizeof(label), "shard %u", shard);
 	task = job_service(job, run, host, label);
 	words_add(&task->argv, "%s", self);
-	text_add(&task->argv, "sparse", "serve");
+	words_add_option(&task->argv, "sparse", "serve");
 	words_add(&task->argv, "--listen");
 	words_add(&task->argv, "%s:%u", host_address(host), shard_port(run, shard));
 	words_add(&task->argv, "--dir");
 	words_add(&task->argv, "%s/shard-%u", job->folder, shard);
 	words_add(&task->argv, "--shard");
 	words_add(&task->argv, "%u/%u", shard, (unsigned)row->options->shards);
-	text_add(&task->argv, "--sync", row->options->sync);
+	words_add_option(&task->argv, "--sync", row->options->sync);
 	if (row->of->way == PUSH_HOT) {
 		words_add(&task->argv, "--aggregators");
 		words_add(&task->argv, "%s:%u", run->system->trees->sites[0].address, run->port);
-		option_add(&task->argv, "--memory", run->options->pool_bytes);
+		words_add_count(&task->argv, "--memory", run->options->pool_bytes);
 	}
 	words_add(&task->env, "%s", cookie);
 }
@@ -236,7 +220,7 @@ void push_case_place(struct push_case *row, const struct tree_layout *trees)
 		                             .plane = row->of->plane,
 		                             .program = PROGRAM,
 		                             .aggregates = true,
-		                             .variants = plain,
+		                             .variants = bench_plain_variants,
 		                             .prepare = run_prepare,
 		                             .words = worker_words,
 		                             .sample = line_take,
@@ -247,32 +231,23 @@ void push_case_place(struct push_case *row, const struct tree_layout *trees)
 
 static const char *reason_find(const struct push_system *system)
 {
-	static char why[128];
-
 	if (system->way == PUSH_SERVERS)
 		return NULL;
 	if (system->way == PUSH_DENSE && strcmp(system->plane, "pisa") == 0)
-		snprintf(why, sizeof(why), "the switch has no program for long vectors");
-	else if (!plane_find(system->plane))
-		snprintf(why, sizeof(why), "this build has no plane %s", system->plane);
-	else if (geteuid() != 0 && strcmp(system->plane, "xdp") == 0)
-		snprintf(why, sizeof(why), "it needs a virtual cluster, which needs root");
-	else
-		return NULL;
-	return why;
+		return "the switch has no program for long vectors";
+	return plane_missing(system->plane);
 }
 
-static trib_status system_add(struct push_report *report, enum push_way way, const char *plane)
+static trib_status system_add(void *context, unsigned way, const char *plane)
 {
-	struct push_system system = { .way = way,
+	struct push_report *report = context;
+	struct push_system system = { .way = (enum push_way)way,
 		                      .name = names[way],
 		                      .plane = way == PUSH_SERVERS ? "tcp" : plane };
 	const char *why = reason_find(&system);
-	size_t used = strlen(report->left_out);
 
 	if (why)
-		snprintf(report->left_out + used, sizeof(report->left_out) - used, "%s%s %s (%s)",
-		         used ? ", " : "", system.name, system.plane, why);
+		left_out_add(report->left_out, system.name, system.plane, why);
 	else if (report->n_systems == PUSH_SYSTEMS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "more than %u systems", PUSH_SYSTEMS_MAX);
 	else
@@ -280,55 +255,17 @@ static trib_status system_add(struct push_report *report, enum push_way way, con
 	return TRIB_OK;
 }
 
-/* Names that stay, in place of the words of a command line. */
-static const char *plane_name(const char *word)
-{
-	static const char *const planes[] = { "xdp", "udp", "pisa" };
-
-	for (unsigned i = 0; i < sizeof(planes) / sizeof(*planes); i++)
-		if (strcmp(planes[i], word) == 0)
-			return planes[i];
-	return NULL;
-}
-
-/* `hot` is on every plane, the others on the first. */
-static trib_status way_add(struct push_report *report, enum push_way way)
-{
-	const char *list = report->options->planes, *plane;
-	trib_status status;
-	char word[16];
-
-	do {
-		list = push_word_next(list, word, sizeof(word));
-		plane = plane_name(word);
-		if (!plane)
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "--plane: \"%s\" is not one of xdp, udp, pisa", word);
-		status = system_add(report, way, plane);
-	} while (*list && way == PUSH_HOT && status == TRIB_OK);
-	return status;
-}
-
 trib_status push_systems_choose(struct push_report *report)
 {
-	const char *list = report->options->systems;
-	trib_status status = TRIB_OK;
-	char word[16], path[4096];
+	static const char *const planes[] = { "xdp", "udp", "pisa", NULL };
+	static const struct plane_ways ways = { names, planes, system_add };
+	trib_status status;
+	char path[4096];
 
 	if (!bench_program_find(PROGRAM, path, sizeof(path)))
 		return status_fail(TRIB_ERR_CONFIG, "bench/peers/" PROGRAM " was not built");
-	while (*list && status == TRIB_OK) {
-		unsigned way = 0;
-
-		list = push_word_next(list, word, sizeof(word));
-		while (way <= PUSH_DENSE && strcmp(names[way], word) != 0)
-			way++;
-		if (way > PUSH_DENSE)
-			return status_fail(TRIB_ERR_ARGUMENT,
-			                   "--systems: \"%s\" is not one of hot, servers, dense",
-			                   word);
-		status = way_add(report, (enum push_way)way);
-	}
+	status =
+		plane_ways_choose(&ways, report->options->systems, report->options->planes, report);
 	if (status == TRIB_OK && report->n_systems == 0)
 		return status_fail(TRIB_ERR_CONFIG, "no system can run here: %s", report->left_out);
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/report/table.h"
+#include "bench/bed/result_cells.h"
 #include "bench/sparse/push_bench.h"
 
 #include <inttypes.h>
@@ -21,11 +21,8 @@ enum column {
 	REPEATED,
 	RECIRCULATIONS,
 	ITERATION,
-	REPEATS,
-	FAILED,
-	DISTURBED,
-	NOTE,
-	COLUMNS
+	RUNS,
+	COLUMNS = RUNS + RUN_COLUMNS
 };
 
 static const struct table_column columns[COLUMNS] = {
@@ -43,18 +40,8 @@ static const struct table_column columns[COLUMNS] = {
 	           .format = "%.0f",
 	           .field = "updates_per_s",
 	           .json = "%.9g" },
-	[SPREAD] = { .header = "spread",
-	             .format = "%.1f",
-	             .scale = 100,
-	             .unit = " %",
-	             .positive = true,
-	             .field = "spread",
-	             .json = "%.9g" },
-	[GAIN] = { .header = "this / servers",
-	           .format = "%.2f",
-	           .unit = " x",
-	           .field = "servers_ratio",
-	           .json = "%.9g" },
+	[SPREAD] = SPREAD_COLUMN,
+	[GAIN] = RATIO_COLUMN("this / servers", "servers_ratio"),
 	[HOT_SET] = { .header = "hot rows", .format = "%.0f", .field = "hot_rows", .json = "%.0f" },
 	[HOT_SHARE] = { .header = "hot updates",
 	                .format = "%.1f",
@@ -77,10 +64,7 @@ static const struct table_column columns[COLUMNS] = {
 	                     .field = "recirculations",
 	                     .json = "%.9g" },
 	[ITERATION] = { .field = "iteration_s", .json = "%.9g" },
-	[REPEATS] = { .field = "repeats", .json = "%.0f" },
-	[FAILED] = { .field = "failed", .json = "%.0f" },
-	[DISTURBED] = { .field = "disturbed", .json = "%.0f" },
-	[NOTE] = { .field = "note" },
+	RUN_COLUMNS_FROM(RUNS),
 };
 
 /* ---- rows ---- */
@@ -126,20 +110,13 @@ static void row_fill(const struct push_report *report, unsigned i, struct table 
 	table_number(table, GAIN, push_gain(report, i));
 	figures_fill(report, i, table);
 	table_number(table, ITERATION, measured ? r->stats.of_runs.median : NAN);
-	table_number(table, REPEATS, r->stats.repeats);
-	table_number(table, FAILED, r->failed);
-	if (report->options->bench.wait_quiet)
-		table_number(table, DISTURBED, r->disturbed);
-	if (r->failed)
-		table_text(table, NOTE, r->note);
-	if (!measured)
-		table_note(table, r->runs ? "no result; see below" : "not measured");
-	else if (r->failed)
-		table_note(table, "*");
+	run_cells_fill(table, RUNS, &report->options->bench, r);
 }
 
-static void rows_fill(const struct push_report *report, struct table *table)
+static void rows_fill(const void *context, struct table *table)
 {
+	const struct push_report *report = context;
+
 	table_open(table, columns, COLUMNS);
 	for (unsigned i = 0; i < report->n; i++)
 		row_fill(report, i, table);
@@ -170,31 +147,25 @@ static void rate_text(uint64_t bps, char *out, size_t room)
 
 static void notes_print(const struct push_report *report)
 {
-	unsigned runs = 0, disturbed = 0;
-
 	printf("\nAn update is a row that a worker pushed; equal rows of a step are one. The rate "
 	       "is that of all workers,\nfrom the first push of an iteration until all are "
 	       "durable. Bytes a step are one worker's.\n");
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct bench_result *r = &report->results[i];
 
-		runs += r->runs;
-		disturbed += r->disturbed;
 		if (r->failed)
 			printf("* %s %s with %u workers: %u of %u runs failed: %s\n",
 			       report->cases[i].of->name, report->cases[i].of->plane,
 			       report->cases[i].place->workers, r->failed, r->runs, r->note);
 	}
-	if (disturbed)
-		printf("%u of %u runs began while other work kept this machine busy: compare no "
-		       "figures.\n",
-		       disturbed, runs);
+	disturbed_print(report->results, report->n);
 	if (report->left_out[0])
 		printf("left out: %s\n", report->left_out);
 }
 
-void push_table_print(const struct push_report *report)
+void push_table_print(const void *context)
 {
+	const struct push_report *report = context;
 	const struct push_options *o = report->options;
 	char where[256], data[160], rate[40];
 	struct table table;
@@ -215,16 +186,14 @@ void push_table_print(const struct push_report *report)
 
 /* ---- JSON ---- */
 
-static void settings_write(struct json_writer *json, const struct push_report *report)
+static void settings_write(struct json_writer *json, const void *context)
 {
+	const struct push_report *report = context;
 	const struct push_options *o = report->options;
-	char where[256], data[160];
+	char data[160];
 
-	bench_place_describe(&report->beds[0], where, sizeof(where));
 	data_text(o, data, sizeof(data));
-	json_open_object(json, "settings");
-	json_put_text(json, "version", TRIB_VERSION);
-	json_put_text(json, "place", where);
+	place_put(json, &report->beds[0]);
 	json_put_text(json, "data", data);
 	json_put_count(json, "link_bps", report->beds[0].slowest_bps);
 	json_put_count(json, "server_bps", report->beds[0].cluster.n ? o->server_bps : 0);
@@ -235,17 +204,15 @@ static void settings_write(struct json_writer *json, const struct push_report *r
 	json_put_bool(json, "pull", o->pulls);
 	json_put_bool(json, "drift", o->drift);
 	json_put_count(json, "steps", o->steps);
-	json_put_count(json, "iterations", o->bench.iterations);
-	json_put_count(json, "warmup", o->bench.warmup);
-	json_put_count(json, "repeats", o->bench.repeats);
+	runs_put(json, "iterations", &o->bench);
 	json_put_text(json, "left_out", report->left_out);
-	json_close(json);
 }
 
 /* The iterations of the last run of each row. */
-static void curves_write(struct json_writer *json, const struct push_report *report)
+static void curves_write(struct json_writer *json, const void *context)
 {
-	json_open_list(json, "curves");
+	const struct push_report *report = context;
+
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct push_curve *curve = &report->curves[i];
 		double updates = report->figures[i].rows / report->results[i].iterations;
@@ -260,21 +227,8 @@ static void curves_write(struct json_writer *json, const struct push_report *rep
 			json_close(json);
 		}
 	}
-	json_close(json);
 }
 
-trib_status push_json_write(const struct push_report *report, const char *path)
-{
-	struct json_writer json;
-	struct table table;
-	trib_status status = json_start(&json, path);
-
-	if (status != TRIB_OK)
-		return status;
-	settings_write(&json, report);
-	rows_fill(report, &table);
-	table_json(&table, &json, "results");
-	table_close(&table);
-	curves_write(&json, report);
-	return json_finish(&json, path);
-}
+const struct json_report push_json = { .settings = settings_write,
+	                               .rows = rows_fill,
+	                               .curves = curves_write };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/store/bench_store.h"
 
+#include "bench/bed/size_list.h"
 #include "bench/report/table.h"
 #include "bench/store/store_memory.h"
 #include "options/options.h"
@@ -107,12 +108,10 @@ static trib_status optimizers_measure(struct table *table, bool *is_within)
 	const char *list = given.optimizers;
 
 	while (status == TRIB_OK && *list) {
-		size_t n = strcspn(list, ",");
 		char name[32];
 
-		snprintf(name, sizeof(name), "%.*s", (int)n, list);
+		list = list_word_next(list, name, sizeof(name));
 		status = optimizer_measure(table, name, is_within);
-		list += n + (list[n] == ',');
 	}
 	return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/store/store_memory.h"
 
-#include "plan/cluster/draw.h"
+#include "base/random_bits.h"
 #include "sparse/store/sparse_store.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static bool store_fill(struct sparse_store *store, uint32_t rows, struct store_m
 	while (sparse_store_rows(store) < rows) {
 		double ratio;
 
-		if (sparse_store_apply(store, draw_next(&state) >> 1, gradient) == SPARSE_ROW_NONE)
+		if (sparse_store_apply(store, random_next(&state) >> 1, gradient) ==
+		    SPARSE_ROW_NONE)
 			break;
 		ratio = (double)sparse_store_bytes(store) /
 		        (double)sparse_store_floats_bytes(store);

@@ -12,16 +12,13 @@
 #include "bench/sparse/bench_sparse.h"
 #include "bench/store/bench_store.h"
 #include "cli/cmd/cmd.h"
+#include "options/command_table.h"
 #include "options/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} benchmarks[] = {
+static const struct command benchmarks[] = {
 	{ "allreduce", bench_allreduce_run,
 	  "time and bandwidth of sums over several hosts, also of other systems" },
 	{ "deploy", bench_deploy_run, "how long an aggregator takes to be ready" },
@@ -48,23 +45,21 @@ static const struct {
 	  "aggregator" },
 	{ "sparse-store", bench_store_run,
 	  "memory of a parameter server's rows, beside the bytes of rows and optimizer state" },
+	{ 0 },
 };
-
-#define BENCHMARKS_N (sizeof(benchmarks) / sizeof(*benchmarks))
 
 int cli_bench(int argc, char **argv)
 {
 	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+	const struct command *benchmark = argc > 1 ? command_find(benchmarks, argv[1]) : NULL;
 	FILE *out = help ? stdout : stderr;
 
-	for (unsigned i = 0; argc > 1 && i < BENCHMARKS_N; i++)
-		if (strcmp(argv[1], benchmarks[i].name) == 0)
-			return benchmarks[i].run(argc - 1, argv + 1);
+	if (benchmark)
+		return benchmark->run(argc - 1, argv + 1);
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");
-	for (unsigned i = 0; i < BENCHMARKS_N; i++)
-		fprintf(out, "  %-12s %s\n", benchmarks[i].name, benchmarks[i].help);
+	commands_print(benchmarks, 12, out);
 	fprintf(out, "\nExample:\n  trib bench allreduce --against gloo,ring --plot bench.svg\n");
 	return help ? 0 : EXIT_USAGE;
 }

@@ -33,6 +33,9 @@ static const char *options_wrong(const struct run_options *o)
 		return "--aggregator must be HOST:PORT";
 	if (o->aggregator && o->trees)
 		return "--aggregator and --trees cannot be combined";
+	if (o->ring && (o->aggregator || o->trees || o->request.hosts || o->servers))
+		return "--ring needs no aggregator: leave --aggregator, --trees, --hosts and "
+		       "--servers out";
 	if (o->lanes > WIRE_LANES_MAX)
 		return "--lanes is 16 at most";
 	if (o->servers > SHARDS_RUN_MAX)
@@ -74,6 +77,8 @@ static const struct option_row rows[] = {
 	  "or trees as in the example; a number before a tree is its share: "
 	  "2*s1(...);s2(...)",
 	  "'s3(s1(0-2),s2(3-5),6)'" },
+	{ "ring", 0, OPTION_FLAG, &given.ring, NULL,
+	  "start no aggregator: the workers sum around a ring", NULL },
 	{ "plane", 0, OPTION_TEXT, &given.plane_name, "PLANE",
 	  "where sums are made: udp, xdp (in the kernel), tcp, for comparison, or pisa (small "
 	  "vectors on a model of a switch) (default: TRIB_PLANE, udp)",

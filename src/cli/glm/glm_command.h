@@ -25,7 +25,7 @@ int glm_make_command(int argc, char **argv);
  * has to end and return *code.
  */
 bool glm_options_parse(const struct options *options, int argc, char **argv, const char **operands,
-                       unsigned n, int *code);
+                       int n, int *code);
 
 /* Hook for an option that is a number: any finite double. */
 trib_status glm_number_take(void *context, const char *text);

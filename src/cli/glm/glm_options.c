@@ -5,26 +5,11 @@
 #include <stdlib.h>
 
 bool glm_options_parse(const struct options *options, int argc, char **argv, const char **operands,
-                       unsigned n, int *code)
+                       int n, int *code)
 {
-	unsigned found = 0;
+	int found = options_parse_mixed(options, argc, argv, operands, n, code);
 
-	/* The parser stops at an operand; options may stand behind it. */
-	for (int at = 0; at < argc;) {
-		int first = options_parse(options, argc - at, argv + at, code);
-
-		if (first < 0)
-			return false;
-		at += first;
-		if (at >= argc)
-			break;
-		if (found == n) {
-			*code = options_fail(options, "%s: unexpected argument", argv[at]);
-			return false;
-		}
-		operands[found++] = argv[at];
-	}
-	if (found < n)
+	if (found >= 0 && found < n)
 		*code = options_fail(options,
 		                     n == 1 ? "say which file" : "say which model and which file");
 	return found == n;

@@ -2,6 +2,8 @@
 /* Starts the workers of trib glm train: this program again, with ranks. */
 #include "cli/glm/glm_command.h"
 
+#include "launch/local_daemon.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,10 +64,9 @@ int glm_workers_start(struct run_options *run, int argc, char **argv)
 	static char self[4096];
 	static struct said said;
 	char **command = calloc((size_t)argc + 3, sizeof(*command));
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int code;
 
-	if (!command || n <= 0) {
+	if (!command || !self_find(self, sizeof(self))) {
 		fprintf(stderr, "trib glm train: cannot find this program\n");
 		free(command);
 		return 1;

@@ -9,6 +9,7 @@
 #include "net/names.h"
 #include "net/state.h"
 #include "options/net_options.h"
+#include "options/command_table.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -211,11 +212,7 @@ static int net_exec(int argc, char **argv)
 
 int cli_net(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(int argc, char **argv);
-		const char *help;
-	} commands[] = {
+	static const struct command commands[] = {
 		{ "up", net_up, "make a cluster" },
 		{ "down", net_down, "remove it" },
 		{ "exec", net_exec, "run a command on one of its hosts" },
@@ -223,22 +220,21 @@ int cli_net(int argc, char **argv)
 		{ "cut", net_cut, "cut links: packets vanish" },
 		{ "slow", net_slow, "change the rate of a link" },
 		{ "restore", net_restore, "undo cut and slow" },
+		{ 0 },
 	};
-	const unsigned n = sizeof(commands) / sizeof(commands[0]);
+	const struct command *command;
 	bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 	FILE *out = help ? stdout : stderr;
 
 	if (argc < 2)
 		return net_list(argc, argv);
-	for (unsigned i = 0; i < n; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+	if ((command = command_find(commands, argv[1])))
+		return command->run(argc - 1, argv + 1);
 	if (!help)
 		fprintf(out, "trib net: %s is not a command here\n", argv[1]);
 	fprintf(out, "Usage: trib net COMMAND [OPTION]...\n\n"
 	             "A virtual cluster on one machine. Commands:\n");
-	for (unsigned i = 0; i < n; i++)
-		fprintf(out, "  %-7s %s\n", commands[i].name, commands[i].help);
+	commands_print(commands, 7, out);
 	fprintf(out, "\nExample:\n  trib net up --hosts 4 --link 1gbit\n"
 	             "  trib net exec h1 -- bash\n  trib net down\n"
 	             "  trib net up --hosts 4 --leaf 2 --spine 4 --link 1gbit --core 500mbit\n"

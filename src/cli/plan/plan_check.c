@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trib plan --check: compares plans of random clusters with the optimum. */
+#include "base/random_bits.h"
 #include "base/status.h"
 #include "cli/plan/plan_command.h"
 #include "cli/plan/plan_exact.h"
@@ -146,7 +147,7 @@ int plan_check(const struct plan_options *options)
 
 		progress_show(i, (unsigned)options->check);
 		/* A short seed, so that a user can type it to see this cluster. */
-		status = check_one(options, draw_next(&random) >> 32, n, work, &tally);
+		status = check_one(options, random_next(&random) >> 32, n, work, &tally);
 	}
 	progress_show(1, 1);
 	free(work);

@@ -25,7 +25,7 @@ static unsigned lines_count(const char *text)
 
 trib_status cluster_read(const char *path, struct plan_cluster *cluster)
 {
-	char *text, why[512];
+	char *text;
 	uint32_t *order;
 	unsigned most;
 	trib_status status = text_read(path, &text);
@@ -38,11 +38,8 @@ trib_status cluster_read(const char *path, struct plan_cluster *cluster)
 	cluster->hosts = calloc(most, sizeof(*cluster->hosts));
 	if (!order || !cluster->hosts)
 		status = no_memory(most);
-	else if ((status = hosts_parse(text, cluster->hosts, most, order, &cluster->n)) !=
-	         TRIB_OK) {
-		snprintf(why, sizeof(why), "%s", trib_last_error());
-		status_fail(status, "%s: %s", path, why);
-	}
+	else if ((status = hosts_parse(text, cluster->hosts, most, order, &cluster->n)) != TRIB_OK)
+		status_fail(status, "%s: %s", path, trib_last_error());
 	free(order);
 	return status;
 }

@@ -47,14 +47,14 @@ static void result_print(const char *folder, const struct sparse_audit *audit)
 int sparse_audit_command(int argc, char **argv)
 {
 	const char *folders[FOLDERS_MAX];
-	unsigned n;
-	int code;
+	int code, n = options_parse_mixed(&options, argc, argv, folders, FOLDERS_MAX, &code);
 
-	if (!sparse_options_parse(&options, argc, argv, folders, FOLDERS_MAX, &n,
-	                          "say which folders, e.g. /var/lib/shard-0", &code))
+	if (n < 0)
 		return code;
+	if (n == 0)
+		return options_fail(&options, "say which folders, e.g. /var/lib/shard-0");
 	code = 0;
-	for (unsigned i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		struct sparse_audit audit;
 
 		if (sparse_audit(folders[i], json ? stderr : stdout, &audit) != TRIB_OK) {

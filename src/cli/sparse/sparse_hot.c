@@ -257,16 +257,15 @@ int sparse_hot_command(int argc, char **argv)
 	struct update_data data = { 0 };
 	const char *files[FILES_MAX];
 	trib_status status;
-	unsigned n;
-	int code;
+	int code, n = options_parse_mixed(&options, argc, argv, files, FILES_MAX, &code);
 
-	if (!sparse_options_parse(&options, argc, argv, files, FILES_MAX, &n, "say which file",
-	                          &code) ||
-	    !options_check(&data, &code))
+	if (n == 0)
+		return options_fail(&options, "say which file");
+	if (n < 0 || !options_check(&data, &code))
 		return code;
 	report.source = files[0];
 	report_prepare(&report);
-	status = data_read(&data, files, n);
+	status = data_read(&data, files, (unsigned)n);
 	if (status == TRIB_OK)
 		status = report_fill(&report, &data);
 	if (status == TRIB_OK)

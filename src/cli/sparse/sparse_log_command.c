@@ -33,12 +33,12 @@ int sparse_log_command(int argc, char **argv)
 {
 	const char *folder;
 	uint64_t torn;
-	unsigned n;
-	int code;
+	int code, n = options_parse_mixed(&options, argc, argv, &folder, 1, &code);
 
-	if (!sparse_options_parse(&options, argc, argv, &folder, 1, &n,
-	                          "say which folder, e.g. /var/lib/shard-0", &code))
+	if (n < 0)
 		return code;
+	if (n == 0)
+		return options_fail(&options, "say which folder, e.g. /var/lib/shard-0");
 	if (sparse_log_visit(folder, entry_show, NULL, &torn) != TRIB_OK) {
 		fprintf(stderr, "trib sparse log: %s\n", trib_last_error());
 		return 1;

@@ -140,23 +140,16 @@ static int servers_print(const char *list)
 int sparse_status_command(int argc, char **argv)
 {
 	const char *servers[SERVERS_MAX], *list = setting_text(SETTING_SPARSE_SERVERS, NULL);
-	bool has_operands = false;
-	unsigned n = 0;
-	int code = 0;
+	int code = 0, n = options_parse_mixed(&options, argc, argv, servers, SERVERS_MAX, &code);
 
-	for (int i = 1; i < argc; i++)
-		has_operands = has_operands || argv[i][0] != '-';
-	if (!has_operands && !options_parse_all(&options, argc, argv, &code))
-		return code;
-	if (has_operands && !sparse_options_parse(&options, argc, argv, servers, SERVERS_MAX, &n,
-	                                          "say which server", &code))
+	if (n < 0)
 		return code;
 	if (!n && !list)
 		return options_fail(&options,
 		                    "say which server: HOST:PORT, or set TRIB_SPARSE_SERVERS");
 	if (!n)
 		return servers_print(list);
-	for (unsigned i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		code |= servers_print(servers[i]);
 	return code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/data/synthetic.h"
 
+#include "base/random_bits.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,23 +13,15 @@
 /* What a draw is for. Draws for different things have nothing to do with each other. */
 enum draw { DRAW_VALUE, DRAW_COLUMN, DRAW_WEIGHT, DRAW_NOISE };
 
-/* splitmix64's mixing: a random number for each (what, a, b), without a state. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* The part of a draw that is the same in a row. */
 static uint64_t draw_row(const struct synthetic *synthetic, enum draw what, uint64_t a)
 {
-	return mix(mix(synthetic->seed * 8 + (uint64_t)what) + a * 0x9e3779b97f4a7c15ull);
+	return bits_mix(bits_mix(synthetic->seed * 8 + (uint64_t)what) + a * RANDOM_STEP);
 }
 
 static uint64_t draw(uint64_t row, uint64_t b)
 {
-	return mix(row + (b + 1) * 0x9e3779b97f4a7c15ull);
+	return bits_mix(row + (b + 1) * RANDOM_STEP);
 }
 
 static double unit(uint64_t bits)

@@ -203,7 +203,6 @@ trib_status model_parse(const uint8_t *bytes, size_t n, trib_glm_model **model)
 
 trib_status trib_glm_model_read(const char *path, trib_glm_model **model)
 {
-	char why[320];
 	uint8_t *bytes;
 	size_t n;
 	trib_status status = bytes_load(path, &bytes, &n);
@@ -211,10 +210,8 @@ trib_status trib_glm_model_read(const char *path, trib_glm_model **model)
 	*model = NULL;
 	if (status == TRIB_OK) {
 		status = model_parse(bytes, n, model);
-		if (status != TRIB_OK) {
-			snprintf(why, sizeof(why), "%s", trib_last_error());
-			status = status_fail(status, "%s: %s", path, why);
-		}
+		if (status != TRIB_OK)
+			status_fail(status, "%s: %s", path, trib_last_error());
 	}
 	free(bytes);
 	return status;

@@ -85,7 +85,6 @@ trib_status byte_stream_open(struct byte_stream **stream, const char *path)
 	struct byte_stream *made = calloc(1, sizeof(*made));
 	bool standard = !strcmp(path, "-");
 	struct stat about;
-	char why[256];
 	trib_status status;
 
 	*stream = NULL;
@@ -103,9 +102,7 @@ trib_status byte_stream_open(struct byte_stream **stream, const char *path)
 			*stream = made;
 			return TRIB_OK;
 		}
-		strncpy(why, trib_last_error(), sizeof(why) - 1);
-		why[sizeof(why) - 1] = 0;
-		status = status_fail(status, "%s %s", path, why);
+		status_fail(status, "%s %s", path, trib_last_error());
 	}
 	byte_stream_close(made);
 	return status;

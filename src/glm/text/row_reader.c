@@ -45,10 +45,7 @@ static trib_status sentence_fail(struct row_reader *reader, trib_status status, 
 /* An error of the stream gets file and line. */
 static trib_status stream_fail(struct row_reader *reader, trib_status status)
 {
-	char why[REASON];
-
-	snprintf(why, sizeof(why), "%s", trib_last_error());
-	return sentence_fail(reader, status, reader->lines.number + 1, why);
+	return sentence_fail(reader, status, reader->lines.number + 1, trib_last_error());
 }
 
 static trib_status bad_row(struct row_reader *reader, const char *why)
@@ -162,12 +159,8 @@ static trib_status csv_begin(struct row_reader *reader, const struct glm_source 
 	}
 	status = csv_label_find(label, reader->header, format->delimiter, format->fields,
 	                        &format->label);
-	if (status != TRIB_OK) {
-		char why[REASON];
-
-		snprintf(why, sizeof(why), "%s", trib_last_error());
-		return sentence_fail(reader, status, 0, why);
-	}
+	if (status != TRIB_OK)
+		return sentence_fail(reader, status, 0, trib_last_error());
 	return csv_columns_check(reader, source);
 }
 

@@ -108,7 +108,6 @@ trib_status checkpoint_parse(const uint8_t *bytes, size_t n, struct checkpoint *
 
 trib_status checkpoint_read(const char *path, struct checkpoint *state)
 {
-	char why[320];
 	uint8_t *bytes;
 	size_t n;
 	trib_status status = bytes_load(path, &bytes, &n);
@@ -116,10 +115,8 @@ trib_status checkpoint_read(const char *path, struct checkpoint *state)
 	*state = (struct checkpoint){ 0 };
 	if (status == TRIB_OK) {
 		status = checkpoint_parse(bytes, n, state);
-		if (status != TRIB_OK) {
-			snprintf(why, sizeof(why), "%s", trib_last_error());
-			status = status_fail(status, "%s: %s", path, why);
-		}
+		if (status != TRIB_OK)
+			status_fail(status, "%s: %s", path, trib_last_error());
 	}
 	free(bytes);
 	return status;

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/row_order.h"
 
-uint64_t row_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
+#include "base/random_bits.h"
 
 uint32_t row_batches(const struct row_share *share)
 {
@@ -32,11 +25,11 @@ static void rows_shuffle(uint32_t *rows, uint32_t n, uint64_t seed, uint32_t epo
 {
 	uint64_t state = seed, mixed;
 
-	mixed = row_random(&state) ^ epoch;
+	mixed = random_next(&state) ^ epoch;
 	for (uint32_t i = 0; i < n; i++)
 		rows[i] = i;
 	for (uint32_t i = n; i > 1; i--) {
-		uint32_t other = (uint32_t)((row_random(&mixed) >> 32) * i >> 32);
+		uint32_t other = (uint32_t)((random_next(&mixed) >> 32) * i >> 32);
 		uint32_t kept = rows[i - 1];
 
 		rows[i - 1] = rows[other];

@@ -28,7 +28,4 @@ uint32_t row_count(const struct row_share *share);
 void row_order_fill(const struct row_share *share, uint64_t seed, uint32_t epoch, uint32_t *scratch,
                     uint32_t *order, uint32_t *start);
 
-/* Random numbers (splitmix64): the next of a state. */
-uint64_t row_random(uint64_t *state);
-
 #endif

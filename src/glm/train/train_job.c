@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/train_job.h"
 
+#include "base/random_bits.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "glm/data/shard_plan.h"
@@ -27,10 +28,10 @@ static uint64_t way_fingerprint(const struct train_job *job)
 	const struct train_rule *rule = &job->trainer.rule;
 	uint64_t sum = job->fingerprint ^ ((uint64_t)rule->micro << 32 | rule->epochs);
 
-	sum = row_random(&sum) ^
+	sum = random_next(&sum) ^
 	      (rule->data_parallel | (job->options.test != NULL) << 1 |
 	       (job->options.checkpoint != NULL) << 2 | (job->options.resume != 0) << 3);
-	return row_random(&sum);
+	return random_next(&sum);
 }
 
 /* Each worker puts its number into its own place of a vector. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/train/train_plan.h"
 
+#include "base/random_bits.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -252,7 +253,7 @@ void pace_fill(const struct train_rule *rule, const struct glm_stats *stats, uin
 static uint64_t mix(uint64_t sum, uint64_t value)
 {
 	sum ^= value;
-	return row_random(&sum);
+	return random_next(&sum);
 }
 
 static uint64_t mix_double(uint64_t sum, double value)

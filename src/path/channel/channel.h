@@ -128,9 +128,9 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
 
 /*
  * Closes the channel when all that was sent has arrived. Go on calling the functions above until
- * the state is CHANNEL_CLOSED; it is CHANNEL_LINGER_NS after the last arrival at
- * the latest. If the peer closes
- * first, the state becomes CHANNEL_CLOSED here, too.
+ * the state is CHANNEL_CLOSED; it is CHANNEL_LINGER_NS after the last arrival at the latest. If the
+ * peer closes first, the state becomes CHANNEL_CLOSED here, too: it does not want what has not
+ * arrived (channel_sent).
  */
 void channel_close(struct channel *channel, uint64_t now);
 /* Ends a channel at once. True: it was open, and the next output of each path is a BYE. */

@@ -287,9 +287,6 @@ static void take_bye(struct channel *channel, unsigned path)
 		channel_fail(channel, TRIB_ERR_PEER, "%s closed the channel amid message %u",
 		             channel->config.name, channel->delivered);
 	}
-	if (channel->sent != channel->queued)
-		channel_fail(channel, TRIB_ERR_PEER, "%s closed the channel before message %u",
-		             channel->config.name, channel->sent);
 	if (channel->state != CHANNEL_FAILED)
 		channel->state = CHANNEL_CLOSED;
 }

@@ -44,6 +44,13 @@ uint64_t discovery_wake(const struct discovery *discovery);
 unsigned discovery_step(struct discovery *discovery, uint64_t now);
 
 /*
+ * For users that have a flow to each of several ports of the peer, and wait for it. Finds a path to
+ * the port of `to` that differs from all paths so far; false: there is none, or none is found
+ * within `wait` nanoseconds. Do not mix it with discovery_tell.
+ */
+bool discovery_find(struct discovery *discovery, const struct udp_address *to, uint64_t wait);
+
+/*
  * Own addresses that the peer should know, up to `most`: those of the interface of the route to it,
  * and those of the loopback interface that others can reach. The first is the one that the kernel
  * would choose. Their ports are 0.

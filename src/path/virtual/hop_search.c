@@ -190,6 +190,11 @@ static unsigned count(const struct hop_search *search, enum candidate_state stat
 	return n;
 }
 
+bool hop_search_is_tracing(const struct hop_search *search)
+{
+	return count(search, CANDIDATE_TRACED) > 0;
+}
+
 bool hop_search_wants(const struct hop_search *search)
 {
 	unsigned patience = 4 * search->n_kept, traced = count(search, CANDIDATE_TRACED);
@@ -252,9 +257,7 @@ static bool deserves_another(const struct hop_search *search, const struct candi
 
 bool hop_search_probe(struct hop_search *search, uint64_t now, unsigned *which, unsigned *hop)
 {
-	bool traced = count(search, CANDIDATE_TRACED);
-
-	if (!search->again || traced)
+	if (!search->again || hop_search_is_tracing(search))
 		search->again = now + SEARCH_AGAIN_NS;
 	else if (now >= search->again && goes_on(search))
 		begin_again(search, now);

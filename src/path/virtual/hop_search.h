@@ -72,6 +72,7 @@ void hop_search_heard(struct hop_search *search, unsigned candidate, const struc
 /* No router will answer this probe: the peer was reached, or there is no route. */
 void hop_search_missed(struct hop_search *search, unsigned candidate);
 
+bool hop_search_is_tracing(const struct hop_search *search);
 /* When hop_search_probe has something to do; UINT64_MAX: never, the search is over. */
 uint64_t hop_search_wake(const struct hop_search *search);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/cluster/draw.h"
 
+#include "base/random_bits.h"
+
 #include <stdio.h>
 
 enum links { LINKS_ALIKE, LINKS_KINDS, LINKS_UNLIKE, LINKS_N };
@@ -10,19 +12,9 @@ static const double link_rates[] = { 1e9, 10e9, 25e9, 40e9, 100e9 };
 
 #define LINK_RATES_N (sizeof(link_rates) / sizeof(link_rates[0]))
 
-/* splitmix64 */
-uint64_t draw_next(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 unsigned draw_below(uint64_t *state, unsigned n)
 {
-	return (unsigned)(draw_next(state) % n);
+	return (unsigned)(random_next(state) % n);
 }
 
 static double draw_rate(uint64_t *state, enum links links, double common)

@@ -15,8 +15,6 @@
  */
 void draw_cluster(uint64_t seed, unsigned n, struct plan_host *hosts, char (*names)[2][DRAW_NAME]);
 
-/* The next number of a sequence that starts with any seed. */
-uint64_t draw_next(uint64_t *state);
 /* One of 0 to n - 1. */
 unsigned draw_below(uint64_t *state, unsigned n);
 

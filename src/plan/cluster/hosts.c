@@ -185,14 +185,9 @@ trib_status hosts_parse(char *text, struct plan_host *hosts, unsigned max, uint3
 		struct plan_host host;
 		bool is_host;
 
-		if (line_parse(text, &host, &is_host) != TRIB_OK) {
-			char why[200];
-
-			/* Copy it: status_fail overwrites the text that it would quote. */
-			strncpy(why, trib_last_error(), sizeof(why) - 1);
-			why[sizeof(why) - 1] = 0;
-			return status_fail(TRIB_ERR_CONFIG, "line %u: %s", number, why);
-		}
+		if (line_parse(text, &host, &is_host) != TRIB_OK)
+			return status_fail(TRIB_ERR_CONFIG, "line %u: %s", number,
+			                   trib_last_error());
 		if (!is_host)
 			continue;
 		if (*n == max)

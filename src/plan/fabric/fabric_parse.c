@@ -84,13 +84,8 @@ trib_status fabric_parse(struct fabric *fabric, const char *text)
 		if (!words_split(&words, line))
 			return status_fail(TRIB_ERR_CONFIG, "%u: more than %u words", number,
 			                   WORDS_MAX);
-		if (words.n && (status = line_take(fabric, &words)) != TRIB_OK) {
-			char why[160];
-
-			strncpy(why, trib_last_error(), sizeof(why) - 1);
-			why[sizeof(why) - 1] = 0;
-			return status_fail(status, "%u: %s", number, why);
-		}
+		if (words.n && (status = line_take(fabric, &words)) != TRIB_OK)
+			return status_fail(status, "%u: %s", number, trib_last_error());
 		line = strchr(line, '\n');
 		if (line)
 			line++;

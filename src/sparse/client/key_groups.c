@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/client/key_groups.h"
 
+#include "base/random_bits.h"
 #include "sparse/wire/shard_of.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static bool groups_fill(struct key_groups *groups, const uint64_t *keys, size_t 
 	for (size_t i = 0; i < room; i++)
 		table[i] = NONE;
 	for (size_t i = 0; i < n; i++) {
-		size_t at = key_mix(keys[i]) & (room - 1);
+		size_t at = bits_mix(keys[i]) & (room - 1);
 
 		while (table[at] != NONE && keys[groups->first[table[at]]] != keys[i])
 			at = (at + 1) & (room - 1);

@@ -162,15 +162,12 @@ trib_status update_data_read(struct update_data *data, const char *path)
 	struct first_lines first = { .n = 0 };
 	struct line_stream lines;
 	uint64_t number = 0;
-	char why[512];
 	trib_status status = line_stream_open(&lines, path, LINE_BYTES_MAX);
 
 	if (status == TRIB_OK) {
 		status = lines_take(data, &lines, &first, &number);
-		if (status != TRIB_OK) {
-			snprintf(why, sizeof(why), "%s", trib_last_error());
-			status = status_fail(status, "%s:%" PRIu64 ": %s", path, number, why);
-		}
+		if (status != TRIB_OK)
+			status_fail(status, "%s:%" PRIu64 ": %s", path, number, trib_last_error());
 	}
 	for (unsigned i = 0; i < first.n; i++)
 		free(first.text[i]);

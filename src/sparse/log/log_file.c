@@ -99,6 +99,22 @@ static trib_status bytes_read(const struct log_reader *reader, uint8_t *to, size
 	return TRIB_OK;
 }
 
+bool log_bytes_write(int fd, const uint8_t *bytes, size_t n, uint64_t offset)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t written = pwrite(fd, bytes + at, n - at, (off_t)(offset + at));
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (!written)
+			errno = ENOSPC;
+		if (written <= 0)
+			return false;
+		at += (size_t)written;
+	}
+	return true;
+}
+
 static trib_status window_grow(struct log_reader *reader, size_t n)
 {
 	uint8_t *window;
@@ -142,12 +158,10 @@ static trib_status head_read(struct log_reader *reader)
 	const uint8_t *bytes = NULL;
 	size_t n = reader->size < LOG_HEAD_BYTES ? reader->size : LOG_HEAD_BYTES;
 	trib_status status = window_get(reader, 0, n, &bytes);
-	char why[160];
 
 	if (status != TRIB_OK || log_head_parse(bytes, n, &reader->head) == TRIB_OK)
 		return status;
-	snprintf(why, sizeof(why), "%s", trib_last_error());
-	return status_fail(TRIB_ERR_ARGUMENT, "%s: %s", reader->name, why);
+	return status_fail(TRIB_ERR_ARGUMENT, "%s: %s", reader->name, trib_last_error());
 }
 
 trib_status log_reader_open(struct log_reader *reader, int fd, const char *name)
@@ -234,7 +248,6 @@ trib_status log_reader_next(struct log_reader *reader, struct sparse_entry *entr
 {
 	struct entry_head head;
 	const uint8_t *bytes;
-	char why[160];
 	trib_status status;
 
 	*result = LOG_READ_END;
@@ -246,9 +259,8 @@ trib_status log_reader_next(struct log_reader *reader, struct sparse_entry *entr
 	if (!bytes)
 		return tail_judge(reader, result);
 	if (entry_parse(bytes, head.bytes, entry) != TRIB_OK) {
-		snprintf(why, sizeof(why), "%s", trib_last_error());
 		status_fail(TRIB_ERR_ARGUMENT, "%s at %" PRIu64 ": %s", reader->name,
-		            reader->offset, why);
+		            reader->offset, trib_last_error());
 		*result = LOG_READ_DAMAGED;
 		return TRIB_OK;
 	}

@@ -77,11 +77,8 @@ static trib_status rest_drop(struct replayer *r, const struct log_reader *reader
 static trib_status entry_fail(const struct replayer *r, const struct log_reader *reader,
                               trib_status status)
 {
-	char why[200];
-
-	snprintf(why, sizeof(why), "%s", trib_last_error());
 	return status_fail(status, "%s/%s at %" PRIu64 ": %s", r->folder->path, reader->name,
-	                   reader->at, why);
+	                   reader->at, trib_last_error());
 }
 
 static trib_status log_apply(struct replayer *r, struct log_reader *reader, bool *stop)

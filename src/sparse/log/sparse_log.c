@@ -214,23 +214,6 @@ static void pending_seal(struct sparse_log *log)
 	}
 }
 
-static bool pending_write(const struct sparse_log *log)
-{
-	for (size_t at = 0; at < log->n_pending;) {
-		ssize_t written = pwrite(log->fd, log->pending + at, log->n_pending - at,
-		                         (off_t)(log->end + at));
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (!written)
-			errno = ENOSPC;
-		if (written <= 0)
-			return false;
-		at += (size_t)written;
-	}
-	return true;
-}
-
 /* Removes what a failed write may have left behind the last commit. */
 static void cut_back(struct sparse_log *log)
 {
@@ -287,7 +270,7 @@ trib_status sparse_log_commit(struct sparse_log *log, uint64_t now_ns)
 	if (log->is_torn)
 		return status_fail_errno("cannot cut back the log in %s", log->folder.path);
 	pending_seal(log);
-	if (!pending_write(log) ||
+	if (!log_bytes_write(log->fd, log->pending, log->n_pending, log->end) ||
 	    (log->options.sync == SPARSE_SYNC_COMMIT && fdatasync(log->fd) < 0)) {
 		status = status_fail_errno("cannot write the log in %s", log->folder.path);
 		cut_back(log);

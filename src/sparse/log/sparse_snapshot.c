@@ -47,22 +47,8 @@ struct writer {
 
 static trib_status bytes_write(const struct writer *out, const uint8_t *bytes, size_t n)
 {
-	uint64_t at = out->offset;
-
-	while (n) {
-		ssize_t written = pwrite(out->fd, bytes, n, (off_t)at);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (!written)
-			errno = ENOSPC;
-		if (written <= 0)
-			return status_fail_errno("cannot write a snapshot in %s",
-			                         out->folder->path);
-		bytes += written;
-		at += (uint64_t)written;
-		n -= (size_t)written;
-	}
+	if (!log_bytes_write(out->fd, bytes, n, out->offset))
+		return status_fail_errno("cannot write a snapshot in %s", out->folder->path);
 	return TRIB_OK;
 }
 
@@ -224,11 +210,8 @@ trib_status sparse_snapshot_write(const struct log_folder *folder, const struct 
 /* ---- reading ---- */
 
 static trib_status snapshot_fail(const struct log_reader *reader, trib_status status,
-                                 const char *what)
+                                 const char *why)
 {
-	char why[200];
-
-	snprintf(why, sizeof(why), "%s", what);
 	return status_fail(status, "%s at %" PRIu64 ": %s", reader->name, reader->at, why);
 }
 

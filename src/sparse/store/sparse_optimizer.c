@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/store/sparse_optimizer.h"
 
+#include "base/random_bits.h"
+
 #include <math.h>
 
 uint32_t optimizer_state_floats(const struct sparse_table_options *options)
@@ -93,22 +95,14 @@ void optimizer_apply(const struct sparse_table_options *options, float *values, 
 	}
 }
 
-/* The finalizer of splitmix64: a bijection whose output bits all depend on all input bits. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 void optimizer_values_begin(const struct sparse_table_options *options, uint64_t key, float *values)
 {
-	uint64_t start = mix(mix(options->seed + 0x9e3779b97f4a7c15ull) ^ key);
+	uint64_t start = bits_mix(bits_mix(options->seed + RANDOM_STEP) ^ key);
 	float init = (float)options->init;
 
 	for (uint32_t i = 0; i < options->width; i++) {
 		/* 24 bits: the float in [-1, 1) is exact. */
-		uint32_t bits = (uint32_t)(mix(start + i * 0x9e3779b97f4a7c15ull) >> 40);
+		uint32_t bits = (uint32_t)(bits_mix(start + i * RANDOM_STEP) >> 40);
 
 		values[i] = init ? init * ((float)bits / 8388608.0f - 1) : 0;
 	}

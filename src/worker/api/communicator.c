@@ -4,11 +4,14 @@
 #include "worker/failover/failover.h"
 #include "worker/comm/residual.h"
 #include "worker/sharing/sharing.h"
+#include "worker/transport/ring_thread.h"
 #include "worker/trees/plan_client.h"
+#include "worker/trees/rendezvous.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "path/channel/channel_io.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@
 void comm_free(struct trib_comm *comm)
 {
 	trunks_close(comm);
+	ring_close(comm);
 	while (comm->ledgers)
 		ledger_drop(comm, comm->ledgers);
 	residual_drop(comm, NULL);
@@ -29,6 +33,8 @@ void comm_free(struct trib_comm *comm)
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
 	pthread_mutex_destroy(&comm->slot_driver);
+	channel_listener_free(comm->config.ring_listener);
+	free(comm->config.ring_seats);
 	free(comm->config.trees);
 	free(comm);
 }
@@ -47,6 +53,46 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	return status == TRIB_OK && shares ? turn_client_start(comm) : status;
 }
 
+/* The ranks know each other from the communicator that this one was split from, or they meet. */
+static trib_status find_seats(struct comm_config *config, struct ring_seat *seats,
+                              uint64_t deadline)
+{
+	trib_status status;
+
+	if (config->ring_seats) {
+		memcpy(seats, config->ring_seats, sizeof(*seats) * (size_t)config->size);
+		return TRIB_OK;
+	}
+	status = ring_listen(config, &config->rendezvous, &config->ring_listener,
+	                     &seats[config->rank]);
+	return status == TRIB_OK ? rendezvous_meet(config, seats, deadline) : status;
+}
+
+/* No aggregator: the ranks sum around a ring. */
+static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
+{
+	struct comm_config *config = &comm->config;
+	struct ring_seat seats[WIRE_CHILDREN_MAX];
+	trib_status status = find_seats(config, seats, deadline);
+
+	if (status != TRIB_OK)
+		return status;
+	status = ring_open(comm, config->ring_listener);
+	config->ring_listener = NULL;
+	if (status != TRIB_OK)
+		return status;
+	comm->payload = WIRE_PAYLOAD_MAX;
+	for (int r = 0; r < config->size; r++)
+		if (seats[r].payload < comm->payload)
+			comm->payload = seats[r].payload;
+	if (comm->payload < WIRE_PAYLOAD_MIN || comm->payload % 8)
+		return status_fail(TRIB_ERR_CONFIG, "packets of %u bytes are too small",
+		                   comm->payload);
+	memcpy(comm->ring_mail->seats, seats, sizeof(seats));
+	comm->ring_mail->exchange.done = true;
+	return ring_run(comm);
+}
+
 static trib_status comm_start(struct trib_comm *comm)
 {
 	uint64_t deadline = clock_now() + (uint64_t)(comm->config.timeout_s * 1e9);
@@ -60,6 +106,8 @@ static trib_status comm_start(struct trib_comm *comm)
 			return status_fail_errno("no random numbers");
 	if (comm->config.controller.length)
 		return open_with_controller(comm, deadline);
+	if (comm->config.rendezvous.length)
+		return open_ring(comm, deadline);
 	status = trunks_plan(comm);
 	if (status == TRIB_OK)
 		status = trunks_open(comm, deadline);
@@ -81,6 +129,8 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 
 	*out = NULL;
 	if (!comm) {
+		channel_listener_free(config->ring_listener);
+		free(config->ring_seats);
 		free(config->trees);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}
@@ -105,6 +155,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 		if (comm->failover_runs)
 			failover_stop(comm);
 		trunks_stop(comm);
+		ring_stop(comm);
 		comm_free(comm);
 		return status;
 	}
@@ -180,6 +231,7 @@ trib_status comm_close(struct trib_comm *comm)
 	if (comm->turn_client)
 		turn_client_halt(comm);
 	trunks_stop(comm);
+	ring_stop(comm);
 	if (comm->turn_client)
 		turn_client_stop(comm);
 	/* Only the small vectors' aggregator may know it: a BYE alone would read as "has called
@@ -231,6 +283,13 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 	pthread_mutex_lock(&comm->lock);
 	all = comm->past;
 	comm_count(comm, 0, &all);
+	if (comm->ring_mail) {
+		all.sent_packets += atomic_load(&comm->ring_mail->sent);
+		all.resent_packets += atomic_load(&comm->ring_mail->repeated);
+		all.results += atomic_load(&comm->ring_mail->received);
+		all.duplicates += atomic_load(&comm->ring_mail->duplicates);
+		all.dropped_packets += atomic_load(&comm->ring_mail->dropped);
+	}
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);

@@ -13,6 +13,7 @@
 #define RECEIVE_BYTES (8 << 20)
 #define SEND_BYTES (256 << 10)
 #define CONTROLLER_PORT 7600
+#define RENDEZVOUS_PORT 7650
 #define TIMEOUT_MAX 4e6 /* seconds: in milliseconds it fits 32 bits on the wire */
 
 static trib_status read_cookie(uint64_t *cookie)
@@ -104,9 +105,13 @@ static trib_status read_aggregator(const trib_options *options, struct comm_conf
 		return udp_resolve(star, UDP_DEFAULT_PORT, &config->aggregator);
 	if (config->size == 1)
 		return TRIB_OK; /* one rank: nothing to send */
+	if (setting_text(SETTING_RENDEZVOUS, NULL))
+		return udp_resolve(setting_text(SETTING_RENDEZVOUS, NULL), RENDEZVOUS_PORT,
+		                   &config->rendezvous);
 	return status_fail(TRIB_ERR_CONFIG,
-	                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to "
-	                   "where tribd listens, or start with trib run",
+	                   "%d ranks, but no aggregator: set TRIB_AGGREGATOR=host:port to where "
+	                   "tribd listens, or start with trib run; without an aggregator, set "
+	                   "TRIB_RENDEZVOUS=host:port to where rank 0 shall listen",
 	                   config->size);
 }
 
@@ -136,7 +141,7 @@ static bool is_off(const char *text)
 static trib_status read_all(const trib_options *given, struct comm_config *config)
 {
 	trib_options options = TRIB_OPTIONS_INIT;
-	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine, slots;
+	uint64_t job, lanes, local, mtu, wire, busy_poll, plane, pacing, engine, slots, ring;
 	trib_status status;
 
 	memset(config, 0, sizeof(*config));
@@ -164,6 +169,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	    (status = setting_count(SETTING_WIRE, &wire)) ||
 	    (status = setting_count(SETTING_ENGINE, &engine)) ||
 	    (status = setting_count(SETTING_SLOTS, &slots)) ||
+	    (status = setting_count(SETTING_RING, &ring)) ||
 	    (status = setting_count(SETTING_PLANE, &plane)) ||
 	    (status = setting_count(SETTING_PACING, &pacing)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)))
@@ -202,6 +208,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 		config->wire_bits = (unsigned)options.wire_bits;
 	config->tcp = plane == PLANE_TCP;
 	config->engine = (enum engine_choice)engine;
+	config->ring = (enum ring_choice)ring;
 	config->slots = (uint32_t)slots;
 	config->bucket = pacing == PACING_BUCKET;
 	config->multicast = !is_off(setting_text(SETTING_MULTICAST, NULL));

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/api/api.h"
+#include "worker/transport/ring_thread.h"
+
+#include "base/random_bits.h"
+#include "path/channel/channel_io.h"
 
 #include <stdlib.h>
 
@@ -10,23 +14,17 @@ struct vote {
 /* A key that all ranks of the new communicator compute alike, and no other communicator has. */
 static uint64_t subset_key(uint64_t parent, uint64_t split, int32_t color)
 {
-	uint64_t key =
-		parent ^ (split + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uint32_t)color << 20;
+	uint64_t key = parent ^ (split + 1) * RANDOM_STEP ^ (uint64_t)(uint32_t)color << 20;
 
-	key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
-	key = (key ^ key >> 27) * 0x94d049bb133111ebull;
-	return key ^ key >> 31;
+	return bits_mix(key);
 }
 
-/* The parent's trees, with only the ranks of the new communicator, renumbered. */
-static trib_status subset_trees(const trib_comm *comm, const struct vote *votes, int color,
-                                struct forest **out)
+/* The parent's ranks that are in the new communicator, in its order. */
+static unsigned members_of(const trib_comm *comm, const struct vote *votes, int color,
+                           unsigned ranks[WIRE_CHILDREN_MAX])
 {
-	unsigned ranks[WIRE_CHILDREN_MAX], n = 0;
+	unsigned n = 0;
 
-	*out = NULL;
-	if (!comm->config.trees || comm->config.controller.length)
-		return TRIB_OK; /* one star, or the controller gives a plan */
 	for (int r = 0; r < comm->config.size; r++) {
 		unsigned at = n;
 
@@ -37,11 +35,48 @@ static trib_status subset_trees(const trib_comm *comm, const struct vote *votes,
 		ranks[at] = (unsigned)r;
 		n++;
 	}
+	return n;
+}
+
+/* The parent's trees, with only the ranks of the new communicator, renumbered. */
+static trib_status subset_trees(const trib_comm *comm, const struct vote *votes, int color,
+                                struct forest **out)
+{
+	unsigned ranks[WIRE_CHILDREN_MAX], n = members_of(comm, votes, color, ranks);
+
+	*out = NULL;
+	if (!comm->config.trees || comm->config.controller.length)
+		return TRIB_OK; /* one star, or the controller gives a plan */
 	*out = malloc(sizeof(**out));
 	if (!*out)
 		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
 	forest_subset(comm->config.trees, ranks, n, *out);
 	return TRIB_OK;
+}
+
+/*
+ * Without an aggregator, the ranks of the new communicator tell each other where they listen. All
+ * ranks of the parent take part.
+ */
+static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int color,
+                                  struct comm_config *config)
+{
+	struct ring_seat all[WIRE_CHILDREN_MAX], mine = { 0 };
+	unsigned ranks[WIRE_CHILDREN_MAX], n = members_of(comm, votes, color, ranks);
+	trib_status status = TRIB_OK, listens = TRIB_OK;
+
+	if (color >= 0 && n > 1)
+		listens = ring_listen(config, &config->rendezvous, &config->ring_listener, &mine);
+	status = trib_allgather(comm, &mine, all, sizeof(mine), TRIB_U8);
+	if (status == TRIB_OK)
+		status = listens;
+	if (status == TRIB_OK && !(config->ring_seats = calloc(n + 1, sizeof(mine))))
+		status = status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
+	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
+		config->ring_seats[i] = all[ranks[i]];
+	if (status != TRIB_OK)
+		channel_listener_free(config->ring_listener);
+	return status;
 }
 
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
@@ -72,11 +107,17 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 			config.rank++;
 	}
 	config.trees = NULL;
+	config.ring_listener = NULL;
+	config.ring_seats = NULL;
+	if (status == TRIB_OK && config.rendezvous.length && comm->config.size > 1)
+		status = exchange_seats(comm, votes, color, &config);
 	if (status == TRIB_OK && color >= 0)
 		status = subset_trees(comm, votes, color, &config.trees);
 	free(votes);
-	if (status != TRIB_OK || color < 0)
+	if (status != TRIB_OK || color < 0) {
+		free(config.ring_seats);
 		return status;
+	}
 	config.seat = config.rank;
 	config.seats = config.size;
 	return comm_open(&config, NULL, out);

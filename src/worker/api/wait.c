@@ -17,7 +17,8 @@
 /* Has the communicator failed, and does no lane touch users' buffers any more? */
 static bool is_quiet(const struct trib_comm *comm)
 {
-	return comm->failed != TRIB_OK && !comm->recovering && comm->quiet_lanes == comm->n_lanes;
+	return comm->failed != TRIB_OK && !comm->recovering && comm->quiet_lanes == comm->n_lanes &&
+	       (!comm->ring_mail || comm->ring_mail->quiet);
 }
 
 trib_status trib_test(trib_request **request)
@@ -94,16 +95,21 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 		if (!lane || atomic_load(&lane->done) == atomic_load(&lane->next_base))
 			lane = comm->lanes[i];
 	}
+	if (comm->ring_mail)
+		mask |= atomic_load(&comm->ring_mail->waiting);
 	if (mask) {
 		size_t used = (size_t)snprintf(ranks, sizeof(ranks), "waiting for rank ");
 
 		comm_list_ranks(mask, ranks + used, sizeof(ranks) - used);
 	}
+	if (!lane) {
+		snprintf(out, size, "%s around the ring", ranks);
+		return;
+	}
 	describe_losses(comm, losses, sizeof(losses));
 	snprintf(out, size, "%s (fragments %llu to %llu of lane %u)%s", ranks,
-	         (unsigned long long)(lane ? atomic_load(&lane->done) : 0),
-	         (unsigned long long)(lane ? atomic_load(&lane->next_base) : 0),
-	         lane ? lane->number : 0, losses);
+	         (unsigned long long)atomic_load(&lane->done),
+	         (unsigned long long)atomic_load(&lane->next_base), lane->number, losses);
 }
 
 static trib_status fail_timeout(struct trib_request *request, double seconds)

@@ -35,6 +35,8 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 		pthread_cond_broadcast(&comm->changed);
 		for (unsigned i = 0; i < comm->n_lanes; i++)
 			lane_wake(comm->lanes[i]);
+		if (comm->ring_mail)
+			ring_mail_wake(comm->ring_mail);
 	}
 	pthread_mutex_unlock(&comm->lock);
 }

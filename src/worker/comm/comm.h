@@ -20,6 +20,7 @@
 #include "worker/comm/lane.h"
 #include "worker/comm/ledger.h"
 #include "worker/comm/request.h"
+#include "worker/comm/ring_mail.h"
 #include "worker/comm/trunk.h"
 #include "worker/dense/striping.h"
 #include "worker/turns/star.h"
@@ -28,12 +29,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct channel_listener;
+
 struct comm_config {
 	struct udp_address aggregator; /* of the one star, if there are no trees */
 	struct forest *trees;          /* owned by the communicator; NULL: the star */
 	unsigned own_trees;            /* the first trees; the others are shared. 0: all are own */
 	struct udp_address controller; /* source of trees; length 0: none */
-	int seat, seats;               /* rank and size as the process was started; -1: any */
+	struct udp_address
+		rendezvous;    /* where rank 0 listens if nothing else is given; length 0: none */
+	enum ring_choice ring; /* which vectors go around a ring */
+	/* Of a communicator without an aggregator that was split from another; owned by it. */
+	struct channel_listener *ring_listener;
+	struct ring_seat *ring_seats;
+	int seat, seats; /* rank and size as the process was started; -1: any */
 	int rank, size;
 	bool asks; /* the user gave no rank: a controller may assign one */
 	uint16_t job;
@@ -56,6 +65,12 @@ struct comm_config {
 	bool multicast;
 	const char *pin;
 	struct udp_options socket;
+};
+
+/* Where the lanes of the only tree send from, so that they take different paths. */
+struct lane_paths {
+	unsigned n; /* lanes from here on send from any port */
+	struct udp_address from[WIRE_LANES_MAX];
 };
 
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
@@ -87,10 +102,13 @@ struct trib_comm {
 	unsigned n_trunks;
 	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
-	uint32_t payload;      /* bytes of a full fragment, the same in all trees */
+	struct lane_paths paths;
+	uint32_t payload; /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
+	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
+	struct ring_mail *ring_mail; /* NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;

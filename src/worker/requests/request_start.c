@@ -17,6 +17,7 @@
 #include "worker/requests/requests.h"
 
 #include "base/clock.h"
+#include "worker/transport/ring_thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,108 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
 	return true;
 }
 
+/* ---- around the ring ---- */
+
+#define RING_FROM 65536u /* bytes of a vector; shorter ones meet sooner at the aggregator */
+
+/*
+ * Does the request go around the ring? It may depend only on what is the same on all ranks. Through
+ * an aggregator, a reduce-scatter or an allgather takes the whole vector on each link, around the
+ * ring (N - 1) / N of it. A ring does not recover from a lost aggregator, nor does it take turns.
+ */
+static bool takes_ring(const struct trib_request *request, size_t n)
+{
+	const struct trib_comm *comm = request->comm;
+
+	if (comm->config.rendezvous.length)
+		return true;
+	if (comm->config.ring == RING_NEVER || comm->keeps_ledgers || comm->turn_client)
+		return false;
+	return comm->config.ring == RING_ALWAYS ||
+	       (n > 1 && request->bytes >= RING_FROM && comm->config.size > 2);
+}
+
+/* The ranks tell each other where they listen, through the aggregator. */
+static trib_status exchange_seats(struct trib_comm *comm)
+{
+	struct ring_mail *mail = comm->ring_mail;
+	struct posting postings[WIRE_CHILDREN_MAX * LANES_MAX];
+	unsigned made = 0;
+
+	for (int r = 0; r < comm->config.size; r++) {
+		struct round_spec spec = { .copy = true,
+			                   .count = sizeof(mail->seats[r]),
+			                   .source = &mail->seats[r],
+			                   .target = &mail->seats[r],
+			                   .from = (uint8_t)r,
+			                   .to = WIRE_ALL,
+			                   .owner = &mail->exchange };
+		unsigned k = rounds_make(comm, &comm->own, &spec, NULL, postings + made);
+
+		made += k;
+		if (!k) {
+			rounds_free(postings, made);
+			return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
+		}
+	}
+	atomic_store(&mail->exchange.rounds_left, made);
+	rounds_post(comm, postings, made, 0);
+	return TRIB_OK;
+}
+
+/* The first request that goes around the ring. If this rank has none, all have to know. */
+static trib_status open_ring(struct trib_comm *comm)
+{
+	struct channel_listener *listener;
+	struct ring_seat seat;
+	trib_status status =
+		ring_listen(&comm->config, &comm->trunks[0].aggregator, &listener, &seat);
+
+	if (status == TRIB_OK)
+		status = ring_open(comm, listener);
+	if (status == TRIB_OK) {
+		comm->ring_mail->seats[comm->config.rank] = seat;
+		status = exchange_seats(comm);
+	}
+	if (status == TRIB_OK)
+		status = ring_run(comm);
+	if (status != TRIB_OK)
+		comm_fail(comm, status, "%s", trib_last_error());
+	return status;
+}
+
+/* The rounds of the request, one for each vector. The caller holds `posting`. */
+static trib_status start_ring(struct trib_request *request, const struct round_spec *specs,
+                              size_t n)
+{
+	struct trib_comm *comm = request->comm;
+	struct round *rounds[WIRE_CHILDREN_MAX];
+	trib_status status = TRIB_OK;
+	size_t made = 0;
+
+	if (!comm->ring_mail)
+		status = open_ring(comm);
+	while (status == TRIB_OK && made < n) {
+		struct round_spec spec = specs[made];
+
+		spec.owner = request;
+		rounds[made] = round_new(&spec, (unsigned)comm->config.rank, comm->payload);
+		if (rounds[made])
+			made++;
+		else
+			status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
+	}
+	atomic_store(&request->rounds_left, (unsigned)n);
+	if (status == TRIB_OK)
+		status = enter(request, NULL, 0);
+	for (size_t i = 0; i < made; i++)
+		if (status == TRIB_OK)
+			ring_mail_post(comm->ring_mail, rounds[i]);
+		else
+			round_free(rounds[i]);
+	return status;
+}
+
 /* The caller holds `posting`. */
 static trib_status enter_or_start(struct trib_request *request, const struct round_spec *specs,
                                   size_t n)
@@ -249,6 +352,8 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	trib_status status;
 	size_t made = 0;
 
+	if (takes_ring(request, n))
+		return start_ring(request, specs, n);
 	request->fits = fits_slots(request, specs, n);
 	request->tiny = request->bytes <= TINY_BYTES;
 	if (request->ledger) {

@@ -229,27 +229,12 @@ static trib_status give_up(const struct join_attempt *attempt)
 	                   ranks, config->size, attempt->seconds, address, config->job);
 }
 
-/* MTU of the route, as a UDP socket sees it; 0: unknown. */
-static unsigned route_mtu(const struct udp_address *peer)
-{
-	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
-	unsigned mtu;
-	bool gso;
-	int fd;
-
-	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
-		return 0;
-	mtu = udp_mtu(fd);
-	close(fd);
-	return mtu;
-}
-
 static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *comm,
                                 struct trunk *trunk)
 {
 	const struct comm_config *config = &comm->config;
 	struct udp_address *peer = &trunk->aggregator, local;
-	unsigned route = route_mtu(peer);
+	unsigned route = udp_route_mtu(peer);
 	char interface[64], one[64], two[64];
 
 	*attempt = (struct join_attempt){ .comm = comm,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors of libtributary-glm.so and libtributary-sparse.so. The sentence goes to libtributary,
- * where trib_last_error finds it. trib itself links src/base/status.c instead.
+ * Fails with a sentence. The sentence is kept by status.c, which is in libtributary:
+ * libtributary-glm.so and libtributary-sparse.so have this file alone, so that
+ * trib_last_error finds their sentences too.
  */
 #include "base/status.h"
 
@@ -10,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOM 1024u
+/* Formats aside: an argument may be the sentence that is replaced. */
 
 trib_status status_fail(trib_status status, const char *format, ...)
 {
-	char sentence[ROOM];
+	char sentence[STATUS_SENTENCE];
 	va_list args;
 
 	va_start(args, format);
@@ -25,8 +26,8 @@ trib_status status_fail(trib_status status, const char *format, ...)
 
 trib_status status_fail_errno(const char *format, ...)
 {
-	const char *why = strerror(errno);
-	char sentence[ROOM];
+	int error = errno;
+	char sentence[STATUS_SENTENCE];
 	va_list args;
 	int n;
 
@@ -34,6 +35,6 @@ trib_status status_fail_errno(const char *format, ...)
 	n = vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (n >= 0 && (size_t)n < sizeof(sentence))
-		snprintf(sentence + n, sizeof(sentence) - (size_t)n, ": %s", why);
+		snprintf(sentence + n, sizeof(sentence) - (size_t)n, ": %s", strerror(error));
 	return trib_set_error(TRIB_ERR_SYSTEM, sentence);
 }
