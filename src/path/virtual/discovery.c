@@ -303,7 +303,7 @@ static void find_one(struct discovery *discovery, uint64_t wait)
 	while (search->n_kept < search->most && clock_now() < end) {
 		while (hop_search_wants(search))
 			if (add_candidate(discovery) != TRIB_OK)
-				return;
+				hop_search_skip(search);
 		send_probes(discovery, clock_now());
 		if (!hop_search_is_tracing(search))
 			return;
@@ -321,7 +321,7 @@ unsigned discovery_step(struct discovery *discovery, uint64_t now)
 	take_all_answers(discovery);
 	while (hop_search_wants(search))
 		if (add_candidate(discovery) != TRIB_OK)
-			search->most = search->n_kept; /* what was found must do */
+			hop_search_skip(search);
 	send_probes(discovery, now);
 	for (unsigned i = 0; i < search->n; i++)
 		harvest(discovery, i);
