@@ -325,6 +325,21 @@ static void test_kept_unknown(void **state)
 	assert_int_equal(fabric.search.n_kept, 5);
 }
 
+/* Pairs without a route do not end the search, and are not asked for again. */
+static void test_no_route(void **state)
+{
+	struct fabric fabric;
+
+	(void)state;
+	fabric_init(&fabric, HASH_SOURCE, 4, 0, 4, 8);
+	add(&fabric, true);
+	hop_search_skip(&fabric.search);
+	hop_search_skip(&fabric.search);
+	run(&fabric, 3000 * MS);
+	assert_int_equal(kept(&fabric), 4); /* later pairs have the same sources */
+	assert_int_equal(fabric.search.candidates[1].state, CANDIDATE_SKIPPED);
+}
+
 /* Each pair occurs once, and the first ones have no address in common. */
 static void test_pairs(void **state)
 {
@@ -379,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_restored),
 		cmocka_unit_test(test_kept_unknown),
 		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_no_route),
 		cmocka_unit_test(test_known_hash),
 	};
 

@@ -17,6 +17,7 @@
 
 #define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
 #define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
+#define DISCOVERY_STEP_NS 1000000ull   /* 1 ms: the shortest time between two steps */
 #define DISCOVERY_TRIED 4u             /* candidates for path 0 */
 #define DISCOVERY_CLOSED 9u            /* "discard": a port that no host opens */
 #define NEAR UINT32_MAX                /* number of near_fd in epoll */
@@ -27,10 +28,12 @@ struct discovery {
 	unsigned n_own, n_to, n_paths;
 	struct udp_address own[PATHS_MAX], to[PATHS_MAX];
 	struct virtual_path paths[PATHS_MAX];
-	bool told;    /* the peer's addresses are known */
-	bool is_near; /* the peer is behind the first router: all paths are one */
-	int near_fd;  /* the socket that asks whether it is; -1: none */
-	int epoll;    /* -1: nothing is searched */
+	uint64_t next; /* the earliest time of the next step */
+	uint64_t wake; /* when a step has something to do, if no answer comes */
+	bool told;     /* the peer's addresses are known */
+	bool is_near;  /* the peer is behind the first router: all paths are one */
+	int near_fd;   /* the socket that asks whether it is; -1: none */
+	int epoll;     /* -1: nothing is searched */
 	struct hop_search search;
 	int fds[SEARCH_CANDIDATES]; /* of the candidates; -1: none */
 };
@@ -300,7 +303,7 @@ static void find_one(struct discovery *discovery, uint64_t wait)
 	while (search->n_kept < search->most && clock_now() < end) {
 		while (hop_search_wants(search))
 			if (add_candidate(discovery) != TRIB_OK)
-				return;
+				hop_search_skip(search);
 		send_probes(discovery, clock_now());
 		if (!hop_search_is_tracing(search))
 			return;
@@ -312,16 +315,18 @@ unsigned discovery_step(struct discovery *discovery, uint64_t now)
 {
 	struct hop_search *search = &discovery->search;
 
-	if (discovery->epoll < 0 || !discovery->told)
+	if (discovery->epoll < 0 || !discovery->told || now < discovery->next)
 		return discovery->n_paths;
+	discovery->next = now + DISCOVERY_STEP_NS;
 	take_all_answers(discovery);
 	while (hop_search_wants(search))
 		if (add_candidate(discovery) != TRIB_OK)
-			search->most = search->n_kept; /* what was found must do */
+			hop_search_skip(search);
 	send_probes(discovery, now);
 	for (unsigned i = 0; i < search->n; i++)
 		harvest(discovery, i);
-	if (hop_search_wake(search) == UINT64_MAX && !hop_search_wants(search))
+	discovery->wake = hop_search_wants(search) ? 0 : hop_search_wake(search);
+	if (discovery->wake == UINT64_MAX)
 		end_search(discovery);
 	return discovery->n_paths;
 }
@@ -425,8 +430,9 @@ int discovery_fd(const struct discovery *discovery)
 
 uint64_t discovery_wake(const struct discovery *discovery)
 {
-	return discovery->epoll < 0 || !discovery->told ? UINT64_MAX
-	                                                : hop_search_wake(&discovery->search);
+	if (discovery->epoll < 0 || !discovery->told)
+		return UINT64_MAX;
+	return discovery->wake > discovery->next ? discovery->wake : discovery->next;
 }
 
 /* What other candidates of this flow would find is of no use for the next one. */

@@ -40,7 +40,10 @@ const struct virtual_path *discovery_path(const struct discovery *discovery, uns
 int discovery_fd(const struct discovery *discovery);
 /* The time of the next step if no answer comes; UINT64_MAX: there is nothing to search. */
 uint64_t discovery_wake(const struct discovery *discovery);
-/* Takes answers and sends probes; never blocks. Returns discovery_count. */
+/*
+ * Takes answers and sends probes; never blocks. Returns discovery_count. It may be called at any
+ * time: it does something once in a millisecond at most.
+ */
 unsigned discovery_step(struct discovery *discovery, uint64_t now);
 
 /*

@@ -25,7 +25,8 @@ static trib_status prepare(struct virtual_path *path, int fd)
 
 trib_status hop_probe_open(struct virtual_path *path, int *fd)
 {
-	const struct udp_options options = { 0 };
+	/* An answer takes as much of the buffer as the driver has reserved for a packet. */
+	const struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
 	trib_status status;
 	bool gso;
 

@@ -145,6 +145,12 @@ unsigned hop_search_add(struct hop_search *search, const struct virtual_path *pa
 	return i;
 }
 
+void hop_search_skip(struct hop_search *search)
+{
+	search->candidates[search->n++] = (struct candidate){ .state = CANDIDATE_SKIPPED };
+	search->fruitless++;
+}
+
 void hop_search_keep(struct hop_search *search, unsigned i)
 {
 	if (search->candidates[i].state != CANDIDATE_KEPT)

@@ -6,7 +6,7 @@
 #include "worker/sharing/sharing.h"
 #include "worker/transport/ring_thread.h"
 #include "worker/trees/plan_client.h"
-#include "worker/trees/rendezvous.h"
+#include "worker/trees/ring_meet.h"
 #include "worker/trees/trees.h"
 
 #include "base/clock.h"
@@ -65,7 +65,7 @@ static trib_status find_seats(struct comm_config *config, struct ring_seat *seat
 	}
 	status = ring_listen(config, &config->rendezvous, &config->ring_listener,
 	                     &seats[config->rank]);
-	return status == TRIB_OK ? rendezvous_meet(config, seats, deadline) : status;
+	return status == TRIB_OK ? ring_meet(config, seats, deadline) : status;
 }
 
 /* No aggregator: the ranks sum around a ring. */

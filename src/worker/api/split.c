@@ -70,13 +70,16 @@ static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int
 	status = trib_allgather(comm, &mine, all, sizeof(mine), TRIB_U8);
 	if (status == TRIB_OK)
 		status = listens;
-	if (status == TRIB_OK && !(config->ring_seats = calloc(n + 1, sizeof(mine))))
+	config->ring_seats = calloc(n + 1, sizeof(mine));
+	if (status == TRIB_OK && !config->ring_seats)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
-	for (unsigned i = 0; status == TRIB_OK && i < n; i++)
-		config->ring_seats[i] = all[ranks[i]];
-	if (status != TRIB_OK)
+	if (status != TRIB_OK) {
 		channel_listener_free(config->ring_listener);
-	return status;
+		return status;
+	}
+	for (unsigned i = 0; i < n; i++)
+		config->ring_seats[i] = all[ranks[i]];
+	return TRIB_OK;
 }
 
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/trees/rendezvous.h"
+#include "worker/trees/ring_meet.h"
 
 #include "base/clock.h"
 #include "path/tcp.h"
@@ -184,8 +184,7 @@ static trib_status ask(const struct comm_config *config, struct ring_seat *seats
 	return TRIB_OK;
 }
 
-trib_status rendezvous_meet(const struct comm_config *config, struct ring_seat *seats,
-                            uint64_t deadline)
+trib_status ring_meet(const struct comm_config *config, struct ring_seat *seats, uint64_t deadline)
 {
 	const struct timespec pause = { .tv_nsec = TRY_EVERY_MS * 1000000L };
 	trib_status status;
