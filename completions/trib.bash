@@ -137,7 +137,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list cut slow restore) ;;
 	show) command=(config paths) ;;
-	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse sparse-store) ;;
+	bench) command=(allreduce deploy engine glm glm-kernel latency numbers path plane plot rates sparse sparse-store) ;;
 	glm) command=(train predict inspect make) ;;
 	sparse) command=(hot serve status log audit) ;;
 	job) command=(new end) ;;

@@ -202,7 +202,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	struct discovery *discovery;
 	struct virtual_path path;
 	struct path_address at;
-	struct channel_io *io;
+	struct channel_io *io = NULL;
 	trib_status status = first_path(config, to, &discovery, &path);
 
 	if (status != TRIB_OK)
@@ -213,7 +213,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);
 	if (status == TRIB_OK)
 		status = channel_io_new(config, true, path_socket_unit(&first, &path.to), now, &io);
-	if (status != TRIB_OK) {
+	if (!io) {
 		path_socket_close(&first);
 		discovery_stop(discovery);
 		return status;
