@@ -55,7 +55,8 @@ SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
 LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
-SPARSE_LINKS = "--link 50mbit --server-link 50mbit"  # with faster ones, two cores are the limit of 32 workers
+# With faster links, two cores are the limit of 32 workers. A link with an XDP program has no offloads, so no plane has.
+SPARSE_LINKS = "--link 50mbit --server-link 50mbit --no-offload"
 SPARSE_JOB = f"--workers 8,16,32 --plane udp --steps 16 --iterations 2 --warmup 1 --repeats 2 {SPARSE_LINKS}"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"
@@ -147,6 +148,14 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("ring", "ring", "allreduces without an aggregator, beside the rings of others", 8, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M,64M --against trib-ring,ring,gloo,openmpi", "4 hosts", plot=True),
+             allreduce("--hosts 8 --link 1gbit --sizes 1M,16M --iterations 5 --against trib-ring,ring,gloo,openmpi", "8 hosts")],
+            ("",)),
+    Section("scatter-gather", "ring", "reduce-scatters and allgathers, 64 KB to 64 MB, four and eight hosts", 30, "allreduce",
+            [allreduce(f"--collective {name} --hosts {n} --link 1gbit --sizes 64K,256K,1M,4M,16M,64M --iterations {20 // n} "
+                       "--against trib-star,trib-ring,ring,gloo,openmpi", f"{name}, {n} hosts", plot=n == 4)
+             for name in ("reduce-scatter", "allgather") for n in (4, 8)]),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",

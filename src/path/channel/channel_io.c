@@ -15,17 +15,20 @@
 static trib_status read_settings(const struct channel_io_config *config,
                                  struct channel_config *channel)
 {
-	uint64_t chunk = config->chunk, balancer;
+	uint64_t chunk = config->chunk, balancer, monitor;
 	trib_status status = TRIB_OK;
 
 	if (!chunk)
 		status = setting_count(SETTING_CHUNK, &chunk);
 	if (status == TRIB_OK)
 		status = setting_count(SETTING_BALANCER, &balancer);
+	if (status == TRIB_OK)
+		status = setting_count(SETTING_MONITOR, &monitor);
 	if (status != TRIB_OK)
 		return status;
 	channel->chunk = (uint32_t)chunk;
 	channel->balancer = (enum balancer_kind)balancer;
+	channel->monitor = (enum monitor_kind)monitor;
 	return TRIB_OK;
 }
 
@@ -199,7 +202,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	struct discovery *discovery;
 	struct virtual_path path;
 	struct path_address at;
-	struct channel_io *io;
+	struct channel_io *io = NULL;
 	trib_status status = first_path(config, to, &discovery, &path);
 
 	if (status != TRIB_OK)
@@ -210,7 +213,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);
 	if (status == TRIB_OK)
 		status = channel_io_new(config, true, path_socket_unit(&first, &path.to), now, &io);
-	if (status != TRIB_OK) {
+	if (!io) {
 		path_socket_close(&first);
 		discovery_stop(discovery);
 		return status;
