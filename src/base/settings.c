@@ -45,8 +45,8 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
 	                   "which vectors go around a ring of the ranks: auto (large "
 	                   "reduce-scatters "
-	                   "and allgathers, where a ring is faster than an aggregator), off or "
-	                   "all; "
+	                   "and allgathers, where a ring is faster than an aggregator; every "
+	                   "vector, if a controller has no aggregator for the job), off or all; "
 	                   "the same on all ranks",
 	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,

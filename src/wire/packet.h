@@ -199,7 +199,8 @@ struct wire_join {
 	uint32_t generation; /* to an aggregator: the tree's plan; to a controller: the last plan
 	                        that failed */
 	uint16_t tree;       /* number of the tree in the plan */
-	uint8_t hops;        /* entries in up[] */
+	uint8_t hops;        /* entries in up[]; to a controller, 1: where the rank listens for a
+	                        ring, 0: it does not */
 	uint8_t height;      /* levels below the sender; 0: the sender is a worker */
 	uint16_t port;       /* port of the sending aggregator; 0: the sender is a worker */
 	uint8_t waits;       /* 1: the sender is an aggregator that waits for children itself */

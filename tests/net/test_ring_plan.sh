@@ -66,20 +66,36 @@ agent a1 "$(free_port)"
 wait_for 10 node_is a1 live
 has_trees() { [[ $(ring) == *"(0-1)" ]]; }
 check "the next plan has trees" wait_for 20 has_trees
-# It goes: the ranks wait for it a while, and the next plan is a ring again.
+touch "$work/end"
+check "rank 0 ends well" ended_well 0
+check "... and rank 1" ended_well 1
+rm "$work/end"
 kill -KILL "${agents[a1]}"
 wait "${agents[a1]}" 2>/dev/null
-touch "$work/end"
-wait "${pids[0]}" "${pids[1]}"
-rm "$work/end"
+
+# ---- the only aggregator is for turns, and the ranks have no trees of their own ----
+agent a2 "$(free_port)" --capacity 1
+wait_for 10 node_is a2 live
+wait_for 10 node_is a1 silent
+job_of 2 fail
+for rank in 0 1; do
+	start_rank $rank "$build/tests/net/worker_check" --rounds 5 --seed 6 --max 5000
+done
+check "without own trees rank 0 has right results" ended_well 0
+check "... and rank 1" ended_well 1
+check "... around a ring" ring_of 2
+"$trib" explain "$TRIB_JOB" >"$work/explained"
+check "... because the aggregator is for turns" grep -q 'around a ring: .*only for turns (--capacity)' "$work/explained"
 
 # ---- TRIB_RING=off: as without rings ----
 job_of 2 fail
 for rank in 0 1; do
 	TRIB_RING=off TRIB_TIMEOUT=4 start_rank $rank "$build/tests/net/worker_check" --rounds 1
 done
-check "without a ring rank 0 gets an error" eval '! ended_well 0 >/dev/null'
-wait "${pids[1]}"
-check "... which says why" grep -q 'no aggregator is available: of 1' "$work/rank.0"
+for rank in 0 1; do
+	wait "${pids[$rank]}"
+	check "without a ring rank $rank gets an error" test $? = 3
+	check "... which says why" grep -q 'refused rank .*: no aggregator is available: of 2' "$work/rank.$rank"
+done
 
 done_checking
