@@ -140,7 +140,7 @@ by_hand "on UDP, beside an aggregator on TCP" TRIB_RANK TRIB_SIZE
 new_job 2
 pids=()
 for rank in 0 1; do
-	TRIB_TIMEOUT=2 TRIB_RANK=$rank TRIB_SIZE=2 timeout 20 "$worker" --rounds 1 >"$work/apart.$rank" 2>&1 &
+	TRIB_RING=off TRIB_TIMEOUT=2 TRIB_RANK=$rank TRIB_SIZE=2 timeout 20 "$worker" --rounds 1 >"$work/apart.$rank" 2>&1 &
 	pids+=($!)
 done
 wait "${pids[@]}"

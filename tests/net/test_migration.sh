@@ -100,8 +100,11 @@ end_as_undisturbed 3 --max 100000
 for host in "${servers[@]}"; do
 	[ "$host" = "$stopped" ] || on h1 "$trib" node drain --no-wait "$host" >/dev/null
 done
-TRIB_TIMEOUT=3 ranks 3 --rounds 10
-check "with all nodes drained there is no plan" eval '! all_well >/dev/null'
+ranks 3 --rounds 10
+check "with all nodes drained ranks sum around a ring" all_well
+check "... and say so" grep -q '3 ranks sum around a ring' "$work/rank.0"
+TRIB_RING=off TRIB_TIMEOUT=3 ranks 3 --rounds 10
+check "without a ring there is no plan" eval '! all_well >/dev/null'
 check "... and that is said" grep -q '3 more are alive but drained (trib node resume)' "$work/rank.0"
 on h1 "$trib" node resume "$drained" >/dev/null
 check "one is taken back" node_is "$drained" live
