@@ -267,7 +267,8 @@ static trib_status attempt_init(struct join_attempt *attempt, struct trib_comm *
 /*
  * Is the address a controller's? This has to be known before a JOIN is sent. On connections a
  * controller speaks HTTP and would never answer a JOIN. And a process without a rank must not join
- * as rank 0 of 1.
+ * as rank 0 of 1. All other processes ask when they are told to wait: to a controller they have to
+ * say more than a JOIN does, in case that it has no aggregator for them.
  */
 static bool is_controller(struct join_attempt *attempt)
 {
@@ -275,7 +276,7 @@ static bool is_controller(struct join_attempt *attempt)
 
 	if (config->controller.length)
 		return false; /* the controller is known already */
-	if (!config->trees && (config->tcp || config->asks))
+	if (!config->trees && (config->tcp || config->asks || attempt->heard))
 		for (unsigned tries = config->asks ? 3 : 1; tries && !attempt->is_known; tries--)
 			attempt->is_controller =
 				comm_find_controller(attempt->comm, &attempt->is_known);
