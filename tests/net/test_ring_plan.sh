@@ -87,6 +87,19 @@ check "... around a ring" ring_of 2
 "$trib" explain "$TRIB_JOB" >"$work/explained"
 check "... because the aggregator is for turns" grep -q 'around a ring: .*only for turns (--capacity)' "$work/explained"
 
+# ---- the controller knows that ranks around a ring live ----
+job_of 2 fail
+for rank in 0 1; do
+	start_rank $rank "$build/tests/net/worker_check" --rounds 1000000000 --max 1000 --pause 10 \
+		--until "$work/enough" --mark "$work/mark"
+done
+check "two ranks are at work" wait_for 20 test -e "$work/mark.0"
+TRIB_RANK=0 "$build/tests/net/worker_check" --rounds 1 >"$work/twin" 2>&1
+check "a second rank 0 is refused" grep -q 'has joined job .* already, and is alive' "$work/twin"
+touch "$work/enough"
+check "... and rank 0 ends well" ended_well 0
+check "... and rank 1" ended_well 1
+
 # ---- TRIB_RING=off: as without rings ----
 job_of 2 fail
 for rank in 0 1; do
