@@ -80,10 +80,16 @@ static uint32_t put_probe(struct channel *channel, unsigned path, uint64_t now, 
 	return sizeof(*head);
 }
 
+uint64_t hello_at(const struct channel_path *path)
+{
+	if (!path->calls)
+		return 0;
+	return path->called_at + CHANNEL_HELLO_NS * (path->calls < CHANNEL_HELLOS ? 1 : 10);
+}
+
 static bool hello_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
 {
-	return p->phase == PHASE_CALLING && !channel_has_ended(channel) &&
-	       (!p->called_at || now >= p->called_at + CHANNEL_HELLO_NS);
+	return p->phase == PHASE_CALLING && !channel_has_ended(channel) && now >= hello_at(p);
 }
 
 static bool bye_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
@@ -106,6 +112,7 @@ static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (hello_is_due(channel, p, now)) {
 		p->called_at = now;
+		p->calls++;
 		return put_hello(channel, path, PATH_HELLO, buffer);
 	}
 	if (bye_is_due(channel, p, now)) {
