@@ -9,7 +9,7 @@
 /* HELLO and WELCOME are as long as the longest DATA: a path that opens carries full packets. */
 static uint32_t hello_bytes(const struct channel *channel)
 {
-	uint32_t unit = channel->unit ? channel->unit : channel->config.unit;
+	uint32_t unit = unit_of(channel);
 	uint32_t least = sizeof(struct path_control) + sizeof(struct path_hello);
 
 	return CHANNEL_HEADER + unit > least ? CHANNEL_HEADER + unit : least;
@@ -40,7 +40,7 @@ static uint32_t put_hello(struct channel *channel, unsigned path, enum path_kind
 	hello->key = channel->config.key;
 	hello->from = channel->config.self;
 	hello->to = channel->config.peer;
-	hello->unit = channel->unit ? channel->unit : channel->config.unit;
+	hello->unit = unit_of(channel);
 	hello->longest = channel->config.longest;
 	if (kind == PATH_HELLO) {
 		hello->at = channel->paths[path].at;

@@ -81,6 +81,12 @@ static inline struct outgoing *channel_outgoing(struct channel *channel, uint32_
 	return &channel->out[message % CHANNEL_MESSAGES];
 }
 
+/* Bytes of data in a packet: as agreed, or as this side would have it. */
+static inline uint32_t unit_of(const struct channel *channel)
+{
+	return channel->unit ? channel->unit : channel->config.unit;
+}
+
 /* The flag in the packets of this side. */
 static inline uint8_t channel_side(const struct channel *channel)
 {
