@@ -148,6 +148,14 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("ring", "ring", "allreduces without an aggregator, beside the rings of others", 8, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M,64M --against trib-ring,ring,gloo,openmpi", "4 hosts", plot=True),
+             allreduce("--hosts 8 --link 1gbit --sizes 1M,16M --iterations 5 --against trib-ring,ring,gloo,openmpi", "8 hosts")],
+            ("",)),
+    Section("scatter-gather", "ring", "reduce-scatters and allgathers, 64 KB to 64 MB, four and eight hosts", 30, "allreduce",
+            [allreduce(f"--collective {name} --hosts {n} --link 1gbit --sizes 64K,256K,1M,4M,16M,64M --iterations {20 // n} "
+                       "--against trib-star,trib-ring,ring,gloo,openmpi", f"{name}, {n} hosts", plot=n == 4)
+             for name in ("reduce-scatter", "allgather") for n in (4, 8)]),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
