@@ -161,14 +161,16 @@ static void tell_addresses(struct channel_io *io, uint64_t now)
 	io->told = true;
 }
 
-/* When the first path is open, the others are looked for and opened. */
+/* Opens given paths at once. When the first path is open, others are looked for. */
 static void search_paths(struct channel_io *io, uint64_t now)
 {
 	const struct virtual_path *path;
 
-	if (channel_state(io->channel) != CHANNEL_OPEN)
+	if (channel_state(io->channel) > CHANNEL_OPEN)
 		return;
 	if (io->discovery) {
+		if (channel_state(io->channel) != CHANNEL_OPEN)
+			return;
 		if (!io->told)
 			tell_addresses(io, now);
 		else if (now < discovery_wake(io->discovery) && discovery_fd(io->discovery) < 0)
