@@ -259,6 +259,7 @@ static bool take_data(struct channel *channel, unsigned path, uint64_t now,
 	channel->counters.received++;
 	if (!take_unit(channel, head, bytes))
 		return false;
+	p->received += bytes - CHANNEL_HEADER;
 	arrivals_take(&p->arrivals, head->sequence, now);
 	if (head->kind & PATH_WANTS_ACK)
 		p->arrivals.urgent = true;

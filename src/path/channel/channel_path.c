@@ -160,6 +160,7 @@ static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 	monitor_silent(&channel->monitor, path, now);
 	if (channel_is_dead(channel, path)) {
 		channel->counters.deaths++;
+		p->left++;
 		path_leave(channel, path, now);
 	}
 }
