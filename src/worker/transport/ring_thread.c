@@ -575,8 +575,9 @@ static void on_finished(void *context, struct round *round)
 trib_status ring_listen(const struct comm_config *config, const struct udp_address *towards,
                         struct channel_listener **listener, struct ring_seat *seat)
 {
+	static const uint8_t any[16];
 	unsigned mtu = config->mtu ? config->mtu : udp_route_mtu(towards);
-	struct udp_address local;
+	struct udp_address local, all;
 	trib_status status = udp_local(towards, &local);
 	const void *raw;
 	size_t bytes;
@@ -585,11 +586,11 @@ trib_status ring_listen(const struct comm_config *config, const struct udp_addre
 	*listener = NULL;
 	if (status != TRIB_OK)
 		return status;
-	udp_set_port(&local, 0);
-	status = channel_listen(&local, listener);
+	raw = udp_raw(&local, &bytes);
+	udp_from_raw(any, bytes, 0, &all); /* paths may lead to other addresses of this host */
+	status = channel_listen(&all, listener);
 	if (status != TRIB_OK)
 		return status;
-	raw = udp_raw(&local, &bytes);
 	memcpy(seat->address, raw, bytes);
 	seat->family = bytes == 4 ? 4 : 6;
 	seat->port = channel_listener_port(*listener);
