@@ -42,13 +42,8 @@ static const char *why_used(const struct page_path *path)
 	return path->is_open ? uses[path->state] : "could not be opened; the log says why";
 }
 
-static void tell_path(const struct page_path *path, unsigned i)
+static void tell_estimates(const struct page_path *path)
 {
-	char from[PAGE_TEXT], to[PAGE_TEXT], hops[VIRTUAL_HOPS_TEXT];
-
-	page_hops_text(path, hops);
-	printf("    Path %u, %s to %s%s%s, %s.", i, page_address_text(&path->from, from),
-	       page_address_text(&path->to, to), *hops ? " by " : "", hops, why_used(path));
 	if (path->carries_bps)
 		printf(" It carries about %.4g Mb/s.", (double)path->carries_bps / 1e6);
 	if (path->rtt_ns)
@@ -56,9 +51,29 @@ static void tell_path(const struct page_path *path, unsigned i)
 		       (double)path->least_rtt_ns / 1e6);
 	if (path->loss >= 0.0005)
 		printf(" It loses %.1f %%.", path->loss * 100);
+}
+
+static void tell_path(const struct page_path *path, unsigned i)
+{
+	char from[PAGE_TEXT], to[PAGE_TEXT], hops[VIRTUAL_HOPS_TEXT];
+
+	page_hops_text(path, hops);
+	printf("    Path %u, %s to %s%s%s, %s.", i, page_address_text(&path->from, from),
+	       page_address_text(&path->to, to), *hops ? " by " : "", hops, why_used(path));
+	if (path->state != PATH_DEAD)
+		tell_estimates(path);
 	if (path->left)
 		printf(" It was dead %u time%s.", path->left, path->left == 1 ? "" : "s");
 	putchar('\n');
+}
+
+static unsigned count(const struct page_peer *peer)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < peer->n; i++)
+		n += page_path_exists(&peer->paths[i]);
+	return n;
 }
 
 static void tell_page(const struct path_page *page)
@@ -67,12 +82,13 @@ static void tell_page(const struct path_page *page)
 	       page->size, page->pid);
 	for (unsigned p = 0; p < page->n_peers; p++) {
 		const struct page_peer *peer = &page->peers[p];
+		unsigned n = count(peer);
 
-		printf("  There %s %u path%s %s rank %u: %s.\n", peer->n == 1 ? "is" : "are",
-		       peer->n, peer->n == 1 ? "" : "s", page_peer_direction(peer), peer->rank,
-		       why_found(peer));
+		printf("  There %s %u path%s %s rank %u: %s.\n", n == 1 ? "is" : "are", n,
+		       n == 1 ? "" : "s", page_peer_direction(peer), peer->rank, why_found(peer));
 		for (unsigned i = 0; i < peer->n; i++)
-			tell_path(&peer->paths[i], i);
+			if (page_path_exists(&peer->paths[i]))
+				tell_path(&peer->paths[i], i);
 	}
 }
 

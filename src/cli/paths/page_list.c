@@ -60,12 +60,12 @@ trib_status page_list_read(struct page_list *list, long job)
 	return TRIB_OK;
 }
 
-static void path_json(const struct page_path *path, unsigned i)
+static void path_json(const struct page_path *path, unsigned i, const char *between)
 {
 	char from[PAGE_TEXT], to[PAGE_TEXT], hops[VIRTUAL_HOPS_TEXT];
 
 	printf("%s{\"path\":%u,\"state\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"hops\":\"%s\",",
-	       i ? "," : "", i, page_path_state(path), page_address_text(&path->from, from),
+	       between, i, page_path_state(path), page_address_text(&path->from, from),
 	       page_address_text(&path->to, to), page_hops_text(path, hops));
 	printf("\"rate_bps\":%" PRIu64 ",\"carries_bps\":%" PRIu64 ",\"latency_ns\":%" PRIu64
 	       ",\"least_latency_ns\":%" PRIu64 ",\"loss\":%.6f,",
@@ -80,12 +80,17 @@ static void page_json(const struct path_page *page)
 	       page->job, page->key, page->rank, page->size, page->pid);
 	for (unsigned p = 0; p < page->n_peers; p++) {
 		const struct page_peer *peer = &page->peers[p];
+		const char *between = "";
 
 		printf("%s{\"direction\":\"%s\",\"rank\":%u,\"found\":\"%s\",\"paths\":[",
 		       p ? "," : "", page_peer_direction(peer), peer->rank,
 		       path_found_name(peer->found));
-		for (unsigned i = 0; i < peer->n; i++)
-			path_json(&peer->paths[i], i);
+		for (unsigned i = 0; i < peer->n; i++) {
+			if (!page_path_exists(&peer->paths[i]))
+				continue;
+			path_json(&peer->paths[i], i, between);
+			between = ",";
+		}
 		printf("]}");
 	}
 	printf("]}\n");

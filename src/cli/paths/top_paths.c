@@ -29,7 +29,8 @@ static void show_page(const struct path_page *page)
 		       "FROM", "TO", "Mb/s", "CARRIES", "MS", "LEAST MS", "LOSS", "LEFT",
 		       "ROUTERS");
 		for (unsigned i = 0; i < peer->n; i++)
-			show_path(&peer->paths[i], i);
+			if (page_path_exists(&peer->paths[i]))
+				show_path(&peer->paths[i], i);
 	}
 }
 

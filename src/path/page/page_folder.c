@@ -18,7 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROOT_FOLDER "/run/tributary"
+#define ROOT_PARENT "/run/tributary" /* trib net uses it, too */
+#define ROOT_FOLDER ROOT_PARENT "/paths"
 #define USER_FOLDER "/tmp/tributary-"
 #define FILES_MAX 4096u /* that are looked at in a folder */
 #define READS_MAX 3u    /* of a page that is being written */
@@ -88,10 +89,10 @@ struct page_file *page_open(void)
 		return NULL;
 	page_each(NULL, NULL); /* removes those of processes that have ended */
 	file->fd = -1;
-	if (mkdir(folder, 0700) && errno != EEXIST)
-		file->folder = -1;
-	else
-		file->folder = folder_open(folder, &owner);
+	if (strcmp(folder, ROOT_FOLDER) == 0)
+		mkdir(ROOT_PARENT, 0755);
+	mkdir(folder, 0700); /* if it fails, so does folder_open */
+	file->folder = folder_open(folder, &owner);
 	if (file->folder >= 0 && file_make(file))
 		return file;
 	log_info("trib top --paths does not show this process: %s: %s", folder, strerror(errno));
@@ -137,7 +138,7 @@ void page_write(struct page_file *file, struct path_page *page, uint64_t now)
 
 /* ---- readers ---- */
 
-/* Reads a page. Returns its bytes if it is good, else 0. */
+/* False: it is no page, of another version, or damaged. */
 static bool page_read(int fd, struct path_page *page)
 {
 	for (unsigned i = 0; i < READS_MAX; i++) {
@@ -149,12 +150,6 @@ static bool page_read(int fd, struct path_page *page)
 			return true;
 	}
 	return false;
-}
-
-/* Is this a page, of whatever version? A file that is still empty is none. */
-static bool has_magic(const struct path_page *page)
-{
-	return page->magic == PAGE_MAGIC;
 }
 
 static void file_visit(int folder, const char *name, uid_t owner,
@@ -169,7 +164,8 @@ static void file_visit(int folder, const char *name, uid_t owner,
 		return;
 	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == owner) {
 		good = page_read(fd, &page);
-		if (has_magic(&page) && flock(fd, LOCK_SH | LOCK_NB) == 0)
+		/* Pages of all versions are removed. A file that is still empty is none yet. */
+		if (page.magic == PAGE_MAGIC && flock(fd, LOCK_SH | LOCK_NB) == 0)
 			unlinkat(folder, name, 0);
 		else if (good && visit)
 			visit(context, &page);

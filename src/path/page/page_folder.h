@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page_folder: the files of pages. The folder is TRIB_PAGES, by default /run/tributary for root and
- * /tmp/tributary-UID for others. Only its owner may use it.
+ * page_folder: the files of pages. The folder is TRIB_PAGES, by default /run/tributary/paths for
+ * root and /tmp/tributary-UID for others. Only its owner may use it.
  *
  * A process holds a lock on its file as long as it lives. If a reader gets the lock, the process
  * has ended, and the reader removes the file. A write is one call; if a reader comes in between,

@@ -56,6 +56,11 @@ bool path_page_is_good(const struct path_page *page, size_t bytes)
 	return true;
 }
 
+bool page_path_exists(const struct page_path *path)
+{
+	return path->from.size != 0;
+}
+
 const char *page_path_state(const struct page_path *path)
 {
 	return path->is_open ? path_state_name(path->state) : "unused";
@@ -70,8 +75,6 @@ const char *page_address_text(const struct path_address *address, char out[PAGE_
 {
 	struct udp_address full;
 
-	if (!address->size)
-		return strcpy(out, "-");
 	udp_from_raw(address->raw, address->size, address->port, &full);
 	return udp_text(&full, out, PAGE_TEXT);
 }
@@ -80,9 +83,6 @@ const char *page_hops_text(const struct page_path *path, char out[VIRTUAL_HOPS_T
 {
 	struct virtual_path full;
 
-	*out = '\0';
-	if (!path->from.size)
-		return out;
 	udp_from_raw(path->from.raw, path->from.size, path->from.port, &full.from);
 	memcpy(full.hops, path->hops, sizeof(full.hops));
 	return virtual_path_hops(&full, out);

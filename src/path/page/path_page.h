@@ -63,6 +63,8 @@ void path_page_seal(struct path_page *page);
 /* Is this a page of this version, with values that can be used? It may be hostile. */
 bool path_page_is_good(const struct path_page *page, size_t bytes);
 
+/* Is it a path? The side that is called may have gaps: paths on which it was not called. */
+bool page_path_exists(const struct page_path *path);
 /* "good", "unused", ... */
 const char *page_path_state(const struct page_path *path);
 /* "to" the next rank, or "from" the previous one. */
