@@ -55,7 +55,8 @@ SHORT = "--sizes 1M --iterations 2 --warmup 1 --repeats 1"
 PLANE_SHORT = "--seconds 0.1 --repeats 1 --hurry"
 LATENCY_SIZES = "4,32,128,512,2K,8K,32K,128K,512K,1M"
 GLM_SHORT = "--hurry --repeats 1 --epochs 1 --rows 1024"
-SPARSE_LINKS = "--link 50mbit --server-link 50mbit"  # with faster ones, two cores are the limit of 32 workers
+# With faster links, two cores are the limit of 32 workers. A link with an XDP program has no offloads, so no plane has.
+SPARSE_LINKS = "--link 50mbit --server-link 50mbit --no-offload"
 SPARSE_JOB = f"--workers 8,16,32 --plane udp --steps 16 --iterations 2 --warmup 1 --repeats 2 {SPARSE_LINKS}"
 GLM_PAPER = "--dense --bits 4 --plane xdp"  # P4SGD stores all values of a row, in 4 bits
 SPARSE_SHORT = "--hurry --repeats 1 --iterations 2 --warmup 1 --steps 2 --workers 2"

@@ -287,10 +287,11 @@ def sparse(runs):
                                  percent(row.get("spread"), 0), times(row.get("servers_ratio")),
                                  percent(row["hot_share"]) if "hot_share" in row else "",
                                  times(row["server_bytes_per_update"]) if "server_bytes_per_update" in row else "",
-                                 times(row["recirculations"]) if "recirculations" in row else ""])
+                                 times(row["recirculations"]) if "recirculations" in row else "",
+                                 percent(row["kernel_share"]) if "kernel_share" in row else ""])
     return table((["of"] if several else []) + ["workers"] + (["loss"] if losses else []) +
                  ["system", "plane", "bytes a step", "updates/s", "spread", "this / servers", "hot",
-                  "server bytes an update", "recirculations"], rows) + notes(runs)
+                  "server bytes an update", "recirculations", "in the kernel"], rows) + notes(runs)
 
 
 def brief_sparse(runs):

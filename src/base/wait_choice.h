@@ -20,23 +20,43 @@ enum wait_way { WAIT_POLL, WAIT_SLEEP };
 
 /*
  * ns: a yield of this length has let another program compute. Ranks of the same job also compute
- * between their sums, but less, as a rule.
+ * between their sums, about as long as this one does. If several of them share the core, a yield
+ * lasts WAIT_PEERS times as long at most, as a rule. A time slice of another program is longer than
+ * WAIT_SLICE.
  */
 #define WAIT_GAP 250000u
+#define WAIT_SLICE 2000000u
+#define WAIT_PEERS 8u
 #define WAIT_SPAN 64u     /* waits after which the way is chosen anew */
 #define WAIT_GAPS 4u      /* long yields in a span of polling that make the next ones sleep */
 #define WAIT_ASLEEP 1024u /* waits that sleep before polling is tried again, at most */
 
 struct wait_choice {
+	uint64_t computed;    /* ns: how long the thread computes between two waits; 0: unknown */
 	uint32_t waits, gaps; /* in this span */
 	uint32_t asleep;      /* waits that sleep in this span, or would in the next one */
 	uint8_t way;          /* enum wait_way */
 };
 
+/*
+ * A wait begins, so long after the last one. Some of these times have slices of other programs in
+ * them, and some sums follow each other at once. So `computed` changes by an eighth at most.
+ */
+static inline void wait_choice_begin(struct wait_choice *choice, uint64_t ns)
+{
+	uint64_t step = choice->computed / 8;
+	uint64_t least = choice->computed - step, most = choice->computed + step + 1000;
+
+	choice->computed = ns < least ? least : ns < most ? ns : most;
+}
+
 /* A yield took so long. */
 static inline void wait_choice_yielded(struct wait_choice *choice, uint64_t ns)
 {
-	choice->gaps += ns >= WAIT_GAP;
+	uint64_t gap = choice->computed * WAIT_PEERS;
+
+	gap = gap > WAIT_GAP ? gap : WAIT_GAP;
+	choice->gaps += ns >= (gap < WAIT_SLICE ? gap : WAIT_SLICE);
 }
 
 /*

@@ -114,6 +114,17 @@ static inline enum sparse_place sparse_find(const struct sparse_cell *record, ui
 	return record->seen[ahead / 64 & 3] >> ahead % 64 & 1 ? SPARSE_SEEN : SPARSE_FRESH;
 }
 
+/*
+ * What a packet counts as whose number is in the record. A worker that lacks the answer repeats the
+ * rows. A repeat without rows asks what is durable, so it does not show that an answer was lost.
+ */
+static inline enum engine_verdict sparse_repeat(const struct wire_header *packet)
+{
+	if (!(packet->flags & WIRE_RESENT))
+		return ENGINE_DUPLICATE;
+	return packet->from & SPARSE_VOID ? ENGINE_ACK : ENGINE_FINISHED;
+}
+
 /* How many of the lowest bits are set, without an instruction that BPF lacks. */
 static inline uint32_t sparse_ones(uint64_t bits)
 {

@@ -2,7 +2,6 @@
 #include "engine/sparse_bank.h"
 
 #include "engine/cell_lock.h"
-#include "number/float_table.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -43,6 +42,11 @@ bool sparse_bank_has(uint32_t kind)
 	if (kind == SPARSE_TABLE)
 		pthread_once(&tables_once, build_tables);
 	return kind < SPARSE_SUMS_END;
+}
+
+const struct float_tables *sparse_bank_tables(void)
+{
+	return &tables;
 }
 
 const char *sparse_bank_sums(const struct engine_pool *pool)
@@ -123,7 +127,7 @@ uint32_t sparse_bank_addends(const struct engine_pool *pool, const void *payload
 	return most;
 }
 
-/* The first addend of a row is copied: what a cleared row holds does not matter. */
+/* What a cleared row holds does not matter. */
 static void add_row(const struct sparse_lane *lane, struct engine_cell *cell, uint32_t row,
                     const sparse_value *values)
 {
@@ -131,10 +135,9 @@ static void add_row(const struct sparse_lane *lane, struct engine_cell *cell, ui
 	sparse_value *sums = (sparse_value *)cell->sum + row * width;
 	struct sparse_cell *state = sparse_state(cell);
 
-	if (state->dirty >> row & 1)
-		add_values(lane->setup.kind, sums, values, width);
-	else
-		memcpy(sums, values, 4ull * width);
+	if (!(state->dirty >> row & 1))
+		memset(sums, 0, 4ull * width);
+	add_values(lane->setup.kind, sums, values, width);
 	state->dirty |= 1ull << row;
 }
 

@@ -8,6 +8,7 @@
 #define TRIB_ENGINE_SPARSE_BANK_H
 
 #include "engine/sparse.h"
+#include "number/float_table.h"
 
 #include <stdbool.h>
 
@@ -29,6 +30,8 @@ static inline struct engine_cell *sparse_block(const struct engine_pool *pool, u
 
 /* Can values be summed this way? */
 bool sparse_bank_has(uint32_t kind);
+/* The tables of sums by table, once sparse_bank_has() was asked for them. */
+const struct float_tables *sparse_bank_tables(void);
 /* "fixed" or "table", see struct engine. */
 const char *sparse_bank_sums(const struct engine_pool *pool);
 

@@ -337,13 +337,12 @@ static enum engine_verdict add_push(const struct job *job, uint64_t sequence)
 	return ENGINE_ADDED;
 }
 
-/* A repeat may mean that the child lacks the answer. */
 static enum engine_verdict repeat_push(const struct job *job, uint64_t sequence)
 {
 	answer_push(job, sequence);
 	if (job->packet->from & SPARSE_URGENT && sequence >= durable_of(job, job->packet->child))
 		tell_server(job);
-	return job->packet->flags & WIRE_RESENT ? ENGINE_FINISHED : ENGINE_DUPLICATE;
+	return sparse_repeat(job->packet);
 }
 
 static enum engine_verdict take_push(const struct job *job)
@@ -464,6 +463,7 @@ const struct engine engine_sparse = {
 	.name = "sparse",
 	.number = ENGINE_SPARSE,
 	.any_cells = 1,
+	.replies = 1,
 	.open = open_lane,
 	.position = position_of,
 	.take = take,

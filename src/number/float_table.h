@@ -16,8 +16,8 @@
  *    of t behind the point each.
  * 2. Differences of close numbers. log2(1 - 2^-t) has no bound near t = 0. If the signs differ and
  *    the exponents differ by 0 or 1, the significands are subtracted as integers. The result is
- *    the one of IEEE 754. A switch finds the first 1 by a ternary match of 25 rows, each with its
- *    own constant shift. So t is at least 1 where the table is used.
+ *    the one of IEEE 754. A switch finds the first 1 by five shifts by a constant, each with a
+ *    condition. So t is at least 1 where the table is used.
  * 3. Zeros. x + 0 is x. A sum that is zero is +0, also -0 + -0.
  * 4. Small addends. If t is 16 or more, the result is x.
  * 5. Denormals count as zero. A sum below 2^-126 is +0.
@@ -88,7 +88,7 @@ static inline uint32_t float_table_exp(const struct float_tables *t, uint32_t lo
 	return exponent << 23 | (uint32_t)t->exp[log & 0xffffu] << 7;
 }
 
-/* Where a number below 2^25 that is not 0 has its first 1. On a switch: a ternary match. */
+/* Where a number below 2^25 that is not 0 has its first 1. */
 static inline uint32_t float_table_top(uint32_t number)
 {
 	uint32_t top = 0;

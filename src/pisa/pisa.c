@@ -9,7 +9,8 @@ struct running {
 	struct pisa_switch *sw;
 	struct pisa_packet *packet;
 	const struct pisa_pass *pass;
-	uint64_t accessed; /* arrays, as bits */
+	uint64_t accessed;                     /* arrays, as bits */
+	uint64_t looked[PISA_TABLES_MAX / 64]; /* large tables, as bits */
 	unsigned stage;
 	enum pisa_fate fate;
 };
@@ -131,6 +132,24 @@ static void register_act(struct running *run, const struct pisa_step *step)
 
 /* ---- steps ---- */
 
+static void look_up(struct running *run, const struct pisa_step *step)
+{
+	const struct pisa_table *table = &run->sw->program->tables[step->table];
+	uint64_t *looked = &run->looked[step->table / 64], bit = 1ull << step->table % 64;
+	uint32_t row = operand(run->packet, step->a), value = 0;
+
+	if (table->bits && (*looked & bit || table->stage != step->stage)) {
+		run->fate = broke(run, step,
+		                  *looked & bit ? PISA_RULE_ONE_ACCESS : PISA_RULE_HOME_STAGE,
+		                  "a match table is in another stage, or was looked up before");
+		return;
+	}
+	*looked |= bit;
+	if (row < table->n_rows)
+		value = table->rows ? table->rows[row] : table->halves[row];
+	field_set(run->sw->program, run->packet, step->dst, value);
+}
+
 static uint32_t compute(enum pisa_op op, uint32_t a, uint32_t b)
 {
 	switch (op) {
@@ -203,10 +222,7 @@ static void step_run(struct running *run, const struct pisa_step *step)
 	else if (step->op == PISA_REGISTER)
 		register_act(run, step);
 	else if (step->op == PISA_LOOKUP)
-		field_set(program, packet, step->dst,
-		          a < program->tables[step->table].n_rows
-		                  ? program->tables[step->table].rows[a]
-		                  : 0);
+		look_up(run, step);
 	else
 		field_set(program, packet, step->dst,
 		          compute(step->op, a, operand(packet, step->b)));

@@ -9,9 +9,11 @@
  * A step may have a condition (`when`, `unless`), and there are no loops. The rules:
  *
  *   stages         a program has no more stages than the switch
- *   memory         the arrays of a stage take no more of its memory than the budget
- *   one access     a pass accesses an array at most once, at one index, with one action
- *   home stage     an array is accessed only in the stage that it lives in
+ *   memory         the arrays of a stage take no more of its memory than the budget, and its large
+ *                  match tables no more than the rest
+ *   one access     a pass accesses an array at most once, at one index, with one action; it looks
+ *                  up a large match table at most once
+ *   home stage     an array or large match table is accessed only in the stage that it lives in
  *   forward        the stages of a pass's steps never go back
  *   operation      integers of up to 32 bits: no multiplication, division, floats, or shifts by a
  *                  variable. Wider entries are pairs of halves: only read, write, or, and, swap
@@ -28,7 +30,7 @@
  * other packets may pass between them. Recirculated packets keep their order.
  *
  * What is not modelled: how many integer operations a stage has, and that steps of a stage run at
- * the same time. Match tables take no memory.
+ * the same time. Small match tables take no memory.
  */
 #ifndef TRIB_PISA_PISA_H
 #define TRIB_PISA_PISA_H
@@ -38,9 +40,9 @@
 #include <stdint.h>
 
 #define PISA_ARRAYS_MAX 64u
-#define PISA_FIELDS_MAX 128u
+#define PISA_FIELDS_MAX 224u
 #define PISA_PASSES_MAX 16u
-#define PISA_TABLES_MAX 16u
+#define PISA_TABLES_MAX 128u
 #define PISA_ACTIONS_MAX 4u /* different actions of an array */
 #define PISA_WHY_MAX 256u   /* bytes of a sentence */
 
@@ -146,10 +148,17 @@ struct pisa_array {
 	uint32_t entries;
 };
 
+/*
+ * A match table. A large one lives in a stage, takes memory of it, and a pass looks it up at most
+ * once. Small ones (`bits` is 0) take no memory, and every stage may have a copy.
+ */
 struct pisa_table {
 	const char *name;
 	const uint32_t *rows;
+	const uint16_t *halves; /* the rows, if they have 16 bits: `rows` is NULL */
 	uint32_t n_rows;
+	uint8_t stage;
+	uint8_t bits; /* of a row */
 };
 
 struct pisa_pass {
@@ -235,8 +244,10 @@ const char *pisa_rule_name(enum pisa_rule rule);
 enum pisa_rule pisa_check(const struct pisa_program *program, const struct pisa_limits *limits,
                           char *why);
 
-/* Blocks that the arrays of a stage take. */
+/* Blocks that the arrays of a stage take, and those of its match tables. */
 uint32_t pisa_stage_blocks(const struct pisa_program *program, const struct pisa_limits *limits,
+                           unsigned stage);
+uint32_t pisa_table_blocks(const struct pisa_program *program, const struct pisa_limits *limits,
                            unsigned stage);
 /* "stage 2: 70.83 % of its memory", up to `size` bytes. */
 void pisa_stage_tell(const struct pisa_program *program, const struct pisa_limits *limits,

@@ -93,6 +93,21 @@ uint32_t pisa_stage_blocks(const struct pisa_program *program, const struct pisa
 	return blocks;
 }
 
+uint32_t pisa_table_blocks(const struct pisa_program *program, const struct pisa_limits *limits,
+                           unsigned stage)
+{
+	uint32_t blocks = 0;
+
+	for (uint32_t i = 0; i < program->n_tables; i++) {
+		const struct pisa_table *table = &program->tables[i];
+		uint64_t bits = (uint64_t)table->n_rows * table->bits;
+
+		if (table->stage == stage)
+			blocks += (uint32_t)((bits + limits->block_bits - 1) / limits->block_bits);
+	}
+	return blocks;
+}
+
 /* In hundredths of a percent, rounded. */
 static uint64_t share(uint64_t blocks, const struct pisa_limits *limits)
 {
@@ -102,7 +117,9 @@ static uint64_t share(uint64_t blocks, const struct pisa_limits *limits)
 void pisa_stage_tell(const struct pisa_program *program, const struct pisa_limits *limits,
                      unsigned stage, char *text, size_t size)
 {
-	uint64_t part = share(pisa_stage_blocks(program, limits, stage), limits);
+	uint64_t part = share(pisa_stage_blocks(program, limits, stage) +
+	                              pisa_table_blocks(program, limits, stage),
+	                      limits);
 
 	snprintf(text, size, "stage %u: %llu.%02llu %% of its memory", stage,
 	         (unsigned long long)part / 100, (unsigned long long)part % 100);
@@ -126,6 +143,23 @@ static enum pisa_rule check_memory(const struct checking *check)
 		snprintf(what, sizeof(what), "%s, and the budget is %llu.%02llu %%", tells,
 		         (unsigned long long)budget / 100, (unsigned long long)budget % 100);
 		return refuse(check, PISA_RULE_MEMORY, (int)stage, last, what);
+	}
+	return PISA_OBEYS;
+}
+
+static enum pisa_rule check_table_memory(const struct checking *check)
+{
+	const struct pisa_limits *limits = check->limits;
+
+	for (unsigned stage = 0; stage < limits->stages; stage++) {
+		uint32_t blocks = pisa_table_blocks(check->program, limits, stage);
+		char what[80];
+
+		if (blocks <= limits->blocks - limits->budget)
+			continue;
+		snprintf(what, sizeof(what), "match tables take %u blocks, and %u are left", blocks,
+		         limits->blocks - limits->budget);
+		return refuse(check, PISA_RULE_MEMORY, (int)stage, NULL, what);
 	}
 	return PISA_OBEYS;
 }
@@ -283,7 +317,30 @@ static enum pisa_rule check_register(const struct checking *check, uint64_t *acc
 	return PISA_OBEYS;
 }
 
-static enum pisa_rule check_step(const struct checking *check, uint64_t *accessed, unsigned *stage)
+static enum pisa_rule check_look_up(const struct checking *check, bool *looked)
+{
+	const struct pisa_table *table = &check->program->tables[check->step->table];
+
+	if (!table->bits)
+		return PISA_OBEYS;
+	if (looked[check->step->table])
+		return step_refuse(check, PISA_RULE_ONE_ACCESS,
+		                   "a match table is looked up twice in a pass");
+	looked[check->step->table] = true;
+	if (table->stage != check->step->stage)
+		return step_refuse(check, PISA_RULE_HOME_STAGE,
+		                   "a match table lives in another stage");
+	return PISA_OBEYS;
+}
+
+/* What a pass has accessed so far. */
+struct accesses {
+	uint64_t arrays; /* as bits */
+	bool tables[PISA_TABLES_MAX];
+	unsigned stage;
+};
+
+static enum pisa_rule check_step(const struct checking *check, struct accesses *accesses)
 {
 	const struct pisa_step *step = check->step;
 	enum pisa_rule rule = check_names(check);
@@ -294,10 +351,12 @@ static enum pisa_rule check_step(const struct checking *check, uint64_t *accesse
 		return rule;
 	if (step->stage >= check->limits->stages)
 		return step_refuse(check, PISA_RULE_STAGES, "the switch has fewer stages");
-	if (step->stage < *stage)
+	if (step->stage < accesses->stage)
 		return step_refuse(check, PISA_RULE_FORWARD, "a packet does not go back");
-	*stage = step->stage;
-	return step->op == PISA_REGISTER ? check_register(check, accessed) : PISA_OBEYS;
+	accesses->stage = step->stage;
+	if (step->op == PISA_LOOKUP)
+		return check_look_up(check, accesses->tables);
+	return step->op == PISA_REGISTER ? check_register(check, &accesses->arrays) : PISA_OBEYS;
 }
 
 /* Each array has few different actions, over all passes. */
@@ -328,14 +387,13 @@ static enum pisa_rule check_actions(const struct checking *check)
 
 static enum pisa_rule check_pass(struct checking *check, const struct pisa_pass *pass)
 {
-	uint64_t accessed = 0;
-	unsigned stage = 0;
+	struct accesses accesses = { 0 };
 	enum pisa_rule rule = PISA_OBEYS;
 
 	check->pass = pass;
 	for (uint32_t i = 0; i < pass->n_steps && !rule; i++) {
 		check->step = &pass->steps[i];
-		rule = check_step(check, &accessed, &stage);
+		rule = check_step(check, &accesses);
 	}
 	return rule;
 }
@@ -348,6 +406,8 @@ enum pisa_rule pisa_check(const struct pisa_program *program, const struct pisa_
 
 	if (!rule)
 		rule = check_memory(&check);
+	if (!rule)
+		rule = check_table_memory(&check);
 	for (uint32_t i = 0; i < program->n_passes && !rule; i++)
 		rule = check_pass(&check, &program->passes[i]);
 	if (rule)

@@ -2,9 +2,9 @@
 #include "pisa/pisa_slot_program.h"
 
 #include "engine/slot.h"
+#include "pisa/pisa_writer.h"
 
 #define F(name) PISA_FIELD(SLOT_F_##name)
-#define K(constant) PISA_CONST(constant)
 #define CHUNK_SHIFT 5 /* bytes of the words of a pass, as a power of two */
 _Static_assert(1u << CHUNK_SHIFT == PISA_SLOT_WORDS * sizeof(uint32_t), "chunk");
 
@@ -38,10 +38,10 @@ static const uint32_t masks[WIRE_OPS_END] = {
 static const uint32_t wides[WIRE_OPS_END] = { [WIRE_ADD64] = 1 };
 
 static const struct pisa_table tables[PISA_SLOT_TABLES] = {
-	[SLOT_T_BIT] = { "bit", bits, sizeof(bits) / sizeof(bits[0]) },
-	[SLOT_T_KIND] = { "kind", kinds, WIRE_OPS_END },
-	[SLOT_T_MASK] = { "mask", masks, WIRE_OPS_END },
-	[SLOT_T_WIDE] = { "wide", wides, WIRE_OPS_END },
+	[SLOT_T_BIT] = { .name = "bit", .rows = bits, .n_rows = sizeof(bits) / sizeof(bits[0]) },
+	[SLOT_T_KIND] = { .name = "kind", .rows = kinds, .n_rows = WIRE_OPS_END },
+	[SLOT_T_MASK] = { .name = "mask", .rows = masks, .n_rows = WIRE_OPS_END },
+	[SLOT_T_WIDE] = { .name = "wide", .rows = wides, .n_rows = WIRE_OPS_END },
 };
 
 bool pisa_slot_combines(uint8_t op)
@@ -51,83 +51,44 @@ bool pisa_slot_combines(uint8_t op)
 
 /* ---- writing steps ---- */
 
-/* A program that is being written: the next steps have this stage and this condition. */
-struct writer {
-	struct pisa_slot_program *code;
-	uint32_t n_steps, slots, payload;
+/* What the program is written for. */
+struct sizes {
+	uint32_t slots, payload;
 	unsigned chunk_bits;
-	uint8_t stage, when;
 };
 
-static void put(struct writer *w, struct pisa_step step)
+static const struct sizes *sizes_of(const struct pisa_writer *w)
 {
-	step.stage = w->stage;
-	step.when = w->when;
-	if (w->n_steps < PISA_SLOT_STEPS)
-		w->code->steps[w->n_steps] = step;
-	w->n_steps++;
+	return w->of;
 }
 
-static void compute(struct writer *w, enum pisa_op op, uint8_t dst, struct pisa_operand a,
-                    struct pisa_operand b)
-{
-	put(w, (struct pisa_step){ .op = (uint8_t)op, .dst = dst, .a = a, .b = b });
-}
-
-static void set(struct writer *w, uint8_t dst, struct pisa_operand a)
-{
-	compute(w, PISA_MOVE, dst, a, K(0));
-}
-
-static void lookup(struct writer *w, uint8_t dst, uint8_t table, struct pisa_operand row)
-{
-	put(w, (struct pisa_step){ .op = PISA_LOOKUP, .dst = dst, .table = table, .a = row });
-}
-
-/* A register action on an array with one half. */
-static void entry(struct writer *w, uint8_t array, enum pisa_action action, uint8_t dst,
+/* An action on the packet's entry of an array. */
+static void entry(struct pisa_writer *w, uint8_t array, enum pisa_action action, uint8_t dst,
                   struct pisa_operand a, struct pisa_operand b)
 {
-	put(w, (struct pisa_step){ .op = PISA_REGISTER,
-	                           .array = array,
-	                           .index = array == SLOT_A_LOW ? K(0) : F(INDEX),
-	                           .actions = { (uint8_t)action },
-	                           .n_actions = 1,
-	                           .dst = dst,
-	                           .a = a,
-	                           .b = b });
-}
-
-static void fate(struct writer *w, enum pisa_op op, struct pisa_operand to)
-{
-	put(w, (struct pisa_step){ .op = (uint8_t)op, .a = to });
-}
-
-static void again(struct writer *w, enum pisa_slot_pass pass)
-{
-	put(w, (struct pisa_step){ .op = PISA_RECIRCULATE, .pass = (uint8_t)pass });
+	entry_act(w, array, array == SLOT_A_LOW ? K(0) : F(INDEX), action, dst, a, b);
 }
 
 /* ---- parts of several passes ---- */
 
 /* The sender's bit, and whether the packet has a vector. */
-static void write_sender(struct writer *w)
+static void write_sender(struct pisa_writer *w)
 {
-	lookup(w, SLOT_F_BIT, SLOT_T_BIT, F(CHILD));
+	look_up(w, SLOT_T_BIT, SLOT_F_BIT, F(CHILD));
 	compute(w, PISA_AND, SLOT_F_BIT, F(BIT), F(MEMBERS));
 	compute(w, PISA_AND, SLOT_F_T, F(FROM), K(SLOT_BARE));
 	compute(w, PISA_EQ, SLOT_F_VECTOR, F(T), K(0));
 }
 
 /* The slot of an operation. An operation's number is base and index. */
-static void write_slot(struct writer *w, struct pisa_operand position)
+static void write_slot(struct pisa_writer *w, struct pisa_operand position)
 {
 	set(w, SLOT_F_INDEX, position);
-	compute(w, PISA_AND, SLOT_F_BASE, position, K(~(w->slots - 1)));
+	compute(w, PISA_AND, SLOT_F_BASE, position, K(~(sizes_of(w)->slots - 1)));
 }
 
 /* Reads which operation the slot is at. */
-static void write_position(struct writer *w)
+static void write_position(struct pisa_writer *w)
 {
 	entry(w, SLOT_A_POSITION, PISA_ENTRY_READ, SLOT_F_POSITION, K(0), K(0));
 	compute(w, PISA_EQ, SLOT_F_SAME, F(BASE), F(POSITION));
@@ -135,7 +96,7 @@ static void write_position(struct writer *w)
 	compute(w, PISA_LT_SIGNED, SLOT_F_OLD, F(T), K(0));
 }
 
-static void write_mark_read(struct writer *w)
+static void write_mark_read(struct pisa_writer *w)
 {
 	put(w, (struct pisa_step){ .op = PISA_REGISTER,
 	                           .array = SLOT_A_MARK,
@@ -146,21 +107,21 @@ static void write_mark_read(struct writer *w)
 	                           .dst_high = SLOT_F_ARRIVED });
 }
 
-static void write_low_read(struct writer *w)
+static void write_low_read(struct pisa_writer *w)
 {
 	w->stage = 1;
 	entry(w, SLOT_A_LOW, PISA_ENTRY_READ, SLOT_F_LOW, K(0), K(0));
 }
 
 /* Which children get an answer is no part of it. */
-static void write_address(struct writer *w)
+static void write_address(struct pisa_writer *w)
 {
 	set(w, SLOT_F_CHILD, K(WIRE_ALL));
 	set(w, SLOT_F_TO, K(WIRE_ALL));
 }
 
 /* An answer without a vector. */
-static void write_note(struct writer *w, uint32_t kind, struct pisa_operand scale)
+static void write_note(struct pisa_writer *w, uint32_t kind, struct pisa_operand scale)
 {
 	set(w, SLOT_F_FROM, K(kind));
 	set(w, SLOT_F_SCALE, scale);
@@ -173,7 +134,7 @@ static void write_note(struct writer *w, uint32_t kind, struct pisa_operand scal
 
 /* ---- acknowledgements ---- */
 
-static void write_ack(struct writer *w)
+static void write_ack(struct pisa_writer *w)
 {
 	write_sender(w);
 	write_slot(w, F(ACK));
@@ -203,10 +164,10 @@ static void write_ack(struct writer *w)
 	w->when = 0;
 }
 
-static void write_clear(struct writer *w)
+static void write_clear(struct pisa_writer *w)
 {
 	write_slot(w, F(ACK));
-	compute(w, PISA_ADD, SLOT_F_T, F(BASE), K(w->slots));
+	compute(w, PISA_ADD, SLOT_F_T, F(BASE), K(sizes_of(w)->slots));
 	entry(w, SLOT_A_POSITION, PISA_ENTRY_SWAP, SLOT_F_POSITION, F(BASE), F(T));
 	compute(w, PISA_EQ, SLOT_F_SAME, F(BASE), F(POSITION)); /* the first to clear it */
 	w->when = SLOT_F_SAME;
@@ -219,7 +180,7 @@ static void write_clear(struct writer *w)
 }
 
 /* What a packet does when `low` has moved as far as it may. */
-static void write_after_low(struct writer *w)
+static void write_after_low(struct pisa_writer *w)
 {
 	write_sender(w);
 	w->when = SLOT_F_VECTOR;
@@ -239,7 +200,7 @@ static void write_after_low(struct writer *w)
 	w->when = 0;
 }
 
-static void write_low(struct writer *w)
+static void write_low(struct pisa_writer *w)
 {
 	write_slot(w, F(LOW));
 	entry(w, SLOT_A_POSITION, PISA_ENTRY_READ, SLOT_F_POSITION, K(0), K(0));
@@ -263,7 +224,7 @@ static void write_low(struct writer *w)
 
 /* ---- judging a vector ---- */
 
-static void verdict_if(struct writer *w, uint8_t condition, enum slot_verdict verdict)
+static void verdict_if(struct pisa_writer *w, uint8_t condition, enum slot_verdict verdict)
 {
 	w->when = condition;
 	set(w, SLOT_F_VERDICT, K(verdict));
@@ -271,7 +232,7 @@ static void verdict_if(struct writer *w, uint8_t condition, enum slot_verdict ve
 }
 
 /* The verdict about scale and bytes of a slot in use. */
-static void write_judge_grade(struct writer *w)
+static void write_judge_grade(struct pisa_writer *w)
 {
 	compute(w, PISA_AND, SLOT_F_T, F(ARRIVED), F(BIT));
 	verdict_if(w, SLOT_F_T, SLOT_DUPLICATE);
@@ -288,7 +249,7 @@ static void write_judge_grade(struct writer *w)
 }
 
 /* The tests of slot_judge(), the last one first: a later verdict replaces an earlier one. */
-static void write_judge_verdict(struct writer *w)
+static void write_judge_verdict(struct pisa_writer *w)
 {
 	set(w, SLOT_F_VERDICT, K(SLOT_ADDED));
 	write_judge_grade(w);
@@ -301,7 +262,7 @@ static void write_judge_verdict(struct writer *w)
 	verdict_if(w, SLOT_F_OLD, SLOT_STALE);
 	compute(w, PISA_AND, SLOT_F_T, F(BYTES), K(7));
 	verdict_if(w, SLOT_F_T, SLOT_MISMATCH);
-	compute(w, PISA_GT, SLOT_F_T, F(BYTES), K(w->payload));
+	compute(w, PISA_GT, SLOT_F_T, F(BYTES), K(sizes_of(w)->payload));
 	verdict_if(w, SLOT_F_T, SLOT_MISMATCH);
 	compute(w, PISA_EQ, SLOT_F_T, F(BIT), K(0));
 	verdict_if(w, SLOT_F_T, SLOT_STRANGER);
@@ -310,9 +271,9 @@ static void write_judge_verdict(struct writer *w)
 }
 
 /* A vector that the slot takes: what becomes of the bitmap and of the sum. */
-static void write_judge_taken(struct writer *w)
+static void write_judge_taken(struct pisa_writer *w)
 {
-	lookup(w, SLOT_F_SELECT, SLOT_T_KIND, F(OP));
+	look_up(w, SLOT_T_KIND, SLOT_F_SELECT, F(OP));
 	compute(w, PISA_EQ, SLOT_F_SAME, F(VERDICT), K(SLOT_RAISED));
 	compute(w, PISA_EQ, SLOT_F_T, F(VERDICT), K(SLOT_ADDED));
 	compute(w, PISA_OR, SLOT_F_HIT, F(SAME), F(T));
@@ -334,7 +295,7 @@ static void write_judge_taken(struct writer *w)
 }
 
 /* A vector that was late: the sender gets the result, or the scale. */
-static void write_judge_late(struct writer *w)
+static void write_judge_late(struct pisa_writer *w)
 {
 	compute(w, PISA_SHR, SLOT_F_U, F(GRADE), K(16));
 	compute(w, PISA_EQ, SLOT_F_HIT, F(VERDICT), K(SLOT_FINISHED));
@@ -353,7 +314,7 @@ static void write_judge_late(struct writer *w)
 	w->when = 0;
 }
 
-static void write_own(struct writer *w)
+static void write_own(struct pisa_writer *w)
 {
 	compute(w, PISA_ANDNOT, SLOT_F_T, F(FLAGS), K(WIRE_RESENT));
 	compute(w, PISA_SHL, SLOT_F_T, F(T), K(8));
@@ -364,7 +325,7 @@ static void write_own(struct writer *w)
 	compute(w, PISA_OR, SLOT_F_OWN_GRADE, F(T), F(BYTES));
 }
 
-static void write_judge(struct writer *w)
+static void write_judge(struct pisa_writer *w)
 {
 	write_sender(w);
 	write_slot(w, F(POS));
@@ -382,7 +343,7 @@ static void write_judge(struct writer *w)
 /* ---- the sum ---- */
 
 /* Word `j` of the pass: into its register, and the sum out of it. */
-static void write_word(struct writer *w, unsigned j)
+static void write_word(struct pisa_writer *w, unsigned j)
 {
 	uint8_t field = (uint8_t)(SLOT_F_WORD + j);
 	bool high = j % 2;
@@ -414,12 +375,12 @@ static void write_word(struct writer *w, unsigned j)
 	w->when = 0;
 }
 
-static void write_sum(struct writer *w)
+static void write_sum(struct pisa_writer *w)
 {
-	compute(w, PISA_SHL, SLOT_F_T, F(INDEX), K(w->chunk_bits));
+	compute(w, PISA_SHL, SLOT_F_T, F(INDEX), K(sizes_of(w)->chunk_bits));
 	compute(w, PISA_OR, SLOT_F_CELL, F(T), F(CHUNK));
-	lookup(w, SLOT_F_MASK, SLOT_T_MASK, F(OP));
-	lookup(w, SLOT_F_WIDE, SLOT_T_WIDE, F(OP));
+	look_up(w, SLOT_T_MASK, SLOT_F_MASK, F(OP));
+	look_up(w, SLOT_T_WIDE, SLOT_F_WIDE, F(OP));
 	compute(w, PISA_EQ, SLOT_F_T, F(SELECT), K(SUM_ADD));
 	compute(w, PISA_AND, SLOT_F_WIDE, F(WIDE), F(T));
 	compute(w, PISA_AND, SLOT_F_WIDE, F(WIDE), F(ACTS));
@@ -429,7 +390,7 @@ static void write_sum(struct writer *w)
 }
 
 /* More words, or the answer. */
-static void write_end(struct writer *w)
+static void write_end(struct pisa_writer *w)
 {
 	compute(w, PISA_ADD, SLOT_F_T, F(CHUNK), K(1));
 	compute(w, PISA_SHL, SLOT_F_U, F(T), K(CHUNK_SHIFT));
@@ -442,7 +403,7 @@ static void write_end(struct writer *w)
 	compute(w, PISA_ANDNOT, SLOT_F_OLD, F(ACTS), F(HIT)); /* the last words */
 }
 
-static void write_raised(struct writer *w)
+static void write_raised(struct pisa_writer *w)
 {
 	compute(w, PISA_ANDNOT, SLOT_F_AGAIN, F(ARRIVED), F(BIT));
 	compute(w, PISA_NE, SLOT_F_T, F(AGAIN), K(0));
@@ -455,7 +416,7 @@ static void write_raised(struct writer *w)
 	w->when = 0;
 }
 
-static void write_result(struct writer *w)
+static void write_result(struct pisa_writer *w)
 {
 	compute(w, PISA_EQ, SLOT_F_T, F(NEXT), F(MEMBERS));
 	compute(w, PISA_AND, SLOT_F_T, F(T), F(OLD)); /* complete */
@@ -475,7 +436,7 @@ static void write_result(struct writer *w)
 	w->when = 0;
 }
 
-static void write_commit(struct writer *w)
+static void write_commit(struct pisa_writer *w)
 {
 	write_sender(w);
 	write_slot(w, F(POS));
@@ -511,7 +472,7 @@ static void write_commit(struct writer *w)
 	write_result(w);
 }
 
-static void write_words(struct writer *w)
+static void write_words(struct pisa_writer *w)
 {
 	write_sender(w);
 	write_slot(w, F(POS));
@@ -527,12 +488,6 @@ static void write_words(struct writer *w)
 static unsigned log2_of(uint32_t power)
 {
 	return (unsigned)__builtin_ctz(power);
-}
-
-/* The least power of two that is not below. */
-static unsigned log2_above(uint32_t n)
-{
-	return n > 1 ? 32u - (unsigned)__builtin_clz(n - 1) : 0;
 }
 
 static void declare_fields(struct pisa_slot_program *code, unsigned slot_bits, unsigned cell_bits)
@@ -571,34 +526,22 @@ static void declare_arrays(struct pisa_slot_program *code, uint32_t slots, unsig
 			(struct pisa_array){ words[j], word_stages[j], 32, 1u << cell_bits };
 }
 
-static void write_pass(struct writer *w, enum pisa_slot_pass pass, const char *name,
-                       void (*body)(struct writer *))
-{
-	uint32_t start = w->n_steps;
-
-	w->stage = w->when = 0;
-	body(w);
-	w->code->passes[pass] =
-		(struct pisa_pass){ name, &w->code->steps[start], w->n_steps - start };
-}
-
 void pisa_slot_write(struct pisa_slot_program *code, uint32_t slots, uint32_t payload,
                      unsigned children)
 {
 	uint32_t chunks = (payload + (1u << CHUNK_SHIFT) - 1) >> CHUNK_SHIFT;
-	struct writer w = {
-		.code = code, .slots = slots, .payload = payload, .chunk_bits = log2_above(chunks)
-	};
-	unsigned cell_bits = log2_of(slots) + w.chunk_bits;
+	const struct sizes sizes = { slots, payload, log2_above(chunks) };
+	struct pisa_writer w = { .steps = code->steps, .room = PISA_SLOT_STEPS, .of = &sizes };
+	unsigned cell_bits = log2_of(slots) + sizes.chunk_bits;
 
 	declare_fields(code, log2_of(slots), cell_bits);
 	declare_arrays(code, slots, cell_bits, children);
-	write_pass(&w, SLOT_P_ACK, "ack", write_ack);
-	write_pass(&w, SLOT_P_CLEAR, "clear", write_clear);
-	write_pass(&w, SLOT_P_LOW, "low", write_low);
-	write_pass(&w, SLOT_P_JUDGE, "judge", write_judge);
-	write_pass(&w, SLOT_P_COMMIT, "commit", write_commit);
-	write_pass(&w, SLOT_P_WORDS, "words", write_words);
+	code->passes[SLOT_P_ACK] = write_pass(&w, "ack", write_ack);
+	code->passes[SLOT_P_CLEAR] = write_pass(&w, "clear", write_clear);
+	code->passes[SLOT_P_LOW] = write_pass(&w, "low", write_low);
+	code->passes[SLOT_P_JUDGE] = write_pass(&w, "judge", write_judge);
+	code->passes[SLOT_P_COMMIT] = write_pass(&w, "commit", write_commit);
+	code->passes[SLOT_P_WORDS] = write_pass(&w, "words", write_words);
 	code->program = (struct pisa_program){
 		.name = "slot",
 		.fields = code->fields,
@@ -608,7 +551,7 @@ void pisa_slot_write(struct pisa_slot_program *code, uint32_t slots, uint32_t pa
 		.n_fields = PISA_SLOT_FIELDS,
 		.n_arrays = PISA_SLOT_ARRAYS,
 		.n_tables = PISA_SLOT_TABLES,
-		.n_passes = w.n_steps <= PISA_SLOT_STEPS ? PISA_SLOT_PASSES : 0,
+		.n_passes = w.n_steps <= w.room ? PISA_SLOT_PASSES : 0,
 		.n_headers = PISA_SLOT_HEADERS,
 		.parse_field = SLOT_F_FROM,
 		.parse_mask = SLOT_ACKS,

@@ -4,23 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct pisa_limits pisa_sparse_limits(void)
+struct pisa_limits pisa_sparse_limits(uint32_t kind)
 {
 	return (struct pisa_limits){ .stages = 12,
 		                     .blocks = 106,
 		                     .budget = 5,
 		                     .block_bits = 16 * 1024 * 8,
-		                     .recirculations = 64 };
-}
-
-const char *pisa_sparse_lacks(uint32_t kind)
-{
-	if (kind == SPARSE_FIXED)
-		return NULL;
-	if (kind != SPARSE_TABLE)
-		return "there is no such sum";
-	return "a register's action cannot look up a table, so a sum would take two accesses to "
-	       "its array and two passes, and each value of a pass a copy of all tables";
+		                     .recirculations = kind == SPARSE_TABLE ? 128 : 64 };
 }
 
 /* What the program cannot be written for; NULL: nothing. */
@@ -53,7 +43,8 @@ enum pisa_rule pisa_sparse_build(struct pisa_sparse *it, const struct pisa_spars
 	}
 	it->size = *size;
 	layout = pisa_sparse_lay_out(size->width, size->rows, size->children);
-	pisa_sparse_write(&it->code, &layout, size->payload);
+	layout.kind = size->kind;
+	pisa_sparse_write(&it->code, &layout, size->payload, size->tables);
 	return pisa_check(&it->code.program, limits, why);
 }
 
@@ -122,8 +113,8 @@ static uint32_t parse(struct pisa_sparse *it, const void *payload, uint32_t byte
 	return (n ? n : 1) * words;
 }
 
-static void begin(struct pisa_sparse *it, struct pisa_packet *packet,
-                  const struct wire_header *header, const void *payload, uint32_t bytes)
+void pisa_sparse_begin(struct pisa_sparse *it, struct pisa_packet *packet,
+                       const struct wire_header *header, const void *payload, uint32_t bytes)
 {
 	const struct sparse_rows *head = payload;
 
@@ -149,7 +140,7 @@ void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *header, 
 	const uint32_t *field = packet.field;
 	enum pisa_fate fate;
 
-	begin(it, &packet, header, payload, bytes);
+	pisa_sparse_begin(it, &packet, header, payload, bytes);
 	packet.field[PUSH_F_APPROVED] = approved;
 	fate = pisa_run(&it->sw, &packet);
 	*answer = (struct pisa_sparse_answer){

@@ -31,6 +31,12 @@
  * So a packet of v windows takes 2 v - 1 passes. A window in which a group has k rows takes k - 1
  * more. All of a packet is checked before the first row is added.
  *
+ * Sums by table (pisa_float_program.h) are added in passes of their own, two for a row: one reads
+ * the sum, and one replaces it. The first of them is enough if the sum was zero. If another packet
+ * has changed the sum in between, the row takes one more. So a packet of v windows takes v passes,
+ * and then up to two for each window, or for each row of a group. There are 16 adders with 7 tables
+ * each, of 408.5 KiB: 448 blocks of 16 KiB, 35 % of the switch.
+ *
  * What is different from engine/sparse_engine.c, and why:
  * 1. A window of 256 bits cannot be shifted by a switch. `next` tells whether a packet is new
  *    (compare and swap), and the processor keeps `low`. On a real switch `low` would be late, and
@@ -42,7 +48,6 @@
  * 4. FREEZE comes between two packets. On a real switch the processor would wait until packets
  *    that are recirculated have passed.
  * 5. A packet that is longer than the lane's payload is refused (SPARSE_BAD).
- * 6. Sums by table are refused: see pisa_sparse_lacks().
  *
  * What is not modelled: the parser has no limits. Here it puts row numbers and values of a window
  * side by side, which two header stacks of P4 would do.
@@ -57,9 +62,11 @@
 #define PISA_SPARSE_WORDS_MAX 4864u /* of all windows of a packet */
 
 struct pisa_sparse_size {
-	uint32_t width, rows; /* as in struct sparse_setup */
-	uint32_t payload;     /* largest payload of a packet: bytes, a multiple of 8 */
-	unsigned children;    /* numbered below */
+	uint32_t width, rows;              /* as in struct sparse_setup */
+	uint32_t payload;                  /* largest payload of a packet: bytes, a multiple of 8 */
+	unsigned children;                 /* numbered below */
+	uint32_t kind;                     /* enum sparse_sums */
+	const struct float_tables *tables; /* for SPARSE_TABLE */
 };
 
 struct pisa_sparse {
@@ -81,12 +88,11 @@ struct pisa_sparse_answer {
 
 /*
  * Section 3.3 of the paper: 5 % of 20 MB. 12 stages of 106 blocks of 16 KiB are 20 MB. A program
- * may use 5 blocks of each stage: 32,768 values in each bank.
+ * may use 5 blocks of each stage: 32,768 values in each bank. Sums by table need twice the passes,
+ * so a packet may be recirculated twice as often. Their tables do not count as the program's: jobs
+ * can share them.
  */
-struct pisa_limits pisa_sparse_limits(void);
-
-/* Why the program cannot sum this enum sparse_sums; NULL: it can. */
-const char *pisa_sparse_lacks(uint32_t kind);
+struct pisa_limits pisa_sparse_limits(uint32_t kind);
 
 /*
  * Writes the program and checks it against the limits of a switch. If it breaks a rule, `why` is a
@@ -107,6 +113,10 @@ void pisa_sparse_start(struct pisa_sparse *it, const struct pisa_limits *limits,
  */
 void pisa_sparse_push(struct pisa_sparse *it, const struct wire_header *packet, const void *payload,
                       uint32_t bytes, bool approved, struct pisa_sparse_answer *answer);
+
+/* Only the parser's part: pisa_begin() and pisa_pass() may follow. One packet at a time. */
+void pisa_sparse_begin(struct pisa_sparse *it, struct pisa_packet *packet,
+                       const struct wire_header *header, const void *payload, uint32_t bytes);
 
 /* ---- what the processor does with registers ---- */
 

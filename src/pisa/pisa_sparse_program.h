@@ -4,9 +4,11 @@
 #define TRIB_PISA_PISA_SPARSE_PROGRAM_H
 
 #include "pisa/pisa.h"
+#include "pisa/pisa_float_program.h"
 #include "wire/sparse_packet.h"
 
 #define PISA_SPARSE_ARRAYS 16u /* register arrays with sums: the paper's m */
+#define PISA_SPARSE_ADDERS 8u  /* sums by table: as many at once, the others after them */
 #define PISA_SPARSE_STEPS 4608u
 #define PISA_SPARSE_NO_ROW 0x10000u /* in the place of a row number: there is none */
 #define PISA_SPARSE_CPU 0xffu       /* as a receiver: the processor of the switch */
@@ -44,7 +46,11 @@ enum pisa_sparse_field {
 	PUSH_F_DONE, /* rows of this window that were added, as bits */
 	PUSH_F_BANK,
 	PUSH_F_VERDICT, /* enum pisa_sparse_verdict */
-	PISA_SPARSE_HEADERS,
+	/* Sums by table: values that were added, as bits; sums as they were read; logarithms. */
+	PUSH_F_ADDED,
+	PUSH_F_READ,
+	PUSH_F_LOG = PUSH_F_READ + PISA_SPARSE_ARRAYS,
+	PISA_SPARSE_HEADERS = PUSH_F_LOG + PISA_SPARSE_ARRAYS,
 	PUSH_F_MAP = PISA_SPARSE_HEADERS,
 	PUSH_F_GENERATION,
 	PUSH_F_SEAT, /* the child, as an index */
@@ -75,8 +81,10 @@ enum pisa_sparse_field {
 	PUSH_F_GROUP,                                     /* of each row in the window */
 	PUSH_F_CELLS = PUSH_F_GROUP + PISA_SPARSE_ARRAYS, /* its index */
 	PUSH_F_ADDEND = PUSH_F_CELLS + PISA_SPARSE_ARRAYS,
-	PUSH_F_WORDS = PUSH_F_ADDEND + PISA_SPARSE_ARRAYS, /* the window: row numbers, the piece of
-	                                                      the row, values */
+	PUSH_F_OWN = PUSH_F_ADDEND + PISA_SPARSE_ARRAYS, /* of adders, and shared by them */
+	PUSH_F_SHARED = PUSH_F_OWN + PISA_SPARSE_ADDERS * PISA_FLOAT_OWN,
+	PUSH_F_WORDS = PUSH_F_SHARED + PISA_FLOAT_SHARED, /* the window: row numbers, the piece of
+	                                                     the row, values */
 	PISA_SPARSE_FIELDS = PUSH_F_WORDS + 2 * PISA_SPARSE_ARRAYS + 1,
 };
 
@@ -91,13 +99,21 @@ enum pisa_sparse_array {
 	PISA_SPARSE_ARRAYS_END = PUSH_A_SUM + PISA_SPARSE_ARRAYS,
 };
 
-enum pisa_sparse_table { PUSH_T_LENGTHS, PUSH_T_WINDOWS, PISA_SPARSE_TABLES };
+enum pisa_sparse_table {
+	PUSH_T_LENGTHS,
+	PUSH_T_WINDOWS,
+	PUSH_T_FLOAT, /* of all adders */
+	PISA_SPARSE_TABLES = PUSH_T_FLOAT + PISA_SPARSE_ARRAYS * PISA_FLOAT_TABLES,
+};
+
+_Static_assert(PISA_SPARSE_TABLES <= PISA_TABLES_MAX, "tables");
 
 enum pisa_sparse_pass { PUSH_P_FIRST, PUSH_P_CHECK, PUSH_P_ADD, PISA_SPARSE_PASSES };
 
 /* How rows lie in the arrays. All are powers of two, given as logarithms. */
 struct pisa_sparse_layout {
 	uint32_t width, rows;
+	uint32_t kind;       /* enum sparse_sums */
 	uint32_t pieces;     /* windows that a row takes; 1 unless it is longer than all arrays */
 	unsigned group_bits; /* groups of arrays; as many rows fit a window */
 	unsigned piece_bits; /* entries of a row in an array */
@@ -132,8 +148,11 @@ static inline uint32_t pisa_sparse_window_words(const struct pisa_sparse_layout 
 	return (1u << layout->group_bits) + 1 + PISA_SPARSE_ARRAYS;
 }
 
-/* `payload`: of the longest packet, bytes. Steps and tables point into the struct. */
+/*
+ * `payload`: of the longest packet, bytes. `tables`: for sums by table. Steps and tables point into
+ * the struct.
+ */
 void pisa_sparse_write(struct pisa_sparse_program *code, const struct pisa_sparse_layout *layout,
-                       uint32_t payload);
+                       uint32_t payload, const struct float_tables *tables);
 
 #endif

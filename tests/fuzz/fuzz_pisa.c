@@ -95,7 +95,7 @@ static struct pisa_step step_give(struct fuzz_input *input)
 	step.select = fuzz_byte(input) % FIELDS;
 	step.dst_high = fuzz_byte(input) % FIELDS;
 	step.pass = fuzz_byte(input) % 3;
-	step.table = fuzz_byte(input) % 2;
+	step.table = fuzz_byte(input) % 3;
 	return step;
 }
 
@@ -129,7 +129,11 @@ static void run_check(const struct pisa_program *program, const struct pisa_limi
 static void program_give(struct fuzz_input *input)
 {
 	static const uint32_t rows[] = { 1, 2, 3 };
-	static const struct pisa_table tables[] = { { "table", rows, 3 } };
+	static const uint16_t halves[] = { 4, 5 };
+	static const struct pisa_table tables[] = {
+		{ .name = "small", .rows = rows, .n_rows = 3 },
+		{ .name = "large", .halves = halves, .n_rows = 2, .stage = 1, .bits = 16 },
+	};
 	static struct pisa_field fields[FIELDS];
 	static struct pisa_array arrays[ARRAYS];
 	static struct pisa_step steps[STEPS_MAX];
@@ -139,7 +143,7 @@ static void program_give(struct fuzz_input *input)
 	const struct pisa_program program = { "fuzz", fields,
 		                              arrays, tables,
 		                              passes, FIELDS,
-		                              ARRAYS, 1,
+		                              ARRAYS, 2,
 		                              2,      fuzz_byte(input) % (FIELDS + 2),
 		                              1,      1,
 		                              1,      0,

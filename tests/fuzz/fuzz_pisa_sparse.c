@@ -84,11 +84,12 @@ static uint32_t make_rows(struct world *world, struct fuzz_input *input, enum sp
 	uint32_t row = two_bytes(input) % (lane_of(world)->setup.rows + 1), values[4096];
 	uint16_t numbers[256];
 	uint8_t child = fuzz_byte(input) % 64, spread = fuzz_byte(input);
+	unsigned shift = lane_of(world)->setup.kind == SPARSE_TABLE ? 22 : 14;
 
 	for (uint32_t i = 0; i < n; i++, row += 1 + spread % (1u + fuzz_byte(input)))
 		numbers[i] = (uint16_t)row;
 	for (uint32_t i = 0; i < n * width; i++)
-		values[i] = (uint32_t)(int8_t)fuzz_byte(input) << 14;
+		values[i] = (uint32_t)(int8_t)fuzz_byte(input) << shift;
 	sparse_bare(&world->packet, kind, child, two_bytes(input) % 512,
 	            (uint16_t)lane_of(world)->generation);
 	if (child < CELLS && spread & 1)
@@ -114,12 +115,15 @@ static uint32_t make_server(struct world *world, struct fuzz_input *input, enum 
 static uint32_t make_setup(struct world *world, struct fuzz_input *input)
 {
 	struct sparse_setup *setup = sparse_payload(&world->packet);
+	uint8_t flags;
 
 	sparse_bare(&world->packet, SPARSE_SETUP,
 	            (uint8_t)(63 - __builtin_clzll(world->states[0].members)), 0, 0);
 	*setup = (struct sparse_setup){ .width = fuzz_byte(input) % 64u,
-		                        .rows = two_bytes(input) % 1024u,
-		                        .caches = fuzz_byte(input) & 1 };
+		                        .rows = two_bytes(input) % 1024u };
+	flags = fuzz_byte(input);
+	setup->caches = flags & 1;
+	setup->kind = flags >> 1 & 1;
 	return sizeof(*setup);
 }
 

@@ -33,8 +33,9 @@ static void study_try(const struct update_data *data, uint8_t choice)
 	sample.limits = HEAT_LIMITS_PAPER;
 	sample.limits.step = 2;
 	demand(hot_study_sample(&study, &sample) == TRIB_OK);
-	demand(sample.common <= sample.hot && sample.common <= sample.sampled_hot);
-	demand(sample.sampled_share <= 1.000001);
+	demand(hot_precision(&sample) <= 1.000001 && hot_right(&sample.found) <= 1.000001);
+	demand(sample.sure.n <= sample.found.n && hot_right(&sample.sure) <= 1.000001);
+	demand(hot_updates(&sample.found) <= 1.000001 && sample.found.best <= 1.000001);
 	demand(hot_study_link(&study, &link) == TRIB_OK);
 	demand(link.with[0] <= link.all && link.with[1] <= link.with[0]);
 	layout.rows = (uint32_t)(study.n < 9 ? study.n : 9);

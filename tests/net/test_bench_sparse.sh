@@ -30,6 +30,10 @@ for field in workers plane bytes updates_per_s spread servers_ratio; do
 done
 check "... the servers alone have a ratio of 1" rows 2 '"system": "servers".*"servers_ratio": 1,'
 check "... some updates are hot" value 'all(0 < x["hot_share"] <= 1 and x["hot_rows"] > 0 for x in r if x["system"] == "hot")'
+if [ "$planes" != udp ]; then
+	check "... the kernel adds what the plane xdp adds" \
+		value 'all(x["kernel_share"] > 0.8 for x in r if x["system"] == "hot" and x["plane"] == "xdp")'
+fi
 # A row of 16 floats and its key has 72 bytes; headers and acknowledgements are few.
 check "... the servers' link has the bytes of all rows" \
 	value 'all(70 < x["server_bytes_per_update"] < 90 for x in r if x["system"] == "servers")'

@@ -186,10 +186,19 @@ check "... and as SVG" test "$(grep -l '</svg>' loss.svg loss-time.svg | wc -l)"
 check "JSON on standard output stands alone" cmp <(jq 'del(.. | .seconds?, .total_s?, .load_s?) | del(.traffic)' stdout.json) \
 	<(jq 'del(.. | .seconds?, .total_s?, .load_s?) | .setup.workers = 2 | .setup.exchange = "tributary"' table.json)
 
-# --- a mini-batch that is not cut is one sum and one packet; 40 more are for the start, the losses and the end
-quietly "$trib" glm train synthetic:rows=3200,columns=64,density=0.1 --batch 16 --epochs 5 -n 2 --json counts.json
-check "1000 mini-batches: $(jq -c .traffic counts.json)" jq -e '.traffic | .sums >= 1000 and .sums <= 1040 and
-	.sent_packets - .resent_packets <= 1040' counts.json
+# --- a mini-batch that is not cut is one sum and one packet; up to 100 more are for the start, the losses and the end
+for batch in 16 256; do
+	quietly "$trib" glm train synthetic:rows=$((200 * batch)),columns=64,density=0.1 --batch $batch --epochs 5 -n 2 \
+		--json counts.json
+	check "1000 mini-batches of $batch: $(jq -c .traffic counts.json)" jq -e '.traffic | .sums >= 1000 and
+		.sums <= 1100 and .sent_packets - .resent_packets <= 1100' counts.json
+done
+# --- activations of large weights do not fit 32 bits
+right=large
+data=(synthetic:rows=3200,columns=64,density=0.5 --rate 500 "${first[@]}")
+check "large weights" train large "${data[@]}"
+same "... of two workers" "${data[@]}" -n 2
+same "... of two workers with rows of their own" "${data[@]}" -n 2 --parallel data
 
 # --- bad input
 printf '1 1:1 2:1\n-1 2:1\n1 3:nan\n-1 1:2\n' >nan.svm

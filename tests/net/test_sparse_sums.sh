@@ -108,6 +108,7 @@ fi
 sums_on_planes() {
 	echo "== sums on each plane"
 	for plane in $planes; do
+		[ "$plane" != xdp ] || hold_frames || fail "links do not take what XDP sends"
 		aggregator s1 --plane "$plane"
 		serve 0 2
 		serve 1 2
@@ -128,9 +129,20 @@ sums_on_planes() {
 		by seen 4 --table "seen$plane" --workers 4 --keys 2000 --width 8 --pushes 400 --batch 60 --bounded 1 --pause 1000
 		check "$plane: after a step, a worker sees what all have pushed up to there" pushed
 		check "... many rows came from the aggregator" hot_pulled 4 10
+		check "... and no worker said that other rows are hot" status 'all(t["hot"]["moved"] == 0 for t in v["tables"] if t["hot"])'
+		if [ "$plane" = pisa ]; then
+			args=(--table wide --keys 1000 --width 128 --pushes 500 --batch 20)
+			push_by 4 "${args[@]}" --pause 2000
+			check "pisa: rows that are too wide for the switch" pushed
+			check "... each push was applied exactly once" right "${args[@]}" --workers 4
+			check "... the server names the limit" \
+				wait_for 10 grep -q 'a row of 128 values does not fit a packet' "$work/serve0.err"
+		fi
 		end TERM shard0
 		end TERM shard1
 		end TERM s1
+		# The last packet of a step is left to the daemon, for it tells the server that a worker waits.
+		[ "$plane" != xdp ] || in_kernel 30 "$work/s1"
 	done
 }
 
@@ -145,6 +157,7 @@ drift() {
 	push_by 4 "${args[@]}" --pause 3000
 	check "four workers push" pushed
 	check "... the map follows" hot 4 25
+	check "... since workers say that other rows are hot" status 'v["tables"][-1]["hot"]["moved"] >= 1'
 	check "... each push was applied exactly once" right "${args[@]}" --workers 4
 	end TERM shard0
 	end TERM s1

@@ -101,6 +101,32 @@ static void test_interleavings(void **state)
 	assert_true(worlds > 1000);
 }
 
+/* ---- how many micro-batches ---- */
+
+static uint32_t micros_of(double backward, double sum, double journey)
+{
+	struct pipeline_cost cost = { .backward = backward, .sum = sum, .journey = journey };
+
+	return pipeline_micros(&cost, 8);
+}
+
+static void test_micros(void **state)
+{
+	(void)state;
+	/* There is little to hide a journey behind, or no journey to hide. */
+	assert_int_equal(micros_of(0, 20, 30), 1);
+	assert_int_equal(micros_of(5, 20, 30), 1);
+	assert_int_equal(micros_of(40, 20, 30), 1);
+	assert_int_equal(micros_of(1000, 20, 15), 1);
+	/* One backward hides it all: more cuts only cost. */
+	assert_int_equal(micros_of(41, 20, 30), 2);
+	assert_int_equal(micros_of(1000, 20, 30), 2);
+	/* A long journey and cheap sums: as many as pay. 16 of 80 stay visible with 5, and 13.3
+	 * with 6. */
+	assert_int_equal(micros_of(80, 3, 80), 5);
+	assert_int_equal(micros_of(80, 0.1, 80), 8);
+}
+
 /* ---- the order of rows ---- */
 
 static void order_check(uint32_t rows, uint32_t batch, uint32_t size)
@@ -172,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interleavings),
+		cmocka_unit_test(test_micros),
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_seeds),
 	};

@@ -139,10 +139,24 @@ static trib_status hub_sum(struct exchange *x, int64_t *data, size_t n)
 	return status < 0 ? status : hub_wait(x, 0);
 }
 
+static trib_status hub_sum32(struct exchange *x, int32_t *data, size_t n)
+{
+	int64_t wide[4096];
+	trib_status status;
+
+	for (size_t i = 0; i < n && i < 4096; i++)
+		wide[i] = data[i];
+	status = hub_sum(x, wide, n);
+	for (size_t i = 0; i < n && i < 4096; i++)
+		data[i] = (int32_t)(uint32_t)wide[i];
+	return status;
+}
+
 static const struct glm_exchange hub_table = {
 	.name = "hub",
 	.open = hub_open,
 	.sum = hub_sum,
+	.sum32 = hub_sum32,
 	.post = hub_post,
 	.test = hub_wait,
 	.wait = hub_wait,

@@ -31,7 +31,9 @@ static const struct pisa_array arrays[ARRAYS] = {
 	[ODD] = { "odd", 3, 32, 10 },
 };
 static const uint32_t rows[] = { 5, 6, 7 };
-static const struct pisa_table tables[] = { { "table", rows, COUNT(rows) } };
+static const struct pisa_table tables[] = {
+	{ .name = "table", .rows = rows, .n_rows = COUNT(rows) }
+};
 
 /* A program of one pass. */
 struct one {
@@ -212,6 +214,29 @@ static void refuses_names(void **state)
 	one.program.pass_if = 0;
 	one.program.n_fields = PISA_FIELDS_MAX + 1;
 	expect(&one.program, &limits, PISA_RULE_FORM, "too many fields");
+}
+
+/* A large match table lives in a stage, and a pass looks it up once. */
+static void refuses_look_ups(void **state)
+{
+	static const struct pisa_table large = {
+		.name = "large", .rows = rows, .n_rows = COUNT(rows), .stage = 1, .bits = 32
+	};
+	struct pisa_step steps[2] = { { .op = PISA_LOOKUP, .stage = 1, .dst = Y },
+		                      { .op = PISA_LOOKUP, .stage = 1, .dst = Y } };
+	const struct pisa_limits limits = pisa_limits_default();
+	struct one one;
+
+	(void)state;
+	one_pass(&one, steps, 1);
+	one.program.tables = &large;
+	expect(&one.program, &limits, PISA_OBEYS, "");
+	steps[0].stage = 0;
+	expect(&one.program, &limits, PISA_RULE_HOME_STAGE, "match table lives in another stage");
+	steps[0].stage = 1;
+	one_pass(&one, steps, 2);
+	one.program.tables = &large;
+	expect(&one.program, &limits, PISA_RULE_ONE_ACCESS, "looked up twice in a pass");
 }
 
 /* ---- memory ---- */
@@ -406,6 +431,7 @@ int main(void)
 		cmocka_unit_test(refuses_sizes),
 		cmocka_unit_test(refuses_actions),
 		cmocka_unit_test(refuses_names),
+		cmocka_unit_test(refuses_look_ups),
 		cmocka_unit_test(paper_fills_its_share),
 		cmocka_unit_test(breaks_while_running),
 		cmocka_unit_test(breaks_by_a_packet),

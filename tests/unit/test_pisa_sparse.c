@@ -153,10 +153,32 @@ static void set_up(struct twins *t)
 
 /* ---- random packets ---- */
 
-static uint32_t any_value(void)
+/* The bits of a float: any, one of a few, or one near to those. */
+static uint32_t any_float(void)
+{
+	static const uint32_t edges[] = { 0,           0x80000000u, 1,           0x807fffffu,
+		                          0x00800000,  0x80800001u, 0x3f800000u, 0xbf800000u,
+		                          0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u,
+		                          0x7fc00001u, 0xff800001u };
+
+	switch (below(8)) {
+	case 0:
+		return edges[below(sizeof(edges) / sizeof(edges[0]))];
+	case 1:
+		return below(1u << 16) << 16 | below(1u << 16);
+	case 2: /* their sums cancel */
+		return 0x3f800000u | below(2) << 31 | below(3);
+	default:
+		return below(2) << 31 | (120 + below(16)) << 23 | below(1u << 23);
+	}
+}
+
+static uint32_t any_value(uint32_t kind)
 {
 	static const int32_t edges[] = { 0, 1, -1, SPARSE_LARGEST, -SPARSE_LARGEST };
 
+	if (kind == SPARSE_TABLE)
+		return any_float();
 	if (below(20) == 0)
 		return (uint32_t)edges[below(5)];
 	if (below(3000) == 0)
@@ -185,7 +207,7 @@ static uint32_t draw_rows(struct twins *t, bool with_values)
 	if (below(60) == 0)
 		head->unused = 1;
 	for (uint32_t i = 0; with_values && i < n * width; i++)
-		sparse_values(payload, n)[i] = any_value();
+		sparse_values(payload, n)[i] = any_value(t->setup.kind);
 	return sparse_rows_bytes(n, width, with_values);
 }
 
@@ -284,7 +306,7 @@ static void server_acts(struct twins *t)
 	case 3:
 		payload[0] = 1;
 		for (uint32_t i = 0; i < t->setup.width; i++)
-			((sparse_value *)(payload + 1))[i] = any_value();
+			((sparse_value *)(payload + 1))[i] = any_value(t->setup.kind);
 		server_sends(t, SPARSE_WRITE, below(1000), below(lane->blocks + 1),
 		             lane->generation, sparse_block_bytes(1, t->setup.width));
 		break;
@@ -306,6 +328,7 @@ static void same_packets(void **state)
 	seed_start("same_packets");
 	for (uint64_t trial = 0; trial < trials; trial++) {
 		twins_open(&t, 2 + below(7), widths[trial % 12]);
+		t.setup.kind = trial / 12 % 2 ? SPARSE_TABLE : SPARSE_FIXED;
 		worker_sends(&t); /* too early */
 		set_up(&t);
 		for (unsigned i = 0; i < 600; i++) {
@@ -447,7 +470,7 @@ static enum pisa_sparse_verdict push_alone(struct pisa_sparse *it, uint32_t pos)
 static void numbers_wrap(void **state)
 {
 	struct pisa_sparse *it = calloc(1, sizeof(*it));
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	const struct pisa_sparse_size size = {
 		.width = 1, .rows = 10, .payload = WIRE_PAYLOAD_MIN, .children = 2
 	};
@@ -476,11 +499,74 @@ static void numbers_wrap(void **state)
 	free(it);
 }
 
+/* Another packet changes a sum after it was read: the row is added to that. */
+static void sums_that_change(void **state)
+{
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_TABLE);
+	const struct wire_header header = { .type = WIRE_DATA, .op = SPARSE_PUSH };
+	struct pisa_sparse_size size = { .width = 1,
+		                         .rows = 10,
+		                         .payload = WIRE_PAYLOAD_MIN,
+		                         .children = 2,
+		                         .kind = SPARSE_TABLE };
+	_Alignas(8) uint8_t payload[32] = { 0 };
+	char why[PISA_WHY_MAX];
+	struct pisa_packet packet;
+	void *memory;
+
+	(void)state;
+	assert_non_null(it);
+	assert_true(sparse_bank_has(SPARSE_TABLE));
+	size.tables = sparse_bank_tables();
+	assert_int_equal(pisa_sparse_build(it, &size, &limits, why), PISA_OBEYS);
+	memory = malloc(pisa_sparse_memory(it));
+	assert_non_null(memory);
+	pisa_sparse_start(it, &limits, memory);
+	((struct sparse_rows *)(void *)payload)->n = 1;
+	((struct sparse_rows *)(void *)payload)->width = 1;
+	sparse_values(payload, 1)[0] = 0x3f800000u;
+	pisa_sparse_begin(it, &packet, &header, payload, sparse_rows_bytes(1, 1, 1));
+	pisa_begin(&it->sw, &packet);
+	assert_int_equal(pisa_pass(&it->sw, &packet), PISA_AGAIN); /* checks */
+	for (uint32_t i = 0; i < 3; i++) {                         /* reads 1, 1.5 and 2 */
+		pisa_poke(&it->sw, PUSH_A_SUM, 0, 0x3f800000u + (i << 22));
+		assert_int_equal(pisa_pass(&it->sw, &packet), PISA_AGAIN);
+	}
+	assert_int_equal(pisa_pass(&it->sw, &packet), PISA_ONE);
+	assert_int_equal(pisa_sparse_sum(it, 0, 0, 0),
+	                 float_table_add(size.tables, 0x40000000u, 0x3f800000u));
+	free(memory);
+	free(it);
+}
+
 /* ---- what fits ---- */
+
+/* Whatever SETUP such a lane allows, the program fits. */
+static void fits_all(struct pisa_sparse *it, uint32_t payload, uint32_t cells, uint32_t kind)
+{
+	const struct pisa_limits limits = pisa_sparse_limits(kind);
+	char why[PISA_WHY_MAX] = "";
+
+	assert_true(sparse_bank_has(kind));
+	for (uint32_t width = 1; sparse_per_block(payload, width); width++)
+		for (uint32_t caches = 0; caches < 2; caches++) {
+			const struct pisa_sparse_size size = {
+				.width = width,
+				.rows = sparse_rows_max(cells, payload, width, caches),
+				.payload = payload,
+				.children = 9,
+				.kind = kind,
+				.tables = sparse_bank_tables(),
+			};
+
+			if (pisa_sparse_build(it, &size, &limits, why) != PISA_OBEYS)
+				fail_msg("rows of %u: %s", width, why);
+		}
+}
 
 static void takes_what_fits(void **state)
 {
-	const struct pisa_limits limits = pisa_sparse_limits();
 	struct pisa_sparse *it = calloc(1, sizeof(*it));
 	uint32_t payload = 1448, cells = 65536;
 	char why[ENGINE_WHY_MAX] = "";
@@ -492,19 +578,8 @@ static void takes_what_fits(void **state)
 	assert_in_range(payload, WIRE_PAYLOAD_MIN, 384);
 	assert_true(cells >= 256);
 	assert_true(sparse_rows_max(cells, payload, 1, 1) > 5000);
-	/* Whatever SETUP such a lane allows, the program fits. */
-	for (uint32_t width = 1; sparse_per_block(payload, width); width++)
-		for (uint32_t caches = 0; caches < 2; caches++) {
-			const struct pisa_sparse_size size = {
-				.width = width,
-				.rows = sparse_rows_max(cells, payload, width, caches),
-				.payload = payload,
-				.children = 9
-			};
-
-			if (pisa_sparse_build(it, &size, &limits, why) != PISA_OBEYS)
-				fail_msg("rows of %u: %s", width, why);
-		}
+	fits_all(it, payload, cells, SPARSE_FIXED);
+	fits_all(it, payload, cells, SPARSE_TABLE);
 	free(it);
 	payload = 8944;
 	cells = 65536;
@@ -521,7 +596,7 @@ static void takes_what_fits(void **state)
 static void keeps_its_budget(void **state)
 {
 	struct pisa_sparse *it = calloc(1, sizeof(*it));
-	struct pisa_limits limits = pisa_sparse_limits();
+	struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	struct pisa_sparse_size size = {
 		.width = 1, .rows = 32768, .payload = WIRE_PAYLOAD_MIN, .children = 64
 	};
@@ -570,6 +645,52 @@ static void tells_its_use(void **state)
 	side_close(&pisa);
 }
 
+/* The tables of 16 adders, at most 64 blocks in a stage. */
+static void keeps_tables(void **state)
+{
+	struct pisa_sparse *it = calloc(1, sizeof(*it));
+	struct pisa_limits limits = pisa_sparse_limits(SPARSE_TABLE);
+	struct pisa_sparse_size size = { .width = 1,
+		                         .rows = 32768,
+		                         .payload = WIRE_PAYLOAD_MIN,
+		                         .children = 64,
+		                         .kind = SPARSE_TABLE,
+		                         .tables = sparse_bank_tables() };
+	char why[PISA_WHY_MAX] = "";
+	uint32_t blocks = 0;
+
+	(void)state;
+	assert_non_null(it);
+	assert_int_equal(pisa_sparse_build(it, &size, &limits, why), PISA_OBEYS);
+	for (unsigned i = 0; i < limits.stages; i++)
+		blocks += pisa_table_blocks(&it->code.program, &limits, i);
+	assert_int_equal(blocks, 448);
+	limits.blocks = 68; /* 5 for registers, 63 for tables */
+	assert_int_equal(pisa_sparse_build(it, &size, &limits, why), PISA_RULE_MEMORY);
+	assert_string_equal(why, "Program sparse breaks the rule 'memory': pass none, stage 1, "
+	                         "register none: match tables take 64 blocks, and 63 are left.");
+	free(it);
+}
+
+/* A row whose sums are zero takes one pass to be added, and another one two. */
+static void passes_of_tables(void **state)
+{
+	static struct twins t;
+
+	(void)state;
+	twins_open(&t, 2, 1);
+	t.setup.rows = 640;
+	t.setup.kind = SPARSE_TABLE;
+	set_up(&t);
+	assert_int_equal(passes_of(&t, put_rows(&t, 16, 0, 1, 0x3f800000u)), 2);
+	assert_int_equal(passes_of(&t, put_rows(&t, 16, 0, 1, 0x3f800000u)), 3);
+	assert_int_equal(passes_of(&t, put_rows(&t, 16, 8, 1, 0x3f800000u)), 3);
+	assert_int_equal(passes_of(&t, put_rows(&t, 2, 0, 16, 0x40000000u)), 1 + 2 + 2);
+	assert_int_equal(passes_of(&t, put_rows(&t, 17, 0, 1, 0x40000000u)), 2 + 2 + 2);
+	flush(&t);
+	twins_close(&t);
+}
+
 static void refuses_by_name(void **state)
 {
 	struct {
@@ -581,12 +702,13 @@ static void refuses_by_name(void **state)
 
 	(void)state;
 	side_open(&pisa, &engine_sparse_pisa, 2);
+	pisa.lane.payload = 1448; /* more rows than a packet has passes */
 	assert_int_equal(
 		pisa.engine->take(&pisa.pool, &packet.header, sizeof(packet.setup), pisa.out),
 		ENGINE_REFUSED);
 	assert_int_equal(pisa.out[0].bytes, 0);
 	assert_non_null(strstr(pisa.engine->why(&pisa.pool),
-	                       "Program sparse refuses sums by table: a register's action"));
+	                       "Program sparse breaks the rule 'recirculation'"));
 	side_close(&pisa);
 }
 
@@ -597,6 +719,8 @@ int main(void)
 		cmocka_unit_test(passes_are_as_promised), cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(takes_what_fits),        cmocka_unit_test(keeps_its_budget),
 		cmocka_unit_test(tells_its_use),          cmocka_unit_test(refuses_by_name),
+		cmocka_unit_test(keeps_tables),           cmocka_unit_test(passes_of_tables),
+		cmocka_unit_test(sums_that_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "short.h"
 #include "sparse/heat/heat_map.h"
 #include "sparse/heat/heat_set.h"
+#include "sparse/heat/heat_watch.h"
 #include "sparse/heat/key_index.h"
 
 #include <string.h>
@@ -78,15 +79,18 @@ static void hot_keys_are_picked(void **state)
 	assert_int_equal(heat_pick(keys, 10, 55, &limits).n, 0);
 }
 
-static void common_keys_are_counted(void **state)
+/* The border is 10: 14 is above it by more than its deviation, 13 is not. */
+static void sure_keys_are_above_chance(void **state)
 {
-	struct heat_key a[] = { { 5, 1 }, { 1, 9 }, { 7, 1 }, { 3, 3 } };
-	struct heat_key b[] = { { 9, 1 }, { 7, 4 }, { 5, 2 } };
+	const struct heat_key keys[] = { { 1, 900 }, { 2, 14 }, { 3, 13 }, { 4, 10 }, { 5, 9 } };
 
 	(void)state;
-	assert_int_equal(heat_common(a, 4, b, 3), 2);
-	assert_int_equal(heat_common(a, 4, a, 4), 4);
-	assert_int_equal(heat_common(a, 4, b, 0), 0);
+	assert_int_equal(heat_sure(keys, 4, 0), 2);
+	/* The larger the sample, the less is left to chance. */
+	assert_int_equal(heat_sure(keys, 4, 0.5), 3);
+	assert_int_equal(heat_sure(keys, 4, 1), 4);
+	assert_int_equal(heat_sure(keys, 1, 0.04), 0);
+	assert_int_equal(heat_sure(keys, 0, 0.04), 0);
 }
 
 /* ---- counts in bounded memory ---- */
@@ -351,7 +355,7 @@ static void maps_follow_the_heat(void **state)
 static void small_gains_change_nothing(void **state)
 {
 	const uint64_t old[] = { 10, 20, HEAT_NO_KEY };
-	const struct heat_key ranked[] = { { 30, 50 }, { 10, 30 }, { 20, 20 } };
+	const struct heat_key ranked[] = { { 10, 30 }, { 30, 25 }, { 20, 20 } };
 	uint64_t keys[3];
 	struct heat_choice choice = { .old_keys = old,
 		                      .old_rows = 3,
@@ -359,7 +363,7 @@ static void small_gains_change_nothing(void **state)
 		                      .ranked_n = 3,
 		                      .total = 200,
 		                      .rows = 3,
-		                      .gain = 0.25,
+		                      .gain = 0.5,
 		                      .keys = keys };
 
 	(void)state;
@@ -367,15 +371,47 @@ static void small_gains_change_nothing(void **state)
 	assert_false(choice.is_new);
 	assert_true(choice.old_share == 0.25 && choice.share == 0.25);
 	assert_memory_equal(keys, old, sizeof(old));
-	choice.gain = 0.24;
+	/* 75 of 200 updates instead of 50: half as many more. */
+	choice.gain = 0.49;
 	assert_int_equal(heat_choose(&choice), TRIB_OK);
-	assert_true(choice.is_new && choice.share == 0.5);
+	assert_true(choice.is_new && choice.share == 0.375);
 	assert_true(keys[0] == 10 && keys[1] == 20 && keys[2] == 30);
 	/* A map that has become too large changes in any case. */
 	choice.rows = 1;
 	choice.gain = 1;
 	assert_int_equal(heat_choose(&choice), TRIB_OK);
-	assert_true(choice.is_new && choice.n == 1 && keys[0] == 30);
+	assert_true(choice.is_new && choice.n == 1 && keys[0] == 10);
+}
+
+/* ---- has the heat moved? ---- */
+
+/* Pushes of 100 rows. Says after how many of them the heat has moved; 0: it has not. */
+static unsigned watch(struct heat_watch *watch, unsigned pushes, uint32_t hot)
+{
+	unsigned moved_after = 0;
+
+	for (unsigned i = 1; i <= pushes; i++) {
+		if (!heat_watch_add(watch, 100, hot))
+			continue;
+		assert_int_equal(moved_after, 0); /* it is said once */
+		moved_after = i;
+	}
+	return moved_after;
+}
+
+static void rare_rows_have_moved(void **state)
+{
+	struct heat_watch w = { 0 };
+
+	(void)state;
+	assert_int_equal(watch(&w, 1000, 30), 0);
+	assert_int_equal(watch(&w, 10, 3), 0);  /* chance */
+	assert_int_equal(watch(&w, 30, 20), 0); /* fewer, but not half as many */
+	assert_int_equal(watch(&w, 1000, 3), 20);
+	assert_int_equal(watch(&w, 10, 30), 0);
+	assert_int_equal(watch(&w, 1000, 0), 20);
+	w = (struct heat_watch){ 0 };
+	assert_int_equal(watch(&w, 1000, 0), 0); /* never were any hot */
 }
 
 int main(void)
@@ -383,7 +419,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_have_one_order),
 		cmocka_unit_test(hot_keys_are_picked),
-		cmocka_unit_test(common_keys_are_counted),
+		cmocka_unit_test(sure_keys_are_above_chance),
 		cmocka_unit_test(counts_are_exact_with_room),
 		cmocka_unit_test(counts_are_bounded_without_room),
 		cmocka_unit_test(counts_do_not_overflow),
@@ -392,6 +428,7 @@ int main(void)
 		cmocka_unit_test(bands_double),
 		cmocka_unit_test(maps_follow_the_heat),
 		cmocka_unit_test(small_gains_change_nothing),
+		cmocka_unit_test(rare_rows_have_moved),
 	};
 	const char *given = getenv("TRIB_TEST_SEED");
 

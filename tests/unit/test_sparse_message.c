@@ -77,8 +77,9 @@ static void test_hot_messages(void **state)
 	assert_true(message_add_hot(&bytes, 2, &hot, keys, 3));
 	assert_true(message_add_map(&bytes, 2, 5, keys, 3));
 	assert_true(message_add_sealed(&bytes, 2, &record));
-	assert_true(message_add_heat(&bytes, keys, keys, 3));
+	assert_true(message_add_heat(&bytes, 7, keys, keys, 3));
 	assert_true(message_add_text(&bytes, MESSAGE_NOTICE, MESSAGE_FATAL, "rank 2 left"));
+	assert_true(message_add_lost(&bytes, 7, "it is silent"));
 	message = take(&bytes);
 	assert_int_equal(message.number, 2);
 	assert_memory_equal(&message.u.hot, &hot, sizeof(hot));
@@ -89,12 +90,17 @@ static void test_hot_messages(void **state)
 	message = take(&bytes);
 	assert_memory_equal(&message.u.record, &record, sizeof(record));
 	message = take(&bytes);
+	assert_int_equal(message.number, 7);
 	assert_memory_equal(message.keys, keys, sizeof(keys));
 	assert_memory_equal(message.counts, keys, sizeof(keys));
 	message = take(&bytes);
 	assert_true(message.kind == MESSAGE_NOTICE && message.flags == MESSAGE_FATAL);
 	assert_int_equal(message.count, strlen("rank 2 left"));
 	assert_memory_equal(message.text, "rank 2 left", message.count);
+	message = take(&bytes);
+	assert_true(message.kind == MESSAGE_LOST && message.number == 7);
+	assert_int_equal(message.count, strlen("it is silent"));
+	assert_memory_equal(message.text, "it is silent", message.count);
 	buffer_free(&bytes);
 }
 

@@ -38,15 +38,15 @@ static uint32_t programs_show(uint32_t before)
 	return before;
 }
 
-/* A lane of the slot engine loads its program. */
-static void load_slots(struct xdp_plane *plane, uint32_t payload)
+/* A lane of the engine loads its program. */
+static void load_engine(struct xdp_plane *plane, const struct engine *engine, uint32_t payload)
 {
 	const struct xdp_lane_options options = { .comm = RIG_COMM,
 		                                  .lane = RIG_LANE,
 		                                  .cells = 8,
 		                                  .payload = payload,
 		                                  .children = 2,
-		                                  .engine = &engine_slot,
+		                                  .engine = engine,
 		                                  .engine_cells = 8 };
 	struct dense_lane *dense;
 	struct dense_pool pool;
@@ -77,7 +77,8 @@ int main(void)
 			printf("payload %u: %s\n", payloads[i], trib_last_error());
 			return strstr(trib_last_error(), "no right") ? 77 : 1;
 		}
-		load_slots(plane, payloads[i]);
+		load_engine(plane, &engine_slot, payloads[i]);
+		load_engine(plane, &engine_sparse, payloads[i]);
 		printf("payload %u: %.2f s\n", payloads[i], (double)(clock_now() - start) / 1e9);
 		last = programs_show(last);
 		xdp_close(plane);

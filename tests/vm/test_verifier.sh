@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(dirname "$0")
 folder=$(realpath "$1")
 shift
-[ $# -gt 0 ] || set -- xdp_load xdp xdp_parent xdp_slot
+[ $# -gt 0 ] || set -- xdp_load xdp xdp_parent xdp_slot xdp_sparse
 
 files=() commands='set -e; uname -r'
 for name in "$@"; do

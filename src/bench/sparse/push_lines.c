@@ -27,6 +27,8 @@ bool push_figures_read(const char *line, struct push_figures *figures)
 	if (strncmp(line, "{\"tribd\":", 9) == 0) {
 		figures->recirculations += number_after(line, "\"switch_recirculations\":");
 		figures->switch_packets += number_after(line, "\"switch_packets\":");
+		figures->added_bytes += number_after(line, "\"payload_bytes\":");
+		figures->kernel_bytes += number_after(line, "\"kernel_payload_bytes\":");
 		return true;
 	}
 	if (sscanf(line, "FIGURES %lf %lf %lf %lf %lf %lf %lf", &one.rows, &one.hot_rows,

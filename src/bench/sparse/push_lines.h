@@ -15,6 +15,7 @@ struct push_figures {
 	double hot_set;    /* rows that are hot at the end */
 	/* Of the aggregator, with the warm-up; 0: its plane has none. */
 	double switch_packets, recirculations;
+	double added_bytes, kernel_bytes; /* payload that it added, and of it in the kernel */
 };
 
 /* "SAMPLE <iteration> <seconds> <hot share>". False: the line is about something else. */

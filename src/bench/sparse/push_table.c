@@ -20,6 +20,7 @@ enum column {
 	LINK_BYTES,
 	REPEATED,
 	RECIRCULATIONS,
+	KERNEL,
 	ITERATION,
 	RUNS,
 	COLUMNS = RUNS + RUN_COLUMNS
@@ -63,6 +64,12 @@ static const struct table_column columns[COLUMNS] = {
 	                     .format = "%.2f",
 	                     .field = "recirculations",
 	                     .json = "%.9g" },
+	[KERNEL] = { .header = "in the kernel",
+	             .format = "%.1f",
+	             .scale = 100,
+	             .unit = " %",
+	             .field = "kernel_share",
+	             .json = "%.9g" },
 	[ITERATION] = { .field = "iteration_s", .json = "%.9g" },
 	RUN_COLUMNS_FROM(RUNS),
 };
@@ -89,6 +96,8 @@ static void figures_fill(const struct push_report *report, unsigned i, struct ta
 	if (way != PUSH_DENSE)
 		table_number(table, LINK_BYTES,
 		             measured ? part(report->link_bytes[i], f->rows) : NAN);
+	if (f->kernel_bytes > 0)
+		table_number(table, KERNEL, part(f->kernel_bytes, f->added_bytes));
 	if (f->switch_packets > 0)
 		table_number(table, RECIRCULATIONS, part(f->recirculations, f->switch_packets));
 }

@@ -50,7 +50,8 @@ static const struct option_row rows[] = {
 	{ "batch", 'b', OPTION_COUNT, &given.batch, "N", "rows of a mini-batch (default 64)",
 	  "16" },
 	{ "micro", 0, OPTION_COUNT, &given.micro, "N",
-	  "rows of a micro-batch (default: up to four a mini-batch, fewer if they would be small)",
+	  "rows of a micro-batch (default: half a mini-batch if that computes longer than a cut "
+	  "costs, else all)",
 	  "8" },
 	{ "l1", 0, OPTION_HOOK, &l1_hook, "X", "strength of L1 (default 0)", "1e-5" },
 	{ "l2", 0, OPTION_HOOK, &l2_hook, "X",

@@ -49,20 +49,26 @@ static void skew_fill(struct chart *chart, const struct hot_report *report)
 
 static void samples_fill(struct chart *chart, const struct hot_report *report)
 {
-	struct chart_line *single = line_add(chart, "single records"), *whole = NULL;
+	struct chart_line *precision = line_add(chart, "hot rows that were found");
+	struct chart_line *sure = line_add(chart, "sure rows that are hot");
+	struct chart_line *updates = line_add(chart, "updates, of the best");
+	struct chart_line *whole = NULL;
 
 	chart->title = "Hot rows that a sample finds";
-	chart->x_title = "sample, % of the records";
-	chart->y_title = "precision, %";
+	chart->x_title = "sample, % of the data";
+	chart->y_title = "%";
 	chart->y_format = "%.0f";
 	if (report->study.data->format != UPDATES_COUNTS)
-		whole = line_add(chart, "whole lines or users");
+		whole = line_add(chart, "found in whole lines or users");
 	for (unsigned i = 0; i < report->samples_n; i++) {
-		double x = 100 * report->samples[i].share;
+		const struct hot_sample *sample = &report->samples[i];
+		double x = 100 * sample->share;
 
-		point_add(single, x, 100 * report->samples[i].precision);
+		point_add(precision, x, 100 * hot_precision(sample));
+		point_add(sure, x, 100 * hot_right(&sample->sure));
+		point_add(updates, x, 100 * hot_updates(&sample->found));
 		if (whole)
-			point_add(whole, x, 100 * report->group_samples[i].precision);
+			point_add(whole, x, 100 * hot_precision(&report->group_samples[i]));
 	}
 }
 

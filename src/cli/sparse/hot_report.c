@@ -75,6 +75,15 @@ static void memory_print(const struct hot_report *report)
 		       100 * (1 - hot_link_share(link, i)));
 }
 
+static void sample_print(const struct hot_sample *sample)
+{
+	const struct hot_found *found = &sample->found, *sure = &sample->sure;
+
+	printf("  %6.4g %%  %10.0f  %8.2f %%  %8.2f %%  %10.0f  %8.2f %%  %8.2f %%\n",
+	       100 * sample->share, found->n, 100 * hot_precision(sample), 100 * hot_updates(found),
+	       sure->n, 100 * hot_right(sure), 100 * hot_updates(sure));
+}
+
 static void samples_print(const struct hot_report *report)
 {
 	const char *record = is_pairs(report) ? "pairs" : "words";
@@ -82,25 +91,22 @@ static void samples_print(const struct hot_report *report)
 
 	if (!report->samples_n)
 		return;
-	printf("\nHot rows found in a random sample (of %zu that are hot by all data):\n",
-	       report->samples[0].hot);
-	printf("  %8s  %10s  %12s  %12s", "sample", "found", "precision", "updates");
-	if (has_groups(report))
-		printf("  %18s", "precision, whole");
-	printf("\n  %8s  %10s  %12s  %12s", "", "", record, "of the best");
-	if (has_groups(report))
-		printf("  %18s", group);
-	printf("\n");
-	for (unsigned i = 0; i < report->samples_n; i++) {
-		const struct hot_sample *s = &report->samples[i];
-
-		printf("  %6.4g %%  %10zu  %10.2f %%  %10.2f %%", 100 * s->share, s->sampled_hot,
-		       100 * s->precision,
-		       s->hot_share > 0 ? 100 * s->sampled_share / s->hot_share : 0);
-		if (has_groups(report))
-			printf("  %16.2f %%", 100 * report->group_samples[i].precision);
-		printf("\n");
-	}
+	printf("\nHot rows found in a sample, means of %u samples. Precision is Libra's: of the "
+	       "%zu\n"
+	       "rows that are hot by all data, how many were found. Sure are rows whose count is\n"
+	       "clearly above the last one's: how many of them are hot. Updates: those of the "
+	       "best\n"
+	       "list of the same length are 100 %%.\n",
+	       HOT_DRAWS, report->samples[0].hot);
+	printf("  %8s  %10s  %10s  %10s  %10s  %10s  %10s\n", record, "found", "precision",
+	       "updates", "sure", "precision", "updates");
+	for (unsigned i = 0; i < report->samples_n; i++)
+		sample_print(&report->samples[i]);
+	if (!has_groups(report))
+		return;
+	printf("  %8s\n", group);
+	for (unsigned i = 0; i < report->samples_n; i++)
+		sample_print(&report->group_samples[i]);
 }
 
 static void layout_print(const struct hot_report *report)
@@ -169,17 +175,26 @@ static void memory_put(struct json_writer *json, const struct hot_report *report
 	json_close(json);
 }
 
+static void found_put(struct json_writer *json, const char *name, const struct hot_found *found)
+{
+	json_open_object(json, name);
+	json_put_number(json, "rows", "%.1f", found->n);
+	json_put_number(json, "right", "%.1f", found->right);
+	json_put_number(json, "share", "%.6f", found->share);
+	json_put_number(json, "best_share", "%.6f", found->best);
+	json_close(json);
+}
+
 static void sample_put(struct json_writer *json, const struct hot_sample *sample)
 {
 	json_open_object(json, NULL);
 	json_put_number(json, "sample", "%.6g", sample->share);
 	json_put_text(json, "by", sample->by_group ? "group" : "record");
 	json_put_count(json, "hot", sample->hot);
-	json_put_count(json, "found", sample->sampled_hot);
-	json_put_count(json, "common", sample->common);
-	json_put_number(json, "precision", "%.6f", sample->precision);
-	json_put_number(json, "hot_share", "%.6f", sample->hot_share);
-	json_put_number(json, "found_share", "%.6f", sample->sampled_share);
+	json_put_number(json, "precision", "%.6f", hot_precision(sample));
+	json_put_number(json, "sure_precision", "%.6f", hot_right(&sample->sure));
+	found_put(json, "found", &sample->found);
+	found_put(json, "sure", &sample->sure);
 	json_close(json);
 }
 

@@ -92,7 +92,7 @@ static const struct option_row option_rows[] = {
 	{ "hot", 'k', OPTION_COUNT, &given.hot, "N",
 	  "so many rows are hot (default: by --step and --growth)", "1000" },
 	{ "step", 0, OPTION_COUNT, &given.step, "N",
-	  "hot rows are added by so many (default 1000) ...", "100" },
+	  "hot rows are added by so many floats (default 1000) ...", "100" },
 	{ "growth", 0, OPTION_HOOK, &growth_hook, "PERCENT",
 	  "... while they add this share of the updates (default 1)", "0.5" },
 	{ "registers", 'm', OPTION_COUNT, &given.registers, "N",
@@ -180,7 +180,8 @@ static void report_prepare(struct hot_report *report)
 	report->payload = (uint32_t)given.payload;
 	report->has_caches = !given.no_caches;
 	report->limits = HEAT_LIMITS_PAPER;
-	report->limits.step = given.step;
+	/* Libra adds 1000 parameters at once, and a row has `width` of them. */
+	report->limits.step = given.step < given.width ? 1 : given.step / given.width;
 	report->limits.growth = given.growth / 100;
 	if (given.hot) {
 		report->limits.rows_max = given.hot;

@@ -2,6 +2,7 @@
 #include "glm/exchange/exchange.h"
 
 #include "base/status.h"
+#include "glm/exchange/narrow_sums.h"
 
 #include <string.h>
 
@@ -58,4 +59,18 @@ trib_status exchange_wait(struct exchange *x, uint32_t slot)
 trib_status exchange_sum(struct exchange *x, int64_t *data, size_t n)
 {
 	return exchange_failed(x, x->ops->sum(x, data, n));
+}
+
+trib_status exchange_sum_small(struct exchange *x, int64_t *data, size_t n, int32_t *scratch)
+{
+	trib_status status;
+
+	if (x->size == 1 || x->size > NARROW_WORKERS || x->wide)
+		return exchange_sum(x, data, n);
+	narrow_fill(data, n, scratch);
+	status = exchange_failed(x, x->ops->sum32(x, scratch, n + 1));
+	if (status != TRIB_OK || narrow_read(scratch, n, data))
+		return status;
+	x->wide = true;
+	return exchange_sum(x, data, n);
 }

@@ -15,6 +15,7 @@
 
 #include <tributary.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct exchange {
 	void *state;
 	int rank, size;
 	uint32_t slots;  /* vectors that may be on their way at once */
+	bool wide;       /* a sum did not fit 32 bits: later ones are not tried */
 	char error[384]; /* the sentence of the last error; modules cannot reach trib_last_error */
 };
 
@@ -33,6 +35,8 @@ struct glm_exchange {
 	trib_status (*open)(struct exchange *x, trib_comm *comm);
 	/* Sums in place and returns when the sum is there. No other vector is on its way. */
 	trib_status (*sum)(struct exchange *x, int64_t *data, size_t n);
+	/* The same modulo 2^32. Never called with one worker. */
+	trib_status (*sum32)(struct exchange *x, int32_t *data, size_t n);
 	/* TRIB_OK: the sum is there at once. TRIB_IN_PROGRESS: test or wait for it. */
 	trib_status (*post)(struct exchange *x, uint32_t slot, int64_t *data, size_t n);
 	trib_status (*test)(struct exchange *x, uint32_t slot);
@@ -48,6 +52,11 @@ void exchange_close(struct exchange *x);
 trib_status exchange_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n);
 trib_status exchange_wait(struct exchange *x, uint32_t slot);
 trib_status exchange_sum(struct exchange *x, int64_t *data, size_t n);
+/*
+ * The same sum with half the bytes, for numbers that are mostly small (see narrow_sums.h).
+ * `scratch` has n + 1 numbers.
+ */
+trib_status exchange_sum_small(struct exchange *x, int64_t *data, size_t n, int32_t *scratch);
 
 /* Loads libtributary-glm-mpi.so from beside this program, or from the folder of libraries. */
 trib_status exchange_module(const char *name, const struct glm_exchange **ops);

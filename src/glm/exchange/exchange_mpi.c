@@ -32,19 +32,30 @@ static trib_status mpi_open(struct exchange *x, trib_comm *comm)
 	return TRIB_OK;
 }
 
-static trib_status mpi_sum(struct exchange *x, int64_t *data, size_t n)
+static trib_status numbers_sum(struct exchange *x, char *data, size_t n, size_t size,
+                               MPI_Datatype type)
 {
 	while (n) {
 		int now = n < INT_MAX / 2 ? (int)n : INT_MAX / 2;
-		int code = MPI_Allreduce(MPI_IN_PLACE, data, now, MPI_INT64_T, MPI_SUM,
-		                         MPI_COMM_WORLD);
+		int code = MPI_Allreduce(MPI_IN_PLACE, data, now, type, MPI_SUM, MPI_COMM_WORLD);
 
 		if (code != MPI_SUCCESS)
 			return mpi_failed(x, "MPI_Allreduce", code);
-		data += now;
+		data += (size_t)now * size;
 		n -= (size_t)now;
 	}
 	return TRIB_OK;
+}
+
+static trib_status mpi_sum(struct exchange *x, int64_t *data, size_t n)
+{
+	return numbers_sum(x, (char *)data, n, sizeof(*data), MPI_INT64_T);
+}
+
+/* Unsigned: a sum may overflow. */
+static trib_status mpi_sum32(struct exchange *x, int32_t *data, size_t n)
+{
+	return numbers_sum(x, (char *)data, n, sizeof(*data), MPI_UINT32_T);
 }
 
 static trib_status mpi_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n)
@@ -70,6 +81,7 @@ const struct glm_exchange glm_exchange_table = {
 	.name = "mpi",
 	.open = mpi_open,
 	.sum = mpi_sum,
+	.sum32 = mpi_sum32,
 	.post = mpi_post,
 	.test = mpi_wait,
 	.wait = mpi_wait,

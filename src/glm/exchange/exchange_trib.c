@@ -51,6 +51,14 @@ static trib_status trib_state_sum(struct exchange *x, int64_t *data, size_t n)
 		x, trib_allreduce(state->comm, TRIB_IN_PLACE, data, n, TRIB_I64, TRIB_SUM));
 }
 
+static trib_status trib_state_sum32(struct exchange *x, int32_t *data, size_t n)
+{
+	struct trib_state *state = x->state;
+
+	return sentence_keep(
+		x, trib_allreduce(state->comm, TRIB_IN_PLACE, data, n, TRIB_I32, TRIB_SUM));
+}
+
 static trib_status trib_state_post(struct exchange *x, uint32_t slot, int64_t *data, size_t n)
 {
 	struct trib_state *state = x->state;
@@ -87,6 +95,7 @@ const struct glm_exchange exchange_tributary = {
 	.name = "tributary",
 	.open = trib_state_open,
 	.sum = trib_state_sum,
+	.sum32 = trib_state_sum32,
 	.post = trib_state_post,
 	.test = trib_state_test,
 	.wait = trib_state_wait,

@@ -90,7 +90,7 @@ static void forward(struct train_thread *self, const uint32_t *rows, uint32_t n,
 	}
 	/* With one micro-batch there is nothing to do until its sum is there. */
 	if (t->window == 1)
-		status = exchange_sum(t->activations, part, size);
+		status = exchange_sum_small(t->activations, part, size, t->narrow);
 	else
 		status = exchange_post(t->activations, slot, part, size);
 	if (status < 0) {
@@ -329,7 +329,8 @@ static const int64_t *gradients_sum(struct train_thread *self)
 		memcpy(totals, self->totals, t->rule.classes * sizeof(*totals));
 	threads_meet(t);
 	if (self->number == 0 && !t->failed) {
-		trib_status status = exchange_sum(&t->exchange, t->sums, t->sums_n);
+		trib_status status =
+			exchange_sum_small(&t->exchange, t->sums, t->sums_n, t->narrow);
 
 		if (status != TRIB_OK)
 			threads_fail(t, status);

@@ -3,6 +3,7 @@
 
 #include "base/random_bits.h"
 #include "base/status.h"
+#include "glm/train/pipeline.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,9 +11,11 @@
 #define EPOCHS 10
 #define BATCH 64
 #define MICRO_LEAST 8u
-#define MICROS 4u          /* of a mini-batch, at most */
-#define MICRO_WORK 16384.0 /* values of a micro-batch, at least: about 20 us */
-#define DENSE_SHARE 0.25   /* about where rows are stored as dense ones */
+#define MICROS 8u        /* of a mini-batch, at most */
+#define VALUE_NS 1.2     /* of a value in a loop over sparse rows */
+#define SUM_NS 20000     /* to post one more sum, and to take its result */
+#define JOURNEY_NS 30000 /* of a sum that a few workers wait for */
+#define DENSE_SHARE 0.25 /* about where rows are stored as dense ones */
 #define RATE_ADAGRAD 0.5
 #define RATE_ALIKE 2.0
 #define RATE_SGD 1.0
@@ -145,11 +148,11 @@ static double rate_choose(const struct train_rule *rule, const struct glm_stats 
 }
 
 /*
- * A worker's forward of a mini-batch, in values of sparse rows. Loops over dense rows do about four
- * times, and over codes 16 times as many in the same time.
+ * A worker's forward or backward of a mini-batch, in values of sparse rows. Loops over dense rows
+ * do about four times, and over codes 16 times as many in the same time.
  */
-static double forward_work(const struct train_rule *rule, const struct glm_stats *stats,
-                           uint32_t workers)
+static double batch_work(const struct train_rule *rule, const struct glm_stats *stats,
+                         uint32_t workers)
 {
 	double share = (double)stats->nonzeros / (double)stats->rows / stats->columns;
 	double work = (double)stats->columns * rule->batch * rule->classes / workers;
@@ -159,18 +162,21 @@ static double forward_work(const struct train_rule *rule, const struct glm_stats
 	return work / (rule->bits ? 16 : 4);
 }
 
-/* Cutting is worth it only if a micro-batch takes longer than posting its sum. */
+/* From sizes alone, so that all workers choose the same. */
 static uint32_t micro_choose(const trib_glm_options *o, const struct train_rule *rule,
                              const struct glm_stats *stats, uint32_t workers)
 {
-	double most = forward_work(rule, stats, workers) / MICRO_WORK;
-	uint32_t micros = most > MICROS ? MICROS : (uint32_t)most, micro;
+	struct pipeline_cost cost = { .backward = batch_work(rule, stats, workers) * VALUE_NS,
+		                      .sum = SUM_NS,
+		                      .journey = JOURNEY_NS };
+	uint32_t micros, micro;
 
 	if (workers == 1 || rule->data_parallel || !rule->pipelined)
 		return rule->batch;
 	if (o->micro)
 		return (uint32_t)o->micro < rule->batch ? (uint32_t)o->micro : rule->batch;
-	micro = micros > 1 ? (rule->batch + micros - 1) / micros : rule->batch;
+	micros = pipeline_micros(&cost, MICROS);
+	micro = (rule->batch + micros - 1) / micros;
 	micro = micro > MICRO_LEAST ? micro : MICRO_LEAST;
 	return micro < rule->batch ? micro : rule->batch;
 }

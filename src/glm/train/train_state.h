@@ -103,6 +103,7 @@ struct trainer {
 	uint32_t epoch;                    /* from 0 */
 
 	int64_t *activation; /* of each slot */
+	int32_t *narrow;     /* room of exchange_sum_small */
 	atomic_uint *done;   /* of each slot: threads that have done their forward */
 	uint32_t window, slot_room;
 	_Atomic uint64_t posted, arrived; /* micro-batches of the whole training */

@@ -2,27 +2,19 @@
 #include "plane/pisa/pisa_engine.h"
 
 #include "pisa/pisa_slot.h"
-#include "plane/pisa/switch_counts.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "plane/pisa/switch_lane.h"
 
 #define WORD_BYTES 4u /* of a register */
 
-_Static_assert(ENGINE_WHY_MAX >= PISA_WHY_MAX, "a loader's sentence fits");
-
-/* A lane's switch. The lane's first own word is its address. */
-struct switch_lane {
+/* A lane's switch. */
+struct slot_switch {
+	struct switch_lane base;
 	struct pisa_slot slot;
-	struct pisa_counters told; /* what count() has told of the switch's counters */
-	void *registers;
-	char why[ENGINE_WHY_MAX]; /* of the last packet that was refused */
 };
 
-static struct switch_lane *switch_of(const struct engine_pool *pool)
+static struct pisa_slot *slot_of(const struct engine_pool *pool)
 {
-	return (struct switch_lane *)(uintptr_t)pool->lane->own[0];
+	return &((struct slot_switch *)switch_of(pool))->slot;
 }
 
 /* ---- the size of the program ---- */
@@ -78,33 +70,22 @@ static int open_switch(const struct engine_pool *pool)
 		.children = 64 - (unsigned)__builtin_clzll(lane->members | 1),
 	};
 	const struct pisa_limits limits = pisa_limits_default();
-	struct switch_lane *it = calloc(1, sizeof(*it));
+	struct slot_switch *it = switch_new(pool, sizeof(*it));
 
-	pool->lane->own[0] = (uintptr_t)it;
-	if (!it || pisa_slot_build(&it->slot, &size, &limits, it->why) != PISA_OBEYS)
+	if (!it || pisa_slot_build(&it->slot, &size, &limits, it->base.why) != PISA_OBEYS)
 		return 0; /* fit() has found a size that the loader takes */
-	it->registers = malloc(pisa_slot_memory(&it->slot));
-	if (!it->registers)
+	it->base.registers = malloc(pisa_slot_memory(&it->slot));
+	if (!it->base.registers)
 		return 0;
-	pisa_slot_start(&it->slot, &limits, (uint32_t)lane->members, it->registers);
+	pisa_slot_start(&it->slot, &limits, (uint32_t)lane->members, it->base.registers);
 	return 1;
-}
-
-static void close_switch(const struct engine_pool *pool)
-{
-	struct switch_lane *it = switch_of(pool);
-
-	pool->lane->own[0] = 0;
-	if (it)
-		free(it->registers);
-	free(it);
 }
 
 /* ---- packets ---- */
 
 static uint64_t position_of(const struct engine_pool *pool, const struct wire_header *packet)
 {
-	return pisa_slot_position(&switch_of(pool)->slot, packet->pos);
+	return pisa_slot_position(slot_of(pool), packet->pos);
 }
 
 /* What a user called: the switch names operations as packets do. */
@@ -116,20 +97,15 @@ static const char *op_words(uint8_t op)
 static enum engine_verdict refuse(struct switch_lane *it, const struct wire_header *packet,
                                   const struct pisa_slot_answer *answer)
 {
-	size_t length = strlen(answer->why);
+	char what[24] = "";
 
-	if (length && answer->why[length - 1] == '.')
-		length--;
 	if (answer->fate == PISA_REFUSED)
-		snprintf(it->why, sizeof(it->why), "%s: %.*s", op_words(packet->op), (int)length,
-		         answer->why);
-	else
-		snprintf(it->why, sizeof(it->why), "%.*s", (int)length, answer->why);
-	return ENGINE_REFUSED;
+		snprintf(what, sizeof(what), "%s: ", op_words(packet->op));
+	return switch_refuse(it, what, answer->why);
 }
 
 /* The payload is in place already. */
-static void put_answer(const struct switch_lane *it, const struct pisa_slot_answer *answer,
+static void put_answer(const struct pisa_slot *slot, const struct pisa_slot_answer *answer,
                        struct engine_packet *out)
 {
 	if (!answer->to)
@@ -137,7 +113,7 @@ static void put_answer(const struct switch_lane *it, const struct pisa_slot_answ
 	memcpy(out->data, &answer->header, sizeof(answer->header));
 	out->to = answer->to;
 	out->bytes = WIRE_HEADER + answer->bytes;
-	out->position = pisa_slot_position(&it->slot, answer->header.pos);
+	out->position = pisa_slot_position(slot, answer->header.pos);
 }
 
 static enum engine_verdict take(const struct engine_pool *pool, const struct wire_header *packet,
@@ -151,7 +127,7 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
 		[SLOT_MISMATCH] = ENGINE_MISMATCH, [SLOT_STRANGER] = ENGINE_STRANGER,
 		[SLOT_VERDICTS_END] = ENGINE_ACK,
 	};
-	struct switch_lane *it = switch_of(pool);
+	struct pisa_slot *slot = slot_of(pool);
 	struct pisa_slot_answer answer;
 	uint8_t *payload = out[0].data + WIRE_HEADER;
 
@@ -161,11 +137,11 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
 	if (bytes > WIRE_PAYLOAD_MAX)
 		return ENGINE_MISMATCH;
 	memcpy(payload, packet + 1, bytes);
-	it->slot.left = (uint32_t)pool->lane->left;
-	pisa_slot_take(&it->slot, packet, payload, bytes, &answer);
+	slot->left = (uint32_t)pool->lane->left;
+	pisa_slot_take(slot, packet, payload, bytes, &answer);
 	if (answer.fate == PISA_REFUSED || answer.fate == PISA_BROKEN)
-		return refuse(it, packet, &answer);
-	put_answer(it, &answer, &out[0]);
+		return refuse(switch_of(pool), packet, &answer);
+	put_answer(slot, &answer, &out[0]);
 	return (enum engine_verdict)verdicts[answer.verdict];
 }
 
@@ -174,7 +150,7 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
 /* The control plane reads registers. */
 static struct engine_view view(const struct engine_pool *pool, const struct wire_header *packet)
 {
-	const struct pisa_slot *slot = &switch_of(pool)->slot;
+	const struct pisa_slot *slot = slot_of(pool);
 	uint32_t at = packet->pos % slot->size.slots;
 	uint32_t position = (uint32_t)pisa_peek(&slot->sw, SLOT_A_POSITION, at) + at;
 	uint64_t mark = pisa_peek(&slot->sw, SLOT_A_MARK, at);
@@ -188,22 +164,17 @@ static struct engine_view view(const struct engine_pool *pool, const struct wire
 
 static uint64_t waiting(const struct engine_pool *pool)
 {
-	return pisa_slot_waiting(&switch_of(pool)->slot);
-}
-
-static const char *why(const struct engine_pool *pool)
-{
-	return switch_of(pool)->why;
+	return pisa_slot_waiting(slot_of(pool));
 }
 
 static void count(const struct engine_pool *pool, struct engine_counts *to)
 {
-	switch_count(&switch_of(pool)->slot.sw, &switch_of(pool)->told, to);
+	switch_count(&slot_of(pool)->sw, switch_of(pool), to);
 }
 
 static void use(const struct engine_pool *pool, struct engine_use *to)
 {
-	switch_use(&switch_of(pool)->slot.sw, to);
+	switch_use(slot_of(pool)->sw.program, &slot_of(pool)->sw.limits, to);
 }
 
 const struct engine engine_slot_pisa = {
@@ -215,8 +186,8 @@ const struct engine engine_slot_pisa = {
 	.view = view,
 	.waiting = waiting,
 	.fit = fit,
-	.close = close_switch,
-	.why = why,
+	.close = switch_close,
+	.why = switch_why,
 	.count = count,
 	.use = use,
 };

@@ -10,33 +10,17 @@
 #include "engine/sparse_bank.h"
 #include "pisa/pisa_sparse.h"
 #include "plane/pisa/pisa_engine.h"
-#include "plane/pisa/switch_counts.h"
+#include "plane/pisa/switch_lane.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-_Static_assert(ENGINE_WHY_MAX >= PISA_WHY_MAX, "a loader's sentence fits");
-
-/* A lane's switch. The last own word of the lane, which the engine leaves alone, has its address.
- */
-#define SWITCH_WORD (ENGINE_LANE_WORDS - 1)
 _Static_assert(sizeof(struct sparse_lane) <=
                        __builtin_offsetof(struct engine_lane, own) + SWITCH_WORD * 8,
                "the engine leaves a word");
 
 struct row_switch {
+	struct switch_lane base; /* no registers: no SETUP yet */
 	struct pisa_sparse sparse;
-	struct pisa_counters told; /* what count() has told of the switch's counters */
-	void *registers;           /* NULL: no SETUP yet */
-	bool asks;                 /* a block of the live bank is full */
-	char why[ENGINE_WHY_MAX];  /* of the last packet that was refused */
+	bool asks; /* a block of the live bank is full */
 };
-
-static struct row_switch *switch_of(const struct engine_pool *pool)
-{
-	return (struct row_switch *)(uintptr_t)pool->lane->own[SWITCH_WORD];
-}
 
 /* ---- the size of the program ---- */
 
@@ -75,7 +59,7 @@ static bool all_widths_fit(uint32_t payload, uint32_t cells, unsigned most)
 
 static int fit(unsigned children, uint32_t *payload, uint32_t *cells, char *why)
 {
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	struct pisa_sparse *it = calloc(1, sizeof(*it));
 	struct pisa_sparse_size size = { .width = 1, .rows = 1, .children = children };
 	enum pisa_rule rule;
@@ -108,38 +92,17 @@ static unsigned children_of(const struct engine_lane *lane)
 static int open_switch(const struct engine_pool *pool)
 {
 	const struct engine_lane *lane = pool->lane;
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 	struct pisa_sparse_size size = { .width = 1,
 		                         .rows = sparse_rows_max(lane->cells, lane->payload, 1, 0),
 		                         .payload = lane->payload,
 		                         .children = children_of(lane) };
-	struct row_switch *it = calloc(1, sizeof(*it));
+	struct row_switch *it = switch_new(pool, sizeof(*it));
 
-	pool->lane->own[SWITCH_WORD] = (uintptr_t)it;
 	if (size.rows == 0) /* no SETUP succeeds in so few cells */
 		size.rows = 1;
 	return it && engine_sparse.open(pool) &&
-	       pisa_sparse_build(&it->sparse, &size, &limits, it->why) == PISA_OBEYS;
-}
-
-static void close_switch(const struct engine_pool *pool)
-{
-	struct row_switch *it = switch_of(pool);
-
-	pool->lane->own[SWITCH_WORD] = 0;
-	if (it)
-		free(it->registers);
-	free(it);
-}
-
-static enum engine_verdict refuse(struct row_switch *it, const char *what, const char *sentence)
-{
-	size_t length = strlen(sentence);
-
-	if (length && sentence[length - 1] == '.')
-		length--;
-	snprintf(it->why, sizeof(it->why), "%s%.*s", what, (int)length, sentence);
-	return ENGINE_REFUSED;
+	       pisa_sparse_build(&it->sparse, &size, &limits, it->base.why) == PISA_OBEYS;
 }
 
 /* ---- the processor: what the server asks for ---- */
@@ -158,20 +121,22 @@ static bool load(struct row_switch *it, const struct engine_pool *pool)
 		.rows = lane->setup.rows,
 		.payload = lane->payload,
 		.children = children_of(pool->lane),
+		.kind = lane->setup.kind,
+		.tables = sparse_bank_tables(),
 	};
-	const struct pisa_limits limits = pisa_sparse_limits();
+	const struct pisa_limits limits = pisa_sparse_limits(size.kind);
 	char sentence[PISA_WHY_MAX];
 
 	if (pisa_sparse_build(&it->sparse, &size, &limits, sentence) != PISA_OBEYS) {
-		refuse(it, "", sentence);
+		switch_refuse(&it->base, "", sentence);
 		return false;
 	}
-	it->registers = malloc(pisa_sparse_memory(&it->sparse));
-	if (!it->registers) {
-		refuse(it, "", "There is no memory for a switch.");
+	it->base.registers = malloc(pisa_sparse_memory(&it->sparse));
+	if (!it->base.registers) {
+		switch_refuse(&it->base, "", "There is no memory for a switch.");
 		return false;
 	}
-	pisa_sparse_start(&it->sparse, &limits, it->registers);
+	pisa_sparse_start(&it->sparse, &limits, it->base.registers);
 	map_write(it, lane);
 	return true;
 }
@@ -209,18 +174,13 @@ static enum engine_verdict take_others(const struct engine_pool *pool,
 {
 	struct row_switch *it = switch_of(pool);
 	const struct sparse_lane *lane = sparse_lane_of(pool);
-	const struct sparse_setup *setup = (const void *)(packet + 1);
 	uint32_t was_frozen = lane->is_frozen, epoch = lane->epoch;
 	enum engine_verdict verdict;
 
-	if (packet->op == SPARSE_SETUP && sparse_knows(lane, packet->child) &&
-	    bytes == sizeof(*setup) && setup->kind == SPARSE_TABLE)
-		return refuse(it, "Program sparse refuses sums by table: ",
-		              pisa_sparse_lacks(setup->kind));
 	if (packet->op == SPARSE_READ && was_frozen && packet->ack < lane->blocks)
 		page_fill(it, pool, packet->ack);
 	verdict = engine_sparse.take(pool, packet, bytes, out);
-	if (lane->setup.width && !it->registers && !load(it, pool)) {
+	if (lane->setup.width && !it->base.registers && !load(it, pool)) {
 		out[0].bytes = out[1].bytes = 0;
 		return ENGINE_REFUSED;
 	}
@@ -304,8 +264,10 @@ static bool mirror(const struct engine_pool *pool, const struct wire_header *pac
 static void judge(const struct engine_pool *pool, const struct wire_header *packet, uint32_t bytes,
                   struct pisa_sparse_answer *answer)
 {
+	struct row_switch *it = switch_of(pool);
+
 	if (sparse_bank_addends(pool, packet + 1) < SPARSE_ADDENDS) {
-		pisa_sparse_push(&switch_of(pool)->sparse, packet, packet + 1, bytes, true, answer);
+		pisa_sparse_push(&it->sparse, packet, packet + 1, bytes, true, answer);
 		return;
 	}
 	answer->verdict = PUSH_REFUSED;
@@ -336,7 +298,8 @@ static enum engine_verdict take_push(const struct engine_pool *pool,
 	if (answer.fate == PISA_ONE && answer.verdict == PUSH_ASKS)
 		judge(pool, packet, bytes, &answer);
 	if (answer.fate != PISA_ONE)
-		return refuse(it, "", answer.why ? answer.why : "A packet has no fate.");
+		return switch_refuse(&it->base, "",
+		                     answer.why ? answer.why : "A packet has no fate.");
 	memcpy(out[0].data, &answer.header, sizeof(answer.header));
 	out[0].to = sparse_bit(packet->child) & ~lane->left;
 	out[0].bytes = out[0].to ? WIRE_HEADER : 0;
@@ -353,7 +316,7 @@ static enum engine_verdict take_push(const struct engine_pool *pool,
 	if (answer.verdict == PUSH_ADDED)
 		return ENGINE_ADDED;
 	if (answer.verdict == PUSH_SEEN)
-		return packet->flags & WIRE_RESENT ? ENGINE_FINISHED : ENGINE_DUPLICATE;
+		return sparse_repeat(packet);
 	return refused_verdict(answer.header.to);
 }
 
@@ -363,10 +326,11 @@ static enum engine_verdict take(const struct engine_pool *pool, const struct wir
                                 uint32_t bytes, struct engine_packet out[2])
 {
 	const struct sparse_lane *lane = sparse_lane_of(pool);
+	const struct row_switch *it = switch_of(pool);
 
 	out[0].bytes = out[1].bytes = 0;
-	if (packet->op == SPARSE_PUSH && switch_of(pool)->registers &&
-	    sparse_knows(lane, packet->child) && !sparse_is_server(lane, packet->child))
+	if (packet->op == SPARSE_PUSH && it->base.registers && sparse_knows(lane, packet->child) &&
+	    !sparse_is_server(lane, packet->child))
 		return take_push(pool, packet, bytes, out);
 	return take_others(pool, packet, bytes, out);
 }
@@ -386,22 +350,19 @@ static uint64_t waiting(const struct engine_pool *pool)
 	return engine_sparse.waiting(pool);
 }
 
-static const char *why(const struct engine_pool *pool)
-{
-	return switch_of(pool)->why;
-}
-
 static void count(const struct engine_pool *pool, struct engine_counts *to)
 {
-	switch_count(&switch_of(pool)->sparse.sw, &switch_of(pool)->told, to);
+	struct row_switch *it = switch_of(pool);
+
+	switch_count(&it->sparse.sw, &it->base, to);
 }
 
 static void use(const struct engine_pool *pool, struct engine_use *to)
 {
-	const struct pisa_switch sw = { .program = &switch_of(pool)->sparse.code.program,
-		                        .limits = pisa_sparse_limits() };
+	const struct row_switch *it = switch_of(pool);
+	const struct pisa_limits limits = pisa_sparse_limits(SPARSE_FIXED);
 
-	switch_use(&sw, to);
+	switch_use(&it->sparse.code.program, &limits, to);
 }
 
 const struct engine engine_sparse_pisa = {
@@ -414,8 +375,8 @@ const struct engine engine_sparse_pisa = {
 	.waiting = waiting,
 	.sums = sparse_bank_sums,
 	.fit = fit,
-	.close = close_switch,
-	.why = why,
+	.close = switch_close,
+	.why = switch_why,
 	.count = count,
 	.use = use,
 };

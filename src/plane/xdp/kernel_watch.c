@@ -132,13 +132,16 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	}
 }
 
-/* Results that the program has sent. */
-static uint64_t count_sent(const struct xdp_lane *lane)
+/* Results that the program has sent to the child. */
+static uint64_t count_sent(const struct agg_lane *lane, unsigned child)
 {
+	const uint64_t *last = xdp_handle_lane(xdp_lane_of(lane)->handle)->last;
 	uint64_t sent = 0;
 
+	if (lane->comm->engine->replies)
+		return __atomic_load_n(&last[child], __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++)
-		sent += __atomic_load_n(&lane->last[i], __ATOMIC_RELAXED);
+		sent += __atomic_load_n(&last[i], __ATOMIC_RELAXED);
 	return sent;
 }
 
@@ -153,7 +156,7 @@ void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, u
 	/* A packet that left before the result came says nothing. */
 	if (!own->in_kernel || own->paused || !sent_at || age < CROSSED_US || age > INT32_MAX)
 		return;
-	sent = count_sent(xdp_handle_lane(own->handle));
+	sent = count_sent(lane, child);
 	if (!watch->next)
 		watch->next = sent;
 	watch->asked++;

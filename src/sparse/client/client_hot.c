@@ -14,10 +14,12 @@
 #define KEPT_PACKETS 4096u
 #define RECEIVES 16u /* calls of child_receive() in one of client_hot_serve() */
 #define BATCHES 4u   /* in one call of hot_serve */
-#define HEAT_FIRST                                                                               \
-	(NSEC_PER_SEC / 10)           /* until the first counts are told; then twice as long ... \
-	                               */
-#define HEAT_EVERY (2 * NSEC_PER_SEC) /* ... up to this */
+/*
+ * Counts are told after this time, then after a quarter more each time: the server counts cold rows
+ * at once, so hot rows would look colder than they are if their counts were late by much.
+ */
+#define HEAT_FIRST (NSEC_PER_SEC / 10)
+#define HEAT_EVERY (2 * NSEC_PER_SEC) /* at most */
 #define JOIN_NS (10 * NSEC_PER_SEC)   /* 10 s; a silent aggregator is lost after half of it */
 
 static struct client_hot *hot_of(struct shard *shard)
@@ -73,14 +75,17 @@ bool client_hot_take(struct shard *shard, uint64_t key, const float *row)
 	uint32_t number = map ? hot_map_row(map, key) : HOT_NO_ROW;
 	bool had_cold = hot && hot->has_cold;
 
+	if (map)
+		hot->looked++;
 	if (number == HOT_NO_ROW || number >= hot->rows)
 		return false;
-	hot->counts[number]++;
+	hot->known++;
 	hot->has_cold = true;
 	if (hot->n >= hot->rows || hot->n >= hot_sender_room(&hot->sender) ||
 	    !to_hot(hot, row, hot->values + (size_t)hot->n * hot->about.width))
 		return false;
 	hot->has_cold = had_cold;
+	hot->counts[number]++; /* the server counts cold rows itself */
 	hot->order[hot->n] = number << 16 | hot->n;
 	hot->n++;
 	return true;
@@ -116,14 +121,39 @@ void client_hot_post(struct shard *shard, struct trib_sparse_request *request)
 	shard->table->stats.hot_rows += n;
 }
 
+/* How often rows were pushed that the server sees only as sums, and whether the heat has moved. */
+static void tell_heat(struct shard *shard, bool has_moved)
+{
+	struct client_hot *hot = shard->hot;
+	const struct hot_map *map = hot_maps_newest(&hot->maps);
+	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
+	uint32_t n = 0;
+
+	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
+		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
+			continue;
+		hot->keys[n] = map->keys[row];
+		counts[n++] = hot->counts[row];
+	}
+	if ((n || has_moved) && shard->state == SHARD_OPEN)
+		message_add_heat(&shard->control, has_moved ? map->generation : 0, hot->keys,
+		                 counts, n);
+	memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
+	free(counts);
+}
+
 void client_hot_pushed(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
 
-	if (hot && hot->has_cold)
+	if (!hot)
+		return;
+	if (hot->has_cold)
 		client_pull_bar(shard, shard->pushes);
-	if (hot)
-		hot->has_cold = false;
+	hot->has_cold = false;
+	if (heat_watch_add(&hot->watch, hot->looked, hot->known))
+		tell_heat(shard, true);
+	hot->looked = hot->known = 0;
 }
 
 bool client_hot_has_room(const struct shard *shard)
@@ -227,10 +257,13 @@ static void incarnation_end(struct shard *shard)
 static void tell_lost(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
+	const char *why = "";
 
 	if (!hot || !hot->incarnation || hot->is_told || shard->state != SHARD_OPEN)
 		return;
-	hot->is_told = message_add_short(&shard->control, MESSAGE_LOST, hot->incarnation, 0);
+	if (hot->child)
+		child_failure(hot->child, &why);
+	hot->is_told = message_add_lost(&shard->control, hot->incarnation, why);
 }
 
 /* The server may have restarted: its record says what it has. */
@@ -247,15 +280,16 @@ static void map_add(struct shard *shard, uint32_t generation, const uint64_t *ke
 	const struct hot_map *old = hot_maps_newest(&hot->maps);
 	uint32_t before = old ? old->n : 0;
 
+	if (hot->has_sender)
+		tell_heat(shard, false); /* counts are by row, and rows get other keys now */
 	if (!hot_maps_add(&hot->maps, generation, keys, n, hot->rows ? hot->rows : n))
 		return;
+	hot->watch = (struct heat_watch){ 0 };
 	shard->table->stats.hot_set += hot_maps_newest(&hot->maps)->n - before;
 	/* Keys that become hot now may have pushes on their way to the server. */
 	client_pull_bar(shard, shard->pushes);
-	if (hot->has_sender) {
-		memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
+	if (hot->has_sender)
 		hot_sender_remap(&hot->sender, (uint16_t)generation);
-	}
 }
 
 static void take_hot(struct shard *shard, const struct message *message)
@@ -309,7 +343,7 @@ static void take_sealed(struct shard *shard, const struct message *message)
 	incarnation_end(shard);
 	/* The server opens another one in place of one that this worker could not join. */
 	if (hot->missed > message->number)
-		message_add_short(&shard->control, MESSAGE_LOST, hot->missed, 0);
+		message_add_lost(&shard->control, hot->missed, "");
 	hot->missed = 0;
 }
 
@@ -327,6 +361,7 @@ void client_hot_message(struct shard *shard, const struct message *message)
 
 /* ---- serving ---- */
 
+/* False: trib_last_error() says why. */
 static bool sender_open(struct shard *shard, uint64_t now)
 {
 	struct client_hot *hot = shard->hot;
@@ -338,9 +373,11 @@ static bool sender_open(struct shard *shard, uint64_t now)
 		                              .kept = KEPT_PACKETS,
 		                              .calls = { shard, on_done, on_back } };
 
-	hot->rows = sparse_rows_max(welcome->cells, welcome->payload, hot->about.width,
-	                            hot->about.caches);
-	if (!map || !hot->rows || !buffers_make(hot) || !hot_sender_open(&hot->sender, &options))
+	hot->rows = hot_rows_most(welcome, hot->about.width, hot->about.caches);
+	if (!hot->rows)
+		return false;
+	status_fail(TRIB_ERR_NO_MEMORY, "a worker has no memory for hot rows");
+	if (!map || !buffers_make(hot) || !hot_sender_open(&hot->sender, &options))
 		return false;
 	if (!hot_puller_open(&hot->puller, hot->about.width, welcome->payload)) {
 		hot_sender_close(&hot->sender);
@@ -402,28 +439,6 @@ static bool send_some(struct client_hot *hot, uint64_t now)
 	return true;
 }
 
-/* How often rows were pushed that the server sees only as sums. */
-static void tell_heat(struct shard *shard, uint64_t now)
-{
-	struct client_hot *hot = shard->hot;
-	const struct hot_map *map = hot_maps_newest(&hot->maps);
-	uint64_t *counts = malloc(((size_t)map->n + 1) * sizeof(*counts));
-	uint32_t n = 0;
-
-	hot->heat_gap = 2 * hot->heat_gap < HEAT_EVERY ? 2 * hot->heat_gap : HEAT_EVERY;
-	hot->heat_at = now + hot->heat_gap;
-	for (uint32_t row = 0; counts && row < map->n && row < hot->rows; row++) {
-		if (!hot->counts[row] || map->keys[row] == HOT_NO_KEY)
-			continue;
-		hot->keys[n] = map->keys[row];
-		counts[n++] = hot->counts[row];
-	}
-	if (n && shard->state == SHARD_OPEN)
-		message_add_heat(&shard->control, hot->keys, counts, n);
-	memset(hot->counts, 0, hot->rows * sizeof(*hot->counts));
-	free(counts);
-}
-
 static void note_stats(struct shard *shard)
 {
 	struct client_hot *hot = shard->hot;
@@ -446,8 +461,13 @@ static uint64_t sender_serve(struct shard *shard, uint64_t now)
 		return hot->heat_at;
 	if (hot_puller_wake(&hot->puller) < wake)
 		wake = hot_puller_wake(&hot->puller);
-	if (now >= hot->heat_at)
-		tell_heat(shard, now);
+	if (now >= hot->heat_at) {
+		hot->heat_gap += hot->heat_gap / 4;
+		if (hot->heat_gap > HEAT_EVERY)
+			hot->heat_gap = HEAT_EVERY;
+		hot->heat_at = now + hot->heat_gap;
+		tell_heat(shard, false);
+	}
 	note_stats(shard);
 	return wake < hot->heat_at ? wake : hot->heat_at;
 }
@@ -471,7 +491,7 @@ uint64_t client_hot_serve(struct shard *shard, uint64_t now)
 	step = child_step(hot->child, now);
 	wake = step < wake ? step : wake;
 	if (child_state(hot->child) == CHILD_JOINED && !hot->has_sender && !sender_open(shard, now))
-		child_abort(hot->child, "a worker has no memory for hot rows");
+		child_abort(hot->child, trib_last_error());
 	if (child_state(hot->child) == CHILD_FAILED) {
 		if (!hot->is_told && shard->state == SHARD_OPEN) {
 			child_failure(hot->child, &why);

@@ -3,6 +3,7 @@
 #ifndef TRIB_SPARSE_CLIENT_CLIENT_HOT_STATE_H
 #define TRIB_SPARSE_CLIENT_CLIENT_HOT_STATE_H
 
+#include "sparse/heat/heat_watch.h"
 #include "sparse/child/sparse_child.h"
 #include "sparse/client/client_hot.h"
 #include "sparse/hot/hot_map.h"
@@ -29,8 +30,10 @@ struct client_hot {
 	uint32_t safe_epoch; /* the round that it named */
 	uint32_t epoch;      /* the last round that has ended, as far as heard */
 	double unit;         /* of a hot integer */
-	uint64_t heat_at, heat_gap;   /* ns: when counts are told, and after what time */
-	uint32_t *counts;             /* pushes of each row since heat_at */
+	uint64_t heat_at, heat_gap; /* ns: when counts are told, and after what time */
+	uint32_t *counts;           /* pushes of each row since counts were last told */
+	uint32_t looked, known;     /* rows of the push that is being made; those of the map */
+	struct heat_watch watch;
 	uint32_t n;                   /* rows of the push that is being made */
 	uint32_t *order;              /* of each: row << 16 | number */
 	uint32_t *values;             /* of each, as they were taken */

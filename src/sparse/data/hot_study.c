@@ -65,15 +65,21 @@ static uint64_t random_start(const struct hot_study *study, uint64_t purpose)
 	return key_hash(study->seed + purpose);
 }
 
-/* How many of `count` updates are in a sample: binomial, for large counts its normal limit. */
+/*
+ * How many of `count` updates are in a sample of less than all: binomial, for large counts its
+ * normal limit.
+ */
 static uint64_t count_sample(uint64_t count, double share, uint64_t *state)
 {
 	double mean = (double)count * share, wide, radius, drawn;
 	uint64_t taken = 0;
 
-	if (mean < 100 && count < 100000) {
-		for (uint64_t i = 0; i < count; i++)
-			taken += random_share(state) < share;
+	if (mean < 100) { /* from one update of the sample to the next */
+		double at = 0;
+
+		while ((at += 1 + floor(log(1 - random_share(state)) / log1p(-share))) <=
+		       (double)count)
+			taken++;
 		return taken;
 	}
 	wide = sqrt(mean * (1 - share));
@@ -84,25 +90,51 @@ static uint64_t count_sample(uint64_t count, double share, uint64_t *state)
 
 /* ---- samples ---- */
 
+static void record_count(const struct update_data *data, size_t record, uint64_t *counts)
+{
+	for (unsigned j = 0; j < data->per_record; j++)
+		counts[data->updates[record * data->per_record + j]]++;
+}
+
+/* Each record has the same chance. */
+static void records_sample(const struct update_data *data, double share, uint64_t state,
+                           uint64_t *counts)
+{
+	for (uint64_t run = 0; (double)run < (double)data->records * share; run++) {
+		double at = ((double)run + random_share(&state)) / share;
+
+		if (at < (double)data->records)
+			record_count(data, (size_t)at, counts);
+	}
+}
+
+/* Each group has the same chance. */
+static void groups_sample(const struct update_data *data, double share, uint64_t start,
+                          uint64_t *counts)
+{
+	for (size_t i = 0; i < data->records; i++) {
+		uint64_t state = start ^ key_hash(data->groups[i]);
+
+		if (random_share(&state) < share)
+			record_count(data, i, counts);
+	}
+}
+
 /* Counts of the sample, by number of the key. */
 static void sample_count(const struct hot_study *study, const struct hot_sample *sample,
-                         uint64_t *counts)
+                         uint64_t state, uint64_t *counts)
 {
 	const struct update_data *data = study->data;
-	uint64_t start = random_start(study, 1), state = start;
 
-	if (data->format == UPDATES_COUNTS) {
+	if (sample->share >= 1)
+		memcpy(counts, data->counts, data->index.n * sizeof(*counts));
+	else if (data->format == UPDATES_COUNTS)
 		for (uint32_t i = 0; i < data->index.n; i++)
 			counts[i] = count_sample(data->counts[i], sample->share, &state);
-		return;
-	}
-	for (size_t i = 0; i < data->records; i++) {
-		state = start ^ key_hash(sample->by_group ? data->groups[i] : i);
-		if (random_share(&state) >= sample->share)
-			continue;
-		for (unsigned j = 0; j < data->per_record; j++)
-			counts[data->updates[i * data->per_record + j]]++;
-	}
+	else if (sample->by_group)
+		groups_sample(data, sample->share, state, counts);
+	else
+		records_sample(data, sample->share, state, counts);
 }
 
 static size_t hot_count(const struct heat_key *ranked, size_t n, const struct hot_sample *sample)
@@ -110,49 +142,62 @@ static size_t hot_count(const struct heat_key *ranked, size_t n, const struct ho
 	return heat_pick(ranked, n, heat_total(ranked, n), &sample->limits).n;
 }
 
-/* Compares the hot keys of the sample with those of all data. */
-static trib_status sample_compare(const struct hot_study *study, struct hot_sample *sample,
-                                  struct heat_key *ranked, size_t n)
+/*
+ * Adds what the first n keys of a sample's ranking are worth. Keys with as many updates as the last
+ * of the hot keys are as hot as that one, but not more of them than are among the hot ones.
+ */
+static void list_add(const struct hot_study *study, size_t hot, const struct heat_key *ranked,
+                     size_t n, struct hot_found *found)
 {
-	struct heat_key *hot;
-	uint64_t updates = 0;
+	uint64_t border = hot ? study->ranked[hot - 1].count : UINT64_MAX, updates = 0;
+	size_t above = 0, equal = 0, equal_max = 0;
 
-	sample->hot = hot_count(study->ranked, study->n, sample);
-	sample->sampled_hot = hot_count(ranked, n, sample);
-	sample->hot_share = hot_study_share(study, sample->hot);
-	for (size_t i = 0; i < sample->sampled_hot; i++) {
+	while (equal_max < hot && study->ranked[hot - 1 - equal_max].count == border)
+		equal_max++;
+	for (size_t i = 0; i < n; i++) {
 		uint32_t number = key_index_find(&study->data->index, ranked[i].key);
+		uint64_t count = study->data->counts[number];
 
-		updates += study->data->counts[number];
+		updates += count;
+		above += count > border;
+		equal += count == border;
 	}
-	sample->sampled_share = (double)updates / (double)study->data->total;
-	if (!(hot = calloc(sample->hot + 1, sizeof(*hot))))
-		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for %zu keys", sample->hot);
-	memcpy(hot, study->ranked, sample->hot * sizeof(*hot));
-	sample->common = heat_common(hot, sample->hot, ranked, sample->sampled_hot);
-	sample->precision = sample->hot ? (double)sample->common / (double)sample->hot : 1;
-	free(hot);
-	return TRIB_OK;
+	found->n += (double)n / HOT_DRAWS;
+	found->right += (double)(above + (equal < equal_max ? equal : equal_max)) / HOT_DRAWS;
+	found->share += (double)updates / (double)study->data->total / HOT_DRAWS;
+	found->best += hot_study_share(study, n) / HOT_DRAWS;
+}
+
+/* Draws one sample. `counts` has a place for each key. */
+static bool sample_draw(const struct hot_study *study, struct hot_sample *sample, unsigned draw,
+                        uint64_t *counts)
+{
+	struct heat_key *ranked;
+	size_t n, called;
+
+	memset(counts, 0, study->data->index.n * sizeof(*counts));
+	sample_count(study, sample, random_start(study, 16 + draw), counts);
+	if (!(ranked = update_data_rank(study->data, counts, &n)))
+		return false;
+	called = hot_count(ranked, n, sample);
+	list_add(study, sample->hot, ranked, called, &sample->found);
+	list_add(study, sample->hot, ranked, heat_sure(ranked, called, sample->share),
+	         &sample->sure);
+	free(ranked);
+	return true;
 }
 
 trib_status hot_study_sample(const struct hot_study *study, struct hot_sample *sample)
 {
 	uint64_t *counts = calloc((size_t)study->data->index.n + 1, sizeof(*counts));
-	struct heat_key *ranked = NULL;
-	trib_status status;
-	size_t n;
+	bool has_memory = counts;
 
-	if (counts) {
-		sample_count(study, sample, counts);
-		ranked = update_data_rank(study->data, counts, &n);
-	}
-	if (ranked)
-		status = sample_compare(study, sample, ranked, n);
-	else
-		status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for a sample");
+	sample->hot = hot_count(study->ranked, study->n, sample);
+	sample->found = sample->sure = (struct hot_found){ 0 };
+	for (unsigned i = 0; i < HOT_DRAWS && has_memory; i++)
+		has_memory = sample_draw(study, sample, i, counts);
 	free(counts);
-	free(ranked);
-	return status;
+	return has_memory ? TRIB_OK : status_fail(TRIB_ERR_NO_MEMORY, "no memory for a sample");
 }
 
 /* ---- random batches ---- */

@@ -27,19 +27,49 @@ double hot_study_share(const struct hot_study *study, size_t n);
 
 /* ---- how well a sample finds the hot keys ---- */
 
+#define HOT_DRAWS 10u
+
+/* Lists of keys that samples call hot: the means of HOT_DRAWS samples. */
+struct hot_found {
+	double n;     /* keys in the list */
+	double right; /* hot by all updates, too */
+	double share; /* of all updates that they have ... */
+	double best;  /* ... and that the n hottest keys have */
+};
+
 struct hot_sample {
 	/* What is given. */
 	double share;  /* of the records, 0 to 1 */
 	bool by_group; /* whole lines of text or whole users, not single words or pairs */
 	struct heat_limits limits; /* which keys are hot */
 	/* What comes out. */
-	size_t hot, sampled_hot; /* hot keys by all updates, and by the sample */
-	size_t common;           /* keys in both */
-	double precision;        /* common / hot */
-	double hot_share;        /* of all updates that the hot keys have ... */
-	double sampled_share;    /* ... and that the hot keys of the sample have */
+	size_t hot;             /* keys that are hot by all updates */
+	struct hot_found found; /* hot by the same limits in the sample */
+	struct hot_found sure;  /* the first of them, see heat_sure */
 };
 
+/* Libra's precision: of the hot keys, the share that was found. */
+static inline double hot_precision(const struct hot_sample *sample)
+{
+	return sample->hot ? sample->found.right / (double)sample->hot : 1;
+}
+
+/* Of the keys in the list, the share that is hot. */
+static inline double hot_right(const struct hot_found *found)
+{
+	return found->n > 0 ? found->right / found->n : 1;
+}
+
+/* Of the updates that a list of this length can have, the share that it has. */
+static inline double hot_updates(const struct hot_found *found)
+{
+	return found->best > 0 ? found->share / found->best : 1;
+}
+
+/*
+ * Single records are drawn evenly: one of each run of 1 / share records. If a file is in the order
+ * of users, the counts of users have hardly any chance in them then.
+ */
 trib_status hot_study_sample(const struct hot_study *study, struct hot_sample *sample);
 
 /* ---- what a server's link saves ---- */

@@ -7,6 +7,7 @@
  *  - heat.h: ranking, and how many of the hottest keys are hot (Libra, Principle 1).
  *  - heat_set.h: counts in bounded memory, which decay.
  *  - heat_map.h: from one map of keys to row numbers to the next.
+ *  - heat_watch.h: whether the heat has moved to other rows.
  *  - key_index.h: numbers for keys, in the order in which they first occur.
  */
 #ifndef TRIB_SPARSE_HEAT_H
@@ -66,7 +67,11 @@ struct heat_pick {
 struct heat_pick heat_pick(const struct heat_key *ranked, size_t n, uint64_t total,
                            const struct heat_limits *limits);
 
-/* How many keys are in both lists, which have no key twice. Sorts both by key. */
-size_t heat_common(struct heat_key *a, size_t a_n, struct heat_key *b, size_t b_n);
+/*
+ * How many of the first n keys of a ranking are surely hot, if the counts are those of a random
+ * sample: a count is above that of the last hot key by its own standard deviation. `sample` is the
+ * sample's share of all data; with 1 nothing is left to chance, and all n are sure.
+ */
+size_t heat_sure(const struct heat_key *ranked, size_t n, double sample);
 
 #endif

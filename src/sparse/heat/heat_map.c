@@ -109,7 +109,7 @@ static void map_make(struct heat_choice *choice, const struct key_index *old,
 	choice->share = share_of(sum, choice->total);
 	choice->kept = choice->moved = choice->came = 0;
 	choice->is_new = choice->old_rows > choice->rows ||
-	                 (choice->n && choice->share > choice->old_share + choice->gain);
+	                 (choice->n && choice->share > choice->old_share * (1 + choice->gain));
 	if (!choice->is_new) {
 		old_map_stay(choice);
 		return;

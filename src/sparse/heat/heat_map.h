@@ -26,7 +26,7 @@ struct heat_choice {
 	size_t ranked_n;
 	uint64_t total; /* of all updates, also those of keys that are not in the list */
 	uint32_t rows;  /* the new map has at most so many */
-	double gain;    /* the new map has to take more of the updates, by this share (0.02) */
+	double gain;    /* the new map has to take more updates than the old one; 0.02: 2 % more */
 
 	/* What comes out. */
 	uint64_t *keys;             /* `rows` places */

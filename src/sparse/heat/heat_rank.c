@@ -100,20 +100,16 @@ struct heat_pick heat_pick(const struct heat_key *ranked, size_t n, uint64_t tot
 	return pick;
 }
 
-size_t heat_common(struct heat_key *a, size_t a_n, struct heat_key *b, size_t b_n)
+size_t heat_sure(const struct heat_key *ranked, size_t n, double sample)
 {
-	size_t common = 0, i = 0, j = 0;
+	size_t sure = 0;
 
-	if (!a_n || !b_n)
-		return 0;
-	qsort(a, a_n, sizeof(*a), by_key);
-	qsort(b, b_n, sizeof(*b), by_key);
-	while (i < a_n && j < b_n) {
-		bool same = a[i].key == b[j].key, lower = a[i].key < b[j].key;
+	for (; sure < n; sure++) {
+		double count = (double)ranked[sure].count;
+		double above = count - (double)ranked[n - 1].count;
 
-		common += same;
-		i += same || lower;
-		j += !lower;
+		if (above * above < count * (1 - sample))
+			break;
 	}
-	return common;
+	return sure;
 }

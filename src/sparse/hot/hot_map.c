@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/hot/hot_map.h"
 
+#include "base/status.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t caches)
+{
+	if (!sparse_per_block(welcome->payload, width))
+		status_fail(TRIB_ERR_CONFIG,
+		            "a row of %u values does not fit a packet of the aggregator, which has "
+		            "%u bytes",
+		            width, welcome->payload);
+	else if (!sparse_blocks_max(welcome->cells, caches))
+		status_fail(TRIB_ERR_CONFIG, "the aggregator has %u cells, which hold no rows",
+		            welcome->cells);
+	return sparse_rows_max(welcome->cells, welcome->payload, width, caches);
+}
 
 static uint32_t slot_of(const struct hot_map *map, uint64_t key)
 {

@@ -6,8 +6,9 @@
 #ifndef TRIB_SPARSE_HOT_HOT_MAP_H
 #define TRIB_SPARSE_HOT_HOT_MAP_H
 
+#include "wire/sparse_packet.h"
+
 #include <stdbool.h>
-#include <stdint.h>
 
 #define HOT_NO_KEY UINT64_MAX
 #define HOT_NO_ROW UINT32_MAX
@@ -25,6 +26,12 @@ struct hot_maps {
 	struct hot_map maps[HOT_MAPS];
 	uint32_t newest; /* generation; 0: none */
 };
+
+/*
+ * The most rows that SETUP may name at an aggregator that said this. 0: none fits, and
+ * trib_last_error() says why.
+ */
+uint32_t hot_rows_most(const struct wire_welcome *welcome, uint32_t width, uint32_t caches);
 
 /* Adds the newest map, of the rows below `rows`. False: no memory, or it is not the newest. */
 bool hot_maps_add(struct hot_maps *maps, uint32_t generation, const uint64_t *keys, uint32_t n,

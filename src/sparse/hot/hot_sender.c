@@ -295,11 +295,7 @@ static void note_added(struct hot_sender *sender, uint64_t sequence, uint64_t no
 {
 	struct hot_packet *packet = packet_at(sender, sequence);
 
-	if (packet->state == SENT) {
-		hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
-		sender->look_at = 0; /* packets that were sent before may be lost */
-		sender->in_flight--;
-	}
+	sender->in_flight -= packet->state == SENT;
 	packet->state = ADDED;
 	while (sender->low < sender->unsent && packet_at(sender, sender->low)->state == ADDED)
 		sender->low++;
@@ -321,7 +317,7 @@ static void note_durable(struct hot_sender *sender, uint32_t half, uint64_t now)
 		struct hot_packet *packet = packet_at(sender, sequence);
 
 		if (packet->state != ADDED)
-			note_added(sender, sequence, now); /* its answer was lost */
+			note_added(sender, sequence, now); /* its answer is late, or lost */
 		sender->durable++;
 		if (!packet->is_void)
 			sender->options.calls.done(sender->options.calls.context, packet->tag);
@@ -384,6 +380,7 @@ static void take_refusal(struct hot_sender *sender, uint64_t sequence,
 static void take_push(struct hot_sender *sender, const struct wire_header *header, uint64_t now)
 {
 	uint64_t sequence = hot_sender_position(sender, header);
+	struct hot_packet *packet = packet_at(sender, sequence);
 
 	if (sequence < sender->durable || sequence >= sender->unsent)
 		return;
@@ -391,7 +388,11 @@ static void take_push(struct hot_sender *sender, const struct wire_header *heade
 		take_refusal(sender, sequence, header, now);
 		return;
 	}
-	if (packet_at(sender, sequence)->state != ADDED)
+	if (packet->state == SENT) {
+		hot_timer_answered(&sender->timer, packet->sent_at, packet->tries, now);
+		sender->look_at = 0; /* packets that were sent before may be lost */
+	}
+	if (packet->state != ADDED)
 		note_added(sender, sequence, now);
 	note_durable(sender, header->ack, now);
 }

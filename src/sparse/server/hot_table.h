@@ -42,15 +42,13 @@ struct server_hot {
 	uint32_t touched_by; /* generation of the first of them */
 	struct heat_set heat;
 	void *heat_memory;
-	uint64_t heat_since;   /* ns: the first heat; 0: none yet */
-	uint64_t refresh_at;   /* ns: when the map is chosen anew */
-	uint64_t refresh_gap;  /* ns: after what time */
-	double share;          /* of all pushed rows that the map should take */
-	uint64_t watch_at;     /* ns: when the share is looked at */
-	uint64_t cold_rows;    /* pushed to the server, since it was last looked at */
-	uint64_t flushed_then; /* flushed_rows at that time */
-	double usual;          /* share of flushed rows among flushed and cold ones, smoothed */
-	unsigned low_times;    /* in a row that the share was far below */
+	uint64_t heat_since;  /* ns: the first heat; 0: none yet */
+	uint64_t refresh_at;  /* ns: when the map is chosen anew */
+	uint64_t refresh_gap; /* ns: after what time */
+	double share;         /* of all pushed rows that the map should take */
+	uint32_t moved_map;   /* generation whose rows have become rare, as workers say ... */
+	uint32_t moved_tells; /* ... and how many of them say so */
+	uint64_t moves;       /* times that other rows became popular */
 	uint64_t flushes, flushed_rows, opened;
 };
 
@@ -65,7 +63,7 @@ void hot_refresh(struct sparse_server *server, struct server_table *table, uint6
 
 /* ---- server_flush.c: sums from the aggregator ---- */
 
-/* The child has joined. False: the rows do not fit, or there is no memory. */
+/* The child has joined. False: trib_last_error() says why. */
 bool hot_flush_open(struct server_table *table, const struct sparse_server_options *options,
                     uint64_t now);
 void hot_flush_close(struct server_hot *hot);

@@ -91,13 +91,14 @@ bool hot_flush_open(struct server_table *table, const struct sparse_server_optio
 	hot->filled = 0;
 	hot->is_touched = false;
 	memset(hot->touched, 0, sizeof(hot->touched));
-	hot->rows = sparse_rows_max(welcome->cells, welcome->payload, width, hot->about.caches);
+	hot->rows = hot_rows_most(welcome, width, hot->about.caches);
 	/* A round is one entry of the log. */
 	if (hot->rows > ENTRY_BYTES_MAX / 2 / (8 + 4 * width))
 		hot->rows = ENTRY_BYTES_MAX / 2 / (8 + 4 * width);
 	about.setup.rows = hot->rows;
 	if (!hot->rows)
 		return false;
+	status_fail(TRIB_ERR_NO_MEMORY, "the server has no memory for hot rows");
 	hot->keys = malloc(hot->rows * sizeof(*hot->keys));
 	hot->values = malloc((size_t)hot->rows * width * sizeof(*hot->values));
 	if (!hot->keys || !hot->values)

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 
 #define HEAT_ROOM (2 * SPARSE_ROWS_MAX) /* keys that are counted */
-#define HEAT_KEEP 192u                  /* of 256: what is left of a count after a refresh */
+#define HEAT_KEEP 224u                  /* of 256: what is left of a count after a refresh */
+#define HEAT_ENOUGH 256u                /* updates of a hot row on average: then counts decay */
 #define HEAT_GAIN 0.02                  /* a new map has to take this share more */
-#define WATCH_NS (NSEC_PER_SEC / 4)     /* how often it is asked whether the heat has moved */
-#define WATCH_ROWS 1000u                /* fewer say nothing */
-#define WATCH_TIMES 2u                  /* in a row that few rows were hot: one may be chance */
 #define HEAT_MOVED 16u                  /* of 256: what is left of old counts then */
+#define MOVED_NS (NSEC_PER_SEC / 4)     /* until the next map then */
 #define REFRESH_MOST (2 * NSEC_PER_SEC)
 
 struct server_hot *hot_table_of(struct server_table *table)
@@ -51,7 +50,6 @@ void server_hot_pushed(struct sparse_server *server, struct server_table *table,
 	if (counts)
 		return;
 	table->is_used = true;
-	hot->cold_rows += n;
 	hot_flush_touch(hot, keys, n);
 }
 
@@ -96,28 +94,31 @@ static void map_tell(struct sparse_server *server, struct server_table *table)
 	}
 }
 
-/*
- * Have other rows become popular? Then few sums come from the aggregator, and many rows from
- * workers. Old counts would keep the old rows in the map for long.
- */
-static bool heat_has_moved(struct server_hot *hot, uint64_t now)
+void server_hot_moved(struct server_table *table, uint64_t generation)
 {
-	uint64_t flushed = hot->flushed_rows - hot->flushed_then, all = flushed + hot->cold_rows;
-	double share = all ? (double)flushed / (double)all : 0;
-	bool moved;
+	struct server_hot *hot = table->hot;
 
-	if (now < hot->watch_at || all < WATCH_ROWS)
-		return false;
-	hot->low_times = share < hot->usual / 2 ? hot->low_times + 1 : 0;
-	moved = hot->low_times == WATCH_TIMES;
-	if (moved || hot->usual == 0)
-		hot->usual = share;
-	else if (!hot->low_times)
-		hot->usual = 0.8 * hot->usual + 0.2 * share;
-	hot->watch_at = now + WATCH_NS;
-	hot->flushed_then = hot->flushed_rows;
-	hot->cold_rows = 0;
-	return moved;
+	if (!hot || generation != hot->maps.newest)
+		return;
+	if (hot->moved_map != generation)
+		hot->moved_tells = 0;
+	hot->moved_map = hot->maps.newest;
+	hot->moved_tells++;
+}
+
+/*
+ * Have other rows become popular, as half of the workers say? Then old counts would keep the old
+ * rows in the map for long.
+ */
+static void heat_move(struct server_hot *hot, uint64_t now)
+{
+	if (hot->moved_map != hot->maps.newest || 2 * hot->moved_tells < hot->about.size - 1)
+		return;
+	hot->moved_tells = 0;
+	hot->moves++;
+	heat_set_decay(&hot->heat, HEAT_MOVED);
+	hot->refresh_gap = MOVED_NS;
+	hot->refresh_at = now + MOVED_NS;
 }
 
 /* Workers hear of a map when the aggregator has it. */
@@ -128,11 +129,7 @@ void hot_refresh(struct sparse_server *server, struct server_table *table, uint6
 
 	if (hot->told != hot->maps.newest && hot->flusher.generation == hot->maps.newest)
 		map_tell(server, table);
-	if (heat_has_moved(hot, now)) {
-		heat_set_decay(&hot->heat, HEAT_MOVED);
-		hot->refresh_gap = WATCH_NS;
-		hot->refresh_at = now + WATCH_NS;
-	}
+	heat_move(hot, now);
 	if (now < hot->refresh_at || hot->told != hot->maps.newest)
 		return;
 	/* At first little is known, so the map is looked at sooner. */
@@ -145,6 +142,6 @@ void hot_refresh(struct sparse_server *server, struct server_table *table, uint6
 		          table->name, hot->maps.newest, hot_maps_newest(&hot->maps)->n,
 		          hot->share * 100);
 	}
-	if (is_usual)
+	if (is_usual && hot->heat.total / HEAT_UNIT > (uint64_t)HEAT_ENOUGH * hot->rows)
 		heat_set_decay(&hot->heat, HEAT_KEEP);
 }

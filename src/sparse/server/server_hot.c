@@ -266,12 +266,25 @@ uint32_t server_hot_round(const struct server_table *table)
 	return hot && hot->has_flusher && hot->about.caches ? hot_flusher_shown(&hot->flusher) : 0;
 }
 
+/* What a worker says about it. */
+static void lost_tell(const struct connection *c, const struct message *message, char *out,
+                      size_t room)
+{
+	int length = message->count < room ? (int)message->count : (int)room;
+
+	snprintf(out, room, "rank %u has lost the aggregator%s%.*s", c->rank, length ? ": " : "",
+	         length, message->text);
+	for (; *out; out++)
+		if (*out < ' ' || *out > '~')
+			*out = '?';
+}
+
 trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
                             const struct message *message)
 {
 	struct server_hot *hot = c->table->hot;
 	const char *sentence = "";
-	char why[80];
+	char why[sizeof(hot->why)];
 
 	if (message->number > c->table->table->last)
 		return status_fail(TRIB_ERR_REFUSED,
@@ -281,7 +294,7 @@ trib_status server_hot_lost(struct sparse_server *server, struct connection *c,
 	if (!hot || hot->state == HOT_OFF || hot->state == HOT_OPENING ||
 	    message->number != hot->incarnation)
 		return tell_sealed(c, (uint32_t)message->number);
-	snprintf(why, sizeof(why), "rank %u has lost the aggregator", c->rank);
+	lost_tell(c, message, why, sizeof(why));
 	/* If the aggregator has told this server, too, the reason is known. */
 	if (hot->state == HOT_OPEN && hot->child) {
 		hot_flush_serve(server, c->table, clock_now());
@@ -335,7 +348,7 @@ static uint64_t serve_open(struct sparse_server *server, struct server_table *ta
 	wake = child_step(hot->child, now);
 	if (child_state(hot->child) == CHILD_JOINED && !hot->has_flusher) {
 		if (!hot_flush_open(table, &server->options, now)) {
-			begin_seal(server, table, "rows do not fit the aggregator's memory");
+			begin_seal(server, table, trib_last_error());
 			return now;
 		}
 		hot->opened++;
@@ -419,10 +432,10 @@ void server_hot_describe(const struct server_table *table, FILE *out)
 	fprintf(out,
 	        ",\"sums\":\"%s\",\"room\":%u,\"rows\":%u,\"generation\":%u,\"share\":%.4f"
 	        ",\"flushes\":%" PRIu64 ",\"flushed_rows\":%" PRIu64 ",\"repeats\":%" PRIu64
-	        ",\"opened\":%" PRIu64 ",\"why\":",
+	        ",\"opened\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"why\":",
 	        hot->about.kind == SPARSE_FIXED ? "fixed" : "table", hot->rows, map ? map->n : 0,
 	        map ? map->generation : 0, hot->share, hot->flushes, hot->flushed_rows,
-	        hot->flusher.repeats, hot->opened);
+	        hot->flusher.repeats, hot->opened, hot->moves);
 	json_print_text(out, hot->why);
 	fprintf(out, "}");
 }

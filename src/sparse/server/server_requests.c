@@ -138,7 +138,7 @@ static trib_status pull_take(struct sparse_server *server, struct connection *c,
 	return TRIB_OK;
 }
 
-/* Counts that workers give ahead. A row is not made by being counted. */
+/* Counts that workers give. A row is not made by being counted. */
 static trib_status heat_take(struct sparse_server *server, struct connection *c,
                              const struct message *message)
 {
@@ -153,9 +153,12 @@ static trib_status heat_take(struct sparse_server *server, struct connection *c,
 			sparse_store_heat_add(store, row,
 			                      count < UINT32_MAX ? (uint32_t)count : UINT32_MAX);
 	}
-	if (status == TRIB_OK)
-		server_hot_pushed(server, c->table, message->keys, message->counts, message->count);
-	return status;
+	if (status != TRIB_OK)
+		return status;
+	server_hot_pushed(server, c->table, message->keys, message->counts, message->count);
+	if (message->number)
+		server_hot_moved(c->table, message->number);
+	return TRIB_OK;
 }
 
 static trib_status step_take(struct sparse_server *server, struct connection *c,

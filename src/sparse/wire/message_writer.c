@@ -61,6 +61,16 @@ bool message_add_text(struct byte_buffer *out, enum message_kind kind, unsigned 
 	return message_add_two(out, header, text, n, NULL, 0);
 }
 
+bool message_add_lost(struct byte_buffer *out, uint64_t incarnation, const char *why)
+{
+	size_t n = strlen(why);
+	const struct message_header header = { .kind = MESSAGE_LOST,
+		                               .count = (uint32_t)n,
+		                               .number = incarnation };
+
+	return message_add_two(out, header, why, n, NULL, 0);
+}
+
 bool message_add_hello(struct byte_buffer *out, uint64_t client, const struct message_hello *hello)
 {
 	const struct message_header header = { .kind = MESSAGE_HELLO, .number = client };
@@ -141,10 +151,10 @@ bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
 	return message_add_two(out, header, keys, n * sizeof(*keys), NULL, 0);
 }
 
-bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
-                      uint32_t n)
+bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
+                      const uint64_t *counts, uint32_t n)
 {
-	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n };
+	const struct message_header header = { .kind = MESSAGE_HEAT, .count = n, .number = moved };
 
 	return message_add_two(out, header, keys, n * sizeof(*keys), counts, n * sizeof(*counts));
 }

@@ -210,6 +210,7 @@ trib_status message_parse(const struct message_header *header, const uint8_t *pa
 		return map_parse(header, payload, out);
 	case MESSAGE_REFUSED:
 	case MESSAGE_NOTICE:
+	case MESSAGE_LOST:
 	case MESSAGE_STATUS:
 		return text_parse(header, payload, out);
 	default:

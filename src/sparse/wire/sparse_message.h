@@ -16,7 +16,7 @@
  *   PULL                chosen by the worker     keys        keys
  *   STEP                steps that have ended    0           none
  *   HEAT                0                        keys        keys, then counts (u64)
- *   LOST                incarnation              0           none
+ *   LOST                incarnation              characters  why, a sentence; or none
  *   STATUS              0                        0           none
  *   BYE                 0                        0           none
  *
@@ -146,7 +146,7 @@ struct message {
 	const uint64_t *keys;   /* PUSH, PULL, HEAT, HOT, MAP */
 	const uint64_t *counts; /* HEAT */
 	const void *rows;       /* PUSH, ROWS: f32 or f16 by the flag */
-	const char *text;       /* REFUSED, NOTICE, STATUS: `count` characters, no 0 behind them */
+	const char *text; /* REFUSED, NOTICE, LOST, STATUS: `count` characters, no 0 behind them */
 	union {
 		struct message_hello hello;
 		struct message_welcome welcome;
@@ -174,6 +174,7 @@ bool message_add_short(struct byte_buffer *out, enum message_kind kind, uint64_t
                        uint32_t count);
 bool message_add_text(struct byte_buffer *out, enum message_kind kind, unsigned flags,
                       const char *text);
+bool message_add_lost(struct byte_buffer *out, uint64_t incarnation, const char *why);
 bool message_add_hello(struct byte_buffer *out, uint64_t client, const struct message_hello *hello);
 bool message_add_welcome(struct byte_buffer *out, uint64_t applied,
                          const struct message_welcome *welcome);
@@ -184,8 +185,9 @@ bool message_add_rows(struct byte_buffer *out, uint64_t number, unsigned flags, 
                       uint32_t n, uint32_t width);
 bool message_add_pull(struct byte_buffer *out, uint64_t number, unsigned flags,
                       const uint64_t *keys, uint32_t n);
-bool message_add_heat(struct byte_buffer *out, const uint64_t *keys, const uint64_t *counts,
-                      uint32_t n);
+/* `moved` is the generation of a map whose rows have become rare; 0: none. */
+bool message_add_heat(struct byte_buffer *out, uint32_t moved, const uint64_t *keys,
+                      const uint64_t *counts, uint32_t n);
 bool message_add_hot(struct byte_buffer *out, uint64_t incarnation, const struct message_hot *hot,
                      const uint64_t *keys, uint32_t n);
 bool message_add_map(struct byte_buffer *out, uint64_t incarnation, uint32_t generation,

@@ -33,6 +33,7 @@ struct lane_slots {
 	_Atomic bool greeted; /* the aggregator has answered a report */
 	_Atomic bool asks;    /* the lane's thread shall send a report now */
 	struct wait_choice waiting;
+	uint64_t waited_at;   /* ns: when the last wait ended; under slot_driver */
 	_Atomic unsigned way; /* enum wait_way that is used most */
 	unsigned held;        /* vectors that wait to leave together; under slot_driver */
 	bool awake;           /* the lane's thread watches the socket; under slot_driver */
@@ -361,6 +362,7 @@ static void drive(struct lane *first, const struct trib_request *request, uint64
 	struct lane_slots *slots = first->slots;
 	uint64_t now = clock_now(), came_at = now;
 
+	wait_choice_begin(&slots->waiting, now - slots->waited_at);
 	while (!is_over(first->comm, request) && now < deadline) {
 		if (pass(first->comm, false, &now))
 			came_at = now;
@@ -368,6 +370,7 @@ static void drive(struct lane *first, const struct trib_request *request, uint64
 			wait_a_bit(first, came_at, deadline, &now);
 	}
 	wait_choice_waited(&slots->waiting);
+	slots->waited_at = now;
 	atomic_store_explicit(&slots->way, slots->waiting.way, memory_order_relaxed);
 }
 

@@ -73,6 +73,25 @@ __noinline int combine_sum(struct xdp_md *ctx, __u32 slot, __u32 index, __u32 at
 	return 0;
 }
 
+/* The header of a packet of a worker, if its fields have values that the parser takes. */
+ALWAYS struct wire_header *sound_header(struct xdp_md *ctx, const struct frame *frame)
+{
+	struct wire_header *header = frame_header(ctx, frame);
+
+	return header && is_sound(header) && frame->bytes <= settings.payload ? header : NULL;
+}
+
+/* Is the packet of this lane, and as it was sent? `position`: the whole of its number. */
+ALWAYS int is_intact(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
+                     __u64 position)
+{
+	__u32 check = (__u32)checksum(ctx, frame->at, frame->bytes, lane->proof,
+	                              wire_pos(lane->index, position));
+	struct wire_header *header = frame_header(ctx, frame);
+
+	return header && check == header->check;
+}
+
 /* The checksum of what has been written into the packet. */
 ALWAYS int seal(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                 __u64 position)

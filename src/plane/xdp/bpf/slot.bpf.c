@@ -216,22 +216,17 @@ ALWAYS int answer_ack(struct xdp_md *ctx, const struct frame *frame, struct xdp_
 ALWAYS int is_good(struct xdp_md *ctx, const struct frame *frame, const struct xdp_lane *lane,
                    __u32 slot, __u64 *position)
 {
-	struct wire_header *header = frame_header(ctx, frame);
+	struct wire_header *header = sound_header(ctx, frame);
 	const struct slot_lane *slots = (const struct slot_lane *)&lane->state;
 	struct engine_cell *cell;
-	__u32 check;
 
-	if (!header || !is_sound(header) || frame->bytes > settings.payload ||
-	    !slot_knows(slots, header->child))
+	if (!header || !slot_knows(slots, header->child))
 		return 0;
 	cell = find_engine_cell(slot, slot_index(slots, header->pos));
 	if (!cell)
 		return 0;
 	*position = wire_widen(header->pos, state_of(cell)->position);
-	check = (__u32)checksum(ctx, frame->at, frame->bytes, lane->proof,
-	                        wire_pos(lane->index, *position));
-	header = frame_header(ctx, frame);
-	return header && check == header->check;
+	return is_intact(ctx, frame, lane, *position);
 }
 
 SEC("xdp")

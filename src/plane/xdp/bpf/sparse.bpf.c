@@ -187,7 +187,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 	cell = find_engine_cell(slot, sparse_index(lane, lane->bank, block));
 	if (!cell)
 		return 0;
-	/* The first addend is copied: it is added to the sum with no bits of it. */
+	/* The first addend is added to no bits of the sum, which is that of before. */
 	keep = -(state_of(cell)->dirty >> (row & 63) & 1);
 	state_of(cell)->dirty |= 1ull << (row & 63);
 	state_of(cell)->addends += first;
@@ -203,7 +203,7 @@ __noinline int add_row(struct xdp_md *ctx, __u32 slot, __u32 number, __u32 at, _
 		if (kind == SPARSE_FIXED)
 			*sum = (*sum & (__u32)keep) + *value;
 		else
-			*sum = keep ? (__u32)add_floats(*sum, *value) : *value;
+			*sum = (__u32)add_floats(*sum & (__u32)keep, *value);
 	}
 	return 1;
 }
@@ -358,12 +358,10 @@ ALWAYS int is_good(struct xdp_md *ctx, const struct frame *frame, const struct x
                    __u32 slot, __u64 *position)
 {
 	const struct sparse_lane *sparse = (const struct sparse_lane *)&lane->state;
-	struct wire_header *header = frame_header(ctx, frame);
+	struct wire_header *header = sound_header(ctx, frame);
 	struct engine_cell *cell;
-	__u32 check;
 
-	if (!header || !is_sound(header) || frame->bytes > settings.payload ||
-	    header->op != SPARSE_PUSH || header->flags & WIRE_RESENT ||
+	if (!header || header->op != SPARSE_PUSH || header->flags & WIRE_RESENT ||
 	    header->from & (__u8)~SPARSE_URGENT || !sparse_knows(sparse, header->child) ||
 	    sparse_is_server(sparse, header->child) || !lane->routes[header->child & 63].ifindex)
 		return 0;
@@ -371,10 +369,7 @@ ALWAYS int is_good(struct xdp_md *ctx, const struct frame *frame, const struct x
 	if (!cell)
 		return 0;
 	*position = wire_widen(header->pos, state_of(cell)->low);
-	check = (__u32)checksum(ctx, frame->at, frame->bytes, lane->proof,
-	                        wire_pos(lane->index, *position));
-	header = frame_header(ctx, frame);
-	return header && check == header->check;
+	return is_intact(ctx, frame, lane, *position);
 }
 
 SEC("xdp")
