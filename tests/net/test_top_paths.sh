@@ -37,7 +37,7 @@ check "JSON: a line for each rank" test "$("$trib" top --paths --json | grep -c 
 "$trib" net cut --name "$name" leaf1-spine3 >/dev/null
 check "a path that is cut is dead" wait_for 10 has_paths dead 0 1 || cat "$work/top"
 check "... the one by that spine" grep -q 'dead .*\.103' "$work/top" || cat "$work/top"
-check "... and explain says so" grep -q '\.103.* is dead: .*It was dead 1 time' <("$trib" explain --paths)
+check "... and explain says so" grep -q '\.103.* is dead: .*It was dead [0-9]* time' <("$trib" explain --paths)
 if [ -x "$build/tests/unit/test_node_report" ] && command -v curl >/dev/null; then
 	port=$(free_port)
 	"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$((port + 1))" >"$work/tribd" 2>&1 &
@@ -45,6 +45,7 @@ if [ -x "$build/tests/unit/test_node_report" ] && command -v curl >/dev/null; th
 	curl -s -m 5 -H "Authorization: Bearer $TRIB_TOKEN" "http://127.0.0.1:$((port + 1))/metrics" >"$work/metrics"
 	check "... exports it" grep -q '^trib_path_up{job="1",.*rank="0".*direction="to",peer="1".* 0$' "$work/metrics" ||
 		cat "$work/metrics"
+	kill "$!" && wait "$!"
 else
 	omit "metrics need a build with the control plane, and curl"
 fi
