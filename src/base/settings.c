@@ -88,7 +88,8 @@ const struct setting settings[SETTINGS_N] = {
 	[SETTING_MTU] = { "TRIB_MTU", "0", SETTING_COUNT,
 	                  "largest IP packet to send, in bytes; 0: the route's MTU", NULL },
 	[SETTING_PATHS] = { "TRIB_PATHS", "auto", SETTING_TEXT,
-	                    "paths to another worker: auto (up to 8, found by probes), off (one), "
+	                    "paths to a worker or an aggregator: auto (up to 8, found by probes), "
+	                    "off (one), "
 	                    "1 to 16 (up to that many, found by probes), addresses (each pair of "
 	                    "addresses is one), or xor:N (computed: the fabric hashes by XOR over "
 	                    "N "

@@ -157,9 +157,8 @@ static void take_route(struct rtnl_route *route, struct reader content)
 	while (next_attribute(&content, &attr, &value)) {
 		if (attr.rta_type == RTA_OIF && (int32_t)read_u32(value) > 0)
 			route->interface = read_u32(value);
-		else if (attr.rta_type == RTA_GATEWAY)
-			take_gateway(route, value);
-		else if (attr.rta_type == RTA_VIA && take(&value, &family, sizeof(family)))
+		else if (attr.rta_type == RTA_GATEWAY ||
+		         (attr.rta_type == RTA_VIA && take(&value, &family, sizeof(family))))
 			take_gateway(route, value);
 	}
 }

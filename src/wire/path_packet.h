@@ -15,7 +15,6 @@
 #define PATH_MAGIC_NAME 0x50u
 #define PATH_ADDRESSES 16u  /* addresses in a WELCOME */
 #define PATH_ACK_BITS 1024u /* sequence numbers that an ACK tells about */
-#define PATH_NO_UNIT UINT32_MAX
 
 enum path_kind {
 	PATH_DATA = 1, /* a unit of a message */
@@ -76,10 +75,8 @@ struct __attribute__((may_alias)) path_hello {
 	uint32_t to;              /* the receiver's */
 	uint32_t unit;            /* bytes of a message in a full DATA, at most */
 	uint32_t longest;         /* bytes of the longest message that the sender takes */
-	uint32_t timeout_ms;
-	uint32_t addresses;     /* WELCOME: how many follow */
-	struct path_address at; /* HELLO: where it is sent to */
-	uint32_t padding;
+	uint32_t addresses;       /* WELCOME: how many follow */
+	struct path_address at;   /* HELLO: where it is sent to */
 	struct path_address own[PATH_ADDRESSES]; /* WELCOME: the sender's */
 };
 

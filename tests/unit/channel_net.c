@@ -26,8 +26,9 @@ void net_init(struct net *net, unsigned paths, uint64_t seed)
 {
 	*net = (struct net){ .now = NET_S, .random = seed * 2654435761u + 1, .n_paths = paths };
 	for (unsigned i = 0; i < paths; i++)
-		net->paths[i] =
-			(struct net_path){ .bps = 1e9, .delay = 50000, .queue_ns = 20 * NET_MS };
+		net->paths[i] = (struct net_path){
+			.bps = NET_BPS, .delay = 50000, .queue_ns = 20 * NET_MS, .link = i
+		};
 }
 
 void net_free(struct net *net)
@@ -137,7 +138,7 @@ static void transmit(struct net *net, unsigned from, unsigned path, const uint8_
                      uint32_t bytes)
 {
 	struct net_path *p = &net->paths[path];
-	uint64_t *busy = &p->busy[from];
+	uint64_t *busy = &net->paths[p->link].busy[from];
 
 	if (*busy < net->now)
 		*busy = net->now;

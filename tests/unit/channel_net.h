@@ -10,6 +10,7 @@
 
 #define NET_MS 1000000ull
 #define NET_S 1000000000ull
+#define NET_BPS 2e8 /* rate of a path */
 
 struct net_path {
 	double bps;
@@ -19,6 +20,7 @@ struct net_path {
 	double loss, duplicate, corrupt;
 	double late; /* share of packets that are up to 2 ms late */
 	bool cut;
+	unsigned link;       /* the path whose link this one shares; by default its own */
 	uint64_t busy[2];    /* until when the link of each direction is busy */
 	uint64_t carried[2]; /* bytes of packets in each direction */
 };
@@ -37,7 +39,7 @@ struct net {
 	void *user;
 };
 
-/* Equal paths of 1 Gbit/s with 20 ms queues. The ends are not opened yet. */
+/* Equal paths of NET_BPS with 20 ms queues. The ends are not opened yet. */
 void net_init(struct net *net, unsigned paths, uint64_t seed);
 void net_free(struct net *net);
 /* A configuration for one end: unit 1448, chunk 50 KB, 2 s timeout. */

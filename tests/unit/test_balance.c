@@ -393,6 +393,10 @@ static void test_probes(void **state)
 	}
 	assert_int_equal(probes[0], 19);
 	assert_int_equal(probes[1], 100);
+	monitor.paths[1].bps = 1000000; /* of another time */
+	monitor_acked(&monitor, 1, 10000 * MS, 0, MS);
+	assert_int_equal(monitor.paths[1].state, PATH_GOOD);
+	assert_int_equal(monitor.paths[1].bps, 0);
 	monitor_init(&monitor, 1, 1);
 	monitor_acked(&monitor, 0, 1, 0, MS);
 	assert_false(monitor_wants_probe(&monitor, 0, 10000 * MS));

@@ -18,7 +18,7 @@
 
 #define MS 1000000ull
 #define RTT (MS / 5)
-#define ADDRESSES 4u
+#define ADDRESSES 5u
 #define BURST 6u /* answers of a router at once; then one a second */
 
 enum hash { HASH_PORTS, HASH_ADDRESSES, HASH_SOURCE, HASH_NONE };
@@ -209,6 +209,8 @@ static void test_hash_of_ports(void **state)
 		soon += kept(&fabric) == 4;
 		assert_true(fabric.search.n_kept >= 3);
 		assert_true(fabric.probes < 150);
+		/* the peer's own router is not asked each time */
+		assert_true(fabric.search.heard[2] + fabric.search.missed[2] <= SEARCH_TRACED);
 	}
 	assert_true(soon >= seeds * 9 / 10);
 }
@@ -310,6 +312,34 @@ static void test_restored(void **state)
 	}
 }
 
+/* A path that is used although its routers have not answered. Those that have are others. */
+static void test_kept_unknown(void **state)
+{
+	struct fabric fabric;
+
+	(void)state;
+	fabric_init(&fabric, HASH_SOURCE, 4, 0, 5, 8);
+	add(&fabric, true);
+	hop_search_keep(&fabric.search, 0);
+	run(&fabric, 200 * MS);
+	assert_int_equal(fabric.search.n_kept, 5);
+}
+
+/* Pairs without a route do not end the search, and are not asked for again. */
+static void test_no_route(void **state)
+{
+	struct fabric fabric;
+
+	(void)state;
+	fabric_init(&fabric, HASH_SOURCE, 4, 0, 4, 8);
+	add(&fabric, true);
+	hop_search_skip(&fabric.search);
+	hop_search_skip(&fabric.search);
+	run(&fabric, 3000 * MS);
+	assert_int_equal(kept(&fabric), 4); /* later pairs have the same sources */
+	assert_int_equal(fabric.search.candidates[1].state, CANDIDATE_SKIPPED);
+}
+
 /* Each pair occurs once, and the first ones have no address in common. */
 static void test_pairs(void **state)
 {
@@ -362,7 +392,9 @@ int main(void)
 		cmocka_unit_test(test_no_choice),
 		cmocka_unit_test(test_mute),
 		cmocka_unit_test(test_restored),
+		cmocka_unit_test(test_kept_unknown),
 		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_no_route),
 		cmocka_unit_test(test_known_hash),
 	};
 

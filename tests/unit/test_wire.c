@@ -11,6 +11,7 @@
 
 #include "wire/checksum.h"
 #include "wire/parse.h"
+#include "wire/path_packet.h"
 #include "wire/sparse_packet.h"
 
 #include <glob.h>
@@ -169,6 +170,37 @@ static const struct field fields[] = {
 	FIELD(sparse_record, low),
 	FIELD(sparse_record, seen),
 	FIELD(sparse_record, durable),
+	FIELD(path_data, magic),
+	FIELD(path_data, kind),
+	FIELD(path_data, path),
+	FIELD(path_data, check),
+	FIELD(path_data, sequence),
+	FIELD(path_data, message),
+	FIELD(path_data, unit),
+	FIELD(path_data, bytes),
+	FIELD(path_control, magic),
+	FIELD(path_control, kind),
+	FIELD(path_control, path),
+	FIELD(path_control, check),
+	FIELD(path_control, sequence),
+	FIELD(path_control, delivered),
+	FIELD(path_control, credit),
+	FIELD(path_control, held),
+	FIELD(path_control, id),
+	FIELD(path_control, unused),
+	FIELD(path_ack, came),
+	FIELD(path_address, raw),
+	FIELD(path_address, port),
+	FIELD(path_address, size),
+	FIELD(path_address, unused),
+	FIELD(path_hello, key),
+	FIELD(path_hello, from),
+	FIELD(path_hello, to),
+	FIELD(path_hello, unit),
+	FIELD(path_hello, longest),
+	FIELD(path_hello, addresses),
+	FIELD(path_hello, at),
+	FIELD(path_hello, own),
 };
 
 struct value {
@@ -274,6 +306,18 @@ static const struct value values[] = {
 	VALUE("sparse_refusal", SPARSE_TOO_FAR),
 	VALUE("sparse_refusal", SPARSE_OTHER_EPOCH),
 	VALUE("sparse_refusal", SPARSE_BAD),
+	VALUE("constants", PATH_MAGIC),
+	VALUE("constants", PATH_MAGIC_NAME),
+	VALUE("constants", PATH_ADDRESSES),
+	VALUE("constants", PATH_ACK_BITS),
+	VALUE("path_kind", PATH_DATA),
+	VALUE("path_kind", PATH_ACK),
+	VALUE("path_kind", PATH_PROBE),
+	VALUE("path_kind", PATH_HELLO),
+	VALUE("path_kind", PATH_WELCOME),
+	VALUE("path_kind", PATH_BYE),
+	VALUE("path_flag", PATH_WANTS_ACK),
+	VALUE("path_flag", PATH_ANSWERS),
 };
 
 static const struct {
@@ -293,6 +337,11 @@ static const struct {
 	{ "sparse_setup", sizeof(struct sparse_setup) },
 	{ "sparse_rows", sizeof(struct sparse_rows) },
 	{ "sparse_record", sizeof(struct sparse_record) },
+	{ "path_data", sizeof(struct path_data) },
+	{ "path_control", sizeof(struct path_control) },
+	{ "path_ack", sizeof(struct path_ack) },
+	{ "path_address", sizeof(struct path_address) },
+	{ "path_hello", sizeof(struct path_hello) },
 };
 
 /* ---- the document ---- */

@@ -18,6 +18,7 @@ struct channel *channel_new(const struct channel_config *config, uint64_t now)
 	channel->heard_at = channel->beat_at = channel->stalled_at = now;
 	channel->granted = config->credit < CHANNEL_MESSAGES ? config->credit : CHANNEL_MESSAGES;
 	monitor_init(&channel->monitor, 0, now);
+	channel->monitor.kind = config->monitor;
 	balancer_init(&channel->balancer, config->balancer);
 	return channel;
 }

@@ -49,6 +49,7 @@ struct channel_config {
 	uint32_t credit;         /* messages that may come before channel_grant is called */
 	uint64_t timeout;        /* ns of silence after which the peer counts as dead */
 	enum balancer_kind balancer;
+	enum monitor_kind monitor;
 	struct channel_events events;
 };
 

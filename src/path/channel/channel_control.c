@@ -42,7 +42,6 @@ static uint32_t put_hello(struct channel *channel, unsigned path, enum path_kind
 	hello->to = channel->config.peer;
 	hello->unit = channel->unit ? channel->unit : channel->config.unit;
 	hello->longest = channel->config.longest;
-	hello->timeout_ms = (uint32_t)(channel->config.timeout / 1000000);
 	if (kind == PATH_HELLO) {
 		hello->at = channel->paths[path].at;
 	} else {
@@ -71,7 +70,7 @@ static uint32_t put_ack(struct channel *channel, unsigned path, uint64_t now, vo
 static uint32_t put_probe(struct channel *channel, unsigned path, uint64_t now, void *buffer)
 {
 	struct sent_packets *sent = channel->paths[path].sent;
-	struct sent_unit none = { 0, PATH_NO_UNIT };
+	struct sent_unit none = { 0, SENT_NO_UNIT };
 	struct path_control *head = buffer;
 
 	put_head(channel, path, PATH_PROBE, buffer, sizeof(*head));

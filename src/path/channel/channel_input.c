@@ -62,6 +62,11 @@ static bool take_counts(struct channel *channel, const struct path_control *head
 
 static void heard(struct channel *channel, unsigned path, uint64_t now)
 {
+	/* After a pause of the peer all its paths get new time to answer. */
+	for (unsigned i = 0; now > channel->heard_at + CHANNEL_PAUSE_NS && i < channel->n_paths;
+	     i++)
+		if (channel->paths[i].quiet_since < now)
+			channel->paths[i].quiet_since = now;
 	channel->heard_at = now;
 	channel->heard_on = path;
 }
@@ -123,7 +128,7 @@ static void units_acked(struct channel *channel, const struct sent_ack *ack)
 	for (unsigned i = 0; i < ack->n; i++) {
 		struct sent_unit unit = ack->units[i];
 
-		if (unit.unit != PATH_NO_UNIT &&
+		if (unit.unit != SENT_NO_UNIT &&
 		    unit.message - channel->sent < channel->queued - channel->sent)
 			channel->lost -=
 				outgoing_acked(channel_outgoing(channel, unit.message), unit.unit);
@@ -142,7 +147,7 @@ static uint32_t acked_data(const struct sent_ack *ack)
 	uint32_t data = 0;
 
 	for (unsigned i = 0; i < ack->n; i++)
-		data += ack->units[i].unit != PATH_NO_UNIT;
+		data += ack->units[i].unit != SENT_NO_UNIT;
 	/* Packets that counted as lost are not counted again. */
 	return data < ack->in_time ? data : ack->in_time;
 }
@@ -167,7 +172,7 @@ static bool take_ack(struct channel *channel, unsigned path, uint64_t now,
 	}
 	units_acked(channel, &ack);
 	path_find_lost(channel, path, now);
-	path_window_ack(&p->window, ack.in_time, 0, rtt, p->sent->newest - 1, p->sent->next);
+	path_window_ack(&p->window, ack.in_time, 0, rtt, p->sent->newest - 1, p->sent->next, now);
 	return true;
 }
 

@@ -15,17 +15,20 @@
 static trib_status read_settings(const struct channel_io_config *config,
                                  struct channel_config *channel)
 {
-	uint64_t chunk = config->chunk, balancer;
+	uint64_t chunk = config->chunk, balancer, monitor;
 	trib_status status = TRIB_OK;
 
 	if (!chunk)
 		status = setting_count(SETTING_CHUNK, &chunk);
 	if (status == TRIB_OK)
 		status = setting_count(SETTING_BALANCER, &balancer);
+	if (status == TRIB_OK)
+		status = setting_count(SETTING_MONITOR, &monitor);
 	if (status != TRIB_OK)
 		return status;
 	channel->chunk = (uint32_t)chunk;
 	channel->balancer = (enum balancer_kind)balancer;
+	channel->monitor = (enum monitor_kind)monitor;
 	return TRIB_OK;
 }
 

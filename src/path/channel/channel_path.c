@@ -62,7 +62,7 @@ void channel_agree(struct channel *channel, uint32_t unit, uint32_t longest)
 void channel_lose(struct channel *channel, const struct sent_unit *units, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (units[i].unit == PATH_NO_UNIT ||
+		if (units[i].unit == SENT_NO_UNIT ||
 		    units[i].message - channel->sent >= channel->queued - channel->sent)
 			continue;
 		channel->lost +=
@@ -75,7 +75,7 @@ static unsigned count_data(const struct sent_unit *units, unsigned n)
 	unsigned data = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		data += units[i].unit != PATH_NO_UNIT;
+		data += units[i].unit != SENT_NO_UNIT;
 	return data;
 }
 
@@ -154,7 +154,8 @@ static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 		p->asked_at = now;
 		p->asked++;
 	}
-	if (now < silence_at(p))
+	/* If no path is heard, the peer is late, not the path. */
+	if (now < silence_at(p) || channel->heard_at <= p->quiet_since)
 		return;
 	p->silences++;
 	monitor_silent(&channel->monitor, path, now);
@@ -201,7 +202,10 @@ uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now)
 		return now;
 	at = sooner(at, arrivals_due(&p->arrivals));
 	at = sooner(at, p->sent->lost_at);
-	if (p->sent->in_flight && !channel_is_dead(channel, path))
-		at = sooner(at, sooner(ask_at(p), silence_at(p)));
+	if (p->sent->in_flight && !channel_is_dead(channel, path)) {
+		at = sooner(at, ask_at(p));
+		if (channel->heard_at > p->quiet_since)
+			at = sooner(at, silence_at(p));
+	}
 	return at;
 }

@@ -13,6 +13,7 @@
 #define CHANNEL_HELLO_NS 50000000ull       /* 50 ms between HELLOs of a path */
 #define CHANNEL_BYE_NS 20000000ull         /* 20 ms between BYEs */
 #define CHANNEL_SILENCE_NS 40000000ull     /* 40 ms, the least silence that the monitor is told */
+#define CHANNEL_PAUSE_NS 20000000ull       /* 20 ms without a packet on any path: the peer pauses */
 #define CHANNEL_STALL_NS 50000000ull       /* 50 ms without credit: ask for it */
 #define CHANNEL_HEARTBEAT_NS 1000000000ull /* 1 s: the longest interval of heartbeats */
 #define CHANNEL_TICK_NS 50000000ull        /* 50 ms: the longest sleep of an open channel */

@@ -8,6 +8,12 @@
  * not yield keeps its share. Loss shrinks the window only if it is heavy: a little loss is the
  * link's.
  *
+ * The target is WINDOW_TARGET_NS, and up to WINDOW_EXTRA_NS more for small windows. So flows that
+ * share a link become equal.
+ *
+ * If the least round trip was not seen again for WINDOW_FRESH_NS, it may have changed, or this flow
+ * has never seen the link without a queue. Then the window is small for a few rounds, to see it.
+ *
  * The window changes once in a round. A round ends when a packet that was sent after its start is
  * acknowledged. The least round trip of a round counts, so that a late wake-up of a process is not
  * taken for a queue.
@@ -15,6 +21,7 @@
 #ifndef TRIB_PATH_CHANNEL_PATH_WINDOW_H
 #define TRIB_PATH_CHANNEL_PATH_WINDOW_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +29,12 @@
 #define WINDOW_LEAST 4.0            /* packets: the smallest window */
 #define WINDOW_MOST 4096.0          /* packets: the largest window */
 #define WINDOW_TARGET_NS 4000000u   /* 4 ms in queues: the target */
+#define WINDOW_EXTRA_NS 4000000u    /* 4 ms more: the target of a window of WINDOW_SMALL */
+#define WINDOW_SMALL 8.0            /* packets */
+#define WINDOW_LARGE 256.0          /* packets: from here on the target is WINDOW_TARGET_NS */
+#define WINDOW_FRESH_NS 2000000000u /* 2 s */
+#define WINDOW_LOOKS 4u             /* rounds with a small window, to see the least round trip */
+#define WINDOW_MORE 2.0             /* packets by which a window grows near its target */
 #define WINDOW_SAMPLES 4u           /* round trips without which a window does not shrink */
 #define WINDOW_HEAVY_LOSS 0.15      /* loss ratio that shrinks the window */
 #define WINDOW_JUDGED 32u           /* packets that give a loss ratio */
@@ -33,6 +46,9 @@ struct path_window {
 	bool starting;                    /* the window doubles */
 	uint64_t least, smooth, variance; /* round trips, ns; 0: unknown */
 	uint64_t last;                    /* the last round trip */
+	uint64_t least_at;                /* when one near the least was last seen */
+	double kept;                      /* the window to return to; 0: the window is in use */
+	unsigned looks;                   /* rounds since it is small */
 	uint64_t round;                   /* sequence number whose acknowledgement ends the round */
 	uint64_t round_trip;              /* least round trip of this round; 0: none */
 	unsigned samples;                 /* round trips in this round */
@@ -45,7 +61,7 @@ static inline void path_window_init(struct path_window *window, uint64_t next)
 	*window = (struct path_window){ .packets = WINDOW_START, .starting = true, .round = next };
 }
 
-static inline void path_window_sample(struct path_window *window, uint64_t rtt)
+static inline void path_window_sample(struct path_window *window, uint64_t rtt, uint64_t now)
 {
 	uint64_t off = rtt > window->smooth ? rtt - window->smooth : window->smooth - rtt;
 
@@ -53,6 +69,8 @@ static inline void path_window_sample(struct path_window *window, uint64_t rtt)
 	window->samples++;
 	if (!window->least || rtt < window->least)
 		window->least = rtt;
+	if (rtt <= window->least + WINDOW_TARGET_NS / 8)
+		window->least_at = now;
 	if (!window->round_trip || rtt < window->round_trip)
 		window->round_trip = rtt;
 	window->variance = window->smooth ? (3 * window->variance + off) / 4 : rtt / 2;
@@ -75,11 +93,21 @@ static inline bool path_window_loses(struct path_window *window)
 	return true;
 }
 
+/* The round trip to aim at. The more packets are in the window, the less each may wait. */
+static inline double path_window_target(const struct path_window *window)
+{
+	const double few = 1 / sqrt(WINDOW_SMALL), many = 1 / sqrt(WINDOW_LARGE);
+	double extra = (1 / sqrt(window->packets) - many) / (few - many);
+
+	extra = extra < 0 ? 0 : extra > 1 ? 1 : extra;
+	return (double)(window->least + WINDOW_TARGET_NS) + extra * WINDOW_EXTRA_NS;
+}
+
 /* The round is over. Half of the correction is applied: its effect shows a round later. */
 static inline void path_window_adapt(struct path_window *window)
 {
 	double trip = (double)window->round_trip;
-	double target = (double)(window->least + WINDOW_TARGET_NS);
+	double target = path_window_target(window);
 
 	if (path_window_loses(window) || !window->round_trip)
 		return;
@@ -88,14 +116,43 @@ static inline void path_window_adapt(struct path_window *window)
 
 		window->packets *= 1 - less;
 		window->starting = false;
-	} else if (window->full) {
-		double more = 0.5 * (target / trip - 1);
-
+	} else if (window->full && trip < target / 2) {
 		window->starting &= window->last < window->least + WINDOW_TARGET_NS / 4;
-		if (window->starting)
-			window->packets *= 2;
-		else
-			window->packets = window->packets * (1 + (more < 0.25 ? more : 0.25)) + 1;
+		window->packets *= window->starting ? 2 : 1.25;
+	} else if (window->full) {
+		window->starting = false;
+		window->packets += WINDOW_MORE;
+	}
+}
+
+/* A round with a small window is over. */
+static inline void path_window_look(struct path_window *window, uint64_t now)
+{
+	if (++window->looks == 1)
+		window->least = window->last;
+	if (window->looks < WINDOW_LOOKS)
+		return;
+	window->packets = window->kept;
+	window->kept = 0;
+	window->least_at = now;
+}
+
+/* A round is over. */
+static inline void path_window_turn(struct path_window *window, uint64_t now)
+{
+	if (window->kept > 0) {
+		path_window_look(window, now);
+		return;
+	}
+	path_window_adapt(window);
+	if (window->packets < WINDOW_LEAST)
+		window->packets = WINDOW_LEAST;
+	if (window->packets > WINDOW_MOST)
+		window->packets = WINDOW_MOST;
+	if (window->full && now > window->least_at + WINDOW_FRESH_NS) {
+		window->kept = window->packets;
+		window->packets = WINDOW_LEAST;
+		window->looks = 0;
 	}
 }
 
@@ -104,25 +161,21 @@ static inline void path_window_adapt(struct path_window *window)
  * acknowledged so far, `next` that of the next packet. rtt 0: unknown.
  */
 static inline void path_window_ack(struct path_window *window, uint32_t acked, uint32_t lost,
-                                   uint64_t rtt, uint64_t newest, uint64_t next)
+                                   uint64_t rtt, uint64_t newest, uint64_t next, uint64_t now)
 {
 	window->acked += acked;
 	window->lost += lost;
 	if (rtt)
-		path_window_sample(window, rtt);
+		path_window_sample(window, rtt, now);
 	if (newest < window->round)
 		return;
 	/* Few round trips may all be late by chance. */
-	if (window->samples < WINDOW_SAMPLES &&
-	    window->round_trip > window->least + WINDOW_TARGET_NS) {
+	if (window->kept <= 0 && window->samples < WINDOW_SAMPLES &&
+	    (double)window->round_trip > path_window_target(window)) {
 		window->round = next;
 		return;
 	}
-	path_window_adapt(window);
-	if (window->packets < WINDOW_LEAST)
-		window->packets = WINDOW_LEAST;
-	if (window->packets > WINDOW_MOST)
-		window->packets = WINDOW_MOST;
+	path_window_turn(window, now);
 	window->round = next;
 	window->round_trip = 0;
 	window->samples = 0;

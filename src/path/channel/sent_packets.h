@@ -13,9 +13,10 @@
 #include "wire/path_packet.h"
 
 #define SENT_RING 8192u /* packets that are remembered */
-#define SENT_LATER 16u  /* later packets whose acknowledgement means loss */
+#define SENT_NO_UNIT UINT32_MAX
+#define SENT_LATER 16u /* later packets whose acknowledgement means loss */
 
-/* What a packet carried. unit PATH_NO_UNIT: a probe. */
+/* What a packet carried. unit SENT_NO_UNIT: a probe. */
 struct sent_unit {
 	uint32_t message, unit;
 };

@@ -17,6 +17,7 @@
 
 #define DISCOVERY_FIRST_NS 20000000ull /* 20 ms: the longest wait for the hops of path 0 */
 #define DISCOVERY_NEXT_NS 5000000ull   /* 5 ms: for those after the first answer */
+#define DISCOVERY_STEP_NS 1000000ull   /* 1 ms: the shortest time between two steps */
 #define DISCOVERY_TRIED 4u             /* candidates for path 0 */
 #define DISCOVERY_CLOSED 9u            /* "discard": a port that no host opens */
 #define NEAR UINT32_MAX                /* number of near_fd in epoll */
@@ -27,10 +28,12 @@ struct discovery {
 	unsigned n_own, n_to, n_paths;
 	struct udp_address own[PATHS_MAX], to[PATHS_MAX];
 	struct virtual_path paths[PATHS_MAX];
-	bool told;    /* the peer's addresses are known */
-	bool is_near; /* the peer is behind the first router: all paths are one */
-	int near_fd;  /* the socket that asks whether it is; -1: none */
-	int epoll;    /* -1: nothing is searched */
+	uint64_t next; /* the earliest time of the next step */
+	uint64_t wake; /* when a step has something to do, if no answer comes */
+	bool told;     /* the peer's addresses are known */
+	bool is_near;  /* the peer is behind the first router: all paths are one */
+	int near_fd;   /* the socket that asks whether it is; -1: none */
+	int epoll;     /* -1: nothing is searched */
 	struct hop_search search;
 	int fds[SEARCH_CANDIDATES]; /* of the candidates; -1: none */
 };
@@ -108,6 +111,12 @@ static void add_computed(struct discovery *discovery, unsigned first, unsigned e
 }
 
 /* ---- the search ---- */
+
+static void reset_search(struct discovery *discovery)
+{
+	hop_search_init(&discovery->search, discovery->most);
+	hop_search_pairs(&discovery->search, discovery->n_own, discovery->n_to);
+}
 
 static void close_candidate(struct discovery *discovery, unsigned i)
 {
@@ -209,6 +218,17 @@ static void end_search(struct discovery *discovery)
 	discovery->epoll = -1;
 }
 
+/* Waits for answers until `end`, or until the next probe is due. */
+static void wait_for_answers(struct discovery *discovery, uint64_t end)
+{
+	struct pollfd answers = { .fd = discovery->epoll, .events = POLLIN };
+	uint64_t wake = hop_search_wake(&discovery->search);
+	struct timespec left = clock_span(clock_since(wake < end ? wake : end, clock_now()));
+
+	ppoll(&answers, 1, &left, NULL);
+	take_all_answers(discovery);
+}
+
 /* If the second hop is the peer itself, it says so at a closed port. Routers may be mute. */
 static void ask_distance(struct discovery *discovery)
 {
@@ -228,14 +248,9 @@ static void wait_for_hops(struct discovery *discovery)
 
 	ask_distance(discovery);
 	while (!discovery->is_near && clock_now() < end &&
-	       hop_search_wake(&discovery->search) != UINT64_MAX) {
-		struct pollfd answers = { .fd = discovery->epoll, .events = POLLIN };
-		struct timespec left;
-
+	       hop_search_is_tracing(&discovery->search)) {
 		send_probes(discovery, clock_now());
-		left = clock_span(clock_since(end, clock_now()));
-		ppoll(&answers, 1, &left, NULL);
-		take_all_answers(discovery);
+		wait_for_answers(discovery, end);
 		if (!heard && discovery->search.heard[1]) {
 			heard = true;
 			end = clock_now() + DISCOVERY_NEXT_NS;
@@ -246,7 +261,11 @@ static void wait_for_hops(struct discovery *discovery)
 	discovery->near_fd = -1;
 }
 
-/* The best of the first candidates becomes path 0. The others are forgotten. */
+/*
+ * One of the first candidates becomes path 0: one that is answered, with an alias if there are any.
+ * If the fabric routes by alias, then also what comes back takes this path. The other candidates
+ * are forgotten.
+ */
 static trib_status first_path(struct discovery *discovery)
 {
 	struct hop_search *search = &discovery->search;
@@ -260,12 +279,12 @@ static trib_status first_path(struct discovery *discovery)
 	if (path_hop_is_known(&search->candidates[0].path.hops[0]))
 		wait_for_hops(discovery);
 	path = search->candidates[0].path;
-	for (unsigned i = search->n; i-- > 0;) {
+	for (unsigned i = 0; i < search->n; i++) {
 		if (path_hop_is_known(&search->candidates[i].path.hops[1]))
 			path = search->candidates[i].path;
 		close_candidate(discovery, i);
 	}
-	hop_search_init(search, discovery->most);
+	reset_search(discovery);
 	hop_search_keep(search, hop_search_add(search, &path));
 	add_path(discovery, &path);
 	if (discovery->is_near)
@@ -273,20 +292,41 @@ static trib_status first_path(struct discovery *discovery)
 	return TRIB_OK;
 }
 
+/* Searches until one more path is kept, if there is one. */
+static void find_one(struct discovery *discovery, uint64_t wait)
+{
+	struct hop_search *search = &discovery->search;
+	uint64_t end = clock_now() + wait;
+
+	search->most = search->n_kept + 1;
+	search->fruitless = 0;
+	while (search->n_kept < search->most && clock_now() < end) {
+		while (hop_search_wants(search))
+			if (add_candidate(discovery) != TRIB_OK)
+				hop_search_skip(search);
+		send_probes(discovery, clock_now());
+		if (!hop_search_is_tracing(search))
+			return;
+		wait_for_answers(discovery, end);
+	}
+}
+
 unsigned discovery_step(struct discovery *discovery, uint64_t now)
 {
 	struct hop_search *search = &discovery->search;
 
-	if (discovery->epoll < 0 || !discovery->told)
+	if (discovery->epoll < 0 || !discovery->told || now < discovery->next)
 		return discovery->n_paths;
+	discovery->next = now + DISCOVERY_STEP_NS;
 	take_all_answers(discovery);
 	while (hop_search_wants(search))
 		if (add_candidate(discovery) != TRIB_OK)
-			search->most = search->n_kept; /* what was found must do */
+			hop_search_skip(search);
 	send_probes(discovery, now);
 	for (unsigned i = 0; i < search->n; i++)
 		harvest(discovery, i);
-	if (hop_search_wake(search) == UINT64_MAX && !hop_search_wants(search))
+	discovery->wake = hop_search_wants(search) ? 0 : hop_search_wake(search);
+	if (discovery->wake == UINT64_MAX)
 		end_search(discovery);
 	return discovery->n_paths;
 }
@@ -296,7 +336,7 @@ unsigned discovery_step(struct discovery *discovery, uint64_t now)
 /* Without a router on the way, this host's own addresses are all there is to choose from. */
 static trib_status start_search(struct discovery *discovery)
 {
-	hop_search_init(&discovery->search, discovery->most);
+	reset_search(discovery);
 	discovery->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (discovery->epoll < 0)
 		return status_fail_errno("cannot look for paths");
@@ -430,6 +470,35 @@ int discovery_fd(const struct discovery *discovery)
 
 uint64_t discovery_wake(const struct discovery *discovery)
 {
-	return discovery->epoll < 0 || !discovery->told ? UINT64_MAX
-	                                                : hop_search_wake(&discovery->search);
+	if (discovery->epoll < 0 || !discovery->told)
+		return UINT64_MAX;
+	return discovery->wake > discovery->next ? discovery->wake : discovery->next;
+}
+
+/* What other candidates of this flow would find is of no use for the next one. */
+static void forget_candidates(struct discovery *discovery)
+{
+	for (unsigned i = 0; i < discovery->search.n; i++) {
+		harvest(discovery, i);
+		close_candidate(discovery, i);
+		if (discovery->search.candidates[i].state != CANDIDATE_KEPT)
+			discovery->search.candidates[i].state = CANDIDATE_DOUBLE;
+	}
+}
+
+bool discovery_find(struct discovery *discovery, const struct udp_address *to, uint64_t wait)
+{
+	unsigned k = discovery->n_paths;
+
+	discovery->to[0] = *to;
+	if (discovery->kind == PATHS_XOR && k < discovery->most)
+		add_computed(discovery, k, k + 1);
+	else if (discovery->kind == PATHS_ADDRESSES && k < discovery->n_own)
+		add_pairs(discovery, k, k + 1);
+	else if (discovery->epoll >= 0 && k < discovery->most &&
+	         path_hop_is_known(&discovery->paths[0].hops[0])) {
+		find_one(discovery, wait);
+		forget_candidates(discovery);
+	}
+	return discovery->n_paths > k;
 }

@@ -59,8 +59,18 @@ const char *path_found_name(enum path_found found);
 int discovery_fd(const struct discovery *discovery);
 /* The time of the next step if no answer comes; UINT64_MAX: there is nothing to search. */
 uint64_t discovery_wake(const struct discovery *discovery);
-/* Takes answers and sends probes; never blocks. Returns discovery_count. */
+/*
+ * Takes answers and sends probes; never blocks. Returns discovery_count. It may be called at any
+ * time: it does something once in a millisecond at most.
+ */
 unsigned discovery_step(struct discovery *discovery, uint64_t now);
+
+/*
+ * For users that have a flow to each of several ports of the peer, and wait for it. Finds a path to
+ * the port of `to` that differs from all paths so far; false: there is none, or none is found
+ * within `wait` nanoseconds. Do not mix it with discovery_tell.
+ */
+bool discovery_find(struct discovery *discovery, const struct udp_address *to, uint64_t wait);
 
 /*
  * Own addresses that the peer should know, up to `most`: those of the interface of the route to it,

@@ -25,7 +25,8 @@ static trib_status prepare(struct virtual_path *path, int fd)
 
 trib_status hop_probe_open(struct virtual_path *path, int *fd)
 {
-	const struct udp_options options = { 0 };
+	/* An answer takes as much of the buffer as the driver has reserved for a packet. */
+	const struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
 	trib_status status;
 	bool gso;
 
@@ -37,15 +38,14 @@ trib_status hop_probe_open(struct virtual_path *path, int *fd)
 
 bool hop_probe_send(int fd, unsigned hop)
 {
-	struct sockaddr_storage own;
-	socklen_t length = sizeof(own);
 	uint8_t payload = (uint8_t)hop; /* a router quotes it */
-	int ttl = (int)hop + 1;
+	int ttl = (int)hop + 1, family = AF_UNSPEC;
+	socklen_t length = sizeof(family);
 	bool six;
 
-	if (getsockname(fd, (void *)&own, &length))
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length))
 		return false;
-	six = own.ss_family == AF_INET6;
+	six = family == AF_INET6;
 	return setsockopt(fd, six ? SOL_IPV6 : SOL_IP, six ? IPV6_UNICAST_HOPS : IP_TTL, &ttl,
 	                  sizeof(ttl)) == 0 &&
 	       send(fd, &payload, sizeof(payload), MSG_DONTWAIT) == sizeof(payload);

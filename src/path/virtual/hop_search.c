@@ -145,6 +145,12 @@ unsigned hop_search_add(struct hop_search *search, const struct virtual_path *pa
 	return i;
 }
 
+void hop_search_skip(struct hop_search *search)
+{
+	search->candidates[search->n++] = (struct candidate){ .state = CANDIDATE_SKIPPED };
+	search->fruitless++;
+}
+
 void hop_search_keep(struct hop_search *search, unsigned i)
 {
 	if (search->candidates[i].state != CANDIDATE_KEPT)
@@ -188,6 +194,11 @@ static unsigned count(const struct hop_search *search, enum candidate_state stat
 	for (unsigned i = 0; i < search->n; i++)
 		n += search->candidates[i].state == state;
 	return n;
+}
+
+bool hop_search_is_tracing(const struct hop_search *search)
+{
+	return count(search, CANDIDATE_TRACED) > 0;
 }
 
 bool hop_search_wants(const struct hop_search *search)
@@ -252,9 +263,7 @@ static bool deserves_another(const struct hop_search *search, const struct candi
 
 bool hop_search_probe(struct hop_search *search, uint64_t now, unsigned *which, unsigned *hop)
 {
-	bool traced = count(search, CANDIDATE_TRACED);
-
-	if (!search->again || traced)
+	if (!search->again || hop_search_is_tracing(search))
 		search->again = now + SEARCH_AGAIN_NS;
 	else if (now >= search->again && goes_on(search))
 		begin_again(search, now);

@@ -27,7 +27,13 @@
 #define SEARCH_WAIT_NS 50000000ull /* 50 ms: the wait for the answer to a probe */
 #define SEARCH_AGAIN_NS 500000000ull /* 0.5 s: the time between two rounds of tracing again */
 
-enum candidate_state { CANDIDATE_TRACED, CANDIDATE_KEPT, CANDIDATE_DOUBLE, CANDIDATE_SILENT };
+enum candidate_state {
+	CANDIDATE_TRACED,
+	CANDIDATE_KEPT,
+	CANDIDATE_DOUBLE,
+	CANDIDATE_SILENT,
+	CANDIDATE_SKIPPED,
+};
 
 struct candidate {
 	struct virtual_path path;
@@ -63,6 +69,8 @@ bool hop_search_wants(const struct hop_search *search);
  * from elsewhere count as answers. Returns the candidate's index.
  */
 unsigned hop_search_add(struct hop_search *search, const struct virtual_path *path);
+/* There is no route for the pair whose turn it is. */
+void hop_search_skip(struct hop_search *search);
 /* The path of a candidate is used whatever its hops are. */
 void hop_search_keep(struct hop_search *search, unsigned candidate);
 
@@ -72,6 +80,7 @@ void hop_search_heard(struct hop_search *search, unsigned candidate, const struc
 /* No router will answer this probe: the peer was reached, or there is no route. */
 void hop_search_missed(struct hop_search *search, unsigned candidate);
 
+bool hop_search_is_tracing(const struct hop_search *search);
 /* When hop_search_probe has something to do; UINT64_MAX: never, the search is over. */
 uint64_t hop_search_wake(const struct hop_search *search);
 

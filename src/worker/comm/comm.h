@@ -67,6 +67,12 @@ struct comm_config {
 	struct udp_options socket;
 };
 
+/* Where the lanes of the only tree send from, so that they take different paths. */
+struct lane_paths {
+	unsigned n; /* lanes from here on send from any port */
+	struct udp_address from[WIRE_LANES_MAX];
+};
+
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
 struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
@@ -96,7 +102,8 @@ struct trib_comm {
 	unsigned n_trunks;
 	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
-	uint32_t payload;      /* bytes of a full fragment, the same in all trees */
+	struct lane_paths paths;
+	uint32_t payload; /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;

@@ -52,6 +52,8 @@ struct lane_cursor {
 	uint32_t at;  /* bytes of it that are handed up */
 };
 
+#define LANE_LEFT_MAX 8u
+
 struct lane {
 	struct trib_comm *comm;
 	struct trunk *trunk;
@@ -93,6 +95,10 @@ struct lane {
 	uint64_t heard_at;        /* when a packet last came from the aggregator */
 	uint64_t spoke_at;        /* when a report last left; 0: send one now */
 	uint64_t moved_at, moved; /* when `stream.done` last grew, and its value then */
+	/* Sockets of paths that were left. A closed port would look like a dead worker. */
+	int left[LANE_LEFT_MAX];
+	unsigned n_left;
+	uint64_t left_at; /* when the last path was left */
 	uint64_t dropped;
 	struct kept_round *kept, **kept_end; /* finished rounds that other ranks may need */
 	struct round *finishing;             /* finished rounds that the user is not told of yet */

@@ -42,6 +42,8 @@ struct lane_carrier {
 	int (*flush)(struct lane *lane, struct lane_room *room);
 	/* Takes the messages over. -EAGAIN: the socket is full, the rest goes with `flush`. */
 	int (*send)(struct lane *lane, const struct lane_message *messages, unsigned n);
+	/* Goes on from another address. Returns the socket that is left, or -1; NULL: cannot. */
+	int (*move)(struct lane *lane, const struct udp_address *from);
 	/* Seals and sends one control packet. No thread of the lane runs. */
 	int (*send_one)(struct lane *lane, void *packet, uint32_t bytes);
 };

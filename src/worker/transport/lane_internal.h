@@ -54,5 +54,7 @@ void lane_check_silence(struct lane *lane, uint64_t now);
 /* pacing.c: chooses whether the kernel or the pacer spaces packets, and logs the choice. */
 void pacing_start(struct lane *lane);
 void pacing_end(const struct lane *lane);
+/* The lane has a new socket. */
+void pacing_moved(struct lane *lane);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/transport/lane_slot.h"
+#include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_internal.h"
 
 #include "base/clock.h"
@@ -318,9 +319,10 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 static void ask_who_is_missing(struct lane *lane, uint64_t now)
 {
 	struct lane_slots *slots = lane->slots;
+	bool moved = lane_paths_check(lane, now); /* the aggregator has to learn our address */
 
-	if (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
-	    now < slots->asked_at + STUCK_EVERY)
+	if (!moved && (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
+	               now < slots->asked_at + STUCK_EVERY))
 		return;
 	slots->asked_at = now;
 	atomic_store(&slots->asks, true);

@@ -5,6 +5,7 @@
  */
 #include "worker/transport/transport.h"
 #include "worker/transport/lane_internal.h"
+#include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_slot.h"
 
 #include "base/clock.h"
@@ -183,6 +184,8 @@ static void *lane_main(void *argument)
 			lane_finish_held(lane, now);
 		lane_forget_kept(lane);
 		lane_check_silence(lane, now);
+		if (lane_paths_check(lane, now))
+			lane->spoke_at = 0; /* a report tells the aggregator our address */
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;
 		if (note_idle(lane) && atomic_load_explicit(&lane->leaves, memory_order_relaxed))

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lane over UDP datagrams, with GSO and GRO; results may come by multicast. */
 #include "worker/comm/comm.h"
-#include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_internal.h"
+#include "worker/transport/lane_paths.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/parse.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define RX_MESSAGES 8u
@@ -15,21 +17,31 @@
 #define TX_MESSAGES LANE_MESSAGES
 #define SEND_BYTES_MIN (16 << 10)
 
-static trib_status udp_lane_open(struct lane *lane)
+static trib_status open_socket(const struct lane *lane, const struct udp_address *from, int *fd,
+                               bool *gso)
 {
 	const struct trib_comm *comm = lane->comm;
 	struct udp_options options = comm->config.socket;
-	trib_status status;
 
 	/* All lanes share one link. If they queue too much, the queue of the link drops packets. */
 	options.send_bytes /= (int)(comm->lanes_wanted * comm->n_trunks);
 	if (options.send_bytes < SEND_BYTES_MIN)
 		options.send_bytes = SEND_BYTES_MIN;
+	return udp_open(from, &lane->peer, &options, fd, gso);
+}
+
+static trib_status udp_lane_open(struct lane *lane)
+{
+	const struct udp_address *from = lane_paths_from(lane);
+	trib_status status;
+
 	lane->rx = udp_rx_new(RX_MESSAGES, false);
 	lane->group_rx = udp_rx_new(RX_MESSAGES, false);
 	if (!lane->rx || !lane->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	status = udp_open(NULL, &lane->peer, &options, &lane->fd, &lane->gso);
+	status = open_socket(lane, from, &lane->fd, &lane->gso);
+	if (status != TRIB_OK && from) /* another program has taken the port since */
+		status = open_socket(lane, NULL, &lane->fd, &lane->gso);
 	if (status != TRIB_OK)
 		return status;
 	lane->tx = udp_tx_new(TX_MESSAGES, lane->gso);
@@ -45,6 +57,27 @@ static void udp_lane_close(struct lane *lane)
 	udp_rx_free(lane->rx);
 	udp_rx_free(lane->group_rx);
 	udp_tx_free(lane->tx);
+	lane_paths_forget(lane);
+}
+
+/* The new socket gets the number of the old one, so that the lane does not notice. */
+static int udp_lane_move(struct lane *lane, const struct udp_address *from)
+{
+	int fd, left;
+	bool gso;
+
+	if (open_socket(lane, from, &fd, &gso) != TRIB_OK)
+		return -1;
+	left = fcntl(lane->fd, F_DUPFD_CLOEXEC, 0);
+	if (gso != lane->gso || left < 0 || dup3(fd, lane->fd, O_CLOEXEC) < 0) {
+		close(fd);
+		if (left >= 0)
+			close(left);
+		return -1;
+	}
+	close(fd);
+	pacing_moved(lane);
+	return left;
 }
 
 static bool udp_lane_reach(struct lane *lane, int wait_ms)
@@ -196,5 +229,6 @@ const struct lane_carrier lane_carrier_udp = {
 	.receive = udp_lane_receive,
 	.flush = udp_lane_flush,
 	.send = udp_lane_send,
+	.move = udp_lane_move,
 	.send_one = udp_lane_send_one,
 };

@@ -58,3 +58,9 @@ void pacing_end(const struct lane *lane)
 	         lane->number, (unsigned long long)lane->pacer.naps,
 	         (unsigned long long)lane->pacer.messages);
 }
+
+void pacing_moved(struct lane *lane)
+{
+	if (lane->pacer.held && udp_let_times(lane->fd))
+		udp_send_room(lane->fd, lane->gso ? AHEAD_BYTES : 0);
+}

@@ -3,6 +3,7 @@
 #include "worker/trees/trees.h"
 #include "engine/engines.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_slot.h"
 #include "worker/transport/transport.h"
 
@@ -203,6 +204,7 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 {
 	trib_status status = TRIB_OK;
 
+	lane_paths_find(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
 		status = trunk_add_lane(comm, &comm->trunks[i]);
 	if (status == TRIB_OK)
