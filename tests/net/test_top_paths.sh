@@ -9,26 +9,39 @@ start "$@"
 name=top$$
 export TRIB_PAGES=$work/pages TRIB_TOKEN=a-token-for-tests
 
-# paths STATE RANK: how many paths from this rank to the next one are in a state, a regular expression.
+# paths STATE RANK: how many paths from this rank to its peer are in a state, a regular expression.
 paths() {
 	"$trib" top --paths --once >"$work/top" || return
 	awk -v state="^($1)\$" -v rank="$2" '
-		/^job/ { ours = $4 == rank && / to rank / }
+		/^job/ { ours = $4 == rank && / to / }
 		ours && $2 ~ state { n++ }
 		END { print n + 0 }' "$work/top"
 }
 has_paths() { [ "$(paths "$1" "$2")" = "$3" ]; } # STATE RANK N
-spines() { awk '/^job/ { ours = $4 == 0 && / to rank / } ours' "$work/top" | grep -o '10\.83\.[0-9]*\.10[1-4]' | sort -u | wc -l; }
+# spines RANK: how many spines are on its paths.
+spines() { awk -v rank="$1" '/^job/ { ours = $4 == rank && / to / } ours' "$work/top" | grep -o '10\.83\.[0-9]*\.10[1-4]' | sort -u | wc -l; }
+
+# job OPTION...: two workers that sum until $work/stop exists.
+job() {
+	out=$work/out
+	rm -f "$work/stop" "$work"/mark*
+	timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 "$@" -- \
+		"$worker" --rounds 1000000 --mark "$work/mark" --until "$work/stop" >"$out" 2>&1 &
+	job=$!
+	check "workers run" wait_for 30 all_marked 2
+}
+end_job() {
+	touch "$work/stop"
+	wait "$job"
+	check "all sums are exact" right 2
+	check "pages go with their processes" test -z "$(ls "$work/pages")"
+}
 
 check "without a job there is nothing to show" grep -q 'No process' <("$trib" top --paths --once)
 up "$name" --hosts 2 --leaf 2 --spine 4 --route static --core 100mbit
-out=$work/out
-timeout -k 5 100 "$trib" run -n 2 --ring --net "$name" --timeout 30 -- \
-	"$worker" --rounds 1000000 --mark "$work/mark" --until "$work/stop" >"$out" 2>&1 &
-job=$!
-check "workers run" wait_for 30 all_marked 2
+job --ring
 check "rank 0 uses four paths" wait_for 20 has_paths 'good|congested' 0 4 || cat "$work/top"
-check "... by four spines" test "$(spines)" = 4 || cat "$work/top"
+check "... by four spines" test "$(spines 0)" = 4 || cat "$work/top"
 "$trib" explain --paths 1 >"$work/explain"
 check "... and explain says why" grep -q 'There are 4 paths to rank 1: .*routers differ' "$work/explain" || cat "$work/explain"
 check "... not for another job" grep -q 'No process.* for job 2' <("$trib" explain --paths 2)
@@ -43,7 +56,7 @@ if [ -x "$build/tests/unit/test_node_report" ] && command -v curl >/dev/null; th
 	"$tribd" --listen "127.0.0.1:$port" --http "127.0.0.1:$((port + 1))" >"$work/tribd" 2>&1 &
 	check "a tribd" wait_for 10 grep -q 'metrics on port' "$work/tribd"
 	curl -s -m 5 -H "Authorization: Bearer $TRIB_TOKEN" "http://127.0.0.1:$((port + 1))/metrics" >"$work/metrics"
-	check "... exports it" grep -q '^trib_path_up{job="1",.*rank="0".*direction="to",peer="1".* 0$' "$work/metrics" ||
+	check "... exports it" grep -q '^trib_path_up{job="1",.*rank="0".*direction="to",peer="rank 1".* 0$' "$work/metrics" ||
 		cat "$work/metrics"
 	kill "$!" && wait "$!"
 else
@@ -52,8 +65,12 @@ fi
 "$trib" net restore --name "$name" leaf1-spine3 >/dev/null
 check "it is used again" wait_for 10 has_paths 'good|congested' 0 4 || cat "$work/top"
 
-touch "$work/stop"
-wait "$job"
-check "all sums are exact" right 2
-check "pages go with their processes" test -z "$(ls "$work/pages")"
+end_job
+
+# --- lanes to an aggregator at the leaf of rank 0 ---
+TRIB_LANES=4 job
+check "rank 1 uses four paths" wait_for 20 has_paths 'good|congested' 1 4 || cat "$work/top"
+check "... by four spines" test "$(spines 1)" = 4 || cat "$work/top"
+check "... to the aggregator" grep -q '4 paths to the aggregator: .*routers differ' <("$trib" explain --paths)
+end_job
 done_checking

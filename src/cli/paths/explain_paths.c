@@ -78,14 +78,16 @@ static unsigned count(const struct page_peer *peer)
 
 static void tell_page(const struct path_page *page)
 {
-	printf("Job %u, rank %u of %u (process %u), sums around a ring.\n", page->job, page->rank,
-	       page->size, page->pid);
+	printf("Job %u, rank %u of %u (process %u):\n", page->job, page->rank, page->size,
+	       page->pid);
 	for (unsigned p = 0; p < page->n_peers; p++) {
 		const struct page_peer *peer = &page->peers[p];
 		unsigned n = count(peer);
+		char name[PAGE_TEXT];
 
-		printf("  There %s %u path%s %s rank %u: %s.\n", n == 1 ? "is" : "are", n,
-		       n == 1 ? "" : "s", page_peer_direction(peer), peer->rank, why_found(peer));
+		printf("  There %s %u path%s %s %s: %s.\n", n == 1 ? "is" : "are", n,
+		       n == 1 ? "" : "s", page_peer_direction(peer), page_peer_name(peer, name),
+		       why_found(peer));
 		for (unsigned i = 0; i < peer->n; i++)
 			if (page_path_exists(&peer->paths[i]))
 				tell_path(&peer->paths[i], i);

@@ -81,9 +81,10 @@ static void page_json(const struct path_page *page)
 	for (unsigned p = 0; p < page->n_peers; p++) {
 		const struct page_peer *peer = &page->peers[p];
 		const char *between = "";
+		char name[PAGE_TEXT];
 
-		printf("%s{\"direction\":\"%s\",\"rank\":%u,\"found\":\"%s\",\"paths\":[",
-		       p ? "," : "", page_peer_direction(peer), peer->rank,
+		printf("%s{\"direction\":\"%s\",\"peer\":\"%s\",\"found\":\"%s\",\"paths\":[",
+		       p ? "," : "", page_peer_direction(peer), page_peer_name(peer, name),
 		       path_found_name(peer->found));
 		for (unsigned i = 0; i < peer->n; i++) {
 			if (!page_path_exists(&peer->paths[i]))

@@ -22,9 +22,11 @@ static void show_page(const struct path_page *page)
 {
 	for (unsigned p = 0; p < page->n_peers; p++) {
 		const struct page_peer *peer = &page->peers[p];
+		char name[PAGE_TEXT];
 
-		printf("job %u, rank %u of %u (process %u), %s rank %u:\n", page->job, page->rank,
-		       page->size, page->pid, page_peer_direction(peer), peer->rank);
+		printf("job %u, rank %u of %u (process %u), %s %s:\n", page->job, page->rank,
+		       page->size, page->pid, page_peer_direction(peer),
+		       page_peer_name(peer, name));
 		printf("  %4s  %-9s  %-22s %-22s %9s %9s %8s %8s %8s %5s  %s\n", "PATH", "STATE",
 		       "FROM", "TO", "Mb/s", "CARRIES", "MS", "LEAST MS", "LOSS", "LEFT",
 		       "ROUTERS");

@@ -73,7 +73,7 @@ struct output {
 static void put_path(const struct output *output, const struct path_page *page,
                      const struct page_peer *peer, unsigned i)
 {
-	char job[LABEL_MAX], key[LABEL_MAX], rank[LABEL_MAX], pid[LABEL_MAX], other[LABEL_MAX],
+	char job[LABEL_MAX], key[LABEL_MAX], rank[LABEL_MAX], pid[LABEL_MAX], other[PAGE_TEXT],
 		number[LABEL_MAX];
 	double value = output->row->value(&peer->paths[i]);
 
@@ -83,7 +83,7 @@ static void put_path(const struct output *output, const struct path_page *page,
 	snprintf(key, sizeof(key), "%" PRIx64, page->key);
 	snprintf(rank, sizeof(rank), "%u", page->rank);
 	snprintf(pid, sizeof(pid), "%u", page->pid);
-	snprintf(other, sizeof(other), "%u", peer->rank);
+	page_peer_name(peer, other);
 	snprintf(number, sizeof(number), "%u", i);
 	metrics_put(output->out, output->row->name, value, "job", job, "key", key, "rank", rank,
 	            "pid", pid, "direction", page_peer_direction(peer), "peer", other, "path",

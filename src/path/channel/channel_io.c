@@ -106,17 +106,6 @@ struct channel *channel_of(const struct channel_io *io)
 
 /* ---- the side that calls ---- */
 
-struct path_address path_address_of(const struct udp_address *address)
-{
-	struct path_address wire = { .port = udp_port(address) };
-	size_t size;
-	const void *raw = udp_raw(address, &size);
-
-	memcpy(wire.raw, raw, size);
-	wire.size = (uint8_t)size;
-	return wire;
-}
-
 const struct virtual_path *channel_io_path(const struct channel_io *io, unsigned i)
 {
 	if (io->n_paths || !io->discovery)

@@ -3,26 +3,6 @@
 #include "path/channel/io_state.h"
 
 #include <string.h>
-#include <sys/socket.h>
-
-static struct path_address address_of(int fd, int (*ask)(int, struct sockaddr *, socklen_t *))
-{
-	struct udp_address address = { .length = sizeof(address.storage) };
-
-	if (ask(fd, (void *)&address.storage, &address.length))
-		return (struct path_address){ 0 };
-	return path_address_of(&address);
-}
-
-static int ask_own(int fd, struct sockaddr *out, socklen_t *size)
-{
-	return getsockname(fd, out, size);
-}
-
-static int ask_peer(int fd, struct sockaddr *out, socklen_t *size)
-{
-	return getpeername(fd, out, size);
-}
 
 static void show_addresses(const struct channel_io *io, unsigned i, struct page_path *path)
 {
@@ -31,8 +11,7 @@ static void show_addresses(const struct channel_io *io, unsigned i, struct page_
 	if (found)
 		memcpy(path->hops, found->hops, sizeof(path->hops));
 	if (path->is_open) {
-		path->from = address_of(io->sockets[i].fd, ask_own);
-		path->to = address_of(io->sockets[i].fd, ask_peer);
+		path_address_of_socket(io->sockets[i].fd, &path->from, &path->to);
 	} else if (found && found->from.length) {
 		path->from = path_address_of(&found->from);
 		path->to = path_address_of(&found->to);

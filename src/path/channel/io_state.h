@@ -43,6 +43,5 @@ trib_status channel_io_new(const struct channel_io_config *config, bool connects
 
 /* The path that the side which calls has found, or was given; NULL: none. */
 const struct virtual_path *channel_io_path(const struct channel_io *io, unsigned i);
-struct path_address path_address_of(const struct udp_address *address);
 
 #endif

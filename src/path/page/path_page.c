@@ -3,9 +3,34 @@
 
 #include "base/random_bits.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 _Static_assert(sizeof(struct path_page) % 8 == 0, "the checksum is over words");
+
+struct path_address path_address_of(const struct udp_address *address)
+{
+	struct path_address wire = { .port = udp_port(address) };
+	size_t size;
+	const void *raw = udp_raw(address, &size);
+
+	memcpy(wire.raw, raw, size);
+	wire.size = (uint8_t)size;
+	return wire;
+}
+
+void path_address_of_socket(int fd, struct path_address *from, struct path_address *to)
+{
+	struct udp_address own = { .length = sizeof(own.storage) }, peer = own;
+
+	*from = *to = (struct path_address){ 0 };
+	if (getsockname(fd, (void *)&own.storage, &own.length) ||
+	    getpeername(fd, (void *)&peer.storage, &peer.length))
+		return;
+	*from = path_address_of(&own);
+	*to = path_address_of(&peer);
+}
 
 static uint64_t page_check(const struct path_page *page)
 {
@@ -68,7 +93,15 @@ const char *page_path_state(const struct page_path *path)
 
 const char *page_peer_direction(const struct page_peer *peer)
 {
-	return peer->role == PAGE_NEXT_RANK ? "to" : "from";
+	return peer->role == PAGE_PREVIOUS_RANK ? "from" : "to";
+}
+
+const char *page_peer_name(const struct page_peer *peer, char out[PAGE_TEXT])
+{
+	if (peer->role == PAGE_AGGREGATOR)
+		return strcpy(out, "the aggregator");
+	snprintf(out, PAGE_TEXT, "rank %u", peer->rank);
+	return out;
 }
 
 const char *page_address_text(const struct path_address *address, char out[PAGE_TEXT])

@@ -36,11 +36,11 @@ struct page_path {
 	double loss;                   /* share of the bytes, 0 to 1 */
 };
 
-enum page_role { PAGE_NEXT_RANK, PAGE_PREVIOUS_RANK, PAGE_ROLES };
+enum page_role { PAGE_NEXT_RANK, PAGE_PREVIOUS_RANK, PAGE_AGGREGATOR, PAGE_ROLES };
 
 struct page_peer {
-	uint32_t role; /* enum page_role */
-	uint32_t rank;
+	uint32_t role;  /* enum page_role */
+	uint32_t rank;  /* 0 for an aggregator */
 	uint32_t found; /* enum path_found: why there are these paths */
 	uint32_t n;
 	struct page_path paths[PATHS_MAX];
@@ -58,6 +58,10 @@ struct path_page {
 	struct page_peer peers[PAGE_PEERS];
 };
 
+struct path_address path_address_of(const struct udp_address *address);
+/* Both ends of a connected socket. If they are unknown, their sizes are 0. */
+void path_address_of_socket(int fd, struct path_address *from, struct path_address *to);
+
 /* Completes a page: magic, version, checksum. */
 void path_page_seal(struct path_page *page);
 /* Is this a page of this version, with values that can be used? It may be hostile. */
@@ -67,10 +71,12 @@ bool path_page_is_good(const struct path_page *page, size_t bytes);
 bool page_path_exists(const struct page_path *path);
 /* "good", "unused", ... */
 const char *page_path_state(const struct page_path *path);
-/* "to" the next rank, or "from" the previous one. */
+/* "to" the next rank or an aggregator, or "from" the previous rank. */
 const char *page_peer_direction(const struct page_peer *peer);
 
 #define PAGE_TEXT 64u
+/* "rank 3" or "the aggregator" */
+const char *page_peer_name(const struct page_peer *peer, char out[PAGE_TEXT]);
 const char *page_address_text(const struct path_address *address, char out[PAGE_TEXT]);
 /* The known routers, with blanks between. */
 const char *page_hops_text(const struct page_path *path, char out[VIRTUAL_HOPS_TEXT]);
