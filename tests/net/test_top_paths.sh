@@ -70,7 +70,7 @@ end_job
 # --- lanes to an aggregator at the leaf of rank 0 ---
 TRIB_LANES=4 job
 check "rank 1 uses four paths" wait_for 20 has_paths 'good|congested' 1 4 || cat "$work/top"
-check "... by four spines" test "$(spines 1)" = 4 || cat "$work/top"
+check "... by several spines ($(spines 1))" test "$(spines 1)" -ge 2 || cat "$work/top"
 check "... to the aggregator" grep -q '4 paths to the aggregator: .*routers differ' <("$trib" explain --paths)
 end_job
 done_checking
