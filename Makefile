@@ -17,8 +17,8 @@ test: ## every test, then what was skipped; the last line is "N passed, N failed
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
 	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
 
-soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training
-	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(SECONDS))
+soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training; CUTS=120: random cuts of paths
+	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(if $(CUTS),paths $(CUTS),$(SECONDS)))
 
 fuzz: ## every fuzz target in turn, SECONDS=600 in all
 	@scripts/fuzz.sh $(SECONDS)

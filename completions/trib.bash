@@ -83,12 +83,16 @@ _trib() {
 		mapfile -t COMPREPLY < <(compgen -W "xdp udp pisa dense auto" -- "$word")
 		return
 		;;
+	--collective)
+		mapfile -t COMPREPLY < <(compgen -W "allreduce reduce-scatter allgather" -- "$word")
+		return
+		;;
 	--against)
 		if [[ ${COMP_WORDS[2]} == latency ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "all none openmpi gloo mpich" -- "$word")
 			return
 		fi
-		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "trib-xdp trib-tcp trib-star trib-ring openmpi openmpi-default mpich gloo ring ps tcp-agg" -- "$word")
 		return
 		;;
 	--hostfile | --jobs | --philly | --gavel | --per-job | --fabric | --traces)
@@ -133,7 +137,7 @@ _trib() {
 	case ${COMP_WORDS[1]} in
 	net) command=(up down exec list cut slow restore) ;;
 	show) command=(config paths) ;;
-	bench) command=(allreduce deploy engine glm glm-kernel latency numbers plane plot rates sparse sparse-store) ;;
+	bench) command=(allreduce deploy engine glm glm-kernel latency numbers path plane plot rates sparse sparse-store) ;;
 	glm) command=(train predict inspect make) ;;
 	sparse) command=(hot serve status log audit) ;;
 	job) command=(new end) ;;

@@ -41,6 +41,8 @@ OWN_CODE = {
     "sparse": ("src/sparse/", "src/bench/sparse/", "src/bench/store/", "src/cli/sparse/", "include/tributary/sparse.h", "examples/sparse",
                "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
                "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
+    "path": ("src/path/balance/", "src/path/channel/", "src/path/virtual/", "src/bench/path/", "src/worker/ring/",
+             "src/worker/transport/ring_thread."),
 }
 
 
@@ -82,6 +84,10 @@ def glm(options, label="", quick=GLM_SHORT, plot=False):
 
 def sparse(options, label="", quick=SPARSE_SHORT, plot=True):
     return Run(f"trib bench sparse {options}", label, quick, plot=plot)
+
+
+def path(options, label="", plot=False):
+    return Run(f"trib bench path {options}", label, "--seconds 0.3 --warm 0.3 --repeats 1", plot=plot)
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -148,6 +154,31 @@ SECTIONS = [
              allreduce(f"{UNLIKE} --to-one --pool 256K", "reduce, pool 256 KB"),
              allreduce(f"{UNLIKE} --pool 64M", "allreduce, pool 64 MB"),
              allreduce(f"{UNLIKE} --pool 256K", "allreduce, pool 256 KB")]),
+    Section("path-ring", "ring", "allreduces without an aggregator, beside the rings of others", 8, "allreduce",
+            [allreduce("--hosts 4 --link 1gbit --sizes 64K,1M,16M,64M --against trib-ring,ring,gloo,openmpi", "4 hosts", plot=True),
+             allreduce("--hosts 8 --link 1gbit --sizes 1M,16M --iterations 5 --against trib-ring,ring,gloo,openmpi", "8 hosts")],
+            ("",)),
+    Section("path-scatter-gather", "ring", "reduce-scatters and allgathers, 64 KB to 64 MB, four and eight hosts", 30, "allreduce",
+            [allreduce(f"--collective {name} --hosts {n} --link 1gbit --sizes 64K,256K,1M,4M,16M,64M --iterations {20 // n} "
+                       "--against trib-star,trib-ring,ring,gloo,openmpi", f"{name}, {n} hosts", plot=n == 4)
+             for name in ("reduce-scatter", "allgather") for n in (4, 8)]),
+    Section("path", "paths", "one to four paths, beside ECMP and multipath TCP (Maestro's Fig. 8)", 2, "path",
+            [path("--core 200mbit --paths 1,2,3,4 --repeats 3 --seconds 3", plot=True)], ("",)),
+    Section("path-unlike", "paths", "paths of unlike rates, and loss on one path", 2, "path",
+            [path("--paths 4 --unlike 200mbit,100mbit,50mbit,200mbit --repeats 3 --seconds 3", "unlike rates"),
+             path("--paths 4 --loss leaf1-spine2=0.01 --repeats 3 --seconds 3", "1 % loss on one path")]),
+    Section("path-load", "paths", "background traffic on three of four paths (Maestro's Fig. 12c)", 1, "path_load",
+            [path("--paths 4 --load 0,25,50,75 --transport ours --repeats 3 --seconds 5")]),
+    Section("path-chunk", "paths", "chunks of 12.5 to 400 KB (Maestro's Fig. 9)", 1, "path",
+            [path("--paths 4 --transport ours --size 1600000 --chunk 12500,25000,50000,100000,200000,400000 --repeats 3")]),
+    Section("path-token", "paths", "a token of 2 bytes (Maestro's Fig. 12f)", 1, "path_token",
+            [path("--paths 4 --token --load 0,90,90,90 --repeats 3")]),
+    Section("path-allreduce", "paths", "an allreduce over one path and over four (Maestro's Fig. 10 and 11)", 3, "allreduce",
+            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric --sizes 16M,57M --iterations 3 "
+                 "--against trib-ring", f"TRIB_PATHS={paths}", SHORT) for paths in ("off", "addresses")],
+            before=("build/src/cli/trib net up --name bench-fabric --hosts 4 --servers 1 --leaf 2 --spine 4 --link 1gbit "
+                    "--core 100mbit --route static",),
+            after=("build/src/cli/trib net down --name bench-fabric",)),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",

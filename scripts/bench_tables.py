@@ -266,6 +266,37 @@ def glm_kernel(runs):
                 ["features", "layout", "bytes a row", "samples/s", "GB/s of rows", "limit", "of limit", "of float"], rows)
 
 
+# ---- trib bench path ----
+
+def path(runs):
+    """A row a transport, with its share of what all paths together carry."""
+    several = len(runs) > 1
+    chunks = any(row["chunk"] for run in runs for row in run["result"]["rows"])
+    rows = [([run["label"]] if several else []) + [row["transport"], row["paths"]] + ([count(row["chunk"])] if chunks else []) +
+            [f"{row['gbps']:.3f}", percent(row["share_of_sum"]), times(row["cores"]),
+             percent(row["repeated"], 2) if "repeated" in row else "", row.get("each", "")]
+            for run in runs for row in run["result"]["rows"]]
+    return table((["case"] if several else []) + ["transport", "paths"] + (["bytes of a chunk"] if chunks else []) +
+                 ["Gb/s", "of the sum", "cores", "sent again", "Gb/s of each path"], rows)
+
+
+def path_load(runs):
+    """Beside the free rate of each path, what our channel put on it."""
+    result = runs[0]["result"]
+    free = [bps * (100 - load) / 100 for bps, load in zip(result["path_bps"], result["background"])]
+    rows = []
+    for row in result["rows"]:
+        each = [float(word) for word in row["each"].split()]
+        rows += [[i + 1, f"{result['background'][i]} %", f"{free[i] / 1e9:.3f}", f"{each[i]:.3f}",
+                  percent(free[i] / sum(free)), percent(each[i] / sum(each))] for i in range(len(each))]
+    return table(["path", "background", "free, Gb/s", "ours, Gb/s", "share of the free", "share of ours"], rows)
+
+
+def path_token(runs):
+    return table(["transport", "there and back"],
+                 [[row["transport"], seconds(row["token_s"])] for row in runs[0]["result"]["rows"] if row["token_s"]])
+
+
 # ---- trib bench sparse ----
 
 def count(value):

@@ -4,6 +4,7 @@
 # The script ends at the first wrong sum, and says what to type to repeat it.
 # soak.sh sparse [KILLS]: kills the aggregator, its standby and the server of sparse jobs at random, so many times.
 # After each ten kills an audit checks that every push was applied exactly once.
+# soak.sh paths [CUTS]: cuts and restores a random path of four every second while messages go over all of them.
 . "$(dirname "$0")/common.sh"
 
 trib=build/src/cli/trib
@@ -58,6 +59,10 @@ main() {
 	scripts/build.sh
 	if [ "${1:-}" = sparse ]; then
 		sparse "${2:-30}"
+		return
+	fi
+	if [ "${1:-}" = paths ]; then
+		tests/net/test_paths.sh "$PWD/$trib" "${2:-120}"
 		return
 	fi
 	until=$(($(date +%s) + ${1:-3600}))

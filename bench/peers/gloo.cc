@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// gloo: Gloo's allreduce over its TCP transport. Rank and size come from TRIB_RANK and
+// gloo: Gloo's collectives over its TCP transport. Rank and size come from TRIB_RANK and
 // TRIB_SIZE, this rank's address from GLOO_ADDRESS. Ranks find each other through files in the
-// folder GLOO_STORE. --algorithm: ring (default), bcube, ring_chunked, halving_doubling.
+// folder GLOO_STORE. --algorithm of an allreduce: ring (default), bcube, ring_chunked,
+// halving_doubling.
 #include "peer.h"
 
+#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
+#include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
@@ -89,6 +92,41 @@ void allreduce_run(World &world, void *data, size_t count, peer_type type)
 	gloo::allreduce(options);
 }
 
+// The algorithm sums in the buffer that it is bound to, and leaves this rank's share at its start.
+template <typename T> void scatter_run(World &world, void *in, void *out, size_t count)
+{
+	size_t ranks = static_cast<size_t>(world.context->size);
+	std::vector<T *> buffers = { static_cast<T *>(in) };
+	std::vector<int> shares(ranks, static_cast<int>(count));
+
+	if (!world.bound)
+		world.bound = std::make_unique<gloo::ReduceScatterHalvingDoubling<T>>(
+			world.context, buffers, static_cast<int>(count * ranks), shares);
+	world.bound->run();
+	std::memcpy(out, in, count * sizeof(T));
+}
+
+void reduce_scatter_run(World &world, void *in, void *out, size_t count, peer_type type)
+{
+	if (type == PEER_F32)
+		return scatter_run<float>(world, in, out, count);
+	if (type == PEER_I32)
+		return scatter_run<int32_t>(world, in, out, count);
+	throw std::invalid_argument("a reduce-scatter sums f32 and i32 alone here");
+}
+
+void allgather_run(World &world, const void *in, void *out, size_t count, peer_type type)
+{
+	gloo::AllgatherOptions options(world.context);
+	size_t bytes = count * peer_type_size(type);
+
+	options.setInput(static_cast<char *>(const_cast<void *>(in)), bytes);
+	options.setOutput(static_cast<char *>(out),
+	                  bytes * static_cast<size_t>(world.context->size));
+	options.setTag(world.tag++);
+	gloo::allgather(options);
+}
+
 // Exceptions must not cross peer_measure, which is C.
 template <typename F> int guarded(F &&body)
 {
@@ -120,6 +158,20 @@ int world_allreduce(void *context, void *data, size_t count, peer_type type)
 	return guarded([&] { allreduce_run(world, data, count, type); });
 }
 
+int world_reduce_scatter(void *context, void *in, void *out, size_t count, peer_type type)
+{
+	auto &world = *static_cast<World *>(context);
+
+	return guarded([&] { reduce_scatter_run(world, in, out, count, type); });
+}
+
+int world_allgather(void *context, const void *in, void *out, size_t count, peer_type type)
+{
+	auto &world = *static_cast<World *>(context);
+
+	return guarded([&] { allgather_run(world, in, out, count, type); });
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -145,6 +197,8 @@ int main(int argc, char **argv)
 	self.context = &world;
 	self.barrier = world_barrier;
 	self.allreduce = world_allreduce;
+	self.reduce_scatter = world_reduce_scatter;
+	self.allgather = world_allgather;
 
 	std::vector<double> samples(options.iterations);
 	if (guarded([&] {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Allreduce, or many MPI_Iallreduce at once. Built once for each MPI that is installed. */
+/*
+ * MPI_Allreduce, many MPI_Iallreduce at once, or another collective. Built once for each MPI that
+ * is installed.
+ */
 #include "peer.h"
 
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FINALIZE_S 2
@@ -67,6 +71,44 @@ static int world_many(void *context, void *data, size_t count, enum peer_type ty
 	return MPI_Waitall((int)many, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS ? 0 : -1;
 }
 
+/*
+ * MPI has two calls for it, with algorithms of their own. The other one takes a count for each
+ * rank.
+ */
+static int world_reduce_scatter(void *context, void *in, void *out, size_t count,
+                                enum peer_type type)
+{
+	const char *call = getenv("PEER_MPI_CALL");
+	static int *counts;
+	int size;
+
+	(void)context;
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (!call || strcmp(call, "MPI_Reduce_scatter") != 0)
+		return MPI_Reduce_scatter_block(in, out, (int)count, element_of(type), sum_of(type),
+		                                MPI_COMM_WORLD) == MPI_SUCCESS
+		               ? 0
+		               : -1;
+	if (!counts)
+		counts = peer_alloc((size_t)size * sizeof(*counts));
+	for (int r = 0; r < size; r++)
+		counts[r] = (int)count;
+	return MPI_Reduce_scatter(in, out, counts, element_of(type), sum_of(type),
+	                          MPI_COMM_WORLD) == MPI_SUCCESS
+	               ? 0
+	               : -1;
+}
+
+static int world_allgather(void *context, const void *in, void *out, size_t count,
+                           enum peer_type type)
+{
+	(void)context;
+	return MPI_Allgather(in, (int)count, element_of(type), out, (int)count, element_of(type),
+	                     MPI_COMM_WORLD) == MPI_SUCCESS
+	               ? 0
+	               : -1;
+}
+
 static void finalize_leave(int signal_number)
 {
 	(void)signal_number;
@@ -78,7 +120,9 @@ int main(int argc, char **argv)
 	struct peer_options options;
 	struct peer peer = { .barrier = world_barrier,
 		             .allreduce = world_allreduce,
-		             .allreduce_many = world_many };
+		             .allreduce_many = world_many,
+		             .reduce_scatter = world_reduce_scatter,
+		             .allgather = world_allgather };
 	double *samples, *all;
 
 	MPI_Init(&argc, &argv);

@@ -87,6 +87,16 @@ static enum peer_type type_parse(const char *text)
 	errx(2, "--type wants f32, f16, bf16 or i32, not '%s'", text);
 }
 
+static enum peer_collective collective_parse(const char *text)
+{
+	static const char *const names[] = { "allreduce", "reduce-scatter", "allgather" };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(text, names[i]))
+			return (enum peer_collective)i;
+	errx(2, "--collective wants allreduce, reduce-scatter or allgather, not '%s'", text);
+}
+
 static void late_parse(struct peer_options *options, const char *text)
 {
 	unsigned i = options->n_late++;
@@ -105,6 +115,7 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		{ "type", required_argument, NULL, 't' },
 		{ "check", no_argument, NULL, 'c' },
 		{ "to-one", no_argument, NULL, '1' },
+		{ "collective", required_argument, NULL, 'C' },
 		{ "many", required_argument, NULL, 'm' },
 		{ "late", required_argument, NULL, 'l' },
 		{ "algorithm", required_argument, NULL, 'a' },
@@ -134,6 +145,9 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		case '1':
 			options->to_one = true;
 			break;
+		case 'C':
+			options->collective = collective_parse(optarg);
+			break;
 		case 'm':
 			options->many = (unsigned)number_parse("many", optarg);
 			break;
@@ -153,6 +167,8 @@ void peer_parse(int argc, char **argv, struct peer_options *options)
 		errx(2, "--iterations must be at least 1");
 	if (options->many == 0 || (options->many > 1 && options->to_one))
 		errx(2, "--many must be at least 1, and is no reduce");
+	if (options->collective != PEER_ALLREDUCE && (options->many > 1 || options->to_one))
+		errx(2, "--many and --to-one are for allreduce");
 }
 
 void peer_rank_from_env(int *rank, int *size)
@@ -228,16 +244,17 @@ static void input_fill(void *data, size_t n, enum peer_type type, int rank, unsi
 	}
 }
 
-static int sum_check(const void *data, size_t n, enum peer_type type, const struct peer *peer,
-                     unsigned iteration)
+/* Element i has to be the sum of the elements first + i of the ranks from `from` to below `to`. */
+static int sum_check(const struct peer *peer, unsigned iteration, enum peer_type type,
+                     const void *data, size_t n, size_t first, int from, int to)
 {
 	const size_t size = peer_type_size(type);
 	float expected[PERIOD] = { 0 };
 	char bits[PERIOD * 4];
 
 	for (size_t i = 0; i < PERIOD; i++) {
-		for (int r = 0; r < peer->size; r++)
-			expected[i] += input_at(r, iteration, i);
+		for (int r = from; r < to; r++)
+			expected[i] += input_at(r, iteration, first + i);
 		element_put(type, bits, i, expected[i]);
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -267,13 +284,59 @@ static void late_sleep(double seconds)
 
 static double timed_cpu_s; /* in the timed allreduces */
 
-/* The timed part. */
-static int sums_make(const struct peer *peer, const struct peer_options *options, void *data,
-                     size_t n)
+/* The vectors of this rank. */
+struct vectors {
+	void *in, *out;        /* an allreduce has no `out` */
+	size_t n, share;       /* elements of a vector, and of a rank's share of it */
+	size_t n_in, n_result; /* elements that this rank gives and gets */
+};
+
+static void vectors_make(const struct peer *peer, const struct peer_options *options,
+                         struct vectors *v)
 {
-	size_t bytes = n * peer_type_size(options->type);
+	size_t size = peer_type_size(options->type);
+
+	v->n = options->bytes / size;
+	v->share = v->n / (size_t)peer->size;
+	v->n_in = v->n_result = v->n * options->many;
+	if (options->collective == PEER_REDUCE_SCATTER)
+		v->n_result = v->share;
+	if (options->collective == PEER_ALLGATHER)
+		v->n_in = v->share;
+	v->in = peer_alloc(v->n_in * size);
+	v->out = options->collective == PEER_ALLREDUCE ? NULL : peer_alloc(v->n_result * size);
+}
+
+static int result_check(const struct peer *peer, const struct peer_options *options,
+                        const struct vectors *v, unsigned iteration)
+{
+	size_t bytes = v->share * peer_type_size(options->type);
 	int rc = 0;
 
+	if (options->collective == PEER_ALLREDUCE)
+		return sum_check(peer, iteration, options->type, v->in, v->n_result, 0, 0,
+		                 peer->size);
+	if (options->collective == PEER_REDUCE_SCATTER)
+		return sum_check(peer, iteration, options->type, v->out, v->share,
+		                 v->share * (size_t)peer->rank, 0, peer->size);
+	for (int r = 0; r < peer->size && rc == 0; r++)
+		rc = sum_check(peer, iteration, options->type,
+		               (const char *)v->out + (size_t)r * bytes, v->share, 0, r, r + 1);
+	return rc;
+}
+
+/* The timed part. */
+static int sums_make(const struct peer *peer, const struct peer_options *options,
+                     const struct vectors *v)
+{
+	size_t n = v->n, bytes = n * peer_type_size(options->type);
+	void *data = v->in;
+	int rc = 0;
+
+	if (options->collective == PEER_REDUCE_SCATTER)
+		return peer->reduce_scatter(peer->context, v->in, v->out, v->share, options->type);
+	if (options->collective == PEER_ALLGATHER)
+		return peer->allgather(peer->context, v->in, v->out, v->share, options->type);
 	if (options->many > 1 && peer->allreduce_many)
 		return peer->allreduce_many(peer->context, data, n, options->type, options->many);
 	for (unsigned i = 0; i < options->many && rc == 0; i++)
@@ -293,16 +356,19 @@ static void network_print(void)
 
 int peer_measure(const struct peer *peer, const struct peer_options *options, double *samples)
 {
-	size_t n = options->bytes / peer_type_size(options->type), all = n * options->many;
 	unsigned rounds = options->warmup + options->iterations;
-	void *data = peer_alloc(options->bytes * options->many);
+	struct vectors v;
 	int rc = 0;
 
+	if ((options->collective == PEER_REDUCE_SCATTER && !peer->reduce_scatter) ||
+	    (options->collective == PEER_ALLGATHER && !peer->allgather))
+		errx(2, "this system has no such collective");
+	vectors_make(peer, options, &v);
 	network_print();
 	for (unsigned k = 0; k < rounds && rc == 0; k++) {
 		double start, cpu;
 
-		input_fill(data, all, options->type, peer->rank, k);
+		input_fill(v.in, v.n_in, options->type, peer->rank, k);
 		if ((rc = peer->barrier(peer->context)) != 0)
 			break;
 		cpu = cpu_now_s();
@@ -310,7 +376,7 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 		for (unsigned i = 0; i < options->n_late; i++)
 			if (peer->rank == options->late[i].rank)
 				late_sleep(options->late[i].seconds);
-		if ((rc = sums_make(peer, options, data, n)) != 0)
+		if ((rc = sums_make(peer, options, &v)) != 0)
 			break;
 		if (k >= options->warmup) {
 			samples[k - options->warmup] = now_s() - start;
@@ -319,9 +385,10 @@ int peer_measure(const struct peer *peer, const struct peer_options *options, do
 		if (options->to_one && peer->rank)
 			continue;
 		if (options->check || k == 0 || k + 1 == rounds)
-			rc = sum_check(data, all, options->type, peer, k);
+			rc = result_check(peer, options, &v, k);
 	}
-	free(data);
+	free(v.in);
+	free(v.out);
 	return rc;
 }
 

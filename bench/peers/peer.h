@@ -5,11 +5,14 @@
  *
  *     PROGRAM --bytes B --iterations I --warmup W [--type f32|f16|bf16|i32] [--check]
  *             [--late RANK=SECONDS] [--to-one] [--many N]
+ *             [--collective allreduce|reduce-scatter|allgather]
  *
  * prints a line `SAMPLE <rank> <iteration> <seconds>` for every timed sum
  * allreduce of B bytes. With --many N, a sample is the time of N allreduces of B
  * bytes each, which are posted together. Some also print a line `CPU <seconds>`. It exits with 1 if
- * a sum is wrong. A program has only to provide a barrier and an allreduce; the rest is in peer.c.
+ * a sum is wrong. A program has only to provide a barrier and its collectives; the rest is in
+ * peer.c. B is the whole vector: each rank gets its share of a reduce-scatter, and gives its share
+ * of an allgather.
  *
  * Each rank takes its own times: from the barrier, which is not timed, to the end of
  * its allreduce.
@@ -29,10 +32,12 @@ extern "C" {
 #endif
 
 enum peer_type { PEER_F32, PEER_F16, PEER_BF16, PEER_I32 };
+enum peer_collective { PEER_ALLREDUCE, PEER_REDUCE_SCATTER, PEER_ALLGATHER };
 
 struct peer_options {
 	size_t bytes;
 	enum peer_type type;
+	enum peer_collective collective;
 	unsigned iterations, warmup;
 	unsigned many; /* vectors that are posted together; 1: a blocking allreduce */
 	bool check;    /* check every sum; otherwise the first and the last */
@@ -55,6 +60,13 @@ struct peer {
 	 * the system cannot post, so it sums them one after another. */
 	int (*allreduce_many)(void *context, void *data, size_t count, enum peer_type type,
 	                      unsigned many);
+	/* Sums the vectors `in` of all ranks, `count` elements for each rank, and stores this
+	 * rank's share. It may change `in`. NULL: the system cannot do it. */
+	int (*reduce_scatter)(void *context, void *in, void *out, size_t count,
+	                      enum peer_type type);
+	/* Stores the `count` elements of each rank one after another. NULL: as above. */
+	int (*allgather)(void *context, const void *in, void *out, size_t count,
+	                 enum peer_type type);
 };
 
 static inline size_t peer_type_size(enum peer_type type)

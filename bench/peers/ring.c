@@ -80,27 +80,23 @@ static ssize_t ring_receive(struct ring *ring, char *to, size_t room, bool add)
 }
 
 /*
- * In step s (of 2 (N - 1)) a rank sends chunk rank - s and receives chunk rank - s
- * - 1: it sends in one step what it received in the step before. So both directions
- * are byte streams: the rank sends its own chunk, then what it receives. A byte may
- * be sent as soon as it has arrived, and no step waits for the end of the step
- * before.
+ * In step s a rank sends chunk first - s and receives chunk first - s - 1, in the
+ * first `adds` steps to add it: it sends in one step what it received in the step before. So both
+ * directions are byte streams: the rank sends its own chunk, then what it receives. A byte may be
+ * sent as soon as it has arrived, and no step waits for the end of the step before.
  */
-static int ring_allreduce(void *context, void *data, size_t count, enum peer_type type)
+static int ring_steps(struct ring *ring, char *base, size_t count, int first, int steps, int adds)
 {
-	struct ring *ring = context;
-	int n = ring->size, steps = 2 * (n - 1), out_step = 0, in_step = 0;
+	int n = ring->size, out_step = 0, in_step = 0;
 	size_t out_at = 0, in_at = 0, ready; /* offsets in the current chunks; bytes to send */
-	char *base = data;
 
-	ring->type = type;
-	ready = chunk_start(ring, count, ring->rank + 1) - chunk_start(ring, count, ring->rank);
+	ready = chunk_start(ring, count, first + 1) - chunk_start(ring, count, first);
 	while (out_step < steps || in_step < steps) {
 		ssize_t sent = 0, taken = 0;
 		bool may_send = false, may_take = in_step < steps;
 
 		if (out_step < steps) {
-			int chunk = (ring->rank - out_step + 2 * n) % n;
+			int chunk = (first - out_step + 2 * n) % n;
 			size_t from = chunk_start(ring, count, chunk);
 			size_t left = chunk_start(ring, count, chunk + 1) - from - out_at;
 			size_t burst = left < ready ? left : ready;
@@ -123,13 +119,12 @@ static int ring_allreduce(void *context, void *data, size_t count, enum peer_typ
 			}
 		}
 		if (in_step < steps) {
-			int chunk = (ring->rank - in_step - 1 + 2 * n) % n;
+			int chunk = (first - in_step - 1 + 2 * n) % n;
 			size_t to = chunk_start(ring, count, chunk);
 			size_t left = chunk_start(ring, count, chunk + 1) - to - in_at;
 
 			if (left) {
-				taken = ring_receive(ring, base + to + in_at, left,
-				                     in_step < n - 1);
+				taken = ring_receive(ring, base + to + in_at, left, in_step < adds);
 				if (taken < 0)
 					return -1;
 				in_at += (size_t)taken;
@@ -146,6 +141,39 @@ static int ring_allreduce(void *context, void *data, size_t count, enum peer_typ
 			return -1;
 	}
 	return 0;
+}
+
+static int ring_allreduce(void *context, void *data, size_t count, enum peer_type type)
+{
+	struct ring *ring = context;
+
+	ring->type = type;
+	return ring_steps(ring, data, count, ring->rank, 2 * (ring->size - 1), ring->size - 1);
+}
+
+/* The chunk that a rank receives last is its own. */
+static int ring_reduce_scatter(void *context, void *in, void *out, size_t count,
+                               enum peer_type type)
+{
+	struct ring *ring = context;
+	int n = ring->size, rc;
+	size_t bytes = count * peer_type_size(type);
+
+	ring->type = type;
+	rc = ring_steps(ring, in, count * (size_t)n, (ring->rank - 1 + n) % n, n - 1, n - 1);
+	memcpy(out, (const char *)in + (size_t)ring->rank * bytes, bytes);
+	return rc;
+}
+
+static int ring_allgather(void *context, const void *in, void *out, size_t count,
+                          enum peer_type type)
+{
+	struct ring *ring = context;
+	size_t bytes = count * peer_type_size(type);
+
+	ring->type = type;
+	memcpy((char *)out + (size_t)ring->rank * bytes, in, bytes);
+	return ring_steps(ring, out, count * (size_t)ring->size, ring->rank, ring->size - 1, 0);
 }
 
 /*
@@ -197,7 +225,9 @@ int main(int argc, char **argv)
 	                                  .size = ring.size,
 	                                  .context = &ring,
 	                                  .barrier = ring_barrier,
-	                                  .allreduce = ring_allreduce },
+	                                  .allreduce = ring_allreduce,
+	                                  .reduce_scatter = ring_reduce_scatter,
+	                                  .allgather = ring_allgather },
 	                  &options, samples);
 	if (rc == 0) {
 		peer_print(ring.rank, samples, options.iterations);

@@ -60,6 +60,22 @@ static int comm_many(void *comm, void *data, size_t count, enum peer_type type, 
 	return -1;
 }
 
+static int comm_reduce_scatter(void *comm, void *in, void *out, size_t count, enum peer_type type)
+{
+	if (trib_reduce_scatter(comm, in, out, count, types[type], TRIB_SUM) == TRIB_OK)
+		return 0;
+	warnx("reduce-scatter: %s", trib_last_error());
+	return -1;
+}
+
+static int comm_allgather(void *comm, const void *in, void *out, size_t count, enum peer_type type)
+{
+	if (trib_allgather(comm, in, out, count, types[type]) == TRIB_OK)
+		return 0;
+	warnx("allgather: %s", trib_last_error());
+	return -1;
+}
+
 /* Prints how much was repeated; `trib bench` sums it up. */
 static void packets_print(trib_comm *comm)
 {
@@ -88,7 +104,9 @@ int main(int argc, char **argv)
 	                        .context = comm,
 	                        .barrier = comm_barrier,
 	                        .allreduce = options.to_one ? comm_reduce : comm_allreduce,
-	                        .allreduce_many = comm_many },
+	                        .allreduce_many = comm_many,
+	                        .reduce_scatter = comm_reduce_scatter,
+	                        .allgather = comm_allgather },
 		&options, samples);
 	if (rc == 0) {
 		peer_print(trib_rank(comm), samples, options.iterations);

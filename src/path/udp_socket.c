@@ -167,7 +167,7 @@ unsigned udp_route_mtu(const struct udp_address *peer)
 	struct udp_options options = { .receive_bytes = 4096, .send_bytes = 4096 };
 	unsigned mtu;
 	bool gso;
-	int fd;
+	int fd = -1;
 
 	if (udp_open(NULL, peer, &options, &fd, &gso) != TRIB_OK)
 		return 0;

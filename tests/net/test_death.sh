@@ -4,54 +4,11 @@
 # error that names the dead one. TRIB_PLANE chooses the plane; test_tcp.sh runs this test with tcp.
 # Usage: test_death.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_death.sh"
 need_clusters "$@"
 start "$@"
 export TRIB_COOKIE=dead TRIB_SIZE=4 TRIB_TIMEOUT=5
-pids=()
 aggregator=''
-
-# workers RANKS WORKER_ARG...: starts them in this order, each on its host.
-workers() {
-	local ranks=$1 rank
-	shift
-	rm -f "$work"/rank.* "$work"/mark.*
-	pids=()
-	for rank in $ranks; do
-		TRIB_RANK=$rank TRIB_AGGREGATOR=$at "$trib" net exec --name "$cluster" \
-			"h$((rank + 1))" -- "$worker" --mark "$work/mark" --linger 2 "$@" \
-			>"$work/rank.$rank" 2>&1 &
-		pids[rank]=$!
-	done
-}
-
-in_mid_round() { check "$1: all ranks are in mid-round" wait_for 20 all_marked 4 || { tail "$work"/rank.*; exit 1; }; }
-all_said() { # RANKS: has each written its error?
-	local rank
-	for rank in $1; do
-		grep -q ' error ' "$work/rank.$rank" || return 1
-	done
-}
-
-# errors WHAT RANKS STATUS WORDS: each of the ranks has an error of this status with these words,
-# and had it before the deadline and a little had passed.
-errors() {
-	local what=$1 ranks=$2 status=$3 words=$4 rank took
-	wait_for 15 all_said "$ranks"
-	for rank in $ranks; do
-		check "$what: rank $rank has \"$status\" that says \"$words\"" \
-			grep -Eq "error ($status)[a-z ]* after .*$words" "$work/rank.$rank" || cat "$work/rank.$rank"
-		took=$(grep -o ' after [0-9]*\.' "$work/rank.$rank" | grep -o '[0-9]*' | head -n 1)
-		check "... after ${took:-?} s of 5" test "${took:-99}" -le 6
-	done
-}
-
-end() { # PID...
-	local pid
-	for pid; do
-		kill -KILL "$pid"
-		wait "$pid"
-	done 2>/dev/null
-}
 
 end_all() { end "${pids[@]}" "$aggregator"; }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Messages over four paths of a fabric, while packets are lost and paths are cut and restored.
-# Usage: test_paths.sh PATH_TO_TRIB
+# Usage: test_paths.sh PATH_TO_TRIB [CUTS]. With CUTS, only a path at random is cut and restored so often, a second each.
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
@@ -34,11 +34,32 @@ else
 	omit "links with faults need root, and a build with BPF programs"
 fi
 up "$name" --hosts 4 --leaf 2 --spine 4 --route static --core 50mbit "${faults[@]}"
-"$trib" net cut --name "$name" leaf1-spine4 >/dev/null
+if [ "${2:-}" ]; then
+	bench --size 64K --seconds $((2 * $2 + 60))
+	check "messages begin" busy 2
+	for ((i = 0; i < $2; i++)); do
+		link=leaf$((RANDOM % 2 + 1))-spine$((RANDOM % 4 + 1))
+		"$trib" net cut --name "$name" $link >/dev/null
+		sleep 0.5 # as long as the cut lasts
+		"$trib" net restore --name "$name" $link >/dev/null
+		sleep 0.5
+	done
+	for spine in 1 2 3 4; do
+		check "path $spine is used after $2 cuts" busy $spine
+	done
+	check "the benchmark ends when it is told" end_bench
+	check "every byte is right" right
+	done_checking
+fi
+for spine in 1 4; do # the first path, too
+	"$trib" net cut --name "$name" leaf1-spine$spine >/dev/null
+done
 bench --size 64K
-check "messages begin on the paths that work" busy 1
-"$trib" net restore --name "$name" leaf1-spine4 >/dev/null
-check "a path that appears is used" busy 4
+check "messages begin on the paths that work" busy 2
+for spine in 1 4; do
+	"$trib" net restore --name "$name" leaf1-spine$spine >/dev/null
+	check "path $spine appears, and is used" busy $spine
+done
 for spine in 1 2 3; do
 	"$trib" net cut --name "$name" leaf2-spine$spine >/dev/null
 done

@@ -225,12 +225,22 @@ static void spoil(struct talk *talk)
 	}
 }
 
+/* The first seed of random networks: TRIB_SEED, or 1. */
+static uint64_t first_seed(void)
+{
+	const char *given = getenv("TRIB_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
+
+	printf("TRIB_SEED=%llu\n", (unsigned long long)seed);
+	return seed;
+}
+
 static void test_faults(void **state)
 {
-	uint64_t cases = test_cases("lossy networks", 90);
+	uint64_t cases = test_cases("lossy networks", 60), first = first_seed();
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= cases; seed++) {
+	for (uint64_t seed = first; seed < first + cases; seed++) {
 		struct talk talk;
 		struct channel_counters counters;
 
@@ -252,10 +262,10 @@ static void test_faults(void **state)
 /* A random path is cut or restored every 200 ms; one is always whole. */
 static void test_cuts(void **state)
 {
-	uint64_t cases = test_cases("networks with cuts", 30);
+	uint64_t cases = test_cases("networks with cuts", 15), first = first_seed();
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= cases; seed++) {
+	for (uint64_t seed = first; seed < first + cases; seed++) {
 		struct talk talk;
 
 		talk_start(&talk, 4, seed);
@@ -281,7 +291,7 @@ static void test_cuts(void **state)
 static void test_sum_of_paths(void **state)
 {
 	(void)state;
-	for (unsigned paths = 1; paths <= 4; paths++) {
+	for (unsigned paths = 1; paths <= 4; paths += 3) {
 		struct talk talk;
 		double rate;
 

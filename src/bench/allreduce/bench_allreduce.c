@@ -75,6 +75,19 @@ static trib_status type_take(void *target, const char *text)
 	return TRIB_OK;
 }
 
+static trib_status collective_take(void *target, const char *text)
+{
+	enum bench_collective *collective = target;
+
+	for (unsigned i = 0; i < BENCH_COLLECTIVES; i++)
+		if (strcmp(text, bench_collective_name(i)) == 0) {
+			*collective = i;
+			return TRIB_OK;
+		}
+	return status_fail(TRIB_ERR_ARGUMENT,
+	                   "\"%s\" is not one of allreduce, reduce-scatter, allgather", text);
+}
+
 static trib_status busy_take(void *target, const char *text)
 {
 	double *share = target;
@@ -121,6 +134,8 @@ static const char *options_settle(void)
 		return "--iterations and --repeats are at least 1";
 	if (o->iterations > RUNS_MAX || o->repeats > RUNS_MAX || o->warmup > RUNS_MAX)
 		return "--iterations, --repeats and --warmup are 1000000 at most";
+	if (o->to_one && o->collective != BENCH_ALLREDUCE)
+		return "--to-one and --collective cannot be combined";
 	if (o->servers > LAYOUT_SITES_MAX)
 		return "--servers is 64 at most";
 	if (o->hosts > CLUSTER_HOSTS_MAX)
@@ -205,6 +220,7 @@ static struct option_hook link_hook = { net_link_take, &asked.net },
 			  sizes_hook = { bench_sizes_take, &asked },
 			  late_hook = { late_take, &asked }, type_hook = { type_take, &asked },
 			  trees_hook = { trees_take, &asked }, cores_hook = { cores_take, &asked },
+			  collective_hook = { collective_take, &asked.collective },
 			  busy_hook = { busy_take, &asked.busy },
 			  loss_hook = { net_probability_take, &asked.net.faults[FAULT_LOSS] },
 			  dup_hook = { net_probability_take, &asked.net.faults[FAULT_DUP] },
@@ -262,8 +278,10 @@ static const struct option_row rows[] = {
 	{ "type", 0, OPTION_HOOK, &type_hook, "NAME",
 	  "type of the elements: f32, f16 or bf16 (default f32)", "bf16" },
 	{ "to-one", 0, OPTION_FLAG, &asked.to_one, NULL, "only h1 wants the sum: a reduce", NULL },
+	{ "collective", 0, OPTION_HOOK, &collective_hook, "NAME",
+	  "allreduce, reduce-scatter or allgather (default allreduce)", "reduce-scatter" },
 	{ "sizes", 0, OPTION_HOOK, &sizes_hook, "LIST",
-	  "sizes of the vector in bytes (default 1M,4M,16M,64M)", "16M,64M" },
+	  "sizes of the whole vector in bytes (default 1M,4M,16M,64M)", "16M,64M" },
 	{ "iterations", 0, OPTION_COUNT, &asked.iterations, "N",
 	  "timed allreduces in a run (default 10)", NULL },
 	{ "warmup", 0, OPTION_COUNT, &asked.warmup, "N",
@@ -271,8 +289,9 @@ static const struct option_row rows[] = {
 	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
 	  "runs of every system, in turns (default 3)", NULL },
 	{ "against", 0, OPTION_TEXT, &asked.against, "LIST",
-	  "also measure trib-xdp, trib-tcp, openmpi, mpich, gloo, ring, ps (a parameter server), "
-	  "tcp-agg (such servers as a tree); with several --trees also tributary@NAME, "
+	  "also measure trib-xdp, trib-tcp, trib-star (no ring), trib-ring (no aggregator), "
+	  "openmpi, mpich, gloo, ring, ps (a parameter server), tcp-agg (such servers as a tree); "
+	  "with several --trees also tributary@NAME, "
 	  "trib-tcp@NAME, tcp-agg@NAME",
 	  "gloo,ring" },
 	{ "check", 0, OPTION_FLAG, &asked.check, NULL,

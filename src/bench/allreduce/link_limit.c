@@ -38,12 +38,13 @@ static double payload_share(const struct bench_place *place, const struct bench_
 
 /*
  * A parameter server sends and receives all vectors. In a ring, 2 (N - 1) / N vectors pass
- * every link.
+ * every link, or half of that for a part of an allreduce.
  */
 static void others_load(struct nic_load *loads, const struct bench_place *place,
-                        const struct bench_system *system)
+                        const struct bench_options *options, const struct bench_system *system)
 {
-	double n = place->workers, around = 2 * (n - 1) / n;
+	double n = place->workers;
+	double around = (options->collective == BENCH_ALLREDUCE ? 2 : 1) * (n - 1) / n;
 	bool is_server = system->aggregates;
 
 	for (unsigned rank = 0; rank < place->workers; rank++)
@@ -69,10 +70,10 @@ double bench_limit(const struct bench_place *place, const struct bench_options *
 
 	if (cluster->n == 0)
 		return 0;
-	if (system->trees)
+	if (system->trees && system->aggregates)
 		layout_load(system->trees, cluster, &use, loads);
 	else
-		others_load(loads, place, system);
+		others_load(loads, place, options, system);
 	rate = loads_rate(loads, cluster);
 	limit = rate > 0 ? bits / rate : 0;
 	/* The last worker's vector has to leave by its link and to arrive at all others. */

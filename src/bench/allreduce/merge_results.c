@@ -186,6 +186,10 @@ static trib_status settings_take(struct merge *merge, const struct file *file)
 	merge->first = file;
 	snprintf(report->where, sizeof(report->where), "%s", saved->place);
 	merge->options.to_one = strcmp(saved->collective, "reduce") == 0;
+	while (merge->options.collective < BENCH_COLLECTIVES &&
+	       strcmp(saved->collective, bench_collective_name(merge->options.collective)) != 0)
+		merge->options.collective++;
+	merge->options.collective %= BENCH_COLLECTIVES;
 	merge->options.type = saved->type[0] ? saved->type : "f32";
 	merge->options.net.faults[FAULT_LOSS] = saved->loss;
 	merge->options.net.faults[FAULT_DUP] = saved->dup;

@@ -74,7 +74,8 @@ static void settings_write(struct json_writer *json, const void *context)
 		faults_write(json, &o->net);
 	if (o->net_name)
 		json_put_text(json, "net", o->net_name);
-	json_put_text(json, "collective", o->to_one ? "reduce" : "allreduce");
+	json_put_text(json, "collective",
+	              o->to_one ? "reduce" : bench_collective_name(o->collective));
 	json_put_text(json, "type", o->type);
 	wishes_write(json, o);
 	runs_put(json, "iterations", o);

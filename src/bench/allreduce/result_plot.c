@@ -74,11 +74,14 @@ trib_status bench_plot_write(const void *context, const char *path)
 	const struct bench_report *report = context;
 	static struct chart chart;
 	char place[256];
+	static const char *const titles[] = { [BENCH_ALLREDUCE] = "Allreduce bandwidth",
+		                              [BENCH_REDUCE_SCATTER] = "Reduce-scatter bandwidth",
+		                              [BENCH_ALLGATHER] = "Allgather bandwidth" };
 
 	snprintf(place, sizeof(place), "%s", report->where);
 	if (strlen(place) > SUBTITLE_MAX) /* the table has the reason */
 		place[strcspn(place, ":")] = '\0';
-	chart = (struct chart){ .title = "Allreduce bandwidth",
+	chart = (struct chart){ .title = titles[report->options->collective],
 		                .subtitle = place,
 		                .x_title = "bytes of the vector",
 		                .y_title = "Gb/s (size / median time)",

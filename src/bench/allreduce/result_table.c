@@ -63,15 +63,16 @@ static void costs_print(const struct bench_report *report)
 static void notes_print(const struct bench_report *report)
 {
 	bool peers = report->n_systems > 1;
+	bool around = report->options->collective != BENCH_ALLREDUCE;
 	char size[24], name[96];
 
 	if (report->results[0].limit_s > 0)
-		printf("\nlimit: the least time that the links allow, headers included: for "
-		       "tributary%s that of its trees%s.\n",
-		       peers ? " on every plane" : "",
-		       peers ? ", for a parameter server that of its link, for the others that "
-		               "of a ring"
-		             : "");
+		printf("\nlimit: the least time that the links allow, headers included%s.\n",
+		       around  ? ": that of a ring; for trib-star that of its trees"
+		       : peers ? ": for tributary on every plane that of its trees, for a "
+		                 "parameter server that of its link, for the others that of a "
+		                 "ring"
+		               : ": for tributary that of its trees");
 	faults_print(report);
 	costs_print(report);
 	for (unsigned i = 0; i < report->n; i++) {
@@ -98,11 +99,12 @@ static void notes_print(const struct bench_report *report)
 void bench_table_print(const void *context)
 {
 	const struct bench_report *report = context;
+	const struct bench_options *o = report->options;
 	struct table table;
 
 	bench_rows_fill(report, &table);
-	printf("%s, %s sum: %s\n", report->options->to_one ? "reduce" : "allreduce",
-	       report->options->type, report->where);
+	printf("%s of %s: %s\n", o->to_one ? "reduce" : bench_collective_name(o->collective),
+	       o->type, report->where);
 	printf("median of %s, the slowest rank counts\n\n", report->times);
 	table_print(&table, stdout);
 	table_close(&table);

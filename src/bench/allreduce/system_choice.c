@@ -28,7 +28,8 @@ static void system_add(struct bench_report *report, const struct bench_system *s
 			return;
 	*chosen = *system;
 	chosen->name = name;
-	chosen->variants = bench_system_variants(system, o->type);
+	chosen->variants = bench_system_variants(system, o);
+	chosen->aggregates &= o->collective == BENCH_ALLREDUCE || system->aggregates_all;
 	if (bench_system_has_trees(system))
 		chosen->trees = &report->trees[trees];
 	report->systems[report->n_systems++] = chosen;
@@ -45,8 +46,9 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 
 	if (!system || (strcmp(system->name, FIRST) == 0 && !at))
 		return status_fail(TRIB_ERR_ARGUMENT,
-		                   "--against: \"%.*s\" is not one of trib-xdp, trib-tcp, openmpi, "
-		                   "openmpi-default, mpich, gloo, ring, ps, tcp-agg",
+		                   "--against: \"%.*s\" is not one of trib-xdp, trib-tcp, "
+		                   "trib-star, trib-ring, openmpi, openmpi-default, mpich, gloo, "
+		                   "ring, ps, tcp-agg",
 		                   (int)length, word);
 	while (at && trees < o->n_trees &&
 	       (strlen(o->trees[trees].label) != label ||
@@ -55,10 +57,14 @@ static trib_status system_take(struct bench_report *report, const char *word, si
 	if (at && (trees == o->n_trees || !bench_system_has_trees(system)))
 		return status_fail(TRIB_ERR_ARGUMENT,
 		                   "--against: \"%.*s\": behind the @ must be a name from --trees; "
-		                   "only tributary, trib-xdp, trib-tcp and tcp-agg take one",
+		                   "only tributary, trib-xdp, trib-tcp, trib-star and tcp-agg "
+		                   "take one",
 		                   (int)length, word);
 	if (o->to_one && !bench_system_is_ours(system))
 		return status_fail(TRIB_ERR_ARGUMENT, "--to-one is for Tributary alone");
+	if (!bench_system_variants(system, o))
+		return status_fail(TRIB_ERR_ARGUMENT, "--against: %s has no %s of %s", system->name,
+		                   bench_collective_name(o->collective), o->type);
 	if (report->n_systems == BENCH_SYSTEMS_MAX)
 		return status_fail(TRIB_ERR_ARGUMENT, "more than %d systems", BENCH_SYSTEMS_MAX);
 	system_add(report, system, trees);

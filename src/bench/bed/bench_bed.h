@@ -38,6 +38,8 @@ struct bench_late {
 	double seconds; /* delay of this host before every allreduce */
 };
 
+enum bench_collective { BENCH_ALLREDUCE, BENCH_REDUCE_SCATTER, BENCH_ALLGATHER, BENCH_COLLECTIVES };
+
 /* What a user can ask of the hosts and of every run. A benchmark offers a part of it. */
 struct bench_options {
 	struct cluster_options net; /* of the cluster to make */
@@ -63,7 +65,8 @@ struct bench_options {
 	bool nic;    /* servers receive packets in pages, as from a NIC's driver: net/relay.h */
 	const char *plane; /* plane of the first system; NULL: udp */
 	const char *type;  /* of the elements, as programs of bench/peers take it */
-	bool to_one;       /* a reduce to the first host instead of an allreduce */
+	enum bench_collective collective;
+	bool to_one; /* a reduce to the first host instead of an allreduce */
 	bool check;
 	uint64_t many;   /* vectors that are posted together; 0 and 1: one, by a blocking call */
 	unsigned trials; /* of every variant, of which the shortest counts; 0: 1 */
@@ -89,9 +92,9 @@ struct bench_place {
 struct bench_variant {
 	const char *name;
 	const char
-		*words[8]; /* arguments of mpirun or of the program, or environment; NULL-ended */
-	bool spins;        /* ranks spin while they wait: not tried with more ranks than cores */
-	uint64_t from, to; /* sizes in bytes at which it is tried; 0: no bound */
+		*words[10]; /* arguments of mpirun or of the program, or environment; NULL-ended */
+	bool spins;         /* ranks spin while they wait: not tried with more ranks than cores */
+	uint64_t from, to;  /* sizes in bytes at which it is tried; 0: no bound */
 };
 
 /* Of a system that has one algorithm. */
@@ -106,11 +109,14 @@ struct bench_system {
 	const char *plane;
 	const char *program;  /* file name in bench/peers */
 	const char *launcher; /* must be installed as well; NULL: not needed */
-	bool aggregates;
-	bool tuned; /* tries all variants, and measures the best one at each size */
-	bool alone; /* only rank 0 runs */
+	bool aggregates;      /* allreduces go through aggregators */
+	bool aggregates_all;  /* all collectives do, also if a ring would be faster */
+	bool tuned;           /* tries all variants, and measures the best one at each size */
+	bool alone;           /* only rank 0 runs */
 	const struct bench_variant
 		*variants; /* the first is the default; a variant without a name ends the list */
+	/* The same for other collectives than allreduce; NULL: the system has no such one. */
+	const struct bench_variant *scatter_variants, *gather_variants;
 	trib_status (*prepare)(const struct bench_run *run, struct bench_job *job);
 	/* The program and its arguments; NULL: `program`, as programs of bench/peers take them. */
 	void (*words)(const struct bench_run *run, struct word_list *argv);
@@ -178,9 +184,11 @@ const char *bench_system_missing(const struct bench_system *system);
 bool bench_system_is_ours(const struct bench_system *system);
 /* It runs on trees of aggregators. */
 bool bench_system_has_trees(const struct bench_system *system);
-/* The system's algorithms for this type of elements. */
+/* The system's algorithms for this collective and type of elements; NULL: it has none. */
 const struct bench_variant *bench_system_variants(const struct bench_system *system,
-                                                  const char *type);
+                                                  const struct bench_options *options);
+/* "reduce-scatter" */
+const char *bench_collective_name(enum bench_collective collective);
 /* "openmpi (ring)", or the name alone. */
 void bench_name_text(const struct bench_result *result, char *out, size_t room);
 

@@ -205,7 +205,7 @@ static void result_measure(const struct bench_options *options, struct bench_res
 	}
 	result->cpu_s += outcome.cpu_s;
 	result->worker_cpu_s += outcome.worker_cpu_s;
-	if (outcome.cpu_s > 0 && outcome.payload_bytes > 0)
+	if (result->system->aggregates && outcome.cpu_s > 0 && outcome.payload_bytes > 0)
 		result->added[repeat] = outcome.payload_bytes * 8e-9 / outcome.cpu_s;
 	result->packets.fragments += outcome.packets.fragments;
 	result->packets.fragments_again += outcome.packets.fragments_again;

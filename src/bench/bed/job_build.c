@@ -159,6 +159,10 @@ void job_program_words(const struct bench_run *run, struct word_list *argv)
 	words_add(argv, "%s", o->type);
 	if (o->check)
 		words_add(argv, "--check");
+	if (o->collective != BENCH_ALLREDUCE) {
+		words_add(argv, "--collective");
+		words_add(argv, "%s", bench_collective_name(o->collective));
+	}
 	if (o->to_one)
 		words_add(argv, "--to-one");
 	if (o->many > 1) {

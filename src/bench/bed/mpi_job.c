@@ -21,6 +21,31 @@ const struct bench_variant bench_openmpi_variants[] = {
 	{ 0 },
 };
 
+#define BLOCK(algorithm) OPENMPI_TUNED_CALL("coll_tuned_reduce_scatter_block_algorithm", algorithm)
+#define COUNTS(algorithm)                                                           \
+	OPENMPI_TUNED_CALL("coll_tuned_reduce_scatter_algorithm", algorithm), "-x", \
+		"PEER_MPI_CALL=MPI_Reduce_scatter"
+
+const struct bench_variant bench_openmpi_scatter[] = {
+	{ .name = "default" },
+	{ .name = "block, recursive halving", .words = { BLOCK("3") } },
+	{ .name = "block, butterfly", .words = { BLOCK("4") } },
+	{ .name = "recursive halving", .words = { COUNTS("2") } },
+	{ .name = "ring", .words = { COUNTS("3") } },
+	{ .name = "butterfly", .words = { COUNTS("4") } },
+	{ 0 },
+};
+
+const struct bench_variant bench_openmpi_gather[] = {
+	{ .name = "default" },
+	{ .name = "recursive doubling",
+	  .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "3") } },
+	{ .name = "ring", .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "4") } },
+	{ .name = "neighbor exchange",
+	  .words = { OPENMPI_TUNED_CALL("coll_tuned_allgather_algorithm", "5") } },
+	{ 0 },
+};
+
 #define NONBLOCKING "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=nb", "MPIR_CVAR_DEVICE_COLLECTIVES=none"
 
 const struct bench_variant bench_mpich_variants[] = {
@@ -30,6 +55,22 @@ const struct bench_variant bench_mpich_variants[] = {
 	{ .name = "recursive exchange",
 	  .words = { NONBLOCKING, "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM=tsp_recexch_reduce_"
 	                          "scatter_recexch_allgatherv" } },
+	{ 0 },
+};
+
+const struct bench_variant bench_mpich_scatter[] = {
+	{ .name = "default" },
+	{ .name = "pairwise",
+	  .words = { "MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM=pairwise",
+	             "MPIR_CVAR_DEVICE_COLLECTIVES=none" } },
+	{ 0 },
+};
+
+const struct bench_variant bench_mpich_gather[] = {
+	{ .name = "default" },
+	{ .name = "ring",
+	  .words = { "MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM=ring",
+	             "MPIR_CVAR_DEVICE_COLLECTIVES=none" } },
 	{ 0 },
 };
 

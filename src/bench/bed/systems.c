@@ -43,7 +43,7 @@ static void tributary_env(const struct bench_run *run, uint64_t cookie, const ch
 		words_add(env, "TRIB_LANES=%" PRIu64, o->lanes);
 	if (o->timeout_s > 0)
 		words_add(env, "TRIB_TIMEOUT=%.9g", o->timeout_s);
-	if (o->n_trees && !getenv("TRIB_RATE"))
+	if (o->n_trees && run->system->trees && !getenv("TRIB_RATE"))
 		words_add(
 			env, "TRIB_RATE=%" PRIu64,
 			layout_rate(run->system->trees, &run->place->cluster, run->place->workers));
@@ -72,6 +72,19 @@ static trib_status sites_place(const struct bench_run *run, struct tree_layout *
 	return TRIB_OK;
 }
 
+static void ranks_add(const struct bench_run *run, uint64_t cookie, const char *where,
+                      struct bench_job *job)
+{
+	for (unsigned rank = 0; rank < run->place->workers; rank++) {
+		struct bench_task *task = job_task(job, run, (int)rank);
+
+		job_program_words(run, &task->argv);
+		tributary_env(run, cookie, where, &task->env);
+		for (const char *const *word = run->variant->words; *word; word++)
+			words_add(&task->env, "%s", *word);
+	}
+}
+
 static trib_status tributary_prepare(const struct bench_run *run, struct bench_job *job)
 {
 	static struct tree_layout trees; /* too large for a stack */
@@ -98,14 +111,20 @@ static trib_status tributary_prepare(const struct bench_run *run, struct bench_j
 		words_add(&task->argv, "off");
 		tributary_env(run, cookie, where, &task->env);
 	}
-	for (unsigned rank = 0; rank < run->place->workers; rank++) {
-		struct bench_task *task = job_task(job, run, (int)rank);
+	ranks_add(run, cookie, where, job);
+	return TRIB_OK;
+}
 
-		job_program_words(run, &task->argv);
-		tributary_env(run, cookie, where, &task->env);
-		for (const char *const *word = run->variant->words; *word; word++)
-			words_add(&task->env, "%s", *word);
-	}
+/* No aggregator: ranks meet at the first one. */
+static trib_status around_prepare(const struct bench_run *run, struct bench_job *job)
+{
+	char where[64];
+	uint64_t cookie;
+
+	if (getrandom(&cookie, sizeof(cookie), 0) != (ssize_t)sizeof(cookie))
+		return status_fail_errno("cannot draw a random cookie");
+	snprintf(where, sizeof(where), "TRIB_RENDEZVOUS=%s:%u", run_address(run, 0), run->port);
+	ranks_add(run, cookie, where, job);
 	return TRIB_OK;
 }
 
@@ -203,6 +222,11 @@ static const struct bench_variant gloo_short_variants[] = {
 	{ 0 },
 };
 
+static const struct bench_variant gloo_scatter[] = {
+	{ .name = "halving doubling" },
+	{ 0 },
+};
+
 static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *job)
 {
 	/* All hosts share this machine's files, so ranks can meet in a folder. */
@@ -223,26 +247,46 @@ static trib_status gloo_prepare(const struct bench_run *run, struct bench_job *j
 /* ---- the table ---- */
 
 const struct bench_variant bench_plain_variants[] = { { .name = "" }, { 0 } };
+static const struct bench_variant no_ring[] = {
+	{ .name = "", .words = { "TRIB_RING=off" } },
+	{ 0 },
+};
 
+#define SAME(algorithms) \
+	.variants = (algorithms), .scatter_variants = (algorithms), .gather_variants = (algorithms)
 #define OURS(label, way)                                                                          \
 	{                                                                                         \
 		.name = (label), .plane = (way), .program = "trib_allreduce", .aggregates = true, \
-		.variants = bench_plain_variants, .prepare = tributary_prepare                    \
+		SAME(bench_plain_variants), .prepare = tributary_prepare                          \
 	}
-#define MPI(label, own, all, start, algorithms)                                               \
+#define MPI(label, own, all)                                                                  \
 	{                                                                                     \
-		.name = (label), .plane = "tcp", .program = (own), .launcher = "mpirun." own, \
-		.tuned = (all), .variants = (algorithms), .prepare = (start)                  \
+		.name = (label), .plane = "tcp", .program = #own, .launcher = "mpirun." #own, \
+		.tuned = (all), .variants = bench_##own##_variants,                           \
+		.scatter_variants = bench_##own##_scatter,                                    \
+		.gather_variants = bench_##own##_gather, .prepare = own##_prepare             \
 	}
 
 static const struct bench_system systems[] = {
 	OURS("tributary", "udp"),
 	OURS("trib-xdp", "xdp"),
 	OURS("trib-tcp", "tcp"),
+	{ .name = "trib-star",
+	  .plane = "udp",
+	  .program = "trib_allreduce",
+	  .aggregates = true,
+	  .aggregates_all = true,
+	  SAME(no_ring),
+	  .prepare = tributary_prepare },
+	{ .name = "trib-ring",
+	  .plane = "udp",
+	  .program = "trib_allreduce",
+	  SAME(bench_plain_variants),
+	  .prepare = around_prepare },
 	{ .name = "ring",
 	  .plane = "tcp",
 	  .program = "ring",
-	  .variants = bench_plain_variants,
+	  SAME(bench_plain_variants),
 	  .prepare = ring_prepare },
 	{ .name = "ps",
 	  .plane = "tcp",
@@ -261,10 +305,12 @@ static const struct bench_system systems[] = {
 	  .program = "gloo",
 	  .tuned = true,
 	  .variants = gloo_variants,
+	  .scatter_variants = gloo_scatter,
+	  .gather_variants = bench_plain_variants,
 	  .prepare = gloo_prepare },
-	MPI("openmpi", "openmpi", true, openmpi_prepare, bench_openmpi_variants),
-	MPI("openmpi-default", "openmpi", false, openmpi_prepare, bench_openmpi_variants),
-	MPI("mpich", "mpich", true, mpich_prepare, bench_mpich_variants),
+	MPI("openmpi", openmpi, true),
+	MPI("openmpi-default", openmpi, false),
+	MPI("mpich", mpich, true),
 };
 
 #define SYSTEMS_N (sizeof(systems) / sizeof(*systems))
@@ -294,21 +340,34 @@ const char *bench_system_missing(const struct bench_system *system)
 
 bool bench_system_is_ours(const struct bench_system *system)
 {
-	return system->prepare == tributary_prepare;
+	return system->prepare == tributary_prepare || system->prepare == around_prepare;
 }
 
 bool bench_system_has_trees(const struct bench_system *system)
 {
-	return bench_system_is_ours(system) || system->prepare == tcp_agg_prepare;
+	return system->prepare == tributary_prepare || system->prepare == tcp_agg_prepare;
 }
 
 const struct bench_variant *bench_system_variants(const struct bench_system *system,
-                                                  const char *type)
+                                                  const struct bench_options *options)
 {
-	bool is_short = strcmp(type, "f16") == 0 || strcmp(type, "bf16") == 0;
+	bool is_short = strcmp(options->type, "f16") == 0 || strcmp(options->type, "bf16") == 0;
+	bool is_gloo = system->variants == gloo_variants;
 
-	return is_short && system->variants == gloo_variants ? gloo_short_variants
-	                                                     : system->variants;
+	if (options->collective == BENCH_REDUCE_SCATTER)
+		return is_short && is_gloo ? NULL : system->scatter_variants;
+	if (options->collective == BENCH_ALLGATHER)
+		return system->gather_variants;
+	return is_short && is_gloo ? gloo_short_variants : system->variants;
+}
+
+const char *bench_collective_name(enum bench_collective collective)
+{
+	static const char *const names[] = { [BENCH_ALLREDUCE] = "allreduce",
+		                             [BENCH_REDUCE_SCATTER] = "reduce-scatter",
+		                             [BENCH_ALLGATHER] = "allgather" };
+
+	return names[collective];
 }
 
 void bench_name_text(const struct bench_result *result, char *out, size_t room)

@@ -77,7 +77,7 @@ static trib_status run_ip(const char *line)
 	while (n < 15 && (argv[n] = strtok_r(rest, " ", &rest)))
 		n++;
 	argv[n] = NULL;
-	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) == 0)
+	if (posix_spawnp(&pid, "ip", NULL, NULL, argv, environ) == 0)
 		waitpid(pid, &status, 0);
 	return status == 0 ? TRIB_OK : status_fail(TRIB_ERR_SYSTEM, "\"%s\" has failed", line);
 }

@@ -245,7 +245,7 @@ bool channel_path_works(const struct channel *channel, unsigned path)
 
 uint32_t channel_unit(const struct channel *channel)
 {
-	return channel->unit;
+	return unit_of(channel);
 }
 
 const struct monitor *channel_monitor(const struct channel *channel)

@@ -142,7 +142,7 @@ trib_status channel_status(const struct channel *channel);
 
 /* Is this path open and alive? */
 bool channel_path_works(const struct channel *channel, unsigned path);
-/* Bytes of data in a packet, as agreed. */
+/* Bytes of data in a packet: as agreed, or as this side would have it. */
 uint32_t channel_unit(const struct channel *channel);
 const struct monitor *channel_monitor(const struct channel *channel);
 struct channel_counters channel_counters(const struct channel *channel);

@@ -9,7 +9,7 @@
 /* HELLO and WELCOME are as long as the longest DATA: a path that opens carries full packets. */
 static uint32_t hello_bytes(const struct channel *channel)
 {
-	uint32_t unit = channel->unit ? channel->unit : channel->config.unit;
+	uint32_t unit = unit_of(channel);
 	uint32_t least = sizeof(struct path_control) + sizeof(struct path_hello);
 
 	return CHANNEL_HEADER + unit > least ? CHANNEL_HEADER + unit : least;
@@ -40,7 +40,7 @@ static uint32_t put_hello(struct channel *channel, unsigned path, enum path_kind
 	hello->key = channel->config.key;
 	hello->from = channel->config.self;
 	hello->to = channel->config.peer;
-	hello->unit = channel->unit ? channel->unit : channel->config.unit;
+	hello->unit = unit_of(channel);
 	hello->longest = channel->config.longest;
 	if (kind == PATH_HELLO) {
 		hello->at = channel->paths[path].at;
@@ -80,10 +80,16 @@ static uint32_t put_probe(struct channel *channel, unsigned path, uint64_t now, 
 	return sizeof(*head);
 }
 
+uint64_t hello_at(const struct channel_path *path)
+{
+	if (!path->calls)
+		return 0;
+	return path->called_at + CHANNEL_HELLO_NS * (path->calls < CHANNEL_HELLOS ? 1 : 10);
+}
+
 static bool hello_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
 {
-	return p->phase == PHASE_CALLING && !channel_has_ended(channel) &&
-	       (!p->called_at || now >= p->called_at + CHANNEL_HELLO_NS);
+	return p->phase == PHASE_CALLING && !channel_has_ended(channel) && now >= hello_at(p);
 }
 
 static bool bye_is_due(const struct channel *channel, const struct channel_path *p, uint64_t now)
@@ -106,6 +112,7 @@ static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (hello_is_due(channel, p, now)) {
 		p->called_at = now;
+		p->calls++;
 		return put_hello(channel, path, PATH_HELLO, buffer);
 	}
 	if (bye_is_due(channel, p, now)) {

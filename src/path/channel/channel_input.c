@@ -118,10 +118,9 @@ static bool take_welcome(struct channel *channel, unsigned path, uint64_t now,
                          const struct path_hello *hello)
 {
 	struct channel_path *p = &channel->paths[path];
-	const uint32_t most = channel->unit ? channel->unit : channel->config.unit;
 
-	if (!channel->config.connects || !hello_is_ours(channel, hello) || hello->unit > most ||
-	    (channel->unit && hello->unit != channel->unit))
+	if (!channel->config.connects || !hello_is_ours(channel, hello) ||
+	    hello->unit > unit_of(channel) || (channel->unit && hello->unit != channel->unit))
 		return false;
 	if (p->phase != PHASE_CALLING)
 		return true;

@@ -150,14 +150,16 @@ static void tell_addresses(struct channel_io *io, uint64_t now)
 	io->told = true;
 }
 
-/* When the first path is open, the others are looked for and opened. */
+/* Opens given paths at once. When the first path is open, others are looked for. */
 static void search_paths(struct channel_io *io, uint64_t now)
 {
 	const struct virtual_path *path;
 
-	if (channel_state(io->channel) != CHANNEL_OPEN)
+	if (channel_state(io->channel) > CHANNEL_OPEN)
 		return;
 	if (io->discovery) {
+		if (channel_state(io->channel) != CHANNEL_OPEN)
+			return;
 		if (!io->told)
 			tell_addresses(io, now);
 		else if (now < discovery_wake(io->discovery) && discovery_fd(io->discovery) < 0)
@@ -191,7 +193,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 	struct discovery *discovery;
 	struct virtual_path path;
 	struct path_address at;
-	struct channel_io *io;
+	struct channel_io *io = NULL;
 	trib_status status = first_path(config, to, &discovery, &path);
 
 	if (status != TRIB_OK)
@@ -202,7 +204,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);
 	if (status == TRIB_OK)
 		status = channel_io_new(config, true, path_socket_unit(&first, &path.to), now, &io);
-	if (status != TRIB_OK) {
+	if (!io) {
 		path_socket_close(&first);
 		discovery_stop(discovery);
 		return status;

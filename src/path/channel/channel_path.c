@@ -208,7 +208,7 @@ uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now)
 	uint64_t at = now + CHANNEL_TICK_NS;
 
 	if (p->phase == PHASE_CALLING)
-		return sooner(at, p->called_at + CHANNEL_HELLO_NS);
+		return sooner(at, hello_at(p));
 	if (p->phase != PHASE_OPEN || p->blocked)
 		return at;
 	if (control_is_due(channel, path, now) || chunks_are_due(channel, path))

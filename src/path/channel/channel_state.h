@@ -11,6 +11,7 @@
 
 #define CHANNEL_BURST 64u                  /* packets of one output at most */
 #define CHANNEL_HELLO_NS 50000000ull       /* 50 ms between HELLOs of a path */
+#define CHANNEL_HELLOS 20u                 /* HELLOs after which they are ten times as rare */
 #define CHANNEL_BYE_NS 20000000ull         /* 20 ms between BYEs */
 #define CHANNEL_SILENCE_NS 40000000ull     /* 40 ms, the least silence that the monitor is told */
 #define CHANNEL_PAUSE_NS 20000000ull       /* 20 ms without a packet on any path: the peer pauses */
@@ -25,6 +26,7 @@ struct channel_path {
 	bool blocked; /* the socket is full */
 	struct path_address at;
 	uint64_t called_at; /* time of the last HELLO; 0: none */
+	unsigned calls;     /* HELLOs so far */
 	uint64_t bye_at;    /* time of the last BYE; 0: none */
 	bool owes_welcome, owes_probe, owes_bye;
 	struct sent_packets *sent;
@@ -81,6 +83,12 @@ static inline struct outgoing *channel_outgoing(struct channel *channel, uint32_
 	return &channel->out[message % CHANNEL_MESSAGES];
 }
 
+/* Bytes of data in a packet: as agreed, or as this side would have it. */
+static inline uint32_t unit_of(const struct channel *channel)
+{
+	return channel->unit ? channel->unit : channel->config.unit;
+}
+
 /* The flag in the packets of this side. */
 static inline uint8_t channel_side(const struct channel *channel)
 {
@@ -118,6 +126,9 @@ void path_tick(struct channel *channel, unsigned path, uint64_t now);
 uint64_t path_wake(const struct channel *channel, unsigned path, uint64_t now);
 
 /* ---- channel_control.c ---- */
+
+/* When the next HELLO of a path that is not open yet is due. */
+uint64_t hello_at(const struct channel_path *path);
 
 /* The next control packet of a path; 0: none. `room` is that of one packet at least. */
 uint32_t control_output(struct channel *channel, unsigned path, uint64_t now, void *buffer);

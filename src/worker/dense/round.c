@@ -215,8 +215,8 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	    !spec->slot)
 		round_plan_exponents(round, payload);
 	round->shape = shape_of(round);
-	/* A small result goes to all ranks: cheaper than reports about it. */
-	if (round->data <= SMALL_RESULT || spec->slot)
+	/* A small result of an aggregator goes to all ranks: cheaper than reports about it. */
+	if (!round->count || (round->data <= SMALL_RESULT && !spec->ring) || spec->slot)
 		round->to = WIRE_ALL;
 	round->receives = round->to == WIRE_ALL || round->to == child;
 	if (!round_allocate(round)) {

@@ -109,6 +109,7 @@ struct round_spec {
 	 * for their special values. 0: it does not fit. */
 	uint8_t small;
 	bool slot; /* the round is for a slot lane: data fragments only, see worker/slot */
+	bool ring; /* the round goes around a ring: no rank but the root gets a small result */
 	void *owner;
 };
 

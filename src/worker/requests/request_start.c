@@ -242,23 +242,26 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
 
 /* ---- around the ring ---- */
 
-#define RING_FROM 65536u /* bytes of a vector; shorter ones meet sooner at the aggregator */
+/* Bytes of a vector; shorter ones meet sooner at the aggregator. A sum needs its scales first. */
+#define RING_COPIES 65536u
+#define RING_SUMS 131072u
 
 /*
  * Does the request go around the ring? It may depend only on what is the same on all ranks. Through
  * an aggregator, a reduce-scatter or an allgather takes the whole vector on each link, around the
  * ring (N - 1) / N of it. A ring does not recover from a lost aggregator, nor does it take turns.
  */
-static bool takes_ring(const struct trib_request *request, size_t n)
+static bool takes_ring(const struct trib_request *request, const struct round_spec *specs, size_t n)
 {
 	const struct trib_comm *comm = request->comm;
+	size_t from = n && specs[0].copy ? RING_COPIES : RING_SUMS;
 
 	if (comm->config.rendezvous.length)
 		return true;
 	if (comm->config.ring == RING_NEVER || comm->keeps_ledgers || comm->turn_client)
 		return false;
 	return comm->config.ring == RING_ALWAYS ||
-	       (n > 1 && request->bytes >= RING_FROM && comm->config.size > 2);
+	       (n > 1 && request->bytes >= from && comm->config.size > 2);
 }
 
 /* The ranks tell each other where they listen, through the aggregator. */
@@ -325,6 +328,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 		struct round_spec spec = specs[made];
 
 		spec.owner = request;
+		spec.ring = true;
 		rounds[made] = round_new(&spec, (unsigned)comm->config.rank, comm->payload);
 		if (rounds[made])
 			made++;
@@ -352,7 +356,7 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	trib_status status;
 	size_t made = 0;
 
-	if (takes_ring(request, n))
+	if (takes_ring(request, specs, n))
 		return start_ring(request, specs, n);
 	request->fits = fits_slots(request, specs, n);
 	request->tiny = request->bytes <= TINY_BYTES;

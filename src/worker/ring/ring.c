@@ -9,6 +9,9 @@
 
 /* Exponents fragments under way: more would make ranks read the vector before any data leaves. */
 #define EXPONENTS_AHEAD 3u
+/* Fragments of a piece that starts at the same rank as all others: it costs more to handle smaller
+ * ones than to send them. */
+#define ROOTED_LEAST 12u
 
 void ring_init(struct ring *ring, unsigned rank, unsigned size, uint32_t payload)
 {
@@ -38,9 +41,9 @@ static uint32_t per_piece(const struct ring *ring, const struct round *round)
 {
 	uint32_t fit = (RING_MESSAGE_MAX - (uint32_t)sizeof(struct ring_head)) / ring->payload;
 	uint32_t even = (round->data + ring->size - 1) / ring->size;
-	uint32_t per = least(fit, even);
+	uint32_t rooted = round->from != WIRE_ALL || round->to != WIRE_ALL ? ROOTED_LEAST : 1;
 
-	return per ? per : 1;
+	return least(fit, even > rooted ? even : rooted);
 }
 
 /* Do ranks have to be told that all have posted the round? */

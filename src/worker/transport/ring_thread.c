@@ -301,12 +301,13 @@ static void send_messages(struct ring_thread *thread)
 	}
 }
 
+/* Credit has a packet of its own, so it is given for several messages at once. */
 static void grant(struct ring_thread *thread)
 {
 	struct channel *channel = channel_of(thread->from);
 	uint32_t ahead = thread->granted - channel_delivered(channel);
 
-	if (thread->n_out < TAKE_BELOW && ahead < CREDIT) {
+	if (thread->n_out < TAKE_BELOW && ahead <= CREDIT / 2) {
 		channel_grant(channel, CREDIT - ahead);
 		thread->granted += CREDIT - ahead;
 	}
@@ -431,13 +432,18 @@ static void turn(struct ring_thread *thread)
 {
 	const struct trib_comm *comm = thread->comm;
 	uint64_t now = clock_now();
+	unsigned before;
 
 	channel_listener_step(thread->listener, now);
 	step(thread, thread->from, neighbour(comm, -1));
-	start_messages(thread);
-	send_messages(thread);
-	step(thread, thread->to, neighbour(comm, 1));
-	send_messages(thread);
+	/* If enough messages have left, more may start, and nothing else might wake this thread. */
+	do {
+		start_messages(thread);
+		send_messages(thread);
+		step(thread, thread->to, neighbour(comm, 1));
+		before = thread->n_out;
+		send_messages(thread);
+	} while (before >= START_BELOW && thread->n_out < START_BELOW);
 	check_left(thread);
 	grant(thread);
 	count(thread);
