@@ -213,10 +213,8 @@ int cli_explain(int argc, char **argv)
 			 "interfaces, in which\n"
 			 "mode) or in user space. Says the same of each of its jobs. For a JOB of "
 			 "a controller:\n"
-			 "its trees, their rate, the bound, and what limits them. With --paths: "
-		         "which paths "
-			 "jobs use\n"
-			 "between ranks on this host and others.",
+			 "its trees, their rate, the bound, and what limits them.\n"
+			 "With --paths: which paths the ranks on this host use.",
 		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700\n"
 			   "  trib explain 7",
 		.rows = rows,

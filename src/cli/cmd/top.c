@@ -130,8 +130,7 @@ int cli_top(int argc, char **argv)
 			 "is, how often the others waited for it (LATE), and what its link lost. "
 			 "For a controller:\n"
 			 "the same for all of its aggregators, the latest rank of each "
-			 "communicator first. With --paths: the paths that ranks on this "
-		         "host use.",
+			 "communicator first. With --paths: the paths of ranks on this host.",
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
