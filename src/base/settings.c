@@ -106,6 +106,10 @@ const struct setting settings[SETTINGS_N] = {
 	                      NULL },
 	[SETTING_CHUNK] = { "TRIB_CHUNK", "50K", SETTING_BYTES,
 	                    "bytes of a message that go to one path at a time, 1K to 64M", NULL },
+	[SETTING_PAGES] = { "TRIB_PAGES", NULL, SETTING_TEXT,
+	                    "folder in which processes tell trib top --paths about their paths, or "
+	                    "off; default: /run/tributary/paths as root, else /tmp/tributary-UID",
+	                    NULL },
 	[SETTING_WIRE] = { "TRIB_WIRE", "auto", SETTING_TEXT,
 	                   "bits of an element of a float sum on the wire: auto (8-bit types: 10, "
 	                   "f16 and bf16: 16, f32: 32), 32 (all types), 16 or 8 (also f32, which "

@@ -445,6 +445,32 @@ static void test_token(void **state)
 	talk_end(&talk);
 }
 
+/*
+ * A token is on a path that is cut, and the peer sends only now and then, on other paths. These
+ * pauses say nothing about the peer.
+ */
+static void test_token_on_cut_path(void **state)
+{
+	struct talk talk;
+
+	(void)state;
+	talk_start(&talk, 3, 14);
+	for (unsigned i = 0; i < 3; i++)
+		talk.net.paths[i].delay = (i + 1) * NET_MS / 4;
+	talk.ways[0].least = talk.ways[0].most = 2;
+	talk.ways[1].least = talk.ways[1].most = 10000;
+	talk_open(&talk);
+	net_run(&talk.net, talk.net.now + NET_S);
+	talk.net.paths[0].cut = true;
+	talk.ways[0].messages++;
+	for (unsigned i = 0; i < 10; i++) {
+		talk.ways[1].messages++;
+		net_run(&talk.net, talk.net.now + 50 * NET_MS);
+	}
+	assert_int_equal(talk.ways[0].came, 1);
+	talk_end(&talk);
+}
+
 /* ---- errors ---- */
 
 /* Two messages may come, and no more until others are granted. */
@@ -577,15 +603,16 @@ static void test_bye_too_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),        cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_cuts),         cmocka_unit_test(test_sum_of_paths),
-		cmocka_unit_test(test_unlike_paths), cmocka_unit_test(test_random_loss),
-		cmocka_unit_test(test_background),   cmocka_unit_test(test_shared_link),
-		cmocka_unit_test(test_queue),        cmocka_unit_test(test_recovery),
-		cmocka_unit_test(test_token),        cmocka_unit_test(test_credit),
-		cmocka_unit_test(test_death),        cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_wrong_key),    cmocka_unit_test(test_version),
-		cmocka_unit_test(test_bye),          cmocka_unit_test(test_bye_too_early),
+		cmocka_unit_test(test_sizes),         cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_cuts),          cmocka_unit_test(test_sum_of_paths),
+		cmocka_unit_test(test_unlike_paths),  cmocka_unit_test(test_random_loss),
+		cmocka_unit_test(test_background),    cmocka_unit_test(test_shared_link),
+		cmocka_unit_test(test_queue),         cmocka_unit_test(test_recovery),
+		cmocka_unit_test(test_token),         cmocka_unit_test(test_token_on_cut_path),
+		cmocka_unit_test(test_credit),        cmocka_unit_test(test_death),
+		cmocka_unit_test(test_idle),          cmocka_unit_test(test_wrong_key),
+		cmocka_unit_test(test_version),       cmocka_unit_test(test_bye),
+		cmocka_unit_test(test_bye_too_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
 #include "cli/cmd/explain.h"
+#include "cli/paths/path_commands.h"
 #include "options/options.h"
 #include "query/query.h"
 #include "plane/stats/describe.h"
@@ -193,7 +194,7 @@ int cli_explain(int argc, char **argv)
 {
 	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL), *controller = NULL;
 	char page[QUERY_PAGE];
-	bool json = false;
+	bool json = false, paths = false;
 	int code, first;
 	const struct option_row rows[] = {
 		{ "aggregator", 'a', OPTION_TEXT, &aggregator, "HOST:PORT",
@@ -201,6 +202,8 @@ int cli_explain(int argc, char **argv)
 		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
 		  "with a JOB: its controller (default: TRIB_CONTROLLER)",
 		  "10.0.0.1:7600#sha256//..." },
+		{ "paths", 0, OPTION_FLAG, &paths, NULL,
+		  "which paths processes of this host use, all or those of JOB, and why", NULL },
 		{ "json", 'j', OPTION_FLAG, &json, NULL, "print JSON", NULL },
 		{ 0 }
 	};
@@ -210,7 +213,8 @@ int cli_explain(int argc, char **argv)
 			 "interfaces, in which\n"
 			 "mode) or in user space. Says the same of each of its jobs. For a JOB of "
 			 "a controller:\n"
-			 "its trees, their rate, the bound, and what limits them.",
+			 "its trees, their rate, the bound, and what limits them.\n"
+			 "With --paths: which paths the ranks on this host use.",
 		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700\n"
 			   "  trib explain 7",
 		.rows = rows,
@@ -222,6 +226,8 @@ int cli_explain(int argc, char **argv)
 	if (first + 1 < argc)
 		return options_fail(&usage, "%s: unexpected argument; give one job",
 		                    argv[first + 1]);
+	if (paths)
+		return explain_paths(first < argc ? argv[first] : NULL, json);
 	if (first < argc)
 		return explain_job ? explain_job(argv[first], controller, json)
 		                   : cmd_left_out("explain JOB");

@@ -4,6 +4,7 @@
 #include "base/settings.h"
 #include "cli/cmd/cmd.h"
 #include "cli/cmd/top.h"
+#include "cli/paths/path_commands.h"
 #include "options/options.h"
 #include "query/query.h"
 
@@ -103,7 +104,7 @@ int cli_top(int argc, char **argv)
 {
 	const char *aggregator = setting_text(SETTING_AGGREGATOR, NULL);
 	const char *controller = NULL;
-	bool once = false, json = false;
+	bool once = false, json = false, paths = false;
 	double every = 1;
 	int code;
 	const struct option_row rows[] = {
@@ -113,6 +114,8 @@ int cli_top(int argc, char **argv)
 		  "watch all aggregators of this controller (default without an aggregator: "
 		  "TRIB_CONTROLLER)",
 		  "10.0.0.1:7600#sha256//..." },
+		{ "paths", 0, OPTION_FLAG, &paths, NULL,
+		  "watch the paths that processes of this host use", NULL },
 		{ "every", 'e', OPTION_SECONDS, &every, "S", "seconds between updates (default 1)",
 		  "5" },
 		{ "once", '1', OPTION_FLAG, &once, NULL, "print once, then end", NULL },
@@ -127,7 +130,7 @@ int cli_top(int argc, char **argv)
 			 "is, how often the others waited for it (LATE), and what its link lost. "
 			 "For a controller:\n"
 			 "the same for all of its aggregators, the latest rank of each "
-			 "communicator first.",
+			 "communicator first. With --paths: the paths of ranks on this host.",
 		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
@@ -136,6 +139,8 @@ int cli_top(int argc, char **argv)
 
 	if (options_parse(&usage, argc, argv, &code) < 0)
 		return code;
+	if (paths)
+		return top_paths(every, once, json);
 	if (controller || (!aggregator && top_has_controller && top_has_controller()))
 		return top_controller ? top_controller(controller, every, once, json)
 		                      : cmd_left_out("top --controller");

@@ -285,4 +285,5 @@ void metrics_aggregator(FILE *out, struct aggregator *aggregator)
 	put_comms(out, stats);
 	put_children(out, stats);
 	stats_free(stats);
+	metrics_paths(out);
 }

@@ -23,8 +23,9 @@ struct aggregator;
 void metrics_name(FILE *out, const char *name, const char *type, const char *help);
 /* Writes one sample; labels are pairs of name and value, ended by NULL. */
 void metrics_put(FILE *out, const char *name, double value, ...) __attribute__((sentinel));
-/* Writes all metrics of an aggregator. */
+/* Writes all metrics of an aggregator, and those of the paths that its host uses. */
 void metrics_aggregator(FILE *out, struct aggregator *aggregator);
+void metrics_paths(FILE *out);
 
 /*
  * A listener for /metrics only. If the user did not ask for it (`unasked`), it is on loopback and

@@ -60,11 +60,25 @@ static bool take_counts(struct channel *channel, const struct path_control *head
 	return true;
 }
 
+/*
+ * Did the peer pause? A path that owed an answer is heard late, and no other was heard meanwhile.
+ * A path that owed none may be silent for any time.
+ */
+static bool has_paused(const struct channel *channel, unsigned path, uint64_t now)
+{
+	const struct channel_path *p = &channel->paths[path];
+	uint64_t since = p->quiet_since > channel->heard_at ? p->quiet_since : channel->heard_at;
+
+	return p->sent && p->sent->in_flight && now > since + CHANNEL_PAUSE_NS &&
+	       now > since + path_window_patience(&p->window);
+}
+
 static void heard(struct channel *channel, unsigned path, uint64_t now)
 {
+	bool paused = has_paused(channel, path, now);
+
 	/* After a pause of the peer all its paths get new time to answer. */
-	for (unsigned i = 0; now > channel->heard_at + CHANNEL_PAUSE_NS && i < channel->n_paths;
-	     i++)
+	for (unsigned i = 0; paused && i < channel->n_paths; i++)
 		if (channel->paths[i].quiet_since < now)
 			channel->paths[i].quiet_since = now;
 	channel->heard_at = now;
@@ -263,6 +277,7 @@ static bool take_data(struct channel *channel, unsigned path, uint64_t now,
 	channel->counters.received++;
 	if (!take_unit(channel, head, bytes))
 		return false;
+	p->received += bytes - CHANNEL_HEADER;
 	arrivals_take(&p->arrivals, head->sequence, now);
 	if (head->kind & PATH_WANTS_ACK)
 		p->arrivals.urgent = true;

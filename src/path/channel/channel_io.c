@@ -106,20 +106,9 @@ struct channel *channel_of(const struct channel_io *io)
 
 /* ---- the side that calls ---- */
 
-static struct path_address wire_address(const struct udp_address *address)
+const struct virtual_path *channel_io_path(const struct channel_io *io, unsigned i)
 {
-	struct path_address wire = { .port = udp_port(address) };
-	size_t size;
-	const void *raw = udp_raw(address, &size);
-
-	memcpy(wire.raw, raw, size);
-	wire.size = (uint8_t)size;
-	return wire;
-}
-
-static const struct virtual_path *path_at(const struct channel_io *io, unsigned i)
-{
-	if (io->n_paths)
+	if (io->n_paths || !io->discovery)
 		return i < io->n_paths ? &io->paths[i] : NULL;
 	return i < discovery_count(io->discovery) ? discovery_path(io->discovery, i) : NULL;
 }
@@ -129,7 +118,7 @@ static void open_path(struct channel_io *io, unsigned i, const struct virtual_pa
                       uint64_t now)
 {
 	struct path_socket *socket = &io->sockets[i];
-	struct path_address at = wire_address(&path->to);
+	struct path_address at = path_address_of(&path->to);
 	char text[64];
 
 	if (path_socket_open(socket, path->from.length ? &path->from : NULL, &path->to, false)) {
@@ -177,7 +166,7 @@ static void search_paths(struct channel_io *io, uint64_t now)
 			return;
 		discovery_step(io->discovery, now);
 	}
-	while (io->n_tried < PATHS_MAX && (path = path_at(io, io->n_tried)))
+	while (io->n_tried < PATHS_MAX && (path = channel_io_path(io, io->n_tried)))
 		open_path(io, io->n_tried++, path, now);
 }
 
@@ -209,7 +198,7 @@ trib_status channel_connect(const struct channel_io_config *config, const struct
 
 	if (status != TRIB_OK)
 		return status;
-	at = wire_address(&path.to);
+	at = path_address_of(&path.to);
 	status = path_socket_open(&first, path.from.length ? &path.from : NULL, &path.to, false);
 	if (status == TRIB_OK && path_socket_unit(&first, &path.to) < CHANNEL_UNIT_MIN)
 		status = status_fail(TRIB_ERR_SYSTEM, "the MTU to %s is too small", config->name);

@@ -13,6 +13,7 @@
 #define TRIB_PATH_CHANNEL_IO_H
 
 #include "path/channel/channel.h"
+#include "path/page/path_page.h"
 #include "path/virtual/virtual_path.h"
 
 #include <poll.h>
@@ -66,5 +67,8 @@ uint64_t channel_wait(const struct channel_io *io, uint64_t now);
  * version, ... The sentence names it.
  */
 trib_status channel_step(struct channel_io *io, uint64_t now);
+
+/* What a page tells about the paths to the peer. The caller sets the role. */
+void channel_show(const struct channel_io *io, struct page_peer *peer);
 
 #endif

@@ -91,11 +91,7 @@ static void set_addresses(struct channel_io *io, const struct udp_address *peer)
 	unsigned n = discovery_own(peer, own, PATH_ADDRESSES);
 
 	for (unsigned i = 0; i < n; i++) {
-		size_t size;
-		const void *raw = udp_raw(&own[i], &size);
-
-		memcpy(wire[i].raw, raw, size);
-		wire[i].size = (uint8_t)size;
+		wire[i] = path_address_of(&own[i]);
 		wire[i].port = channel_listener_port(io->listener);
 	}
 	channel_set_addresses(io->channel, wire, n);

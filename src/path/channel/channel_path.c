@@ -143,6 +143,18 @@ static uint64_t ask_at(const struct channel_path *p)
 	return from + (path_window_patience(&p->window) << (p->asked < 3 ? p->asked : 3));
 }
 
+/* Paths without packets in flight are asked, too. Their answers show that the peer does not pause.
+ */
+static void ask_others(struct channel *channel)
+{
+	for (unsigned i = 0; i < channel->n_paths; i++) {
+		struct channel_path *p = &channel->paths[i];
+
+		if (p->phase == PHASE_OPEN && !p->sent->in_flight && !channel_is_dead(channel, i))
+			p->owes_probe = true;
+	}
+}
+
 static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 {
 	struct channel_path *p = &channel->paths[path];
@@ -153,6 +165,7 @@ static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 		p->owes_probe = true;
 		p->asked_at = now;
 		p->asked++;
+		ask_others(channel);
 	}
 	/* If no path is heard, the peer is late, not the path. */
 	if (now < silence_at(p) || channel->heard_at <= p->quiet_since)
@@ -161,6 +174,7 @@ static void tick_silence(struct channel *channel, unsigned path, uint64_t now)
 	monitor_silent(&channel->monitor, path, now);
 	if (channel_is_dead(channel, path)) {
 		channel->counters.deaths++;
+		p->left++;
 		path_leave(channel, path, now);
 	}
 }

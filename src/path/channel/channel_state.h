@@ -37,6 +37,8 @@ struct channel_path {
 	uint64_t asked_at;    /* the last probe because of silence */
 	unsigned asked;       /* such probes since the last answer */
 	unsigned silences;    /* silences since the last answer */
+	uint64_t received;    /* bytes of data */
+	unsigned left;        /* times that it was left because it was dead */
 };
 
 struct channel {

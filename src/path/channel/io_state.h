@@ -41,4 +41,7 @@ struct channel_io {
 trib_status channel_io_new(const struct channel_io_config *config, bool connects, uint32_t unit,
                            uint64_t now, struct channel_io **out);
 
+/* The path that the side which calls has found, or was given; NULL: none. */
+const struct virtual_path *channel_io_path(const struct channel_io *io, unsigned i);
+
 #endif

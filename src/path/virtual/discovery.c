@@ -423,6 +423,46 @@ const struct virtual_path *discovery_path(const struct discovery *discovery, uns
 	return &discovery->paths[i];
 }
 
+/* Has a router answered, beside the first one, which the routing table names? */
+static bool has_answer(const struct hop_search *search)
+{
+	for (unsigned h = 1; h < VIRTUAL_HOPS; h++)
+		if (search->heard[h])
+			return true;
+	return false;
+}
+
+enum path_found discovery_found(const struct discovery *discovery)
+{
+	switch (discovery->kind) {
+	case PATHS_OFF:
+		return FOUND_OFF;
+	case PATHS_ADDRESSES:
+		return FOUND_ADDRESSES;
+	case PATHS_XOR:
+		return FOUND_COMPUTED;
+	case PATHS_PROBED:
+		break;
+	}
+	if (!path_hop_is_known(&discovery->paths[0].hops[0]))
+		return FOUND_NO_ROUTER;
+	if (discovery->is_near)
+		return FOUND_NEAR;
+	if (!has_answer(&discovery->search))
+		return FOUND_MUTE;
+	return discovery->epoll >= 0 && discovery->n_paths < discovery->most ? FOUND_SO_FAR
+	                                                                     : FOUND_ALL;
+}
+
+const char *path_found_name(enum path_found found)
+{
+	static const char *const names[FOUND_END] = { "off",   "addresses", "computed", "no router",
+		                                      "near",  "mute",      "so far",   "all",
+		                                      "given", "by peer" };
+
+	return names[found];
+}
+
 int discovery_fd(const struct discovery *discovery)
 {
 	return discovery->epoll;

@@ -18,6 +18,21 @@
 
 struct discovery;
 
+/* Why there are these paths, and no others. */
+enum path_found {
+	FOUND_OFF,       /* TRIB_PATHS=off: only one */
+	FOUND_ADDRESSES, /* TRIB_PATHS=addresses: each pair */
+	FOUND_COMPUTED,  /* TRIB_PATHS=xor:N */
+	FOUND_NO_ROUTER, /* no router is on the way, so there is nothing to choose from */
+	FOUND_NEAR,      /* the peer is behind the first router: all paths are one */
+	FOUND_MUTE,      /* no router answers: each pair of addresses counts as a path */
+	FOUND_SO_FAR,    /* routers differ; probes look for more */
+	FOUND_ALL,       /* routers differ; there are no others, or the limit is reached */
+	FOUND_GIVEN,     /* by the program */
+	FOUND_BY_PEER,   /* the peer looks for paths to here */
+	FOUND_END,
+};
+
 /*
  * Follows TRIB_PATHS. If a router is on the way, this call waits up to 20 ms (DISCOVERY_FIRST_NS)
  * for the hops of path 0. Otherwise it sends nothing.
@@ -35,6 +50,10 @@ void discovery_tell(struct discovery *discovery, const struct udp_address to[], 
  */
 unsigned discovery_count(const struct discovery *discovery);
 const struct virtual_path *discovery_path(const struct discovery *discovery, unsigned i);
+
+enum path_found discovery_found(const struct discovery *discovery);
+/* "off", "addresses", ... */
+const char *path_found_name(enum path_found found);
 
 /* Readable if an answer came; -1: there is nothing to search. */
 int discovery_fd(const struct discovery *discovery);

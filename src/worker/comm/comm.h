@@ -16,6 +16,7 @@
 #define TRIB_WORKER_COMM_COMM_H
 
 #include "base/settings.h"
+#include "path/virtual/discovery.h"
 #include "plan/tree/tree.h"
 #include "worker/comm/lane.h"
 #include "worker/comm/ledger.h"
@@ -72,7 +73,8 @@ struct comm_config {
 /* Where the lanes of the only tree send from, so that they take different paths. */
 struct lane_paths {
 	unsigned n; /* lanes from here on send from any port */
-	struct udp_address from[WIRE_LANES_MAX];
+	enum path_found found;
+	struct virtual_path paths[WIRE_LANES_MAX];
 };
 
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
@@ -105,7 +107,8 @@ struct trib_comm {
 	_Atomic unsigned n_lanes;
 	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
 	struct lane_paths paths;
-	uint32_t payload; /* bytes of a full fragment, the same in all trees */
+	struct lane_page *lane_page; /* NULL: none, see transport/lane_page.h */
+	uint32_t payload;            /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;

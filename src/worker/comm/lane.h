@@ -98,7 +98,9 @@ struct lane {
 	/* Sockets of paths that were left. A closed port would look like a dead worker. */
 	int left[LANE_LEFT_MAX];
 	unsigned n_left;
-	uint64_t left_at; /* when the last path was left */
+	unsigned times_left; /* how often a path was left */
+	uint64_t left_at;    /* when the last one was */
+	uint64_t shown_at;   /* when other processes were last told of the path */
 	uint64_t dropped;
 	struct kept_round *kept, **kept_end; /* finished rounds that other ranks may need */
 	struct round *finishing;             /* finished rounds that the user is not told of yet */

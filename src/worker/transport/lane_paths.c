@@ -30,12 +30,13 @@ void lane_paths_find(struct trib_comm *comm)
 		return;
 	}
 	do {
-		paths->from[paths->n] = discovery_path(discovery, paths->n)->from;
+		paths->paths[paths->n] = *discovery_path(discovery, paths->n);
 		paths->n++;
 		udp_set_port(&to, (uint16_t)(udp_port(&to) + 1)); /* that of the next lane */
 	} while (paths->n < most && discovery_find(discovery, &to, FIND_NS));
+	paths->found = discovery_found(discovery);
 	discovery_stop(discovery);
-	if (paths->n == 1 && !udp_port(&paths->from[0]))
+	if (paths->n == 1 && !udp_port(&paths->paths[0].from))
 		paths->n = 0; /* what the kernel would choose */
 	if (!comm->config.lanes && paths->n > comm->lanes_wanted)
 		comm->lanes_wanted = paths->n;
@@ -46,7 +47,7 @@ const struct udp_address *lane_paths_from(const struct lane *lane)
 	const struct trib_comm *comm = lane->comm;
 
 	return lane->trunk == &comm->trunks[0] && lane->index < comm->paths.n
-	               ? &comm->paths.from[lane->index]
+	               ? &comm->paths.paths[lane->index].from
 	               : NULL;
 }
 
@@ -65,16 +66,25 @@ static bool other_source(const struct lane *lane, struct udp_address *from)
 	return true;
 }
 
+static uint64_t patience(const struct lane *lane)
+{
+	return stream_is_idle(&lane->stream) ? IDLE_AFTER : BUSY_AFTER;
+}
+
+bool lane_paths_is_silent(const struct lane *lane, uint64_t now)
+{
+	return now >= lane->heard_at + patience(lane);
+}
+
 bool lane_paths_check(struct lane *lane, uint64_t now)
 {
-	uint64_t after = stream_is_idle(&lane->stream) ? IDLE_AFTER : BUSY_AFTER;
 	struct udp_address from;
 	char text[64];
 
 	if (lane->n_left && lane->heard_at > lane->left_at)
 		lane_paths_forget(lane); /* the aggregator knows where we are */
-	if (!lane->carrier->move || lane->n_left == LANE_LEFT_MAX || now < lane->heard_at + after ||
-	    now < lane->left_at + after)
+	if (!lane->carrier->move || lane->n_left == LANE_LEFT_MAX ||
+	    !lane_paths_is_silent(lane, now) || now < lane->left_at + patience(lane))
 		return false;
 	lane->left_at = now;
 	if (!other_source(lane, &from))
@@ -83,6 +93,7 @@ bool lane_paths_check(struct lane *lane, uint64_t now)
 	if (lane->left[lane->n_left] < 0)
 		return false;
 	lane->n_left++;
+	lane->times_left++;
 	log_info("lane %u hears nothing, and goes on from %s", lane->number,
 	         udp_text(&from, text, sizeof(text)));
 	return true;

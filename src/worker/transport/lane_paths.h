@@ -25,6 +25,8 @@ const struct udp_address *lane_paths_from(const struct lane *lane);
  * report to the aggregator. For the thread that drives the lane.
  */
 bool lane_paths_check(struct lane *lane, uint64_t now);
+/* Has the aggregator been silent for so long that the path may be cut? */
+bool lane_paths_is_silent(const struct lane *lane, uint64_t now);
 /* Closes the sockets of paths that the lane has left. */
 void lane_paths_forget(struct lane *lane);
 

@@ -5,6 +5,7 @@
  */
 #include "worker/transport/transport.h"
 #include "worker/transport/lane_internal.h"
+#include "worker/transport/lane_page.h"
 #include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_slot.h"
 
@@ -186,6 +187,7 @@ static void *lane_main(void *argument)
 		lane_check_silence(lane, now);
 		if (lane_paths_check(lane, now))
 			lane->spoke_at = 0; /* a report tells the aggregator our address */
+		lane_page_show(lane, now);
 		if (atomic_load_explicit(&comm->stop_lanes, memory_order_acquire))
 			break;
 		if (note_idle(lane) && atomic_load_explicit(&lane->leaves, memory_order_relaxed))

@@ -14,6 +14,7 @@
 #include "base/random_bits.h"
 #include "path/channel/channel_io.h"
 #include "path/length_probe.h"
+#include "path/page/page_folder.h"
 #include "worker/ring/ring.h"
 
 #include <errno.h>
@@ -56,6 +57,8 @@ struct ring_thread {
 	uint32_t flown_first;           /* the channel's number of the first in `flown` */
 	uint32_t granted;               /* messages that the previous rank may send, ever */
 	uint64_t asked_at;              /* when this rank last asked who is late */
+	struct page_file *page;         /* NULL: none */
+	uint64_t page_at;               /* when it was written */
 	bool no_memory;
 	bool runs;
 	pthread_t thread;
@@ -332,6 +335,25 @@ static void count(const struct ring_thread *thread)
 	}
 }
 
+/* Tells other processes about the paths. */
+static void show_paths(struct ring_thread *thread, uint64_t now)
+{
+	const struct comm_config *config = &thread->comm->config;
+	struct path_page page = {
+		.job = config->job,
+		.rank = (uint32_t)config->rank,
+		.size = (uint32_t)config->size,
+		.key = comm_key(config),
+		.n_peers = 2,
+		.peers = { { .role = PAGE_NEXT_RANK }, { .role = PAGE_PREVIOUS_RANK } },
+	};
+
+	thread->page_at = now;
+	channel_show(thread->to, &page.peers[0]);
+	channel_show(thread->from, &page.peers[1]);
+	page_write(thread->page, &page, now);
+}
+
 static bool has_ended(const struct channel_io *io)
 {
 	return channel_state(channel_of(io)) >= CHANNEL_CLOSED;
@@ -425,6 +447,8 @@ static void turn(struct ring_thread *thread)
 	check_left(thread);
 	grant(thread);
 	count(thread);
+	if (thread->page && now - thread->page_at >= PAGE_EVERY_NS)
+		show_paths(thread, now);
 	sleep_until_needed(thread, clock_now(), ask(thread, now));
 }
 
@@ -528,6 +552,8 @@ static void *ring_main(void *argument)
 
 	if (wait_for_seats(thread) && connect_ranks(thread) != TRIB_OK)
 		comm_fail(comm, TRIB_ERR_PEER, "%s", trib_last_error());
+	if (thread->to)
+		thread->page = page_open();
 	while (thread->to && !atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
 	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
 		take_posts(thread);
@@ -536,6 +562,7 @@ static void *ring_main(void *argument)
 			comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for messages of the ring");
 	}
 	go_quiet(thread);
+	page_close(thread->page);
 	if (thread->to)
 		say_goodbye(thread);
 	return NULL;
@@ -554,8 +581,9 @@ static void on_finished(void *context, struct round *round)
 trib_status ring_listen(const struct comm_config *config, const struct udp_address *towards,
                         struct channel_listener **listener, struct ring_seat *seat)
 {
+	static const uint8_t any[16];
 	unsigned mtu = config->mtu ? config->mtu : udp_route_mtu(towards);
-	struct udp_address local;
+	struct udp_address local, all;
 	trib_status status = udp_local(towards, &local);
 	const void *raw;
 	size_t bytes;
@@ -564,11 +592,11 @@ trib_status ring_listen(const struct comm_config *config, const struct udp_addre
 	*listener = NULL;
 	if (status != TRIB_OK)
 		return status;
-	udp_set_port(&local, 0);
-	status = channel_listen(&local, listener);
+	raw = udp_raw(&local, &bytes);
+	udp_from_raw(any, bytes, 0, &all); /* paths may lead to other addresses of this host */
+	status = channel_listen(&all, listener);
 	if (status != TRIB_OK)
 		return status;
-	raw = udp_raw(&local, &bytes);
 	memcpy(seat->address, raw, bytes);
 	seat->family = bytes == 4 ? 4 : 6;
 	seat->port = channel_listener_port(*listener);

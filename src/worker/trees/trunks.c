@@ -3,6 +3,7 @@
 #include "worker/trees/trees.h"
 #include "engine/engines.h"
 #include "worker/transport/lane_carrier.h"
+#include "worker/transport/lane_page.h"
 #include "worker/transport/lane_paths.h"
 #include "worker/transport/lane_slot.h"
 #include "worker/transport/transport.h"
@@ -213,6 +214,8 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 		status = open_lanes(comm, &comm->trunks[i], deadline);
 	if (status == TRIB_OK)
 		status = line_up(comm);
+	if (status == TRIB_OK)
+		lane_page_open(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_lanes; i++)
 		status = comm->lanes[i]->trunk->engine ? lane_slot_start(comm->lanes[i])
 		                                       : lane_start(comm->lanes[i]);
@@ -243,4 +246,5 @@ void trunks_close(struct trib_comm *comm)
 			lane_close(trunk->lanes[--trunk->n_lanes]);
 	}
 	comm->n_trunks = 0;
+	lane_page_close(comm);
 }
