@@ -119,7 +119,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			           .wire = mood,
 			           .lost = how & 0x40 ? fuzz_byte(&input) : 0 };
 		struct membership before = membership;
-		const struct world world = { now, 2 * LATE_NS, plan, &mood };
+		const struct world world = {
+			.now = now, .seen_ns = 2 * LATE_NS, .plan = plan, .context = &mood
+		};
 		struct answer answer;
 
 		/* The generation that the process heard last, or an older one in a late packet. */
