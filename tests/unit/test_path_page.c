@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,7 @@ static void test_ended_process(void **state)
 	if (child == 0) {
 		struct page_file *file = page_open();
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* if a check fails, nobody else ends it */
 		if (file)
 			page_write(file, &page, SECOND);
 		(void)!write(told[1], "x", 1);
