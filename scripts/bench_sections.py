@@ -42,7 +42,7 @@ OWN_CODE = {
                "examples/factorize.c", "examples/words.c", "src/engine/sparse", "src/plane/xdp/bpf/sparse",
                "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
     "path": ("src/path/balance/", "src/path/channel/", "src/path/virtual/", "src/bench/path/", "src/worker/ring/",
-             "src/worker/transport/ring_thread."),
+             "src/worker/transport/ring_"),
 }
 
 

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages stay in the buffer that they came in: this rank adds its part there, and the same buffer
- * goes to the next rank. A rank starts messages of its own only while few are on their way, so
- * those of other ranks are not held up. Ranks cannot block each other in a circle: a rank takes
- * messages as long as fewer than TAKE_BELOW wait to leave, and starts some only below START_BELOW,
- * so there is always a rank that still takes some.
- */
+/* The loop of the ring's thread, and its life. */
 #include "worker/transport/ring_thread.h"
+#include "worker/transport/ring_internal.h"
 
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/random_bits.h"
-#include "path/channel/channel_io.h"
 #include "path/length_probe.h"
 #include "path/page/page_folder.h"
-#include "worker/ring/ring.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,296 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define START_BELOW 8u  /* messages on their way to the next rank */
-#define TAKE_BELOW 128u /* the same */
-#define CREDIT 32u      /* messages that the previous rank may send ahead */
-#define ASK_NS                                                                             \
-	50000000ull /* 50 ms: ranks that wait ask who is late, less often if they are many \
-	             */
-#define ASK_RANK_NS 5000000ull
 #define END_NS (2 * NSEC_PER_SEC) /* closing takes no longer, also if a rank is silent */
 #define SILENCE_SHARE 2           /* a rank is dead after 1/2 of the timeout */
-
-struct ring_buffer {
-	struct ring_buffer *next;
-	uint32_t bytes;
-	_Alignas(8) uint8_t data[];
-};
-
-struct ring_queue {
-	struct ring_buffer *first, **end;
-};
-
-struct ring_thread {
-	struct trib_comm *comm;
-	struct ring_mail *mail;
-	struct ring ring;
-	struct channel_listener *listener;
-	struct channel_io *from, *to;   /* the previous rank, the next rank */
-	struct ring_queue spare;        /* free buffers */
-	struct ring_queue aside;        /* of rounds that are not posted here yet */
-	struct ring_queue ready, flown; /* wait to leave; have left and may have to leave again */
-	unsigned n_out;                 /* in `ready` and `flown` */
-	uint32_t flown_first;           /* the channel's number of the first in `flown` */
-	uint32_t granted;               /* messages that the previous rank may send, ever */
-	uint64_t asked_at;              /* when this rank last asked who is late */
-	struct page_file *page;         /* NULL: none */
-	uint64_t page_at;               /* when it was written */
-	bool no_memory;
-	bool runs;
-	pthread_t thread;
-};
-
-static void queue_put(struct ring_queue *queue, struct ring_buffer *buffer)
-{
-	buffer->next = NULL;
-	*queue->end = buffer;
-	queue->end = &buffer->next;
-}
-
-static struct ring_buffer *queue_get(struct ring_queue *queue)
-{
-	struct ring_buffer *buffer = queue->first;
-
-	if (buffer)
-		queue->first = buffer->next;
-	if (!queue->first)
-		queue->end = &queue->first;
-	return buffer;
-}
-
-static void queue_free(struct ring_queue *queue)
-{
-	struct ring_buffer *buffer;
-
-	while ((buffer = queue_get(queue)))
-		free(buffer);
-}
-
-static struct ring_buffer *buffer_get(struct ring_thread *thread)
-{
-	struct ring_buffer *buffer = queue_get(&thread->spare);
-
-	if (!buffer)
-		buffer = malloc(sizeof(*buffer) + ring_message_max(&thread->ring));
-	thread->no_memory |= !buffer;
-	return buffer;
-}
 
 static unsigned neighbour(const struct trib_comm *comm, int step)
 {
 	return (unsigned)(comm->config.rank + comm->config.size + step) %
 	       (unsigned)comm->config.size;
 }
-
-static void queue_out(struct ring_thread *thread, struct ring_buffer *buffer)
-{
-	queue_put(&thread->ready, buffer);
-	thread->n_out++;
-}
-
-/* ---- failures ---- */
-
-/* A rank that fails tells the next one, which tells the next. */
-struct ring_abort {
-	struct ring_head head;
-	int32_t status;
-	uint32_t rank; /* the rank concerned, as in struct wire_abort */
-	char text[512];
-};
-
-static bool is_abort(const struct ring_buffer *buffer)
-{
-	const struct ring_head *head = (const void *)buffer->data;
-
-	return buffer->bytes == sizeof(struct ring_abort) && head->version == RING_VERSION &&
-	       head->phase == RING_ABORT;
-}
-
-static void take_abort(struct ring_thread *thread, const struct ring_buffer *buffer)
-{
-	struct ring_abort abort;
-	char text[sizeof(abort.text) + 1];
-
-	memcpy(&abort, buffer->data, sizeof(abort));
-	snprintf(text, sizeof(text), "%.*s", (int)sizeof(abort.text), abort.text);
-	comm_fail_told(thread->comm, abort.status < 0 ? (trib_status)abort.status : TRIB_ERR_PEER,
-	               abort.rank, text);
-}
-
-/* False: the communicator has not failed. */
-static bool tell_failure(struct ring_thread *thread)
-{
-	struct trib_comm *comm = thread->comm;
-	struct ring_abort abort = {
-		.head = { .version = RING_VERSION, .phase = RING_ABORT, .hops = 1 },
-		.rank = UINT32_MAX
-	};
-	struct ring_buffer *buffer;
-
-	pthread_mutex_lock(&comm->lock);
-	abort.status = comm->failed;
-	snprintf(abort.text, sizeof(abort.text), "%s", comm->failure);
-	pthread_mutex_unlock(&comm->lock);
-	if (abort.status == TRIB_OK)
-		return false;
-	while ((buffer = queue_get(&thread->ready))) { /* nobody needs it any more */
-		queue_put(&thread->spare, buffer);
-		thread->n_out--;
-	}
-	if (!(buffer = buffer_get(thread)))
-		return true;
-	buffer->bytes = sizeof(abort);
-	memcpy(buffer->data, &abort, sizeof(abort));
-	queue_out(thread, buffer);
-	return true;
-}
-
-/* ---- messages ---- */
-
-static void offer(struct ring_thread *thread, struct ring_buffer *buffer)
-{
-	trib_status status = TRIB_OK;
-
-	if (is_abort(buffer))
-		take_abort(thread, buffer);
-	if (atomic_load_explicit(&thread->comm->stop_lanes, memory_order_relaxed)) {
-		queue_put(&thread->spare, buffer); /* a call that failed must not pass */
-		return;
-	}
-	switch (ring_take(&thread->ring, buffer->data, buffer->bytes, &status)) {
-	case RING_PASS_ON:
-		queue_out(thread, buffer);
-		return;
-	case RING_LATER:
-		queue_put(&thread->aside, buffer);
-		return;
-	case RING_WRONG:
-		comm_fail(thread->comm, status, "%s", trib_last_error());
-		break;
-	case RING_USED:
-		break;
-	}
-	queue_put(&thread->spare, buffer);
-}
-
-static void *place(void *user, uint32_t message, uint32_t bytes)
-{
-	struct ring_thread *thread = user;
-	struct ring_buffer *buffer;
-
-	(void)message;
-	if (bytes > ring_message_max(&thread->ring) || !(buffer = buffer_get(thread)))
-		return NULL;
-	buffer->bytes = bytes;
-	return buffer->data;
-}
-
-static void deliver(void *user, uint32_t message, void *memory, uint32_t bytes)
-{
-	struct ring_buffer *buffer =
-		(void *)((uint8_t *)memory - offsetof(struct ring_buffer, data));
-
-	(void)message;
-	buffer->bytes = bytes;
-	offer(user, buffer);
-}
-
-static void take_posts(struct ring_thread *thread)
-{
-	struct round *round = ring_mail_take(thread->mail);
-	struct ring_queue again = { 0 };
-	struct ring_buffer *buffer;
-
-	if (!round)
-		return;
-	while (round) {
-		struct round *next = round->next;
-
-		if (!ring_post(&thread->ring, round)) {
-			round_free(round);
-			thread->no_memory = true;
-		}
-		round = next;
-	}
-	again.first = thread->aside.first;
-	thread->aside = (struct ring_queue){ .end = &thread->aside.first };
-	while ((buffer = again.first)) {
-		again.first = buffer->next;
-		offer(thread, buffer);
-	}
-}
-
-static void start_messages(struct ring_thread *thread)
-{
-	while (thread->n_out < START_BELOW) {
-		struct ring_buffer *buffer = buffer_get(thread);
-
-		if (!buffer)
-			return;
-		buffer->bytes = ring_start(&thread->ring, buffer->data);
-		if (!buffer->bytes) {
-			queue_put(&thread->spare, buffer);
-			return;
-		}
-		queue_out(thread, buffer);
-	}
-}
-
-/* Asks who is late, if rounds have not ended for a while. */
-static uint64_t ask(struct ring_thread *thread, uint64_t now)
-{
-	uint64_t every = ASK_NS + ASK_RANK_NS * thread->ring.size;
-	struct ring_buffer *buffer;
-
-	atomic_store_explicit(&thread->mail->waiting, thread->ring.late, memory_order_relaxed);
-	if (ring_is_idle(&thread->ring)) {
-		thread->asked_at = 0;
-		return UINT64_MAX;
-	}
-	if (!thread->asked_at)
-		thread->asked_at = now;
-	if (now - thread->asked_at >= every && (buffer = buffer_get(thread))) {
-		thread->asked_at = now;
-		buffer->bytes = ring_ask(&thread->ring, buffer->data);
-		queue_out(thread, buffer);
-	}
-	return thread->asked_at + every - now;
-}
-
-static void send_messages(struct ring_thread *thread)
-{
-	struct channel *channel = channel_of(thread->to);
-	struct ring_buffer *buffer;
-
-	if (channel_state(channel) > CHANNEL_OPEN)
-		return;
-	while (thread->flown.first && thread->flown_first != channel_sent(channel)) {
-		queue_put(&thread->spare, queue_get(&thread->flown));
-		thread->flown_first++;
-		thread->n_out--;
-	}
-	while (thread->ready.first && channel_room(channel)) {
-		buffer = thread->ready.first;
-		if (channel_send(channel, buffer->data, buffer->bytes) != TRIB_OK)
-			return; /* the next step says why */
-		queue_put(&thread->flown, queue_get(&thread->ready));
-	}
-}
-
-/* Credit has a packet of its own, so it is given for several messages at once. */
-static void grant(struct ring_thread *thread)
-{
-	struct channel *channel = channel_of(thread->from);
-	uint32_t ahead = thread->granted - channel_delivered(channel);
-
-	if (thread->n_out < TAKE_BELOW && ahead <= CREDIT / 2) {
-		channel_grant(channel, CREDIT - ahead);
-		thread->granted += CREDIT - ahead;
-	}
-}
-
-/* ---- the thread ---- */
 
 static void count(const struct ring_thread *thread)
 {
@@ -438,18 +149,18 @@ static void turn(struct ring_thread *thread)
 	step(thread, thread->from, neighbour(comm, -1));
 	/* If enough messages have left, more may start, and nothing else might wake this thread. */
 	do {
-		start_messages(thread);
-		send_messages(thread);
+		ring_start_messages(thread);
+		ring_send_messages(thread);
 		step(thread, thread->to, neighbour(comm, 1));
 		before = thread->n_out;
-		send_messages(thread);
-	} while (before >= START_BELOW && thread->n_out < START_BELOW);
+		ring_send_messages(thread);
+	} while (before >= RING_START_BELOW && thread->n_out < RING_START_BELOW);
 	check_left(thread);
-	grant(thread);
+	ring_grant(thread);
 	count(thread);
 	if (thread->page && now - thread->page_at >= PAGE_EVERY_NS)
 		show_paths(thread, now);
-	sleep_until_needed(thread, clock_now(), ask(thread, now));
+	sleep_until_needed(thread, clock_now(), ring_ask_late(thread, now));
 }
 
 /* Waits for the seats of all ranks. False: the communicator is over. */
@@ -485,7 +196,7 @@ static trib_status connect_ranks(struct ring_thread *thread)
 		.longest = ring_message_max(&thread->ring),
 		.timeout = (uint64_t)(config->timeout_s * 1e9) / SILENCE_SHARE,
 		.chunk = RING_MESSAGE_MAX,
-		.events = { .user = thread, .place = place, .deliver = deliver },
+		.events = { .user = thread, .place = ring_place, .deliver = ring_deliver },
 	};
 
 	if (seat->family != 4 && seat->family != 6)
@@ -495,7 +206,7 @@ static trib_status connect_ranks(struct ring_thread *thread)
 	snprintf(names[1], sizeof(names[1]), "rank %u", next);
 	io.peer = last;
 	io.name = names[0];
-	io.credit = thread->granted = CREDIT;
+	io.credit = thread->granted = RING_CREDIT;
 	status = channel_accept(thread->listener, &io, clock_now(), &thread->from);
 	io.peer = next;
 	io.name = names[1];
@@ -528,13 +239,13 @@ static void go_quiet(struct ring_thread *thread)
 static void say_goodbye(struct ring_thread *thread)
 {
 	uint64_t now = clock_now(), end = now + END_NS;
-	bool failed = tell_failure(thread);
+	bool failed = ring_tell_failure(thread);
 
 	for (; now < end && !(has_ended(thread->from) && has_ended(thread->to));
 	     now = clock_now()) {
-		send_messages(thread);
+		ring_send_messages(thread);
 		if (failed)
-			grant(thread); /* what comes is dropped, so that the news can pass */
+			ring_grant(thread); /* what comes is dropped, so that the news can pass */
 		else
 			channel_close(channel_of(thread->from), now);
 		if (!thread->ready.first && !is_opening(thread))
@@ -556,7 +267,7 @@ static void *ring_main(void *argument)
 		thread->page = page_open();
 	while (thread->to && !atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
 	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
-		take_posts(thread);
+		ring_take_posts(thread);
 		turn(thread);
 		if (thread->no_memory)
 			comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for messages of the ring");
