@@ -29,7 +29,8 @@ static const struct command commands[] = {
 	{ "explain", cli_explain, "say where an aggregator sums, and why" },
 	{ "plan", cli_plan, "plan how a cluster sums: trees, shares, and the bound" },
 	{ "sim", cli_sim, "simulate many jobs on one fabric: hosts, trees, turns" },
-	{ "show", cli_show, "show config: each setting and where its value comes from; show paths PEER" },
+	{ "show", cli_show,
+	  "show config: each setting and where its value comes from; show paths PEER" },
 	{ "top", cli_top, "watch an aggregator at work" },
 	{ 0 },
 };

@@ -30,7 +30,7 @@ struct run_options {
 	uint64_t pool_bytes, lanes;
 	uint64_t servers;       /* parameter servers to start for the job */
 	const char *server_dir; /* their folder; NULL: a temporary one */
-	bool ring; /* no aggregator: the ranks sum around a ring */
+	bool ring;              /* no aggregator: the ranks sum around a ring */
 	bool pin;
 	char **command;
 	/* Called for every line of output; `rank` is -1 for an aggregator. NULL: print it with its
