@@ -195,7 +195,7 @@ for batch in 16 256; do
 done
 # --- activations of large weights do not fit 32 bits
 right=large
-data=(synthetic:rows=3200,columns=64,density=0.5 --rate 500 "${first[@]}")
+data=("synthetic:rows=3200,columns=64,density=0.5" --rate 500 "${first[@]}")
 check "large weights" train large "${data[@]}"
 same "... of two workers" "${data[@]}" -n 2
 same "... of two workers with rows of their own" "${data[@]}" -n 2 --parallel data

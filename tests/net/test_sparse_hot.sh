@@ -90,8 +90,8 @@ print("\n".join(map(str, random.choices(names, [1 / (k + 1) for k in names], k=3
 check "a skewed text" hot --format text zipf --json - --width 1
 check "... has few hot rows" json '1000 <= v["hot_rows"] < v["rows"] - 2000 and v["hot_share"] > 0.7'
 sample8='next(s for s in v["samples"] if s["sample"] == 0.08 and s["by"] == "record")'
-check "... a sample of 8 % finds most updates" json "$sample8['found']['share'] > 0.85 * $sample8['found']['best_share']"
-check "... sure rows are hot" json "$sample8['sure_precision'] > 0.95 > $sample8['precision'] and $sample8['sure']['rows'] > 100"
+check "... a sample of 8 % finds most updates" json "${sample8}['found']['share'] > 0.85 * ${sample8}['found']['best_share']"
+check "... sure rows are hot" json "${sample8}['sure_precision'] > 0.95 > ${sample8}['precision'] and ${sample8}['sure']['rows'] > 100"
 layouts='{(r["registers"], r["packing"]): r["per_packet"] for r in v["layout"]["recirculations"]}'
 check "... fewer recirculations by layout" json "(lambda l: l['heat', 'algorithm 1'] < 1 and
 	l['heat', 'algorithm 1'] < l['random', 'in order'])($layouts)"
@@ -100,13 +100,13 @@ if [ -e "$published/gowalla/train.txt.xz" ] && [ -e "$published/text8-head/text8
 	check "gowalla" hot "$published/gowalla/train.txt.xz" --json -
 	check "... is a list" json 'v["format"] == "lists" and v["rows"] > 70000 and v["updates"] == 2 * v["records"]'
 	check "... less than one recirculation a packet" json "${layouts}['heat', 'algorithm 1'] < 1"
-	check "... with 8 %, nine of ten sure rows are hot" json "$sample8['sure_precision'] > 0.9 and $sample8['sure']['rows'] > 100"
+	check "... with 8 %, nine of ten sure rows are hot" json "${sample8}['sure_precision'] > 0.9 and ${sample8}['sure']['rows'] > 100"
 	# The file is in the order of users, so a sample that is even over the file knows their counts nearly. A sample
 	# that is not even finds 79 %.
-	check "... and 85 % of the hot rows are found" json "$sample8['precision'] > 0.85"
+	check "... and 85 % of the hot rows are found" json "${sample8}['precision'] > 0.85"
 	check "text8" hot "$published/text8-head/text8.split.head.xz" --json -
 	check "... is text" json 'v["format"] == "text" and v["updates"] == 549570'
-	check "... with 8 %, nine of ten sure rows are hot" json "$sample8['sure_precision'] > 0.9 and $sample8['sure']['rows'] > 100"
+	check "... with 8 %, nine of ten sure rows are hot" json "${sample8}['sure_precision'] > 0.9 and ${sample8}['sure']['rows'] > 100"
 	check "... less than one recirculation a packet" json "${layouts}['heat', 'algorithm 1'] < 1"
 else
 	omit "gowalla and text8-head are not in $published"

@@ -34,8 +34,7 @@ static const char *why_used(const struct page_path *path)
 	static const char *const uses[] = {
 		[PATH_UNKNOWN] = "has not answered yet, so it gets probes only",
 		[PATH_GOOD] = "is good",
-		[PATH_CONGESTED] = "is congested: packets wait in queues or are lost, so it "
-				   "counts half",
+		[PATH_CONGESTED] = "is congested (long queues, or loss), so it counts half",
 		[PATH_DEAD] = "is dead: it does not answer, so it gets probes only",
 	};
 

@@ -101,7 +101,8 @@ static unsigned by_bandwidth(struct balancer *balancer, const struct choice *cho
 		if (best == PATHS_MAX || balancer->credit[i] > balancer->credit[best])
 			best = i;
 	}
-	balancer->credit[best] -= choice->bytes;
+	if (best < PATHS_MAX)
+		balancer->credit[best] -= choice->bytes;
 	return best;
 }
 

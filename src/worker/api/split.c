@@ -61,7 +61,7 @@ static trib_status subset_trees(const trib_comm *comm, const struct vote *votes,
 static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int color,
                                   struct comm_config *config)
 {
-	struct ring_seat all[WIRE_CHILDREN_MAX], mine = { 0 };
+	struct ring_seat all[WIRE_CHILDREN_MAX] = { 0 }, mine = { 0 };
 	unsigned ranks[WIRE_CHILDREN_MAX], n = members_of(comm, votes, color, ranks);
 	trib_status status = TRIB_OK, listens = TRIB_OK;
 
@@ -71,15 +71,13 @@ static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int
 	if (status == TRIB_OK)
 		status = listens;
 	config->ring_seats = calloc(n + 1, sizeof(mine));
+	for (unsigned i = 0; config->ring_seats && i < n; i++)
+		config->ring_seats[i] = all[ranks[i]];
 	if (status == TRIB_OK && !config->ring_seats)
 		status = status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
-	if (status != TRIB_OK) {
+	if (status != TRIB_OK)
 		channel_listener_free(config->ring_listener);
-		return status;
-	}
-	for (unsigned i = 0; i < n; i++)
-		config->ring_seats[i] = all[ranks[i]];
-	return TRIB_OK;
+	return status;
 }
 
 trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
