@@ -174,7 +174,7 @@ SECTIONS = [
     Section("path-token", "paths", "a token of 2 bytes (Maestro's Fig. 12f)", 1, "path_token",
             [path("--paths 4 --token --load 0,90,90,90 --repeats 3")]),
     Section("path-allreduce", "paths", "an allreduce over one path and over four (Maestro's Fig. 10 and 11)", 3, "allreduce",
-            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric --sizes 16M,57M --iterations 3 "
+            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric --sizes 16M --iterations 2 --warmup 1 --repeats 2 "
                  "--against trib-ring", f"TRIB_PATHS={paths}", SHORT) for paths in ("off", "addresses")],
             before=("build/src/cli/trib net up --name bench-fabric --hosts 4 --servers 1 --leaf 2 --spine 4 --link 1gbit "
                     "--core 100mbit --route static",),
