@@ -319,94 +319,93 @@ static trib_status measure(const struct path_options *o, const struct lists *lis
 	return status;
 }
 
+static struct path_options asked = {
+	.net = { .name = "pathbench",
+	         .workers = 4,
+	         .no_offload = true,
+	         .fabric = { .leafs = 2, .spines = 4, .is_static = true, .core_bps = 200000000 } },
+	.paths = "1,2,3,4",
+	.transports = "ours,ecmp,mptcp",
+	.sizes = "1M",
+	.warm_s = 1,
+	.seconds = 2,
+	.repeats = 1,
+};
+
+static struct net_fault loss = { &asked.net, FAULT_LOSS };
+
+static struct option_hook take_loss = { net_fault_take, &loss };
+
+static struct option_hook take_link = { net_link_take, &asked.net };
+
+static const struct option_row rows[] = {
+	{ "net", 0, OPTION_TEXT, &asked.name, "NET",
+	  "an existing fabric with static routes (default: make one)", "fabric" },
+	{ "core", 0, OPTION_RATE, &asked.net.fabric.core_bps, "RATE",
+	  "rate of each path (default 200mbit)", "1gbit" },
+	{ "link", 0, OPTION_HOOK, &take_link, "RATE",
+	  "rate of the hosts' links (default: not shaped)", "1gbit" },
+	{ "unlike", 0, OPTION_TEXT, &asked.unlike, "LIST", "rates of the first paths",
+	  "200mbit,100mbit" },
+	{ "loss", 0, OPTION_HOOK, &take_loss, "[LINK=]P",
+	  "probability that a packet is lost, on every link or on one", "leaf1-spine2=0.01" },
+	{ "load", 0, OPTION_TEXT, &asked.load, "LIST",
+	  "background traffic of each path, in percent", "0,25,50,75" },
+	{ "paths", 0, OPTION_TEXT, &asked.paths, "LIST", "numbers of paths (default 1,2,3,4)",
+	  "4" },
+	{ "transport", 0, OPTION_TEXT, &asked.transports, "LIST",
+	  "ours, ecmp, mptcp, tcp (default: ours,ecmp,mptcp)", "ours" },
+	{ "size", 's', OPTION_TEXT, &asked.sizes, "LIST", "bytes of a message (default 1M)",
+	  "64K,1M,16M" },
+	{ "chunk", 0, OPTION_TEXT, &asked.chunks, "LIST", "bytes of a chunk (default: TRIB_CHUNK)",
+	  "4K,50K,200K" },
+	{ "token", 0, OPTION_FLAG, &asked.token, NULL,
+	  "a message of 2 bytes goes there and back, and is timed", NULL },
+	{ "find", 0, OPTION_FLAG, &asked.found, NULL, "our paths are found by probes, not given",
+	  NULL },
+	{ "check", 0, OPTION_FLAG, &asked.check, NULL, "compare every byte that has come", NULL },
+	{ "warm", 0, OPTION_SECONDS, &asked.warm_s, "S",
+	  "seconds before each measurement (default 1)", "0.5" },
+	{ "seconds", 0, OPTION_SECONDS, &asked.seconds, "S",
+	  "seconds of each measurement (default 2)", "10" },
+	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
+	  "runs of each case, in turns (default 1)", "5" },
+	{ "json", 0, OPTION_TEXT, &asked.json, "FILE",
+	  "write the results to FILE as JSON (-: standard output)", NULL },
+	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw the bandwidth to FILE as SVG", NULL },
+	{ 0 },
+};
+
+static const struct options options = {
+	"trib bench path [OPTION]...",
+	"Sends messages between two hosts of a leaf-spine fabric (root) over several paths: by "
+	"our\n"
+	"channel, by TCP flows that the fabric spreads (ecmp), and by multipath TCP. \"of sum\" is "
+	"the\n"
+	"share of what the free bandwidth of the paths carries.",
+	"trib bench path --core 200mbit --plot path.svg\n"
+	"  trib bench path --paths 4 --load 0,25,50,75 --transport ours",
+	rows,
+};
+
 int bench_path_run(int argc, char **argv)
 {
-	static struct path_options o = {
-		.net = { .name = "pathbench",
-		         .workers = 4,
-		         .no_offload = true,
-		         .fabric = { .leafs = 2,
-		                     .spines = 4,
-		                     .is_static = true,
-		                     .core_bps = 200000000 } },
-		.paths = "1,2,3,4",
-		.transports = "ours,ecmp,mptcp",
-		.sizes = "1M",
-		.warm_s = 1,
-		.seconds = 2,
-		.repeats = 1,
-	};
-	static struct net_fault loss = { &o.net, FAULT_LOSS };
-	static struct option_hook take_loss = { net_fault_take, &loss };
-	static struct option_hook take_link = { net_link_take, &o.net };
-	const struct option_row rows[] = {
-		{ "net", 0, OPTION_TEXT, &o.name, "NET",
-		  "an existing fabric with static routes (default: make one)", "fabric" },
-		{ "core", 0, OPTION_RATE, &o.net.fabric.core_bps, "RATE",
-		  "rate of each path (default 200mbit)", "1gbit" },
-		{ "link", 0, OPTION_HOOK, &take_link, "RATE",
-		  "rate of the hosts' links (default: not shaped)", "1gbit" },
-		{ "unlike", 0, OPTION_TEXT, &o.unlike, "LIST", "rates of the first paths",
-		  "200mbit,100mbit" },
-		{ "loss", 0, OPTION_HOOK, &take_loss, "[LINK=]P",
-		  "probability that a packet is lost, on every link or on one",
-		  "leaf1-spine2=0.01" },
-		{ "load", 0, OPTION_TEXT, &o.load, "LIST",
-		  "background traffic of each path, in percent", "0,25,50,75" },
-		{ "paths", 0, OPTION_TEXT, &o.paths, "LIST", "numbers of paths (default 1,2,3,4)",
-		  "4" },
-		{ "transport", 0, OPTION_TEXT, &o.transports, "LIST",
-		  "ours, ecmp, mptcp, tcp (default: ours,ecmp,mptcp)", "ours" },
-		{ "size", 's', OPTION_TEXT, &o.sizes, "LIST", "bytes of a message (default 1M)",
-		  "64K,1M,16M" },
-		{ "chunk", 0, OPTION_TEXT, &o.chunks, "LIST",
-		  "bytes of a chunk (default: TRIB_CHUNK)", "4K,50K,200K" },
-		{ "token", 0, OPTION_FLAG, &o.token, NULL,
-		  "a message of 2 bytes goes there and back, and is timed", NULL },
-		{ "find", 0, OPTION_FLAG, &o.found, NULL,
-		  "our paths are found by probes, not given", NULL },
-		{ "check", 0, OPTION_FLAG, &o.check, NULL, "compare every byte that has come",
-		  NULL },
-		{ "warm", 0, OPTION_SECONDS, &o.warm_s, "S",
-		  "seconds before each measurement (default 1)", "0.5" },
-		{ "seconds", 0, OPTION_SECONDS, &o.seconds, "S",
-		  "seconds of each measurement (default 2)", "10" },
-		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
-		  "runs of each case, in turns (default 1)", "5" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
-		  "write the results to FILE as JSON (-: standard output)", NULL },
-		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw the bandwidth to FILE as SVG",
-		  NULL },
-		{ 0 },
-	};
-	const struct options options = {
-		"trib bench path [OPTION]...",
-		"Sends messages between two hosts of a leaf-spine fabric (root) over several "
-		"paths: "
-		"by our\n"
-		"channel, by TCP flows that the fabric spreads (ecmp), and by multipath TCP. "
-		"\"of sum\" is the\n"
-		"share of what the free bandwidth of the paths carries.",
-		"trib bench path --core 200mbit --plot path.svg\n"
-		"  trib bench path --paths 4 --load 0,25,50,75 --transport ours",
-		rows,
-	};
 	static struct lists lists;
 	trib_status status;
 	int code;
 
 	if (!options_parse_all(&options, argc, argv, &code))
 		return code;
-	status = lists_parse(&o, &lists);
+	status = lists_parse(&asked, &lists);
 	if (status == TRIB_OK)
-		status = output_try(o.json);
+		status = output_try(asked.json);
 	if (status == TRIB_OK)
-		status = output_try(o.plot);
+		status = output_try(asked.plot);
 	if (status != TRIB_OK)
 		return options_fail(&options, "%s", trib_last_error());
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
-	status = measure(&o, &lists);
+	status = measure(&asked, &lists);
 	if (status != TRIB_OK)
 		fprintf(stderr, "trib bench path: %s\n", trib_last_error());
 	return status == TRIB_OK ? 0 : 1;
