@@ -14,9 +14,8 @@
 #include <string.h>
 
 #define TAKE_BELOW 128u /* messages on their way to the next rank */
-#define ASK_NS                                                                             \
-	50000000ull /* 50 ms: ranks that wait ask who is late, less often if they are many \
-	             */
+/* Ranks that wait ask who is late every 50 ms, and 5 ms later for each rank. */
+#define ASK_NS 50000000ull
 #define ASK_RANK_NS 5000000ull
 
 static struct ring_buffer *buffer_get(struct ring_thread *thread)
