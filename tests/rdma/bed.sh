@@ -11,8 +11,6 @@
 # `path` cuts, slows and restores single paths: see path.sh.
 set -eu
 here=$(dirname "$(realpath "$0")")
-: "${PATH_RATE:=30mbit}" "${PATHS:=4}"
-export PATH_RATE PATHS
 MTU=4500 # leaves room for a payload of 4096 bytes in each packet
 MAC=02:00:00:00:00:0
 
@@ -21,20 +19,23 @@ MAC=02:00:00:00:00:0
 way() {
 	table=$((table + 1))
 	cat <<-END
-		rule add pref $table iif lo from $1 to $2 lookup $table
-		rule add pref $table iif lo from 0.0.0.0/32 to $2 lookup $table
+		rule add pref $table from $1 to $2 lookup $table
+		rule add pref $table from 0.0.0.0/32 to $2 lookup $table
 		address add $1/32 dev $3
 		route add $2 dev $3 src $1 table $table
 		neighbour add $2 lladdr $4 dev $3 nud permanent
 	END
 }
 
-# The rule for addresses of this machine comes after those of the paths.
+# What comes from the link is for this machine. All else takes the link first: the rule for addresses of this
+# machine comes after those of the paths.
 link_up() {
 	cat <<-END
 		link add net_a mtu $MTU address ${MAC}a type veth peer name net_b mtu $MTU address ${MAC}b
 		link set net_a up
 		link set net_b up
+		rule add pref 50 iif net_a lookup local
+		rule add pref 50 iif net_b lookup local
 		rule add pref 1000 lookup local
 		rule del pref 0
 	END
