@@ -43,11 +43,14 @@ gids() {
 addresses() { gids "$1" | cut -d ' ' -f 2 | tr '\n' ' '; }
 gid_of() { gids "$1" | head -n 1 | cut -d ' ' -f 1; }
 
+# need_library: the test is about it.
+need_library() {
+	[ -n "$library" ] || skip "this build has no libtribverbs.so"
+	preload=$library
+}
+
 now() { cut -d ' ' -f 1 /proc/uptime; }
 first() { echo "$1"; }
-
-# use LIBRARY: programs started by both() run with it. '': without.
-use() { preload=$1; }
 
 # with COMMAND...: runs it with the library, if one is in use. What the library says goes to $work/log.
 with() { LD_PRELOAD=$preload TRIB_VERBS_LOG=${TRIB_VERBS_LOG:-info} "$@"; }
@@ -98,3 +101,35 @@ since() { crossed | paste -d ' ' "$1" - | awk '{ print $3 - $1, $4 - $2 }'; }
 
 # at_least A B: A >= B, for numbers with a point.
 at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+
+# serve_and COMMAND...: runs COMMAND while verbs_check serves at b. The outputs are in $work/a and $work/b; $server
+# is the server's process. $preload_b: another library at b. False: one of them failed.
+serve_and() {
+	local status=0
+	LD_PRELOAD=${preload_b-$preload} TRIB_VERBS_LOG=info \
+		timeout -k 5 "${limit:-100}" "$build/tests/rdma/verbs_check" server "$(first $address_b)" >"$work/b" 2>&1 &
+	server=$!
+	wait_for 20 listens_rdma || status=1
+	"$@" >"$work/a" 2>&1 || status=$?
+	wait $server || status=$?
+	return $status
+}
+
+# client OPTION...: of verbs_check, at a.
+client() {
+	with timeout -k 5 "${limit:-100}" "$build/tests/rdma/verbs_check" client "$(first $address_b)" \
+		--from "$(first $address_a)" "$@"
+}
+
+# all_right OPTION...: verbs_check at both ends finds every byte right.
+all_right() {
+	serve_and client "$@" && grep 'all right' "$work/a" "$work/b" | sed 's/^.*\///' && return
+	cat "$work/a" "$work/b"
+	return 1
+}
+
+# shares FILE: of each path, in percent, of what has crossed in both directions since `crossed >FILE`.
+shares() { since "$1" | awk '{ n[NR] = $1 + $2; all += n[NR] } END { for (i = 1; i <= NR; i++) printf "%.1f ", n[i] * 100 / (all ? all : 1) }'; }
+
+# all_paths_share SHARES: no path has more than 27 %, so four paths that are full have 3.7 times the rate of one.
+all_paths_share() { echo "$1" | awk '{ for (i = 1; i <= NF; i++) if ($i > 27) exit 1; exit NF != 4 }'; }
