@@ -12,7 +12,7 @@
  *
  * - Requests complete in the order of posting, each once.
  * - A request on the own QP waits until all split requests before it are in place.
- * - A chunk waits for earlier chunks and requests with common bytes, or follows on their path.
+ * - A chunk waits for earlier chunks and requests with common bytes.
  * - Chunks of a path that failed are parked until both sides have closed its QPs. Then they go
  *   again, on any path. So a late packet never changes memory that the application has reused.
  */
