@@ -308,6 +308,15 @@ bool splitter_chunk_lost(struct splitter *s, uint32_t id, uint64_t now)
 	return true;
 }
 
+bool splitter_chunk_refused(struct splitter *s, uint32_t id, int status, uint64_t now)
+{
+	struct split_chunk *chunk = find_chunk(s, id);
+
+	if (chunk && ++chunk->refused == SPLIT_REFUSALS)
+		return splitter_chunk_wrong(s, id, status, now);
+	return splitter_chunk_lost(s, id, now);
+}
+
 bool splitter_chunk_wrong(struct splitter *s, uint32_t id, int status, uint64_t now)
 {
 	struct split_chunk *chunk = find_chunk(s, id);
