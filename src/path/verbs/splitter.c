@@ -19,9 +19,11 @@ void splitter_init(struct splitter *s, const struct split_config *config,
 		                .limit = UINT64_MAX };
 }
 
-void splitter_agree(struct splitter *s, unsigned paths, uint32_t notes_ahead, uint64_t now)
+void splitter_agree(struct splitter *s, unsigned paths, unsigned own, uint32_t notes_ahead,
+                    uint64_t now)
 {
 	s->n_paths = paths;
+	s->own = own;
 	s->notes_ahead = notes_ahead;
 	monitor_init(&s->estimates, paths, now);
 	s->estimates.kind = s->config.monitor;
@@ -76,7 +78,8 @@ static void decide(struct splitter *s, struct split_entry *entry)
 
 	entry->decided = true;
 	entry->split = !request->whole && request->op != SPLIT_OTHER &&
-	               request->length >= s->config.least && paths_up(s) > 0 &&
+	               request->length >= (s->up[s->own] ? s->config.least : 1) &&
+	               paths_up(s) > 0 &&
 	               (request->op != SPLIT_SEND ||
 	                s->find(s->user, entry->receive, request->length, &entry->remote));
 	entry->noted = !entry->split || !request->consumes;
