@@ -31,6 +31,7 @@
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 static int wake_fd = -1;
+static bool stopped; /* with world: the process ends, and objects of libibverbs may be gone */
 
 /* ---- datagrams ---- */
 
@@ -303,14 +304,14 @@ static void tell_if_due(struct link_qp *link, uint64_t now)
 		tell(link, now);
 }
 
-/* The peer has not been heard for TRIB_TIMEOUT while requests wait for it. */
+/* The peer has not been heard for TRIB_TIMEOUT while requests wait for its answer. */
 static void check_silence(struct link_qp *link, uint64_t now)
 {
 	double seconds = 30;
 
 	if (setting_seconds(SETTING_TIMEOUT, &seconds) != TRIB_OK)
 		seconds = 30;
-	if (splitter_is_busy(&link->splitter) &&
+	if (splitter_is_stuck(&link->splitter) &&
 	    (double)clock_since(now, link->heard) > seconds * 1e9)
 		gone(link, now, "is silent");
 }
@@ -336,7 +337,7 @@ static bool step(struct link_qp *link, uint64_t now)
 	if (link->mode == LINK_ASKING || link->mode == LINK_MULTI)
 		tell_if_due(link, now);
 	busy = link->mode != LINK_PLAIN &&
-	       (splitter_is_busy(&link->splitter) || !is_settled(link)) &&
+	       (splitter_has_more(&link->splitter) || !is_settled(link)) &&
 	       !(link->mode == LINK_ASKING && link->told);
 	pthread_mutex_unlock(&link->lock);
 	return busy;
@@ -352,7 +353,7 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 
 	*timeout = IDLE_MS;
 	pthread_mutex_lock(&world);
-	for (struct link_qp *link = links; link; link = link->next) {
+	for (struct link_qp *link = stopped ? NULL : links; link; link = link->next) {
 		if (step(link, now)) {
 			*timeout = TICK_MS;
 			cq_progress(link->send_cq);
@@ -383,12 +384,41 @@ static void *run(void *unused)
 	return NULL;
 }
 
+static void stop(void)
+{
+	pthread_mutex_lock(&world);
+	for (struct link_qp *link = links; link && !stopped; link = link->next)
+		if (link->mode != LINK_PLAIN)
+			agreement_leave(link);
+	stopped = true;
+	pthread_mutex_unlock(&world);
+}
+
+static void lock_world(void)
+{
+	pthread_mutex_lock(&world);
+}
+
+static void unlock_world(void)
+{
+	pthread_mutex_unlock(&world);
+}
+
+/* The child has no thread, and the connections are the parent's. */
+static void child_stop(void)
+{
+	stopped = true;
+	unlock_world();
+}
+
 static void start(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
 
+	atexit(stop);
+	pthread_atfork(lock_world, unlock_world, child_stop);
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

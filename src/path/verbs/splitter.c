@@ -365,6 +365,23 @@ bool splitter_is_busy(const struct splitter *s)
 	return s->head < s->posted;
 }
 
+bool splitter_has_more(const struct splitter *s)
+{
+	bool more = s->cut < s->posted || s->whole < s->posted;
+
+	for (unsigned i = 0; i < s->top && !more; i++)
+		more = s->chunks[i].state != CHUNK_FREE;
+	return more;
+}
+
+bool splitter_is_stuck(const struct splitter *s)
+{
+	for (unsigned i = 0; i < s->top; i++)
+		if (s->chunks[i].state == CHUNK_PARKED)
+			return true;
+	return s->cut < s->posted && s->n_paths && !paths_up(s);
+}
+
 /* ---- paths ---- */
 
 void splitter_path_up(struct splitter *s, unsigned path, uint64_t now, uint64_t rtt_ns)

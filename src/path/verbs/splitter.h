@@ -174,5 +174,9 @@ bool splitter_is_wrong(const struct splitter *s, int *status);
 bool splitter_take_done(struct splitter *s, struct split_done *done);
 /* Are there requests that are not done? */
 bool splitter_is_busy(const struct splitter *s);
+/* Is there more to post when completions come? If not, the QPs do the rest alone. */
+bool splitter_has_more(const struct splitter *s);
+/* Are there requests that cannot go on before the peer answers? */
+bool splitter_is_stuck(const struct splitter *s);
 
 #endif
