@@ -172,6 +172,14 @@ void aggregator_set_secret(struct aggregator *aggregator, const struct secret *s
 	pthread_mutex_unlock(&aggregator->secret_lock);
 }
 
+void aggregator_set_roster(struct aggregator *aggregator, const struct job_roster *roster)
+{
+	pthread_mutex_lock(&aggregator->secret_lock);
+	aggregator->roster = *roster;
+	aggregator->has_roster = true;
+	pthread_mutex_unlock(&aggregator->secret_lock);
+}
+
 bool aggregator_drain(struct aggregator *aggregator, uint16_t job, uint64_t key,
                       uint32_t generation, const char *why)
 {

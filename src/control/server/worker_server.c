@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "control/jobs/job_table.h"
 #include "control/jobs/plan_server.h"
 #include "control/placement/host_lease.h"
 #include "control/sharing/turn_server.h"
 #include "wire/parse.h"
 
-#include <ctype.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -40,14 +40,6 @@ static void send_packet(struct controller *controller, struct packet *packet, ui
 }
 
 /* ---- ranks ---- */
-
-/* A name from the network goes into logs, JSON and messages. */
-static void clean_name(char *name)
-{
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
-			*name = '_';
-}
 
 /* The answer is as long as the question, or as its text, which continues in the padding. */
 static void send_part(struct controller *controller, struct packet *packet,
@@ -170,8 +162,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 	}
 	controller->counts[COUNT_JOINS]++;
 	host_lease_hear(job, clock_now());
-	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
-	clean_name(ask.host);
+	peer_name(ask.host, sizeof(ask.host), join->host, sizeof(join->host));
 	host_text(&contact->from, ask.where, sizeof(ask.where));
 	entry = job_table_membership(controller, job, join->key);
 	if (!entry || plan_server_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)

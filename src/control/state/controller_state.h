@@ -23,6 +23,7 @@
 #include "path/udp.h"
 #include "wire/packet.h"
 
+#include <jansson.h>
 #include <pthread.h>
 
 #define JOBS_MAX 65536u
@@ -171,6 +172,7 @@ struct controller {
 	struct nodes nodes;
 	struct job_entry *jobs[JOBS_MAX]; /* index: job id; NULL: no such job */
 	uint16_t last_job;
+	json_t *roster; /* cached result of job_table_roster; NULL: the jobs have changed */
 	uint64_t counts[COUNTS_END];
 	struct sharing_group *groups;
 	enum turn_policy turn_policy;
