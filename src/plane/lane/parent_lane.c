@@ -298,7 +298,9 @@ void parent_lane_take(struct thread *thread, struct agg_lane *lane,
 		agg_lane_take_abort(lane, header, &lane->parent);
 		break;
 	case WIRE_BYE: /* the echo of our BYE, or a question whether we are still here */
-		if (header->child != WIRE_ALL && lane->index == 0)
+		if (header->child == WIRE_ALL)
+			parent_lane_report_now(thread, lane);
+		else if (lane->index == 0)
 			lane->comm->parent.echoed = true;
 		break;
 	}

@@ -4,6 +4,7 @@
 
 #include "sparse/child/sparse_child.h"
 
+#include "path/closed_port.h"
 #include "path/length_probe.h"
 
 #define CHILD_BATCH 64u /* packets of one flush */
@@ -23,7 +24,7 @@ struct sparse_child {
 	uint64_t stepped_at;
 	uint64_t present; /* ranks that have joined, as bits */
 	struct length_probe length;
-	unsigned refused; /* times in a row that the port was closed */
+	struct closed_port closed; /* what is said of the aggregator's port */
 	unsigned byes;
 	bool heard;   /* the aggregator has answered a JOIN */
 	bool greeted; /* the aggregator has answered a heartbeat */

@@ -62,7 +62,6 @@ void child_take_welcome(struct sparse_child *child, const struct wire_welcome *w
                         uint32_t bytes, uint64_t now)
 {
 	child->heard = true;
-	child->refused = 0;
 	child->present = welcome->present;
 	memcpy(child->wait_text, welcome->text, sizeof(child->wait_text));
 	child->wait_text[sizeof(child->wait_text) - 1] = '\0';
