@@ -84,6 +84,10 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	aggregator = calloc(1, sizeof(*aggregator));
 	if (!aggregator)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
+	if (!secret_draw(&aggregator->address_secret)) {
+		free(aggregator);
+		return status_fail_errno("no random numbers");
+	}
 	aggregator->options = *options;
 	aggregator->carrier = plane->carrier;
 	aggregator->engines = plane->engines;

@@ -165,6 +165,7 @@ struct controller {
 	unsigned fan_in, stripes; /* limits of plans; 0: none */
 	bool probes_links;        /* TRIB_GAUGE: nodes measure their links */
 	struct secret secret;
+	struct secret address_secret; /* of address_token; drawn when the process starts */
 	struct store *store;
 	struct http_server *http;
 	/* The lock guards all fields below: HTTP and the worker server have a thread each. */

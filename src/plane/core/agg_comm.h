@@ -25,6 +25,7 @@ struct child {
 struct parent {
 	struct udp_address address; /* of its lane 0 */
 	uint8_t child;              /* our child index there */
+	uint32_t token;             /* it has given us this token; path/address_proof.h */
 	bool telling;               /* we tell it which ranks have arrived */
 	bool asking;                /* we ask it to let us join */
 	bool joined;                /* it has let us join */

@@ -52,7 +52,8 @@ struct aggregator {
 	_Atomic bool stop;
 	unsigned n_threads;
 	struct thread threads[THREADS_MAX];
-	pthread_mutex_t secret_lock; /* never taken for DATA, RESULT or REPORT of a known lane */
+	struct secret address_secret; /* of address_token; drawn when the process starts */
+	pthread_mutex_t secret_lock;  /* never taken for DATA, RESULT or REPORT of a known lane */
 	struct secret secret;
 	bool has_secret, has_roster;
 	struct job_roster roster; /* the jobs of the controller */

@@ -72,6 +72,7 @@ struct agg_lane {
 	struct flight flight;
 	struct udp_address parent;
 	uint64_t parent_heard_at;
+	uint32_t parent_token; /* it has given this lane another token; 0: no */
 	struct closed_port parent_closed;
 	int group_fd;                   /* socket of the parent's multicast group; -1: none */
 	struct group_probe group_probe; /* whether that group is heard */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/peer_text.h"
+#include "path/address_proof.h"
 #include "plane/core/cookies.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
@@ -305,7 +306,8 @@ void join_take(struct aggregator *aggregator, const struct wire_control *header,
 
 	if (!is_possible(aggregator, header, bytes, from))
 		return;
-	if (join->tries) {
+	/* Until its address is proven, the sender gets one short answer and no seat. */
+	if (join->tries || !address_is_proven(&aggregator->address_secret, from, header->token)) {
 		hear_try(aggregator, header, bytes, from);
 		return;
 	}

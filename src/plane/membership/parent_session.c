@@ -9,7 +9,6 @@
 #include "plane/membership/comm_table.h"
 #include "plane/membership/join_answer.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -68,7 +67,8 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 		            .type = WIRE_JOIN,
 		            .cookie = comm->children[comm->first.rank].cookie,
 		            .job = comm->job,
-		            .child = parent->child },
+		            .child = parent->child,
+		            .token = parent->token },
 		.join = { .key = comm->key,
 		          .pool_bytes = comm->pool_bytes,
 		          .nonce = parent->nonce,
@@ -91,8 +91,8 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < offsetof(struct join_packet, padding) || aggregator->carrier->reliable)
-		bytes = offsetof(struct join_packet, padding);
+	if (bytes < WIRE_JOIN_LEAST || aggregator->carrier->reliable)
+		bytes = WIRE_JOIN_LEAST;
 	thread_answer(&aggregator->threads[0], &packet, bytes, &parent->address);
 }
 
@@ -135,6 +135,7 @@ static bool parent_open(struct comm *comm)
 
 	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks),
 		                   .present = told.present,
+		                   .token = told.token,
 		                   .address = told.address };
 	if (!told.telling)
 		hop_address(&comm->first.up[0], &parent->address);
@@ -282,6 +283,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 		return false;
 	parent = &comm->parent;
 	parent->heard_at = aggregator->threads[0].now;
+	parent->token = header->token;
 	parent->closed = false;
 	parent->closing.since = 0;
 	parent->present = welcome->present;

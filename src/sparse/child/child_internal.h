@@ -17,6 +17,7 @@ struct sparse_child {
 	struct udp_tx *tx;
 	struct wire_welcome welcome;
 	uint64_t nonce;
+	uint32_t token;    /* proves our address there, see path/address_proof.h */
 	uint64_t proof;    /* see wire_proof() */
 	uint64_t deadline; /* of joining */
 	uint64_t ask_at;   /* the next JOIN, heartbeat or BYE */

@@ -27,7 +27,8 @@ void child_ask(struct sparse_child *child, uint64_t now)
 		.header = { .type = WIRE_JOIN,
 		            .cookie = options->cookie,
 		            .job = options->job,
-		            .child = (uint8_t)options->rank },
+		            .child = (uint8_t)options->rank,
+		            .token = child->token },
 		.join = { .key = options->key,
 		          .pool_bytes = options->pool_bytes,
 		          .engine = options->engine,
@@ -43,8 +44,8 @@ void child_ask(struct sparse_child *child, uint64_t now)
 	};
 
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < offsetof(struct join_form, padding))
-		bytes = offsetof(struct join_form, padding);
+	if (bytes < WIRE_JOIN_LEAST)
+		bytes = WIRE_JOIN_LEAST;
 	child_send_control(child, &packet, bytes);
 	child->ask_at = now + ASK_EVERY;
 }

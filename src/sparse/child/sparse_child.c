@@ -114,7 +114,8 @@ static struct wire_control address_to(const struct sparse_child *child, uint8_t 
 		                      .job = child->options.job,
 		                      .comm = child->welcome.comm,
 		                      .epoch = child->welcome.epoch,
-		                      .child = (uint8_t)child->options.rank };
+		                      .child = (uint8_t)child->options.rank,
+		                      .token = child->token };
 }
 
 static void say_bye(struct sparse_child *child)
@@ -315,6 +316,8 @@ static void take_control(struct sparse_child *child, const struct wire_control *
 {
 	if (!is_ours(child, control))
 		return;
+	if (control->token)
+		child->token = control->token;
 	if (control->type == WIRE_WELCOME && child->state == CHILD_JOINING)
 		child_take_welcome(child, wire_payload(control), bytes, now);
 	else if (control->type == WIRE_ABORT)
@@ -322,6 +325,8 @@ static void take_control(struct sparse_child *child, const struct wire_control *
 	else if (control->type == WIRE_BYE && control->flags & WIRE_ECHO &&
 	         child->state == CHILD_LEAVING)
 		child->state = CHILD_GONE;
+	else if (control->type == WIRE_BYE && control->child == WIRE_ALL)
+		child->ask_at = 0; /* the aggregator asks whether this child is there */
 	child->greeted |= control->type == WIRE_STATUS;
 	child->heard_at = now;
 }

@@ -66,6 +66,8 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 	} else if (control->type == WIRE_ABORT) {
 		lane_on_abort(lane, wire_payload(control));
 	} else if (control->type == WIRE_BYE && control->child == WIRE_ALL) {
+		if (control->token)
+			atomic_store_explicit(&lane->token, control->token, memory_order_relaxed);
 		lane->spoke_at = 0; /* the aggregator asks whether this rank is there */
 	}
 }

@@ -45,6 +45,7 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
+	header->token = lane_token(lane);
 	if (lane->group_probe.is_heard)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);

@@ -160,8 +160,11 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 		lane->stream.waiting = ((const struct wire_status *)wire_payload(control))->waiting;
 	else if (control->type == WIRE_ABORT)
 		lane_on_abort(lane, wire_payload(control));
-	else if (control->type == WIRE_BYE && control->child == WIRE_ALL)
+	else if (control->type == WIRE_BYE && control->child == WIRE_ALL) {
+		if (control->token)
+			atomic_store_explicit(&lane->token, control->token, memory_order_relaxed);
 		lane_greet(lane); /* the aggregator asks whether this rank is there */
+	}
 }
 
 static void take_packet(struct lane *lane, const void *data, size_t bytes, uint64_t now)
@@ -501,6 +504,7 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)lane->comm->config.rank,
+		                 .token = lane_token(lane),
 		                 .pos = wire_pos(lane->index, 0) },
 		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
 	int error;
