@@ -23,7 +23,9 @@
 #define WIRE_PAYLOAD_MIN 256u
 #define WIRE_PAYLOAD_MAX 8944u /* bytes of DATA and RESULT: fits a 9000-byte MTU */
 #define WIRE_PACKET_MAX (WIRE_HEADER + WIRE_PAYLOAD_MAX)
-#define WIRE_ALL 0xffu /* in `child`: every child; in `from` and `to`: every rank */
+#define WIRE_JOIN_LEAST 504u   /* bytes of the shortest JOIN: its answer is no longer */
+#define WIRE_QUERY_BYTES 1432u /* bytes of a QUERY: an ANSWER is no longer */
+#define WIRE_ALL 0xffu         /* in `child`: every child; in `from` and `to`: every rank */
 #define WIRE_CHILDREN_MAX 64u
 #define WIRE_GROUP 1024u /* fragments in a fragment group */
 #define WIRE_LANES_MAX 16u
@@ -118,7 +120,8 @@ struct __attribute__((may_alias)) wire_control {
 			uint16_t job;
 			uint16_t epoch;
 			uint32_t ack;
-			uint32_t unused_too;
+			uint32_t token; /* proves the sender's address, path/address_proof.h: a
+			                   server gives it, a child or rank repeats it; 0: none */
 		};
 	};
 	uint64_t cookie;
@@ -259,6 +262,12 @@ struct wire_welcome {
 	char text[WIRE_TEXT_MAX];
 };
 
+/* A whole QUERY. Its padding is room for the answer. */
+struct wire_query {
+	struct wire_control header;
+	uint8_t padding[WIRE_QUERY_BYTES - WIRE_CONTROL];
+};
+
 struct wire_abort {
 	int32_t status; /* a trib_status */
 	uint32_t rank;
@@ -332,6 +341,7 @@ _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");
 _Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
+_Static_assert(WIRE_JOIN_LEAST == WIRE_CONTROL + sizeof(struct wire_welcome), "join and answer");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
 _Static_assert(sizeof(struct wire_turn) == 120, "turn");
 _Static_assert(sizeof(struct wire_turn_op) == 12, "turn_op");

@@ -43,8 +43,8 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 	}
 	case WIRE_JOIN: {
 		const struct wire_join *join = body;
-		return payload >= sizeof(*join) && is_text(join->host, sizeof(join->host)) &&
-		       join->hops <= WIRE_HOPS_MAX;
+		return payload >= WIRE_JOIN_LEAST - WIRE_CONTROL &&
+		       is_text(join->host, sizeof(join->host)) && join->hops <= WIRE_HOPS_MAX;
 	}
 	case WIRE_WELCOME: {
 		const struct wire_welcome *welcome = body;
@@ -74,7 +74,9 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 			       (hop->family == 4 || hop->family == 6);
 		return payload >= sizeof(*turn) + turn->ops * sizeof(struct wire_turn_op);
 	}
-	default: /* BYE, QUERY */
+	case WIRE_QUERY: /* padding makes room for the answer */
+		return true;
+	default: /* BYE */
 		return payload == 0;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/lane/child_packets.h"
 
+#include "path/address_proof.h"
 #include "plane/core/failure.h"
 #include "plane/lane/child_rates.h"
 #include "plane/lane/engine_packets.h"
@@ -157,6 +158,26 @@ static void check_left(struct agg_lane *lane, unsigned child)
 		comm_describe_child(lane->comm, child, text, sizeof(text)));
 }
 
+/*
+ * May the child's packets go to this address from now on? If it is new, it is asked to prove that
+ * it hears us, by a report that shows the token.
+ */
+static bool is_reachable(struct thread *thread, struct agg_lane *lane,
+                         const struct wire_control *header, const struct udp_address *from)
+{
+	const struct secret *secret = &thread->aggregator->address_secret;
+	struct wire_control ask = wire_answer(lane->comm, lane, WIRE_BYE, WIRE_ALL);
+
+	if ((lane->known & dense_bit(header->child) &&
+	     udp_same(&lane->addresses[header->child], from)) ||
+	    address_is_proven(secret, from, header->token))
+		return true;
+	ask.token = address_token(secret, from);
+	thread_send(thread, &ask, sizeof(ask), from);
+	thread->counters.drops[DROP_UNPROVEN]++;
+	return false;
+}
+
 /* A child's address is the one of its newest report. A replayed report does not change it. */
 static bool note_reporter(struct thread *thread, struct agg_lane *lane,
                           const struct wire_control *header, const struct udp_address *from)
@@ -174,6 +195,8 @@ static bool note_reporter(struct thread *thread, struct agg_lane *lane,
 		thread->counters.drops[DROP_REPLAYED]++;
 		return false;
 	}
+	if (!is_reachable(thread, lane, header, from))
+		return false;
 	if (!lane->stamps[header->child] || newer > 0) {
 		lane->stamps[header->child] = report->stamp;
 		lane->addresses[header->child] = *from;

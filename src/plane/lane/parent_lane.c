@@ -80,6 +80,8 @@ struct wire_control parent_lane_header(const struct agg_lane *lane, uint8_t type
 		                      .comm = parent->comm,
 		                      .epoch = parent->epoch,
 		                      .child = parent->child,
+		                      .token = lane->parent_token ? lane->parent_token
+		                                                  : parent->token,
 		                      .pos = wire_pos(lane->index, 0),
 		                      .ack = (uint32_t)lane->dense->settled };
 }
@@ -298,7 +300,11 @@ void parent_lane_take(struct thread *thread, struct agg_lane *lane,
 		agg_lane_take_abort(lane, header, &lane->parent);
 		break;
 	case WIRE_BYE: /* the echo of our BYE, or a question whether we are still here */
-		if (header->child != WIRE_ALL && lane->index == 0)
+		if (header->token)
+			lane->parent_token = header->token;
+		if (header->child == WIRE_ALL)
+			parent_lane_report_now(thread, lane);
+		else if (lane->index == 0)
 			lane->comm->parent.echoed = true;
 		break;
 	}

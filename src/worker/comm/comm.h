@@ -162,9 +162,10 @@ struct trib_comm {
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
-	trib_stats past;         /* counts of lanes that are closed */
-	bool recovering;         /* failover replaces the trees: posted requests wait */
-	bool suspects;           /* a lane hears nothing: failover has to ask the controller */
+	trib_stats past;           /* counts of lanes that are closed */
+	bool recovering;           /* failover replaces the trees: posted requests wait */
+	bool suspects;             /* a lane hears nothing: failover has to ask the controller */
+	uint32_t controller_token; /* proves our address there, see path/address_proof.h */
 	bool controller_heard;   /* the controller has answered since other trees were asked for */
 	bool told;               /* our failure was reported to the aggregators */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */

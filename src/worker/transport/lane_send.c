@@ -12,10 +12,9 @@
 #include <errno.h>
 
 /* Time between two reports if nothing else makes one due: */
-#define HEARTBEAT_MAX (NSEC_PER_SEC / 2)  /* 0.5 s: the most that heartbeats are apart */
-#define REFUSED_EVERY (NSEC_PER_SEC / 50) /* 20 ms while the aggregator's port is closed */
-#define DRAIN_EVERY (NSEC_PER_SEC / 500)  /* 2 ms while this rank waits to leave */
-#define HOLD_EVERY (NSEC_PER_SEC / 4000)  /* 0.25 ms while a round is held for other ranks */
+#define HEARTBEAT_MAX (NSEC_PER_SEC / 2) /* 0.5 s: the most that heartbeats are apart */
+#define DRAIN_EVERY (NSEC_PER_SEC / 500) /* 2 ms while this rank waits to leave */
+#define HOLD_EVERY (NSEC_PER_SEC / 4000) /* 0.25 ms while a round is held for other ranks */
 
 /* bit/s of all lanes together, in LANE_RATE_UNIT; 0: not known for every lane. */
 static uint32_t carried_by_all(const struct trib_comm *comm)
@@ -46,6 +45,7 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
+	header->token = lane_token(lane);
 	if (lane->group_probe.is_heard)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
@@ -76,8 +76,8 @@ uint64_t lane_heartbeat_every(const struct lane *lane)
 {
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
-	if (lane->refused)
-		return REFUSED_EVERY;
+	if (lane->closed.since)
+		return CLOSED_PROBE_EVERY;
 	if (lane->finishing)
 		return HOLD_EVERY;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))

@@ -128,7 +128,6 @@ static void take_result(struct lane *lane, const struct wire_header *header, uin
 		return;
 	}
 	lane->heard_at = now;
-	lane->refused = 0;
 	if (!slot_stream_take(&slot->ops, header, bytes - WIRE_HEADER, now))
 		comm_fail(
 			lane->comm, TRIB_ERR_MISMATCH,
@@ -136,6 +135,13 @@ static void take_result(struct lane *lane, const struct wire_header *header, uin
 			"not fit what rank %d has called",
 			(unsigned long long)slot_stream_position(&slot->ops, header),
 			lane->comm->config.rank);
+}
+
+/* Lets the lane's thread send a report soon. */
+static void lane_greet(struct lane *lane)
+{
+	atomic_store(&lane->slots->asks, true);
+	lane_wake(lane);
 }
 
 static void take_control(struct lane *lane, const struct wire_control *control, uint32_t bytes,
@@ -148,13 +154,17 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 		return;
 	}
 	lane->heard_at = now;
-	lane->refused = 0;
 	control = wire_make_whole(control, bytes, &whole);
 	atomic_store_explicit(&lane->slots->greeted, true, memory_order_relaxed);
 	if (control->type == WIRE_STATUS)
 		lane->stream.waiting = ((const struct wire_status *)wire_payload(control))->waiting;
 	else if (control->type == WIRE_ABORT)
 		lane_on_abort(lane, wire_payload(control));
+	else if (control->type == WIRE_BYE && control->child == WIRE_ALL) {
+		if (control->token)
+			atomic_store_explicit(&lane->token, control->token, memory_order_relaxed);
+		lane_greet(lane); /* the aggregator asks whether this rank is there */
+	}
 }
 
 static void take_packet(struct lane *lane, const void *data, size_t bytes, uint64_t now)
@@ -320,13 +330,14 @@ static void ask_who_is_missing(struct lane *lane, uint64_t now)
 {
 	struct lane_slots *slots = lane->slots;
 	bool moved = lane_paths_check(lane, now); /* the aggregator has to learn our address */
+	bool probes = lane->closed.since && lane->closed.probed_at == now;
 
-	if (!moved && (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
-	               now < slots->asked_at + STUCK_EVERY))
+	if (!moved && !probes &&
+	    (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
+	     now < slots->asked_at + STUCK_EVERY))
 		return;
 	slots->asked_at = now;
-	atomic_store(&slots->asks, true);
-	lane_wake(lane);
+	lane_greet(lane);
 }
 
 static void check_silence(struct trib_comm *comm, uint64_t now)
@@ -493,6 +504,7 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)lane->comm->config.rank,
+		                 .token = lane_token(lane),
 		                 .pos = wire_pos(lane->index, 0) },
 		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
 	int error;
