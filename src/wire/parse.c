@@ -20,7 +20,7 @@ static bool fragment_ok(const struct wire_header *header)
 {
 	return is_child(header->child) &&
 	       (header->child != WIRE_ALL || header->type == WIRE_RESULT) &&
-	       header->op < WIRE_OPS_END && is_child(header->from) && is_child(header->to);
+	       header->op < WIRE_OPS_END && is_child(header->from);
 }
 
 /* Checks that the payload has the form that the type requires. */

@@ -101,6 +101,8 @@ struct star_loss {
 	char text[512];
 };
 
+#define COMM_CALLS 64u /* calls that a rank can still name when an aggregator asks */
+
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks;
@@ -176,6 +178,7 @@ struct trib_comm {
 	uint64_t busy_at; /* when a request last ended, or started after a pause */
 	struct step_profile profile;
 	struct trib_request *requests;
+	struct wire_call calls[COMM_CALLS]; /* the last ones, by their numbers */
 	struct residual *residuals;
 	uint32_t dithers; /* calls whose sums are rounded by chance */
 	uint64_t rounds, posts, splits;
@@ -199,6 +202,11 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
  * follows, and this returns true. False: the caller has to fail the communicator.
  */
 bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
+/*
+ * The call for a report: the one that the aggregator `asks` for (struct wire_status), if it was
+ * posted; else the oldest one that has not ended.
+ */
+struct wire_call comm_call(struct trib_comm *comm, uint32_t asks);
 /* Has the communicator failed, or is it being closed? */
 bool comm_is_over(struct trib_comm *comm);
 /* Adds the counts of the lanes from `first` on; the caller holds `lock`. */
