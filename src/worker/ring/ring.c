@@ -60,7 +60,7 @@ bool ring_post(struct ring *ring, struct round *round)
 		return false;
 	entry->round = round;
 	entry->number = ring->posted++;
-	ring->past[entry->number % RING_PAST] = round->call;
+	ring->past[round->call.number % RING_PAST] = round->call;
 	entry->all_posted = !needs_token(ring, round);
 	entry->per_piece = per_piece(ring, round);
 	*ring->end = entry;
@@ -271,10 +271,26 @@ static enum ring_verdict wrong(const struct ring *ring, const char *what, trib_s
 	return RING_WRONG;
 }
 
+/* What this rank has called at the number of that call; NULL: nothing yet, or long ago. */
+static const struct wire_call *call_at(const struct ring *ring, const struct wire_call *call)
+{
+	const struct wire_call *ours = &ring->past[call->number % RING_PAST];
+
+	return ours->kind && ours->number == call->number ? ours : NULL;
+}
+
+static bool differs(const struct ring *ring, const struct ring_head *head)
+{
+	const struct wire_call *ours = call_at(ring, &head->call);
+
+	return ours && head->call.kind && !wire_call_is_same(&head->call, ours);
+}
+
 static enum ring_verdict mismatch(const struct ring *ring, unsigned rank,
-                                  const struct ring_head *head, const struct wire_call *ours,
+                                  const struct ring_head *head, const struct wire_call *here,
                                   trib_status *status)
 {
+	const struct wire_call *ours = differs(ring, head) ? call_at(ring, &head->call) : here;
 	char theirs[WIRE_CALL_TEXT], text[WIRE_CALL_TEXT];
 
 	*status = status_fail(TRIB_ERR_MISMATCH,
@@ -422,21 +438,6 @@ uint32_t ring_ask(const struct ring *ring, void *message)
 	return (uint32_t)sizeof(*head) + bytes;
 }
 
-/* What this rank has called where the sender is; NULL: nothing yet, or long ago. */
-static const struct wire_call *call_at(const struct ring *ring, const struct ring_head *head)
-{
-	uint32_t ago = ring->posted - head->number;
-
-	return ago - 1 < RING_PAST ? &ring->past[head->number % RING_PAST] : NULL;
-}
-
-static bool differs(const struct ring *ring, const struct ring_head *head)
-{
-	const struct wire_call *ours = call_at(ring, head);
-
-	return ours && head->call.kind && !wire_call_is_same(&head->call, ours);
-}
-
 static enum ring_verdict take_state(struct ring *ring, struct ring_head *head, uint32_t bytes,
                                     trib_status *status)
 {
@@ -445,7 +446,7 @@ static enum ring_verdict take_state(struct ring *ring, struct ring_head *head, u
 	if (bytes != sizeof(*head) + ring->size * 4)
 		return wrong(ring, "does not name all ranks", status);
 	if (differs(ring, head))
-		return mismatch(ring, head->call.rank, head, call_at(ring, head), status);
+		return mismatch(ring, head->call.rank, head, NULL, status);
 	if (head->hops++ < ring->size) {
 		posted[ring->rank] = ring->posted;
 		return RING_PASS_ON;
@@ -481,7 +482,7 @@ enum ring_verdict ring_take(struct ring *ring, void *message, uint32_t bytes, tr
 		return RING_LATER;
 	entry = find(ring, head->number);
 	if (!entry && differs(ring, head))
-		return mismatch(ring, previous(ring), head, call_at(ring, head), status);
+		return mismatch(ring, previous(ring), head, NULL, status);
 	if (!entry) {
 		*status = status_fail(TRIB_ERR_MISMATCH,
 		                      "ranks called different collectives: call %u of the ring is "

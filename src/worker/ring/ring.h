@@ -78,7 +78,7 @@ struct ring {
 	uint32_t payload;
 	uint32_t posted; /* rounds posted here, ever */
 	struct ring_round *first, **end;
-	struct wire_call past[RING_PAST]; /* calls of the last rounds, by the rounds' numbers */
+	struct wire_call past[RING_PAST]; /* the last calls, by their numbers */
 	uint64_t late; /* bits of ranks that have not posted the first round, as last heard */
 	void (*on_finished)(void *context, struct round *round); /* takes the round over */
 	void *context;

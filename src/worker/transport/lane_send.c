@@ -43,7 +43,7 @@ static struct wire_call call_of(struct lane *lane)
 	if (lane->stream.first)
 		call = lane->stream.first->call;
 	call.open = call.kind != WIRE_CALL_NONE;
-	return asks && asks - 1 != call.number ? comm_call(lane->comm, asks) : call;
+	return asks && (!call.open || call.number != asks - 1) ? comm_call(lane->comm, asks) : call;
 }
 
 /* Fills the fields that the stream does not know. Gives the bytes to send. */
