@@ -33,6 +33,8 @@ static trib_status check_call(const struct call *call, size_t parts, trib_reques
 	if (!call->comm || !request)
 		return status_fail(TRIB_ERR_ARGUMENT, "%s: no communicator", call->what);
 	*request = NULL;
+	if (forked_check(call->comm, call->what) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
 	if (!size || (unsigned)call->op > TRIB_AVG)
 		return status_fail(TRIB_ERR_ARGUMENT, "%s: unknown type %d or operation %d",
 		                   call->what, (int)call->type, (int)call->op);
@@ -385,6 +387,8 @@ trib_status trib_drop_residual(trib_comm *comm, const char *name)
 {
 	if (!comm)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_drop_residual: no communicator");
+	if (forked_check(comm, "trib_drop_residual") != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
 	return residual_drop(comm, name);
 }
 

@@ -163,6 +163,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}
 	comm->config = *config;
+	comm->forks = forked_times();
 	if (before) { /* the controller knows this process by its nonce */
 		comm->nonce = before->nonce;
 		comm->lost = before->lost;
@@ -285,6 +286,9 @@ trib_status trib_finalize(trib_comm *comm)
 
 	if (!comm)
 		return TRIB_OK;
+	status = forked_check(comm, "trib_finalize");
+	if (status != TRIB_OK)
+		return status;
 	status = comm_close(comm);
 	if (comm->config.controller.length && !comm->config.key)
 		comm_tell_controller_bye(comm);
@@ -304,10 +308,14 @@ int trib_size(const trib_comm *comm)
 
 trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 {
+	trib_status status;
 	trib_stats all;
 
 	if (!comm || !stats || stats->struct_size < sizeof(size_t))
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
+	status = forked_check(comm, "trib_get_stats");
+	if (status != TRIB_OK)
+		return status;
 	pthread_mutex_lock(&comm->lock);
 	all = comm->past;
 	comm_count(comm, 0, &all);

@@ -89,6 +89,9 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	if (!comm || !out)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_split: no communicator");
 	*out = NULL;
+	status = forked_check(comm, "trib_split");
+	if (status != TRIB_OK)
+		return status;
 	votes = calloc((size_t)comm->config.size, sizeof(*votes));
 	if (!votes)
 		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
