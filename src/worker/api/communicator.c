@@ -251,7 +251,8 @@ trib_status comm_close(struct trib_comm *comm)
 
 	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
 	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
-	was_well = comm->failed == TRIB_OK;
+	/* Without aggregators, or without ranks that have left, a rank can still leave. */
+	was_well = comm->failed == TRIB_OK || comm->unhurt;
 	if (!left && comm->keeps_ledgers)
 		wait_needed(comm);
 	atomic_store(&comm->closing, true);

@@ -162,6 +162,7 @@ struct trib_comm {
 	int turn_wake_fd;                /* wakes the turn client's thread */
 	trib_status failed;              /* TRIB_OK: not failed */
 	char failure[512];
+	bool unhurt; /* failed when aggregators were lost and no request ran, and none since */
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;

@@ -207,6 +207,7 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	if (comm->failed != TRIB_OK) {
 		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
 		                     request->what, comm->failure);
+		comm->unhurt = false;
 	} else {
 		if (comm->turn_client)
 			step_profile_post(&comm->profile, comm->posts, request->bytes,
