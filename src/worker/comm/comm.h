@@ -101,6 +101,8 @@ struct star_loss {
 	char text[512];
 };
 
+#define COMM_CALLS 64u /* calls that a rank can still name when an aggregator asks */
+
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks;
@@ -120,6 +122,7 @@ struct trib_comm {
 	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */
 	struct lane *slot_lanes[SLOT_LANES_MAX];
 	uint64_t nonce; /* identifies this process to the controller */
+	unsigned forks; /* of the process that opened it: api/forked.c */
 	_Atomic bool closing;
 	_Atomic bool slot_mail; /* rounds were posted to slot lanes */
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
@@ -159,6 +162,7 @@ struct trib_comm {
 	int turn_wake_fd;                /* wakes the turn client's thread */
 	trib_status failed;              /* TRIB_OK: not failed */
 	char failure[512];
+	bool unhurt; /* failed when aggregators were lost and no request ran, and none since */
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
@@ -177,6 +181,7 @@ struct trib_comm {
 	uint64_t busy_at; /* when a request last ended, or started after a pause */
 	struct step_profile profile;
 	struct trib_request *requests;
+	struct wire_call calls[COMM_CALLS]; /* the last ones, by their numbers */
 	struct residual *residuals;
 	uint32_t dithers; /* calls whose sums are rounded by chance */
 	uint64_t rounds, posts, splits;
@@ -200,6 +205,11 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
  * follows, and this returns true. False: the caller has to fail the communicator.
  */
 bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
+/*
+ * The call for a report: the one that the aggregator `asks` for (struct wire_status), if it was
+ * posted; else the oldest one that has not ended.
+ */
+struct wire_call comm_call(struct trib_comm *comm, uint32_t asks);
 /* Has the communicator failed, or is it being closed? */
 bool comm_is_over(struct trib_comm *comm);
 /* Adds the counts of the lanes from `first` on; the caller holds `lock`. */
