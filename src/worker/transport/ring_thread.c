@@ -90,9 +90,9 @@ static void step(struct ring_thread *thread, struct channel_io *io, unsigned ran
 }
 
 /* Is there a message that ranks wait for? They do not wait for questions. */
-static bool has_message(const struct ring_queue *queue)
+static bool has_message(const struct message_queue *queue)
 {
-	const struct ring_buffer *buffer = queue->first;
+	const struct message *buffer = queue->first;
 
 	while (buffer &&
 	       ((const struct ring_head *)(const void *)buffer->data)->phase == RING_STATE)
@@ -331,10 +331,10 @@ trib_status ring_open(struct trib_comm *comm, struct channel_listener *listener)
 	thread->mail = mail;
 	thread->listener = listener;
 	mail->exchange.comm = comm;
-	thread->spare.end = &thread->spare.first;
-	thread->aside.end = &thread->aside.first;
-	thread->ready.end = &thread->ready.first;
-	thread->flown.end = &thread->flown.first;
+	queue_init(&thread->spare);
+	queue_init(&thread->aside);
+	queue_init(&thread->ready);
+	queue_init(&thread->flown);
 	comm->ring = thread;
 	pthread_mutex_lock(&comm->lock); /* a failure wakes it */
 	comm->ring_mail = mail;
