@@ -114,6 +114,7 @@ struct trib_comm {
 	struct lane_set own, shared, small;
 	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
 	struct ring_mail *ring_mail; /* NULL: the same */
+	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;

@@ -17,6 +17,7 @@
 #include "worker/requests/requests.h"
 
 #include "base/clock.h"
+#include "worker/transport/direct_io.h"
 #include "worker/transport/ring_thread.h"
 
 #include <stdlib.h>
@@ -264,6 +265,29 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 	       (n > 1 && request->bytes >= from && comm->config.size > 2);
 }
 
+/* Bytes of all vectors of a request that goes directly to the other ranks; longer ones fill the
+ * ring. With an aggregator, shorter ones go through its slots. */
+#define DIRECT_LONGEST 524288u
+#define DIRECT_SHORTEST 16384u
+/* Bytes of an allreduce that is not cut into parts. */
+#define DIRECT_WHOLE 4096u
+
+/* Does the request go directly? It may depend only on what is the same on all ranks. */
+static bool takes_direct(const struct trib_request *request, const struct round_spec *specs,
+                         size_t n)
+{
+	const struct trib_comm *comm = request->comm;
+	bool to_all = specs[0].from == WIRE_ALL && specs[0].to == WIRE_ALL;
+
+	if (comm->config.ring != RING_AUTO || request->bytes > DIRECT_LONGEST ||
+	    specs[0].per_word)
+		return false;
+	if (comm_is_ring(comm))
+		return n > 1 || to_all;
+	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->keeps_ledgers &&
+	       !comm->turn_client;
+}
+
 /* The ranks tell each other where they listen, through the aggregator. */
 static trib_status exchange_seats(struct trib_comm *comm)
 {
@@ -338,11 +362,54 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	atomic_store(&request->rounds_left, (unsigned)n);
 	if (status == TRIB_OK)
 		status = enter(request, NULL, 0);
+	if (status == TRIB_OK)
+		direct_note_ring(comm);
 	for (size_t i = 0; i < made; i++)
 		if (status == TRIB_OK)
 			ring_mail_post(comm->ring_mail, rounds[i]);
 		else
 			round_free(rounds[i]);
+	return status;
+}
+
+/* A long vector of an allreduce is cut: a reduce-scatter of its parts, and an allgather. */
+static struct direct_call *cut_allreduce(struct trib_request *request,
+                                         const struct round_spec *spec, struct direct_call **second)
+{
+	struct round_spec share[WIRE_CHILDREN_MAX], back[WIRE_CHILDREN_MAX];
+	unsigned size = (unsigned)request->comm->config.size;
+
+	direct_cut(spec, size, request->comm->payload, share, back);
+	*second = direct_call_new(DIRECT_BACK, back, size, request);
+	return *second ? direct_call_new(DIRECT_SHARE, share, size, request) : NULL;
+}
+
+/* The caller holds `posting`. */
+static trib_status start_direct(struct trib_request *request, const struct round_spec *specs,
+                                size_t n)
+{
+	struct trib_comm *comm = request->comm;
+	bool cut = n == 1 && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
+	enum direct_what what = n == 1          ? DIRECT_ALLREDUCE
+	                        : specs[0].copy ? DIRECT_GATHER
+	                                        : DIRECT_SCATTER;
+	struct direct_call *first, *second = NULL;
+	trib_status status = comm->ring_mail ? TRIB_OK : open_ring(comm);
+
+	if (status != TRIB_OK)
+		return status;
+	first = cut ? cut_allreduce(request, specs, &second)
+	            : direct_call_new(what, specs, (unsigned)n, request);
+	request->direct = true;
+	atomic_store(&request->rounds_left, 1u + cut);
+	status = first ? enter(request, NULL, 0)
+	               : status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
+	if (status == TRIB_OK) {
+		direct_start(comm, first, second);
+	} else {
+		direct_call_free(first);
+		direct_call_free(second);
+	}
 	return status;
 }
 
@@ -356,6 +423,8 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	trib_status status;
 	size_t made = 0;
 
+	if (takes_direct(request, specs, n))
+		return start_direct(request, specs, n);
 	if (takes_ring(request, specs, n))
 		return start_ring(request, specs, n);
 	request->fits = fits_slots(request, specs, n);

@@ -7,6 +7,7 @@
 #include "worker/comm/comm.h"
 #include "worker/ring/message_queue.h"
 #include "worker/ring/ring.h"
+#include "worker/transport/direct_io.h"
 
 #define RING_CREDIT 32u     /* messages that the previous rank may send ahead */
 #define RING_START_BELOW 8u /* messages on their way to the next rank */
@@ -20,13 +21,16 @@ struct ring_thread {
 	struct message_queue spare;   /* free buffers */
 	struct message_queue aside;   /* of rounds that are not posted here yet */
 	struct message_queue ready,
-		flown;          /* wait to leave; have left and may have to leave again */
-	unsigned n_out;         /* in `ready` and `flown` */
-	uint32_t flown_first;   /* the channel's number of the first in `flown` */
-	uint32_t granted;       /* messages that the previous rank may send, ever */
-	uint64_t asked_at;      /* when this rank last asked who is late */
-	struct page_file *page; /* NULL: none */
-	uint64_t page_at;       /* when it was written */
+		flown;        /* wait to leave; have left and may have to leave again */
+	unsigned n_out;       /* in `ready` and `flown` */
+	uint32_t flown_first; /* the channel's number of the first in `flown` */
+	uint32_t granted;     /* messages that the previous rank may send, ever */
+	uint64_t asked_at;    /* when this rank last asked who is late */
+	struct pollfd
+		fds[3 * CHANNEL_FDS + DIRECT_FDS]; /* as last polled: see sleep_until_needed */
+	unsigned n_from, n_to;                     /* of these, from FDS_FROM on */
+	struct page_file *page;                    /* NULL: none */
+	uint64_t page_at;                          /* when it was written */
 	bool no_memory;
 	bool runs;
 	pthread_t thread;

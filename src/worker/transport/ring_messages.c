@@ -7,10 +7,10 @@
  * RING_START_BELOW, so there is always a rank that still takes some.
  */
 #include "worker/transport/ring_internal.h"
+#include "worker/transport/ring_abort.h"
 
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TAKE_BELOW 128u /* messages on their way to the next rank */
@@ -36,47 +36,12 @@ static void queue_out(struct ring_thread *thread, struct message *buffer)
 
 /* ---- failures ---- */
 
-/* A rank that fails tells the next one, which tells the next. */
-struct ring_abort {
-	struct ring_head head;
-	int32_t status;
-	uint32_t rank; /* the rank concerned, as in struct wire_abort */
-	char text[512];
-};
-
-static bool is_abort(const struct message *buffer)
-{
-	const struct ring_head *head = (const void *)buffer->data;
-
-	return buffer->bytes == sizeof(struct ring_abort) && head->version == RING_VERSION &&
-	       head->phase == RING_ABORT;
-}
-
-static void take_abort(struct ring_thread *thread, const struct message *buffer)
-{
-	struct ring_abort abort;
-	char text[sizeof(abort.text) + 1];
-
-	memcpy(&abort, buffer->data, sizeof(abort));
-	snprintf(text, sizeof(text), "%.*s", (int)sizeof(abort.text), abort.text);
-	comm_fail_told(thread->comm, abort.status < 0 ? (trib_status)abort.status : TRIB_ERR_PEER,
-	               abort.rank, text);
-}
-
 bool ring_tell_failure(struct ring_thread *thread)
 {
-	struct trib_comm *comm = thread->comm;
-	struct ring_abort abort = {
-		.head = { .version = RING_VERSION, .phase = RING_ABORT, .hops = 1 },
-		.rank = UINT32_MAX
-	};
+	struct ring_abort abort;
 	struct message *buffer;
 
-	pthread_mutex_lock(&comm->lock);
-	abort.status = comm->failed;
-	snprintf(abort.text, sizeof(abort.text), "%s", comm->failure);
-	pthread_mutex_unlock(&comm->lock);
-	if (abort.status == TRIB_OK)
+	if (!ring_abort_write(thread->comm, &abort))
 		return false;
 	while ((buffer = queue_get(&thread->ready))) { /* nobody needs it any more */
 		queue_put(&thread->spare, buffer);
@@ -96,8 +61,7 @@ static void offer(struct ring_thread *thread, struct message *buffer)
 {
 	trib_status status = TRIB_OK;
 
-	if (is_abort(buffer))
-		take_abort(thread, buffer);
+	ring_abort_take(thread->comm, buffer);
 	if (atomic_load_explicit(&thread->comm->stop_lanes, memory_order_relaxed)) {
 		queue_put(&thread->spare, buffer); /* a call that failed must not pass */
 		return;
