@@ -151,21 +151,17 @@ static void turn(struct ring_thread *thread)
 {
 	const struct trib_comm *comm = thread->comm;
 	uint64_t now = clock_now(), wait;
-	unsigned before, direct;
+	unsigned direct;
 
 	if (thread->fds[FDS_LISTENER].revents)
 		direct_listen(comm->direct, thread->listener, now);
 	channel_take(thread->from, thread->fds + FDS_FROM, thread->n_from);
 	channel_take(thread->to, thread->fds + FDS_FROM + thread->n_from, thread->n_to);
+	ring_send_messages(thread); /* what has arrived makes room */
+	ring_start_messages(thread);
+	ring_send_messages(thread);
 	push(thread, thread->from, neighbour(comm, -1));
-	/* If enough messages have left, more may start, and nothing else might wake this thread. */
-	do {
-		ring_start_messages(thread);
-		ring_send_messages(thread);
-		push(thread, thread->to, neighbour(comm, 1));
-		before = thread->n_out;
-		ring_send_messages(thread);
-	} while (before >= RING_START_BELOW && thread->n_out < RING_START_BELOW);
+	push(thread, thread->to, neighbour(comm, 1));
 	check_left(thread);
 	ring_grant(thread);
 	count(thread);
