@@ -31,6 +31,8 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 			comm->trees_lost = status;
 		else
 			comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
+		atomic_store_explicit(&comm->stop_ring, comm->failed != TRIB_OK,
+		                      memory_order_release);
 		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
 		pthread_cond_broadcast(&comm->changed);
 		for (unsigned i = 0; i < comm->n_lanes; i++)

@@ -126,6 +126,9 @@ static void fail_for_good(struct trib_comm *comm, trib_status status)
 		comm->failed = status;
 	}
 	atomic_store(&comm->stop_lanes, true);
+	atomic_store(&comm->stop_ring, true);
+	if (comm->ring_mail)
+		ring_mail_wake(comm->ring_mail);
 	pthread_mutex_unlock(&comm->lock);
 	trunks_stop(comm);
 	pthread_mutex_lock(&comm->lock);

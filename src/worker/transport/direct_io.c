@@ -57,7 +57,7 @@ static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
 	(void)number;
 	message->bytes = bytes;
 	ring_abort_take(io->comm, message);
-	if (io->over || atomic_load_explicit(&io->comm->stop_lanes, memory_order_relaxed)) {
+	if (io->over || atomic_load_explicit(&io->comm->stop_ring, memory_order_relaxed)) {
 		free(message);
 		return;
 	}
@@ -230,7 +230,7 @@ static void step(struct direct_io *io, uint64_t now, uint64_t deadline)
 static bool is_over(const struct trib_comm *comm, const struct trib_request *request)
 {
 	return !atomic_load_explicit(&request->rounds_left, memory_order_acquire) ||
-	       atomic_load_explicit(&comm->stop_lanes, memory_order_acquire);
+	       atomic_load_explicit(&comm->stop_ring, memory_order_acquire);
 }
 
 void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)

@@ -62,7 +62,7 @@ static void offer(struct ring_thread *thread, struct message *buffer)
 	trib_status status = TRIB_OK;
 
 	ring_abort_take(thread->comm, buffer);
-	if (atomic_load_explicit(&thread->comm->stop_lanes, memory_order_relaxed)) {
+	if (atomic_load_explicit(&thread->comm->stop_ring, memory_order_relaxed)) {
 		queue_put(&thread->spare, buffer); /* a call that failed must not pass */
 		return;
 	}

@@ -278,7 +278,7 @@ static void *ring_main(void *argument)
 	if (thread->to)
 		thread->page = page_open();
 	while (thread->to && !atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
-	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
+	       !atomic_load_explicit(&comm->stop_ring, memory_order_acquire)) {
 		ring_take_posts(thread);
 		turn(thread);
 		if (thread->no_memory)
