@@ -43,10 +43,10 @@ const struct setting settings[SETTINGS_N] = {
 	                         "ranks then sum around a ring",
 	                         NULL },
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
-	                   "which vectors go around a ring of the ranks: auto (large "
-	                   "reduce-scatters "
-	                   "and allgathers, where a ring is faster than an aggregator; every "
-	                   "vector, if a controller has no aggregator for the job), off or all; "
+	                   "which vectors go around a ring of the ranks, or if they are short, "
+	                   "directly between all ranks: auto (reduce-scatters and allgathers, "
+	                   "where that is faster than an aggregator; every vector, if there is no "
+	                   "aggregator), off or all (around the ring, short ones too); "
 	                   "the same on all ranks",
 	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,

@@ -4,6 +4,7 @@
 #include "worker/failover/failover.h"
 #include "worker/comm/residual.h"
 #include "worker/sharing/sharing.h"
+#include "worker/transport/direct_io.h"
 #include "worker/transport/ring_thread.h"
 #include "worker/trees/plan_client.h"
 #include "worker/trees/ring_meet.h"
@@ -310,6 +311,7 @@ int trib_size(const trib_comm *comm)
 trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 {
 	trib_status status;
+	struct direct_io *direct;
 	trib_stats all;
 
 	if (!comm || !stats || stats->struct_size < sizeof(size_t))
@@ -327,9 +329,12 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 		all.duplicates += atomic_load(&comm->ring_mail->duplicates);
 		all.dropped_packets += atomic_load(&comm->ring_mail->dropped);
 	}
+	direct = comm->direct;
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);
+	if (direct)
+		direct_count(direct, &all);
 	all.struct_size = stats->struct_size;
 	memcpy(stats, &all, stats->struct_size < sizeof(all) ? stats->struct_size : sizeof(all));
 	return TRIB_OK;

@@ -32,6 +32,8 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 		else
 			comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
 		comm->unhurt = comm->failed == TRIB_ERR_AGGREGATOR && !comm->in_flight;
+		atomic_store_explicit(&comm->stop_ring, comm->failed != TRIB_OK,
+		                      memory_order_release);
 		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
 		pthread_cond_broadcast(&comm->changed);
 		for (unsigned i = 0; i < comm->n_lanes; i++)

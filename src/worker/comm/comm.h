@@ -114,8 +114,11 @@ struct trib_comm {
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
+	struct udp_address
+		first_aggregator;    /* of the first trees: a rank on a ring listens there */
 	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
 	struct ring_mail *ring_mail; /* NULL: the same */
+	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
@@ -173,6 +176,7 @@ struct trib_comm {
 	bool controller_heard;   /* the controller has answered since other trees were asked for */
 	bool told;               /* our failure was reported to the aggregators */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */
+	_Atomic bool stop_ring;  /* failed: the same for the ring, which outlives lost trees */
 	unsigned quiet_lanes;    /* lanes that have let go of users' buffers */
 	unsigned in_flight;      /* requests that were posted and have not ended */
 	unsigned started[2];     /* requests that have started and not ended: [0] own, [1] shared */

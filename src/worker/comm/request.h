@@ -31,9 +31,10 @@ struct trib_request {
 	uint64_t number;
 	struct wire_call call;
 	size_t count;
-	bool fits;  /* it is small enough for slots: the same on all ranks */
-	bool tiny;  /* it is, also where ranks have trees; see comm_takes_slots() */
-	bool small; /* it goes through the slot lane: who waits for it drives that lane */
+	bool fits;   /* it is small enough for slots: the same on all ranks */
+	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */
+	bool small;  /* it goes through the slot lane: who waits for it drives that lane */
+	bool direct; /* it goes directly to the other ranks: who waits for it drives the channels */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */
