@@ -326,6 +326,12 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	return true;
 }
 
+void stream_new_path(struct stream *stream)
+{
+	path_window_init(&stream->path_window, stream->flight.launched);
+	stream_bound(stream);
+}
+
 uint64_t stream_wake(const struct stream *stream, uint64_t now)
 {
 	uint64_t wake;

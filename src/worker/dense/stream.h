@@ -130,6 +130,9 @@ void stream_on_low(struct stream *stream, uint64_t low);
 /* The rate has fallen: losses of packets that were sent before do not count against it. */
 void stream_rate_fell(struct stream *stream, uint64_t now);
 
+/* The packets take another path from now on. */
+void stream_new_path(struct stream *stream);
+
 /* When to call stream_next and stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);
 
