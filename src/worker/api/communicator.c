@@ -34,6 +34,7 @@ void comm_free(struct trib_comm *comm)
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
 	pthread_mutex_destroy(&comm->slot_driver);
+	pthread_mutex_destroy(&comm->paths.lock);
 	channel_listener_free(comm->config.ring_listener);
 	free(comm->config.ring_seats);
 	free(comm->config.trees);
@@ -175,6 +176,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	pthread_mutex_init(&comm->posting, NULL);
 	pthread_mutex_init(&comm->trunks_lock, NULL);
 	pthread_mutex_init(&comm->slot_driver, NULL);
+	pthread_mutex_init(&comm->paths.lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);

@@ -16,6 +16,7 @@
 #define TRIB_WORKER_COMM_COMM_H
 
 #include "base/settings.h"
+#include "path/balance/places.h"
 #include "path/virtual/discovery.h"
 #include "plan/tree/tree.h"
 #include "worker/comm/lane.h"
@@ -70,11 +71,15 @@ struct comm_config {
 	struct udp_options socket;
 };
 
-/* Where the lanes of the only tree send from, so that they take different paths. */
+/* The paths that lanes may take; see transport/lane_paths.h. */
 struct lane_paths {
-	unsigned n; /* lanes from here on send from any port */
+	unsigned n;    /* 0: lanes send from any port */
+	unsigned tree; /* the paths lead to this one's aggregator */
 	enum path_found found;
-	struct virtual_path paths[WIRE_LANES_MAX];
+	struct virtual_path paths[PATHS_MAX];
+	pthread_mutex_t lock;
+	_Atomic uint64_t heard_at; /* when a lane last heard an aggregator */
+	struct places places;      /* under `lock`: the lane on each path, by the lane's number */
 };
 
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */

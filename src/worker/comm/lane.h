@@ -101,6 +101,9 @@ struct lane {
 	/* Sockets of paths that were left. A closed port would look like a dead worker. */
 	int left[LANE_LEFT_MAX];
 	unsigned n_left;
+	unsigned path;       /* in lane_paths.paths; PATHS_MAX: unknown */
+	unsigned rated;      /* rates of `meter` that comm->paths.places knows */
+	bool rests;          /* places knows that the lane has nothing to send */
 	unsigned times_left; /* how often a path was left */
 	uint64_t left_at;    /* when the last one was */
 	uint64_t shown_at;   /* when other processes were last told of the path */
