@@ -122,6 +122,8 @@ static void give_up(struct agg_lane *lane, unsigned child, const struct child_wa
 	                  "%s had to ask for %u of %u results: what XDP sends through interface %s "
 	                  "does not reach it",
 	                  name, watch->asked, watch->asked + watch->heard, interface);
+	if (lane->engine.lane) /* a late result counts as lost there: too little is known */
+		return;
 	snprintf(why, sizeof(why), "what XDP sends through %s does not reach %.100s", interface,
 	         name);
 	leave_interfaces(lane, why);
@@ -142,6 +144,33 @@ void kernel_watch_interfaces(struct agg_lane *lane)
 	leave_interfaces(lane, why);
 }
 
+void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
+                        const uint64_t *repeat)
+{
+	struct xdp_kernel_lane *own = xdp_lane_of(lane);
+	struct child_watch *watch = &own->watches[child];
+
+	if (lane->engine.lane) /* see kernel_watch_repeat() */
+		return;
+	/* Results that user space sends say nothing about frames of XDP. */
+	if (!own->in_kernel || own->paused || !xdp_handle_lane(own->handle)->routes[child].ifindex)
+		return;
+	if (!watch->next) /* older results left before the program knew the route */
+		watch->next = report->base + report->bits;
+	note_asked(lane, child, report, repeat);
+	if (lane->dense->ack[child] <= watch->next)
+		return;
+	count_taken(lane, watch, child);
+	if (watch->heard >= PROOF && watch->asked < watch->heard / 16)
+		xdp_handle_heard(own->handle, child);
+	if (watch->asked >= ENOUGH && watch->heard < watch->asked / 16) {
+		give_up(lane, child, watch);
+	} else if (watch->asked + watch->heard > MANY) {
+		watch->asked /= 2;
+		watch->heard /= 2;
+	}
+}
+
 /* Results of an engine that the program has sent to the child. */
 static uint64_t count_sent(const struct agg_lane *lane, unsigned child)
 {
@@ -153,41 +182,6 @@ static uint64_t count_sent(const struct agg_lane *lane, unsigned child)
 	for (unsigned i = 0; i < WIRE_CHILDREN_MAX; i++)
 		sent += __atomic_load_n(&last[i], __ATOMIC_RELAXED);
 	return sent;
-}
-
-/* The child got most of these results at once: its interface is good. */
-static void note_heard(struct xdp_kernel_lane *own, unsigned child, uint64_t results)
-{
-	if (results >= PROOF && own->watches[child].asked < results / 16)
-		xdp_handle_heard(own->handle, child);
-}
-
-void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
-                        const uint64_t *repeat)
-{
-	struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	struct child_watch *watch = &own->watches[child];
-
-	/* Results that user space sends say nothing about frames of XDP. */
-	if (!own->in_kernel || own->paused || !xdp_handle_lane(own->handle)->routes[child].ifindex)
-		return;
-	if (lane->engine.lane) { /* see also kernel_watch_repeat() */
-		note_heard(own, child, count_sent(lane, child));
-		return;
-	}
-	if (!watch->next) /* older results left before the program knew the route */
-		watch->next = report->base + report->bits;
-	note_asked(lane, child, report, repeat);
-	if (lane->dense->ack[child] <= watch->next)
-		return;
-	count_taken(lane, watch, child);
-	note_heard(own, child, watch->heard);
-	if (watch->asked >= ENOUGH && watch->heard < watch->asked / 16) {
-		give_up(lane, child, watch);
-	} else if (watch->asked + watch->heard > MANY) {
-		watch->asked /= 2;
-		watch->heard /= 2;
-	}
 }
 
 void kernel_watch_repeat(struct agg_lane *lane, unsigned child, uint32_t cell, uint64_t now)
