@@ -326,7 +326,7 @@ static bool sum_rounds(const struct direct *direct, struct round *rounds[])
 
 static trib_status sum(const struct direct *direct, const struct direct_call *call)
 {
-	struct round *rounds[WIRE_CHILDREN_MAX];
+	struct round *rounds[WIRE_CHILDREN_MAX] = { NULL };
 	bool done = make_rounds(direct, call, rounds) && sum_rounds(direct, rounds);
 
 	for (unsigned r = 0; r < direct->size; r++)
