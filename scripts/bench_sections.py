@@ -174,11 +174,13 @@ SECTIONS = [
     Section("path-token", "paths", "a token of 2 bytes (Maestro's Fig. 12f)", 1, "path_token",
             [path("--paths 4 --token --load 0,90,90,90 --repeats 3")]),
     Section("path-allreduce", "paths", "an allreduce over one path and over four (Maestro's Fig. 10 and 11)", 3, "allreduce",
-            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric --sizes 16M --iterations 2 --warmup 1 --repeats 2 "
-                 "--against trib-ring", f"TRIB_PATHS={paths}", SHORT) for paths in ("off", "addresses")],
-            before=("build/src/cli/trib net up --name bench-fabric --hosts 4 --servers 1 --leaf 2 --spine 4 --link 1gbit "
-                    "--core 100mbit --route static",),
-            after=("build/src/cli/trib net down --name bench-fabric",)),
+            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric{spines} --sizes 16M --iterations 4 "
+                 "--warmup 1 --repeats 2 --against trib-ring", label, SHORT)
+             for spines, paths, label in ((1, "off", "one path"), (4, "off", "four paths, each flow on one of them (ECMP)"),
+                                          (4, "auto", "four paths"))],
+            before=tuple(f"build/src/cli/trib net up --name bench-fabric{spines} --hosts 4 --servers 1 --leaf 2 --spine {spines} "
+                         "--link 1gbit --link s1=4gbit --core 200mbit" for spines in (1, 4)),
+            after=tuple(f"build/src/cli/trib net down --name bench-fabric{spines}" for spines in (1, 4))),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",
