@@ -25,11 +25,15 @@ static bool is_quiet(const struct trib_comm *comm)
 trib_status trib_test(trib_request **request)
 {
 	struct trib_comm *comm;
+	trib_status status;
 	bool ended;
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_test: no request");
 	comm = (*request)->comm;
+	status = forked_check(comm, "trib_test");
+	if (status != TRIB_OK)
+		return status;
 	if ((*request)->small)
 		lane_slot_poll(comm);
 	if ((*request)->direct)
@@ -43,7 +47,7 @@ trib_status trib_test(trib_request **request)
 	pthread_mutex_unlock(&comm->lock);
 	if (!ended)
 		return TRIB_IN_PROGRESS;
-	trib_status status = request_end(*request);
+	status = request_end(*request);
 	*request = NULL;
 	return status;
 }
@@ -185,6 +189,9 @@ trib_status trib_wait(trib_request **request, double seconds)
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_wait: no request");
+	status = forked_check((*request)->comm, "trib_wait");
+	if (status != TRIB_OK)
+		return status;
 	if (!(seconds >= 0))
 		seconds = (*request)->comm->config.timeout_s;
 	if (seconds > WAIT_MAX)

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/packet.h"
+
 #include <tributary.h>
 
 struct ledger;
@@ -27,6 +29,7 @@ struct trib_request {
 	bool posted; /* it has a number; under the communicator's lock */
 	const char *what;
 	uint64_t number;
+	struct wire_call call;
 	size_t count;
 	bool fits;   /* it is small enough for slots: the same on all ranks */
 	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */

@@ -124,6 +124,7 @@ static void fail_for_good(struct trib_comm *comm, trib_status status)
 		snprintf(before, sizeof(before), "%s", trib_last_error());
 		snprintf(comm->failure, sizeof(comm->failure), "%s", before);
 		comm->failed = status;
+		comm->unhurt = !comm->in_flight;
 	}
 	atomic_store(&comm->stop_lanes, true);
 	atomic_store(&comm->stop_ring, true);

@@ -44,6 +44,7 @@ static struct posting *make_rounds(struct trib_request *request, const struct la
 		unsigned k;
 
 		spec.owner = request;
+		spec.call = request->call;
 		spec.slot = set->slot;
 		k = rounds_make(comm, set, &spec, &place, postings + *made);
 		*made += k;
@@ -207,12 +208,14 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	if (comm->failed != TRIB_OK) {
 		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
 		                     request->what, comm->failure);
+		comm->unhurt = false;
 	} else {
 		if (comm->turn_client)
 			step_profile_post(&comm->profile, comm->posts, request->bytes,
 			                  !comm->in_flight, clock_now());
 		request->number = comm->posts++;
 		request->posted = true;
+		comm->calls[request->number % COMM_CALLS] = request->call;
 		comm->in_flight += request->link != NULL;
 		if (request->ledger) {
 			request->ledger->number = request->number;
@@ -364,6 +367,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 		struct round_spec spec = specs[made];
 
 		spec.owner = request;
+		spec.call = request->call;
 		spec.ring = true;
 		rounds[made] = round_new(&spec, (unsigned)comm->config.rank, comm->payload);
 		if (rounds[made])
@@ -440,6 +444,9 @@ static trib_status enter_or_start(struct trib_request *request, const struct rou
 	struct trib_comm *comm = request->comm;
 	trib_status status;
 
+	/* Calls are numbered one after the other while `posting` is held. */
+	request->call.number = (uint32_t)comm->posts;
+	request->call.rank = (uint16_t)comm->config.rank;
 	if (takes_direct(request, specs, n))
 		return start_direct(request, specs, n);
 	if (takes_ring(request, specs, n))
@@ -466,6 +473,7 @@ trib_status request_post(struct trib_request *request, const struct round_spec *
 	struct trib_comm *comm = request->comm;
 	trib_status status;
 
+	request->call = specs[0].call;
 	if (comm->config.size == 1)
 		return finish_alone(request, specs, n, out);
 	for (size_t i = 0; i < n; i++)
