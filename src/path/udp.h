@@ -35,6 +35,8 @@ uint16_t udp_port(const struct udp_address *address);
 const void *udp_raw(const struct udp_address *address, size_t *size);
 void udp_from_raw(const void *raw, size_t size, uint16_t port, struct udp_address *out);
 bool udp_same(const struct udp_address *a, const struct udp_address *b);
+/* Does it name no host: 0.0.0.0 or [::]? */
+bool udp_is_any(const struct udp_address *address);
 /* "10.0.0.1:7000" */
 const char *udp_text(const struct udp_address *address, char *out, size_t size);
 

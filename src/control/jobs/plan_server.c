@@ -120,8 +120,10 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		return TRIB_OK;
 	status = store_put_membership(controller->store, &entry->membership, &verdict);
 	if (status != TRIB_OK) {
-		log_error("a plan is not given out, because it could not be stored: %s",
-		          trib_last_error());
+		controller->unstored.count++; /* ranks ask again and again */
+		if (tally_due(&controller->unstored, now))
+			log_error("a plan is not given out, because it could not be stored: %s",
+			          trib_last_error());
 		entry->membership = before;
 		return status;
 	}
