@@ -15,7 +15,7 @@ void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigne
 /* To a sender that is not a child: it has to wait. `present`: ranks that have arrived. */
 void join_answer_wait(struct aggregator *aggregator, const struct wire_control *header,
                       uint32_t bytes, const struct udp_address *to, uint64_t present);
-/* Refuses, without a word in the log. */
+/* Refuses, without a word in the log. The answer has `bytes`, or as many as it needs. */
 void join_tell(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                const struct udp_address *to, const char *why);
 void join_refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,

@@ -54,7 +54,7 @@ void unknown_comm_cookie(struct thread *thread, const struct wire_control *heade
 	         "wrong cookie for job %u: TRIB_COOKIE has to be the one that this tribd has, or "
 	         "the one that the controller gave to the job",
 	         header->job);
-	join_tell(thread->aggregator, header, bytes, from, why);
+	join_tell(thread->aggregator, header, 0, from, why);
 }
 
 void unknown_comm_echo(struct thread *thread, const struct wire_control *header,
