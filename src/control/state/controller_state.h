@@ -174,7 +174,7 @@ struct controller {
 	uint16_t last_job;
 	uint64_t counts[COUNTS_END];
 	struct tally strangers; /* JOINs of unknown jobs or with a wrong cookie */
-	struct tally unstored;  /* plans that could not be stored */
+	struct tally unstored;  /* plans and goodbyes that could not be stored */
 	struct sharing_group *groups;
 	enum turn_policy turn_policy;
 	enum host_policy placement;
