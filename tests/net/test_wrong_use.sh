@@ -91,13 +91,17 @@ export TRIB_STATE=$work/state TRIB_TIMEOUT=20
 control=127.0.0.1:$(free_port)
 export TRIB_CONTROLLER=$control
 
+# two_agents [OPTION]...: two of them, the second one with these options
+two_agents() {
+	agent a1 $((base + 20))
+	agent a2 $((base + 40)) "$@"
+}
+
 # leave WHAT [OPTION]...: three ranks leave one after the other; the agents are killed and restarted in between.
 leave() {
 	local what=$1 rank name
 	shift
-	for name in a1 a2; do
-		agent "$name" $((base + 20 * ${name#a})) "$@"
-	done
+	two_agents "$@"
 	for name in a1 a2; do
 		wait_for 10 node_is "$name" live
 	done
@@ -114,8 +118,8 @@ leave() {
 	for name in a1 a2; do
 		kill -KILL "${agents[$name]}"
 		wait "${agents[$name]}" 2>/dev/null
-		agent "$name" $((base + 20 * ${name#a})) "$@"
 	done
+	two_agents "$@"
 	wait "${pids[2]}"
 	check "... and rank 2, after the agents were killed and restarted: $(tail -n 1 "$work/leave.2" | cut -c 1-200)" \
 		grep -q 'rank 2 of 3: right' "$work/leave.2"
