@@ -105,6 +105,9 @@ static uint32_t next_length(struct parent *parent)
 	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
 
+	if (!parent->heard_at &&
+	    !parent->settled) /* a small probe: nobody may be there, or not an aggregator */
+		return WIRE_JOIN_LEAST - WIRE_HEADER;
 	if (!parent->settled && parent->came && parent->again++ == AGAIN_ASKS)
 		parent->settled = parent->came;
 	if (parent->settled)
@@ -202,6 +205,9 @@ void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
 	/* No child waits any more, so the parent need not hear of us. */
 	if (now > asked + LONELY_NS)
 		return;
+	/* Until the parent answers, it gets no more than what the children have sent. */
+	if (!comm->parent.heard_at && asked < comm->parent.asked_at)
+		return;
 	if (!comm->parent.asking) {
 		tell_arrived(aggregator, comm);
 	} else if (is_lost(comm, now)) {
@@ -260,6 +266,10 @@ static bool note_passes(struct parent *parent, uint32_t payload)
 {
 	bool first = !parent->came;
 
+	if (payload <= WIRE_JOIN_LEAST - WIRE_HEADER) { /* the small probe: now in full length */
+		parent->asks = 0;
+		return !parent->settled;
+	}
 	if (payload > parent->full)
 		payload = parent->full;
 	if (parent->settled || payload <= parent->came)
