@@ -156,6 +156,8 @@ struct wire_report {
 	uint16_t again;   /* low half of the count of results that came only as repeats */
 	uint32_t judged;  /* count of sent packets whose fate is known */
 	uint32_t lost;    /* count of sent packets known to be lost */
+	uint64_t serial;  /* the child's clock in ns, which never wraps: an older report is a replay
+	                   */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -336,7 +338,7 @@ struct wire_turn {
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_control) == WIRE_CONTROL, "control");
-_Static_assert(sizeof(struct wire_report) == 176, "report");
+_Static_assert(sizeof(struct wire_report) == 184, "report");
 _Static_assert(sizeof(struct wire_status) == 296, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

@@ -552,11 +552,13 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 	report->base = random;
 	report->bits = WIRE_GROUP;
 	report->stamp = (uint32_t)(done + 1) * 16;
+	report->serial = (done + 1) << 40; /* between two of them, 32 bits have wrapped */
 	memset(report->missing, 0xff, sizeof(report->missing));
 	insider_forges(insider, &packet, bytes);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
 	/* An old report from another address must not redirect the results. */
-	report->stamp -= 8;
+	report->stamp += 8;
+	report->serial -= 8;
 	attack(insider->thief, &packet, sealed(&packet, bytes));
 	insider->replayed++;
 	packet.header.child = (uint8_t)(2 + random % 62);
@@ -761,6 +763,7 @@ static uint32_t forged_report(const struct insider *insider, union packet *packe
 	struct wire_report *report = body_of(packet);
 
 	report->stamp = stamp;
+	report->serial = stamp;
 	report->bits = 1;
 	report->missing[0] = 1;
 	return sealed(packet, bytes);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 #include "plane/lane/parent_lane.h"
@@ -285,7 +286,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 {
 	const struct wire_welcome *welcome = wire_payload(header);
 	struct comm *comm = find_asking(aggregator, header);
-	char address[64], why[WIRE_TEXT_MAX];
+	char address[64], why[WIRE_TEXT_MAX], text[WIRE_TEXT_MAX];
 	struct parent *parent;
 	bool asks;
 
@@ -302,14 +303,15 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	asks = note_passes(parent, (bytes - WIRE_HEADER) & ~7u);
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
-		         udp_text(&parent->address, address, sizeof(address)), welcome->text);
+		         udp_text(&parent->address, address, sizeof(address)),
+		         peer_text(text, sizeof(text), welcome->text, sizeof(welcome->text)));
 		join_refuse_all(aggregator, comm, why);
 	} else if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
 		take_terms(comm, welcome);
 		join_complete(aggregator, comm);
 	} else if (*welcome->text) {
 		/* The parent waits for its own parent. The children are told the reason. */
-		memcpy(parent->text, welcome->text, sizeof(parent->text));
+		peer_text(parent->text, sizeof(parent->text), welcome->text, sizeof(welcome->text));
 	} else if (asks) {
 		ask_again(aggregator, comm); /* now to join, or in full length */
 	}
@@ -335,12 +337,14 @@ bool parent_is_known(const struct aggregator *aggregator, const struct wire_cont
 bool parent_take_abort(struct aggregator *aggregator, const struct wire_control *header)
 {
 	const struct wire_abort *abort = wire_payload(header);
+	char text[WIRE_TEXT_MAX];
 	struct comm *comm = find_asking(aggregator, header);
 
 	if (!comm || !comm->parent.asking ||
 	    header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
-	join_abort_all(aggregator, comm, abort->text);
+	join_abort_all(aggregator, comm,
+	               peer_text(text, sizeof(text), abort->text, sizeof(abort->text)));
 	return true;
 }
 
