@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "path/length_probe.h"
 #include "wire/brief.h"
 #include "wire/parse.h"
@@ -123,7 +124,8 @@ static void send_heartbeat(struct join_attempt *attempt)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)attempt->comm->config.rank,
-		                 .token = attempt->trunk->token } };
+		                 .token = attempt->trunk->token },
+		     .report = { .serial = clock_now() } };
 	int error = attempt->lane->carrier->send_one(attempt->lane, &packet, wire_cut(&packet));
 
 	if (error)
@@ -153,12 +155,13 @@ static void take_verdict(struct join_attempt *attempt, const struct wire_welcome
 	attempt->heard = true;
 	attempt->refused = 0;
 	attempt->present = welcome->present;
-	memcpy(attempt->text, welcome->text, sizeof(attempt->text));
+	/* The text of a plan may be longer, and have no end here. */
+	peer_text(attempt->text, sizeof(attempt->text), welcome->text, sizeof(welcome->text));
 	trunk_name(attempt->trunk, address, sizeof(address));
 	if (welcome->verdict == WIRE_REFUSED) {
-		attempt->status = status_fail(
-			TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %.*s", address,
-			attempt->comm->config.rank, WIRE_TEXT_MAX - 1, welcome->text);
+		attempt->status =
+			status_fail(TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %s",
+		                    address, attempt->comm->config.rank, attempt->text);
 		return;
 	}
 	if (welcome->verdict == WIRE_PLAN) {
@@ -191,10 +194,11 @@ static void take_answer(struct join_attempt *attempt, const struct wire_header *
 		return;
 	if (header->type == WIRE_ABORT) { /* another rank has gone, or an aggregator above */
 		const struct wire_abort *abort = wire_payload(header);
+		char text[WIRE_TEXT_MAX];
 
-		attempt->status =
-			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
-		                    "%s", abort->text);
+		attempt->status = status_fail(
+			abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER, "%s",
+			peer_text(text, sizeof(text), abort->text, sizeof(abort->text)));
 	} else if (header->type == WIRE_WELCOME && !attempt->joined) {
 		attempt->trunk->token = header->token;
 		take_verdict(attempt, wire_payload(header), bytes);

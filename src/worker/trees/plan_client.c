@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "wire/parse.h"
 
 #include <errno.h>
@@ -177,6 +178,7 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 {
 	const struct comm_config *config = &comm->config;
 	union plan_packet packet;
+	char text[WIRE_TEXT_MAX];
 	ssize_t bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
 
 	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
@@ -192,7 +194,9 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 		take_reason(comm, packet.welcome.text);
 	if (packet.welcome.verdict == WIRE_REFUSED)
 		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
-		                   config->seat, packet.welcome.text);
+		                   config->seat,
+		                   peer_text(text, sizeof(text), packet.welcome.text,
+		                             sizeof(packet.welcome.text)));
 	/* A late answer may repeat a plan that this rank has had. */
 	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
 		return TRIB_IN_PROGRESS;
