@@ -302,9 +302,32 @@ def path_load(runs):
 
 
 def path_token(runs):
-    trips = sorted(row["token_s"] for row in runs[0]["result"]["rows"] if row["token_s"])
-    return table(["transport", "there and back", "in all runs"],
-                 [["ours", seconds(trips[len(trips) // 2]), f"{seconds(trips[0])} to {seconds(trips[-1])}"]])
+    """Half of a round trip, of each transport."""
+    trips = {}
+    for row in runs[0]["result"]["rows"]:
+        if row["token_s"]:
+            trips.setdefault(row["transport"], []).append(row["token_s"])
+    return table(["transport", "one way", "in all runs"],
+                 [[name, seconds(sorted(all_trips)[len(all_trips) // 2]), f"{seconds(min(all_trips))} to {seconds(max(all_trips))}"]
+                  for name, all_trips in trips.items()])
+
+
+def path_timeline(runs):
+    """The mean rate of each second."""
+    rates = {}
+    for point in runs[0]["result"]["timeline"]:
+        rates.setdefault(point["transport"], {}).setdefault(int(point["at_s"] - 0.01), []).append(point["gbps"])
+    last = max(second for by_second in rates.values() for second in by_second)
+    return table(["Gb/s in second"] + [str(second + 1) for second in range(last + 1)],
+                 [[name] + [f"{sum(by_second[s]) / len(by_second[s]):.3f}" if s in by_second else "" for s in range(last + 1)]
+                  for name, by_second in rates.items()])
+
+
+def path_mice(runs):
+    """A row a transport: the time of short flows beside it."""
+    return table(["beside", "paths", "Gb/s", "short flows, median", "99 % are below"],
+                 [[row["transport"], row["paths"], f"{row['gbps']:.3f}", seconds(row["mice_s"]), seconds(row["mice_p99_s"])]
+                  for row, _ in of_repeats(runs[0]["result"]["rows"])])
 
 
 # ---- scripts/bench_verbs.py ----

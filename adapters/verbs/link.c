@@ -105,8 +105,12 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 	struct shared_cq *receive_cq = table_find_cq(qp->recv_cq);
 	struct link_qp *link;
 
-	if (!send_cq || !receive_cq || cap->max_send_sge > PIECES_MAX)
+	if (!send_cq || !receive_cq || cap->max_send_sge > PIECES_MAX) {
+		log_notice("QP %u: plain RDMA, since its CQ is extended or full, or its requests "
+		           "have more than %u pieces",
+		           qp->qp_num, PIECES_MAX);
 		return NULL;
+	}
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return NULL;
@@ -138,7 +142,7 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 /* With world. */
 static void connect_paths(struct link_qp *link)
 {
-	unsigned need = PATHS_MAX * (link->splitter.config.depth + DEPTH_EXTRA);
+	unsigned need = link->own.n_paths * (link->splitter.config.depth + DEPTH_EXTRA);
 
 	if (link->mode != LINK_PLAIN)
 		return;

@@ -101,7 +101,8 @@ struct link_qp {
 	struct ibv_mr *rings_mr;
 	unsigned n_paths; /* of both sides; 0: no agreement */
 
-	int sockets[PATHS_MAX]; /* one at each own address, for datagrams about paths */
+	int sockets[PATHS_MAX];       /* one at each own address, for datagrams about paths */
+	uint64_t heard_on[PATHS_MAX]; /* time of the last datagram of the peer on each path */
 	uint64_t asked, asked_since, heard, gone_since;
 	bool told, wants_send;
 };

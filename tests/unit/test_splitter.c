@@ -82,7 +82,7 @@ static void bed_init(struct bed *bed, uint64_t seed)
 
 static void bed_open(struct bed *bed)
 {
-	splitter_agree(&bed->s, PATHS, RECEIVES, bed->now);
+	splitter_agree(&bed->s, PATHS, 0, RECEIVES, bed->now);
 	for (unsigned i = 0; i < PATHS; i++)
 		splitter_path_up(&bed->s, i, bed->now, 1000);
 }

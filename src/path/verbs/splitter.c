@@ -19,9 +19,11 @@ void splitter_init(struct splitter *s, const struct split_config *config,
 		                .limit = UINT64_MAX };
 }
 
-void splitter_agree(struct splitter *s, unsigned paths, uint32_t notes_ahead, uint64_t now)
+void splitter_agree(struct splitter *s, unsigned paths, unsigned own, uint32_t notes_ahead,
+                    uint64_t now)
 {
 	s->n_paths = paths;
+	s->own = own;
 	s->notes_ahead = notes_ahead;
 	monitor_init(&s->estimates, paths, now);
 	s->estimates.kind = s->config.monitor;
@@ -76,7 +78,8 @@ static void decide(struct splitter *s, struct split_entry *entry)
 
 	entry->decided = true;
 	entry->split = !request->whole && request->op != SPLIT_OTHER &&
-	               request->length >= s->config.least && paths_up(s) > 0 &&
+	               request->length >= (s->up[s->own] ? s->config.least : 1) &&
+	               paths_up(s) > 0 &&
 	               (request->op != SPLIT_SEND ||
 	                s->find(s->user, entry->receive, request->length, &entry->remote));
 	entry->noted = !entry->split || !request->consumes;
@@ -360,6 +363,23 @@ bool splitter_take_done(struct splitter *s, struct split_done *done)
 bool splitter_is_busy(const struct splitter *s)
 {
 	return s->head < s->posted;
+}
+
+bool splitter_has_more(const struct splitter *s)
+{
+	bool more = s->cut < s->posted || s->whole < s->posted;
+
+	for (unsigned i = 0; i < s->top && !more; i++)
+		more = s->chunks[i].state != CHUNK_FREE;
+	return more;
+}
+
+bool splitter_is_stuck(const struct splitter *s)
+{
+	for (unsigned i = 0; i < s->top; i++)
+		if (s->chunks[i].state == CHUNK_PARKED)
+			return true;
+	return s->cut < s->posted && s->n_paths && !paths_up(s);
 }
 
 /* ---- paths ---- */
