@@ -63,11 +63,11 @@ both() {
 	shift
 	set -- "$tool" "$@"
 	# shellcheck disable=SC2046  # one word each
-	with timeout -k 5 "${limit:-60}" "$@" $(end "$tool" "$dev_b" "$gid_b") >"$work/b" 2>&1 &
+	with timeout -k 5 "${limit:-150}" "$@" $(end "$tool" "$dev_b" "$gid_b") >"$work/b" 2>&1 &
 	server=$!
 	wait_for 20 listens 18515 || status=1
 	# shellcheck disable=SC2046,SC2086
-	with timeout -k 5 "${limit:-60}" "$@" $(end "$tool" "$dev_a" "$gid_a") $(first $address_b) >"$work/a" 2>&1 || status=$?
+	with timeout -k 5 "${limit:-150}" "$@" $(end "$tool" "$dev_a" "$gid_a") $(first $address_b) >"$work/a" 2>&1 || status=$?
 	wait $server || status=$?
 	[ $status = 0 ] || cat "$work/a" "$work/b"
 	return $status
@@ -103,7 +103,7 @@ at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
 serve_and() {
 	local status=0
 	preload=${preload_b-$preload} with \
-		timeout -k 5 "${limit:-60}" "$build/tests/rdma/verbs_check" server "$(first $address_b)" >"$work/b" 2>&1 &
+		timeout -k 5 "${limit:-150}" "$build/tests/rdma/verbs_check" server "$(first $address_b)" >"$work/b" 2>&1 &
 	server=$!
 	wait_for 20 listens_rdma || status=1
 	"$@" >"$work/a" 2>&1 || status=$?
@@ -113,7 +113,7 @@ serve_and() {
 
 # client OPTION...: of verbs_check, at a.
 client() {
-	with timeout -k 5 "${limit:-60}" "$build/tests/rdma/verbs_check" client "$(first $address_b)" \
+	with timeout -k 5 "${limit:-150}" "$build/tests/rdma/verbs_check" client "$(first $address_b)" \
 		--from "$(first $address_a)" "$@"
 }
 
