@@ -128,7 +128,7 @@ int cli_top(int argc, char **argv)
 		{ "every", 'e', OPTION_SECONDS, &every, "S", "seconds between updates (default 1)",
 		  "5" },
 		{ "once", '1', OPTION_FLAG, &once, NULL, "print once, then end", NULL },
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print once as JSON, one page per line",
+		{ "json", 'j', OPTION_JSON, &json, "FILE", "print once as JSON, one page per line",
 		  NULL },
 		{ 0 }
 	};
