@@ -2,6 +2,7 @@
 /* Reads the fabric, the models and the jobs of trib sim. */
 #include "cli/sim/sim_command.h"
 #include "options/text.h"
+#include "sim/made_step.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -15,14 +16,18 @@
 static trib_status model_read(struct sim_models *models, const char *name)
 {
 	struct sim_step *step = &models->steps[models->n];
-	char path[PATH_ROOM], *text;
+	char path[PATH_ROOM], *text = NULL;
 	trib_status status;
 
-	snprintf(path, sizeof(path), "%s/%s.json", models->folder, name);
-	status = text_read(path, &text);
-	if (status == TRIB_OK && (status = read_step(step, text)) != TRIB_OK)
-		text_fail(status, path);
-	free(text);
+	if (models->folder) {
+		snprintf(path, sizeof(path), "%s/%s.json", models->folder, name);
+		status = text_read(path, &text);
+		if (status == TRIB_OK && (status = read_step(step, text)) != TRIB_OK)
+			text_fail(status, path);
+		free(text);
+	} else {
+		status = made_step(step, name);
+	}
 	if (status != TRIB_OK)
 		return status;
 	step->name = strcpy(models->names[models->n], name);
