@@ -59,14 +59,14 @@ static void gains_are_true(void **state)
 		me = 1u << op;
 		later = (1u << OPS) - 1 - (2 * me - 1);
 		now = began + ops[op].start_s + draw_below(&seed, 100) * 1e-4;
-		assert_true(fabs(pattern_gain(&ops[op], began, now) -
+		assert_true(fabs(pattern_gain(&ops[op], began, now, 1) -
 		                 (step_end(began, now, op, 0) - step_end(began, now, op, me))) <
 		            1e-9);
-		assert_true(fabs(pattern_gain_fast(&ops[op], began, now) -
+		assert_true(fabs(pattern_gain_fast(&ops[op], began, now, 1) -
 		                 (step_end(began, now, op, later) -
 		                  step_end(began, now, op, later | me))) < 1e-9);
-		assert_true(pattern_gain_fast(&ops[op], began, now) <=
-		            pattern_gain(&ops[op], began, now) + 1e-9);
+		assert_true(pattern_gain_fast(&ops[op], began, now, 1) <=
+		            pattern_gain(&ops[op], began, now, 1) + 1e-9);
 		assert_true(fabs(pattern.plain_s - step_end(0, 0, 0, 0)) < 1e-9);
 		assert_true(fabs(pattern.fast_s - step_end(0, 0, 0, ~0u)) < 1e-9);
 	}

@@ -88,6 +88,7 @@ static struct outlook_job outlook_of(const struct turn_job *job, uint64_t now)
 
 	return (struct outlook_job){ .pattern = &job->pattern,
 		                     .began_s = seconds(job->began_at, now),
+		                     .pace = 1,
 		                     .at = (unsigned)(job->next - job->base),
 		                     .free_s = seconds(time_free(job, now), now),
 		                     .fixed_s = soonest(job),

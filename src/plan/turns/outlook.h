@@ -27,6 +27,7 @@
 struct outlook_job {
 	const struct pattern *pattern;
 	double began_s; /* start of its step */
+	double pace;    /* of its step, as in pattern_step_s */
 	unsigned at;    /* the first allreduce that has not started; pattern->n: all have */
 	double free_s;  /* end of the allreduces that have started */
 	double fixed_s; /* an allreduce that starts before this is too soon to agree on */
