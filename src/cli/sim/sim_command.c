@@ -282,7 +282,9 @@ static const struct option_row rows[] = {
 	{ "seeds", 0, OPTION_COUNT, &asked.seeds, "N",
 	  "number of runs, from --seed on, on all cores (default 1; --paper: 5)", NULL },
 	{ "paper", 0, OPTION_TEXT, &asked.paper, "NAME",
-	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14", NULL },
+	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14; or jitter, steps "
+	  "that vary",
+	  NULL },
 	{ "json", 'j', OPTION_FLAG, &asked.json, NULL, "print JSON", NULL },
 	{ "per-job", 0, OPTION_TEXT, &asked.per_job, "FILE",
 	  "write a line for each job of the first run", NULL },
