@@ -34,7 +34,7 @@ static bool is_outdone(const struct rollout_set *set, const struct rollout *roll
 	double now = until.start_s, score = turn_score(&until, now);
 	unsigned ahead = 0;
 
-	if (!(until.gain_s > 0))
+	if (!(until.gain_s > 0) && !set->outlook->varies)
 		return true;
 	until.fast_s += set->outlook->handover_s;
 	for (unsigned j = 0; j < set->n; j++) {

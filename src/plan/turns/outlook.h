@@ -39,6 +39,11 @@ struct outlook {
 	unsigned capacity;
 	double now_s;
 	double handover_s; /* idle time of the aggregator between two jobs */
+	/*
+	 * Steps vary, so an allreduce without a predicted gain may gain after all: it is
+	 * aggregated if that is in the way of no other job.
+	 */
+	bool varies;
 };
 
 /* The next turn of a job: allreduces [from, to) of a step. */

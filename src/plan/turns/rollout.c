@@ -156,7 +156,9 @@ const struct rollout_slot *rollout_slot(const struct rollout_set *set,
 	const struct rollout_slot *found = NULL;
 
 	if (!rollout_is_given(set, rollout) &&
-	    (it->begin < set->jobs[rollout->next].fixed_s || !is_useful(set, it, rollout->next)))
+	    (it->begin < set->jobs[rollout->next].fixed_s ||
+	     (!is_useful(set, it, rollout->next) &&
+	      (!set->outlook->varies || rollout_is_contested(set, rollout)))))
 		return NULL;
 	for (unsigned i = 0; i < set->places; i++) {
 		const struct rollout_slot *slot = &rollout->slots[i];
