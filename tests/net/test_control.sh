@@ -31,7 +31,12 @@ check "... nor with a wrong one" code_is 401
 token=a-token-for-test api GET /v1/nodes >/dev/null
 check "... nor with its beginning" code_is 401
 TRIB_TOKEN=wrong-token-here "$trib" nodes >/dev/null 2>"$work/error"
-check "trib says that the token is wrong" grep -q 'the token is missing or wrong' "$work/error"
+check "trib says that the token is wrong" grep -q 'the token is wrong: set TRIB_TOKEN_FILE' "$work/error"
+env -u TRIB_TOKEN TRIB_STATE="$work/elsewhere" "$trib" nodes >/dev/null 2>"$work/error"
+check "... and that there is none" grep -q 'there is no token here: set TRIB_TOKEN_FILE' "$work/error"
+check "a failed eval of trib job new fails" \
+	not eval "$(TRIB_TOKEN=wrong-token-here "$trib" job new --size 2 2>/dev/null)"
+check "... also with a wrong option" not eval "$("$trib" job new --sise 2 2>/dev/null)"
 echo short >"$work/token"
 env -u TRIB_TOKEN TRIB_TOKEN_FILE="$work/token" "$trib" nodes >/dev/null 2>"$work/error"
 check "... and which file has one that is too short" grep -q "token from $work/token is too short" "$work/error"
@@ -88,8 +93,10 @@ check "... the same one" test "$(cut -d' ' -f 4 "$work"/ask.? | sort -u | wc -l)
 check "... with an agent that lives" grep -qE "127.0.0.1:($one|$two)\(" "$work/ask.0"
 first=$(cut -d' ' -f 4 "$work/ask.0")
 check "who asks again gets the same" test "$(ask 1 3 2 0 2)" = "plan 1 1/3 $first"
-check "a wrong cookie gets no answer" test "$("$ask" "$control" "$job" 1234 0 3 9 0 0.3)" = "wait 0"
-check "a job that is not there neither" test "$("$ask" "$control" 77 "$cookie" 0 3 9 0 0.3)" = "wait 0"
+"$ask" "$control" "$job" 1234 0 3 9 0 5 >"$work/stranger"
+check "a wrong cookie is told" grep -q '^refused .*cookie' "$work/stranger"
+"$ask" "$control" 77 "$cookie" 0 3 9 0 5 >"$work/stranger"
+check "... and a job that is not there" grep -q '^refused job 77 ' "$work/stranger"
 
 # ---- the controller is killed ----
 verdict() { api GET /v1/jobs/1 | jq -cS '.communicators[0].verdict'; }

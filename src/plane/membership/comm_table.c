@@ -6,6 +6,7 @@
 #include "plane/lane/lane_handover.h"
 #include "plane/lane/parent_lane.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
@@ -22,23 +23,54 @@ struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
 	return NULL;
 }
 
+/* A job or a host that takes many places must not lock out others. */
+static bool quota_fault(const struct aggregator *aggregator, uint16_t job,
+                        const struct udp_address *from, char why[COMM_WHY_MAX])
+{
+	unsigned of_job = 0, of_host = 0, all = 0;
+
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		const struct comm *comm = aggregator->comms[id];
+
+		all += comm != NULL;
+		of_job += comm && comm->job == job;
+		of_host += comm && udp_same_host(&comm->founder, from);
+	}
+	if (all == COMMS_MAX - 1)
+		snprintf(why, COMM_WHY_MAX, "the aggregator holds %u communicators, no more fit",
+		         all);
+	else if (of_job >= COMMS_A_JOB)
+		snprintf(why, COMM_WHY_MAX,
+		         "job %u has %u communicators at this aggregator, and may not have more",
+		         job, of_job);
+	else if (of_host >= COMMS_A_HOST)
+		snprintf(why, COMM_WHY_MAX,
+		         "processes of this host have begun %u communicators at this aggregator, "
+		         "and may not begin more",
+		         of_host);
+	else
+		return false;
+	return true;
+}
+
 struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
-                            const struct wire_join *join)
+                            const struct wire_join *join, const struct udp_address *from,
+                            char why[COMM_WHY_MAX])
 {
 	struct comm *comm;
-	unsigned id = 1;
+	unsigned id = COMMS_MAX - 1;
 
-	while (id < COMMS_MAX && aggregator->comms[id])
-		id++;
-	if (id == COMMS_MAX)
+	if (quota_fault(aggregator, job, from, why))
 		return NULL;
+	while (aggregator->comms[id]) /* low ids are for those that run */
+		id--;
 	comm = calloc(1, sizeof(*comm));
-	if (!comm)
-		return NULL;
-	if (!cookie_make(aggregator, job, &comm->cookie)) {
+	if (!comm || !cookie_make(aggregator, job, &comm->cookie)) {
+		snprintf(why, COMM_WHY_MAX, "no memory, or no random numbers");
 		free(comm);
 		return NULL;
 	}
+	comm->founder = *from;
 	comm->job = job;
 	comm->key = join->key;
 	comm->id = (uint16_t)id;
@@ -55,16 +87,27 @@ struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
 	return comm;
 }
 
-uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+void comm_table_promote(struct aggregator *aggregator, struct comm *comm)
 {
-	const struct kernel *kernel = aggregator->kernel;
+	unsigned id = 1;
+
+	while (aggregator->comms[id] && id < comm->id)
+		id++;
+	aggregator->comms[comm->id] = NULL;
+	aggregator->comms[id] = comm;
+	comm->id = (uint16_t)id;
+}
+
+uint64_t comm_table_cell_bytes(const struct comm *comm)
+{
+	const struct kernel *kernel = comm->kernel;
 
 	return kernel ? kernel->ops->cell_bytes(kernel) : WIRE_HEADER + comm->payload;
 }
 
-uint64_t comm_table_pool_bytes(const struct aggregator *aggregator, const struct comm *comm)
+uint64_t comm_table_pool_bytes(const struct comm *comm)
 {
-	uint64_t bytes = comm->cells * comm_table_cell_bytes(aggregator, comm);
+	uint64_t bytes = comm->cells * comm_table_cell_bytes(comm);
 
 	if (comm->engine)
 		bytes += comm->engine_cells * engine_cell_bytes(comm->payload);
@@ -80,9 +123,19 @@ void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
 		return;
 	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
 		parent_lane_send_abort(&aggregator->threads[0], lane);
-	aggregator->pools -= comm_table_pool_bytes(aggregator, comm);
+	aggregator->pools -= comm_table_pool_bytes(comm);
 	for (unsigned i = 0; i < comm->lanes; i++)
 		lane_handover_post(&aggregator->threads[i], comm->id, NULL);
+}
+
+uint64_t comm_table_pool_left(const struct aggregator *aggregator)
+{
+	uint64_t limit = aggregator->options.pool_bytes, each = aggregator->options.each_pool_bytes;
+	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+
+	if (!limit)
+		left = UINT64_MAX;
+	return each && each < left ? each : left;
 }
 
 /*
@@ -91,17 +144,17 @@ void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
  */
 void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 {
-	uint64_t limit = aggregator->options.pool_bytes;
-	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+	uint64_t left = comm_table_pool_left(aggregator);
 
 	comm->payload = WIRE_PAYLOAD_MAX;
-	if (aggregator->kernel)
-		comm->payload = aggregator->kernel->ops->payload_max(aggregator->kernel);
+	comm->kernel = aggregator_kernel(aggregator);
+	if (comm->kernel)
+		comm->payload = comm->kernel->ops->payload_max(comm->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
-	if (comm->engine && (aggregator->kernel || comm->engine->fit))
+	if (comm->engine && (comm->kernel || comm->engine->fit))
 		comm->lanes = 1; /* a device has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
-	comm->dead_after_ms = UINT32_MAX;
+	comm->dead_after_ms = DEAD_AFTER_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {
 		const struct wire_join *join = &comm->children[__builtin_ctzll(c)].join;
 		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
@@ -119,7 +172,7 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	 * All aggregators of a tree have the same number of cells, so that they have
 	 * the same window.
 	 */
-	if (limit && comm->pool_bytes > left)
+	if (comm->pool_bytes > left)
 		comm->pool_bytes = left;
 	if (!comm->parent.joined)
 		return;
