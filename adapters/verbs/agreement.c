@@ -22,6 +22,8 @@
 #define ASK_NS (20 * MS)    /* between messages while something has to be agreed on */
 #define SLOW_NS (1000 * MS) /* between messages to a peer that has not answered for PATIENCE_NS */
 #define ALIVE_NS (200 * MS) /* between messages if all is agreed on */
+#define HOLD_ASKING_NS (200 * MS) /* large requests wait so long for the peer's first answer */
+#define HOLD_NS (400 * MS)        /* ... and so long until all paths are up */
 #define SILENT_NS (100 * MS)
 #define PATIENCE_NS (2000 * MS)
 #define GRACE_NS (200 * MS) /* completions may come for so long after the peer has left */
@@ -31,6 +33,7 @@
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 static int wake_fd = -1;
+static bool runs;    /* the thread */
 static bool stopped; /* with world: the process ends, and objects of libibverbs may be gone */
 
 /* ---- datagrams ---- */
@@ -304,6 +307,19 @@ static void tell_if_due(struct link_qp *link, uint64_t now)
 		tell(link, now);
 }
 
+/* Large requests wait for the agreement for a moment, so that they get all paths. */
+static void check_hold(struct link_qp *link, uint64_t now)
+{
+	uint64_t most = link->mode == LINK_ASKING ? HOLD_ASKING_NS : HOLD_NS;
+
+	if (!link->splitter.hold)
+		return;
+	link->splitter.hold = !link->told && link->mode != LINK_GONE && !is_settled(link) &&
+	                      clock_since(now, link->asked_since) < most;
+	if (!link->splitter.hold)
+		send_pump(link);
+}
+
 /* The peer has not been heard for TRIB_TIMEOUT while requests wait for its answer. */
 static void check_silence(struct link_qp *link, uint64_t now)
 {
@@ -331,6 +347,7 @@ static bool step(struct link_qp *link, uint64_t now)
 		receive_advertise(link);
 		send_pump(link);
 	}
+	check_hold(link, now);
 	if (link->mode == LINK_GONE && splitter_is_busy(&link->splitter) &&
 	    clock_since(now, link->gone_since) > GRACE_NS)
 		link_break(link, IBV_WC_RETRY_EXC_ERR);
@@ -424,17 +441,23 @@ static void start(void)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (wake_fd < 0 || pthread_create(&thread, &attr, run, NULL) != 0)
-		log_error("no thread for paths: %s; plain RDMA", strerror(errno));
+	runs = wake_fd >= 0 && pthread_create(&thread, &attr, run, NULL) == 0;
+	if (!runs)
+		log_notice("plain RDMA, since there is no thread for the library");
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool agreement_start(void)
+{
+	pthread_once(&started, start);
+	return runs;
 }
 
 void agreement_wake(void)
 {
 	uint64_t one = 1;
 
-	pthread_once(&started, start);
 	if (wake_fd >= 0)
 		(void)!write(wake_fd, &one, sizeof(one));
 }

@@ -144,7 +144,7 @@ static void connect_paths(struct link_qp *link)
 {
 	unsigned need = link->own.n_paths * (link->splitter.config.depth + DEPTH_EXTRA);
 
-	if (link->mode != LINK_PLAIN)
+	if (link->mode != LINK_PLAIN || !agreement_start())
 		return;
 	if ((atomic_load(&link->send_cq->qps) + 1) * need > link->send_cq->spare) {
 		log_notice("QP %u: plain RDMA, since its CQ has no room for hidden QPs",
@@ -175,6 +175,7 @@ static void connect_paths(struct link_qp *link)
 	link->asked_since = clock_now();
 	link->told = false;
 	link->wants_send = true;
+	link->splitter.hold = true;
 	link->mode = LINK_ASKING;
 	pthread_mutex_unlock(&link->lock);
 }
@@ -193,6 +194,7 @@ static void disconnect_paths(struct link_qp *link)
 		         (unsigned long long)link->splitter.failures);
 	link->mode = LINK_PLAIN;
 	link->n_paths = 0;
+	link->splitter.hold = false;
 	pthread_mutex_unlock(&link->lock);
 	hidden_destroy(link);
 	atomic_fetch_sub(&link->send_cq->qps, 1);

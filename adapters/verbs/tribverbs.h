@@ -196,7 +196,9 @@ void cq_progress(struct shared_cq *cq);
 /* agreement.c: the library's thread, and datagrams about paths. */
 /* A socket at an address of the QP. Negative: errno. */
 int agreement_socket(const uint8_t address[16], uint32_t qpn);
-/* The thread is started at the first call, and looks at all links. */
+/* Starts the library's thread, if it does not run. False: it cannot. */
+bool agreement_start(void);
+/* The thread looks at all links. */
 void agreement_wake(void);
 /* Says that the QP is going. */
 void agreement_leave(struct link_qp *link);

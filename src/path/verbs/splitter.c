@@ -70,6 +70,12 @@ static uint32_t part_of(const struct splitter *s, uint32_t length)
 	return part < s->config.chunk ? part : s->config.chunk;
 }
 
+static bool may_split(const struct splitter *s, const struct split_request *request)
+{
+	return !request->whole && request->op != SPLIT_OTHER &&
+	       request->length >= (s->up[s->own] || s->hold ? s->config.least : 1);
+}
+
 /* Decides whether a request is split. The first chunk decides, so that the paths are those of now.
  */
 static void decide(struct splitter *s, struct split_entry *entry)
@@ -77,9 +83,7 @@ static void decide(struct splitter *s, struct split_entry *entry)
 	const struct split_request *request = &entry->request;
 
 	entry->decided = true;
-	entry->split = !request->whole && request->op != SPLIT_OTHER &&
-	               request->length >= (s->up[s->own] ? s->config.least : 1) &&
-	               paths_up(s) > 0 &&
+	entry->split = may_split(s, request) && paths_up(s) > 0 &&
 	               (request->op != SPLIT_SEND ||
 	                s->find(s->user, entry->receive, request->length, &entry->remote));
 	entry->noted = !entry->split || !request->consumes;
@@ -211,6 +215,8 @@ static struct split_action next_chunk(struct splitter *s, uint64_t now)
 	for (; s->cut < s->posted && s->cut < s->limit; s->cut++) {
 		struct split_entry *entry = split_entry_of(s, s->cut);
 
+		if (!entry->decided && s->hold && may_split(s, &entry->request))
+			break;
 		if (!entry->decided)
 			decide(s, entry);
 		if (is_cut(entry))

@@ -121,6 +121,7 @@ struct splitter {
 	uint32_t notes_ahead; /* notes may be written for so many receives beyond `consumed` */
 	unsigned n_paths;     /* 0: no agreement, all requests go whole */
 	unsigned own;         /* the path of the own QP */
+	bool hold;            /* requests that may be split wait: the agreement is near */
 	bool up[PATHS_MAX];   /* the path takes chunks */
 	unsigned flying[PATHS_MAX];
 	struct monitor estimates;
