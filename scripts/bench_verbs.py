@@ -192,7 +192,7 @@ def case_appear(options):
     samples = timeline(options, 2 * seconds, [(seconds, ("restore", 4))])
     path("restore", 4)
     used = next((row[0] for row in samples if row[0] > seconds and row[4] > RATE / 2), None)
-    return {"before": between(samples, 2, seconds), "after": between(samples, seconds + 3, 2 * seconds),
+    return {"before": between(samples, 2, seconds), "after": between(samples, (used or seconds) + 1, samples[-1][0]),
             "seconds_until_used": used - seconds if used else None}
 
 
