@@ -73,6 +73,7 @@ enum setting_id {
 	SETTING_BUSY_POLL,
 	SETTING_PIN,
 	SETTING_LOG,
+	SETTING_COUNTERS,
 	SETTING_CONTROLLER,
 	SETTING_TOKEN,
 	SETTING_TOKEN_FILE,
@@ -103,6 +104,8 @@ struct setting {
 };
 
 extern const struct setting settings[SETTINGS_N];
+
+#define COOKIE_DIGITS 16 /* hex digits of TRIB_COOKIE */
 
 /* Must the value be hidden from output? */
 bool setting_is_secret(enum setting_id id);

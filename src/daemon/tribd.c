@@ -12,6 +12,7 @@
 #include "control/metrics/prometheus.h"
 #include "control/policy/topology.h"
 #include "control/server/controller.h"
+#include "options/access.h"
 #include "options/options.h"
 #include "plane/aggregator.h"
 #include "sparse/service/shard_service.h"
@@ -35,6 +36,7 @@ struct tribd_options {
 	const char *controller, *join, *state, *name, *http, *rack, *above;
 	uint64_t link, exit_below;
 	bool agent, plain, is_switch, version;
+	bool open;                   /* without a cookie, serve other machines too */
 	struct service_options rows; /* with a folder: be a parameter server */
 };
 
@@ -47,14 +49,36 @@ struct roles {
 	struct metrics_server *metrics;
 };
 
+/* Whom the aggregator lets in. An agent verifies cookies by its controller's secret. */
+static trib_status configure_access(struct aggregator_options *options,
+                                    const struct tribd_options *wanted)
+{
+	bool agent = wanted->join || wanted->agent;
+	const char *listen = wanted->listen;
+	trib_status status = setting_count(SETTING_COOKIE, &options->cookie);
+
+	if (!listen)
+		listen = options->cookie || agent || wanted->open ? ":7700" : "127.0.0.1:7700";
+	options->open = !agent;
+	if (status == TRIB_OK)
+		status = udp_resolve(listen, UDP_DEFAULT_PORT, &options->listen);
+	if (status != TRIB_OK || agent)
+		return status;
+	status = access_check(&options->listen, options->cookie, wanted->open);
+	if (status == TRIB_OK && !options->cookie)
+		log_warn("TRIB_COOKIE is not set: %s may join",
+		         udp_is_loopback(&options->listen) ? "every process of this machine"
+		                                           : "anyone who reaches this port");
+	return status;
+}
+
 static trib_status configure(struct aggregator_options *options, const struct tribd_options *wanted)
 {
 	uint64_t busy_poll, offload, multicast;
 	const char *pin = setting_text(SETTING_PIN, NULL);
 	trib_status status;
 
-	if ((status = udp_resolve(wanted->listen, UDP_DEFAULT_PORT, &options->listen)) ||
-	    (status = setting_count(SETTING_COOKIE, &options->cookie)) ||
+	if ((status = configure_access(options, wanted)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)) ||
 	    (status = setting_count(SETTING_OFFLOAD, &offload)) ||
 	    (status = setting_count(SETTING_MULTICAST, &multicast)))
@@ -105,8 +129,6 @@ static trib_status start_aggregator(struct roles *roles, const struct tribd_opti
 		status = aggregator_start(&roles->options, &roles->aggregator);
 	if (status != TRIB_OK)
 		return status;
-	if (!roles->options.cookie && !wanted->join && !wanted->agent)
-		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may join");
 	udp_set_port(&roles->options.listen, aggregator_port(roles->aggregator));
 	printf("tribd: ready on %s, plane %s\n",
 	       udp_text(&roles->options.listen, address, sizeof(address)),
@@ -190,6 +212,7 @@ static trib_status start_roles(struct roles *roles, const struct tribd_options *
 /* Stops the agent first, so that the controller does not assign jobs to what is about to end. */
 static void stop_roles(struct roles *roles)
 {
+	uint64_t counters = 0;
 	char text[4096];
 
 	agent_stop(roles->agent);
@@ -200,31 +223,22 @@ static void stop_roles(struct roles *roles)
 		controller_stop(roles->controller);
 	if (roles->aggregator) {
 		aggregator_stop(roles->aggregator);
-		aggregator_describe(roles->aggregator, text, sizeof(text));
-		puts(text);
+		if (setting_count(SETTING_COUNTERS, &counters) == TRIB_OK && counters) {
+			aggregator_describe(roles->aggregator, text, sizeof(text));
+			puts(text);
+		}
 		aggregator_free(roles->aggregator);
 	}
 }
 
 /* ---- a parameter server ---- */
 
-static int serve_rows(const struct tribd_options *wanted)
-{
-	uint64_t cookie;
-
-	if (setting_count(SETTING_COOKIE, &cookie) == TRIB_OK && !cookie)
-		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may read and change "
-		         "rows");
-	return service_run(&wanted->rows);
-}
-
 /* Address and memory have other defaults in this role. */
 static void rows_settle(struct tribd_options *wanted)
 {
+	wanted->rows.open = wanted->open;
 	if (wanted->listen)
 		wanted->rows.listen = wanted->listen;
-	else
-		wanted->listen = ":7700";
 	if (wanted->memory)
 		wanted->rows.memory = wanted->memory;
 }
@@ -249,6 +263,9 @@ static const char *options_fault(const struct tribd_options *wanted)
 	if (wanted->agent && wanted->join)
 		return "--agent joins the controller in this process, --join another one: give one "
 		       "of them";
+	if (wanted->open && (wanted->join || wanted->controller))
+		return "--open is for an aggregator without a controller: an agent lets in the "
+		       "jobs of its controller";
 	if (wanted->capacity > WIRE_CHILDREN_MAX)
 		return "--capacity is 64 at most";
 	if (wanted->capacity && wanted->plane && !strcmp(wanted->plane, "xdp"))
@@ -279,14 +296,15 @@ static struct tribd_options asked = {
 	.threads = 4,
 	.exit_below = UINT64_MAX,
 	.queue = AGGREGATOR_QUEUE_BYTES,
-	.rows = { SERVICE_DEFAULTS("tribd", ":7800") },
+	.rows = { SERVICE_DEFAULTS("tribd", NULL) },
 };
 
 static const struct option_row rows[] = {
 	{ "listen", 'l', OPTION_TEXT, &asked.listen, "HOST:PORT",
-	  "address for workers; lane n listens on PORT + n (default :7700; with --serve-rows "
-	  ":7800)",
+	  "address for workers; lane n listens on PORT + n (default :7700, without a cookie "
+	  "127.0.0.1:7700; with --serve-rows port 7800)",
 	  "10.0.0.1:7700" },
+	{ "open", 0, OPTION_FLAG, &asked.open, NULL, ACCESS_HELP, NULL },
 	{ "threads", 't', OPTION_COUNT, &asked.threads, "N",
 	  "lanes that a job may have; each lane has a thread (default 4)", "8" },
 	{ "memory", 'm', OPTION_BYTES, &asked.memory, "SIZE",
@@ -357,20 +375,22 @@ static const struct option_row rows[] = {
 static const struct options usage = {
 	.usage = "tribd [OPTION]...",
 	.about =
-		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE. With --join "
-		"it is an\n"
+		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE; trib cookie "
+		"draws\n"
+		"one. Without a cookie it serves this machine alone. With --join it is an\n"
 		"agent, and aggregates for the jobs of a controller. With --controller it is the\n"
 		"controller. With --serve-rows it is a parameter server, as trib sparse serve is.\n"
 		"Runs until SIGTERM or SIGINT; an aggregator then prints its counters "
 		"as a\n"
 		"line of JSON.",
-	.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
+	.example = "TRIB_COOKIE=$(cat cookie) tribd --listen 10.0.0.1:7700\n"
 		   "  tribd --controller 10.0.0.1:7600\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
 		   "pod1/rack2\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
 		   "--capacity 1 --above pod1\n"
-		   "  TRIB_COOKIE=5eed tribd --serve-rows /var/lib/tributary/shard0 --shard 0/2 "
+		   "  TRIB_COOKIE=$(cat cookie) tribd --serve-rows /var/lib/tributary/shard0 "
+		   "--shard 0/2 "
 		   "--aggregators 10.0.0.1:7700",
 	.rows = rows,
 };
@@ -419,5 +439,5 @@ int main(int argc, char **argv)
 	rows_settle(&asked);
 	if ((fault = options_fault(&asked)))
 		return options_fail(&usage, "%s", fault);
-	return asked.rows.folder ? serve_rows(&asked) : serve(&asked);
+	return asked.rows.folder ? service_run(&asked.rows) : serve(&asked);
 }

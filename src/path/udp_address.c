@@ -96,6 +96,16 @@ static bool same_host(const struct udp_address *a, const struct udp_address *b)
 	return a->storage.ss_family == b->storage.ss_family && memcmp(one, two, size) == 0;
 }
 
+bool udp_is_loopback(const struct udp_address *address)
+{
+	if (address->storage.ss_family == AF_INET) {
+		const struct sockaddr_in *four = (const void *)&address->storage;
+
+		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+	}
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
+}
+
 bool udp_same(const struct udp_address *a, const struct udp_address *b)
 {
 	return same_host(a, b) && udp_port(a) == udp_port(b);

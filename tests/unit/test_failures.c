@@ -391,7 +391,7 @@ static void test_no_start(void **state)
 	assert_int_equal(try_init("127.0.0.1:1", 0, 2, 1, 0.5), TRIB_ERR_AGGREGATOR);
 	demand(error_has("127.0.0.1:1"));
 	cluster_start(&cluster, 2, 0);
-	setenv("TRIB_COOKIE", "bad", 1);
+	setenv("TRIB_COOKIE", "0000000000000bad", 1);
 	assert_int_equal(try_init(cluster.address, 0, 2, 1, 0.5), TRIB_ERR_AGGREGATOR);
 	demand(error_has("TRIB_COOKIE"));
 	setenv("TRIB_COOKIE", "no hex", 1);

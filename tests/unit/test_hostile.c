@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "wire/call.h"
 #include "short.h"
 #include "wire/parse.h"
 
@@ -66,7 +67,7 @@ static uint32_t sealed(union packet *packet, uint32_t bytes)
 
 static uint32_t make_join(union packet *packet)
 {
-	uint32_t bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join));
+	uint32_t bytes = make(packet, WIRE_JOIN, sizeof(struct wire_welcome));
 	struct wire_join *join = body_of(packet);
 
 	*join = (struct wire_join){ .key = 4711,
@@ -161,7 +162,9 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		packet->header.from = wrong_child[random / 10 % 3];
 		break;
 	case 4:
-		packet->header.to = wrong_child[random / 10 % 3];
+		bytes = make(packet, WIRE_REPORT, sizeof(struct wire_report));
+		((struct wire_report *)body_of(packet))->call.kind =
+			(uint8_t)(WIRE_CALLS_END + random / 10 % 200);
 		break;
 	case 5:
 		packet->header.child = WIRE_ALL;
@@ -178,7 +181,7 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join) - 8);
 		break;
 	default:
-		bytes = make(packet, random / 10 % 2 ? WIRE_BYE : WIRE_QUERY, 8);
+		bytes = make(packet, WIRE_BYE, 8);
 	}
 	return sealed(packet, bytes);
 }
@@ -419,6 +422,7 @@ struct insider {
 	int fd;
 	int thief; /* another socket, from which its reports are replayed */
 	struct wire_welcome welcome;
+	uint32_t token; /* proves its address */
 	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
 	uint64_t replayed, check;
 };
@@ -451,9 +455,12 @@ static void insider_join(struct insider *insider, const struct cluster *cluster)
 		join->key = 0;
 		join->rank = 1;
 		packet.header.child = 1;
+		packet.control.token = insider->token;
 		attack(insider->fd, &packet, sealed(&packet, bytes));
-		if (insider_receive(insider, &packet, WIRE_WELCOME, 20))
+		if (insider_receive(insider, &packet, WIRE_WELCOME, 20)) {
 			insider->welcome = *(struct wire_welcome *)body_of(&packet);
+			insider->token = packet.control.token;
+		}
 	} while (insider->welcome.verdict != WIRE_JOINED || !insider->welcome.cookie);
 }
 
@@ -484,10 +491,16 @@ static uint32_t insider_data(const struct insider *insider, union packet *packet
 	const struct wire_unsent unsent = insider_unsent(insider, position);
 	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
 	uint32_t *words = body_of(packet);
+	struct wire_call call = { .kind = WIRE_CALL_ALLREDUCE,
+		                  .count = WORDS,
+		                  .type = TRIB_U32,
+		                  .root = WIRE_ALL,
+		                  .number = (uint32_t)position };
 
 	packet->header.pos = (uint32_t)position;
 	packet->header.op = WIRE_ADD32;
 	packet->header.flags = TRIB_U32 << WIRE_TYPE_SHIFT;
+	packet->header.scale = (uint16_t)wire_call_sign(&call);
 	for (uint32_t i = 0; i < WORDS; i++)
 		words[i] = (uint32_t)position + i;
 	wire_seal_fragment(packet, bytes, &unsent);
@@ -682,13 +695,165 @@ static void test_goodbye(void **state)
 	cluster_stop(&cluster);
 }
 
+/* ---- forged addresses: 127.0.0.2 stands for another host ---- */
+
+static int elsewhere_open(const struct cluster *cluster)
+{
+	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
+	struct udp_address to, from;
+	bool gso;
+	int fd;
+
+	demand(udp_resolve(cluster->address, 0, &to) == TRIB_OK);
+	demand(udp_resolve("127.0.0.2:0", 0, &from) == TRIB_OK);
+	demand(udp_open(&from, &to, &options, &fd, &gso) == TRIB_OK);
+	return fd;
+}
+
+/* All that comes within 100 ms, in bytes; *last is the last packet. */
+static uint32_t bytes_that_come(int fd, union packet *last)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	uint32_t sum = 0;
+
+	while (poll(&wait, 1, 100) > 0) {
+		ssize_t bytes = recv(fd, last, sizeof(*last), 0);
+
+		demand(bytes > 0 && wire_parse(last, (size_t)bytes) == WIRE_SOUND);
+		sum += (uint32_t)bytes;
+	}
+	return sum;
+}
+
+/* A JOIN from an unproven address makes no communicator, and its answer is no longer. */
+static void test_forged_join(void **state)
+{
+	struct cluster cluster;
+	union packet join, answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	uint32_t bytes, token;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	bytes = sealed(&join, make_join(&join));
+	((struct wire_join *)body_of(&join))->size = 1;
+	sealed(&join, bytes);
+	fd = elsewhere_open(&cluster);
+	for (unsigned i = 0; i < 3; i++) {
+		attack(fd, &join, bytes);
+		assert_true(bytes_that_come(fd, &answer) <= bytes);
+		assert_int_equal(welcome->verdict, WIRE_WAIT);
+	}
+	token = answer.control.token;
+	close(fd);
+	/* The token is that host's alone. */
+	fd = attacker_open(&cluster);
+	join.control.token = token;
+	attack(fd, &join, sealed(&join, bytes));
+	assert_true(bytes_that_come(fd, &answer) <= bytes);
+	assert_int_equal(welcome->verdict, WIRE_WAIT);
+	/* Who hears the answer gets in. */
+	join.control.token = answer.control.token;
+	attack(fd, &join, sealed(&join, bytes));
+	bytes_that_come(fd, &answer);
+	assert_int_equal(welcome->verdict, WIRE_JOINED);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+static uint32_t forged_report(const struct insider *insider, union packet *packet, uint32_t stamp)
+{
+	uint32_t bytes =
+		insider_packet(insider, packet, WIRE_REPORT, sizeof(struct wire_report), 0);
+	struct wire_report *report = body_of(packet);
+
+	report->stamp = stamp;
+	report->bits = 1;
+	report->missing[0] = 1;
+	return sealed(packet, bytes);
+}
+
+/* A report from another address does not move the results there until it shows the token. */
+static void forged_body(struct rank *rank)
+{
+	struct insider *insider = rank->job;
+	uint32_t word[WORDS] = { 0 }, bytes, came;
+	union packet packet, answer;
+	int fd;
+
+	if (rank->rank == 0) {
+		demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, word, WORDS, TRIB_U32, TRIB_SUM) ==
+		       TRIB_OK);
+		trib_finalize(rank->comm);
+		return;
+	}
+	insider_join(insider, rank->cluster);
+	attack(insider->fd, &packet, insider_data(insider, &packet, 0));
+	demand(insider_receive(insider, &answer, WIRE_RESULT, 5000));
+	fd = elsewhere_open(rank->cluster);
+	for (uint32_t stamp = 100; stamp < 103; stamp++) {
+		bytes = forged_report(insider, &packet, stamp);
+		attack(fd, &packet, bytes);
+		came = bytes_that_come(fd, &answer);
+		demand(came && came <= bytes && answer.header.type == WIRE_BYE);
+	}
+	attack(insider->fd, &packet, forged_report(insider, &packet, 110));
+	demand(insider_receive(insider, &packet, WIRE_RESULT, 5000));
+	bytes = forged_report(insider, &packet, 120);
+	packet.control.token = answer.control.token;
+	attack(fd, &packet, sealed(&packet, bytes));
+	demand(bytes_that_come(fd, &answer) > bytes);
+	close(fd);
+	attack(insider->fd, &packet,
+	       sealed(&packet, insider_packet(insider, &packet, WIRE_BYE, 0, 1)));
+	nap_ms(50);
+	close(insider->fd);
+	close(insider->thief);
+}
+
+static void test_forged_report(void **state)
+{
+	struct insider insider = { 0 };
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run_bare(&cluster, 2, NULL, forged_body, &insider);
+	aggregator_stop(cluster.aggregator);
+	assert_int_equal(cluster_count(&cluster, "drops", "unproven"), 3);
+	aggregator_free(cluster.aggregator);
+}
+
+/* An ANSWER is no longer than its QUERY. */
+static void test_short_query(void **state)
+{
+	struct cluster cluster;
+	union packet query, answer;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	make(&query, WIRE_QUERY, 0);
+	query.control.cookie = CLUSTER_COOKIE;
+	attack(fd, &query, sealed(&query, WIRE_CONTROL));
+	assert_int_equal(bytes_that_come(fd, &answer), 0);
+	memset(&query.control + 1, 0, WIRE_QUERY_BYTES - WIRE_CONTROL);
+	attack(fd, &query, sealed(&query, WIRE_QUERY_BYTES));
+	assert_true(bytes_that_come(fd, &answer) > WIRE_CONTROL);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_insider),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_goodbye),
+		cmocka_unit_test(test_counted),     cmocka_unit_test(test_insider),
+		cmocka_unit_test(test_flood),       cmocka_unit_test(test_goodbye),
+		cmocka_unit_test(test_forged_join), cmocka_unit_test(test_forged_report),
+		cmocka_unit_test(test_short_query),
 	};
 
 	cluster_environment();

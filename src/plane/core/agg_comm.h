@@ -4,6 +4,7 @@
 #define TRIB_PLANE_CORE_AGG_COMM_H
 
 #include "engine/engines.h"
+#include "path/closed_port.h"
 #include "path/udp.h"
 #include "wire/packet.h"
 
@@ -24,6 +25,7 @@ struct child {
 struct parent {
 	struct udp_address address; /* of its lane 0 */
 	uint8_t child;              /* our child index there */
+	uint32_t token;             /* it has given us this token; path/address_proof.h */
 	bool telling;               /* we tell it which ranks have arrived */
 	bool asking;                /* we ask it to let us join */
 	bool joined;                /* it has let us join */
@@ -32,13 +34,13 @@ struct parent {
 	uint64_t since;   /* time at which asking began */
 	unsigned asks;    /* JOINs sent */
 	unsigned again;   /* full-length JOINs sent since a shorter one was answered */
-	unsigned refused; /* times in a row that its port was closed */
 	uint32_t full;    /* payload that the route can carry */
 	uint32_t came;    /* largest payload that made the round trip; 0: none */
 	uint32_t settled; /* payload in use; 0: not decided */
 	uint32_t payload, lanes, cells, dead_after_ms;
-	bool closed;              /* its port was closed when we last asked */
-	char text[WIRE_TEXT_MAX]; /* why the parent itself waits */
+	bool closed;                /* its host said that its port is closed when we last asked */
+	struct closed_port closing; /* what that proves */
+	char text[WIRE_TEXT_MAX];   /* why the parent itself waits */
 	uint64_t bye_since;
 	/* The terms of its WELCOME: */
 	uint64_t cookie;
@@ -82,6 +84,7 @@ struct comm {
 	_Atomic unsigned users;      /* lanes that hold it */
 	_Atomic unsigned busy_lanes; /* lanes with sums in flight; see lane/occupancy.h */
 	_Atomic bool counted;        /* it counts among the aggregator's users */
+	struct kernel *kernel;       /* the kernel part that may sum its lanes; NULL: none */
 	uint32_t kernel_lanes; /* lanes that the kernel part sums, as bits; see core/kernel.h */
 	char kernel_why[256];  /* why it does not sum the other lanes */
 };

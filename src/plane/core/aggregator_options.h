@@ -10,7 +10,8 @@
 struct aggregator_options {
 	const char *plane; /* "udp", "tcp", "xdp" or "pisa" (plane/planes.c); NULL: udp */
 	struct udp_address listen;
-	uint64_t cookie;        /* a worker must show this cookie to join */
+	uint64_t cookie;        /* a worker must show this cookie to join; 0: see `open` */
+	bool open;              /* without a cookie and a secret, anyone may join; else nobody */
 	unsigned threads;       /* upper bound of the lanes of a job */
 	uint64_t pool_bytes;    /* memory limit of all pools together; 0: no limit */
 	uint64_t link_bps;      /* rate of the children's link, bit/s; 0: ask the device */

@@ -32,12 +32,12 @@ static struct agg_lane *find_lane(struct thread *thread, const struct wire_contr
 	return NULL;
 }
 
-static void answer_query(struct thread *thread, const struct wire_control *header,
+static void answer_query(struct thread *thread, const struct wire_control *header, uint32_t room,
                          const struct udp_address *from)
 {
 	struct {
 		struct wire_control header;
-		char text[1392]; /* with all headers below 1500 bytes */
+		char text[WIRE_QUERY_BYTES - WIRE_CONTROL]; /* in all below 1500 bytes */
 	} packet = { .header = { .magic = WIRE_MAGIC,
 		                 .type = WIRE_ANSWER,
 		                 .cookie = header->cookie,
@@ -47,7 +47,8 @@ static void answer_query(struct thread *thread, const struct wire_control *heade
 	                           sizeof(packet.text));
 	uint32_t bytes = WIRE_CONTROL + (((uint32_t)length + 8) & ~7u);
 
-	thread_answer(thread, &packet, bytes, from);
+	if (bytes <= room || from->link) /* a forged sender gets no more than was sent */
+		thread_answer(thread, &packet, bytes, from);
 }
 
 /* JOIN, QUERY and a controller's fence show the job's cookie: their senders have no other yet. */
@@ -67,7 +68,7 @@ static bool take_visitor(struct thread *thread, const struct wire_control *heade
 	else if (header->type == WIRE_TURN)
 		occupancy_fence(thread, header, from);
 	else
-		answer_query(thread, header, from);
+		answer_query(thread, header, bytes, from);
 	return true;
 }
 

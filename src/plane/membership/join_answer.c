@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
+#include "path/address_proof.h"
 #include "plane/lane/link_share.h"
 #include "plane/membership/comm_start.h"
 
@@ -26,6 +28,7 @@ static void send_welcome(struct aggregator *aggregator, struct welcome_packet *p
 
 	packet->header.magic = WIRE_MAGIC;
 	packet->header.type = WIRE_WELCOME;
+	packet->header.token = address_token(&aggregator->address_secret, to);
 	if (bytes < least)
 		bytes = least;
 	thread_answer(&aggregator->threads[0], packet, bytes, to);
@@ -44,13 +47,15 @@ void join_refuse(struct aggregator *aggregator, const struct wire_control *heade
 		                                     .job = header->job,
 		                                     .child = header->child,
 		                                     .pos = echo_of(wire_payload(header)) } };
+	char text[WIRE_TEXT_MAX]; /* it may quote the peer */
 	va_list args;
 
 	aggregator->threads[0].counters.drops[DROP_REFUSED]++;
 	packet.welcome.verdict = WIRE_REFUSED;
 	va_start(args, format);
-	vsnprintf(packet.welcome.text, sizeof(packet.welcome.text), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	peer_text(packet.welcome.text, sizeof(packet.welcome.text), text, sizeof(text));
 	log_warn("a worker is refused: %s", packet.welcome.text);
 	send_welcome(aggregator, &packet, bytes, to);
 }

@@ -2,6 +2,9 @@
 #include "plane/membership/join_server.h"
 
 #include "base/clock.h"
+#include "base/peer_text.h"
+#include "path/address_proof.h"
+#include "plane/core/cookies.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 #include "plane/lane/agg_lane.h"
@@ -9,18 +12,9 @@
 #include "plane/membership/join_answer.h"
 #include "plane/membership/parent_session.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #define SILENT_NS NSEC_PER_SEC /* 1 s: a waiting child asks more often, else it is gone */
-
-/* A name from the network goes into logs and JSON. */
-static void clean_name(char *name)
-{
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
-			*name = '_';
-}
 
 /* How a JOIN conflicts with a communicator of the same name. */
 enum conflict { CONFLICT_NONE, CONFLICT_OVER, CONFLICT_WAIT, CONFLICT_HELD };
@@ -200,6 +194,11 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 	const struct wire_join *join = wire_payload(header);
 	char why[300];
 
+	if (cookie_has_ended(aggregator, header->job, header->cookie)) {
+		join_refuse(aggregator, header, bytes, from, "job %u has ended at its controller",
+		            header->job);
+		return false;
+	}
 	if (aggregator->carrier->needs_connection && !from->link) {
 		join_refuse(aggregator, header, bytes, from, "%s",
 		            aggregator->carrier->needs_connection);
@@ -259,7 +258,7 @@ static void note_child(struct child *child, const struct wire_join *join,
                        const struct udp_address *from)
 {
 	child->join = *join;
-	clean_name(child->join.host);
+	peer_name(child->join.host, sizeof(child->join.host), join->host, sizeof(join->host));
 	child->address = *from;
 }
 
@@ -307,7 +306,8 @@ void join_take(struct aggregator *aggregator, const struct wire_control *header,
 
 	if (!is_possible(aggregator, header, bytes, from))
 		return;
-	if (join->tries) {
+	/* Until its address is proven, the sender gets one short answer and no seat. */
+	if (join->tries || !address_is_proven(&aggregator->address_secret, from, header->token)) {
 		hear_try(aggregator, header, bytes, from);
 		return;
 	}

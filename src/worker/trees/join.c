@@ -74,7 +74,8 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 		.header = { .type = WIRE_JOIN,
 		            .cookie = config->cookie,
 		            .job = config->job,
-		            .child = (uint8_t)config->rank },
+		            .child = (uint8_t)config->rank,
+		            .token = trunk->token },
 		.join = { .key = comm_key(config),
 		          .pool_bytes = trunk->engine ? (uint64_t)config->slots * bytes
 		                                      : config->pool_bytes,
@@ -100,8 +101,8 @@ static void ask(struct join_attempt *attempt, uint32_t payload)
 
 	memcpy(packet.join.up, trunk->up, sizeof(packet.join.up));
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < offsetof(struct join_packet, padding) || config->tcp)
-		bytes = offsetof(struct join_packet, padding);
+	if (bytes < WIRE_JOIN_LEAST || config->tcp)
+		bytes = WIRE_JOIN_LEAST;
 	error = lane->carrier->send_one(lane, &packet, bytes);
 	attempt->refused += error == -ECONNREFUSED;
 	if (error)
@@ -120,7 +121,8 @@ static void send_heartbeat(struct join_attempt *attempt)
 		                 .job = attempt->comm->config.job,
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
-		                 .child = (uint8_t)attempt->comm->config.rank } };
+		                 .child = (uint8_t)attempt->comm->config.rank,
+		                 .token = attempt->trunk->token } };
 	int error = attempt->lane->carrier->send_one(attempt->lane, &packet, wire_cut(&packet));
 
 	if (error)
@@ -193,6 +195,7 @@ static void take_answer(struct join_attempt *attempt, const struct wire_header *
 			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
 		                    "%s", abort->text);
 	} else if (header->type == WIRE_WELCOME && !attempt->joined) {
+		attempt->trunk->token = header->token;
 		take_verdict(attempt, wire_payload(header), bytes);
 	}
 }

@@ -51,7 +51,8 @@ static void ask(struct trib_comm *comm, int fd)
 	union plan_packet packet = { .header = { .type = WIRE_JOIN,
 		                                 .cookie = config->cookie,
 		                                 .job = config->job,
-		                                 .child = (uint8_t)config->seat } };
+		                                 .child = (uint8_t)config->seat,
+		                                 .token = comm->controller_token } };
 
 	packet.join = (struct wire_join){ .key = config->key,
 		                          .pool_bytes = config->pool_bytes,
@@ -175,6 +176,10 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 	    packet.header.job != config->job || packet.header.child != (uint8_t)config->seat)
 		return TRIB_IN_PROGRESS;
 	*present = packet.welcome.present;
+	if (packet.header.token != comm->controller_token) { /* now it believes our address */
+		comm->controller_token = packet.header.token;
+		ask(comm, fd);
+	}
 	if (packet.welcome.verdict == WIRE_REFUSED)
 		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
 		                   config->seat, packet.welcome.text);
@@ -278,9 +283,9 @@ trib_status comm_ask_plan(struct trib_comm *comm, uint64_t deadline)
 bool comm_find_controller(const struct trib_comm *comm, bool *answered)
 {
 	struct udp_options options = { .receive_bytes = 1 << 16, .send_bytes = 1 << 16 };
-	struct wire_control query = { .type = WIRE_QUERY,
-		                      .cookie = comm->config.cookie,
-		                      .job = comm->config.job };
+	struct wire_query query = { .header = { .type = WIRE_QUERY,
+		                                .cookie = comm->config.cookie,
+		                                .job = comm->config.job } };
 	struct {
 		struct wire_control header;
 		_Alignas(8) char text[WIRE_PAYLOAD_MAX];
