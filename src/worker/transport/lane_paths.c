@@ -152,7 +152,7 @@ static bool is_cut(struct lane *lane, uint64_t now)
 	if (!lane_paths_is_silent(lane, now) || paths->found == FOUND_NEAR ||
 	    now < lane->left_at + patience(lane))
 		return false;
-	return paths->n < 2 || now < heard + patience(lane) ||
+	return paths->n < 2 || lane->comm->own.striping.n < 2 || now < heard + patience(lane) ||
 	       now >= lane->heard_at + ALL_SILENT * patience(lane);
 }
 
