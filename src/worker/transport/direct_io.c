@@ -279,12 +279,12 @@ void direct_start(struct trib_comm *comm, struct direct_call *first, struct dire
 	pthread_mutex_unlock(&io->lock);
 }
 
-void direct_note_ring(struct trib_comm *comm)
+void direct_note_ring(struct trib_comm *comm, const struct wire_call *call)
 {
 	struct direct_io *io = comm->direct;
 
 	pthread_mutex_lock(&io->lock);
-	if (direct_pass(&io->direct) != TRIB_OK)
+	if (direct_pass(&io->direct, call) != TRIB_OK)
 		comm_fail(comm, TRIB_ERR_MISMATCH, "%s", trib_last_error());
 	pthread_mutex_unlock(&io->lock);
 }

@@ -20,7 +20,7 @@ struct direct_io;
 /* The calls begin, and their messages leave. Takes them over. The caller holds `posting`. */
 void direct_start(struct trib_comm *comm, struct direct_call *first, struct direct_call *second);
 /* A request goes around the ring. The caller holds `posting`. */
-void direct_note_ring(struct trib_comm *comm);
+void direct_note_ring(struct trib_comm *comm, const struct wire_call *call);
 /* Until the request has ended, or cannot end any more. */
 void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline);
 /* Takes what has come, if no other thread does. */
