@@ -26,6 +26,10 @@
  * Threads: any thread may call any function, also on the same communicator, as
  * long as all ranks start collectives on a communicator in the same order. Only
  * one thread at a time may wait for a request.
+ *
+ * Processes: a communicator belongs to the process that opened it. In a child made by fork(),
+ * every call with it fails with TRIB_ERR_ARGUMENT, trib_finalize as well, and the parent is
+ * unharmed. The child may call trib_init.
  */
 #ifndef TRIBUTARY_H
 #define TRIBUTARY_H

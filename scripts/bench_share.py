@@ -102,7 +102,7 @@ class Cluster:
     def start(self, host, command, log, **environment):
         process = subprocess.Popen(
             [self.options.trib, "net", "exec", "--name", self.options.name, host, "--", *command],
-            stdout=open(log, "w"), stderr=subprocess.STDOUT, env={**os.environ, **environment})
+            stdout=open(log, "w"), stderr=subprocess.STDOUT, env={**os.environ, "TRIB_COUNTERS": "on", **environment})
         self.running.append(process)
         return process
 

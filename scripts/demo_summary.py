@@ -16,11 +16,17 @@ def lines(train, bench, cluster):
     yield 'step of training   %.1f ms, %.1f ms of it waiting for the network' % (
         1e3 * train['step_s'], 1e3 * train['comm_s'] / train['steps'])
     ours, ring = median_ms(bench, 'tributary'), median_ms(bench, 'ring')
+    yield ''
+    size = train['gradient_bytes'] / 1e6
+    if not cluster:
+        n = train['workers']
+        yield 'each worker sends %.2f MB a step; around a ring it would send %.2f MB' % (
+            size, size * 2 * (n - 1) / n)
+        yield 'sudo make run shows what that saves on 1 Gb/s links'
+        return
     if not ours:
         return
-    yield ''
-    yield 'communication a step, %.2f MB of gradient, %s:' % (
-        train['gradient_bytes'] / 1e6, '1 Gb/s links' if cluster else 'loopback')
+    yield 'communication a step, %.2f MB of gradient, 1 Gb/s links:' % size
     longest = max(ours or 0, ring or 0)
     for name, time in (('Tributary', ours), ('ring', ring)):
         if time:
@@ -28,8 +34,6 @@ def lines(train, bench, cluster):
             yield '  %-10s %8.2f ms  %s' % (name, time, bar)
     if ours and ring:
         yield '  %-10s %8.2f times the speed of a ring' % ('gain', ring / ours)
-    if not cluster:
-        yield '  (loopback has no link rate: run as root for a network)'
 
 
 def main(train, bench, cluster=''):

@@ -43,10 +43,10 @@ const struct setting settings[SETTINGS_N] = {
 	                         "ranks then sum around a ring",
 	                         NULL },
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
-	                   "which vectors go around a ring of the ranks: auto (large "
-	                   "reduce-scatters "
-	                   "and allgathers, where a ring is faster than an aggregator; every "
-	                   "vector, if a controller has no aggregator for the job), off or all; "
+	                   "which vectors go around a ring of the ranks, or if they are short, "
+	                   "directly between all ranks: auto (reduce-scatters and allgathers, "
+	                   "where that is faster than an aggregator; every vector, if there is no "
+	                   "aggregator), off or all (around the ring, short ones too); "
 	                   "the same on all ranks",
 	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
@@ -147,6 +147,9 @@ const struct setting settings[SETTINGS_N] = {
 	                  NULL },
 	[SETTING_LOG] = { "TRIB_LOG", "notice", SETTING_TEXT,
 	                  "log level on stderr: error, warn, notice, info or debug", NULL },
+	[SETTING_COUNTERS] = { "TRIB_COUNTERS", "off", SETTING_BOOL,
+	                       "on: when tribd ends, it prints its counters as a line of JSON",
+	                       NULL },
 	[SETTING_CONTROLLER] = { "TRIB_CONTROLLER", NULL, SETTING_TEXT,
 	                         "host:port of the controller, followed by #sha256//... if its key "
 	                         "is pinned; for trib, for agents, and for workers without an "
@@ -247,6 +250,7 @@ static const struct {
 	[SETTING_MULTICAST] = { 0, 1, "off auto" },
 	[SETTING_OFFLOAD] = { 0, 1, "off on" },
 	[SETTING_BUSY_POLL] = { 0, 1000000, NULL },
+	[SETTING_COUNTERS] = { 0, 1, "off on" },
 	[SETTING_LOG] = { LOG_ERROR, LOG_DEBUG, "error warn notice info debug" },
 	[SETTING_LOAD_MAX] = { 1, 100, NULL },
 	[SETTING_SHARING] = { 0, 3, "score greedy fair none" },

@@ -229,6 +229,7 @@ static trib_status start_roles(struct roles *roles, const struct tribd_options *
 /* Stops the agent first, so that the controller does not assign jobs to what is about to end. */
 static void stop_roles(struct roles *roles)
 {
+	uint64_t counters = 0;
 	char text[4096];
 
 	agent_stop(roles->agent);
@@ -239,8 +240,10 @@ static void stop_roles(struct roles *roles)
 		controller_stop(roles->controller);
 	if (roles->aggregator) {
 		aggregator_stop(roles->aggregator);
-		aggregator_describe(roles->aggregator, text, sizeof(text));
-		puts(text);
+		if (setting_count(SETTING_COUNTERS, &counters) == TRIB_OK && counters) {
+			aggregator_describe(roles->aggregator, text, sizeof(text));
+			puts(text);
+		}
 		aggregator_free(roles->aggregator);
 	}
 }

@@ -52,6 +52,7 @@ struct run {
 	struct server_shards servers;
 	unsigned n;
 	uint64_t cookie, job;
+	bool is_placed; /* `where` is the user's: no aggregator is started */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -78,6 +79,7 @@ static void env_add_common(struct run *run, struct run_slot *slot)
 	env_add(slot, "TRIB_JOB=%" PRIu64, run->job);
 	env_add(slot, "TRIB_COOKIE=%016" PRIx64, run->cookie);
 	env_add(slot, "TRIB_PLANE=%s", o->plane->workers);
+	env_add(slot, "TRIB_TREES="); /* would win over `where` */
 	if (o->timeout_s > 0)
 		env_add(slot, "TRIB_TIMEOUT=%.9g", o->timeout_s);
 	if (o->pool_bytes)
@@ -316,22 +318,27 @@ static void line_pass(void *context, unsigned task, const char *line, bool is_st
 	                  is_stderr);
 }
 
+/* Aggregators to start, or where the ranks find what is there. */
+static trib_status run_place(struct run *run)
+{
+	if (run->is_placed)
+		return TRIB_OK;
+	return run->options.ring ? rendezvous_place(run) : aggregators_place(run);
+}
+
 static int run_all(struct run *run)
 {
 	struct launch_options launch = { .ready_word = "ready on", .context = run };
 	struct launch_report report;
 
-	if (run->options.aggregator || run->lease)
-		snprintf(run->where, sizeof(run->where), "TRIB_AGGREGATOR=%s",
-		         run->lease ? lease_controller(run->lease) : run->options.aggregator);
-	else if ((run->options.ring ? rendezvous_place(run) : aggregators_place(run)) != TRIB_OK)
+	if (run_place(run) != TRIB_OK)
 		goto failed;
 	if (run->options.servers &&
 	    shards_plan(&run->servers, (unsigned)run->options.servers, run->options.server_dir,
 	                &run->cluster, &run->trees) != TRIB_OK)
 		goto failed;
 	/* All tasks hear where the servers are. */
-	if (!run->options.aggregator && !run->lease && !run->options.ring)
+	if (!run->is_placed && !run->options.ring)
 		aggregators_add(run);
 	servers_add(run);
 	if (!run->lease && run->cluster.n && !strcmp(run->options.plane->name, "xdp") &&
@@ -371,6 +378,27 @@ static trib_status hosts_lease(const struct lease_request *request, struct host_
 	                                 "this build");
 }
 
+/* Sets `where` if the job sums at a place that options or settings name. Options win. */
+static void place_read(struct run *run)
+{
+	static const enum setting_id places[] = { SETTING_TREES, SETTING_AGGREGATOR,
+		                                  SETTING_RENDEZVOUS };
+	struct run_options *o = &run->options;
+	const char *text = run->lease ? lease_controller(run->lease) : o->aggregator;
+	enum setting_id id = SETTING_AGGREGATOR;
+
+	for (unsigned i = 0; !text && !o->trees && !o->ring && i < 3; i++) {
+		id = places[i];
+		text = setting_text(id, NULL);
+	}
+	run->is_placed = text != NULL;
+	if (!text)
+		return;
+	snprintf(run->where, sizeof(run->where), "%s=%s", settings[id].name, text);
+	if (id == SETTING_AGGREGATOR && !run->lease)
+		o->aggregator = text;
+}
+
 /* Finds the cluster, leases hosts, and places the aggregators. */
 static trib_status run_prepare(struct run *run)
 {
@@ -383,6 +411,8 @@ static trib_status run_prepare(struct run *run)
 		status = cluster_load(o->net, &run->cluster);
 	if (status == TRIB_OK && o->request.hosts)
 		status = hosts_lease(&o->request, &run->lease);
+	if (status == TRIB_OK)
+		place_read(run);
 	if (status == TRIB_OK)
 		status = layout_read(&run->trees, o->trees ? o->trees : "star", &run->cluster,
 		                     (unsigned)o->workers);

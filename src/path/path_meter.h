@@ -20,6 +20,7 @@ struct meter {
 	uint64_t confirmed; /* packets confirmed before the interval */
 	bool pressed;       /* the path has held the sender back in this interval */
 	uint64_t bps;       /* smoothed rate of the path; 0: unknown */
+	unsigned rates;     /* measured so far */
 };
 
 /* Something other than the path holds the sender back: the interval is discarded. */
@@ -47,6 +48,7 @@ static inline void meter_confirmed(struct meter *meter, uint64_t now, uint64_t c
 
 		meter->bps = meter->bps ? (uint64_t)(0.75 * (double)meter->bps + 0.25 * bps)
 		                        : (uint64_t)bps;
+		meter->rates++;
 	}
 	meter->since = now;
 	meter->confirmed = confirmed;

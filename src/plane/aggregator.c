@@ -67,7 +67,7 @@ static trib_status open_kernel(struct aggregator *aggregator, const struct plane
 
 const char *aggregator_plane(const struct aggregator *aggregator)
 {
-	return aggregator->plane;
+	return plane_text(aggregator);
 }
 
 trib_status aggregator_start(const struct aggregator_options *options, struct aggregator **out)

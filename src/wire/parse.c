@@ -20,7 +20,7 @@ static bool fragment_ok(const struct wire_header *header)
 {
 	return is_child(header->child) &&
 	       (header->child != WIRE_ALL || header->type == WIRE_RESULT) &&
-	       header->op < WIRE_OPS_END && is_child(header->from) && is_child(header->to);
+	       header->op < WIRE_OPS_END && is_child(header->from);
 }
 
 /* Checks that the payload has the form that the type requires. */
@@ -34,7 +34,8 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 	case WIRE_REPORT: {
 		const struct wire_report *report = body;
 		return payload >= WIRE_REPORT_LEAST && payload <= sizeof(*report) &&
-		       report->bits <= WIRE_GROUP && control->child != WIRE_ALL;
+		       report->bits <= WIRE_GROUP && report->call.kind < WIRE_CALLS_END &&
+		       control->child != WIRE_ALL;
 	}
 	case WIRE_STATUS: {
 		const struct wire_status *status = body;

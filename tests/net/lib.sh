@@ -14,6 +14,7 @@ start() {
 	trib=$(realpath "${1:?usage: ${0##*/} PATH_TO_TRIB}")
 	[ -x "$trib" ] || fail "there is no program $trib"
 	tribd=$(dirname "$trib")/tribd
+	export TRIB_COUNTERS=on # counter() reads them
 	for up in . .. ../.. ../../..; do
 		build=$(realpath "$(dirname "$trib")/$up")
 		[ -x "$build/tests/net/worker_check" ] && break

@@ -47,7 +47,7 @@ tree_right() {
 	local what=$1 shape=$2 n=$3
 	shift 3
 	# shellcheck disable=SC2086  # options of trib run, if any
-	TRIB_TREES=$(tree_of "$shape") go -n "$n" --net "$cluster" --aggregator "$(at_host s1)" \
+	TRIB_TREES=$(tree_of "$shape") go -n "$n" --net "$cluster" \
 		--timeout 30 ${run_options:-} -- "$worker" "$@"
 	check "$what: exact on all ranks" right "$n"
 }

@@ -31,7 +31,12 @@ check "... nor with a wrong one" code_is 401
 token=a-token-for-test api GET /v1/nodes >/dev/null
 check "... nor with its beginning" code_is 401
 TRIB_TOKEN=wrong-token-here "$trib" nodes >/dev/null 2>"$work/error"
-check "trib says that the token is wrong" grep -q 'the token is missing or wrong' "$work/error"
+check "trib says that the token is wrong" grep -q 'the token is wrong: set TRIB_TOKEN_FILE' "$work/error"
+env -u TRIB_TOKEN TRIB_STATE="$work/elsewhere" "$trib" nodes >/dev/null 2>"$work/error"
+check "... and that there is none" grep -q 'there is no token here: set TRIB_TOKEN_FILE' "$work/error"
+check "a failed eval of trib job new fails" \
+	not eval "$(TRIB_TOKEN=wrong-token-here "$trib" job new --size 2 2>/dev/null)"
+check "... also with a wrong option" not eval "$("$trib" job new --sise 2 2>/dev/null)"
 echo short >"$work/token"
 env -u TRIB_TOKEN TRIB_TOKEN_FILE="$work/token" "$trib" nodes >/dev/null 2>"$work/error"
 check "... and which file has one that is too short" grep -q "token from $work/token is too short" "$work/error"

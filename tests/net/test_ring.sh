@@ -43,6 +43,13 @@ in_mid_round "a rank does not call"
 errors "a rank does not call" "0 1 2" timeout "rank 3"
 end "${pids[@]}"
 
+# Small vectors go directly from each rank to each other rank.
+workers "0 1 2 3" --rounds 1000000 --max 2000
+in_mid_round "a rank is killed amid small vectors"
+end "${pids[1]}"
+errors "a rank is killed amid small vectors" "0 2 3" "peer|timeout" "rank 1"
+end "${pids[@]}"
+
 workers "0 1 3" "${endless[@]}"
 errors "a rank never comes" 0 timeout "have not come to the rendezvous of rank 0: .*2"
 end "${pids[@]}"

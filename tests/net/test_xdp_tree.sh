@@ -45,7 +45,7 @@ check "... bitwise as in a star" same_digests "$work/mixed"
 TRIB_MULTICAST=off tree_right "no multicast to workers" "$three" 6 "${sums[@]}"
 check "... bitwise as in a star" same_digests "$work/sums"
 s2_explains() { on s2 "$trib" explain --aggregator "$(at_host s2)" 2>&1 | grep -q "$1"; }
-TRIB_TREES=$(tree_of "$two") "$trib" run -n 6 --net "$cluster" --aggregator "$(at_host s1)" --timeout 30 -- \
+TRIB_TREES=$(tree_of "$two") "$trib" run -n 6 --net "$cluster" --timeout 30 -- \
 	"$worker" --rounds 100000 --max 100000 --mark "$work/mark" >"$work/asked" 2>&1 &
 asked=$!
 wait_for 20 all_marked 6

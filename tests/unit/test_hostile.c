@@ -12,6 +12,7 @@
 
 #include "cluster.h"
 #include "plane/core/agg_comm.h"
+#include "wire/call.h"
 #include "short.h"
 #include "wire/parse.h"
 
@@ -162,7 +163,9 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		packet->header.from = wrong_child[random / 10 % 3];
 		break;
 	case 4:
-		packet->header.to = wrong_child[random / 10 % 3];
+		bytes = make(packet, WIRE_REPORT, sizeof(struct wire_report));
+		((struct wire_report *)body_of(packet))->call.kind =
+			(uint8_t)(WIRE_CALLS_END + random / 10 % 200);
 		break;
 	case 5:
 		packet->header.child = WIRE_ALL;
@@ -489,10 +492,16 @@ static uint32_t insider_data(const struct insider *insider, union packet *packet
 	const struct wire_unsent unsent = insider_unsent(insider, position);
 	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
 	uint32_t *words = body_of(packet);
+	struct wire_call call = { .kind = WIRE_CALL_ALLREDUCE,
+		                  .count = WORDS,
+		                  .type = TRIB_U32,
+		                  .root = WIRE_ALL,
+		                  .number = (uint32_t)position };
 
 	packet->header.pos = (uint32_t)position;
 	packet->header.op = WIRE_ADD32;
 	packet->header.flags = TRIB_U32 << WIRE_TYPE_SHIFT;
+	packet->header.scale = (uint16_t)wire_call_sign(&call);
 	for (uint32_t i = 0; i < WORDS; i++)
 		words[i] = (uint32_t)position + i;
 	wire_seal_fragment(packet, bytes, &unsent);

@@ -16,6 +16,7 @@
 #include "options/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct command benchmarks[] = {
@@ -54,8 +55,10 @@ int cli_bench(int argc, char **argv)
 	const struct command *benchmark = argc > 1 ? command_find(benchmarks, argv[1]) : NULL;
 	FILE *out = help ? stdout : stderr;
 
-	if (benchmark)
+	if (benchmark) {
+		setenv("TRIB_COUNTERS", "on", 1); /* benchmarks read those of their aggregators */
 		return benchmark->run(argc - 1, argv + 1);
+	}
 	if (argc > 1 && !help)
 		fprintf(stderr, "trib bench: %s is not a benchmark\n", argv[1]);
 	fprintf(out, "Usage: trib bench BENCHMARK [OPTION]...\n\nBenchmarks:\n");

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATIENCE_S 10.0
 
@@ -84,11 +85,11 @@ static int job_new_leased(const struct lease_request *wish, const char *hostfile
 	return 0;
 }
 
-static int cli_job_new(int argc, char **argv)
+static int make_job(int argc, char **argv, bool *json)
 {
 	const char *controller = NULL, *name = "job", *policy = "fail", *hostfile = NULL;
 	uint64_t size = 0, min = 1, hosts = 0, per_host = 1;
-	bool json = false, waits = false;
+	bool waits = false;
 	const struct option_row rows[] = {
 		{ "size", 'n', OPTION_COUNT, &size, "N",
 		  "number of ranks (default: what the ranks say when they join)", "4" },
@@ -115,7 +116,7 @@ static int cli_job_new(int argc, char **argv)
 		  "mpirun",
 		  "hosts" },
 		REMOTE_ROW(&controller),
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ "json", 'j', OPTION_FLAG, json, NULL, "print JSON", NULL },
 		{ 0 },
 	};
 	const struct options options = {
@@ -145,15 +146,26 @@ static int cli_job_new(int argc, char **argv)
 		const struct lease_request asked = { "trib job new", controller, name, policy,
 			                             hosts,          per_host,   min,  waits };
 
-		return job_new_leased(&asked, hostfile, json);
+		return job_new_leased(&asked, hostfile, *json);
 	}
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib job new");
 	wish = json_pack("{s:s, s:s, s:I, s:I}", "name", name, "policy", policy, "size",
 	                 (json_int_t)size, "min", (json_int_t)min);
-	code = job_new(client, wish, json);
+	code = job_new(client, wish, *json);
 	json_decref(wish);
 	client_free(client);
+	return code;
+}
+
+/* If it fails, `eval "$(trib job new)"` has to fail too: the shell runs what is printed. */
+static int cli_job_new(int argc, char **argv)
+{
+	bool json = false;
+	int code = make_job(argc, argv, &json);
+
+	if (code && !json && !isatty(STDOUT_FILENO))
+		puts("false");
 	return code;
 }
 

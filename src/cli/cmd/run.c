@@ -70,7 +70,8 @@ static const struct option_row rows[] = {
 	{ "name", 0, OPTION_TEXT, &given.request.name, "NAME",
 	  "with --hosts: name of the job in lists (default: job)", "resnet" },
 	{ "aggregator", 0, OPTION_TEXT, &given.aggregator, "HOST:PORT",
-	  "use this aggregator (default: start a tribd, on s1 or h1 of the cluster)",
+	  "use this aggregator (default: TRIB_TREES, TRIB_AGGREGATOR or TRIB_RENDEZVOUS, if set; "
+	  "else start a tribd, on s1 or h1 of the cluster)",
 	  "10.0.0.9:7700" },
 	{ "trees", 0, OPTION_TEXT, &given.trees, "TREES",
 	  "start a tribd on each host that the trees name: star, striped, planned, a file, "

@@ -2,6 +2,7 @@
 #include "control/transport/client.h"
 
 #include "base/settings.h"
+#include "control/transport/http.h"
 #include "control/transport/state_dir.h"
 
 #include <curl/curl.h>
@@ -19,6 +20,7 @@ struct client {
 	char url[ENDPOINT_MAX];
 	char error[CURL_ERROR_SIZE];
 	long status;
+	bool has_token;
 };
 
 struct buffer {
@@ -78,7 +80,8 @@ trib_status client_new(const struct endpoint *endpoint, const char *token, struc
 	endpoint_url(endpoint, client->url, sizeof(client->url));
 	snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
 	client->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	if (*token)
+	client->has_token = *token != '\0';
+	if (client->has_token)
 		client->headers = curl_slist_append(client->headers, header);
 	/* Without this, curl waits a second before it sends a long body. */
 	client->headers = curl_slist_append(client->headers, "Expect:");
@@ -147,7 +150,15 @@ static trib_status read_answer(struct client *client, const struct buffer *buffe
 	trib_status status = TRIB_OK;
 
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &client->status);
-	if (client->status >= 400)
+	if (client->status == HTTP_UNAUTHORIZED)
+		status = status_fail(
+			TRIB_ERR_REFUSED,
+			"the controller at %s refused: %s: set TRIB_TOKEN_FILE to a copy of the "
+			"controller's token file, which is /var/lib/tributary/token there, or "
+			"`token` in its TRIB_STATE",
+			client->url,
+			client->has_token ? "the token is wrong" : "there is no token here");
+	else if (client->status >= 400)
 		status = status_fail(TRIB_ERR_REFUSED, "the controller at %s refused: %s",
 		                     client->url, why ? why : "no reason given");
 	else if (!json)

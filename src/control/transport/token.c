@@ -86,12 +86,22 @@ trib_status token_find(const char *state_dir, char out[TOKEN_MAX])
 	return status == TRIB_ERR_CONFIG ? TRIB_OK : status;
 }
 
+static void token_tell(const char *state_dir)
+{
+	log_notice("the token is in %s/%s: copy it to agents and to hosts that make jobs, and set "
+	           "TRIB_TOKEN_FILE there to the copy",
+	           state_dir, STATE_DIR_TOKEN);
+}
+
 trib_status token_make(const char *state_dir, char out[TOKEN_MAX])
 {
 	trib_status status = token_read(state_dir, out);
 	uint8_t random[RANDOM_BYTES];
 	char line[TOKEN_MAX + 1];
 
+	if (status == TRIB_OK && out[0] && !setting_text(SETTING_TOKEN, NULL) &&
+	    !setting_text(SETTING_TOKEN_FILE, NULL))
+		token_tell(state_dir);
 	if (status != TRIB_OK || out[0])
 		return status;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
@@ -101,7 +111,6 @@ trib_status token_make(const char *state_dir, char out[TOKEN_MAX])
 	snprintf(line, sizeof(line), "%s\n", out);
 	status = state_dir_write(state_dir, STATE_DIR_TOKEN, line, 0600);
 	if (status == TRIB_OK)
-		log_notice("created the token %s/%s; agents and trib need it as TRIB_TOKEN_FILE",
-		           state_dir, STATE_DIR_TOKEN);
+		token_tell(state_dir);
 	return status;
 }

@@ -182,11 +182,12 @@ uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (now != channel->ticked)
 		channel_tick(channel, now);
+	if (channel->state == CHANNEL_OPEN)
+		chunks_assign(channel, now);
 	bytes = control_output(channel, path, now, buffer);
 	*segment = bytes;
 	if (bytes || channel->state != CHANNEL_OPEN || channel->paths[path].phase != PHASE_OPEN)
 		return bytes;
-	chunks_assign(channel, now);
 	return chunks_output(channel, path, now, buffer, room, segment);
 }
 

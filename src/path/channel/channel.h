@@ -48,6 +48,8 @@ struct channel_config {
 	uint32_t longest;        /* bytes of the longest message that may come */
 	uint32_t credit;         /* messages that may come before channel_grant is called */
 	uint64_t timeout;        /* ns of silence after which the peer counts as dead */
+	/* Messages are short, and the peer answers them: acknowledgements go with the answers. */
+	bool patient;
 	enum balancer_kind balancer;
 	enum monitor_kind monitor;
 	struct channel_events events;

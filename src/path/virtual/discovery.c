@@ -5,9 +5,9 @@
 #include "base/settings.h"
 #include "path/balance/monitor.h"
 #include "path/egress.h"
-#include "path/virtual/ecmp.h"
 #include "path/virtual/hop_probe.h"
 #include "path/virtual/hop_search.h"
+#include "path/virtual/path_source.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -77,36 +77,16 @@ static void add_pairs(struct discovery *discovery, unsigned first, unsigned end)
 	}
 }
 
-static bool is_free(struct virtual_path *path)
-{
-	int fd;
-
-	if (hop_probe_open(path, &fd))
-		return false;
-	close(fd);
-	return true;
-}
-
-/* The paths of a fabric whose hash is known: the first free port for each. */
+/* The paths of a fabric whose hash is known. */
 static void add_computed(struct discovery *discovery, unsigned first, unsigned end)
 {
 	unsigned pairs = discovery->n_own * discovery->n_to;
 
 	for (unsigned k = first; k < end; k++) {
 		struct virtual_path path = pair_path(discovery, k % pairs);
-		uint32_t least = ECMP_PORT_MIN;
-		uint16_t port;
 
-		while (least <= UINT16_MAX &&
-		       (port = ecmp_port(&path.from, &path.to, discovery->most, k,
-		                         (uint16_t)least))) {
-			udp_set_port(&path.from, port);
-			least = port + 1u;
-			if (!is_free(&path))
-				continue;
+		if (path_source_compute(&path, discovery->most, k))
 			add_path(discovery, &path);
-			break;
-		}
 	}
 }
 

@@ -88,6 +88,7 @@ struct comm {
 	_Atomic unsigned users;      /* lanes that hold it */
 	_Atomic unsigned busy_lanes; /* lanes with sums in flight; see lane/occupancy.h */
 	_Atomic bool counted;        /* it counts among the aggregator's users */
+	struct kernel *kernel;       /* the kernel part that may sum its lanes; NULL: none */
 	uint32_t kernel_lanes; /* lanes that the kernel part sums, as bits; see core/kernel.h */
 	char kernel_why[256];  /* why it does not sum the other lanes */
 };

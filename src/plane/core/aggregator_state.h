@@ -48,6 +48,7 @@ struct aggregator {
 	const char *plane_name;              /* if there is no kernel part */
 	const struct engine *const *engines; /* those of the plane, by number; NULL: none */
 	struct kernel *kernel;               /* NULL: the plane has no kernel part */
+	_Atomic bool kernel_left;            /* its program is attached nowhere any more */
 	uint16_t port;
 	_Atomic bool stop;
 	unsigned n_threads;
@@ -77,8 +78,21 @@ struct aggregator {
 	struct link_rates rates;
 	uint64_t check_at;            /* time of the next look at the kernel part */
 	struct engine_use switch_use; /* of the last lane on a switch; no stages: there was none */
-	char plane[400];              /* the plane in use, and why */
+	char plane[400];              /* the plane at the start, and why */
+	char left[400];               /* the plane since kernel_left, and why */
 };
+
+/* The kernel part for communicators that begin now; NULL: none. */
+static inline struct kernel *aggregator_kernel(const struct aggregator *aggregator)
+{
+	return atomic_load(&aggregator->kernel_left) ? NULL : aggregator->kernel;
+}
+
+/* The plane in use, and why: "udp", "xdp: on p1 (driver mode)". */
+static inline const char *plane_text(const struct aggregator *aggregator)
+{
+	return atomic_load(&aggregator->kernel_left) ? aggregator->left : aggregator->plane;
+}
 
 /* The engine that this aggregator runs for a number; NULL: dense, or there is none. */
 static inline const struct engine *aggregator_engine(const struct aggregator *aggregator,

@@ -27,6 +27,7 @@ struct counters {
 	uint64_t packets, bytes; /* received, of all types */
 	uint64_t payload;        /* payload bytes added to sums */
 	uint64_t results, repeats, reports, sends;
+	uint64_t messages;        /* a message holds several results of `sends` (UDP GSO) */
 	uint64_t raised, lowered; /* sums sent to the parent, results received from it */
 	uint64_t verdicts[DENSE_VERDICTS_END];
 	uint64_t drops[DROPS_END];

@@ -29,7 +29,7 @@ struct kernel_lane {
 
 struct kernel_interface {
 	const char *name;
-	const char *mode; /* "driver", "generic" or "lost" */
+	const char *mode; /* "driver", "generic", "left" or "lost" */
 	const char *why;  /* why the mode is not "driver"; "": it is */
 };
 
@@ -48,8 +48,11 @@ struct kernel_ops {
 	uint32_t (*payload_max)(const struct kernel *kernel);
 	/* Memory of one cell with its payload. */
 	uint64_t (*cell_bytes)(const struct kernel *kernel);
-	/* Thread 0 calls it once a second: is the program still attached? */
-	void (*check)(struct kernel *kernel);
+	/*
+	 * Thread 0 calls it once a second. It leaves interfaces where results do not arrive.
+	 * False: the program is attached nowhere any more.
+	 */
+	bool (*check)(struct kernel *kernel);
 	/* Adds what the program counted. */
 	void (*count)(struct kernel *kernel, struct totals *totals);
 	/* False: there is no interface `i`. */

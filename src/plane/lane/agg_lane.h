@@ -50,12 +50,15 @@ struct agg_lane {
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it got only when repeated */
 	uint16_t told_again[WIRE_CHILDREN_MAX];
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
-	uint32_t carried[WIRE_CHILDREN_MAX]; /* a worker's report of its own link */
-	uint16_t waited[WIRE_CHILDREN_MAX];  /* a worker's report of its own waiting */
-	uint64_t oldest[WIRE_CHILDREN_MAX];  /* of an engine's lane: what it waits for */
-	uint8_t ways[WIRE_CHILDREN_MAX];     /* ... and how: enum wire_wait_way */
+	uint32_t carried[WIRE_CHILDREN_MAX];       /* a worker's report of its own link */
+	uint16_t waited[WIRE_CHILDREN_MAX];        /* a worker's report of its own waiting */
+	struct wire_call calls[WIRE_CHILDREN_MAX]; /* what it has called, by its newest report */
 	struct closed_port closed[WIRE_CHILDREN_MAX];
+	uint8_t ways[WIRE_CHILDREN_MAX];    /* of an engine's lane: enum wire_wait_way */
 	uint64_t awaits[WIRE_CHILDREN_MAX]; /* an aggregator's report: ranks that it waits for */
+	uint32_t parent_asks; /* the call that the parent asks for, as in struct wire_status */
+	uint64_t disputed_at; /* when a packet did not fit those of other children; 0: never */
+	char dispute[WIRE_TEXT_MAX]; /* that in words */
 	/* Results to send: */
 	struct result_entry *queue; /* ring of 2 * cells entries */
 	uint64_t head, tail;

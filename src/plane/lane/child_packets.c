@@ -3,6 +3,7 @@
 
 #include "path/address_proof.h"
 #include "plane/core/failure.h"
+#include "plane/lane/child_calls.h"
 #include "plane/lane/child_rates.h"
 #include "plane/lane/engine_packets.h"
 #include "plane/lane/link_share.h"
@@ -27,31 +28,27 @@ static const char *op_name(uint8_t op)
 	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
 }
 
-void child_fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
-                         const struct engine_view *there)
+void child_dispute(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
+                   const struct engine_view *there, uint64_t now)
 {
 	unsigned other = there->arrived ? (unsigned)__builtin_ctzll(there->arrived) : header->child;
-	/* Sums of one vector, in integers of different widths, have the same operation. */
-	bool may_be_width =
-		header->op == there->op && (header->op == WIRE_MAX_U8 || header->op == WIRE_ADD64);
 	char one[200], two[200];
 
 	comm_describe_child(lane->comm, other, two, sizeof(two));
 	if (!there->arrived && there->from != WIRE_ALL)
 		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", there->from);
-	comm_set_failed(
-		lane->comm, TRIB_ERR_MISMATCH, header->child,
+	child_calls_dispute(
+		lane, header->child, now,
 		"ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
-		"sent %u bytes of %s (op %u), at fragment %llu of lane %u%s",
+		"sent %u bytes of %s (op %u), at fragment %llu of lane %u",
 		comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
 		op_name(header->op), header->op, two, there->bytes, op_name(there->op), there->op,
-		(unsigned long long)there->position, lane->index,
-		may_be_width ? "; or they have different values of TRIB_WIRE" : "");
+		(unsigned long long)there->position, lane->index);
 }
 
 /* The dense cell that a packet does not fit. */
-static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
-                          const struct wire_header *header, uint32_t bytes)
+static void dispute(struct agg_lane *lane, const struct dense_cell *cell,
+                    const struct wire_header *header, uint32_t bytes, uint64_t now)
 {
 	uint64_t position = dense_position(lane->dense, header);
 	const struct engine_view there = { .position = position,
@@ -61,7 +58,7 @@ static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
 		                           .from = cell->position == position ? cell->from
 		                                                              : WIRE_ALL };
 
-	child_fail_mismatch(lane, header, bytes, &there);
+	child_dispute(lane, header, bytes, &there, now);
 }
 
 static void count_open(struct aggregator *aggregator, struct agg_lane *lane, bool fresh,
@@ -117,7 +114,7 @@ void child_take_data(struct thread *thread, struct agg_lane *lane, const struct 
 		thread->counters.payload += bytes;
 		break;
 	case DENSE_MISMATCH:
-		fail_mismatch(lane, cell, header, bytes);
+		dispute(lane, cell, header, bytes, thread->now);
 		break;
 	default:
 		break;
@@ -241,8 +238,9 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	if (!note_reporter(thread, lane, header, from))
 		return;
 	note_hearing(thread, lane, header);
+	child_calls_take(lane, header->child, &report->call, thread->now);
 	if (lane->engine.lane)
-		engine_take_report(lane, header->child, report);
+		lane->ways[header->child] = (uint8_t)report->want;
 	if (lane->kernel)
 		lane->kernel->ops->group_probe_seen(lane);
 	if (!lane->engine.lane) {
@@ -287,6 +285,10 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	    (!packet.status.waiting ||
 	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
 		packet.status.waiting |= lane->up.waiting;
+	packet.status.asks = child_calls_asked(lane);
+	/* No child may end a call by what is here: it has to wait until the dispute is over. */
+	if (lane->disputed_at)
+		packet.status.bits = 0;
 	link_share_fill(thread, lane, header->child, &packet.status);
 	if (report->stamp)
 		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[header->child]);

@@ -63,7 +63,7 @@ struct agg_lane *agg_lane_new(struct aggregator *aggregator, struct comm *comm, 
 	lane->group_fd = -1;
 	lane->stride = WIRE_HEADER + comm->payload;
 	lane->queue = calloc(2 * (size_t)comm->cells, sizeof(*lane->queue));
-	if ((!pool_share(aggregator->kernel, lane) && !pool_new(lane)) || !lane->queue ||
+	if ((!pool_share(comm->kernel, lane) && !pool_new(lane)) || !lane->queue ||
 	    (comm->engine && !lane->engine.lane && !engine_lane_open(lane)) ||
 	    (comm->has_parent && !parent_lane_open(aggregator, lane))) {
 		agg_lane_free(lane);

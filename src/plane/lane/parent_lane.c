@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plane/lane/child_calls.h"
 #include "plane/lane/link_share.h"
 #include "wire/checksum.h"
 
@@ -110,6 +111,7 @@ static void report(struct thread *thread, struct agg_lane *lane, uint64_t base, 
 	              &packet.report);
 	packet.report.waiting = agg_lane_waiting(lane, lane->dense->settled);
 	packet.report.want = link_share_want(thread, lane);
+	packet.report.call = child_calls_above(lane);
 	packet.report.judged = (uint32_t)lane->up.judged;
 	packet.report.lost = (uint32_t)lane->up.lost;
 	packet.report.again = (uint16_t)lane->up.again;
@@ -206,6 +208,8 @@ static void take_status(struct thread *thread, struct agg_lane *lane,
 	const struct wire_status *status = wire_payload(header);
 	struct uplink_news news;
 
+	if (header->child != WIRE_ALL && status->stamp)
+		lane->parent_asks = status->asks;
 	link_share_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
 	if (status->stamp)

@@ -2,6 +2,7 @@
 #include "plane/loop/thread_loop.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "plane/lane/child_rates.h"
 #include "plane/lane/lane_handover.h"
 #include "plane/lane/parent_lane.h"
@@ -9,6 +10,7 @@
 #include "plane/membership/liveness.h"
 #include "plane/stats/stats.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #define UNKNOWN_A_TICK 64u       /* packets of unknown communicators that are answered per tick */
@@ -42,6 +44,21 @@ static void publish(struct thread *thread)
 	pthread_mutex_unlock(&thread->lock);
 }
 
+/*
+ * The kernel part does nothing more: communicators that begin from now on have none. Those that run
+ * keep its cells.
+ */
+static void leave_kernel(struct aggregator *aggregator)
+{
+	if (atomic_load(&aggregator->kernel_left))
+		return;
+	snprintf(aggregator->left, sizeof(aggregator->left),
+	         "%s: %s was asked for, but its program could stay on no interface",
+	         aggregator->plane_name, aggregator->kernel->ops->title);
+	atomic_store(&aggregator->kernel_left, true);
+	log_warn("plane %s", aggregator->left);
+}
+
 /* The additional work of thread 0: it serves requests and looks at every communicator. */
 static void tick_first(struct aggregator *aggregator, uint64_t gap)
 {
@@ -52,7 +69,8 @@ static void tick_first(struct aggregator *aggregator, uint64_t gap)
 	drain_serve(aggregator);
 	if (kernel && now >= aggregator->check_at) {
 		aggregator->check_at = now + CHECK_EVERY;
-		kernel->ops->check(kernel);
+		if (!kernel->ops->check(kernel))
+			leave_kernel(aggregator);
 	}
 	liveness_tick(aggregator, gap);
 }

@@ -128,8 +128,7 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 
 	if (!fit(comm, &least, why)) /* the payload comes first: cells follow from it */
 		return false;
-	step = comm->engine ? engine_cell_bytes(comm->payload)
-	                    : comm_table_cell_bytes(aggregator, comm);
+	step = comm->engine ? engine_cell_bytes(comm->payload) : comm_table_cell_bytes(comm);
 	cells = comm->pool_bytes / (WIRE_HEADER + comm->payload);
 	if (!comm->engine) /* slots are asked for in each lane: most vectors use the first one */
 		cells /= comm->lanes;
@@ -188,7 +187,7 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_
 		lane_handover_post(&aggregator->threads[i], comm->id, lanes[i]);
 	}
 	comm->running = true;
-	aggregator->pools += comm_table_pool_bytes(aggregator, comm);
+	aggregator->pools += comm_table_pool_bytes(comm);
 	log_info("job %u: communicator %u of %u ranks runs with %u children: %s, %u lanes, %u "
 	         "fragments of %u bytes each%s%s",
 	         comm->job, comm->id, comm->size, (unsigned)__builtin_popcountll(comm->present),

@@ -98,16 +98,16 @@ void comm_table_promote(struct aggregator *aggregator, struct comm *comm)
 	comm->id = (uint16_t)id;
 }
 
-uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct comm *comm)
+uint64_t comm_table_cell_bytes(const struct comm *comm)
 {
-	const struct kernel *kernel = aggregator->kernel;
+	const struct kernel *kernel = comm->kernel;
 
 	return kernel ? kernel->ops->cell_bytes(kernel) : WIRE_HEADER + comm->payload;
 }
 
-uint64_t comm_table_pool_bytes(const struct aggregator *aggregator, const struct comm *comm)
+uint64_t comm_table_pool_bytes(const struct comm *comm)
 {
-	uint64_t bytes = comm->cells * comm_table_cell_bytes(aggregator, comm);
+	uint64_t bytes = comm->cells * comm_table_cell_bytes(comm);
 
 	if (comm->engine)
 		bytes += comm->engine_cells * engine_cell_bytes(comm->payload);
@@ -123,7 +123,7 @@ void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
 		return;
 	if (comm->has_parent && atomic_load(&comm->failed) && lane && lane->comm == comm)
 		parent_lane_send_abort(&aggregator->threads[0], lane);
-	aggregator->pools -= comm_table_pool_bytes(aggregator, comm);
+	aggregator->pools -= comm_table_pool_bytes(comm);
 	for (unsigned i = 0; i < comm->lanes; i++)
 		lane_handover_post(&aggregator->threads[i], comm->id, NULL);
 }
@@ -147,10 +147,11 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	uint64_t left = comm_table_pool_left(aggregator);
 
 	comm->payload = WIRE_PAYLOAD_MAX;
-	if (aggregator->kernel)
-		comm->payload = aggregator->kernel->ops->payload_max(aggregator->kernel);
+	comm->kernel = aggregator_kernel(aggregator);
+	if (comm->kernel)
+		comm->payload = comm->kernel->ops->payload_max(comm->kernel);
 	comm->lanes = aggregator->n_threads; /* a thread has at most one lane of a communicator */
-	if (comm->engine && (aggregator->kernel || comm->engine->fit))
+	if (comm->engine && (comm->kernel || comm->engine->fit))
 		comm->lanes = 1; /* a device has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
 	comm->dead_after_ms = DEAD_AFTER_MAX;

@@ -30,9 +30,9 @@ uint64_t comm_table_pool_left(const struct aggregator *aggregator);
 /* Settles the terms that every child, the parent and this aggregator can keep. */
 void comm_table_settle(const struct aggregator *aggregator, struct comm *comm);
 /* The memory of one cell of the communicator. */
-uint64_t comm_table_cell_bytes(const struct aggregator *aggregator, const struct comm *comm);
+uint64_t comm_table_cell_bytes(const struct comm *comm);
 /* Memory of all its cells. */
-uint64_t comm_table_pool_bytes(const struct aggregator *aggregator, const struct comm *comm);
+uint64_t comm_table_pool_bytes(const struct comm *comm);
 /* Ends the communicator here. Its memory is freed when no lane holds it any more. */
 void comm_table_retire(struct aggregator *aggregator, struct comm *comm);
 void comm_table_free(struct aggregator *aggregator);

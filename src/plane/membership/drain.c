@@ -76,6 +76,8 @@ void drain_serve(struct aggregator *aggregator)
 			 */
 			if (!comm || !comm->running || comm->retired || atomic_load(&comm->failed))
 				continue;
+			if (comm->gone == comm->present) /* its ranks have left: all went well */
+				continue;
 			if (wish->all || (comm->job == wish->job && comm->key == wish->key &&
 			                  comm->generation == wish->generation))
 				leave(aggregator, comm, wish);

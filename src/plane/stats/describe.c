@@ -91,7 +91,7 @@ static void put_plane(struct text *text, const struct aggregator *aggregator, si
 {
 	char why[sizeof(aggregator->plane)];
 
-	snprintf(why, sizeof(why), "%.*s", (int)most, aggregator->plane);
+	snprintf(why, sizeof(why), "%.*s", (int)most, plane_text(aggregator));
 	put_text(text, "plane", plane_name(aggregator));
 	put(text, ",");
 	put_text(text, "why", why);
@@ -113,9 +113,11 @@ static void put_totals(struct text *text, struct aggregator *aggregator)
 	put(text, ",\"packets\":%llu,\"bytes\":%llu,\"payload_bytes\":%llu",
 	    (unsigned long long)sum->packets, (unsigned long long)sum->bytes,
 	    (unsigned long long)sum->payload);
-	put(text, ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"reports\":%llu",
+	put(text,
+	    ",\"results\":%llu,\"repeats\":%llu,\"sends\":%llu,\"messages\":%llu,\"reports\":%llu",
 	    (unsigned long long)sum->results, (unsigned long long)sum->repeats,
-	    (unsigned long long)sum->sends, (unsigned long long)sum->reports);
+	    (unsigned long long)sum->sends, (unsigned long long)sum->messages,
+	    (unsigned long long)sum->reports);
 	if (aggregator->options.capacity)
 		put(text,
 		    ",\"capacity\":%u,\"at_once\":%u,\"most_at_once\":%u,\"over_capacity\":%llu",

@@ -27,5 +27,7 @@ void totals_read(struct aggregator *aggregator, struct totals *totals)
 
 const char *plane_name(const struct aggregator *aggregator)
 {
-	return aggregator->kernel ? aggregator->kernel->ops->plane : aggregator->plane_name;
+	const struct kernel *kernel = aggregator_kernel(aggregator);
+
+	return kernel ? kernel->ops->plane : aggregator->plane_name;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results leave straight from the pool. Its cells are laid out as packets, so a
- * run of neighbouring fragments is one message that the kernel segments.
+ * Results leave straight from the pool. Its cells are laid out as packets, at equal
+ * distances, so a run of neighbouring fragments is one message that the kernel
+ * segments.
  */
 #include "plane/common/packet_heads.h"
 #include "plane/udp/udp_carrier.h"
@@ -27,7 +28,8 @@ static bool run_takes(const struct run *run, const struct agg_lane *lane,
 	uint32_t bytes = WIRE_HEADER + cell->bytes;
 
 	return run->segments && entry->position == run->next && entry->child == run->child &&
-	       cell->to == run->to && packet == run->data + (size_t)run->segments * lane->stride &&
+	       cell->to == run->to &&
+	       packet == run->data + run->segments * lane->pool.packet_step &&
 	       run->last == run->segment && bytes <= run->segment &&
 	       run->segments < UDP_GSO_SEGMENTS && run->bytes + bytes <= UDP_GSO_BYTES;
 }
@@ -41,6 +43,15 @@ static uint64_t targets(const struct agg_lane *lane, const struct run *run)
 	return wanted & lane->known & ~lane->dense->left;
 }
 
+static void message_send(struct thread *thread, const struct agg_lane *lane, const struct run *run,
+                         const struct udp_address *to)
+{
+	udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment,
+	                 (uint32_t)lane->pool.packet_step, to);
+	thread->counters.sends += run->segments;
+	thread->counters.messages++;
+}
+
 static void run_send(struct thread *thread, struct agg_lane *lane, const struct run *run)
 {
 	uint64_t to = targets(lane, run);
@@ -48,16 +59,11 @@ static void run_send(struct thread *thread, struct agg_lane *lane, const struct 
 	/* One multicast, if two or more children hear it. */
 	if (run->child == WIRE_ALL && thread->now >= lane->single_until &&
 	    __builtin_popcountll(to & lane->hears) > 1) {
-		udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment, lane->stride,
-		                 &lane->group);
-		thread->counters.sends += run->segments;
+		message_send(thread, lane, run, &lane->group);
 		to &= ~lane->hears;
 	}
-	for (; to; to &= to - 1) {
-		udp_tx_add_apart(thread->tx, run->data, run->bytes, run->segment, lane->stride,
-		                 &lane->addresses[__builtin_ctzll(to)]);
-		thread->counters.sends += run->segments;
-	}
+	for (; to; to &= to - 1)
+		message_send(thread, lane, run, &lane->addresses[__builtin_ctzll(to)]);
 }
 
 /*

@@ -13,16 +13,18 @@ struct run {
 static bool run_takes(const struct run *run, const struct agg_lane *lane,
                       const struct dense_cell *cell, const uint8_t *packet)
 {
-	return run->segments && cell->position == run->next && packet == run->data + run->bytes &&
-	       run->bytes % lane->stride == 0 && run->segments < UDP_GSO_SEGMENTS &&
+	return run->segments && cell->position == run->next &&
+	       packet == run->data + run->segments * lane->pool.packet_step &&
+	       run->bytes == run->segments * lane->stride && run->segments < UDP_GSO_SEGMENTS &&
 	       run->bytes + WIRE_HEADER + cell->bytes <= UDP_GSO_BYTES;
 }
 
 static void run_send(struct thread *thread, struct agg_lane *lane, struct run *run)
 {
 	if (run->segments)
-		udp_tx_add(thread->tx, run->data, run->bytes,
-		           run->segments > 1 ? lane->stride : run->bytes, &lane->parent);
+		udp_tx_add_apart(thread->tx, run->data, run->bytes,
+		                 run->segments > 1 ? lane->stride : run->bytes,
+		                 (uint32_t)lane->pool.packet_step, &lane->parent);
 	thread->counters.raised += run->segments;
 	run->segments = run->bytes = 0;
 }

@@ -5,9 +5,11 @@
 #include "plane/core/failure.h"
 
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ENOUGH 256u      /* results before a judgement */
+#define PROOF 64u        /* results that arrived, before the interface counts as good */
 #define ENOUGH_SMALL 32u /* results of an engine: each one that is lost costs a timeout */
 #define CROSSED_US 1000u /* us: a repeat and a result may have crossed each other */
 #define MANY 4096u       /* results that are remembered */
@@ -90,21 +92,56 @@ static void count_taken(const struct agg_lane *lane, struct child_watch *watch, 
 	watch->next = end;
 }
 
-static void give_up(struct agg_lane *lane, unsigned child, const struct child_watch *watch)
+/* User space sums the lane from now on. */
+static void stop(struct agg_lane *lane)
 {
 	struct xdp_kernel_lane *own = xdp_lane_of(lane);
-	char interface[IF_NAMESIZE] = "?", name[160];
 
-	if_indextoname(xdp_handle_lane(own->handle)->routes[child].ifindex, interface);
 	xdp_handle_stop(own->handle);
 	own->in_kernel = false;
+}
+
+/* The program is of no use to this lane, so it leaves the interfaces of its children. */
+static void leave_interfaces(struct agg_lane *lane, const char *why)
+{
+	for (uint64_t left = lane->known; left; left &= left - 1)
+		xdp_handle_leave(xdp_lane_of(lane)->handle, (unsigned)__builtin_ctzll(left), why);
+}
+
+static void give_up(struct agg_lane *lane, unsigned child, const struct child_watch *watch)
+{
+	const struct xdp_lane *shared = xdp_handle_lane(xdp_lane_of(lane)->handle);
+	char interface[IF_NAMESIZE] = "?", name[160], why[160];
+
+	if_indextoname(shared->routes[child].ifindex, interface);
+	comm_describe_child(lane->comm, child, name, sizeof(name));
+	stop(lane);
 	comm_leave_kernel(lane->comm, lane->index,
 	                  " (as when the other end of a veth has no XDP program, a driver has no "
 	                  "queues for it, or a card takes VLAN tags off)",
 	                  "%s had to ask for %u of %u results: what XDP sends through interface %s "
 	                  "does not reach it",
-	                  comm_describe_child(lane->comm, child, name, sizeof(name)), watch->asked,
-	                  watch->asked + watch->heard, interface);
+	                  name, watch->asked, watch->asked + watch->heard, interface);
+	if (lane->engine.lane) /* a late result counts as lost there: too little is known */
+		return;
+	snprintf(why, sizeof(why), "what XDP sends through %s does not reach %.100s", interface,
+	         name);
+	leave_interfaces(lane, why);
+}
+
+void kernel_watch_interfaces(struct agg_lane *lane)
+{
+	struct xdp_kernel_lane *own = xdp_lane_of(lane);
+	char why[160];
+
+	if (!own->in_kernel ||
+	    !xdp_handle_is_cut(own->handle, lane->known & ~lane->dense->left, why, sizeof(why)))
+		return;
+	stop(lane);
+	comm_pause_kernel(lane->comm, lane->index, why);
+	log_info("job %u, communicator %u: lane %u is summed in user space: %s", lane->comm->job,
+	         lane->comm->id, lane->index, why);
+	leave_interfaces(lane, why);
 }
 
 void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
@@ -124,6 +161,8 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	if (lane->dense->ack[child] <= watch->next)
 		return;
 	count_taken(lane, watch, child);
+	if (watch->heard >= PROOF && watch->asked < watch->heard / 16)
+		xdp_handle_heard(own->handle, child);
 	if (watch->asked >= ENOUGH && watch->heard < watch->asked / 16) {
 		give_up(lane, child, watch);
 	} else if (watch->asked + watch->heard > MANY) {
@@ -132,7 +171,7 @@ void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire
 	}
 }
 
-/* Results that the program has sent to the child. */
+/* Results of an engine that the program has sent to the child. */
 static uint64_t count_sent(const struct agg_lane *lane, unsigned child)
 {
 	const uint64_t *last = xdp_handle_lane(xdp_lane_of(lane)->handle)->last;

@@ -3,8 +3,9 @@
  * Whether frames that XDP sends arrive. They may be dropped silently: a veth
  * drops them if the other end has no program, and a card may lack the queues.
  * The child then asks for every result, one by one. Sums stay exact, but slow,
- * so the lane returns to user space. If the parent misses every sum, user space
- * sends the sums.
+ * so the lane returns to user space, and the program leaves the interfaces of its
+ * children, where it would only cost speed. It stays where results have arrived. If
+ * the parent misses every sum, user space sends the sums.
  */
 #ifndef TRIB_PLANE_XDP_KERNEL_WATCH_H
 #define TRIB_PLANE_XDP_KERNEL_WATCH_H
@@ -47,6 +48,8 @@ static inline struct xdp_kernel_lane *xdp_lane_of(const struct agg_lane *lane)
 
 /* Routes to children have changed: can the program send to all of them? */
 void kernel_watch_frames(struct agg_lane *lane);
+/* Has the program left an interface that children of the lane are behind? */
+void kernel_watch_interfaces(struct agg_lane *lane);
 /* The child has reported; `repeat` has the results that it asked for. */
 void kernel_watch_child(struct agg_lane *lane, unsigned child, const struct wire_report *report,
                         const uint64_t *repeat);

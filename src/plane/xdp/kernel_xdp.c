@@ -83,9 +83,9 @@ static uint64_t cell_bytes(const struct kernel *kernel)
 	return sizeof(struct xdp_cell) + xdp_room(plane_of(kernel));
 }
 
-static void check(struct kernel *kernel)
+static bool check(struct kernel *kernel)
 {
-	xdp_look(plane_of(kernel));
+	return xdp_look(plane_of(kernel));
 }
 
 static void count(struct kernel *kernel, struct totals *totals)
@@ -129,7 +129,8 @@ static bool interface_at(const struct kernel *kernel, unsigned i, struct kernel_
 	if (!interface)
 		return false;
 	*out = (struct kernel_interface){ .name = interface->name,
-		                          .mode = interface->lost                 ? "lost"
+		                          .mode = interface->left                 ? "left"
+		                                  : interface->lost               ? "lost"
 		                                  : interface->mode == XDP_NATIVE ? "driver"
 		                                                                  : "generic",
 		                          .why = interface->why };
@@ -215,6 +216,7 @@ static void child_seen(struct agg_lane *lane, unsigned child, const struct udp_a
 static void group_probe_seen(struct agg_lane *lane)
 {
 	xdp_handle_group(xdp_lane_of(lane)->handle, lane->hears, &lane->group);
+	kernel_watch_interfaces(lane);
 	kernel_watch_frames(lane);
 }
 

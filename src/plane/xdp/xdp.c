@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs: loading and attaching them, and what they counted. */
+/* The programs: loading them, and what they counted. */
 #include "plane/xdp/xdp_internal.h"
 
 #include "base/log.h"
@@ -109,114 +109,6 @@ void xdp_close(struct xdp_plane *plane)
 	engines_close(plane);
 	plane_bpf__destroy(plane->bpf);
 	free(plane);
-}
-
-/* ---- interfaces ---- */
-
-static trib_status fail_occupied(const char *name, const char *other)
-{
-	return status_fail(TRIB_ERR_CONFIG,
-	                   "interface %s already runs another XDP program, %s: remove it "
-	                   "(ip link set dev %s xdp off), name other interfaces (--interface), or "
-	                   "use --plane udp",
-	                   name, other, name);
-}
-
-/* Why attaching failed. Drivers use errno for reasons that strerror() does not name. */
-static const char *attach_reason(int error)
-{
-	return error == ERANGE       ? "the MTU is too large for its driver's XDP"
-	       : error == EOPNOTSUPP ? "its driver has no XDP"
-	                             : strerror(error);
-}
-
-/* Gives the link, which ends with its descriptor; -1 with errno. */
-static int attach(int program, unsigned ifindex, enum xdp_mode mode)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, options);
-
-	options.flags = mode == XDP_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-	return bpf_link_create(program, (int)ifindex, BPF_XDP, &options);
-}
-
-trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native)
-{
-	struct xdp_interface *interface = &plane->interfaces[plane->n_links];
-	int program = bpf_program__fd(plane->bpf->progs.aggregate), fd = -1, error = 0;
-	struct xdp_probe probe;
-
-	if (plane->n_links == XDP_INTERFACES_MAX)
-		return status_fail(TRIB_ERR_CONFIG, "more than %u interfaces", XDP_INTERFACES_MAX);
-	*interface = (struct xdp_interface){ .name = "?", .ifindex = ifindex };
-	if_indextoname(ifindex, interface->name);
-	xdp_probe(ifindex, &probe);
-	if (*probe.other)
-		return fail_occupied(interface->name, probe.other);
-	if (!native)
-		snprintf(interface->why, sizeof(interface->why), "--generic was given");
-	for (unsigned mode = native ? XDP_NATIVE : XDP_GENERIC; mode <= XDP_GENERIC; mode++) {
-		interface->mode = (enum xdp_mode)mode;
-		fd = attach(program, ifindex, interface->mode);
-		if (fd >= 0)
-			break;
-		error = errno;
-		if (error == EBUSY || error == EEXIST)
-			return fail_occupied(interface->name, "attached just now");
-		snprintf(interface->why, sizeof(interface->why), "%s", attach_reason(error));
-		log_info("%s refuses the program in %s mode: %s", interface->name,
-		         mode == XDP_NATIVE ? "driver" : "generic", strerror(error));
-	}
-	if (fd < 0)
-		return status_fail(TRIB_ERR_SYSTEM, "interface %s takes no XDP program: %s",
-		                   interface->name, strerror(error));
-	plane->generic |= interface->mode == XDP_GENERIC;
-	plane->links[plane->n_links++] = fd;
-	return TRIB_OK;
-}
-
-const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i)
-{
-	return i < plane->n_links ? &plane->interfaces[i] : NULL;
-}
-
-const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size)
-{
-	const unsigned shown = 8;
-	size_t used = 0;
-
-	*out = '\0';
-	for (unsigned i = 0; i < plane->n_links && i < shown && used < size; i++) {
-		const struct xdp_interface *interface = &plane->interfaces[i];
-		bool native = interface->mode == XDP_NATIVE;
-		int n = snprintf(out + used, size - used, "%s%s (%s%s%s)", i ? ", " : "",
-		                 interface->name, native ? "driver mode" : "generic mode",
-		                 native ? "" : ": ", native ? "" : interface->why);
-
-		used += n > 0 ? (size_t)n : 0;
-	}
-	if (plane->n_links > shown && used < size)
-		snprintf(out + used, size - used, " and %u more", plane->n_links - shown);
-	return out;
-}
-
-void xdp_look(struct xdp_plane *plane)
-{
-	for (unsigned i = 0; i < plane->n_links; i++) {
-		struct xdp_interface *interface = &plane->interfaces[i];
-		struct bpf_link_info info = { 0 };
-		uint32_t length = sizeof(info);
-		char name[IF_NAMESIZE];
-
-		if (interface->lost || bpf_obj_get_info_by_fd(plane->links[i], &info, &length) ||
-		    info.xdp.ifindex)
-			continue;
-		interface->lost = true;
-		snprintf(interface->why, sizeof(interface->why), "%s",
-		         if_indextoname(interface->ifindex, name) ? "somebody detached the program"
-		                                                  : "the interface is gone");
-		log_warn("interface %s: %s; what comes in there is summed in user space",
-		         interface->name, interface->why);
-	}
 }
 
 /* ---- counting and running ---- */

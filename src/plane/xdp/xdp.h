@@ -40,14 +40,19 @@ trib_status xdp_load(const struct xdp_options *options, struct xdp_plane **out);
 void xdp_close(struct xdp_plane *plane);
 
 enum xdp_mode { XDP_NATIVE, XDP_GENERIC };
+enum { XDP_ASKING = 1, XDP_ASKED };
 
 /* An interface that the program is attached to. */
 struct xdp_interface {
 	char name[16];
 	unsigned ifindex;
 	enum xdp_mode mode;
-	bool lost;     /* somebody detached the program, or the interface is gone */
-	char why[128]; /* why it is not in driver mode, or lost */
+	bool lost;          /* the program is no longer attached */
+	bool left;          /* ... because a lane asked for that */
+	char why[160];      /* why it is not in driver mode, or lost */
+	_Atomic bool heard; /* results that the program sent there have arrived */
+	_Atomic int asked;  /* a lane asks to leave it: XDP_ASKING, then XDP_ASKED; 0: none does */
+	char asked_why[160];
 };
 
 /*
@@ -59,8 +64,11 @@ trib_status xdp_attach(struct xdp_plane *plane, unsigned ifindex, bool native);
 const struct xdp_interface *xdp_interface(const struct xdp_plane *plane, unsigned i);
 /* "p1 (driver mode), p2 (generic mode: why)", for people. */
 const char *xdp_describe(const struct xdp_plane *plane, char *out, size_t size);
-/* Checks that the program is still attached, and logs where it is not. */
-void xdp_look(struct xdp_plane *plane);
+/*
+ * Leaves interfaces where results do not arrive. Checks that the program is still attached to the
+ * others, and logs where it is not. False: it is attached nowhere.
+ */
+bool xdp_look(struct xdp_plane *plane);
 
 /* probe.c: what an interface can do. */
 enum xdp_ability { XDP_UNKNOWN, XDP_UNABLE, XDP_PARTLY, XDP_ABLE };
@@ -120,6 +128,13 @@ bool xdp_handle_parent_route(struct xdp_handle *handle, const struct udp_address
 void xdp_handle_parent_stop(struct xdp_handle *handle);
 /* Two or more children that hear the multicast group behind one interface get one frame. */
 void xdp_handle_group(struct xdp_handle *handle, uint64_t hears, const struct udp_address *group);
+
+/* The child gets what the program sends to its interface, which therefore stays in use. */
+void xdp_handle_heard(struct xdp_handle *handle, unsigned child);
+/* The next xdp_look() leaves the child's interface, unless results have arrived through it. */
+void xdp_handle_leave(struct xdp_handle *handle, unsigned child, const char *why);
+/* Do packets of one of these children come by an interface that the program leaves, and why? */
+bool xdp_handle_is_cut(struct xdp_handle *handle, uint64_t children, char *why, size_t size);
 
 /*
  * In generic mode, a result that needs several frames cannot leave: the program

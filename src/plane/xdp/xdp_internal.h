@@ -5,6 +5,7 @@
 
 #include "plane/xdp/xdp.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "plane.skel.h" /* after the structs that it uses */
@@ -24,7 +25,9 @@ struct xdp_plane {
 	int links[XDP_INTERFACES_MAX];
 	struct xdp_interface interfaces[XDP_INTERFACES_MAX]; /* one per link */
 	unsigned n_links;
-	bool generic; /* at least one interface is in generic mode */
+	bool generic;            /* at least one interface is in generic mode */
+	unsigned n_lost;         /* interfaces that the program is no longer on */
+	_Atomic unsigned n_left; /* interfaces that lanes asked to leave */
 	_Atomic unsigned pools;
 	struct xdp_settings settings;
 	struct xdp_engine engines[ENGINES_MAX];

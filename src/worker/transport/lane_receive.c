@@ -35,6 +35,8 @@ static void take_status(struct lane *lane, const struct wire_control *header, ui
 		stream_on_news(&lane->stream, header, now);
 		return;
 	}
+	if (status->stamp)
+		atomic_store_explicit(&lane->asks, status->asks, memory_order_relaxed);
 	pacer_given(&lane->pacer, (uint64_t)status->rate * LANE_RATE_UNIT, status->serial, now);
 	if (lane->pacer.rate && (!rate || lane->pacer.rate < rate))
 		stream_rate_fell(&lane->stream, now);

@@ -33,6 +33,18 @@ static uint32_t carried_by_all(const struct trib_comm *comm)
 	return sum / LANE_RATE_UNIT > UINT32_MAX ? UINT32_MAX : (uint32_t)(sum / LANE_RATE_UNIT);
 }
 
+/* Mostly what the lane waits for is what the aggregator would ask for. */
+static struct wire_call call_of(struct lane *lane)
+{
+	uint32_t asks = atomic_load_explicit(&lane->asks, memory_order_relaxed);
+	struct wire_call call = { 0 };
+
+	if (lane->stream.first)
+		call = lane->stream.first->call;
+	call.open = call.kind != WIRE_CALL_NONE;
+	return asks && (!call.open || call.number != asks - 1) ? comm_call(lane->comm, asks) : call;
+}
+
 /* Fills the fields that the stream does not know. Gives the bytes to send. */
 static uint32_t seal_report(struct lane *lane, void *packet)
 {
@@ -49,6 +61,7 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 	if (lane->group_probe.is_heard)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
+	report->call = call_of(lane);
 	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
 	bytes = wire_cut(packet);
 	if (lane->stream.reliable)
