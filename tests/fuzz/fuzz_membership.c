@@ -84,7 +84,7 @@ static void aggregator_begin(void)
 		                                          .pool_bytes = POOLS,
 		                                          .parents = NETWORK_LIST_LOOPBACK };
 	aggregator.n_threads = 1;
-	aggregator.port = 7700;
+	aggregator.port = 7800;
 	pthread_mutex_init(&aggregator.rates.lock, NULL);
 	pthread_mutex_init(&aggregator.secret_lock, NULL);
 	pthread_mutex_init(&thread->lock, NULL);
@@ -122,10 +122,20 @@ static void *body_of(union packet *packet)
 	return &packet->control + 1;
 }
 
-/* A communicator to talk about; NULL: there is none. */
-static struct comm *some_comm(struct fuzz_input *input)
+/* The next bytes of the input, which describe one packet. */
+static const uint8_t *bytes_of(struct fuzz_input *input)
 {
-	unsigned skip = fuzz_byte(input) & 3;
+	static uint8_t bytes[20];
+
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = fuzz_byte(input);
+	return bytes;
+}
+
+/* A communicator to talk about; NULL: there is none. */
+static struct comm *some_comm(unsigned skip)
+{
+	skip &= 3;
 
 	for (unsigned id = 1; id < COMMS_MAX; id++)
 		if (aggregator.comms[id] && !aggregator.comms[id]->retired && !skip--)
@@ -135,52 +145,54 @@ static struct comm *some_comm(struct fuzz_input *input)
 
 static uint32_t make_join(struct fuzz_input *input, union packet *packet)
 {
+	const uint8_t *b = bytes_of(input);
 	struct wire_join *join = body_of(packet);
-	uint8_t form = fuzz_byte(input);
+	uint8_t form = b[0];
 
 	packet->control.type = WIRE_JOIN;
 	packet->control.cookie = form & 1 ? COOKIE : form;
-	packet->control.job = fuzz_byte(input) & 1;
-	*join = (struct wire_join){ .key = fuzz_byte(input) & 3,
-		                    .size = fuzz_byte(input) % 5,
-		                    .rank = fuzz_byte(input) % 5,
-		                    .payload = 8u * fuzz_byte(input),
-		                    .lanes = fuzz_byte(input) & 3,
-		                    .pool_bytes = 1ull << (fuzz_byte(input) & 63),
-		                    .timeout_ms = 1u << (fuzz_byte(input) & 31),
-		                    .nonce = fuzz_byte(input) & 3,
-		                    .pid = fuzz_byte(input) & 1,
+	packet->control.job = b[1] & 1;
+	*join = (struct wire_join){ .key = b[2] & 3,
+		                    .size = b[3] % 5,
+		                    .rank = b[4] % 5,
+		                    .payload = 8u * b[5],
+		                    .lanes = b[6] & 3,
+		                    .pool_bytes = 1ull << (b[7] & 63),
+		                    .timeout_ms = 1u << (b[8] & 31),
+		                    .nonce = b[9] & 3,
+		                    .pid = b[10] & 1,
 		                    .waits = form >> 1 & 1,
 		                    .tries = form >> 2 & 1,
 		                    .height = form >> 3 & 1,
 		                    .engine = form >> 4 & 3,
 		                    .hops = form >> 6 & 1,
-		                    .covers = fuzz_byte(input) & 7,
-		                    .ranks = fuzz_byte(input) & 7,
-		                    .generation = fuzz_byte(input) & 1 };
+		                    .covers = b[11] & 7,
+		                    .ranks = b[12] & 7,
+		                    .generation = b[13] & 1 };
 	join->up[0] = (struct wire_hop){
-		.ranks = fuzz_byte(input), .address = { 127, 0, 0, 9 }, .port = 7700, .family = 4
+		.ranks = b[14], .address = { 127, 0, 0, 9 }, .port = 7700, .family = 4
 	};
 	packet->control.child = (uint8_t)join->rank;
-	return WIRE_JOIN_LEAST + 8u * fuzz_byte(input);
+	return WIRE_JOIN_LEAST + 8u * b[15];
 }
 
 /* The parent's answer to a communicator that asks it. */
 static uint32_t make_welcome(struct fuzz_input *input, union packet *packet)
 {
+	const uint8_t *b = bytes_of(input);
 	struct wire_welcome *welcome = body_of(packet);
-	const struct comm *comm = some_comm(input);
+	const struct comm *comm = some_comm(b[19]);
 
 	packet->control.type = WIRE_WELCOME;
-	*welcome = (struct wire_welcome){ .cookie = fuzz_byte(input),
-		                          .verdict = fuzz_byte(input) & 3,
-		                          .cells = fuzz_byte(input),
-		                          .payload = 8u * fuzz_byte(input),
-		                          .lanes = fuzz_byte(input) & 3,
-		                          .comm = fuzz_byte(input),
-		                          .epoch = fuzz_byte(input),
-		                          .dead_after_ms = 1u << (fuzz_byte(input) & 31) };
-	memset(welcome->text, fuzz_byte(input), WIRE_TEXT_MAX - 1);
+	*welcome = (struct wire_welcome){ .cookie = b[0],
+		                          .verdict = b[1] & 3,
+		                          .cells = b[2],
+		                          .payload = 8u * b[3],
+		                          .lanes = b[4] & 3,
+		                          .comm = b[5],
+		                          .epoch = b[6],
+		                          .dead_after_ms = 1u << (b[7] & 31) };
+	memset(welcome->text, b[8], WIRE_TEXT_MAX - 1);
 	if (welcome->verdict == WIRE_PLAN)
 		welcome->text[WIRE_TEXT_MAX - 1] = 'x'; /* a plan's text goes on behind */
 	if (comm) {
@@ -189,34 +201,34 @@ static uint32_t make_welcome(struct fuzz_input *input, union packet *packet)
 		packet->control.child = comm->parent.child;
 		packet->control.pos = comm->parent.nonce & WIRE_POSITION_MASK;
 	}
-	return WIRE_JOIN_LEAST + 8u * (1 + fuzz_byte(input));
+	return WIRE_JOIN_LEAST + 8u * (1 + b[9]);
 }
 
 /* What a child says, or somebody in its name. */
 static uint32_t make_word(struct fuzz_input *input, union packet *packet)
 {
+	const uint8_t *b = bytes_of(input);
 	static const uint8_t types[] = { WIRE_REPORT, WIRE_BYE, WIRE_ABORT, WIRE_QUERY };
 	static const uint32_t bytes[] = { WIRE_CONTROL + sizeof(struct wire_report), WIRE_CONTROL,
 		                          WIRE_CONTROL + sizeof(struct wire_abort),
 		                          WIRE_QUERY_BYTES };
-	const struct comm *comm = some_comm(input);
-	uint8_t which = fuzz_byte(input) & 3;
+	const struct comm *comm = some_comm(b[19]);
+	uint8_t which = b[0] & 3;
 
 	packet->control.type = types[which];
-	packet->control.child = fuzz_byte(input);
+	packet->control.child = b[1];
 	packet->control.cookie = COOKIE;
 	if (which == 0)
-		*(struct wire_report *)body_of(packet) = (struct wire_report){
-			.serial = fuzz_byte(input), .stamp = 1, .bits = 4u * fuzz_byte(input)
-		};
+		*(struct wire_report *)body_of(packet) =
+			(struct wire_report){ .serial = b[2], .stamp = 1, .bits = 4u * b[3] };
 	if (which == 2) {
 		struct wire_abort *abort = body_of(packet);
 
-		abort->status = -(int)(fuzz_byte(input) & 31);
-		memset(abort->text, fuzz_byte(input), WIRE_TEXT_MAX - 1);
+		abort->status = -(int)(b[4] & 31);
+		memset(abort->text, b[5], WIRE_TEXT_MAX - 1);
 	}
 	if (comm && which != 3) {
-		packet->control.cookie = fuzz_byte(input) & 1 ? comm->cookie : COOKIE;
+		packet->control.cookie = b[6] & 1 ? comm->cookie : COOKIE;
 		packet->control.job = comm->job;
 		packet->control.comm = comm->id;
 		packet->control.epoch = comm->epoch;
