@@ -175,3 +175,11 @@ trib_status udp_route(const struct udp_address *peer, struct udp_address *local,
 	freeifaddrs(all);
 	return TRIB_OK;
 }
+
+bool udp_is_any(const struct udp_address *address)
+{
+	if (address->storage.ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(
+			&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
+	return !((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr;
+}

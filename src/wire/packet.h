@@ -182,9 +182,9 @@ struct wire_report {
 	uint16_t again;   /* low half of the count of results that came only as repeats */
 	uint32_t judged;  /* count of sent packets whose fate is known */
 	uint32_t lost;    /* count of sent packets known to be lost */
-	uint64_t serial;  /* the child's clock in ns, which never wraps: an older report is a replay
-	                   */
-	struct wire_call call;             /* what the child waits for, or what STATUS asked for */
+	struct wire_call call; /* what the child waits for, or what STATUS asked for */
+	uint64_t serial; /* the child's clock in ns, which never wraps: an older report is a replay
+	                  */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 

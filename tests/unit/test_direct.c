@@ -32,6 +32,7 @@ struct world {
 /* One collective of all ranks. */
 struct call {
 	enum direct_what what; /* DIRECT_SHARE: an allreduce that is cut */
+	unsigned root;
 	trib_type type;
 	trib_op op;
 	size_t count;
@@ -93,6 +94,14 @@ static struct round_spec spec_of(const struct world *world, const struct call *c
 		spec.from = (uint8_t)k;
 		spec.target = call->out[r] + k * bytes;
 		spec.source = call->in_place ? spec.target : call->in[r];
+	} else if (call->what == DIRECT_BROADCAST) {
+		spec.copy = true;
+		spec.count = bytes;
+		spec.from = (uint8_t)call->root;
+		spec.target = r == call->root ? NULL : call->out[r];
+	} else if (call->what == DIRECT_REDUCE) {
+		spec.to = (uint8_t)call->root;
+		spec.target = r == call->root ? call->out[r] : NULL;
 	}
 	return spec;
 }
@@ -109,7 +118,9 @@ static void post_one(struct world *world, unsigned r, enum direct_what what,
 static void post(struct world *world, unsigned r, const struct call *call)
 {
 	struct round_spec specs[RANKS_MAX], back[RANKS_MAX], whole = spec_of(world, call, r, 0);
-	unsigned n = call->what == DIRECT_ALLREDUCE ? 1 : world->ranks;
+	bool parts = call->what == DIRECT_SCATTER || call->what == DIRECT_GATHER ||
+	             call->what == DIRECT_SHARE;
+	unsigned n = parts ? world->ranks : 1;
 
 	for (unsigned k = 0; k < n; k++)
 		specs[k] = spec_of(world, call, r, k);
@@ -215,7 +226,10 @@ static void call_check(const struct world *world, const struct call *call)
 			if (call->what == DIRECT_GATHER)
 				assert_memory_equal(call->out[r] + k * bytes, call->in[k], bytes);
 		}
-		if (call->what == DIRECT_GATHER)
+		if (call->what == DIRECT_BROADCAST && r != call->root)
+			assert_memory_equal(call->out[r], call->in[call->root], bytes);
+		if (call->what == DIRECT_GATHER || call->what == DIRECT_BROADCAST ||
+		    (call->what == DIRECT_REDUCE && r != call->root))
 			continue;
 		reduce_expect(call->type, call->op, parts, world->ranks, call->count, PAYLOAD, 0,
 		              call->expected);
@@ -237,7 +251,13 @@ static void choose_call(struct world *world, struct call *call)
 	static const trib_type types[] = { TRIB_F32, TRIB_BF16, TRIB_F64, TRIB_I32,   TRIB_U8,
 		                           TRIB_F16, TRIB_I64,  TRIB_F32, TRIB_F8E4M3 };
 
-	*call = (struct call){ .what = DIRECT_ALLREDUCE + (unsigned)draw(world, 4),
+	static const enum direct_what calls[] = {
+		DIRECT_ALLREDUCE, DIRECT_SCATTER, DIRECT_GATHER,
+		DIRECT_SHARE,     DIRECT_REDUCE,  DIRECT_BROADCAST
+	};
+
+	*call = (struct call){ .what = calls[draw(world, sizeof(calls) / sizeof(calls[0]))],
+		               .root = (unsigned)draw(world, world->ranks),
 		               .type = types[draw(world, sizeof(types) / sizeof(types[0]))],
 		               .op = (trib_op)draw(world, 4),
 		               .count = draw(world, 3) ? draw(world, 8000) : draw(world, 4),

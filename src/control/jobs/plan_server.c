@@ -31,7 +31,9 @@ trib_status plan_server_leave(struct controller *controller, struct job_entry *j
 		return TRIB_OK;
 	status = store_put_left(controller->store, &entry->membership);
 	if (status != TRIB_OK) {
-		log_error("a goodbye could not be stored: %s", trib_last_error());
+		controller->unstored.count++; /* the rank repeats it */
+		if (tally_due(&controller->unstored, clock_now()))
+			log_error("a goodbye could not be stored: %s", trib_last_error());
 		entry->membership = before;
 	}
 	return status;
@@ -72,6 +74,15 @@ static trib_status make_plan(void *context, const struct plan_wish *wish, char o
 	return status;
 }
 
+/* A plan that cannot be stored is not made. */
+static trib_status no_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
+{
+	(void)context;
+	(void)wish;
+	(void)out;
+	return TRIB_IN_PROGRESS;
+}
+
 static bool job_rings(const struct job_entry *job)
 {
 	const struct membership_entry *entry = job ? job->memberships : NULL;
@@ -81,9 +92,53 @@ static bool job_rings(const struct job_entry *job)
 	return entry && ring_seats_are(entry->membership.plan);
 }
 
-static void note_plan(struct membership_entry *entry, const char *why_ring)
+/* A node of the plan that gives no sign of life, or has left; NULL: none. */
+static const struct node *lost_node(const struct controller *controller, const char *plan,
+                                    uint64_t now)
 {
-	plan_history_note_plan(entry);
+	const struct node *node;
+
+	while ((node = plan_node(&controller->nodes, &plan))) {
+		enum node_state state = node_state(node, now, &controller->limits);
+
+		if (state == NODE_SILENT || state == NODE_LEFT)
+			return node;
+	}
+	return NULL;
+}
+
+/* Why ranks of the plan `before` asked for the next one. */
+static void find_cause(const struct controller *controller, const struct membership *before,
+                       const struct membership *after, uint64_t now, char *out, size_t size)
+{
+	const struct node *node = lost_node(controller, before->plan, now);
+	uint64_t gone = before->members & ~after->members, left = gone & before->left;
+	char ranks[300];
+
+	if (membership_is_over(before))
+		snprintf(out, size, "the job started again: the ranks of plan %u had left",
+		         before->generation);
+	else if (gone & ~left)
+		snprintf(out, size, "%s was lost",
+		         seats_describe(before, gone & ~left, ranks, sizeof(ranks)));
+	else if (gone)
+		snprintf(out, size, "%s had left",
+		         seats_describe(before, gone, ranks, sizeof(ranks)));
+	else if (node)
+		snprintf(out, size, "node %s (%s) was lost", node->report.name,
+		         node->report.address);
+	else if (after->members & ~before->members)
+		snprintf(out, size, "%s came",
+		         seats_describe(after, after->members & ~before->members, ranks,
+		                        sizeof(ranks)));
+	else
+		snprintf(out, size, "its ranks gave up plan %u, or called trib_regroup",
+		         before->generation);
+}
+
+static void note_plan(struct membership_entry *entry, const char *cause, const char *why_ring)
+{
+	plan_history_note_plan(entry, cause);
 	if (*why_ring)
 		plan_history_note(entry, "around a ring: %s", why_ring);
 	log_info("job %u: plan %u for %d ranks: %s", entry->membership.job,
@@ -106,12 +161,13 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		                   .root = star_choice_for_plan,
 		                   .context = &choice };
 	struct making making = { controller, entry, &planner, "" };
-	const struct world world = { .now = now,
-		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
-		                     .plan = make_plan,
-		                     .context = &making,
-		                     .rings = job_rings(job) };
+	struct world world = { .now = now,
+		               .seen_ns = SEEN_NS + controller->limits.dead_after,
+		               .plan = make_plan,
+		               .context = &making,
+		               .rings = job_rings(job) };
 	struct membership before = entry->membership;
+	char cause[SENTENCE_MAX];
 	trib_status status;
 
 	entry->asked_at = now;
@@ -120,9 +176,15 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		return TRIB_OK;
 	status = store_put_membership(controller->store, &entry->membership, &verdict);
 	if (status != TRIB_OK) {
-		log_error("a plan is not given out, because it could not be stored: %s",
-		          trib_last_error());
+		controller->unstored.count++; /* ranks ask again and again */
+		if (tally_due(&controller->unstored, now))
+			log_error("a plan is not given out, because it could not be stored: %s",
+			          trib_last_error());
+		/* The rank has asked all the same: the next one to ask tries to store the plan
+		 * again. */
 		entry->membership = before;
+		world.plan = no_plan;
+		membership_ask(&entry->membership, ask, &world, answer);
 		return status;
 	}
 	entry->verdict = verdict;
@@ -132,6 +194,7 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 	}
 	entry->planned_at = now;
 	rank_telemetry_clear(&entry->telemetry);
-	note_plan(entry, making.why_ring);
+	find_cause(controller, &before, &entry->membership, now, cause, sizeof(cause));
+	note_plan(entry, cause, making.why_ring);
 	return TRIB_OK;
 }

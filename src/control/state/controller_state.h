@@ -10,6 +10,7 @@
 #ifndef TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 #define TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 
+#include "base/tally.h"
 #include "base/secret.h"
 #include "control/policy/host_policy.h"
 #include "control/policy/migration_policy.h"
@@ -108,6 +109,7 @@ struct job_entry {
 	struct job job;
 	struct hosting hosting;
 	uint64_t cookie;
+	uint64_t ended_at; /* when its ranks were first seen to have left; 0: they have not */
 	unsigned n_memberships;
 	struct membership_entry *memberships;
 };
@@ -175,11 +177,14 @@ struct controller {
 	uint16_t last_job;
 	json_t *roster; /* cached result of job_table_roster; NULL: the jobs have changed */
 	uint64_t counts[COUNTS_END];
+	struct tally strangers; /* JOINs of unknown jobs or with a wrong cookie */
+	struct tally unstored;  /* plans and goodbyes that could not be stored */
 	struct sharing_group *groups;
 	enum turn_policy turn_policy;
 	enum host_policy placement;
 	double alpha;                    /* of HOST_POLICY_SMART */
 	uint64_t start_within;           /* TRIB_START_WITHIN, in nanoseconds */
+	uint64_t keep_ended;             /* TRIB_KEEP_ENDED, in nanoseconds */
 	uint64_t last_ordinal;           /* of struct hosting */
 	uint64_t next_admission_at;      /* when waiting jobs are looked at again */
 	uint64_t next_expiry_at;         /* when leases are looked at again */

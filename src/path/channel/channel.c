@@ -217,6 +217,12 @@ void channel_close(struct channel *channel, uint64_t now)
 	tick_closing(channel, now);
 }
 
+void channel_refused(struct channel *channel)
+{
+	if (channel->state == CHANNEL_CLOSING)
+		channel->state = CHANNEL_CLOSED;
+}
+
 bool channel_abandon(struct channel *channel)
 {
 	bool open = channel->state != CHANNEL_OPENING && channel->state != CHANNEL_CLOSED;

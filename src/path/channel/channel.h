@@ -138,6 +138,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
  * arrived (channel_sent).
  */
 void channel_close(struct channel *channel, uint64_t now);
+/* The peer has closed its socket: a channel that is closing ends. */
+void channel_refused(struct channel *channel);
 /* Ends a channel at once. True: it was open, and the next output of each path is a BYE. */
 bool channel_abandon(struct channel *channel);
 enum channel_state channel_state(const struct channel *channel);

@@ -64,6 +64,7 @@ static bool take_visitor(struct thread *thread, const struct wire_control *heade
 	}
 	if (!cookie_is_good(thread->aggregator, header->job, header->cookie)) {
 		thread->counters.drops[DROP_COOKIE]++;
+		unknown_comm_cookie(thread, header, bytes, from);
 		return false;
 	}
 	if (header->type == WIRE_JOIN)

@@ -50,12 +50,17 @@ static uint64_t last_asked(const struct comm *comm, const struct wire_join *join
 	return last;
 }
 
-/* Has the present holder been heard since the rival first asked? A living holder soon is. */
+/*
+ * Has the present holder been heard since the rival first asked? A living holder soon is. All
+ * ranks that want another tree, or another size, are one rival.
+ */
 static bool spoke_since(struct comm *comm, const struct wire_join *join, uint64_t spoke_at,
                         uint64_t now)
 {
-	if (comm->rival_nonce != join->nonce) {
-		comm->rival_nonce = join->nonce;
+	uint64_t rival = join_same_tree(&comm->first, join) ? join->nonce : ~(uint64_t)join->size;
+
+	if (comm->rival_nonce != rival) {
+		comm->rival_nonce = rival;
 		comm->rival_since = now;
 	}
 	return spoke_at > comm->rival_since;
@@ -79,8 +84,6 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 		spoke_at = last_asked(comm, join);
 		if (thread->now > spoke_at + SILENT_NS)
 			return CONFLICT_OVER;
-		if (!same)
-			return CONFLICT_HELD; /* two trees for one communicator: not a restart */
 	} else {
 		if (atomic_load(&comm->failed))
 			return CONFLICT_OVER;

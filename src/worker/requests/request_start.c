@@ -301,12 +301,14 @@ static bool takes_direct(const struct trib_request *request, const struct round_
                          size_t n)
 {
 	const struct trib_comm *comm = request->comm;
-	bool to_all = specs[0].from == WIRE_ALL && specs[0].to == WIRE_ALL;
+	/* A root sends or gets a vector for each rank. */
+	bool has_root = n == 1 && (specs[0].from != WIRE_ALL || specs[0].to != WIRE_ALL);
+	uint64_t most = DIRECT_LONGEST / (has_root ? (uint64_t)comm->config.size - 1 : 1);
 
-	if (comm->config.ring != RING_AUTO || request->bytes > DIRECT_LONGEST || specs[0].per_word)
+	if (comm->config.ring != RING_AUTO || request->bytes > most || specs[0].per_word)
 		return false;
 	if (comm_is_ring(comm))
-		return n > 1 || to_all;
+		return true;
 	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->turn_client;
 }
 
@@ -398,15 +400,23 @@ static struct direct_call *cut_allreduce(struct trib_request *request,
 	return *second ? direct_call_new(DIRECT_SHARE, share, size, request) : NULL;
 }
 
+static enum direct_what what_of(const struct round_spec *specs, size_t n)
+{
+	if (n > 1)
+		return specs[0].copy ? DIRECT_GATHER : DIRECT_SCATTER;
+	if (specs[0].copy)
+		return DIRECT_BROADCAST;
+	return specs[0].to == WIRE_ALL ? DIRECT_ALLREDUCE : DIRECT_REDUCE;
+}
+
 /* The caller holds `posting`. */
 static trib_status start_direct(struct trib_request *request, const struct round_spec *specs,
                                 size_t n)
 {
 	struct trib_comm *comm = request->comm;
-	bool cut = n == 1 && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
-	enum direct_what what = n == 1          ? DIRECT_ALLREDUCE
-	                        : specs[0].copy ? DIRECT_GATHER
-	                                        : DIRECT_SCATTER;
+	enum direct_what what = what_of(specs, n);
+	bool cut =
+		what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
 	struct direct_call *first, *second = NULL;
 	trib_status status = comm->ring_mail ? TRIB_OK : open_ring(comm);
 

@@ -3,6 +3,7 @@
 
 #include "engine/combine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void direct_init(struct direct *direct, unsigned rank, unsigned size, uint32_t payload)
@@ -88,16 +89,34 @@ void direct_cut(const struct round_spec *whole, unsigned size, uint32_t payload,
 
 /* ---- messages ---- */
 
-/* The vector in a message from one rank to another. */
+static bool is_one_of(uint8_t ranks, unsigned rank)
+{
+	return ranks == WIRE_ALL || ranks == rank;
+}
+
+/* The vector in a message from one rank to another; NULL: the message is empty. */
 static const struct round_spec *vector_of(const struct direct_call *call, unsigned from,
                                           unsigned to)
 {
-	return &call->vectors[call->n == 1 ? 0 : call->vectors[0].copy ? from : to];
+	const struct round_spec *vector = &call->vectors[call->n == 1            ? 0
+	                                                 : call->vectors[0].copy ? from
+	                                                                         : to];
+
+	return is_one_of(vector->from, from) && is_one_of(vector->to, to) ? vector : NULL;
 }
 
 static size_t vector_bytes(const struct round_spec *vector)
 {
-	return vector->count * element(vector);
+	return vector ? vector->count * element(vector) : 0;
+}
+
+static uint8_t root_of(const struct direct_call *call)
+{
+	const struct round_spec *vector = &call->vectors[0];
+
+	if (call->n > 1)
+		return WIRE_ALL;
+	return vector->from != WIRE_ALL ? vector->from : vector->to;
 }
 
 static struct direct_head head_of(const struct direct *direct, const struct direct_call *call)
@@ -110,7 +129,8 @@ static struct direct_head head_of(const struct direct *direct, const struct dire
 		                     .type = vector->copy ? 0 : (uint8_t)vector->type,
 		                     .number = call->number,
 		                     .around = call->around,
-		                     .payload = direct->payload,
+		                     .payload = (uint16_t)direct->payload,
+		                     .root = root_of(call),
 		                     .count = call->count };
 }
 
@@ -137,7 +157,7 @@ struct message *direct_write(const struct direct *direct, const struct direct_ca
 	memcpy(message->data, &head, sizeof(head));
 	if (bytes)
 		memcpy(message->data + sizeof(head), vector->source, bytes);
-	if (vector->residual) /* as in round.c: what 32 bits lack is not worth keeping */
+	if (vector && vector->residual) /* as in round.c: what 32 bits lack is not worth keeping */
 		memset(vector->residual, 0, vector->count * sizeof(*vector->residual));
 	return message;
 }
@@ -153,24 +173,39 @@ static const char *call_name(unsigned what)
 		return "a reduce-scatter";
 	case DIRECT_GATHER:
 		return "an allgather";
+	case DIRECT_REDUCE:
+		return "a reduce";
+	case DIRECT_BROADCAST:
+		return "a broadcast";
 	default:
 		return "an unknown collective";
 	}
+}
+
+/* ", root 3", or nothing. */
+static const char *root_text(uint8_t root, char text[16])
+{
+	*text = '\0';
+	if (root != WIRE_ALL)
+		snprintf(text, 16, ", root %u", root);
+	return text;
 }
 
 static trib_status mismatch(const struct direct *direct, unsigned from,
                             const struct direct_head *theirs, const struct direct_call *call)
 {
 	struct direct_head ours = head_of(direct, call);
+	char roots[2][16];
 
 	return status_fail(TRIB_ERR_MISMATCH,
 	                   "ranks called different collectives: in direct call %u, rank %u has %s "
-	                   "of %llu elements of type %u, operation %u; rank %u has %s of %llu of "
-	                   "type %u, operation %u",
+	                   "of %llu elements of type %u, operation %u%s; rank %u has %s of %llu of "
+	                   "type %u, operation %u%s",
 	                   theirs->number, from, call_name(theirs->what),
 	                   (unsigned long long)theirs->count, theirs->type, theirs->op,
-	                   direct->rank, call_name(ours.what), (unsigned long long)ours.count,
-	                   ours.type, ours.op);
+	                   root_text(theirs->root, roots[0]), direct->rank, call_name(ours.what),
+	                   (unsigned long long)ours.count, ours.type, ours.op,
+	                   root_text(ours.root, roots[1]));
 }
 
 /* Has this rank gone around the ring where the sender of this early message has not? */
@@ -267,14 +302,14 @@ trib_status direct_take(struct direct *direct, unsigned from, struct message *me
 
 /* ---- results ---- */
 
-/* The rounds of all ranks, as if they were here. False: no memory. */
+/* The rounds of all ranks for a vector, as if the ranks were here. False: no memory. */
 static bool make_rounds(const struct direct *direct, const struct direct_call *call,
-                        struct round *rounds[])
+                        const struct round_spec *vector, struct round *rounds[])
 {
 	bool made = true;
 
 	for (unsigned r = 0; r < direct->size; r++) {
-		struct round_spec spec = *vector_of(call, r, direct->rank);
+		struct round_spec spec = *vector;
 
 		spec.ring = true;
 		if (r != direct->rank) {
@@ -324,10 +359,11 @@ static bool sum_rounds(const struct direct *direct, struct round *rounds[])
 	return true;
 }
 
-static trib_status sum(const struct direct *direct, const struct direct_call *call)
+static trib_status sum(const struct direct *direct, const struct direct_call *call,
+                       const struct round_spec *vector)
 {
-	struct round *rounds[WIRE_CHILDREN_MAX] = { NULL };
-	bool done = make_rounds(direct, call, rounds) && sum_rounds(direct, rounds);
+	struct round *rounds[WIRE_CHILDREN_MAX] = { 0 };
+	bool done = make_rounds(direct, call, vector, rounds) && sum_rounds(direct, rounds);
 
 	for (unsigned r = 0; r < direct->size; r++)
 		round_free(rounds[r]);
@@ -337,12 +373,12 @@ static trib_status sum(const struct direct *direct, const struct direct_call *ca
 static void copy(const struct direct *direct, const struct direct_call *call)
 {
 	for (unsigned r = 0; r < direct->size; r++) {
-		const struct round_spec *vector = &call->vectors[r];
+		const struct round_spec *vector = vector_of(call, r, direct->rank);
 		const void *from = r == direct->rank
-		                           ? vector->source
+		                           ? call->vectors[call->n == 1 ? 0 : r].source
 		                           : call->came[r]->data + sizeof(struct direct_head);
 
-		if (vector->count && vector->target && vector->target != from)
+		if (vector && vector->count && vector->target && vector->target != from)
 			memmove(vector->target, from, vector->count);
 	}
 }
@@ -356,10 +392,10 @@ struct direct_call *direct_finish(struct direct *direct, trib_status *status)
 	if (!call || call->missing || !call->written)
 		return NULL;
 	vector = vector_of(call, direct->rank, direct->rank);
-	if (vector->copy)
+	if (call->vectors[0].copy)
 		copy(direct, call);
-	else if (vector->count)
-		*status = sum(direct, call);
+	else if (vector && vector->count)
+		*status = sum(direct, call, vector);
 	direct->first = call->next;
 	if (!direct->first)
 		direct->end = &direct->first;

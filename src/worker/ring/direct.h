@@ -12,9 +12,12 @@
  *   allgather        each rank sends its vector to all
  *   allreduce        the same, and each rank sums all vectors; a longer vector is cut into parts,
  *                    for a reduce-scatter (DIRECT_SHARE) and an allgather of the sums (DIRECT_BACK)
+ *   reduce           each rank sends its vector to the root
+ *   broadcast        the root sends its vector to all
  *
- * In each call, every rank sends one message to every other rank. So a message also says that its
- * sender has made the call, and a missing one names the rank that has not.
+ * In each call, every rank sends one message to every other rank, if need be an empty one. So a
+ * message also says that its sender has made the call, and a missing one names the rank that has
+ * not.
  *
  * Messages between two ranks arrive in order, once and intact: path/channel.
  */
@@ -34,6 +37,8 @@ enum direct_what {
 	DIRECT_GATHER,
 	DIRECT_SHARE,
 	DIRECT_BACK,
+	DIRECT_REDUCE,
+	DIRECT_BROADCAST,
 };
 
 /* The head of a message, little-endian. The sender's vector follows. */
@@ -42,8 +47,10 @@ struct direct_head {
 	uint8_t op, type; /* trib_op and trib_type; of bytes: 0 */
 	uint32_t number;  /* of the call: ranks count the calls that they make */
 	uint32_t around;  /* calls around the ring that the sender has made before */
-	uint32_t payload; /* bytes of a full fragment */
-	uint64_t count;   /* elements, as called */
+	uint16_t payload; /* bytes of a full fragment */
+	uint8_t root;     /* WIRE_ALL: none */
+	uint8_t unused;
+	uint64_t count; /* elements, as called */
 };
 
 _Static_assert(sizeof(struct direct_head) == 24, "no holes");

@@ -53,7 +53,8 @@ struct join_attempt {
 	int reach_ms;       /* longest wait for a connection, for each JOIN */
 	double seconds;     /* timeout of the attempt, for error messages */
 	bool heard, joined, is_controller;
-	bool is_known; /* a process at the address has answered, so is_controller is certain */
+	bool told_closed; /* the log says that the port is closed */
+	bool is_known;    /* a process at the address has answered, so is_controller is certain */
 	char text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
 };
 
@@ -217,6 +218,11 @@ static trib_status give_up(const struct join_attempt *attempt)
 		                   "tribd running there, with --plane tcp?",
 		                   address, attempt->seconds,
 		                   strerror(attempt->lane->connect_error));
+	if (!attempt->heard && attempt->refused)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "nothing listens at %s: its port has been closed for %.1f s; "
+		                   "start tribd there, or correct TRIB_AGGREGATOR",
+		                   address, attempt->seconds);
 	if (!attempt->heard)
 		return status_fail(
 			TRIB_ERR_AGGREGATOR,
@@ -295,6 +301,12 @@ static void check_closed(struct join_attempt *attempt)
 {
 	char address[64];
 
+	if (attempt->refused && !attempt->told_closed) {
+		attempt->told_closed = true;
+		log_notice("nothing listens at %s yet: its port is closed; waiting up to %.1f s "
+		           "for an aggregator",
+		           trunk_name(attempt->trunk, address, sizeof(address)), attempt->seconds);
+	}
 	if (attempt->comm->config.controller.length && attempt->refused >= REFUSED_MAX &&
 	    attempt->status == TRIB_OK)
 		attempt->status = status_fail(TRIB_ERR_AGGREGATOR,
