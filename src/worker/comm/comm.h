@@ -147,6 +147,7 @@ struct trib_comm {
 	int planned_rank, planned_size;  /* ours in the controller's newest plan */
 	char why_no_plan[WIRE_TEXT_MAX]; /* what the controller said last; "": nothing */
 	uint32_t planned_since;          /* no process has come in since this plan; 0: unknown */
+	uint32_t controller_token;       /* proves our address there: path/address_proof.h */
 	uint64_t planned_seats, seats;   /* in the newest plan; in the plan at the opening */
 	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
 	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
@@ -177,10 +178,9 @@ struct trib_comm {
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
-	trib_stats past;           /* counts of lanes that are closed */
-	bool recovering;           /* failover replaces the trees: posted requests wait */
-	bool suspects;             /* a lane hears nothing: failover has to ask the controller */
-	uint32_t controller_token; /* proves our address there, see path/address_proof.h */
+	trib_stats past;         /* counts of lanes that are closed */
+	bool recovering;         /* failover replaces the trees: posted requests wait */
+	bool suspects;           /* a lane hears nothing: failover has to ask the controller */
 	bool controller_heard;   /* the controller has answered since other trees were asked for */
 	bool told;               /* our failure was reported to the aggregators */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */

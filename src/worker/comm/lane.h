@@ -93,11 +93,11 @@ struct lane {
 		*slots; /* of a slot lane, transport/lane_slot.c; NULL: the lane is dense */
 	struct pacer pacer;
 	struct meter meter;
-	_Atomic uint32_t token;    /* as the trunk's, if the lane was given another; 0: no */
 	struct closed_port closed; /* what is said of the aggregator's port */
 	uint64_t heard_at;         /* when a packet last came from the aggregator */
 	uint64_t spoke_at;         /* when a report last left; 0: send one now */
 	_Atomic uint32_t asks;     /* as in the last STATUS */
+	_Atomic uint32_t token;    /* as the trunk's, if the lane was given another; 0: no */
 	uint64_t moved_at, moved;  /* when `stream.done` last grew, and its value then */
 	/* Sockets of paths that were left. A closed port would look like a dead worker. */
 	int left[LANE_LEFT_MAX];
