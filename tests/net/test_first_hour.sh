@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The first hour of a new user: the C program of the README, quiet runs, options in any place, misspelt settings, a
 # simulation without data. Usage: test_first_hour.sh PATH_TO_TRIB
+# shellcheck disable=SC2016  # what is not expanded here is for sed and sh
 . "$(dirname "$0")/lib.sh"
 start "$@"
 unset TRIB_COUNTERS
@@ -13,10 +14,10 @@ if command -v cc >/dev/null && command -v pkg-config >/dev/null && command -v me
 	DESTDIR=$work/root meson install -C "$build" --no-rebuild --quiet >"$work/install" 2>&1
 	check "make install" test $? = 0 || cat "$work/install"
 	pc=$(find "$work/root" -name tributary.pc)
-	prefix=$(sed -n 's/^prefix=//p' "$pc")
+	place=$(sed -n 's/^prefix=//p' "$pc")
 	readme_program >"$work/job.c"
 	# shellcheck disable=SC2046  # words of a compiler
-	cc "$work/job.c" $(PKG_CONFIG_PATH=${pc%/*} pkg-config --define-variable=prefix="$work/root$prefix" \
+	cc "$work/job.c" $(PKG_CONFIG_PATH=${pc%/*} pkg-config --define-variable=prefix="$work/root$place" \
 		--cflags --libs tributary) -o "$work/job" 2>"$work/cc"
 	check "the C program of the README builds" test $? = 0 || cat "$work/cc"
 	LD_LIBRARY_PATH=$(dirname "${pc%/*}") go -n 4 -- "$work/job"
