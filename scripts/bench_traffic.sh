@@ -36,7 +36,7 @@ lost() { on h1 ping -q -f -c 10000 -s 1000 "$to" | awk '/transmitted/ { print $1
 once() {
 	local daemon
 	# exec: what is killed below is tribd, and not a shell around it.
-	TRIB_COOKIE=1 exec "$trib" net exec --name "$name" s1 build/src/cli/tribd \
+	TRIB_COOKIE=0000000000000001 exec "$trib" net exec --name "$name" s1 build/src/cli/tribd \
 		--listen "$to:7700" --plane "$2" >"$log" 2>&1 &
 	daemon=$!
 	until grep -q "ready on" "$log"; do

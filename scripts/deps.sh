@@ -20,7 +20,8 @@ optional_test="clang@clang lld@ld.lld clang-format@clang-format clang-tidy@clang
 	iproute2@ip ethtool@ethtool shellcheck@shellcheck cpio@cpio busybox-static@busybox
 	curl@curl jq@jq openssl@openssl procps@pgrep util-linux@setpriv strace@strace systemd@systemd-analyze
 	sqlite3@sqlite3 prometheus@promtool openmpi-bin@mpirun mpich@mpiexec.hydra libglpk-dev
-	libopenmpi-dev libgloo-dev g++@g++"
+	libopenmpi-dev libgloo-dev g++@g++
+	ibverbs-utils@ibv_rc_pingpong ibverbs-providers rdmacm-utils@rping perftest@ib_write_bw python3-pyverbs"
 
 needed_bench=""
 optional_bench="openmpi-bin@mpirun libopenmpi-dev mpich@mpiexec.mpich libmpich-dev libgloo-dev g++@g++

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct sip {
 	uint64_t a, b, c, d;
@@ -33,6 +34,11 @@ static void sip_take(struct sip *v, uint64_t word)
 	sip_round(v);
 	sip_round(v);
 	v->a ^= word;
+}
+
+bool secret_draw(struct secret *secret)
+{
+	return getrandom(secret->bytes, sizeof(secret->bytes), 0) == sizeof(secret->bytes);
 }
 
 uint64_t secret_hash(const struct secret *secret, const void *data, size_t bytes)

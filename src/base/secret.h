@@ -17,6 +17,8 @@ struct secret {
 	uint8_t bytes[SECRET_BYTES];
 };
 
+/* A random secret. False: no random numbers. */
+bool secret_draw(struct secret *secret);
 /* SipHash-2-4: without the secret the hash cannot be guessed. */
 uint64_t secret_hash(const struct secret *secret, const void *data, size_t bytes);
 /* The cookie of a job, never 0. Job 0: for queries that concern no job. */

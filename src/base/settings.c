@@ -43,10 +43,10 @@ const struct setting settings[SETTINGS_N] = {
 	                         "ranks then sum around a ring",
 	                         NULL },
 	[SETTING_RING] = { "TRIB_RING", "auto", SETTING_TEXT,
-	                   "which vectors go around a ring of the ranks: auto (large "
-	                   "reduce-scatters "
-	                   "and allgathers, where a ring is faster than an aggregator; every "
-	                   "vector, if a controller has no aggregator for the job), off or all; "
+	                   "which vectors go around a ring of the ranks, or if they are short, "
+	                   "directly between all ranks: auto (reduce-scatters and allgathers, "
+	                   "where that is faster than an aggregator; every vector, if there is no "
+	                   "aggregator), off or all (around the ring, short ones too); "
 	                   "the same on all ranks",
 	                   NULL },
 	[SETTING_RANK] = { "TRIB_RANK", NULL, SETTING_COUNT,
@@ -59,8 +59,9 @@ const struct setting settings[SETTINGS_N] = {
 	                  "id of the job, 0 to 65535; jobs at one aggregator need different ids",
 	                  NULL },
 	[SETTING_COOKIE] = { "TRIB_COOKIE", "0", SETTING_TEXT,
-	                     "secret of the job, up to 16 hex digits, the same on all ranks; "
-	                     "set it if others can reach the network",
+	                     "secret of the job, 16 hex digits as trib cookie makes them, the same "
+	                     "on "
+	                     "all ranks; aggregators serve other machines only with one",
 	                     NULL },
 	[SETTING_TIMEOUT] = { "TRIB_TIMEOUT", "30", SETTING_SECONDS,
 	                      "timeout of joining and of blocking calls, in seconds; all other "
@@ -553,8 +554,9 @@ static bool bool_parse(const char *text, uint64_t *value)
 
 static bool setting_parse(enum setting_id id, const char *text, uint64_t *value)
 {
-	if (id == SETTING_COOKIE)
-		return digits_parse(text, 16, value);
+	if (id == SETTING_COOKIE) /* "0": none. A short cookie could be guessed. */
+		return digits_parse(text, 16, value) &&
+		       (strlen(text) == COOKIE_DIGITS || strcmp(text, "0") == 0);
 	switch (settings[id].type) {
 	case SETTING_COUNT:
 		return digits_parse(text, 10, value);
@@ -575,7 +577,7 @@ static bool setting_parse(enum setting_id id, const char *text, uint64_t *value)
 static void setting_expected(enum setting_id id, char *out, size_t room)
 {
 	if (id == SETTING_COOKIE)
-		snprintf(out, room, "up to 16 hex digits");
+		snprintf(out, room, "16 hex digits, as trib cookie makes them");
 	else if (id == SETTING_PATHS)
 		snprintf(out, room, EXPECT_PATHS);
 	else if (settings[id].type == SETTING_SECONDS)

@@ -106,6 +106,8 @@ struct setting {
 
 extern const struct setting settings[SETTINGS_N];
 
+#define COOKIE_DIGITS 16 /* hex digits of TRIB_COOKIE */
+
 /* Must the value be hidden from output? */
 bool setting_is_secret(enum setting_id id);
 /* The text of a setting and, in *origin, its source; NULL: it has no value. */

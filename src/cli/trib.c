@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "bench", cli_bench, "benchmarks: allreduce, deploy, engine, plane, plot, rates" },
 	{ "glm", cli_glm, "linear models on many workers: train, predict, inspect, make" },
 	{ "sparse", cli_sparse, "sparse training: rows of a table that many workers train" },
+	{ "cookie", cli_cookie, "draw the secret that workers and an aggregator share" },
 	{ "check", cli_check, "check what this machine can do, and say what to fix" },
 	{ "explain", cli_explain, "say where an aggregator sums, and why" },
 	{ "plan", cli_plan, "plan how a cluster sums: trees, shares, and the bound" },

@@ -12,6 +12,7 @@
 #include "control/metrics/prometheus.h"
 #include "control/policy/topology.h"
 #include "control/server/controller.h"
+#include "options/access.h"
 #include "options/options.h"
 #include "plane/aggregator.h"
 #include "sparse/service/shard_service.h"
@@ -21,20 +22,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
 #define QUEUE_MAX (1 << 30)
+#define EACH_POOL 4u /* by default a communicator gets up to a quarter of the memory for pools */
+/* Addresses that no router of the Internet forwards. */
+#define PARENTS                                                                                 \
+	"127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,169.254.0.0/16,::1," \
+	"fc00::/7,fe80::/10"
 
 /* The options of the command line. */
 struct tribd_options {
-	const char *listen, *plane;
+	const char *listen, *plane, *parents;
 	uint64_t threads, memory, capacity, queue;
 	const char *interfaces;
 	bool generic;
 	const char *controller, *join, *state, *name, *http, *rack, *above;
 	uint64_t link, exit_below;
 	bool agent, plain, is_switch, version;
+	bool open;                   /* without a cookie, serve other machines too */
 	struct service_options rows; /* with a folder: be a parameter server */
 };
 
@@ -47,14 +55,44 @@ struct roles {
 	struct metrics_server *metrics;
 };
 
+/* Whom the aggregator lets in. An agent verifies cookies by its controller's secret. */
+static trib_status configure_access(struct aggregator_options *options,
+                                    const struct tribd_options *wanted)
+{
+	bool agent = wanted->join || wanted->agent;
+	const char *listen = wanted->listen;
+	trib_status status = setting_count(SETTING_COOKIE, &options->cookie);
+
+	if (!listen)
+		listen = options->cookie || agent || wanted->open ? ":7700" : "127.0.0.1:7700";
+	options->open = !agent;
+	if (status == TRIB_OK)
+		status = udp_resolve(listen, UDP_DEFAULT_PORT, &options->listen);
+	if (status != TRIB_OK || agent)
+		return status;
+	status = access_check(&options->listen, options->cookie, wanted->open);
+	if (status == TRIB_OK && !options->cookie)
+		log_warn("TRIB_COOKIE is not set: %s may join",
+		         udp_is_loopback(&options->listen) ? "every process of this machine"
+		                                           : "anyone who reaches this port");
+	return status;
+}
+
+/* Half of what the machine has. */
+static uint64_t memory_default(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : 1ull << 30;
+}
+
 static trib_status configure(struct aggregator_options *options, const struct tribd_options *wanted)
 {
 	uint64_t busy_poll, offload, multicast;
 	const char *pin = setting_text(SETTING_PIN, NULL);
 	trib_status status;
 
-	if ((status = udp_resolve(wanted->listen, UDP_DEFAULT_PORT, &options->listen)) ||
-	    (status = setting_count(SETTING_COOKIE, &options->cookie)) ||
+	if ((status = configure_access(options, wanted)) ||
 	    (status = setting_count(SETTING_BUSY_POLL, &busy_poll)) ||
 	    (status = setting_count(SETTING_OFFLOAD, &offload)) ||
 	    (status = setting_count(SETTING_MULTICAST, &multicast)))
@@ -63,7 +101,10 @@ static trib_status configure(struct aggregator_options *options, const struct tr
 		return status_fail(TRIB_ERR_CONFIG, "--threads %llu: expected 1 to %u",
 		                   (unsigned long long)wanted->threads, WIRE_LANES_MAX);
 	options->threads = (unsigned)wanted->threads;
-	options->pool_bytes = wanted->memory;
+	options->pool_bytes = wanted->memory ? wanted->memory : memory_default();
+	options->each_pool_bytes = wanted->memory ? 0 : options->pool_bytes / EACH_POOL;
+	if ((status = network_list_parse(&options->parents, wanted->parents)))
+		return status;
 	options->link_bps = wanted->link;
 	options->capacity = (unsigned)wanted->capacity;
 	options->plane = wanted->plane;
@@ -105,8 +146,6 @@ static trib_status start_aggregator(struct roles *roles, const struct tribd_opti
 		status = aggregator_start(&roles->options, &roles->aggregator);
 	if (status != TRIB_OK)
 		return status;
-	if (!roles->options.cookie && !wanted->join && !wanted->agent)
-		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may join");
 	udp_set_port(&roles->options.listen, aggregator_port(roles->aggregator));
 	printf("tribd: ready on %s, plane %s\n",
 	       udp_text(&roles->options.listen, address, sizeof(address)),
@@ -211,23 +250,12 @@ static void stop_roles(struct roles *roles)
 
 /* ---- a parameter server ---- */
 
-static int serve_rows(const struct tribd_options *wanted)
-{
-	uint64_t cookie;
-
-	if (setting_count(SETTING_COOKIE, &cookie) == TRIB_OK && !cookie)
-		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may read and change "
-		         "rows");
-	return service_run(&wanted->rows);
-}
-
 /* Address and memory have other defaults in this role. */
 static void rows_settle(struct tribd_options *wanted)
 {
+	wanted->rows.open = wanted->open;
 	if (wanted->listen)
 		wanted->rows.listen = wanted->listen;
-	else
-		wanted->listen = ":7700";
 	if (wanted->memory)
 		wanted->rows.memory = wanted->memory;
 }
@@ -252,6 +280,9 @@ static const char *options_fault(const struct tribd_options *wanted)
 	if (wanted->agent && wanted->join)
 		return "--agent joins the controller in this process, --join another one: give one "
 		       "of them";
+	if (wanted->open && (wanted->join || wanted->controller))
+		return "--open is for an aggregator without a controller: an agent lets in the "
+		       "jobs of its controller";
 	if (wanted->capacity > WIRE_CHILDREN_MAX)
 		return "--capacity is 64 at most";
 	if (wanted->capacity && wanted->plane && !strcmp(wanted->plane, "xdp"))
@@ -280,22 +311,28 @@ static const char *options_fault(const struct tribd_options *wanted)
 
 static struct tribd_options asked = {
 	.threads = 4,
+	.parents = PARENTS,
 	.exit_below = UINT64_MAX,
 	.queue = AGGREGATOR_QUEUE_BYTES,
-	.rows = { SERVICE_DEFAULTS("tribd", ":7800") },
+	.rows = { SERVICE_DEFAULTS("tribd", NULL) },
 };
 
 static const struct option_row rows[] = {
 	{ "listen", 'l', OPTION_TEXT, &asked.listen, "HOST:PORT",
-	  "address for workers; lane n listens on PORT + n (default :7700; with --serve-rows "
-	  ":7800)",
+	  "address for workers; lane n listens on PORT + n (default :7700, without a cookie "
+	  "127.0.0.1:7700; with --serve-rows port 7800)",
 	  "10.0.0.1:7700" },
+	{ "open", 0, OPTION_FLAG, &asked.open, NULL, ACCESS_HELP, NULL },
 	{ "threads", 't', OPTION_COUNT, &asked.threads, "N",
 	  "lanes that a job may have; each lane has a thread (default 4)", "8" },
 	{ "memory", 'm', OPTION_BYTES, &asked.memory, "SIZE",
-	  "most memory for the pools of all jobs (default: no limit); with --serve-rows: memory "
+	  "most memory for the pools of all jobs (default: half of the machine's, and a quarter of "
+	  "that for one communicator); with --serve-rows: memory "
 	  "for hot rows, asked for at the aggregator (default 1M)",
 	  "8G" },
+	{ "parents", 0, OPTION_TEXT, &asked.parents, "NET,...",
+	  "networks in which the aggregators above this one may be (default: private ones)",
+	  "10.0.0.0/8,192.0.2.7" },
 	{ "capacity", 0, OPTION_COUNT, &asked.capacity, "N",
 	  "jobs that may sum at the same time; more jobs take turns, which needs a controller "
 	  "(default: any number)",
@@ -360,20 +397,22 @@ static const struct option_row rows[] = {
 static const struct options usage = {
 	.usage = "tribd [OPTION]...",
 	.about =
-		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE. With --join "
-		"it is an\n"
+		"Aggregates vectors for workers that have the cookie in TRIB_COOKIE; trib cookie "
+		"draws\n"
+		"one. Without a cookie it serves this machine alone. With --join it is an\n"
 		"agent, and aggregates for the jobs of a controller. With --controller it is the\n"
 		"controller. With --serve-rows it is a parameter server, as trib sparse serve is.\n"
 		"Runs until SIGTERM or SIGINT; an aggregator then prints its counters "
 		"as a\n"
 		"line of JSON.",
-	.example = "TRIB_COOKIE=5eed tribd --listen 10.0.0.1:7700\n"
+	.example = "TRIB_COOKIE=$(cat cookie) tribd --listen 10.0.0.1:7700\n"
 		   "  tribd --controller 10.0.0.1:7600\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' --rack "
 		   "pod1/rack2\n"
 		   "  TRIB_TOKEN_FILE=token tribd --join '10.0.0.1:7600#sha256//...' "
 		   "--capacity 1 --above pod1\n"
-		   "  TRIB_COOKIE=5eed tribd --serve-rows /var/lib/tributary/shard0 --shard 0/2 "
+		   "  TRIB_COOKIE=$(cat cookie) tribd --serve-rows /var/lib/tributary/shard0 "
+		   "--shard 0/2 "
 		   "--aggregators 10.0.0.1:7700",
 	.rows = rows,
 };
@@ -422,5 +461,5 @@ int main(int argc, char **argv)
 	rows_settle(&asked);
 	if ((fault = options_fault(&asked)))
 		return options_fail(&usage, "%s", fault);
-	return asked.rows.folder ? serve_rows(&asked) : serve(&asked);
+	return asked.rows.folder ? service_run(&asked.rows) : serve(&asked);
 }

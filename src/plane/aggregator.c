@@ -84,6 +84,10 @@ trib_status aggregator_start(const struct aggregator_options *options, struct ag
 	aggregator = calloc(1, sizeof(*aggregator));
 	if (!aggregator)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an aggregator");
+	if (!secret_draw(&aggregator->address_secret)) {
+		free(aggregator);
+		return status_fail_errno("no random numbers");
+	}
 	aggregator->options = *options;
 	aggregator->carrier = plane->carrier;
 	aggregator->engines = plane->engines;
@@ -169,6 +173,14 @@ void aggregator_set_secret(struct aggregator *aggregator, const struct secret *s
 	pthread_mutex_lock(&aggregator->secret_lock);
 	aggregator->secret = *secret;
 	aggregator->has_secret = true;
+	pthread_mutex_unlock(&aggregator->secret_lock);
+}
+
+void aggregator_set_roster(struct aggregator *aggregator, const struct job_roster *roster)
+{
+	pthread_mutex_lock(&aggregator->secret_lock);
+	aggregator->roster = *roster;
+	aggregator->has_roster = true;
 	pthread_mutex_unlock(&aggregator->secret_lock);
 }
 

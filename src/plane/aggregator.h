@@ -18,6 +18,7 @@
 #ifndef TRIB_PLANE_AGGREGATOR_H
 #define TRIB_PLANE_AGGREGATOR_H
 
+#include "base/job_roster.h"
 #include "base/secret.h"
 #include "plane/core/aggregator_options.h"
 
@@ -36,6 +37,11 @@ const char *aggregator_plane(const struct aggregator *aggregator);
  * cookie in the options stays valid. Any thread may call it.
  */
 void aggregator_set_secret(struct aggregator *aggregator, const struct secret *secret);
+/*
+ * From now on, the controller's jobs that are not in the roster may not join: they have ended.
+ * Any thread may call it.
+ */
+void aggregator_set_roster(struct aggregator *aggregator, const struct job_roster *roster);
 /*
  * Takes this aggregator out of the trees of one plan of a communicator. The ranks
  * are told which aggregator leaves and why. Any thread may call it; it takes

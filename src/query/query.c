@@ -2,6 +2,7 @@
 #include "query/query.h"
 
 #include "base/clock.h"
+#include "base/peer_text.h"
 #include "base/settings.h"
 #include "wire/parse.h"
 
@@ -24,7 +25,7 @@ static bool take_answer(int fd, const struct wire_control *query, char *out, siz
 	    header->type != WIRE_ANSWER || header->cookie != query->cookie ||
 	    header->pos != query->pos)
 		return false;
-	snprintf(out, size, "%s", (const char *)wire_payload(header));
+	peer_text(out, size, wire_payload(header), (size_t)bytes - WIRE_CONTROL);
 	return true;
 }
 
@@ -32,26 +33,26 @@ trib_status query_page(const char *aggregator, unsigned page, double timeout_s, 
                        size_t size)
 {
 	struct udp_options options = { .receive_bytes = 65536, .send_bytes = 65536 };
-	struct wire_control query = { .type = WIRE_QUERY, .pos = wire_pos(0, page) };
+	struct wire_query query = { .header = { .type = WIRE_QUERY, .pos = wire_pos(0, page) } };
 	struct udp_address peer;
 	uint64_t until = clock_now() + (uint64_t)(timeout_s * 1e9), job;
 	bool gso;
 	int fd;
 	trib_status status;
 
-	if ((status = setting_count(SETTING_COOKIE, &query.cookie)) ||
+	if ((status = setting_count(SETTING_COOKIE, &query.header.cookie)) ||
 	    (status = setting_count(SETTING_JOB, &job)) ||
 	    (status = udp_resolve(aggregator, UDP_DEFAULT_PORT, &peer)) ||
 	    (status = udp_open(NULL, &peer, &options, &fd, &gso)))
 		return status;
-	query.job = (uint16_t)job; /* a job of a controller has a cookie of its own */
+	query.header.job = (uint16_t)job; /* a job of a controller has a cookie of its own */
 	wire_seal(&query, sizeof(query));
 	while (clock_now() < until) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 		/* An error here belongs to the packet before: nobody listens yet. */
 		if (send(fd, &query, sizeof(query), 0) == sizeof(query) &&
-		    poll(&wait, 1, ASK_EVERY_MS) > 0 && take_answer(fd, &query, out, size)) {
+		    poll(&wait, 1, ASK_EVERY_MS) > 0 && take_answer(fd, &query.header, out, size)) {
 			close(fd);
 			return TRIB_OK;
 		}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/engine.h"
+#include "sim/jitter.h"
 #include "sim/ties.h"
 
 #include <math.h>
@@ -22,6 +23,38 @@ static bool engine_decide(const struct engine *engine, const struct run *run, ui
 	if (policy == TURN_AHEAD && groups->next[slot] != slot)
 		return engine->turns[slot].gain_s > 0 && ahead_is_mine(engine, slot, now);
 	return turn_is_mine(groups, engine->turns, slot, policy, now);
+}
+
+/* ---- steps ---- */
+
+/* Start of an allreduce of the present step; of the one after the last: the end of computation. */
+static double op_ready(const struct run *run, uint32_t op)
+{
+	const struct pattern *pattern = run->pattern;
+
+	return run->began_s +
+	       run->pace * (op == pattern->n ? pattern->compute_s : pattern->ops[op].start_s);
+}
+
+/* The next step begins. Returns the start of its first allreduce, or else its end. */
+static double step_begin(const struct engine *engine, struct run *run, double now)
+{
+	const struct sim_options *options = &engine->input->options;
+
+	run->op = 0;
+	run->began_s = now;
+	run->pace = jitter_pace(options->jitter, options->seed, run->job, run->step);
+	return op_ready(run, 0);
+}
+
+static void step_end(const struct engine *engine, struct run *run)
+{
+	const struct pattern *pattern = run->pattern;
+	bool varies = engine->input->options.jitter > 0;
+
+	run->step++;
+	run->fast_s += varies ? pattern_step_s(pattern, run->pace, true) : pattern->fast_s;
+	run->plain_s += varies ? pattern_step_s(pattern, run->pace, false) : pattern->plain_s;
 }
 
 /* ---- events ---- */
@@ -81,16 +114,7 @@ static double op_end(struct engine *engine, struct run *run, uint32_t slot, doub
 		groups_activate(&engine->groups, slot, false);
 	}
 	run->op++;
-	return fmax(now, run->began_s + (run->op == pattern->n ? pattern->compute_s
-	                                                       : pattern->ops[run->op].start_s));
-}
-
-/* Start of its first allreduce; if it has none, the end of the step. */
-static double step_begin(const struct run *run)
-{
-	const struct pattern *pattern = run->pattern;
-
-	return run->began_s + (pattern->n ? pattern->ops[0].start_s : pattern->compute_s);
+	return fmax(now, op_ready(run, run->op));
 }
 
 static double job_start(struct engine *engine, struct run *run, uint32_t slot, double now)
@@ -98,18 +122,17 @@ static double job_start(struct engine *engine, struct run *run, uint32_t slot, d
 	const struct pattern *pattern = run->pattern;
 
 	run->is_started = true;
-	run->start_s = run->began_s = now;
+	run->start_s = now;
 	if (pattern->n)
-		engine->turns[slot] = turn_of(&pattern->ops[0], now, step_begin(run),
+		engine->turns[slot] = turn_of(&pattern->ops[0], now, now + pattern->ops[0].start_s,
 		                              engine->input->options.sharing);
-	return step_begin(run);
+	return step_begin(engine, run, now);
 }
 
-static void run_count(struct engine *engine, const struct run *run, double end, uint32_t steps)
+static void run_count(struct engine *engine, const struct run *run, double end)
 {
 	struct sim_result *result = &engine->result;
-	double jct = end - run->start_s;
-	double fast = run->pattern->fast_s * steps, plain = run->pattern->plain_s * steps;
+	double jct = end - run->start_s, fast = run->fast_s, plain = run->plain_s;
 
 	result->jct_s += jct;
 	result->jct_all_s += fast;
@@ -134,7 +157,7 @@ static void run_count(struct engine *engine, const struct run *run, double end, 
 
 static void job_finish(struct engine *engine, struct run *run, uint32_t slot, double now)
 {
-	run_count(engine, run, now, run->steps);
+	run_count(engine, run, now);
 	if (engine->outcomes)
 		engine->outcomes[run->job].end_s = now;
 	engine->result.done++;
@@ -156,13 +179,12 @@ static void event_run(struct engine *engine, uint32_t slot, double now)
 	} else if (run->op < run->pattern->n) {
 		next = op_begin(engine, run, slot, now);
 	} else {
-		if (++run->step == run->steps) {
+		step_end(engine, run);
+		if (run->step == run->steps) {
 			job_finish(engine, run, slot, now);
 			return;
 		}
-		run->op = 0;
-		run->began_s = now;
-		next = step_begin(run);
+		next = step_begin(engine, run, now);
 	}
 	queue_replace(&engine->queue, next);
 }
@@ -197,7 +219,7 @@ static void engine_loop(struct engine *engine)
 			const struct run *run = &engine->runs[engine->queue.entries[i].slot];
 
 			if (run->is_started)
-				run_count(engine, run, run->began_s, run->step);
+				run_count(engine, run, run->began_s);
 		}
 }
 

@@ -16,10 +16,12 @@
 /* A job that has hosts. */
 struct run {
 	const struct pattern *pattern;
-	double began_s;      /* start of the present step */
-	double free_s;       /* end of the present allreduce */
-	double usable_s;     /* when its tree is usable after a migration */
-	double aggregated_s; /* time that it was aggregated so far */
+	double began_s;         /* start of the present step */
+	double free_s;          /* end of the present allreduce */
+	double usable_s;        /* when its tree is usable after a migration */
+	double aggregated_s;    /* time that it was aggregated so far */
+	double pace;            /* how long the computation of this step takes, of its usual time */
+	double fast_s, plain_s; /* ideal time of its steps so far: all aggregated, none */
 	uint32_t op, step, steps;
 	bool is_started, is_sending, is_fast;
 	/* Its tree, and the tree that the present allreduce uses. */

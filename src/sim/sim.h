@@ -44,6 +44,7 @@ struct sim_options {
 	enum turn_policy sharing;
 	struct wire_model wire;
 	double speedup;      /* speed-up of the computation against the measured steps */
+	double jitter;       /* standard deviation of the computation of a step, of its mean */
 	double alpha;        /* alpha of the placement's score */
 	uint32_t candidates; /* trees examined for a job; 0: all */
 	double migrate_s;    /* time without aggregation when a job's tree migrates */

@@ -23,7 +23,9 @@
 #define WIRE_PAYLOAD_MIN 256u
 #define WIRE_PAYLOAD_MAX 8944u /* bytes of DATA and RESULT: fits a 9000-byte MTU */
 #define WIRE_PACKET_MAX (WIRE_HEADER + WIRE_PAYLOAD_MAX)
-#define WIRE_ALL 0xffu /* in `child`: every child; in `from` and `to`: every rank */
+#define WIRE_JOIN_LEAST 504u   /* bytes of the shortest JOIN: its answer is no longer */
+#define WIRE_QUERY_BYTES 1432u /* bytes of a QUERY: an ANSWER is no longer */
+#define WIRE_ALL 0xffu         /* in `child`: every child; in `from` and `to`: every rank */
 #define WIRE_CHILDREN_MAX 64u
 #define WIRE_GROUP 1024u /* fragments in a fragment group */
 #define WIRE_LANES_MAX 16u
@@ -118,7 +120,8 @@ struct __attribute__((may_alias)) wire_control {
 			uint16_t job;
 			uint16_t epoch;
 			uint32_t ack;
-			uint32_t unused_too;
+			uint32_t token; /* proves the sender's address, path/address_proof.h: a
+			                   server gives it, a child or rank repeats it; 0: none */
 		};
 	};
 	uint64_t cookie;
@@ -138,6 +141,32 @@ enum wire_wait_way {
 	WIRE_WAIT_SLEEP, /* it sleeps until the kernel wakes it */
 };
 
+/* A collective, as a user calls it. */
+enum wire_call_kind {
+	WIRE_CALL_NONE,
+	WIRE_CALL_ALLREDUCE,
+	WIRE_CALL_REDUCE,
+	WIRE_CALL_BROADCAST,
+	WIRE_CALL_ALLGATHER,
+	WIRE_CALL_REDUCE_SCATTER,
+	WIRE_CALL_BARRIER,
+	WIRE_CALL_SPLIT,
+	WIRE_CALLS_END,
+};
+
+/* What a rank has called. wire/call.h compares calls and has their words. */
+struct wire_call {
+	uint64_t count;   /* elements */
+	uint32_t number;  /* low half of the call's number: ranks count their calls alike */
+	uint16_t rank;    /* the rank that called */
+	uint8_t kind;     /* enum wire_call_kind; WIRE_CALL_NONE: no call */
+	uint8_t type, op; /* trib_type, trib_op */
+	uint8_t root;     /* WIRE_ALL: the collective has none */
+	uint8_t per_word; /* sums with short integers: integers in a word; else 0 */
+	uint8_t open;     /* 1: the rank waits for it; 0: it has ended there */
+	uint8_t unused[4];
+};
+
 struct wire_report {
 	uint64_t base;    /* the first position of the report, and of its bitmap */
 	uint32_t stamp;   /* the child's clock in microseconds; STATUS echoes it; 0: no answer */
@@ -153,6 +182,9 @@ struct wire_report {
 	uint16_t again;   /* low half of the count of results that came only as repeats */
 	uint32_t judged;  /* count of sent packets whose fate is known */
 	uint32_t lost;    /* count of sent packets known to be lost */
+	struct wire_call call; /* what the child waits for, or what STATUS asked for */
+	uint64_t serial; /* the child's clock in ns, which never wraps: an older report is a replay
+	                  */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -164,6 +196,8 @@ struct wire_status {
 	uint32_t bits;    /* length of the bitmaps */
 	uint32_t rate;    /* rate the child may send at, in units of 1024 bit/s; 0: no limit */
 	uint32_t serial;  /* serial number of the rate; the newest one holds */
+	uint32_t asks;    /* plus 1: number of the call that the next REPORT should name; 0: any */
+	uint32_t unused;
 	uint64_t missing[WIRE_GROUP / 64];  /* 1: this child's fragment has not arrived */
 	uint64_t complete[WIRE_GROUP / 64]; /* 1: the fragment is complete, its result is here */
 };
@@ -259,6 +293,12 @@ struct wire_welcome {
 	char text[WIRE_TEXT_MAX];
 };
 
+/* A whole QUERY. Its padding is room for the answer. */
+struct wire_query {
+	struct wire_control header;
+	uint8_t padding[WIRE_QUERY_BYTES - WIRE_CONTROL];
+};
+
 struct wire_abort {
 	int32_t status; /* a trib_status */
 	uint32_t rank;
@@ -327,11 +367,13 @@ struct wire_turn {
 
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_control) == WIRE_CONTROL, "control");
-_Static_assert(sizeof(struct wire_report) == 176, "report");
-_Static_assert(sizeof(struct wire_status) == 296, "status");
+_Static_assert(sizeof(struct wire_call) == 24, "call");
+_Static_assert(sizeof(struct wire_report) == 208, "report");
+_Static_assert(sizeof(struct wire_status) == 304, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");
 _Static_assert(sizeof(struct wire_welcome) == 464, "welcome");
+_Static_assert(WIRE_JOIN_LEAST == WIRE_CONTROL + sizeof(struct wire_welcome), "join and answer");
 _Static_assert(sizeof(struct wire_abort) == 408, "abort");
 _Static_assert(sizeof(struct wire_turn) == 120, "turn");
 _Static_assert(sizeof(struct wire_turn_op) == 12, "turn_op");

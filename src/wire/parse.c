@@ -20,7 +20,7 @@ static bool fragment_ok(const struct wire_header *header)
 {
 	return is_child(header->child) &&
 	       (header->child != WIRE_ALL || header->type == WIRE_RESULT) &&
-	       header->op < WIRE_OPS_END && is_child(header->from) && is_child(header->to);
+	       header->op < WIRE_OPS_END && is_child(header->from);
 }
 
 /* Checks that the payload has the form that the type requires. */
@@ -34,7 +34,8 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 	case WIRE_REPORT: {
 		const struct wire_report *report = body;
 		return payload >= WIRE_REPORT_LEAST && payload <= sizeof(*report) &&
-		       report->bits <= WIRE_GROUP && control->child != WIRE_ALL;
+		       report->bits <= WIRE_GROUP && report->call.kind < WIRE_CALLS_END &&
+		       control->child != WIRE_ALL;
 	}
 	case WIRE_STATUS: {
 		const struct wire_status *status = body;
@@ -43,8 +44,8 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 	}
 	case WIRE_JOIN: {
 		const struct wire_join *join = body;
-		return payload >= sizeof(*join) && is_text(join->host, sizeof(join->host)) &&
-		       join->hops <= WIRE_HOPS_MAX;
+		return payload >= WIRE_JOIN_LEAST - WIRE_CONTROL &&
+		       is_text(join->host, sizeof(join->host)) && join->hops <= WIRE_HOPS_MAX;
 	}
 	case WIRE_WELCOME: {
 		const struct wire_welcome *welcome = body;
@@ -74,7 +75,9 @@ static bool control_ok(const struct wire_control *control, size_t payload)
 			       (hop->family == 4 || hop->family == 6);
 		return payload >= sizeof(*turn) + turn->ops * sizeof(struct wire_turn_op);
 	}
-	default: /* BYE, QUERY */
+	case WIRE_QUERY: /* padding makes room for the answer */
+		return true;
+	default: /* BYE */
 		return payload == 0;
 	}
 }

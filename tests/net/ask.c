@@ -43,7 +43,7 @@ static int tell(const struct packet *packet)
 }
 
 /* Returns 1 if the answer only says to wait, or if there is none. */
-static int hear(int fd, const struct packet *ask, uint64_t *present)
+static int hear(int fd, struct packet *ask, uint64_t *present)
 {
 	static struct packet packet;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -64,6 +64,7 @@ static int hear(int fd, const struct packet *ask, uint64_t *present)
 		return 1;
 	if (packet.welcome.verdict != WIRE_WAIT)
 		return tell(&packet);
+	ask->header.token = packet.header.token;
 	*present = packet.welcome.present;
 	return 1;
 }
@@ -101,8 +102,8 @@ int main(int argc, char **argv)
 		ask.header.pos = ask.join.nonce;
 		bytes = WIRE_CONTROL;
 	}
-	wire_seal(&ask, bytes);
 	while (clock_now() < until) {
+		wire_seal(&ask, bytes);
 		if (send(fd, &ask, bytes, 0) != bytes)
 			usleep(ASK_EVERY_MS * 1000); /* the controller is not there yet */
 		else if (hear(fd, &ask, &present) == 0)

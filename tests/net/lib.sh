@@ -146,7 +146,7 @@ aggregator() {
 	fi
 	at=${listen:-$at}
 	: >"$work/tribd"
-	"${prefix[@]}" "$tribd" --listen "$at" "$@" >"$work/tribd" 2>&1 &
+	"${prefix[@]}" "$tribd" --open --listen "$at" "$@" >"$work/tribd" 2>&1 &
 	# shellcheck disable=SC2034
 	aggregator=$!
 }

@@ -13,7 +13,7 @@ tribd_on() {
 	for host; do
 		: >"$work/tribd.$host"
 		# shellcheck disable=SC2086  # options, if any
-		"$trib" net exec --name "$cluster" "$host" -- "$tribd" ${tribd_options:-} \
+		"$trib" net exec --name "$cluster" "$host" -- "$tribd" --open ${tribd_options:-} \
 			--listen "$(at_host "$host")" >"$work/tribd.$host" 2>&1 &
 		tribds[$host]=$!
 	done

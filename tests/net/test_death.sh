@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib_death.sh"
 need_clusters "$@"
 start "$@"
-export TRIB_COOKIE=dead TRIB_SIZE=4 TRIB_TIMEOUT=5
+export TRIB_COOKIE=000000000000dead TRIB_SIZE=4 TRIB_TIMEOUT=5
 aggregator=''
 
 end_all() { end "${pids[@]}" "$aggregator"; }

@@ -63,7 +63,7 @@ down
 
 # --- trib top shows the loss of every rank's link, up and down
 up $name --hosts 3 --servers 1 --switch --link 200mbit --loss 0.1 --seed 31
-export TRIB_COOKIE=1055
+export TRIB_COOKIE=0000000000001055
 aggregator s1 && aggregator_ready
 "$trib" run -n 3 --net $name --aggregator "$at" --timeout 30 -- "$worker" --only allreduce \
 	--rounds 30000 --max 200000 >"$work/load" 2>&1 &

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 unset TRIB_RANK TRIB_SIZE RANK WORLD_SIZE "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" "${!SLURM_@}"
-export TRIB_COOKIE=1a2b TRIB_TIMEOUT=20
+export TRIB_COOKIE=0000000000001a2b TRIB_TIMEOUT=20
 args=(--rounds 20 --max 20000 --split)
 out=$work/out
 

@@ -6,7 +6,7 @@
 need_clusters "$@"
 start "$@"
 a=tp$$
-export TRIB_COOKIE=cafe
+export TRIB_COOKIE=000000000000cafe
 # A switch has words of 32 bits. It adds two of them with a carry, but compares only one.
 words=(--rounds 150 --max 3000 --types 'i32,u32,f16,bf16,f32' --split)
 longs=(--rounds 100 --max 2000 --types 'i64,u64,f64' --ops 'sum,avg')

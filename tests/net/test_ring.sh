@@ -28,7 +28,7 @@ done
 run_options=--ring go_right "two ranks" 2 --rounds 20 --seed 9
 
 # --- ranks that die, hang, never come, or belong to another job
-export TRIB_COOKIE=a11 TRIB_SIZE=4 TRIB_TIMEOUT=5
+export TRIB_COOKIE=0000000000000a11 TRIB_SIZE=4 TRIB_TIMEOUT=5
 at=$(address h1):7651
 meet=TRIB_RENDEZVOUS
 endless=(--rounds 1000000 --max 200000)
@@ -43,12 +43,19 @@ in_mid_round "a rank does not call"
 errors "a rank does not call" "0 1 2" timeout "rank 3"
 end "${pids[@]}"
 
+# Small vectors go directly from each rank to each other rank.
+workers "0 1 2 3" --rounds 1000000 --max 2000
+in_mid_round "a rank is killed amid small vectors"
+end "${pids[1]}"
+errors "a rank is killed amid small vectors" "0 2 3" "peer|timeout" "rank 1"
+end "${pids[@]}"
+
 workers "0 1 3" "${endless[@]}"
 errors "a rank never comes" 0 timeout "have not come to the rendezvous of rank 0: .*2"
 end "${pids[@]}"
 
 workers "0 1 2" --rounds 3
-(TRIB_COOKIE=b22 && workers 3 --rounds 3 && wait)
+(TRIB_COOKIE=0000000000000b22 && workers 3 --rounds 3 && wait)
 check "a rank of another job is refused" grep -q 'refused at the rendezvous: rank 0 belongs to another job' "$work/rank.3"
 end "${pids[@]}"
 unset TRIB_COOKIE TRIB_SIZE TRIB_TIMEOUT

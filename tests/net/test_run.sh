@@ -73,7 +73,7 @@ expect "the cookie has 16 hex digits" test -n "$(grep -E '^[0-9a-f]{16} [0-9]+$'
 go -n 2 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
 expect "another run has another cookie" \
 	test "$cookies" != "$(sed 's/^\[rank .\] //' "$work/out" | sort -u)"
-TRIB_JOB=77 TRIB_COOKIE=ab go -n 1 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
+TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c 'echo "$TRIB_COOKIE $TRIB_JOB"'
 expect "job and cookie of the user are kept" test "$out" = '[rank 0] 00000000000000ab 77'
 
 # --- lines

@@ -60,7 +60,7 @@ down
 
 # --- two jobs at one aggregator at once
 cluster=$a
-export TRIB_COOKIE=cafe
+export TRIB_COOKIE=000000000000cafe
 aggregator s1 && aggregator_ready
 for job in 5 6; do
 	TRIB_JOB=$job timeout 60 "$trib" run -n 4 --net $a --aggregator "$at" --timeout 30 -- \

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib_control.sh"
 need_clusters "$@"
 start "$@"
-export TRIB_COOKIE=5107
+export TRIB_COOKIE=0000000000005107
 a=ts$$
 planes=udp
 if has_bpf && has_xdp; then

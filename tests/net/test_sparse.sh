@@ -191,9 +191,9 @@ rows_daemon() { # starts it on its folder and on the port that it had before
 	daemon_port=$(sed -n 's/.*ready on 127.0.0.1:\([0-9]*\).*/\1/p' "$work/daemon")
 	export TRIB_SPARSE_SERVERS=127.0.0.1:$daemon_port
 }
-rows_daemon 5ba25e
+rows_daemon 00000000005ba25e
 check "a worker without the cookie is refused" says <("$sparse" push --pushes 40 2>&1) "the cookie differs"
-TRIB_COOKIE=5ba25e push_by 2 --pushes 40
+TRIB_COOKIE=00000000005ba25e push_by 2 --pushes 40
 check "workers push to tribd" pushed
 kill "$daemon"
 wait "$daemon"

@@ -12,7 +12,7 @@ seed=${SEED:-$RANDOM}
 RANDOM=$seed
 echo "SEED=$seed"
 name=tz$$
-export TRIB_TIMEOUT=30 TRIB_COOKIE=5ba25e TRIB_JOB=7
+export TRIB_TIMEOUT=30 TRIB_COOKIE=00000000005ba25e TRIB_JOB=7
 declare -A pid
 
 # Processes are started without `on`: their pids are needed, to kill them.

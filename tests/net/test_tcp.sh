@@ -37,7 +37,7 @@ options='' same_bits "an MTU that the links do not have" 4 "${mixed[@]}" --seed 
 unset TRIB_MTU
 
 # --- strangers
-export TRIB_COOKIE=feed TRIB_SIZE=4 TRIB_TIMEOUT=10
+export TRIB_COOKIE=000000000000feed TRIB_SIZE=4 TRIB_TIMEOUT=10
 held=()
 shout() { # COMMAND: with a connection to the aggregator as descriptor 3
 	"$trib" net exec --name "$cluster" h1 -- bash -c "exec 3<>/dev/tcp/${at%:*}/${at#*:}; $1" \

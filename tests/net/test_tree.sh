@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib_tree.sh"
 need_clusters "$@"
 start "$@"
-export TRIB_COOKIE=7ee5
+export TRIB_COOKIE=0000000000007ee5
 name=tt$$
 pids=()
 

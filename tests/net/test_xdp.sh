@@ -6,7 +6,7 @@
 start "$@"
 need_xdp
 a=tx$$
-export TRIB_COOKIE=cafe
+export TRIB_COOKIE=000000000000cafe
 mixed=(--rounds 40 --max 50000 --split)
 sums=(--rounds 30 --max 200000 --only allreduce)
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 need_xdp
-export TRIB_COOKIE=11fe
+export TRIB_COOKIE=00000000000011fe
 a=tl$$
 mixed=(--rounds 40 --max 50000 --split)
 

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 need_xdp
-export TRIB_COOKIE=9e0e
+export TRIB_COOKIE=0000000000009e0e
 a=tq$$
 mixed=(--rounds 40 --max 50000 --split)
 

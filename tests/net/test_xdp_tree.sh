@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib_tree.sh"
 start "$@"
 need_xdp
-export TRIB_COOKIE=7ee6
+export TRIB_COOKIE=0000000000007ee6
 name=tk$$
 mixed=(--rounds 60 --seed 7 --max 30000 --split)
 sums=(--rounds 40 --seed 8 --max 300000 --only allreduce)

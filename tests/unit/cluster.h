@@ -17,7 +17,7 @@
 
 #define CLUSTER_RANKS_MAX 64
 #define CLUSTER_COOKIE 0x5eedull
-#define CLUSTER_COOKIE_TEXT "5eed"
+#define CLUSTER_COOKIE_TEXT "0000000000005eed"
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
 

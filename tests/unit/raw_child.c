@@ -65,7 +65,7 @@ uint32_t raw_child_await(const struct raw_child *child, union raw_packet *packet
 
 uint32_t raw_child_join(struct raw_child *child, uint32_t size, uint8_t engine, uint8_t hops)
 {
-	const uint32_t bytes = WIRE_CONTROL + sizeof(struct wire_join);
+	const uint32_t bytes = WIRE_JOIN_LEAST;
 	const struct wire_join join = { .key = 1,
 		                        .size = size,
 		                        .rank = child->rank,
@@ -80,7 +80,8 @@ uint32_t raw_child_join(struct raw_child *child, uint32_t size, uint8_t engine, 
 	union raw_packet packet = { .control = { .type = WIRE_JOIN,
 		                                 .cookie = CLUSTER_COOKIE,
 		                                 .job = RAW_JOB,
-		                                 .child = child->rank } };
+		                                 .child = child->rank,
+		                                 .token = child->token } };
 
 	memcpy(&packet.control + 1, &join, sizeof(join));
 	if (child->stream)
@@ -90,6 +91,7 @@ uint32_t raw_child_join(struct raw_child *child, uint32_t size, uint8_t engine, 
 	demand(send(child->fd, &packet, bytes, 0) == (ssize_t)bytes);
 	if (raw_child_receive(child, &packet, 50, NULL) != WIRE_WELCOME)
 		return WIRE_WAIT;
+	child->token = packet.control.token;
 	memcpy(&child->welcome, &packet.control + 1, sizeof(child->welcome));
 	return child->welcome.verdict;
 }

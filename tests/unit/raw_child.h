@@ -18,7 +18,8 @@ union raw_packet {
 struct raw_child {
 	int fd;
 	uint8_t rank;
-	bool stream; /* a TCP connection: TRIB_PLANE is set */
+	bool stream;    /* a TCP connection: TRIB_PLANE is set */
+	uint32_t token; /* proves our address */
 	struct wire_welcome welcome;
 };
 

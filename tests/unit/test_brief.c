@@ -67,8 +67,8 @@ static void test_empty_bitmaps_are_not_sent(void **state)
 	report.report.bits = status.status.bits = WIRE_GROUP;
 	report.report.lost = 77;
 	status.status.serial = 88;
-	assert_int_equal(there_and_back(&report), WIRE_CONTROL + 48);
-	assert_int_equal(there_and_back(&status), WIRE_CONTROL + 40);
+	assert_int_equal(there_and_back(&report), WIRE_CONTROL + 80);
+	assert_int_equal(there_and_back(&status), WIRE_CONTROL + 48);
 }
 
 static void test_what_is_set_is_sent(void **state)
@@ -78,13 +78,13 @@ static void test_what_is_set_is_sent(void **state)
 		struct wire_whole report = make(WIRE_REPORT), status = make(WIRE_STATUS);
 
 		report.report.missing[word] = 1;
-		assert_int_equal(there_and_back(&report), WIRE_CONTROL + 48 + 8 * (word + 1));
+		assert_int_equal(there_and_back(&report), WIRE_CONTROL + 80 + 8 * (word + 1));
 		status.status.missing[word] = 1ull << 63;
 		status.status.complete[word / 2] = 1;
-		assert_int_equal(there_and_back(&status), WIRE_CONTROL + 40 + 16 * (word + 1));
+		assert_int_equal(there_and_back(&status), WIRE_CONTROL + 48 + 16 * (word + 1));
 		status.status.missing[word] = 0;
 		status.status.complete[word] = 1;
-		assert_int_equal(there_and_back(&status), WIRE_CONTROL + 40 + 16 * (word + 1));
+		assert_int_equal(there_and_back(&status), WIRE_CONTROL + 48 + 16 * (word + 1));
 	}
 }
 
@@ -115,12 +115,12 @@ static void test_half_a_pair_is_no_status(void **state)
 	struct wire_whole status = make(WIRE_STATUS), report = make(WIRE_REPORT);
 
 	(void)state;
-	wire_seal(&status, WIRE_CONTROL + 40 + 8);
-	assert_int_equal(wire_parse(&status, WIRE_CONTROL + 40 + 8), WIRE_FAULT_CONTENT);
+	wire_seal(&status, WIRE_CONTROL + 48 + 8);
+	assert_int_equal(wire_parse(&status, WIRE_CONTROL + 48 + 8), WIRE_FAULT_CONTENT);
 	wire_seal(&status, WIRE_CONTROL + 32);
 	assert_int_equal(wire_parse(&status, WIRE_CONTROL + 32), WIRE_FAULT_CONTENT);
-	wire_seal(&report, WIRE_CONTROL + 40);
-	assert_int_equal(wire_parse(&report, WIRE_CONTROL + 40), WIRE_FAULT_CONTENT);
+	wire_seal(&report, WIRE_CONTROL + 48);
+	assert_int_equal(wire_parse(&report, WIRE_CONTROL + 48), WIRE_FAULT_CONTENT);
 }
 
 /* Packets of other types are unchanged. */

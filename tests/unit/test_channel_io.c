@@ -10,10 +10,13 @@
 #include "path/channel/channel_io.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MESSAGE (3u << 20)
@@ -50,29 +53,49 @@ struct ends {
 	uint64_t start;
 };
 
+/* System calls that receive, and those that found nothing though the one before was not full. */
+static unsigned receives, in_vain;
+
+int recvmmsg(int fd, struct mmsghdr *messages, unsigned n, int flags, struct timespec *timeout)
+{
+	static bool was_full;
+	int got = (int)syscall(SYS_recvmmsg, fd, messages, n, flags, timeout);
+
+	receives++;
+	in_vain += got < 0 && errno == EAGAIN && !was_full;
+	was_full = got == (int)n;
+	return got;
+}
+
 static void ends_step(struct ends *ends)
 {
 	struct pollfd fds[2 * CHANNEL_FDS + 1];
 	uint64_t now = clock_now(), wait = UINT64_MAX;
-	unsigned n = 0;
+	unsigned n = 0, first[3] = { 0 };
 
 	assert_true(now < ends->start + LIMIT_NS);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t one;
 
+		first[i] = first[i + 1] = n;
 		if (!ends->io[i])
 			continue;
 		n += channel_fds(ends->io[i], fds + n);
+		first[i + 1] = n;
 		one = channel_wait(ends->io[i], now);
 		wait = one < wait ? one : wait;
 	}
 	fds[n++] = (struct pollfd){ .fd = channel_listener_fd(ends->listener), .events = POLLIN };
 	poll(fds, n, (int)(wait / 1000000));
 	now = clock_now();
-	channel_listener_step(ends->listener, now);
-	for (unsigned i = 0; i < 2; i++)
-		if (ends->io[i])
-			ends->status[i] = channel_step(ends->io[i], now);
+	if (fds[n - 1].revents)
+		channel_listener_step(ends->listener, now);
+	for (unsigned i = 0; i < 2; i++) {
+		if (!ends->io[i])
+			continue;
+		channel_take(ends->io[i], fds + first[i], first[i + 1] - first[i]);
+		ends->status[i] = channel_push(ends->io[i], now);
+	}
 }
 
 static struct channel_io_config config_of(struct ends *ends, unsigned self)
@@ -164,6 +187,9 @@ static void test_messages(void **state)
 		ends_step(&ends);
 	ends_close(&ends);
 	free(data);
+	print_message("%u calls that receive 36 MB on %u paths, %u in vain\n", receives, PATHS,
+	              in_vain);
+	assert_int_equal(in_vain, 0);
 }
 
 /* The other process ends before it has taken the message: the channel is closed here, too. */

@@ -37,6 +37,7 @@ union packet {
 };
 
 struct child {
+	uint32_t token; /* proves its address */
 	int fd;
 	uint8_t rank, size;
 	uint32_t stamp; /* stamp of its last report */
@@ -72,7 +73,7 @@ static uint8_t child_receive(const struct child *child, union packet *packet, in
 	return packet->header.type;
 }
 
-static void child_ask_in(const struct child *child, uint64_t key)
+static void child_ask_in(struct child *child, uint64_t key)
 {
 	struct wire_join join = { .key = key,
 		                  .size = child->size,
@@ -85,11 +86,12 @@ static void child_ask_in(const struct child *child, uint64_t key)
 	union packet packet = { .control = { .type = WIRE_JOIN,
 		                             .cookie = CLUSTER_COOKIE,
 		                             .job = JOB,
-		                             .child = child->rank } };
+		                             .child = child->rank,
+		                             .token = child->token } };
 
 	memcpy(&packet.control + 1, &join, sizeof(join));
-	wire_seal(&packet, WIRE_CONTROL + sizeof(join));
-	child_send(child, &packet, WIRE_CONTROL + sizeof(join));
+	wire_seal(&packet, WIRE_JOIN_LEAST);
+	child_send(child, &packet, WIRE_JOIN_LEAST);
 }
 
 /* Children at these addresses send JOIN until all have joined a communicator with this key. */
@@ -110,8 +112,10 @@ static void children_join(struct child *children, unsigned n, const struct clust
 
 			if (welcome->verdict != WIRE_JOINED || !welcome->cookie) {
 				child_ask_in(&children[i], key);
-				if (child_receive(&children[i], &packet, 20) == WIRE_WELCOME)
+				if (child_receive(&children[i], &packet, 20) == WIRE_WELCOME) {
 					memcpy(welcome, &packet.control + 1, sizeof(*welcome));
+					children[i].token = packet.control.token;
+				}
 			}
 			joined += welcome->verdict == WIRE_JOINED && welcome->cookie;
 		}
@@ -162,6 +166,7 @@ static bool child_asks(struct child *child, uint64_t position, uint32_t young)
 	struct wire_report report = { .base = position,
 		                      .bits = 1,
 		                      .stamp = ++child->stamp,
+		                      .serial = child->stamp,
 		                      .young = young,
 		                      .missing = { 1 } };
 	union packet packet = { .control = { .type = WIRE_REPORT,

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "plane/core/agg_comm.h"
+#include "wire/call.h"
 #include "short.h"
 #include "wire/parse.h"
 
@@ -66,7 +68,7 @@ static uint32_t sealed(union packet *packet, uint32_t bytes)
 
 static uint32_t make_join(union packet *packet)
 {
-	uint32_t bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join));
+	uint32_t bytes = make(packet, WIRE_JOIN, sizeof(struct wire_welcome));
 	struct wire_join *join = body_of(packet);
 
 	*join = (struct wire_join){ .key = 4711,
@@ -161,7 +163,9 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		packet->header.from = wrong_child[random / 10 % 3];
 		break;
 	case 4:
-		packet->header.to = wrong_child[random / 10 % 3];
+		bytes = make(packet, WIRE_REPORT, sizeof(struct wire_report));
+		((struct wire_report *)body_of(packet))->call.kind =
+			(uint8_t)(WIRE_CALLS_END + random / 10 % 200);
 		break;
 	case 5:
 		packet->header.child = WIRE_ALL;
@@ -178,7 +182,7 @@ static uint32_t bad_content(union packet *packet, uint64_t random)
 		bytes = make(packet, WIRE_JOIN, sizeof(struct wire_join) - 8);
 		break;
 	default:
-		bytes = make(packet, random / 10 % 2 ? WIRE_BYE : WIRE_QUERY, 8);
+		bytes = make(packet, WIRE_BYE, 8);
 	}
 	return sealed(packet, bytes);
 }
@@ -419,6 +423,7 @@ struct insider {
 	int fd;
 	int thief; /* another socket, from which its reports are replayed */
 	struct wire_welcome welcome;
+	uint32_t token; /* proves its address */
 	uint64_t duplicates, finished, stale, epoch, lane, stranger, strangers_data, cookie;
 	uint64_t replayed, check;
 };
@@ -451,9 +456,12 @@ static void insider_join(struct insider *insider, const struct cluster *cluster)
 		join->key = 0;
 		join->rank = 1;
 		packet.header.child = 1;
+		packet.control.token = insider->token;
 		attack(insider->fd, &packet, sealed(&packet, bytes));
-		if (insider_receive(insider, &packet, WIRE_WELCOME, 20))
+		if (insider_receive(insider, &packet, WIRE_WELCOME, 20)) {
 			insider->welcome = *(struct wire_welcome *)body_of(&packet);
+			insider->token = packet.control.token;
+		}
 	} while (insider->welcome.verdict != WIRE_JOINED || !insider->welcome.cookie);
 }
 
@@ -484,10 +492,16 @@ static uint32_t insider_data(const struct insider *insider, union packet *packet
 	const struct wire_unsent unsent = insider_unsent(insider, position);
 	uint32_t bytes = insider_packet(insider, packet, WIRE_DATA, WORDS * 4, position);
 	uint32_t *words = body_of(packet);
+	struct wire_call call = { .kind = WIRE_CALL_ALLREDUCE,
+		                  .count = WORDS,
+		                  .type = TRIB_U32,
+		                  .root = WIRE_ALL,
+		                  .number = (uint32_t)position };
 
 	packet->header.pos = (uint32_t)position;
 	packet->header.op = WIRE_ADD32;
 	packet->header.flags = TRIB_U32 << WIRE_TYPE_SHIFT;
+	packet->header.scale = (uint16_t)wire_call_sign(&call);
 	for (uint32_t i = 0; i < WORDS; i++)
 		words[i] = (uint32_t)position + i;
 	wire_seal_fragment(packet, bytes, &unsent);
@@ -547,11 +561,13 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 	report->base = random;
 	report->bits = WIRE_GROUP;
 	report->stamp = (uint32_t)(done + 1) * 16;
+	report->serial = (done + 1) << 40; /* between two of them, 32 bits have wrapped */
 	memset(report->missing, 0xff, sizeof(report->missing));
 	insider_forges(insider, &packet, bytes);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
 	/* An old report from another address must not redirect the results. */
-	report->stamp -= 8;
+	report->stamp += 8;
+	report->serial -= 8;
 	attack(insider->thief, &packet, sealed(&packet, bytes));
 	insider->replayed++;
 	packet.header.child = (uint8_t)(2 + random % 62);
@@ -682,13 +698,326 @@ static void test_goodbye(void **state)
 	cluster_stop(&cluster);
 }
 
+/* ---- forged addresses: 127.0.0.2 stands for another host ---- */
+
+static int elsewhere_open(const struct cluster *cluster)
+{
+	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
+	struct udp_address to, from;
+	bool gso;
+	int fd;
+
+	demand(udp_resolve(cluster->address, 0, &to) == TRIB_OK);
+	demand(udp_resolve("127.0.0.2:0", 0, &from) == TRIB_OK);
+	demand(udp_open(&from, &to, &options, &fd, &gso) == TRIB_OK);
+	return fd;
+}
+
+/* All that comes within 100 ms, in bytes; *last is the last packet. */
+static uint32_t bytes_that_come(int fd, union packet *last)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	uint32_t sum = 0;
+
+	while (poll(&wait, 1, 100) > 0) {
+		ssize_t bytes = recv(fd, last, sizeof(*last), 0);
+
+		demand(bytes > 0 && wire_parse(last, (size_t)bytes) == WIRE_SOUND);
+		sum += (uint32_t)bytes;
+	}
+	return sum;
+}
+
+/* A JOIN from an unproven address makes no communicator, and its answer is no longer. */
+static void test_forged_join(void **state)
+{
+	struct cluster cluster;
+	union packet join, answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	uint32_t bytes, token;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	bytes = sealed(&join, make_join(&join));
+	((struct wire_join *)body_of(&join))->size = 1;
+	sealed(&join, bytes);
+	fd = elsewhere_open(&cluster);
+	for (unsigned i = 0; i < 3; i++) {
+		attack(fd, &join, bytes);
+		assert_true(bytes_that_come(fd, &answer) <= bytes);
+		assert_int_equal(welcome->verdict, WIRE_WAIT);
+	}
+	token = answer.control.token;
+	close(fd);
+	/* The token is that host's alone. */
+	fd = attacker_open(&cluster);
+	join.control.token = token;
+	attack(fd, &join, sealed(&join, bytes));
+	assert_true(bytes_that_come(fd, &answer) <= bytes);
+	assert_int_equal(welcome->verdict, WIRE_WAIT);
+	/* Who hears the answer gets in. */
+	join.control.token = answer.control.token;
+	attack(fd, &join, sealed(&join, bytes));
+	bytes_that_come(fd, &answer);
+	assert_int_equal(welcome->verdict, WIRE_JOINED);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+static uint32_t forged_report(const struct insider *insider, union packet *packet, uint32_t stamp)
+{
+	uint32_t bytes =
+		insider_packet(insider, packet, WIRE_REPORT, sizeof(struct wire_report), 0);
+	struct wire_report *report = body_of(packet);
+
+	report->stamp = stamp;
+	report->serial = stamp;
+	report->bits = 1;
+	report->missing[0] = 1;
+	return sealed(packet, bytes);
+}
+
+/* A report from another address does not move the results there until it shows the token. */
+static void forged_body(struct rank *rank)
+{
+	struct insider *insider = rank->job;
+	uint32_t word[WORDS] = { 0 }, bytes, came;
+	union packet packet, answer;
+	int fd;
+
+	if (rank->rank == 0) {
+		demand(trib_init(&rank->comm, &rank->options) == TRIB_OK);
+		demand(trib_allreduce(rank->comm, TRIB_IN_PLACE, word, WORDS, TRIB_U32, TRIB_SUM) ==
+		       TRIB_OK);
+		trib_finalize(rank->comm);
+		return;
+	}
+	insider_join(insider, rank->cluster);
+	attack(insider->fd, &packet, insider_data(insider, &packet, 0));
+	demand(insider_receive(insider, &answer, WIRE_RESULT, 5000));
+	fd = elsewhere_open(rank->cluster);
+	for (uint32_t stamp = 100; stamp < 103; stamp++) {
+		bytes = forged_report(insider, &packet, stamp);
+		attack(fd, &packet, bytes);
+		came = bytes_that_come(fd, &answer);
+		demand(came && came <= bytes && answer.header.type == WIRE_BYE);
+	}
+	attack(insider->fd, &packet, forged_report(insider, &packet, 110));
+	demand(insider_receive(insider, &packet, WIRE_RESULT, 5000));
+	bytes = forged_report(insider, &packet, 120);
+	packet.control.token = answer.control.token;
+	attack(fd, &packet, sealed(&packet, bytes));
+	demand(bytes_that_come(fd, &answer) > bytes);
+	close(fd);
+	attack(insider->fd, &packet,
+	       sealed(&packet, insider_packet(insider, &packet, WIRE_BYE, 0, 1)));
+	nap_ms(50);
+	close(insider->fd);
+	close(insider->thief);
+}
+
+static void test_forged_report(void **state)
+{
+	struct insider insider = { 0 };
+	struct cluster cluster;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	cluster_run_bare(&cluster, 2, NULL, forged_body, &insider);
+	aggregator_stop(cluster.aggregator);
+	assert_int_equal(cluster_count(&cluster, "drops", "unproven"), 3);
+	aggregator_free(cluster.aggregator);
+}
+
+/* ---- quotas ---- */
+
+/* Joins as rank 0 from this socket; the last answer is in *answer. The verdict. */
+static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wish)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	const struct wire_welcome *welcome = (const void *)(&answer->control + 1);
+	union packet packet;
+	uint32_t token = 0, bytes = make_join(&packet);
+
+	for (unsigned i = 0; i < 2; i++) { /* the first answer brings the token */
+		*(struct wire_join *)body_of(&packet) = *wish;
+		packet.control.token = token;
+		attack(fd, &packet, sealed(&packet, bytes));
+		if (poll(&wait, 1, i ? 1000 : 5000) == 0) /* it asks a parent first */
+			return WIRE_WAIT;
+		demand(recv(fd, answer, sizeof(*answer), 0) > 0);
+		token = answer->control.token;
+	}
+	return welcome->verdict;
+}
+
+static const struct wire_join wish = { .size = 2,
+	                               .payload = 1024,
+	                               .lanes = 1,
+	                               .pool_bytes = 1 << 20,
+	                               .timeout_ms = 20000,
+	                               .host = "raw" };
+
+/* Half-open communicators of one host and job leave places for others, and for the kernel part. */
+static void test_many_joins(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	uint32_t verdict = WIRE_WAIT;
+	unsigned n = 0;
+	int fd, other;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = elsewhere_open(&cluster);
+	other = attacker_open(&cluster);
+	for (; n < COMMS_MAX && verdict == WIRE_WAIT; n++) {
+		join.key = 100 + n;
+		verdict = join_by(fd, &answer, &join);
+	}
+	assert_int_equal(verdict, WIRE_REFUSED);
+	assert_true(n < COMMS_MAX / 2);
+	assert_non_null(strstr(welcome->text, "may not have more"));
+	join.size = 1; /* alone: it runs at once, if there is a place */
+	join.key = 7;
+	assert_int_equal(join_by(other, &answer, &join), WIRE_REFUSED); /* the job has had enough */
+	close(fd);
+	close(other);
+	cluster_stop(&cluster);
+}
+
+/* What runs has a low id, whatever is half open. */
+static void test_low_ids(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	for (join.key = 100; join.key < 200; join.key++)
+		assert_int_equal(join_by(fd, &answer, &join), WIRE_WAIT);
+	join.size = 1;
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_JOINED);
+	assert_int_equal(welcome->comm, 1);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A wish for all memory and for ever gets neither. */
+static void test_large_wish(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 1 << 22);
+	fd = attacker_open(&cluster);
+	join.size = 1;
+	join.pool_bytes = UINT64_MAX;
+	join.timeout_ms = UINT32_MAX;
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_JOINED);
+	assert_true((uint64_t)welcome->cells * welcome->payload <= 1 << 22);
+	assert_true(welcome->dead_after_ms <= 300000);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A parent outside of the allowed networks is refused; nothing is sent there. */
+static void test_foreign_parent(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	join.hops = 1;
+	join.ranks = 1;
+	join.covers = 1;
+	join.up[0] = (struct wire_hop){
+		.ranks = 3, .address = { 192, 0, 2, 1 }, .port = 53, .family = 4
+	};
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "--parents"));
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A parent that does not answer gets no more than the child has sent. */
+static void test_silent_parent(void **state)
+{
+	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
+	struct udp_address at = { .length = sizeof(at.storage) };
+	struct cluster cluster;
+	union packet answer;
+	struct wire_join join = wish;
+	int fd, parent;
+	bool gso;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	demand(udp_resolve("127.0.0.1:0", 0, &at) == TRIB_OK);
+	demand(udp_open(&at, NULL, &options, &parent, &gso) == TRIB_OK);
+	demand(getsockname(parent, (void *)&at.storage, &at.length) == 0);
+	fd = attacker_open(&cluster);
+	join.hops = 1;
+	join.ranks = 1;
+	join.covers = 1;
+	join.payload = WIRE_PAYLOAD_MAX;
+	join.up[0] = (struct wire_hop){
+		.ranks = 3, .address = { 127, 0, 0, 1 }, .port = udp_port(&at), .family = 4
+	};
+	join_by(fd, &answer, &join); /* two JOINs */
+	nap_ms(500);
+	assert_true(bytes_that_come(parent, &answer) <= 2 * WIRE_JOIN_LEAST);
+	close(parent);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* An ANSWER is no longer than its QUERY. */
+static void test_short_query(void **state)
+{
+	struct cluster cluster;
+	union packet query, answer;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	make(&query, WIRE_QUERY, 0);
+	query.control.cookie = CLUSTER_COOKIE;
+	attack(fd, &query, sealed(&query, WIRE_CONTROL));
+	assert_int_equal(bytes_that_come(fd, &answer), 0);
+	memset(&query.control + 1, 0, WIRE_QUERY_BYTES - WIRE_CONTROL);
+	attack(fd, &query, sealed(&query, WIRE_QUERY_BYTES));
+	assert_true(bytes_that_come(fd, &answer) > WIRE_CONTROL);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_insider),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_goodbye),
+		cmocka_unit_test(test_counted),        cmocka_unit_test(test_insider),
+		cmocka_unit_test(test_flood),          cmocka_unit_test(test_goodbye),
+		cmocka_unit_test(test_forged_join),    cmocka_unit_test(test_forged_report),
+		cmocka_unit_test(test_short_query),    cmocka_unit_test(test_many_joins),
+		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
+		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
 	};
 
 	cluster_environment();

@@ -234,6 +234,61 @@ static void test_lost_good_bye(void **state)
 	job_run(3, bye_body);
 }
 
+/*
+ * All ranks but one have left when an aggregator dies. The last one asks for other trees, and is
+ * told that it is alone. Nothing that it called has failed, so it leaves without an error.
+ */
+static void last_body(struct rank *rank)
+{
+	struct job *job = rank->job;
+
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
+	if (rank->rank == 2) {
+		for (unsigned gone = 0; gone != 2;) {
+			nap_ms(5);
+			pthread_mutex_lock(&job->controller.lock);
+			gone = (unsigned)__builtin_popcountll(job->controller.memberships[0].gone);
+			pthread_mutex_unlock(&job->controller.lock);
+		}
+		fake_controller_kill_one(&job->controller, 1);
+		while (fake_controller_generation(&job->controller) < 2)
+			nap_ms(5);
+		nap_ms(100); /* the plan has come */
+	}
+	demand(trib_finalize(rank->comm) == TRIB_OK);
+	rank->comm = NULL;
+}
+
+static void test_last_to_leave(void **state)
+{
+	(void)state;
+	job_run(3, last_body);
+}
+
+/* The same, but the last one calls once more: that is an error, also when it leaves. */
+static void caller_body(struct rank *rank)
+{
+	struct job *job = rank->job;
+	trib_status status = TRIB_OK;
+	uint32_t one = 1;
+
+	check_sum(rank->comm, (unsigned)rank->rank, 0, 3);
+	if (rank->rank == 2) {
+		nap_ms(200); /* the others leave */
+		fake_controller_kill_one(&job->controller, 1);
+		status = trib_allreduce(rank->comm, TRIB_IN_PLACE, &one, 1, TRIB_U32, TRIB_SUM);
+		demand(status == TRIB_ERR_PEER);
+	}
+	demand(trib_finalize(rank->comm) == status);
+	rank->comm = NULL;
+}
+
+static void test_last_calls(void **state)
+{
+	(void)state;
+	job_run(3, caller_body);
+}
+
 /* Sub-communicators have their own trees and keys, different in each epoch. */
 static void split_body(struct rank *rank)
 {
@@ -279,6 +334,8 @@ int main(void)
 		cmocka_unit_test(test_one_comes_one_leaves),
 		cmocka_unit_test(test_goes_on_without),
 		cmocka_unit_test(test_numbers_of_the_plan),
+		cmocka_unit_test(test_last_to_leave),
+		cmocka_unit_test(test_last_calls),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_lost_good_bye),
 		cmocka_unit_test(test_needs_controller),

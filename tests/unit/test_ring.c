@@ -483,16 +483,24 @@ static void a_different_call_is_named(void **state)
 	call_make(&world, &call, 1);
 	call_make(&world, &other, 1);
 	spec = spec_of(&world, &call, 0, 0);
+	spec.call = (struct wire_call){ .kind = WIRE_CALL_ALLREDUCE,
+		                        .type = TRIB_F32,
+		                        .root = WIRE_ALL };
+	spec.call.count = call.count;
 	post(&world, 0, &spec);
 	spec = spec_of(&world, &other, 1, 0);
+	spec.call = (struct wire_call){ .kind = WIRE_CALL_ALLREDUCE,
+		                        .type = TRIB_F32,
+		                        .root = WIRE_ALL };
+	spec.call.count = other.count;
 	post(&world, 1, &spec);
 	assert_true(start(&world, 0));
 	letter = queue_get(&world.members[1].in);
 	assert_int_equal(ring_take(&world.members[1].ring, letter->data, letter->bytes, &status),
 	                 RING_WRONG);
 	assert_int_equal(status, TRIB_ERR_MISMATCH);
-	assert_non_null(strstr(trib_last_error(), "rank 0 has 5000 elements"));
-	assert_non_null(strstr(trib_last_error(), "rank 1 has 5001"));
+	assert_non_null(strstr(trib_last_error(), "rank 0 called allreduce of 5000 f32"));
+	assert_non_null(strstr(trib_last_error(), "rank 1 called allreduce of 5001 f32"));
 	free(letter);
 	call_free(&world, &call);
 	call_free(&world, &other);

@@ -267,6 +267,8 @@ static void cookie_is_hex_and_secret(void **state)
 	setenv("TRIB_COOKIE", "Deadbeef00112233", 1);
 	assert_int_equal(setting_count(SETTING_COOKIE, &cookie), TRIB_OK);
 	assert_true(cookie == 0xdeadbeef00112233);
+	setenv("TRIB_COOKIE", "5eed", 1); /* a short cookie could be guessed */
+	assert_int_equal(setting_count(SETTING_COOKIE, &cookie), TRIB_ERR_CONFIG);
 	setenv("TRIB_COOKIE", "00deadbeef00112233f", 1);
 	assert_int_equal(setting_count(SETTING_COOKIE, &cookie), TRIB_ERR_CONFIG);
 	assert_null(strstr(trib_last_error(), "deadbeef"));

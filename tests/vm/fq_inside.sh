@@ -39,9 +39,9 @@ right() { [ "$(cat /tmp/out.* | grep -c 'right, ')" = 2 ] && [ "$(said 'common [
 # How many messages of the workers carried the time when they are to leave.
 timed() { cat /tmp/out.* | sed -n 's/.*; \([0-9]*\) messages had a time to leave.*/\1/p' | awk '{ n += $1 } END { print n + 0 }'; }
 
-ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7700 >/tmp/tribd 2>&1 &
+ip netns exec peer "$build"/src/cli/tribd --open --listen 10.77.0.2:7700 >/tmp/tribd 2>&1 &
 daemons=$!
-ip netns exec peer "$build"/src/cli/tribd --listen 10.77.0.2:7710 --link 30mbit >/tmp/tribd 2>&1 &
+ip netns exec peer "$build"/src/cli/tribd --open --listen 10.77.0.2:7710 --link 30mbit >/tmp/tribd 2>&1 &
 daemons="$daemons $!"
 listens() { ip netns exec peer grep -q ":$(printf %04X "$1") " /proc/net/udp; }
 for _ in $(seq 50); do

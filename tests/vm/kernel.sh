@@ -3,7 +3,8 @@
 # The kernel of the virtual machine: Debian's 6.1, downloaded and unpacked, never installed.
 # Prints two lines: the path of vmlinuz, and the folder of the modules.
 #
-# Usage: kernel.sh
+# Usage: kernel.sh [OPTION=VALUE]...
+# The kernel has these options besides those that BPF and the tests of pacing need: RDMA_RXE=m, for example.
 # What was unpacked stays in $XDG_CACHE_HOME/tributary or, where that is not set, in build/vm.
 # Needs no rights. The archive is asked for its newest 6.1; without a network the one at hand will do.
 set -euo pipefail
@@ -28,7 +29,7 @@ fi
 
 newest() { sort -V | tail -n 1; }
 
-# The cloud flavour has a third of the modules, and those that are needed here.
+# The cloud flavour has a third of the modules. They are enough for most tests.
 patterns=("linux-image-6\.1\.0-[0-9]+-cloud-$architecture" "linux-image-6\.1\.0-[0-9]+-$architecture")
 
 # archived PATTERN, cached PATTERN: the newest package of that name.
@@ -53,11 +54,13 @@ fetch() {
 	mv -T "$work/$1" "$cache/$1" 2>/dev/null || [ -d "$cache/$1" ] # another was faster
 }
 
-# suitable PACKAGE: the kernel has all that BPF and the tests of pacing need.
+options=(BPF_SYSCALL=y BPF_JIT=y DEBUG_INFO_BTF=y 'VETH=[my]' XDP_SOCKETS=y 'NET_SCH_FQ=[my]' "$@")
+
+# suitable PACKAGE: the kernel has all the options.
 suitable() {
 	local config option
 	config=$(echo "$cache/$1"/boot/config-*)
-	for option in BPF_SYSCALL=y BPF_JIT=y DEBUG_INFO_BTF=y 'VETH=[my]' XDP_SOCKETS=y 'NET_SCH_FQ=[my]'; do
+	for option in "${options[@]}"; do
 		grep -qx "CONFIG_$option" "$config" || return 1
 	done
 }

@@ -4,9 +4,13 @@
 # Its output comes out here, and its exit status is the script's; the kernel's log goes to stderr if
 # the program fails. 77: something is missing on this machine; 124: out of time; 125: the machine broke down.
 #
-# Usage: run.sh [--file PATH]... [--module NAME]... [--limit SECONDS] PROGRAM [ARGUMENT]...
+# Usage: run.sh [OPTION]... PROGRAM [ARGUMENT]...
 #   --file     a file or folder that the program needs; libraries are found without
+#   --host yes all files of this machine are there; what the program writes stays inside
 #   --module   a kernel module, loaded before, besides those in $modules below
+#   --kernel   an option that the kernel needs, such as RDMA_RXE=m (see kernel.sh)
+#   --memory   of the machine; 1G
+#   --warnings ok: warnings of the kernel are no failure
 #   --limit    how long the machine may live; 300
 # Files have the same paths inside, and the working directory is the same too. A shell script is a
 # program as well: the commands inside are busybox's and those that --file brings.
@@ -17,6 +21,10 @@ here=$(dirname "$(realpath "$0")")
 
 modules=(veth sch_ingress cls_bpf)
 files=()
+options=()
+share=()
+memory=1G
+panic_on_warn=1
 limit=300
 boot_limit=100 # seconds for the kernel to start; it takes 3 to 30
 mark=vm-$$-$RANDOM
@@ -72,6 +80,13 @@ add() {
 	done
 }
 
+# share_host: the files of this machine, read-only, by 9p.
+share_host() {
+	modules+=(virtio_pci 9pnet_virtio 9p overlay)
+	options+=('9P_FS=[my]' 'OVERLAY_FS=[my]')
+	share=(-virtfs 'local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap')
+}
+
 # add_module NAME: the modules that it depends on first. $load is their order.
 add_module() {
 	local pattern=${1//[-_]/[-_]}.ko path other
@@ -86,6 +101,27 @@ add_module() {
 	done
 	cp "$path" "$root/modules/$1.ko"
 	load+=" $1"
+}
+
+# run_program PROGRAM ARGUMENT...: the commands that run it. With --host, this machine's files lie below a
+# layer in memory, which takes what is written.
+run_program() {
+	if [ ${#share[@]} = 0 ]; then
+		echo "cd ${PWD@Q}; ${*@Q}"
+		return
+	fi
+	cat <<-END
+		mkdir /host /layer /machine
+		mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=262144 host /host
+		mount -t tmpfs layer /layer
+		mkdir /layer/upper /layer/work
+		mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work machine /machine
+		for folder in proc sys dev; do
+			mount --rbind /\$folder /machine/\$folder
+		done
+		mount -t tmpfs run /machine/run
+		PATH=\$PATH:/sbin:/bin chroot /machine sh -c 'cd "\$0" && exec "\$@"' ${PWD@Q} ${*@Q}
+	END
 }
 
 # The first process. The lines with $mark tell the program's output from the rest.
@@ -106,8 +142,7 @@ write_init() { # PROGRAM ARGUMENT...
 		for module in $load; do
 			insmod /modules/\$module.ko
 		done
-		cd ${PWD@Q}
-		${*@Q} </dev/null 2>&1
+		$(run_program "$@") </dev/null 2>&1
 		status=\$?
 		printf '\n$mark end %d\n' \$status
 		[ \$status = 0 ] || dmesg
@@ -132,7 +167,7 @@ make_initrd() {
 	for file in "${files[@]}"; do
 		add "$file"
 	done
-	add "$1"
+	[ ${#share[@]} -gt 0 ] || add "$1"
 	write_init "$@" >"$root/init"
 	chmod +x "$root/init"
 	(cd "$root" && find . -print0 | cpio --null --quiet --create --format=newc --owner=0:0) >"$work/initrd"
@@ -168,10 +203,10 @@ has_begun() {
 }
 
 start_machine() {
-	timeout --foreground -k 5 "$limit" "${qemu[@]}" -accel tcg,thread=multi -smp 2 -m 1G \
+	timeout --foreground -k 5 "$limit" "${qemu[@]}" -accel tcg,thread=multi -smp 2 -m "$memory" "${share[@]}" \
 		-nodefaults -display none -no-reboot -serial "file:$work/serial" \
 		-kernel "$vmlinuz" -initrd "$work/initrd" \
-		-append "console=$console quiet loglevel=1 panic=-1 oops=panic panic_on_warn=1 panic_print=0x20" \
+		-append "console=$console quiet loglevel=1 panic=-1 oops=panic panic_on_warn=$panic_on_warn panic_print=0x20" \
 		</dev/null >"$work/qemu" 2>&1 &
 	machine=$!
 }
@@ -207,6 +242,10 @@ main() {
 		case $1 in
 		--file) files+=("$2") ;;
 		--module) modules+=("$2") ;;
+		--host) share_host ;;
+		--kernel) options+=("$2") ;;
+		--memory) memory=$2 ;;
+		--warnings) panic_on_warn=0 ;;
 		--limit) limit=$2 ;;
 		*) usage ;;
 		esac
@@ -215,7 +254,7 @@ main() {
 	[ $# -gt 0 ] || usage
 	program=$(type -P "$1") || die "there is no program $1"
 	shift
-	kernel=$("$here/kernel.sh")
+	kernel=$("$here/kernel.sh" "${options[@]}")
 	vmlinuz=${kernel%%$'\n'*}
 	module_folder=${kernel#*$'\n'}
 	work=$(mktemp -d)

@@ -29,7 +29,7 @@ static int packet_send(int fd, bool tcp, void *packet, uint32_t bytes)
 }
 
 void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned child,
-                  unsigned lane, uint64_t ack)
+                  unsigned lane, uint64_t ack, uint32_t token)
 {
 	struct {
 		struct wire_control header;
@@ -40,14 +40,17 @@ void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)child,
+		                 .token = token,
 		                 .pos = wire_pos(lane, ack),
 		                 .ack = (uint32_t)ack },
-		     .report = { .base = ack, .stamp = (uint32_t)(clock_now() / 1000) | 1 } };
+		     .report = { .base = ack,
+		                 .stamp = (uint32_t)(clock_now() / 1000) | 1,
+		                 .serial = clock_now() } };
 
 	packet_send(fd, tcp, &packet, sizeof(packet));
 }
 
-static void ask(const struct load_options *o, unsigned child)
+static void ask(const struct load_options *o, unsigned child, uint32_t token)
 {
 	static const uint64_t nonce = 0x706c616e65ull;
 	uint32_t bytes = WIRE_HEADER + o->elements * 4;
@@ -58,7 +61,8 @@ static void ask(const struct load_options *o, unsigned child)
 	} packet = { .header = { .type = WIRE_JOIN,
 		                 .cookie = PLANE_COOKIE,
 		                 .job = PLANE_JOB,
-		                 .child = (uint8_t)child },
+		                 .child = (uint8_t)child,
+		                 .token = token },
 		     .join = { .pool_bytes = o->pool_bytes * o->lanes,
 		               .nonce = nonce + child,
 		               .rank = child,
@@ -69,8 +73,8 @@ static void ask(const struct load_options *o, unsigned child)
 		               .pid = (uint32_t)getpid() } };
 
 	snprintf(packet.join.host, sizeof(packet.join.host), "%s", o->hosts[0][child]->name);
-	if (bytes < WIRE_CONTROL + sizeof(packet.join) || o->tcp)
-		bytes = WIRE_CONTROL + sizeof(packet.join);
+	if (bytes < WIRE_JOIN_LEAST || o->tcp)
+		bytes = WIRE_JOIN_LEAST;
 	packet_send(o->fds[0][child], o->tcp, &packet, bytes);
 }
 
@@ -91,14 +95,17 @@ static bool read_all(int fd, void *out, size_t bytes, int wait_ms)
 	return true;
 }
 
-/* Waits for the next packet of this type; other packets of a stream are skipped. */
-static bool hear(int fd, bool tcp, uint8_t type, int wait_ms, void *out, size_t size)
+/*
+ * Waits for the next packet of this type; other packets of a stream are skipped. A packet that
+ * brings another token ends the wait: the caller has to ask again with it.
+ */
+static bool hear(int fd, bool tcp, uint8_t type, uint32_t *token, void *out, size_t size)
 {
 	uint64_t buffer[WIRE_PACKET_MAX / 8];
 	struct wire_control *header = (void *)buffer;
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
 
-	while (poll(&wait, 1, wait_ms) > 0) {
+	while (poll(&wait, 1, ASK_EVERY_MS) > 0) {
 		if (tcp ? !read_all(fd, buffer, WIRE_HEADER, CONNECT_MS)
 		        : recv(fd, buffer, sizeof(buffer), 0) < (ssize_t)WIRE_HEADER)
 			return false;
@@ -108,6 +115,10 @@ static bool hear(int fd, bool tcp, uint8_t type, int wait_ms, void *out, size_t 
 		            !read_all(fd, buffer + WIRE_HEADER / 8, header->check - WIRE_HEADER,
 		                      CONNECT_MS)))
 			return false;
+		if (!wire_is_fragment(&header->head) && header->token && header->token != *token) {
+			*token = header->token;
+			return false;
+		}
 		if (header->type != type)
 			continue;
 		memcpy(out, wire_payload(header), size);
@@ -161,6 +172,7 @@ static trib_status open_all(struct load_options *o)
 static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 {
 	uint64_t until = clock_now() + PATIENCE_NS;
+	uint32_t tokens[LOAD_CHILDREN_MAX] = { 0 };
 	unsigned in = 0;
 
 	while (in < o->children) {
@@ -169,12 +181,12 @@ static trib_status ask_all(struct load_options *o, struct wire_welcome *welcome)
 			                   "not all %u children could join the aggregator",
 			                   o->children);
 		for (unsigned child = 0; child < o->children; child++)
-			ask(o, child);
+			ask(o, child, tokens[child]);
 		for (in = 0; in < o->children; in++) {
 			welcome->verdict = WIRE_WAIT;
 			do
-				if (!hear(o->fds[0][in], o->tcp, WIRE_WELCOME, ASK_EVERY_MS,
-				          welcome, sizeof(*welcome)))
+				if (!hear(o->fds[0][in], o->tcp, WIRE_WELCOME, &tokens[in], welcome,
+				          sizeof(*welcome)))
 					break;
 			while (welcome->verdict == WIRE_WAIT);
 			if (welcome->verdict == WIRE_REFUSED)
@@ -197,11 +209,11 @@ static trib_status report_all(const struct load_options *o, const struct wire_we
 		for (unsigned child = 0; child < o->children; child++) {
 			int fd = o->fds[lane][child];
 			unsigned tries = 0;
+			uint32_t token = 0;
 
 			do
-				plane_report(fd, o->tcp, welcome, child, lane, 0);
-			while (!hear(fd, o->tcp, WIRE_STATUS, ASK_EVERY_MS, &answer,
-			             sizeof(answer)) &&
+				plane_report(fd, o->tcp, welcome, child, lane, 0, token);
+			while (!hear(fd, o->tcp, WIRE_STATUS, &token, &answer, sizeof(answer)) &&
 			       ++tries < PATIENCE_NS / 1000000 / ASK_EVERY_MS);
 			if (tries == PATIENCE_NS / 1000000 / ASK_EVERY_MS)
 				return status_fail(TRIB_ERR_AGGREGATOR,

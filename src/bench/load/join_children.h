@@ -11,8 +11,8 @@
 
 /* Opens options->fds, a socket for each lane and child on its host, and joins. */
 trib_status plane_join(struct load_options *options, struct wire_welcome *welcome);
-/* Sends a REPORT of a child that needs nothing below `ack`. */
+/* Sends a REPORT of a child that needs nothing below `ack`. Token 0: its address is known. */
 void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned child,
-                  unsigned lane, uint64_t ack);
+                  unsigned lane, uint64_t ack, uint32_t token);
 
 #endif

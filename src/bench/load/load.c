@@ -32,7 +32,7 @@ static void reports_send(struct load_lane *lane, uint64_t now)
 		if (o->tcp && lane->sent[child] % lane->load->stride)
 			continue;
 		plane_report(lane->fds[child], o->tcp, &lane->load->welcome, child, lane->index,
-		             lane->next > behind ? lane->next - behind : 0);
+		             lane->next > behind ? lane->next - behind : 0, 0);
 		/* Drains the answers to children that get no results. */
 		if (child && !o->to_all)
 			load_take(lane, child);

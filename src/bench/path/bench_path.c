@@ -23,9 +23,10 @@
 struct path_options {
 	struct cluster_options net;
 	const char *name, *paths, *transports, *sizes, *chunks, *load, *unlike, *json, *plot;
+	const char *events;
 	double warm_s, seconds;
-	uint64_t repeats;
-	bool token, found, check;
+	uint64_t repeats, mice;
+	bool token, found, check, timeline;
 };
 
 static volatile sig_atomic_t stopped;
@@ -115,11 +116,45 @@ static void row_fill(struct path_row *row, struct path_job *job, const struct ma
 	}
 }
 
-static trib_status run_once(const struct path_bed *bed, struct path_row *row)
+/* The time of the measurement. Paths change meanwhile, and the row gets its curve. */
+static trib_status watch(struct path_job *job, struct path_bed *bed,
+                         const struct path_events *events, struct path_row *row)
+{
+	uint64_t start = clock_now();
+	trib_status status = TRIB_OK;
+	double at = 0;
+
+	if (!row->what.timeline && !events->n) {
+		wait_for(job, row->what.seconds);
+		return TRIB_OK;
+	}
+	path_curve_add(&row->curve, at, job->bytes);
+	while (status == TRIB_OK && at < row->what.seconds && !job->stop && !stopped) {
+		double before = at;
+
+		wait_for(job, PATH_CURVE_S * (row->curve.n) - at);
+		at = (double)(clock_now() - start) * 1e-9;
+		path_curve_add(&row->curve, at, job->bytes);
+		status = path_events_reach(events, &bed->cluster, before, at);
+	}
+	return status;
+}
+
+static trib_status start_receiver(struct path_job *job, bool ours, pthread_t *thread)
+{
+	if (pthread_create(thread, NULL, ours ? path_channel_receive : path_stream_receive, job))
+		return status_fail(TRIB_ERR_SYSTEM, "cannot start a thread");
+	return TRIB_OK;
+}
+
+static trib_status run_once(struct path_bed *bed, const struct path_events *events,
+                            struct path_row *row)
 {
 	static struct path_job job;
+	static struct path_fct fct;
 	const bool ours = row->what.transport == TRANSPORT_OURS;
 	struct path_load *load;
+	struct path_mice *mice = NULL;
 	pthread_t threads[2];
 	struct mark from, to;
 	trib_status status = path_load_start(bed, &load);
@@ -127,11 +162,14 @@ static trib_status run_once(const struct path_bed *bed, struct path_row *row)
 	memset(&job, 0, sizeof(job));
 	job.bed = bed;
 	job.what = &row->what;
-	if (status == TRIB_OK &&
-	    pthread_create(&threads[0], NULL, ours ? path_channel_receive : path_stream_receive,
-	                   &job))
-		status = status_fail(TRIB_ERR_SYSTEM, "cannot start a thread");
+	if (status == TRIB_OK)
+		status = path_events_reach(events, &bed->cluster, -1e9, 0);
+	if (status == TRIB_OK)
+		status = path_mice_start(bed, row->what.mice, &fct, &mice);
+	if (status == TRIB_OK)
+		status = start_receiver(&job, ours, &threads[0]);
 	if (status != TRIB_OK) {
+		path_mice_stop(mice);
 		path_load_stop(load);
 		return status;
 	}
@@ -144,17 +182,22 @@ static trib_status run_once(const struct path_bed *bed, struct path_row *row)
 		usleep(1000);
 	wait_for(&job, row->what.warm_s);
 	from = mark_now(&job);
-	wait_for(&job, row->what.seconds);
+	status = watch(&job, bed, events, row);
 	to = mark_now(&job);
 	job.stop = true;
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
+	path_mice_stop(mice);
 	path_load_stop(load);
 	if (job.failed)
 		snprintf(row->note, sizeof(row->note), "%s", job.why);
 	else
 		row_fill(row, &job, &from, &to);
-	return stopped ? status_fail(TRIB_ERR_CLOSED, "stopped by a signal") : TRIB_OK;
+	row->mice_s = path_fct_at(&fct, 0.5);
+	row->mice_p99_s = path_fct_at(&fct, 0.99);
+	if (status == TRIB_OK)
+		status = path_events_undo(events, &bed->cluster);
+	return stopped ? status_fail(TRIB_ERR_CLOSED, "stopped by a signal") : status;
 }
 
 /* ---- the list of runs ---- */
@@ -221,6 +264,8 @@ static void add_rows(const struct path_options *o, const struct lists *lists,
 				.token = o->token,
 				.found = o->found,
 				.check = o->check,
+				.timeline = o->timeline,
+				.mice = (uint32_t)o->mice,
 				.warm_s = o->warm_s,
 				.seconds = o->seconds,
 			};
@@ -240,7 +285,7 @@ static unsigned list_rows(const struct path_options *o, const struct lists *list
 			for (unsigned t = 0; t < TRANSPORTS; t++) {
 				bool skip = (t == TRANSPORT_MPTCP && missing) ||
 				            (t == TRANSPORT_TCP && lists->paths[p] > 1) ||
-				            (t != TRANSPORT_OURS && o->token);
+				            (t == TRANSPORT_MPTCP && o->token);
 
 				if (lists->transports[t] && !skip && lists->paths[p] <= bed->paths)
 					add_rows(o, lists, (enum path_transport)t,
@@ -295,9 +340,12 @@ static trib_status measure(const struct path_options *o, const struct lists *lis
 {
 	static struct path_row rows[PATH_ROWS_MAX];
 	static struct path_bed bed;
-	trib_status status = path_bed_open(&bed, &o->net, o->name);
+	struct path_events events;
+	trib_status status = path_events_parse(o->events, &events);
 	unsigned n = 0, done = 0, failed = 0;
 
+	if (status == TRIB_OK)
+		status = path_bed_open(&bed, &o->net, o->name);
 	if (status == TRIB_OK)
 		status = load_parse(o->load, &bed);
 	if (status == TRIB_OK)
@@ -306,7 +354,7 @@ static trib_status measure(const struct path_options *o, const struct lists *lis
 		n = list_rows(o, lists, &bed, rows);
 	for (; done < n && status == TRIB_OK; done++) {
 		progress_tell(done, n, "run %u", done + 1);
-		status = run_once(&bed, &rows[done]);
+		status = run_once(&bed, &events, &rows[done]);
 		failed += rows[done].note[0] != '\0';
 	}
 	progress_clear();
@@ -364,6 +412,13 @@ static const struct option_row rows[] = {
 	  "4K,50K,200K" },
 	{ "token", 0, OPTION_FLAG, &asked.token, NULL,
 	  "a message of 2 bytes goes there and back, and is timed", NULL },
+	{ "timeline", 0, OPTION_FLAG, &asked.timeline, NULL,
+	  "the rate every 50 ms, as JSON and as the plot", NULL },
+	{ "events", 0, OPTION_TEXT, &asked.events, "LIST",
+	  "what happens to paths during a run, at these seconds; below 0: before it",
+	  "-1:cut=4,2:restore=4,4:cut=1" },
+	{ "mice", 0, OPTION_BYTES, &asked.mice, "BYTES",
+	  "short TCP flows of this length between two other hosts, which are timed", "16K" },
 	{ "find", 0, OPTION_FLAG, &asked.found, NULL, "our paths are found by probes, not given",
 	  NULL },
 	{ "check", 0, OPTION_FLAG, &asked.check, NULL, "compare every byte that has come", NULL },
@@ -387,6 +442,8 @@ static const struct options options = {
 	"the\n"
 	"share of what the free bandwidth of the paths carries.",
 	"trib bench path --core 200mbit --plot path.svg\n"
+	"  trib bench path --paths 4 --timeline --events 1:cut=2,2:cut=3 --size 64K --plot "
+	"cut.svg\n"
 	"  trib bench path --paths 4 --load 0,25,50,75 --transport ours",
 	rows,
 };

@@ -5,8 +5,8 @@
  * TCP.
  *
  * bench_path.c reads the command line and measures case by case. path_bed.c has the fabric and the
- * background traffic. path_channel.c and path_stream.c carry the bytes, path_table.c shows the
- * rows.
+ * background traffic. path_channel.c and path_stream.c carry the bytes, path_mice.c short flows
+ * beside them. path_timeline.c cuts paths meanwhile. path_table.c shows the rows.
  *
  * This room measures the channel from outside: it sends and receives as any user does.
  */
@@ -22,6 +22,10 @@
 #define PATH_ROWS_MAX 256u
 #define PATH_LIST_MAX 16u
 #define PATH_LATENCIES 4096u
+#define PATH_EVENTS_MAX 16u
+#define PATH_CURVE_MAX 500u
+#define PATH_CURVE_S 0.05 /* between two points */
+#define PATH_MICE_MAX 8192u
 
 enum path_transport { TRANSPORT_OURS, TRANSPORT_ECMP, TRANSPORT_MPTCP, TRANSPORT_TCP, TRANSPORTS };
 
@@ -43,7 +47,34 @@ struct path_case {
 	bool token;     /* a message of 2 bytes goes there and back */
 	bool found;     /* paths are found by discovery */
 	bool check;     /* every byte is compared */
+	bool timeline;  /* the row has a curve */
+	uint32_t mice;  /* bytes of short flows beside it; 0: none */
 	double warm_s, seconds;
+};
+
+/* Bytes that have come, at points in time. */
+struct path_curve {
+	unsigned n;
+	struct path_point {
+		double at_s;
+		uint64_t bytes;
+	} points[PATH_CURVE_MAX];
+};
+
+/* What happens to paths during a run. */
+struct path_events {
+	unsigned n;
+	struct path_event {
+		double at_s; /* below 0: before the run begins */
+		bool cuts;   /* false: restores */
+		unsigned path;
+	} list[PATH_EVENTS_MAX];
+};
+
+/* How long short flows took; in order when they have ended. */
+struct path_fct {
+	unsigned n;
+	double seconds[PATH_MICE_MAX];
 };
 
 struct path_row {
@@ -55,6 +86,8 @@ struct path_row {
 	double repeated;         /* ours: share of packets that were sent again */
 	double latency_s;        /* token: median of half a round trip; 0: not measured */
 	uint64_t messages;
+	double mice_s, mice_p99_s; /* median and 99th percentile of short flows */
+	struct path_curve curve;
 	char note[200]; /* why it failed; "": it did not */
 };
 
@@ -94,6 +127,25 @@ double path_bed_sum(const struct path_bed *bed, unsigned paths);
 struct path_load;
 trib_status path_load_start(const struct path_bed *bed, struct path_load **out);
 void path_load_stop(struct path_load *load);
+
+/* "1:cut=2,3.5:restore=2": seconds, and a path. */
+trib_status path_events_parse(const char *text, struct path_events *events);
+/* Makes those happen that are between two points in time. */
+trib_status path_events_reach(const struct path_events *events, struct cluster *cluster,
+                              double from_s, double to_s);
+/* Restores all paths. */
+trib_status path_events_undo(const struct path_events *events, struct cluster *cluster);
+void path_curve_add(struct path_curve *curve, double at_s, uint64_t bytes);
+/* The rate between points i - 1 and i. */
+double path_curve_gbps(const struct path_curve *curve, unsigned i);
+
+/* Short flows between the other two hosts. bytes 0: none, and *out is NULL. */
+struct path_mice;
+trib_status path_mice_start(const struct path_bed *bed, uint32_t bytes, struct path_fct *fct,
+                            struct path_mice **out);
+void path_mice_stop(struct path_mice *mice);
+/* The time that this share of the flows was below. */
+double path_fct_at(const struct path_fct *fct, double share);
 
 /* Sender and receiver of each transport. */
 void *path_channel_send(void *job);

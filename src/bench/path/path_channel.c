@@ -101,19 +101,19 @@ static struct channel_io_config config_of(struct end *end, uint32_t self)
 static trib_status step(struct end *end)
 {
 	struct pollfd fds[CHANNEL_FDS + 1];
-	unsigned n = channel_fds(end->io, fds);
+	unsigned n = channel_fds(end->io, fds), own = n;
 	uint64_t now = clock_now(), wait = channel_wait(end->io, now);
 	struct timespec span = clock_span(wait < 20000000 ? wait : 20000000);
 
 	if (end->listener)
 		fds[n++] = (struct pollfd){ .fd = channel_listener_fd(end->listener),
 			                    .events = POLLIN };
-	if (wait)
-		ppoll(fds, n, &span, NULL);
-	now = clock_now();
-	if (end->listener)
-		channel_listener_step(end->listener, now);
-	return channel_step(end->io, now);
+	if (ppoll(fds, n, &span, NULL) > 0) {
+		channel_take(end->io, fds, own);
+		if (end->listener && fds[own].revents)
+			channel_listener_step(end->listener, now);
+	}
+	return channel_push(end->io, clock_now());
 }
 
 static trib_status end_open(struct end *end, struct path_job *job)

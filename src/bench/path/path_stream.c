@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -136,6 +137,9 @@ static void take(struct path_job *job, struct flows *flows, int listening)
 
 		if (came > 0)
 			path_job_count(job, (uint64_t)came);
+		if (came > 0 && job->what->token)
+			(void)!send(flows->fds[i], flows->piece, (size_t)came,
+			            MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	if (fds[0].revents && flows->n < PATHS_MAX &&
 	    (fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
@@ -186,6 +190,7 @@ static trib_status connect_flow(struct path_job *job, struct flows *flows)
 	if (fd < 0)
 		return status_fail_errno("cannot open a TCP socket");
 	flows->fds[flows->n++] = fd;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	if (bind(fd, (const void *)&from.storage, from.length) ||
 	    connect(fd, (const void *)&to.storage, to.length))
 		return status_fail_errno("no TCP connection to %s", job->bed->to->name);
@@ -209,10 +214,35 @@ static trib_status give(struct flows *flows)
 	return TRIB_OK;
 }
 
+/* A token goes there and back. */
+static trib_status play_token(struct path_job *job, const struct flows *flows)
+{
+	struct pollfd back = { .fd = flows->fds[0], .events = POLLIN };
+	uint64_t start = clock_now();
+	unsigned n = job->n_latencies;
+	size_t left = job->what->bytes;
+
+	if (send(back.fd, flows->piece, left, MSG_NOSIGNAL) != (ssize_t)left)
+		return status_fail_errno("a TCP connection has failed");
+	while (left && !job->stop) {
+		ssize_t came = poll(&back, 1, POLL_MS) > 0
+		                       ? recv(back.fd, flows->piece, left, MSG_DONTWAIT)
+		                       : 0;
+
+		left -= came > 0 ? (size_t)came : 0;
+	}
+	if (!left && n < PATH_LATENCIES) {
+		job->latencies[n] = (double)(clock_now() - start) / 2e9;
+		job->n_latencies = n + 1;
+	}
+	return TRIB_OK;
+}
+
 void *path_stream_send(void *user)
 {
 	struct path_job *job = user;
-	unsigned flows_wanted = job->what->transport == TRANSPORT_ECMP ? job->what->paths : 1;
+	bool spreads = job->what->transport == TRANSPORT_ECMP && !job->what->token;
+	unsigned flows_wanted = spreads ? job->what->paths : 1;
 	struct flows flows;
 	trib_status status = flows_open(&flows, job->bed->from);
 
@@ -221,7 +251,7 @@ void *path_stream_send(void *user)
 	while (status == TRIB_OK && flows.n < flows_wanted)
 		status = connect_flow(job, &flows);
 	while (status == TRIB_OK && !job->stop) {
-		status = give(&flows);
+		status = job->what->token ? play_token(job, &flows) : give(&flows);
 		path_job_cpu(job, 0);
 	}
 	if (status != TRIB_OK && !job->stop)

@@ -14,6 +14,8 @@ enum column {
 	GBPS,
 	SHARE,
 	LATENCY,
+	MICE,
+	MICE_P99,
 	CPU,
 	REPEATED,
 	EACH,
@@ -43,6 +45,16 @@ static const struct table_column columns[COLUMNS] = {
 	              .positive = true,
 	              .field = "token_s",
 	              .json = "%.6g" },
+	[MICE] = { .header = "mice",
+	           .show = table_seconds,
+	           .positive = true,
+	           .field = "mice_s",
+	           .json = "%.6g" },
+	[MICE_P99] = { .header = "p99",
+	               .show = table_seconds,
+	               .positive = true,
+	               .field = "mice_p99_s",
+	               .json = "%.6g" },
 	[CPU] = { .header = "cores", .format = "%.2f", .field = "cores", .json = "%.4g" },
 	[REPEATED] = { .header = "repeated",
 	               .format = "%.2f",
@@ -85,6 +97,8 @@ static void fill(struct table *table, const struct path_row *rows, unsigned n)
 		table_number(table, GBPS, row->gbps);
 		table_number(table, SHARE, row->share_of_sum);
 		table_number(table, LATENCY, row->latency_s);
+		table_number(table, MICE, row->mice_s);
+		table_number(table, MICE_P99, row->mice_p99_s);
 		table_number(table, CPU, row->cpu);
 		if (row->what.transport == TRANSPORT_OURS) {
 			each_text(row, each, sizeof(each));
@@ -106,6 +120,28 @@ void path_table_print(const struct path_row *rows, unsigned n)
 	table_close(&table);
 }
 
+/* The curves of all rows, a point a row. */
+static void fill_timeline(struct table *table, const struct path_row *rows, unsigned n)
+{
+	enum { RUN, WHO, AT, RATE, FIELDS };
+	static const struct table_column fields[FIELDS] = {
+		[RUN] = { .field = "run", .json = "%.0f" },
+		[WHO] = { .field = "transport" },
+		[AT] = { .field = "at_s", .json = "%.3f" },
+		[RATE] = { .field = "gbps", .json = "%.4g" },
+	};
+
+	table_open(table, fields, FIELDS);
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 1; k < rows[i].curve.n; k++) {
+			table_add(table);
+			table_number(table, RUN, i);
+			table_text(table, WHO, path_transport_name(rows[i].what.transport));
+			table_number(table, AT, rows[i].curve.points[k].at_s);
+			table_number(table, RATE, path_curve_gbps(&rows[i].curve, k));
+		}
+}
+
 trib_status path_json_write(const struct path_bed *bed, const struct path_row *rows, unsigned n,
                             const char *file)
 {
@@ -120,7 +156,39 @@ trib_status path_json_write(const struct path_bed *bed, const struct path_row *r
 	fill(&table, rows, n);
 	table_json(&table, &json, "rows");
 	table_close(&table);
+	if (n && rows[0].what.timeline) {
+		fill_timeline(&table, rows, n);
+		table_json(&table, &json, "timeline");
+		table_close(&table);
+	}
 	return json_finish(&json, file);
+}
+
+/* Gb/s over time, of the first run of each transport. */
+static trib_status plot_timeline(const struct path_row *rows, unsigned n, const char *file)
+{
+	static struct chart chart;
+	bool drawn[TRANSPORTS] = { 0 };
+
+	chart = (struct chart){ .title = "Bandwidth between two hosts while paths change",
+		                .subtitle = "",
+		                .x_title = "seconds",
+		                .y_title = "Gb/s",
+		                .y_format = "%.2f" };
+	for (unsigned i = 0; i < n; i++) {
+		struct chart_line *line = &chart.lines[chart.n];
+
+		if (drawn[rows[i].what.transport] || rows[i].curve.n < 2)
+			continue;
+		drawn[rows[i].what.transport] = true;
+		*line = (struct chart_line){ .name = path_transport_name(rows[i].what.transport) };
+		for (unsigned k = 1; k < rows[i].curve.n && line->n < CHART_POINTS_MAX; k++)
+			line->points[line->n++] =
+				(struct chart_point){ .x = rows[i].curve.points[k].at_s,
+				                      .y = path_curve_gbps(&rows[i].curve, k) };
+		chart.n++;
+	}
+	return chart_write(&chart, file);
 }
 
 /* Gb/s over the number of paths; over the chunk, if there are several chunks. */
@@ -129,6 +197,8 @@ trib_status path_plot_write(const struct path_row *rows, unsigned n, const char 
 	static struct chart chart;
 	bool chunks = false;
 
+	if (n && rows[0].what.timeline)
+		return plot_timeline(rows, n, file);
 	for (unsigned i = 1; i < n; i++)
 		chunks |= rows[i].what.chunk != rows[0].what.chunk;
 	chart = (struct chart){ .title = "Bandwidth between two hosts over several paths",

@@ -445,7 +445,7 @@ static trib_status run(struct halve *halve)
 	trib_status status = TRIB_OK, ended;
 	char cookie[24];
 
-	snprintf(cookie, sizeof(cookie), "%llx", (unsigned long long)COOKIE);
+	snprintf(cookie, sizeof(cookie), "%016llx", (unsigned long long)COOKIE);
 	setenv("TRIB_COOKIE", cookie, 1);
 	setenv("TRIB_PLANE", strcmp(halve->plane, "tcp") == 0 ? "tcp" : "udp", 1);
 	setenv("TRIB_LOG", "warn", 0);

@@ -56,7 +56,8 @@ static void ask(const struct talk *talk, const struct talker *talker, uint64_t n
 	} packet = { .header = { .type = WIRE_JOIN,
 		                 .cookie = talk->cookie,
 		                 .job = talk->job,
-		                 .child = (uint8_t)talker->rank },
+		                 .child = (uint8_t)talker->rank,
+		                 .token = talker->token },
 		     .join = { .pool_bytes = POOL,
 		               .nonce = nonce + talker->rank,
 		               .covers = 1ull << talker->rank,
@@ -92,7 +93,8 @@ static struct wire_control header_of(const struct talk *talk, const struct talke
 		                      .job = talk->job,
 		                      .comm = talker->welcome.comm,
 		                      .epoch = talker->welcome.epoch,
-		                      .child = (uint8_t)talker->rank };
+		                      .child = (uint8_t)talker->rank,
+		                      .token = talker->token };
 }
 
 void talk_say(struct talk *talk, unsigned rank, bool is_idle)
@@ -108,6 +110,7 @@ void talk_say(struct talk *talk, unsigned rank, bool is_idle)
 	/* The stamp grows each time, also twice in a microsecond. */
 	talker->stamp = stamp == talker->stamp ? stamp + 2 : stamp;
 	packet.report.stamp = talker->stamp;
+	packet.report.serial = clock_now();
 	packet.report.judged = talker->judged;
 	packet.report.lost = talker->lost;
 	packet.report.want = talker->want;
@@ -130,6 +133,8 @@ static void take(struct talker *talker, const struct wire_control *header)
 	const struct wire_status *status = wire_payload(header);
 	uint32_t rate;
 
+	if (header->token)
+		talker->token = header->token;
 	if (header->type == WIRE_WELCOME && welcome->verdict == WIRE_JOINED &&
 	    !talker->welcome.cookie) {
 		talker->welcome = *welcome;

@@ -21,6 +21,7 @@ struct talker {
 	uint64_t told_at;      /* when the rate changed last */
 	unsigned unasked;      /* times it was told a rate without having asked */
 	uint32_t stamp;        /* stamp of its last report, which the answer repeats */
+	uint32_t token;        /* proves its address */
 	bool is_idle;          /* as it last reported */
 	uint32_t judged, lost; /* packets, as it reports them */
 	uint32_t want;         /* how fast it could send, as it reports; 0: unknown */

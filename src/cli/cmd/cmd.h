@@ -11,6 +11,7 @@
 #define TRIB_CLI_CMD_CMD_H
 
 int cli_bench(int argc, char **argv);
+int cli_cookie(int argc, char **argv);
 int cli_glm(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_net(int argc, char **argv);

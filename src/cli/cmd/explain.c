@@ -216,7 +216,7 @@ int cli_explain(int argc, char **argv)
 			 "a controller:\n"
 			 "its trees, their rate, the bound, and what limits them.\n"
 			 "With --paths: which paths the ranks on this host use.",
-		.example = "TRIB_COOKIE=5eed trib explain --aggregator 10.0.0.1:7700\n"
+		.example = "TRIB_COOKIE=$(cat cookie) trib explain --aggregator 10.0.0.1:7700\n"
 			   "  trib explain 7",
 		.rows = rows,
 	};

@@ -74,7 +74,7 @@ static int job_new_leased(const struct lease_request *wish, const char *hostfile
 	if (json) {
 		lease_dump(lease);
 	} else {
-		printf("export TRIB_AGGREGATOR=%s TRIB_JOB=%" PRIu64 " TRIB_COOKIE=%" PRIx64
+		printf("export TRIB_AGGREGATOR=%s TRIB_JOB=%" PRIu64 " TRIB_COOKIE=%016" PRIx64
 		       " TRIB_HOSTS=",
 		       lease_controller(lease), lease_job(lease), lease_cookie(lease));
 		for (unsigned i = 0; i < lease_count(lease); i++)

@@ -140,7 +140,7 @@ int cli_top(int argc, char **argv)
 			 "For a controller:\n"
 			 "the same for all of its aggregators, the latest rank of each "
 			 "communicator first. With --paths: the paths of ranks on this host.",
-		.example = "TRIB_COOKIE=5eed trib top --aggregator 10.0.0.1:7700",
+		.example = "TRIB_COOKIE=$(cat cookie) trib top --aggregator 10.0.0.1:7700",
 		.rows = rows,
 	};
 	char before[QUERY_PAGE] = "{}", page[QUERY_PAGE];

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/cmd/cmd.h"
 #include "options/options.h"
+#include "sim/jitter.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -111,6 +112,8 @@ static const char *setup_fault(struct sim_setup *setup)
 		return "a number is too large";
 	if (!(setup->shrink > 0) || !(setup->sim.speedup > 0) || !(setup->sim.wire.ratio >= 1))
 		return "--shrink and --speedup are above 0, --ratio is 1 or more";
+	if (setup->sim.jitter > JITTER_MOST)
+		return "--jitter is from 0 to 0.3333: 0.05 means 5 % of the computation";
 	if (!setup->bandwidth)
 		return "--bandwidth is a rate above 0";
 	setup->sim.candidates = (uint32_t)setup->candidates;
@@ -205,6 +208,7 @@ static struct option_hook placement_hook = { placement_take, &asked.sim.placemen
 			  ratio_hook = { number_take, &asked.sim.wire.ratio },
 			  latency_hook = { number_take, &asked.sim.wire.latency_s },
 			  speedup_hook = { number_take, &asked.sim.speedup },
+			  jitter_hook = { number_take, &asked.sim.jitter },
 			  shrink_hook = { number_take, &asked.shrink };
 
 static const struct option_row rows[] = {
@@ -263,6 +267,10 @@ static const struct option_row rows[] = {
 	  "latency of each allreduce (default 50e-6)", NULL },
 	{ "speedup", 0, OPTION_HOOK, &speedup_hook, "X",
 	  "computation is X times as fast as measured (default 1)", NULL },
+	{ "jitter", 0, OPTION_HOOK, &jitter_hook, "S",
+	  "steps vary: standard deviation of their computation, of its mean (default 0; up to "
+	  "0.3333)",
+	  "0.05" },
 	{ "until", 0, OPTION_SECONDS, &asked.sim.until_s, "SECONDS",
 	  "stop the simulation at this time", NULL },
 	{ "ties", 0, OPTION_HOOK, &ties_hook, "ORDER",

@@ -83,8 +83,11 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 	if (!setup->traces)
 		printf("steps are computed from the sizes of models; --traces takes measured "
 		       "ones\n");
-	printf("%.4g GB/s, %.3g times with aggregation; computation %.3g times as fast\n\n",
+	printf("%.4g GB/s, %.3g times with aggregation; computation %.3g times as fast",
 	       options->wire.bytes_per_s / 1e9, options->wire.ratio, options->speedup);
+	if (options->jitter > 0)
+		printf(", and varies by %.3g %%", 100 * options->jitter);
+	printf("\n\n");
 	printf("%8s %7s %7s %10s %12s %12s %12s %9s %6s %10s %10s\n", "seed", "score", "util",
 	       "gain", "JCT s", "if all agg.", "if none", "queued s", "moves", "events", "speed");
 	for (unsigned i = 0; i < n; i++)
@@ -151,10 +154,11 @@ void sim_options_json(const struct sim_task *task)
 	text_json("sharing", sharing_name(options->sharing));
 	text_json("ties", options->public_ties ? "mina" : "arrival");
 	printf(",\"bytes_per_s\":%.9g,\"ratio\":%.9g,\"latency_s\":%.9g,\"speedup\":%.9g,"
-	       "\"alpha\":%.9g,\"candidates\":%u,\"migrate_s\":%.9g,\"until_s\":%.9g",
+	       "\"jitter\":%.9g,\"alpha\":%.9g,\"candidates\":%u,\"migrate_s\":%.9g,\"until_s\":%."
+	       "9g",
 	       options->wire.bytes_per_s, options->wire.ratio, options->wire.latency_s,
-	       options->speedup, options->alpha, options->candidates, options->migrate_s,
-	       options->until_s);
+	       options->speedup, options->jitter, options->alpha, options->candidates,
+	       options->migrate_s, options->until_s);
 }
 
 /* Where jobs come from: a list, a trace, or a generator. */

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/secret.h"
 #include "base/settings.h"
 #include "control/transport/client.h"
+#include "control/transport/heartbeat_answer.h"
 #include "control/transport/state_dir.h"
 #include "control/agent/link_probe.h"
 #include "control/transport/http.h"
@@ -41,9 +41,9 @@ struct agent {
 	uint64_t jobs_at; /* when they were read */
 	bool is_short;    /* not all ranks fitted into a heartbeat */
 	uint64_t heartbeat_ns;
-	bool joined, told; /* the last heartbeat was answered; a failure was logged */
-	char secret[SECRET_TEXT];
-	struct link_probe *probe; /* NULL: the link cannot be probed */
+	bool joined, told;              /* the last heartbeat was answered; a failure was logged */
+	struct heartbeat_answer answer; /* the last one; too large for a stack */
+	struct link_probe *probe;       /* NULL: the link cannot be probed */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -51,14 +51,6 @@ struct agent {
 };
 
 /* ---- the report ---- */
-
-static bool is_any(const struct udp_address *address)
-{
-	if (address->storage.ss_family == AF_INET6)
-		return IN6_IS_ADDR_UNSPECIFIED(
-			&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
-	return !((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr;
-}
 
 /* Brackets of an IPv6 address have to be escaped in a path. */
 static void make_path(struct agent *agent)
@@ -83,7 +75,7 @@ static bool look_address(struct agent *agent)
 	if (udp_resolve(text, CONTROL_PORT, &peer) != TRIB_OK ||
 	    udp_route(&peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return false;
-	if (is_any(&agent->options.listen))
+	if (udp_is_any(&agent->options.listen))
 		udp_set_port(&local, udp_port(&agent->options.listen));
 	else
 		local = agent->options.listen;
@@ -155,60 +147,49 @@ static bool look(struct agent *agent)
 /* ---- the answer ---- */
 
 /* Trees that the aggregator has to leave. The controller repeats this until it has left. */
-static void take_leave(struct agent *agent, const json_t *list)
+static void take_leaves(struct agent *agent, const struct heartbeat_answer *answer)
 {
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *one = json_array_get(list, i);
-		json_int_t job = json_integer_value(json_object_get(one, "job"));
-		json_int_t generation = json_integer_value(json_object_get(one, "generation"));
-		const char *key = json_string_value(json_object_get(one, "key"));
-		const char *why = json_string_value(json_object_get(one, "why"));
+	for (unsigned i = 0; i < answer->n_leaves; i++) {
+		const struct answer_leave *leave = &answer->leaves[i];
 
-		if (job > 0 && job <= UINT16_MAX && key && generation > 0 &&
-		    generation <= UINT32_MAX)
-			aggregator_drain(agent->options.aggregator, (uint16_t)job,
-			                 strtoull(key, NULL, 16), (uint32_t)generation,
-			                 why ? why : "the controller says so");
+		aggregator_drain(agent->options.aggregator, leave->job, leave->key,
+		                 leave->generation, leave->why);
 	}
 }
 
 /* A probe that the controller orders. A probe that is not possible is reported as failed. */
-static void take_probe(struct agent *agent, const json_t *order)
+static void take_probe(struct agent *agent, const struct answer_probe *order)
 {
-	const char *with = json_string_value(json_object_get(order, "with"));
-	const char *at = json_string_value(json_object_get(order, "at"));
-	json_int_t enough = json_integer_value(json_object_get(order, "enough_bps"));
-	double forget_s = json_number_value(json_object_get(order, "forget_s"));
-	struct link_probe_request request = { .enough_bps = enough > 0 ? (uint64_t)enough : 1 };
+	struct link_probe_request request = { .enough_bps = order->enough_bps };
 	uint64_t now = clock_now();
 
-	if (!agent->probe || !with || strlen(with) >= sizeof(request.with))
+	if (!agent->probe || !*order->with)
 		return;
-	if (forget_s >= 0 && forget_s * 1e9 < (double)now && json_object_get(order, "forget_s"))
-		link_probe_forget(agent->probe, now - (uint64_t)(forget_s * 1e9));
-	if (!at || udp_resolve(at, UDP_DEFAULT_PORT, &request.at) != TRIB_OK)
+	if (order->forget_s >= 0 && order->forget_s * 1e9 < (double)now)
+		link_probe_forget(agent->probe, now - (uint64_t)(order->forget_s * 1e9));
+	if (!*order->at || udp_resolve(order->at, UDP_DEFAULT_PORT, &request.at) != TRIB_OK)
 		request.at.length = 0;
-	snprintf(request.with, sizeof(request.with), "%s", with);
+	snprintf(request.with, sizeof(request.with), "%s", order->with);
 	snprintf(request.self, sizeof(request.self), "%s", agent->report.address);
 	link_probe_ask(agent->probe, &request);
 }
 
-static void take_answer(struct agent *agent, const json_t *answer)
+static void take_answer(struct agent *agent, const json_t *json)
 {
-	double heartbeat_s = json_number_value(json_object_get(answer, "beat_s"));
-	const char *text = json_string_value(json_object_get(answer, "secret"));
-	struct secret secret;
+	struct heartbeat_answer *answer = &agent->answer;
 
-	if (heartbeat_s >= 0.001 && heartbeat_s <= 3600)
-		agent->heartbeat_ns = (uint64_t)(heartbeat_s * 1e9);
-	take_leave(agent, json_object_get(answer, "leave"));
-	if (text && strcmp(text, agent->secret) && secret_parse(&secret, text)) {
-		snprintf(agent->secret, sizeof(agent->secret), "%s", text);
-		aggregator_set_secret(agent->options.aggregator, &secret);
+	heartbeat_answer_parse(answer, json);
+	if (answer->heartbeat_ns)
+		agent->heartbeat_ns = answer->heartbeat_ns;
+	take_leaves(agent, answer);
+	if (answer->has_roster)
+		aggregator_set_roster(agent->options.aggregator, &answer->roster);
+	if (answer->has_secret) {
+		aggregator_set_secret(agent->options.aggregator, &answer->secret);
 		if (agent->probe)
-			link_probe_set_secret(agent->probe, &secret);
+			link_probe_set_secret(agent->probe, &answer->secret);
 	}
-	take_probe(agent, json_object_get(answer, "gauge"));
+	take_probe(agent, &answer->probe);
 }
 
 /* Logs when the controller begins to answer, and when it stops. */

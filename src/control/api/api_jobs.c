@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "control/jobs/job_state.h"
 #include "control/jobs/job_table.h"
 #include "control/placement/host_lease.h"
@@ -20,6 +21,12 @@
 static json_t *hex(uint64_t number)
 {
 	return json_sprintf("%" PRIx64, number);
+}
+
+/* In the form that TRIB_COOKIE needs. */
+static json_t *cookie_text(uint64_t cookie)
+{
+	return json_sprintf("%0*" PRIx64, COOKIE_DIGITS, cookie);
 }
 
 static json_t *membership_to_json(const struct membership *membership, uint64_t now)
@@ -114,7 +121,7 @@ void api_get_job(void *context, const struct http_request *request, struct http_
 	entry = job_find(controller, request->part, reply);
 	if (entry) {
 		reply->json = job_to_json(controller, entry, clock_now());
-		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+		json_object_set_new(reply->json, "cookie", cookie_text(entry->cookie));
 	}
 	pthread_mutex_unlock(&controller->lock);
 }
@@ -253,7 +260,7 @@ void api_post_job(void *context, const struct http_request *request, struct http
 	if (status == TRIB_OK) {
 		reply->status = HTTP_CREATED;
 		reply->json = job_to_json(controller, entry, clock_now());
-		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+		json_object_set_new(reply->json, "cookie", cookie_text(entry->cookie));
 		log_notice("job %u (%s) was created: %u ranks, policy %s", entry->job.id,
 		           entry->job.name, entry->job.size, policy_name(entry->job.policy));
 	}
@@ -281,7 +288,7 @@ void api_patch_job(void *context, const struct http_request *request, struct htt
 	if (entry) {
 		host_lease_renew(entry, lease_s, clock_now());
 		reply->json = job_to_json(controller, entry, clock_now());
-		json_object_set_new(reply->json, "cookie", hex(entry->cookie));
+		json_object_set_new(reply->json, "cookie", cookie_text(entry->cookie));
 	}
 	pthread_mutex_unlock(&controller->lock);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/jobs/job_table.h"
 #include "control/migration/migration.h"
 #include "control/placement/host_lease.h"
 #include "control/placement/host_lease_show.h"
@@ -112,7 +113,7 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	char secret[SECRET_TEXT];
 	struct node *node;
 	bool facts, known;
-	json_t *leave, *probe;
+	json_t *leave, *probe, *jobs;
 
 	if (node_report_from_json(&report, request->json) != TRIB_OK) {
 		http_fail(reply, HTTP_BAD_REQUEST, "%s", trib_last_error());
@@ -141,12 +142,14 @@ void api_put_node(void *context, const struct http_request *request, struct http
 	note_change(node, known, before);
 	probe = probe_scheduler_for_node(controller, node, now);
 	leave = migration_for_node(controller, node, now);
+	jobs = job_table_roster(controller);
 	if (facts && store_put_node(controller->store, node) != TRIB_OK)
 		log_error("%s", trib_last_error());
 	pthread_mutex_unlock(&controller->lock);
 	secret_print(&controller->secret, secret);
 	reply->json = json_pack("{s:f, s:s}", "beat_s", (double)controller->heartbeat_ns / 1e9,
 	                        "secret", secret);
+	json_object_set_new(reply->json, "jobs", jobs);
 	if (leave)
 		json_object_set_new(reply->json, "leave", leave);
 	if (probe)

@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The jobs have changed. */
+static void roster_drop(struct controller *controller)
+{
+	json_decref(controller->roster);
+	controller->roster = NULL;
+}
+
 static struct job_entry *job_add(struct controller *controller, const struct job *job)
 {
 	struct job_entry *entry = calloc(1, sizeof(*entry));
@@ -21,6 +28,7 @@ static struct job_entry *job_add(struct controller *controller, const struct job
 		return NULL;
 	entry->job = *job;
 	entry->cookie = secret_cookie(&controller->secret, job->id);
+	roster_drop(controller);
 	controller->jobs[job->id] = entry;
 	return entry;
 }
@@ -105,6 +113,7 @@ void job_table_free(struct controller *controller)
 	for (unsigned i = 0; i < JOBS_MAX; i++)
 		if (controller->jobs[i])
 			job_free(controller->jobs[i]);
+	roster_drop(controller);
 }
 
 /* ---- making and ending ---- */
@@ -139,6 +148,7 @@ trib_status job_table_end(struct controller *controller, uint16_t id)
 	host_lease_end_job(controller, controller->jobs[id]);
 	job_free(controller->jobs[id]);
 	controller->jobs[id] = NULL;
+	roster_drop(controller);
 	return TRIB_OK;
 }
 
@@ -176,6 +186,30 @@ void job_table_tick(struct controller *controller, uint64_t now)
 		}
 	}
 	host_lease_admit(controller, now);
+}
+
+/* ---- the roster ---- */
+
+static json_t *roster_make(const struct controller *controller)
+{
+	json_t *live = json_array();
+
+	for (unsigned id = 1; id < JOBS_MAX; id++) {
+		unsigned first = id;
+
+		while (id < JOBS_MAX && controller->jobs[id])
+			id++;
+		if (id > first)
+			json_array_append_new(live, json_pack("[i, i]", (int)first, (int)(id - 1)));
+	}
+	return json_pack("{s:i, s:o}", "last", (int)controller->last_job, "live", live);
+}
+
+json_t *job_table_roster(struct controller *controller)
+{
+	if (!controller->roster)
+		controller->roster = roster_make(controller);
+	return json_deep_copy(controller->roster); /* another thread prints it */
 }
 
 /* ---- communicators ---- */

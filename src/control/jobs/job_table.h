@@ -22,6 +22,8 @@ trib_status job_table_add(struct controller *controller, const struct job *wish,
 trib_status job_table_end(struct controller *controller, uint16_t id);
 /* Ends jobs whose lease has ended, and gives free hosts to waiting jobs. */
 void job_table_tick(struct controller *controller, uint64_t now);
+/* The live jobs, for the answer to a heartbeat. */
+json_t *job_table_roster(struct controller *controller);
 /* The communicator with this key, made if there is none; NULL: no memory. */
 struct membership_entry *job_table_membership(struct controller *controller, struct job_entry *job,
                                               uint64_t key);

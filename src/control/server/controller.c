@@ -65,6 +65,8 @@ static trib_status open_all(struct controller *controller, const struct controll
 	    (status = store_open(controller->state_dir, &controller->store)) ||
 	    (status = store_secret(controller->store, &controller->secret)))
 		return status;
+	if (!secret_draw(&controller->address_secret))
+		return status_fail_errno("no random numbers");
 	clock_gettime(CLOCK_REALTIME, &started);
 	controller->session = (uint64_t)started.tv_sec * NSEC_PER_SEC + (uint64_t)started.tv_nsec;
 	if ((status = job_table_load(controller)) != TRIB_OK)

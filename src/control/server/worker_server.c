@@ -3,13 +3,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
+#include "path/address_proof.h"
 #include "control/jobs/job_table.h"
 #include "control/jobs/plan_server.h"
 #include "control/placement/host_lease.h"
 #include "control/sharing/turn_server.h"
 #include "wire/parse.h"
 
-#include <ctype.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -41,14 +42,6 @@ static void send_packet(struct controller *controller, struct packet *packet, ui
 
 /* ---- ranks ---- */
 
-/* A name from the network goes into logs, JSON and messages. */
-static void clean_name(char *name)
-{
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
-			*name = '_';
-}
-
 /* The answer is as long as the question, or as its text, which continues in the padding. */
 static void send_part(struct controller *controller, struct packet *packet,
                       const struct contact *contact, const char *text, uint32_t length)
@@ -67,6 +60,11 @@ static void send_part(struct controller *controller, struct packet *packet,
 	send_packet(controller, packet, bytes, &contact->from);
 }
 
+static uint32_t token_of(const struct controller *controller, const struct contact *contact)
+{
+	return address_token(&controller->address_secret, &contact->from);
+}
+
 /* Sends one packet, or several if the plan is longer than a packet. */
 static void answer_rank(struct controller *controller, const struct job_entry *job,
                         const struct membership *membership, const struct contact *contact,
@@ -76,7 +74,8 @@ static void answer_rank(struct controller *controller, const struct job_entry *j
 	struct packet packet = { .header = { .type = WIRE_WELCOME,
 		                             .cookie = job->cookie,
 		                             .job = job->job.id,
-		                             .child = contact->child } };
+		                             .child = contact->child,
+		                             .token = token_of(controller, contact) } };
 	struct wire_welcome *welcome = &packet.welcome;
 	uint32_t whole = (uint32_t)strlen(text), from = 0;
 
@@ -145,6 +144,50 @@ static struct ring_seat ring_seat_of(const struct wire_join *join)
 	return seat;
 }
 
+/* Until a rank's address is proven, it gets a token, and no plan. */
+static void answer_token(struct controller *controller, const struct wire_control *join,
+                         const struct contact *contact)
+{
+	struct packet packet = { .header = { .type = WIRE_WELCOME,
+		                             .cookie = join->cookie,
+		                             .job = join->job,
+		                             .child = contact->child,
+		                             .token = token_of(controller, contact) } };
+
+	packet.welcome.verdict = WIRE_WAIT;
+	send_part(controller, &packet, contact, "", 0);
+}
+
+/* The sender learns what is wrong, by a packet that is no longer than its own. */
+static void refuse_stranger(struct controller *controller, const struct packet *packet,
+                            const struct contact *contact)
+{
+	struct packet answer = { .header = { .type = WIRE_WELCOME,
+		                             .cookie = packet->header.cookie,
+		                             .job = packet->header.job,
+		                             .child = contact->child,
+		                             .pos = packet->join.nonce & WIRE_POSITION_MASK } };
+	uint64_t count;
+	char from[64];
+
+	controller->counts[COUNT_DROPS]++;
+	controller->strangers.count++;
+	count = tally_due(&controller->strangers, clock_now());
+	if (count)
+		log_warn("%llu JOINs of unknown jobs or with a wrong cookie were refused, the last "
+		         "one from %s for job %u",
+		         (unsigned long long)count, udp_text(&contact->from, from, sizeof(from)),
+		         packet->header.job);
+	if (contact->bytes < WIRE_CONTROL + sizeof(answer.welcome))
+		return;
+	answer.welcome.verdict = WIRE_REFUSED;
+	snprintf(answer.welcome.text, sizeof(answer.welcome.text),
+	         "job %u has ended or never began here, or its cookie is not the one in "
+	         "TRIB_COOKIE",
+	         packet->header.job);
+	send_packet(controller, &answer, WIRE_CONTROL + sizeof(answer.welcome), &contact->from);
+}
+
 static void take_join(struct controller *controller, const struct packet *packet,
                       const struct contact *contact)
 {
@@ -165,17 +208,27 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .lost = join->covers };
 
 	if (!job || job->cookie != packet->header.cookie) {
-		controller->counts[COUNT_DROPS]++;
+		refuse_stranger(controller, packet, contact);
+		return;
+	}
+	if (!address_is_proven(&controller->address_secret, &contact->from, packet->header.token)) {
+		answer_token(controller, &packet->header, contact);
 		return;
 	}
 	controller->counts[COUNT_JOINS]++;
 	host_lease_hear(job, clock_now());
-	snprintf(ask.host, sizeof(ask.host), "%.*s", HOST_MAX - 1, join->host);
-	clean_name(ask.host);
+	peer_name(ask.host, sizeof(ask.host), join->host, sizeof(join->host));
 	host_text(&contact->from, ask.where, sizeof(ask.where));
 	entry = job_table_membership(controller, job, join->key);
-	if (!entry || plan_server_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)
+	if (!entry)
 		return;
+	if (plan_server_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK) {
+		/* The disk may be full for a while only: the rank waits, and knows what for. */
+		answer.kind = ANSWER_WAIT;
+		answer.changed = false;
+		snprintf(answer.sentence, sizeof(answer.sentence),
+		         "it cannot store the plan, so it gives none out: %s", trib_last_error());
+	}
 	note_contact(entry, &ask, contact);
 	if (answer.changed) {
 		controller->counts[COUNT_PLANS]++;
@@ -237,7 +290,7 @@ static void query_node(struct controller *controller, struct node *node, uint64_
 	    udp_resolve(node->report.address, UDP_DEFAULT_PORT, &to) != TRIB_OK)
 		return;
 	node->queried_at = now;
-	send_packet(controller, &packet, WIRE_CONTROL, &to);
+	send_packet(controller, &packet, WIRE_QUERY_BYTES, &to);
 }
 
 /* While a plan is broken: the next one needs to know which aggregators live. */
@@ -293,7 +346,7 @@ static const char *silent_one(struct controller *controller, const char *plan, u
  * the plan, is an aggregator that does not answer dead?
  */
 static void take_query(struct controller *controller, const struct packet *query,
-                       const struct udp_address *from)
+                       const struct contact *contact)
 {
 	struct job_entry *job = controller->jobs[query->header.job];
 	struct membership_entry *entry = job ? job->memberships : NULL;
@@ -302,6 +355,7 @@ static void take_query(struct controller *controller, const struct packet *query
 		                             .job = query->header.job,
 		                             .pos = query->header.pos } };
 	uint64_t now = clock_now();
+	uint32_t bytes;
 	int length;
 
 	if (!job || job->cookie != query->header.cookie) {
@@ -322,7 +376,9 @@ static void take_query(struct controller *controller, const struct packet *query
 	                  entry ? (unsigned long long)membership_waiting(&entry->membership, now)
 	                        : 0,
 	                  entry ? silent_one(controller, entry->membership.plan, now) : "");
-	send_packet(controller, &packet, WIRE_CONTROL + (((uint32_t)length + 8) & ~7u), from);
+	bytes = WIRE_CONTROL + (((uint32_t)length + 8) & ~7u);
+	if (bytes <= contact->bytes) /* a forged sender gets no more than was sent */
+		send_packet(controller, &packet, bytes, &contact->from);
 }
 
 /* ---- the thread ---- */
@@ -357,7 +413,7 @@ static bool take_one(struct controller *controller)
 		take_bye(controller, &packet.header, &contact.from);
 		break;
 	case WIRE_QUERY:
-		take_query(controller, &packet, &contact.from);
+		take_query(controller, &packet, &contact);
 		break;
 	case WIRE_ANSWER:
 		take_answer(controller, &packet, &contact.from);

@@ -10,6 +10,7 @@
 #ifndef TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 #define TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 
+#include "base/tally.h"
 #include "base/secret.h"
 #include "control/policy/host_policy.h"
 #include "control/policy/migration_policy.h"
@@ -23,6 +24,7 @@
 #include "path/udp.h"
 #include "wire/packet.h"
 
+#include <jansson.h>
 #include <pthread.h>
 
 #define JOBS_MAX 65536u
@@ -165,6 +167,7 @@ struct controller {
 	unsigned fan_in, stripes; /* limits of plans; 0: none */
 	bool probes_links;        /* TRIB_GAUGE: nodes measure their links */
 	struct secret secret;
+	struct secret address_secret; /* of address_token; drawn when the process starts */
 	struct store *store;
 	struct http_server *http;
 	/* The lock guards all fields below: HTTP and the worker server have a thread each. */
@@ -172,7 +175,10 @@ struct controller {
 	struct nodes nodes;
 	struct job_entry *jobs[JOBS_MAX]; /* index: job id; NULL: no such job */
 	uint16_t last_job;
+	json_t *roster; /* cached result of job_table_roster; NULL: the jobs have changed */
 	uint64_t counts[COUNTS_END];
+	struct tally strangers; /* JOINs of unknown jobs or with a wrong cookie */
+	struct tally unstored;  /* plans and goodbyes that could not be stored */
 	struct sharing_group *groups;
 	enum turn_policy turn_policy;
 	enum host_policy placement;

@@ -17,16 +17,6 @@ static trib_status fail(const char *text, const char *why)
 	                   text, why);
 }
 
-bool endpoint_is_loopback(const struct udp_address *address)
-{
-	if (address->storage.ss_family == AF_INET) {
-		const struct sockaddr_in *four = (const void *)&address->storage;
-
-		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
-	}
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
-}
-
 /* Judged by the text alone: a name server could lie. */
 static bool host_is_loopback(const char *host)
 {

@@ -25,7 +25,5 @@ trib_status endpoint_parse(struct endpoint *endpoint, const char *text);
 void endpoint_url(const struct endpoint *endpoint, char *out, size_t size);
 /* "10.0.0.1:7600#sha256//..." */
 void endpoint_print(const struct endpoint *endpoint, char *out, size_t size);
-/* Is the address on this machine, so that nobody can listen in? */
-bool endpoint_is_loopback(const struct udp_address *address);
 
 #endif

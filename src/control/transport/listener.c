@@ -26,7 +26,7 @@ static void name_host(struct endpoint *endpoint, const struct udp_address *liste
 
 static trib_status choose_token(const struct listener *listener, char out[TOKEN_MAX])
 {
-	if (listener->unasked && endpoint_is_loopback(&listener->listen))
+	if (listener->unasked && udp_is_loopback(&listener->listen))
 		return token_find(listener->state_dir, out);
 	return token_make(listener->state_dir, out);
 }
@@ -34,7 +34,7 @@ static trib_status choose_token(const struct listener *listener, char out[TOKEN_
 trib_status listener_open(const struct listener *listener, struct http_server **out,
                           struct endpoint *endpoint)
 {
-	bool secure = !endpoint_is_loopback(&listener->listen) && !listener->plain;
+	bool secure = !udp_is_loopback(&listener->listen) && !listener->plain;
 	struct http_options http = { .listen = listener->listen,
 		                     .connections = listener->connections,
 		                     .routes = listener->routes,
@@ -43,7 +43,7 @@ trib_status listener_open(const struct listener *listener, struct http_server **
 	struct tls tls = { 0 };
 	trib_status status;
 
-	if (listener->plain && !endpoint_is_loopback(&listener->listen))
+	if (listener->plain && !udp_is_loopback(&listener->listen))
 		log_warn("--plain: the token and the jobs' cookies are sent in the clear beyond "
 		         "this machine");
 	if ((status = choose_token(listener, token)) != TRIB_OK)

@@ -65,10 +65,9 @@ static inline uint64_t arrivals_due(const struct arrivals *arrivals)
 /* Bit i: newest - i has come. */
 static inline void arrivals_tell(struct arrivals *arrivals, uint64_t bits[PATH_ACK_BITS / 64])
 {
-	memset(bits, 0, PATH_ACK_BITS / 8);
-	for (uint64_t i = 0; i < PATH_ACK_BITS && i <= arrivals->newest; i++)
-		if (bitmap_get(arrivals->came, (arrivals->newest - i) % PATH_ACK_BITS))
-			bitmap_set(bits, i);
+	for (unsigned i = 0; i < PATH_ACK_BITS / 64; i++)
+		bits[i] = bitmap_back(arrivals->came, PATH_ACK_BITS / 64,
+		                      arrivals->newest - 64ull * i);
 	arrivals->waiting = 0;
 	arrivals->urgent = false;
 }

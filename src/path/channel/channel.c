@@ -182,11 +182,12 @@ uint32_t channel_output(struct channel *channel, unsigned path, uint64_t now, vo
 
 	if (now != channel->ticked)
 		channel_tick(channel, now);
+	if (channel->state == CHANNEL_OPEN)
+		chunks_assign(channel, now);
 	bytes = control_output(channel, path, now, buffer);
 	*segment = bytes;
 	if (bytes || channel->state != CHANNEL_OPEN || channel->paths[path].phase != PHASE_OPEN)
 		return bytes;
-	chunks_assign(channel, now);
 	return chunks_output(channel, path, now, buffer, room, segment);
 }
 
@@ -214,6 +215,12 @@ void channel_close(struct channel *channel, uint64_t now)
 	if (channel->state == CHANNEL_OPENING)
 		channel->state = CHANNEL_CLOSED;
 	tick_closing(channel, now);
+}
+
+void channel_refused(struct channel *channel)
+{
+	if (channel->state == CHANNEL_CLOSING)
+		channel->state = CHANNEL_CLOSED;
 }
 
 bool channel_abandon(struct channel *channel)

@@ -48,6 +48,8 @@ struct channel_config {
 	uint32_t longest;        /* bytes of the longest message that may come */
 	uint32_t credit;         /* messages that may come before channel_grant is called */
 	uint64_t timeout;        /* ns of silence after which the peer counts as dead */
+	/* Messages are short, and the peer answers them: acknowledgements go with the answers. */
+	bool patient;
 	enum balancer_kind balancer;
 	enum monitor_kind monitor;
 	struct channel_events events;
@@ -136,6 +138,8 @@ uint64_t channel_wake(const struct channel *channel, uint64_t now);
  * arrived (channel_sent).
  */
 void channel_close(struct channel *channel, uint64_t now);
+/* The peer has closed its socket: a channel that is closing ends. */
+void channel_refused(struct channel *channel);
 /* Ends a channel at once. True: it was open, and the next output of each path is a BYE. */
 bool channel_abandon(struct channel *channel);
 enum channel_state channel_state(const struct channel *channel);

@@ -98,12 +98,21 @@ static bool bye_is_due(const struct channel *channel, const struct channel_path 
 	                       (!p->bye_at || now >= p->bye_at + CHANNEL_BYE_NS));
 }
 
+/* Data that leaves takes acknowledgements along: the peer wakes up only once. */
+static bool ack_is_due(const struct channel *channel, unsigned path, uint64_t now)
+{
+	const struct channel_path *p = &channel->paths[path];
+
+	return now >= arrivals_due(&p->arrivals) ||
+	       (channel->config.patient && p->arrivals.waiting && chunks_are_due(channel, path));
+}
+
 bool control_is_due(const struct channel *channel, unsigned path, uint64_t now)
 {
 	const struct channel_path *p = &channel->paths[path];
 
 	return hello_is_due(channel, p, now) || bye_is_due(channel, p, now) || p->owes_welcome ||
-	       (p->owes_probe && sent_has_room(p->sent)) || now >= arrivals_due(&p->arrivals);
+	       (p->owes_probe && sent_has_room(p->sent)) || ack_is_due(channel, path, now);
 }
 
 static uint32_t put_due(struct channel *channel, unsigned path, uint64_t now, void *buffer)

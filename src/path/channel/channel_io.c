@@ -44,6 +44,7 @@ trib_status channel_io_new(const struct channel_io_config *config, bool connects
 		.longest = config->longest,
 		.credit = config->credit,
 		.timeout = config->timeout,
+		.patient = config->patient,
 		.events = config->events,
 	};
 	struct channel_io *io;
@@ -249,13 +250,20 @@ uint64_t channel_wait(const struct channel_io *io, uint64_t now)
 	return at > now ? at - now : 0;
 }
 
-trib_status channel_step(struct channel_io *io, uint64_t now)
+void channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n)
+{
+	for (unsigned i = 0, k = 0; i < n && k < io->n_sockets; k++) {
+		if (io->sockets[k].fd < 0 || io->sockets[k].fd != fds[i].fd)
+			continue;
+		if (fds[i++].revents & ~POLLOUT)
+			path_socket_receive(&io->sockets[k], io->rx, io->channel, k);
+	}
+}
+
+trib_status channel_push(struct channel_io *io, uint64_t now)
 {
 	bool any = true;
 
-	for (unsigned i = 0; i < io->n_sockets; i++)
-		if (io->sockets[i].fd >= 0)
-			path_socket_receive(&io->sockets[i], io->rx, io->channel, i);
 	if (!io->listener)
 		search_paths(io, now);
 	channel_tick(io->channel, now); /* a peer that never comes gives no path to send on */
@@ -266,4 +274,12 @@ trib_status channel_step(struct channel_io *io, uint64_t now)
 				any |= path_socket_send(&io->sockets[i], io->channel, i);
 	}
 	return channel_status(io->channel);
+}
+
+trib_status channel_step(struct channel_io *io, uint64_t now)
+{
+	for (unsigned i = 0; i < io->n_sockets; i++)
+		if (io->sockets[i].fd >= 0)
+			path_socket_receive(&io->sockets[i], io->rx, io->channel, i);
+	return channel_push(io, now);
 }

@@ -28,6 +28,7 @@ struct channel_io_config {
 	uint32_t credit;     /* messages that may come before channel_grant is called */
 	uint64_t timeout;    /* ns */
 	uint32_t chunk;      /* bytes; 0: TRIB_CHUNK */
+	bool patient;        /* see struct channel_config */
 	struct channel_events events;
 	/* The side that calls: the paths to use. n_paths 0: they are found (TRIB_PATHS). */
 	const struct virtual_path *paths;
@@ -62,10 +63,14 @@ struct channel *channel_of(const struct channel_io *io);
 unsigned channel_fds(const struct channel_io *io, struct pollfd *fds);
 /* When to step again if no socket is ready: nanoseconds from now; UINT64_MAX: never. */
 uint64_t channel_wait(const struct channel_io *io, uint64_t now);
+/* Receives on the sockets that poll has found ready. `fds`: as channel_fds wrote them. */
+void channel_take(struct channel_io *io, const struct pollfd *fds, unsigned n);
 /*
- * Receives and sends all that can be. An error ends the channel: the peer is silent, has another
- * version, ... The sentence names it.
+ * Sends all that can be. An error ends the channel: the peer is silent, has another version, ...
+ * The sentence names it.
  */
+trib_status channel_push(struct channel_io *io, uint64_t now);
+/* Receives on all sockets, and sends. */
 trib_status channel_step(struct channel_io *io, uint64_t now);
 
 /* What a page tells about the paths to the peer. The caller sets the role. */

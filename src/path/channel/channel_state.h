@@ -6,7 +6,7 @@
 #include "path/channel/arrivals.h"
 #include "path/channel/channel.h"
 #include "path/channel/messages.h"
-#include "path/channel/path_window.h"
+#include "path/path_window.h"
 #include "path/channel/sent_packets.h"
 
 #define CHANNEL_BURST 64u                  /* packets of one output at most */

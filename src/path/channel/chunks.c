@@ -162,7 +162,15 @@ static uint32_t put_unit(struct channel *channel, unsigned path, uint64_t now, u
 	return CHANNEL_HEADER + padded;
 }
 
-static void seal(const struct channel *channel, uint8_t *packets, uint32_t bytes, uint32_t segment)
+/* An acknowledgement is wanted soon if packets wait for it. */
+static bool wants_ack(const struct channel *channel, const struct channel_path *p)
+{
+	return !channel->config.patient || p->pending.n ||
+	       2 * path_window_room(&p->window, p->sent->in_flight) < (uint32_t)p->window.packets;
+}
+
+static void seal(const struct channel *channel, bool wants, uint8_t *packets, uint32_t bytes,
+                 uint32_t segment)
 {
 	struct wire_unsent unsent = { channel->id, channel_side(channel) };
 
@@ -170,7 +178,7 @@ static void seal(const struct channel *channel, uint8_t *packets, uint32_t bytes
 		uint32_t length = bytes - at < segment ? bytes - at : segment;
 		struct path_data *head = (struct path_data *)(packets + at);
 
-		if (at + length == bytes)
+		if (wants && at + length == bytes)
 			head->kind |= PATH_WANTS_ACK;
 		head->check = wire_check_fragment(head, length, &unsent);
 	}
@@ -221,6 +229,6 @@ uint32_t chunks_output(struct channel *channel, unsigned path, uint64_t now, uin
 	if (!before)
 		p->quiet_since = now;
 	monitor_sent(&channel->monitor, path, now, (p->sent->in_flight - before) * channel->unit);
-	seal(channel, buffer, bytes, full);
+	seal(channel, wants_ack(channel, p), buffer, bytes, full);
 	return bytes;
 }

@@ -101,6 +101,8 @@ void path_socket_receive(struct path_socket *socket, struct udp_rx *rx, struct c
 			take_message(message, channel, path, arrival(message, now, now_real));
 		}
 		/* An error is that of an earlier packet, e.g. a port that is closed. */
+		if (n == -ECONNREFUSED)
+			channel_refused(channel);
 		if (n >= 0 && !udp_rx_was_full(rx))
 			return;
 	}

@@ -26,8 +26,6 @@ static void sent_acked_one(struct sent_packets *sent, uint64_t sequence, struct 
 {
 	uint64_t place = sequence % SENT_RING;
 
-	if (bitmap_get(sent->acked, place))
-		return;
 	bitmap_set(sent->acked, place);
 	ack->in_time += sent_close(sent, place);
 	ack->units[ack->n++] = sent->ring[place].what;
@@ -47,11 +45,18 @@ bool sent_acked(struct sent_packets *sent, uint32_t newest, const uint64_t *came
 		ack->sent_at = sent->ring[last % SENT_RING].at;
 	if (last + 1 > sent->newest)
 		sent->newest = last + 1;
-	for (uint64_t i = bitmap_find(came, PATH_ACK_BITS, 0, true); i < PATH_ACK_BITS;
-	     i = bitmap_find(came, PATH_ACK_BITS, i + 1, true)) {
-		if (i > last || back + i > SENT_RING)
-			break;
-		sent_acked_one(sent, last - i, ack);
+	/* Most numbers were acknowledged before. */
+	for (uint64_t first = 0; first < PATH_ACK_BITS && first <= last; first += 64) {
+		uint64_t fresh =
+			came[first / 64] & ~bitmap_back(sent->acked, SENT_RING / 64, last - first);
+
+		for (; fresh; fresh &= fresh - 1) {
+			uint64_t i = first + (uint64_t)__builtin_ctzll(fresh);
+
+			if (i > last || back + i > SENT_RING)
+				return true;
+			sent_acked_one(sent, last - i, ack);
+		}
 	}
 	return true;
 }

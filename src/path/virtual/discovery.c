@@ -5,9 +5,9 @@
 #include "base/settings.h"
 #include "path/balance/monitor.h"
 #include "path/egress.h"
-#include "path/virtual/ecmp.h"
 #include "path/virtual/hop_probe.h"
 #include "path/virtual/hop_search.h"
+#include "path/virtual/path_source.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -77,36 +77,16 @@ static void add_pairs(struct discovery *discovery, unsigned first, unsigned end)
 	}
 }
 
-static bool is_free(struct virtual_path *path)
-{
-	int fd;
-
-	if (hop_probe_open(path, &fd))
-		return false;
-	close(fd);
-	return true;
-}
-
-/* The paths of a fabric whose hash is known: the first free port for each. */
+/* The paths of a fabric whose hash is known. */
 static void add_computed(struct discovery *discovery, unsigned first, unsigned end)
 {
 	unsigned pairs = discovery->n_own * discovery->n_to;
 
 	for (unsigned k = first; k < end; k++) {
 		struct virtual_path path = pair_path(discovery, k % pairs);
-		uint32_t least = ECMP_PORT_MIN;
-		uint16_t port;
 
-		while (least <= UINT16_MAX &&
-		       (port = ecmp_port(&path.from, &path.to, discovery->most, k,
-		                         (uint16_t)least))) {
-			udp_set_port(&path.from, port);
-			least = port + 1u;
-			if (!is_free(&path))
-				continue;
+		if (path_source_compute(&path, discovery->most, k))
 			add_path(discovery, &path);
-			break;
-		}
 	}
 }
 
@@ -180,11 +160,19 @@ static void take_answers(struct discovery *discovery, unsigned i)
 	} while (answer != HOP_NONE);
 }
 
+static void close_near(struct discovery *discovery)
+{
+	if (discovery->near_fd >= 0)
+		close(discovery->near_fd);
+	discovery->near_fd = -1;
+}
+
 static void take_distance(struct discovery *discovery)
 {
 	struct path_hop told;
 
 	discovery->is_near = hop_probe_take(discovery->near_fd, 1, &told) == HOP_REACHED;
+	close_near(discovery);
 }
 
 static void take_all_answers(struct discovery *discovery)
@@ -213,6 +201,7 @@ static void end_search(struct discovery *discovery)
 {
 	for (unsigned i = 0; i < discovery->search.n; i++)
 		close_candidate(discovery, i);
+	close_near(discovery);
 	if (discovery->epoll >= 0)
 		close(discovery->epoll);
 	discovery->epoll = -1;
@@ -256,9 +245,6 @@ static void wait_for_hops(struct discovery *discovery)
 			end = clock_now() + DISCOVERY_NEXT_NS;
 		}
 	}
-	if (discovery->near_fd >= 0)
-		close(discovery->near_fd);
-	discovery->near_fd = -1;
 }
 
 /*
@@ -300,7 +286,7 @@ static void find_one(struct discovery *discovery, uint64_t wait)
 
 	search->most = search->n_kept + 1;
 	search->fruitless = 0;
-	while (search->n_kept < search->most && clock_now() < end) {
+	while (search->n_kept < search->most && !discovery->is_near && clock_now() < end) {
 		while (hop_search_wants(search))
 			if (add_candidate(discovery) != TRIB_OK)
 				hop_search_skip(search);
@@ -326,7 +312,7 @@ unsigned discovery_step(struct discovery *discovery, uint64_t now)
 	for (unsigned i = 0; i < search->n; i++)
 		harvest(discovery, i);
 	discovery->wake = hop_search_wants(search) ? 0 : hop_search_wake(search);
-	if (discovery->wake == UINT64_MAX)
+	if (discovery->wake == UINT64_MAX || discovery->is_near)
 		end_search(discovery);
 	return discovery->n_paths;
 }

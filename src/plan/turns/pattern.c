@@ -3,16 +3,16 @@
 
 #include <math.h>
 
-static double step_seconds(const struct pattern *pattern, int is_fast)
+double pattern_step_s(const struct pattern *pattern, double pace, bool is_fast)
 {
 	double t = 0;
 
 	for (unsigned i = 0; i < pattern->n; i++) {
 		const struct pattern_op *op = &pattern->ops[i];
 
-		t = fmax(t, op->start_s) + (is_fast ? op->fast_s : op->plain_s);
+		t = fmax(t, op->start_s * pace) + (is_fast ? op->fast_s : op->plain_s);
 	}
-	return fmax(t, pattern->compute_s);
+	return fmax(t, pattern->compute_s * pace);
 }
 
 /*
@@ -74,7 +74,7 @@ void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, 
 		op->fast_floor_s = fmax(after->start_s + op->fast_rest_s, after->fast_floor_s);
 	}
 	*pattern = (struct pattern){ .ops = ops, .n = n, .compute_s = compute_s };
-	pattern->plain_s = step_seconds(pattern, 0);
-	pattern->fast_s = step_seconds(pattern, 1);
+	pattern->plain_s = pattern_step_s(pattern, 1, false);
+	pattern->fast_s = pattern_step_s(pattern, 1, true);
 	pattern->demand = step_demand(pattern);
 }

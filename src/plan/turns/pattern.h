@@ -8,6 +8,7 @@
 #ifndef TRIB_PLAN_TURNS_PATTERN_H
 #define TRIB_PLAN_TURNS_PATTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,12 @@ void pattern_fill(struct pattern *pattern, struct pattern_op *ops, unsigned n,
 
 /* Completes a pattern whose ops have start_s, plain_s and fast_s. */
 void pattern_close(struct pattern *pattern, struct pattern_op *ops, unsigned n, double compute_s);
+
+/*
+ * Duration of a step with all allreduces aggregated, or none, if its computation takes `pace` times
+ * as long as usual.
+ */
+double pattern_step_s(const struct pattern *pattern, double pace, bool is_fast);
 
 /*
  * Seconds that the step gains if op, which starts at `now`, is aggregated and no later one

@@ -4,12 +4,16 @@
 #define TRIB_PLANE_CORE_AGG_COMM_H
 
 #include "engine/engines.h"
+#include "path/closed_port.h"
 #include "path/udp.h"
 #include "wire/packet.h"
 
 #include <stdatomic.h>
 
 #define COMMS_MAX 1024u
+#define COMMS_A_JOB 256u       /* most communicators of one job */
+#define COMMS_A_HOST 256u      /* most communicators that processes of one host have begun */
+#define DEAD_AFTER_MAX 300000u /* 300 s, in ms: a silent child's pool is not kept for longer */
 
 struct child {
 	struct wire_join join;      /* its last JOIN */
@@ -24,6 +28,7 @@ struct child {
 struct parent {
 	struct udp_address address; /* of its lane 0 */
 	uint8_t child;              /* our child index there */
+	uint32_t token;             /* it has given us this token; path/address_proof.h */
 	bool telling;               /* we tell it which ranks have arrived */
 	bool asking;                /* we ask it to let us join */
 	bool joined;                /* it has let us join */
@@ -32,13 +37,13 @@ struct parent {
 	uint64_t since;   /* time at which asking began */
 	unsigned asks;    /* JOINs sent */
 	unsigned again;   /* full-length JOINs sent since a shorter one was answered */
-	unsigned refused; /* times in a row that its port was closed */
 	uint32_t full;    /* payload that the route can carry */
 	uint32_t came;    /* largest payload that made the round trip; 0: none */
 	uint32_t settled; /* payload in use; 0: not decided */
 	uint32_t payload, lanes, cells, dead_after_ms;
-	bool closed;              /* its port was closed when we last asked */
-	char text[WIRE_TEXT_MAX]; /* why the parent itself waits */
+	bool closed;                /* its host said that its port is closed when we last asked */
+	struct closed_port closing; /* what that proves */
+	char text[WIRE_TEXT_MAX];   /* why the parent itself waits */
 	uint64_t bye_since;
 	/* The terms of its WELCOME: */
 	uint64_t cookie;
@@ -60,12 +65,13 @@ struct comm {
 	const struct engine *engine; /* NULL: dense */
 	uint32_t engine_cells;
 	uint32_t dead_after_ms;
-	struct wire_join first; /* the first child's JOIN; all others must name the same tree */
-	uint64_t ranks;         /* ranks whose sums meet here, as bits */
-	uint64_t covered;       /* those of `ranks` that have joined */
-	uint64_t present;       /* children that have joined; the index is the lowest rank */
-	uint64_t forming;       /* children that said they wait for children of their own */
-	_Atomic uint64_t gone;  /* children that have left */
+	struct udp_address founder; /* the first child's address; quotas count by host */
+	struct wire_join first;     /* the first child's JOIN; all others must name the same tree */
+	uint64_t ranks;             /* ranks whose sums meet here, as bits */
+	uint64_t covered;           /* those of `ranks` that have joined */
+	uint64_t present;           /* children that have joined; the index is the lowest rank */
+	uint64_t forming;           /* children that said they wait for children of their own */
+	_Atomic uint64_t gone;      /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
 	struct parent parent;
 	struct udp_address group; /* multicast group of lane 0; lane l uses a port l higher */

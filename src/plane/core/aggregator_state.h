@@ -12,6 +12,7 @@
 #ifndef TRIB_PLANE_CORE_AGGREGATOR_STATE_H
 #define TRIB_PLANE_CORE_AGGREGATOR_STATE_H
 
+#include "base/job_roster.h"
 #include "base/secret.h"
 #include "engine/engine_table.h"
 #include "plane/core/carrier.h"
@@ -52,9 +53,11 @@ struct aggregator {
 	_Atomic bool stop;
 	unsigned n_threads;
 	struct thread threads[THREADS_MAX];
-	pthread_mutex_t secret_lock; /* never taken for DATA, RESULT or REPORT of a known lane */
+	struct secret address_secret; /* of address_token; drawn when the process starts */
+	pthread_mutex_t secret_lock;  /* never taken for DATA, RESULT or REPORT of a known lane */
 	struct secret secret;
-	bool has_secret;
+	bool has_secret, has_roster;
+	struct job_roster roster; /* the jobs of the controller */
 	/* A request for counters; see stats/stats.h. */
 	pthread_mutex_t stats_lock;
 	pthread_cond_t stats_done;

@@ -11,11 +11,23 @@ bool cookie_is_good(struct aggregator *aggregator, uint16_t job, uint64_t cookie
 	bool good;
 
 	pthread_mutex_lock(&aggregator->secret_lock);
-	good = cookie == own && (own || !aggregator->has_secret);
+	/* An agent that has no secret yet lets nobody in. */
+	good = cookie == own && (own || (aggregator->options.open && !aggregator->has_secret));
 	if (!good && aggregator->has_secret)
 		good = cookie == secret_cookie(&aggregator->secret, job);
 	pthread_mutex_unlock(&aggregator->secret_lock);
 	return good;
+}
+
+bool cookie_has_ended(struct aggregator *aggregator, uint16_t job, uint64_t cookie)
+{
+	bool ended;
+
+	pthread_mutex_lock(&aggregator->secret_lock);
+	ended = cookie != aggregator->options.cookie && aggregator->has_roster &&
+	        !job_roster_allows(&aggregator->roster, job);
+	pthread_mutex_unlock(&aggregator->secret_lock);
+	return ended;
 }
 
 bool cookie_make(struct aggregator *aggregator, uint16_t job, uint64_t *out)

@@ -2,19 +2,13 @@
 #include "plane/core/counters.h"
 
 static const char *const drop_names[DROPS_END] = {
-	[WIRE_FAULT_LENGTH] = "length",
-	[WIRE_FAULT_MAGIC] = "magic",
-	[WIRE_FAULT_TYPE] = "type",
-	[WIRE_FAULT_CHECK] = "checksum",
-	[WIRE_FAULT_CONTENT] = "content",
-	[DROP_UNKNOWN] = "unknown",
-	[DROP_COOKIE] = "cookie",
-	[DROP_EPOCH] = "epoch",
-	[DROP_LANE] = "lane",
-	[DROP_STRANGER] = "stranger",
-	[DROP_REPLAYED] = "replayed",
-	[DROP_UNEXPECTED] = "unexpected",
-	[DROP_REFUSED] = "refused",
+	[WIRE_FAULT_LENGTH] = "length",   [WIRE_FAULT_MAGIC] = "magic",
+	[WIRE_FAULT_TYPE] = "type",       [WIRE_FAULT_CHECK] = "checksum",
+	[WIRE_FAULT_CONTENT] = "content", [DROP_UNKNOWN] = "unknown",
+	[DROP_COOKIE] = "cookie",         [DROP_UNPROVEN] = "unproven",
+	[DROP_EPOCH] = "epoch",           [DROP_LANE] = "lane",
+	[DROP_STRANGER] = "stranger",     [DROP_REPLAYED] = "replayed",
+	[DROP_UNEXPECTED] = "unexpected", [DROP_REFUSED] = "refused",
 	[DROP_RESULT] = "result",
 };
 

@@ -11,6 +11,7 @@
 enum drop {
 	DROP_UNKNOWN = WIRE_FAULTS_END, /* no such job or communicator */
 	DROP_COOKIE,
+	DROP_UNPROVEN, /* a report from a new address without its token */
 	DROP_EPOCH,
 	DROP_LANE,
 	DROP_STRANGER,   /* the sender is not a child of the communicator */

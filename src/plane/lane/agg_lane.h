@@ -16,6 +16,7 @@
 
 #include "engine/cell_lock.h"
 #include "engine/uplink.h"
+#include "path/closed_port.h"
 #include "path/group_probe.h"
 #include "path/in_flight.h"
 #include "plane/core/aggregator_state.h"
@@ -39,22 +40,25 @@ struct agg_lane {
 	struct comm *comm;
 	/* What is known of each child: */
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint32_t stamps[WIRE_CHILDREN_MAX]; /* stamp of its newest report */
-	uint64_t known;                     /* children whose address is known, as bits */
-	uint64_t hears;                     /* children that hear multicast, as bits */
-	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments of which it was the last to arrive */
-	uint64_t judged[WIRE_CHILDREN_MAX]; /* its packets whose fate it knows */
-	uint64_t missed[WIRE_CHILDREN_MAX]; /* those of `judged` that were lost */
+	uint64_t serials[WIRE_CHILDREN_MAX]; /* of its newest report */
+	uint64_t known;                      /* children whose address is known, as bits */
+	uint64_t hears;                      /* children that hear multicast, as bits */
+	uint64_t last[WIRE_CHILDREN_MAX];    /* fragments of which it was the last to arrive */
+	uint64_t judged[WIRE_CHILDREN_MAX];  /* its packets whose fate it knows */
+	uint64_t missed[WIRE_CHILDREN_MAX];  /* those of `judged` that were lost */
 	uint32_t told_judged[WIRE_CHILDREN_MAX], told_lost[WIRE_CHILDREN_MAX]; /* last report */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it got only when repeated */
 	uint16_t told_again[WIRE_CHILDREN_MAX];
 	uint64_t heard_at[WIRE_CHILDREN_MAX];
-	uint32_t carried[WIRE_CHILDREN_MAX];   /* a worker's report of its own link */
-	uint16_t waited[WIRE_CHILDREN_MAX];    /* a worker's report of its own waiting */
-	uint64_t oldest[WIRE_CHILDREN_MAX];    /* of an engine's lane: what it waits for */
-	uint64_t closed_at[WIRE_CHILDREN_MAX]; /* ... when its port was closed; 0: it is open */
-	uint8_t ways[WIRE_CHILDREN_MAX];       /* ... and how: enum wire_wait_way */
-	uint64_t awaits[WIRE_CHILDREN_MAX];    /* an aggregator's report: ranks that it waits for */
+	uint32_t carried[WIRE_CHILDREN_MAX];       /* a worker's report of its own link */
+	uint16_t waited[WIRE_CHILDREN_MAX];        /* a worker's report of its own waiting */
+	struct wire_call calls[WIRE_CHILDREN_MAX]; /* what it has called, by its newest report */
+	struct closed_port closed[WIRE_CHILDREN_MAX];
+	uint8_t ways[WIRE_CHILDREN_MAX];    /* of an engine's lane: enum wire_wait_way */
+	uint64_t awaits[WIRE_CHILDREN_MAX]; /* an aggregator's report: ranks that it waits for */
+	uint32_t parent_asks; /* the call that the parent asks for, as in struct wire_status */
+	uint64_t disputed_at; /* when a packet did not fit those of other children; 0: never */
+	char dispute[WIRE_TEXT_MAX]; /* that in words */
 	/* Results to send: */
 	struct result_entry *queue; /* ring of 2 * cells entries */
 	uint64_t head, tail;
@@ -71,6 +75,8 @@ struct agg_lane {
 	struct flight flight;
 	struct udp_address parent;
 	uint64_t parent_heard_at;
+	uint32_t parent_token; /* it has given this lane another token; 0: no */
+	struct closed_port parent_closed;
 	int group_fd;                   /* socket of the parent's multicast group; -1: none */
 	struct group_probe group_probe; /* whether that group is heard */
 	uint32_t kernel_heard;          /* results of sums that the kernel part alone had sent */

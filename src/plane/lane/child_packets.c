@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plane/lane/child_packets.h"
 
+#include "path/address_proof.h"
 #include "plane/core/failure.h"
+#include "plane/lane/child_calls.h"
 #include "plane/lane/child_rates.h"
 #include "plane/lane/engine_packets.h"
 #include "plane/lane/link_share.h"
@@ -26,31 +28,27 @@ static const char *op_name(uint8_t op)
 	return op == WIRE_MAX_U16 ? "a float sum" : "a copy";
 }
 
-void child_fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
-                         const struct engine_view *there)
+void child_dispute(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
+                   const struct engine_view *there, uint64_t now)
 {
 	unsigned other = there->arrived ? (unsigned)__builtin_ctzll(there->arrived) : header->child;
-	/* Sums of one vector, in integers of different widths, have the same operation. */
-	bool may_be_width =
-		header->op == there->op && (header->op == WIRE_MAX_U8 || header->op == WIRE_ADD64);
 	char one[200], two[200];
 
 	comm_describe_child(lane->comm, other, two, sizeof(two));
 	if (!there->arrived && there->from != WIRE_ALL)
 		snprintf(two, sizeof(two), "rank %u, elsewhere in the tree,", there->from);
-	comm_set_failed(
-		lane->comm, TRIB_ERR_MISMATCH, header->child,
+	child_calls_dispute(
+		lane, header->child, now,
 		"ranks called different collectives: %s sent %u bytes of %s (op %u) where %s "
-		"sent %u bytes of %s (op %u), at fragment %llu of lane %u%s",
+		"sent %u bytes of %s (op %u), at fragment %llu of lane %u",
 		comm_describe_child(lane->comm, header->child, one, sizeof(one)), bytes,
 		op_name(header->op), header->op, two, there->bytes, op_name(there->op), there->op,
-		(unsigned long long)there->position, lane->index,
-		may_be_width ? "; or they have different values of TRIB_WIRE" : "");
+		(unsigned long long)there->position, lane->index);
 }
 
 /* The dense cell that a packet does not fit. */
-static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
-                          const struct wire_header *header, uint32_t bytes)
+static void dispute(struct agg_lane *lane, const struct dense_cell *cell,
+                    const struct wire_header *header, uint32_t bytes, uint64_t now)
 {
 	uint64_t position = dense_position(lane->dense, header);
 	const struct engine_view there = { .position = position,
@@ -60,7 +58,7 @@ static void fail_mismatch(struct agg_lane *lane, const struct dense_cell *cell,
 		                           .from = cell->position == position ? cell->from
 		                                                              : WIRE_ALL };
 
-	child_fail_mismatch(lane, header, bytes, &there);
+	child_dispute(lane, header, bytes, &there, now);
 }
 
 static void count_open(struct aggregator *aggregator, struct agg_lane *lane, bool fresh,
@@ -116,7 +114,7 @@ void child_take_data(struct thread *thread, struct agg_lane *lane, const struct 
 		thread->counters.payload += bytes;
 		break;
 	case DENSE_MISMATCH:
-		fail_mismatch(lane, cell, header, bytes);
+		dispute(lane, cell, header, bytes, thread->now);
 		break;
 	default:
 		break;
@@ -157,25 +155,45 @@ static void check_left(struct agg_lane *lane, unsigned child)
 		comm_describe_child(lane->comm, child, text, sizeof(text)));
 }
 
+/*
+ * May the child's packets go to this address from now on? If it is new, it is asked to prove that
+ * it hears us, by a report that shows the token.
+ */
+static bool is_reachable(struct thread *thread, struct agg_lane *lane,
+                         const struct wire_control *header, const struct udp_address *from)
+{
+	const struct secret *secret = &thread->aggregator->address_secret;
+	struct wire_control ask = wire_answer(lane->comm, lane, WIRE_BYE, WIRE_ALL);
+
+	if ((lane->known & dense_bit(header->child) &&
+	     udp_same(&lane->addresses[header->child], from)) ||
+	    address_is_proven(secret, from, header->token))
+		return true;
+	ask.token = address_token(secret, from);
+	thread_send(thread, &ask, sizeof(ask), from);
+	thread->counters.drops[DROP_UNPROVEN]++;
+	return false;
+}
+
 /* A child's address is the one of its newest report. A replayed report does not change it. */
 static bool note_reporter(struct thread *thread, struct agg_lane *lane,
                           const struct wire_control *header, const struct udp_address *from)
 {
 	const struct wire_report *report = wire_payload(header);
 	uint64_t bit = dense_bit(header->child);
-	int32_t newer;
 
 	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense->members & bit)) {
 		thread->counters.drops[DROP_STRANGER]++;
 		return false;
 	}
-	newer = (int32_t)(report->stamp - lane->stamps[header->child]);
-	if (lane->stamps[header->child] && newer < 0) {
+	if (report->serial < lane->serials[header->child]) {
 		thread->counters.drops[DROP_REPLAYED]++;
 		return false;
 	}
-	if (!lane->stamps[header->child] || newer > 0) {
-		lane->stamps[header->child] = report->stamp;
+	if (!is_reachable(thread, lane, header, from))
+		return false;
+	if (!(lane->known & bit) || report->serial > lane->serials[header->child]) {
+		lane->serials[header->child] = report->serial;
 		lane->addresses[header->child] = *from;
 		lane->known |= bit;
 	}
@@ -220,8 +238,9 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	if (!note_reporter(thread, lane, header, from))
 		return;
 	note_hearing(thread, lane, header);
+	child_calls_take(lane, header->child, &report->call, thread->now);
 	if (lane->engine.lane)
-		engine_take_report(lane, header->child, report);
+		lane->ways[header->child] = (uint8_t)report->want;
 	if (lane->kernel)
 		lane->kernel->ops->group_probe_seen(lane);
 	if (!lane->engine.lane) {
@@ -266,6 +285,10 @@ void child_take_report(struct thread *thread, struct agg_lane *lane,
 	    (!packet.status.waiting ||
 	     !uplink_cell(lane->dense, &lane->pool, lane->dense->ack[header->child])))
 		packet.status.waiting |= lane->up.waiting;
+	packet.status.asks = child_calls_asked(lane);
+	/* No child may end a call by what is here: it has to wait until the dispute is over. */
+	if (lane->disputed_at)
+		packet.status.bits = 0;
 	link_share_fill(thread, lane, header->child, &packet.status);
 	if (report->stamp)
 		thread_send(thread, &packet, wire_cut(&packet), &lane->addresses[header->child]);

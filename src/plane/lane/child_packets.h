@@ -8,9 +8,9 @@
 /* Adds a DATA packet that was found intact. `bytes` is the length of its payload. */
 void child_take_data(struct thread *thread, struct agg_lane *lane, const struct wire_header *header,
                      uint32_t bytes);
-/* The packet does not fit what is there: the communicator fails, and the message names both. */
-void child_fail_mismatch(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
-                         const struct engine_view *there);
+/* The packet does not fit what is there: see child_calls_dispute(). */
+void child_dispute(struct agg_lane *lane, const struct wire_header *header, uint32_t bytes,
+                   const struct engine_view *there, uint64_t now);
 /* Answers a REPORT: repeats what the child lacks, and says what is complete and missing. */
 void child_take_report(struct thread *thread, struct agg_lane *lane,
                        const struct wire_control *header, const struct udp_address *from);

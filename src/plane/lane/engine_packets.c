@@ -79,34 +79,6 @@ static void send_packet(struct thread *thread, const struct agg_lane *lane,
 	thread->aggregator->carrier->send_copies(thread, lane, header, packet->bytes, packet->to);
 }
 
-/*
- * A report of an engine's lane names the oldest request that the child waits for: twice its number,
- * plus 1 if the request is in this lane; 0: none. The number is the same on all ranks. It also says
- * how the child waits for results.
- */
-void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire_report *report)
-{
-	struct comm *comm = lane->comm;
-	char one[200], two[200];
-
-	lane->oldest[child] = report->base;
-	lane->ways[child] = (uint8_t)report->want;
-	for (uint64_t left = report->base ? comm->present & ~comm->gone : 0; left;
-	     left &= left - 1) {
-		unsigned other = (unsigned)__builtin_ctzll(left);
-
-		if ((lane->oldest[other] ^ report->base) != 1)
-			continue;
-		comm_set_failed(comm, TRIB_ERR_MISMATCH, child,
-		                "ranks called different collectives: request #%llu of %s has %s "
-		                "vector, and that of %s has not",
-		                (unsigned long long)(report->base / 2 - 1),
-		                comm_describe_child(comm, child, one, sizeof(one)),
-		                report->base & 1 ? "a small" : "no small",
-		                comm_describe_child(comm, other, two, sizeof(two)));
-	}
-}
-
 /* The sum can never be complete, so the communicator is over. */
 static void fail_refused(struct agg_lane *lane, unsigned child)
 {
@@ -174,6 +146,6 @@ void engine_take_data(struct thread *thread, struct agg_lane *lane,
 	if (verdict == ENGINE_MISMATCH) {
 		struct engine_view view = engine->view(&lane->engine, header);
 
-		child_fail_mismatch(lane, header, bytes, &view);
+		child_dispute(lane, header, bytes, &view, thread->now);
 	}
 }

@@ -10,7 +10,6 @@ bool engine_lane_open(struct agg_lane *lane);
 void engine_lane_close(struct agg_lane *lane);
 /* The communicator's terms are settled, and its children are known. False: no memory. */
 bool engine_lane_start(struct aggregator *aggregator, struct agg_lane *lane);
-void engine_take_report(struct agg_lane *lane, unsigned child, const struct wire_report *report);
 void engine_take_data(struct thread *thread, struct agg_lane *lane,
                       const struct wire_header *header, uint32_t bytes);
 

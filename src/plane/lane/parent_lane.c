@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plane/lane/child_calls.h"
 #include "plane/lane/link_share.h"
 #include "wire/checksum.h"
 
@@ -80,6 +81,8 @@ struct wire_control parent_lane_header(const struct agg_lane *lane, uint8_t type
 		                      .comm = parent->comm,
 		                      .epoch = parent->epoch,
 		                      .child = parent->child,
+		                      .token = lane->parent_token ? lane->parent_token
+		                                                  : parent->token,
 		                      .pos = wire_pos(lane->index, 0),
 		                      .ack = (uint32_t)lane->dense->settled };
 }
@@ -108,9 +111,11 @@ static void report(struct thread *thread, struct agg_lane *lane, uint64_t base, 
 	              &packet.report);
 	packet.report.waiting = agg_lane_waiting(lane, lane->dense->settled);
 	packet.report.want = link_share_want(thread, lane);
+	packet.report.call = child_calls_above(lane);
 	packet.report.judged = (uint32_t)lane->up.judged;
 	packet.report.lost = (uint32_t)lane->up.lost;
 	packet.report.again = (uint16_t)lane->up.again;
+	packet.report.serial = thread->now;
 	packet.header = parent_lane_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);
@@ -203,6 +208,8 @@ static void take_status(struct thread *thread, struct agg_lane *lane,
 	const struct wire_status *status = wire_payload(header);
 	struct uplink_news news;
 
+	if (header->child != WIRE_ALL && status->stamp)
+		lane->parent_asks = status->asks;
 	link_share_from_parent(thread, lane, status);
 	uplink_status(&lane->up, lane->dense, &lane->pool, status, now_us(thread), &news);
 	if (status->stamp)
@@ -298,7 +305,11 @@ void parent_lane_take(struct thread *thread, struct agg_lane *lane,
 		agg_lane_take_abort(lane, header, &lane->parent);
 		break;
 	case WIRE_BYE: /* the echo of our BYE, or a question whether we are still here */
-		if (header->child != WIRE_ALL && lane->index == 0)
+		if (header->token)
+			lane->parent_token = header->token;
+		if (header->child == WIRE_ALL)
+			parent_lane_report_now(thread, lane);
+		else if (lane->index == 0)
 			lane->comm->parent.echoed = true;
 		break;
 	}

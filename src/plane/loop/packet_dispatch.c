@@ -32,22 +32,26 @@ static struct agg_lane *find_lane(struct thread *thread, const struct wire_contr
 	return NULL;
 }
 
-static void answer_query(struct thread *thread, const struct wire_control *header,
+static void answer_query(struct thread *thread, const struct wire_control *header, uint32_t room,
                          const struct udp_address *from)
 {
 	struct {
 		struct wire_control header;
-		char text[1392]; /* with all headers below 1500 bytes */
+		char text[WIRE_QUERY_BYTES - WIRE_CONTROL]; /* in all below 1500 bytes */
 	} packet = { .header = { .magic = WIRE_MAGIC,
 		                 .type = WIRE_ANSWER,
 		                 .cookie = header->cookie,
 		                 .job = header->job,
 		                 .pos = header->pos } };
-	int length = describe_page(thread->aggregator, (unsigned)wire_position(header), packet.text,
-	                           sizeof(packet.text));
+	/* A controller's job sees itself; the aggregator's own cookie is the operator's. */
+	bool own = header->cookie == thread->aggregator->options.cookie;
+	int length =
+		describe_page(thread->aggregator, own ? 0 : header->job,
+	                      (unsigned)wire_position(header), packet.text, sizeof(packet.text));
 	uint32_t bytes = WIRE_CONTROL + (((uint32_t)length + 8) & ~7u);
 
-	thread_answer(thread, &packet, bytes, from);
+	if (bytes <= room || from->link) /* a forged sender gets no more than was sent */
+		thread_answer(thread, &packet, bytes, from);
 }
 
 /* JOIN, QUERY and a controller's fence show the job's cookie: their senders have no other yet. */
@@ -60,6 +64,7 @@ static bool take_visitor(struct thread *thread, const struct wire_control *heade
 	}
 	if (!cookie_is_good(thread->aggregator, header->job, header->cookie)) {
 		thread->counters.drops[DROP_COOKIE]++;
+		unknown_comm_cookie(thread, header, bytes, from);
 		return false;
 	}
 	if (header->type == WIRE_JOIN)
@@ -67,7 +72,7 @@ static bool take_visitor(struct thread *thread, const struct wire_control *heade
 	else if (header->type == WIRE_TURN)
 		occupancy_fence(thread, header, from);
 	else
-		answer_query(thread, header, from);
+		answer_query(thread, header, bytes, from);
 	return true;
 }
 

@@ -2,6 +2,9 @@
 #include "plane/membership/join_server.h"
 
 #include "base/clock.h"
+#include "base/peer_text.h"
+#include "path/address_proof.h"
+#include "plane/core/cookies.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 #include "plane/lane/agg_lane.h"
@@ -9,18 +12,10 @@
 #include "plane/membership/join_answer.h"
 #include "plane/membership/parent_session.h"
 
-#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SILENT_NS NSEC_PER_SEC /* 1 s: a waiting child asks more often, else it is gone */
-
-/* A name from the network goes into logs and JSON. */
-static void clean_name(char *name)
-{
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr(".-_", *name))
-			*name = '_';
-}
 
 /* How a JOIN conflicts with a communicator of the same name. */
 enum conflict { CONFLICT_NONE, CONFLICT_OVER, CONFLICT_WAIT, CONFLICT_HELD };
@@ -55,12 +50,17 @@ static uint64_t last_asked(const struct comm *comm, const struct wire_join *join
 	return last;
 }
 
-/* Has the present holder been heard since the rival first asked? A living holder soon is. */
+/*
+ * Has the present holder been heard since the rival first asked? A living holder soon is. All
+ * ranks that want another tree, or another size, are one rival.
+ */
 static bool spoke_since(struct comm *comm, const struct wire_join *join, uint64_t spoke_at,
                         uint64_t now)
 {
-	if (comm->rival_nonce != join->nonce) {
-		comm->rival_nonce = join->nonce;
+	uint64_t rival = join_same_tree(&comm->first, join) ? join->nonce : ~(uint64_t)join->size;
+
+	if (comm->rival_nonce != rival) {
+		comm->rival_nonce = rival;
 		comm->rival_since = now;
 	}
 	return spoke_at > comm->rival_since;
@@ -84,8 +84,6 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 		spoke_at = last_asked(comm, join);
 		if (thread->now > spoke_at + SILENT_NS)
 			return CONFLICT_OVER;
-		if (!same)
-			return CONFLICT_HELD; /* two trees for one communicator: not a restart */
 	} else {
 		if (atomic_load(&comm->failed))
 			return CONFLICT_OVER;
@@ -146,7 +144,7 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = comm_table_find(aggregator, header->job, join);
 	enum conflict conflict;
-	char text[200];
+	char text[200], why[COMM_WHY_MAX];
 
 	if (comm && !atomic_load(&comm->failed) && is_reborn(comm, join, from))
 		comm_set_failed(comm, TRIB_ERR_AGGREGATOR, join->rank,
@@ -178,9 +176,8 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 		comm_table_retire(aggregator, comm);
 		comm = NULL;
 	}
-	if (!comm && !(comm = comm_table_new(aggregator, header->job, join)))
-		join_refuse(aggregator, header, bytes, from,
-		            "the aggregator holds %u communicators, no more fit", COMMS_MAX - 1);
+	if (!comm && !(comm = comm_table_new(aggregator, header->job, join, from, why)))
+		join_refuse(aggregator, header, bytes, from, "%s", why);
 	return comm;
 }
 
@@ -194,12 +191,34 @@ static bool engine_fault(const struct aggregator *aggregator, const struct wire_
 	return engine && engine->fit && !engine->fit(join->size, &payload, &cells, why);
 }
 
+/* Anyone with a cookie could else make this aggregator send to any address. */
+static bool parent_is_allowed(const struct aggregator *aggregator, const struct wire_join *join,
+                              char why[300])
+{
+	struct udp_address parent;
+	char text[64];
+
+	hop_address(&join->up[0], &parent);
+	if (network_list_has(&aggregator->options.parents, &parent))
+		return true;
+	snprintf(why, 300,
+	         "the aggregator above this one, %s, is in no network to which this one sends its "
+	         "sums: name it with tribd --parents",
+	         udp_text(&parent, text, sizeof(text)));
+	return false;
+}
+
 static bool is_possible(struct aggregator *aggregator, const struct wire_control *header,
                         uint32_t bytes, const struct udp_address *from)
 {
 	const struct wire_join *join = wire_payload(header);
 	char why[300];
 
+	if (cookie_has_ended(aggregator, header->job, header->cookie)) {
+		join_refuse(aggregator, header, bytes, from, "job %u has ended at its controller",
+		            header->job);
+		return false;
+	}
 	if (aggregator->carrier->needs_connection && !from->link) {
 		join_refuse(aggregator, header, bytes, from, "%s",
 		            aggregator->carrier->needs_connection);
@@ -240,6 +259,10 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 		            join->rank, join->engine, aggregator->plane_name, why);
 		return false;
 	}
+	if (join->hops && !parent_is_allowed(aggregator, join, why)) {
+		join_refuse(aggregator, header, bytes, from, "%s", why);
+		return false;
+	}
 	if (join_fault(aggregator->port, aggregator->n_threads, join, why, sizeof(why))) {
 		join_refuse(aggregator, header, bytes, from, "%s", why);
 		return false;
@@ -259,7 +282,7 @@ static void note_child(struct child *child, const struct wire_join *join,
                        const struct udp_address *from)
 {
 	child->join = *join;
-	clean_name(child->join.host);
+	peer_name(child->join.host, sizeof(child->join.host), join->host, sizeof(join->host));
 	child->address = *from;
 }
 
@@ -272,10 +295,11 @@ static void hear_forming(struct aggregator *aggregator, const struct wire_contro
 {
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = comm_table_find(aggregator, header->job, join);
+	char why[COMM_WHY_MAX];
 	struct child *child;
 
 	/* If the table is full, the child is told when it asks to join. */
-	if (!comm && !(comm = comm_table_new(aggregator, header->job, join)))
+	if (!comm && !(comm = comm_table_new(aggregator, header->job, join, from, why)))
 		return;
 	if (comm->running || comm->parent.asking || comm->present & dense_bit(join->rank) ||
 	    !join_same_tree(&comm->first, join))
@@ -307,7 +331,8 @@ void join_take(struct aggregator *aggregator, const struct wire_control *header,
 
 	if (!is_possible(aggregator, header, bytes, from))
 		return;
-	if (join->tries) {
+	/* Until its address is proven, the sender gets one short answer and no seat. */
+	if (join->tries || !address_is_proven(&aggregator->address_secret, from, header->token)) {
 		hear_try(aggregator, header, bytes, from);
 		return;
 	}

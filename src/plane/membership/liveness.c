@@ -11,13 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FORMING_MAX (600 * NSEC_PER_SEC) /* 600 s: a communicator that never runs is given up */
+#define ABANDONED_NS (10 * NSEC_PER_SEC) /* 10 s without a JOIN: nobody waits to begin it */
 #define PING_AFTER \
 	(6 * NSEC_PER_SEC / 10) /* 600 ms of silence of a worker; heartbeats are more frequent */
 #define PING_AGGREGATOR_AFTER (NSEC_PER_SEC / 5) /* 200 ms of silence of an aggregator below */
 #define CLOSED "its port is closed, so its process has ended"
-#define CLOSED_FOR (NSEC_PER_SEC / 2) /* 500 ms, in which the dense communicator speaks first */
-#define ABORT_FOR NSEC_PER_SEC        /* 1 s: how long ABORTs are repeated */
+#define ABORT_FOR NSEC_PER_SEC /* 1 s: how long ABORTs are repeated */
 
 void liveness_take_bye(struct aggregator *aggregator, struct agg_lane *lane,
                        const struct wire_control *header, const struct udp_address *from)
@@ -72,10 +71,13 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 {
 	struct comm *comm = lane->comm;
 	uint64_t dead_after = (uint64_t)comm->dead_after_ms * 1000000;
+	unsigned probes = CLOSED_PROBES;
 
 	/* The job's dense communicator knows more of a lost rank, so it speaks first. */
-	if (comm->engine)
+	if (comm->engine) {
 		dead_after += dead_after / 4;
+		probes *= 2;
+	}
 	for (uint64_t left = comm->present & ~comm->gone; left; left &= left - 1) {
 		unsigned child = (unsigned)__builtin_ctzll(left);
 		/*
@@ -88,12 +90,15 @@ static void check_children(struct thread *thread, struct agg_lane *lane, uint64_
 
 		lane->heard_at[child] += gap; /* this process stood still, not the child */
 		silent = clock_since(thread->now, lane->heard_at[child]);
-		if (lane->closed_at[child] && thread->now > lane->closed_at[child] + CLOSED_FOR) {
+		closed_port_heard(&lane->closed[child], lane->heard_at[child]);
+		if (closed_port_is_proven(&lane->closed[child], thread->now, probes)) {
 			liveness_fail_child(lane, child, CLOSED, silent);
 		} else if (silent > dead_after) {
 			liveness_fail_child(lane, child, "nothing has come from it", silent);
-		} else if (silent > patience) {
-			/* If the process is gone, its host answers that the port is closed. */
+		} else if (closed_port_probes(&lane->closed[child], thread->now) ||
+		           silent > patience) {
+			/* A living child answers. If it is gone, its host says that the port is
+			 * closed. */
 			struct wire_control ping = wire_answer(comm, lane, WIRE_BYE, WIRE_ALL);
 
 			thread_send(thread, &ping, sizeof(ping), &lane->addresses[child]);
@@ -125,6 +130,19 @@ static bool is_over(struct thread *thread, struct agg_lane *lane)
 	return !comm->has_parent || atomic_load(&comm->failed) || parent_leave(thread, lane);
 }
 
+/* When a child last asked to join a communicator that does not run yet. */
+static uint64_t last_asked(const struct comm *comm)
+{
+	uint64_t last = comm->created_at;
+
+	for (uint64_t left = comm->present | comm->forming; left; left &= left - 1) {
+		uint64_t at = comm->children[__builtin_ctzll(left)].asked_at;
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
 void liveness_tick(struct aggregator *aggregator, uint64_t gap)
 {
 	struct thread *thread = &aggregator->threads[0];
@@ -144,7 +162,7 @@ void liveness_tick(struct aggregator *aggregator, uint64_t gap)
 			continue;
 		}
 		if (!comm->running) {
-			if (thread->now > comm->created_at + FORMING_MAX)
+			if (thread->now > last_asked(comm) + ABANDONED_NS)
 				comm->retired = true;
 			else if (comm->has_parent)
 				parent_tick_forming(aggregator, comm);
@@ -178,14 +196,8 @@ void liveness_port_closed(struct aggregator *aggregator, const struct udp_addres
 		     left &= left - 1) {
 			unsigned child = (unsigned)__builtin_ctzll(left);
 
-			if (!udp_same(&lane->addresses[child], address))
-				continue;
-			if (lane->comm->engine)
-				lane->closed_at[child] = thread->now;
-			else
-				liveness_fail_child(
-					lane, child, CLOSED,
-					clock_since(thread->now, lane->heard_at[child]));
+			if (udp_same(&lane->addresses[child], address))
+				closed_port_hint(&lane->closed[child], thread->now);
 		}
 	}
 	parent_port_closed(aggregator, address);

@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 #include "plane/lane/parent_lane.h"
 #include "plane/membership/comm_table.h"
 #include "plane/membership/join_answer.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,7 +21,6 @@
 #define LONELY_NS (2 * NSEC_PER_SEC)  /* 2 s without a JOIN of a child: no child waits */
 #define TELL_AFTER (NSEC_PER_SEC / 2) /* 500 ms: most children arrive sooner */
 #define TELL_EVERY (NSEC_PER_SEC / 5) /* 200 ms between two messages about arrived ranks */
-#define REFUSED_MAX 5u                /* closed ports in a row: the parent is lost */
 #define SILENT_NS (2 * NSEC_PER_SEC)  /* 2 s: after a longer silence the parent is lost */
 
 struct join_packet {
@@ -69,7 +68,8 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 		            .type = WIRE_JOIN,
 		            .cookie = comm->children[comm->first.rank].cookie,
 		            .job = comm->job,
-		            .child = parent->child },
+		            .child = parent->child,
+		            .token = parent->token },
 		.join = { .key = comm->key,
 		          .pool_bytes = comm->pool_bytes,
 		          .nonce = parent->nonce,
@@ -92,8 +92,8 @@ static void send_join(struct aggregator *aggregator, const struct comm *comm, ui
 
 	memcpy(packet.join.up, &comm->first.up[1], sizeof(packet.join.up[0]) * packet.join.hops);
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < offsetof(struct join_packet, padding) || aggregator->carrier->reliable)
-		bytes = offsetof(struct join_packet, padding);
+	if (bytes < WIRE_JOIN_LEAST || aggregator->carrier->reliable)
+		bytes = WIRE_JOIN_LEAST;
 	thread_answer(&aggregator->threads[0], &packet, bytes, &parent->address);
 }
 
@@ -106,6 +106,9 @@ static uint32_t next_length(struct parent *parent)
 	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
 
+	if (!parent->heard_at &&
+	    !parent->settled) /* a small probe: nobody may be there, or not an aggregator */
+		return WIRE_JOIN_LEAST - WIRE_HEADER;
 	if (!parent->settled && parent->came && parent->again++ == AGAIN_ASKS)
 		parent->settled = parent->came;
 	if (parent->settled)
@@ -123,6 +126,7 @@ static void ask_again(struct aggregator *aggregator, struct comm *comm)
 
 	parent->asks++;
 	parent->asked_at = aggregator->threads[0].now;
+	closed_port_probes(&parent->closing, parent->asked_at);
 	if (!aggregator->carrier->reach(&aggregator->threads[0], &parent->address))
 		return;
 	send_join(aggregator, comm, payload);
@@ -135,6 +139,7 @@ static bool parent_open(struct comm *comm)
 
 	*parent = (struct parent){ .child = (uint8_t)__builtin_ctzll(comm->ranks),
 		                   .present = told.present,
+		                   .token = told.token,
 		                   .address = told.address };
 	if (!told.telling)
 		hop_address(&comm->first.up[0], &parent->address);
@@ -184,7 +189,8 @@ static bool is_lost(const struct comm *comm, uint64_t now)
 	const struct parent *parent = &comm->parent;
 	uint64_t heard = parent->heard_at > parent->since ? parent->heard_at : parent->since;
 
-	return comm->generation && (parent->refused >= REFUSED_MAX || now > heard + SILENT_NS);
+	return comm->generation && (closed_port_is_proven(&parent->closing, now, CLOSED_PROBES) ||
+	                            now > heard + SILENT_NS);
 }
 
 void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
@@ -199,6 +205,9 @@ void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
 	}
 	/* No child waits any more, so the parent need not hear of us. */
 	if (now > asked + LONELY_NS)
+		return;
+	/* Until the parent answers, it gets no more than what the children have sent. */
+	if (!comm->parent.heard_at && asked < comm->parent.asked_at)
 		return;
 	if (!comm->parent.asking) {
 		tell_arrived(aggregator, comm);
@@ -258,6 +267,10 @@ static bool note_passes(struct parent *parent, uint32_t payload)
 {
 	bool first = !parent->came;
 
+	if (payload <= WIRE_JOIN_LEAST - WIRE_HEADER) { /* the small probe: now in full length */
+		parent->asks = 0;
+		return !parent->settled;
+	}
 	if (payload > parent->full)
 		payload = parent->full;
 	if (parent->settled || payload <= parent->came)
@@ -273,7 +286,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 {
 	const struct wire_welcome *welcome = wire_payload(header);
 	struct comm *comm = find_asking(aggregator, header);
-	char address[64], why[WIRE_TEXT_MAX];
+	char address[64], why[WIRE_TEXT_MAX], text[WIRE_TEXT_MAX];
 	struct parent *parent;
 	bool asks;
 
@@ -281,22 +294,24 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 		return false;
 	parent = &comm->parent;
 	parent->heard_at = aggregator->threads[0].now;
+	parent->token = header->token;
 	parent->closed = false;
-	parent->refused = 0;
+	parent->closing.since = 0;
 	parent->present = welcome->present;
 	if (!parent->asking) /* the parent was only told which ranks have arrived */
 		return true;
 	asks = note_passes(parent, (bytes - WIRE_HEADER) & ~7u);
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
-		         udp_text(&parent->address, address, sizeof(address)), welcome->text);
+		         udp_text(&parent->address, address, sizeof(address)),
+		         peer_text(text, sizeof(text), welcome->text, sizeof(welcome->text)));
 		join_refuse_all(aggregator, comm, why);
 	} else if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
 		take_terms(comm, welcome);
 		join_complete(aggregator, comm);
 	} else if (*welcome->text) {
 		/* The parent waits for its own parent. The children are told the reason. */
-		memcpy(parent->text, welcome->text, sizeof(parent->text));
+		peer_text(parent->text, sizeof(parent->text), welcome->text, sizeof(welcome->text));
 	} else if (asks) {
 		ask_again(aggregator, comm); /* now to join, or in full length */
 	}
@@ -322,12 +337,14 @@ bool parent_is_known(const struct aggregator *aggregator, const struct wire_cont
 bool parent_take_abort(struct aggregator *aggregator, const struct wire_control *header)
 {
 	const struct wire_abort *abort = wire_payload(header);
+	char text[WIRE_TEXT_MAX];
 	struct comm *comm = find_asking(aggregator, header);
 
 	if (!comm || !comm->parent.asking ||
 	    header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
-	join_abort_all(aggregator, comm, abort->text);
+	join_abort_all(aggregator, comm,
+	               peer_text(text, sizeof(text), abort->text, sizeof(abort->text)));
 	return true;
 }
 
@@ -341,6 +358,12 @@ static void fail_lost(struct comm *comm, const char *why, uint64_t silent_ns)
 	                "the aggregator at %s is lost: %s, last heard of %.1f s ago",
 	                udp_text(&comm->parent.address, address, sizeof(address)), why,
 	                (double)silent_ns / 1e9);
+}
+
+static void parent_seems_closed(struct parent *parent, uint64_t now)
+{
+	parent->closed = true;
+	closed_port_hint(&parent->closing, now);
 }
 
 void parent_hung_up(struct thread *thread, uint64_t link)
@@ -360,8 +383,7 @@ void parent_hung_up(struct thread *thread, uint64_t link)
 
 		if (comm && (comm->parent.asking || comm->parent.telling) && !comm->running &&
 		    comm->parent.address.link == link) {
-			comm->parent.closed = true;
-			comm->parent.refused++;
+			parent_seems_closed(&comm->parent, thread->now);
 			comm->parent.address.link = 0;
 		}
 	}
@@ -374,8 +396,13 @@ void parent_check(struct thread *thread, struct agg_lane *lane, uint64_t gap)
 
 	lane->parent_heard_at += gap; /* this process stood still, not the parent */
 	silent = clock_since(thread->now, lane->parent_heard_at);
-	if (silent > dead_after)
+	closed_port_heard(&lane->parent_closed, lane->parent_heard_at);
+	if (closed_port_is_proven(&lane->parent_closed, thread->now, CLOSED_PROBES))
+		fail_lost(comm, "its port is closed, so its process has ended", silent);
+	else if (silent > dead_after)
 		fail_lost(comm, "nothing has come from it", silent);
+	else if (closed_port_probes(&lane->parent_closed, thread->now))
+		parent_lane_report_now(thread, lane);
 }
 
 bool parent_leave(struct thread *thread, struct agg_lane *lane)
@@ -407,12 +434,10 @@ void parent_port_closed(struct aggregator *aggregator, const struct udp_address 
 		    !udp_same(&comm->parent.address, address))
 			continue;
 		if (comm->parent.asking) {
-			comm->parent.closed = true;
-			comm->parent.refused++;
+			parent_seems_closed(&comm->parent, thread->now);
 		} else if (lane && lane->comm == comm && !atomic_load(&comm->failed) &&
 		           !comm->parent.echoed) {
-			fail_lost(comm, "its port is closed, so its process has ended",
-			          clock_since(thread->now, lane->parent_heard_at));
+			closed_port_hint(&lane->parent_closed, thread->now);
 		}
 	}
 }

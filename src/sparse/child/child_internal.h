@@ -4,6 +4,7 @@
 
 #include "sparse/child/sparse_child.h"
 
+#include "path/closed_port.h"
 #include "path/length_probe.h"
 
 #define CHILD_BATCH 64u /* packets of one flush */
@@ -16,6 +17,7 @@ struct sparse_child {
 	struct udp_tx *tx;
 	struct wire_welcome welcome;
 	uint64_t nonce;
+	uint32_t token;    /* proves our address there, see path/address_proof.h */
 	uint64_t proof;    /* see wire_proof() */
 	uint64_t deadline; /* of joining */
 	uint64_t ask_at;   /* the next JOIN, heartbeat or BYE */
@@ -23,7 +25,7 @@ struct sparse_child {
 	uint64_t stepped_at;
 	uint64_t present; /* ranks that have joined, as bits */
 	struct length_probe length;
-	unsigned refused; /* times in a row that the port was closed */
+	struct closed_port closed; /* what is said of the aggregator's port */
 	unsigned byes;
 	bool heard;   /* the aggregator has answered a JOIN */
 	bool greeted; /* the aggregator has answered a heartbeat */

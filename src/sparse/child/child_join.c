@@ -2,6 +2,8 @@
 /* How a child gets into its communicator: JOINs, padded to the MTU, and their answers. */
 #include "sparse/child/child_internal.h"
 
+#include "base/peer_text.h"
+
 #include "engine/engines.h"
 #include "wire/parse.h"
 
@@ -27,7 +29,8 @@ void child_ask(struct sparse_child *child, uint64_t now)
 		.header = { .type = WIRE_JOIN,
 		            .cookie = options->cookie,
 		            .job = options->job,
-		            .child = (uint8_t)options->rank },
+		            .child = (uint8_t)options->rank,
+		            .token = child->token },
 		.join = { .key = options->key,
 		          .pool_bytes = options->pool_bytes,
 		          .engine = options->engine,
@@ -43,8 +46,8 @@ void child_ask(struct sparse_child *child, uint64_t now)
 	};
 
 	gethostname(packet.join.host, sizeof(packet.join.host) - 1);
-	if (bytes < offsetof(struct join_form, padding))
-		bytes = offsetof(struct join_form, padding);
+	if (bytes < WIRE_JOIN_LEAST)
+		bytes = WIRE_JOIN_LEAST;
 	child_send_control(child, &packet, bytes);
 	child->ask_at = now + ASK_EVERY;
 }
@@ -62,10 +65,8 @@ void child_take_welcome(struct sparse_child *child, const struct wire_welcome *w
                         uint32_t bytes, uint64_t now)
 {
 	child->heard = true;
-	child->refused = 0;
 	child->present = welcome->present;
-	memcpy(child->wait_text, welcome->text, sizeof(child->wait_text));
-	child->wait_text[sizeof(child->wait_text) - 1] = '\0';
+	peer_text(child->wait_text, sizeof(child->wait_text), welcome->text, sizeof(welcome->text));
 	if (welcome->verdict == WIRE_REFUSED) {
 		child_fail(child, TRIB_ERR_REFUSED, "the aggregator at %s refused child %u: %s",
 		           child->address, child->options.rank, child->wait_text);

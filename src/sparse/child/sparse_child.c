@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse/child/child_internal.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "wire/brief.h"
 #include "wire/parse.h"
@@ -17,7 +18,6 @@
 #define RECEIVE_BYTES (4 << 20)
 #define SEND_BYTES (256 << 10)
 #define RECEIVE_PASSES 4u          /* calls to the kernel in one child_receive() */
-#define REFUSED_MAX 5u             /* closed ports in a row: the aggregator has ended */
 #define HEARTBEAT_MAX 200000000ull /* 0.2 s: the most that heartbeats are apart */
 #define GREET_EVERY 10000000ull    /* 10 ms between heartbeats until the first answer */
 #define SILENT_LEAST 1600000000ull /* 1.6 s: a stop of 1 s is tolerated */
@@ -114,7 +114,8 @@ static struct wire_control address_to(const struct sparse_child *child, uint8_t 
 		                      .job = child->options.job,
 		                      .comm = child->welcome.comm,
 		                      .epoch = child->welcome.epoch,
-		                      .child = (uint8_t)child->options.rank };
+		                      .child = (uint8_t)child->options.rank,
+		                      .token = child->token };
 }
 
 static void say_bye(struct sparse_child *child)
@@ -190,9 +191,8 @@ static void note_error(struct sparse_child *child, int error)
 {
 	if (error == -ECONNREFUSED && child->state == CHILD_LEAVING)
 		child->state = CHILD_GONE;
-	else if (error == -ECONNREFUSED && ++child->refused >= REFUSED_MAX && child->heard)
-		child_fail(child, TRIB_ERR_AGGREGATOR,
-		           "the aggregator at %s has ended: its port is closed", child->address);
+	else if (error == -ECONNREFUSED)
+		closed_port_hint(&child->closed, clock_now());
 	else if (error == -EMSGSIZE && child->state == CHILD_JOINED)
 		child_fail(child, TRIB_ERR_SYSTEM, "the path's MTU to %s has shrunk below %u bytes",
 		           child->address, child->welcome.payload + WIRE_HEADER);
@@ -214,7 +214,7 @@ static void send_heartbeat(struct sparse_child *child, uint64_t now)
 		struct wire_control header;
 		struct wire_report report;
 	} packet = { .header = address_to(child, WIRE_REPORT),
-		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
+		     .report = { .stamp = (uint32_t)(now / 1000) | 1, .serial = now } };
 
 	if (every > HEARTBEAT_MAX)
 		every = HEARTBEAT_MAX;
@@ -235,6 +235,17 @@ static void check_silence(struct sparse_child *child, uint64_t now)
 		child_fail(child, TRIB_ERR_AGGREGATOR,
 		           "the aggregator at %s has been silent for %.1f s", child->address,
 		           (double)(now - child->heard_at) / 1e9);
+}
+
+/* A JOIN or a heartbeat is a probe: the aggregator answers it. */
+static void check_closed(struct sparse_child *child, uint64_t now)
+{
+	closed_port_heard(&child->closed, child->heard_at);
+	if (child->heard && closed_port_is_proven(&child->closed, now, CLOSED_PROBES))
+		child_fail(child, TRIB_ERR_AGGREGATOR,
+		           "the aggregator at %s has ended: its port is closed", child->address);
+	else if (closed_port_probes(&child->closed, now))
+		child->ask_at = now;
 }
 
 static void send_due(struct sparse_child *child, uint64_t now)
@@ -263,11 +274,15 @@ uint64_t child_step(struct sparse_child *child, uint64_t now)
 		child_give_up(child);
 	else if (child->state == CHILD_JOINED)
 		check_silence(child, now);
+	if (child->state == CHILD_JOINING || child->state == CHILD_JOINED)
+		check_closed(child, now);
 	child->stepped_at = now;
 	if (now >= child->ask_at)
 		send_due(child, now);
 	if (child->state == CHILD_FAILED || child->state == CHILD_GONE)
 		return UINT64_MAX;
+	if (child->closed.since && child->ask_at > now + CLOSED_PROBE_EVERY)
+		return now + CLOSED_PROBE_EVERY;
 	return child->ask_at;
 }
 
@@ -301,7 +316,8 @@ static void take_control(struct sparse_child *child, const struct wire_control *
 {
 	if (!is_ours(child, control))
 		return;
-	child->refused = 0;
+	if (control->token)
+		child->token = control->token;
 	if (control->type == WIRE_WELCOME && child->state == CHILD_JOINING)
 		child_take_welcome(child, wire_payload(control), bytes, now);
 	else if (control->type == WIRE_ABORT)
@@ -309,6 +325,8 @@ static void take_control(struct sparse_child *child, const struct wire_control *
 	else if (control->type == WIRE_BYE && control->flags & WIRE_ECHO &&
 	         child->state == CHILD_LEAVING)
 		child->state = CHILD_GONE;
+	else if (control->type == WIRE_BYE && control->child == WIRE_ALL)
+		child->ask_at = 0; /* the aggregator asks whether this child is there */
 	child->greeted |= control->type == WIRE_STATUS;
 	child->heard_at = now;
 }
@@ -326,7 +344,6 @@ static void take_fragment(struct sparse_child *child, const struct child_listene
 	if (!wire_is_intact(header, bytes, &unsent))
 		return;
 	child->heard_at = now;
-	child->refused = 0;
 	listener->take(listener->context, header, bytes, now);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "options/access.h"
 #include "sparse/server/sparse_server.h"
 #include "sparse/wire/sparse_message.h"
 
@@ -175,6 +176,13 @@ const char *service_fault(const struct service_options *options)
 	return NULL;
 }
 
+static const char *address_of(const struct service_options *options, uint64_t cookie)
+{
+	if (options->listen)
+		return options->listen;
+	return cookie || options->open ? ":7800" : "127.0.0.1:7800";
+}
+
 int service_run(const struct service_options *options)
 {
 	struct sparse_server_options o = {
@@ -190,11 +198,15 @@ int service_run(const struct service_options *options)
 
 	shard_parse(options->shard, &o.shard, &o.shards);
 	sparse_sync_find(options->sync, &o.sync);
-	if (udp_resolve(options->listen, SPARSE_SERVER_PORT, &o.listen) != TRIB_OK ||
-	    setting_count(SETTING_COOKIE, &o.cookie) != TRIB_OK) {
+	if (setting_count(SETTING_COOKIE, &o.cookie) != TRIB_OK ||
+	    udp_resolve(address_of(options, o.cookie), SPARSE_SERVER_PORT, &o.listen) != TRIB_OK ||
+	    access_check(&o.listen, o.cookie, options->open) != TRIB_OK) {
 		fprintf(stderr, "%s: %s\n", options->program, trib_last_error());
 		return 1;
 	}
+	if (!o.cookie)
+		log_warn("TRIB_COOKIE is not set: anyone who reaches this port may read and change "
+		         "rows");
 	if (!options->shards)
 		return shard_run(options->program, &o);
 	o.shards = (uint32_t)options->shards;

@@ -13,10 +13,12 @@
 
 struct service_options {
 	const char *program; /* in messages */
-	const char *listen, *folder, *shard, *sync, *aggregators, *status_file;
+	const char *listen;  /* NULL: port 7800, without a cookie on loopback alone */
+	const char *folder, *shard, *sync, *aggregators, *status_file;
 	uint64_t shards, snapshot, memory;
 	double flush_s;
 	bool keep_logs, repair;
+	bool open; /* without a cookie, serve other machines too */
 };
 
 /* clang-format off */

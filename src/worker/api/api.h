@@ -29,6 +29,14 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 trib_status comm_close(struct trib_comm *comm);
 void comm_free(struct trib_comm *comm);
 
+/* forked.c: forks so far, for trib_comm.forks. */
+unsigned forked_times(void);
+/* An error if the communicator was opened in a parent process; nothing of it is touched. */
+trib_status forked_check(const struct trib_comm *comm, const char *what);
+
+/* collectives.c: an allgather that is a part of trib_split. */
+trib_status collective_split(trib_comm *comm, const void *send, void *recv, size_t bytes);
+
 /* wait.c: waits for the request and frees it, for the blocking calls. If the timeout passes, the
  * communicator fails: the caller's buffers must be free when it gets the error. */
 trib_status request_finish(struct trib_request *request);

@@ -14,6 +14,7 @@
 
 struct call {
 	const char *what;
+	enum wire_call_kind kind;
 	trib_comm *comm;
 	const void *send;
 	void *recv;
@@ -32,6 +33,8 @@ static trib_status check_call(const struct call *call, size_t parts, trib_reques
 	if (!call->comm || !request)
 		return status_fail(TRIB_ERR_ARGUMENT, "%s: no communicator", call->what);
 	*request = NULL;
+	if (forked_check(call->comm, call->what) != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
 	if (!size || (unsigned)call->op > TRIB_AVG)
 		return status_fail(TRIB_ERR_ARGUMENT, "%s: unknown type %d or operation %d",
 		                   call->what, (int)call->type, (int)call->op);
@@ -131,6 +134,19 @@ static uint32_t new_dither(struct trib_comm *comm)
 	return (calls * WIRE_CHILDREN_MAX + (uint32_t)comm->config.rank) * 0x9e3779b9u | 1;
 }
 
+/* What ranks have to agree on; request_post() adds number and rank. */
+static struct wire_call signature(const struct call *call, uint8_t per_word)
+{
+	bool has_root = call->kind == WIRE_CALL_REDUCE || call->kind == WIRE_CALL_BROADCAST;
+
+	return (struct wire_call){ .count = call->count,
+		                   .kind = (uint8_t)call->kind,
+		                   .type = (uint8_t)call->type,
+		                   .op = (uint8_t)call->op,
+		                   .root = has_root ? (uint8_t)call->root : WIRE_ALL,
+		                   .per_word = per_word };
+}
+
 #define SLOT_FIRST_BYTES 262144u /* TRIB_ENGINE=slot: vectors up to this size use slots */
 
 /* round_spec.small: is each vector of the call small enough for slots? Short types of a sum take
@@ -167,6 +183,7 @@ static struct round_spec sum_spec(const struct call *call, size_t first, uint8_t
 	if (is_sum(call) && !spec.small)
 		spec.per_word =
 			round_per_word(call->type, call->count, (unsigned)config->size, bits);
+	spec.call = signature(call, spec.per_word);
 	if (request->residual)
 		spec.residual = request->residual->values + first;
 	else if (round_is_by_chance(call->type, spec.per_word))
@@ -211,6 +228,7 @@ static trib_status begin_allreduce(trib_comm *comm, const void *send, void *recv
                                    trib_request **request)
 {
 	struct call call = { .what = "allreduce",
+		             .kind = WIRE_CALL_ALLREDUCE,
 		             .comm = comm,
 		             .send = send,
 		             .recv = recv,
@@ -226,6 +244,7 @@ static trib_status begin_reduce(trib_comm *comm, const void *send, void *recv, s
                                 trib_request **request)
 {
 	struct call call = { .what = "reduce",
+		             .kind = WIRE_CALL_REDUCE,
 		             .comm = comm,
 		             .send = send,
 		             .recv = recv,
@@ -241,6 +260,7 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
                                    int root, trib_request **request)
 {
 	struct call call = { .what = "broadcast",
+		             .kind = WIRE_CALL_BROADCAST,
 		             .comm = comm,
 		             .send = buffer,
 		             .recv = buffer,
@@ -255,15 +275,17 @@ static trib_status begin_broadcast(trib_comm *comm, void *buffer, size_t count, 
 		return status;
 	spec.count = count * trib_type_size(type);
 	spec.small = small(&call, trib_type_size(type));
+	spec.call = signature(&call, 0);
 	spec.source = buffer;
 	spec.target = comm->config.rank == root ? NULL : buffer;
 	return start(&call, &spec, 1, request);
 }
 
-static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
-                                   trib_type type, trib_request **request)
+static trib_status begin_allgather(trib_comm *comm, enum wire_call_kind kind, const void *send,
+                                   void *recv, size_t count, trib_type type, trib_request **request)
 {
-	struct call call = { .what = "allgather",
+	struct call call = { .what = kind == WIRE_CALL_SPLIT ? "split" : "allgather",
+		             .kind = kind,
 		             .comm = comm,
 		             .send = send,
 		             .recv = recv,
@@ -289,7 +311,8 @@ static trib_status begin_allgather(trib_comm *comm, const void *send, void *recv
 			                        .target = part,
 			                        .from = (uint8_t)r,
 			                        .to = WIRE_ALL,
-			                        .small = small(&call, trib_type_size(type)) };
+			                        .small = small(&call, trib_type_size(type)),
+			                        .call = signature(&call, 0) };
 		if (r == comm->config.rank && !is_in_place(&call))
 			specs[r].source = send;
 	}
@@ -301,6 +324,7 @@ static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void 
                                         trib_request **request)
 {
 	struct call call = { .what = "reduce-scatter",
+		             .kind = WIRE_CALL_REDUCE_SCATTER,
 		             .comm = comm,
 		             .send = send,
 		             .recv = recv,
@@ -341,6 +365,7 @@ static trib_status begin_reduce_scatter(trib_comm *comm, const void *send, void 
 static trib_status begin_barrier(trib_comm *comm, trib_request **request)
 {
 	struct call call = { .what = "barrier",
+		             .kind = WIRE_CALL_BARRIER,
 		             .comm = comm,
 		             .send = NULL,
 		             .recv = NULL,
@@ -354,6 +379,7 @@ static trib_status begin_barrier(trib_comm *comm, trib_request **request)
 		                   .to = WIRE_ALL,
 		                   .small = (uint8_t)(comm ? comm->config.size : 0) };
 
+	spec.call = signature(&call, 0);
 	return status == TRIB_OK ? start(&call, &spec, 1, request) : status;
 }
 
@@ -361,6 +387,8 @@ trib_status trib_drop_residual(trib_comm *comm, const char *name)
 {
 	if (!comm)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_drop_residual: no communicator");
+	if (forked_check(comm, "trib_drop_residual") != TRIB_OK)
+		return TRIB_ERR_ARGUMENT;
 	return residual_drop(comm, name);
 }
 
@@ -398,7 +426,8 @@ trib_status trib_ibroadcast(trib_comm *comm, void *buffer, size_t count, trib_ty
 trib_status trib_iallgather(trib_comm *comm, const void *send, void *recv, size_t count,
                             trib_type type, trib_request **request)
 {
-	return push(begin_allgather(comm, send, recv, count, type, request), request);
+	return push(begin_allgather(comm, WIRE_CALL_ALLGATHER, send, recv, count, type, request),
+	            request);
 }
 
 trib_status trib_ireduce_scatter_with(trib_comm *comm, const void *send, void *recv, size_t count,
@@ -462,7 +491,12 @@ trib_status trib_broadcast(trib_comm *comm, void *buffer, size_t count, trib_typ
 trib_status trib_allgather(trib_comm *comm, const void *send, void *recv, size_t count,
                            trib_type type)
 {
-	FINISH(begin_allgather(comm, send, recv, count, type, &request));
+	FINISH(begin_allgather(comm, WIRE_CALL_ALLGATHER, send, recv, count, type, &request));
+}
+
+trib_status collective_split(trib_comm *comm, const void *send, void *recv, size_t bytes)
+{
+	FINISH(begin_allgather(comm, WIRE_CALL_SPLIT, send, recv, bytes, TRIB_U8, &request));
 }
 
 trib_status trib_reduce_scatter(trib_comm *comm, const void *send, void *recv, size_t count,

@@ -4,6 +4,7 @@
 #include "worker/failover/failover.h"
 #include "worker/comm/residual.h"
 #include "worker/sharing/sharing.h"
+#include "worker/transport/direct_io.h"
 #include "worker/transport/ring_thread.h"
 #include "worker/trees/plan_client.h"
 #include "worker/trees/ring_meet.h"
@@ -33,6 +34,7 @@ void comm_free(struct trib_comm *comm)
 	pthread_mutex_destroy(&comm->posting);
 	pthread_mutex_destroy(&comm->trunks_lock);
 	pthread_mutex_destroy(&comm->slot_driver);
+	pthread_mutex_destroy(&comm->paths.lock);
 	channel_listener_free(comm->config.ring_listener);
 	free(comm->config.ring_seats);
 	free(comm->config.trees);
@@ -59,8 +61,12 @@ static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
 {
 	struct comm_config *config = &comm->config;
 	struct ring_seat seats[WIRE_CHILDREN_MAX];
-	trib_status status = find_seats(config, seats, deadline);
+	trib_status status = TRIB_OK;
 
+	if (config->rendezvous.length)
+		status = route_wait(comm, &config->rendezvous, "rendezvous", deadline);
+	if (status == TRIB_OK)
+		status = find_seats(config, seats, deadline);
 	if (status != TRIB_OK)
 		return status;
 	status = ring_open(comm, config->ring_listener);
@@ -108,6 +114,9 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	bool shares;
 
 	comm->keeps_ledgers = true; /* before a lane can read it */
+	status = route_wait(comm, &config->controller, "controller", deadline);
+	if (status != TRIB_OK)
+		return status;
 	listen_for_ring(config);
 	status = failover_find_trees(comm, true, deadline);
 	comm->opened = true;
@@ -163,6 +172,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a communicator");
 	}
 	comm->config = *config;
+	comm->forks = forked_times();
 	if (before) { /* the controller knows this process by its nonce */
 		comm->nonce = before->nonce;
 		comm->lost = before->lost;
@@ -173,6 +183,7 @@ trib_status comm_open(const struct comm_config *config, const struct trib_comm *
 	pthread_mutex_init(&comm->posting, NULL);
 	pthread_mutex_init(&comm->trunks_lock, NULL);
 	pthread_mutex_init(&comm->slot_driver, NULL);
+	pthread_mutex_init(&comm->paths.lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&comm->changed, &attributes);
@@ -250,7 +261,8 @@ trib_status comm_close(struct trib_comm *comm)
 
 	until = clock_span(clock_now() + (uint64_t)(comm->config.timeout_s * 1e9));
 	left = wait_in_flight(comm, &until) ? 0 : comm->in_flight;
-	was_well = comm->failed == TRIB_OK;
+	/* Without aggregators, or without ranks that have left, a rank can still leave. */
+	was_well = comm->failed == TRIB_OK || comm->unhurt;
 	if (!left && comm->keeps_ledgers)
 		wait_needed(comm);
 	atomic_store(&comm->closing, true);
@@ -285,6 +297,9 @@ trib_status trib_finalize(trib_comm *comm)
 
 	if (!comm)
 		return TRIB_OK;
+	status = forked_check(comm, "trib_finalize");
+	if (status != TRIB_OK)
+		return status;
 	status = comm_close(comm);
 	if (comm->config.controller.length && !comm->config.key)
 		comm_tell_controller_bye(comm);
@@ -304,10 +319,15 @@ int trib_size(const trib_comm *comm)
 
 trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 {
+	trib_status status;
+	struct direct_io *direct;
 	trib_stats all;
 
 	if (!comm || !stats || stats->struct_size < sizeof(size_t))
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_get_stats: struct_size is not set");
+	status = forked_check(comm, "trib_get_stats");
+	if (status != TRIB_OK)
+		return status;
 	pthread_mutex_lock(&comm->lock);
 	all = comm->past;
 	comm_count(comm, 0, &all);
@@ -318,9 +338,12 @@ trib_status trib_get_stats(trib_comm *comm, trib_stats *stats)
 		all.duplicates += atomic_load(&comm->ring_mail->duplicates);
 		all.dropped_packets += atomic_load(&comm->ring_mail->dropped);
 	}
+	direct = comm->direct;
 	all.rounds = comm->rounds;
 	all.wait_s = comm->wait_s;
 	pthread_mutex_unlock(&comm->lock);
+	if (direct)
+		direct_count(direct, &all);
 	all.struct_size = stats->struct_size;
 	memcpy(stats, &all, stats->struct_size < sizeof(all) ? stats->struct_size : sizeof(all));
 	return TRIB_OK;

@@ -16,19 +16,6 @@
 #define RENDEZVOUS_PORT 7650
 #define TIMEOUT_MAX 4e6 /* seconds: in milliseconds it fits 32 bits on the wire */
 
-static trib_status read_cookie(uint64_t *cookie)
-{
-	const char *text = setting_text(SETTING_COOKIE, NULL);
-	char *end;
-
-	errno = 0;
-	*cookie = text ? strtoull(text, &end, 16) : 0;
-	if (text && (errno || end == text || *end))
-		return status_fail(TRIB_ERR_CONFIG,
-		                   "TRIB_COOKIE=\"%s\": expected up to 16 hex digits", text);
-	return TRIB_OK;
-}
-
 static trib_status read_place(const trib_options *options, struct comm_config *config)
 {
 	uint64_t rank = 0, size = 1;
@@ -159,7 +146,7 @@ static trib_status read_all(const trib_options *given, struct comm_config *confi
 	config->timeout_s = options.timeout_s;
 	if ((status = read_place(&options, config)) ||
 	    (status = read_aggregator(&options, config)) ||
-	    (status = read_cookie(&config->cookie)) ||
+	    (status = setting_count(SETTING_COOKIE, &config->cookie)) ||
 	    (status = setting_count(SETTING_JOB, &job)) ||
 	    (status = number(options.pool_bytes, SETTING_POOL, &config->pool_bytes)) ||
 	    (status = number(options.rate_bps, SETTING_RATE_LIMIT, &config->rate_bps)) ||

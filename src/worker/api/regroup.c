@@ -17,6 +17,9 @@ trib_status trib_regroup(trib_comm **comm)
 	if (!comm || !*comm)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_regroup: no communicator");
 	before = *comm;
+	status = forked_check(before, "trib_regroup");
+	if (status != TRIB_OK)
+		return status;
 	if (!before->config.controller.length)
 		return status_fail(TRIB_ERR_CONFIG,
 		                   "trib_regroup: there is no controller to choose the ranks; set "

@@ -67,7 +67,7 @@ static trib_status exchange_seats(trib_comm *comm, const struct vote *votes, int
 
 	if (color >= 0 && n > 1)
 		listens = ring_listen(config, &config->rendezvous, &config->ring_listener, &mine);
-	status = trib_allgather(comm, &mine, all, sizeof(mine), TRIB_U8);
+	status = collective_split(comm, &mine, all, sizeof(mine));
 	if (status == TRIB_OK)
 		status = listens;
 	config->ring_seats = calloc(n + 1, sizeof(mine));
@@ -89,10 +89,13 @@ trib_status trib_split(trib_comm *comm, int color, int key, trib_comm **out)
 	if (!comm || !out)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_split: no communicator");
 	*out = NULL;
+	status = forked_check(comm, "trib_split");
+	if (status != TRIB_OK)
+		return status;
 	votes = calloc((size_t)comm->config.size, sizeof(*votes));
 	if (!votes)
 		return status_fail(TRIB_ERR_NO_MEMORY, "trib_split: no memory");
-	status = trib_allgather(comm, &mine, votes, 2, TRIB_I32);
+	status = collective_split(comm, &mine, votes, sizeof(mine));
 	pthread_mutex_lock(&comm->lock);
 	config = comm->config;
 	config.key = subset_key(comm_key(&config), comm->splits++, color);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for requests, and the message of a timeout. */
 #include "worker/api/api.h"
+#include "worker/transport/direct_io.h"
 #include "worker/transport/lane_slot.h"
 #include "worker/trees/trees.h"
 
@@ -24,13 +25,19 @@ static bool is_quiet(const struct trib_comm *comm)
 trib_status trib_test(trib_request **request)
 {
 	struct trib_comm *comm;
+	trib_status status;
 	bool ended;
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_test: no request");
 	comm = (*request)->comm;
+	status = forked_check(comm, "trib_test");
+	if (status != TRIB_OK)
+		return status;
 	if ((*request)->small)
 		lane_slot_poll(comm);
+	if ((*request)->direct)
+		direct_poll(comm);
 	pthread_mutex_lock(&comm->lock);
 	ended = (*request)->done || is_quiet(comm);
 	if (comm->turn_client) { /* calling trib_test counts as waiting in the step profile */
@@ -40,7 +47,7 @@ trib_status trib_test(trib_request **request)
 	pthread_mutex_unlock(&comm->lock);
 	if (!ended)
 		return TRIB_IN_PROGRESS;
-	trib_status status = request_end(*request);
+	status = request_end(*request);
 	*request = NULL;
 	return status;
 }
@@ -96,7 +103,8 @@ static void describe_missing(struct trib_comm *comm, char *out, size_t size)
 			lane = comm->lanes[i];
 	}
 	if (comm->ring_mail)
-		mask |= atomic_load(&comm->ring_mail->waiting);
+		mask |= atomic_load(&comm->ring_mail->waiting) |
+		        atomic_load(&comm->ring_mail->direct_waiting);
 	if (mask) {
 		size_t used = (size_t)snprintf(ranks, sizeof(ranks), "waiting for rank ");
 
@@ -157,6 +165,8 @@ static bool wait_ended(struct trib_request *request, double seconds)
 
 	if (request->small)
 		lane_slot_drive(comm, request, start + (uint64_t)(seconds * 1e9));
+	if (request->direct)
+		direct_drive(comm, request, start + (uint64_t)(seconds * 1e9));
 	pthread_mutex_lock(&comm->lock);
 	if (comm->turn_client)
 		step_profile_wait(&comm->profile, start);
@@ -179,6 +189,9 @@ trib_status trib_wait(trib_request **request, double seconds)
 
 	if (!request || !*request)
 		return status_fail(TRIB_ERR_ARGUMENT, "trib_wait: no request");
+	status = forked_check((*request)->comm, "trib_wait");
+	if (status != TRIB_OK)
+		return status;
 	if (!(seconds >= 0))
 		seconds = (*request)->comm->config.timeout_s;
 	if (seconds > WAIT_MAX)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/comm/comm.h"
 
+#include "base/peer_text.h"
 #include "base/log.h"
 #include "wire/key.h"
 
@@ -24,13 +25,16 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 
 	pthread_mutex_lock(&comm->lock);
 	if (comm->failed == TRIB_OK && !(comm->trees_lost && is_echo(status))) {
-		snprintf(comm->failure, sizeof(comm->failure), "%s", text);
+		peer_text(comm->failure, sizeof(comm->failure), text, sizeof(comm->failure));
 		if (status == TRIB_ERR_PEER && rank < WIRE_CHILDREN_MAX)
 			atomic_fetch_or(&comm->lost, 1ull << rank);
 		if (loses_trees)
 			comm->trees_lost = status;
 		else
 			comm->failed = status < 0 ? status : TRIB_ERR_SYSTEM;
+		comm->unhurt = comm->failed == TRIB_ERR_AGGREGATOR && !comm->in_flight;
+		atomic_store_explicit(&comm->stop_ring, comm->failed != TRIB_OK,
+		                      memory_order_release);
 		atomic_store_explicit(&comm->stop_lanes, true, memory_order_release);
 		pthread_cond_broadcast(&comm->changed);
 		for (unsigned i = 0; i < comm->n_lanes; i++)
@@ -50,6 +54,38 @@ void comm_fail(struct trib_comm *comm, trib_status status, const char *format, .
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	comm_fail_told(comm, status, UINT32_MAX, text);
+}
+
+/* The oldest request that has not ended; NULL: none. The caller holds `lock`. */
+static const struct trib_request *oldest_request(const struct trib_comm *comm)
+{
+	const struct trib_request *oldest = NULL;
+
+	for (const struct trib_request *r = comm->requests; r; r = r->next)
+		if (r->posted && !r->done && (!oldest || r->number < oldest->number))
+			oldest = r;
+	return oldest;
+}
+
+struct wire_call comm_call(struct trib_comm *comm, uint32_t asks)
+{
+	const struct trib_request *oldest;
+	struct wire_call call = { 0 };
+
+	pthread_mutex_lock(&comm->lock);
+	oldest = oldest_request(comm);
+	if (oldest) {
+		call = oldest->call;
+		call.open = 1;
+	}
+	if (asks && (!oldest || call.number != asks - 1)) {
+		const struct wire_call *past = &comm->calls[(asks - 1) % COMM_CALLS];
+
+		if (past->kind && past->number == asks - 1)
+			call = *past;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return call;
 }
 
 bool comm_is_over(struct trib_comm *comm)

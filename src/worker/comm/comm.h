@@ -16,6 +16,7 @@
 #define TRIB_WORKER_COMM_COMM_H
 
 #include "base/settings.h"
+#include "path/balance/places.h"
 #include "path/virtual/discovery.h"
 #include "plan/tree/tree.h"
 #include "worker/comm/lane.h"
@@ -70,11 +71,15 @@ struct comm_config {
 	struct udp_options socket;
 };
 
-/* Where the lanes of the only tree send from, so that they take different paths. */
+/* The paths that lanes may take; see transport/lane_paths.h. */
 struct lane_paths {
-	unsigned n; /* lanes from here on send from any port */
+	unsigned n;    /* 0: lanes send from any port */
+	unsigned tree; /* the paths lead to this one's aggregator */
 	enum path_found found;
-	struct virtual_path paths[WIRE_LANES_MAX];
+	struct virtual_path paths[PATHS_MAX];
+	pthread_mutex_t lock;
+	_Atomic uint64_t heard_at; /* when a lane last heard an aggregator */
+	struct places places;      /* under `lock`: the lane on each path, by the lane's number */
 };
 
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
@@ -101,6 +106,8 @@ struct star_loss {
 	char text[512];
 };
 
+#define COMM_CALLS 64u /* calls that a rank can still name when an aggregator asks */
+
 struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks;
@@ -112,14 +119,18 @@ struct trib_comm {
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
+	struct udp_address
+		first_aggregator;    /* of the first trees: a rank on a ring listens there */
 	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
 	struct ring_mail *ring_mail; /* NULL: the same */
+	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
 	/* Under slot_driver, by the lane's index; NULL: none, or it has ended. */
 	struct lane *slot_lanes[SLOT_LANES_MAX];
 	uint64_t nonce; /* identifies this process to the controller */
+	unsigned forks; /* of the process that opened it: api/forked.c */
 	_Atomic bool closing;
 	_Atomic bool slot_mail; /* rounds were posted to slot lanes */
 	_Atomic bool draining;  /* about to leave: find out soon which ranks still need results */
@@ -131,11 +142,12 @@ struct trib_comm {
 	bool keeps_ledgers;
 	bool opened; /* the user has the communicator: rank and size can no longer change */
 	bool failover_runs;
-	int planned_rank, planned_size; /* ours in the controller's newest plan */
-	uint32_t planned_since;         /* no process has come in since this plan; 0: unknown */
-	uint64_t planned_seats, seats;  /* in the newest plan; in the plan at the opening */
-	_Atomic uint64_t lost;          /* ranks of the newest plan that are dead or have left */
-	_Atomic uint64_t suspected_at;  /* when a lane last raised a suspicion */
+	int planned_rank, planned_size;  /* ours in the controller's newest plan */
+	char why_no_plan[WIRE_TEXT_MAX]; /* what the controller said last; "": nothing */
+	uint32_t planned_since;          /* no process has come in since this plan; 0: unknown */
+	uint64_t planned_seats, seats;   /* in the newest plan; in the plan at the opening */
+	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
+	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries. */
@@ -159,15 +171,18 @@ struct trib_comm {
 	int turn_wake_fd;                /* wakes the turn client's thread */
 	trib_status failed;              /* TRIB_OK: not failed */
 	char failure[512];
+	bool unhurt; /* failed when aggregators were lost and no request ran, and none since */
 	trib_status trees_lost; /* not TRIB_OK: an aggregator is lost, and failover has to act */
 	struct star_loss star_loss;
 	struct ledger *ledgers, **ledgers_end;
-	trib_stats past;         /* counts of lanes that are closed */
-	bool recovering;         /* failover replaces the trees: posted requests wait */
-	bool suspects;           /* a lane hears nothing: failover has to ask the controller */
+	trib_stats past;           /* counts of lanes that are closed */
+	bool recovering;           /* failover replaces the trees: posted requests wait */
+	bool suspects;             /* a lane hears nothing: failover has to ask the controller */
+	uint32_t controller_token; /* proves our address there, see path/address_proof.h */
 	bool controller_heard;   /* the controller has answered since other trees were asked for */
 	bool told;               /* our failure was reported to the aggregators */
 	_Atomic bool stop_lanes; /* failed: lanes let go of users' buffers and end */
+	_Atomic bool stop_ring;  /* failed: the same for the ring, which outlives lost trees */
 	unsigned quiet_lanes;    /* lanes that have let go of users' buffers */
 	unsigned in_flight;      /* requests that were posted and have not ended */
 	unsigned started[2];     /* requests that have started and not ended: [0] own, [1] shared */
@@ -176,6 +191,7 @@ struct trib_comm {
 	uint64_t busy_at; /* when a request last ended, or started after a pause */
 	struct step_profile profile;
 	struct trib_request *requests;
+	struct wire_call calls[COMM_CALLS]; /* the last ones, by their numbers */
 	struct residual *residuals;
 	uint32_t dithers; /* calls whose sums are rounded by chance */
 	uint64_t rounds, posts, splits;
@@ -199,6 +215,11 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
  * follows, and this returns true. False: the caller has to fail the communicator.
  */
 bool comm_note_star_lost(struct lane *lane, trib_status status, uint32_t rank, const char *text);
+/*
+ * The call for a report: the one that the aggregator `asks` for (struct wire_status), if it was
+ * posted; else the oldest one that has not ended.
+ */
+struct wire_call comm_call(struct trib_comm *comm, uint32_t asks);
 /* Has the communicator failed, or is it being closed? */
 bool comm_is_over(struct trib_comm *comm);
 /* Adds the counts of the lanes from `first` on; the caller holds `lock`. */

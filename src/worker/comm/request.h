@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/packet.h"
+
 #include <tributary.h>
 
 struct ledger;
@@ -27,10 +29,12 @@ struct trib_request {
 	bool posted; /* it has a number; under the communicator's lock */
 	const char *what;
 	uint64_t number;
+	struct wire_call call;
 	size_t count;
-	bool fits;  /* it is small enough for slots: the same on all ranks */
-	bool tiny;  /* it is, also where ranks have trees; see comm_takes_slots() */
-	bool small; /* it goes through the slot lane: who waits for it drives that lane */
+	bool fits;   /* it is small enough for slots: the same on all ranks */
+	bool tiny;   /* it is, also where ranks have trees; see comm_takes_slots() */
+	bool small;  /* it goes through the slot lane: who waits for it drives that lane */
+	bool direct; /* it goes directly to the other ranks: who waits for it drives the channels */
 	/* Used where an aggregator is shared: */
 	bool shared;         /* the request goes through the shared star */
 	uint32_t generation; /* of the plan in whose trees the request started; 0: not started */

@@ -21,6 +21,7 @@ struct trunk {
 	unsigned hops;
 	struct wire_hop up[WIRE_HOPS_MAX]; /* aggregators above: the parent first, the root last */
 	struct wire_welcome welcome;       /* the aggregator's answer; cookie 0: not joined */
+	uint32_t token; /* proves this rank's address there, see path/address_proof.h */
 	unsigned n_lanes;
 	struct lane *lanes[WIRE_LANES_MAX]; /* lane 0 also carries JOIN and BYE */
 };

@@ -134,6 +134,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
+	report->serial = now;
 	report->bits = (uint32_t)(left < most ? left : most);
 	report->want = stream->want;
 	report->judged = (uint32_t)stream->stats.judged;
@@ -310,16 +311,23 @@ static bool take_verdict(struct stream *stream, uint64_t position, uint32_t stam
 	return lost;
 }
 
-/* A report is answered: of the packets that had left before it, `lost` were lost. */
-static void confirm(struct stream *stream, uint32_t stamp, uint32_t lost)
+/* A report is answered after `rtt`: of the packets that had left before it, `lost` were lost. */
+static void confirm(struct stream *stream, uint32_t stamp, uint32_t lost, uint64_t rtt,
+                    uint64_t now)
 {
-	uint64_t judged = stream->flight.confirmed;
+	struct flight *flight = &stream->flight;
+	uint64_t judged = flight->confirmed;
 
-	flight_confirm(&stream->flight, stamp, lost);
+	flight_confirm(flight, stamp, lost);
+	if (stream->by_delay) {
+		path_window_ack(&stream->path_window, (uint32_t)(flight->confirmed - judged), lost,
+		                rtt, flight->confirmed, flight->launched, now);
+		stream_bound(stream);
+	}
 	if (judged < stream->rate_fell_after)
 		judged = stream->rate_fell_after;
-	if (stream->flight.confirmed > judged)
-		stream->stats.judged += stream->flight.confirmed - judged;
+	if (flight->confirmed > judged)
+		stream->stats.judged += flight->confirmed - judged;
 }
 
 /* Results that left before this STATUS and are not here are lost. */
@@ -396,7 +404,7 @@ void stream_on_status(struct stream *stream, const struct wire_control *header, 
 		lost += take_verdict(stream, status->base + i, status->stamp,
 		                     bitmap_get(status->missing, i),
 		                     bitmap_get(status->complete, i), now);
-	confirm(stream, status->stamp, lost);
+	confirm(stream, status->stamp, lost, status->stamp ? rtt : 0, now);
 	if ((!stream->reliable && find_lost_results(stream, status)) || lost) {
 		stream_progress(stream, now); /* repeats should come soon */
 		stream->loss_at = now;

@@ -176,6 +176,19 @@ static uint8_t shape_of(const struct round *round)
 	return (uint8_t)((round->average ? WIRE_AVERAGE : 0) | kind << WIRE_PADDING_SHIFT);
 }
 
+/* In slots, class and special values take `scale`: the signature is in the packet's `to` and flags.
+ */
+static void sign(struct round *round, bool slot)
+{
+	uint32_t word = wire_call_sign(&round->call);
+
+	round->sign = (uint16_t)word;
+	if (slot && word) {
+		round->kind = (uint8_t)(word >> 16);
+		round->shape = (uint8_t)(word >> 24) & (uint8_t)~WIRE_RESENT;
+	}
+}
+
 struct round *round_new(const struct round_spec *spec, unsigned child, unsigned payload)
 {
 	struct round *round = calloc(1, sizeof(*round));
@@ -215,6 +228,8 @@ struct round *round_new(const struct round_spec *spec, unsigned child, unsigned 
 	    !spec->slot)
 		round_plan_exponents(round, payload);
 	round->shape = shape_of(round);
+	round->call = spec->call;
+	sign(round, spec->slot);
 	/* A small result of an aggregator goes to all ranks: cheaper than reports about it. */
 	if (!round->count || (round->data <= SMALL_RESULT && !spec->ring) || spec->slot)
 		round->to = WIRE_ALL;
@@ -413,7 +428,7 @@ uint32_t round_build(struct round *round, uint32_t index, unsigned workers,
 	header->flags = round->shape;
 	header->from = round->from;
 	header->to = round->to;
-	header->scale = 0;
+	header->scale = round->sign;
 	if (index < round->exponents) {
 		header->op = round->exponent_op;
 		header->to = WIRE_ALL;
@@ -446,6 +461,12 @@ uint32_t round_bytes(const struct round *round, uint32_t index)
 	return pad8(data_bytes(round, round_block(round, index - round->specials, &at)));
 }
 
+/* Does the fragment carry its block's class? All others carry the signature in its place. */
+static bool has_class(const struct round *round, uint32_t index)
+{
+	return round->coding == ROUND_SCALED && index >= round->exponents + round->specials;
+}
+
 bool round_fits(const struct round *round, uint32_t index, const struct wire_header *header,
                 uint32_t bytes)
 {
@@ -455,6 +476,7 @@ bool round_fits(const struct round *round, uint32_t index, const struct wire_hea
 	uint8_t to = index < round->exponents ? WIRE_ALL : round->to;
 
 	return header->op == op && header->from == round->from && header->to == to &&
+	       (has_class(round, index) || header->scale == round->sign) &&
 	       bytes == round_bytes(round, index);
 }
 

@@ -19,7 +19,7 @@
 
 #include "base/bitmap.h"
 #include "number/parts.h"
-#include "wire/packet.h"
+#include "wire/call.h"
 
 #define ROUND_UNKNOWN 0xffffu
 
@@ -58,7 +58,9 @@ struct round {
 	bool guessed; /* data left before all ranks' exponents were known */
 	bool whole; /* a result is taken only together with its special values; set by the owner */
 	uint8_t op, from, to, shape;
-	uint8_t kind;          /* slots: the root that the collective has, or WIRE_ALL */
+	struct wire_call call; /* the collective that the round is a part of */
+	uint16_t sign;         /* its signature, in `scale` of fragments that have no class */
+	uint8_t kind;          /* the root that the collective has, or WIRE_ALL; slots: see sign */
 	unsigned workers;      /* slots: ranks whose vectors are summed */
 	uint8_t per_word;      /* ROUND_PARTS: integers in a word */
 	uint32_t dither;       /* seed of the vector; 0: round to nearest */
@@ -110,6 +112,7 @@ struct round_spec {
 	uint8_t small;
 	bool slot; /* the round is for a slot lane: data fragments only, see worker/slot */
 	bool ring; /* the round goes around a ring: no rank but the root gets a small result */
+	struct wire_call call; /* the collective; WIRE_CALL_NONE: a round of the library's own */
 	void *owner;
 };
 

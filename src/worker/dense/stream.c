@@ -245,8 +245,10 @@ uint32_t stream_next(struct stream *stream, uint64_t now, void *packet)
 {
 	uint32_t bytes;
 
-	if (!stream->reliable && flight_is_full(&stream->flight))
+	if (!stream->reliable && flight_is_full(&stream->flight)) {
+		stream->path_window.full = true;
 		return 0;
+	}
 	bytes = next_fragment(stream, now, packet);
 	if (stream->reliable && !stream->no_result)
 		return bytes;
@@ -275,7 +277,7 @@ static void judge_result(struct stream *stream, const struct round *round,
 	if (stream->reliable || position < stream->window_probe.until)
 		return;
 	window_probe_count(&stream->window_probe, lost, stream->sent);
-	stream->flight.cap = stream->window_probe.cap;
+	stream_bound(stream);
 }
 
 bool stream_on_result(struct stream *stream, const struct wire_header *header, uint32_t bytes,
@@ -321,6 +323,13 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	stream->todo += round->todo - todo;
 	stream_settle(stream, round, before, now);
 	return true;
+}
+
+void stream_new_path(struct stream *stream, bool by_delay)
+{
+	stream->by_delay = by_delay;
+	path_window_init(&stream->path_window, stream->flight.launched);
+	stream_bound(stream);
 }
 
 uint64_t stream_wake(const struct stream *stream, uint64_t now)

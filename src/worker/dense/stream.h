@@ -16,6 +16,9 @@
  * for it. If a REPORT or STATUS is lost, later ones cover it: a report on the oldest open fragment
  * group goes along with every report.
  *
+ * If routers are on the way, links behind them may be slower than our own, and their queues short.
+ * Then the round trips of reports also bound what is in flight (by_delay, path/path_window.h).
+ *
  * On a reliable path that keeps the order, no losses are looked for. The path itself holds a sender
  * back, and REPORTs only acknowledge, ask for the window, and ask about rounds without a result.
  */
@@ -23,6 +26,7 @@
 #define TRIB_WORKER_DENSE_STREAM_H
 
 #include "path/in_flight.h"
+#include "path/path_window.h"
 #include "path/window_probe.h"
 #include "worker/dense/round.h"
 
@@ -39,6 +43,7 @@ struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
 	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
+	bool by_delay;       /* delay in queues bounds what is in flight */
 	uint32_t want;       /* for reports: rate at which this rank could send; 0: unknown */
 	struct early *early; /* reliable: results whose rounds are not posted yet, by cell */
 
@@ -56,13 +61,14 @@ struct stream {
 
 	struct flight flight;
 	struct window_probe window_probe;
-	uint64_t shut_at;         /* since when the window is shut; 0: it is open */
-	uint64_t reported;        /* every fragment below was in a report */
-	uint64_t reported_at;     /* when `reported` last grew */
-	uint64_t left_at;         /* when a packet last left */
-	uint64_t flow_at;         /* when FLOW results had last come since our last packet */
-	uint64_t loss_at;         /* when a loss was last found; at first, the first post */
-	bool told_idle;           /* the last report said that there is nothing to send */
+	struct path_window path_window; /* if by_delay */
+	uint64_t shut_at;               /* since when the window is shut; 0: it is open */
+	uint64_t reported;              /* every fragment below was in a report */
+	uint64_t reported_at;           /* when `reported` last grew */
+	uint64_t left_at;               /* when a packet last left */
+	uint64_t flow_at;               /* when FLOW results had last come since our last packet */
+	uint64_t loss_at;               /* when a loss was last found; at first, the first post */
+	bool told_idle;                 /* the last report said that there is nothing to send */
 	uint64_t unposted;        /* results that came before their round was posted are below */
 	uint64_t rate_fell_after; /* packets sent by then: their losses do not count */
 	uint32_t rate_fell_at;    /* when the rate last fell, as a stamp; 0: long ago */
@@ -123,6 +129,9 @@ void stream_on_low(struct stream *stream, uint64_t low);
 
 /* The rate has fallen: losses of packets that were sent before do not count against it. */
 void stream_rate_fell(struct stream *stream, uint64_t now);
+
+/* The packets take another path from now on. by_delay: it may have slow links behind routers. */
+void stream_new_path(struct stream *stream, bool by_delay);
 
 /* When to call stream_next and stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);

@@ -36,6 +36,16 @@ static inline bool stream_lost_recently(const struct stream *stream, uint64_t no
 	return now < stream->loss_at + REPORT_CALM;
 }
 
+/* The bounds on what is in flight have changed. */
+static inline void stream_bound(struct stream *stream)
+{
+	uint32_t most = (uint32_t)stream->path_window.packets;
+
+	stream->flight.cap = stream->window_probe.cap;
+	if (stream->by_delay && most < stream->flight.cap)
+		stream->flight.cap = most;
+}
+
 /* stream_rounds.c: there is progress: silence counts from now. */
 void stream_progress(struct stream *stream, uint64_t now);
 /* Has everything left that was posted? */

@@ -124,8 +124,12 @@ static void fail_for_good(struct trib_comm *comm, trib_status status)
 		snprintf(before, sizeof(before), "%s", trib_last_error());
 		snprintf(comm->failure, sizeof(comm->failure), "%s", before);
 		comm->failed = status;
+		comm->unhurt = !comm->in_flight;
 	}
 	atomic_store(&comm->stop_lanes, true);
+	atomic_store(&comm->stop_ring, true);
+	if (comm->ring_mail)
+		ring_mail_wake(comm->ring_mail);
 	pthread_mutex_unlock(&comm->lock);
 	trunks_stop(comm);
 	pthread_mutex_lock(&comm->lock);

@@ -269,6 +269,7 @@ static bool add_repair(struct recovery *recovery, struct ledger *ledger, unsigne
 	if (count > left)
 		count = left;
 	spec.owner = ledger->request;
+	spec.call.number = (uint32_t)ledger->number;
 	spec.target = ledger->request ? offset(spec.target, first * size) : NULL;
 	spec.count = count;
 	spec.first = first;
@@ -324,6 +325,7 @@ static bool add_whole(struct recovery *recovery, struct ledger *ledger, struct w
 		struct round_spec spec = ledger->vectors[v].spec;
 
 		spec.owner = ledger->request;
+		spec.call.number = (uint32_t)ledger->number;
 		if (!ledger->request) {
 			bool gives = spec.from == WIRE_ALL || spec.from == rank;
 

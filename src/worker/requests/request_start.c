@@ -17,6 +17,7 @@
 #include "worker/requests/requests.h"
 
 #include "base/clock.h"
+#include "worker/transport/direct_io.h"
 #include "worker/transport/ring_thread.h"
 
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static struct posting *make_rounds(struct trib_request *request, const struct la
 		unsigned k;
 
 		spec.owner = request;
+		spec.call = request->call;
 		spec.slot = set->slot;
 		k = rounds_make(comm, set, &spec, &place, postings + *made);
 		*made += k;
@@ -206,13 +208,15 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 	if (comm->failed != TRIB_OK) {
 		status = status_fail(comm->failed, "%s: the communicator has failed: %s",
 		                     request->what, comm->failure);
+		comm->unhurt = false;
 	} else {
 		if (comm->turn_client)
 			step_profile_post(&comm->profile, comm->posts, request->bytes,
 			                  !comm->in_flight, clock_now());
 		request->number = comm->posts++;
 		request->posted = true;
-		comm->in_flight++;
+		comm->calls[request->number % COMM_CALLS] = request->call;
+		comm->in_flight += request->link != NULL;
 		if (request->ledger) {
 			request->ledger->number = request->number;
 			request->ledger->request = request;
@@ -222,6 +226,26 @@ static trib_status enter(struct trib_request *request, const struct posting *pos
 			start(request, postings, n);
 	}
 	pthread_mutex_unlock(&comm->lock);
+	return status;
+}
+
+/* Recovery starts the request if trees are replaced at the moment. The caller holds `posting`. */
+static trib_status start_in_lanes(struct trib_request *request, const struct round_spec *specs,
+                                  size_t n, const struct lane_set *set)
+{
+	const struct trib_comm *comm = request->comm;
+	bool now = !comm->recovering && !comm->turn_client;
+	struct posting *postings = NULL;
+	trib_status status;
+	size_t made = 0;
+
+	if (now && !(postings = make_rounds(request, set, specs, n, &made)))
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
+		                   request->what, request->count);
+	status = enter(request, postings, made);
+	if (status != TRIB_OK)
+		rounds_free(postings, made);
+	free(postings);
 	return status;
 }
 
@@ -249,7 +273,8 @@ static bool fits_slots(const struct trib_request *request, const struct round_sp
 /*
  * Does the request go around the ring? It may depend only on what is the same on all ranks. Through
  * an aggregator, a reduce-scatter or an allgather takes the whole vector on each link, around the
- * ring (N - 1) / N of it. A ring does not recover from a lost aggregator, nor does it take turns.
+ * ring (N - 1) / N of it. A ring takes no turns. Requests around it do not need trees, so they have
+ * no ledger, and recovery leaves them alone.
  */
 static bool takes_ring(const struct trib_request *request, const struct round_spec *specs, size_t n)
 {
@@ -258,38 +283,53 @@ static bool takes_ring(const struct trib_request *request, const struct round_sp
 
 	if (comm_is_ring(comm))
 		return true;
-	if (comm->config.ring == RING_NEVER || comm->keeps_ledgers || comm->turn_client)
+	if (comm->config.ring == RING_NEVER || comm->turn_client)
 		return false;
 	return comm->config.ring == RING_ALWAYS ||
 	       (n > 1 && request->bytes >= from && comm->config.size > 2);
+}
+
+/* Bytes of all vectors of a request that goes directly to the other ranks; longer ones fill the
+ * ring. With an aggregator, shorter ones go through its slots. */
+#define DIRECT_LONGEST 524288u
+#define DIRECT_SHORTEST 16384u
+/* Bytes of an allreduce that is not cut into parts. */
+#define DIRECT_WHOLE 4096u
+
+/* Does the request go directly? It may depend only on what is the same on all ranks. */
+static bool takes_direct(const struct trib_request *request, const struct round_spec *specs,
+                         size_t n)
+{
+	const struct trib_comm *comm = request->comm;
+	/* A root sends or gets a vector for each rank. */
+	bool has_root = n == 1 && (specs[0].from != WIRE_ALL || specs[0].to != WIRE_ALL);
+	uint64_t most = DIRECT_LONGEST / (has_root ? (uint64_t)comm->config.size - 1 : 1);
+
+	if (comm->config.ring != RING_AUTO || request->bytes > most || specs[0].per_word)
+		return false;
+	if (comm_is_ring(comm))
+		return true;
+	return n > 1 && request->bytes >= DIRECT_SHORTEST && !comm->turn_client;
 }
 
 /* The ranks tell each other where they listen, through the aggregator. */
 static trib_status exchange_seats(struct trib_comm *comm)
 {
 	struct ring_mail *mail = comm->ring_mail;
-	struct posting postings[WIRE_CHILDREN_MAX * LANES_MAX];
-	unsigned made = 0;
+	struct round_spec specs[WIRE_CHILDREN_MAX];
+	size_t n = (size_t)comm->config.size;
 
-	for (int r = 0; r < comm->config.size; r++) {
-		struct round_spec spec = { .copy = true,
-			                   .count = sizeof(mail->seats[r]),
-			                   .source = &mail->seats[r],
-			                   .target = &mail->seats[r],
-			                   .from = (uint8_t)r,
-			                   .to = WIRE_ALL,
-			                   .owner = &mail->exchange };
-		unsigned k = rounds_make(comm, &comm->own, &spec, NULL, postings + made);
-
-		made += k;
-		if (!k) {
-			rounds_free(postings, made);
-			return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
-		}
-	}
-	atomic_store(&mail->exchange.rounds_left, made);
-	rounds_post(comm, postings, made, 0);
-	return TRIB_OK;
+	for (size_t r = 0; r < n; r++)
+		specs[r] = (struct round_spec){ .copy = true,
+			                        .count = sizeof(mail->seats[r]),
+			                        .source = &mail->seats[r],
+			                        .target = &mail->seats[r],
+			                        .from = (uint8_t)r,
+			                        .to = WIRE_ALL };
+	mail->exchange.what = "exchange of addresses";
+	if (comm->keeps_ledgers && !(mail->exchange.ledger = ledger_new(specs, n, comm->payload)))
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
+	return start_in_lanes(&mail->exchange, specs, n, &comm->own);
 }
 
 /* The first request that goes around the ring. If this rank has none, all have to know. */
@@ -297,8 +337,7 @@ static trib_status open_ring(struct trib_comm *comm)
 {
 	struct channel_listener *listener;
 	struct ring_seat seat;
-	trib_status status =
-		ring_listen(&comm->config, &comm->trunks[0].aggregator, &listener, &seat);
+	trib_status status = ring_listen(&comm->config, &comm->first_aggregator, &listener, &seat);
 
 	if (status == TRIB_OK)
 		status = ring_open(comm, listener);
@@ -328,6 +367,7 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 		struct round_spec spec = specs[made];
 
 		spec.owner = request;
+		spec.call = request->call;
 		spec.ring = true;
 		rounds[made] = round_new(&spec, (unsigned)comm->config.rank, comm->payload);
 		if (rounds[made])
@@ -338,6 +378,8 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	atomic_store(&request->rounds_left, (unsigned)n);
 	if (status == TRIB_OK)
 		status = enter(request, NULL, 0);
+	if (status == TRIB_OK)
+		direct_note_ring(comm);
 	for (size_t i = 0; i < made; i++)
 		if (status == TRIB_OK)
 			ring_mail_post(comm->ring_mail, rounds[i]);
@@ -346,33 +388,80 @@ static trib_status start_ring(struct trib_request *request, const struct round_s
 	return status;
 }
 
+/* A long vector of an allreduce is cut: a reduce-scatter of its parts, and an allgather. */
+static struct direct_call *cut_allreduce(struct trib_request *request,
+                                         const struct round_spec *spec, struct direct_call **second)
+{
+	struct round_spec share[WIRE_CHILDREN_MAX], back[WIRE_CHILDREN_MAX];
+	unsigned size = (unsigned)request->comm->config.size;
+
+	direct_cut(spec, size, request->comm->payload, share, back);
+	*second = direct_call_new(DIRECT_BACK, back, size, request);
+	return *second ? direct_call_new(DIRECT_SHARE, share, size, request) : NULL;
+}
+
+static enum direct_what what_of(const struct round_spec *specs, size_t n)
+{
+	if (n > 1)
+		return specs[0].copy ? DIRECT_GATHER : DIRECT_SCATTER;
+	if (specs[0].copy)
+		return DIRECT_BROADCAST;
+	return specs[0].to == WIRE_ALL ? DIRECT_ALLREDUCE : DIRECT_REDUCE;
+}
+
+/* The caller holds `posting`. */
+static trib_status start_direct(struct trib_request *request, const struct round_spec *specs,
+                                size_t n)
+{
+	struct trib_comm *comm = request->comm;
+	enum direct_what what = what_of(specs, n);
+	bool cut =
+		what == DIRECT_ALLREDUCE && request->bytes > DIRECT_WHOLE && comm->config.size > 2;
+	struct direct_call *first, *second = NULL;
+	trib_status status = comm->ring_mail ? TRIB_OK : open_ring(comm);
+
+	if (status != TRIB_OK)
+		return status;
+	first = cut ? cut_allreduce(request, specs, &second)
+	            : direct_call_new(what, specs, (unsigned)n, request);
+	request->direct = true;
+	atomic_store(&request->rounds_left, 1u + cut);
+	status = first ? enter(request, NULL, 0)
+	               : status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
+	if (status == TRIB_OK) {
+		direct_start(comm, first, second);
+	} else {
+		direct_call_free(first);
+		direct_call_free(second);
+	}
+	return status;
+}
+
 /* The caller holds `posting`. */
 static trib_status enter_or_start(struct trib_request *request, const struct round_spec *specs,
                                   size_t n)
 {
 	struct trib_comm *comm = request->comm;
-	bool now = !comm->recovering && !comm->turn_client;
-	struct posting *postings = NULL;
 	trib_status status;
-	size_t made = 0;
 
+	/* Calls are numbered one after the other while `posting` is held. */
+	request->call.number = (uint32_t)comm->posts;
+	request->call.rank = (uint16_t)comm->config.rank;
+	if (takes_direct(request, specs, n))
+		return start_direct(request, specs, n);
 	if (takes_ring(request, specs, n))
 		return start_ring(request, specs, n);
+	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload)))
+		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
 	request->fits = fits_slots(request, specs, n);
 	request->tiny = request->bytes <= TINY_BYTES;
 	if (request->ledger) {
 		request->ledger->fits = request->fits;
 		request->ledger->tiny = request->tiny;
 	}
-	request->small = now && comm_takes_slots(comm, request->fits, request->tiny);
-	if (now && !(postings = make_rounds(request, request->small ? &comm->small : &comm->own,
-	                                    specs, n, &made)))
-		return status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory for %zu elements",
-		                   request->what, request->count);
-	status = enter(request, postings, made);
-	if (status != TRIB_OK)
-		rounds_free(postings, made);
-	free(postings);
+	request->small = !comm->recovering && !comm->turn_client &&
+	                 comm_takes_slots(comm, request->fits, request->tiny);
+	status = start_in_lanes(request, specs, n, request->small ? &comm->small : &comm->own);
 	if (status == TRIB_OK && comm->turn_client)
 		requests_start(comm);
 	return status;
@@ -384,13 +473,9 @@ trib_status request_post(struct trib_request *request, const struct round_spec *
 	struct trib_comm *comm = request->comm;
 	trib_status status;
 
+	request->call = specs[0].call;
 	if (comm->config.size == 1)
 		return finish_alone(request, specs, n, out);
-	if (comm->keeps_ledgers && !(request->ledger = ledger_new(specs, n, comm->payload))) {
-		status = status_fail(TRIB_ERR_NO_MEMORY, "%s: no memory", request->what);
-		request_free(request);
-		return status;
-	}
 	for (size_t i = 0; i < n; i++)
 		request->bytes +=
 			specs[i].count * (specs[i].copy ? 1 : trib_type_size(specs[i].type));

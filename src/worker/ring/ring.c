@@ -60,6 +60,7 @@ bool ring_post(struct ring *ring, struct round *round)
 		return false;
 	entry->round = round;
 	entry->number = ring->posted++;
+	ring->past[round->call.number % RING_PAST] = round->call;
 	entry->all_posted = !needs_token(ring, round);
 	entry->per_piece = per_piece(ring, round);
 	*ring->end = entry;
@@ -123,7 +124,8 @@ static void fill_head(const struct ring *ring, const struct ring_round *entry, u
 		                    .per_word = round->per_word,
 		                    .shape = round->shape,
 		                    .payload = ring->payload,
-		                    .count = round->count };
+		                    .count = round->count,
+		                    .call = round->call };
 }
 
 /* This rank's own fragment. Classes are found in the order of fragments. */
@@ -269,35 +271,44 @@ static enum ring_verdict wrong(const struct ring *ring, const char *what, trib_s
 	return RING_WRONG;
 }
 
-/* The root of a call in words; *text has room for "root 255". */
-static const char *root_of(uint8_t kind, char text[16])
+/* What this rank has called at the number of that call; NULL: nothing yet, or long ago. */
+static const struct wire_call *call_at(const struct ring *ring, const struct wire_call *call)
 {
-	if (kind == WIRE_ALL)
-		return "no root";
-	snprintf(text, 16, "root %u", kind);
-	return text;
+	const struct wire_call *ours = &ring->past[call->number % RING_PAST];
+
+	return ours->kind && ours->number == call->number ? ours : NULL;
 }
 
-static enum ring_verdict mismatch(const struct ring *ring, const struct ring_head *head,
-                                  const struct round *round, trib_status *status)
+static bool differs(const struct ring *ring, const struct ring_head *head)
 {
-	char theirs[16], ours[16];
+	const struct wire_call *ours = call_at(ring, &head->call);
 
-	*status = status_fail(
-		TRIB_ERR_MISMATCH,
-		"ranks called different collectives: in call %u of the ring, rank %u has %llu "
-		"elements of type %u, operation %u, %s; rank %u has %zu of type %u, operation %u, "
-		"%s",
-		head->number, previous(ring), (unsigned long long)head->count, head->type, head->op,
-		root_of(head->kind, theirs), ring->rank, round->count, (unsigned)round->type,
-		round->op, root_of(round->kind, ours));
+	return ours && head->call.kind && !wire_call_is_same(&head->call, ours);
+}
+
+static enum ring_verdict mismatch(const struct ring *ring, unsigned rank,
+                                  const struct ring_head *head, const struct wire_call *here,
+                                  trib_status *status)
+{
+	const struct wire_call *ours = differs(ring, head) ? call_at(ring, &head->call) : here;
+	char theirs[WIRE_CALL_TEXT], text[WIRE_CALL_TEXT];
+
+	*status = status_fail(TRIB_ERR_MISMATCH,
+	                      "ranks called different collectives: rank %u called %s where rank %u "
+	                      "called %s%s",
+	                      rank, wire_call_text(&head->call, theirs), ring->rank,
+	                      wire_call_text(ours, text),
+	                      wire_call_is_same(&head->call, ours)
+	                              ? ", with other packets: set the same TRIB_MTU on all ranks"
+	                              : "");
 	return RING_WRONG;
 }
 
 static bool is_same_call(const struct ring *ring, const struct ring_head *head,
                          const struct round *round)
 {
-	return head->op == round->op && head->kind == round->kind && head->to == round->to &&
+	return wire_call_is_same(&head->call, &round->call) && head->op == round->op &&
+	       head->kind == round->kind && head->to == round->to &&
 	       head->type == (uint8_t)round->type && head->per_word == round->per_word &&
 	       head->shape == round->shape && head->count == round->count &&
 	       head->payload == ring->payload;
@@ -418,6 +429,10 @@ uint32_t ring_ask(const struct ring *ring, void *message)
 	uint32_t *posted = (uint32_t *)(head + 1), bytes = ring->size * 4;
 
 	*head = (struct ring_head){ .version = RING_VERSION, .phase = RING_STATE, .hops = 1 };
+	if (ring->first) {
+		head->number = ring->first->number;
+		head->call = ring->first->round->call;
+	}
 	memset(posted, 0, bytes);
 	posted[ring->rank] = ring->posted;
 	return (uint32_t)sizeof(*head) + bytes;
@@ -430,6 +445,8 @@ static enum ring_verdict take_state(struct ring *ring, struct ring_head *head, u
 
 	if (bytes != sizeof(*head) + ring->size * 4)
 		return wrong(ring, "does not name all ranks", status);
+	if (differs(ring, head))
+		return mismatch(ring, head->call.rank, head, NULL, status);
 	if (head->hops++ < ring->size) {
 		posted[ring->rank] = ring->posted;
 		return RING_PASS_ON;
@@ -464,6 +481,8 @@ enum ring_verdict ring_take(struct ring *ring, void *message, uint32_t bytes, tr
 	if ((int32_t)(head->number - ring->posted) >= 0)
 		return RING_LATER;
 	entry = find(ring, head->number);
+	if (!entry && differs(ring, head))
+		return mismatch(ring, previous(ring), head, NULL, status);
 	if (!entry) {
 		*status = status_fail(TRIB_ERR_MISMATCH,
 		                      "ranks called different collectives: call %u of the ring is "
@@ -472,7 +491,7 @@ enum ring_verdict ring_take(struct ring *ring, void *message, uint32_t bytes, tr
 		return RING_WRONG;
 	}
 	if (!is_same_call(ring, head, entry->round))
-		return mismatch(ring, head, entry->round, status);
+		return mismatch(ring, previous(ring), head, &entry->round->call, status);
 	if (head->phase == RING_POSTED || head->phase == RING_ALL_POSTED) {
 		if (entry->all_posted || bytes != sizeof(*head))
 			return wrong(ring, "is a token that no rank waits for", status);

@@ -31,14 +31,16 @@
 
 #define RING_MESSAGE_MAX 50000u /* bytes of a message: a chunk of path/channel */
 #define RING_EAGER 262144u      /* bytes of a round that starts before all ranks have posted it */
-#define RING_VERSION 1u
+#define RING_VERSION 2u
+#define RING_PAST 64u /* past calls that are compared with those of other ranks */
 
 enum ring_phase {
 	RING_POSTED = 1, /* all ranks so far have posted the round */
 	RING_ALL_POSTED, /* all ranks have */
 	RING_SUM,        /* fragments, summed over the ranks so far */
 	RING_RESULT,     /* fragments, final */
-	RING_STATE,      /* how many rounds each rank has posted; it comes back to its sender */
+	RING_STATE,      /* how many rounds each rank has posted, and what the sender waits for; it
+	                    comes back to its sender */
 	RING_ABORT,      /* a rank has failed: transport/ring_thread.c */
 };
 
@@ -54,9 +56,10 @@ struct ring_head {
 	uint8_t per_word, shape; /* as in struct round */
 	uint32_t payload;        /* bytes of a full fragment */
 	uint64_t count;          /* elements of the vector */
+	struct wire_call call;   /* the collective that the round is a part of */
 };
 
-_Static_assert(sizeof(struct ring_head) == 32, "no holes");
+_Static_assert(sizeof(struct ring_head) == 56, "no holes");
 
 /* A round on its way around the ring. */
 struct ring_round {
@@ -75,6 +78,7 @@ struct ring {
 	uint32_t payload;
 	uint32_t posted; /* rounds posted here, ever */
 	struct ring_round *first, **end;
+	struct wire_call past[RING_PAST]; /* the last calls, by their numbers */
 	uint64_t late; /* bits of ranks that have not posted the first round, as last heard */
 	void (*on_finished)(void *context, struct round *round); /* takes the round over */
 	void *context;

@@ -16,7 +16,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define REFUSED_MAX 5u /* closed ports in a row that prove that the aggregator has ended */
 #define SUSPECT_AFTER (1600 * 1000000ull) /* 1.6 s of silence: a stop of 1 s is tolerated */
 #define SUSPECT_EVERY (200 * 1000000ull)  /* 0.2 s between two suspicions */
 /* 1 s between two suspicions if only progress is missing: a slow rank may be the cause. */
@@ -57,9 +56,8 @@ void lane_note_error(struct lane *lane, int error)
 		comm_fail(lane->comm, TRIB_ERR_SYSTEM,
 		          "the path's MTU has shrunk below %u bytes since the job began",
 		          lane->comm->payload + WIRE_HEADER);
-	else if (error == -ECONNREFUSED && ++lane->refused >= REFUSED_MAX)
-		lane_fail(lane, TRIB_ERR_AGGREGATOR,
-		          "the aggregator at %s has ended: its port is closed", address);
+	else if (error == -ECONNREFUSED)
+		closed_port_hint(&lane->closed, clock_now());
 }
 
 static void raise_suspicion(struct lane *lane, uint64_t now)
@@ -93,6 +91,12 @@ void lane_check_silence(struct lane *lane, uint64_t now)
 	char address[64];
 
 	raise_suspicion(lane, now);
+	closed_port_heard(&lane->closed, lane->heard_at);
+	if (closed_port_is_proven(&lane->closed, now, CLOSED_PROBES))
+		lane_fail(lane, TRIB_ERR_AGGREGATOR,
+		          "the aggregator at %s has ended: its port is closed",
+		          trunk_name(lane->trunk, address, sizeof(address)));
+	closed_port_probes(&lane->closed, now); /* heartbeats are probes, and frequent by now */
 	if (!stream_is_idle(&lane->stream) && now > lane->heard_at + limit)
 		lane_fail(lane, TRIB_ERR_AGGREGATOR,
 		          "the aggregator at %s has been silent for %.1f s",

@@ -44,6 +44,14 @@ void lane_finish_held(struct lane *lane, uint64_t now);
 /* Frees copies that no rank can need any more. */
 void lane_forget_kept(struct lane *lane);
 
+/* The token that the lane's reports show. */
+static inline uint32_t lane_token(const struct lane *lane)
+{
+	uint32_t own = atomic_load_explicit(&lane->token, memory_order_relaxed);
+
+	return own ? own : lane->trunk->token;
+}
+
 /* lane_failure.c: an error of the socket, as -errno. */
 void lane_note_error(struct lane *lane, int error);
 /* An ABORT came from the aggregator. */

@@ -50,7 +50,7 @@ void lane_page_close(struct trib_comm *comm)
 
 static enum path_state lane_state(const struct lane *lane, uint64_t now, double loss)
 {
-	if (lane_paths_is_silent(lane, now) || lane->n_left)
+	if (lane_moves_is_silent(lane, now) || lane_moves_is_lost(lane))
 		return PATH_DEAD;
 	return loss >= MONITOR_HEAVY_LOSS ? PATH_CONGESTED : PATH_GOOD;
 }
@@ -75,8 +75,8 @@ static void show_lane(const struct lane *lane, uint64_t now, struct page_path *p
 	path->rtt_ns = stream->rtt;
 	path_address_of_socket(lane->fd, &path->from, &path->to);
 	memset(path->hops, 0, sizeof(path->hops));
-	if (lane->index < paths->n && !lane->times_left)
-		memcpy(path->hops, paths->paths[lane->index].hops, sizeof(path->hops));
+	if (lane->path < paths->n)
+		memcpy(path->hops, paths->paths[lane->path].hops, sizeof(path->hops));
 }
 
 void lane_page_show(struct lane *lane, uint64_t now)

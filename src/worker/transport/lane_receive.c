@@ -35,6 +35,8 @@ static void take_status(struct lane *lane, const struct wire_control *header, ui
 		stream_on_news(&lane->stream, header, now);
 		return;
 	}
+	if (status->stamp)
+		atomic_store_explicit(&lane->asks, status->asks, memory_order_relaxed);
 	pacer_given(&lane->pacer, (uint64_t)status->rate * LANE_RATE_UNIT, status->serial, now);
 	if (lane->pacer.rate && (!rate || lane->pacer.rate < rate))
 		stream_rate_fell(&lane->stream, now);
@@ -54,12 +56,10 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		return;
 	}
 	lane->heard_at = now;
-	lane->refused = 0;
 	if (by_group ? group_probe_by_group(&lane->group_probe)
 	             : !control && header->flags & WIRE_RESENT &&
 	                       group_probe_alone(&lane->group_probe))
 		lane->spoke_at = 0; /* tell the aggregator at once */
-	/* A BYE needs no answer: the aggregator only checks that this rank is there. */
 	if (!control) {
 		if (!stream_on_result(&lane->stream, header, bytes - WIRE_HEADER, now))
 			comm_fail(lane->comm, TRIB_ERR_NO_MEMORY, LANE_NO_MEMORY);
@@ -67,6 +67,10 @@ static void take_packet(struct lane *lane, const struct wire_header *header, uin
 		take_status(lane, wire_make_whole(control, bytes, &whole), now);
 	} else if (control->type == WIRE_ABORT) {
 		lane_on_abort(lane, wire_payload(control));
+	} else if (control->type == WIRE_BYE && control->child == WIRE_ALL) {
+		if (control->token)
+			atomic_store_explicit(&lane->token, control->token, memory_order_relaxed);
+		lane->spoke_at = 0; /* the aggregator asks whether this rank is there */
 	}
 }
 

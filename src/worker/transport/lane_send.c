@@ -12,10 +12,9 @@
 #include <errno.h>
 
 /* Time between two reports if nothing else makes one due: */
-#define HEARTBEAT_MAX (NSEC_PER_SEC / 2)  /* 0.5 s: the most that heartbeats are apart */
-#define REFUSED_EVERY (NSEC_PER_SEC / 50) /* 20 ms while the aggregator's port is closed */
-#define DRAIN_EVERY (NSEC_PER_SEC / 500)  /* 2 ms while this rank waits to leave */
-#define HOLD_EVERY (NSEC_PER_SEC / 4000)  /* 0.25 ms while a round is held for other ranks */
+#define HEARTBEAT_MAX (NSEC_PER_SEC / 2) /* 0.5 s: the most that heartbeats are apart */
+#define DRAIN_EVERY (NSEC_PER_SEC / 500) /* 2 ms while this rank waits to leave */
+#define HOLD_EVERY (NSEC_PER_SEC / 4000) /* 0.25 ms while a round is held for other ranks */
 
 /* bit/s of all lanes together, in LANE_RATE_UNIT; 0: not known for every lane. */
 static uint32_t carried_by_all(const struct trib_comm *comm)
@@ -34,6 +33,18 @@ static uint32_t carried_by_all(const struct trib_comm *comm)
 	return sum / LANE_RATE_UNIT > UINT32_MAX ? UINT32_MAX : (uint32_t)(sum / LANE_RATE_UNIT);
 }
 
+/* Mostly what the lane waits for is what the aggregator would ask for. */
+static struct wire_call call_of(struct lane *lane)
+{
+	uint32_t asks = atomic_load_explicit(&lane->asks, memory_order_relaxed);
+	struct wire_call call = { 0 };
+
+	if (lane->stream.first)
+		call = lane->stream.first->call;
+	call.open = call.kind != WIRE_CALL_NONE;
+	return asks && (!call.open || call.number != asks - 1) ? comm_call(lane->comm, asks) : call;
+}
+
 /* Fills the fields that the stream does not know. Gives the bytes to send. */
 static uint32_t seal_report(struct lane *lane, void *packet)
 {
@@ -46,9 +57,11 @@ static uint32_t seal_report(struct lane *lane, void *packet)
 	header->job = lane->comm->config.job;
 	header->comm = welcome->comm;
 	header->epoch = welcome->epoch;
+	header->token = lane_token(lane);
 	if (lane->group_probe.is_heard)
 		header->flags |= WIRE_HEARS_MULTICAST;
 	report->carried = carried_by_all(lane->comm);
+	report->call = call_of(lane);
 	report->waited = atomic_load_explicit(&lane->comm->waited, memory_order_relaxed);
 	bytes = wire_cut(packet);
 	if (lane->stream.reliable)
@@ -76,8 +89,8 @@ uint64_t lane_heartbeat_every(const struct lane *lane)
 {
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
 
-	if (lane->refused)
-		return REFUSED_EVERY;
+	if (lane->closed.since)
+		return CLOSED_PROBE_EVERY;
 	if (lane->finishing)
 		return HOLD_EVERY;
 	if (lane->kept && atomic_load_explicit(&lane->comm->draining, memory_order_relaxed))

@@ -128,7 +128,6 @@ static void take_result(struct lane *lane, const struct wire_header *header, uin
 		return;
 	}
 	lane->heard_at = now;
-	lane->refused = 0;
 	if (!slot_stream_take(&slot->ops, header, bytes - WIRE_HEADER, now))
 		comm_fail(
 			lane->comm, TRIB_ERR_MISMATCH,
@@ -136,6 +135,13 @@ static void take_result(struct lane *lane, const struct wire_header *header, uin
 			"not fit what rank %d has called",
 			(unsigned long long)slot_stream_position(&slot->ops, header),
 			lane->comm->config.rank);
+}
+
+/* Lets the lane's thread send a report soon. */
+static void lane_greet(struct lane *lane)
+{
+	atomic_store(&lane->slots->asks, true);
+	lane_wake(lane);
 }
 
 static void take_control(struct lane *lane, const struct wire_control *control, uint32_t bytes,
@@ -148,13 +154,21 @@ static void take_control(struct lane *lane, const struct wire_control *control, 
 		return;
 	}
 	lane->heard_at = now;
-	lane->refused = 0;
 	control = wire_make_whole(control, bytes, &whole);
 	atomic_store_explicit(&lane->slots->greeted, true, memory_order_relaxed);
-	if (control->type == WIRE_STATUS)
-		lane->stream.waiting = ((const struct wire_status *)wire_payload(control))->waiting;
-	else if (control->type == WIRE_ABORT)
+	if (control->type == WIRE_STATUS) {
+		const struct wire_status *status = wire_payload(control);
+
+		lane->stream.waiting = status->waiting;
+		if (status->stamp)
+			atomic_store_explicit(&lane->asks, status->asks, memory_order_relaxed);
+	} else if (control->type == WIRE_ABORT) {
 		lane_on_abort(lane, wire_payload(control));
+	} else if (control->type == WIRE_BYE && control->child == WIRE_ALL) {
+		if (control->token)
+			atomic_store_explicit(&lane->token, control->token, memory_order_relaxed);
+		lane_greet(lane); /* the aggregator asks whether this rank is there */
+	}
 }
 
 static void take_packet(struct lane *lane, const void *data, size_t bytes, uint64_t now)
@@ -319,14 +333,15 @@ static bool is_over(const struct trib_comm *comm, const struct trib_request *req
 static void ask_who_is_missing(struct lane *lane, uint64_t now)
 {
 	struct lane_slots *slots = lane->slots;
-	bool moved = lane_paths_check(lane, now); /* the aggregator has to learn our address */
+	bool moved = lane_moves_check(lane, now); /* the aggregator has to learn our address */
+	bool probes = lane->closed.since && lane->closed.probed_at == now;
 
-	if (!moved && (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
-	               now < slots->asked_at + STUCK_EVERY))
+	if (!moved && !probes &&
+	    (stream_is_idle(&lane->stream) || now < lane->stream.progress_at + STUCK_NS ||
+	     now < slots->asked_at + STUCK_EVERY))
 		return;
 	slots->asked_at = now;
-	atomic_store(&slots->asks, true);
-	lane_wake(lane);
+	lane_greet(lane);
 }
 
 static void check_silence(struct trib_comm *comm, uint64_t now)
@@ -454,21 +469,6 @@ void lane_slot_drive(struct trib_comm *comm, const struct trib_request *request,
 
 /* ---- the lane's thread ---- */
 
-/* The oldest request that has not ended, as engine_take_report() in plane/lane reads it. */
-static uint64_t oldest_request(struct trib_comm *comm)
-{
-	const struct trib_request *oldest = NULL;
-	uint64_t word;
-
-	pthread_mutex_lock(&comm->lock);
-	for (const struct trib_request *r = comm->requests; r; r = r->next)
-		if (r->posted && !r->done && (!oldest || r->number < oldest->number))
-			oldest = r;
-	word = oldest ? 2 * (oldest->number + 1) + oldest->fits : 0;
-	pthread_mutex_unlock(&comm->lock);
-	return word;
-}
-
 static uint64_t heartbeat_every(const struct lane *lane)
 {
 	uint64_t every = (uint64_t)lane->trunk->welcome.dead_after_ms * 1000000 / 10;
@@ -493,15 +493,17 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)lane->comm->config.rank,
+		                 .token = lane_token(lane),
 		                 .pos = wire_pos(lane->index, 0) },
-		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
+		     .report = { .stamp = (uint32_t)(now / 1000) | 1, .serial = now } };
 	int error;
 
 	if (!atomic_exchange(&lane->slots->asks, false) &&
 	    now < lane->spoke_at + heartbeat_every(lane))
 		return;
 	lane->spoke_at = now;
-	packet.report.base = oldest_request(lane->comm);
+	packet.report.call =
+		comm_call(lane->comm, atomic_load_explicit(&lane->asks, memory_order_relaxed));
 	packet.report.want = atomic_load_explicit(&lane->slots->way, memory_order_relaxed) + 1;
 	/* Who waits for a result finds out by itself that the aggregator has ended. */
 	error = lane->carrier->send_one(lane, &packet, wire_cut(&packet));

@@ -32,16 +32,19 @@ static trib_status open_socket(const struct lane *lane, const struct udp_address
 
 static trib_status udp_lane_open(struct lane *lane)
 {
-	const struct udp_address *from = lane_paths_from(lane);
+	struct udp_address from;
+	bool chosen = lane_paths_from(lane, &from);
 	trib_status status;
 
 	lane->rx = udp_rx_new(RX_MESSAGES, false);
 	lane->group_rx = udp_rx_new(RX_MESSAGES, false);
 	if (!lane->rx || !lane->group_rx)
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for packet buffers");
-	status = open_socket(lane, from, &lane->fd, &lane->gso);
-	if (status != TRIB_OK && from) /* another program has taken the port since */
+	status = open_socket(lane, chosen ? &from : NULL, &lane->fd, &lane->gso);
+	if (status != TRIB_OK && chosen) { /* another program has taken the port since */
+		lane->path = PATHS_MAX;
 		status = open_socket(lane, NULL, &lane->fd, &lane->gso);
+	}
 	if (status != TRIB_OK)
 		return status;
 	lane->tx = udp_tx_new(TX_MESSAGES, lane->gso);
@@ -57,7 +60,7 @@ static void udp_lane_close(struct lane *lane)
 	udp_rx_free(lane->rx);
 	udp_rx_free(lane->group_rx);
 	udp_tx_free(lane->tx);
-	lane_paths_forget(lane);
+	lane_moves_forget(lane);
 }
 
 /* The new socket gets the number of the old one, so that the lane does not notice. */
@@ -158,6 +161,16 @@ static bool hand_up_group(struct lane *lane)
 	return false;
 }
 
+/* Results that were on their way when the lane left a path. */
+static int receive_left(struct lane *lane)
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < lane->n_left && n <= 0; i++)
+		n = udp_receive(lane->rx, lane->left[i]);
+	return n > 0 ? n : 0;
+}
+
 /*
  * A STATUS speaks of results that left before it, so it must not overtake results in the
  * multicast socket. Packets of the lane's own socket are held until all that was in the multicast
@@ -178,6 +191,8 @@ static int udp_lane_receive(struct lane *lane)
 		if (!lane->own_cursor.messages) {
 			int n = udp_receive(lane->rx, lane->fd);
 
+			if (n == 0)
+				n = receive_left(lane);
 			error = n < 0 ? n : 0;
 			lane->own_cursor.messages = n > 0 ? n : 0;
 		}

@@ -5,68 +5,36 @@
 
 #include "path/channel/channel_io.h"
 #include "worker/comm/comm.h"
+#include "worker/ring/message_queue.h"
 #include "worker/ring/ring.h"
-
-#include <stdlib.h>
+#include "worker/transport/direct_io.h"
 
 #define RING_CREDIT 32u     /* messages that the previous rank may send ahead */
 #define RING_START_BELOW 8u /* messages on their way to the next rank */
-
-struct ring_buffer {
-	struct ring_buffer *next;
-	uint32_t bytes;
-	_Alignas(8) uint8_t data[];
-};
-
-struct ring_queue {
-	struct ring_buffer *first, **end;
-};
 
 struct ring_thread {
 	struct trib_comm *comm;
 	struct ring_mail *mail;
 	struct ring ring;
 	struct channel_listener *listener;
-	struct channel_io *from, *to;   /* the previous rank, the next rank */
-	struct ring_queue spare;        /* free buffers */
-	struct ring_queue aside;        /* of rounds that are not posted here yet */
-	struct ring_queue ready, flown; /* wait to leave; have left and may have to leave again */
-	unsigned n_out;                 /* in `ready` and `flown` */
-	uint32_t flown_first;           /* the channel's number of the first in `flown` */
-	uint32_t granted;               /* messages that the previous rank may send, ever */
-	uint64_t asked_at;              /* when this rank last asked who is late */
-	struct page_file *page;         /* NULL: none */
-	uint64_t page_at;               /* when it was written */
+	struct channel_io *from, *to; /* the previous rank, the next rank */
+	struct message_queue spare;   /* free buffers */
+	struct message_queue aside;   /* of rounds that are not posted here yet */
+	struct message_queue ready,
+		flown;        /* wait to leave; have left and may have to leave again */
+	unsigned n_out;       /* in `ready` and `flown` */
+	uint32_t flown_first; /* the channel's number of the first in `flown` */
+	uint32_t granted;     /* messages that the previous rank may send, ever */
+	uint64_t asked_at;    /* when this rank last asked who is late */
+	struct pollfd
+		fds[3 * CHANNEL_FDS + DIRECT_FDS]; /* as last polled: see sleep_until_needed */
+	unsigned n_from, n_to;                     /* of these, from FDS_FROM on */
+	struct page_file *page;                    /* NULL: none */
+	uint64_t page_at;                          /* when it was written */
 	bool no_memory;
 	bool runs;
 	pthread_t thread;
 };
-
-static inline void queue_put(struct ring_queue *queue, struct ring_buffer *buffer)
-{
-	buffer->next = NULL;
-	*queue->end = buffer;
-	queue->end = &buffer->next;
-}
-
-static inline struct ring_buffer *queue_get(struct ring_queue *queue)
-{
-	struct ring_buffer *buffer = queue->first;
-
-	if (buffer)
-		queue->first = buffer->next;
-	if (!queue->first)
-		queue->end = &queue->first;
-	return buffer;
-}
-
-static inline void queue_free(struct ring_queue *queue)
-{
-	struct ring_buffer *buffer;
-
-	while ((buffer = queue_get(queue)))
-		free(buffer);
-}
 
 /* What a channel does with a message that comes; `user` is the thread. */
 void *ring_place(void *user, uint32_t message, uint32_t bytes);

@@ -7,10 +7,10 @@
  * RING_START_BELOW, so there is always a rank that still takes some.
  */
 #include "worker/transport/ring_internal.h"
+#include "worker/transport/ring_abort.h"
 
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TAKE_BELOW 128u /* messages on their way to the next rank */
@@ -18,9 +18,9 @@
 #define ASK_NS 50000000ull
 #define ASK_RANK_NS 5000000ull
 
-static struct ring_buffer *buffer_get(struct ring_thread *thread)
+static struct message *buffer_get(struct ring_thread *thread)
 {
-	struct ring_buffer *buffer = queue_get(&thread->spare);
+	struct message *buffer = queue_get(&thread->spare);
 
 	if (!buffer)
 		buffer = malloc(sizeof(*buffer) + ring_message_max(&thread->ring));
@@ -28,7 +28,7 @@ static struct ring_buffer *buffer_get(struct ring_thread *thread)
 	return buffer;
 }
 
-static void queue_out(struct ring_thread *thread, struct ring_buffer *buffer)
+static void queue_out(struct ring_thread *thread, struct message *buffer)
 {
 	queue_put(&thread->ready, buffer);
 	thread->n_out++;
@@ -36,47 +36,12 @@ static void queue_out(struct ring_thread *thread, struct ring_buffer *buffer)
 
 /* ---- failures ---- */
 
-/* A rank that fails tells the next one, which tells the next. */
-struct ring_abort {
-	struct ring_head head;
-	int32_t status;
-	uint32_t rank; /* the rank concerned, as in struct wire_abort */
-	char text[512];
-};
-
-static bool is_abort(const struct ring_buffer *buffer)
-{
-	const struct ring_head *head = (const void *)buffer->data;
-
-	return buffer->bytes == sizeof(struct ring_abort) && head->version == RING_VERSION &&
-	       head->phase == RING_ABORT;
-}
-
-static void take_abort(struct ring_thread *thread, const struct ring_buffer *buffer)
-{
-	struct ring_abort abort;
-	char text[sizeof(abort.text) + 1];
-
-	memcpy(&abort, buffer->data, sizeof(abort));
-	snprintf(text, sizeof(text), "%.*s", (int)sizeof(abort.text), abort.text);
-	comm_fail_told(thread->comm, abort.status < 0 ? (trib_status)abort.status : TRIB_ERR_PEER,
-	               abort.rank, text);
-}
-
 bool ring_tell_failure(struct ring_thread *thread)
 {
-	struct trib_comm *comm = thread->comm;
-	struct ring_abort abort = {
-		.head = { .version = RING_VERSION, .phase = RING_ABORT, .hops = 1 },
-		.rank = UINT32_MAX
-	};
-	struct ring_buffer *buffer;
+	struct ring_abort abort;
+	struct message *buffer;
 
-	pthread_mutex_lock(&comm->lock);
-	abort.status = comm->failed;
-	snprintf(abort.text, sizeof(abort.text), "%s", comm->failure);
-	pthread_mutex_unlock(&comm->lock);
-	if (abort.status == TRIB_OK)
+	if (!ring_abort_write(thread->comm, &abort))
 		return false;
 	while ((buffer = queue_get(&thread->ready))) { /* nobody needs it any more */
 		queue_put(&thread->spare, buffer);
@@ -92,13 +57,12 @@ bool ring_tell_failure(struct ring_thread *thread)
 
 /* ---- messages ---- */
 
-static void offer(struct ring_thread *thread, struct ring_buffer *buffer)
+static void offer(struct ring_thread *thread, struct message *buffer)
 {
 	trib_status status = TRIB_OK;
 
-	if (is_abort(buffer))
-		take_abort(thread, buffer);
-	if (atomic_load_explicit(&thread->comm->stop_lanes, memory_order_relaxed)) {
+	ring_abort_take(thread->comm, buffer);
+	if (atomic_load_explicit(&thread->comm->stop_ring, memory_order_relaxed)) {
 		queue_put(&thread->spare, buffer); /* a call that failed must not pass */
 		return;
 	}
@@ -121,7 +85,7 @@ static void offer(struct ring_thread *thread, struct ring_buffer *buffer)
 void *ring_place(void *user, uint32_t message, uint32_t bytes)
 {
 	struct ring_thread *thread = user;
-	struct ring_buffer *buffer;
+	struct message *buffer;
 
 	(void)message;
 	if (bytes > ring_message_max(&thread->ring) || !(buffer = buffer_get(thread)))
@@ -132,8 +96,7 @@ void *ring_place(void *user, uint32_t message, uint32_t bytes)
 
 void ring_deliver(void *user, uint32_t message, void *memory, uint32_t bytes)
 {
-	struct ring_buffer *buffer =
-		(void *)((uint8_t *)memory - offsetof(struct ring_buffer, data));
+	struct message *buffer = message_of(memory);
 
 	(void)message;
 	buffer->bytes = bytes;
@@ -143,8 +106,8 @@ void ring_deliver(void *user, uint32_t message, void *memory, uint32_t bytes)
 void ring_take_posts(struct ring_thread *thread)
 {
 	struct round *round = ring_mail_take(thread->mail);
-	struct ring_queue again = { 0 };
-	struct ring_buffer *buffer;
+	struct message_queue again = { 0 };
+	struct message *buffer;
 
 	if (!round)
 		return;
@@ -158,7 +121,7 @@ void ring_take_posts(struct ring_thread *thread)
 		round = next;
 	}
 	again.first = thread->aside.first;
-	thread->aside = (struct ring_queue){ .end = &thread->aside.first };
+	queue_init(&thread->aside);
 	while ((buffer = again.first)) {
 		again.first = buffer->next;
 		offer(thread, buffer);
@@ -168,7 +131,7 @@ void ring_take_posts(struct ring_thread *thread)
 void ring_start_messages(struct ring_thread *thread)
 {
 	while (thread->n_out < RING_START_BELOW) {
-		struct ring_buffer *buffer = buffer_get(thread);
+		struct message *buffer = buffer_get(thread);
 
 		if (!buffer)
 			return;
@@ -184,7 +147,7 @@ void ring_start_messages(struct ring_thread *thread)
 uint64_t ring_ask_late(struct ring_thread *thread, uint64_t now)
 {
 	uint64_t every = ASK_NS + ASK_RANK_NS * thread->ring.size;
-	struct ring_buffer *buffer;
+	struct message *buffer;
 
 	atomic_store_explicit(&thread->mail->waiting, thread->ring.late, memory_order_relaxed);
 	if (ring_is_idle(&thread->ring)) {
@@ -204,7 +167,7 @@ uint64_t ring_ask_late(struct ring_thread *thread, uint64_t now)
 void ring_send_messages(struct ring_thread *thread)
 {
 	struct channel *channel = channel_of(thread->to);
-	struct ring_buffer *buffer;
+	struct message *buffer;
 
 	if (channel_state(channel) > CHANNEL_OPEN)
 		return;

@@ -81,18 +81,18 @@ static bool has_left(const struct channel_io *io)
 	return channel_state(channel_of(io)) == CHANNEL_CLOSED;
 }
 
-static void step(struct ring_thread *thread, struct channel_io *io, unsigned rank)
+static void push(struct ring_thread *thread, struct channel_io *io, unsigned rank)
 {
-	trib_status status = channel_step(io, clock_now());
+	trib_status status = channel_push(io, clock_now());
 
 	if (status != TRIB_OK)
 		comm_fail_told(thread->comm, status, rank, trib_last_error());
 }
 
 /* Is there a message that ranks wait for? They do not wait for questions. */
-static bool has_message(const struct ring_queue *queue)
+static bool has_message(const struct message_queue *queue)
 {
-	const struct ring_buffer *buffer = queue->first;
+	const struct message *buffer = queue->first;
 
 	while (buffer &&
 	       ((const struct ring_head *)(const void *)buffer->data)->phase == RING_STATE)
@@ -117,50 +117,58 @@ static void check_left(struct ring_thread *thread)
 	comm_fail_told(comm, TRIB_ERR_PEER, rank, text);
 }
 
-static void sleep_until_needed(struct ring_thread *thread, uint64_t now, uint64_t most)
+static uint64_t sooner(uint64_t a, uint64_t b)
 {
-	struct pollfd fds[2 * CHANNEL_FDS + 2];
-	unsigned n = 2;
-	uint64_t count;
-	struct timespec span;
-	uint64_t wait = channel_wait(thread->from, now), other = channel_wait(thread->to, now);
+	return a < b ? a : b;
+}
+
+/* The first sockets to poll: the mailbox, the listener, the channels of the ring. */
+#define FDS_LISTENER 1u
+#define FDS_FROM 2u
+
+/* `direct`: the number of sockets of direct calls, which are at the end of `fds`. */
+static void sleep_until_needed(struct ring_thread *thread, uint64_t now, uint64_t most,
+                               unsigned direct)
+{
+	struct pollfd *fds = thread->fds;
+	unsigned n = FDS_FROM;
+	uint64_t count, wait = sooner(most, channel_wait(thread->from, now));
+	struct timespec span = clock_span(sooner(wait, channel_wait(thread->to, now)));
 
 	fds[0] = (struct pollfd){ .fd = thread->mail->wake_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = channel_listener_fd(thread->listener), .events = POLLIN };
-	n += channel_fds(thread->from, fds + n);
-	n += channel_fds(thread->to, fds + n);
-	if (other < wait)
-		wait = other;
-	if (most < wait)
-		wait = most;
-	span = clock_span(wait);
-	if (ppoll(fds, n, &span, NULL) > 0 && fds[0].revents)
-		if (read(thread->mail->wake_fd, &count, sizeof(count)) < 0)
-			log_debug("eventfd: %s", strerror(errno));
+	fds[FDS_LISTENER] =
+		(struct pollfd){ .fd = channel_listener_fd(thread->listener), .events = POLLIN };
+	n += thread->n_from = channel_fds(thread->from, fds + n);
+	n += thread->n_to = channel_fds(thread->to, fds + n);
+	memmove(fds + n, fds + 3 * CHANNEL_FDS, direct * sizeof(*fds));
+	if (ppoll(fds, n + direct, &span, NULL) <= 0)
+		thread->n_from = thread->n_to = fds[FDS_LISTENER].revents = 0;
+	else if (fds[0].revents && read(thread->mail->wake_fd, &count, sizeof(count)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
 }
 
 static void turn(struct ring_thread *thread)
 {
 	const struct trib_comm *comm = thread->comm;
-	uint64_t now = clock_now();
-	unsigned before;
+	uint64_t now = clock_now(), wait;
+	unsigned direct;
 
-	channel_listener_step(thread->listener, now);
-	step(thread, thread->from, neighbour(comm, -1));
-	/* If enough messages have left, more may start, and nothing else might wake this thread. */
-	do {
-		ring_start_messages(thread);
-		ring_send_messages(thread);
-		step(thread, thread->to, neighbour(comm, 1));
-		before = thread->n_out;
-		ring_send_messages(thread);
-	} while (before >= RING_START_BELOW && thread->n_out < RING_START_BELOW);
+	if (thread->fds[FDS_LISTENER].revents)
+		direct_listen(comm->direct, thread->listener, now);
+	channel_take(thread->from, thread->fds + FDS_FROM, thread->n_from);
+	channel_take(thread->to, thread->fds + FDS_FROM + thread->n_from, thread->n_to);
+	ring_send_messages(thread); /* what has arrived makes room */
+	ring_start_messages(thread);
+	ring_send_messages(thread);
+	push(thread, thread->from, neighbour(comm, -1));
+	push(thread, thread->to, neighbour(comm, 1));
 	check_left(thread);
 	ring_grant(thread);
 	count(thread);
 	if (thread->page && now - thread->page_at >= PAGE_EVERY_NS)
 		show_paths(thread, now);
-	sleep_until_needed(thread, clock_now(), ring_ask_late(thread, now));
+	wait = direct_turn(comm->direct, now, thread->fds + 3 * CHANNEL_FDS, &direct);
+	sleep_until_needed(thread, clock_now(), sooner(wait, ring_ask_late(thread, now)), direct);
 }
 
 /* Waits for the seats of all ranks. False: the communicator is over. */
@@ -213,6 +221,8 @@ static trib_status connect_ranks(struct ring_thread *thread)
 	io.credit = 0;
 	if (status == TRIB_OK)
 		status = channel_connect(&io, &address, clock_now(), &thread->to);
+	if (status == TRIB_OK)
+		status = direct_connect(thread->comm->direct, thread->listener, &io);
 	return status;
 }
 
@@ -221,6 +231,7 @@ static void go_quiet(struct ring_thread *thread)
 	struct trib_comm *comm = thread->comm;
 
 	ring_clear(&thread->ring);
+	direct_go_quiet(comm->direct);
 	for (struct round *round = ring_mail_take(thread->mail), *next; round; round = next) {
 		next = round->next;
 		round_free(round);
@@ -239,10 +250,11 @@ static void go_quiet(struct ring_thread *thread)
 static void say_goodbye(struct ring_thread *thread)
 {
 	uint64_t now = clock_now(), end = now + END_NS;
-	bool failed = ring_tell_failure(thread);
+	bool failed = ring_tell_failure(thread), direct = false;
 
-	for (; now < end && !(has_ended(thread->from) && has_ended(thread->to));
+	for (; now < end && !(direct && has_ended(thread->from) && has_ended(thread->to));
 	     now = clock_now()) {
+		direct = direct_leave(thread->comm->direct, now);
 		ring_send_messages(thread);
 		if (failed)
 			ring_grant(thread); /* what comes is dropped, so that the news can pass */
@@ -252,7 +264,7 @@ static void say_goodbye(struct ring_thread *thread)
 			channel_close(channel_of(thread->to), now);
 		channel_step(thread->from, now);
 		channel_step(thread->to, now);
-		sleep_until_needed(thread, now, NSEC_PER_SEC / 50);
+		sleep_until_needed(thread, now, direct ? END_NS / 100 : END_NS / 1000, 0);
 	}
 }
 
@@ -266,7 +278,7 @@ static void *ring_main(void *argument)
 	if (thread->to)
 		thread->page = page_open();
 	while (thread->to && !atomic_load_explicit(&comm->closing, memory_order_relaxed) &&
-	       !atomic_load_explicit(&comm->stop_lanes, memory_order_acquire)) {
+	       !atomic_load_explicit(&comm->stop_ring, memory_order_acquire)) {
 		ring_take_posts(thread);
 		turn(thread);
 		if (thread->no_memory)
@@ -331,10 +343,10 @@ trib_status ring_open(struct trib_comm *comm, struct channel_listener *listener)
 	thread->mail = mail;
 	thread->listener = listener;
 	mail->exchange.comm = comm;
-	thread->spare.end = &thread->spare.first;
-	thread->aside.end = &thread->aside.first;
-	thread->ready.end = &thread->ready.first;
-	thread->flown.end = &thread->flown.first;
+	queue_init(&thread->spare);
+	queue_init(&thread->aside);
+	queue_init(&thread->ready);
+	queue_init(&thread->flown);
 	comm->ring = thread;
 	pthread_mutex_lock(&comm->lock); /* a failure wakes it */
 	comm->ring_mail = mail;
@@ -346,6 +358,13 @@ trib_status ring_run(struct trib_comm *comm)
 {
 	struct ring_thread *thread = comm->ring;
 
+	struct direct_io *direct = direct_new(comm);
+
+	if (!direct)
+		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for a ring");
+	pthread_mutex_lock(&comm->lock); /* trib_get_stats reads it */
+	comm->direct = direct;
+	pthread_mutex_unlock(&comm->lock);
 	ring_init(&thread->ring, (unsigned)comm->config.rank, (unsigned)comm->config.size,
 	          comm->payload);
 	thread->ring.on_finished = on_finished;
@@ -380,6 +399,8 @@ void ring_close(struct trib_comm *comm)
 	comm->ring_mail = NULL;
 	pthread_mutex_unlock(&comm->lock);
 	comm->ring = NULL;
+	direct_free(comm->direct);
+	comm->direct = NULL;
 	channel_io_free(thread->from);
 	channel_io_free(thread->to);
 	channel_listener_free(thread->listener);

@@ -18,7 +18,7 @@ trib_status ring_listen(const struct comm_config *config, const struct udp_addre
 trib_status ring_open(struct trib_comm *comm, struct channel_listener *listener);
 /* Starts the thread. It connects as soon as the seats of all ranks are known. */
 trib_status ring_run(struct trib_comm *comm);
-/* Waits for the thread's end. The caller has set closing or stop_lanes. */
+/* Waits for the thread's end. The caller has set closing or stop_ring. */
 void ring_stop(struct trib_comm *comm);
 void ring_close(struct trib_comm *comm);
 

@@ -71,11 +71,11 @@ void plan_watch_close(struct plan_watch *watch)
 
 void plan_query(const struct trib_comm *comm, int fd)
 {
-	struct wire_control query = { .type = WIRE_QUERY,
-		                      .cookie = comm->config.cookie,
-		                      .job = comm->config.job,
-		                      .child = (uint8_t)(comm->config.rank + 1),
-		                      .pos = comm->config.key & WIRE_POSITION_MASK };
+	struct wire_query query = { .header = { .type = WIRE_QUERY,
+		                                .cookie = comm->config.cookie,
+		                                .job = comm->config.job,
+		                                .child = (uint8_t)(comm->config.rank + 1),
+		                                .pos = comm->config.key & WIRE_POSITION_MASK } };
 
 	wire_seal(&query, sizeof(query));
 	/* If no controller runs, there is no newer plan either. */

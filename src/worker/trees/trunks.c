@@ -205,7 +205,10 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 {
 	trib_status status = TRIB_OK;
 
-	lane_paths_find(comm);
+	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
+		status = route_wait(comm, &comm->trunks[i].aggregator, "aggregator", deadline);
+	if (status == TRIB_OK)
+		lane_paths_find(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
 		status = trunk_add_lane(comm, &comm->trunks[i]);
 	if (status == TRIB_OK)
@@ -216,6 +219,8 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 		status = line_up(comm);
 	if (status == TRIB_OK)
 		lane_page_open(comm);
+	if (!comm->first_aggregator.length)
+		comm->first_aggregator = comm->trunks[0].aggregator;
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_lanes; i++)
 		status = comm->lanes[i]->trunk->engine ? lane_slot_start(comm->lanes[i])
 		                                       : lane_start(comm->lanes[i]);

@@ -18,8 +18,8 @@
  * acknowledged. The least round trip of a round counts, so that a late wake-up of a process is not
  * taken for a queue.
  */
-#ifndef TRIB_PATH_CHANNEL_PATH_WINDOW_H
-#define TRIB_PATH_CHANNEL_PATH_WINDOW_H
+#ifndef TRIB_PATH_PATH_WINDOW_H
+#define TRIB_PATH_PATH_WINDOW_H
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "tribverbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PORT_FIRST 12000u /* the port of a QP is this and its number, modulo PORTS */
+#define PORTS 20000u
+#define MS 1000000ull
+#define ASK_NS (20 * MS)    /* between messages while something has to be agreed on */
+#define SLOW_NS (1000 * MS) /* between messages to a peer that has not answered for PATIENCE_NS */
+#define ALIVE_NS (200 * MS) /* between messages if all is agreed on */
+#define PATIENCE_NS (2000 * MS)
+#define GRACE_NS (200 * MS) /* completions may come for so long after the peer has left */
+#define TICK_MS 2           /* the thread looks after completions */
+#define IDLE_MS 50
+#define SOCKETS_POLLED 1024u /* the others are looked at every IDLE_MS */
+
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static int wake_fd = -1;
+
+/* ---- datagrams ---- */
+
+static uint16_t port_of(uint32_t qpn)
+{
+	return htons((uint16_t)(PORT_FIRST + qpn % PORTS));
+}
+
+static struct in_addr address_in(const uint8_t gid[16])
+{
+	struct in_addr address;
+
+	memcpy(&address, gid + 12, sizeof(address));
+	return address;
+}
+
+int agreement_socket(const uint8_t own[16], uint32_t qpn)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_port = port_of(qpn),
+		                  .sin_addr = address_in(own) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+	    setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) != 0) {
+		int error = errno;
+
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
+static void send_to(const struct link_qp *link, unsigned from, const uint8_t to[16],
+                    const uint8_t *bytes, size_t n)
+{
+	struct sockaddr_in peer = { .sin_family = AF_INET,
+		                    .sin_port = port_of(link->rtr.dest_qp_num),
+		                    .sin_addr = address_in(to) };
+
+	(void)!sendto(link->sockets[from], bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+	              (struct sockaddr *)&peer, sizeof(peer));
+}
+
+/* The path that the application's QP takes. */
+static unsigned own_path(const struct link_qp *link)
+{
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		if (link->gid_index[i] == link->rtr.ah_attr.grh.sgid_index)
+			return i;
+	return 0;
+}
+
+/* On all paths, since any of them may be cut. */
+static void tell(struct link_qp *link, uint64_t now)
+{
+	uint8_t bytes[PACT_BYTES_MAX];
+	size_t n = pact_write(&link->own, bytes);
+
+	link->asked = now;
+	link->wants_send = false;
+	if (!link->n_paths)
+		send_to(link, own_path(link), link->rtr.ah_attr.grh.dgid.raw, bytes, n);
+	for (unsigned i = 0; i < link->n_paths; i++)
+		send_to(link, i, link->peer.paths[i].address, bytes, n);
+}
+
+void agreement_leave(struct link_qp *link)
+{
+	if (link->own.leaving)
+		return;
+	link->own.leaving = true;
+	link->own.serial++;
+	tell(link, clock_now());
+}
+
+/* ---- what the peer says ---- */
+
+static void gone(struct link_qp *link, uint64_t now, const char *why)
+{
+	if (link->mode == LINK_ASKING) {
+		if (!link->told)
+			log_notice("QP %u: plain RDMA, since the peer is without libtribverbs.so",
+			           link->qp->qp_num);
+		link->told = true;
+	} else if (link->mode == LINK_MULTI) {
+		log_info("QP %u: the peer %s", link->qp->qp_num, why);
+		link->mode = LINK_GONE;
+		link->gone_since = now;
+	}
+}
+
+static void agree(struct link_qp *link, uint64_t now)
+{
+	link->n_paths =
+		link->own.n_paths < link->peer.n_paths ? link->own.n_paths : link->peer.n_paths;
+	if (link->n_paths < 2) {
+		if (!link->told)
+			log_notice("QP %u: plain RDMA, since the peer has one path",
+			           link->qp->qp_num);
+		link->told = true;
+		link->n_paths = 0;
+		return;
+	}
+	log_info("QP %u to QP %u: %u paths", link->qp->qp_num, link->peer.qpn, link->n_paths);
+	splitter_agree(&link->splitter, link->n_paths, link->peer.receives, now);
+	link->mode = LINK_MULTI;
+	link->advert_path = -1;
+	link->advertised = UINT64_MAX;
+}
+
+static bool is_for(const struct link_qp *link, const struct pact *pact)
+{
+	return pact->qpn == link->rtr.dest_qp_num && pact->peer == link->qp->qp_num &&
+	       (!pact->echo || pact->echo == link->own.nonce) &&
+	       (!link->peer.nonce || (pact->nonce == link->peer.nonce &&
+	                              (int32_t)(pact->serial - link->peer.serial) >= 0));
+}
+
+static void take_message(struct link_qp *link, const uint8_t *bytes, size_t n, uint64_t now)
+{
+	struct pact pact;
+
+	if (pact_parse(bytes, n, &pact) != TRIB_OK) {
+		log_debug("QP %u: dropped: %s", link->qp->qp_num, trib_last_error());
+		return;
+	}
+	if ((link->mode != LINK_ASKING && link->mode != LINK_MULTI) || !is_for(link, &pact))
+		return;
+	if (pact.heard != link->own.serial)
+		link->wants_send = link->wants_send || clock_since(now, link->asked) > ASK_NS;
+	if (pact.serial != link->peer.serial)
+		link->wants_send = true;
+	link->peer = pact;
+	link->own.echo = pact.nonce;
+	link->own.heard = pact.serial;
+	link->heard = now;
+	if (pact.leaving)
+		gone(link, now, "has left");
+	else if (link->mode == LINK_ASKING)
+		agree(link, now);
+}
+
+/* The host of the peer says that nobody has the port. */
+static bool is_refused(int fd)
+{
+	uint8_t space[512];
+	struct msghdr message = { .msg_control = space, .msg_controllen = sizeof(space) };
+	bool refused = false;
+
+	while (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0) {
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+			struct sock_extended_err error;
+
+			if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+				continue;
+			memcpy(&error, CMSG_DATA(c), sizeof(error));
+			refused = refused || error.ee_errno == ECONNREFUSED;
+		}
+		message.msg_controllen = sizeof(space);
+	}
+	return refused;
+}
+
+static void listen_at(struct link_qp *link, int fd, uint64_t now)
+{
+	uint8_t bytes[PACT_BYTES_MAX + 1];
+	ssize_t n;
+
+	if (is_refused(fd))
+		gone(link, now, "is gone");
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0 || errno == ECONNREFUSED)
+		if (n >= 0)
+			take_message(link, bytes, (size_t)n, now);
+}
+
+static void listen_to_all(struct link_qp *link, uint64_t now)
+{
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		listen_at(link, link->sockets[i], now);
+}
+
+/* ---- paths ---- */
+
+static void path_step(struct link_qp *link, unsigned path)
+{
+	struct pact_path *own = &link->own.paths[path];
+	bool had_failed = own->phase == PACT_FAILED;
+	enum pact_step step = pact_next(own, &link->peer.paths[path], !link->posted[path]);
+	bool well = true;
+
+	if (step == PACT_FAIL) {
+		hidden_fail(link, path);
+	} else if (step == PACT_RENEW) {
+		well = hidden_renew(link, path);
+		if (had_failed) {
+			splitter_fenced(&link->splitter, path);
+			if (link->advert_path == (int)path)
+				receive_advertise_again(link);
+		}
+	} else if (step == PACT_JOIN) {
+		well = hidden_connect(link, path);
+		if (!well) {
+			own->phase = PACT_FAILED;
+			hidden_fail(link, path);
+		}
+	}
+	if (step != PACT_STAY) {
+		link->own.serial++;
+		link->wants_send = true;
+		log_debug("QP %u: path %u: epoch %u, phase %d", link->qp->qp_num, path, own->epoch,
+		          own->phase);
+	}
+	if (pact_is_usable(own, &link->peer.paths[path]) && !link->splitter.up[path] &&
+	    !link->probing[path])
+		send_probe(link, path);
+}
+
+static bool is_settled(const struct link_qp *link)
+{
+	bool settled = link->mode != LINK_ASKING && link->peer.heard == link->own.serial;
+
+	for (unsigned i = 0; i < link->n_paths; i++)
+		settled = settled && link->splitter.up[i];
+	return settled;
+}
+
+static void tell_if_due(struct link_qp *link, uint64_t now)
+{
+	uint64_t pause = is_settled(link) ? ALIVE_NS : ASK_NS;
+
+	if (link->mode == LINK_ASKING && link->told)
+		pause = SLOW_NS;
+	if (link->mode == LINK_ASKING && !link->told &&
+	    clock_since(now, link->asked_since) > PATIENCE_NS) {
+		log_notice("QP %u: plain RDMA, since the peer does not answer", link->qp->qp_num);
+		link->told = true;
+	}
+	if (link->wants_send || clock_since(now, link->asked) >= pause)
+		tell(link, now);
+}
+
+/* The peer has not been heard for TRIB_TIMEOUT while requests wait for it. */
+static void check_silence(struct link_qp *link, uint64_t now)
+{
+	double seconds = 30;
+
+	if (setting_seconds(SETTING_TIMEOUT, &seconds) != TRIB_OK)
+		seconds = 30;
+	if (splitter_is_busy(&link->splitter) &&
+	    (double)clock_since(now, link->heard) > seconds * 1e9)
+		gone(link, now, "is silent");
+}
+
+/* Returns whether the link needs the thread often. */
+static bool step(struct link_qp *link, uint64_t now)
+{
+	bool busy;
+
+	pthread_mutex_lock(&link->lock);
+	if (link->mode != LINK_PLAIN)
+		listen_to_all(link, now);
+	if (link->mode == LINK_MULTI) {
+		for (unsigned i = 0; i < link->n_paths; i++)
+			path_step(link, i);
+		check_silence(link, now);
+		receive_advertise(link);
+		send_pump(link);
+	}
+	if (link->mode == LINK_GONE && splitter_is_busy(&link->splitter) &&
+	    clock_since(now, link->gone_since) > GRACE_NS)
+		link_break(link, IBV_WC_RETRY_EXC_ERR);
+	if (link->mode == LINK_ASKING || link->mode == LINK_MULTI)
+		tell_if_due(link, now);
+	busy = link->mode != LINK_PLAIN &&
+	       (splitter_is_busy(&link->splitter) || !is_settled(link)) &&
+	       !(link->mode == LINK_ASKING && link->told);
+	pthread_mutex_unlock(&link->lock);
+	return busy;
+}
+
+/* ---- the thread ---- */
+
+/* Returns how many; *timeout: how long to wait for them. */
+static unsigned look_after_all(struct pollfd *fds, int *timeout)
+{
+	uint64_t now = clock_now();
+	unsigned n = 0;
+
+	*timeout = IDLE_MS;
+	pthread_mutex_lock(&world);
+	for (struct link_qp *link = links; link; link = link->next) {
+		if (step(link, now)) {
+			*timeout = TICK_MS;
+			cq_progress(link->send_cq);
+		}
+		for (unsigned i = 0; link->mode != LINK_PLAIN && i < link->own.n_paths; i++)
+			if (n < SOCKETS_POLLED)
+				fds[n++] =
+					(struct pollfd){ .fd = link->sockets[i], .events = POLLIN };
+	}
+	pthread_mutex_unlock(&world);
+	return n;
+}
+
+static void *run(void *unused)
+{
+	static struct pollfd fds[SOCKETS_POLLED + 1];
+
+	(void)unused;
+	for (;;) {
+		uint64_t count;
+		int timeout;
+		unsigned n = look_after_all(fds, &timeout);
+
+		fds[n] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+		if (poll(fds, n + 1, timeout) > 0 && fds[n].revents)
+			(void)!read(wake_fd, &count, sizeof(count));
+	}
+	return NULL;
+}
+
+static void start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (wake_fd < 0 || pthread_create(&thread, &attr, run, NULL) != 0)
+		log_error("no thread for paths: %s; plain RDMA", strerror(errno));
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void agreement_wake(void)
+{
+	uint64_t one = 1;
+
+	pthread_once(&started, start);
+	if (wake_fd >= 0)
+		(void)!write(wake_fd, &one, sizeof(one));
+}

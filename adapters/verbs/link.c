@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "tribverbs.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define LEAST (2 * SPLIT_LEAST) /* bytes: shorter requests are not split */
+
+pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t power_of_2(uint32_t least)
+{
+	uint32_t n = 1;
+
+	while (n < least)
+		n *= 2;
+	return n;
+}
+
+static struct split_config read_config(uint32_t capacity)
+{
+	struct split_config config = { .least = LEAST, .depth = 4, .capacity = capacity };
+	const char *depth = getenv("TRIB_VERBS_DEPTH");
+	uint64_t chunk = 51200, balancer = BALANCE_BANDWIDTH, monitor = MONITOR_SMOOTH;
+
+	if (setting_count(SETTING_CHUNK, &chunk) != TRIB_OK ||
+	    setting_count(SETTING_BALANCER, &balancer) != TRIB_OK ||
+	    setting_count(SETTING_MONITOR, &monitor) != TRIB_OK)
+		log_warn("%s", trib_last_error());
+	if (depth && atoi(depth) > 0)
+		config.depth = (unsigned)atoi(depth);
+	if (config.depth > SPLIT_DEPTH_MAX)
+		config.depth = SPLIT_DEPTH_MAX;
+	config.chunk = (uint32_t)chunk;
+	config.balancer = (enum balancer_kind)balancer;
+	config.monitor = (enum monitor_kind)monitor;
+	return config;
+}
+
+static bool allocate(struct link_qp *link)
+{
+	uint32_t capacity = power_of_2(link->send_max ? link->send_max : 1);
+	struct split_config config = read_config(capacity);
+
+	link->receive_ring = power_of_2(link->receive_max ? link->receive_max : 1);
+	link->entries = calloc(capacity, sizeof(*link->entries));
+	link->sends = calloc(capacity, sizeof(*link->sends));
+	link->receives = calloc(link->receive_ring, sizeof(*link->receives));
+	if (!link->entries || !link->sends || !link->receives)
+		return false;
+	for (uint32_t i = 0; i < capacity; i++) {
+		link->sends[i].pieces = calloc(link->pieces_max + 1, sizeof(struct ibv_sge));
+		link->sends[i].inline_bytes = calloc(1, link->inline_max + 1);
+		if (!link->sends[i].pieces || !link->sends[i].inline_bytes)
+			return false;
+	}
+	splitter_init(&link->splitter, &config, link->entries, send_find_receive, link);
+	return true;
+}
+
+static void release(struct link_qp *link)
+{
+	for (uint32_t i = 0; link->sends && i < power_of_2(link->send_max); i++) {
+		free(link->sends[i].pieces);
+		free(link->sends[i].inline_bytes);
+	}
+	free(link->entries);
+	free(link->sends);
+	free(link->receives);
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		if (link->sockets[i] >= 0)
+			close(link->sockets[i]);
+	pthread_mutex_destroy(&link->lock);
+	free(link);
+}
+
+static bool open_sockets(struct link_qp *link)
+{
+	bool all = true;
+
+	link->own.n_paths = hidden_find_addresses(link);
+	for (unsigned i = 0; i < link->own.n_paths; i++) {
+		link->sockets[i] = agreement_socket(link->own.paths[i].address, link->qp->qp_num);
+		all = all && link->sockets[i] >= 0;
+	}
+	if (!all)
+		log_notice("QP %u: plain RDMA, since its port for datagrams is not free: %s",
+		           link->qp->qp_num, strerror(errno));
+	else if (link->own.n_paths < 2)
+		log_notice("QP %u: plain RDMA, since the device has %u IPv4 addresses for RoCE v2",
+		           link->qp->qp_num, link->own.n_paths);
+	return all && link->own.n_paths > 1;
+}
+
+struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, bool signal_all)
+{
+	struct shared_cq *send_cq = table_find_cq(qp->send_cq);
+	struct shared_cq *receive_cq = table_find_cq(qp->recv_cq);
+	struct link_qp *link;
+
+	if (!send_cq || !receive_cq || cap->max_send_sge > PIECES_MAX)
+		return NULL;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return NULL;
+	*link = (struct link_qp){ .qp = qp,
+		                  .context = qp->context,
+		                  .send_cq = send_cq,
+		                  .receive_cq = receive_cq,
+		                  .signal_all = signal_all,
+		                  .send_max = cap->max_send_wr,
+		                  .receive_max = cap->max_recv_wr,
+		                  .pieces_max = cap->max_send_sge,
+		                  .inline_max = cap->max_inline_data,
+		                  .advert_path = -1 };
+	pthread_mutex_init(&link->lock, NULL);
+	if (!open_sockets(link) || !allocate(link)) {
+		release(link);
+		return NULL;
+	}
+	table_add_number(qp->context, qp->qp_num, link, OWN_QP);
+	pthread_mutex_lock(&world);
+	link->next = links;
+	links = link;
+	pthread_mutex_unlock(&world);
+	return link;
+}
+
+/* ---- connecting ---- */
+
+/* With world. */
+static void connect_paths(struct link_qp *link)
+{
+	unsigned need = PATHS_MAX * (link->splitter.config.depth + DEPTH_EXTRA);
+
+	if (link->mode != LINK_PLAIN)
+		return;
+	if ((atomic_load(&link->send_cq->qps) + 1) * need > link->send_cq->spare) {
+		log_notice("QP %u: plain RDMA, since its CQ has no room for hidden QPs",
+		           link->qp->qp_num);
+		return;
+	}
+	if (link->init.port_num != PORT) {
+		log_notice("QP %u: plain RDMA, since it has port %u", link->qp->qp_num,
+		           link->init.port_num);
+		return;
+	}
+	link->own.serial = 1;
+	link->own.qpn = link->qp->qp_num;
+	link->own.peer = link->rtr.dest_qp_num;
+	link->own.heard = 0;
+	link->own.echo = 0;
+	link->own.leaving = false;
+	link->peer = (struct pact){ 0 };
+	if (getrandom(&link->own.nonce, sizeof(link->own.nonce), 0) < 8 || !link->own.nonce)
+		link->own.nonce = clock_now();
+	if (!hidden_create(link)) {
+		hidden_destroy(link);
+		return;
+	}
+	atomic_fetch_add(&link->send_cq->qps, 1);
+	pthread_mutex_lock(&link->lock);
+	link->n_paths = 0;
+	link->asked_since = clock_now();
+	link->told = false;
+	link->wants_send = true;
+	link->mode = LINK_ASKING;
+	pthread_mutex_unlock(&link->lock);
+}
+
+/* With world. */
+static void disconnect_paths(struct link_qp *link)
+{
+	if (link->mode == LINK_PLAIN)
+		return;
+	pthread_mutex_lock(&link->lock);
+	agreement_leave(link);
+	if (link->n_paths)
+		log_info("QP %u: %llu requests, %llu chunks went again, paths failed %llu times",
+		         link->qp->qp_num, (unsigned long long)link->splitter.posted,
+		         (unsigned long long)link->splitter.resent,
+		         (unsigned long long)link->splitter.failures);
+	link->mode = LINK_PLAIN;
+	link->n_paths = 0;
+	pthread_mutex_unlock(&link->lock);
+	hidden_destroy(link);
+	atomic_fetch_sub(&link->send_cq->qps, 1);
+}
+
+void link_break(struct link_qp *link, enum ibv_wc_status status)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (link->splitter.broken)
+		return;
+	if (link->qp->state == IBV_QPS_RTS)
+		real.modify_qp(link->qp, &attr, IBV_QP_STATE);
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		if (link->own.paths[i].phase == PACT_OPEN) {
+			link->own.paths[i].phase = PACT_FAILED;
+			hidden_fail(link, i);
+		}
+	}
+	splitter_break(&link->splitter, (int)status);
+	send_pump(link);
+}
+
+/* The application resets its QP: nothing of before comes any more. */
+static void reset(struct link_qp *link)
+{
+	struct split_config config = link->splitter.config;
+
+	splitter_init(&link->splitter, &config, link->entries, send_find_receive, link);
+	link->receive_posted = link->receive_done = link->advertised = 0;
+	link->advert_path = -1;
+	link->adverts = 0;
+}
+
+static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr)
+{
+	switch (attr->qp_state) {
+	case IBV_QPS_RESET:
+		reset(link);
+		break;
+	case IBV_QPS_INIT:
+		link->init = *attr;
+		break;
+	case IBV_QPS_RTR:
+		link->rtr = *attr;
+		break;
+	case IBV_QPS_ERR:
+		if (link->mode != LINK_PLAIN)
+			agreement_leave(link);
+		link_break(link, IBV_WC_WR_FLUSH_ERR);
+		break;
+	default:
+		break;
+	}
+}
+
+void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & IBV_QP_STATE))
+		return;
+	pthread_mutex_lock(&world);
+	if (attr->qp_state == IBV_QPS_RESET)
+		disconnect_paths(link);
+	pthread_mutex_lock(&link->lock);
+	state_changed(link, attr);
+	pthread_mutex_unlock(&link->lock);
+	/* A side that only receives may stay in this state. */
+	if (attr->qp_state == IBV_QPS_RTR)
+		connect_paths(link);
+	pthread_mutex_unlock(&world);
+	if (attr->qp_state == IBV_QPS_RTR)
+		agreement_wake();
+}
+
+void link_destroy(struct link_qp *link)
+{
+	pthread_mutex_lock(&world);
+	for (struct link_qp **at = &links; *at; at = &(*at)->next) {
+		if (*at == link) {
+			*at = link->next;
+			break;
+		}
+	}
+	table_remove_number(link->context, link->qp->qp_num);
+	disconnect_paths(link);
+	pthread_mutex_unlock(&world);
+	while (atomic_load(&link->users))
+		sched_yield();
+	release(link);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adapters/verbs owns libtribverbs.so: preloaded under an unmodified RDMA program, it gives each
+ * reliable connection (RC) all paths between the two hosts. It replaces functions of libibverbs and
+ * carries out what src/path/verbs decides. It must not decide about order, paths or failures.
+ *
+ * The application's QP stays as it is. Beside it, the library has one hidden QP for each path, with
+ * the same protection domain and the same completion queue (CQ). So keys of memory hold, and events
+ * of the CQ come as always. Completions of hidden QPs are taken out when the application polls, or
+ * by the library's thread if the application does not poll.
+ *
+ * Locks, in this order: world, the CQ's, the QP's, the table's.
+ */
+#ifndef TRIB_ADAPTERS_VERBS_H
+#define TRIB_ADAPTERS_VERBS_H
+
+#include "path/verbs/note.h"
+#include "path/verbs/pact.h"
+#include "path/verbs/splitter.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define DEPTH_EXTRA 64u          /* places in a hidden send queue beside those of chunks */
+#define ADVERTS_MAX 48u          /* notes about receives in flight */
+#define OWN_QP PATHS_MAX         /* the place of the application's QP among the paths */
+#define GONE_QP (PATHS_MAX + 1)  /* it was destroyed; its completions are dropped */
+#define OTHER_QP (PATHS_MAX + 2) /* not of the library */
+#define PORT 1                   /* the only one that is used */
+#define PIECES_MAX 64u           /* of memory in one request */
+#define ID_KIND_SHIFT 62
+#define ID_VALUE ((1ull << ID_KIND_SHIFT) - 1)
+
+/* The upper bits of wr_id of all that the library posts. */
+enum id_kind { ID_WHOLE, ID_CHUNK, ID_RECEIVE, ID_CONTROL };
+/* The values of ID_CONTROL. */
+enum control_id { CONTROL_ADVERT, CONTROL_PROBE };
+
+struct shared_cq {
+	struct ibv_cq *cq;
+	pthread_mutex_t lock;
+	struct ibv_wc *ready; /* ring of completions for the application */
+	unsigned capacity, first, n;
+	unsigned spare;      /* places for completions of hidden QPs */
+	atomic_uint qps;     /* QPs that have their hidden QPs here */
+	atomic_uint polls;   /* of the application */
+	unsigned seen_polls; /* by the library's thread */
+	struct shared_cq *next;
+};
+
+struct posted_send {
+	struct ibv_send_wr wr;
+	struct ibv_sge *pieces;
+	uint8_t *inline_bytes;
+};
+
+struct posted_receive {
+	uint64_t id, address;
+	uint32_t length, key; /* length 0: its memory cannot be named in one note */
+};
+
+enum link_mode {
+	LINK_PLAIN,  /* not connected, or without paths: nothing is split */
+	LINK_ASKING, /* the peer is asked whether it has the library */
+	LINK_MULTI,
+	LINK_GONE, /* the peer has left, or died */
+};
+
+/* A QP of the application, and the hidden ones. */
+struct link_qp {
+	struct ibv_qp *qp;
+	struct ibv_context *context;
+	pthread_mutex_t lock;
+	atomic_uint users; /* threads that hold it without a lock */
+	struct shared_cq *send_cq, *receive_cq;
+	struct link_qp *next; /* in the list of all */
+	bool signal_all;
+	uint32_t send_max, receive_max, pieces_max, inline_max;
+
+	struct splitter splitter;
+	struct split_entry *entries;
+	struct posted_send *sends; /* ring like the splitter's */
+	uint32_t *keys;            /* of the receives that SENDs go to; a ring like that of notes */
+
+	struct posted_receive *receives; /* ring */
+	uint32_t receive_ring;           /* its places; a power of 2 */
+	uint64_t receive_posted, receive_done, advertised;
+	int advert_path; /* -1: none */
+	unsigned adverts;
+
+	struct ibv_qp_attr init, rtr; /* what the application has set */
+	enum link_mode mode;
+	struct pact own, peer;
+	struct ibv_qp *hidden[PATHS_MAX];
+	uint8_t gid_index[PATHS_MAX];
+	unsigned posted[PATHS_MAX]; /* requests without a completion */
+	bool probing[PATHS_MAX];
+	uint64_t probe_sent[PATHS_MAX];
+	struct note *rings; /* what the peer writes: receives, then lengths */
+	struct ibv_mr *rings_mr;
+	unsigned n_paths; /* of both sides; 0: no agreement */
+
+	int sockets[PATHS_MAX]; /* one at each own address, for datagrams about paths */
+	uint64_t asked, asked_since, heard, gone_since;
+	bool told, wants_send;
+};
+
+/* What the library replaces. */
+struct real_verbs {
+	struct ibv_context *(*open_device)(struct ibv_device *);
+	struct ibv_cq *(*create_cq)(struct ibv_context *, int, void *, struct ibv_comp_channel *,
+	                            int);
+	int (*destroy_cq)(struct ibv_cq *);
+	struct ibv_qp *(*create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
+	int (*destroy_qp)(struct ibv_qp *);
+	int (*modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
+	struct ibv_mr *(*reg_mr)(struct ibv_pd *, void *, size_t, int);
+	struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *, void *, size_t, uint64_t, unsigned);
+	int (*dereg_mr)(struct ibv_mr *);
+	/* Operations of contexts. All contexts of a provider have the same ones. */
+	int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+	int (*post_recv)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **);
+	int (*poll_cq)(struct ibv_cq *, int, struct ibv_wc *);
+	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+};
+
+extern struct real_verbs real;
+extern pthread_mutex_t world; /* connecting, leaving, and the library's thread */
+
+/* table.c: from objects of libibverbs to those of the library. */
+void table_add_number(struct ibv_context *context, uint32_t number, struct link_qp *link,
+                      unsigned place);
+/* The QP is destroyed. Its completions may still be in the CQ. */
+void table_remove_number(struct ibv_context *context, uint32_t number);
+/* A QP of another kind has the number now. */
+void table_forget_number(struct ibv_context *context, uint32_t number);
+/* NULL: *place is GONE_QP or OTHER_QP. Otherwise the caller subtracts 1 from its users. */
+struct link_qp *table_hold_number(const struct ibv_context *context, uint32_t number,
+                                  unsigned *place);
+struct link_qp *table_find_qp(struct ibv_qp *qp);
+void table_add_cq(struct shared_cq *cq);
+void table_remove_cq(struct shared_cq *cq);
+struct shared_cq *table_find_cq(const struct ibv_cq *cq);
+void table_add_mr(const struct ibv_mr *mr);
+void table_remove_mr(const struct ibv_mr *mr);
+bool table_find_key(uint32_t lkey, uint32_t *rkey);
+/* All QPs; with world. */
+extern struct link_qp *links;
+
+/* link.c: the life of a link. */
+struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, bool signal_all);
+void link_destroy(struct link_qp *link);
+/* The application has changed the state of its QP. */
+void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mask);
+/* The peer is gone: all that is posted fails. With the link's lock. */
+void link_break(struct link_qp *link, enum ibv_wc_status status);
+
+/* hidden_qps.c: with world, without the link's lock. */
+/* Finds own addresses, each of which is a path. */
+unsigned hidden_find_addresses(struct link_qp *link);
+bool hidden_create(struct link_qp *link);
+void hidden_destroy(struct link_qp *link);
+/* With the link's lock. */
+void hidden_fail(struct link_qp *link, unsigned path);
+bool hidden_renew(struct link_qp *link, unsigned path);
+bool hidden_connect(struct link_qp *link, unsigned path);
+/* A completion says that the path failed. */
+void link_path_failed(struct link_qp *link, unsigned path, enum ibv_wc_status status);
+
+/* send_queue.c: with the link's lock. */
+int send_post(struct link_qp *link, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Posts what the splitter has to post. */
+void send_pump(struct link_qp *link);
+/* A completion of a request in the send queue of the own QP or a hidden one. */
+void send_completed(struct link_qp *link, unsigned place, const struct ibv_wc *wc);
+/* The next completion for the application. */
+bool send_take_done(struct link_qp *link, struct ibv_wc *wc);
+bool send_find_receive(void *user, uint64_t receive, uint32_t length, uint64_t *remote);
+bool send_probe(struct link_qp *link, unsigned path);
+
+/* receive_queue.c: with the link's lock. */
+int receive_post(struct link_qp *link, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+void receive_completed(struct link_qp *link, struct ibv_wc *wc);
+/* Tells the peer where receives are. */
+void receive_advertise(struct link_qp *link);
+/* The path of the notes has failed and is fenced, or the agreement is new. */
+void receive_advertise_again(struct link_qp *link);
+
+/* completion.c */
+int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/* The library's thread: takes what the application does not take. */
+void cq_progress(struct shared_cq *cq);
+
+/* agreement.c: the library's thread, and datagrams about paths. */
+/* A socket at an address of the QP. Negative: errno. */
+int agreement_socket(const uint8_t address[16], uint32_t qpn);
+/* The thread is started at the first call, and looks at all links. */
+void agreement_wake(void);
+/* Says that the QP is going. */
+void agreement_leave(struct link_qp *link);
+
+/* work_api.c: ibv_wr_start and the like. */
+void work_api_replace(struct ibv_qp *qp);
+void work_api_forget(struct ibv_qp *qp);
+
+#endif

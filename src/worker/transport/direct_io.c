@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/transport/direct_io.h"
+#include "worker/transport/ring_abort.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CREDIT 32u            /* messages that a rank may send ahead */
+#define OPENING_NS 1000000ull /* 1 ms: the longest sleep while sockets are still opened */
+#define LAZY_NS 1000000ull /* 1 ms after a thread has waited: until then it may soon wait again */
+
+struct direct_peer {
+	struct direct_io *io;
+	struct channel_io *channel;        /* NULL: not connected yet */
+	struct message_queue ready, flown; /* wait to leave; have left and may leave again */
+	uint32_t flown_first;              /* the channel's number of the first in `flown` */
+	uint32_t granted;                  /* messages that the rank may send, ever */
+	unsigned n_fds;                    /* of direct_io.fds */
+};
+
+struct direct_io {
+	struct trib_comm *comm;
+	pthread_mutex_t driver; /* held by the thread that receives */
+	_Atomic uint64_t driven_at;
+	struct pollfd fds[DIRECT_FDS]; /* under `driver` */
+	pthread_mutex_t lock;          /* for all below; `driver` is taken first */
+	struct direct direct;
+	struct direct_peer peers[WIRE_CHILDREN_MAX]; /* by rank; the own place is empty */
+	bool over;                                   /* no call begins any more */
+	bool leaves;                                 /* direct_leave was called */
+};
+
+static unsigned size_of(const struct direct_io *io)
+{
+	return io->direct.size;
+}
+
+/* ---- messages; the caller holds `lock` ---- */
+
+static void *place(void *user, uint32_t number, uint32_t bytes)
+{
+	struct message *message = malloc(sizeof(*message) + bytes);
+
+	(void)user;
+	(void)number;
+	return message ? message->data : NULL;
+}
+
+static void deliver(void *user, uint32_t number, void *memory, uint32_t bytes)
+{
+	struct direct_peer *peer = user;
+	struct direct_io *io = peer->io;
+	struct message *message = message_of(memory);
+
+	(void)number;
+	message->bytes = bytes;
+	ring_abort_take(io->comm, message);
+	if (io->over || atomic_load_explicit(&io->comm->stop_ring, memory_order_relaxed)) {
+		free(message);
+		return;
+	}
+	trib_status status = direct_take(&io->direct, (unsigned)(peer - io->peers), message);
+
+	if (status != TRIB_OK)
+		comm_fail(io->comm, status, "%s", trib_last_error());
+}
+
+/* From the ring's order: each rank begins with the one behind it, so that no rank gets all at once.
+ */
+static struct direct_peer *peer_at(struct direct_io *io, unsigned i)
+{
+	return &io->peers[(io->direct.rank + i) % size_of(io)];
+}
+
+static bool write_call(struct direct_io *io, struct direct_call *call)
+{
+	call->written = true;
+	for (unsigned i = 1; i < size_of(io); i++) {
+		struct direct_peer *peer = peer_at(io, i);
+		struct message *message =
+			direct_write(&io->direct, call, (unsigned)(peer - io->peers));
+
+		if (!message)
+			return false;
+		queue_put(&peer->ready, message);
+	}
+	return true;
+}
+
+/* Writes messages that may leave, and ends calls that are complete. */
+static void advance(struct direct_io *io)
+{
+	trib_status status = TRIB_OK;
+	struct direct_call *call = NULL;
+
+	do {
+		if (call)
+			request_round_finished(call->owner);
+		direct_call_free(call);
+		while (status == TRIB_OK && (call = direct_unwritten(&io->direct)))
+			if (!write_call(io, call))
+				status = status_fail(TRIB_ERR_NO_MEMORY, "no memory for messages");
+		call = direct_finish(&io->direct, &status);
+	} while (call && status == TRIB_OK);
+	direct_call_free(call);
+	if (status != TRIB_OK)
+		comm_fail(io->comm, status, "%s", trib_last_error());
+}
+
+/* Gives the channel what it takes, and sends. */
+static void push(struct direct_peer *peer, uint64_t now)
+{
+	struct channel *channel = channel_of(peer->channel);
+	uint32_t ahead = peer->granted - channel_delivered(channel);
+
+	while (peer->ready.first && channel_state(channel) <= CHANNEL_OPEN &&
+	       channel_room(channel)) {
+		const struct message *message = peer->ready.first;
+
+		if (channel_send(channel, message->data, message->bytes) != TRIB_OK)
+			break; /* check_ranks() says why */
+		queue_put(&peer->flown, queue_get(&peer->ready));
+	}
+	if (ahead <= CREDIT / 2) { /* credit may have a packet of its own */
+		channel_grant(channel, CREDIT - ahead);
+		peer->granted += CREDIT - ahead;
+	}
+	channel_push(peer->channel, now);
+	for (; peer->flown.first && peer->flown_first != channel_sent(channel); peer->flown_first++)
+		free(queue_get(&peer->flown));
+}
+
+static void push_all(struct direct_io *io, uint64_t now)
+{
+	for (unsigned i = 1; i < size_of(io); i++)
+		if (peer_at(io, i)->channel)
+			push(peer_at(io, i), now);
+}
+
+/* A rank that has failed or left is an error only if a call waits for it. */
+static void check_ranks(struct direct_io *io)
+{
+	uint64_t missing = direct_missing(&io->direct);
+
+	for (unsigned r = 0; missing; r++, missing >>= 1) {
+		const struct direct_peer *peer = &io->peers[r];
+		const struct channel *channel;
+		char text[128];
+
+		if (!(missing & 1) || !peer->channel)
+			continue;
+		channel = channel_of(peer->channel);
+		if (channel_state(channel) == CHANNEL_CLOSED) {
+			snprintf(text, sizeof(text),
+			         "rank %u has called trib_finalize while other ranks wait for it",
+			         r);
+			comm_fail_told(io->comm, TRIB_ERR_PEER, r, text);
+		} else if (channel_status(channel) != TRIB_OK) {
+			comm_fail_told(io->comm, channel_status(channel), r, trib_last_error());
+		}
+	}
+}
+
+/* ---- driving; the caller holds `driver` ---- */
+
+static unsigned collect_fds(struct direct_io *io)
+{
+	unsigned n = 0;
+
+	for (unsigned r = 0; r < size_of(io); r++) {
+		struct direct_peer *peer = &io->peers[r];
+
+		peer->n_fds = peer->channel ? channel_fds(peer->channel, io->fds + n) : 0;
+		n += peer->n_fds;
+	}
+	return n;
+}
+
+/* When the channels have to be looked at, if nothing comes. */
+static uint64_t next_wait(struct direct_io *io, uint64_t now)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 1; i < size_of(io); i++) {
+		const struct direct_peer *peer = peer_at(io, i);
+		uint64_t wait = peer->channel ? channel_wait(peer->channel, now) : OPENING_NS;
+
+		if (wait > OPENING_NS &&
+		    channel_state(channel_of(peer->channel)) == CHANNEL_OPENING)
+			wait = OPENING_NS;
+		least = wait < least ? wait : least;
+	}
+	return least;
+}
+
+/* Waits for packets until `deadline`, and takes them. */
+static void step(struct direct_io *io, uint64_t now, uint64_t deadline)
+{
+	struct timespec span;
+	uint64_t wait;
+	unsigned n, at = 0;
+	bool any;
+
+	pthread_mutex_lock(&io->lock);
+	n = collect_fds(io);
+	wait = deadline > now ? next_wait(io, now) : 0;
+	pthread_mutex_unlock(&io->lock);
+	span = clock_span(wait < deadline - now ? wait : deadline - now);
+	any = ppoll(io->fds, n, &span, NULL) > 0;
+	now = clock_now();
+	pthread_mutex_lock(&io->lock);
+	for (unsigned r = 0; any && r < size_of(io); r++) {
+		struct direct_peer *peer = &io->peers[r];
+
+		if (peer->n_fds)
+			channel_take(peer->channel, io->fds + at, peer->n_fds);
+		at += peer->n_fds;
+	}
+	advance(io);
+	push_all(io, now);
+	check_ranks(io);
+	atomic_store_explicit(&io->comm->ring_mail->direct_waiting, direct_missing(&io->direct),
+	                      memory_order_relaxed);
+	pthread_mutex_unlock(&io->lock);
+}
+
+/* Has the request ended, or can it no longer end here? */
+static bool is_over(const struct trib_comm *comm, const struct trib_request *request)
+{
+	return !atomic_load_explicit(&request->rounds_left, memory_order_acquire) ||
+	       atomic_load_explicit(&comm->stop_ring, memory_order_acquire);
+}
+
+void direct_drive(struct trib_comm *comm, const struct trib_request *request, uint64_t deadline)
+{
+	struct direct_io *io = comm->direct;
+	uint64_t now;
+
+	pthread_mutex_lock(&io->driver);
+	while (!is_over(comm, request) && (now = clock_now()) < deadline)
+		step(io, now, deadline);
+	atomic_store(&io->driven_at, clock_now());
+	pthread_mutex_unlock(&io->driver);
+}
+
+void direct_poll(struct trib_comm *comm)
+{
+	struct direct_io *io = comm->direct;
+	uint64_t now = clock_now();
+
+	if (pthread_mutex_trylock(&io->driver))
+		return;
+	step(io, now, now);
+	pthread_mutex_unlock(&io->driver);
+}
+
+void direct_start(struct trib_comm *comm, struct direct_call *first, struct direct_call *second)
+{
+	struct direct_io *io = comm->direct;
+	trib_status status = TRIB_OK;
+
+	pthread_mutex_lock(&io->lock);
+	if (io->over) {
+		direct_call_free(first);
+		direct_call_free(second);
+	} else {
+		status = direct_post(&io->direct, first);
+		if (second && status == TRIB_OK)
+			status = direct_post(&io->direct, second);
+		else
+			direct_call_free(second);
+		if (status != TRIB_OK)
+			comm_fail(comm, status, "%s", trib_last_error());
+		advance(io);
+		push_all(io, clock_now());
+	}
+	pthread_mutex_unlock(&io->lock);
+}
+
+void direct_note_ring(struct trib_comm *comm)
+{
+	struct direct_io *io = comm->direct;
+
+	pthread_mutex_lock(&io->lock);
+	if (direct_pass(&io->direct) != TRIB_OK)
+		comm_fail(comm, TRIB_ERR_MISMATCH, "%s", trib_last_error());
+	pthread_mutex_unlock(&io->lock);
+}
+
+void direct_count(struct direct_io *io, trib_stats *all)
+{
+	pthread_mutex_lock(&io->lock);
+	for (unsigned r = 0; r < size_of(io); r++) {
+		struct channel_counters counters;
+
+		if (!io->peers[r].channel)
+			continue;
+		counters = channel_counters(channel_of(io->peers[r].channel));
+		all->sent_packets += counters.packets;
+		all->resent_packets += counters.repeated;
+		all->results += counters.received;
+		all->duplicates += counters.duplicates;
+		all->dropped_packets += counters.dropped;
+	}
+	pthread_mutex_unlock(&io->lock);
+}
+
+/* ---- the ring's thread ---- */
+
+struct direct_io *direct_new(struct trib_comm *comm)
+{
+	struct direct_io *io = calloc(1, sizeof(*io));
+
+	if (!io)
+		return NULL;
+	io->comm = comm;
+	pthread_mutex_init(&io->driver, NULL);
+	pthread_mutex_init(&io->lock, NULL);
+	direct_init(&io->direct, (unsigned)comm->config.rank, (unsigned)comm->config.size,
+	            comm->payload);
+	for (unsigned r = 0; r < size_of(io); r++) {
+		io->peers[r].io = io;
+		queue_init(&io->peers[r].ready);
+		queue_init(&io->peers[r].flown);
+	}
+	return io;
+}
+
+void direct_free(struct direct_io *io)
+{
+	if (!io)
+		return;
+	for (unsigned r = 0; r < size_of(io); r++) {
+		channel_io_free(io->peers[r].channel);
+		queue_free(&io->peers[r].ready);
+		queue_free(&io->peers[r].flown);
+	}
+	direct_clear(&io->direct);
+	pthread_mutex_destroy(&io->driver);
+	pthread_mutex_destroy(&io->lock);
+	free(io);
+}
+
+/* The lower rank calls the higher one. */
+static trib_status connect_rank(struct direct_io *io, struct channel_listener *listener,
+                                struct channel_io_config config, unsigned rank)
+{
+	const struct ring_seat *seat = &io->comm->ring_mail->seats[rank];
+	struct direct_peer *peer = &io->peers[rank];
+	struct udp_address address;
+	char name[32];
+
+	if (seat->family != 4 && seat->family != 6)
+		return status_fail(TRIB_ERR_PEER, "rank %u cannot listen for other ranks", rank);
+	udp_from_raw(seat->address, seat->family == 4 ? 4 : 16, seat->port, &address);
+	snprintf(name, sizeof(name), "rank %u", rank);
+	config.peer = rank;
+	config.name = name;
+	config.credit = peer->granted = CREDIT;
+	config.events = (struct channel_events){ .user = peer, .place = place, .deliver = deliver };
+	if (rank < io->direct.rank)
+		return channel_accept(listener, &config, clock_now(), &peer->channel);
+	return channel_connect(&config, &address, clock_now(), &peer->channel);
+}
+
+trib_status direct_connect(struct direct_io *io, struct channel_listener *listener,
+                           const struct channel_io_config *config)
+{
+	struct channel_io_config own = *config;
+	trib_status status = TRIB_OK;
+
+	own.key = ~config->key; /* the ring has other channels */
+	own.longest = DIRECT_MOST + (uint32_t)sizeof(struct direct_head);
+	own.patient = true;
+	pthread_mutex_lock(&io->lock);
+	for (unsigned r = 0; r < size_of(io) && status == TRIB_OK; r++)
+		if (r != io->direct.rank)
+			status = connect_rank(io, listener, own, r);
+	pthread_mutex_unlock(&io->lock);
+	return status;
+}
+
+void direct_listen(struct direct_io *io, struct channel_listener *listener, uint64_t now)
+{
+	pthread_mutex_lock(&io->lock);
+	channel_listener_step(listener, now);
+	pthread_mutex_unlock(&io->lock);
+}
+
+uint64_t direct_turn(struct direct_io *io, uint64_t now, struct pollfd *fds, unsigned *n)
+{
+	uint64_t free_at = atomic_load(&io->driven_at) + LAZY_NS, wait;
+
+	*n = 0;
+	if (now < free_at)
+		return free_at - now;
+	if (pthread_mutex_trylock(&io->driver))
+		return LAZY_NS;
+	step(io, now, now);
+	pthread_mutex_lock(&io->lock);
+	*n = collect_fds(io);
+	memcpy(fds, io->fds, *n * sizeof(*fds));
+	wait = next_wait(io, clock_now());
+	pthread_mutex_unlock(&io->lock);
+	pthread_mutex_unlock(&io->driver);
+	return wait;
+}
+
+void direct_go_quiet(struct direct_io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	io->over = true;
+	direct_clear(&io->direct);
+	pthread_mutex_unlock(&io->lock);
+}
+
+/* What has not left yet is of no use any more. */
+static void tell_failure(struct direct_io *io)
+{
+	struct ring_abort abort;
+
+	if (!ring_abort_write(io->comm, &abort))
+		return;
+	for (unsigned i = 1; i < size_of(io); i++) {
+		struct direct_peer *peer = peer_at(io, i);
+		struct message *message = malloc(sizeof(*message) + sizeof(abort));
+
+		queue_free(&peer->ready);
+		if (!message)
+			continue;
+		message->bytes = sizeof(abort);
+		memcpy(message->data, &abort, sizeof(abort));
+		queue_put(&peer->ready, message);
+	}
+}
+
+static bool leave_rank(struct direct_peer *peer, uint64_t now)
+{
+	struct channel *channel = channel_of(peer->channel);
+
+	push(peer, now);
+	if (!peer->ready.first && !(channel_state(channel) == CHANNEL_OPENING && peer->flown.first))
+		channel_close(channel, now);
+	channel_step(peer->channel, now);
+	return channel_state(channel) >= CHANNEL_CLOSED;
+}
+
+bool direct_leave(struct direct_io *io, uint64_t now)
+{
+	bool ended = true;
+
+	pthread_mutex_lock(&io->lock);
+	if (!io->leaves)
+		tell_failure(io);
+	io->leaves = true;
+	for (unsigned i = 1; i < size_of(io); i++)
+		if (peer_at(io, i)->channel)
+			ended &= leave_rank(peer_at(io, i), now);
+	pthread_mutex_unlock(&io->lock);
+	return ended;
+}

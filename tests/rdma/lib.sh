@@ -1,0 +1,135 @@
+# shellcheck shell=sh disable=SC3043,SC2034
+# SPDX-License-Identifier: Apache-2.0
+# What the RDMA tests share. They run on the test bed (run.sh) or, by scripts/test_rdma.sh, on real devices.
+# Sourced first: . lib.sh, then start "$@".
+#
+# A test has two ends, a and b. For each: $dev_a its device, $address_a its addresses, one for each path. On the
+# bed, $paths is 4, and `path` controls the paths. On real devices $paths is 0: nobody knows what they are.
+set -u
+export LC_ALL=C
+here=${here:-$(dirname "$(realpath "$0")")}
+# shellcheck source-path=SCRIPTDIR
+. "$here/../net/check.sh"
+
+# start BUILD-FOLDER: finds the programs, the devices and a place for files.
+start() {
+	build=$(realpath "${1:?usage: ${0##*/} BUILD-FOLDER}")
+	library=$(find "$build" -name libtribverbs.so | head -n 1)
+	work=$(mktemp -d)
+	paths=${PATHS:-0}
+	dev_a=${RDMA_A:-rxe_a} dev_b=${RDMA_B:-rxe_b}
+	address_a=$(addresses "$dev_a") address_b=$(addresses "$dev_b")
+	preload=''
+	trap 'rm -rf "$work"' EXIT
+	trap 'exit 130' INT TERM
+}
+
+# gids DEVICE: the index and the IPv4 address of each GID that RoCE v2 routes.
+gids() {
+	local file gid index
+	for file in /sys/class/infiniband/"$1"/ports/1/gids/*; do
+		index=${file##*/}
+		read -r gid <"$file" 2>/dev/null || continue
+		case $gid in
+		0000:0000:0000:0000:0000:ffff:*) ;;
+		*) continue ;;
+		esac
+		grep -q 'RoCE v2' "${file%/gids/*}/gid_attrs/types/$index" 2>/dev/null || continue
+		gid=${gid#0000:0000:0000:0000:0000:ffff:}
+		printf '%d %d.%d.%d.%d\n' "$index" "0x$(echo "$gid" | cut -c 1-2)" "0x$(echo "$gid" | cut -c 3-4)" \
+			"0x$(echo "$gid" | cut -c 6-7)" "0x$(echo "$gid" | cut -c 8-9)"
+	done | sort -n
+}
+addresses() { gids "$1" | cut -d ' ' -f 2 | tr '\n' ' '; }
+gid_of() { gids "$1" | head -n 1 | cut -d ' ' -f 1; }
+
+# need_library: the test is about it.
+need_library() {
+	[ -n "$library" ] || skip "this build has no libtribverbs.so"
+	preload=$library
+}
+
+now() { cut -d ' ' -f 1 /proc/uptime; }
+first() { echo "$1"; }
+
+# with COMMAND...: runs it with the library, if one is in use. What the library says goes to $work/log.
+with() { LD_PRELOAD=$preload TRIB_VERBS_LOG=${TRIB_VERBS_LOG:-info} "$@"; }
+
+# listens PORT: somebody waits for a TCP connection there.
+listens() { grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp; }
+# listens_rdma: somebody waits for a connection by rdma_cm.
+listens_rdma() { rdma resource show cm_id 2>/dev/null | grep -q 'state LISTEN'; }
+
+# both PROGRAM OPTION...: a tool of perftest or ibv_rc_pingpong, at both ends. The output is in $work/a, $work/b.
+# False: one of them failed.
+both() {
+	local tool=$1 server status=0
+	shift
+	set -- "$tool" "$@"
+	# shellcheck disable=SC2046  # one word each
+	with timeout -k 5 "${limit:-100}" "$@" $(end "$tool" "$dev_b") >"$work/b" 2>&1 &
+	server=$!
+	wait_for 20 listens 18515 || status=1
+	# shellcheck disable=SC2046,SC2086
+	with timeout -k 5 "${limit:-100}" "$@" $(end "$tool" "$dev_a") $(first $address_b) >"$work/a" 2>&1 || status=$?
+	wait $server || status=$?
+	[ $status = 0 ] || cat "$work/a" "$work/b"
+	return $status
+}
+
+# end TOOL DEVICE: options that name the device and its first address. The timeout of a QP is 1 s (-u 18): with
+# perftest's own 67 ms, an emulated machine that is late sends all again.
+end() {
+	case $1 in
+	ibv_*) echo "-d $2 -g $(gid_of "$2")" ;;
+	*) echo "-d $2 -x $(gid_of "$2") -F -u 18" ;;
+	esac
+}
+
+# rate: Mb/s, as the tool of perftest says.
+rate() { awk '/^ [0-9]+ +[0-9]+ / { v = $4 } END { printf "%.1f\n", v * 1.048576 * 8 }' "$work/a"; }
+
+# crossed: bytes that have crossed each path from a to b, and back.
+crossed() {
+	local n
+	for n in $(seq "$paths"); do
+		path bytes "$n"
+	done
+}
+# since FILE: what has crossed since `crossed >FILE`, one line for each path: bytes from a to b, bytes back.
+since() { crossed | paste -d ' ' "$1" - | awk '{ print $3 - $1, $4 - $2 }'; }
+
+# at_least A B: A >= B, for numbers with a point.
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+
+# serve_and COMMAND...: runs COMMAND while verbs_check serves at b. The outputs are in $work/a and $work/b; $server
+# is the server's process. $preload_b: another library at b. False: one of them failed.
+serve_and() {
+	local status=0
+	LD_PRELOAD=${preload_b-$preload} TRIB_VERBS_LOG=info \
+		timeout -k 5 "${limit:-100}" "$build/tests/rdma/verbs_check" server "$(first $address_b)" >"$work/b" 2>&1 &
+	server=$!
+	wait_for 20 listens_rdma || status=1
+	"$@" >"$work/a" 2>&1 || status=$?
+	wait $server || status=$?
+	return $status
+}
+
+# client OPTION...: of verbs_check, at a.
+client() {
+	with timeout -k 5 "${limit:-100}" "$build/tests/rdma/verbs_check" client "$(first $address_b)" \
+		--from "$(first $address_a)" "$@"
+}
+
+# all_right OPTION...: verbs_check at both ends finds every byte right.
+all_right() {
+	serve_and client "$@" && grep 'all right' "$work/a" "$work/b" | sed 's/^.*\///' && return
+	cat "$work/a" "$work/b"
+	return 1
+}
+
+# shares FILE: of each path, in percent, of what has crossed in both directions since `crossed >FILE`.
+shares() { since "$1" | awk '{ n[NR] = $1 + $2; all += n[NR] } END { for (i = 1; i <= NR; i++) printf "%.1f ", n[i] * 100 / (all ? all : 1) }'; }
+
+# all_paths_share SHARES: no path has more than 27 %, so four paths that are full have 3.7 times the rate of one.
+all_paths_share() { echo "$1" | awk '{ for (i = 1; i <= NF; i++) if ($i > 27) exit 1; exit NF != 4 }'; }

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks that send to each other directly, in one process: messages wait in queues, and a seed
+ * chooses who acts next. Results are compared with exact ones, the same bits as through an
+ * aggregator. Messages are counted. Different calls and damaged messages are refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "reduce_reference.h"
+#include "short.h"
+#include "worker/ring/direct.h"
+
+#include <string.h>
+
+#define RANKS_MAX 9u
+#define CALLS_MAX 6u
+#define PAYLOAD 1448u
+
+struct world {
+	unsigned ranks;
+	uint64_t random;
+	uint64_t messages;
+	unsigned calls[RANKS_MAX], finished[RANKS_MAX];
+	struct direct members[RANKS_MAX];
+	struct message_queue links[RANKS_MAX][RANKS_MAX]; /* from, to */
+};
+
+/* One collective of all ranks. */
+struct call {
+	enum direct_what what; /* DIRECT_SHARE: an allreduce that is cut */
+	unsigned root;
+	trib_type type;
+	trib_op op;
+	size_t count;
+	bool in_place;
+	enum reduce_values values;
+	uint8_t *in[RANKS_MAX], *out[RANKS_MAX], *expected;
+};
+
+static uint64_t draw(struct world *world, uint64_t below)
+{
+	world->random = world->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (world->random >> 33) % below;
+}
+
+static void world_open(struct world *world, unsigned ranks, uint64_t seed)
+{
+	*world = (struct world){ .ranks = ranks, .random = seed };
+	for (unsigned r = 0; r < ranks; r++) {
+		direct_init(&world->members[r], r, ranks, PAYLOAD);
+		for (unsigned k = 0; k < ranks; k++)
+			queue_init(&world->links[r][k]);
+	}
+}
+
+static void world_close(struct world *world)
+{
+	for (unsigned r = 0; r < world->ranks; r++) {
+		direct_clear(&world->members[r]);
+		for (unsigned k = 0; k < world->ranks; k++)
+			queue_free(&world->links[r][k]);
+	}
+}
+
+static size_t bytes_of(const struct call *call)
+{
+	return call->count * trib_type_size(call->type);
+}
+
+static struct round_spec spec_of(const struct world *world, const struct call *call, unsigned r,
+                                 unsigned k)
+{
+	size_t bytes = bytes_of(call);
+	struct round_spec spec = { .type = call->type,
+		                   .op = call->op,
+		                   .count = call->count,
+		                   .from = WIRE_ALL,
+		                   .to = WIRE_ALL,
+		                   .small = (uint8_t)world->ranks,
+		                   .source = call->in_place ? call->out[r] : call->in[r],
+		                   .target = call->out[r] };
+
+	if (call->what == DIRECT_SCATTER) {
+		spec.to = (uint8_t)k;
+		spec.source = call->in[r] + k * bytes;
+		spec.target = k == r ? call->out[r] : NULL;
+	} else if (call->what == DIRECT_GATHER) {
+		spec.copy = true;
+		spec.count = bytes;
+		spec.from = (uint8_t)k;
+		spec.target = call->out[r] + k * bytes;
+		spec.source = call->in_place ? spec.target : call->in[r];
+	} else if (call->what == DIRECT_BROADCAST) {
+		spec.copy = true;
+		spec.count = bytes;
+		spec.from = (uint8_t)call->root;
+		spec.target = r == call->root ? NULL : call->out[r];
+	} else if (call->what == DIRECT_REDUCE) {
+		spec.to = (uint8_t)call->root;
+		spec.target = r == call->root ? call->out[r] : NULL;
+	}
+	return spec;
+}
+
+static void post_one(struct world *world, unsigned r, enum direct_what what,
+                     const struct round_spec *specs, unsigned n)
+{
+	struct direct_call *call = direct_call_new(what, specs, n, NULL);
+
+	assert_non_null(call);
+	assert_int_equal(direct_post(&world->members[r], call), TRIB_OK);
+}
+
+static void post(struct world *world, unsigned r, const struct call *call)
+{
+	struct round_spec specs[RANKS_MAX], back[RANKS_MAX], whole = spec_of(world, call, r, 0);
+	bool parts = call->what == DIRECT_SCATTER || call->what == DIRECT_GATHER ||
+	             call->what == DIRECT_SHARE;
+	unsigned n = parts ? world->ranks : 1;
+
+	for (unsigned k = 0; k < n; k++)
+		specs[k] = spec_of(world, call, r, k);
+	if (call->what == DIRECT_SHARE)
+		direct_cut(&whole, world->ranks, PAYLOAD, specs, back);
+	post_one(world, r, call->what, specs, n);
+	if (call->what == DIRECT_SHARE)
+		post_one(world, r, DIRECT_BACK, back, n);
+}
+
+/* The next call of a rank writes its messages. False: none may. */
+static bool write_messages(struct world *world, unsigned r)
+{
+	struct direct_call *call = direct_unwritten(&world->members[r]);
+
+	if (!call)
+		return false;
+	call->written = true;
+	for (unsigned to = 0; to < world->ranks; to++) {
+		struct message *message;
+
+		if (to == r)
+			continue;
+		message = direct_write(&world->members[r], call, to);
+		assert_non_null(message);
+		queue_put(&world->links[r][to], message);
+		world->messages++;
+	}
+	return true;
+}
+
+static bool take_message(struct world *world, unsigned r, unsigned from)
+{
+	struct message *message = queue_get(&world->links[from][r]);
+
+	if (message)
+		assert_int_equal(direct_take(&world->members[r], from, message), TRIB_OK);
+	return message;
+}
+
+static bool finish_call(struct world *world, unsigned r)
+{
+	trib_status status = TRIB_OK;
+	struct direct_call *call = direct_finish(&world->members[r], &status);
+
+	assert_int_equal(status, TRIB_OK);
+	world->finished[r] += call && call->what != DIRECT_SHARE;
+	direct_call_free(call);
+	return call;
+}
+
+/* Ranks act in random order until nothing is left. */
+static void run(struct world *world, const struct call *calls, unsigned n)
+{
+	for (unsigned stuck = 0; stuck < 2000;) {
+		unsigned r = (unsigned)draw(world, world->ranks);
+		bool acted = false;
+
+		if (world->calls[r] < n && draw(world, 8) == 0) {
+			post(world, r, &calls[world->calls[r]++]);
+			acted = true;
+		}
+		if (draw(world, 2))
+			acted |= write_messages(world, r);
+		acted |= take_message(world, r, (unsigned)draw(world, world->ranks));
+		if (draw(world, 2))
+			acted |= finish_call(world, r);
+		stuck = acted ? 0 : stuck + 1;
+	}
+	for (unsigned r = 0; r < world->ranks; r++) {
+		assert_int_equal(world->finished[r], n);
+		assert_null(world->members[r].first);
+	}
+}
+
+static void call_make(struct world *world, struct call *call, uint64_t seed)
+{
+	size_t bytes = bytes_of(call), all = bytes * world->ranks;
+
+	for (unsigned r = 0; r < world->ranks; r++) {
+		call->in[r] = calloc(1, all + 8);
+		call->out[r] = calloc(1, all + 8);
+		assert_true(call->in[r] && call->out[r]);
+		reduce_fill(call->type, call->values, seed + r, call->in[r],
+		            call->count * world->ranks);
+		if (call->in_place)
+			memcpy(call->out[r] + (call->what == DIRECT_GATHER ? r * bytes : 0),
+			       call->in[r], bytes);
+	}
+	call->expected = calloc(1, all + 8);
+	assert_non_null(call->expected);
+}
+
+static void call_check(const struct world *world, const struct call *call)
+{
+	size_t bytes = bytes_of(call);
+
+	for (unsigned r = 0; r < world->ranks; r++) {
+		const void *parts[RANKS_MAX];
+
+		for (unsigned k = 0; k < world->ranks; k++) {
+			parts[k] = call->in[k] + (call->what == DIRECT_SCATTER ? r * bytes : 0);
+			if (call->what == DIRECT_GATHER)
+				assert_memory_equal(call->out[r] + k * bytes, call->in[k], bytes);
+		}
+		if (call->what == DIRECT_BROADCAST && r != call->root)
+			assert_memory_equal(call->out[r], call->in[call->root], bytes);
+		if (call->what == DIRECT_GATHER || call->what == DIRECT_BROADCAST ||
+		    (call->what == DIRECT_REDUCE && r != call->root))
+			continue;
+		reduce_expect(call->type, call->op, parts, world->ranks, call->count, PAYLOAD, 0,
+		              call->expected);
+		assert_memory_equal(call->out[r], call->expected, bytes);
+	}
+}
+
+static void call_free(const struct world *world, const struct call *call)
+{
+	for (unsigned r = 0; r < world->ranks; r++) {
+		free(call->in[r]);
+		free(call->out[r]);
+	}
+	free(call->expected);
+}
+
+static void choose_call(struct world *world, struct call *call)
+{
+	static const trib_type types[] = { TRIB_F32, TRIB_BF16, TRIB_F64, TRIB_I32,   TRIB_U8,
+		                           TRIB_F16, TRIB_I64,  TRIB_F32, TRIB_F8E4M3 };
+
+	static const enum direct_what calls[] = {
+		DIRECT_ALLREDUCE, DIRECT_SCATTER, DIRECT_GATHER,
+		DIRECT_SHARE,     DIRECT_REDUCE,  DIRECT_BROADCAST
+	};
+
+	*call = (struct call){ .what = calls[draw(world, sizeof(calls) / sizeof(calls[0]))],
+		               .root = (unsigned)draw(world, world->ranks),
+		               .type = types[draw(world, sizeof(types) / sizeof(types[0]))],
+		               .op = (trib_op)draw(world, 4),
+		               .count = draw(world, 3) ? draw(world, 8000) : draw(world, 4),
+		               .in_place = draw(world, 2),
+		               .values = draw(world, 4) ? REDUCE_FINITE : REDUCE_SPECIAL };
+}
+
+static void every_collective_is_exact(void **state)
+{
+	uint64_t cases = test_cases("random worlds", 150);
+	const char *given = getenv("TRIB_TEST_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
+
+	(void)state;
+	for (uint64_t i = 0; i < cases; i++) {
+		struct call calls[CALLS_MAX];
+		struct world world;
+		uint64_t messages = 0;
+		unsigned n;
+
+		printf("seed %llu\n", (unsigned long long)(seed + i));
+		world_open(&world, 2, seed + i);
+		draw(&world, 2);
+		world_open(&world, 2 + (unsigned)draw(&world, RANKS_MAX - 1), world.random);
+		n = 1 + (unsigned)draw(&world, CALLS_MAX);
+		for (unsigned k = 0; k < n; k++) {
+			choose_call(&world, &calls[k]);
+			call_make(&world, &calls[k], seed * 1000 + k * RANKS_MAX);
+			messages += calls[k].what == DIRECT_SHARE ? 2 : 1;
+		}
+		run(&world, calls, n);
+		assert_int_equal(world.messages, messages * world.ranks * (world.ranks - 1));
+		for (unsigned k = 0; k < n; k++) {
+			call_check(&world, &calls[k]);
+			call_free(&world, &calls[k]);
+		}
+		world_close(&world);
+	}
+}
+
+/* Three ranks; rank 0 has called an allreduce of 10 i32, and rank 1's message to it is `message`.
+ */
+static trib_status offer(struct world *world, const uint8_t *data, uint32_t bytes)
+{
+	struct message *message = malloc(sizeof(*message) + bytes);
+
+	assert_non_null(message);
+	message->bytes = bytes;
+	memcpy(message->data, data, bytes);
+	return direct_take(&world->members[0], 1, message);
+}
+
+static void damaged_messages_are_refused(void **state)
+{
+	struct call call = { .what = DIRECT_ALLREDUCE, .type = TRIB_I32, .count = 10 };
+	_Alignas(8) uint8_t data[sizeof(struct direct_head) + 40];
+	struct direct_head *head = (void *)data;
+	struct message *message;
+	struct world world;
+
+	(void)state;
+	world_open(&world, 3, 1);
+	call_make(&world, &call, 1);
+	post(&world, 0, &call);
+	post(&world, 1, &call);
+	message = direct_write(&world.members[1], world.members[1].first, 0);
+	assert_non_null(message);
+	assert_int_equal(message->bytes, sizeof(data));
+	memcpy(data, message->data, sizeof(data));
+	free(message);
+
+	for (uint32_t bytes = 0; bytes < sizeof(data); bytes++)
+		assert_true(offer(&world, data, bytes) < 0);
+	head->version++;
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_PEER);
+	head->version--;
+	head->count++;
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH);
+	assert_non_null(strstr(trib_last_error(), "rank 1 has an allreduce of 11 elements"));
+	head->count--;
+	head->op = TRIB_MAX;
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH);
+	head->op = TRIB_SUM;
+	head->number--;
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_MISMATCH); /* over */
+	head->number++;
+	assert_int_equal(direct_missing(&world.members[0]), 6);
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_OK);
+	assert_int_equal(direct_missing(&world.members[0]), 4);
+	assert_int_equal(offer(&world, data, sizeof(data)), TRIB_ERR_PEER); /* twice */
+	call_free(&world, &call);
+	world_close(&world);
+}
+
+/* One rank goes around the ring, another one calls directly: the first one notices. */
+static void ways_may_not_differ(void **state)
+{
+	struct call call = { .what = DIRECT_ALLREDUCE, .type = TRIB_I32, .count = 10 };
+
+	(void)state;
+	for (unsigned message_first = 0; message_first < 2; message_first++) {
+		trib_status status[2] = { TRIB_OK, TRIB_OK };
+		struct world world;
+
+		world_open(&world, 2, 1);
+		call_make(&world, &call, 1);
+		post(&world, 1, &call);
+		write_messages(&world, 1);
+		for (unsigned i = 0; i < 2; i++)
+			status[i] = i == message_first ? direct_pass(&world.members[0])
+			                               : direct_take(&world.members[0], 1,
+			                                             queue_get(&world.links[1][0]));
+		assert_int_equal(status[0], TRIB_OK);
+		assert_int_equal(status[1], TRIB_ERR_MISMATCH);
+		assert_non_null(strstr(trib_last_error(), "rank 1 has called an allreduce of 10"));
+		call_free(&world, &call);
+		world_close(&world);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_collective_is_exact),
+		cmocka_unit_test(damaged_messages_are_refused),
+		cmocka_unit_test(ways_may_not_differ),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
