@@ -7,9 +7,11 @@ is_searched() { ldconfig -v -N -X 2>/dev/null | grep -q "^$1:"; }
 
 main() {
 	local prefix=$1 destdir=${2:-} libraries
+	# Some objects know the prefix: they are compiled once if it is set before.
+	[ ! -f build/build.ninja ] || meson configure build --prefix="$prefix" >/dev/null
 	scripts/build.sh
 	meson configure build --prefix="$prefix" >/dev/null
-	DESTDIR=$destdir meson install -C build --quiet
+	DESTDIR=$destdir meson install -C build --quiet >build/install.log || die "install: see build/install.log"
 	libraries=$prefix/$(meson introspect build --buildoptions |
 		python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "libdir"))')
 	say "Installed to $destdir$prefix."
