@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run test bench soak fuzz static install clean help
+.PHONY: build run test test-rdma bench soak fuzz static install clean help
 
 build: ## build the library, trib and tribd into build/
 	@scripts/build.sh
@@ -13,6 +13,9 @@ run: ## the demonstration: four workers train through an aggregator, beside a ri
 
 test: ## every test, then what was skipped; the last line is "N passed, N failed, N skipped"
 	@scripts/test.sh
+
+test-rdma: ## the tests of RDMA programs on the RDMA devices of this machine
+	@scripts/test_rdma.sh
 
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
 	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
@@ -34,4 +37,4 @@ clean: ## remove everything that was built
 	@rm -rf build build-*
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18

@@ -121,7 +121,8 @@ typedef struct {
 
 /*
  * Joins the job and waits, up to the deadline, until all its ranks have joined.
- * Ranks and aggregator may start in any order. `options` may be NULL.
+ * Ranks and aggregator may start in any order, also before the host has a route. What
+ * it waits for is logged (TRIB_LOG=notice). `options` may be NULL.
  *
  * If a controller assigns the trees, the loss of an aggregator is not an error:
  * running collectives continue in other trees, with the same sums, within their
@@ -131,7 +132,8 @@ trib_status trib_init(trib_comm **comm, const trib_options *options);
 
 /*
  * Waits for running requests, up to the deadline. Then leaves the job and frees
- * the communicator and its requests. NULL is allowed. If the controller does not
+ * the communicator and its requests. It is no error if aggregators were lost and
+ * nothing was called since. NULL is allowed. If the controller does not
  * answer, the call tries for up to two seconds to tell it that this process leaves.
  */
 trib_status trib_finalize(trib_comm *comm);
@@ -169,6 +171,9 @@ int trib_size(const trib_comm *comm);
  * Collectives. `count` is in elements and may be 0. A send buffer may be
  * TRIB_IN_PLACE or equal to the receive buffer; otherwise they must not
  * overlap. Each call returns when the result has arrived or an error is certain.
+ * All ranks make the same calls in the same order, with the same count, type,
+ * operation and root; otherwise all get TRIB_ERR_MISMATCH. A rank that needs nothing
+ * from others (the root of a broadcast, a large reduce) may get it from its next call.
  *
  * allgather: every rank sends `count` elements and receives size * count. In
  * place, rank r's part is read from recv[r * count].

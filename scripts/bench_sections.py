@@ -43,6 +43,7 @@ OWN_CODE = {
                "src/plane/pisa/pisa_sparse", "src/pisa/pisa_sparse", "src/number/float_table"),
     "path": ("src/path/balance/", "src/path/channel/", "src/path/virtual/", "src/bench/path/", "src/worker/ring/",
              "src/worker/transport/ring_"),
+    "verbs": ("src/path/verbs/", "adapters/verbs/"),
 }
 
 
@@ -88,6 +89,12 @@ def sparse(options, label="", quick=SPARSE_SHORT, plot=True):
 
 def path(options, label="", plot=False):
     return Run(f"trib bench path {options}", label, "--seconds 0.3 --warm 0.3 --repeats 1", plot=plot)
+
+
+def verbs(case, more=""):
+    """In a virtual machine, with four paths of 30 Mb/s."""
+    return Run(f"tests/rdma/run.sh --limit 1200 python3 scripts/bench_verbs.py build/adapters/verbs/libtribverbs.so {case}{more}",
+               quick="--repeats 1 --seconds 2", json="stdout")
 
 
 def simulate(options, label="", quick="-n 40 --seeds 1", how="stdout"):
@@ -180,12 +187,22 @@ SECTIONS = [
             [path("--paths 4 --transport ours,mptcp --size 64K --timeline --seconds 5 --events 1:cut=4,2:cut=3,3:cut=2", plot=True)], ("",)),
     Section("path-mice", "paths", "short flows of other hosts beside one to four paths (Maestro's Fig. 14)", 2, "path_mice",
             [path("--paths 1,4 --mice 16K --repeats 3 --seconds 3")]),
+    Section("path-verbs", "verbs", "RDMA programs over one to four paths (Maestro's Fig. 8 and 13)", 6, "verbs", [verbs("paths")]),
+    Section("path-verbs-chunk", "verbs", "chunks of 12.5 to 400 KB (Maestro's Fig. 9)", 4, "verbs_chunk", [verbs("chunk")]),
+    Section("path-verbs-load", "verbs", "background traffic on three of four paths (Maestro's Fig. 12c)", 1, "verbs_load",
+            [verbs("load")]),
+    Section("path-verbs-events", "verbs", "a path that appears, paths cut one by one (Maestro's Fig. 12d and 12e)", 2, "verbs_events",
+            [verbs("appear", " --seconds 8"), verbs("cut", " --seconds 6")]),
+    Section("path-verbs-token", "verbs", "the latency of 2 bytes, plain and with the library (Maestro's Fig. 12f)", 1, "verbs_token",
+            [verbs("token")]),
     Section("path-allreduce", "paths", "an allreduce over one path and over four (Maestro's Fig. 10 and 11)", 3, "allreduce",
-            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric --sizes 16M --iterations 2 --warmup 1 --repeats 2 "
-                 "--against trib-ring", f"TRIB_PATHS={paths}", SHORT) for paths in ("off", "addresses")],
-            before=("build/src/cli/trib net up --name bench-fabric --hosts 4 --servers 1 --leaf 2 --spine 4 --link 1gbit "
-                    "--core 100mbit --route static",),
-            after=("build/src/cli/trib net down --name bench-fabric",)),
+            [Run(f"env TRIB_PATHS={paths} build/src/cli/trib bench allreduce -n 4 --net bench-fabric{spines} --sizes 16M --iterations 4 "
+                 "--warmup 1 --repeats 2 --against trib-ring", label, SHORT)
+             for spines, paths, label in ((1, "off", "one path"), (4, "off", "four paths, each flow on one of them (ECMP)"),
+                                          (4, "auto", "four paths"))],
+            before=tuple(f"build/src/cli/trib net up --name bench-fabric{spines} --hosts 4 --servers 1 --leaf 2 --spine {spines} "
+                         "--link 1gbit --link s1=4gbit --core 200mbit" for spines in (1, 4)),
+            after=tuple(f"build/src/cli/trib net down --name bench-fabric{spines}" for spines in (1, 4))),
     Section("latency", "latency", "8 x 32 bits on 2, 4 and 8 hosts, beside Open MPI and Gloo", 6, "latency",
             [latency("--hosts 2,4,8 --sizes 32 --systems xdp,udp,pisa,dense --against all --iterations 1500 --warmup 2500 --repeats 3")], ("",)),
     Section("latency-sizes", "latency", "4 B to 64 MB, four hosts at 1 Gb/s", 25, "latency",

@@ -330,6 +330,51 @@ def path_mice(runs):
                   for row, _ in of_repeats(runs[0]["result"]["rows"])])
 
 
+# ---- scripts/bench_verbs.py ----
+
+def mbits(values):
+    return " ".join(f"{value:.1f}" for value in values)
+
+
+def verbs(runs):
+    """A row a program and number of paths, beside plain RDMA."""
+    return table(["program", "transport", "paths", "Mb/s", "in all runs", "of the sum", "cores", "% of the bytes on each path"],
+                 [[row["tool"], row["transport"], row["paths"], f"{row['mbit']:.1f}", f"{row['low']:.1f} to {row['high']:.1f}",
+                   percent(row["of_sum"]), times(row["cores"]), mbits(100 * share for share in row["shares"])]
+                  for row in runs[0]["result"]["rows"]])
+
+
+def verbs_chunk(runs):
+    return table(["bytes of a chunk", "Mb/s", "in all runs", "cores"],
+                 [[count(row["chunk"]), f"{row['mbit']:.1f}", f"{row['low']:.1f} to {row['high']:.1f}", times(row["cores"])]
+                  for row in runs[0]["result"]["rows"]])
+
+
+def verbs_load(runs):
+    """Beside the free rate of each path, what the library put on it."""
+    result = runs[0]["result"]
+    free = [result["rate"] * (1 - load) for load in result["background"]]
+    return table(["path", "background", "free, Mb/s", "share of the free", "share of ours"],
+                 [[i + 1, percent(result["background"][i], 0), f"{free[i]:.1f}", percent(free[i] / sum(free)),
+                   percent(result["shares"][i])] for i in range(len(free))])
+
+
+def verbs_events(runs):
+    """A row a stretch of time in which the same paths were up."""
+    appear, cut = (run["result"] for run in runs)
+    used = appear["seconds_until_used"]
+    rows = [["path 4 is down", appear["before"]],
+            ["path 4 is up" + (f"; used after {used:.1f} s" if used else "; not used"), appear["after"]]]
+    rows += [[f"{step['down']} paths are cut", step["each"]] for step in cut["steps"]]
+    return table(["when", "Mb/s", "Mb/s of each path"], [[what, f"{sum(each):.1f}", mbits(each)] for what, each in rows])
+
+
+def verbs_token(runs):
+    return table(["transport", "half a round trip", "in all runs"],
+                 [[row["transport"], f"{row['us']:.0f} µs", f"{row['low']:.0f} to {row['high']:.0f} µs"]
+                  for row in runs[0]["result"]["rows"]])
+
+
 # ---- trib bench sparse ----
 
 def count(value):

@@ -26,7 +26,7 @@
 #define GRACE_NS (200 * MS) /* completions may come for so long after the peer has left */
 #define TICK_MS 2           /* the thread looks after completions */
 #define IDLE_MS 50
-#define LINKS_POLLED 1024u
+#define SOCKETS_POLLED 1024u /* the others are looked at every IDLE_MS */
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 static int wake_fd = -1;
@@ -38,14 +38,24 @@ static uint16_t port_of(uint32_t qpn)
 	return htons((uint16_t)(PORT_FIRST + qpn % PORTS));
 }
 
-int agreement_socket(uint32_t qpn)
+static struct in_addr address_in(const uint8_t gid[16])
 {
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = port_of(qpn) };
+	struct in_addr address;
+
+	memcpy(&address, gid + 12, sizeof(address));
+	return address;
+}
+
+int agreement_socket(const uint8_t own[16], uint32_t qpn)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		                  .sin_port = port_of(qpn),
+		                  .sin_addr = address_in(own) };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 
 	if (fd < 0)
 		return -1;
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) != 0 ||
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
 	    setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) != 0) {
 		int error = errno;
 
@@ -56,37 +66,24 @@ int agreement_socket(uint32_t qpn)
 	return fd;
 }
 
-static struct in_addr address_in(const uint8_t gid[16])
+static void send_to(const struct link_qp *link, unsigned from, const uint8_t to[16],
+                    const uint8_t *bytes, size_t n)
 {
-	struct in_addr address;
-
-	memcpy(&address, gid + 12, sizeof(address));
-	return address;
-}
-
-static void send_between(struct link_qp *link, const uint8_t from[16], const uint8_t to[16],
-                         const uint8_t *bytes, size_t n)
-{
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(struct in_pktinfo))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo)),
-		                .cmsg_level = IPPROTO_IP,
-		                .cmsg_type = IP_PKTINFO } };
-	struct in_pktinfo source = { .ipi_spec_dst = address_in(from) };
 	struct sockaddr_in peer = { .sin_family = AF_INET,
 		                    .sin_port = port_of(link->rtr.dest_qp_num),
 		                    .sin_addr = address_in(to) };
-	struct iovec vector = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = n };
-	struct msghdr message = { .msg_name = &peer,
-		                  .msg_namelen = sizeof(peer),
-		                  .msg_iov = &vector,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof(control) };
 
-	memcpy(CMSG_DATA(&control.head), &source, sizeof(source));
-	(void)sendmsg(link->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)!sendto(link->sockets[from], bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+	              (struct sockaddr *)&peer, sizeof(peer));
+}
+
+/* The path that the application's QP takes. */
+static unsigned own_path(const struct link_qp *link)
+{
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		if (link->gid_index[i] == link->rtr.ah_attr.grh.sgid_index)
+			return i;
+	return 0;
 }
 
 /* On all paths, since any of them may be cut. */
@@ -97,17 +94,10 @@ static void tell(struct link_qp *link, uint64_t now)
 
 	link->asked = now;
 	link->wants_send = false;
-	if (!link->n_paths) {
-		union ibv_gid own;
-
-		if (ibv_query_gid(link->context, link->init.port_num,
-		                  link->rtr.ah_attr.grh.sgid_index, &own) == 0)
-			send_between(link, own.raw, link->rtr.ah_attr.grh.dgid.raw, bytes, n);
-		return;
-	}
+	if (!link->n_paths)
+		send_to(link, own_path(link), link->rtr.ah_attr.grh.dgid.raw, bytes, n);
 	for (unsigned i = 0; i < link->n_paths; i++)
-		send_between(link, link->own.paths[i].address, link->peer.paths[i].address, bytes,
-		             n);
+		send_to(link, i, link->peer.paths[i].address, bytes, n);
 }
 
 void agreement_leave(struct link_qp *link)
@@ -207,17 +197,22 @@ static bool is_refused(int fd)
 	return refused;
 }
 
-static void listen_to(struct link_qp *link, uint64_t now)
+static void listen_at(struct link_qp *link, int fd, uint64_t now)
 {
 	uint8_t bytes[PACT_BYTES_MAX + 1];
 	ssize_t n;
 
-	if (is_refused(link->socket))
+	if (is_refused(fd))
 		gone(link, now, "is gone");
-	while ((n = recv(link->socket, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0 ||
-	       errno == ECONNREFUSED)
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0 || errno == ECONNREFUSED)
 		if (n >= 0)
 			take_message(link, bytes, (size_t)n, now);
+}
+
+static void listen_to_all(struct link_qp *link, uint64_t now)
+{
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		listen_at(link, link->sockets[i], now);
 }
 
 /* ---- paths ---- */
@@ -299,7 +294,7 @@ static bool step(struct link_qp *link, uint64_t now)
 
 	pthread_mutex_lock(&link->lock);
 	if (link->mode != LINK_PLAIN)
-		listen_to(link, now);
+		listen_to_all(link, now);
 	if (link->mode == LINK_MULTI) {
 		for (unsigned i = 0; i < link->n_paths; i++)
 			path_step(link, i);
@@ -334,8 +329,10 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 			*timeout = TICK_MS;
 			cq_progress(link->send_cq);
 		}
-		if (link->mode != LINK_PLAIN && n < LINKS_POLLED)
-			fds[n++] = (struct pollfd){ .fd = link->socket, .events = POLLIN };
+		for (unsigned i = 0; link->mode != LINK_PLAIN && i < link->own.n_paths; i++)
+			if (n < SOCKETS_POLLED)
+				fds[n++] =
+					(struct pollfd){ .fd = link->sockets[i], .events = POLLIN };
 	}
 	pthread_mutex_unlock(&world);
 	return n;
@@ -343,7 +340,7 @@ static unsigned look_after_all(struct pollfd *fds, int *timeout)
 
 static void *run(void *unused)
 {
-	static struct pollfd fds[LINKS_POLLED + 1];
+	static struct pollfd fds[SOCKETS_POLLED + 1];
 
 	(void)unused;
 	for (;;) {

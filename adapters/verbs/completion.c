@@ -45,12 +45,11 @@ static int take(struct shared_cq *cq, int n, struct ibv_wc *wc)
 	return taken;
 }
 
-/* With the table's lock: the link must not go away in between. */
 static void handle(struct shared_cq *cq, struct ibv_wc *wc)
 {
 	struct ibv_wc done;
 	unsigned place;
-	struct link_qp *link = table_find_number(cq->cq->context, wc->qp_num, &place);
+	struct link_qp *link = table_hold_number(cq->cq->context, wc->qp_num, &place);
 
 	if (!link) {
 		if (place == OTHER_QP)
@@ -67,6 +66,7 @@ static void handle(struct shared_cq *cq, struct ibv_wc *wc)
 			push(cq, &done);
 	}
 	pthread_mutex_unlock(&link->lock);
+	atomic_fetch_sub(&link->users, 1);
 }
 
 /* Takes up to BATCH completions of the real CQ. Returns how many; negative: an error. */
@@ -77,10 +77,8 @@ static int gather(struct shared_cq *cq)
 
 	if (n <= 0)
 		return n;
-	pthread_rwlock_rdlock(&table_lock);
 	for (int i = 0; i < n; i++)
 		handle(cq, &wc[i]);
-	pthread_rwlock_unlock(&table_lock);
 	return n;
 }
 

@@ -11,8 +11,9 @@
 #include <sys/random.h>
 
 #define HOPS 64
-#define TIMEOUT 14 /* 67 ms (4.096 us * 2^14) until a packet goes again */
-#define RETRIES 3  /* then the path has failed */
+#define TIMEOUT 15 /* 134 ms (4.096 us * 2^15) until a packet goes again */
+#define RETRIES 5  /* then the path has failed */
+#define READS 16   /* READs in flight on a path at most */
 #define GIDS_MAX 256u
 
 static bool is_ipv4(const union ibv_gid *gid)
@@ -39,14 +40,16 @@ static bool is_allowed(const union ibv_gid *gid)
 	return false;
 }
 
-/* The addresses of the port, each of which is a path. */
-static unsigned find_addresses(struct link_qp *link, unsigned most)
+unsigned hidden_find_addresses(struct link_qp *link)
 {
+	enum path_search search;
 	struct ibv_gid_entry entry;
-	unsigned n = 0;
+	unsigned n = 0, most = PATHS_MAX;
 
+	if (setting_paths(&search, &most) != TRIB_OK || search == PATHS_OFF)
+		most = 1;
 	for (unsigned i = 0; i < GIDS_MAX && n < most; i++) {
-		if (ibv_query_gid_ex(link->context, link->init.port_num, i, &entry, 0) != 0 ||
+		if (ibv_query_gid_ex(link->context, PORT, i, &entry, 0) != 0 ||
 		    entry.gid_type != IBV_GID_TYPE_ROCE_V2 || !is_ipv4(&entry.gid) ||
 		    !is_allowed(&entry.gid))
 			continue;
@@ -67,7 +70,9 @@ static uint32_t random_psn(void)
 
 static bool modify(struct link_qp *link, unsigned path, struct ibv_qp_attr *attr, int mask)
 {
-	int error = real.modify_qp(link->hidden[path], attr, IBV_QP_STATE | mask);
+	int error = link->hidden[path]
+	                    ? real.modify_qp(link->hidden[path], attr, IBV_QP_STATE | mask)
+	                    : EINVAL;
 
 	if (error)
 		log_warn("path %u: its QP cannot change to state %d: %s", path, attr->qp_state,
@@ -107,8 +112,6 @@ static bool create_one(struct link_qp *link, unsigned path)
 	}
 	table_add_number(link->context, link->hidden[path]->qp_num, link, path);
 	link->own.paths[path].qpn = link->hidden[path]->qp_num;
-	link->own.paths[path].epoch = 1;
-	link->own.paths[path].phase = PACT_FRESH;
 	return init(link, path);
 }
 
@@ -137,39 +140,35 @@ static bool create_rings(struct link_qp *link)
 
 bool hidden_create(struct link_qp *link)
 {
-	enum path_search search;
-	unsigned most = PATHS_MAX;
-
-	if (setting_paths(&search, &most) != TRIB_OK || search == PATHS_OFF)
-		most = 1;
-	link->own.n_paths = find_addresses(link, most);
-	if (link->own.n_paths < 2) {
-		log_notice("QP %u: plain RDMA, since the device has %u IPv4 address%s for RoCE v2",
-		           link->qp->qp_num, link->own.n_paths, link->own.n_paths == 1 ? "" : "es");
-		return false;
-	}
 	if (!create_rings(link)) {
 		log_notice("QP %u: plain RDMA, since no memory can be registered: %s",
 		           link->qp->qp_num, strerror(errno));
 		return false;
 	}
-	for (unsigned i = 0; i < link->own.n_paths; i++)
+	for (unsigned i = 0; i < link->own.n_paths; i++) {
+		link->own.paths[i].epoch = 1;
+		link->own.paths[i].phase = PACT_FRESH;
 		if (!create_one(link, i))
 			return false;
+	}
 	return true;
+}
+
+static void destroy_one(struct link_qp *link, unsigned path)
+{
+	if (!link->hidden[path])
+		return;
+	table_remove_number(link->context, link->hidden[path]->qp_num);
+	real.destroy_qp(link->hidden[path]);
+	link->hidden[path] = NULL;
+	link->posted[path] = 0;
+	link->probing[path] = false;
 }
 
 void hidden_destroy(struct link_qp *link)
 {
-	for (unsigned i = 0; i < PATHS_MAX; i++) {
-		if (!link->hidden[i])
-			continue;
-		table_remove_number(link->context, link->hidden[i]->qp_num);
-		real.destroy_qp(link->hidden[i]);
-		link->hidden[i] = NULL;
-		link->posted[i] = 0;
-		link->probing[i] = false;
-	}
+	for (unsigned i = 0; i < PATHS_MAX; i++)
+		destroy_one(link, i);
 	if (link->rings_mr)
 		real.dereg_mr(link->rings_mr);
 	link->rings_mr = NULL;
@@ -189,11 +188,11 @@ void hidden_fail(struct link_qp *link, unsigned path)
 	splitter_path_down(&link->splitter, path, clock_now());
 }
 
+/* With a new number, so that late packets of the epoch before find no QP. */
 bool hidden_renew(struct link_qp *link, unsigned path)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	return modify(link, path, &attr, 0) && init(link, path);
+	destroy_one(link, path);
+	return create_one(link, path);
 }
 
 bool hidden_connect(struct link_qp *link, unsigned path)
@@ -204,7 +203,7 @@ bool hidden_connect(struct link_qp *link, unsigned path)
 		.path_mtu = link->rtr.path_mtu,
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
-		.max_dest_rd_atomic = link->rtr.max_dest_rd_atomic,
+		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = link->rtr.min_rnr_timer,
 		.ah_attr = link->rtr.ah_attr,
 	};
@@ -219,7 +218,7 @@ bool hidden_connect(struct link_qp *link, unsigned path)
 		return false;
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
 		                     .sq_psn = link->own.paths[path].psn,
-		                     .max_rd_atomic = link->rts.max_rd_atomic,
+		                     .max_rd_atomic = READS,
 		                     .timeout = TIMEOUT,
 		                     .retry_cnt = RETRIES,
 		                     .rnr_retry = 7 };

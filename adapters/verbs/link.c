@@ -5,6 +5,7 @@
 #include "tribverbs.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -73,10 +74,29 @@ static void release(struct link_qp *link)
 	free(link->entries);
 	free(link->sends);
 	free(link->receives);
-	if (link->socket >= 0)
-		close(link->socket);
+	for (unsigned i = 0; i < link->own.n_paths; i++)
+		if (link->sockets[i] >= 0)
+			close(link->sockets[i]);
 	pthread_mutex_destroy(&link->lock);
 	free(link);
+}
+
+static bool open_sockets(struct link_qp *link)
+{
+	bool all = true;
+
+	link->own.n_paths = hidden_find_addresses(link);
+	for (unsigned i = 0; i < link->own.n_paths; i++) {
+		link->sockets[i] = agreement_socket(link->own.paths[i].address, link->qp->qp_num);
+		all = all && link->sockets[i] >= 0;
+	}
+	if (!all)
+		log_notice("QP %u: plain RDMA, since its port for datagrams is not free: %s",
+		           link->qp->qp_num, strerror(errno));
+	else if (link->own.n_paths < 2)
+		log_notice("QP %u: plain RDMA, since the device has %u IPv4 addresses for RoCE v2",
+		           link->qp->qp_num, link->own.n_paths);
+	return all && link->own.n_paths > 1;
 }
 
 struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, bool signal_all)
@@ -99,11 +119,9 @@ struct link_qp *link_create(struct ibv_qp *qp, const struct ibv_qp_cap *cap, boo
 		                  .receive_max = cap->max_recv_wr,
 		                  .pieces_max = cap->max_send_sge,
 		                  .inline_max = cap->max_inline_data,
-		                  .advert_path = -1,
-		                  .socket = agreement_socket(qp->qp_num) };
+		                  .advert_path = -1 };
 	pthread_mutex_init(&link->lock, NULL);
-	if (link->socket < 0 || !allocate(link)) {
-		log_notice("QP %u: plain RDMA: %s", qp->qp_num, strerror(errno));
+	if (!open_sockets(link) || !allocate(link)) {
 		release(link);
 		return NULL;
 	}
@@ -129,9 +147,17 @@ static void connect_paths(struct link_qp *link)
 		           link->qp->qp_num);
 		return;
 	}
-	link->own = (struct pact){ .serial = 1,
-		                   .qpn = link->qp->qp_num,
-		                   .peer = link->rtr.dest_qp_num };
+	if (link->init.port_num != PORT) {
+		log_notice("QP %u: plain RDMA, since it has port %u", link->qp->qp_num,
+		           link->init.port_num);
+		return;
+	}
+	link->own.serial = 1;
+	link->own.qpn = link->qp->qp_num;
+	link->own.peer = link->rtr.dest_qp_num;
+	link->own.heard = 0;
+	link->own.echo = 0;
+	link->own.leaving = false;
 	link->peer = (struct pact){ 0 };
 	if (getrandom(&link->own.nonce, sizeof(link->own.nonce), 0) < 8 || !link->own.nonce)
 		link->own.nonce = clock_now();
@@ -209,10 +235,6 @@ static void state_changed(struct link_qp *link, const struct ibv_qp_attr *attr)
 	case IBV_QPS_RTR:
 		link->rtr = *attr;
 		break;
-	case IBV_QPS_RTS:
-		if (link->mode == LINK_PLAIN)
-			link->rts = *attr;
-		break;
 	case IBV_QPS_ERR:
 		if (link->mode != LINK_PLAIN)
 			agreement_leave(link);
@@ -233,10 +255,11 @@ void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mas
 	pthread_mutex_lock(&link->lock);
 	state_changed(link, attr);
 	pthread_mutex_unlock(&link->lock);
-	if (attr->qp_state == IBV_QPS_RTS)
+	/* A side that only receives may stay in this state. */
+	if (attr->qp_state == IBV_QPS_RTR)
 		connect_paths(link);
 	pthread_mutex_unlock(&world);
-	if (attr->qp_state == IBV_QPS_RTS)
+	if (attr->qp_state == IBV_QPS_RTR)
 		agreement_wake();
 }
 
@@ -252,5 +275,7 @@ void link_destroy(struct link_qp *link)
 	table_remove_number(link->context, link->qp->qp_num);
 	disconnect_paths(link);
 	pthread_mutex_unlock(&world);
+	while (atomic_load(&link->users))
+		sched_yield();
 	release(link);
 }

@@ -247,7 +247,7 @@ static bool is_wrong(enum ibv_wc_status status)
 {
 	return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_PROT_ERR ||
 	       status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_REM_ACCESS_ERR ||
-	       status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
+	       status == IBV_WC_REM_OP_ERR;
 }
 
 static void chunk_completed(struct link_qp *link, unsigned path, const struct ibv_wc *wc)
@@ -257,6 +257,8 @@ static void chunk_completed(struct link_qp *link, unsigned path, const struct ib
 
 	if (wc->status == IBV_WC_SUCCESS)
 		splitter_chunk_done(&link->splitter, id, now);
+	else if (wc->status == IBV_WC_REM_INV_REQ_ERR)
+		splitter_chunk_refused(&link->splitter, id, (int)wc->status, now);
 	else if (is_wrong(wc->status))
 		splitter_chunk_wrong(&link->splitter, id, (int)wc->status, now);
 	else

@@ -19,7 +19,7 @@ struct key {
 	struct key *next;
 };
 
-pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 struct link_qp *links;
 static struct number *numbers[BUCKETS];
 static struct key *keys[BUCKETS];
@@ -78,24 +78,32 @@ void table_forget_number(struct ibv_context *context, uint32_t number)
 	pthread_rwlock_unlock(&table_lock);
 }
 
-struct link_qp *table_find_number(const struct ibv_context *context, uint32_t number,
+struct link_qp *table_hold_number(const struct ibv_context *context, uint32_t number,
                                   unsigned *place)
 {
-	const struct number *entry = find_number(context, number);
+	const struct number *entry;
+	struct link_qp *link;
 
+	pthread_rwlock_rdlock(&table_lock);
+	entry = find_number(context, number);
 	*place = entry ? entry->place : OTHER_QP;
-	return entry ? entry->link : NULL;
+	link = entry ? entry->link : NULL;
+	if (link)
+		atomic_fetch_add(&link->users, 1);
+	pthread_rwlock_unlock(&table_lock);
+	return link;
 }
 
 struct link_qp *table_find_qp(struct ibv_qp *qp)
 {
+	const struct number *entry;
 	struct link_qp *link;
-	unsigned place;
 
 	pthread_rwlock_rdlock(&table_lock);
-	link = table_find_number(qp->context, qp->qp_num, &place);
+	entry = find_number(qp->context, qp->qp_num);
+	link = entry && entry->place == OWN_QP ? entry->link : NULL;
 	pthread_rwlock_unlock(&table_lock);
-	return link && place == OWN_QP ? link : NULL;
+	return link;
 }
 
 void table_add_cq(struct shared_cq *cq)

@@ -9,7 +9,7 @@
  * of the CQ come as always. Completions of hidden QPs are taken out when the application polls, or
  * by the library's thread if the application does not poll.
  *
- * Locks, in this order: world, the table's, the CQ's, the QP's.
+ * Locks, in this order: world, the CQ's, the QP's, the table's.
  */
 #ifndef TRIB_ADAPTERS_VERBS_H
 #define TRIB_ADAPTERS_VERBS_H
@@ -27,6 +27,7 @@
 #define OWN_QP PATHS_MAX         /* the place of the application's QP among the paths */
 #define GONE_QP (PATHS_MAX + 1)  /* it was destroyed; its completions are dropped */
 #define OTHER_QP (PATHS_MAX + 2) /* not of the library */
+#define PORT 1                   /* the only one that is used */
 #define PIECES_MAX 64u           /* of memory in one request */
 #define ID_KIND_SHIFT 62
 #define ID_VALUE ((1ull << ID_KIND_SHIFT) - 1)
@@ -71,6 +72,7 @@ struct link_qp {
 	struct ibv_qp *qp;
 	struct ibv_context *context;
 	pthread_mutex_t lock;
+	atomic_uint users; /* threads that hold it without a lock */
 	struct shared_cq *send_cq, *receive_cq;
 	struct link_qp *next; /* in the list of all */
 	bool signal_all;
@@ -87,7 +89,7 @@ struct link_qp {
 	int advert_path; /* -1: none */
 	unsigned adverts;
 
-	struct ibv_qp_attr init, rtr, rts; /* what the application has set */
+	struct ibv_qp_attr init, rtr; /* what the application has set */
 	enum link_mode mode;
 	struct pact own, peer;
 	struct ibv_qp *hidden[PATHS_MAX];
@@ -99,7 +101,7 @@ struct link_qp {
 	struct ibv_mr *rings_mr;
 	unsigned n_paths; /* of both sides; 0: no agreement */
 
-	int socket;
+	int sockets[PATHS_MAX]; /* one at each own address, for datagrams about paths */
 	uint64_t asked, asked_since, heard, gone_since;
 	bool told, wants_send;
 };
@@ -127,15 +129,14 @@ extern struct real_verbs real;
 extern pthread_mutex_t world; /* connecting, leaving, and the library's thread */
 
 /* table.c: from objects of libibverbs to those of the library. */
-extern pthread_rwlock_t table_lock;
 void table_add_number(struct ibv_context *context, uint32_t number, struct link_qp *link,
                       unsigned place);
 /* The QP is destroyed. Its completions may still be in the CQ. */
 void table_remove_number(struct ibv_context *context, uint32_t number);
 /* A QP of another kind has the number now. */
 void table_forget_number(struct ibv_context *context, uint32_t number);
-/* With table_lock. NULL: *place is GONE_QP or OTHER_QP. */
-struct link_qp *table_find_number(const struct ibv_context *context, uint32_t number,
+/* NULL: *place is GONE_QP or OTHER_QP. Otherwise the caller subtracts 1 from its users. */
+struct link_qp *table_hold_number(const struct ibv_context *context, uint32_t number,
                                   unsigned *place);
 struct link_qp *table_find_qp(struct ibv_qp *qp);
 void table_add_cq(struct shared_cq *cq);
@@ -156,6 +157,8 @@ void link_modified(struct link_qp *link, const struct ibv_qp_attr *attr, int mas
 void link_break(struct link_qp *link, enum ibv_wc_status status);
 
 /* hidden_qps.c: with world, without the link's lock. */
+/* Finds own addresses, each of which is a path. */
+unsigned hidden_find_addresses(struct link_qp *link);
 bool hidden_create(struct link_qp *link);
 void hidden_destroy(struct link_qp *link);
 /* With the link's lock. */
@@ -190,7 +193,8 @@ int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 void cq_progress(struct shared_cq *cq);
 
 /* agreement.c: the library's thread, and datagrams about paths. */
-int agreement_socket(uint32_t qpn);
+/* A socket at an address of the QP. Negative: errno. */
+int agreement_socket(const uint8_t address[16], uint32_t qpn);
 /* The thread is started at the first call, and looks at all links. */
 void agreement_wake(void);
 /* Says that the QP is going. */

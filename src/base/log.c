@@ -45,6 +45,9 @@ void log_line(enum log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	for (char *at = line; *at; at++) /* the line may quote a peer or a file */
+		if ((unsigned char)*at < ' ' || *at == 127)
+			*at = '?';
 	pthread_mutex_lock(&lock);
 	fprintf(stderr, "%s: %s: %s\n", prefix, names[level], line);
 	pthread_mutex_unlock(&lock);

@@ -22,14 +22,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RECEIVE_BYTES (32 << 20)
 #define SEND_BYTES (512 << 10)
 #define QUEUE_MAX (1 << 30)
+#define EACH_POOL 4u /* by default a communicator gets up to a quarter of the memory for pools */
+/* Addresses that no router of the Internet forwards. */
+#define PARENTS                                                                                 \
+	"127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,169.254.0.0/16,::1," \
+	"fc00::/7,fe80::/10"
 
 /* The options of the command line. */
 struct tribd_options {
-	const char *listen, *plane;
+	const char *listen, *plane, *parents;
 	uint64_t threads, memory, capacity, queue;
 	const char *interfaces;
 	bool generic;
@@ -72,6 +78,14 @@ static trib_status configure_access(struct aggregator_options *options,
 	return status;
 }
 
+/* Half of what the machine has. */
+static uint64_t memory_default(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : 1ull << 30;
+}
+
 static trib_status configure(struct aggregator_options *options, const struct tribd_options *wanted)
 {
 	uint64_t busy_poll, offload, multicast;
@@ -87,7 +101,10 @@ static trib_status configure(struct aggregator_options *options, const struct tr
 		return status_fail(TRIB_ERR_CONFIG, "--threads %llu: expected 1 to %u",
 		                   (unsigned long long)wanted->threads, WIRE_LANES_MAX);
 	options->threads = (unsigned)wanted->threads;
-	options->pool_bytes = wanted->memory;
+	options->pool_bytes = wanted->memory ? wanted->memory : memory_default();
+	options->each_pool_bytes = wanted->memory ? 0 : options->pool_bytes / EACH_POOL;
+	if ((status = network_list_parse(&options->parents, wanted->parents)))
+		return status;
 	options->link_bps = wanted->link;
 	options->capacity = (unsigned)wanted->capacity;
 	options->plane = wanted->plane;
@@ -294,6 +311,7 @@ static const char *options_fault(const struct tribd_options *wanted)
 
 static struct tribd_options asked = {
 	.threads = 4,
+	.parents = PARENTS,
 	.exit_below = UINT64_MAX,
 	.queue = AGGREGATOR_QUEUE_BYTES,
 	.rows = { SERVICE_DEFAULTS("tribd", NULL) },
@@ -308,9 +326,13 @@ static const struct option_row rows[] = {
 	{ "threads", 't', OPTION_COUNT, &asked.threads, "N",
 	  "lanes that a job may have; each lane has a thread (default 4)", "8" },
 	{ "memory", 'm', OPTION_BYTES, &asked.memory, "SIZE",
-	  "most memory for the pools of all jobs (default: no limit); with --serve-rows: memory "
+	  "most memory for the pools of all jobs (default: half of the machine's, and a quarter of "
+	  "that for one communicator); with --serve-rows: memory "
 	  "for hot rows, asked for at the aggregator (default 1M)",
 	  "8G" },
+	{ "parents", 0, OPTION_TEXT, &asked.parents, "NET,...",
+	  "networks in which the aggregators above this one may be (default: private ones)",
+	  "10.0.0.0/8,192.0.2.7" },
 	{ "capacity", 0, OPTION_COUNT, &asked.capacity, "N",
 	  "jobs that may sum at the same time; more jobs take turns, which needs a controller "
 	  "(default: any number)",

@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define METER_SPAN_NS 20000000ull /* 20 ms: the shortest interval; buffers distort shorter ones */
-#define METER_PACKETS 32u         /* the fewest packets that give a rate */
+#define METER_SPAN_NS 20000000ull   /* 20 ms: the shortest interval; buffers distort shorter ones */
+#define METER_SPAN_MAX 200000000ull /* 200 ms: the longest interval, for slow paths */
+#define METER_PACKETS 32u           /* the fewest packets that give a rate */
 
 struct meter {
 	uint64_t since;     /* start of the interval; 0: none runs */
@@ -41,7 +42,8 @@ static inline void meter_confirmed(struct meter *meter, uint64_t now, uint64_t c
 {
 	uint64_t span = now - meter->since, packets = confirmed - meter->confirmed;
 
-	if (meter->since && span < METER_SPAN_NS)
+	if (meter->since &&
+	    (span < METER_SPAN_NS || (packets < METER_PACKETS && span < METER_SPAN_MAX)))
 		return;
 	if (meter->since && meter->pressed && packets >= METER_PACKETS) {
 		double bps = (double)packets * bytes * 8e9 / (double)span;

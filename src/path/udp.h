@@ -36,7 +36,10 @@ const void *udp_raw(const struct udp_address *address, size_t *size);
 void udp_from_raw(const void *raw, size_t size, uint16_t port, struct udp_address *out);
 /* Is it an address that only processes of this machine can reach? */
 bool udp_is_loopback(const struct udp_address *address);
+bool udp_same_host(const struct udp_address *a, const struct udp_address *b);
 bool udp_same(const struct udp_address *a, const struct udp_address *b);
+/* Does it name no host: 0.0.0.0 or [::]? */
+bool udp_is_any(const struct udp_address *address);
 /* "10.0.0.1:7000" */
 const char *udp_text(const struct udp_address *address, char *out, size_t size);
 

@@ -106,6 +106,14 @@ bool udp_is_loopback(const struct udp_address *address)
 	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
 }
 
+bool udp_same_host(const struct udp_address *a, const struct udp_address *b)
+{
+	size_t one, two;
+	const void *raw = udp_raw(a, &one), *other = udp_raw(b, &two);
+
+	return one == two && memcmp(raw, other, one) == 0;
+}
+
 bool udp_same(const struct udp_address *a, const struct udp_address *b)
 {
 	return same_host(a, b) && udp_port(a) == udp_port(b);
@@ -166,4 +174,12 @@ trib_status udp_route(const struct udp_address *peer, struct udp_address *local,
 	}
 	freeifaddrs(all);
 	return TRIB_OK;
+}
+
+bool udp_is_any(const struct udp_address *address)
+{
+	if (address->storage.ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(
+			&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
+	return !((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr;
 }

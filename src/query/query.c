@@ -2,6 +2,7 @@
 #include "query/query.h"
 
 #include "base/clock.h"
+#include "base/peer_text.h"
 #include "base/settings.h"
 #include "wire/parse.h"
 
@@ -24,7 +25,7 @@ static bool take_answer(int fd, const struct wire_control *query, char *out, siz
 	    header->type != WIRE_ANSWER || header->cookie != query->cookie ||
 	    header->pos != query->pos)
 		return false;
-	snprintf(out, size, "%s", (const char *)wire_payload(header));
+	peer_text(out, size, wire_payload(header), (size_t)bytes - WIRE_CONTROL);
 	return true;
 }
 

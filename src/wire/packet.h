@@ -182,7 +182,9 @@ struct wire_report {
 	uint16_t again;   /* low half of the count of results that came only as repeats */
 	uint32_t judged;  /* count of sent packets whose fate is known */
 	uint32_t lost;    /* count of sent packets known to be lost */
-	struct wire_call call;             /* what the child waits for, or what STATUS asked for */
+	struct wire_call call; /* what the child waits for, or what STATUS asked for */
+	uint64_t serial; /* the child's clock in ns, which never wraps: an older report is a replay
+	                  */
 	uint64_t missing[WIRE_GROUP / 64]; /* 1: send this result again */
 };
 
@@ -366,7 +368,7 @@ struct wire_turn {
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER, "header");
 _Static_assert(sizeof(struct wire_control) == WIRE_CONTROL, "control");
 _Static_assert(sizeof(struct wire_call) == 24, "call");
-_Static_assert(sizeof(struct wire_report) == 200, "report");
+_Static_assert(sizeof(struct wire_report) == 208, "report");
 _Static_assert(sizeof(struct wire_status) == 304, "status");
 _Static_assert(sizeof(struct wire_hop) == 32, "hop");
 _Static_assert(sizeof(struct wire_join) == 368, "join");

@@ -4,7 +4,11 @@
 
 forge.py closed [A B]: ICMP messages that say to A that B's port is closed, and to B that A's is. A and B are
 HOST:PORT (default: both ends of every connected UDP socket of this host). Prints how many were sent.
+
+forge.py slow HOST:PORT N: N HTTP clients from addresses of loopback, whose requests never end. Prints how many
+are connected, and goes on until it is killed.
 """
+import resource
 import socket
 import struct
 import sys
@@ -55,5 +59,30 @@ def closed(pairs):
     print(sent)
 
 
+def slow(server, n):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n + 64, max(n + 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    clients = []
+    for i in range(n):
+        client = socket.socket()
+        client.bind((f"127.0.{1 + i % 8}.1", 0))
+        client.settimeout(2)
+        try:
+            client.connect(server)
+            client.sendall(b"GET /v1/nodes HTTP/1.1\r\nX: ")
+        except OSError:
+            continue
+        clients.append(client)
+    print(len(clients), flush=True)
+    while True:
+        time.sleep(0.5)
+        for client in clients:
+            try:
+                client.sendall(b"x")
+            except OSError:
+                pass  # it was sent away
+
+
 ARGUMENTS = sys.argv[2:]
+if sys.argv[1] == "slow":
+    slow(end_of(ARGUMENTS[0]), int(ARGUMENTS[1]))
 closed([tuple(map(end_of, ARGUMENTS))] if ARGUMENTS else list(connected()))

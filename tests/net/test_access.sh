@@ -81,4 +81,16 @@ check "... its rank waits for the other one" grep -q 'rank 1' "$work/one"
 "$trib" job end --controller "$control" "$TRIB_JOB"
 has_ended() { one "${job[@]}" || grep -q "job $TRIB_JOB has ended" "$work/one"; }
 check "... when the job has ended, it joins no more" wait_for 5 has_ended
+
+# Slow clients do not shut the API. Its process may open few files, as many systems have it.
+kill "$controller"
+wait "$controller"
+(ulimit -Sn 1024 -Hn 1024 && exec "$tribd" --controller "$control") >"$work/controller" 2>&1 &
+controller=$!
+check "a controller with few files" wait_for 10 grep -q 'controller ready' "$work/controller"
+"$(dirname "$0")/forge.py" slow "$control" 1100 >"$work/slow" &
+check "slow clients connect" wait_for 30 test -s "$work/slow"
+check "... the API answers all the same" timeout 8 "$trib" nodes --controller "$control"
+check "... and after a while" eval 'sleep 6; timeout 8 "$trib" nodes --controller "$control"'
+kill %% 2>/dev/null
 done_checking

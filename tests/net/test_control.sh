@@ -93,8 +93,10 @@ check "... the same one" test "$(cut -d' ' -f 4 "$work"/ask.? | sort -u | wc -l)
 check "... with an agent that lives" grep -qE "127.0.0.1:($one|$two)\(" "$work/ask.0"
 first=$(cut -d' ' -f 4 "$work/ask.0")
 check "who asks again gets the same" test "$(ask 1 3 2 0 2)" = "plan 1 1/3 $first"
-check "a wrong cookie gets no answer" test "$("$ask" "$control" "$job" 1234 0 3 9 0 0.3)" = "wait 0"
-check "a job that is not there neither" test "$("$ask" "$control" 77 "$cookie" 0 3 9 0 0.3)" = "wait 0"
+"$ask" "$control" "$job" 1234 0 3 9 0 5 >"$work/stranger"
+check "a wrong cookie is told" grep -q '^refused .*cookie' "$work/stranger"
+"$ask" "$control" 77 "$cookie" 0 3 9 0 5 >"$work/stranger"
+check "... and a job that is not there" grep -q '^refused job 77 ' "$work/stranger"
 
 # ---- the controller is killed ----
 verdict() { api GET /v1/jobs/1 | jq -cS '.communicators[0].verdict'; }

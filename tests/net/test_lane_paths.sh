@@ -1,27 +1,70 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Lanes in a leaf-spine fabric take different paths, and leave a path that is cut.
+# Lanes in a leaf-spine fabric take different paths in both directions, and leave a path that is cut.
 # Usage: test_lane_paths.sh PATH_TO_TRIB
 . "$(dirname "$0")/lib.sh"
 need_clusters "$@"
 start "$@"
 name=lanes$$
-export TRIB_LANES=4 TRIB_LOG=info
+out=$work/out
+export TRIB_LOG=info
 
 spines() { # of the paths that lanes have found
 	grep -o "path [0-3] to .*" "$out" | grep -o '10\.83\.[0-9]*\.10[1-4]' | sort -u | wc -l
 }
 detours() { grep -c 'hears nothing, and goes on' "$out"; }
 more_detours() { [ "$(detours)" -gt "$1" ]; }
+lanes() { grep -o 'dense, [0-9]* lanes' "$out"; }
 
-# h1 is at the leaf of the aggregator, h2 is not.
+counters() { # bytes that a leaf has sent to each spine
+	on "$1" -- cat /proc/net/dev | awk '/spine/ { print $10 }'
+}
+spread() { # BEFORE AFTER: each of the four paths has carried an eighth of all bytes at least
+	paste "$1" "$2" | awk '{ n[NR] = $2 - $1; sum += n[NR] }
+		END { for (i in n) few += n[i] < sum / 8; exit NR != 4 || sum < 16000000 || few }' && return
+	paste "$1" "$2"
+	return 1
+}
+few_repeats() { # of all fragments, less than 5 % were sent again
+	sed -n 's/.*, sent \([0-9]*\), resent \([0-9]*\),.*/\1 \2/p' "$out" |
+		awk '{ sent += $1; again += $2 } END { print again " of " sent; exit !sent || again >= sent / 20 }'
+}
+sum_on() { # ROUNDS WORKER_OPTIONS...
+	timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 -- "$worker" --only allreduce \
+		--types i32 --ops sum --max 2000000 --rounds "$@" >"$out" 2>&1
+}
+
+# h1 is at the leaf of the aggregator, h2 is not. Results go from leaf1 to leaf2.
+check_spread() { # WHAT
+	counters leaf1 >"$work/results0"
+	counters leaf2 >"$work/data0"
+	sum_on 20
+	counters leaf1 >"$work/results1"
+	counters leaf2 >"$work/data1"
+	check "$1: all sums are exact" right 2
+	check "$1: four lanes" test "$(lanes)" = "dense, 4 lanes"
+	check "$1: data takes all paths" spread "$work/data0" "$work/data1"
+	check "$1: results take all paths" spread "$work/results0" "$work/results1"
+	check "$1: few fragments are repeated" few_repeats
+}
+
 up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit
-out=$work/out
+check_spread "hashed paths"
+down
+up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit --route static
+TRIB_PATHS=addresses check_spread "a path for each alias"
+down
+
+up "$name" --hosts 2 --leaf 2 --spine 4 --core 100mbit
 timeout -k 5 100 "$trib" run -n 2 --net "$name" --timeout 30 -- \
-	"$worker" --rounds 1000000 --mark "$work/mark" --until "$work/stop" >"$out" 2>&1 &
+	"$worker" --rounds 1000000 --max 500000 --mark "$work/mark" --until "$work/stop" >"$out" 2>&1 &
 job=$!
 check "workers run" wait_for 30 all_marked 2
 check "four lanes take four spines ($(spines))" test "$(spines)" = 4
+slow=$(grep -o 'path 0 to .*' "$out" | grep -o '10\.83\.[0-9]*\.10[1-4]' | grep -o '.$')
+"$trib" net slow --name "$name" "leaf2-spine$slow" 5mbit
+check "a lane leaves a slow path" wait_for 30 grep -q 'Mb/s, and goes on from' "$out"
+"$trib" net restore --name "$name" "leaf2-spine$slow"
 for spine in 1 2 3 4; do
 	before=$(detours)
 	"$trib" net cut --name "$name" "leaf2-spine$spine"
@@ -33,4 +76,15 @@ check "lanes have left spines that were cut ($(detours))" more_detours 1
 touch "$work/stop"
 wait "$job"
 check "all sums are exact" right 2
+down
+
+# Without routers there are no more lanes than with TRIB_PATHS=off, and no lane looks for a path.
+up "$name" --hosts 2
+TRIB_PATHS=off sum_on 3
+check "one path, not searched: all sums are exact" right 2
+before=$(lanes)
+sum_on 3
+check "one path: all sums are exact" right 2
+check "one path: as many lanes ($before)" test "$(lanes)" = "$before"
+check "one path: no lane leaves it" test "$(grep -c 'goes on from' "$out")" = 0
 done_checking

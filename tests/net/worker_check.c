@@ -45,7 +45,9 @@ static struct {
 	int only;   /* the only kind of collective; -1: all kinds */
 	const char *mark;
 	long mark_round;
-	int absent; /* the rank that stops calling at the marked round */
+	int absent;         /* the rank that stops calling at the marked round */
+	int differ;         /* the rank that calls something else at the marked round */
+	useconds_t stagger; /* microseconds: rank r leaves r times as late */
 	bool split;
 	unsigned linger;   /* seconds to stay after an error, so that other ranks report theirs */
 	const char *times; /* file for the end time of each round */
@@ -53,7 +55,13 @@ static struct {
 	const char *until; /* file: if rank 0 sees it, all ranks stop */
 	const char *hold;  /* file: while it exists, all ranks pause */
 	struct choice types, ops;
-} options = { .rounds = 100, .seed = 1, .max = 100000, .only = -1, .mark_round = 2, .absent = -1 };
+} options = { .rounds = 100,
+	      .seed = 1,
+	      .max = 100000,
+	      .only = -1,
+	      .mark_round = 2,
+	      .absent = -1,
+	      .differ = -1 };
 
 static FILE *times;
 
@@ -304,6 +312,16 @@ static bool is_over(trib_comm *comm)
 	return seen[0];
 }
 
+/* A wrong program: the other ranks do not make this call. */
+static void call_other(trib_comm *comm)
+{
+	int64_t vector[181] = { 0 };
+	trib_status status = trib_allreduce(comm, TRIB_IN_PLACE, vector, 181, TRIB_I64, TRIB_SUM);
+
+	if (status != TRIB_OK)
+		die(comm, "another call", status);
+}
+
 /* Stores the number of finished rounds in *rounds. */
 static bool run(trib_comm *comm, long *rounds, uint64_t first)
 {
@@ -319,6 +337,8 @@ static bool run(trib_comm *comm, long *rounds, uint64_t first)
 			mark_reached(trib_rank(comm));
 			if (trib_rank(comm) == options.absent)
 				sleep(3600);
+			if (trib_rank(comm) == options.differ)
+				call_other(comm);
 			options.mark = NULL;
 		}
 		clock_gettime(CLOCK_MONOTONIC, &round_start);
@@ -389,14 +409,15 @@ static void choice_read(struct choice *choice, char *list, const char *const *na
 static void options_read(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
-		{ "max", 1, NULL, 'm' },    { "only", 1, NULL, 'o' },
-		{ "mark", 1, NULL, 'k' },   { "mark-round", 1, NULL, 'K' },
-		{ "absent", 1, NULL, 'a' }, { "split", 0, NULL, 'p' },
-		{ "linger", 1, NULL, 'l' }, { "times", 1, NULL, 't' },
-		{ "pause", 1, NULL, 'u' },  { "until", 1, NULL, 'U' },
-		{ "hold", 1, NULL, 'H' },   { "types", 1, NULL, 'T' },
-		{ "ops", 1, NULL, 'O' },    { 0 },
+		{ "rounds", 1, NULL, 'r' },  { "seed", 1, NULL, 's' },
+		{ "max", 1, NULL, 'm' },     { "only", 1, NULL, 'o' },
+		{ "mark", 1, NULL, 'k' },    { "mark-round", 1, NULL, 'K' },
+		{ "absent", 1, NULL, 'a' },  { "split", 0, NULL, 'p' },
+		{ "linger", 1, NULL, 'l' },  { "times", 1, NULL, 't' },
+		{ "pause", 1, NULL, 'u' },   { "until", 1, NULL, 'U' },
+		{ "hold", 1, NULL, 'H' },    { "types", 1, NULL, 'T' },
+		{ "ops", 1, NULL, 'O' },     { "differ", 1, NULL, 'd' },
+		{ "stagger", 1, NULL, 'g' }, { 0 },
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -421,6 +442,12 @@ static void options_read(int argc, char **argv)
 			break;
 		case 'a':
 			options.absent = atoi(optarg);
+			break;
+		case 'd':
+			options.differ = atoi(optarg);
+			break;
+		case 'g':
+			options.stagger = (useconds_t)(atof(optarg) * 1e6);
 			break;
 		case 'l':
 			options.linger = (unsigned)atoi(optarg);
@@ -480,6 +507,7 @@ int main(int argc, char **argv)
 	if (times)
 		fclose(times);
 	trib_get_stats(comm, &stats);
+	usleep((useconds_t)rank * options.stagger);
 	status = trib_finalize(comm);
 	if (status != TRIB_OK)
 		die(NULL, "finalize", status);

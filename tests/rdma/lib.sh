@@ -7,7 +7,7 @@
 # bed, $paths is 4, and `path` controls the paths. On real devices $paths is 0: nobody knows what they are.
 set -u
 export LC_ALL=C
-here=$(dirname "$(realpath "$0")")
+here=${here:-$(dirname "$(realpath "$0")")}
 # shellcheck source-path=SCRIPTDIR
 . "$here/../net/check.sh"
 

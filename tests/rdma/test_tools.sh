@@ -10,6 +10,7 @@ need_library
 for tool in ib_write_bw ib_send_bw ib_read_bw; do
 	crossed >"$work/before"
 	check "$tool" both $tool -s 1048576 -n 12 -t 4 || continue
+	grep -h libtribverbs "$work/a" | head -n 5
 	[ "$paths" = 4 ] || continue
 	shares=$(shares "$work/before")
 	check "$tool: $(rate) Mb/s; shares of the paths: $shares" all_paths_share "$shares"

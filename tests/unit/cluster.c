@@ -53,6 +53,7 @@ static struct aggregator *start_one(unsigned threads, uint64_t pool_bytes, char 
 		.threads = threads,
 		.link_bps = getenv("TRIB_TEST_TREE") ? 100000000000 : 0, /* negotiates rates */
 		.pool_bytes = pool_bytes,
+		.parents = NETWORK_LIST_LOOPBACK,
 		.socket = { .offload = true, .receive_bytes = 8 << 20, .send_bytes = 1 << 20 },
 	};
 	trib_status status = TRIB_ERR_SYSTEM;

@@ -31,6 +31,7 @@ struct bed {
 static void aggregator_make(struct bed *bed, unsigned threads)
 {
 	struct aggregator_options options = { .cookie = CLUSTER_COOKIE,
+		                              .parents = NETWORK_LIST_LOOPBACK,
 		                              .threads = threads,
 		                              .link_bps = (uint64_t)LINK,
 		                              .socket = { .receive_bytes = 1 << 20,

@@ -67,7 +67,7 @@ static void test_empty_bitmaps_are_not_sent(void **state)
 	report.report.bits = status.status.bits = WIRE_GROUP;
 	report.report.lost = 77;
 	status.status.serial = 88;
-	assert_int_equal(there_and_back(&report), WIRE_CONTROL + 72);
+	assert_int_equal(there_and_back(&report), WIRE_CONTROL + 80);
 	assert_int_equal(there_and_back(&status), WIRE_CONTROL + 48);
 }
 
@@ -78,7 +78,7 @@ static void test_what_is_set_is_sent(void **state)
 		struct wire_whole report = make(WIRE_REPORT), status = make(WIRE_STATUS);
 
 		report.report.missing[word] = 1;
-		assert_int_equal(there_and_back(&report), WIRE_CONTROL + 72 + 8 * (word + 1));
+		assert_int_equal(there_and_back(&report), WIRE_CONTROL + 80 + 8 * (word + 1));
 		status.status.missing[word] = 1ull << 63;
 		status.status.complete[word / 2] = 1;
 		assert_int_equal(there_and_back(&status), WIRE_CONTROL + 48 + 16 * (word + 1));

@@ -166,6 +166,7 @@ static bool child_asks(struct child *child, uint64_t position, uint32_t young)
 	struct wire_report report = { .base = position,
 		                      .bits = 1,
 		                      .stamp = ++child->stamp,
+		                      .serial = child->stamp,
 		                      .young = young,
 		                      .missing = { 1 } };
 	union packet packet = { .control = { .type = WIRE_REPORT,

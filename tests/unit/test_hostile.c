@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "plane/core/agg_comm.h"
 #include "wire/call.h"
 #include "short.h"
 #include "wire/parse.h"
@@ -560,11 +561,13 @@ static void insider_reports(struct insider *insider, uint64_t done, uint64_t ran
 	report->base = random;
 	report->bits = WIRE_GROUP;
 	report->stamp = (uint32_t)(done + 1) * 16;
+	report->serial = (done + 1) << 40; /* between two of them, 32 bits have wrapped */
 	memset(report->missing, 0xff, sizeof(report->missing));
 	insider_forges(insider, &packet, bytes);
 	attack(insider->fd, &packet, sealed(&packet, bytes));
 	/* An old report from another address must not redirect the results. */
-	report->stamp -= 8;
+	report->stamp += 8;
+	report->serial -= 8;
 	attack(insider->thief, &packet, sealed(&packet, bytes));
 	insider->replayed++;
 	packet.header.child = (uint8_t)(2 + random % 62);
@@ -769,6 +772,7 @@ static uint32_t forged_report(const struct insider *insider, union packet *packe
 	struct wire_report *report = body_of(packet);
 
 	report->stamp = stamp;
+	report->serial = stamp;
 	report->bits = 1;
 	report->missing[0] = 1;
 	return sealed(packet, bytes);
@@ -826,6 +830,164 @@ static void test_forged_report(void **state)
 	aggregator_free(cluster.aggregator);
 }
 
+/* ---- quotas ---- */
+
+/* Joins as rank 0 from this socket; the last answer is in *answer. The verdict. */
+static uint32_t join_by(int fd, union packet *answer, const struct wire_join *wish)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	const struct wire_welcome *welcome = (const void *)(&answer->control + 1);
+	union packet packet;
+	uint32_t token = 0, bytes = make_join(&packet);
+
+	for (unsigned i = 0; i < 2; i++) { /* the first answer brings the token */
+		*(struct wire_join *)body_of(&packet) = *wish;
+		packet.control.token = token;
+		attack(fd, &packet, sealed(&packet, bytes));
+		if (poll(&wait, 1, i ? 1000 : 5000) == 0) /* it asks a parent first */
+			return WIRE_WAIT;
+		demand(recv(fd, answer, sizeof(*answer), 0) > 0);
+		token = answer->control.token;
+	}
+	return welcome->verdict;
+}
+
+static const struct wire_join wish = { .size = 2,
+	                               .payload = 1024,
+	                               .lanes = 1,
+	                               .pool_bytes = 1 << 20,
+	                               .timeout_ms = 20000,
+	                               .host = "raw" };
+
+/* Half-open communicators of one host and job leave places for others, and for the kernel part. */
+static void test_many_joins(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	uint32_t verdict = WIRE_WAIT;
+	unsigned n = 0;
+	int fd, other;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = elsewhere_open(&cluster);
+	other = attacker_open(&cluster);
+	for (; n < COMMS_MAX && verdict == WIRE_WAIT; n++) {
+		join.key = 100 + n;
+		verdict = join_by(fd, &answer, &join);
+	}
+	assert_int_equal(verdict, WIRE_REFUSED);
+	assert_true(n < COMMS_MAX / 2);
+	assert_non_null(strstr(welcome->text, "may not have more"));
+	join.size = 1; /* alone: it runs at once, if there is a place */
+	join.key = 7;
+	assert_int_equal(join_by(other, &answer, &join), WIRE_REFUSED); /* the job has had enough */
+	close(fd);
+	close(other);
+	cluster_stop(&cluster);
+}
+
+/* What runs has a low id, whatever is half open. */
+static void test_low_ids(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	for (join.key = 100; join.key < 200; join.key++)
+		assert_int_equal(join_by(fd, &answer, &join), WIRE_WAIT);
+	join.size = 1;
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_JOINED);
+	assert_int_equal(welcome->comm, 1);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A wish for all memory and for ever gets neither. */
+static void test_large_wish(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 1 << 22);
+	fd = attacker_open(&cluster);
+	join.size = 1;
+	join.pool_bytes = UINT64_MAX;
+	join.timeout_ms = UINT32_MAX;
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_JOINED);
+	assert_true((uint64_t)welcome->cells * welcome->payload <= 1 << 22);
+	assert_true(welcome->dead_after_ms <= 300000);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A parent outside of the allowed networks is refused; nothing is sent there. */
+static void test_foreign_parent(void **state)
+{
+	struct cluster cluster;
+	union packet answer;
+	const struct wire_welcome *welcome = (const void *)(&answer.control + 1);
+	struct wire_join join = wish;
+	int fd;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	fd = attacker_open(&cluster);
+	join.hops = 1;
+	join.ranks = 1;
+	join.covers = 1;
+	join.up[0] = (struct wire_hop){
+		.ranks = 3, .address = { 192, 0, 2, 1 }, .port = 53, .family = 4
+	};
+	assert_int_equal(join_by(fd, &answer, &join), WIRE_REFUSED);
+	assert_non_null(strstr(welcome->text, "--parents"));
+	close(fd);
+	cluster_stop(&cluster);
+}
+
+/* A parent that does not answer gets no more than the child has sent. */
+static void test_silent_parent(void **state)
+{
+	struct udp_options options = { .receive_bytes = 1 << 20, .send_bytes = 1 << 20 };
+	struct udp_address at = { .length = sizeof(at.storage) };
+	struct cluster cluster;
+	union packet answer;
+	struct wire_join join = wish;
+	int fd, parent;
+	bool gso;
+
+	(void)state;
+	cluster_start(&cluster, 1, 0);
+	demand(udp_resolve("127.0.0.1:0", 0, &at) == TRIB_OK);
+	demand(udp_open(&at, NULL, &options, &parent, &gso) == TRIB_OK);
+	demand(getsockname(parent, (void *)&at.storage, &at.length) == 0);
+	fd = attacker_open(&cluster);
+	join.hops = 1;
+	join.ranks = 1;
+	join.covers = 1;
+	join.payload = WIRE_PAYLOAD_MAX;
+	join.up[0] = (struct wire_hop){
+		.ranks = 3, .address = { 127, 0, 0, 1 }, .port = udp_port(&at), .family = 4
+	};
+	join_by(fd, &answer, &join); /* two JOINs */
+	nap_ms(500);
+	assert_true(bytes_that_come(parent, &answer) <= 2 * WIRE_JOIN_LEAST);
+	close(parent);
+	close(fd);
+	cluster_stop(&cluster);
+}
+
 /* An ANSWER is no longer than its QUERY. */
 static void test_short_query(void **state)
 {
@@ -850,10 +1012,12 @@ static void test_short_query(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counted),     cmocka_unit_test(test_insider),
-		cmocka_unit_test(test_flood),       cmocka_unit_test(test_goodbye),
-		cmocka_unit_test(test_forged_join), cmocka_unit_test(test_forged_report),
-		cmocka_unit_test(test_short_query),
+		cmocka_unit_test(test_counted),        cmocka_unit_test(test_insider),
+		cmocka_unit_test(test_flood),          cmocka_unit_test(test_goodbye),
+		cmocka_unit_test(test_forged_join),    cmocka_unit_test(test_forged_report),
+		cmocka_unit_test(test_short_query),    cmocka_unit_test(test_many_joins),
+		cmocka_unit_test(test_low_ids),        cmocka_unit_test(test_large_wish),
+		cmocka_unit_test(test_foreign_parent), cmocka_unit_test(test_silent_parent),
 	};
 
 	cluster_environment();

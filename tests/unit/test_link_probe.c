@@ -8,14 +8,17 @@
 
 #include "base/clock.h"
 #include "control/agent/link_probe.h"
+#include "control/agent/probe_ask.h"
 #include "path/tcp.h"
 
+#include <fcntl.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define ASK_BYTES 96
+#define ASK_BYTES ((int)sizeof(struct probe_ask))
 
 static const struct secret secret = { { 1, 2, 3 } }, other = { { 1, 2, 4 } };
 
@@ -228,13 +231,43 @@ static void test_hostile(void **state)
 	end_close(&b);
 }
 
+/* A request that was recorded on another connection is not served. */
+static void test_replayed(void **state)
+{
+	struct end a, b;
+	struct probe_ask ask = { .magic = PROBE_ASK_MAGIC, .flows = 1, .from = "a:1" };
+	struct timeval patience = { .tv_sec = 2 };
+	uint64_t challenge, first = 0;
+	uint8_t byte;
+
+	(void)state;
+	pair_open(&a, &b);
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = tcp_connect(&b.at, 1000);
+
+		assert_true(fd >= 0);
+		assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		assert_int_equal(recv(fd, &challenge, sizeof(challenge), MSG_WAITALL), 8);
+		assert_true(challenge != first);
+		if (i == 0)
+			first = ask.challenge = challenge;
+		probe_ask_seal(&ask, &secret);
+		assert_int_equal(send(fd, &ask, sizeof(ask), 0), sizeof(ask));
+		if (i == 1) /* closed at once, without a byte */
+			assert_true(recv(fd, &byte, 1, 0) <= 0);
+		close(fd);
+	}
+	end_close(&a);
+	end_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both),
-		cmocka_unit_test(test_secret),
-		cmocka_unit_test(test_keeps),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_both),     cmocka_unit_test(test_secret),
+		cmocka_unit_test(test_keeps),    cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_replayed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,17 +87,30 @@ static void test_few(void **state)
 	uint64_t now = MS, confirmed = 0;
 
 	(void)state;
-	watch(&meter, &now, &confirmed, 200, 1, 1);
+	for (unsigned i = 0; i < 100; i++) {
+		watch(&meter, &now, &confirmed, 1, 1, 1);
+		now += 19 * MS;
+	}
 	assert_int_equal(meter.bps, 0);
+}
+
+/* A slow path takes longer to measure. */
+static void test_slow(void **state)
+{
+	struct meter meter = { 0 };
+	uint64_t now = MS, confirmed = 0;
+
+	(void)state;
+	watch(&meter, &now, &confirmed, 200, 1, 1);
+	near(meter.bps, 10e6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_measures),
-		cmocka_unit_test(test_hindered),
-		cmocka_unit_test(test_not_pressed),
-		cmocka_unit_test(test_few),
+		cmocka_unit_test(test_measures),    cmocka_unit_test(test_hindered),
+		cmocka_unit_test(test_not_pressed), cmocka_unit_test(test_few),
+		cmocka_unit_test(test_slow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

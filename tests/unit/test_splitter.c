@@ -284,7 +284,7 @@ static void random_requests_and_failures(void **state)
 
 static void one(struct bed *bed, enum split_op op, uint32_t length)
 {
-	struct split_request r = { .op = op, .length = length };
+	struct split_request r = { .op = op, .length = length, .remote = bed->posted * 8192 };
 
 	assert_true(splitter_post(&bed->s, &r));
 	bed->requests[bed->posted++] = r;
@@ -299,18 +299,18 @@ static void large_requests_use_all_paths(void **state)
 	bed_init(&bed, 1);
 	bed_open(&bed);
 	bed.s.config.chunk = 1 << 20;
-	one(&bed, SPLIT_WRITE, 4 * SPLIT_LEAST);
+	one(&bed, SPLIT_WRITE, 8 * SPLIT_LEAST);
 	pump(&bed);
 	for (unsigned i = 0; i < PATHS; i++) {
-		assert_int_equal(bed.paths[i].n, 1);
+		assert_int_equal(bed.paths[i].n, 2);
 		assert_int_equal(bed.paths[i].held[0].length, SPLIT_LEAST);
 	}
 	assert_int_equal(bed.own.n, 0);
 	one(&bed, SPLIT_WRITE, 100);
 	pump(&bed);
 	assert_int_equal(bed.own.n, 0); /* it waits until the large one is in place */
-	for (unsigned i = 0; i < PATHS; i++)
-		answer(&bed, &bed.paths[i], false);
+	for (unsigned i = 0; i < 2 * PATHS; i++)
+		answer(&bed, &bed.paths[i % PATHS], false);
 	pump(&bed);
 	assert_int_equal(bed.own.n, 1);
 }

@@ -399,6 +399,59 @@ static void test_exponents_together(void **state)
 	free(out);
 }
 
+#define MOST 1024u
+
+/* Sends what may leave, and answers each report `rtt` later. Gives the packets that have left. */
+static unsigned send_and_answer(struct stream *stream, uint64_t *now, uint64_t rtt)
+{
+	uint32_t stamps[64];
+	struct fragment data;
+	struct wire_whole packet;
+	unsigned n = 0, reports = 0;
+
+	do {
+		while (reports < 64 && stream_next_report(stream, *now, &packet))
+			stamps[reports++] = packet.report.stamp;
+	} while (stream_next(stream, *now, &data) && ++n);
+	*now += rtt;
+	for (unsigned i = 0; i < reports; i++) {
+		packet.header = (struct wire_control){ .type = WIRE_STATUS };
+		packet.status = (struct wire_status){ .stamp = stamps[i] };
+		stream_on_status(stream, &packet.header, *now);
+	}
+	return n;
+}
+
+/* Where routers are on the way, the round trips of reports bound what is in flight. */
+static void test_delay_bounds_flight(void **state)
+{
+	static uint32_t in[MOST * 64], out[MOST * 64];
+	struct round_spec spec = sum_of(in, out, MOST * 64, TRIB_U32);
+	struct stream stream, free;
+	uint64_t now = SECOND, later = SECOND;
+	unsigned wide = 0, narrow = 0;
+
+	(void)state;
+	stream_init(&stream, 0, 0, 1, 2 * MOST, 256);
+	stream_init(&free, 0, 0, 1, 2 * MOST, 256);
+	stream.on_finished = free.on_finished = finished;
+	stream_new_path(&stream, true);
+	assert_true(stream_post(&stream, round_new(&spec, 0, 256), now));
+	assert_true(stream_post(&free, round_new(&spec, 0, 256), now));
+	assert_int_equal(send_and_answer(&free, &later, 100000), MOST);
+	assert_int_equal(send_and_answer(&stream, &now, 100000), (unsigned)WINDOW_START);
+	for (unsigned i = 0; i < 4; i++)
+		wide = send_and_answer(&stream, &now, 100000);
+	assert_true(wide > 2 * WINDOW_START);
+	for (unsigned i = 0; i < 4; i++) /* packets wait 20 ms in a queue */
+		narrow = send_and_answer(&stream, &now, 20000000);
+	assert_true(narrow < wide / 2);
+	stream_new_path(&stream, true);
+	assert_int_equal(flight_limit(&stream.flight), (unsigned)WINDOW_START);
+	stream_clear(&stream);
+	stream_clear(&free);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_report_begins_at_gap),
 		cmocka_unit_test(test_exponents_lead),
 		cmocka_unit_test(test_exponents_together),
+		cmocka_unit_test(test_delay_bounds_flight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,7 @@ static const struct field fields[] = {
 	FIELD(wire_report, judged),
 	FIELD(wire_report, lost),
 	FIELD(wire_report, call),
+	FIELD(wire_report, serial),
 	FIELD(wire_report, missing),
 	FIELD(wire_status, low),
 	FIELD(wire_status, waiting),

@@ -26,7 +26,7 @@ static const struct form {
 } forms[] = {
 	{ .type = WIRE_DATA, .payload = 0, .longer = true },
 	{ .type = WIRE_RESULT, .payload = 0, .longer = true },
-	{ .type = WIRE_REPORT, .payload = sizeof(struct wire_report), .least = 72, .step = 8 },
+	{ .type = WIRE_REPORT, .payload = sizeof(struct wire_report), .least = 80, .step = 8 },
 	{ .type = WIRE_STATUS, .payload = sizeof(struct wire_status), .least = 48, .step = 16 },
 	{ .type = WIRE_JOIN, .payload = sizeof(struct wire_welcome), .longer = true },
 	{ .type = WIRE_WELCOME, .payload = sizeof(struct wire_welcome), .longer = true },

@@ -43,7 +43,9 @@ void plane_report(int fd, bool tcp, const struct wire_welcome *welcome, unsigned
 		                 .token = token,
 		                 .pos = wire_pos(lane, ack),
 		                 .ack = (uint32_t)ack },
-		     .report = { .base = ack, .stamp = (uint32_t)(clock_now() / 1000) | 1 } };
+		     .report = { .base = ack,
+		                 .stamp = (uint32_t)(clock_now() / 1000) | 1,
+		                 .serial = clock_now() } };
 
 	packet_send(fd, tcp, &packet, sizeof(packet));
 }

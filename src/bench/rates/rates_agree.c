@@ -36,6 +36,7 @@ static trib_status aggregator_open(struct agree *agree, unsigned i, uint64_t lin
 {
 	const struct cluster_host *host = &agree->cluster.hosts[agree->workers + i];
 	struct aggregator_options options = { .cookie = COOKIE,
+		                              .parents = NETWORK_LIST_LOOPBACK,
 		                              .threads = 1,
 		                              .link_bps = link_bps,
 		                              .socket = { .receive_bytes = BUFFER_BYTES,

@@ -110,6 +110,7 @@ void talk_say(struct talk *talk, unsigned rank, bool is_idle)
 	/* The stamp grows each time, also twice in a microsecond. */
 	talker->stamp = stamp == talker->stamp ? stamp + 2 : stamp;
 	packet.report.stamp = talker->stamp;
+	packet.report.serial = clock_now();
 	packet.report.judged = talker->judged;
 	packet.report.lost = talker->lost;
 	packet.report.want = talker->want;

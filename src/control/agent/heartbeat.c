@@ -52,14 +52,6 @@ struct agent {
 
 /* ---- the report ---- */
 
-static bool is_any(const struct udp_address *address)
-{
-	if (address->storage.ss_family == AF_INET6)
-		return IN6_IS_ADDR_UNSPECIFIED(
-			&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
-	return !((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr;
-}
-
 /* Brackets of an IPv6 address have to be escaped in a path. */
 static void make_path(struct agent *agent)
 {
@@ -83,7 +75,7 @@ static bool look_address(struct agent *agent)
 	if (udp_resolve(text, CONTROL_PORT, &peer) != TRIB_OK ||
 	    udp_route(&peer, &local, interface, sizeof(interface)) != TRIB_OK)
 		return false;
-	if (is_any(&agent->options.listen))
+	if (udp_is_any(&agent->options.listen))
 		udp_set_port(&local, udp_port(&agent->options.listen));
 	else
 		local = agent->options.listen;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/agent/probe_ask.h"
 #include "control/policy/link_estimate.h"
 #include "control/transport/node_report.h"
 #include "path/spans.h"
@@ -21,7 +22,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define MAGIC_ASK 0x31474154u    /* "TAG1" */
 #define MAGIC_RESULT 0x31574154u /* "TAW1" */
 #define FLOWS 4u              /* connections of a probe: a single one would use one leg of a bond */
 #define FILL_NS 150000000ull  /* 150 ms: longest time to fill a direction */
@@ -35,14 +35,6 @@
 /* Share of time that the thread ran or waited for a core: if it is higher, cores are short. */
 #define STRAINED 0.5
 
-/* The first bytes of each connection. */
-struct probe_ask {
-	uint32_t magic, flows;
-	uint64_t enough_bps, nonce;
-	char from[TREE_NAME_MAX];
-	uint64_t proof; /* keyed hash of all fields before */
-};
-
 /*
  * Sent on the first connection: by the receiving side when it has seen enough, and at the end by
  * the side that sent last. Zeros precede and follow it.
@@ -53,8 +45,7 @@ struct probe_result {
 	uint64_t bps;                          /* rate at which bytes arrived */
 };
 
-_Static_assert(sizeof(struct probe_ask) == 96 && sizeof(struct probe_result) == 16,
-               "as it is sent");
+_Static_assert(sizeof(struct probe_result) == 16, "as it is sent");
 
 struct link_probe {
 	int listen, wake; /* wake: an eventfd */
@@ -378,14 +369,16 @@ static bool take_ask(struct link_probe *probe, int fd, struct probe_ask *ask)
 {
 	bool good;
 
-	if (!read_all(fd, ask, sizeof(*ask), clock_now() + ASK_NS))
+	uint64_t challenge;
+
+	if (getrandom(&challenge, sizeof(challenge), 0) != sizeof(challenge) ||
+	    !send_all(fd, &challenge, sizeof(challenge), clock_now() + ASK_NS) ||
+	    !read_all(fd, ask, sizeof(*ask), clock_now() + ASK_NS))
 		return false;
 	pthread_mutex_lock(&probe->lock);
-	good = probe->has_secret &&
-	       ask->proof == secret_hash(&probe->secret, ask, offsetof(struct probe_ask, proof));
+	good = probe->has_secret && probe_ask_is_good(ask, &probe->secret, challenge);
 	pthread_mutex_unlock(&probe->lock);
-	return good && ask->magic == MAGIC_ASK && memchr(ask->from, 0, sizeof(ask->from)) &&
-	       name_is_good(ask->from);
+	return good;
 }
 
 /* Accepts the other connections of the same probe. */
@@ -447,14 +440,17 @@ static void serve(struct link_probe *probe, struct flows *flows)
 static bool send_ask(struct link_probe *probe, const struct flows *flows, unsigned flow,
                      const struct link_probe_request *request, uint64_t nonce)
 {
-	struct probe_ask ask = { .magic = MAGIC_ASK,
+	struct probe_ask ask = { .magic = PROBE_ASK_MAGIC,
 		                 .flows = flows->n,
 		                 .enough_bps = request->enough_bps,
 		                 .nonce = nonce };
 
+	if (!read_all(flows->fds[flow], &ask.challenge, sizeof(ask.challenge),
+	              clock_now() + WAIT_NS))
+		return false;
 	memcpy(ask.from, request->self, sizeof(ask.from));
 	pthread_mutex_lock(&probe->lock);
-	ask.proof = secret_hash(&probe->secret, &ask, offsetof(struct probe_ask, proof));
+	probe_ask_seal(&ask, &probe->secret);
 	pthread_mutex_unlock(&probe->lock);
 	return send_all(flows->fds[flow], &ask, sizeof(ask), clock_now() + WAIT_NS);
 }

@@ -31,7 +31,9 @@ trib_status plan_server_leave(struct controller *controller, struct job_entry *j
 		return TRIB_OK;
 	status = store_put_left(controller->store, &entry->membership);
 	if (status != TRIB_OK) {
-		log_error("a goodbye could not be stored: %s", trib_last_error());
+		controller->unstored.count++; /* the rank repeats it */
+		if (tally_due(&controller->unstored, clock_now()))
+			log_error("a goodbye could not be stored: %s", trib_last_error());
 		entry->membership = before;
 	}
 	return status;
@@ -72,6 +74,15 @@ static trib_status make_plan(void *context, const struct plan_wish *wish, char o
 	return status;
 }
 
+/* A plan that cannot be stored is not made. */
+static trib_status no_plan(void *context, const struct plan_wish *wish, char out[PLAN_TEXT_MAX])
+{
+	(void)context;
+	(void)wish;
+	(void)out;
+	return TRIB_IN_PROGRESS;
+}
+
 static bool job_rings(const struct job_entry *job)
 {
 	const struct membership_entry *entry = job ? job->memberships : NULL;
@@ -106,11 +117,11 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		                   .root = star_choice_for_plan,
 		                   .context = &choice };
 	struct making making = { controller, entry, &planner, "" };
-	const struct world world = { .now = now,
-		                     .seen_ns = SEEN_NS + controller->limits.dead_after,
-		                     .plan = make_plan,
-		                     .context = &making,
-		                     .rings = job_rings(job) };
+	struct world world = { .now = now,
+		               .seen_ns = SEEN_NS + controller->limits.dead_after,
+		               .plan = make_plan,
+		               .context = &making,
+		               .rings = job_rings(job) };
 	struct membership before = entry->membership;
 	trib_status status;
 
@@ -120,9 +131,15 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		return TRIB_OK;
 	status = store_put_membership(controller->store, &entry->membership, &verdict);
 	if (status != TRIB_OK) {
-		log_error("a plan is not given out, because it could not be stored: %s",
-		          trib_last_error());
+		controller->unstored.count++; /* ranks ask again and again */
+		if (tally_due(&controller->unstored, now))
+			log_error("a plan is not given out, because it could not be stored: %s",
+			          trib_last_error());
+		/* The rank has asked all the same: the next one to ask tries to store the plan
+		 * again. */
 		entry->membership = before;
+		world.plan = no_plan;
+		membership_ask(&entry->membership, ask, &world, answer);
 		return status;
 	}
 	entry->verdict = verdict;

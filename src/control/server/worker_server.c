@@ -158,6 +158,36 @@ static void answer_token(struct controller *controller, const struct wire_contro
 	send_part(controller, &packet, contact, "", 0);
 }
 
+/* The sender learns what is wrong, by a packet that is no longer than its own. */
+static void refuse_stranger(struct controller *controller, const struct packet *packet,
+                            const struct contact *contact)
+{
+	struct packet answer = { .header = { .type = WIRE_WELCOME,
+		                             .cookie = packet->header.cookie,
+		                             .job = packet->header.job,
+		                             .child = contact->child,
+		                             .pos = packet->join.nonce & WIRE_POSITION_MASK } };
+	uint64_t count;
+	char from[64];
+
+	controller->counts[COUNT_DROPS]++;
+	controller->strangers.count++;
+	count = tally_due(&controller->strangers, clock_now());
+	if (count)
+		log_warn("%llu JOINs of unknown jobs or with a wrong cookie were refused, the last "
+		         "one from %s for job %u",
+		         (unsigned long long)count, udp_text(&contact->from, from, sizeof(from)),
+		         packet->header.job);
+	if (contact->bytes < WIRE_CONTROL + sizeof(answer.welcome))
+		return;
+	answer.welcome.verdict = WIRE_REFUSED;
+	snprintf(answer.welcome.text, sizeof(answer.welcome.text),
+	         "job %u has ended or never began here, or its cookie is not the one in "
+	         "TRIB_COOKIE",
+	         packet->header.job);
+	send_packet(controller, &answer, WIRE_CONTROL + sizeof(answer.welcome), &contact->from);
+}
+
 static void take_join(struct controller *controller, const struct packet *packet,
                       const struct contact *contact)
 {
@@ -178,7 +208,7 @@ static void take_join(struct controller *controller, const struct packet *packet
 		           .lost = join->covers };
 
 	if (!job || job->cookie != packet->header.cookie) {
-		controller->counts[COUNT_DROPS]++;
+		refuse_stranger(controller, packet, contact);
 		return;
 	}
 	if (!address_is_proven(&controller->address_secret, &contact->from, packet->header.token)) {
@@ -190,8 +220,15 @@ static void take_join(struct controller *controller, const struct packet *packet
 	peer_name(ask.host, sizeof(ask.host), join->host, sizeof(join->host));
 	host_text(&contact->from, ask.where, sizeof(ask.where));
 	entry = job_table_membership(controller, job, join->key);
-	if (!entry || plan_server_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK)
+	if (!entry)
 		return;
+	if (plan_server_ask(controller, entry, &ask, clock_now(), &answer) != TRIB_OK) {
+		/* The disk may be full for a while only: the rank waits, and knows what for. */
+		answer.kind = ANSWER_WAIT;
+		answer.changed = false;
+		snprintf(answer.sentence, sizeof(answer.sentence),
+		         "it cannot store the plan, so it gives none out: %s", trib_last_error());
+	}
 	note_contact(entry, &ask, contact);
 	if (answer.changed) {
 		controller->counts[COUNT_PLANS]++;

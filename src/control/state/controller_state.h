@@ -10,6 +10,7 @@
 #ifndef TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 #define TRIB_CONTROL_STATE_CONTROLLER_STATE_H
 
+#include "base/tally.h"
 #include "base/secret.h"
 #include "control/policy/host_policy.h"
 #include "control/policy/migration_policy.h"
@@ -175,6 +176,8 @@ struct controller {
 	uint16_t last_job;
 	json_t *roster; /* cached result of job_table_roster; NULL: the jobs have changed */
 	uint64_t counts[COUNTS_END];
+	struct tally strangers; /* JOINs of unknown jobs or with a wrong cookie */
+	struct tally unstored;  /* plans and goodbyes that could not be stored */
 	struct sharing_group *groups;
 	enum turn_policy turn_policy;
 	enum host_policy placement;

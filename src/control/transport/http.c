@@ -3,20 +3,25 @@
 
 #include "base/log.h"
 #include "base/secret.h"
+#include "control/transport/http_guard.h"
 
 #include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define CONNECTIONS_MAX 4096u
+#define CONNECTIONS_A_HOST 256u /* of one address */
+#define OTHER_FILES 128u        /* descriptors that a process needs besides connections */
 #define IDLE_S 10u
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http_server {
 	struct http_options options;
 	struct MHD_Daemon *daemon;
+	struct http_guard *guard;
 	char *token;
 };
 
@@ -167,6 +172,27 @@ static void take_body(struct exchange *exchange, const char *data, size_t size)
 	exchange->used += size;
 }
 
+static struct http_visit *visit_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **visit,
+                          enum MHD_ConnectionNotificationCode code)
+{
+	struct http_server *server = context;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED && info)
+		*visit = http_visit_begin(server->guard, info->connect_fd);
+	else if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+		http_visit_end(*visit);
+}
+
 /* Called after the headers, for each piece of the body, and at the end. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *path, const char *method, const char *version,
@@ -182,6 +208,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 		if (!exchange)
 			return MHD_NO;
 		exchange->allowed = is_allowed(server, connection);
+		if (exchange->allowed && visit_of(connection))
+			http_visit_prove(visit_of(connection));
 		*state = exchange;
 		return MHD_YES;
 	}
@@ -200,8 +228,9 @@ static void on_end(void *context, struct MHD_Connection *connection, void **stat
 	struct exchange *exchange = *state;
 
 	(void)context;
-	(void)connection;
 	(void)code;
+	if (visit_of(connection))
+		http_visit_rest(visit_of(connection));
 	if (exchange)
 		free(exchange->body);
 	free(exchange);
@@ -218,6 +247,26 @@ static void on_log(void *context, const char *format, va_list args)
 	log_debug("http: %s", line);
 }
 
+/* As many connections as were asked for, and as the process may open files. */
+static unsigned places(unsigned wanted)
+{
+	struct rlimit limit;
+
+	wanted = wanted ? wanted : CONNECTIONS_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return wanted;
+	if (limit.rlim_cur < wanted + OTHER_FILES) {
+		limit.rlim_cur = limit.rlim_max < wanted + OTHER_FILES ? limit.rlim_max
+		                                                       : wanted + OTHER_FILES;
+		if (setrlimit(RLIMIT_NOFILE, &limit))
+			getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (limit.rlim_cur >= wanted + OTHER_FILES)
+		return wanted;
+	return limit.rlim_cur > 2 * OTHER_FILES ? (unsigned)limit.rlim_cur - OTHER_FILES
+	                                        : OTHER_FILES;
+}
+
 trib_status http_start(const struct http_options *options, struct http_server **out)
 {
 	struct http_server *server = calloc(1, sizeof(*server));
@@ -230,7 +279,10 @@ trib_status http_start(const struct http_options *options, struct http_server **
 	};
 	char text[64];
 
-	if (!server || !(server->token = strdup(options->token ? options->token : ""))) {
+	if (!server || !(server->guard = http_guard_open(places(options->connections))) ||
+	    !(server->token = strdup(options->token ? options->token : ""))) {
+		if (server && server->guard)
+			http_guard_close(server->guard);
 		free(server);
 		return status_fail(TRIB_ERR_NO_MEMORY, "no memory for an HTTP server");
 	}
@@ -242,11 +294,13 @@ trib_status http_start(const struct http_options *options, struct http_server **
 	server->daemon = MHD_start_daemon(
 		flags, udp_port(&options->listen), NULL, NULL, on_request, server,
 		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_SOCK_ADDR,
-		&options->listen.storage, MHD_OPTION_CONNECTION_LIMIT,
-		options->connections ? options->connections : CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
+		&options->listen.storage, MHD_OPTION_CONNECTION_LIMIT, places(options->connections),
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_A_HOST,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+		server, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL,
 		options->key ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls, MHD_OPTION_END);
 	if (!server->daemon) {
+		http_guard_close(server->guard);
 		free(server->token);
 		free(server);
 		return status_fail_errno("cannot serve HTTP%s on %s", options->key ? "S" : "",
@@ -261,6 +315,7 @@ void http_stop(struct http_server *server)
 	if (!server)
 		return;
 	MHD_stop_daemon(server->daemon);
+	http_guard_close(server->guard);
 	free(server->token);
 	free(server);
 }

@@ -21,30 +21,20 @@ static bool is_before(const struct split_chunk *chunk, uint64_t request, uint32_
 	return chunk->request < request || (chunk->request == request && chunk->offset < offset);
 }
 
-/* A READ that goes again must not see what a later WRITE on its path has written. */
-static bool may_follow(const struct split_entry *entry, const struct split_entry *earlier)
-{
-	return (entry->request.op == SPLIT_READ) == (earlier->request.op == SPLIT_READ);
-}
-
-int split_order_path(const struct splitter *s, uint64_t request, uint32_t offset, uint32_t length)
+bool split_order_may_send(const struct splitter *s, uint64_t request, uint32_t offset,
+                          uint32_t length)
 {
 	const struct split_entry *entry = split_entry_of(s, request);
-	int path = SPLIT_ANY_PATH;
 
 	for (unsigned i = 0; i < s->top; i++) {
 		const struct split_chunk *c = &s->chunks[i];
-		const struct split_entry *earlier = split_entry_of(s, c->request);
 
-		if (c->state == CHUNK_FREE || c->note || !is_before(c, request, offset) ||
-		    !conflict(entry, offset, length, earlier, c->offset, c->length))
-			continue;
-		if (c->state != CHUNK_FLYING || !may_follow(entry, earlier) ||
-		    (path >= 0 && (unsigned)path != c->path))
-			return SPLIT_WAIT;
-		path = (int)c->path;
+		if (c->state != CHUNK_FREE && !c->note && is_before(c, request, offset) &&
+		    conflict(entry, offset, length, split_entry_of(s, c->request), c->offset,
+		             c->length))
+			return false;
 	}
-	return path;
+	return true;
 }
 
 bool split_order_may_begin(const struct splitter *s, uint64_t request)

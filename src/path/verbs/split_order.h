@@ -10,14 +10,9 @@ static inline struct split_entry *split_entry_of(const struct splitter *s, uint6
 	return &s->entries[request & (s->config.capacity - 1)];
 }
 
-#define SPLIT_ANY_PATH (-1)
-#define SPLIT_WAIT (-2)
-
-/*
- * The path that the chunk has to take: SPLIT_ANY_PATH; SPLIT_WAIT; or the only path on which all
- * earlier chunks with common bytes fly, since a QP keeps the order.
- */
-int split_order_path(const struct splitter *s, uint64_t request, uint32_t offset, uint32_t length);
+/* Does no earlier chunk that is not done have bytes in common with this one? */
+bool split_order_may_send(const struct splitter *s, uint64_t request, uint32_t offset,
+                          uint32_t length);
 /* May the request begin to send chunks, for all that earlier ones on the own QP do? */
 bool split_order_may_begin(const struct splitter *s, uint64_t request);
 

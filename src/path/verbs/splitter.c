@@ -53,10 +53,13 @@ static unsigned paths_up(const struct splitter *s)
 	return n;
 }
 
-/* Chunks of equal length, so that short requests use all paths, too. */
+/*
+ * Chunks of equal length, two for each path: so short requests use all paths, and a path always has
+ * the next chunk when one is done.
+ */
 static uint32_t part_of(const struct splitter *s, uint32_t length)
 {
-	uint32_t n = paths_up(s), part;
+	uint32_t n = 2 * paths_up(s), part;
 
 	part = (length + n - 1) / n;
 	part = (part + ROUND - 1) / ROUND * ROUND;
@@ -89,14 +92,13 @@ static unsigned free_chunk(const struct splitter *s)
 	return NONE;
 }
 
-/* A path for `bytes`, or -1. `must`: SPLIT_ANY_PATH, or the only one that will do. */
-static int choose_path(struct splitter *s, int must, uint32_t bytes, uint32_t message, uint64_t now)
+/* A path for `bytes`, or -1. */
+static int choose_path(struct splitter *s, uint32_t bytes, uint32_t message, uint64_t now)
 {
 	uint32_t room[PATHS_MAX];
 
 	for (unsigned i = 0; i < s->n_paths; i++) {
-		bool open = s->up[i] && s->flying[i] < s->config.depth &&
-		            (must == SPLIT_ANY_PATH || must == (int)i);
+		bool open = s->up[i] && s->flying[i] < s->config.depth;
 
 		room[i] = open ? (s->config.depth - s->flying[i]) * s->config.chunk : 0;
 	}
@@ -141,11 +143,10 @@ static struct split_action send_again(struct splitter *s, unsigned slot, uint64_
 {
 	struct split_chunk *chunk = &s->chunks[slot];
 	const struct split_entry *entry = split_entry_of(s, chunk->request);
-	int path = chunk->note ? SPLIT_ANY_PATH
-	                       : split_order_path(s, chunk->request, chunk->offset, chunk->length);
+	int path = -1;
 
-	if (path != SPLIT_WAIT)
-		path = choose_path(s, path, chunk->length, entry->request.length, now);
+	if (chunk->note || split_order_may_send(s, chunk->request, chunk->offset, chunk->length))
+		path = choose_path(s, chunk->length, entry->request.length, now);
 	if (path < 0)
 		return (struct split_action){ .kind = SPLIT_NOTHING };
 	s->n_again--;
@@ -154,15 +155,15 @@ static struct split_action send_again(struct splitter *s, unsigned slot, uint64_
 }
 
 static struct split_action add_chunk(struct splitter *s, uint64_t request, uint32_t length,
-                                     bool note, int must, uint64_t now)
+                                     bool note, uint64_t now)
 {
 	struct split_entry *entry = split_entry_of(s, request);
 	unsigned slot = free_chunk(s);
 	int path;
 
-	if (slot == NONE || must == SPLIT_WAIT)
+	if (slot == NONE)
 		return (struct split_action){ .kind = SPLIT_NOTHING };
-	path = choose_path(s, must, length, entry->request.length, now);
+	path = choose_path(s, length, entry->request.length, now);
 	if (path < 0)
 		return (struct split_action){ .kind = SPLIT_NOTHING };
 	s->chunks[slot] = (struct split_chunk){ .note = note,
@@ -186,12 +187,11 @@ static struct split_action cut_chunk(struct splitter *s, uint64_t request, uint6
 	uint32_t left = entry->request.length - entry->next;
 	uint32_t length = left < entry->part ? left : entry->part;
 
-	if (left)
-		return add_chunk(s, request, length, false,
-		                 split_order_path(s, request, entry->next, length), now);
-	if (entry->receive - s->consumed >= s->notes_ahead)
+	if (left && split_order_may_send(s, request, entry->next, length))
+		return add_chunk(s, request, length, false, now);
+	if (left || entry->receive - s->consumed >= s->notes_ahead)
 		return (struct split_action){ .kind = SPLIT_NOTHING };
-	return add_chunk(s, request, 0, true, SPLIT_ANY_PATH, now);
+	return add_chunk(s, request, 0, true, now);
 }
 
 static bool is_cut(const struct split_entry *entry)
@@ -306,6 +306,15 @@ bool splitter_chunk_lost(struct splitter *s, uint32_t id, uint64_t now)
 	monitor_lost(&s->estimates, chunk->path, now, chunk->length);
 	chunk->state = CHUNK_PARKED;
 	return true;
+}
+
+bool splitter_chunk_refused(struct splitter *s, uint32_t id, int status, uint64_t now)
+{
+	struct split_chunk *chunk = find_chunk(s, id);
+
+	if (chunk && ++chunk->refused == SPLIT_REFUSALS)
+		return splitter_chunk_wrong(s, id, status, now);
+	return splitter_chunk_lost(s, id, now);
 }
 
 bool splitter_chunk_wrong(struct splitter *s, uint32_t id, int status, uint64_t now)

@@ -12,7 +12,7 @@
  *
  * - Requests complete in the order of posting, each once.
  * - A request on the own QP waits until all split requests before it are in place.
- * - A chunk waits for earlier chunks and requests with common bytes, or follows on their path.
+ * - A chunk waits for earlier chunks and requests with common bytes.
  * - Chunks of a path that failed are parked until both sides have closed its QPs. Then they go
  *   again, on any path. So a late packet never changes memory that the application has reused.
  */
@@ -24,7 +24,8 @@
 #define SPLIT_DEPTH_MAX 32u                        /* chunks in flight on a path at most */
 #define SPLIT_CHUNKS (PATHS_MAX * SPLIT_DEPTH_MAX) /* chunks in flight at most */
 #define SPLIT_LEAST 8192u                          /* bytes: a chunk is not cut below */
-#define SPLIT_OK 0                                 /* the status of a request that is done */
+#define SPLIT_REFUSALS 4u
+#define SPLIT_OK 0 /* the status of a request that is done */
 
 enum split_op {
 	SPLIT_WRITE,
@@ -72,6 +73,7 @@ struct split_chunk {
 	bool note;
 	uint32_t generation;
 	unsigned path;
+	unsigned refused; /* times */
 	uint64_t request, sent;
 	uint32_t offset, length;
 };
@@ -142,6 +144,11 @@ struct split_action splitter_next(struct splitter *s, uint64_t now);
 bool splitter_chunk_done(struct splitter *s, uint32_t id, uint64_t now);
 /* Its QP failed, or flushed it. It is parked until splitter_fenced. */
 bool splitter_chunk_lost(struct splitter *s, uint32_t id, uint64_t now);
+/*
+ * The peer's QP refused the chunk without a reason that holds for other QPs. It is lost, or wrong
+ * if this has happened SPLIT_REFUSALS times.
+ */
+bool splitter_chunk_refused(struct splitter *s, uint32_t id, int status, uint64_t now);
 /* The request of the chunk is wrong (an address, a key): it fails, and all after it. */
 bool splitter_chunk_wrong(struct splitter *s, uint32_t id, int status, uint64_t now);
 void splitter_whole_done(struct splitter *s, uint64_t request, int status);

@@ -160,11 +160,19 @@ static void take_answers(struct discovery *discovery, unsigned i)
 	} while (answer != HOP_NONE);
 }
 
+static void close_near(struct discovery *discovery)
+{
+	if (discovery->near_fd >= 0)
+		close(discovery->near_fd);
+	discovery->near_fd = -1;
+}
+
 static void take_distance(struct discovery *discovery)
 {
 	struct path_hop told;
 
 	discovery->is_near = hop_probe_take(discovery->near_fd, 1, &told) == HOP_REACHED;
+	close_near(discovery);
 }
 
 static void take_all_answers(struct discovery *discovery)
@@ -193,6 +201,7 @@ static void end_search(struct discovery *discovery)
 {
 	for (unsigned i = 0; i < discovery->search.n; i++)
 		close_candidate(discovery, i);
+	close_near(discovery);
 	if (discovery->epoll >= 0)
 		close(discovery->epoll);
 	discovery->epoll = -1;
@@ -236,9 +245,6 @@ static void wait_for_hops(struct discovery *discovery)
 			end = clock_now() + DISCOVERY_NEXT_NS;
 		}
 	}
-	if (discovery->near_fd >= 0)
-		close(discovery->near_fd);
-	discovery->near_fd = -1;
 }
 
 /*
@@ -280,7 +286,7 @@ static void find_one(struct discovery *discovery, uint64_t wait)
 
 	search->most = search->n_kept + 1;
 	search->fruitless = 0;
-	while (search->n_kept < search->most && clock_now() < end) {
+	while (search->n_kept < search->most && !discovery->is_near && clock_now() < end) {
 		while (hop_search_wants(search))
 			if (add_candidate(discovery) != TRIB_OK)
 				hop_search_skip(search);
@@ -306,7 +312,7 @@ unsigned discovery_step(struct discovery *discovery, uint64_t now)
 	for (unsigned i = 0; i < search->n; i++)
 		harvest(discovery, i);
 	discovery->wake = hop_search_wants(search) ? 0 : hop_search_wake(search);
-	if (discovery->wake == UINT64_MAX)
+	if (discovery->wake == UINT64_MAX || discovery->is_near)
 		end_search(discovery);
 	return discovery->n_paths;
 }

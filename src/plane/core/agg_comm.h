@@ -11,6 +11,9 @@
 #include <stdatomic.h>
 
 #define COMMS_MAX 1024u
+#define COMMS_A_JOB 256u       /* most communicators of one job */
+#define COMMS_A_HOST 256u      /* most communicators that processes of one host have begun */
+#define DEAD_AFTER_MAX 300000u /* 300 s, in ms: a silent child's pool is not kept for longer */
 
 struct child {
 	struct wire_join join;      /* its last JOIN */
@@ -62,12 +65,13 @@ struct comm {
 	const struct engine *engine; /* NULL: dense */
 	uint32_t engine_cells;
 	uint32_t dead_after_ms;
-	struct wire_join first; /* the first child's JOIN; all others must name the same tree */
-	uint64_t ranks;         /* ranks whose sums meet here, as bits */
-	uint64_t covered;       /* those of `ranks` that have joined */
-	uint64_t present;       /* children that have joined; the index is the lowest rank */
-	uint64_t forming;       /* children that said they wait for children of their own */
-	_Atomic uint64_t gone;  /* children that have left */
+	struct udp_address founder; /* the first child's address; quotas count by host */
+	struct wire_join first;     /* the first child's JOIN; all others must name the same tree */
+	uint64_t ranks;             /* ranks whose sums meet here, as bits */
+	uint64_t covered;           /* those of `ranks` that have joined */
+	uint64_t present;           /* children that have joined; the index is the lowest rank */
+	uint64_t forming;           /* children that said they wait for children of their own */
+	_Atomic uint64_t gone;      /* children that have left */
 	struct child children[WIRE_CHILDREN_MAX];
 	struct parent parent;
 	struct udp_address group; /* multicast group of lane 0; lane l uses a port l higher */

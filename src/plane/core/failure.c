@@ -2,6 +2,7 @@
 #include "plane/core/failure.h"
 
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "plane/core/join_check.h"
 
 #include <pthread.h>
@@ -32,6 +33,7 @@ const char *comm_describe_child(const struct comm *comm, unsigned child, char *o
 
 void comm_set_failed(struct comm *comm, trib_status status, unsigned rank, const char *format, ...)
 {
+	char text[WIRE_TEXT_MAX]; /* it may quote a peer */
 	va_list args;
 
 	pthread_mutex_lock(&lock);
@@ -39,8 +41,9 @@ void comm_set_failed(struct comm *comm, trib_status status, unsigned rank, const
 		comm->abort.status = status;
 		comm->abort.rank = rank;
 		va_start(args, format);
-		vsnprintf(comm->abort.text, sizeof(comm->abort.text), format, args);
+		vsnprintf(text, sizeof(text), format, args);
 		va_end(args);
+		peer_text(comm->abort.text, sizeof(comm->abort.text), text, sizeof(text));
 		atomic_store_explicit(&comm->failed, true, memory_order_release);
 		log_warn("job %u, communicator %u: %s", comm->job, comm->id, comm->abort.text);
 	}

@@ -3,6 +3,7 @@
 #ifndef TRIB_PLANE_CORE_THREAD_H
 #define TRIB_PLANE_CORE_THREAD_H
 
+#include "base/tally.h"
 #include "base/wait_choice.h"
 #include "plane/core/agg_comm.h"
 #include "plane/core/counters.h"
@@ -44,10 +45,11 @@ struct thread {
 	uint64_t scratch[128][512 / 8];        /* small packets until they are sent */
 	struct copies copies;
 	unsigned scratch_used;
-	unsigned unknown_left; /* packets of unknown communicators still answered in this tick */
-	unsigned ids;          /* one above the highest id in use */
-	uint32_t rates_seen;   /* serial of the rates that all children of this thread know */
-	uint64_t rates_at;     /* time of the next look at idle children */
+	unsigned unknown_left;  /* packets of unknown communicators still answered in this tick */
+	struct tally strangers; /* packets with a wrong cookie */
+	unsigned ids;           /* one above the highest id in use */
+	uint32_t rates_seen;    /* serial of the rates that all children of this thread know */
+	uint64_t rates_at;      /* time of the next look at idle children */
 	struct counters counters;
 	/* For other threads, with the lock: */
 	pthread_mutex_t lock;

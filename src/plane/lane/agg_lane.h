@@ -40,12 +40,12 @@ struct agg_lane {
 	struct comm *comm;
 	/* What is known of each child: */
 	struct udp_address addresses[WIRE_CHILDREN_MAX];
-	uint32_t stamps[WIRE_CHILDREN_MAX]; /* stamp of its newest report */
-	uint64_t known;                     /* children whose address is known, as bits */
-	uint64_t hears;                     /* children that hear multicast, as bits */
-	uint64_t last[WIRE_CHILDREN_MAX];   /* fragments of which it was the last to arrive */
-	uint64_t judged[WIRE_CHILDREN_MAX]; /* its packets whose fate it knows */
-	uint64_t missed[WIRE_CHILDREN_MAX]; /* those of `judged` that were lost */
+	uint64_t serials[WIRE_CHILDREN_MAX]; /* of its newest report */
+	uint64_t known;                      /* children whose address is known, as bits */
+	uint64_t hears;                      /* children that hear multicast, as bits */
+	uint64_t last[WIRE_CHILDREN_MAX];    /* fragments of which it was the last to arrive */
+	uint64_t judged[WIRE_CHILDREN_MAX];  /* its packets whose fate it knows */
+	uint64_t missed[WIRE_CHILDREN_MAX];  /* those of `judged` that were lost */
 	uint32_t told_judged[WIRE_CHILDREN_MAX], told_lost[WIRE_CHILDREN_MAX]; /* last report */
 	uint64_t repeated[WIRE_CHILDREN_MAX]; /* results that it got only when repeated */
 	uint16_t told_again[WIRE_CHILDREN_MAX];

@@ -181,21 +181,19 @@ static bool note_reporter(struct thread *thread, struct agg_lane *lane,
 {
 	const struct wire_report *report = wire_payload(header);
 	uint64_t bit = dense_bit(header->child);
-	int32_t newer;
 
 	if (header->child >= WIRE_CHILDREN_MAX || !(lane->dense->members & bit)) {
 		thread->counters.drops[DROP_STRANGER]++;
 		return false;
 	}
-	newer = (int32_t)(report->stamp - lane->stamps[header->child]);
-	if (lane->stamps[header->child] && newer < 0) {
+	if (report->serial < lane->serials[header->child]) {
 		thread->counters.drops[DROP_REPLAYED]++;
 		return false;
 	}
 	if (!is_reachable(thread, lane, header, from))
 		return false;
-	if (!lane->stamps[header->child] || newer > 0) {
-		lane->stamps[header->child] = report->stamp;
+	if (!(lane->known & bit) || report->serial > lane->serials[header->child]) {
+		lane->serials[header->child] = report->serial;
 		lane->addresses[header->child] = *from;
 		lane->known |= bit;
 	}

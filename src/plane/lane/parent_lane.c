@@ -115,6 +115,7 @@ static void report(struct thread *thread, struct agg_lane *lane, uint64_t base, 
 	packet.report.judged = (uint32_t)lane->up.judged;
 	packet.report.lost = (uint32_t)lane->up.lost;
 	packet.report.again = (uint16_t)lane->up.again;
+	packet.report.serial = thread->now;
 	packet.header = parent_lane_header(lane, WIRE_REPORT);
 	packet.header.pos = wire_pos(lane->index, lane->dense->settled & WIRE_POSITION_MASK);
 	flight_mark(&lane->flight, packet.report.stamp);

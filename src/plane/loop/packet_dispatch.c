@@ -43,8 +43,11 @@ static void answer_query(struct thread *thread, const struct wire_control *heade
 		                 .cookie = header->cookie,
 		                 .job = header->job,
 		                 .pos = header->pos } };
-	int length = describe_page(thread->aggregator, (unsigned)wire_position(header), packet.text,
-	                           sizeof(packet.text));
+	/* A controller's job sees itself; the aggregator's own cookie is the operator's. */
+	bool own = header->cookie == thread->aggregator->options.cookie;
+	int length =
+		describe_page(thread->aggregator, own ? 0 : header->job,
+	                      (unsigned)wire_position(header), packet.text, sizeof(packet.text));
 	uint32_t bytes = WIRE_CONTROL + (((uint32_t)length + 8) & ~7u);
 
 	if (bytes <= room || from->link) /* a forged sender gets no more than was sent */
@@ -61,6 +64,7 @@ static bool take_visitor(struct thread *thread, const struct wire_control *heade
 	}
 	if (!cookie_is_good(thread->aggregator, header->job, header->cookie)) {
 		thread->counters.drops[DROP_COOKIE]++;
+		unknown_comm_cookie(thread, header, bytes, from);
 		return false;
 	}
 	if (header->type == WIRE_JOIN)

@@ -123,7 +123,7 @@ static bool fit(struct comm *comm, uint32_t *cells, char *why)
 /* How many cells each lane has, by the pools that children and the aggregator allow. */
 static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char *why)
 {
-	uint64_t cells, limit = aggregator->options.pool_bytes, left, step;
+	uint64_t cells, left = comm_table_pool_left(aggregator), step;
 	uint32_t least = ENGINE_CELLS_MIN;
 
 	if (!fit(comm, &least, why)) /* the payload comes first: cells follow from it */
@@ -132,8 +132,7 @@ static bool choose_cells(struct aggregator *aggregator, struct comm *comm, char 
 	cells = comm->pool_bytes / (WIRE_HEADER + comm->payload);
 	if (!comm->engine) /* slots are asked for in each lane: most vectors use the first one */
 		cells /= comm->lanes;
-	left = limit > aggregator->pools ? limit - aggregator->pools : 0;
-	if (limit && cells > left / comm->lanes / step)
+	if (cells > left / comm->lanes / step)
 		cells = left / comm->lanes / step;
 	comm->cells = cells < CELLS_MIN   ? CELLS_MIN
 	              : cells > CELLS_MAX ? CELLS_MAX
@@ -154,6 +153,7 @@ bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_
 
 	comm_table_settle(aggregator, comm);
 	retire_older(aggregator, comm);
+	comm_table_promote(aggregator, comm);
 	if (!choose_cells(aggregator, comm, why))
 		return false;
 	comm->created_at = aggregator->threads[0].now;

@@ -3,9 +3,7 @@
 #ifndef TRIB_PLANE_MEMBERSHIP_COMM_START_H
 #define TRIB_PLANE_MEMBERSHIP_COMM_START_H
 
-#include "plane/core/aggregator_state.h"
-
-#define COMM_WHY_MAX ENGINE_WHY_MAX
+#include "plane/membership/comm_table.h"
 
 /* False: it cannot run here, and `why` says so. */
 bool comm_start(struct aggregator *aggregator, struct comm *comm, char why[COMM_WHY_MAX]);

@@ -6,6 +6,7 @@
 #include "plane/lane/lane_handover.h"
 #include "plane/lane/parent_lane.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
@@ -22,23 +23,54 @@ struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
 	return NULL;
 }
 
+/* A job or a host that takes many places must not lock out others. */
+static bool quota_fault(const struct aggregator *aggregator, uint16_t job,
+                        const struct udp_address *from, char why[COMM_WHY_MAX])
+{
+	unsigned of_job = 0, of_host = 0, all = 0;
+
+	for (unsigned id = 1; id < COMMS_MAX; id++) {
+		const struct comm *comm = aggregator->comms[id];
+
+		all += comm != NULL;
+		of_job += comm && comm->job == job;
+		of_host += comm && udp_same_host(&comm->founder, from);
+	}
+	if (all == COMMS_MAX - 1)
+		snprintf(why, COMM_WHY_MAX, "the aggregator holds %u communicators, no more fit",
+		         all);
+	else if (of_job >= COMMS_A_JOB)
+		snprintf(why, COMM_WHY_MAX,
+		         "job %u has %u communicators at this aggregator, and may not have more",
+		         job, of_job);
+	else if (of_host >= COMMS_A_HOST)
+		snprintf(why, COMM_WHY_MAX,
+		         "processes of this host have begun %u communicators at this aggregator, "
+		         "and may not begin more",
+		         of_host);
+	else
+		return false;
+	return true;
+}
+
 struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
-                            const struct wire_join *join)
+                            const struct wire_join *join, const struct udp_address *from,
+                            char why[COMM_WHY_MAX])
 {
 	struct comm *comm;
-	unsigned id = 1;
+	unsigned id = COMMS_MAX - 1;
 
-	while (id < COMMS_MAX && aggregator->comms[id])
-		id++;
-	if (id == COMMS_MAX)
+	if (quota_fault(aggregator, job, from, why))
 		return NULL;
+	while (aggregator->comms[id]) /* low ids are for those that run */
+		id--;
 	comm = calloc(1, sizeof(*comm));
-	if (!comm)
-		return NULL;
-	if (!cookie_make(aggregator, job, &comm->cookie)) {
+	if (!comm || !cookie_make(aggregator, job, &comm->cookie)) {
+		snprintf(why, COMM_WHY_MAX, "no memory, or no random numbers");
 		free(comm);
 		return NULL;
 	}
+	comm->founder = *from;
 	comm->job = job;
 	comm->key = join->key;
 	comm->id = (uint16_t)id;
@@ -53,6 +85,17 @@ struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
 	comm->created_at = aggregator->threads[0].now;
 	aggregator->comms[id] = comm;
 	return comm;
+}
+
+void comm_table_promote(struct aggregator *aggregator, struct comm *comm)
+{
+	unsigned id = 1;
+
+	while (aggregator->comms[id] && id < comm->id)
+		id++;
+	aggregator->comms[comm->id] = NULL;
+	aggregator->comms[id] = comm;
+	comm->id = (uint16_t)id;
 }
 
 uint64_t comm_table_cell_bytes(const struct comm *comm)
@@ -85,14 +128,23 @@ void comm_table_retire(struct aggregator *aggregator, struct comm *comm)
 		lane_handover_post(&aggregator->threads[i], comm->id, NULL);
 }
 
+uint64_t comm_table_pool_left(const struct aggregator *aggregator)
+{
+	uint64_t limit = aggregator->options.pool_bytes, each = aggregator->options.each_pool_bytes;
+	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+
+	if (!limit)
+		left = UINT64_MAX;
+	return each && each < left ? each : left;
+}
+
 /*
  * The terms are those that every child can keep. With a kernel part, a fragment is
  * no longer than the kernel part can sum.
  */
 void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 {
-	uint64_t limit = aggregator->options.pool_bytes;
-	uint64_t left = limit > aggregator->pools ? limit - aggregator->pools : 0;
+	uint64_t left = comm_table_pool_left(aggregator);
 
 	comm->payload = WIRE_PAYLOAD_MAX;
 	comm->kernel = aggregator_kernel(aggregator);
@@ -102,7 +154,7 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	if (comm->engine && (comm->kernel || comm->engine->fit))
 		comm->lanes = 1; /* a device has one pool for the engine's cells */
 	comm->pool_bytes = UINT64_MAX;
-	comm->dead_after_ms = UINT32_MAX;
+	comm->dead_after_ms = DEAD_AFTER_MAX;
 	for (uint64_t c = comm->present; c; c &= c - 1) {
 		const struct wire_join *join = &comm->children[__builtin_ctzll(c)].join;
 		uint32_t dead_after_ms = join->timeout_ms / 2 < 100 ? 100 : join->timeout_ms / 2;
@@ -120,7 +172,7 @@ void comm_table_settle(const struct aggregator *aggregator, struct comm *comm)
 	 * All aggregators of a tree have the same number of cells, so that they have
 	 * the same window.
 	 */
-	if (limit && comm->pool_bytes > left)
+	if (comm->pool_bytes > left)
 		comm->pool_bytes = left;
 	if (!comm->parent.joined)
 		return;

@@ -14,12 +14,19 @@
 
 #include "plane/core/aggregator_state.h"
 
+#define COMM_WHY_MAX ENGINE_WHY_MAX
+
 /* NULL: there is none. */
 struct comm *comm_table_find(struct aggregator *aggregator, uint16_t job,
                              const struct wire_join *join);
-/* NULL: the table is full, or there is no memory. */
+/* NULL: it cannot be, and `why` says so. */
 struct comm *comm_table_new(struct aggregator *aggregator, uint16_t job,
-                            const struct wire_join *join);
+                            const struct wire_join *join, const struct udp_address *from,
+                            char why[COMM_WHY_MAX]);
+/* Gives a communicator that begins to run the lowest free id: the kernel part has few. */
+void comm_table_promote(struct aggregator *aggregator, struct comm *comm);
+/* Bytes that the pool of one more communicator may have. */
+uint64_t comm_table_pool_left(const struct aggregator *aggregator);
 /* Settles the terms that every child, the parent and this aggregator can keep. */
 void comm_table_settle(const struct aggregator *aggregator, struct comm *comm);
 /* The memory of one cell of the communicator. */

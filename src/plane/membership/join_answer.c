@@ -40,24 +40,44 @@ static uint64_t echo_of(const struct wire_join *join)
 	return join->nonce & WIRE_POSITION_MASK;
 }
 
-void join_refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
-                 const struct udp_address *to, const char *format, ...)
+void join_tell(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
+               const struct udp_address *to, const char *why)
 {
 	struct welcome_packet packet = { .header = { .cookie = header->cookie,
 		                                     .job = header->job,
 		                                     .child = header->child,
 		                                     .pos = echo_of(wire_payload(header)) } };
-	char text[WIRE_TEXT_MAX]; /* it may quote the peer */
+
+	packet.welcome.verdict = WIRE_REFUSED;
+	snprintf(packet.welcome.text, sizeof(packet.welcome.text), "%s", why);
+	send_welcome(aggregator, &packet, bytes, to);
+}
+
+void join_refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
+                 const struct udp_address *to, const char *format, ...)
+{
+	char text[WIRE_TEXT_MAX], why[WIRE_TEXT_MAX];
 	va_list args;
 
 	aggregator->threads[0].counters.drops[DROP_REFUSED]++;
-	packet.welcome.verdict = WIRE_REFUSED;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	peer_text(packet.welcome.text, sizeof(packet.welcome.text), text, sizeof(text));
-	log_warn("a worker is refused: %s", packet.welcome.text);
-	send_welcome(aggregator, &packet, bytes, to);
+	peer_text(why, sizeof(why), text, sizeof(text)); /* it may quote the peer */
+	log_warn("a worker is refused: %s", why);
+	join_tell(aggregator, header, bytes, to, why);
+}
+
+const char *own_name(const struct aggregator *aggregator, const struct udp_address *towards,
+                     char out[OWN_NAME_MAX])
+{
+	struct udp_address own = aggregator->options.listen, local;
+	char interface[64];
+
+	if (udp_is_any(&own) && udp_route(towards, &local, interface, sizeof(interface)) == TRIB_OK)
+		own = local;
+	udp_set_port(&own, aggregator->port);
+	return udp_text(&own, out, OWN_NAME_MAX);
 }
 
 /* Why the children wait although all of them have joined. */
@@ -66,7 +86,7 @@ static void tell_parent(const struct aggregator *aggregator, const struct comm *
 {
 	const struct parent *parent = &comm->parent;
 	uint64_t now = aggregator->threads[0].now, since = parent->heard_at;
-	char address[64], own[64];
+	char address[64], own[OWN_NAME_MAX];
 
 	if (parent->asking && since && now < since + SILENT_NS)
 		snprintf(text, size, "%s", parent->text);
@@ -75,7 +95,7 @@ static void tell_parent(const struct aggregator *aggregator, const struct comm *
 		return;
 	snprintf(text, size, "the aggregator at %s, to which this one (%s) sends its sums, %s",
 	         udp_text(&parent->address, address, sizeof(address)),
-	         udp_text(&aggregator->options.listen, own, sizeof(own)),
+	         own_name(aggregator, &parent->address, own),
 	         parent->closed ? "is not running: its port is closed" : "does not answer");
 }
 

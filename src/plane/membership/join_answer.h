@@ -5,11 +5,19 @@
 
 #include "plane/core/aggregator_state.h"
 
+#define OWN_NAME_MAX 64
+
+/* The aggregator's own address, as the peer knows it. */
+const char *own_name(const struct aggregator *aggregator, const struct udp_address *towards,
+                     char out[OWN_NAME_MAX]);
 /* To a child that has asked: it has joined, or has to wait. */
 void join_answer(struct aggregator *aggregator, const struct comm *comm, unsigned index);
 /* To a sender that is not a child: it has to wait. `present`: ranks that have arrived. */
 void join_answer_wait(struct aggregator *aggregator, const struct wire_control *header,
                       uint32_t bytes, const struct udp_address *to, uint64_t present);
+/* Refuses, without a word in the log. The answer has `bytes`, or as many as it needs. */
+void join_tell(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
+               const struct udp_address *to, const char *why);
 void join_refuse(struct aggregator *aggregator, const struct wire_control *header, uint32_t bytes,
                  const struct udp_address *to, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -12,6 +12,7 @@
 #include "plane/membership/join_answer.h"
 #include "plane/membership/parent_session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SILENT_NS NSEC_PER_SEC /* 1 s: a waiting child asks more often, else it is gone */
@@ -49,12 +50,17 @@ static uint64_t last_asked(const struct comm *comm, const struct wire_join *join
 	return last;
 }
 
-/* Has the present holder been heard since the rival first asked? A living holder soon is. */
+/*
+ * Has the present holder been heard since the rival first asked? A living holder soon is. All
+ * ranks that want another tree, or another size, are one rival.
+ */
 static bool spoke_since(struct comm *comm, const struct wire_join *join, uint64_t spoke_at,
                         uint64_t now)
 {
-	if (comm->rival_nonce != join->nonce) {
-		comm->rival_nonce = join->nonce;
+	uint64_t rival = join_same_tree(&comm->first, join) ? join->nonce : ~(uint64_t)join->size;
+
+	if (comm->rival_nonce != rival) {
+		comm->rival_nonce = rival;
 		comm->rival_since = now;
 	}
 	return spoke_at > comm->rival_since;
@@ -78,8 +84,6 @@ static enum conflict find_conflict(const struct aggregator *aggregator, struct c
 		spoke_at = last_asked(comm, join);
 		if (thread->now > spoke_at + SILENT_NS)
 			return CONFLICT_OVER;
-		if (!same)
-			return CONFLICT_HELD; /* two trees for one communicator: not a restart */
 	} else {
 		if (atomic_load(&comm->failed))
 			return CONFLICT_OVER;
@@ -140,7 +144,7 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = comm_table_find(aggregator, header->job, join);
 	enum conflict conflict;
-	char text[200];
+	char text[200], why[COMM_WHY_MAX];
 
 	if (comm && !atomic_load(&comm->failed) && is_reborn(comm, join, from))
 		comm_set_failed(comm, TRIB_ERR_AGGREGATOR, join->rank,
@@ -172,9 +176,8 @@ static struct comm *admit(struct aggregator *aggregator, const struct wire_contr
 		comm_table_retire(aggregator, comm);
 		comm = NULL;
 	}
-	if (!comm && !(comm = comm_table_new(aggregator, header->job, join)))
-		join_refuse(aggregator, header, bytes, from,
-		            "the aggregator holds %u communicators, no more fit", COMMS_MAX - 1);
+	if (!comm && !(comm = comm_table_new(aggregator, header->job, join, from, why)))
+		join_refuse(aggregator, header, bytes, from, "%s", why);
 	return comm;
 }
 
@@ -186,6 +189,23 @@ static bool engine_fault(const struct aggregator *aggregator, const struct wire_
 	uint32_t payload = join->payload & ~7u, cells = ENGINE_CELLS_MIN;
 
 	return engine && engine->fit && !engine->fit(join->size, &payload, &cells, why);
+}
+
+/* Anyone with a cookie could else make this aggregator send to any address. */
+static bool parent_is_allowed(const struct aggregator *aggregator, const struct wire_join *join,
+                              char why[300])
+{
+	struct udp_address parent;
+	char text[64];
+
+	hop_address(&join->up[0], &parent);
+	if (network_list_has(&aggregator->options.parents, &parent))
+		return true;
+	snprintf(why, 300,
+	         "the aggregator above this one, %s, is in no network to which this one sends its "
+	         "sums: name it with tribd --parents",
+	         udp_text(&parent, text, sizeof(text)));
+	return false;
 }
 
 static bool is_possible(struct aggregator *aggregator, const struct wire_control *header,
@@ -239,6 +259,10 @@ static bool is_possible(struct aggregator *aggregator, const struct wire_control
 		            join->rank, join->engine, aggregator->plane_name, why);
 		return false;
 	}
+	if (join->hops && !parent_is_allowed(aggregator, join, why)) {
+		join_refuse(aggregator, header, bytes, from, "%s", why);
+		return false;
+	}
 	if (join_fault(aggregator->port, aggregator->n_threads, join, why, sizeof(why))) {
 		join_refuse(aggregator, header, bytes, from, "%s", why);
 		return false;
@@ -271,10 +295,11 @@ static void hear_forming(struct aggregator *aggregator, const struct wire_contro
 {
 	const struct wire_join *join = wire_payload(header);
 	struct comm *comm = comm_table_find(aggregator, header->job, join);
+	char why[COMM_WHY_MAX];
 	struct child *child;
 
 	/* If the table is full, the child is told when it asks to join. */
-	if (!comm && !(comm = comm_table_new(aggregator, header->job, join)))
+	if (!comm && !(comm = comm_table_new(aggregator, header->job, join, from, why)))
 		return;
 	if (comm->running || comm->parent.asking || comm->present & dense_bit(join->rank) ||
 	    !join_same_tree(&comm->first, join))

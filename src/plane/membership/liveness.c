@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FORMING_MAX (600 * NSEC_PER_SEC) /* 600 s: a communicator that never runs is given up */
+#define ABANDONED_NS (10 * NSEC_PER_SEC) /* 10 s without a JOIN: nobody waits to begin it */
 #define PING_AFTER \
 	(6 * NSEC_PER_SEC / 10) /* 600 ms of silence of a worker; heartbeats are more frequent */
 #define PING_AGGREGATOR_AFTER (NSEC_PER_SEC / 5) /* 200 ms of silence of an aggregator below */
@@ -130,6 +130,19 @@ static bool is_over(struct thread *thread, struct agg_lane *lane)
 	return !comm->has_parent || atomic_load(&comm->failed) || parent_leave(thread, lane);
 }
 
+/* When a child last asked to join a communicator that does not run yet. */
+static uint64_t last_asked(const struct comm *comm)
+{
+	uint64_t last = comm->created_at;
+
+	for (uint64_t left = comm->present | comm->forming; left; left &= left - 1) {
+		uint64_t at = comm->children[__builtin_ctzll(left)].asked_at;
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
 void liveness_tick(struct aggregator *aggregator, uint64_t gap)
 {
 	struct thread *thread = &aggregator->threads[0];
@@ -149,7 +162,7 @@ void liveness_tick(struct aggregator *aggregator, uint64_t gap)
 			continue;
 		}
 		if (!comm->running) {
-			if (thread->now > comm->created_at + FORMING_MAX)
+			if (thread->now > last_asked(comm) + ABANDONED_NS)
 				comm->retired = true;
 			else if (comm->has_parent)
 				parent_tick_forming(aggregator, comm);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "plane/core/failure.h"
 #include "plane/core/join_check.h"
 #include "plane/lane/parent_lane.h"
@@ -105,6 +106,9 @@ static uint32_t next_length(struct parent *parent)
 	static const uint32_t shorter[] = { 4016, 1448, 1416, 1368, 1248, 1040, 528 };
 	unsigned k = parent->asks < PATIENT_ASKS ? 0 : parent->asks - PATIENT_ASKS;
 
+	if (!parent->heard_at &&
+	    !parent->settled) /* a small probe: nobody may be there, or not an aggregator */
+		return WIRE_JOIN_LEAST - WIRE_HEADER;
 	if (!parent->settled && parent->came && parent->again++ == AGAIN_ASKS)
 		parent->settled = parent->came;
 	if (parent->settled)
@@ -202,6 +206,9 @@ void parent_tick_forming(struct aggregator *aggregator, struct comm *comm)
 	/* No child waits any more, so the parent need not hear of us. */
 	if (now > asked + LONELY_NS)
 		return;
+	/* Until the parent answers, it gets no more than what the children have sent. */
+	if (!comm->parent.heard_at && asked < comm->parent.asked_at)
+		return;
 	if (!comm->parent.asking) {
 		tell_arrived(aggregator, comm);
 	} else if (is_lost(comm, now)) {
@@ -260,6 +267,10 @@ static bool note_passes(struct parent *parent, uint32_t payload)
 {
 	bool first = !parent->came;
 
+	if (payload <= WIRE_JOIN_LEAST - WIRE_HEADER) { /* the small probe: now in full length */
+		parent->asks = 0;
+		return !parent->settled;
+	}
 	if (payload > parent->full)
 		payload = parent->full;
 	if (parent->settled || payload <= parent->came)
@@ -275,7 +286,7 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 {
 	const struct wire_welcome *welcome = wire_payload(header);
 	struct comm *comm = find_asking(aggregator, header);
-	char address[64], why[WIRE_TEXT_MAX];
+	char address[64], why[WIRE_TEXT_MAX], text[WIRE_TEXT_MAX];
 	struct parent *parent;
 	bool asks;
 
@@ -292,14 +303,15 @@ bool parent_take_welcome(struct aggregator *aggregator, const struct wire_contro
 	asks = note_passes(parent, (bytes - WIRE_HEADER) & ~7u);
 	if (welcome->verdict == WIRE_REFUSED) {
 		snprintf(why, sizeof(why), "the aggregator at %s refused: %.300s",
-		         udp_text(&parent->address, address, sizeof(address)), welcome->text);
+		         udp_text(&parent->address, address, sizeof(address)),
+		         peer_text(text, sizeof(text), welcome->text, sizeof(welcome->text)));
 		join_refuse_all(aggregator, comm, why);
 	} else if (welcome->verdict == WIRE_JOINED && welcome_ok(comm, welcome)) {
 		take_terms(comm, welcome);
 		join_complete(aggregator, comm);
 	} else if (*welcome->text) {
 		/* The parent waits for its own parent. The children are told the reason. */
-		memcpy(parent->text, welcome->text, sizeof(parent->text));
+		peer_text(parent->text, sizeof(parent->text), welcome->text, sizeof(welcome->text));
 	} else if (asks) {
 		ask_again(aggregator, comm); /* now to join, or in full length */
 	}
@@ -325,12 +337,14 @@ bool parent_is_known(const struct aggregator *aggregator, const struct wire_cont
 bool parent_take_abort(struct aggregator *aggregator, const struct wire_control *header)
 {
 	const struct wire_abort *abort = wire_payload(header);
+	char text[WIRE_TEXT_MAX];
 	struct comm *comm = find_asking(aggregator, header);
 
 	if (!comm || !comm->parent.asking ||
 	    header->cookie != comm->children[comm->first.rank].cookie)
 		return false;
-	join_abort_all(aggregator, comm, abort->text);
+	join_abort_all(aggregator, comm,
+	               peer_text(text, sizeof(text), abort->text, sizeof(abort->text)));
 	return true;
 }
 

@@ -2,7 +2,9 @@
 #include "plane/membership/unknown_comm.h"
 
 #include "plane/core/aggregator_state.h"
+#include "base/log.h"
 #include "plane/core/cookies.h"
+#include "plane/membership/join_answer.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -17,6 +19,42 @@ static bool is_answered(struct thread *thread, const struct wire_control *header
 		return false;
 	thread->unknown_left--;
 	return true;
+}
+
+/* Has the aggregator something to compare a cookie with? An agent may wait for its secret. */
+static bool judges_cookies(struct aggregator *aggregator)
+{
+	bool judges;
+
+	pthread_mutex_lock(&aggregator->secret_lock);
+	judges = aggregator->has_secret || aggregator->options.cookie;
+	pthread_mutex_unlock(&aggregator->secret_lock);
+	return judges;
+}
+
+void unknown_comm_cookie(struct thread *thread, const struct wire_control *header, uint32_t bytes,
+                         const struct udp_address *from)
+{
+	char text[64], why[WIRE_TEXT_MAX];
+	uint64_t count;
+
+	thread->strangers.count++;
+	count = tally_due(&thread->strangers, thread->now);
+	if (count)
+		log_warn("%llu packets with a wrong cookie were refused, the last one from %s for "
+		         "job %u",
+		         (unsigned long long)count, udp_text(from, text, sizeof(text)),
+		         header->job);
+	/* No stranger gets more than it has sent. */
+	if (header->type != WIRE_JOIN || bytes < WIRE_CONTROL + sizeof(struct wire_welcome) ||
+	    !thread->unknown_left || !judges_cookies(thread->aggregator))
+		return;
+	thread->unknown_left--;
+	snprintf(why, sizeof(why),
+	         "wrong cookie for job %u: TRIB_COOKIE has to be the one that this tribd has, or "
+	         "the one that the controller gave to the job",
+	         header->job);
+	join_tell(thread->aggregator, header, 0, from, why);
 }
 
 void unknown_comm_echo(struct thread *thread, const struct wire_control *header,
@@ -46,7 +84,7 @@ void unknown_comm_answer(struct thread *thread, const struct wire_control *heade
 		                 .child = header->child,
 		                 .pos = wire_pos(wire_lane(header), 0) },
 		     .abort = { .status = TRIB_ERR_AGGREGATOR, .rank = header->child } };
-	char host[WIRE_NAME_MAX] = "", address[64];
+	char host[WIRE_NAME_MAX] = "", address[OWN_NAME_MAX];
 
 	if (!is_answered(thread, header))
 		return;
@@ -54,7 +92,7 @@ void unknown_comm_answer(struct thread *thread, const struct wire_control *heade
 	snprintf(packet.abort.text, sizeof(packet.abort.text),
 	         "the aggregator at %s (host %s, pid %d) does not know communicator %u of job %u: "
 	         "the aggregator was restarted, or the communicator has ended",
-	         udp_text(&aggregator->options.listen, address, sizeof(address)), host,
-	         (int)getpid(), header->comm, header->job);
+	         own_name(aggregator, from, address), host, (int)getpid(), header->comm,
+	         header->job);
 	thread_send(thread, &packet, sizeof(packet), from);
 }

@@ -19,6 +19,9 @@
 /* Answers with an ABORT. */
 void unknown_comm_answer(struct thread *thread, const struct wire_control *header,
                          const struct udp_address *from);
+/* A wrong cookie: counted, logged once a minute, and told to the sender of a JOIN. */
+void unknown_comm_cookie(struct thread *thread, const struct wire_control *header, uint32_t bytes,
+                         const struct udp_address *from);
 /* Echoes a BYE: the sender may go. */
 void unknown_comm_echo(struct thread *thread, const struct wire_control *header,
                        const struct udp_address *from);

@@ -154,14 +154,14 @@ static unsigned pages_of(const struct comm *comm)
 	return n ? (n + CHILDREN_A_PAGE - 1) / CHILDREN_A_PAGE : 1;
 }
 
-static const struct comm *comm_of_page(const struct aggregator *aggregator, unsigned page,
-                                       unsigned *first)
+static const struct comm *comm_of_page(const struct aggregator *aggregator, uint16_t job,
+                                       unsigned page, unsigned *first)
 {
 	for (unsigned id = 1; id < COMMS_MAX; id++) {
 		const struct comm *comm = aggregator->comms[id];
 		unsigned pages = comm ? pages_of(comm) : 0;
 
-		if (!comm || comm->retired)
+		if (!comm || comm->retired || (job && comm->job != job))
 			continue;
 		if (page < pages) {
 			*first = page * CHILDREN_A_PAGE;
@@ -275,12 +275,14 @@ static void put_comm(struct text *text, const struct comm *comm, unsigned first)
 	}
 }
 
-int describe_page(struct aggregator *aggregator, unsigned page, char *out, size_t size)
+int describe_page(struct aggregator *aggregator, uint16_t job, unsigned page, char *out,
+                  size_t size)
 {
 	struct text text = { out, size, 0 };
 	unsigned first = 0;
-	const struct comm *comm =
-		page && page < DESCRIBE_PLANE ? comm_of_page(aggregator, page - 1, &first) : NULL;
+	const struct comm *comm = page && page < DESCRIBE_PLANE
+	                                  ? comm_of_page(aggregator, job, page - 1, &first)
+	                                  : NULL;
 	const struct agg_lane *lane = comm ? aggregator->threads[0].lanes[comm->id] : NULL;
 
 	put(&text, "{");

@@ -4,6 +4,7 @@
 #define TRIB_PLANE_STATS_DESCRIBE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct aggregator;
 
@@ -14,7 +15,9 @@ struct aggregator;
  * The communicators follow. From DESCRIBE_PLANE on it is the plane and its
  * interfaces. An empty object means that there are no more pages.
  */
-int describe_page(struct aggregator *aggregator, unsigned page, char *out, size_t size);
+/* `job`: show the communicators of this job alone; 0: all. */
+int describe_page(struct aggregator *aggregator, uint16_t job, unsigned page, char *out,
+                  size_t size);
 /* One line with all counters; gives its length. */
 int describe_totals(struct aggregator *aggregator, char *out, size_t size);
 

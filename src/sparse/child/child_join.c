@@ -2,6 +2,8 @@
 /* How a child gets into its communicator: JOINs, padded to the MTU, and their answers. */
 #include "sparse/child/child_internal.h"
 
+#include "base/peer_text.h"
+
 #include "engine/engines.h"
 #include "wire/parse.h"
 
@@ -64,8 +66,7 @@ void child_take_welcome(struct sparse_child *child, const struct wire_welcome *w
 {
 	child->heard = true;
 	child->present = welcome->present;
-	memcpy(child->wait_text, welcome->text, sizeof(child->wait_text));
-	child->wait_text[sizeof(child->wait_text) - 1] = '\0';
+	peer_text(child->wait_text, sizeof(child->wait_text), welcome->text, sizeof(welcome->text));
 	if (welcome->verdict == WIRE_REFUSED) {
 		child_fail(child, TRIB_ERR_REFUSED, "the aggregator at %s refused child %u: %s",
 		           child->address, child->options.rank, child->wait_text);

@@ -214,7 +214,7 @@ static void send_heartbeat(struct sparse_child *child, uint64_t now)
 		struct wire_control header;
 		struct wire_report report;
 	} packet = { .header = address_to(child, WIRE_REPORT),
-		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
+		     .report = { .stamp = (uint32_t)(now / 1000) | 1, .serial = now } };
 
 	if (every > HEARTBEAT_MAX)
 		every = HEARTBEAT_MAX;

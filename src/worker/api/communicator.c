@@ -61,8 +61,12 @@ static trib_status open_ring(struct trib_comm *comm, uint64_t deadline)
 {
 	struct comm_config *config = &comm->config;
 	struct ring_seat seats[WIRE_CHILDREN_MAX];
-	trib_status status = find_seats(config, seats, deadline);
+	trib_status status = TRIB_OK;
 
+	if (config->rendezvous.length)
+		status = route_wait(comm, &config->rendezvous, "rendezvous", deadline);
+	if (status == TRIB_OK)
+		status = find_seats(config, seats, deadline);
 	if (status != TRIB_OK)
 		return status;
 	status = ring_open(comm, config->ring_listener);
@@ -110,6 +114,9 @@ static trib_status open_with_controller(struct trib_comm *comm, uint64_t deadlin
 	bool shares;
 
 	comm->keeps_ledgers = true; /* before a lane can read it */
+	status = route_wait(comm, &config->controller, "controller", deadline);
+	if (status != TRIB_OK)
+		return status;
 	listen_for_ring(config);
 	status = failover_find_trees(comm, true, deadline);
 	comm->opened = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/comm/comm.h"
 
+#include "base/peer_text.h"
 #include "base/log.h"
 #include "wire/key.h"
 
@@ -24,7 +25,7 @@ void comm_fail_told(struct trib_comm *comm, trib_status status, uint32_t rank, c
 
 	pthread_mutex_lock(&comm->lock);
 	if (comm->failed == TRIB_OK && !(comm->trees_lost && is_echo(status))) {
-		snprintf(comm->failure, sizeof(comm->failure), "%s", text);
+		peer_text(comm->failure, sizeof(comm->failure), text, sizeof(comm->failure));
 		if (status == TRIB_ERR_PEER && rank < WIRE_CHILDREN_MAX)
 			atomic_fetch_or(&comm->lost, 1ull << rank);
 		if (loses_trees)

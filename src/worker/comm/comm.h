@@ -142,11 +142,12 @@ struct trib_comm {
 	bool keeps_ledgers;
 	bool opened; /* the user has the communicator: rank and size can no longer change */
 	bool failover_runs;
-	int planned_rank, planned_size; /* ours in the controller's newest plan */
-	uint32_t planned_since;         /* no process has come in since this plan; 0: unknown */
-	uint64_t planned_seats, seats;  /* in the newest plan; in the plan at the opening */
-	_Atomic uint64_t lost;          /* ranks of the newest plan that are dead or have left */
-	_Atomic uint64_t suspected_at;  /* when a lane last raised a suspicion */
+	int planned_rank, planned_size;  /* ours in the controller's newest plan */
+	char why_no_plan[WIRE_TEXT_MAX]; /* what the controller said last; "": nothing */
+	uint32_t planned_since;          /* no process has come in since this plan; 0: unknown */
+	uint64_t planned_seats, seats;   /* in the newest plan; in the plan at the opening */
+	_Atomic uint64_t lost;           /* ranks of the newest plan that are dead or have left */
+	_Atomic uint64_t suspected_at;   /* when a lane last raised a suspicion */
 	pthread_t failover_thread;
 
 	/* Telemetry for the reports: bit/s that each lane's path carries. */

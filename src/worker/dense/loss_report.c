@@ -134,6 +134,7 @@ static uint32_t build_report(struct stream *stream, uint64_t base, uint64_t now,
 	memset(report, 0, sizeof(*report));
 	report->base = base;
 	report->stamp = stamp_of(now);
+	report->serial = now;
 	report->bits = (uint32_t)(left < most ? left : most);
 	report->want = stream->want;
 	report->judged = (uint32_t)stream->stats.judged;

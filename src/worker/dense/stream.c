@@ -22,7 +22,6 @@ void stream_init(struct stream *stream, unsigned lane, unsigned child, unsigned 
 	stream->patience = PATIENCE_MIN;
 	flight_init(&stream->flight);
 	window_probe_init(&stream->window_probe);
-	path_window_init(&stream->path_window, 0);
 	stream->told_idle = true;
 }
 
@@ -326,8 +325,9 @@ bool stream_on_result(struct stream *stream, const struct wire_header *header, u
 	return true;
 }
 
-void stream_new_path(struct stream *stream)
+void stream_new_path(struct stream *stream, bool by_delay)
 {
+	stream->by_delay = by_delay;
 	path_window_init(&stream->path_window, stream->flight.launched);
 	stream_bound(stream);
 }

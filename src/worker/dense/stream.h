@@ -43,7 +43,7 @@ struct stream {
 	unsigned lane, child, workers;
 	uint32_t cells, payload;
 	bool reliable;       /* the path loses nothing and keeps the order; set after stream_init */
-	bool by_delay;       /* delay in queues bounds what is in flight; set after stream_init */
+	bool by_delay;       /* delay in queues bounds what is in flight */
 	uint32_t want;       /* for reports: rate at which this rank could send; 0: unknown */
 	struct early *early; /* reliable: results whose rounds are not posted yet, by cell */
 
@@ -130,8 +130,8 @@ void stream_on_low(struct stream *stream, uint64_t low);
 /* The rate has fallen: losses of packets that were sent before do not count against it. */
 void stream_rate_fell(struct stream *stream, uint64_t now);
 
-/* The packets take another path from now on. */
-void stream_new_path(struct stream *stream);
+/* The packets take another path from now on. by_delay: it may have slow links behind routers. */
+void stream_new_path(struct stream *stream, bool by_delay);
 
 /* When to call stream_next and stream_next_report again if nothing comes; UINT64_MAX: never. */
 uint64_t stream_wake(const struct stream *stream, uint64_t now);

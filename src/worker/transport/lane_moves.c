@@ -140,7 +140,7 @@ static bool move(struct lane *lane, const struct udp_address *from, unsigned pat
 	lane->times_left++;
 	put(lane, path, now);
 	lane->meter = (struct meter){ .rates = lane->meter.rates };
-	stream_new_path(&lane->stream);
+	stream_new_path(&lane->stream, lane->stream.by_delay);
 	return true;
 }
 

@@ -6,7 +6,7 @@
 #include "path/virtual/path_source.h"
 #include "worker/dense/lane_count.h"
 
-#define FIND_NS 150000000ull /* 150 ms: the longest search for one path */
+#define FIND_NS 500000000ull /* 0.5 s: the longest search for one path */
 
 /* Slot lanes carry small vectors, and need no second path. */
 static unsigned count_trees(const struct trib_comm *comm)

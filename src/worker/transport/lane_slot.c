@@ -495,7 +495,7 @@ static void send_heartbeat(struct lane *lane, uint64_t now)
 		                 .child = (uint8_t)lane->comm->config.rank,
 		                 .token = lane_token(lane),
 		                 .pos = wire_pos(lane->index, 0) },
-		     .report = { .stamp = (uint32_t)(now / 1000) | 1 } };
+		     .report = { .stamp = (uint32_t)(now / 1000) | 1, .serial = now } };
 	int error;
 
 	if (!atomic_exchange(&lane->slots->asks, false) &&

@@ -230,7 +230,7 @@ trib_status lane_start(struct lane *lane)
 	stream_init(&lane->stream, lane->index, (unsigned)comm->config.rank,
 	            (unsigned)comm->config.size, lane->trunk->welcome.cells, comm->payload);
 	lane->stream.reliable = comm->config.tcp;
-	lane->stream.by_delay = comm->paths.n > 1;
+	stream_new_path(&lane->stream, comm->paths.n > 1);
 	lane->stream.on_finished = lane_on_finished;
 	lane->stream.on_over = lane_on_over;
 	lane->stream.context = lane;

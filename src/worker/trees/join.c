@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "path/length_probe.h"
 #include "wire/brief.h"
 #include "wire/parse.h"
@@ -52,7 +53,8 @@ struct join_attempt {
 	int reach_ms;       /* longest wait for a connection, for each JOIN */
 	double seconds;     /* timeout of the attempt, for error messages */
 	bool heard, joined, is_controller;
-	bool is_known; /* a process at the address has answered, so is_controller is certain */
+	bool told_closed; /* the log says that the port is closed */
+	bool is_known;    /* a process at the address has answered, so is_controller is certain */
 	char text[WIRE_TEXT_MAX]; /* why the aggregator waits, if not for a rank */
 };
 
@@ -122,7 +124,8 @@ static void send_heartbeat(struct join_attempt *attempt)
 		                 .comm = welcome->comm,
 		                 .epoch = welcome->epoch,
 		                 .child = (uint8_t)attempt->comm->config.rank,
-		                 .token = attempt->trunk->token } };
+		                 .token = attempt->trunk->token },
+		     .report = { .serial = clock_now() } };
 	int error = attempt->lane->carrier->send_one(attempt->lane, &packet, wire_cut(&packet));
 
 	if (error)
@@ -152,12 +155,13 @@ static void take_verdict(struct join_attempt *attempt, const struct wire_welcome
 	attempt->heard = true;
 	attempt->refused = 0;
 	attempt->present = welcome->present;
-	memcpy(attempt->text, welcome->text, sizeof(attempt->text));
+	/* The text of a plan may be longer, and have no end here. */
+	peer_text(attempt->text, sizeof(attempt->text), welcome->text, sizeof(welcome->text));
 	trunk_name(attempt->trunk, address, sizeof(address));
 	if (welcome->verdict == WIRE_REFUSED) {
-		attempt->status = status_fail(
-			TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %.*s", address,
-			attempt->comm->config.rank, WIRE_TEXT_MAX - 1, welcome->text);
+		attempt->status =
+			status_fail(TRIB_ERR_REFUSED, "the aggregator at %s refused rank %d: %s",
+		                    address, attempt->comm->config.rank, attempt->text);
 		return;
 	}
 	if (welcome->verdict == WIRE_PLAN) {
@@ -190,10 +194,11 @@ static void take_answer(struct join_attempt *attempt, const struct wire_header *
 		return;
 	if (header->type == WIRE_ABORT) { /* another rank has gone, or an aggregator above */
 		const struct wire_abort *abort = wire_payload(header);
+		char text[WIRE_TEXT_MAX];
 
-		attempt->status =
-			status_fail(abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER,
-		                    "%s", abort->text);
+		attempt->status = status_fail(
+			abort->status < 0 ? (trib_status)abort->status : TRIB_ERR_PEER, "%s",
+			peer_text(text, sizeof(text), abort->text, sizeof(abort->text)));
 	} else if (header->type == WIRE_WELCOME && !attempt->joined) {
 		attempt->trunk->token = header->token;
 		take_verdict(attempt, wire_payload(header), bytes);
@@ -213,6 +218,11 @@ static trib_status give_up(const struct join_attempt *attempt)
 		                   "tribd running there, with --plane tcp?",
 		                   address, attempt->seconds,
 		                   strerror(attempt->lane->connect_error));
+	if (!attempt->heard && attempt->refused)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "nothing listens at %s: its port has been closed for %.1f s; "
+		                   "start tribd there, or correct TRIB_AGGREGATOR",
+		                   address, attempt->seconds);
 	if (!attempt->heard)
 		return status_fail(
 			TRIB_ERR_AGGREGATOR,
@@ -291,6 +301,12 @@ static void check_closed(struct join_attempt *attempt)
 {
 	char address[64];
 
+	if (attempt->refused && !attempt->told_closed) {
+		attempt->told_closed = true;
+		log_notice("nothing listens at %s yet: its port is closed; waiting up to %.1f s "
+		           "for an aggregator",
+		           trunk_name(attempt->trunk, address, sizeof(address)), attempt->seconds);
+	}
 	if (attempt->comm->config.controller.length && attempt->refused >= REFUSED_MAX &&
 	    attempt->status == TRIB_OK)
 		attempt->status = status_fail(TRIB_ERR_AGGREGATOR,

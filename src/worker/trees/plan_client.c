@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/peer_text.h"
 #include "wire/parse.h"
 
 #include <errno.h>
@@ -164,11 +165,20 @@ static trib_status take_plan(struct trib_comm *comm, const struct wire_welcome *
 	return TRIB_OK;
 }
 
+/* Why the controller gives no plan although it could; "": it waits for ranks. */
+static void take_reason(struct trib_comm *comm, const char *text)
+{
+	if (*text && strcmp(comm->why_no_plan, text) != 0)
+		log_warn("the controller has no plan yet: %s", text);
+	snprintf(comm->why_no_plan, sizeof(comm->why_no_plan), "%s", text);
+}
+
 /* Takes one answer. TRIB_IN_PROGRESS: none has come, or it decides nothing. */
 static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, uint64_t *present)
 {
 	const struct comm_config *config = &comm->config;
 	union plan_packet packet;
+	char text[WIRE_TEXT_MAX];
 	ssize_t bytes = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
 
 	if (bytes < 0 || wire_parse(&packet, (size_t)bytes) != WIRE_SOUND ||
@@ -180,9 +190,13 @@ static trib_status hear(struct trib_comm *comm, int fd, struct plan_text *plan, 
 		comm->controller_token = packet.header.token;
 		ask(comm, fd);
 	}
+	if (packet.welcome.verdict == WIRE_WAIT)
+		take_reason(comm, packet.welcome.text);
 	if (packet.welcome.verdict == WIRE_REFUSED)
 		return status_fail(TRIB_ERR_REFUSED, "the controller refused rank %d: %s",
-		                   config->seat, packet.welcome.text);
+		                   config->seat,
+		                   peer_text(text, sizeof(text), packet.welcome.text,
+		                             sizeof(packet.welcome.text)));
 	/* A late answer may repeat a plan that this rank has had. */
 	if (packet.welcome.verdict != WIRE_PLAN || packet.welcome.generation <= config->generation)
 		return TRIB_IN_PROGRESS;
@@ -231,6 +245,10 @@ static trib_status give_up(const struct trib_comm *comm, bool heard, uint64_t pr
 		                   "no answer from the controller at %s within %.1f s: is tribd "
 		                   "running there, and does it know job %u and its TRIB_COOKIE?",
 		                   address, comm->config.timeout_s, comm->config.job);
+	if (*comm->why_no_plan)
+		return status_fail(TRIB_ERR_AGGREGATOR,
+		                   "no trees from the controller at %s within %.1f s: %s", address,
+		                   comm->config.timeout_s, comm->why_no_plan);
 	comm_list_ranks(all & ~present, ranks, sizeof(ranks));
 	return status_fail(TRIB_ERR_TIMEOUT,
 	                   "no trees from the controller at %s within %.1f s: %s%s", address,

@@ -24,6 +24,10 @@ trib_status trunk_add_lane(struct trib_comm *comm, struct trunk *trunk);
 void trunks_stop(struct trib_comm *comm);
 void trunks_close(struct trib_comm *comm);
 
+/* route_wait.c: waits until there is a route, and a link, to `what` at the address. */
+trib_status route_wait(struct trib_comm *comm, const struct udp_address *peer, const char *what,
+                       uint64_t deadline);
+
 /*
  * join.c: joins all trunks at once and waits for all ranks; each trunk has its first lane.
  * TRIB_IN_PROGRESS: the address that was asked is a controller's.

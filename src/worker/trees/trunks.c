@@ -205,7 +205,10 @@ trib_status trunks_open(struct trib_comm *comm, uint64_t deadline)
 {
 	trib_status status = TRIB_OK;
 
-	lane_paths_find(comm);
+	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
+		status = route_wait(comm, &comm->trunks[i].aggregator, "aggregator", deadline);
+	if (status == TRIB_OK)
+		lane_paths_find(comm);
 	for (unsigned i = 0; status == TRIB_OK && i < comm->n_trunks; i++)
 		status = trunk_add_lane(comm, &comm->trunks[i]);
 	if (status == TRIB_OK)

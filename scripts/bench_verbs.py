@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures libtribverbs.so under unmodified programs of perftest, on the test bed of tests/rdma, and prints JSON.
+
+Usage: tests/rdma/run.sh python3 scripts/bench_verbs.py LIBRARY CASE [--repeats N] [--seconds S]
+  paths    plain RDMA, then the library over one to four paths: WRITE, SEND and READ
+  chunk    chunks of 12.5 to 400 KB
+  load     background traffic of 0, 25, 50 and 75 % on the four paths
+  appear   a path that is down at first, and comes back
+  cut      paths that are cut one by one
+  token    the latency of 2 bytes, plain and with the library, without other traffic
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+A = [f"10.0.{n}.1" for n in range(1, 5)]
+B = [f"10.0.{n}.2" for n in range(1, 5)]
+PORT = 18515  # of perftest
+MESSAGE = 1 << 20
+RATE = float(os.environ.get("PATH_RATE", "30mbit").removesuffix("mbit"))
+
+
+def gid_index(device, address):
+    """The place of the address in the device's table of GIDs."""
+    wanted = "0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x" % tuple(int(part) for part in address.split("."))
+    folder = f"/sys/class/infiniband/{device}/ports/1/gids"
+    for index in range(64):
+        with open(f"{folder}/{index}", encoding="ascii") as file:
+            if file.read().strip() == wanted:
+                return index
+    raise SystemExit(f"{device} has no address {address}")
+
+
+def crossed():
+    """Bytes that have crossed each path, from a to b."""
+    text = subprocess.run(["tc", "-s", "class", "show", "dev", "net_a"], capture_output=True, text=True, check=True).stdout
+    found = dict(re.findall(r"class htb 1:(\d) .*?Sent (\d+) bytes", text, re.S))
+    return [int(found[str(n)]) for n in range(1, 5)]
+
+
+def path(*words):
+    subprocess.run(["path", *[str(word) for word in words]], check=True)
+
+
+def busy_seconds():
+    """Processor time of the machine, without idle time: soft-RoCE works for no process in particular."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq = [int(word) for word in file.readline().split()[1:8]]
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def listens():
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        return f":{PORT:04X} 00000000:0000 0A" in file.read()
+
+
+@contextlib.contextmanager
+def transfer(tool, messages, library="", size=MESSAGE, paths=4, **settings):
+    """Both ends of a program of perftest. Gives the client, which runs."""
+    environment = dict(os.environ, TRIB_VERBS_LOG="warn", TRIB_VERBS_ADDRESSES=",".join(A[:paths] + B[:paths]), **settings)
+    if library:
+        environment["LD_PRELOAD"] = library
+    # The timeout of a QP is 1 s (-u 18), as an emulated machine is late sometimes.
+    common = ["timeout", "-k", "5", "200", tool, "-F", "-s", str(size), "-n", str(messages), "-u", "18"]
+    common += [] if tool.endswith("_lat") else ["-t", "8"]
+    ends = dict(env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    server = subprocess.Popen(common + ["-d", "rxe_b", "-x", str(gid_index("rxe_b", B[0]))], **ends)
+    while not listens() and server.poll() is None:
+        time.sleep(0.1)
+    client = subprocess.Popen(common + ["-d", "rxe_a", "-x", str(gid_index("rxe_a", A[0])), B[0]], **ends)
+    try:
+        yield client
+    finally:
+        client.wait()
+        server.communicate()
+    if client.returncode or server.returncode:
+        raise SystemExit(f"{tool} failed")
+
+
+def figures(text):
+    """The last line of a table of perftest."""
+    return re.findall(r"^ (\d+ +\d+ .*)$", text, re.M)[-1].split()
+
+
+def measure(tool, seconds, library="", paths=4, **settings):
+    messages = max(8, int(RATE * paths * 1e6 / 8 * seconds / MESSAGE))
+    before, busy, start = crossed(), busy_seconds(), time.monotonic()
+    with transfer(tool, messages, library, paths=paths, **settings) as client:
+        text = client.stdout.read()
+    took = time.monotonic() - start
+    each = [after - first for first, after in zip(before, crossed())]
+    return {"mbit": float(figures(text)[3]) * MESSAGE * 8 / 1e6, "cores": (busy_seconds() - busy) / took,
+            "shares": [n / max(1, sum(each)) for n in each]}
+
+
+def several(repeats, **row):
+    """The median of several runs, with the least and the most."""
+    runs = [measure(**row) for _ in range(repeats)]
+    rates = sorted(run["mbit"] for run in runs)
+    run = min(runs, key=lambda one: abs(one["mbit"] - statistics.median(rates)))
+    return dict(run, low=rates[0], high=rates[-1])
+
+
+def case_paths(options):
+    rows = []
+    for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+        plain = several(options.repeats, tool=tool, seconds=options.seconds, paths=1)
+        rows.append(dict(plain, tool=tool, transport="plain", paths=1, of_sum=plain["mbit"] / plain["mbit"]))
+        for paths in range(2 if tool != "ib_write_bw" else 1, 5, 1 if tool == "ib_write_bw" else 2):
+            row = several(options.repeats, tool=tool, seconds=options.seconds, paths=paths, library=options.library)
+            rows.append(dict(row, tool=tool, transport="ours", paths=paths, of_sum=row["mbit"] / plain["mbit"] / paths))
+    return {"rows": rows}
+
+
+def case_chunk(options):
+    return {"rows": [dict(several(options.repeats, tool="ib_write_bw", seconds=options.seconds, library=options.library,
+                                  TRIB_CHUNK=str(chunk)), chunk=chunk)
+                     for chunk in (12500, 25000, 50000, 100000, 200000, 400000)]}
+
+
+class Background(threading.Thread):
+    """UDP of a constant rate on one path."""
+    def __init__(self, number, mbit):
+        super().__init__(daemon=True)
+        self.number, self.gap, self.ended = number, 4096 * 8 / (mbit * 1e6), threading.Event()
+
+    def run(self):
+        sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sink.bind((B[self.number], 9))
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sender.bind((A[self.number], 0))
+        due, data = time.monotonic(), bytes(4096)
+        while not self.ended.is_set():
+            sender.sendto(data, (B[self.number], 9))
+            due = max(due + self.gap, time.monotonic() - 0.1)
+            time.sleep(max(0, due - time.monotonic()))
+
+
+def case_load(options):
+    loads = [0, 0.25, 0.5, 0.75]
+    senders = [Background(number, load * RATE) for number, load in enumerate(loads) if load]
+    for sender in senders:
+        sender.start()
+    start, time_start = crossed(), time.monotonic()
+    time.sleep(3)
+    seconds = time.monotonic() - time_start
+    background = [(now - then) * 8 / seconds / 1e6 for then, now in zip(start, crossed())]
+    before, time_start = crossed(), time.monotonic()
+    with transfer("ib_write_bw", int(RATE * 2.5e6 / 8 * options.seconds / MESSAGE), options.library) as client:
+        text = client.stdout.read()
+    seconds = time.monotonic() - time_start
+    after = crossed()
+    for sender in senders:
+        sender.ended.set()
+    each = [(b - a) * 8 / 1e6 - load * seconds for a, b, load in zip(before, after, background)]
+    return {"rate": RATE, "background": loads, "measured": background, "mbit": float(figures(text)[3]) * MESSAGE * 8 / 1e6,
+            "shares": [n / sum(each) for n in each]}
+
+
+def timeline(options, seconds, events):
+    """Mb/s of each path in each half second, while events happen: (time, words of `path`)."""
+    samples, events = [], list(events)
+    with transfer("ib_write_bw", int(RATE * 4e6 / 8 * seconds / MESSAGE), options.library) as client:
+        start = last = time.monotonic()
+        before = crossed()
+        while client.poll() is None:
+            time.sleep(0.3)
+            if events and time.monotonic() - start >= events[0][0]:
+                path(*events.pop(0)[1])
+            now, after = time.monotonic(), crossed()
+            samples.append([now - start] + [(b - a) * 8 / (now - last) / 1e6 for a, b in zip(before, after)])
+            last, before = now, after
+    return samples
+
+
+def between(samples, begin, end):
+    """The mean rate of each path in that time."""
+    rows = [row[1:] for row in samples if begin <= row[0] < end]
+    return [statistics.mean(column) for column in zip(*rows)] if rows else [0] * 4
+
+
+def case_appear(options):
+    seconds = options.seconds
+    path("cut", 4)
+    samples = timeline(options, 2 * seconds, [(seconds, ("restore", 4))])
+    path("restore", 4)
+    used = next((row[0] for row in samples if row[0] > seconds and row[4] > RATE / 2), None)
+    return {"before": between(samples, 2, seconds), "after": between(samples, seconds + 3, 2 * seconds),
+            "seconds_until_used": used - seconds if used else None}
+
+
+def case_cut(options):
+    seconds = options.seconds
+    samples = timeline(options, 2.2 * seconds, [(n * seconds, ("cut", 5 - n)) for n in (1, 2, 3)])
+    for number in (2, 3, 4):
+        path("restore", number)
+    return {"steps": [{"down": n, "each": between(samples, n * seconds + 2, (n + 1) * seconds)} for n in range(4)]}
+
+
+def case_token(options):
+    rows = []
+    for transport, library in (("plain", ""), ("ours", options.library)):
+        trips = []
+        for _ in range(options.repeats):
+            with transfer("ib_write_lat", 500, library, size=2) as client:
+                trips.append(float(figures(client.stdout.read())[4]))
+        rows.append({"transport": transport, "us": statistics.median(trips), "low": min(trips), "high": max(trips)})
+    return {"rows": rows}
+
+
+def main():
+    cases = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library")
+    parser.add_argument("case", choices=cases)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=6)
+    options = parser.parse_args()
+    options.library = os.path.abspath(options.library)
+    json.dump(cases[options.case](options), sys.stdout)
+    print()
+
+
+main()

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# libtribverbs.so while paths fail and come back, when the peer dies, and without a second path.
+# Usage: test_faults.sh BUILD-FOLDER [SECONDS [SEED]]
+#   SECONDS   how long a random path is cut and restored, once a second; 15
+# shellcheck source-path=SCRIPTDIR disable=SC3043
+. "${0%/*}/lib.sh"
+start "$@"
+need_library
+seconds=${2:-15} seed=${3:-$(date +%s)}
+limit=$((seconds * 3 + 100))
+
+# cut_paths: until the file $work/stop is there. Each second another path is down.
+cut_paths() {
+	local n state=$seed
+	while [ ! -e "$work/stop" ]; do
+		state=$(((state * 1103515245 + 12345) % 2147483648))
+		n=$((state / 65536 % paths + 1))
+		path cut $n
+		sleep 0.7
+		path restore $n
+		sleep 0.3
+	done
+}
+
+if [ "$paths" -gt 1 ]; then
+	echo "seed $seed"
+	crossed >"$work/before"
+	cut_paths &
+	check "a path is cut and restored every second: all right" all_right --seconds "$seconds" --seed "$seed"
+	touch "$work/stop"
+	wait $!
+	grep -h 'path.*failed\|went again' "$work/a" | tail -n 5
+	echo "shares of the paths: $(shares "$work/before")"
+fi
+
+# killed_while OPTION...: the server dies after a while. How the client ends.
+killed_while() {
+	client "$@" &
+	client=$!
+	sleep 4
+	kill -KILL "$(cat "/proc/$server/task/$server/children")"
+	wait $client
+}
+serve_and killed_while --seconds 60
+check "the peer is killed: every work request ends once" grep -q 'ended, each once' "$work/a" || cat "$work/a"
+
+TRIB_VERBS_ADDRESSES=$(first $address_a),$(first $address_b)
+export TRIB_VERBS_ADDRESSES
+check "without a second path: all right" all_right --seconds 1
+check "... by plain RDMA, and one line says why" test "$(grep -c 'plain RDMA' "$work/a")" = 1
+unset TRIB_VERBS_ADDRESSES
+done_checking
