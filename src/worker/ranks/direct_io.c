@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/transport/direct_io.h"
-#include "worker/transport/ring_abort.h"
+#include "worker/ranks/direct_io.h"
+#include "worker/ranks/ring_abort.h"
 
 #include "base/clock.h"
 #include "base/wait_choice.h"
