@@ -384,6 +384,10 @@ SECTIONS = [
              for row, options in POLICIES
              for column, seeds, more in (("one job a link", 10, DEAR), ("one job a switch, defaults", 5, "--link 0 --switch 1"),
                                          ("one job a switch", 5, f"--link 0 --switch 1 {DEAR}"))], data=True),
+    Section("sim-jitter", "simulator", "steps that vary", 2, "sim_jitter",
+            [simulate(f"--paper jitter --trace {trace} -n 500 --seeds 1{more}", f"trace #{trace}{where}")
+             for more, where in (("", ""), (f" {DEAR}", ", slow links")) for trace in range(1, 6)],
+            ("", "-slow"), draw="sim_jitter", data=True),
     Section("sim-speed", "simulator", "events a second, and large fabrics", 3, "sim_speed",
             [simulate(f"{LIST} {options}", row, "--limit 50") for row, options in POLICIES] +
             [simulate(f"-f fat-tree:{degree} -n 20000", f"fat tree of degree {degree}", "-n 40") for degree in (34, 74, 160)],

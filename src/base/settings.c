@@ -219,6 +219,10 @@ const struct setting settings[SETTINGS_N] = {
 	                           "controller: a job ends if none of its ranks has joined this "
 	                           "many seconds after it got its hosts",
 	                           NULL },
+	[SETTING_KEEP_ENDED] = { "TRIB_KEEP_ENDED", "600", SETTING_SECONDS,
+	                         "controller: a job whose ranks have all left is listed, and may "
+	                         "run again, for this many seconds",
+	                         NULL },
 	[SETTING_SPARSE_SERVERS] = { "TRIB_SPARSE_SERVERS", NULL, SETTING_TEXT,
 	                             "parameter servers of sparse training, in the order of their "
 	                             "shards: HOST:PORT,HOST:PORT",

@@ -115,7 +115,7 @@ static int cli_status(int argc, char **argv)
 		{ "controller", 'c', OPTION_TEXT, &controller, "CONTROLLER",
 		  "the controller to ask (default: TRIB_CONTROLLER, or one on this machine)",
 		  "10.0.0.1:7600#sha256//..." },
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print what the controller says as JSON",
+		{ "json", 'j', OPTION_JSON, &json, "FILE", "print what the controller says as JSON",
 		  NULL },
 		{ 0 },
 	};

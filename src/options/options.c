@@ -34,6 +34,17 @@ int options_fail(const struct options *options, const char *format, ...)
 	return EXIT_USAGE;
 }
 
+/* In getopt's words. */
+static int argument_of(const struct option_row *row)
+{
+	_Static_assert(no_argument == 0 && required_argument == 1 && optional_argument == 2,
+	               "so many colons are behind a letter");
+	if (row->type == OPTION_FLAG)
+		return no_argument;
+	return row->type == OPTION_JSON || row->type == OPTION_JSON_FILE ? optional_argument
+	                                                                 : required_argument;
+}
+
 static void options_print(const struct options *options)
 {
 	printf("Usage: %s\n\n%s\n\nOptions:\n", options->usage, options->about);
@@ -42,8 +53,11 @@ static void options_print(const struct options *options)
 
 		if (row->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name,
-		         row->argument ? " " : "", row->argument ? row->argument : "");
+		snprintf(left, sizeof(left),
+		         argument_of(row) == optional_argument ? "%s--%s[=%s]"
+		         : row->argument                       ? "%s--%s %s"
+		                                               : "%s--%s%s",
+		         letter, row->name, row->argument ? row->argument : "");
 		printf("  %-*s %s", HELP_COLUMN, left, row->help);
 		printf(row->example ? ", e.g. %s\n" : "\n", row->example);
 	}
@@ -91,6 +105,14 @@ static trib_status option_store(const struct option_row *row, const char *text)
 		return parse_rate(text, row->target);
 	case OPTION_SECONDS:
 		return seconds_parse(text, row->target);
+	case OPTION_JSON:
+		*(bool *)row->target = true;
+		if (text && strcmp(text, "-") != 0 && !freopen(text, "we", stdout))
+			return status_fail_errno("cannot write %s", text);
+		return TRIB_OK;
+	case OPTION_JSON_FILE:
+		*(const char **)row->target = text ? text : "-";
+		return TRIB_OK;
 	case OPTION_HOOK: {
 		const struct option_hook *hook = row->target;
 
@@ -100,23 +122,32 @@ static trib_status option_store(const struct option_row *row, const char *text)
 	return TRIB_ERR_ARGUMENT;
 }
 
+/* The FILE of "--json FILE", which getopt takes for an operand; NULL: none. */
+static char *next_file(int argc, char **argv)
+{
+	if (optind >= argc || (argv[optind][0] == '-' && argv[optind][1]))
+		return NULL;
+	return argv[optind++];
+}
+
 /* Fills getopt's two tables from ours. */
 static void getopt_fill(const struct options *options, struct option *longs, char *shorts)
 {
 	unsigned n = 0;
 
-	/* Stop at the first operand; tell a missing argument from a wrong option. */
-	*shorts++ = '+';
-	*shorts++ = ':';
+	/* The options of a COMMAND are its own: stop there. */
+	if (strstr(options->usage, "COMMAND"))
+		*shorts++ = '+';
+	*shorts++ = ':'; /* tell a missing argument from a wrong option */
 	*shorts++ = 'h';
 	for (const struct option_row *row = options->rows; row->name && n < OPTIONS_MAX; row++) {
-		int argument = row->type == OPTION_FLAG ? no_argument : required_argument;
+		int argument = argument_of(row);
 
 		longs[n] = (struct option){ row->name, argument, NULL, LONG_ONLY + (int)n };
 		n++;
 		if (row->letter) {
 			*shorts++ = row->letter;
-			if (argument)
+			for (int i = 0; i < argument; i++)
 				*shorts++ = ':';
 		}
 	}
@@ -150,7 +181,7 @@ static int getopt_explain(const struct options *options, int found, const char *
 int options_parse(const struct options *options, int argc, char **argv, int *exit_code)
 {
 	struct option longs[OPTIONS_MAX + 2] = { 0 };
-	char shorts[2 * OPTIONS_MAX + 4];
+	char shorts[3 * OPTIONS_MAX + 4];
 	int found;
 
 	getopt_fill(options, longs, shorts);
@@ -169,6 +200,8 @@ int options_parse(const struct options *options, int argc, char **argv, int *exi
 			return -1;
 		}
 		row = row_find(options, found);
+		if (row->type == OPTION_JSON_FILE && !optarg)
+			optarg = next_file(argc, argv);
 		if (option_store(row, optarg) != TRIB_OK) {
 			*exit_code =
 				options_fail(options, "--%s: %s", row->name, trib_last_error());

@@ -27,6 +27,9 @@ enum option_type {
 	OPTION_RATE,    /* uint64_t, "1gbit" */
 	OPTION_SECONDS, /* double, above 0 */
 	OPTION_HOOK,    /* struct option_hook; for options that may be repeated */
+	/* --json[=FILE] has one meaning: print JSON, or write it to FILE; "-" is stdout. */
+	OPTION_JSON,      /* bool; with FILE, stdout becomes FILE: nothing else is printed */
+	OPTION_JSON_FILE, /* const char *; also taken as "--json FILE" */
 };
 
 /* Takes one argument; an error's sentence says what is expected. */
@@ -53,9 +56,9 @@ struct options {
 };
 
 /*
- * Returns the index of the first operand (behind the options, or behind "--"), at
- * most argc. Returns -1 if the command has to end with *exit_code: --help was
- * printed, or the usage is wrong and was explained.
+ * Returns the index of the first operand, at most argc. Options may stand behind operands, which
+ * are moved to the end of argv, but not if the operands are a COMMAND. Returns -1 if the command
+ * has to end with *exit_code: --help was printed, or the usage is wrong and was explained.
  */
 int options_parse(const struct options *options, int argc, char **argv, int *exit_code);
 

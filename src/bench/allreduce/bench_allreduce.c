@@ -301,7 +301,7 @@ static const struct option_row rows[] = {
 	  "2" },
 	{ "timeout", 0, OPTION_SECONDS, &asked.timeout_s, "S",
 	  "longest time of a run in seconds; also TRIB_TIMEOUT", "60" },
-	{ "json", 0, OPTION_TEXT, &asked.json, "FILE",
+	{ "json", 0, OPTION_JSON_FILE, &asked.json, "FILE",
 	  "write the results to FILE as JSON (-: standard output)", NULL },
 	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw the results to FILE as SVG", NULL },
 	{ 0 },

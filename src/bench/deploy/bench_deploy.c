@@ -240,7 +240,7 @@ int bench_deploy_run(int argc, char **argv)
 		{ "repeats", 0, OPTION_COUNT, &o->repeats, "N", "number of times (default 100)",
 		  "20" },
 		{ "plane", 0, OPTION_TEXT, &o->plane, "PLANE", "udp or xdp (default udp)", "xdp" },
-		{ "json", 0, OPTION_TEXT, &o->json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o->json, "FILE",
 		  "write all times to FILE as JSON (-: standard output)", NULL },
 		{ 0 },
 	};

@@ -301,7 +301,7 @@ int bench_engine_run(int argc, char **argv)
 	const struct option_row rows[] = {
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
 		  "measurements of each, in turns (default 5)", "9" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
 		  "write the rows to FILE as JSON (- or no FILE: standard output)", "engine.json" },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE",
 		  "draw packets a second to FILE as SVG, and Gb/s to a second file (-gbps)",

@@ -259,7 +259,7 @@ int bench_glm_kernel_run(int argc, char **argv)
 		  "time of one measurement (default 0.3)", "1" },
 		{ "repeats", 0, OPTION_COUNT, &o.repeats, "N",
 		  "measurements of each, in turns (default 5)", "9" },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
 		  "write the rows to FILE as JSON (-: standard output)", "glm.json" },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE", "draw samples a second to FILE as SVG",
 		  "glm.svg" },

@@ -320,7 +320,7 @@ int bench_float_table_run(int argc, char **argv)
 		  "sums of two values (default 100000); of longer sums there are fewer",
 		  "1000000" },
 		{ "seed", 0, OPTION_COUNT, &o.seed, "N", "of the random choice (default 1)", NULL },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
 		  "write the rows to FILE as JSON (-: standard output)", "float-table.json" },
 		{ 0 },
 	};

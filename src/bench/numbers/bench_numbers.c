@@ -420,7 +420,7 @@ int bench_numbers_run(int argc, char **argv)
 		  "gradients.f32" },
 		{ "seed", 0, OPTION_COUNT, &o.seed, "N", "of the random vectors (default 1)",
 		  NULL },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
 		  "write the rows to FILE as JSON (-: standard output)", "numbers.json" },
 		{ 0 },
 	};

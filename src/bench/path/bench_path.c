@@ -425,7 +425,7 @@ static const struct option_row rows[] = {
 	  "seconds of each measurement (default 2)", "10" },
 	{ "repeats", 0, OPTION_COUNT, &asked.repeats, "N",
 	  "runs of each case, in turns (default 1)", "5" },
-	{ "json", 0, OPTION_TEXT, &asked.json, "FILE",
+	{ "json", 0, OPTION_JSON_FILE, &asked.json, "FILE",
 	  "write the results to FILE as JSON (-: standard output)", NULL },
 	{ "plot", 0, OPTION_TEXT, &asked.plot, "FILE", "draw the bandwidth to FILE as SVG", NULL },
 	{ 0 },

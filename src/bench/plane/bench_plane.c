@@ -199,7 +199,7 @@ static const struct option_row rows[] = {
 	  "run before everything else on the machine (real-time priority); CPU time is "
 	  "then that of threads alone (not udp, tcp)",
 	  NULL },
-	{ "json", 0, OPTION_TEXT, &given.json, "FILE",
+	{ "json", 0, OPTION_JSON_FILE, &given.json, "FILE",
 	  "write the results to FILE as JSON (-: standard output)", NULL },
 	{ "plot", 0, OPTION_TEXT, &given.plot, "FILE", "draw the results to FILE as SVG", NULL },
 	{ 0 },

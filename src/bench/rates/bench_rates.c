@@ -126,7 +126,7 @@ int bench_rates_run(int argc, char **argv)
 		  "the aggregator does not know the rate of its link, so it gives no rates", NULL },
 		{ "offload", 0, OPTION_FLAG, &o.halve.whole, NULL,
 		  "up to 64 KB cross links at once, instead of packet by packet", NULL },
-		{ "json", 0, OPTION_TEXT, &o.json, "FILE",
+		{ "json", 0, OPTION_JSON_FILE, &o.json, "FILE",
 		  "write the results to FILE as JSON (-: standard output)", NULL },
 		{ "plot", 0, OPTION_TEXT, &o.plot, "FILE",
 		  "draw the rates over time to FILE as SVG", NULL },

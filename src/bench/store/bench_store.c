@@ -23,7 +23,7 @@ static const struct option_row option_rows[] = {
 	{ "width", 'w', OPTION_COUNT, &given.width, "N", "floats in a row (default 16)", "64" },
 	{ "optimizer", 'o', OPTION_TEXT, &given.optimizers, "NAME,...",
 	  "sgd, momentum, adagrad or adam (default: all of them)", "adam" },
-	{ "json", 'j', OPTION_TEXT, &given.json, "FILE", "write results as JSON; - is stdout",
+	{ "json", 'j', OPTION_JSON_FILE, &given.json, "FILE", "write results as JSON; - is stdout",
 	  "store.json" },
 	{ 0 },
 };

@@ -14,7 +14,8 @@ int cli_check(int argc, char **argv)
 		{ "aggregator", 0, OPTION_TEXT, &aggregator, "HOST:PORT",
 		  "also check the path to this aggregator (default: TRIB_AGGREGATOR)",
 		  "10.0.0.9:7700" },
-		{ "json", 0, OPTION_FLAG, &check.json, NULL, "print JSON", NULL },
+		{ "json", 0, OPTION_JSON, &check.json, "FILE", "print JSON, or write it to FILE",
+		  NULL },
 		{ 0 },
 	};
 	const struct options options = {

@@ -248,4 +248,5 @@ void check_machine(struct check *check)
 	check_programs(check);
 	check_models(check);
 	check_settings(check);
+	check_names(check);
 }

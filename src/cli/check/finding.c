@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/check/finding.h"
 
+#include "options/colour.h"
 #include "options/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static const char *const level_names[] = { "ok", "warn", "fail" };
 
 void check_tell(struct check *check, enum check_level level, const char *name, const char *fix,
                 const char *format, ...)
 {
-	static const int colours[] = { 32, 33, 31 };
-	const char *no_colour = getenv("NO_COLOR");
+	static const enum colour colours[] = { COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD };
 	char sentence[512];
 	va_list args;
 
@@ -29,11 +27,9 @@ void check_tell(struct check *check, enum check_level level, const char *name, c
 		printf(",\"fix\":");
 		json_print_text(stdout, fix);
 		printf("}");
-	} else if (isatty(STDOUT_FILENO) && !(no_colour && *no_colour)) {
-		printf("\033[%dm%-4s\033[0m  %s: %s\n", colours[level], level_names[level], name,
-		       sentence);
 	} else {
-		printf("%-4s  %s: %s\n", level_names[level], name, sentence);
+		printf("%s%-4s%s  %s: %s\n", colour_on(colours[level]), level_names[level],
+		       colour_off(), name, sentence);
 	}
 	if (fix && !check->json)
 		printf("      -> %s\n", fix);

@@ -24,6 +24,8 @@ void check_tell(struct check *check, enum check_level level, const char *name, c
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 void check_machine(struct check *check);
+/* Names in the environment that look like settings, and are none. */
+void check_names(struct check *check);
 /* Is XDP possible, and on which interfaces? */
 void check_xdp(struct check *check);
 /* `text` is "host:port". */

@@ -204,7 +204,8 @@ int cli_explain(int argc, char **argv)
 		  "10.0.0.1:7600#sha256//..." },
 		{ "paths", 0, OPTION_FLAG, &paths, NULL,
 		  "which paths processes of this host use, all or those of JOB, and why", NULL },
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ "json", 'j', OPTION_JSON, &json, "FILE", "print JSON, or write it to FILE",
+		  NULL },
 		{ 0 }
 	};
 	const struct options usage = {

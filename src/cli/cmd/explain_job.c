@@ -23,26 +23,27 @@ static void tell_times(const char *what, double bps, double than)
 	putchar('\n');
 }
 
-static void tell_verdict(const json_t *verdict)
+static void tell_verdict(const json_t *verdict, bool past)
 {
 	double rate = remote_number(verdict, "rate_bps");
 
-	printf("  It uses %.0f aggregators in %.0f trees, %.0f deep.\n",
+	printf("  It %s %.0f aggregators in %.0f trees, %.0f deep.\n", past ? "used" : "uses",
 	       remote_number(verdict, "aggregators"), remote_number(verdict, "trees"),
 	       remote_number(verdict, "depth"));
-	tell_times("the plan can carry", rate, 0);
-	tell_times("no choice of trees can more", remote_number(verdict, "bound_bps"), 0);
+	tell_times(past ? "the plan could carry" : "the plan can carry", rate, 0);
+	tell_times(past ? "no choice of trees could more" : "no choice of trees can more",
+	           remote_number(verdict, "bound_bps"), 0);
 	tell_times("the best single star", remote_number(verdict, "star_bps"), rate);
 	tell_times("a ring of the workers", remote_number(verdict, "ring_bps"), rate);
-	printf("  What limits the plan: %s.\n  What sets the bound: %s.\n",
-	       remote_text(verdict, "limit"), remote_text(verdict, "bounded"));
+	printf("  What limit%s the plan: %s.\n  What set%s the bound: %s.\n", past ? "ed" : "s",
+	       remote_text(verdict, "limit"), past ? "" : "s", remote_text(verdict, "bounded"));
 }
 
 /*
  * The throughput that was measured, beside the plan's rate. The plan's rate is for the time of
  * communication alone.
  */
-static void tell_throughput(const json_t *it, double planned)
+static void tell_throughput(const json_t *it, double planned, bool past)
 {
 	double runs = remote_number(it, "runs_bps"), share = remote_number(it, "share");
 	bool communicates = share >= RANK_COMMUNICATES;
@@ -53,16 +54,18 @@ static void tell_throughput(const json_t *it, double planned)
 	remote_rate(communicates ? runs / share : runs, rate, sizeof(rate));
 	remote_rate(planned, plan, sizeof(plan));
 	if (communicates)
-		printf("  It runs at %s while it communicates, of %s planned.\n", rate, plan);
+		printf("  It %s at %s while it communicate%s, of %s planned.\n",
+		       past ? "ran" : "runs", rate, past ? "d" : "s", plan);
 	else
-		printf("  It sums %s, over all of its time.\n", rate);
+		printf("  It %s %s, over all of its time.\n", past ? "summed" : "sums", rate);
 }
 
-static void tell_ring(const json_t *it)
+static void tell_ring(const json_t *it, bool past)
 {
-	printf("  It sums around a ring of its %zu ranks, which listen here:\n    %s\n"
-	       "  When the plan was made, no aggregator was available; trib_regroup asks again.\n",
-	       json_array_size(json_object_get(it, "members")), remote_text(it, "plan"));
+	printf("  It %s around a ring of its %zu ranks, which listen%s here:\n    %s\n"
+	       "  When the plan was made, no aggregator was available%s.\n",
+	       past ? "summed" : "sums", json_array_size(json_object_get(it, "members")),
+	       past ? "ed" : "", remote_text(it, "plan"), past ? "" : "; trib_regroup asks again");
 }
 
 static void tell_plan(const char *plan)
@@ -92,7 +95,7 @@ static void tell_history(const json_t *history)
 }
 
 /* What ranks report: how long they wait, and which links are slow. */
-static void tell_ranks(const json_t *it)
+static void tell_ranks(const json_t *it, bool past)
 {
 	const json_t *ranks = json_object_get(it, "ranks");
 	double share = json_object_get(it, "share") ? remote_number(it, "share") : -1, most = 0;
@@ -115,15 +118,15 @@ static void tell_ranks(const json_t *it)
 		}
 	}
 	if (share >= 0)
-		printf("  Communication takes %.1f %% of the step, by the rank that waits least; "
-		       "the rank that waits most waits %.1f %%.\n",
-		       share * 100, most * 100);
-	if (json_is_true(json_object_get(it, "frugal")))
+		printf("  Communication %s %.1f %% of the step, by the rank that waits least; "
+		       "the rank that waits most %s %.1f %%.\n",
+		       past ? "took" : "takes", share * 100, past ? "waited" : "waits", most * 100);
+	if (!past && json_is_true(json_object_get(it, "frugal")))
 		printf("  That is little, so plans use no aggregators on machines other than the "
 		       "ranks' own.\n");
 }
 
-static void tell_communicator(const json_t *it)
+static void tell_communicator(const json_t *it, bool past)
 {
 	const json_t *verdict = json_object_get(it, "verdict");
 	double generation = remote_number(it, "generation");
@@ -141,19 +144,20 @@ static void tell_communicator(const json_t *it)
 	printf("Communicator %s, plan %.0f, for ranks %s:\n", remote_text(it, "key"), generation,
 	       members);
 	if (rings)
-		tell_ring(it);
+		tell_ring(it, past);
 	else
 		tell_plan(remote_text(it, "plan"));
 	if (*waiting)
 		printf("  Ranks that wait for the next plan: %s\n", waiting);
 	if (verdict) {
-		tell_verdict(verdict);
-		tell_throughput(it, remote_number(verdict, "rate_bps"));
+		tell_verdict(verdict, past);
+		tell_throughput(it, remote_number(verdict, "rate_bps"), past);
 	} else if (!rings) {
 		printf("  An earlier version of the controller made it, and did not say why.\n");
 	}
-	explain_wire(it, stdout);
-	tell_ranks(it);
+	if (!past)
+		explain_wire(it, stdout);
+	tell_ranks(it, past);
 	tell_history(json_object_get(it, "history"));
 }
 
@@ -162,6 +166,7 @@ int explain_job(const char *job, const char *controller, bool json)
 	struct client *client;
 	json_t *answer, *list;
 	char path[64];
+	bool past;
 
 	if (client_find(controller, &client) != TRIB_OK)
 		return remote_fail("trib explain");
@@ -174,11 +179,13 @@ int explain_job(const char *job, const char *controller, bool json)
 	if (json) {
 		remote_dump(answer);
 	} else {
-		printf("Job %.0f (%s), policy %s.\n", remote_number(answer, "id"),
-		       remote_text(answer, "name"), remote_text(answer, "policy"));
+		past = !strcmp(remote_text(answer, "state"), "ended");
+		printf("Job %.0f (%s), policy %s, %s.\n", remote_number(answer, "id"),
+		       remote_text(answer, "name"), remote_text(answer, "policy"),
+		       past ? "has ended" : remote_text(answer, "state"));
 		list = json_object_get(answer, "communicators");
 		for (size_t i = 0; i < json_array_size(list); i++)
-			tell_communicator(json_array_get(list, i));
+			tell_communicator(json_array_get(list, i), past);
 	}
 	json_decref(answer);
 	client_free(client);

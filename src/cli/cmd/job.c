@@ -116,7 +116,7 @@ static int make_job(int argc, char **argv, bool *json)
 		  "mpirun",
 		  "hosts" },
 		REMOTE_ROW(&controller),
-		{ "json", 'j', OPTION_FLAG, json, NULL, "print JSON", NULL },
+		{ "json", 'j', OPTION_JSON, json, "FILE", "print JSON, or write it to FILE", NULL },
 		{ 0 },
 	};
 	const struct options options = {

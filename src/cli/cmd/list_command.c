@@ -36,7 +36,8 @@ int list_command_run(const struct list_command *command, int argc, char **argv)
 	bool json = false;
 	const struct option_row rows[] = {
 		REMOTE_ROW(&controller),
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ "json", 'j', OPTION_JSON, &json, "FILE", "print JSON, or write it to FILE",
+		  NULL },
 		{ 0 },
 	};
 	const struct options options = { command->usage, command->about, command->example, rows };

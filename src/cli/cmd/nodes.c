@@ -2,6 +2,7 @@
 /* trib nodes: the machines that a controller knows. */
 #include "cli/cmd/cmd.h"
 #include "cli/cmd/list_command.h"
+#include "cli/cmd/node_colour.h"
 #include "query/remote.h"
 
 #include <stdio.h>
@@ -24,9 +25,11 @@ static void print_node(const json_t *node)
 		snprintf(job, sizeof(job), "turns");
 	else if (*remote_text(node, "rack"))
 		snprintf(job, sizeof(job), "free");
-	printf("%-20s %-24s %-7s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %-5s %-5s %s%s\n",
-	       remote_text(node, "name"), remote_text(node, "address"), remote_text(node, "state"),
-	       remote_number(node, "cores"), remote_number(node, "load") * 100, memory / (1u << 30),
+	printf("%-20s %-24s %s%-7s%s %5.0f %5.0f %% %8.1f G %5.0f %% %10s  %-5s %-5s %s%s\n",
+	       remote_text(node, "name"), remote_text(node, "address"),
+	       colour_on(node_colour(remote_text(node, "state"))), remote_text(node, "state"),
+	       colour_off(), remote_number(node, "cores"), remote_number(node, "load") * 100,
+	       memory / (1u << 30),
 	       memory > 0 ? remote_number(node, "memory_used") / memory * 100 : 0, rate,
 	       remote_text(node, "plane"), job, *remote_text(node, "above") ? "above " : "",
 	       *remote_text(node, "rack") ? remote_text(node, "rack") : remote_text(node, "above"));

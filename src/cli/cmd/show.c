@@ -82,7 +82,7 @@ int cli_show(int argc, char **argv)
 {
 	bool json = false;
 	const struct option_row rows[] = {
-		{ "json", 0, OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ "json", 0, OPTION_JSON, &json, "FILE", "print JSON, or write it to FILE", NULL },
 		{ 0 },
 	};
 	const struct options options = {

@@ -81,7 +81,7 @@ int cli_show_paths(int argc, char **argv)
 	bool json = false;
 	const struct option_row rows[] = {
 		{ "seconds", 0, OPTION_SECONDS, &seconds, "TIME", "how long to search", "5" },
-		{ "json", 0, OPTION_FLAG, &json, NULL, "print JSON", NULL },
+		{ "json", 0, OPTION_JSON, &json, "FILE", "print JSON, or write it to FILE", NULL },
 		{ 0 },
 	};
 	const struct options options = {

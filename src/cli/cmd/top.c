@@ -5,6 +5,7 @@
 #include "cli/cmd/cmd.h"
 #include "cli/cmd/top.h"
 #include "cli/paths/path_commands.h"
+#include "options/colour.h"
 #include "options/options.h"
 #include "query/query.h"
 
@@ -43,6 +44,12 @@ static void show_covers(const char *child, char *out, size_t size)
 	snprintf(out, size, "aggregator of ranks %s", ranks);
 }
 
+/* Of a share of packets that were lost, in percent. */
+static enum colour loss_colour(double lost)
+{
+	return lost >= 5 ? COLOUR_BAD : lost >= 1 ? COLOUR_WARN : COLOUR_NONE;
+}
+
 static void show_comm(const char *page)
 {
 	char state[16], host[32], parent[64], covers[72];
@@ -68,14 +75,16 @@ static void show_comm(const char *page)
 	for (const char *child = strstr(page, "{\"rank\""); child;
 	     child = strstr(child + 1, "{\"rank\"")) {
 		double done = page_number(child, "done"), judged = page_number(child, "judged");
-		double share = done > 0 ? 100 / done : 0;
+		double share = done > 0 ? 100 / done : 0, up, down;
 
 		page_text(child, "host", host, sizeof(host));
 		show_covers(child, covers, sizeof(covers));
-		printf("  %4.0f  %-20s %12.0f %6.1f %% %8.2f %% %8.2f %%  %s\n",
+		up = judged > 0 ? page_number(child, "missed") / judged * 100 : 0.0;
+		down = page_number(child, "repeated") * share;
+		printf("  %4.0f  %-20s %12.0f %6.1f %% %s%8.2f %%%s %s%8.2f %%%s  %s\n",
 		       page_number(child, "rank"), host, done, page_number(child, "last") * share,
-		       judged > 0 ? page_number(child, "missed") / judged * 100 : 0.0,
-		       page_number(child, "repeated") * share, covers);
+		       colour_on(loss_colour(up)), up, colour_off(), colour_on(loss_colour(down)),
+		       down, colour_off(), covers);
 	}
 }
 
@@ -119,7 +128,7 @@ int cli_top(int argc, char **argv)
 		{ "every", 'e', OPTION_SECONDS, &every, "S", "seconds between updates (default 1)",
 		  "5" },
 		{ "once", '1', OPTION_FLAG, &once, NULL, "print once, then end", NULL },
-		{ "json", 'j', OPTION_FLAG, &json, NULL, "print once as JSON, one page per line",
+		{ "json", 'j', OPTION_JSON, &json, "FILE", "print once as JSON, one page per line",
 		  NULL },
 		{ 0 }
 	};

@@ -3,6 +3,7 @@
  * trib top of a controller: its nodes, and for each communicator which ranks come late and
  * which ranks' links lose packets.
  */
+#include "cli/cmd/node_colour.h"
 #include "cli/cmd/top.h"
 #include "cli/cmd/top_ranks.h"
 #include "query/remote.h"
@@ -61,9 +62,9 @@ static void show_node(const json_t *node, const struct look *before, double seco
 	remote_plain(node, "name", name, sizeof(name));
 	if (then >= 0 && seconds > 0 && payload >= then)
 		remote_rate((payload - then) * 8 / seconds, rate, sizeof(rate));
-	printf("%-20s %-24s %-7s %5.0f %% %6.2f %12s\n", name, remote_text(node, "address"),
-	       remote_text(node, "state"), remote_number(node, "load") * 100,
-	       remote_number(node, "busy"), rate);
+	printf("%-20s %-24s %s%-7s%s %5.0f %% %6.2f %12s\n", name, remote_text(node, "address"),
+	       colour_on(node_colour(remote_text(node, "state"))), remote_text(node, "state"),
+	       colour_off(), remote_number(node, "load") * 100, remote_number(node, "busy"), rate);
 }
 
 static int show(struct client *client, struct look *look, struct look *before, double every,

@@ -16,7 +16,7 @@ static struct {
 static const struct option_row rows[] = {
 	{ "top", 0, OPTION_COUNT, &given.top, "N", "show the N largest weights (default 10)",
 	  "50" },
-	{ "json", 0, OPTION_FLAG, &given.json, NULL, "print JSON", NULL },
+	{ "json", 0, OPTION_JSON, &given.json, "FILE", "print JSON, or write it to FILE", NULL },
 	{ 0 },
 };
 

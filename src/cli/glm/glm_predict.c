@@ -19,7 +19,7 @@ static const struct option_row rows[] = {
 	  "write activations behind the label, one a class", NULL },
 	{ "probabilities", 'p', OPTION_FLAG, &given.probabilities, NULL,
 	  "write probabilities behind the label (loss logistic)", NULL },
-	{ "json", 0, OPTION_FLAG, &given.json, NULL, "print the summary as JSON", NULL },
+	{ "json", 0, OPTION_JSON, &given.json, "FILE", "print the summary as JSON", NULL },
 	{ "bad-rows", 0, OPTION_TEXT, &given.bad_rows, "fail|skip",
 	  "end at the first bad row (default), or leave bad rows out", "skip" },
 	{ "format", 0, OPTION_TEXT, &given.format, "FORMAT", "libsvm or csv (default: by content)",

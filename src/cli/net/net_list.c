@@ -250,7 +250,8 @@ int net_list(int argc, char **argv)
 {
 	struct list list = { 0 };
 	const struct option_row rows[] = {
-		{ "json", 0, OPTION_FLAG, &list.json, NULL, "print JSON", NULL },
+		{ "json", 0, OPTION_JSON, &list.json, "FILE", "print JSON, or write it to FILE",
+		  NULL },
 		{ 0 },
 	};
 	const struct options options = {

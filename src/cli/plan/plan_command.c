@@ -258,7 +258,8 @@ int cli_plan(int argc, char **argv)
 		  NULL },
 		{ "root", 0, OPTION_TEXT, &options.root, "NAME",
 		  "root of the tree of --k (default: the best server)", NULL },
-		{ "json", 'j', OPTION_FLAG, &options.json, NULL, "print JSON", NULL },
+		{ "json", 'j', OPTION_JSON, &options.json, "FILE",
+		  "print JSON, or write it to FILE", NULL },
 		{ "check", 0, OPTION_COUNT, &options.check, "N",
 		  "compare plans of N random clusters with the optimum", NULL },
 		{ 0 }

@@ -95,6 +95,8 @@ static const char *setup_fault(struct sim_setup *setup)
 		return "--generate makes random jobs: leave --generate or the file out";
 	if (setup->paper && setup->per_job)
 		return "--per-job shows one simulation, and --paper runs many";
+	if (!given && setup->limit)
+		return "--limit takes the first jobs of a file: use --generate for random jobs";
 	if (!setup->generate)
 		setup->generate = JOBS_DEFAULT;
 	if (setup->generate > READ_JOBS_MAX)
@@ -190,7 +192,6 @@ static int sim_start(const struct sim_setup *setup)
 /* ---- the table of options ---- */
 
 static struct sim_setup asked = { .fabric = "fat-tree:16",
-	                          .traces = ".",
 	                          .models = MODELS,
 	                          .trace = 1,
 	                          .seed = 1,
@@ -228,12 +229,14 @@ static const struct option_row rows[] = {
 	{ "gavel", 0, OPTION_TEXT, &asked.gavel, "FILE", "jobs of one of Gavel's traces", NULL },
 	{ "shrink", 0, OPTION_HOOK, &shrink_hook, "X",
 	  "divide durations and arrivals of Philly and Gavel jobs by X (default 1)", NULL },
-	{ "limit", 0, OPTION_COUNT, &asked.limit, "N", "take only the first N jobs of those traces",
-	  NULL },
+	{ "limit", 0, OPTION_COUNT, &asked.limit, "N",
+	  "take only the first N jobs of the file, in order of arrival", NULL },
 	{ "gpus", 0, OPTION_COUNT, &asked.gpus, "N", "GPUs of a host in those traces (default 8)",
 	  NULL },
 	{ "traces", 't', OPTION_TEXT, &asked.traces, "DIR",
-	  "folder with MODEL.json, a measured step, for each model (default .)", NULL },
+	  "folder with MODEL.json, a measured step, for each model (default: steps computed from "
+	  "the sizes of MINA's seven models)",
+	  NULL },
 	{ "models", 0, OPTION_TEXT, &asked.models, "LIST",
 	  "models of random jobs (default: MINA's seven)", "opt-125m-4,vit-base-4" },
 	{ "fabric", 'f', OPTION_TEXT, &asked.fabric, "FABRIC",
@@ -280,8 +283,10 @@ static const struct option_row rows[] = {
 	{ "seeds", 0, OPTION_COUNT, &asked.seeds, "N",
 	  "number of runs, from --seed on, on all cores (default 1; --paper: 5)", NULL },
 	{ "paper", 0, OPTION_TEXT, &asked.paper, "NAME",
-	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14", NULL },
-	{ "json", 'j', OPTION_FLAG, &asked.json, NULL, "print JSON", NULL },
+	  "run one of MINA's experiments: table1, fig11, fig12, fig13, fig14; or jitter, steps "
+	  "that vary",
+	  NULL },
+	{ "json", 'j', OPTION_JSON, &asked.json, "FILE", "print JSON, or write it to FILE", NULL },
 	{ "per-job", 0, OPTION_TEXT, &asked.per_job, "FILE",
 	  "write a line for each job of the first run", NULL },
 	{ "plot", 0, OPTION_TEXT, &asked.plot, "PREFIX",
@@ -298,7 +303,8 @@ static const struct options usage = {
 		 "which part of the possible savings is reached (score), and which part of the "
 		 "jobs' time\n"
 		 "that is (gain).",
-	.example = "trib sim --traces mina --jobs mina/jobs_trace1_seed42.csv --sharing "
+	.example = "trib sim --generate 200\n"
+		   "  trib sim --traces mina --jobs mina/jobs_trace1_seed42.csv --sharing "
 		   "smart\n"
 		   "  trib sim -t mina --seeds 10 --bandwidth 25gbit --ratio 1.5 --speedup "
 		   "1.5\n"

@@ -2,6 +2,7 @@
 /* Reads the fabric, the models and the jobs of trib sim. */
 #include "cli/sim/sim_command.h"
 #include "options/text.h"
+#include "sim/made_step.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -15,14 +16,18 @@
 static trib_status model_read(struct sim_models *models, const char *name)
 {
 	struct sim_step *step = &models->steps[models->n];
-	char path[PATH_ROOM], *text;
+	char path[PATH_ROOM], *text = NULL;
 	trib_status status;
 
-	snprintf(path, sizeof(path), "%s/%s.json", models->folder, name);
-	status = text_read(path, &text);
-	if (status == TRIB_OK && (status = read_step(step, text)) != TRIB_OK)
-		text_fail(status, path);
-	free(text);
+	if (models->folder) {
+		snprintf(path, sizeof(path), "%s/%s.json", models->folder, name);
+		status = text_read(path, &text);
+		if (status == TRIB_OK && (status = read_step(step, text)) != TRIB_OK)
+			text_fail(status, path);
+		free(text);
+	} else {
+		status = made_step(step, name);
+	}
 	if (status != TRIB_OK)
 		return status;
 	step->name = strcpy(models->names[models->n], name);
@@ -158,7 +163,6 @@ static trib_status cluster_read_jobs(struct sim_list *list, const struct sim_set
 		                        .gpus_per_host = (uint32_t)setup->gpus,
 		                        .shrink = setup->shrink,
 		                        .most = hosts,
-		                        .limit = (uint32_t)setup->limit,
 		                        .seed = seed };
 
 	for (unsigned i = 0; i < models->n; i++)
@@ -204,7 +208,7 @@ static trib_status workload_make(struct sim_list *list, const struct sim_setup *
                                  uint64_t seed)
 {
 	const char *path = setup->jobs ? setup->jobs : setup->philly ? setup->philly : setup->gavel;
-	const struct read_models find = { model_find, models };
+	const struct read_models find = { model_find, models, fabric->hosts };
 	char *text;
 	trib_status status;
 
@@ -218,6 +222,8 @@ static trib_status workload_make(struct sim_list *list, const struct sim_setup *
 		                                         seed);
 		if (status != TRIB_OK)
 			text_fail(status, path);
+		if (setup->limit && list->n > setup->limit)
+			list->n = (uint32_t)setup->limit;
 	}
 	free(text);
 	if (status == TRIB_OK && !list->n)

@@ -80,6 +80,9 @@ void sim_show_text(const struct sim_setup *setup, const struct sim_task *tasks, 
 	       input->fabric.hosts, input->fabric.switches, input->n_jobs,
 	       placement_name(options->placement), trees_name(options->trees),
 	       sharing_name(options->sharing));
+	if (!setup->traces)
+		printf("steps are computed from the sizes of models; --traces takes measured "
+		       "ones\n");
 	printf("%.4g GB/s, %.3g times with aggregation; computation %.3g times as fast",
 	       options->wire.bytes_per_s / 1e9, options->wire.ratio, options->speedup);
 	if (options->jitter > 0)
@@ -163,14 +166,16 @@ void sim_jobs_json(const struct sim_setup *setup)
 {
 	bool is_cluster = setup->philly || setup->gavel;
 
-	text_json("traces", setup->traces);
+	text_json("traces", setup->traces ? setup->traces : "");
 	text_json("list", setup->jobs);
 	text_json("philly", setup->philly);
 	text_json("gavel", setup->gavel);
 	text_json("models", setup->jobs ? NULL : setup->models);
+	if (is_cluster || setup->jobs)
+		printf(",\"limit\":%llu", (unsigned long long)setup->limit);
 	if (is_cluster)
-		printf(",\"shrink\":%.9g,\"limit\":%llu,\"gpus\":%llu", setup->shrink,
-		       (unsigned long long)setup->limit, (unsigned long long)setup->gpus);
+		printf(",\"shrink\":%.9g,\"gpus\":%llu", setup->shrink,
+		       (unsigned long long)setup->gpus);
 	if (is_cluster || setup->jobs)
 		return;
 	printf(",\"generate\":%llu,\"arrivals\":%.9g", (unsigned long long)setup->generate,

@@ -8,7 +8,7 @@
 static bool json;
 
 static const struct option_row rows[] = {
-	{ "json", 0, OPTION_FLAG, &json, NULL, "print a JSON object a line", NULL },
+	{ "json", 0, OPTION_JSON, &json, "FILE", "print a JSON object a line", NULL },
 	{ 0 },
 };
 

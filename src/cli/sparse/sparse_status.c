@@ -22,7 +22,8 @@
 static bool as_json;
 
 static const struct option_row rows[] = {
-	{ "json", 'j', OPTION_FLAG, &as_json, NULL, "print JSON, one line for each server", NULL },
+	{ "json", 'j', OPTION_JSON, &as_json, "FILE", "print JSON, one line for each server",
+	  NULL },
 	{ 0 },
 };
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "control/jobs/job_state.h"
 #include "control/jobs/job_table.h"
 #include "control/placement/host_lease.h"
 #include "control/placement/host_lease_show.h"
@@ -54,9 +55,11 @@ static json_t *job_to_json(const struct controller *controller, const struct job
 	const struct job *job = &entry->job;
 	json_t *list = json_array(), *json;
 
-	json = json_pack("{s:i, s:s, s:i, s:i, s:s, s:I}", "id", (int)job->id, "name", job->name,
-	                 "size", (int)job->size, "min", (int)job->min, "policy",
-	                 policy_name(job->policy), "made_at", (json_int_t)job->made_at);
+	json = json_pack("{s:i, s:s, s:i, s:i, s:s, s:I, s:I, s:s}", "id", (int)job->id, "name",
+	                 job->name, "size", (int)job->size, "min", (int)job->min, "policy",
+	                 policy_name(job->policy), "made_at", (json_int_t)job->made_at, "age_s",
+	                 (json_int_t)(time(NULL) - job->made_at), "state",
+	                 job_state_name(job_state(entry, now)));
 	host_lease_to_json(controller, entry, json);
 	for (const struct membership_entry *at = entry->memberships; at; at = at->next) {
 		json_t *one = membership_to_json(&at->membership, now);

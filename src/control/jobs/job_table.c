@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/jobs/job_state.h"
 #include "control/placement/host_lease.h"
 #include "control/sharing/share_table.h"
 #include "control/telemetry/rank_telemetry.h"
@@ -151,17 +152,39 @@ trib_status job_table_end(struct controller *controller, uint16_t id)
 	return TRIB_OK;
 }
 
+/* Jobs whose ranks have left are kept for a while: they may run again. */
+static void end_old(struct controller *controller, uint64_t now)
+{
+	for (unsigned id = 1; id < JOBS_MAX; id++) {
+		struct job_entry *entry = controller->jobs[id];
+
+		if (!entry || entry->hosting.hosts) /* see host_lease_next_ended() */
+			continue;
+		if (job_state(entry, now) != JOB_ENDED)
+			entry->ended_at = 0;
+		else if (!entry->ended_at)
+			entry->ended_at = now;
+		else if (now >= entry->ended_at + controller->keep_ended) {
+			log_info("job %u (%s) has ended: its ranks have left", id, entry->job.name);
+			if (job_table_end(controller, (uint16_t)id) != TRIB_OK)
+				log_error("%s", trib_last_error());
+		}
+	}
+}
+
 void job_table_tick(struct controller *controller, uint64_t now)
 {
 	const char *why;
 
-	if (host_lease_is_due(controller, now))
+	if (host_lease_is_due(controller, now)) {
+		end_old(controller, now);
 		for (uint16_t id = 0; (id = host_lease_next_ended(controller, id, now, &why));) {
 			log_notice("job %u (%s) has ended: %s", id, controller->jobs[id]->job.name,
 			           why);
 			if (job_table_end(controller, id) != TRIB_OK)
 				log_error("%s", trib_last_error());
 		}
+	}
 	host_lease_admit(controller, now);
 }
 

@@ -92,9 +92,53 @@ static bool job_rings(const struct job_entry *job)
 	return entry && ring_seats_are(entry->membership.plan);
 }
 
-static void note_plan(struct membership_entry *entry, const char *why_ring)
+/* A node of the plan that gives no sign of life, or has left; NULL: none. */
+static const struct node *lost_node(const struct controller *controller, const char *plan,
+                                    uint64_t now)
 {
-	plan_history_note_plan(entry);
+	const struct node *node;
+
+	while ((node = plan_node(&controller->nodes, &plan))) {
+		enum node_state state = node_state(node, now, &controller->limits);
+
+		if (state == NODE_SILENT || state == NODE_LEFT)
+			return node;
+	}
+	return NULL;
+}
+
+/* Why ranks of the plan `before` asked for the next one. */
+static void find_cause(const struct controller *controller, const struct membership *before,
+                       const struct membership *after, uint64_t now, char *out, size_t size)
+{
+	const struct node *node = lost_node(controller, before->plan, now);
+	uint64_t gone = before->members & ~after->members, left = gone & before->left;
+	char ranks[300];
+
+	if (membership_is_over(before))
+		snprintf(out, size, "the job started again: the ranks of plan %u had left",
+		         before->generation);
+	else if (gone & ~left)
+		snprintf(out, size, "%s was lost",
+		         seats_describe(before, gone & ~left, ranks, sizeof(ranks)));
+	else if (gone)
+		snprintf(out, size, "%s had left",
+		         seats_describe(before, gone, ranks, sizeof(ranks)));
+	else if (node)
+		snprintf(out, size, "node %s (%s) was lost", node->report.name,
+		         node->report.address);
+	else if (after->members & ~before->members)
+		snprintf(out, size, "%s came",
+		         seats_describe(after, after->members & ~before->members, ranks,
+		                        sizeof(ranks)));
+	else
+		snprintf(out, size, "its ranks gave up plan %u, or called trib_regroup",
+		         before->generation);
+}
+
+static void note_plan(struct membership_entry *entry, const char *cause, const char *why_ring)
+{
+	plan_history_note_plan(entry, cause);
 	if (*why_ring)
 		plan_history_note(entry, "around a ring: %s", why_ring);
 	log_info("job %u: plan %u for %d ranks: %s", entry->membership.job,
@@ -123,6 +167,7 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 		               .context = &making,
 		               .rings = job_rings(job) };
 	struct membership before = entry->membership;
+	char cause[SENTENCE_MAX];
 	trib_status status;
 
 	entry->asked_at = now;
@@ -149,6 +194,7 @@ trib_status plan_server_ask(struct controller *controller, struct membership_ent
 	}
 	entry->planned_at = now;
 	rank_telemetry_clear(&entry->telemetry);
-	note_plan(entry, making.why_ring);
+	find_cause(controller, &before, &entry->membership, now, cause, sizeof(cause));
+	note_plan(entry, cause, making.why_ring);
 	return TRIB_OK;
 }

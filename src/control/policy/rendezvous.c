@@ -73,8 +73,8 @@ static const char *seat_describe(const struct membership *membership, unsigned s
 }
 
 /* Names the first three, and counts the rest. */
-static const char *seats_describe(const struct membership *membership, uint64_t seats, char *out,
-                                  size_t size)
+const char *seats_describe(const struct membership *membership, uint64_t seats, char *out,
+                           size_t size)
 {
 	size_t used = 0;
 	unsigned told = 0;
@@ -150,11 +150,7 @@ static uint64_t restarted(const struct membership *membership)
 	return membership->generation ? seats & membership->members & ~membership->left : 0;
 }
 
-/*
- * Has this run of the job ended? It has if all members have left. With POLICY_FAIL it also has if
- * some have left and the others were replaced. A process that comes then is the next run.
- */
-static bool is_over(const struct membership *membership)
+bool membership_is_over(const struct membership *membership)
 {
 	uint64_t here = membership->members & ~membership->left;
 
@@ -166,7 +162,7 @@ static bool is_over(const struct membership *membership)
 /* Seats that the next plan waits for. */
 static uint64_t awaited(const struct membership *membership)
 {
-	if (membership->generation && !is_over(membership))
+	if (membership->generation && !membership_is_over(membership))
 		return membership->members & ~membership->left;
 	return membership->size >= SEATS_MAX ? ~0ull : bit(membership->size) - 1;
 }
@@ -307,7 +303,8 @@ static uint64_t next_members(const struct membership *membership, unsigned seat,
 	bool may_refuse = !(fresh & bit(seat)) && before & bit(seat);
 	char names[256];
 
-	if (membership->policy == POLICY_FAIL && fresh && fresh != before && !is_over(membership)) {
+	if (membership->policy == POLICY_FAIL && fresh && fresh != before &&
+	    !membership_is_over(membership)) {
 		/* A restarted process lacks the state that the others have. */
 		if (may_refuse)
 			refuse(answer,

@@ -103,6 +103,9 @@ void membership_start(struct membership *membership, uint16_t job, uint64_t key,
 void membership_ask(struct membership *membership, const struct ask *ask, const struct world *world,
                     struct answer *answer);
 
+/* These seats in words: "rank 3 (host h2, pid 71), rank 4 and 2 more". */
+const char *seats_describe(const struct membership *membership, uint64_t seats, char *out,
+                           size_t size);
 /* The planner's input for these seats, renumbered as ranks. */
 void membership_wish(const struct membership *membership, uint64_t members, struct plan_wish *wish);
 
@@ -114,6 +117,11 @@ void membership_see(struct membership *membership, unsigned rank, uint64_t then)
 const char *wire_setting_name(uint8_t wire);
 /* TRIB_WIRE of the newest plan's ranks; "mixed": they differ; NULL: a rank has not told. */
 const char *membership_wire(const struct membership *membership);
+/*
+ * Has this run of the job ended? It has if all members have left. With POLICY_FAIL it also has if
+ * some have left and the others were replaced. A process that comes then is the next run.
+ */
+bool membership_is_over(const struct membership *membership);
 /* Seats that wait and have asked within the last second, as bits. */
 uint64_t membership_waiting(const struct membership *membership, uint64_t now);
 

@@ -47,7 +47,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 {
 	trib_status status;
 	uint64_t load, sharing, exit_below, fan_in, stripes, placement, alpha, probe;
-	double heartbeat_s, start_within_s;
+	double heartbeat_s, start_within_s, keep_ended_s;
 	struct timespec started;
 
 	if ((status = setting_seconds(SETTING_BEAT, &heartbeat_s)) ||
@@ -60,6 +60,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 	    (status = setting_count(SETTING_PLACEMENT, &placement)) ||
 	    (status = setting_count(SETTING_ALPHA, &alpha)) ||
 	    (status = setting_seconds(SETTING_START_WITHIN, &start_within_s)) ||
+	    (status = setting_seconds(SETTING_KEEP_ENDED, &keep_ended_s)) ||
 	    (status = state_dir_make(options->state, controller->state_dir)) ||
 	    (status = store_open(controller->state_dir, &controller->store)) ||
 	    (status = store_secret(controller->store, &controller->secret)))
@@ -77,6 +78,7 @@ static trib_status open_all(struct controller *controller, const struct controll
 	controller->placement = (enum host_policy)placement;
 	controller->alpha = (double)alpha / 100;
 	controller->start_within = (uint64_t)(start_within_s * 1e9);
+	controller->keep_ended = (uint64_t)(keep_ended_s * 1e9);
 	controller->exit_below =
 		(double)(options->exit_below < 0 ? (int)exit_below : options->exit_below) / 100;
 	controller->fan_in = (unsigned)fan_in;

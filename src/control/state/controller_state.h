@@ -109,6 +109,7 @@ struct job_entry {
 	struct job job;
 	struct hosting hosting;
 	uint64_t cookie;
+	uint64_t ended_at; /* when its ranks were first seen to have left; 0: they have not */
 	unsigned n_memberships;
 	struct membership_entry *memberships;
 };
@@ -183,6 +184,7 @@ struct controller {
 	enum host_policy placement;
 	double alpha;                    /* of HOST_POLICY_SMART */
 	uint64_t start_within;           /* TRIB_START_WITHIN, in nanoseconds */
+	uint64_t keep_ended;             /* TRIB_KEEP_ENDED, in nanoseconds */
 	uint64_t last_ordinal;           /* of struct hosting */
 	uint64_t next_admission_at;      /* when waiting jobs are looked at again */
 	uint64_t next_expiry_at;         /* when leases are looked at again */

@@ -17,7 +17,7 @@ void plan_history_note(struct membership_entry *entry, const char *format, ...)
 	va_end(args);
 }
 
-void plan_history_note_plan(struct membership_entry *entry)
+void plan_history_note_plan(struct membership_entry *entry, const char *cause)
 {
 	const struct membership *membership = &entry->membership;
 	const struct migration_note *migration = &entry->migration;
@@ -30,8 +30,7 @@ void plan_history_note_plan(struct membership_entry *entry)
 	else if (migrated)
 		plan_history_note(entry, "%s", migration->why);
 	else if (membership->generation > 1)
-		plan_history_note(entry, "ranks asked, because plan %u had ended or was broken",
-		                  membership->generation - 1);
+		plan_history_note(entry, "%s", cause);
 	else
 		plan_history_note(entry, "all ranks had joined");
 }

@@ -11,7 +11,7 @@
 void plan_history_note(struct membership_entry *entry, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Notes that a plan was made; the reason comes from the last migration decision. */
-void plan_history_note_plan(struct membership_entry *entry);
+void plan_history_note_plan(struct membership_entry *entry, const char *cause);
 /* The newest note is last. */
 json_t *plan_history_to_json(const struct membership_entry *entry);
 
