@@ -121,11 +121,10 @@ struct trib_comm {
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
-	struct udp_address
-		first_aggregator;    /* of the first trees: a rank on a ring listens there */
-	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
-	struct ring_mail *ring_mail; /* NULL: the same */
-	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
+	struct udp_address first_aggregator; /* ever; a ring listens on the route to it */
+	struct ring_thread *ring;            /* ranks/ring_thread.h; NULL: there is no ring */
+	struct ring_mail *ring_mail;         /* NULL: the same */
+	struct direct_io *direct;            /* ranks/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;
