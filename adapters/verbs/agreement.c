@@ -216,16 +216,34 @@ static bool is_refused(int fd)
 	return refused;
 }
 
+/* The first datagram comes from the address to which the program has connected its QP. */
+static bool is_from_peer(const struct link_qp *link, const struct sockaddr_in *from)
+{
+	struct in_addr peer = address_in(link->rtr.ah_attr.grh.dgid.raw);
+	bool known = from->sin_addr.s_addr == peer.s_addr;
+
+	for (unsigned i = 0; i < link->n_paths; i++) {
+		peer = address_in(link->peer.paths[i].address);
+		known = known || from->sin_addr.s_addr == peer.s_addr;
+	}
+	return known && from->sin_port == port_of(link->rtr.dest_qp_num);
+}
+
 static void listen_at(struct link_qp *link, unsigned path, uint64_t now)
 {
 	uint8_t bytes[PACT_BYTES_MAX + 1];
+	struct sockaddr_in from;
+	socklen_t from_bytes = sizeof(from);
 	int fd = link->sockets[path];
 	ssize_t n;
 
 	if (is_refused(fd))
 		gone(link, now, "is gone");
-	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0 || errno == ECONNREFUSED)
-		if (n >= 0 && take_message(link, bytes, (size_t)n, now))
+	while ((n = recvfrom(fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
+	                     &from_bytes)) >= 0 ||
+	       errno == ECONNREFUSED)
+		if (n >= 0 && is_from_peer(link, &from) &&
+		    take_message(link, bytes, (size_t)n, now))
 			link->heard_on[path] = now;
 }
 

@@ -94,8 +94,9 @@ static bool open_sockets(struct link_qp *link)
 		log_notice("QP %u: plain RDMA, since its port for datagrams is not free: %s",
 		           link->qp->qp_num, strerror(errno));
 	else if (link->own.n_paths < 2)
-		log_notice("QP %u: plain RDMA, since the device has %u IPv4 addresses for RoCE v2",
-		           link->qp->qp_num, link->own.n_paths);
+		log_notice("QP %u: plain RDMA, since the device has no second path (an IPv4 "
+		           "address for RoCE v2)",
+		           link->qp->qp_num);
 	return all && link->own.n_paths > 1;
 }
 
