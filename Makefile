@@ -29,9 +29,8 @@ fuzz: ## every fuzz target in turn, SECONDS=600 in all
 static: ## programs for machines without packages, ARCH=x86_64 or aarch64, as a tar.gz
 	@scripts/static.sh $(ARCH)
 
-install: build ## install to PREFIX=/usr/local, below DESTDIR= where it is given
-	@meson configure build --prefix='$(abspath $(PREFIX))'
-	@DESTDIR='$(DESTDIR)' meson install -C build
+install: ## install to PREFIX=/usr/local, below DESTDIR= where it is given
+	@scripts/install.sh '$(abspath $(PREFIX))' '$(DESTDIR)'
 
 clean: ## remove everything that was built
 	@rm -rf build build-*
