@@ -17,8 +17,8 @@
 #include "worker/requests/requests.h"
 
 #include "base/clock.h"
-#include "worker/transport/direct_io.h"
-#include "worker/transport/ring_thread.h"
+#include "worker/ranks/direct_io.h"
+#include "worker/ranks/ring_thread.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * that waits for a request drives them: it sends, receives and sums itself. While no thread waits,
  * the ring's thread does it.
  */
-#ifndef TRIB_WORKER_TRANSPORT_DIRECT_IO_H
-#define TRIB_WORKER_TRANSPORT_DIRECT_IO_H
+#ifndef TRIB_WORKER_RANKS_DIRECT_IO_H
+#define TRIB_WORKER_RANKS_DIRECT_IO_H
 
 #include "path/channel/channel_io.h"
 #include "worker/comm/comm.h"
