@@ -20,8 +20,8 @@ test-rdma: ## the tests of RDMA programs on the RDMA devices of this machine
 bench: ## measure again and rewrite docs/benchmarks (root); ONLY=allreduce,rates QUICK=1
 	@ONLY='$(ONLY)' QUICK='$(QUICK)' DOCS='$(DOCS)' scripts/bench.sh
 
-soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training; CUTS=120: random cuts of paths
-	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(if $(CUTS),paths $(CUTS),$(SECONDS)))
+soak: ## lossy clusters with new seeds, SECONDS=3600 (root); KILLS=30: random kills in sparse training; CUTS=120: random cuts of paths; RDMA=120: of RDMA programs
+	@scripts/soak.sh $(if $(KILLS),sparse $(KILLS),$(if $(CUTS),paths $(CUTS),$(if $(RDMA),rdma $(RDMA),$(SECONDS))))
 
 fuzz: ## every fuzz target in turn, SECONDS=600 in all
 	@scripts/fuzz.sh $(SECONDS)
@@ -29,9 +29,8 @@ fuzz: ## every fuzz target in turn, SECONDS=600 in all
 static: ## programs for machines without packages, ARCH=x86_64 or aarch64, as a tar.gz
 	@scripts/static.sh $(ARCH)
 
-install: build ## install to PREFIX=/usr/local, below DESTDIR= where it is given
-	@meson configure build --prefix='$(abspath $(PREFIX))'
-	@DESTDIR='$(DESTDIR)' meson install -C build
+install: ## install to PREFIX=/usr/local, below DESTDIR= where it is given
+	@scripts/install.sh '$(abspath $(PREFIX))' '$(DESTDIR)'
 
 clean: ## remove everything that was built
 	@rm -rf build build-*

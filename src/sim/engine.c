@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define PROGRESS_EVENTS 65536u /* a power of two */
-#define BOUND_JOBS 8u          /* in a larger sharing group, many trees do not meet */
+#define BOUND_JOBS 24u         /* in a larger sharing group, many trees do not meet */
 
 /* ---- which job has the turn ---- */
 

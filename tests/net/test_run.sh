@@ -147,13 +147,13 @@ if "$work/bin/trib" --version >"$work/out" 2>&1; then
 	expect "it is ended after them" test "$(tail -n 1 "$work/out")" = "[aggregator] bye"
 	expect "... and all is well" test "$code" -eq 0
 	where='echo "at $TRIB_AGGREGATOR trees $TRIB_TREES ring $TRIB_RENDEZVOUS job $TRIB_JOB cookie $TRIB_COOKIE"'
-	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_JOB=77 TRIB_COOKIE=ab go -n 1 -- sh -c "$where"
+	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c "$where"
 	expect "the aggregator, job and cookie of the environment are used, and no other is started" \
 		test "$out" = '[rank 0] at 10.0.0.9:7700 trees  ring  job 77 cookie 00000000000000ab'
-	TRIB_TREES='h:1(0-1)' TRIB_JOB=77 TRIB_COOKIE=ab go -n 1 -- sh -c "$where"
+	TRIB_TREES='h:1(0-1)' TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c "$where"
 	expect "... and its trees" \
 		test "$out" = '[rank 0] at  trees h:1(0-1) ring  job 77 cookie 00000000000000ab'
-	TRIB_RENDEZVOUS=h:1 TRIB_JOB=77 TRIB_COOKIE=ab go -n 1 -- sh -c "$where"
+	TRIB_RENDEZVOUS=h:1 TRIB_JOB=77 TRIB_COOKIE=00000000000000ab go -n 1 -- sh -c "$where"
 	expect "... and its meeting place" test "$out" = '[rank 0] at  trees  ring h:1 job 77 cookie 00000000000000ab'
 	TRIB_AGGREGATOR=10.0.0.9:7700 TRIB_TREES='h:1(0-1)' go -n 1 --aggregator 10.0.0.8:7700 -- sh -c "$where"
 	expect "... but options win" has "$out" '[rank 0] at 10.0.0.8:7700 trees  ring '

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 start "$@"
 need_xdp
-export TRIB_COOKIE=1eaf
+export TRIB_COOKIE=1eaf1eaf1eaf1eaf
 a=tv$$
 long=(--rounds 30 --max 1000000 --seed 9)
 

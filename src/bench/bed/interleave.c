@@ -6,6 +6,7 @@
 #include "bench/bed/peer_job.h"
 #include "bench/bed/size_list.h"
 #include "bench/report/cpu_time.h"
+#include "bench/report/progress.h"
 #include "base/clock.h"
 #include "wire/packet.h"
 
@@ -28,7 +29,6 @@
 
 struct progress {
 	unsigned done, all;
-	uint64_t started;
 };
 
 static volatile sig_atomic_t stopped;
@@ -39,29 +39,11 @@ static void stop_take(int signal)
 	stopped = 1;
 }
 
-/* ---- progress ---- */
-
-static void progress_clear(void)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K");
-}
-
 static void progress_show(const struct progress *progress, const char *what, uint64_t bytes)
 {
-	double spent = (double)(clock_now() - progress->started) / 1e9;
-	double left =
-		progress->done ? spent / progress->done * (progress->all - progress->done) : 0;
-	unsigned filled = progress->all ? progress->done * 20 / progress->all : 0;
 	char size[24];
 
-	if (!isatty(STDERR_FILENO))
-		return;
-	fprintf(stderr, "\r\033[K[%.*s%.*s] %u/%u  %s, %s", (int)filled, "####################",
-	        (int)(20 - filled), "....................", progress->done, progress->all, what,
-	        bench_bytes_text(bytes, size));
-	if (progress->done)
-		fprintf(stderr, "  about %.0f s left", left);
+	progress_tell(progress->done, progress->all, "%s, %s", what, bench_bytes_text(bytes, size));
 }
 
 /* ---- one run ---- */
@@ -265,7 +247,7 @@ struct bench_result bench_result_of(const struct bench_options *options,
 trib_status bench_interleave(const struct bench_options *options, struct bench_result *results,
                              unsigned n)
 {
-	struct progress progress = { .started = clock_now() };
+	struct progress progress = { 0 };
 	struct sigaction take = { .sa_handler = stop_take }, was[2];
 
 	sigaction(SIGINT, &take, &was[0]);

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "bench/engine/bench_engine.h"
 #include "bench/report/chart.h"
+#include "bench/report/progress.h"
 #include "bench/report/samples.h"
 #include "bench/report/table.h"
 #include "engine/dense.h"
@@ -172,10 +173,13 @@ static void rows_measure(struct bed *bed, struct engine_row rows[ENGINES][SIZES]
 			for (unsigned s = 0; s < SIZES; s++) {
 				double *at = times + 2 * ((plane * SIZES + s) * (size_t)repeats);
 
+				progress_tell(r, repeats, "round %u", r + 1);
+
 				at[r] = time_one(bed, plane, FIRST + s * STEP, WIRE_ADD64);
 				at[repeats + r] =
 					time_one(bed, plane, FIRST + s * STEP, WIRE_ADD32);
 			}
+	progress_clear();
 	for (unsigned i = 0; times && i < ENGINES * SIZES; i++) {
 		double *at = times + 2 * i * (size_t)repeats;
 		struct engine_row *row = &rows[i / SIZES][i % SIZES];

@@ -5,6 +5,7 @@
 #include "base/settings.h"
 #include "bench/bed/size_list.h"
 #include "bench/report/json_writer.h"
+#include "bench/report/progress.h"
 #include "options/net_options.h"
 #include "options/options.h"
 
@@ -352,9 +353,11 @@ static trib_status measure(const struct path_options *o, const struct lists *lis
 	if (status == TRIB_OK)
 		n = list_rows(o, lists, &bed, rows);
 	for (; done < n && status == TRIB_OK; done++) {
+		progress_tell(done, n, "run %u", done + 1);
 		status = run_once(&bed, &events, &rows[done]);
 		failed += rows[done].note[0] != '\0';
 	}
+	progress_clear();
 	path_bed_close(&bed);
 	if (done && (!o->json || strcmp(o->json, "-") != 0))
 		path_table_print(rows, done);

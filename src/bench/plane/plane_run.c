@@ -6,6 +6,7 @@
 #include "bench/plane/bench_plane.h"
 
 #include "base/clock.h"
+#include "bench/report/progress.h"
 #include "bench/report/samples.h"
 #include "bench/report/cpu_time.h"
 
@@ -32,18 +33,14 @@ static void stop_take(int signal)
 	stopped = 1;
 }
 
-static void progress(unsigned done, unsigned all, const struct plane_row *row)
+static void tell_row(unsigned done, unsigned all, const struct plane_row *row)
 {
 	char share[32] = "";
 
-	if (!isatty(STDERR_FILENO))
-		return;
-	if (row && row->share >= 0)
+	if (row->share >= 0)
 		snprintf(share, sizeof(share), " at %.0f %%", row->share * 100);
-	fprintf(stderr, "\r\033[K");
-	if (row)
-		fprintf(stderr, "[%u/%u] %s, %u core%s%s", done, all, row->plane, row->cores,
-		        row->cores > 1 ? "s" : "", share);
+	progress_tell(done, all, "%s, %u core%s%s", row->plane, row->cores,
+	              row->cores > 1 ? "s" : "", share);
 }
 
 /* ---- where things run ---- */
@@ -165,7 +162,7 @@ static void rows_measure(const struct plane_options *o, struct bed *bed, struct 
 	for (unsigned i = 0; i < n; i++) {
 		struct plane_row *row = &rows[i];
 
-		progress(++*done, all, row);
+		tell_row((*done)++, all, row);
 		if (status == TRIB_OK && !stopped) {
 			/* Shares refer to the most that it takes. */
 			if (row->share > 0)
@@ -332,7 +329,7 @@ trib_status bench_plane_measure(struct plane_report *report)
 		     first += step)
 			status = cores_measure(report, first, &done,
 			                       report->n * (unsigned)o->repeats);
-	progress(0, 0, NULL);
+	progress_clear();
 	for (unsigned i = 0; i < report->n; i++)
 		row_condense(o, &report->rows[i]);
 	sigaction(SIGINT, &was[0], NULL);

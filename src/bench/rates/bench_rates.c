@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/rates/bench_rates.h"
 #include "bench/rates/rates_table.h"
+#include "bench/report/progress.h"
 #include "options/options.h"
 
 #include <stdio.h>
@@ -37,6 +38,15 @@ static const char *options_wrong(struct rates_options *o)
 	return NULL;
 }
 
+static unsigned planes_count(const char *list)
+{
+	unsigned n = 1;
+
+	for (; *list; list++)
+		n += *list == ',';
+	return n;
+}
+
 /* Measures each plane of the list in turn. */
 static trib_status halve_planes(const struct rates_options *o, struct rates_report *report)
 {
@@ -57,6 +67,7 @@ static trib_status halve_planes(const struct rates_options *o, struct rates_repo
 			return status_fail(TRIB_ERR_ARGUMENT, "more than %u planes",
 			                   RATES_PLANES_MAX);
 		halve.told &= strcmp(plane, "tcp") != 0; /* with tcp, the kernel finds the rates */
+		progress_tell(report->n, (unsigned)o->runs * planes_count(o->planes), "%s", plane);
 		if (halve_run(&halve, plane, &report->results[report->n++]) != TRIB_OK)
 			status = status_fail(TRIB_ERR_PEER, "%s: %s", plane,
 			                     report->results[report->n - 1].why);
@@ -72,6 +83,7 @@ static trib_status halve_all(const struct rates_options *o, struct rates_report 
 
 	for (unsigned run = 0; run < o->runs && status == TRIB_OK; run++)
 		status = halve_planes(o, report);
+	progress_clear();
 	return status;
 }
 

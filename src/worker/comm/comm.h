@@ -82,6 +82,8 @@ struct lane_paths {
 	struct places places;      /* under `lock`: the lane on each path, by the lane's number */
 };
 
+_Static_assert(LANES_MAX <= PLACES_FLOWS, "each lane has a place");
+
 /* The lanes that a request is split over: those of the own trees, or of the shared star. */
 struct lane_set {
 	unsigned first;           /* in trib_comm.lanes */
@@ -112,18 +114,17 @@ struct trib_comm {
 	struct comm_config config;
 	unsigned n_trunks;
 	_Atomic unsigned n_lanes;
-	unsigned lanes_wanted; /* for each trunk; an aggregator may grant fewer */
 	struct lane_paths paths;
 	struct lane_page *lane_page; /* NULL: none, see transport/lane_page.h */
+	unsigned lanes_wanted;       /* for each trunk; an aggregator may grant fewer */
 	uint32_t payload;            /* bytes of a full fragment, the same in all trees */
 	struct trunk trunks[FOREST_TREES_MAX];
 	struct lane *lanes[LANES_ALL]; /* of all trunks, one trunk after the other */
 	struct lane_set own, shared, small;
-	struct udp_address
-		first_aggregator;    /* of the first trees: a rank on a ring listens there */
-	struct ring_thread *ring;    /* transport/ring_thread.h; NULL: there is no ring */
-	struct ring_mail *ring_mail; /* NULL: the same */
-	struct direct_io *direct;    /* transport/direct_io.h; NULL: the same */
+	struct udp_address first_aggregator; /* ever; a ring listens on the route to it */
+	struct ring_thread *ring;            /* ranks/ring_thread.h; NULL: there is no ring */
+	struct ring_mail *ring_mail;         /* NULL: the same */
+	struct direct_io *direct;            /* ranks/direct_io.h; NULL: the same */
 
 	/* Held by the thread that drives the slot lanes; see transport/lane_slot.h. */
 	pthread_mutex_t slot_driver;

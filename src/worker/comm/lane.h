@@ -63,6 +63,7 @@ struct lane {
 	unsigned number;                    /* within the communicator */
 	int fd, group_fd, wake_fd;          /* -1: not open */
 	bool started;                       /* the thread runs */
+	bool rests; /* comm->paths.places knows that the lane has nothing to send */
 	struct udp_address peer;
 	pthread_t thread;
 	struct lane_batch batch;
@@ -103,7 +104,6 @@ struct lane {
 	unsigned n_left;
 	unsigned path;       /* in lane_paths.paths; PATHS_MAX: unknown */
 	unsigned rated;      /* rates of `meter` that comm->paths.places knows */
-	bool rests;          /* places knows that the lane has nothing to send */
 	unsigned times_left; /* how often a path was left */
 	uint64_t left_at;    /* when the last one was */
 	uint64_t shown_at;   /* when other processes were last told of the path */

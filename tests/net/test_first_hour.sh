@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The first hour of a new user: the C program of the README, quiet runs, options in any place, misspelt settings, a
+# simulation without data. Usage: test_first_hour.sh PATH_TO_TRIB
+# shellcheck disable=SC2016  # what is not expanded here is for sed and sh
+. "$(dirname "$0")/lib.sh"
+start "$@"
+unset TRIB_COUNTERS
+source=$(realpath "$(dirname "$0")/../..")
+
+# --- the program of the README, against what make install installs
+readme_program() { sed -n '/^```c$/,/^```$/p' "$source/README.md" | grep -v '^```'; }
+if command -v cc >/dev/null && command -v pkg-config >/dev/null && command -v meson >/dev/null && [ -e "$build/build.ninja" ]; then
+	DESTDIR=$work/root meson install -C "$build" --no-rebuild --quiet >"$work/install" 2>&1
+	check "make install" test $? = 0 || cat "$work/install"
+	pc=$(find "$work/root" -name tributary.pc)
+	place=$(sed -n 's/^prefix=//p' "$pc")
+	readme_program >"$work/job.c"
+	# shellcheck disable=SC2046  # words of a compiler
+	cc "$work/job.c" $(PKG_CONFIG_PATH=${pc%/*} pkg-config --define-variable=prefix="$work/root$place" \
+		--cflags --libs tributary) -o "$work/job" 2>"$work/cc"
+	check "the C program of the README builds" test $? = 0 || cat "$work/cc"
+	LD_LIBRARY_PATH=$(dirname "${pc%/*}") go -n 4 -- "$work/job"
+	check "... runs, and prints the sum" grep -q '^\[rank 0\] sum of all ranks: 6$' "$out" || cat "$out"
+else
+	omit "there is no compiler, pkg-config or build folder here"
+fi
+
+# --- a good run is quiet
+go -n 2 -- "$worker" --rounds 5
+check "a good run" right 2
+check "... ends without a warning" lacks 'warn' "$out"
+check "... and without JSON" lacks '{' "$out"
+TRIB_COUNTERS=on go -n 2 -- "$worker" --rounds 5
+check "... unless it is asked for" grep -q '"tribd":' "$out"
+
+# --- options
+"$trib" sim --generate 20 --seed 3 >"$work/sim" 2>&1
+check "trib sim runs without data" grep -q '^score ' "$work/sim" || cat "$work/sim"
+"$trib" sim --models nobody --generate 5 >"$work/sim" 2>&1
+check "... and names a model that it does not know" grep -q 'nothing is known of the model nobody' "$work/sim"
+check "--json prints JSON" grep -q '^{"version"' <("$trib" check --json)
+"$trib" check --json="$work/check.json" >"$work/rest"
+check "--json=FILE writes it" grep -q '"findings"' "$work/check.json"
+check "... and prints nothing" test ! -s "$work/rest"
+"$trib" bench numbers --json "$work/numbers.json" >/dev/null 2>&1
+check "--json FILE does so in benchmarks" test -s "$work/numbers.json"
+"$trib" glm make "$work/made.txt" --rows 20 --columns 4 >"$work/made" 2>&1
+check "options may stand behind operands" test -s "$work/made.txt" || cat "$work/made"
+go -n 1 -- sh -c 'echo "$1"' - --json
+check "... but those of a command are its own" grep -q '^\[rank 0\] --json$' "$out"
+
+# --- settings
+TRIB_AGREGATOR=h:1 "$trib" check >"$work/check"
+check "a misspelt setting is named" grep -q 'TRIB_AGREGATOR is set, but is not a setting' "$work/check"
+check "... and what is meant" grep -q 'do you mean TRIB_AGGREGATOR' "$work/check"
+"$trib" check >"$work/check"
+check "... and no other" lacks 'is not a setting' "$work/check"
+done_checking
