@@ -69,6 +69,7 @@ static void take_any(struct direct *direct, unsigned from, struct fuzz_input *in
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct wire_call around = { .kind = WIRE_CALL_ALLREDUCE, .count = 1 << 20 };
 	struct fuzz_input input = { data, data + size };
 	int32_t memory[RANKS * COUNT_MAX] = { 0 };
 	struct direct direct;
@@ -84,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			post(&direct, step >> 3, fuzz_byte(&input) % COUNT_MAX, memory);
 			break;
 		case 1:
-			(void)direct_pass(&direct);
+			(void)direct_pass(&direct, &around);
 			break;
 		case 2:
 			take_damaged(&direct, from, fuzz_byte(&input), fuzz_byte(&input));
